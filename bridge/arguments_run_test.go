@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/devserver"
 )
@@ -20,11 +21,11 @@ import (
 type writer []int
 
 // Generate says the next turn.
-func (w writer) Generate(_ context.Context, r bridge.Request, _ func(string)) (bridge.Answer, error) {
-	var a bridge.Answer
+func (w writer) Generate(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
+	var a executor.Answer
 	if len(r.Messages) == 1 {
 		for _, n := range w {
-			a.Calls = append(a.Calls, bridge.AnswerCall{Name: "note", Arguments: `{"t":"` + strings.Repeat("x", n-len(`{"t":""}`)) + `"}`})
+			a.Calls = append(a.Calls, executor.AnswerCall{Name: "note", Arguments: `{"t":"` + strings.Repeat("x", n-len(`{"t":""}`)) + `"}`})
 		}
 		return a, nil
 	}
@@ -40,8 +41,8 @@ func (w writer) Generate(_ context.Context, r bridge.Request, _ func(string)) (b
 type notes struct{}
 
 // Execute takes a note.
-func (notes) Execute(_ context.Context, call bridge.Call) (bridge.Result, error) {
-	return bridge.Result{Output: fmt.Sprint("noted ", len(call.Arguments))}, nil
+func (notes) Execute(_ context.Context, call executor.Call) (executor.Result, error) {
+	return executor.Result{Output: fmt.Sprint("noted ", len(call.Arguments))}, nil
 }
 
 const notebook = `{

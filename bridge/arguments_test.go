@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/planner"
 )
 
@@ -38,9 +39,9 @@ func TestLargeArguments(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld()
-				var a Answer
+				var a executor.Answer
 				for i, n := range c.sizes {
-					a.Calls = append(a.Calls, AnswerCall{Name: "a", Arguments: strings.Repeat(string(rune('a'+i%26)), n)})
+					a.Calls = append(a.Calls, executor.AnswerCall{Name: "a", Arguments: strings.Repeat(string(rune('a'+i%26)), n)})
 				}
 				b := body[session.ToolCallsObserved](t, settleOne(t, w, a))
 				if len(b.Calls) != len(c.sizes) {
@@ -92,7 +93,7 @@ func TestArgumentsOmitted(t *testing.T) {
 	if err != nil || fault != nil {
 		t.Fatal(err, fault)
 	}
-	want := []MessageCall{
+	want := []executor.MessageCall{
 		{ID: "r1t1c0", Name: "stat", Arguments: `{"omitted":"1048576 bytes of arguments"}`, Omitted: 1 << 20},
 		{ID: "r1t1c1", Name: "stat", Arguments: `{"omitted":"1 bytes of arguments"}`, Omitted: 1},
 		{ID: "r1t1c2", Name: "stat", Arguments: "{"},
@@ -130,7 +131,7 @@ func TestBatchResults(t *testing.T) {
 		if err != nil || fault != nil {
 			t.Fatalf("%s: %v, %v", when, fault, err)
 		}
-		want := []Message{
+		want := []executor.Message{
 			{Role: "tool", CallID: "r1t1c0", Text: "a is done"},
 			{Role: "tool", CallID: "r1t1c1", Text: "b is done"},
 			{Role: "tool", CallID: "r1t1c2", Text: "error: exit_status: it failed\nexit 1", Error: true},

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/devserver"
 )
@@ -20,11 +21,11 @@ import (
 // twice is a model that calls a tool twice and says what came of it.
 type twice struct{}
 
-func (twice) Generate(_ context.Context, r bridge.Request, _ func(string)) (bridge.Answer, error) {
-	var a bridge.Answer
+func (twice) Generate(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
+	var a executor.Answer
 	if len(r.Messages) == 1 {
 		for range 2 {
-			a.Calls = append(a.Calls, bridge.AnswerCall{ID: "same", Name: "do", Arguments: "{}"})
+			a.Calls = append(a.Calls, executor.AnswerCall{ID: "same", Name: "do", Arguments: "{}"})
 		}
 		return a, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/subjects"
 )
@@ -59,13 +60,15 @@ func (note) Done()                                {}
 
 type atOnceModel struct{}
 
-func (atOnceModel) Generate(context.Context, Request, func(string)) (Answer, error) {
-	return Answer{Text: "done", Model: "m", FinishReason: "stop", Usage: Usage{InputTokens: 100, OutputTokens: 10}}, nil
+func (atOnceModel) Generate(context.Context, executor.Request, func(string)) (executor.Answer, error) {
+	return executor.Answer{Text: "done", Model: "m", FinishReason: "stop", Usage: executor.Usage{InputTokens: 100, OutputTokens: 10}}, nil
 }
 
 type atOnceTool struct{}
 
-func (atOnceTool) Execute(context.Context, Call) (Result, error) { return Result{Output: "ok"}, nil }
+func (atOnceTool) Execute(context.Context, executor.Call) (executor.Result, error) {
+	return executor.Result{Output: "ok"}, nil
+}
 
 func BenchmarkToolCall(b *testing.B) {
 	at := time.Now().UnixMilli()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/subjects"
 )
 
@@ -115,9 +116,9 @@ func (c besideCase) run(t *testing.T) {
 		return c.read(w, reads)
 	}
 	var starts ledger
-	b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r Request, _ func(string)) (Answer, error) {
+	b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 		starts.add(r.Effect)
-		return Answer{Text: "hello"}, nil
+		return executor.Answer{Text: "hello"}, nil
 	})})
 	b.reader.works.Store(!c.unsure)
 	q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: input}))
@@ -177,8 +178,8 @@ func TestReadAndClaimGoSideBySide(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := sideBySide{newWorld(), make(chan struct{}), make(chan struct{})}, newQueue()
 		input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
-		b := startBridgeOn(t, w, w.world, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(context.Context, Request, func(string)) (Answer, error) {
-			return Answer{Text: "hello"}, nil
+		b := startBridgeOn(t, w, w.world, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(context.Context, executor.Request, func(string)) (executor.Answer, error) {
+			return executor.Answer{Text: "hello"}, nil
 		})})
 		b.reader.works.Store(true)
 		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: input}))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/refold/refold/bridge/executor"
 )
 
 // Breaker stops starting generations of a provider after faults tries in a row
@@ -71,7 +73,7 @@ func (b *breaker) admit(f *flight, now time.Time) (wait time.Duration, ok bool) 
 
 // faulted counts a fault. An open breaker's time does not begin anew by those
 // that started before; the trial's, once it is half open, begins it.
-func (b *breaker) faulted(fault *Error, now time.Time) {
+func (b *breaker) faulted(fault *executor.Error, now time.Time) {
 	if b == nil || fault == nil {
 		return
 	}

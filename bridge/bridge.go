@@ -14,6 +14,7 @@ import (
 
 	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
@@ -75,7 +76,7 @@ type Options struct {
 
 	Logger *slog.Logger // nil: no logs
 
-	Observe Observer // is told of every start; nil: nobody is
+	Observe executor.Observer // is told of every start; nil: nobody is
 }
 
 // Validate reports every problem of o, nil if there is none.
@@ -157,7 +158,11 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	instance := newULID(time.Now())
 	by := clip(o.Name+"/"+instance, session.ByBytesMax)
 	b.worker = newWorker(newNATSWire(nc), instance, by, o.Logger.With("instance", instance))
-	b.worker.vault.open(&o, catalog)
+	sources := make([]secrets.Source, len(o.Secrets))
+	for i, s := range o.Secrets {
+		sources[i] = s
+	}
+	b.worker.vault.open(o.environment(), catalog, sources...)
 	b.worker.observer = o.Observe
 	if o.Slots > 0 {
 		b.worker.slots = newSlots(o.Slots)
@@ -195,14 +200,26 @@ func Concurrency(n int) ServeOption { return func(s *served) { s.concurrency = n
 
 // Tool makes e carry out the tool calls whose executor has this target. It
 // must come before Run, once for each target.
-func (b *Bridge) Tool(target string, e Executor, options ...ServeOption) error {
+func (b *Bridge) Tool(target string, e executor.Executor, options ...ServeOption) error {
 	return b.serve(served{class: session.ClassTool, target: target, executor: e}, options)
 }
 
 // Model makes m carry out the generations of a provider. It must come before
 // Run, once for each provider.
-func (b *Bridge) Model(provider string, m Model, options ...ServeOption) error {
+func (b *Bridge) Model(provider string, m executor.Model, options ...ServeOption) error {
 	return b.serve(served{class: session.ClassLLM, target: provider, model: m}, options)
+}
+
+// Step makes h the step hook of this name. It must come before Run, once for
+// each hook.
+func (b *Bridge) Step(hook string, h executor.StepHook, options ...ServeOption) error {
+	return b.serve(served{class: session.ClassStep, target: hook, hook: h}, options)
+}
+
+// Space makes r read the spaces of a target. It must come before Run, once for
+// each target.
+func (b *Bridge) Space(target string, r executor.SpaceReader, options ...ServeOption) error {
+	return b.serve(served{class: session.ClassSpace, target: target, spaces: r}, options)
 }
 
 func (b *Bridge) serve(s served, options []ServeOption) error {

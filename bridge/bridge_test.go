@@ -21,6 +21,7 @@ import (
 
 	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
@@ -136,24 +137,24 @@ func TestBridge(t *testing.T) {
 	a := newActor(t)
 	b := a.bridge(t, "one")
 	released := make(chan struct{})
-	started := make(chan Call, 10)
+	started := make(chan executor.Call, 10)
 	errs := errors.Join(
-		b.Tool("host", executorFunc(func(ctx context.Context, c Call) (Result, error) {
+		b.Tool("host", executorFunc(func(ctx context.Context, c executor.Call) (executor.Result, error) {
 			started <- c
 			if c.Effect == "r1t1c2" {
 				<-ctx.Done() // until it is withdrawn
-				return Result{}, ctx.Err()
+				return executor.Result{}, ctx.Err()
 			}
 			select {
 			case <-released:
 			case <-ctx.Done():
 			}
-			return Result{Output: "done " + c.Effect}, nil
+			return executor.Result{Output: "done " + c.Effect}, nil
 		}), Concurrency(3)),
-		b.Model("p", modelFunc(func(_ context.Context, r Request, delta func(string)) (Answer, error) {
+		b.Model("p", modelFunc(func(_ context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 			delta("hel")
 			delta("lo")
-			return Answer{Text: "hello, " + r.Messages[0].Text}, nil
+			return executor.Answer{Text: "hello, " + r.Messages[0].Text}, nil
 		})),
 	)
 	if errs != nil {
@@ -257,7 +258,7 @@ func TestBridgeIsSeen(t *testing.T) {
 	if err := b.Model("p", modelFunc(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Step("router", PrepareStep(nil)); err != nil {
+	if err := b.Step("router", executor.PrepareStep(nil)); err != nil {
 		t.Fatal(err)
 	}
 	members, err := a.TrackMembers(t.Context(), subjects.KindBridge)
@@ -300,9 +301,9 @@ func TestConsumerIsLost(t *testing.T) {
 	a := newActor(t)
 	b := a.bridge(t, "one")
 	var starts ledger
-	if err := b.Tool("host", executorFunc(func(_ context.Context, c Call) (Result, error) {
+	if err := b.Tool("host", executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 		starts.add(c.Effect)
-		return Result{}, nil
+		return executor.Result{}, nil
 	})); err != nil {
 		t.Fatal(err)
 	}
@@ -339,13 +340,13 @@ func TestServerRestarts(t *testing.T) {
 	b := a.bridge(t, "one")
 	var starts ledger
 	began, release := make(chan struct{}), make(chan struct{})
-	if err := b.Tool("host", executorFunc(func(_ context.Context, c Call) (Result, error) {
+	if err := b.Tool("host", executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 		starts.add(c.Effect)
 		if c.Effect == "r1t1c0" {
 			close(began)
 			<-release
 		}
-		return Result{Output: c.Effect}, nil
+		return executor.Result{Output: c.Effect}, nil
 	})); err != nil {
 		t.Fatal(err)
 	}
@@ -386,13 +387,13 @@ func TestHolderDies(t *testing.T) {
 			}
 		}
 		errs := errors.Join(
-			b.Tool("host", executorFunc(func(_ context.Context, c Call) (Result, error) {
+			b.Tool("host", executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 				at(c.Effect)
-				return Result{}, nil
+				return executor.Result{}, nil
 			})),
-			b.Model("p", modelFunc(func(_ context.Context, r Request, _ func(string)) (Answer, error) {
+			b.Model("p", modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 				at(r.Effect)
-				return Answer{Text: "hello"}, nil
+				return executor.Answer{Text: "hello"}, nil
 			})),
 		)
 		if errs != nil {
@@ -474,8 +475,8 @@ func TestServeRefuses(t *testing.T) {
 		{other.Tool("a", x), "already"},
 		{other.Model("a", modelFunc(nil)), ""},
 		{other.Step("a", nil), "nothing carries it out"},
-		{other.Step("a", PrepareStep(nil)), ""},
-		{other.Step("a", PrepareStep(nil)), "step/a: it is served already"},
+		{other.Step("a", executor.PrepareStep(nil)), ""},
+		{other.Step("a", executor.PrepareStep(nil)), "step/a: it is served already"},
 		{b.Tool("a", x), "before Run"},
 	} {
 		if c.want == "" && c.err != nil || c.want != "" && (c.err == nil || !strings.Contains(c.err.Error(), c.want)) {

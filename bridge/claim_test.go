@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
@@ -276,14 +277,14 @@ func (c claimCase) run(t *testing.T) {
 		return nil
 	}
 	var starts ledger
-	s := served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, call Call) (Result, error) {
+	s := served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, call executor.Call) (executor.Result, error) {
 		starts.add(call.Effect)
-		return Result{Output: "done"}, nil
+		return executor.Result{Output: "done"}, nil
 	})}
 	if c.model {
-		s = served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r Request, _ func(string)) (Answer, error) {
+		s = served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 			starts.add(r.Effect)
-			return Answer{Text: "hello"}, nil
+			return executor.Answer{Text: "hello"}, nil
 		})}
 	}
 	call, turn := toolCall("r1t1c0", c.safe), generation("r1t1", session.Item{Role: session.RoleUser, Seq: input})
@@ -434,9 +435,9 @@ func TestDeliveredAgainAfterSettled(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, q := newWorld(), newQueue()
 			var starts ledger
-			b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, c Call) (Result, error) {
+			b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 				starts.add(c.Effect)
-				return Result{}, nil
+				return executor.Result{}, nil
 			})})
 			call := toolCall("r1t1c0", safe)
 			for range 3 {
@@ -500,9 +501,9 @@ func TestRestartSettlesUnknown(t *testing.T) {
 		blocked := errors.New("the process died")
 		w.publishLost = func([]byte) error { return blocked }
 		var starts ledger
-		executor := executorFunc(func(_ context.Context, c Call) (Result, error) {
+		executor := executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 			starts.add(c.Effect)
-			return Result{}, nil
+			return executor.Result{}, nil
 		})
 		first := startBridge(t, w, "first", q, served{class: session.ClassTool, target: "host", executor: executor})
 		call := toolCall("r1t1c0", false)

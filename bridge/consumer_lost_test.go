@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
@@ -69,15 +70,15 @@ func holdingBridges(t *testing.T, a *actor) (bridges []*Bridge, starts *ledger, 
 	for _, name := range []string{"one", "two"} {
 		b := a.bridge(t, name)
 		bridges = append(bridges, b)
-		if err := b.Tool("host", executorFunc(func(ctx context.Context, c Call) (Result, error) {
+		if err := b.Tool("host", executorFunc(func(ctx context.Context, c executor.Call) (executor.Result, error) {
 			wait(ctx, c.Effect)
-			return Result{}, nil
+			return executor.Result{}, nil
 		})); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Model("p", modelFunc(func(ctx context.Context, r Request, _ func(string)) (Answer, error) {
+		if err := b.Model("p", modelFunc(func(ctx context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 			wait(ctx, r.Effect)
-			return Answer{Text: "said"}, nil
+			return executor.Answer{Text: "said"}, nil
 		})); err != nil {
 			t.Fatal(err)
 		}

@@ -1,11 +1,12 @@
 // Package bridge carries out what sessions ask of the world: tool calls,
 // generations, and the choice of what a step offers. A Go program serves its
-// own tools, models and step hooks with it:
+// own tools, models and step hooks with it, which implement the interfaces of
+// package executor; how a call ends is said there:
 //
 //	b, err := bridge.Connect(ctx, bridge.Options{Name: "weather"})
 //	…
 //	err = b.Tool("weather", forecasts{}) // an Executor
-//	err = b.Step("router", bridge.PrepareStep(choose)) // a StepHook
+//	err = b.Step("router", executor.PrepareStep(choose)) // a StepHook
 //	…
 //	err = b.Run(ctx)
 //
@@ -68,36 +69,6 @@
 //   - flight: an effect that this process carries.
 //   - late: past start_by.
 //   - withdrawn: nobody may start it any more, or what runs is to stop.
-//
-// # Ends
-//
-// A tool call ends so, by what became of its executor:
-//
-//	                        retry-safe                 not retry-safe
-//	returned in time        as it says                 as it says
-//	had a time-out itself   failed deadline_exceeded   outcome_unknown
-//	panicked                failed executor_panic      outcome_unknown
-//	run time over           failed deadline_exceeded   outcome_unknown
-//	withdrawn in progress   cancelled                  outcome_unknown
-//	bridge stopped it       given back, runs again     outcome_unknown
-//	bridge died             runs again                 outcome_unknown
-//
-// A step ends as a retry-safe call does, but for its codes: a hook that fails or
-// panics is `hook_failed`, and a choice that no session takes `bad_settlement`.
-// Steps are not claimed: two bridges may ask their hooks for one step, and the
-// session takes the first answer.
-//
-// A generation that a bridge drops is taken over by another. One that fails
-// and may be retried is asked again until its start_by.
-//
-// # Results
-//
-// Text up to 256 KiB stands in the event, more goes to a blob, and a model is
-// shown the beginning and the end of it (output.go). What is not UTF-8 is
-// replaced by U+FFFD. Files become blobs, and a model is shown a line for each.
-// An executor that returns after it was given up changes nothing: its call is
-// settled. One that outlives a lease keeps it: leases are extended for as long as
-// it runs.
 //
 // # Caches
 //

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/subjects"
 )
@@ -17,7 +18,8 @@ type effect struct {
 	name        subjects.EffectName
 	generation  *session.Generation
 	call        *session.ToolCall
-	step        *StepRequest
+	step        *executor.StepRequest
+	items       []session.Item // of step: the latest of the transcript
 	space       *session.Space
 	startBy     time.Time     // past it nothing is started
 	runTime     time.Duration // what one start may take
@@ -72,6 +74,7 @@ func decodeEffect(name subjects.EffectName, subject string, payload []byte) (eff
 		err := codec.Unmarshal(payload, p)
 		if err == nil {
 			e.step, err = stepRequest(p)
+			e.items = p.Items
 		}
 		if err != nil {
 			return effect{}, undecoded(subject, payload, err)

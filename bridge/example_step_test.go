@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/devserver"
 )
 
@@ -27,20 +28,20 @@ const desk = `{
 type orders struct{}
 
 // Execute does what it is told.
-func (orders) Execute(_ context.Context, call bridge.Call) (bridge.Result, error) {
-	return bridge.Result{Output: "done: " + call.ToolName}, nil
+func (orders) Execute(_ context.Context, call executor.Call) (executor.Result, error) {
+	return executor.Result{Output: "done: " + call.ToolName}, nil
 }
 
 // clerk is a model that uses whatever it is offered.
 type clerk struct{}
 
 // Generate calls the first tool that it is shown.
-func (clerk) Generate(_ context.Context, r bridge.Request, _ func(string)) (bridge.Answer, error) {
+func (clerk) Generate(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 	if len(r.Tools) == 0 {
-		return bridge.Answer{Text: r.System}, nil
+		return executor.Answer{Text: r.System}, nil
 	}
 	fmt.Println(r.Effect, "is offered", r.Tools[0].Name)
-	return bridge.Answer{Calls: []bridge.AnswerCall{{Name: r.Tools[0].Name, Arguments: "{}"}}}, nil
+	return executor.Answer{Calls: []executor.AnswerCall{{Name: r.Tools[0].Name, Arguments: "{}"}}}, nil
 }
 
 // A program chooses what each step of a run offers: nothing is paid back
@@ -63,14 +64,14 @@ func ExamplePrepareStep() {
 		log.Fatal(err)
 	}
 	defer b.Close()
-	hook := bridge.PrepareStep(func(_ context.Context, s bridge.StepRequest) (bridge.StepChoice, error) {
+	hook := executor.PrepareStep(func(_ context.Context, s executor.StepRequest) (executor.StepChoice, error) {
 		switch {
 		case s.HasUsedTool("refund"):
-			return bridge.StepChoice{ActiveTools: []string{}, System: fmt.Sprintf("closed in step %d", s.Step)}, nil
+			return executor.StepChoice{ActiveTools: []string{}, System: fmt.Sprintf("closed in step %d", s.Step)}, nil
 		case s.HasUsedTool("shop.find_order"):
-			return bridge.StepChoice{ActiveTools: []string{"refund"}, ToolChoice: "refund"}, nil
+			return executor.StepChoice{ActiveTools: []string{"refund"}, ToolChoice: "refund"}, nil
 		}
-		return bridge.StepChoice{ActiveTools: []string{"find_order"}}, nil
+		return executor.StepChoice{ActiveTools: []string{"find_order"}}, nil
 	})
 	for _, err := range []error{b.Step("desk", hook), b.Tool("shop", orders{}), b.Model("clerk", clerk{})} {
 		if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/devserver"
 )
@@ -16,29 +17,29 @@ import (
 type forecasts struct{}
 
 // Execute answers one call. What it returns is what the model is shown.
-func (forecasts) Execute(_ context.Context, call bridge.Call) (bridge.Result, error) {
+func (forecasts) Execute(_ context.Context, call executor.Call) (executor.Result, error) {
 	var arguments struct{ City string }
 	if err := json.Unmarshal(call.Arguments, &arguments); err != nil {
-		return bridge.Result{}, err
+		return executor.Result{}, err
 	}
 	if arguments.City != "Bergen" {
-		return bridge.Result{Error: &bridge.Error{Code: "unknown_city", Detail: "ask for Bergen"}}, nil
+		return executor.Result{Error: &executor.Error{Code: "unknown_city", Detail: "ask for Bergen"}}, nil
 	}
-	return bridge.Result{Output: "rain"}, nil
+	return executor.Result{Output: "rain"}, nil
 }
 
 // oracle is a model of one's own. It asks for the weather and says it.
 type oracle struct{}
 
 // Generate says the next turn of the conversation that it is shown.
-func (oracle) Generate(_ context.Context, r bridge.Request, delta func(string)) (bridge.Answer, error) {
+func (oracle) Generate(_ context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 	last := r.Messages[len(r.Messages)-1]
 	if last.Role == "user" {
-		return bridge.Answer{Calls: []bridge.AnswerCall{{Name: "forecast", Arguments: `{"city":"Bergen"}`}}}, nil
+		return executor.Answer{Calls: []executor.AnswerCall{{Name: "forecast", Arguments: `{"city":"Bergen"}`}}}, nil
 	}
 	delta("In Bergen: ")
 	delta(last.Text)
-	return bridge.Answer{Text: "In Bergen: " + last.Text}, nil
+	return executor.Answer{Text: "In Bergen: " + last.Text}, nil
 }
 
 // record tells sessions which tools there are and who carries them out.

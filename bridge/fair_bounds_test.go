@@ -14,15 +14,16 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // slow returns a target whose calls take so long, and notes their starts.
 func slow(starts *ledger, who string, took time.Duration, s served) served {
 	s.class, s.target = session.ClassTool, "host"
-	s.executor = executorFunc(func(_ context.Context, c Call) (Result, error) {
+	s.executor = executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 		starts.add(who + c.Session)
 		<-time.After(took)
-		return Result{}, nil
+		return executor.Result{}, nil
 	})
 	return s
 }

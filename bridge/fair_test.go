@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // One slot, a thousand effects of one session, and then two of each of three
@@ -57,10 +58,10 @@ func TestFairWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
 		var starts ledger
-		s := served{class: session.ClassTool, target: "host", concurrency: 1, ahead: 40, executor: executorFunc(func(_ context.Context, c Call) (Result, error) {
+		s := served{class: session.ClassTool, target: "host", concurrency: 1, ahead: 40, executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 			starts.add(c.Session)
 			<-time.After(time.Second)
-			return Result{}, nil
+			return executor.Result{}, nil
 		})}
 		b := startBridge(t, w, "me", q, s)
 		ask := func(sid string, n int) {

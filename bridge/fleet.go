@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
@@ -57,7 +58,7 @@ const (
 // that are gone: their calls fail with `host_session_lost`, or `outcome_unknown`
 // if they may have run, and the host session has the status error from then on.
 // A worker that comes back goes on where it was. It must come before Run.
-func (b *Bridge) Fleet(f Fleet, e Executor, options ...ServeOption) error {
+func (b *Bridge) Fleet(f Fleet, e executor.Executor, options ...ServeOption) error {
 	if err := f.Validate(); err != nil {
 		return err
 	}
@@ -165,30 +166,30 @@ type lostWorker struct{}
 // taken effect does not come here: it is settled by its claim. A call that may
 // run twice has no claim, so nobody can tell whether it ran there; its files are
 // gone with the worker either way.
-func (lostWorker) Execute(_ context.Context, c Call) (Result, error) {
-	return Result{Error: &Error{
+func (lostWorker) Execute(_ context.Context, c executor.Call) (executor.Result, error) {
+	return executor.Result{Error: &executor.Error{
 		Code:   codeHostSessionLost,
 		Detail: "the worker that held the host session is gone, with its files, and the call was not run elsewhere. Call open_session to open another",
 	}}, nil
 }
 
 // lostHost is the host session of a call that nobody can carry out any more.
-func lostHost(c *session.ToolCall) *HostSession {
+func lostHost(c *session.ToolCall) *executor.HostSession {
 	if c == nil || c.HostSession == nil {
 		return nil
 	}
-	return &HostSession{ID: c.HostSession.ID, Route: c.HostSession.Route, Status: statusHostError}
+	return &executor.HostSession{ID: c.HostSession.ID, Route: c.HostSession.Route, Status: statusHostError}
 }
 
 // HostSession asks for a session's view, and tells whether the session is open,
 // and its host session; nil for none.
-func (b *Bridge) HostSession(ctx context.Context, sid string) (open bool, h *HostSession, err error) {
+func (b *Bridge) HostSession(ctx context.Context, sid string) (open bool, h *executor.HostSession, err error) {
 	view, err := b.worker.wire.View(ctx, sid)
 	if err != nil {
 		return false, nil, err
 	}
 	if v := view.HostSession; v != nil {
-		h = &HostSession{ID: v.ID, Status: v.Status, Route: v.Route}
+		h = &executor.HostSession{ID: v.ID, Status: v.Status, Route: v.Route}
 	}
 	return view.Status != "closed", h, nil
 }
@@ -196,7 +197,7 @@ func (b *Bridge) HostSession(ctx context.Context, sid string) (open bool, h *Hos
 // EndHostSession tells a session that its host session has ended, with its ID and
 // status, through the door ctl: a bridge of host tools needs the right to publish
 // there. A session that has another host session by now refuses it.
-func (b *Bridge) EndHostSession(ctx context.Context, sid string, h HostSession) error {
+func (b *Bridge) EndHostSession(ctx context.Context, sid string, h executor.HostSession) error {
 	event := session.Envelope{V: session.Version, Type: session.TypeHostSessionUpdated, At: b.worker.now().UnixMilli(), By: b.worker.by}
 	payload, err := event.With(session.HostSessionUpdated{ID: h.ID, Status: h.Status})
 	if err != nil {

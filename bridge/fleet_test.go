@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // TestTwoAnswerForOneLost: two bridges answer at once for a worker that is gone,
@@ -18,10 +19,10 @@ func TestTwoAnswerForOneLost(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		lost := func(e Executor) served {
+		lost := func(e executor.Executor) served {
 			return served{class: session.ClassTool, target: "host-w1", executor: e, counts: new(targetCounts), lost: true}
 		}
-		slow := executorFunc(func(ctx context.Context, c Call) (Result, error) {
+		slow := executorFunc(func(ctx context.Context, c executor.Call) (executor.Result, error) {
 			<-time.After(40 * time.Millisecond) // a busy machine
 			return lostWorker{}.Execute(ctx, c)
 		})

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/refold/refold/bridge/executor"
 )
 
 // flight is one effect that this process carries: it is being claimed, or it
@@ -26,9 +28,9 @@ type flight struct {
 	secrets *callSecrets // of a call that is about to start; nil: none
 	told    *starting    // by the generation's latest start; nil: nobody asks
 
-	observed *observed // the start that the observer has not heard the end of; nil: none
-	asked    *Request  // of a generation: what the model is shown
-	sampled  bool      // its run is traced
+	observed *observed         // the start that the observer has not heard the end of; nil: none
+	asked    *executor.Request // of a generation: what the model is shown
+	sampled  bool              // its run is traced
 
 	// onward takes a ruling that the goroutine which began with the flight does
 	// not come to; nil: the worker lands it.

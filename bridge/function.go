@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/planner"
 )
 
@@ -19,7 +20,7 @@ import (
 type Function struct {
 	spec     planner.ToolSpec
 	registry *planner.Registry // of this tool alone: it checks arguments as a session does
-	run      func(ctx context.Context, arguments []byte) (Result, error)
+	run      func(ctx context.Context, arguments []byte) (executor.Result, error)
 	tries    int
 	err      error
 }
@@ -62,10 +63,10 @@ func Func[In, Out any](toolID string, fn func(ctx context.Context, in In) (Out, 
 		ToolID: toolID, ToolName: strings.ReplaceAll(toolID, ".", "_"),
 		Executor: planner.Executor{Kind: planner.ExecutorEffect, Target: target},
 	}}
-	f.run = func(ctx context.Context, arguments []byte) (Result, error) {
+	f.run = func(ctx context.Context, arguments []byte) (executor.Result, error) {
 		in, err := decodeArguments[In](arguments)
 		if err != nil {
-			return Result{Error: &Error{Code: string(planner.InvalidArguments), Detail: err.Error()}}, nil
+			return executor.Result{Error: &executor.Error{Code: string(planner.InvalidArguments), Detail: err.Error()}}, nil
 		}
 		out, err := fn(ctx, in)
 		return f.resultOf(out, err)
@@ -158,13 +159,13 @@ func (f *Function) Deadline() time.Duration {
 
 // Execute carries out one call. It checks the arguments itself: the session's
 // registry may be of another release of the program.
-func (f *Function) Execute(ctx context.Context, call Call) (Result, error) {
+func (f *Function) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	if f.err != nil {
-		return Result{}, f.err
+		return executor.Result{}, f.err
 	}
 	arguments := string(call.Arguments)
 	if bad := planner.CheckArguments(f.registry, &planner.Toolset{}, 0, arguments); !bad.OK() {
-		return Result{Error: &Error{Code: string(bad.Code), Detail: bad.Detail}}, nil
+		return executor.Result{Error: &executor.Error{Code: string(bad.Code), Detail: bad.Detail}}, nil
 	}
 	if arguments == "" {
 		arguments = "{}"
@@ -188,8 +189,8 @@ type callKey struct{}
 
 // CallOf returns the call that a Function carries out under ctx; false in any
 // other context.
-func CallOf(ctx context.Context) (Call, bool) {
-	call, ok := ctx.Value(callKey{}).(Call)
+func CallOf(ctx context.Context) (executor.Call, bool) {
+	call, ok := ctx.Value(callKey{}).(executor.Call)
 	return call, ok
 }
 
@@ -252,7 +253,7 @@ func checkFunctions(tools []*Function) error {
 type functions map[string]*Function
 
 // Execute carries out one call.
-func (fs functions) Execute(ctx context.Context, call Call) (Result, error) {
+func (fs functions) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	f := fs[call.ToolID]
 	if f == nil {
 		var known []string
@@ -260,7 +261,7 @@ func (fs functions) Execute(ctx context.Context, call Call) (Result, error) {
 			known = append(known, id)
 		}
 		slices.Sort(known)
-		return Result{Error: &Error{
+		return executor.Result{Error: &executor.Error{
 			Code:   codeToolNotServed,
 			Detail: "the program that serves this target has " + strings.Join(known, ", ") + ", and not " + call.ToolID,
 		}}, nil

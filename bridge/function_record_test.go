@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/planner"
 )
 
@@ -73,10 +74,10 @@ func TestLateResultIsNotHeard(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
 		returned := false
-		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, Call) (Result, error) {
+		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
 			<-time.After(time.Hour)
 			returned = true
-			return Result{Output: "late"}, nil
+			return executor.Result{Output: "late"}, nil
 		})})
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", false))
 		pass(2 * time.Hour)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 )
 
@@ -80,7 +81,7 @@ func presentable[Out any]() (err error) {
 	}()
 	var out Out
 	switch any(out).(type) {
-	case Result, string, []byte, json.RawMessage, struct{}:
+	case executor.Result, string, []byte, json.RawMessage, struct{}:
 		return nil
 	}
 	var unsupported *json.UnsupportedTypeError
@@ -91,20 +92,20 @@ func presentable[Out any]() (err error) {
 }
 
 // resultOf returns what a function's results come to.
-func (f *Function) resultOf(out any, err error) (Result, error) {
+func (f *Function) resultOf(out any, err error) (executor.Result, error) {
 	var retry *RetryableError
 	var unknown *UnknownOutcomeError
-	whole, _ := out.(Result)
+	whole, _ := out.(executor.Result)
 	if text, ok := out.(string); ok && err != nil {
 		whole.Output = text
 	}
 	switch {
 	case errors.As(err, &unknown):
-		whole.Unknown, whole.Error = true, &Error{Code: session.CodeOutcomeUnknown, Detail: unknown.Error()}
+		whole.Unknown, whole.Error = true, &executor.Error{Code: session.CodeOutcomeUnknown, Detail: unknown.Error()}
 		return whole, nil
 	case errors.As(err, &retry):
-		failed := Error{Code: codeTryAgain, Detail: reasonOf(retry.Err)}
-		if own := (*Error)(nil); errors.As(retry.Err, &own) && own != nil {
+		failed := executor.Error{Code: codeTryAgain, Detail: reasonOf(retry.Err)}
+		if own := (*executor.Error)(nil); errors.As(retry.Err, &own) && own != nil {
 			failed = *own
 		}
 		failed.Retryable = true
@@ -114,35 +115,35 @@ func (f *Function) resultOf(out any, err error) (Result, error) {
 		return whole, err
 	}
 	switch out := out.(type) {
-	case Result:
+	case executor.Result:
 		return out, nil
 	case string:
-		return Result{Output: out}, nil
+		return executor.Result{Output: out}, nil
 	case []byte:
 		return resultOfBytes(out), nil
 	case struct{}:
-		return Result{}, nil
+		return executor.Result{}, nil
 	}
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(out); err != nil {
 		// It ran: whether that may be called a failure depends on the tool.
-		return Result{Unknown: !f.spec.RetrySafe, Error: &Error{
+		return executor.Result{Unknown: !f.spec.RetrySafe, Error: &executor.Error{
 			Code: codeResultUnreadable, Detail: "it ran, and what it returned has no form in JSON: " + err.Error(),
 		}}, nil
 	}
-	return Result{Output: strings.TrimSuffix(text.String(), "\n")}, nil
+	return executor.Result{Output: strings.TrimSuffix(text.String(), "\n")}, nil
 }
 
 // resultOfBytes returns bytes as text, if they are, else as a file.
-func resultOfBytes(data []byte) Result {
+func resultOfBytes(data []byte) executor.Result {
 	if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
-		return Result{Output: string(data)}
+		return executor.Result{Output: string(data)}
 	}
 	kind, _, _ := strings.Cut(http.DetectContentType(data), ";")
 	if strings.HasPrefix(kind, "text/") {
 		kind = "application/octet-stream" // no text that a model could be shown
 	}
-	return Result{Files: []File{{MediaType: kind, Data: data}}}
+	return executor.Result{Files: []executor.File{{MediaType: kind, Data: data}}}
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 type cityArguments struct {
@@ -29,8 +30,8 @@ func answers[Out any](out Out, err error, options ...FunctionOption) *Function {
 }
 
 // callOf is a call of a tool as a session asks it.
-func callOf(f *Function, arguments string) Call {
-	return Call{
+func callOf(f *Function, arguments string) executor.Call {
+	return executor.Call{
 		Session: "s1", Effect: "r1t1c0", ToolID: f.ToolID(), ToolName: f.ToolName(), Arguments: json.RawMessage(arguments),
 		IdempotencyKey: "s1.r1t1c0", RetrySafe: f.RetrySafe(),
 	}
@@ -89,8 +90,8 @@ func TestFunctionResults(t *testing.T) {
 		"an image":                {answers(png, nil), "[image/png, 10 bytes, sha256-", 1},
 		"bytes that are no text":  {answers([]byte("a\xff"), nil), "[application/octet-stream, 2 bytes, sha256-", 1},
 		"raw JSON":                {answers(json.RawMessage(`{"a": 1}`), nil), `{"a":1}`, 0},
-		"a result":                {answers(Result{Output: "as it is", Error: &Error{Code: "x"}}, nil), "error: x\nas it is", 0},
-		"a text and a file":       {answers(Result{Output: "look", Files: []File{{Data: []byte{0}}}}, nil), "look\n[application/octet-stream, 1 bytes, sha256-", 1},
+		"a result":                {answers(executor.Result{Output: "as it is", Error: &executor.Error{Code: "x"}}, nil), "error: x\nas it is", 0},
+		"a text and a file":       {answers(executor.Result{Output: "look", Files: []executor.File{{Data: []byte{0}}}}, nil), "look\n[application/octet-stream, 1 bytes, sha256-", 1},
 		"a text that is too long": {answers(strings.Repeat("é", inlineBytesMax), nil), strings.Repeat("é", previewHeadBytes/2) + "\n[442368 of 524288 bytes are left out here; the whole is sha256-", 0},
 	} {
 		r := Rehearse(t.Context(), c.tool, callOf(c.tool, ""), Rehearsal{})
@@ -117,7 +118,7 @@ var endCases = []endCase{
 	},
 	{
 		name: "fails with a code", fn: func(context.Context, int) (string, error) {
-			return "", fmt.Errorf("x: %w", &Error{Code: "not_there"})
+			return "", fmt.Errorf("x: %w", &executor.Error{Code: "not_there"})
 		},
 		unsafe: "failed not_there false", safe: "failed not_there false", starts: 1,
 	},
@@ -136,7 +137,7 @@ var endCases = []endCase{
 	},
 	{
 		name: "fails for now, with a code", fn: func(context.Context, int) (string, error) {
-			return "", &RetryableError{&Error{Code: "busy"}}
+			return "", &RetryableError{&executor.Error{Code: "busy"}}
 		},
 		options: []FunctionOption{Tries(1)},
 		unsafe:  "failed busy true", safe: "failed busy true", starts: 1,
@@ -220,14 +221,14 @@ func (c endCase) run(t *testing.T, safe bool) {
 // What a function can know of its call.
 func TestCallOf(t *testing.T) {
 	t.Parallel()
-	var got Call
+	var got executor.Call
 	f := Func("x.call", func(ctx context.Context, _ struct{}) (string, error) {
 		got, _ = CallOf(ctx)
 		return "", nil
 	})
 	call := callOf(f, "{}")
 	call.Context = json.RawMessage(`{"order":7}`)
-	call.HostSession = &HostSession{ID: "h1", Status: "ready"}
+	call.HostSession = &executor.HostSession{ID: "h1", Status: "ready"}
 	r := Rehearse(t.Context(), f, call, Rehearsal{})
 	if r.Status != string(session.CallSucceeded) || got.Session != "s1" || got.Effect != "r1t1c0" || got.IdempotencyKey != "s1.r1t1c0" ||
 		string(got.Context) != `{"order":7}` || got.HostSession.ID != "h1" || len(got.Start) != 26 {
@@ -290,7 +291,7 @@ func TestToolNotServed(t *testing.T) {
 		"x.third":  "error: tool_not_served: the program that serves this target has x.answer, x.other, and not x.third",
 		"y.answer": "error: tool_not_served: the program that serves this target has x.answer, x.other, and not y.answer",
 	} {
-		if r := Rehearse(t.Context(), x.executor, Call{ToolID: id, Session: "s1", Effect: "r1t1c0"}, Rehearsal{}); r.Shown != want {
+		if r := Rehearse(t.Context(), x.executor, executor.Call{ToolID: id, Session: "s1", Effect: "r1t1c0"}, Rehearsal{}); r.Shown != want {
 			t.Errorf("%s: shown %q, want %q", id, r.Shown, want)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // health is what the latest tries of a provider came to. It is healthy until a
@@ -20,7 +21,7 @@ type health struct {
 }
 
 // failed takes in a try that failed at now, or one that tells of no trouble.
-func (h *health) failed(fault *Error, now time.Time) {
+func (h *health) failed(fault *executor.Error, now time.Time) {
 	switch fault.Code {
 	case codeBadRequest, codeContentFilter, codeContextLength:
 		h.answered()

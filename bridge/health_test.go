@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/secrets"
 )
 
@@ -16,7 +17,9 @@ func TestHealth(t *testing.T) {
 	t.Parallel()
 	start := time.UnixMilli(1_000_000)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	fault := func(code string, retryable bool) *Error { return &Error{Code: code, Detail: "d", Retryable: retryable} }
+	fault := func(code string, retryable bool) *executor.Error {
+		return &executor.Error{Code: code, Detail: "d", Retryable: retryable}
+	}
 	one, other := named("s1", "r1t1"), named("s2", "r1t1")
 	var h health
 	for _, step := range []struct {
@@ -47,7 +50,7 @@ func TestHealth(t *testing.T) {
 
 // troubled carries out nothing, and says what is wrong.
 type troubled struct {
-	Executor
+	executor.Executor
 	all []string
 }
 
@@ -59,7 +62,7 @@ func TestHeartbeatsSayTroubles(t *testing.T) {
 	w := newWorker(newWorld(), "me", "test/me", slog.New(slog.DiscardHandler))
 	w.vault.given.Add("s3cret-value")
 	down := served{class: session.ClassLLM, target: "p"}
-	down.paced().health.failed(&Error{Code: codeNetwork, Detail: "no answer to s3cret-value"}, w.now())
+	down.paced().health.failed(&executor.Error{Code: codeNetwork, Detail: "no answer to s3cret-value"}, w.now())
 	beat := w.heartbeats([]string{"llm/p"}, []served{
 		down, {class: session.ClassLLM, target: "q", lacks: "no key"}, {class: session.ClassTool, target: "fine"},
 		{class: session.ClassTool, target: "mcp", executor: troubled{all: []string{"one", "two"}}},

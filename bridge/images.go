@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // images returns the images that c holds as blobs, in order. One that is too
 // large to be shown is a line in c's text alone, as every image is too.
-func (r *reader) images(ctx context.Context, seq uint64, c *session.Content) ([]Part, error) {
+func (r *reader) images(ctx context.Context, seq uint64, c *session.Content) ([]executor.Part, error) {
 	switch {
 	case c == nil:
 		return nil, nil
@@ -18,9 +19,9 @@ func (r *reader) images(ctx context.Context, seq uint64, c *session.Content) ([]
 		if err != nil || len(data) == 0 || len(data) > imageBytesMax {
 			return nil, err
 		}
-		return []Part{{MediaType: c.MediaType, Data: data}}, nil
+		return []executor.Part{{MediaType: c.MediaType, Data: data}}, nil
 	}
-	var all []Part
+	var all []executor.Part
 	for i := range c.Parts {
 		images, err := r.images(ctx, seq, &c.Parts[i])
 		if err != nil {
@@ -32,7 +33,7 @@ func (r *reader) images(ctx context.Context, seq uint64, c *session.Content) ([]
 }
 
 // bytesOf is what images take.
-func bytesOf(images []Part) int {
+func bytesOf(images []executor.Part) int {
 	n := 0
 	for i := range images {
 		n += 64 + len(images[i].Data)
@@ -42,9 +43,9 @@ func bytesOf(images []Part) int {
 
 // shown returns the parts of a message: its text, then the images that lines of
 // it name; nil without images.
-func shown(text string, images []Part) []Part {
+func shown(text string, images []executor.Part) []executor.Part {
 	if len(images) == 0 {
 		return nil
 	}
-	return append([]Part{{Text: text}}, images...)
+	return append([]executor.Part{{Text: text}}, images...)
 }

@@ -126,18 +126,6 @@ func (l *liveDeltas) end() {
 	l.ended = true
 }
 
-// Anew says that Generate asks again after it has streamed something: those
-// who watch are told that what they have is void, and that what is streamed
-// from now on is another start's. False: nobody can be told, and what comes
-// must not be streamed.
-func (r *Request) Anew() bool {
-	if r.deltas == nil {
-		return false
-	}
-	r.deltas.anew(time.Now())
-	return true
-}
-
 // laterULID returns a fresh ULID that is greater than another one, whatever
 // the clock says.
 func laterULID(than string, now time.Time) string {

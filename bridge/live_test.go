@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // heardText joins deltas, and fails if one is missing, or of another start.
@@ -130,7 +131,7 @@ func TestAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
 		var start string
-		b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r Request, delta func(string)) (Answer, error) {
+		b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 			start = r.Start
 			delta("begun")
 			delta(" and brok")
@@ -139,7 +140,7 @@ func TestAnew(t *testing.T) {
 			}
 			delta("hel")
 			delta("lo")
-			return Answer{Text: "hello"}, nil
+			return executor.Answer{Text: "hello"}, nil
 		})})
 		w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: *text("hi")})
 		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: 1}))
@@ -159,7 +160,7 @@ func TestAnew(t *testing.T) {
 			t.Errorf("settled: got %s, want %s", got, want)
 		}
 	})
-	if new(Request).Anew() {
+	if new(executor.Request).Anew() {
 		t.Error("a request that no bridge made can tell somebody")
 	}
 	now := time.Now()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 )
 
@@ -36,12 +37,12 @@ func TestEffectThatReplacesALostOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
 		var starts ledger
-		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", concurrency: 2, executor: executorFunc(func(ctx context.Context, c Call) (Result, error) {
+		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", concurrency: 2, executor: executorFunc(func(ctx context.Context, c executor.Call) (executor.Result, error) {
 			starts.add(string(c.Arguments))
 			if string(c.Arguments) == `{"x":1}` {
 				<-ctx.Done()
 			}
-			return Result{}, nil
+			return executor.Result{}, nil
 		})})
 		lost := toolCall("r1t1c0", false)
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", lost)
@@ -104,9 +105,9 @@ func TestClaimOfOtherBytes(t *testing.T) {
 				}
 				w.setClaim(callClaim("r1t1c0", 1), test.stands)
 				var starts ledger
-				b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, c Call) (Result, error) {
+				b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 					starts.add(c.Effect)
-					return Result{}, nil
+					return executor.Result{}, nil
 				})})
 				q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", call)
 				pass(20 * time.Second)
@@ -144,14 +145,14 @@ func TestSettlementThatIsLost(t *testing.T) {
 				input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
 				isOpenAt(true, 9)(t, w)
 				var starts ledger
-				s := served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, c Call) (Result, error) {
+				s := served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 					starts.add(c.Effect)
-					return Result{}, nil
+					return executor.Result{}, nil
 				})}
 				if test.model {
-					s = served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r Request, _ func(string)) (Answer, error) {
+					s = served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 						starts.add(r.Effect)
-						return Answer{Text: "hello"}, nil
+						return executor.Answer{Text: "hello"}, nil
 					})}
 				}
 				b := startBridge(t, w, "me", q, s)
@@ -197,9 +198,9 @@ func TestTranscriptAfterALoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
 		var shown ledger
-		b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r Request, _ func(string)) (Answer, error) {
+		b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 			shown.add(r.Messages[0].Text)
-			return Answer{Text: "hello"}, nil
+			return executor.Answer{Text: "hello"}, nil
 		})})
 		for n, text := range []string{"what is lost", "what is said then"} {
 			w.lose(1)

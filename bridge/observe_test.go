@@ -13,20 +13,21 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // heard is an observer that keeps what it hears.
 type heard struct {
 	mu     sync.Mutex
-	starts []Start
-	ends   []End
+	starts []executor.Start
+	ends   []executor.End
 	open   map[string]bool // starts without an end, by id
 	wrong  []string
 }
 
 const handedOn = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-func (h *heard) Started(s Start) string {
+func (h *heard) Started(s executor.Start) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.open == nil {
@@ -40,7 +41,7 @@ func (h *heard) Started(s Start) string {
 	return handedOn
 }
 
-func (h *heard) Ended(s Start, e End) {
+func (h *heard) Ended(s executor.Start, e executor.End) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.open[s.ID] {
@@ -79,14 +80,14 @@ func TestObserverHearsEachTryOfAModel(t *testing.T) {
 		w, q := newWorld(), newQueue()
 		input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, map[string]any{"input": map[string]any{"text": "hi"}})
 		tries := 0
-		b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, _ Request, delta func(string)) (Answer, error) {
+		b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, _ executor.Request, delta func(string)) (executor.Answer, error) {
 			if tries++; tries == 1 {
-				return Answer{}, &Error{Code: "overloaded", Retryable: true}
+				return executor.Answer{}, &executor.Error{Code: "overloaded", Retryable: true}
 			}
 			<-time.After(time.Second)
 			delta("hel")
 			delta("lo")
-			return Answer{Text: "hello", Model: "m1-0824", FinishReason: "stop", Usage: Usage{InputTokens: 3, OutputTokens: 1}}, nil
+			return executor.Answer{Text: "hello", Model: "m1-0824", FinishReason: "stop", Usage: executor.Usage{InputTokens: 3, OutputTokens: 1}}, nil
 		})})
 		var told heard
 		b.observer = &told
@@ -117,9 +118,9 @@ func TestCallHandsTheTraceparentOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
 		var got string
-		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, c Call) (Result, error) {
+		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 			got = c.Traceparent
-			return Result{}, errors.New("no disk")
+			return executor.Result{}, errors.New("no disk")
 		})})
 		b.observer = &heard{}
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", false))

@@ -7,16 +7,17 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // outcome is what became of an effect: what its settlement will say.
 type outcome struct {
 	status   session.CallStatus    // of a generation or a step: succeeded or failed
-	fault    *Error                // nil only when succeeded
+	fault    *executor.Error       // nil only when succeeded
 	output   string                // of a tool call
-	files    []File                // of a tool call
-	host     *HostSession          // of a tool call; nil: unchanged
-	answer   *Answer               // of a generation that succeeded
+	files    []executor.File       // of a tool call
+	host     *executor.HostSession // of a tool call; nil: unchanged
+	answer   *executor.Answer      // of a generation that succeeded
 	apart    map[int]bool          // calls of answer whose arguments no event can hold beside the others
 	prepared *session.StepPrepared // of a step that succeeded
 	synced   *synced               // of a sync that was read
@@ -71,7 +72,7 @@ func tooLate(e *effect, now time.Time) outcome {
 
 // failed is an outcome that is known to be a failure.
 func failed(code, detail string) outcome {
-	return outcome{status: session.CallFailed, fault: &Error{Code: code, Detail: detail}}
+	return outcome{status: session.CallFailed, fault: &executor.Error{Code: code, Detail: detail}}
 }
 
 // outcomeUnknown is the outcome of what may or may not have happened. of holds
@@ -79,14 +80,14 @@ func failed(code, detail string) outcome {
 // reason say it with the same bytes.
 func outcomeUnknown(detail string, of outcome) outcome {
 	of.status, of.host = session.CallUnknown, nil
-	of.fault = &Error{Code: session.CodeOutcomeUnknown, Detail: detail}
+	of.fault = &executor.Error{Code: session.CodeOutcomeUnknown, Detail: detail}
 	return of
 }
 
 // returned is what an executor gave back.
 type returned struct {
-	result    Result
-	answer    Answer
+	result    executor.Result
+	answer    executor.Answer
 	prepared  *session.StepPrepared
 	synced    *synced
 	err       error
@@ -109,9 +110,9 @@ func toolOutcome(e *effect, r *returned, took time.Duration) (o outcome, again b
 		case errors.Is(r.cause, errDraining):
 			return outcome{}, true
 		case errors.Is(r.cause, errWithdrawn):
-			o.status, o.fault = session.CallCancelled, &Error{Code: codeCancelled, Detail: "withdrawn while it ran"}
+			o.status, o.fault = session.CallCancelled, &executor.Error{Code: codeCancelled, Detail: "withdrawn while it ran"}
 		default:
-			o.status, o.fault = session.CallFailed, &Error{Code: session.CodeDeadlineExceeded, Detail: "it ran for longer than " + e.runTime.String()}
+			o.status, o.fault = session.CallFailed, &executor.Error{Code: session.CodeDeadlineExceeded, Detail: "it ran for longer than " + e.runTime.String()}
 		}
 		return o, false
 	case r.cause != nil:
@@ -158,23 +159,23 @@ func modelOutcome(e *effect, r *returned) (o outcome, again bool) {
 // timedOut reports that err tells of a time-out, and does not say what became
 // of the call.
 func timedOut(err error) bool {
-	var e *Error
+	var e *executor.Error
 	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &e)
 }
 
 // faultOf returns the *Error in err, or one with code that tells of err.
-func faultOf(err error, code string) *Error {
-	var e *Error
+func faultOf(err error, code string) *executor.Error {
+	var e *executor.Error
 	if errors.As(err, &e) && e != nil {
 		return e
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return &Error{Code: session.CodeDeadlineExceeded, Detail: err.Error(), Retryable: true}
+		return &executor.Error{Code: session.CodeDeadlineExceeded, Detail: err.Error(), Retryable: true}
 	}
-	return &Error{Code: code, Detail: err.Error()}
+	return &executor.Error{Code: code, Detail: err.Error()}
 }
 
-func codeOf(e *Error) string {
+func codeOf(e *executor.Error) string {
 	if e == nil {
 		return ""
 	}

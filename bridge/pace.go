@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"github.com/refold/refold/bridge/executor"
 )
 
 // Rate is how many requests a provider takes: N in each Per. A burst of N is
@@ -20,7 +22,7 @@ type Rate struct {
 // is one of the provider's models, or empty for all of them together. Each
 // start takes from both. What has to wait for long is given back, so that it
 // keeps no slot, and no other bridge from taking it. What the provider asks to
-// wait, as with HTTP's Retry-After, everybody waits; see [Request.Tried].
+// wait, as with HTTP's Retry-After, everybody waits; see [executor.Request.Tried].
 func Limit(model string, r Rate) ServeOption {
 	return func(s *served) {
 		p := s.paced()
@@ -158,21 +160,40 @@ type starting struct {
 	of     digest // the generation's name
 	pace   *pace
 	counts *targetCounts // nil: the same
-	told   atomic.Pointer[Error]
+	told   atomic.Pointer[executor.Error]
 }
 
-// Tried tells the bridge of a try that failed, of a Generate that may try again
-// itself: after is what the provider asks to wait, 0 if nothing. Nothing of the
-// target starts in this process until then, and its breaker counts the fault. If
-// Generate then returns the fault, the generation waits for as long, or is
-// settled at once if its start_by comes before.
-func (r *Request) Tried(fault *Error, after time.Duration) {
-	if s := r.starting; s != nil {
-		s.tried(fault, after, time.Now())
+// feedback takes what a Model tells of one start of a generation: it implements
+// executor.Feedback.
+type feedback struct {
+	own    starting
+	told   *starting // own; nil: nobody hears what becomes of this start
+	model  string
+	deltas liveDeltas // what is streamed goes there
+}
+
+// Anew begins another start of what is streamed.
+func (b *feedback) Anew() bool {
+	b.deltas.anew(time.Now())
+	return true
+}
+
+// Tried tells the target of a try that failed.
+func (b *feedback) Tried(fault *executor.Error, after time.Duration) {
+	if b.told != nil {
+		b.told.tried(fault, after, time.Now())
 	}
 }
 
-func (s *starting) tried(fault *Error, after time.Duration, now time.Time) {
+// Again takes a place for one more try.
+func (b *feedback) Again(d time.Duration) time.Duration {
+	if b.told == nil {
+		return d
+	}
+	return b.told.again(b.model, d, time.Now())
+}
+
+func (s *starting) tried(fault *executor.Error, after time.Duration, now time.Time) {
 	s.told.Store(fault)
 	if after > 0 {
 		s.pace.hold(now, after)
@@ -181,16 +202,10 @@ func (s *starting) tried(fault *Error, after time.Duration, now time.Time) {
 	s.pace.health.failed(fault, now)
 }
 
-// Again takes a place for one more try of Generate itself, which would wait for
-// d, and returns how long it is to wait: longer, if the target's rate says so.
-func (r *Request) Again(d time.Duration) time.Duration {
-	s := r.starting
-	if s == nil {
-		return d
-	}
+// again takes a place for one more try of a model, which would wait for d.
+func (s *starting) again(model string, d time.Duration, now time.Time) time.Duration {
 	s.counts.retry()
-	now := time.Now()
-	d = s.pace.again(r.Model, now, d)
+	d = s.pace.again(model, now, d)
 	s.pace.health.again(s.of, now.Add(d))
 	return d
 }

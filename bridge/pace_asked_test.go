@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/refold/refold/bridge/executor"
 )
 
 // paced is what serve gives every model.
@@ -19,12 +21,12 @@ func TestAProviderAsksForLongerThanARun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		first := true
-		b := startPaced(t, func(r Request) error {
+		b := startPaced(t, func(r executor.Request) error {
 			if !first {
 				return nil
 			}
 			first = false
-			fault := &Error{Code: codeRateLimited, Retryable: true}
+			fault := &executor.Error{Code: codeRateLimited, Retryable: true}
 			r.Tried(fault, testStartBy-time.Minute)
 			return fault
 		}, paced)
@@ -50,8 +52,8 @@ func TestAProviderAsksForLongerThanARun(t *testing.T) {
 func TestAProviderAsksForLongerThanThereIs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := startPaced(t, func(r Request) error {
-			fault := &Error{Code: codeRateLimited, Retryable: true}
+		b := startPaced(t, func(r executor.Request) error {
+			fault := &executor.Error{Code: codeRateLimited, Retryable: true}
 			r.Tried(fault, testStartBy+time.Minute)
 			return fault
 		}, paced)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // pacedBridge is a bridge of the provider p, whose model notes when it starts
@@ -29,7 +30,7 @@ type pacedBridge struct {
 	seq    uint64
 }
 
-func startPaced(t *testing.T, answer func(r Request) error, options ...ServeOption) *pacedBridge {
+func startPaced(t *testing.T, answer func(r executor.Request) error, options ...ServeOption) *pacedBridge {
 	t.Helper()
 	w := newWorld()
 	b := &pacedBridge{t: t, q: newQueue(), began: time.Now()}
@@ -40,14 +41,14 @@ func startPaced(t *testing.T, answer func(r Request) error, options ...ServeOpti
 	if len(b.served.wrong) > 0 {
 		t.Fatal(b.served.wrong)
 	}
-	b.served.model = modelFunc(func(_ context.Context, r Request, _ func(string)) (Answer, error) {
+	b.served.model = modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 		b.starts.add(fmt.Sprintf("%s at %v", r.Effect, time.Since(b.began).Round(10*time.Millisecond)))
 		if answer != nil {
 			if err := answer(r); err != nil {
-				return Answer{}, err
+				return executor.Answer{}, err
 			}
 		}
-		return Answer{Text: "yes"}, nil
+		return executor.Answer{Text: "yes"}, nil
 	})
 	b.seq = w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
 	b.bridgeInWorld = startBridge(t, w, "me", b.q, b.served)
@@ -129,10 +130,10 @@ func TestWhatAProviderAsksToWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var waits []time.Duration
 		first := true
-		b := startPaced(t, func(r Request) error {
+		b := startPaced(t, func(r executor.Request) error {
 			if first {
 				first = false
-				r.Tried(&Error{Code: codeRateLimited, Retryable: true}, 30*time.Second)
+				r.Tried(&executor.Error{Code: codeRateLimited, Retryable: true}, 30*time.Second)
 				waits = append(waits, r.Again(time.Second), r.Again(time.Minute))
 			}
 			return nil
@@ -186,8 +187,8 @@ func TestRateAtTheEnd(t *testing.T) {
 func TestBreaker(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var fault atomic.Pointer[Error]
-		answer := func(Request) error {
+		var fault atomic.Pointer[executor.Error]
+		answer := func(executor.Request) error {
 			if fault := fault.Load(); fault != nil {
 				return fault
 			}
@@ -202,7 +203,7 @@ func TestBreaker(t *testing.T) {
 		}
 		b.ask("r1t1", "m")
 		for n, code := range []string{codeNetwork, codeOverloaded, codeBadRequest, codeNetwork, codeNetwork} {
-			fault.Store(&Error{Code: code})
+			fault.Store(&executor.Error{Code: code})
 			b.ask(fmt.Sprintf("r%dt1", n+2), "m")
 		}
 		state(breakerClosed) // an answer, even a refusal, begins the count anew
@@ -241,7 +242,7 @@ func TestBreakerTrialThatTellsNothing(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	b := &breaker{faultsMax: 1, pause: time.Second}
-	b.faulted(&Error{Code: codeNetwork}, now)
+	b.faulted(&executor.Error{Code: codeNetwork}, now)
 	one, two := new(flight), new(flight)
 	later := now.Add(time.Second)
 	if _, ok := b.admit(one, now); ok {

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/planner"
@@ -43,7 +44,7 @@ type Pack struct {
 
 	// Signature is of the manifest, whose name Hash returns; nil: the operator's
 	// grant names the hash among its digests.
-	Signature *SpaceSignature
+	Signature *executor.SpaceSignature
 }
 
 // builtPack is a pack with its manifest.
@@ -52,7 +53,7 @@ type builtPack struct {
 	manifest *space.Manifest
 	target   string
 	tools    functions
-	sign     *SpaceSignature
+	sign     *executor.SpaceSignature
 }
 
 // Hash returns the hash of the pack's manifest, as a grant's digests name it, or
@@ -161,26 +162,26 @@ func (f *Function) inPack(pack, target string) (*Function, error) {
 }
 
 // ReadSpace returns the pack. A version that it does not match is unknown.
-func (b *builtPack) ReadSpace(_ context.Context, r SpaceRequest) (SpaceContent, error) {
+func (b *builtPack) ReadSpace(_ context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	version, _ := space.ParseVersion(b.manifest.Version)
 	selector, ok := space.ParseSelector(r.Version)
 	switch {
 	case r.Space != b.manifest.Space:
-		return SpaceContent{}, &Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("this program has the pack %s, and no space %s", b.manifest.Space, r.Space)}
+		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("this program has the pack %s, and no space %s", b.manifest.Space, r.Space)}
 	case r.Kind != string(space.Pack):
-		return SpaceContent{}, &Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("%s is a pack, and a %s was asked for", r.Space, r.Kind)}
+		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("%s is a pack, and a %s was asked for", r.Space, r.Kind)}
 	case r.Version != "" && (!ok || !selector.Matches(version)):
-		return SpaceContent{}, &Error{Code: codeVersionUnknown, Detail: fmt.Sprintf("this program has %s %s, and not %s", r.Space, b.manifest.Version, r.Version)}
+		return executor.SpaceContent{}, &executor.Error{Code: codeVersionUnknown, Detail: fmt.Sprintf("this program has %s %s, and not %s", r.Space, b.manifest.Version, r.Version)}
 	}
-	return SpaceContent{built: &b.Built, Source: sourceFactory, Sign: b.sign}, nil
+	return executor.SpaceContent{Manifest: b.Manifest, Blobs: b.Files, Warnings: b.Warnings, Source: sourceFactory, Sign: b.sign}, nil
 }
 
 // Execute carries out a call of one of the pack's tools. The session may have
 // pinned another version: its call is carried out if the tool is there and the
 // arguments fit it as it is here.
-func (b *builtPack) Execute(ctx context.Context, call Call) (Result, error) {
+func (b *builtPack) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	own := codec.Ref{Hash: b.manifest.Hash()}.String()
-	i := slices.IndexFunc(call.Spaces, func(s CallSpace) bool { return s.Space == b.manifest.Space })
+	i := slices.IndexFunc(call.Spaces, func(s executor.CallSpace) bool { return s.Space == b.manifest.Space })
 	if i < 0 || call.Spaces[i].Manifest == own {
 		return b.tools.Execute(ctx, call)
 	}
@@ -188,7 +189,7 @@ func (b *builtPack) Execute(ctx context.Context, call Call) (Result, error) {
 	if f != nil && planner.CheckArguments(f.registry, &planner.Toolset{}, 0, string(call.Arguments)).OK() {
 		return f.Execute(ctx, call)
 	}
-	return Result{Error: &Error{Code: codeToolChanged, Detail: fmt.Sprintf(
+	return executor.Result{Error: &executor.Error{Code: codeToolChanged, Detail: fmt.Sprintf(
 		"the session has %s %s, this program has %s, and %s is not the same in both: sync the pack again, or serve that version",
 		b.manifest.Space, call.Spaces[i].Version, b.manifest.Version, call.ToolID)}}, nil
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/space"
@@ -51,14 +52,14 @@ func TestPackIsASpace(t *testing.T) {
 		t.Errorf("hash: got %s, %v", hash, err)
 	}
 	for version, want := range map[string]string{"": "", "1": "", "1.4": "", "1.4.2": "", "2": codeVersionUnknown, "x": codeVersionUnknown} {
-		_, err := built.ReadSpace(t.Context(), SpaceRequest{Space: "crm", Kind: "pack", Version: version})
+		_, err := built.ReadSpace(t.Context(), executor.SpaceRequest{Space: "crm", Kind: "pack", Version: version})
 		if code := codeOf(faultOrNil(err)); code != want {
 			t.Errorf("version %q: got %v, want %q", version, err, want)
 		}
 	}
 }
 
-func faultOrNil(err error) *Error {
+func faultOrNil(err error) *executor.Error {
 	if err == nil {
 		return nil
 	}
@@ -102,7 +103,7 @@ func TestCallsOfAnotherVersion(t *testing.T) {
 		{"sha256-other", "crm.lookup", `{"id":7}`, codeToolChanged},
 		{"sha256-other", "crm.gone", `{}`, codeToolChanged},
 	} {
-		got, err := built.Execute(t.Context(), Call{ToolID: c.tool, Arguments: json.RawMessage(c.arguments), Spaces: []CallSpace{{Space: "crm", Kind: "pack", Version: "1.3.0", Manifest: c.manifest}}})
+		got, err := built.Execute(t.Context(), executor.Call{ToolID: c.tool, Arguments: json.RawMessage(c.arguments), Spaces: []executor.CallSpace{{Space: "crm", Kind: "pack", Version: "1.3.0", Manifest: c.manifest}}})
 		if err != nil || codeOf(got.Error) != c.want {
 			t.Errorf("%+v: got %+v, %v", c, got, err)
 		}

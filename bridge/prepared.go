@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -17,10 +18,10 @@ func (w *worker) startStep(f *flight) ruling {
 	var r returned
 	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
 		asked := *f.step
-		asked.Start, asked.reader = start, w.reader
+		asked.Start, asked.Log = start, &stepLog{reader: w.reader, of: f.step, items: f.items}
 		choice, err := f.served.hook.PrepareStep(ctx, asked)
 		if err == nil {
-			r.prepared, err = choice.prepared()
+			r.prepared, err = preparedOf(&choice)
 		}
 		r.err = err
 	}); !ok {
@@ -68,10 +69,10 @@ func stepBody(e *effect, o outcome) session.StepPrepared {
 	return b
 }
 
-// prepared returns a choice as the session takes it. The error is an *Error
+// preparedOf returns a choice as the session takes it. The error is an *Error
 // that names the limit, or what else no session takes; which tools there are
 // only the session knows.
-func (c *StepChoice) prepared() (*session.StepPrepared, error) {
+func preparedOf(c *executor.StepChoice) (*session.StepPrepared, error) {
 	b := &session.StepPrepared{Model: c.Model, System: c.System, ToolChoice: c.ToolChoice}
 	var err error
 	if b.Context, err = objectOf("context", c.Context); err != nil {
@@ -97,7 +98,7 @@ func (c *StepChoice) prepared() (*session.StepPrepared, error) {
 		b.ActiveTools = &c.ActiveTools
 	}
 	if c.ToolRefs != nil {
-		refs, err := c.refs()
+		refs, err := refsOf(c)
 		if err != nil {
 			return nil, err
 		}
@@ -106,8 +107,8 @@ func (c *StepChoice) prepared() (*session.StepPrepared, error) {
 	return b, nil
 }
 
-// refs returns the descriptors that a choice names.
-func (c *StepChoice) refs() ([]codec.Ref, error) {
+// refsOf returns the descriptors that a choice names.
+func refsOf(c *executor.StepChoice) ([]codec.Ref, error) {
 	if c.ActiveTools != nil {
 		return nil, badChoice("tool_refs", "stands beside active_tools: give one of the two")
 	}
@@ -163,5 +164,41 @@ func objectOf(field string, v any) (codec.Raw, error) {
 // badChoice is the fault of a choice that no session takes. It has the code
 // that the session would give.
 func badChoice(field, detail string) error {
-	return &Error{Code: session.CodeBadSettlement, Detail: field + ": " + detail}
+	return &executor.Error{Code: session.CodeBadSettlement, Detail: field + ": " + detail}
+}
+
+// stepRequest returns what a hook is asked.
+func stepRequest(p *session.Step) (*executor.StepRequest, error) {
+	s := &executor.StepRequest{
+		Session: p.Session, Effect: p.Effect, Hook: p.Hook, Step: p.Step, Used: p.Used, Roles: p.Roles, InputSeq: p.InputSeq, Cut: p.ItemsCut,
+		Provider: p.Provider, Model: p.Model, Facts: make(map[string]string, len(p.Facts)),
+		Usage: executor.Usage{
+			InputTokens: p.Usage.InputTokens, OutputTokens: p.Usage.OutputTokens,
+			CachedTokens: p.Usage.CachedTokens, CacheWriteTokens: p.Usage.CacheWriteTokens, ReasoningTokens: p.Usage.ReasoningTokens,
+		},
+	}
+	for _, c := range p.Calls {
+		s.Calls = append(s.Calls, executor.StepCall{
+			Effect: c.Effect, ToolID: c.ToolID, ToolName: c.ToolName, Status: string(c.Status), Code: c.Code, Step: c.Step,
+			Seq: c.Seq, CallsSeq: c.CallsSeq, Edit: c.Edit, Arguments: c.Arguments, ArgumentsCut: c.ArgumentsCut,
+		})
+	}
+	for _, t := range p.Tools {
+		s.Tools = append(s.Tools, executor.StepTool{ToolID: t.ToolID, ToolName: t.ToolName})
+	}
+	for _, f := range p.Facts {
+		var value string
+		if err := codec.Unmarshal(f.Value, &value); err != nil {
+			return nil, fmt.Errorf("fact %s: %w", f.Key, err)
+		}
+		s.Facts[f.Key] = value
+	}
+	if len(p.Context) > 0 {
+		text, err := codec.ToJSON(p.Context)
+		if err != nil {
+			return nil, fmt.Errorf("context: %w", err)
+		}
+		s.Context = text
+	}
+	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
@@ -21,7 +22,7 @@ const codePromptMissing = "prompt_missing"
 // prompt puts what a model is shown before the transcript into a request that
 // has it: system text and documents behind the request's system, then messages
 // before the others. Images come first in the first message of the user's.
-func (r *reader) prompt(ctx context.Context, g *session.Generation, request *Request) error {
+func (r *reader) prompt(ctx context.Context, g *session.Generation, request *executor.Request) error {
 	if len(g.Prompt) == 0 {
 		return nil
 	}
@@ -29,13 +30,13 @@ func (r *reader) prompt(ctx context.Context, g *session.Generation, request *Req
 	for _, pair := range g.Vars {
 		var text string
 		if err := codec.Unmarshal(pair.Value, &text); err != nil {
-			return &Error{Code: codePromptMissing, Detail: "the variable " + pair.Key + " is no text"}
+			return &executor.Error{Code: codePromptMissing, Detail: "the variable " + pair.Key + " is no text"}
 		}
 		values[pair.Key] = text
 	}
 	system, room := []string{request.System}, space.ShownBytesMax-len(request.System)
-	var messages []Message
-	var images []Part
+	var messages []executor.Message
+	var images []executor.Part
 	index, err := r.skillIndex(ctx, g)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (r *reader) prompt(ctx context.Context, g *session.Generation, request *Req
 			return err
 		}
 		if part.Role == session.PromptImage {
-			images = append(images, Part{MediaType: part.MediaType, Data: content})
+			images = append(images, executor.Part{MediaType: part.MediaType, Data: content})
 			continue
 		}
 		text, ok := promptText(part, string(content), values, room)
@@ -55,15 +56,15 @@ func (r *reader) prompt(ctx context.Context, g *session.Generation, request *Req
 			text, index = index[0], index[1:]
 		}
 		if room -= len(text); !ok || room < 0 {
-			return &Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("what precedes the transcript has more than %d KiB: shorten the prompt", space.ShownBytesMax>>10)}
+			return &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("what precedes the transcript has more than %d KiB: shorten the prompt", space.ShownBytesMax>>10)}
 		}
 		switch part.Role {
 		case "", session.PromptDocument, session.PromptSkills, session.PromptSkill:
 			system = append(system, text)
 		case session.PromptUser, session.PromptAssistant:
-			messages = append(messages, Message{Role: part.Role, Text: text})
+			messages = append(messages, executor.Message{Role: part.Role, Text: text})
 		default:
-			return &Error{Code: codePromptMissing, Detail: "a part has the role " + clip(part.Role, session.CodeBytesMax) + ": upgrade this bridge"}
+			return &executor.Error{Code: codePromptMissing, Detail: "a part has the role " + clip(part.Role, session.CodeBytesMax) + ": upgrade this bridge"}
 		}
 	}
 	request.System = joined(system)
@@ -104,7 +105,7 @@ func (r *reader) skillIndex(ctx context.Context, g *session.Generation) ([]strin
 		}
 		m, problems := space.Parse(content)
 		if m == nil {
-			return nil, &Error{Code: codePromptMissing, Detail: "the manifest of an index of skills: " + problems[0].String()}
+			return nil, &executor.Error{Code: codePromptMissing, Detail: "the manifest of an index of skills: " + problems[0].String()}
 		}
 		listed = append(listed, m.Named(part.Names))
 	}
@@ -129,7 +130,7 @@ func joined(texts []string) string {
 
 // withImages puts images before the rest of the first message of the user's.
 // The messages that it is given stay as they are.
-func withImages(messages []Message, images []Part) []Message {
+func withImages(messages []executor.Message, images []executor.Part) []executor.Message {
 	if len(images) == 0 {
 		return messages
 	}
@@ -140,7 +141,7 @@ func withImages(messages []Message, images []Part) []Message {
 		}
 		rest := m.Parts
 		if rest == nil {
-			rest = []Part{{Text: m.Text}}
+			rest = []executor.Part{{Text: m.Text}}
 		}
 		m.Parts = slices.Concat(images, rest)
 		break
@@ -161,11 +162,11 @@ func (r *reader) promptBlob(ctx context.Context, part *session.PromptPart) ([]by
 	content, err := r.wire.Blob(ctx, ref)
 	switch {
 	case errors.Is(err, natsio.ErrNotFound):
-		return nil, &Error{Code: codePromptMissing, Detail: "the prompt names " + name + ", which is not stored: sync the space again"}
+		return nil, &executor.Error{Code: codePromptMissing, Detail: "the prompt names " + name + ", which is not stored: sync the space again"}
 	case errors.Is(err, journal.ErrOtherBytes):
-		return nil, &Error{Code: codePromptMissing, Detail: "the store holds other bytes as " + name + ": restore it from a backup"}
+		return nil, &executor.Error{Code: codePromptMissing, Detail: "the store holds other bytes as " + name + ": restore it from a backup"}
 	case errors.Is(err, journal.ErrTooLarge):
-		return nil, &Error{Code: codeRequestTooLarge, Detail: name + " of the prompt is larger than a model may be shown"}
+		return nil, &executor.Error{Code: codeRequestTooLarge, Detail: name + " of the prompt is larger than a model may be shown"}
 	case err != nil:
 		return nil, fmt.Errorf("read %s of the prompt: %w", name, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
@@ -62,8 +63,8 @@ func TestPromptPrecedesTheTranscript(t *testing.T) {
 		if got.System != want {
 			t.Errorf("%s: got system %q, want %q", when, got.System, want)
 		}
-		messages := []Message{
-			{Role: "user", Text: "example of s1", Parts: []Part{
+		messages := []executor.Message{
+			{Role: "user", Text: "example of s1", Parts: []executor.Part{
 				{MediaType: "image/png", Data: []byte("image 1")}, {MediaType: "image/png", Data: []byte("image 2")}, {Text: "example of s1"},
 			}},
 			{Role: "assistant", Text: "answer"},
@@ -91,7 +92,7 @@ func TestImagesWithoutMessages(t *testing.T) {
 		if err != nil || fault != nil {
 			t.Fatal(fault, err)
 		}
-		want := []Message{{Role: "user", Text: "hello", Parts: []Part{{MediaType: "image/png", Data: []byte("image")}, {Text: "hello"}}}}
+		want := []executor.Message{{Role: "user", Text: "hello", Parts: []executor.Part{{MediaType: "image/png", Data: []byte("image")}, {Text: "hello"}}}}
 		if diff := cmp.Diff(want, got.Messages); diff != "" || got.System != "be careful" {
 			t.Errorf("system %q (-want +got):\n%s", got.System, diff)
 		}

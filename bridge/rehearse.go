@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
@@ -18,10 +19,10 @@ type Rehearsed struct {
 	Code        string // of what did not succeed
 	Detail      string
 	Retryable   bool
-	Shown       string // what the model is shown
-	Output      string // what was returned, whole; of a file, its line
-	Files       []File // as they were returned
-	HostSession *HostSession
+	Shown       string          // what the model is shown
+	Output      string          // what was returned, whole; of a file, its line
+	Files       []executor.File // as they were returned
+	HostSession *executor.HostSession
 }
 
 // Rehearsal is how a call is rehearsed.
@@ -46,7 +47,7 @@ const rehearsalRunTime = 5 * time.Minute
 //
 // What a session does before it asks, and what a claim decides, is not a part of
 // it: a Function checks arguments by itself.
-func Rehearse(ctx context.Context, e Executor, call Call, o Rehearsal) Rehearsed {
+func Rehearse(ctx context.Context, e executor.Executor, call executor.Call, o Rehearsal) Rehearsed {
 	kept := &keptBlobs{blobs: map[codec.Ref][]byte{}}
 	now := time.Now()
 	w := newWorker(kept, newULID(now), "rehearsal", slog.New(slog.DiscardHandler))

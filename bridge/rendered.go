@@ -3,42 +3,31 @@ package bridge
 import (
 	"sync"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 )
 
-// RenderTools returns Tools in the form that a provider takes, as render makes
-// it of them. It is kept: for each toolset a provider's bridge renders once, not
-// every turn, also if many turns begin at once, and until so much else was
-// rendered that it is forgotten. What render returns must follow from the tools
-// alone; form names it, so that different forms are kept beside each other. The
-// result is shared and must not be changed. An error of render is returned, and
-// nothing is kept. A Request that no bridge made keeps nothing.
-func (r Request) RenderTools(form string, render func(tools []Tool) ([]byte, error)) ([]byte, error) {
-	if r.rendered == nil || r.asked.Toolset.IsZero() { // it is not said: then nothing is known to be the same
-		return render(r.Tools)
-	}
-	return r.render(form, r.asked.Toolset, r.Tools, render)
+// requestTools are the tools of one request, by what their renderings are kept
+// under.
+type requestTools struct {
+	kept *renderings
+	of   *session.Generation
 }
 
-// RenderDefined is RenderTools for the tools to define: Defined, or Tools if
-// that is nil.
-func (r Request) RenderDefined(form string, render func(tools []Tool) ([]byte, error)) ([]byte, error) {
+// Rendered implements executor.Renderings.
+func (t *requestTools) Rendered(form string, defined bool, render func() ([]byte, error)) ([]byte, error) {
+	toolset := t.of.Toolset
 	switch {
-	case r.Defined == nil:
-		return r.RenderTools(form, render)
-	case r.rendered == nil:
-		return render(r.Defined)
+	case defined:
+		hashes := make([]byte, 0, len(t.of.Defined)*len(codec.Hash{}))
+		for i := range t.of.Defined {
+			hashes = append(hashes, t.of.Defined[i][:]...)
+		}
+		toolset = codec.Digest(hashes)
+	case toolset.IsZero(): // it is not said: then nothing is known to be the same
+		return render()
 	}
-	hashes := make([]byte, 0, len(r.asked.Defined)*len(codec.Hash{}))
-	for i := range r.asked.Defined {
-		hashes = append(hashes, r.asked.Defined[i][:]...)
-	}
-	return r.render(form, codec.Digest(hashes), r.Defined, render)
-}
-
-func (r Request) render(form string, toolset codec.Hash, tools []Tool, render func(tools []Tool) ([]byte, error)) ([]byte, error) {
-	key := renderKey{provider: r.asked.Provider, form: form, toolset: toolset}
-	return r.rendered.get(key, func() ([]byte, error) { return render(tools) })
+	return t.kept.get(renderKey{provider: t.of.Provider, form: form, toolset: toolset}, render)
 }
 
 // renderKey names what was rendered. toolset stands for the descriptors of the

@@ -14,13 +14,14 @@ import (
 	"testing/synctest"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 )
 
 // renderer counts how often it renders.
 type renderer struct{ count atomic.Int64 }
 
-func (r *renderer) render(tools []Tool) ([]byte, error) {
+func (r *renderer) render(tools []executor.Tool) ([]byte, error) {
 	r.count.Add(1)
 	return json.Marshal(tools)
 }
@@ -92,7 +93,7 @@ func TestRenderedOnce(t *testing.T) {
 	bare.Toolset = codec.Hash{}
 	ask(bare, "x", "stat")
 	ask(bare, "x", "stat")
-	if _, err := (Request{}).RenderTools("x", count.render); err != nil || count.count.Load() != 7 {
+	if _, err := (executor.Request{}).RenderTools("x", count.render); err != nil || count.count.Load() != 7 {
 		t.Errorf("without a toolset: rendered %d times (%v), want 3 more", count.count.Load()-4, err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 func TestResults(t *testing.T) {
@@ -19,26 +20,26 @@ func TestResults(t *testing.T) {
 	full := strings.Repeat("x", inlineBytesMax)
 	for _, c := range []struct {
 		name   string
-		result Result
+		result executor.Result
 		text   string // inline
 		blobs  int
 		shown  string // the beginning of what a model is shown
 		has    string // and what is in it
 	}{
 		{name: "nothing", shown: ""},
-		{name: "256 KiB", result: Result{Output: full}, text: full, shown: "xxx"},
-		{name: "a byte more", result: Result{Output: full + "y"}, blobs: 1, shown: "xxx", has: "bytes are left out here; the whole is sha256-"},
+		{name: "256 KiB", result: executor.Result{Output: full}, text: full, shown: "xxx"},
+		{name: "a byte more", result: executor.Result{Output: full + "y"}, blobs: 1, shown: "xxx", has: "bytes are left out here; the whole is sha256-"},
 		// Each of these bytes becomes three: what was small enough is not any more.
-		{name: "no UTF-8", result: Result{Output: "a\xffb\xc3"}, text: "a\uFFFDb\uFFFD", shown: "a\uFFFDb\uFFFD"},
-		{name: "256 KiB of no UTF-8", result: Result{Output: strings.Repeat("\xff\x00", inlineBytesMax/2)}, blobs: 1, shown: "\uFFFD\x00", has: "the whole is sha256-"},
-		{name: "bytes", result: Result{Files: []File{{Data: []byte("\x00\xff\x01")}}}, blobs: 1, shown: "[application/octet-stream, 3 bytes, sha256-"},
-		{name: "an image and words", result: Result{Output: "A map.", Files: []File{{MediaType: "image/png", Data: []byte{1, 2}}}}, blobs: 1, shown: "A map.\n[image/png, 2 bytes, sha256-"},
+		{name: "no UTF-8", result: executor.Result{Output: "a\xffb\xc3"}, text: "a\uFFFDb\uFFFD", shown: "a\uFFFDb\uFFFD"},
+		{name: "256 KiB of no UTF-8", result: executor.Result{Output: strings.Repeat("\xff\x00", inlineBytesMax/2)}, blobs: 1, shown: "\uFFFD\x00", has: "the whole is sha256-"},
+		{name: "bytes", result: executor.Result{Files: []executor.File{{Data: []byte("\x00\xff\x01")}}}, blobs: 1, shown: "[application/octet-stream, 3 bytes, sha256-"},
+		{name: "an image and words", result: executor.Result{Output: "A map.", Files: []executor.File{{MediaType: "image/png", Data: []byte{1, 2}}}}, blobs: 1, shown: "A map.\n[image/png, 2 bytes, sha256-"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w, q := newWorld(), newQueue()
-				b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, Call) (Result, error) { return c.result, nil })})
+				b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) { return c.result, nil })})
 				q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", false))
 				synctest.Wait()
 				s := body[session.ToolCallSettled](t, w.last(t))
@@ -67,10 +68,10 @@ func TestDeliveredWhileItRuns(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, q := newWorld(), newQueue()
 			var starts ledger
-			b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, c Call) (Result, error) {
+			b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 				starts.add(c.Effect)
 				<-time.After(10 * time.Second)
-				return Result{}, nil
+				return executor.Result{}, nil
 			})})
 			call := toolCall("r1t1c0", safe)
 			ask := func() {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // keepsTime is when a call of an executor that does not return is given up.
@@ -83,13 +84,13 @@ func (c lostCase) run(t *testing.T, lines bool) {
 	life, end := newLifetimes(ctx, graceDefault)
 	var second atomic.Int64 // when it started, since they were asked; -1: it did not
 	second.Store(-1)
-	s := served{class: session.ClassTool, target: "host", concurrency: 1, executor: executorFunc(func(_ context.Context, call Call) (Result, error) {
+	s := served{class: session.ClassTool, target: "host", concurrency: 1, executor: executorFunc(func(_ context.Context, call executor.Call) (executor.Result, error) {
 		if call.Effect == "r1t1c0" {
 			c.execute()
-			return Result{}, nil
+			return executor.Result{}, nil
 		}
 		second.Store(int64(time.Since(asked)))
-		return Result{}, nil
+		return executor.Result{}, nil
 	})}
 	if lines {
 		w.slots, s.ahead = newSlots(1), 1
@@ -144,9 +145,9 @@ func TestStartAfterTheGraceTime(t *testing.T) {
 		call := toolCall("r1t1c0", true)
 		f, _ := w.table.enter(effect{call: &call, runTime: testRun, startBy: time.Now().Add(testStartBy)})
 		f.life = &lifetimes{drain: t.Context(), grace: grace, last: t.Context()}
-		f.served = &served{executor: executorFunc(func(ctx context.Context, _ Call) (Result, error) {
+		f.served = &served{executor: executorFunc(func(ctx context.Context, _ executor.Call) (executor.Result, error) {
 			cause = context.Cause(ctx)
-			return Result{}, nil
+			return executor.Result{}, nil
 		})}
 		if got := w.startCall(f); got.next != nextGiveBack || !errors.Is(cause, errDraining) {
 			t.Errorf("got next %d, cause %v; want it given back, %v", got.next, cause, errDraining)
@@ -165,10 +166,10 @@ func TestRehearseLostExecutors(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				began := time.Now()
-				got := Rehearse(t.Context(), executorFunc(func(context.Context, Call) (Result, error) {
+				got := Rehearse(t.Context(), executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
 					c.execute()
-					return Result{}, nil
-				}), Call{ToolID: "t", Session: "s1", Effect: "r1t1c0", RetrySafe: true}, Rehearsal{RunTime: testRun})
+					return executor.Result{}, nil
+				}), executor.Call{ToolID: "t", Session: "s1", Effect: "r1t1c0", RetrySafe: true}, Rehearsal{RunTime: testRun})
 				if took := time.Since(began); got.Code != c.code || took != c.settled {
 					t.Errorf("got code %q after %v, want %q after %v", got.Code, took, c.code, c.settled)
 				}

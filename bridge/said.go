@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
@@ -214,5 +215,5 @@ func (r *reader) blob(ctx context.Context, seq uint64, ref codec.Ref) ([]byte, e
 }
 
 func tooMuch(seq uint64, max int) error {
-	return &Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("event %d has more than %d MiB of text", seq, max>>20)}
+	return &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("event %d has more than %d MiB of text", seq, max>>20)}
 }

@@ -11,13 +11,14 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/planner"
 )
 
 func TestKeptIsWhatIsRead(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", inlineBytesMax+1)
-	calls := []AnswerCall{{ID: "p1", Name: "stat", Arguments: `{"path":"a"}`}, {Name: "stat", Arguments: "\xff"}}
+	calls := []executor.AnswerCall{{ID: "p1", Name: "stat", Arguments: `{"path":"a"}`}, {Name: "stat", Arguments: "\xff"}}
 	for _, c := range []struct {
 		name    string
 		outcome outcome
@@ -26,15 +27,15 @@ func TestKeptIsWhatIsRead(t *testing.T) {
 		{name: "a result", outcome: outcome{status: session.CallSucceeded, output: "done"}},
 		{name: "no output", outcome: outcome{status: session.CallSucceeded}},
 		{name: "bytes", outcome: outcome{status: session.CallSucceeded, output: "a\xffb"}},
-		{name: "a failure", outcome: outcome{status: session.CallFailed, output: "half", fault: &Error{Code: "full", Detail: "free some", Retryable: true}}},
+		{name: "a failure", outcome: outcome{status: session.CallFailed, output: "half", fault: &executor.Error{Code: "full", Detail: "free some", Retryable: true}}},
 		{name: "unknown", outcome: outcomeUnknown("gone", outcome{})},
 		{name: "a long result", outcome: outcome{status: session.CallSucceeded, output: long}, read: true},
-		{name: "words", outcome: outcome{answer: &Answer{Text: "hello", FinishReason: "stop", Opaque: json.RawMessage(`[{"b":1,"a":[1.5,null]}]`)}}},
-		{name: "no words", outcome: outcome{answer: &Answer{}}},
-		{name: "long words", outcome: outcome{answer: &Answer{Text: long}}, read: true},
-		{name: "calls", outcome: outcome{answer: &Answer{Text: "so", Calls: calls, Opaque: json.RawMessage(`{"id":"x"}`)}}},
-		{name: "calls and long words", outcome: outcome{answer: &Answer{Text: long, Calls: calls}}, read: true},
-		{name: "long arguments", outcome: outcome{answer: &Answer{Calls: []AnswerCall{{Name: "stat", Arguments: strings.Repeat("y", planner.ArgumentsBytesMax+1)}}}}},
+		{name: "words", outcome: outcome{answer: &executor.Answer{Text: "hello", FinishReason: "stop", Opaque: json.RawMessage(`[{"b":1,"a":[1.5,null]}]`)}}},
+		{name: "no words", outcome: outcome{answer: &executor.Answer{}}},
+		{name: "long words", outcome: outcome{answer: &executor.Answer{Text: long}}, read: true},
+		{name: "calls", outcome: outcome{answer: &executor.Answer{Text: "so", Calls: calls, Opaque: json.RawMessage(`{"id":"x"}`)}}},
+		{name: "calls and long words", outcome: outcome{answer: &executor.Answer{Text: long, Calls: calls}}, read: true},
+		{name: "long arguments", outcome: outcome{answer: &executor.Answer{Calls: []executor.AnswerCall{{Name: "stat", Arguments: strings.Repeat("y", planner.ArgumentsBytesMax+1)}}}}},
 		{name: "a failed turn", outcome: failed("auth", "the key is wrong")},
 	} {
 		t.Run(c.name, func(t *testing.T) {

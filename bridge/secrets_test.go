@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/space"
@@ -42,10 +43,10 @@ func spelt(value string) []string {
 }
 
 // crmPack is a pack of one tool that needs CRM_KEY.
-func crmPack(run func(ctx context.Context) (Result, error), options ...FunctionOption) Pack {
+func crmPack(run func(ctx context.Context) (executor.Result, error), options ...FunctionOption) Pack {
 	options = append(options, Needs("secret:CRM_KEY", "secret:CRM_HOST?"))
 	return Pack{Name: "crm", Version: "1.4.2", Tools: []*Function{
-		Func("crm.lookup", func(ctx context.Context, _ struct{}) (Result, error) { return run(ctx) }, options...),
+		Func("crm.lookup", func(ctx context.Context, _ struct{}) (executor.Result, error) { return run(ctx) }, options...),
 	}}
 }
 
@@ -97,34 +98,34 @@ func TestNoOutcomeOfACallHoldsASecret(t *testing.T) {
 		return strings.ReplaceAll(said, secret, value)
 	}
 	for name, c := range map[string]struct {
-		run    func(ctx context.Context) (Result, error)
+		run    func(ctx context.Context) (executor.Result, error)
 		status session.CallStatus
 		edit   func(*session.ToolCall)
 	}{
-		"success": {status: session.CallSucceeded, run: func(ctx context.Context) (Result, error) {
-			return Result{Output: key(ctx), Files: []File{{MediaType: secret, Data: []byte("\xff\x00" + key(ctx))}}, HostSession: &HostSession{ID: secret, Status: "ready"}}, nil
+		"success": {status: session.CallSucceeded, run: func(ctx context.Context) (executor.Result, error) {
+			return executor.Result{Output: key(ctx), Files: []executor.File{{MediaType: secret, Data: []byte("\xff\x00" + key(ctx))}}, HostSession: &executor.HostSession{ID: secret, Status: "ready"}}, nil
 		}},
-		"a large result": {status: session.CallSucceeded, run: func(ctx context.Context) (Result, error) {
-			return Result{Output: strings.Repeat(key(ctx)+"\n", 20_000)}, nil
+		"a large result": {status: session.CallSucceeded, run: func(ctx context.Context) (executor.Result, error) {
+			return executor.Result{Output: strings.Repeat(key(ctx)+"\n", 20_000)}, nil
 		}},
-		"an error": {status: session.CallFailed, run: func(ctx context.Context) (Result, error) {
-			return Result{Output: key(ctx)}, fmt.Errorf("crm refuses %s", key(ctx))
+		"an error": {status: session.CallFailed, run: func(ctx context.Context) (executor.Result, error) {
+			return executor.Result{Output: key(ctx)}, fmt.Errorf("crm refuses %s", key(ctx))
 		}},
-		"an error with a code": {status: session.CallFailed, run: func(ctx context.Context) (Result, error) {
-			return Result{}, &Error{Code: secret, Detail: key(ctx)}
+		"an error with a code": {status: session.CallFailed, run: func(ctx context.Context) (executor.Result, error) {
+			return executor.Result{}, &executor.Error{Code: secret, Detail: key(ctx)}
 		}},
-		"an unknown outcome": {status: session.CallUnknown, run: func(ctx context.Context) (Result, error) {
-			return Result{}, &UnknownOutcomeError{Err: errors.New(key(ctx))}
+		"an unknown outcome": {status: session.CallUnknown, run: func(ctx context.Context) (executor.Result, error) {
+			return executor.Result{}, &UnknownOutcomeError{Err: errors.New(key(ctx))}
 		}},
-		"a panic":        {status: session.CallUnknown, run: func(ctx context.Context) (Result, error) { panic(key(ctx)) }},
-		"a panic of any": {status: session.CallUnknown, run: func(ctx context.Context) (Result, error) { panic(struct{ V string }{key(ctx)}) }},
-		"the run time is over": {status: session.CallUnknown, run: func(ctx context.Context) (Result, error) {
+		"a panic":        {status: session.CallUnknown, run: func(ctx context.Context) (executor.Result, error) { panic(key(ctx)) }},
+		"a panic of any": {status: session.CallUnknown, run: func(ctx context.Context) (executor.Result, error) { panic(struct{ V string }{key(ctx)}) }},
+		"the run time is over": {status: session.CallUnknown, run: func(ctx context.Context) (executor.Result, error) {
 			<-ctx.Done()
-			return Result{Output: key(ctx)}, fmt.Errorf("%s: %w", key(ctx), ctx.Err())
+			return executor.Result{Output: key(ctx)}, fmt.Errorf("%s: %w", key(ctx), ctx.Err())
 		}},
-		"withdrawn": {status: session.CallUnknown, edit: func(c *session.ToolCall) { c.IdempotencyKey += "withdrawn" }, run: func(ctx context.Context) (Result, error) {
+		"withdrawn": {status: session.CallUnknown, edit: func(c *session.ToolCall) { c.IdempotencyKey += "withdrawn" }, run: func(ctx context.Context) (executor.Result, error) {
 			<-ctx.Done()
-			return Result{Output: key(ctx)}, errors.New(key(ctx))
+			return executor.Result{Output: key(ctx)}, errors.New(key(ctx))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,12 +152,12 @@ func TestCallWithoutItsSecretIsNotStarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		started := false
-		run := func(ctx context.Context) (Result, error) {
+		run := func(ctx context.Context) (executor.Result, error) {
 			started = true
 			call, _ := CallOf(ctx)
 			_, host := call.Secret("CRM_HOST")
 			_, other := call.Secret("OTHER")
-			return Result{Output: fmt.Sprint(host, other)}, nil
+			return executor.Result{Output: fmt.Sprint(host, other)}, nil
 		}
 		settled, _, _ := outcomeOf(t, crmPack(run), map[string]string{"CRM_KEY": "", "OTHER": "other-value"}, nil)
 		if started || settled.Status != string(session.CallFailed) || settled.Error.Code != codeSecretMissing || !strings.Contains(settled.Error.Detail, "--secret CRM_KEY=FILE") {
@@ -176,7 +177,7 @@ func TestCallWithoutItsSecretIsNotStarted(t *testing.T) {
 func TestShortSecretIsToldOf(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		_, _, logged := outcomeOf(t, crmPack(func(context.Context) (Result, error) { return Result{}, nil }), map[string]string{"CRM_KEY": "12345"}, nil)
+		_, _, logged := outcomeOf(t, crmPack(func(context.Context) (executor.Result, error) { return executor.Result{}, nil }), map[string]string{"CRM_KEY": "12345"}, nil)
 		if !bytes.Contains(logged, []byte("secret_not_redacted")) || bytes.Contains(logged, []byte("12345")) {
 			t.Errorf("got %s", logged)
 		}
@@ -185,7 +186,7 @@ func TestShortSecretIsToldOf(t *testing.T) {
 
 func TestRehearsedCallHasSecrets(t *testing.T) {
 	t.Parallel()
-	p := crmPack(func(ctx context.Context) (Result, error) {
+	p := crmPack(func(ctx context.Context) (executor.Result, error) {
 		call, _ := CallOf(ctx)
 		value, _ := call.Secret("CRM_KEY")
 		var streamed bytes.Buffer
@@ -194,7 +195,7 @@ func TestRehearsedCallHasSecrets(t *testing.T) {
 			_, _ = w.Write([]byte{b})
 		}
 		_ = w.Close()
-		return Result{Output: streamed.String() + ", " + value + fmt.Sprintf(", %+v", call)}, nil
+		return executor.Result{Output: streamed.String() + ", " + value + fmt.Sprintf(", %+v", call)}, nil
 	})
 	got := Rehearse(t.Context(), p.Tools[0], callOf(p.Tools[0], "{}"), Rehearsal{Secrets: map[string]string{"CRM_KEY": "here-it-is"}})
 	if !strings.HasPrefix(got.Output, "key *****, *****, {") || strings.Contains(got.Output, "here-it-is") {
@@ -224,8 +225,8 @@ func TestReaderSaysWhatIsMissing(t *testing.T) {
 				w.vault.sources = append(w.vault.sources, Secret(name, func() (string, error) { return value, nil }))
 			}
 			effect := syncEffect("y1", func(s *session.Space) { s.Kind, s.Space = space.Pack, "crm" })
-			f := &flight{effect: effectOf(t, effect), served: &served{spaces: readSpace(func(context.Context, SpaceRequest) (SpaceContent, error) {
-				return SpaceContent{Files: files}, nil
+			f := &flight{effect: effectOf(t, effect), served: &served{spaces: readSpace(func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
+				return executor.SpaceContent{Files: files}, nil
 			})}}
 			got, err := w.sync(t.Context(), f)
 			if err != nil {

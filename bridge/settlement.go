@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/subjects"
@@ -170,7 +171,7 @@ func (w *worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax i
 
 // callsBody stores arguments apart from the event that are too large for the
 // session, or whose index is in apart.
-func (w *worker) callsBody(ctx context.Context, e *effect, a *Answer, apart map[int]bool, inlineMax int) (*session.ToolCallsObserved, error) {
+func (w *worker) callsBody(ctx context.Context, e *effect, a *executor.Answer, apart map[int]bool, inlineMax int) (*session.ToolCallsObserved, error) {
 	if len(a.Calls) > session.CallsSeenMax {
 		return nil, errTooLarge
 	}
@@ -281,7 +282,7 @@ func (w *worker) opaque(e *effect, items json.RawMessage) codec.Raw {
 
 // wireFault returns a fault as the session takes it. code stands in for a
 // missing one.
-func wireFault(e *Error, code string) *session.Fault {
+func wireFault(e *executor.Error, code string) *session.Fault {
 	if e == nil {
 		return nil
 	}
@@ -293,8 +294,8 @@ func wireFault(e *Error, code string) *session.Fault {
 }
 
 // wireUsage returns a usage as the session takes it, in room, nil for none.
-func wireUsage(room *session.Usage, u Usage) *session.Usage {
-	if u == (Usage{}) {
+func wireUsage(room *session.Usage, u executor.Usage) *session.Usage {
+	if u == (executor.Usage{}) {
 		return nil
 	}
 	bound := func(n int64) int64 { return min(max(n, 0), session.TokensMax) }

@@ -15,17 +15,18 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
 // settleOne lets a model's answer be settled, and returns the envelope.
-func settleOne(t *testing.T, w *world, a Answer) session.Envelope {
+func settleOne(t *testing.T, w *world, a executor.Answer) session.Envelope {
 	t.Helper()
 	q := newQueue()
 	input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
-	b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(context.Context, Request, func(string)) (Answer, error) {
+	b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(context.Context, executor.Request, func(string)) (executor.Answer, error) {
 		return a, nil
 	})})
 	q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: input}))
@@ -44,10 +45,10 @@ func TestAnswerWithCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
-		env := settleOne(t, w, Answer{
-			Text: "I'll look", Model: "m-1", FinishReason: "tool_calls", Usage: Usage{InputTokens: 3, OutputTokens: -1},
+		env := settleOne(t, w, executor.Answer{
+			Text: "I'll look", Model: "m-1", FinishReason: "tool_calls", Usage: executor.Usage{InputTokens: 3, OutputTokens: -1},
 			Opaque: json.RawMessage(`{"b":[1,2.5],"a":null}`),
-			Calls: []AnswerCall{
+			Calls: []executor.AnswerCall{
 				{ID: "same", Name: "stat", Arguments: `{"path":"a"}`},
 				{ID: "same", Name: "st\xffat", Arguments: "{not json \xff"},
 				{ID: strings.Repeat("é", 200), Name: "", Arguments: ""},
@@ -80,7 +81,7 @@ func TestAnswerWithWords(t *testing.T) {
 			inline bool
 		}{{"hello", true}, {"", true}, {long, true}, {long + "x", false}} {
 			w := newWorld()
-			got := body[session.GenerationSettled](t, settleOne(t, w, Answer{Text: c.text, FinishReason: "stop"}))
+			got := body[session.GenerationSettled](t, settleOne(t, w, executor.Answer{Text: c.text, FinishReason: "stop"}))
 			text := ""
 			switch {
 			case got.Text == nil:
@@ -107,22 +108,22 @@ func TestLargeAnswers(t *testing.T) {
 	opaque := func(n int) json.RawMessage { return json.RawMessage(`"` + strings.Repeat("o", n) + `"`) }
 	for _, c := range []struct {
 		name   string
-		answer Answer
+		answer executor.Answer
 		max    int // the server's max_payload, if below the default
 		blobs  int
 		opaque bool
 		code   string
 	}{
-		{name: "all inline", answer: Answer{Text: quarter, Calls: []AnswerCall{{Name: "a", Arguments: quarter}}, Opaque: opaque(1000)}, opaque: true},
-		{name: "text to a blob", answer: Answer{Text: quarter, Calls: []AnswerCall{{Name: "a", Arguments: quarter}}, Opaque: opaque(session.TextBytesMax - 100)}, blobs: 1, opaque: true},
-		{name: "items left out", answer: Answer{Text: quarter, Calls: []AnswerCall{{Name: "a", Arguments: quarter}, {Name: "a", Arguments: quarter}}, Opaque: opaque(session.TextBytesMax - 100)}, blobs: 1},
-		{name: "huge items left out", answer: Answer{Text: "a", Opaque: opaque(session.TextBytesMax)}},
-		{name: "items that are no JSON left out", answer: Answer{Text: "a", Opaque: json.RawMessage(`{`)}},
-		{name: "arguments beyond an event", answer: Answer{Text: quarter, Calls: []AnswerCall{{Name: "a", Arguments: strings.Repeat("x", session.EventBytesMax)}}, Opaque: opaque(session.TextBytesMax - 100)}, blobs: 1, opaque: true},
-		{name: "more calls than a session takes", answer: Answer{Calls: make([]AnswerCall, session.CallsSeenMax+1)}, code: codeAnswerTooLarge},
-		{name: "as many calls as a session takes", answer: Answer{Calls: make([]AnswerCall, session.CallsSeenMax)}},
-		{name: "a server that takes less", answer: Answer{Text: quarter}, max: 64 << 10, blobs: 1},
-		{name: "a server that takes less than the calls", answer: Answer{Calls: []AnswerCall{{Name: "a", Arguments: quarter}}}, max: 64 << 10, code: codeAnswerTooLarge},
+		{name: "all inline", answer: executor.Answer{Text: quarter, Calls: []executor.AnswerCall{{Name: "a", Arguments: quarter}}, Opaque: opaque(1000)}, opaque: true},
+		{name: "text to a blob", answer: executor.Answer{Text: quarter, Calls: []executor.AnswerCall{{Name: "a", Arguments: quarter}}, Opaque: opaque(session.TextBytesMax - 100)}, blobs: 1, opaque: true},
+		{name: "items left out", answer: executor.Answer{Text: quarter, Calls: []executor.AnswerCall{{Name: "a", Arguments: quarter}, {Name: "a", Arguments: quarter}}, Opaque: opaque(session.TextBytesMax - 100)}, blobs: 1},
+		{name: "huge items left out", answer: executor.Answer{Text: "a", Opaque: opaque(session.TextBytesMax)}},
+		{name: "items that are no JSON left out", answer: executor.Answer{Text: "a", Opaque: json.RawMessage(`{`)}},
+		{name: "arguments beyond an event", answer: executor.Answer{Text: quarter, Calls: []executor.AnswerCall{{Name: "a", Arguments: strings.Repeat("x", session.EventBytesMax)}}, Opaque: opaque(session.TextBytesMax - 100)}, blobs: 1, opaque: true},
+		{name: "more calls than a session takes", answer: executor.Answer{Calls: make([]executor.AnswerCall, session.CallsSeenMax+1)}, code: codeAnswerTooLarge},
+		{name: "as many calls as a session takes", answer: executor.Answer{Calls: make([]executor.AnswerCall, session.CallsSeenMax)}},
+		{name: "a server that takes less", answer: executor.Answer{Text: quarter}, max: 64 << 10, blobs: 1},
+		{name: "a server that takes less than the calls", answer: executor.Answer{Calls: []executor.AnswerCall{{Name: "a", Arguments: quarter}}}, max: 64 << 10, code: codeAnswerTooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -161,11 +162,11 @@ func TestFaults(t *testing.T) {
 	if got := wireFault(nil, "x"); got != nil {
 		t.Errorf("nil: got %+v", got)
 	}
-	got := wireFault(&Error{Detail: strings.Repeat("é", 500), Code: strings.Repeat("c", 100), Retryable: true}, "x")
+	got := wireFault(&executor.Error{Detail: strings.Repeat("é", 500), Code: strings.Repeat("c", 100), Retryable: true}, "x")
 	if len(got.Code) != session.CodeBytesMax || len(got.Detail) != session.DetailBytesMax || !got.Retryable {
 		t.Errorf("long: got %d and %d bytes, retryable %v", len(got.Code), len(got.Detail), got.Retryable)
 	}
-	if got := wireFault(&Error{Detail: "d\xff"}, "x"); got.Code != "x" || got.Detail != "d\uFFFD" {
+	if got := wireFault(&executor.Error{Detail: "d\xff"}, "x"); got.Code != "x" || got.Detail != "d\uFFFD" {
 		t.Errorf("without a code: got %+v", got)
 	}
 	if got := clip("aé", 2); got != "a" {
@@ -185,8 +186,8 @@ func TestSettlementIsStored(t *testing.T) {
 			}
 			return nil
 		}
-		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, Call) (Result, error) {
-			return Result{}, nil
+		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
+			return executor.Result{}, nil
 		})})
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", false))
 		pass(time.Second)
@@ -216,8 +217,8 @@ func TestSettlementIDTaken(t *testing.T) {
 			return nil
 		}
 		w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{})
-		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, Call) (Result, error) {
-			return Result{}, nil
+		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
+			return executor.Result{}, nil
 		})})
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", false))
 		pass(time.Minute)
@@ -299,8 +300,8 @@ func TestSettlementWaitsForItsBlob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := &blobless{world: newWorld()}, newQueue()
 		w.away.Store(true)
-		b := startBridgeOn(t, w, w.world, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, Call) (Result, error) {
-			return Result{Output: strings.Repeat("x", inlineBytesMax+1)}, nil
+		b := startBridgeOn(t, w, w.world, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
+			return executor.Result{Output: strings.Repeat("x", inlineBytesMax+1)}, nil
 		})})
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", false))
 		pass(time.Minute)

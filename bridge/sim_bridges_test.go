@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/proof/jetmodel"
 	"github.com/refold/refold/subjects"
 )
@@ -132,7 +133,7 @@ func (b *simBridge) serves(of *target) served {
 	case session.ClassLLM:
 		s.model = modelFunc(b.generate)
 	case session.ClassStep:
-		s.hook = PrepareStep(b.prepare)
+		s.hook = executor.PrepareStep(b.prepare)
 	case session.ClassSpace:
 		s.spaces = readSpace(b.readSpace)
 	default:
@@ -197,20 +198,20 @@ func (d *simDelivery) send(text string, arrive func()) {
 
 var errTool = errors.New("the tool says no")
 
-func (b *simBridge) execute(ctx context.Context, c Call) (Result, error) {
+func (b *simBridge) execute(ctx context.Context, c executor.Call) (executor.Result, error) {
 	one := b.sim.judge.start(b.proc, b.worker.instance, subjects.EffectName{Class: session.ClassTool, Target: "x", Session: c.Session, Effect: c.Effect})
 	if c.Pack() != "" {
 		b.sim.judge.packTool()
 	}
 	what, err := b.run(ctx, "execute "+c.ToolID+" "+c.Session+"."+c.Effect)
 	if err != nil {
-		return Result{}, err
+		return executor.Result{}, err
 	}
 	b.sim.judge.answer(one)
 	if what == lost {
-		return Result{}, errTool
+		return executor.Result{}, errTool
 	}
-	return Result{Output: "done"}, nil
+	return executor.Result{Output: "done"}, nil
 }
 
 // run is what takes time in a tool or a model.
@@ -226,23 +227,23 @@ func (b *simBridge) run(ctx context.Context, key string) (becomes, error) {
 	return what, err
 }
 
-func (b *simBridge) generate(ctx context.Context, req Request, delta func(string)) (Answer, error) {
+func (b *simBridge) generate(ctx context.Context, req executor.Request, delta func(string)) (executor.Answer, error) {
 	one := b.sim.judge.start(b.proc, b.worker.instance, subjects.EffectName{Class: session.ClassLLM, Target: "p", Session: req.Session, Effect: req.Effect})
 	what, err := b.run(ctx, "generate "+req.Session+"."+req.Effect)
 	if err != nil {
-		return Answer{}, err
+		return executor.Answer{}, err
 	}
 	b.sim.judge.answer(one)
 	if what == lost {
-		return Answer{}, &Error{Code: "overloaded", Detail: "try later"}
+		return executor.Answer{}, &executor.Error{Code: "overloaded", Detail: "try later"}
 	}
 	delta("so")
-	var calls []AnswerCall
+	var calls []executor.AnswerCall
 	names := []string{"read", "write", "write", "none", "ask", "danger", "extra", "extensions_enable"}
-	if slices.ContainsFunc(req.Tools, func(t Tool) bool { return t.Name == "extra" }) {
+	if slices.ContainsFunc(req.Tools, func(t executor.Tool) bool { return t.Name == "extra" }) {
 		names = append(names, "extra", "extra", "extra", "extra")
 		if b.sim.calm && len(req.Messages) < 8 { // most turns that have it come then
-			calls = append(calls, AnswerCall{ID: "c", Name: "extra", Arguments: "{}"})
+			calls = append(calls, executor.AnswerCall{ID: "c", Name: "extra", Arguments: "{}"})
 		}
 	}
 	if !b.sim.calm && len(req.Messages) < 8 {
@@ -252,25 +253,25 @@ func (b *simBridge) generate(ctx context.Context, req Request, delta func(string
 			if name == "extensions_enable" {
 				arguments = []string{`{"extension":"k"}`, `{"extension":"k"}`, `{"extension":"k","dryRun":true}`, `{"extension":"a"}`}[b.sim.draw(4)]
 			}
-			calls = append(calls, AnswerCall{ID: "c", Name: name, Arguments: arguments})
+			calls = append(calls, executor.AnswerCall{ID: "c", Name: name, Arguments: arguments})
 		}
 	}
-	return Answer{Text: "so it is", Calls: calls, Model: "m"}, nil
+	return executor.Answer{Text: "so it is", Calls: calls, Model: "m"}, nil
 }
 
 // prepare is the hook that chooses what a step offers.
-func (b *simBridge) prepare(ctx context.Context, req StepRequest) (StepChoice, error) {
+func (b *simBridge) prepare(ctx context.Context, req executor.StepRequest) (executor.StepChoice, error) {
 	one := b.sim.judge.start(b.proc, b.worker.instance, subjects.EffectName{Class: session.ClassStep, Target: "h", Session: req.Session, Effect: req.Effect})
 	what, err := b.run(ctx, "prepare "+req.Session+"."+req.Effect)
 	if err != nil {
-		return StepChoice{}, err
+		return executor.StepChoice{}, err
 	}
 	b.sim.judge.answer(one)
 	switch {
 	case what == lost:
-		return StepChoice{}, errTool
+		return executor.StepChoice{}, errTool
 	case b.sim.calm:
-		return StepChoice{}, nil
+		return executor.StepChoice{}, nil
 	}
-	return []StepChoice{{}, {ActiveTools: []string{"read", "write"}, Context: map[string]any{"by": "h"}}, {ActiveTools: []string{"no such tool"}}}[b.sim.draw(3)], nil
+	return []executor.StepChoice{{}, {ActiveTools: []string{"read", "write"}, Context: map[string]any{"by": "h"}}, {ActiveTools: []string{"no such tool"}}}[b.sim.draw(3)], nil
 }

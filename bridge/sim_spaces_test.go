@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/space"
 	"github.com/refold/refold/subjects"
@@ -96,12 +97,12 @@ func simPack(version string) map[string]string {
 
 // simPacks are what a reader finds of the pack: versions that it signed, one that
 // is signed as another, one that is not signed, and a workspace.
-var simPacks = func() (all []SpaceContent) {
+var simPacks = func() (all []executor.SpaceContent) {
 	for _, c := range []struct{ files, signed map[string]string }{
 		{simPack("1.0.0"), simPack("1.0.0")}, {simPack("1.1.0"), simPack("1.1.0")}, {simPack("1.1.0"), simPack("1.1.0")},
 		{simPack("1.2.0"), simPack("1.1.0")}, {simPack("1.1.0"), nil}, {simFolders[0], nil},
 	} {
-		content := SpaceContent{Files: mapFS(c.files), Revision: "r", Source: sourceModule}
+		content := executor.SpaceContent{Files: mapFS(c.files), Revision: "r", Source: sourceModule}
 		if c.signed != nil {
 			content.Sign = simSign(c.signed)
 		}
@@ -111,7 +112,7 @@ var simPacks = func() (all []SpaceContent) {
 }()
 
 // simSign signs the manifest of a folder.
-func simSign(files map[string]string) *SpaceSignature {
+func simSign(files map[string]string) *executor.SpaceSignature {
 	built, err := spaces.Read(context.Background(), func(context.Context) (fs.FS, error) { return mapFS(files), nil },
 		func() spaces.Options { return spaces.Options{Space: "k", Kind: space.Pack} })
 	if err != nil || built.Manifest == nil {
@@ -125,7 +126,7 @@ func simSign(files map[string]string) *SpaceSignature {
 	if err != nil {
 		panic(err)
 	}
-	return &SpaceSignature{Key: key, Sig: sig}
+	return &executor.SpaceSignature{Key: key, Sig: sig}
 }
 
 func mapFS(texts map[string]string) fs.FS {
@@ -137,7 +138,7 @@ func mapFS(texts map[string]string) fs.FS {
 }
 
 // readSpace reads one of a few folders: it stands as the source does at the time.
-func (b *simBridge) readSpace(ctx context.Context, r SpaceRequest) (SpaceContent, error) {
+func (b *simBridge) readSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	subject, _ := ctx.Value(carries{}).(string)
 	name, err := b.sim.names.ParseEffect(subject)
 	if err != nil {
@@ -146,11 +147,11 @@ func (b *simBridge) readSpace(ctx context.Context, r SpaceRequest) (SpaceContent
 	one := b.sim.judge.start(b.proc, b.worker.instance, subjects.EffectName{Class: session.ClassSpace, Target: "s", Session: r.Session, Effect: name.Effect})
 	what, err := b.run(ctx, "read "+r.Space+" "+r.Session+"."+name.Effect)
 	if err != nil {
-		return SpaceContent{}, err
+		return executor.SpaceContent{}, err
 	}
 	b.sim.judge.answer(one)
 	if what == lost {
-		return SpaceContent{}, &Error{Code: codeSpaceUnreadable, Detail: "the disk is gone"}
+		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnreadable, Detail: "the disk is gone"}
 	}
 	pick := func(n int) int {
 		if b.sim.calm {
@@ -161,5 +162,5 @@ func (b *simBridge) readSpace(ctx context.Context, r SpaceRequest) (SpaceContent
 	if r.Space == "k" {
 		return simPacks[pick(len(simPacks))], nil
 	}
-	return SpaceContent{Files: mapFS(simFolders[pick(len(simFolders))]), Revision: "r"}, nil
+	return executor.SpaceContent{Files: mapFS(simFolders[pick(len(simFolders))]), Revision: "r"}, nil
 }

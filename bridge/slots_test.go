@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // crowd enters slots and stays for a second each.
@@ -140,10 +141,10 @@ func TestTargetsThatShareSlots(t *testing.T) {
 		var serving sync.WaitGroup
 		queues := map[string]*queue{"batch": newQueue(), "mail": newQueue()}
 		for target, priority := range map[string]int{"batch": 0, "mail": 1} {
-			s := served{class: session.ClassTool, target: target, concurrency: 4, priority: priority, executor: executorFunc(func(context.Context, Call) (Result, error) {
+			s := served{class: session.ClassTool, target: target, concurrency: 4, priority: priority, executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
 				starts.add(target)
 				<-time.After(time.Second)
-				return Result{}, nil
+				return executor.Result{}, nil
 			})}
 			serving.Go(func() {
 				if err := w.serve(life, s, queues[target].consumer()); err != nil {

@@ -9,58 +9,11 @@ import (
 	"slices"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/space"
 )
-
-// SpaceReader reads the files of spaces: it carries out the syncs of one target,
-// which a session's grants name. It is called from several goroutines for
-// different syncs, at most once at a time per effect name in this process.
-//
-// What it returns becomes a manifest, whose files the bridge stores before it
-// settles the sync. The session decides whether it trusts the manifest; until an
-// operator applies it, nothing changes. A reader may be asked more than once for
-// one sync (a bridge died, files changed while they were read): the settlement
-// that is recorded first counts.
-//
-// A returned *Error settles the sync with its code: space_unknown, if the reader
-// has no such space, version_unknown, space_unreadable, or another one. Any other
-// error settles it space_unreadable. When ctx ends (run time over, sync withdrawn,
-// bridge draining past its grace time) ReadSpace must return soon.
-type SpaceReader interface {
-	ReadSpace(ctx context.Context, r SpaceRequest) (SpaceContent, error)
-}
-
-// SpaceRequest is what a sync asks for.
-type SpaceRequest struct {
-	Session string   // session id
-	Space   string   // name of the space
-	Kind    string   // workspace or pack
-	Version string   // as the operator wrote it; empty: whatever is current
-	Only    []string // parts that are wanted: prompts, tools, context, skills; nil: all. A hint
-}
-
-// SpaceContent is what a reader found.
-type SpaceContent struct {
-	// Files are the space, with agent.workspace.json at its root. If it is an
-	// io.Closer, it is closed after it was read.
-	Files    fs.FS
-	NoScan   bool            // without an index there is no space
-	Revision string          // of the source, for people: a commit, a date; at most 128 bytes
-	Source   string          // factory, package or module: what the reader says of itself; empty: nothing
-	Sign     *SpaceSignature // of the manifest; nil: none
-	Lacks    []string        // needs of the manifest that are not met here, beside those that the bridge finds
-
-	built *spaces.Built // instead of Files: a manifest that is there already; files that it doesn't have are stored
-}
-
-// SpaceSignature vouches for a manifest: Ed25519 over the text
-// "refold space <hash>", by a NATS nkey.
-type SpaceSignature struct {
-	Key string // the public key
-	Sig []byte
-}
 
 // Codes of syncs that could not be read.
 const (
@@ -72,12 +25,6 @@ const (
 
 // revisionBytesMax bounds a revision.
 const revisionBytesMax = 128
-
-// Space makes r read the spaces of a target. It must come before Run, once for
-// each target.
-func (b *Bridge) Space(target string, r SpaceReader, options ...ServeOption) error {
-	return b.serve(served{class: session.ClassSpace, target: target, spaces: r}, options)
-}
 
 // synced is what became of a sync: the body of its settlement.
 type synced struct {
@@ -120,7 +67,7 @@ func (w *worker) sync(ctx context.Context, f *flight) (*synced, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := SpaceRequest{Session: asked.Session, Space: asked.Space, Kind: string(asked.Kind), Version: asked.Version, Only: asked.Only}
+	request := executor.SpaceRequest{Session: asked.Session, Space: asked.Space, Kind: string(asked.Kind), Version: asked.Version, Only: asked.Only}
 	built, content, err := buildSpace(ctx, f.served.spaces, request, known)
 	if err != nil {
 		return nil, err
@@ -136,10 +83,10 @@ func (w *worker) sync(ctx context.Context, f *flight) (*synced, error) {
 
 // buildSpace reads a space and builds its manifest. known is the manifest that
 // parts which are not asked for are taken from.
-func buildSpace(ctx context.Context, reader SpaceReader, request SpaceRequest, known *space.Manifest) (*spaces.Built, SpaceContent, error) {
+func buildSpace(ctx context.Context, reader executor.SpaceReader, request executor.SpaceRequest, known *space.Manifest) (*spaces.Built, executor.SpaceContent, error) {
 	content, err := reader.ReadSpace(ctx, request)
-	if err != nil || content.built != nil {
-		return content.built, content, err
+	if err != nil || content.Manifest != nil {
+		return &spaces.Built{Manifest: content.Manifest, Files: content.Blobs, Warnings: content.Warnings}, content, err
 	}
 	again := false
 	open := func(ctx context.Context) (fs.FS, error) {
@@ -147,7 +94,7 @@ func buildSpace(ctx context.Context, reader SpaceReader, request SpaceRequest, k
 			content, err = reader.ReadSpace(ctx, request)
 		}
 		if again = true; err == nil && content.Files == nil {
-			err = &Error{Code: codeSpaceUnknown, Detail: "the reader returned no files"}
+			err = &executor.Error{Code: codeSpaceUnknown, Detail: "the reader returned no files"}
 		}
 		return content.Files, err
 	}
@@ -188,7 +135,7 @@ func unsynced(f *flight, problems []space.Problem) *synced {
 
 // stored stores what a manifest names and the manifest, unless the sync is dry,
 // and returns the settlement.
-func (w *worker) stored(ctx context.Context, f *flight, built *spaces.Built, content SpaceContent) (*synced, error) {
+func (w *worker) stored(ctx context.Context, f *flight, built *spaces.Built, content executor.SpaceContent) (*synced, error) {
 	lacks, err := w.vault.lacks(ctx, built.Manifest)
 	if err != nil {
 		return nil, err

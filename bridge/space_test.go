@@ -16,14 +16,15 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/space"
 )
 
-type readSpace func(ctx context.Context, r SpaceRequest) (SpaceContent, error)
+type readSpace func(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error)
 
-func (f readSpace) ReadSpace(ctx context.Context, r SpaceRequest) (SpaceContent, error) {
+func (f readSpace) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	return f(ctx, r)
 }
 
@@ -34,8 +35,8 @@ func agents(text string) fs.FS {
 
 // holding is a reader of one space.
 func holding(files fs.FS) readSpace {
-	return func(context.Context, SpaceRequest) (SpaceContent, error) {
-		return SpaceContent{Files: files, Revision: "r1", Source: "module", Lacks: []string{"env:B", "env:A", "env:B"}}, nil
+	return func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
+		return executor.SpaceContent{Files: files, Revision: "r1", Source: "module", Lacks: []string{"env:B", "env:A", "env:B"}}, nil
 	}
 }
 
@@ -52,7 +53,7 @@ func syncEffect(name string, edit func(*session.Space)) session.Space {
 }
 
 // synchronize carries out one sync and returns what is settled.
-func synchronize(t *testing.T, w *world, r SpaceReader, s session.Space) session.Envelope {
+func synchronize(t *testing.T, w *world, r executor.SpaceReader, s session.Space) session.Envelope {
 	t.Helper()
 	q := newQueue()
 	b := startBridge(t, w, "me", q, served{class: session.ClassSpace, target: "files", spaces: r})
@@ -118,28 +119,30 @@ func TestDrySyncStoresNothing(t *testing.T) {
 func TestSyncsThatFail(t *testing.T) {
 	t.Parallel()
 	fails := func(err error) readSpace {
-		return func(context.Context, SpaceRequest) (SpaceContent, error) { return SpaceContent{}, err }
+		return func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
+			return executor.SpaceContent{}, err
+		}
 	}
 	for name, c := range map[string]struct {
 		reader   readSpace
 		code     string
 		problems int
 	}{
-		"no such space": {fails(&Error{Code: "space_unknown", Detail: "there is none"}), "space_unknown", 0},
+		"no such space": {fails(&executor.Error{Code: "space_unknown", Detail: "there is none"}), "space_unknown", 0},
 		"not readable":  {fails(errors.New("broken pipe")), "space_unreadable", 0},
 		"no files":      {fails(nil), "space_unknown", 0},
-		"panics":        {func(context.Context, SpaceRequest) (SpaceContent, error) { panic("x") }, "space_unreadable", 0},
-		"hangs": {func(ctx context.Context, _ SpaceRequest) (SpaceContent, error) {
+		"panics":        {func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) { panic("x") }, "space_unreadable", 0},
+		"hangs": {func(ctx context.Context, _ executor.SpaceRequest) (executor.SpaceContent, error) {
 			<-ctx.Done()
-			return SpaceContent{}, ctx.Err()
+			return executor.SpaceContent{}, ctx.Err()
 		}, "deadline_exceeded", 0},
 		"invalid":       {holding(agents("{{x}}\n{{y}}")), "workspace_invalid", 2},
 		"many problems": {holding(agents(strings.Repeat("{{x}}\n", 100))), "workspace_invalid", space.ProblemsMax},
-		"no index": {func(context.Context, SpaceRequest) (SpaceContent, error) {
-			return SpaceContent{Files: agents("x"), NoScan: true}, nil
+		"no index": {func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
+			return executor.SpaceContent{Files: agents("x"), NoScan: true}, nil
 		}, "workspace_invalid", 1},
-		"keeps changing": {func(context.Context, SpaceRequest) (SpaceContent, error) {
-			return SpaceContent{Files: &restless{}}, nil
+		"keeps changing": {func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
+			return executor.SpaceContent{Files: &restless{}}, nil
 		}, "space_unreadable", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,9 +204,9 @@ func TestSyncsOfStrangeReaders(t *testing.T) {
 		if got.Error.Code != "space_unreadable" || !strings.Contains(got.Error.Detail, "panicked") {
 			t.Errorf("files that panic: got %+v", got)
 		}
-		strange := func(context.Context, SpaceRequest) (SpaceContent, error) {
-			return SpaceContent{
-				Files: agents("x"), Revision: strings.Repeat("\xff", 1000), Source: "\xff", Lacks: []string{"env:\xff"}, Sign: &SpaceSignature{Key: "\xff", Sig: []byte("short")},
+		strange := func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
+			return executor.SpaceContent{
+				Files: agents("x"), Revision: strings.Repeat("\xff", 1000), Source: "\xff", Lacks: []string{"env:\xff"}, Sign: &executor.SpaceSignature{Key: "\xff", Sig: []byte("short")},
 			}, nil
 		}
 		ready := body[session.WorkspaceSnapshotReady](t, synchronize(t, w, readSpace(strange), syncEffect("y2", nil)))
@@ -224,10 +227,10 @@ func TestWithdrawnSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
 		stopped := false
-		waits := func(ctx context.Context, _ SpaceRequest) (SpaceContent, error) {
+		waits := func(ctx context.Context, _ executor.SpaceRequest) (executor.SpaceContent, error) {
 			<-ctx.Done()
 			stopped = true
-			return SpaceContent{Files: agents("too late")}, nil
+			return executor.SpaceContent{Files: agents("too late")}, nil
 		}
 		b := startBridge(t, w, "me", q, served{class: session.ClassSpace, target: "files", spaces: readSpace(waits)})
 		q.ask(t, session.ClassSpace, "files", "s1", "y1", syncEffect("y1", nil))
@@ -249,13 +252,13 @@ func TestSyncAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
 		times, reads := 0, make(chan struct{})
-		waits := func(ctx context.Context, _ SpaceRequest) (SpaceContent, error) {
+		waits := func(ctx context.Context, _ executor.SpaceRequest) (executor.SpaceContent, error) {
 			times++
 			select {
 			case <-reads:
-				return SpaceContent{Files: agents("x")}, nil
+				return executor.SpaceContent{Files: agents("x")}, nil
 			case <-ctx.Done():
-				return SpaceContent{}, ctx.Err()
+				return executor.SpaceContent{}, ctx.Err()
 			}
 		}
 		target := served{class: session.ClassSpace, target: "files", spaces: readSpace(waits)}
@@ -286,7 +289,9 @@ func TestNeedsThatAreNotMetAreCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		files := fstest.MapFS{}
-		reader := readSpace(func(context.Context, SpaceRequest) (SpaceContent, error) { return SpaceContent{Files: files}, nil })
+		reader := readSpace(func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
+			return executor.SpaceContent{Files: files}, nil
+		})
 		for i := range 33 {
 			if i == 32 {
 				if ready := body[session.WorkspaceSnapshotReady](t, synchronize(t, w, reader, syncEffect("y1", nil))); len(ready.Lacks) != 32 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/space"
 )
@@ -20,39 +21,21 @@ const (
 	offersMax   = 64              // packs that it is asked for at once
 )
 
-// SpaceAsked is a pack that a reader is asked for.
-type SpaceAsked struct {
-	Space   string `json:"space"`
-	Version string `json:"version,omitempty"` // 1, 1.4 or 1.4.2; empty: any
-}
-
-// SpaceOffer is a pack as a session would adopt it now: what its manifest says of
-// it, for people and models.
-type SpaceOffer struct {
-	Space           string   `json:"space"`
-	Version         string   `json:"version"`
-	Source          string   `json:"source,omitempty"` // factory, package or module: what its reader says of itself
-	Category        string   `json:"category,omitempty"`
-	DisplayName     string   `json:"display_name,omitempty"`
-	Description     string   `json:"description,omitempty"`
-	RequiredSecrets []string `json:"required_secrets,omitempty"` // of the pack, its tools and its skills, by name
-}
-
 // readerRequest is the body of a request to a reader, and readerAnswer that of its
 // answer. Packs that can't be read are missing there.
 type (
 	readerRequest struct {
-		Spaces []SpaceAsked `json:"spaces"`
+		Spaces []executor.SpaceAsked `json:"spaces"`
 	}
 	readerAnswer struct {
-		Spaces []SpaceOffer `json:"spaces"`
+		Spaces []executor.SpaceOffer `json:"spaces"`
 	}
 )
 
 // offerOf returns what a manifest says of a pack. Secrets that the catalog calls
 // optional are not required.
-func (v *vault) offerOf(m *space.Manifest, source string) SpaceOffer {
-	o := SpaceOffer{Space: m.Space, Version: m.Version, Source: source, Category: m.Category, DisplayName: m.DisplayName, Description: m.Description}
+func (v *vault) offerOf(m *space.Manifest, source string) executor.SpaceOffer {
+	o := executor.SpaceOffer{Space: m.Space, Version: m.Version, Source: source, Category: m.Category, DisplayName: m.DisplayName, Description: m.Description}
 	for _, need := range m.AllNeeds() {
 		if name, ok := strings.CutPrefix(need, "secret:"); ok && !strings.HasSuffix(need, "?") && !v.optional(name) {
 			o.RequiredSecrets = append(o.RequiredSecrets, name)
@@ -80,14 +63,14 @@ func (b *Bridge) readerEndpoints(ctx context.Context, targets []served) (all []p
 }
 
 // offers answers a request to a reader.
-func (w *worker) offers(ctx context.Context, reader SpaceReader, body []byte) ([]byte, error) {
+func (w *worker) offers(ctx context.Context, reader executor.SpaceReader, body []byte) ([]byte, error) {
 	var request readerRequest
 	if err := json.Unmarshal(body, &request); err != nil || len(request.Spaces) > offersMax {
 		return nil, fmt.Errorf("ask for at most %d packs, as {\"spaces\":[{\"space\":\"crm\"}]}", offersMax)
 	}
 	ctx, cancel := context.WithTimeout(ctx, offerWithin)
 	defer cancel()
-	found := make([]*SpaceOffer, len(request.Spaces))
+	found := make([]*executor.SpaceOffer, len(request.Spaces))
 	var reading sync.WaitGroup
 	for i, asked := range request.Spaces {
 		reading.Go(func() {
@@ -98,7 +81,7 @@ func (w *worker) offers(ctx context.Context, reader SpaceReader, body []byte) ([
 		})
 	}
 	reading.Wait()
-	answer := readerAnswer{Spaces: []SpaceOffer{}}
+	answer := readerAnswer{Spaces: []executor.SpaceOffer{}}
 	for _, o := range found {
 		if o != nil {
 			answer.Spaces = append(answer.Spaces, *o)
@@ -108,13 +91,13 @@ func (w *worker) offers(ctx context.Context, reader SpaceReader, body []byte) ([
 }
 
 // offer reads one pack.
-func (w *worker) offer(ctx context.Context, reader SpaceReader, asked SpaceAsked) (_ *SpaceOffer, err error) {
+func (w *worker) offer(ctx context.Context, reader executor.SpaceReader, asked executor.SpaceAsked) (_ *executor.SpaceOffer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the reader panicked: %v", p)
 		}
 	}()
-	built, content, err := buildSpace(ctx, reader, SpaceRequest{Space: asked.Space, Kind: string(space.Pack), Version: asked.Version}, nil)
+	built, content, err := buildSpace(ctx, reader, executor.SpaceRequest{Space: asked.Space, Kind: string(space.Pack), Version: asked.Version}, nil)
 	switch {
 	case err != nil:
 		return nil, err
@@ -132,7 +115,7 @@ func (w *worker) offer(ctx context.Context, reader SpaceReader, asked SpaceAsked
 // AskReader asks a bridge that reads the spaces of a target which packs it would
 // read now. Packs that it can't read are missing from the answer. The error says
 // that none answered within two seconds.
-func (b *Bridge) AskReader(ctx context.Context, target string, asked []SpaceAsked) ([]SpaceOffer, error) {
+func (b *Bridge) AskReader(ctx context.Context, target string, asked []executor.SpaceAsked) ([]executor.SpaceOffer, error) {
 	subject, err := b.bus.Names().Readers(target)
 	if err != nil {
 		return nil, err
@@ -160,7 +143,7 @@ func (b *Bridge) AskReader(ctx context.Context, target string, asked []SpaceAske
 // PublishedPacks returns the newest version that matches (1, 1.4 or 1.4.2; empty:
 // the newest release) of each published pack whose name begins with prefix, at
 // most 64 by name. It takes two seconds at most.
-func (b *Bridge) PublishedPacks(ctx context.Context, prefix, version string) (all []SpaceOffer, err error) {
+func (b *Bridge) PublishedPacks(ctx context.Context, prefix, version string) (all []executor.SpaceOffer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, offerWithin)
 	defer cancel()
 	found, err := b.bus.NewestPacks(ctx, prefix, version, offersMax)

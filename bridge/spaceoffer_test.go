@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/journal"
 )
@@ -20,7 +21,7 @@ func TestReadersTellWhatTheyWouldRead(t *testing.T) {
 		Name: "crm", Version: "1.4.2", Category: "sales", DisplayName: "Customers", Description: "Finds customers.",
 		Needs: []string{"secret:CRM_KEY"}, Tools: []*Function{Func("crm.lookup", lookup, Needs("secret:LOG_KEY", "secret:CRM_KEY", "secret:EXTRA?", "bin:sh"))},
 	}
-	want := SpaceOffer{
+	want := executor.SpaceOffer{
 		Space: "crm", Version: "1.4.2", Source: "factory", Category: "sales", DisplayName: "Customers", Description: "Finds customers.",
 		RequiredSecrets: []string{"CRM_KEY", "LOG_KEY"},
 	}
@@ -28,7 +29,7 @@ func TestReadersTellWhatTheyWouldRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad := readSpace(func(context.Context, SpaceRequest) (SpaceContent, error) { panic("no") })
+	bad := readSpace(func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) { panic("no") })
 	reader, asker := a.bridge(t, "reader"), a.bridge(t, "asker")
 	for _, version := range []string{"1.0.0", "1.4.2", "2.0.0-rc"} {
 		m := *built.manifest
@@ -49,17 +50,17 @@ func TestReadersTellWhatTheyWouldRead(t *testing.T) {
 	published.Source = "package"
 	for _, c := range []struct {
 		target  string
-		asked   []SpaceAsked
-		want    []SpaceOffer
+		asked   []executor.SpaceAsked
+		want    []executor.SpaceOffer
 		nothing bool // nobody answers
 	}{
-		{target: "crm", asked: []SpaceAsked{{Space: "crm"}, {Space: "other"}}, want: []SpaceOffer{want}},
-		{target: "crm", asked: []SpaceAsked{{Space: "crm", Version: "1.4"}}, want: []SpaceOffer{want}},
-		{target: "crm", asked: []SpaceAsked{{Space: "crm", Version: "2"}}, want: []SpaceOffer{}},
-		{target: "packs", asked: []SpaceAsked{{Space: "crm"}}, want: []SpaceOffer{published}},
-		{target: "bad", asked: []SpaceAsked{{Space: "crm"}}, want: []SpaceOffer{}},
-		{target: "crm", asked: make([]SpaceAsked, offersMax+1), nothing: true},
-		{target: "nobody", asked: []SpaceAsked{{Space: "crm"}}, nothing: true},
+		{target: "crm", asked: []executor.SpaceAsked{{Space: "crm"}, {Space: "other"}}, want: []executor.SpaceOffer{want}},
+		{target: "crm", asked: []executor.SpaceAsked{{Space: "crm", Version: "1.4"}}, want: []executor.SpaceOffer{want}},
+		{target: "crm", asked: []executor.SpaceAsked{{Space: "crm", Version: "2"}}, want: []executor.SpaceOffer{}},
+		{target: "packs", asked: []executor.SpaceAsked{{Space: "crm"}}, want: []executor.SpaceOffer{published}},
+		{target: "bad", asked: []executor.SpaceAsked{{Space: "crm"}}, want: []executor.SpaceOffer{}},
+		{target: "crm", asked: make([]executor.SpaceAsked, offersMax+1), nothing: true},
+		{target: "nobody", asked: []executor.SpaceAsked{{Space: "crm"}}, nothing: true},
 	} {
 		got, err := asker.AskReader(t.Context(), c.target, c.asked)
 		if (err != nil) != c.nothing || !reflect.DeepEqual(got, c.want) {
@@ -68,8 +69,8 @@ func TestReadersTellWhatTheyWouldRead(t *testing.T) {
 	}
 	for _, c := range []struct {
 		prefix, version string
-		want            []SpaceOffer
-	}{{"c", "", []SpaceOffer{published}}, {"", "1.4", []SpaceOffer{published}}, {"x", "", nil}, {"crm", "3", nil}} {
+		want            []executor.SpaceOffer
+	}{{"c", "", []executor.SpaceOffer{published}}, {"", "1.4", []executor.SpaceOffer{published}}, {"x", "", nil}, {"crm", "3", nil}} {
 		got, err := asker.PublishedPacks(t.Context(), c.prefix, c.version)
 		if err != nil || len(got) != len(c.want) || len(got) > 0 && !reflect.DeepEqual(got, c.want) {
 			t.Errorf("published %q %q: got %+v, %v", c.prefix, c.version, got, err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/spaces"
@@ -25,7 +26,7 @@ type Folder struct {
 }
 
 // ReadSpace opens the folder.
-func (f Folder) ReadSpace(ctx context.Context, r SpaceRequest) (SpaceContent, error) {
+func (f Folder) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	return readSource(ctx, spaces.Source{Dir: f.Dir}, f.NoScan, r, nil)
 }
 
@@ -40,21 +41,21 @@ type Bucket struct {
 }
 
 // ReadSpace lists the bucket.
-func (b Bucket) ReadSpace(ctx context.Context, r SpaceRequest) (SpaceContent, error) {
+func (b Bucket) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	return readSource(ctx, spaces.Source{Bucket: b.Name, Prefix: b.Prefix}, b.NoScan, r, b.Bridge.bus.Objects)
 }
 
-func readSource(ctx context.Context, s spaces.Source, noScan bool, r SpaceRequest, store spaces.Store) (SpaceContent, error) {
+func readSource(ctx context.Context, s spaces.Source, noScan bool, r executor.SpaceRequest, store spaces.Store) (executor.SpaceContent, error) {
 	files, err := s.Open(ctx, r.Version, store)
 	switch {
 	case errors.Is(err, spaces.ErrVersion):
-		return SpaceContent{}, &Error{Code: codeVersionUnknown, Detail: err.Error()}
+		return executor.SpaceContent{}, &executor.Error{Code: codeVersionUnknown, Detail: err.Error()}
 	case errors.Is(err, fs.ErrNotExist):
-		return SpaceContent{}, &Error{Code: codeSpaceUnknown, Detail: err.Error()}
+		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnknown, Detail: err.Error()}
 	case err != nil:
-		return SpaceContent{}, &Error{Code: codeSpaceUnreadable, Detail: err.Error()}
+		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnreadable, Detail: err.Error()}
 	}
-	content := SpaceContent{Files: files, NoScan: noScan, Source: sourceModule}
+	content := executor.SpaceContent{Files: files, NoScan: noScan, Source: sourceModule}
 	signature, err := spaces.ReadSignature(files)
 	if err == nil {
 		content.Sign, err = signOf(signature)
@@ -63,13 +64,13 @@ func readSource(ctx context.Context, s spaces.Source, noScan bool, r SpaceReques
 		if c, ok := files.(io.Closer); ok {
 			_ = c.Close() // it was read alone
 		}
-		return SpaceContent{}, &Error{Code: codeSpaceUnreadable, Detail: err.Error()}
+		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnreadable, Detail: err.Error()}
 	}
 	return content, nil
 }
 
 // signOf returns a signature as a file or a message has it.
-func signOf(s *spaces.Signature) (*SpaceSignature, error) {
+func signOf(s *spaces.Signature) (*executor.SpaceSignature, error) {
 	if s == nil {
 		return nil, nil
 	}
@@ -77,7 +78,7 @@ func signOf(s *spaces.Signature) (*SpaceSignature, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the signature is not base64url: %w", err)
 	}
-	return &SpaceSignature{Key: s.Key, Sig: sig}, nil
+	return &executor.SpaceSignature{Key: s.Key, Sig: sig}, nil
 }
 
 // Published reads packs that were published to the stream of packs, over the
@@ -86,30 +87,30 @@ func signOf(s *spaces.Signature) (*SpaceSignature, error) {
 type Published struct{ Bridge *Bridge }
 
 // ReadSpace reads the manifest of a published version. Its files are stored.
-func (p Published) ReadSpace(ctx context.Context, r SpaceRequest) (SpaceContent, error) {
+func (p Published) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	if !space.IsSpaceName(r.Space, space.Pack) || r.Kind != string(space.Pack) {
-		return SpaceContent{}, &Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("only packs are published, and %s %s is none", r.Kind, r.Space)}
+		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("only packs are published, and %s %s is none", r.Kind, r.Space)}
 	}
 	found, known, err := p.Bridge.bus.FindPack(ctx, r.Space, r.Version)
 	switch {
 	case errors.Is(err, natsio.ErrNotFound) && len(known) == 0:
-		return SpaceContent{}, &Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("no version of %s is published: publish one with refold pack publish", r.Space)}
+		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("no version of %s is published: publish one with refold pack publish", r.Space)}
 	case errors.Is(err, natsio.ErrNotFound):
 		slices.Sort(known)
-		return SpaceContent{}, &Error{Code: codeVersionUnknown, Detail: fmt.Sprintf("no published version of %s is %s; there are %s", r.Space, cmp.Or(r.Version, "a release"), strings.Join(known, ", "))}
+		return executor.SpaceContent{}, &executor.Error{Code: codeVersionUnknown, Detail: fmt.Sprintf("no published version of %s is %s; there are %s", r.Space, cmp.Or(r.Version, "a release"), strings.Join(known, ", "))}
 	case err != nil:
-		return SpaceContent{}, err
+		return executor.SpaceContent{}, err
 	}
 	m, problems := space.Parse(found.Manifest)
 	if m == nil {
-		return SpaceContent{}, &Error{Code: codeSpaceInvalid, Detail: fmt.Sprintf("the published manifest of %s %s: %s", found.Pack, found.Version, problems[0])}
+		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceInvalid, Detail: fmt.Sprintf("the published manifest of %s %s: %s", found.Pack, found.Version, problems[0])}
 	}
-	content := SpaceContent{built: &spaces.Built{Manifest: m}, Source: sourcePackage}
+	content := executor.SpaceContent{Manifest: m, Source: sourcePackage}
 	if found.Signature.Key != "" {
 		content.Sign, err = signOf(&spaces.Signature{Key: found.Signature.Key, Sig: found.Signature.Sig})
 	}
 	if err != nil {
-		return SpaceContent{}, &Error{Code: codeSpaceUnreadable, Detail: err.Error()}
+		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnreadable, Detail: err.Error()}
 	}
 	return content, nil
 }
@@ -136,7 +137,7 @@ func (b *Bridge) Blob(ctx context.Context, name string) ([]byte, error) {
 // Run, once. What it pulls from is made, or updated, at once: the error says what
 // this user may not do (a *natsio.PermissionError), and then the bridge may still
 // run and serve the rest.
-func (b *Bridge) SessionTools(ctx context.Context, e Executor, options ...ServeOption) error {
+func (b *Bridge) SessionTools(ctx context.Context, e executor.Executor, options ...ServeOption) error {
 	const target = "refold"
 	if _, err := b.bus.EnsureBridge(ctx, b.conf, session.ClassTool, target); err != nil {
 		return fmt.Errorf("serve session tools: %w", err)

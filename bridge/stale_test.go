@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // TestCancelledBeforeAnybodyServed: a retry-safe call is not claimed, so no
@@ -29,9 +30,9 @@ func TestCancelledBeforeAnybodyServed(t *testing.T) {
 	a.serveView(t, view)
 	var starts ledger
 	b := a.bridge(t, "late")
-	if err := b.Tool("host", executorFunc(func(_ context.Context, c Call) (Result, error) {
+	if err := b.Tool("host", executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 		starts.add(c.Effect)
-		return Result{}, nil
+		return executor.Result{}, nil
 	})); err != nil {
 		t.Fatal(err)
 	}

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 )
 
 // start starts a flight, unless it is too late or it was withdrawn, and says
 // what became of it. request is that of a generation, else nil.
-func (w *worker) start(f *flight, request *Request) ruling {
+func (w *worker) start(f *flight, request *executor.Request) ruling {
 	switch {
 	case f.call != nil:
 		return w.ends(f, w.startCall(f))
@@ -75,20 +76,20 @@ func (p pausing) end(cause error) { p(cause) }
 // startCall carries out a tool call.
 func (w *worker) startCall(f *flight) ruling {
 	c := f.call
-	call := Call{
+	call := executor.Call{
 		Session: c.Session, Effect: c.Effect, ToolID: c.ToolID, ToolName: c.ToolName, Arguments: json.RawMessage(c.Arguments),
-		ProviderCallID: c.ProviderCallID, IdempotencyKey: c.IdempotencyKey, RetrySafe: c.RetrySafe, secrets: f.secrets,
+		ProviderCallID: c.ProviderCallID, IdempotencyKey: c.IdempotencyKey, RetrySafe: c.RetrySafe,
 	}
 	if h := c.HostSession; h != nil {
-		call.HostSession = &HostSession{ID: h.ID, Status: h.Status, Root: h.Root, Route: h.Route}
+		call.HostSession = &executor.HostSession{ID: h.ID, Status: h.Status, Root: h.Root, Route: h.Route}
 	}
 	for i := range c.Spaces {
 		s := &c.Spaces[i]
-		call.Spaces = append(call.Spaces, CallSpace{Space: s.Space, Kind: string(s.Kind), Version: s.Version, Source: s.Source, At: s.At, Manifest: codec.Ref{Hash: s.Hash}.String()})
+		call.Spaces = append(call.Spaces, executor.CallSpace{Space: s.Space, Kind: string(s.Kind), Version: s.Version, Source: s.Source, At: s.At, Manifest: codec.Ref{Hash: s.Hash}.String()})
 	}
 	for i := range c.Grants {
 		g := &c.Grants[i]
-		call.Grants = append(call.Grants, CallGrant{Space: g.Space, Attach: g.Attach, Sources: g.Sources, Target: g.Target, Version: g.Version})
+		call.Grants = append(call.Grants, executor.CallGrant{Space: g.Space, Attach: g.Attach, Sources: g.Sources, Target: g.Target, Version: g.Version})
 	}
 	var err error
 	if call.Context, err = jsonOf(c.Context); err != nil {
@@ -119,22 +120,22 @@ func (w *worker) returnedCall(f *flight, r *returned) ruling {
 }
 
 // startGeneration asks the model once.
-func (w *worker) startGeneration(f *flight, request *Request) ruling {
+func (w *worker) startGeneration(f *flight, request *executor.Request) ruling {
 	g := new(struct { // one allocation
-		told     starting
-		deltas   liveDeltas
+		feedback feedback
 		returned returned
 	})
 	f.told = nil
 	if s := f.served; s.pace != nil {
-		g.told.of, g.told.pace, g.told.counts = f.digest, s.pace, s.counts
-		f.told = &g.told
+		g.feedback.own.of, g.feedback.own.pace, g.feedback.own.counts = f.digest, s.pace, s.counts
+		f.told = &g.feedback.own
 	}
 	if refused, ok := w.execute(f, &g.returned, func(ctx context.Context, start string) {
-		own, r, deltas := *request, &g.returned, &g.deltas
+		own, r, deltas := *request, &g.returned, &g.feedback.deltas
 		deltas.wire, deltas.sid, deltas.effect, deltas.start, deltas.over = w.wire, f.name.Session, f.name.Effect, start, ctx
 		deltas.published = &w.stats.Deltas
-		own.Start, own.starting, own.deltas = start, f.told, deltas
+		g.feedback.told, g.feedback.model = f.told, request.Model
+		own.Start, own.Feedback = start, &g.feedback
 		r.answer, r.err = f.served.model.Generate(ctx, own, w.watch(f, deltas.say))
 		deltas.end()
 	}); !ok {
@@ -245,7 +246,7 @@ func (w *worker) goOn(f *flight, r *returned) {
 
 // withdrawnOutcome is the outcome of what was withdrawn before it started.
 func withdrawnOutcome(e *effect) outcome {
-	o := outcome{status: session.CallCancelled, fault: &Error{Code: codeCancelled, Detail: "withdrawn before it started"}}
+	o := outcome{status: session.CallCancelled, fault: &executor.Error{Code: codeCancelled, Detail: "withdrawn before it started"}}
 	if e.call == nil {
 		o.status = session.CallFailed
 	}

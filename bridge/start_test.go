@@ -15,18 +15,19 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/subjects"
 )
 
 // untilStopped is an executor's body that ends with its context.
-func untilStopped(ctx context.Context, _ Call) (Result, error) {
+func untilStopped(ctx context.Context, _ executor.Call) (executor.Result, error) {
 	<-ctx.Done()
-	return Result{Output: "so far"}, ctx.Err()
+	return executor.Result{Output: "so far"}, ctx.Err()
 }
 
 type startCase struct {
 	name    string
-	execute func(context.Context, Call) (Result, error)
+	execute func(context.Context, executor.Call) (executor.Result, error)
 	cancel  bool // the session withdraws it after a second
 	stop    bool // the bridge is told to stop after a second
 	unsafe  string
@@ -35,53 +36,59 @@ type startCase struct {
 
 var startCases = []startCase{
 	{
-		name:    "succeeds",
-		execute: func(context.Context, Call) (Result, error) { return Result{Output: "ok"}, nil },
-		unsafe:  "r1t1c0 succeeded", safe: "r1t1c0 succeeded",
+		name: "succeeds",
+		execute: func(context.Context, executor.Call) (executor.Result, error) {
+			return executor.Result{Output: "ok"}, nil
+		},
+		unsafe: "r1t1c0 succeeded", safe: "r1t1c0 succeeded",
 	},
 	{
 		name: "tells a failure",
-		execute: func(context.Context, Call) (Result, error) {
-			return Result{Error: &Error{Code: "not_there", Detail: "look elsewhere"}}, nil
+		execute: func(context.Context, executor.Call) (executor.Result, error) {
+			return executor.Result{Error: &executor.Error{Code: "not_there", Detail: "look elsewhere"}}, nil
 		},
 		unsafe: "r1t1c0 failed not_there", safe: "r1t1c0 failed not_there",
 	},
 	{
-		name:    "fails itself",
-		execute: func(context.Context, Call) (Result, error) { return Result{}, errors.New("no disk") },
-		unsafe:  "r1t1c0 failed executor_error", safe: "r1t1c0 failed executor_error",
+		name: "fails itself",
+		execute: func(context.Context, executor.Call) (executor.Result, error) {
+			return executor.Result{}, errors.New("no disk")
+		},
+		unsafe: "r1t1c0 failed executor_error", safe: "r1t1c0 failed executor_error",
 	},
 	{
 		name: "fails itself, with a code",
-		execute: func(context.Context, Call) (Result, error) {
-			return Result{}, fmt.Errorf("x: %w", &Error{Code: "full"})
+		execute: func(context.Context, executor.Call) (executor.Result, error) {
+			return executor.Result{}, fmt.Errorf("x: %w", &executor.Error{Code: "full"})
 		},
 		unsafe: "r1t1c0 failed full", safe: "r1t1c0 failed full",
 	},
 	{
 		// What was sent before a time-out may have arrived.
 		name: "fails by a time-out of its own",
-		execute: func(context.Context, Call) (Result, error) {
-			return Result{}, fmt.Errorf("post: %w", context.DeadlineExceeded)
+		execute: func(context.Context, executor.Call) (executor.Result, error) {
+			return executor.Result{}, fmt.Errorf("post: %w", context.DeadlineExceeded)
 		},
 		unsafe: "r1t1c0 outcome_unknown outcome_unknown", safe: "r1t1c0 failed deadline_exceeded",
 	},
 	{
-		name:    "can't tell",
-		execute: func(context.Context, Call) (Result, error) { return Result{Unknown: true}, nil },
-		unsafe:  "r1t1c0 outcome_unknown outcome_unknown", safe: "r1t1c0 outcome_unknown outcome_unknown",
+		name: "can't tell",
+		execute: func(context.Context, executor.Call) (executor.Result, error) {
+			return executor.Result{Unknown: true}, nil
+		},
+		unsafe: "r1t1c0 outcome_unknown outcome_unknown", safe: "r1t1c0 outcome_unknown outcome_unknown",
 	},
 	{
 		name:    "panics",
-		execute: func(context.Context, Call) (Result, error) { panic("boom") },
+		execute: func(context.Context, executor.Call) (executor.Result, error) { panic("boom") },
 		unsafe:  "r1t1c0 outcome_unknown outcome_unknown", safe: "r1t1c0 failed executor_panic",
 	},
 	{
 		// As a test's Fatal does.
 		name: "ends its goroutine",
-		execute: func(context.Context, Call) (Result, error) {
+		execute: func(context.Context, executor.Call) (executor.Result, error) {
 			runtime.Goexit()
-			return Result{}, nil
+			return executor.Result{}, nil
 		},
 		unsafe: "r1t1c0 outcome_unknown outcome_unknown", safe: "r1t1c0 failed executor_panic",
 	},
@@ -92,17 +99,17 @@ var startCases = []startCase{
 	{
 		// What it says after the end of its time is not believed.
 		name: "succeeds too late",
-		execute: func(ctx context.Context, _ Call) (Result, error) {
+		execute: func(ctx context.Context, _ executor.Call) (executor.Result, error) {
 			<-ctx.Done()
-			return Result{Output: "ok"}, nil
+			return executor.Result{Output: "ok"}, nil
 		},
 		unsafe: "r1t1c0 outcome_unknown outcome_unknown", safe: "r1t1c0 failed deadline_exceeded",
 	},
 	{
 		name: "does not return in time",
-		execute: func(context.Context, Call) (Result, error) {
+		execute: func(context.Context, executor.Call) (executor.Result, error) {
 			<-time.After(time.Hour)
-			return Result{}, nil
+			return executor.Result{}, nil
 		},
 		unsafe: "r1t1c0 outcome_unknown outcome_unknown", safe: "r1t1c0 failed deadline_exceeded",
 	},
@@ -112,9 +119,9 @@ var startCases = []startCase{
 	},
 	{
 		name: "ends within the grace time", stop: true,
-		execute: func(context.Context, Call) (Result, error) {
+		execute: func(context.Context, executor.Call) (executor.Result, error) {
 			<-time.After(10 * time.Second)
-			return Result{}, nil
+			return executor.Result{}, nil
 		},
 		unsafe: "r1t1c0 succeeded", safe: "r1t1c0 succeeded",
 	},
@@ -177,9 +184,9 @@ func TestWithdrawnBeforeTheStart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
-		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, Call) (Result, error) {
+		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
 			t.Error("started")
-			return Result{}, nil
+			return executor.Result{}, nil
 		})})
 		w.claimLost = func(subjects.ClaimName) error {
 			b.cancelled("s1", []byte(`{"effects":["r1t1c0"]}`))
@@ -199,11 +206,11 @@ func TestCallAndSettlement(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
-		var got Call
-		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, c Call) (Result, error) {
+		var got executor.Call
+		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 			got = c
 			<-time.After(1500 * time.Millisecond)
-			return Result{Output: "a\xffb", HostSession: &HostSession{ID: "h1", Status: "ready", Route: "me"}}, nil
+			return executor.Result{Output: "a\xffb", HostSession: &executor.HostSession{ID: "h1", Status: "ready", Route: "me"}}, nil
 		})})
 		call := toolCall("r1t1c0", false)
 		call.HostSession = &session.HostSession{ID: "h0", Status: "closed", Route: "there"}
@@ -212,9 +219,9 @@ func TestCallAndSettlement(t *testing.T) {
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", call)
 		pass(10 * time.Second)
 		b.stop()
-		want := Call{
+		want := executor.Call{
 			Session: "s1", Effect: "r1t1c0", Start: got.Start, ToolID: "host.fs.stat", ToolName: "stat", ProviderCallID: "call_1",
-			IdempotencyKey: "s1.r1t1c0", HostSession: &HostSession{ID: "h0", Status: "closed", Route: "there"},
+			IdempotencyKey: "s1.r1t1c0", HostSession: &executor.HostSession{ID: "h0", Status: "closed", Route: "there"},
 		}
 		if string(got.Arguments) != `{"x":1}` || string(got.Context) != `{"order":7}` || len(got.Start) != 26 {
 			t.Errorf("call: arguments %s, context %s, start %q", got.Arguments, got.Context, got.Start)
@@ -240,7 +247,7 @@ func TestCallAndSettlement(t *testing.T) {
 // modelCase is one way in which a generation ends.
 type modelCase struct {
 	name     string
-	generate func(ctx context.Context, start int) (Answer, error)
+	generate func(ctx context.Context, start int) (executor.Answer, error)
 	cancel   bool
 	stop     bool
 	settled  string // "": given back
@@ -250,81 +257,83 @@ type modelCase struct {
 var generationCases = []modelCase{
 	{
 		name: "says it", starts: 1, settled: "r1t1 ok",
-		generate: func(context.Context, int) (Answer, error) { return Answer{Text: "hello"}, nil },
+		generate: func(context.Context, int) (executor.Answer, error) { return executor.Answer{Text: "hello"}, nil },
 	},
 	{
 		name: "calls tools", starts: 1, settled: "r1t1 calls 2",
-		generate: func(context.Context, int) (Answer, error) {
-			return Answer{Calls: []AnswerCall{{Name: "stat"}, {Name: "stat"}}}, nil
+		generate: func(context.Context, int) (executor.Answer, error) {
+			return executor.Answer{Calls: []executor.AnswerCall{{Name: "stat"}, {Name: "stat"}}}, nil
 		},
 	},
 	{
 		name: "fails for good", starts: 1, settled: "r1t1 failed bad_request",
-		generate: func(context.Context, int) (Answer, error) { return Answer{}, &Error{Code: "bad_request"} },
+		generate: func(context.Context, int) (executor.Answer, error) {
+			return executor.Answer{}, &executor.Error{Code: "bad_request"}
+		},
 	},
 	{
 		name: "fails without a code", starts: 1, settled: "r1t1 failed model_error",
-		generate: func(context.Context, int) (Answer, error) { return Answer{}, errors.New("eh") },
+		generate: func(context.Context, int) (executor.Answer, error) { return executor.Answer{}, errors.New("eh") },
 	},
 	{
 		name: "fails for now, and is asked again", starts: 3, settled: "r1t1 ok",
-		generate: func(_ context.Context, start int) (Answer, error) {
+		generate: func(_ context.Context, start int) (executor.Answer, error) {
 			if start < 3 {
-				return Answer{}, &Error{Code: "overloaded", Retryable: true}
+				return executor.Answer{}, &executor.Error{Code: "overloaded", Retryable: true}
 			}
-			return Answer{Text: "at last"}, nil
+			return executor.Answer{Text: "at last"}, nil
 		},
 	},
 	{
 		name: "fails for now until its deadline", starts: -1, settled: "r1t1 failed overloaded",
-		generate: func(context.Context, int) (Answer, error) {
-			return Answer{}, &Error{Code: "overloaded", Retryable: true}
+		generate: func(context.Context, int) (executor.Answer, error) {
+			return executor.Answer{}, &executor.Error{Code: "overloaded", Retryable: true}
 		},
 	},
 	{
 		name: "is withdrawn while it waits to be asked again", starts: -1, cancel: true, settled: "r1t1 failed cancelled",
-		generate: func(context.Context, int) (Answer, error) {
-			return Answer{}, &Error{Code: "overloaded", Retryable: true}
+		generate: func(context.Context, int) (executor.Answer, error) {
+			return executor.Answer{}, &executor.Error{Code: "overloaded", Retryable: true}
 		},
 	},
 	{
 		name: "waits to be asked again when the bridge stops", starts: -1, stop: true, settled: "",
-		generate: func(context.Context, int) (Answer, error) {
-			return Answer{}, &Error{Code: "overloaded", Retryable: true}
+		generate: func(context.Context, int) (executor.Answer, error) {
+			return executor.Answer{}, &executor.Error{Code: "overloaded", Retryable: true}
 		},
 	},
 	{
 		name: "panics", starts: 1, settled: "r1t1 failed executor_panic",
-		generate: func(context.Context, int) (Answer, error) { panic("boom") },
+		generate: func(context.Context, int) (executor.Answer, error) { panic("boom") },
 	},
 	{
 		name: "runs too long", starts: 1, settled: "r1t1 failed deadline_exceeded",
-		generate: func(ctx context.Context, _ int) (Answer, error) {
+		generate: func(ctx context.Context, _ int) (executor.Answer, error) {
 			<-ctx.Done()
-			return Answer{}, ctx.Err()
+			return executor.Answer{}, ctx.Err()
 		},
 	},
 	{
 		// It has no other effect than to be said, so it may as well be heard.
 		name: "answers too late", starts: 1, settled: "r1t1 ok",
-		generate: func(ctx context.Context, _ int) (Answer, error) {
+		generate: func(ctx context.Context, _ int) (executor.Answer, error) {
 			<-ctx.Done()
-			return Answer{Text: "hello"}, nil
+			return executor.Answer{Text: "hello"}, nil
 		},
 	},
 	{
 		name: "is withdrawn", cancel: true, starts: 1, settled: "r1t1 failed cancelled",
-		generate: func(ctx context.Context, _ int) (Answer, error) {
+		generate: func(ctx context.Context, _ int) (executor.Answer, error) {
 			<-ctx.Done()
-			return Answer{}, ctx.Err()
+			return executor.Answer{}, ctx.Err()
 		},
 	},
 	{
 		// Another bridge takes it over, once our heartbeats have ended.
 		name: "is in progress when the bridge stops", stop: true, starts: 1, settled: "",
-		generate: func(ctx context.Context, _ int) (Answer, error) {
+		generate: func(ctx context.Context, _ int) (executor.Answer, error) {
 			<-ctx.Done()
-			return Answer{}, ctx.Err()
+			return executor.Answer{}, ctx.Err()
 		},
 	},
 }
@@ -343,7 +352,7 @@ func (c modelCase) run(t *testing.T) {
 	w, q := newWorld(), newQueue()
 	input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
 	var starts ledger
-	b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(ctx context.Context, r Request, _ func(string)) (Answer, error) {
+	b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(ctx context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 		starts.add(r.Start)
 		return c.generate(ctx, len(starts.all()))
 	})})
@@ -390,9 +399,9 @@ func TestRetriesWait(t *testing.T) {
 		input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
 		var at []time.Duration
 		asked := time.Now()
-		b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(context.Context, Request, func(string)) (Answer, error) {
+		b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(context.Context, executor.Request, func(string)) (executor.Answer, error) {
 			at = append(at, time.Since(asked))
-			return Answer{}, &Error{Code: "overloaded", Retryable: true}
+			return executor.Answer{}, &executor.Error{Code: "overloaded", Retryable: true}
 		})})
 		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: input}))
 		pass(testStartBy + testRun)
@@ -414,12 +423,12 @@ func TestDeltas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
 		input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
-		b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r Request, delta func(string)) (Answer, error) {
+		b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 			delta("one")
 			delta("")
 			delta(strings.Repeat("é", deltaBytesMax/2+1))
 			w.say(t, session.DoorIn, "s1", r.Start, struct{}{}) // so that the test knows the start
-			return Answer{Text: "…"}, nil
+			return executor.Answer{Text: "…"}, nil
 		})})
 		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: input}))
 		pass(time.Second)
@@ -443,9 +452,9 @@ func TestForeignMessages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
-		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, Call) (Result, error) {
+		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
 			t.Error("executed")
-			return Result{}, nil
+			return executor.Result{}, nil
 		})})
 		q.waiting <- &message{queue: q, subject: "refold.fx.tool.host.s1.r1t1c0", payload: []byte("hello")}
 		q.waiting <- &message{queue: q, subject: "refold.fx.tool.host.s1.r1t1c0", payload: nil}
@@ -483,9 +492,9 @@ func TestNewerEffectsAreLeftToOthers(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w, q := newWorld(), newQueue()
-				b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, Call) (Result, error) {
+				b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
 					t.Error("executed")
-					return Result{}, nil
+					return executor.Result{}, nil
 				})})
 				q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", payload)
 				pass(time.Minute)
@@ -507,11 +516,11 @@ func TestDeltasEndWithTheContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
 		input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
-		b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(ctx context.Context, _ Request, delta func(string)) (Answer, error) {
+		b := startBridge(t, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(ctx context.Context, _ executor.Request, delta func(string)) (executor.Answer, error) {
 			delta("before")
 			<-ctx.Done()
 			delta("after")
-			return Answer{}, ctx.Err()
+			return executor.Answer{}, ctx.Err()
 		})})
 		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: input}))
 		pass(time.Second)

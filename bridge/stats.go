@@ -21,7 +21,7 @@ type Stats struct {
 
 	Targets map[string]TargetStats `json:"targets"` // by target: llm/openai
 
-	Rendered    CacheStats `json:"rendered"`    // tools as providers take them: see Request.RenderTools
+	Rendered    CacheStats `json:"rendered"`    // tools as providers take them: see executor.Request.RenderTools
 	Descriptors CacheStats `json:"descriptors"` // of tools, by their hash
 	Prompts     CacheStats `json:"prompts"`     // files of prompts, by their hash
 	Events      CacheStats `json:"events"`      // of sessions, for their next turn

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/subjects"
 )
 
@@ -20,29 +21,29 @@ func TestStepBridges(t *testing.T) {
 	hanging, unhang := context.WithCancel(context.Background())
 	t.Cleanup(unhang)
 	began := make(chan string, 4)
-	serve := func(name string, prepare PrepareStep) *Bridge {
+	serve := func(name string, prepare executor.PrepareStep) *Bridge {
 		b := a.bridge(t, name)
 		if err := b.Step("router", prepare); err != nil {
 			t.Fatal(err)
 		}
 		return b
 	}
-	first := serve("first", func(_ context.Context, s StepRequest) (StepChoice, error) {
+	first := serve("first", func(_ context.Context, s executor.StepRequest) (executor.StepChoice, error) {
 		began <- s.Effect
 		<-hanging.Done()
-		return StepChoice{}, nil
+		return executor.StepChoice{}, nil
 	})
 	run(t, first)
 	a.ask(t, session.ClassStep, "router", "r1t1s", stepEffect("r1t1s"))
 	<-began
 	first.Close() // it is not heard any more, and says nothing
-	run(t, serve("second", func(ctx context.Context, s StepRequest) (StepChoice, error) {
+	run(t, serve("second", func(ctx context.Context, s executor.StepRequest) (executor.StepChoice, error) {
 		if s.Effect == "r1t2s" {
 			began <- s.Effect
 			<-ctx.Done() // until it is withdrawn
-			return StepChoice{}, ctx.Err()
+			return executor.StepChoice{}, ctx.Err()
 		}
-		return StepChoice{Model: "m2", Context: map[string]int{"order": 7}}, nil
+		return executor.StepChoice{Model: "m2", Context: map[string]int{"order": 7}}, nil
 	}))
 	if got, want := a.settled(t, 1), []string{"r1t1s ok"}; !slices.Equal(got, want) {
 		t.Errorf("settled: got %q, want %q", got, want)

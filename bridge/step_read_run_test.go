@@ -10,32 +10,32 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // caller is a model that makes calls in its first turn.
-type caller struct{ calls []bridge.AnswerCall }
+type caller struct{ calls []executor.AnswerCall }
 
-func (c caller) Generate(_ context.Context, r bridge.Request, _ func(string)) (bridge.Answer, error) {
+func (c caller) Generate(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 	if len(r.Messages) == 1 {
-		return bridge.Answer{Text: "I look.", Calls: c.calls}, nil
+		return executor.Answer{Text: "I look.", Calls: c.calls}, nil
 	}
-	return bridge.Answer{Text: "done"}, nil
+	return executor.Answer{Text: "done"}, nil
 }
 
 // answers is a tool whose results are drawn from what it is asked.
 type answers struct{ long, picture string }
 
-func (a answers) Execute(_ context.Context, call bridge.Call) (bridge.Result, error) {
+func (a answers) Execute(_ context.Context, call executor.Call) (executor.Result, error) {
 	switch {
 	case strings.Contains(string(call.Arguments), "long"):
-		return bridge.Result{Output: a.long}, nil
+		return executor.Result{Output: a.long}, nil
 	case strings.Contains(string(call.Arguments), "picture"):
-		return bridge.Result{Output: "A map.", Files: []bridge.File{{MediaType: "image/png", Data: []byte(a.picture)}}}, nil
+		return executor.Result{Output: "A map.", Files: []executor.File{{MediaType: "image/png", Data: []byte(a.picture)}}}, nil
 	case strings.Contains(string(call.Arguments), "fail"):
-		return bridge.Result{Output: "half of it"}, &bridge.Error{Code: "broken", Detail: "try later"}
+		return executor.Result{Output: "half of it"}, &executor.Error{Code: "broken", Detail: "try later"}
 	}
-	return bridge.Result{Output: "found"}, nil
+	return executor.Result{Output: "found"}, nil
 }
 
 func TestStepReadsWhatItIsShown(t *testing.T) {
@@ -45,24 +45,24 @@ func TestStepReadsWhatItIsShown(t *testing.T) {
 	a := answers{long: strings.Repeat("y", 300<<10), picture: "\x89PNG"}
 	model := caller{}
 	for _, arguments := range []string{`{"query":"x"}`, `{"of":"long"}`, `{"of":"picture"}`, `{"of":"fail"}`, long, huge} {
-		model.calls = append(model.calls, bridge.AnswerCall{Name: "find_order", Arguments: arguments})
+		model.calls = append(model.calls, executor.AnswerCall{Name: "find_order", Arguments: arguments})
 	}
-	model.calls = append(model.calls, bridge.AnswerCall{Name: "nosuch", Arguments: `{"a":1}`})
+	model.calls = append(model.calls, executor.AnswerCall{Name: "nosuch", Arguments: `{"a":1}`})
 	wrong := make(chan string, 64)
 	check := func(what string, got, want any) {
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			wrong <- fmt.Sprintf("%s: got %.200v, want %.200v", what, got, want)
 		}
 	}
-	hook := func(ctx context.Context, s bridge.StepRequest) (bridge.StepChoice, error) {
+	hook := func(ctx context.Context, s executor.StepRequest) (executor.StepChoice, error) {
 		input, err := s.Input(ctx)
 		check("the input", fmt.Sprint(input.Role, input.Text, err), "userTake notes.<nil>")
-		check("the tools", s.Tools, []bridge.StepTool{{ToolID: "shop.find_order", ToolName: "find_order"}, {ToolID: "shop.refund", ToolName: "refund"}})
+		check("the tools", s.Tools, []executor.StepTool{{ToolID: "shop.find_order", ToolName: "find_order"}, {ToolID: "shop.refund", ToolName: "refund"}})
 		messages, err := s.Messages(ctx)
 		check("the error of reading the messages", err, nil)
 		if s.Step == 0 {
 			check("the messages of the first step", fmt.Sprint(len(messages), s.Cut), "1 false")
-			return bridge.StepChoice{}, nil
+			return executor.StepChoice{}, nil
 		}
 		check("the calls", len(s.Calls), 7)
 		if check("the messages", len(messages), 9); len(messages) == 9 {
@@ -77,9 +77,9 @@ func TestStepReadsWhatItIsShown(t *testing.T) {
 			check("what is shown of them", strings.HasPrefix(arguments, c.Arguments) && len(c.Arguments) <= 1<<10, true)
 			check("the effect", c.Effect, fmt.Sprint("r1t1c", i))
 		}
-		for i, want := range []bridge.StepResult{
-			{Text: "found"}, {Text: a.long}, {}, {Text: "half of it", Error: &bridge.Error{Code: "broken", Detail: "try later"}},
-			{Text: "found"}, {Error: &bridge.Error{Code: "invalid_arguments"}}, {Error: &bridge.Error{Code: "tool_unknown"}},
+		for i, want := range []executor.StepResult{
+			{Text: "found"}, {Text: a.long}, {}, {Text: "half of it", Error: &executor.Error{Code: "broken", Detail: "try later"}},
+			{Text: "found"}, {Error: &executor.Error{Code: "invalid_arguments"}}, {Error: &executor.Error{Code: "tool_unknown"}},
 		} {
 			got, err := s.Result(ctx, s.Calls[i])
 			check("the error of reading", err, nil)
@@ -94,15 +94,15 @@ func TestStepReadsWhatItIsShown(t *testing.T) {
 		}
 		// Another event's sequence reads nothing, and says so.
 		for _, seq := range []uint64{s.InputSeq, s.Calls[1].Seq, 1 << 40} {
-			var fault *bridge.Error
-			if _, err := s.Result(ctx, bridge.StepCall{Effect: "r1t1c0", Seq: seq}); !errors.As(err, &fault) {
+			var fault *executor.Error
+			if _, err := s.Result(ctx, executor.StepCall{Effect: "r1t1c0", Seq: seq}); !errors.As(err, &fault) {
 				wrong <- fmt.Sprintf("event %d as a result: got %v", seq, err)
 			}
-			if _, err := s.Arguments(ctx, bridge.StepCall{Effect: "r1t1c0", CallsSeq: seq, ArgumentsCut: true}); !errors.As(err, &fault) {
+			if _, err := s.Arguments(ctx, executor.StepCall{Effect: "r1t1c0", CallsSeq: seq, ArgumentsCut: true}); !errors.As(err, &fault) {
 				wrong <- fmt.Sprintf("event %d as calls: got %v", seq, err)
 			}
 		}
-		return bridge.StepChoice{}, nil
+		return executor.StepChoice{}, nil
 	}
 	end := endOf(t, serveModel(t, desk, hook, a, model))
 	close(wrong)
@@ -112,10 +112,10 @@ func TestStepReadsWhatItIsShown(t *testing.T) {
 	if string(end.Lifecycle) != "completed" {
 		t.Errorf("the run ended %s %s %s", end.Lifecycle, end.Code, end.Detail)
 	}
-	if _, err := (bridge.StepRequest{}).Messages(t.Context()); err == nil {
+	if _, err := (executor.StepRequest{}).Messages(t.Context()); err == nil {
 		t.Error("a request that no bridge made has messages")
 	}
-	if _, err := (bridge.StepRequest{}).Input(t.Context()); err == nil {
+	if _, err := (executor.StepRequest{}).Input(t.Context()); err == nil {
 		t.Error("a request that no bridge made has an input")
 	}
 }

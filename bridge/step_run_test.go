@@ -11,17 +11,18 @@ import (
 	"testing"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/devserver"
 )
 
 // serveDesk starts a server whose runs ask this hook, and the clerk.
-func serveDesk(t *testing.T, hook bridge.PrepareStep, tool bridge.Executor, config string) *devserver.Server {
+func serveDesk(t *testing.T, hook executor.PrepareStep, tool executor.Executor, config string) *devserver.Server {
 	t.Helper()
 	return serveModel(t, strings.Replace(desk, `"fallback": "fail"`, config, 1), hook, tool, silent{})
 }
 
 // serveModel is serveDesk with another record and another clerk.
-func serveModel(t *testing.T, record string, hook bridge.PrepareStep, tool bridge.Executor, model bridge.Model) *devserver.Server {
+func serveModel(t *testing.T, record string, hook executor.PrepareStep, tool executor.Executor, model executor.Model) *devserver.Server {
 	t.Helper()
 	server, err := devserver.Start(t.Context(), devserver.Options{Dir: t.TempDir(), Install: []byte(record), Serve: func(b *bridge.Bridge) error {
 		return errors.Join(b.Step("desk", hook), b.Tool("shop", tool), b.Model("clerk", model))
@@ -36,31 +37,31 @@ func serveModel(t *testing.T, record string, hook bridge.PrepareStep, tool bridg
 // silent is a clerk that says how it was asked.
 type silent struct{}
 
-func (silent) Generate(_ context.Context, r bridge.Request, _ func(string)) (bridge.Answer, error) {
+func (silent) Generate(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 	if r.ToolChoice == "find_order" {
-		return bridge.Answer{Calls: []bridge.AnswerCall{{Name: "find_order", Arguments: "{}"}}}, nil
+		return executor.Answer{Calls: []executor.AnswerCall{{Name: "find_order", Arguments: "{}"}}}, nil
 	}
-	return bridge.Answer{Text: fmt.Sprintf("%s %q %s %d tools", r.Model, r.System, r.Params, len(r.Tools))}, nil
+	return executor.Answer{Text: fmt.Sprintf("%s %q %s %d tools", r.Model, r.System, r.Params, len(r.Tools))}, nil
 }
 
 func TestStepFailsInRuns(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
-		choice bridge.StepChoice
+		choice executor.StepChoice
 		err    error
 		code   string
 		detail string
 	}{
-		{"an error", bridge.StepChoice{}, errors.New("no idea"), "hook_failed", "no idea"},
-		{"a typed error", bridge.StepChoice{}, &bridge.Error{Code: "closed", Detail: "come tomorrow"}, "closed", "come tomorrow"},
-		{"more than a context may hold", bridge.StepChoice{Context: map[string]string{"x": strings.Repeat("x", 5000)}}, nil, "bad_settlement", "context: 5006 bytes, at most 4096"},
-		{"a tool that is not there", bridge.StepChoice{ActiveTools: []string{"nope"}}, nil, "bad_settlement", "active_tools[0]: there is no tool"},
+		{"an error", executor.StepChoice{}, errors.New("no idea"), "hook_failed", "no idea"},
+		{"a typed error", executor.StepChoice{}, &executor.Error{Code: "closed", Detail: "come tomorrow"}, "closed", "come tomorrow"},
+		{"more than a context may hold", executor.StepChoice{Context: map[string]string{"x": strings.Repeat("x", 5000)}}, nil, "bad_settlement", "context: 5006 bytes, at most 4096"},
+		{"a tool that is not there", executor.StepChoice{ActiveTools: []string{"nope"}}, nil, "bad_settlement", "active_tools[0]: there is no tool"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			for fallback, lifecycle := range map[string]string{"fail": "failed", "rules": "completed"} {
-				hook := func(context.Context, bridge.StepRequest) (bridge.StepChoice, error) { return c.choice, c.err }
+				hook := func(context.Context, executor.StepRequest) (executor.StepChoice, error) { return c.choice, c.err }
 				end := endOf(t, serveDesk(t, hook, orders{}, `"fallback": "`+fallback+`"`))
 				code, detail := c.code, c.detail
 				if fallback == "rules" {
@@ -77,21 +78,21 @@ func TestStepFailsInRuns(t *testing.T) {
 // recorder is a tool that keeps what it was told of the context.
 type recorder chan string
 
-func (w recorder) Execute(_ context.Context, call bridge.Call) (bridge.Result, error) {
+func (w recorder) Execute(_ context.Context, call executor.Call) (executor.Result, error) {
 	w <- string(call.Context)
-	return bridge.Result{Output: "found"}, nil
+	return executor.Result{Output: "found"}, nil
 }
 
 func TestStepCarriesOn(t *testing.T) {
 	t.Parallel()
 	seen := make(recorder, 1)
-	steps := make(chan bridge.StepRequest, 3)
-	hook := func(_ context.Context, s bridge.StepRequest) (bridge.StepChoice, error) {
+	steps := make(chan executor.StepRequest, 3)
+	hook := func(_ context.Context, s executor.StepRequest) (executor.StepChoice, error) {
 		steps <- s
 		if s.Step == 0 {
-			return bridge.StepChoice{ToolChoice: "find_order", Context: map[string]int{"order": 7}}, nil
+			return executor.StepChoice{ToolChoice: "find_order", Context: map[string]int{"order": 7}}, nil
 		}
-		return bridge.StepChoice{Model: "small", System: "be quick", Params: map[string]float64{"temperature": 0.5}, ToolRefs: []string{}}, nil
+		return executor.StepChoice{Model: "small", System: "be quick", Params: map[string]float64{"temperature": 0.5}, ToolRefs: []string{}}, nil
 	}
 	end := endOf(t, serveDesk(t, hook, seen, `"fallback": "fail"`))
 	if want := `small "be quick" {"temperature":0.5} 0 tools`; end.Output == nil || end.Output.Text != want {

@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -34,52 +35,54 @@ func stepEffect(name string) session.Step {
 
 type hookCase struct {
 	name    string
-	prepare func(context.Context, StepRequest) (StepChoice, error)
+	prepare func(context.Context, executor.StepRequest) (executor.StepChoice, error)
 	cancel  bool // the session withdraws it after a second
 	stop    bool // the bridge is told to stop after a second
 	late    bool // it is delivered when it may not be started any more
 	want    string
 }
 
-func untilOver(ctx context.Context, _ StepRequest) (StepChoice, error) {
+func untilOver(ctx context.Context, _ executor.StepRequest) (executor.StepChoice, error) {
 	<-ctx.Done()
-	return StepChoice{Model: "late"}, nil
+	return executor.StepChoice{Model: "late"}, nil
 }
 
-func failing(err error) func(context.Context, StepRequest) (StepChoice, error) {
-	return func(context.Context, StepRequest) (StepChoice, error) { return StepChoice{}, err }
+func failing(err error) func(context.Context, executor.StepRequest) (executor.StepChoice, error) {
+	return func(context.Context, executor.StepRequest) (executor.StepChoice, error) {
+		return executor.StepChoice{}, err
+	}
 }
 
-func choosing(c StepChoice) func(context.Context, StepRequest) (StepChoice, error) {
-	return func(context.Context, StepRequest) (StepChoice, error) { return c, nil }
+func choosing(c executor.StepChoice) func(context.Context, executor.StepRequest) (executor.StepChoice, error) {
+	return func(context.Context, executor.StepRequest) (executor.StepChoice, error) { return c, nil }
 }
 
 func TestStep(t *testing.T) {
 	t.Parallel()
 	for _, c := range []hookCase{
-		{name: "chooses nothing", prepare: choosing(StepChoice{}), want: "r1t2s ok"},
+		{name: "chooses nothing", prepare: choosing(executor.StepChoice{}), want: "r1t2s ok"},
 		{name: "fails", prepare: failing(errors.New("no idea")), want: "r1t2s failed hook_failed"},
-		{name: "fails with a code", prepare: failing(fmt.Errorf("x: %w", &Error{Code: "closed"})), want: "r1t2s failed closed"},
+		{name: "fails with a code", prepare: failing(fmt.Errorf("x: %w", &executor.Error{Code: "closed"})), want: "r1t2s failed closed"},
 		{name: "fails by a time-out of its own", prepare: failing(fmt.Errorf("x: %w", context.DeadlineExceeded)), want: "r1t2s failed deadline_exceeded"},
-		{name: "panics", prepare: func(context.Context, StepRequest) (StepChoice, error) { panic("boom") }, want: "r1t2s failed hook_failed"},
+		{name: "panics", prepare: func(context.Context, executor.StepRequest) (executor.StepChoice, error) { panic("boom") }, want: "r1t2s failed hook_failed"},
 		{
 			name: "ends its goroutine",
-			prepare: func(context.Context, StepRequest) (StepChoice, error) {
+			prepare: func(context.Context, executor.StepRequest) (executor.StepChoice, error) {
 				runtime.Goexit()
-				return StepChoice{}, nil
+				return executor.StepChoice{}, nil
 			},
 			want: "r1t2s failed hook_failed",
 		},
-		{name: "panics as JSON", prepare: choosing(StepChoice{Context: unencodable{}}), want: "r1t2s failed hook_failed"},
+		{name: "panics as JSON", prepare: choosing(executor.StepChoice{Context: unencodable{}}), want: "r1t2s failed hook_failed"},
 		{name: "runs too long", prepare: untilOver, want: "r1t2s failed deadline_exceeded"},
 		{name: "is withdrawn", prepare: untilOver, cancel: true, want: "r1t2s failed cancelled"},
-		{name: "comes too late", prepare: choosing(StepChoice{}), late: true, want: "r1t2s failed deadline_exceeded"},
+		{name: "comes too late", prepare: choosing(executor.StepChoice{}), late: true, want: "r1t2s failed deadline_exceeded"},
 		{name: "does not end within the grace time", prepare: untilOver, stop: true},
 		{
 			name: "ends within the grace time", stop: true, want: "r1t2s ok",
-			prepare: func(context.Context, StepRequest) (StepChoice, error) {
+			prepare: func(context.Context, executor.StepRequest) (executor.StepChoice, error) {
 				<-time.After(10 * time.Second)
-				return StepChoice{}, nil
+				return executor.StepChoice{}, nil
 			},
 		},
 	} {
@@ -101,7 +104,7 @@ func (c hookCase) run(t *testing.T) {
 	if c.late {
 		pass(testStartBy + time.Second)
 	}
-	b := startBridge(t, w, "me", q, served{class: session.ClassStep, target: "router", hook: PrepareStep(c.prepare)})
+	b := startBridge(t, w, "me", q, served{class: session.ClassStep, target: "router", hook: executor.PrepareStep(c.prepare)})
 	q.ask(t, session.ClassStep, "router", "s1", "r1t2s", p)
 	pass(time.Second)
 	if c.cancel {
@@ -131,11 +134,11 @@ func (c hookCase) run(t *testing.T) {
 
 // asked lets a hook answer one step, and returns what it was shown and the
 // settlement.
-func asked(t *testing.T, p session.Step, c StepChoice) (StepRequest, session.Envelope) {
+func asked(t *testing.T, p session.Step, c executor.StepChoice) (executor.StepRequest, session.Envelope) {
 	t.Helper()
 	w, q := newWorld(), newQueue()
-	var shown StepRequest
-	b := startBridge(t, w, "me", q, served{class: session.ClassStep, target: "router", hook: PrepareStep(func(ctx context.Context, s StepRequest) (StepChoice, error) {
+	var shown executor.StepRequest
+	b := startBridge(t, w, "me", q, served{class: session.ClassStep, target: "router", hook: executor.PrepareStep(func(ctx context.Context, s executor.StepRequest) (executor.StepChoice, error) {
 		if until, ok := ctx.Deadline(); !ok || until.After(time.Now().Add(testRun)) {
 			t.Errorf("deadline: got %v, %v", until, ok)
 		}
@@ -172,8 +175,8 @@ func TestStepRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Facts = codec.Pairs{{Key: "tier", Value: tier}}
-		got, env := asked(t, p, StepChoice{})
-		calls := []StepCall{
+		got, env := asked(t, p, executor.StepChoice{})
+		calls := []executor.StepCall{
 			{ToolID: "a.open", ToolName: "open", Status: "succeeded"},
 			{ToolName: "nope", Status: "ignored", Code: "tool_unknown", Step: 1},
 			{ToolID: "a.read", ToolName: "read_it", Status: "failed", Step: 1},
@@ -182,12 +185,12 @@ func TestStepRequest(t *testing.T) {
 				ToolID: "a.write", ToolName: "write", Status: "failed", Step: 1,
 			},
 		}
-		want := StepRequest{
-			Session: "s1", Effect: "r1t3s", Start: got.Start, Hook: "router", Step: 2, Calls: calls, Used: p.Used, InputSeq: 3, Tools: []StepTool{{ToolID: "a.open", ToolName: "open"}},
+		want := executor.StepRequest{
+			Session: "s1", Effect: "r1t3s", Start: got.Start, Hook: "router", Step: 2, Calls: calls, Used: p.Used, InputSeq: 3, Tools: []executor.StepTool{{ToolID: "a.open", ToolName: "open"}},
 			Facts: map[string]string{"tier": "gold"}, Roles: p.Roles, Context: json.RawMessage(`{"order":7}`),
-			Usage: Usage{InputTokens: 2, OutputTokens: 3, CachedTokens: 1, CacheWriteTokens: 5, ReasoningTokens: 4}, Provider: "p", Model: "m",
+			Usage: executor.Usage{InputTokens: 2, OutputTokens: 3, CachedTokens: 1, CacheWriteTokens: 5, ReasoningTokens: 4}, Provider: "p", Model: "m",
 		}
-		if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(StepRequest{})); diff != "" || len(got.Start) != 26 {
+		if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(executor.StepRequest{}, "Log")); diff != "" || len(got.Start) != 26 {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if diff := cmp.Diff(calls[1:], got.Last()); diff != "" {
@@ -208,7 +211,7 @@ func TestStepRequest(t *testing.T) {
 		if err := got.DecodeContext(new(int)); err == nil || !strings.Contains(err.Error(), "r1t3s") {
 			t.Errorf("context as a number: got %v", err)
 		}
-		if err := (StepRequest{}).DecodeContext(&carried); err != nil || carried.Order != 7 {
+		if err := (executor.StepRequest{}).DecodeContext(&carried); err != nil || carried.Order != 7 {
 			t.Errorf("no context: got %+v, %v", carried, err)
 		}
 		if b := body[session.StepPrepared](t, env); !cmp.Equal(b, session.StepPrepared{Effect: "r1t3s", Status: "ok"}) || env.By != "test/me" {
@@ -224,18 +227,18 @@ func TestStepChoice(t *testing.T) {
 	none := []string{}
 	for _, c := range []struct {
 		name   string
-		choice StepChoice
+		choice executor.StepChoice
 		want   session.StepPrepared
 	}{
 		{
-			"everything", StepChoice{ActiveTools: []string{"open", "a.read"}, ToolChoice: "open", System: "be quick", Model: "small", Params: json.RawMessage(`{"b":1,"a":2.5}`), Context: map[string]any{"order": 7}},
+			"everything", executor.StepChoice{ActiveTools: []string{"open", "a.read"}, ToolChoice: "open", System: "be quick", Model: "small", Params: json.RawMessage(`{"b":1,"a":2.5}`), Context: map[string]any{"order": 7}},
 			session.StepPrepared{ActiveTools: &[]string{"open", "a.read"}, ToolChoice: "open", System: "be quick", Model: "small", Params: raw(t, `{"a":2.5,"b":1}`), Context: raw(t, `{"order":7}`)},
 		},
-		{"no tools", StepChoice{ActiveTools: none}, session.StepPrepared{ActiveTools: &none}},
-		{"descriptors", StepChoice{ToolRefs: []string{ref.String()}}, session.StepPrepared{ToolRefs: &[]codec.Ref{ref}}},
-		{"no descriptors", StepChoice{ToolRefs: none}, session.StepPrepared{ToolRefs: &[]codec.Ref{}}},
-		{"null", StepChoice{Context: map[string]any(nil), Params: json.RawMessage(nil)}, session.StepPrepared{}},
-		{"as much as may be", StepChoice{System: strings.Repeat("x", planner.StepSystemBytesMax), Model: strings.Repeat("m", planner.StepModelBytesMax)}, session.StepPrepared{System: strings.Repeat("x", planner.StepSystemBytesMax), Model: strings.Repeat("m", planner.StepModelBytesMax)}},
+		{"no tools", executor.StepChoice{ActiveTools: none}, session.StepPrepared{ActiveTools: &none}},
+		{"descriptors", executor.StepChoice{ToolRefs: []string{ref.String()}}, session.StepPrepared{ToolRefs: &[]codec.Ref{ref}}},
+		{"no descriptors", executor.StepChoice{ToolRefs: none}, session.StepPrepared{ToolRefs: &[]codec.Ref{}}},
+		{"null", executor.StepChoice{Context: map[string]any(nil), Params: json.RawMessage(nil)}, session.StepPrepared{}},
+		{"as much as may be", executor.StepChoice{System: strings.Repeat("x", planner.StepSystemBytesMax), Model: strings.Repeat("m", planner.StepModelBytesMax)}, session.StepPrepared{System: strings.Repeat("x", planner.StepSystemBytesMax), Model: strings.Repeat("m", planner.StepModelBytesMax)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -255,26 +258,26 @@ func TestStepChoiceRefused(t *testing.T) {
 	t.Parallel()
 	many := slices.Repeat([]string{"x"}, planner.StepToolsMax+1)
 	for _, c := range []struct {
-		choice StepChoice
+		choice executor.StepChoice
 		detail string
 	}{
-		{StepChoice{Context: map[string]string{"x": strings.Repeat("x", planner.StepContextBytesMax)}}, "context: 4102 bytes, at most 4096"},
-		{StepChoice{Context: []int{1}}, "context: is a JSON object"},
-		{StepChoice{Context: func() {}}, "context: json: unsupported type: func()"},
-		{StepChoice{Params: json.RawMessage(`{`)}, "params: json: "},
-		{StepChoice{Params: map[string]string{"x": strings.Repeat("x", planner.StepParamsBytesMax)}}, "params: 32774 bytes, at most 32768"},
-		{StepChoice{Params: 7}, "params: is a JSON object"},
-		{StepChoice{Model: strings.Repeat("m", planner.StepModelBytesMax+1)}, "model: 129 bytes, at most 128"},
-		{StepChoice{System: strings.Repeat("x", planner.StepSystemBytesMax+1)}, "system: 65537 bytes, at most 65536"},
-		{StepChoice{System: "\xff"}, "system: is not UTF-8"},
-		{StepChoice{ToolChoice: strings.Repeat("x", planner.ToolIDBytesMax+1)}, "tool_choice: 129 bytes, at most 128"},
-		{StepChoice{ToolChoice: "\xff"}, "tool_choice: is not UTF-8"},
-		{StepChoice{ActiveTools: many}, "active_tools: 513 tools, at most 512"},
-		{StepChoice{ActiveTools: []string{"a", strings.Repeat("x", planner.ToolIDBytesMax+1)}}, "active_tools[1]: 129 bytes, at most 128"},
-		{StepChoice{ActiveTools: []string{"\xff"}}, "active_tools[0]: is not UTF-8"},
-		{StepChoice{ToolRefs: many}, "tool_refs: 513 descriptors, at most 512"},
-		{StepChoice{ToolRefs: []string{"x"}}, "tool_refs[0]: is no sha256-… of a descriptor"},
-		{StepChoice{ActiveTools: []string{}, ToolRefs: []string{}}, "tool_refs: stands beside active_tools: give one of the two"},
+		{executor.StepChoice{Context: map[string]string{"x": strings.Repeat("x", planner.StepContextBytesMax)}}, "context: 4102 bytes, at most 4096"},
+		{executor.StepChoice{Context: []int{1}}, "context: is a JSON object"},
+		{executor.StepChoice{Context: func() {}}, "context: json: unsupported type: func()"},
+		{executor.StepChoice{Params: json.RawMessage(`{`)}, "params: json: "},
+		{executor.StepChoice{Params: map[string]string{"x": strings.Repeat("x", planner.StepParamsBytesMax)}}, "params: 32774 bytes, at most 32768"},
+		{executor.StepChoice{Params: 7}, "params: is a JSON object"},
+		{executor.StepChoice{Model: strings.Repeat("m", planner.StepModelBytesMax+1)}, "model: 129 bytes, at most 128"},
+		{executor.StepChoice{System: strings.Repeat("x", planner.StepSystemBytesMax+1)}, "system: 65537 bytes, at most 65536"},
+		{executor.StepChoice{System: "\xff"}, "system: is not UTF-8"},
+		{executor.StepChoice{ToolChoice: strings.Repeat("x", planner.ToolIDBytesMax+1)}, "tool_choice: 129 bytes, at most 128"},
+		{executor.StepChoice{ToolChoice: "\xff"}, "tool_choice: is not UTF-8"},
+		{executor.StepChoice{ActiveTools: many}, "active_tools: 513 tools, at most 512"},
+		{executor.StepChoice{ActiveTools: []string{"a", strings.Repeat("x", planner.ToolIDBytesMax+1)}}, "active_tools[1]: 129 bytes, at most 128"},
+		{executor.StepChoice{ActiveTools: []string{"\xff"}}, "active_tools[0]: is not UTF-8"},
+		{executor.StepChoice{ToolRefs: many}, "tool_refs: 513 descriptors, at most 512"},
+		{executor.StepChoice{ToolRefs: []string{"x"}}, "tool_refs[0]: is no sha256-… of a descriptor"},
+		{executor.StepChoice{ActiveTools: []string{}, ToolRefs: []string{}}, "tool_refs: stands beside active_tools: give one of the two"},
 	} {
 		t.Run(strconv.Quote(c.detail), func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
@@ -22,7 +23,7 @@ import (
 type reader struct {
 	wire        wire
 	events      *transcripts
-	tools       *cache[codec.Hash, Tool]
+	tools       *cache[codec.Hash, executor.Tool]
 	prompts     *cache[codec.Hash, []byte]
 	rendered    *renderings
 	works       atomic.Bool   // the latest request could be built
@@ -33,7 +34,7 @@ func newReader(w wire) *reader {
 	return &reader{
 		wire:     w,
 		events:   newTranscripts(eventsCacheBytes),
-		tools:    newCache[codec.Hash, Tool](toolsCacheBytes),
+		tools:    newCache[codec.Hash, executor.Tool](toolsCacheBytes),
 		prompts:  newCache[codec.Hash, []byte](promptsCacheBytes),
 		rendered: newRenderings(renderCacheBytes),
 	}
@@ -44,7 +45,7 @@ func newReader(w wire) *reader {
 type said struct {
 	typ     string
 	text    string // with its blobs and parts filled in
-	images  []Part
+	images  []executor.Part
 	edited  string // of an approval: the arguments that were run instead
 	batch   string // of calls: the batch that they are numbered in
 	calls   []session.ObservedCall
@@ -56,7 +57,7 @@ type said struct {
 type result struct {
 	call   string // the effect's name, r1t2c0; empty: that of the one call that waited for a sync
 	text   string // with its blobs and parts filled in
-	images []Part
+	images []executor.Part
 	status session.CallStatus
 	fault  *session.Fault
 }
@@ -90,13 +91,19 @@ func (s *said) bytes() int {
 
 // request builds what a model is asked. A fault says that this generation can
 // never be asked; an error, that it can't be now.
-func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, *Error, error) {
+func (r *reader) request(ctx context.Context, g *session.Generation) (*executor.Request, *executor.Error, error) {
 	if incarnation := r.wire.Incarnation(); r.incarnation.Swap(incarnation) != incarnation {
 		r.events.clear()
 	}
-	request := &Request{
+	room := new(struct { // one allocation
+		request executor.Request
+		tools   requestTools
+	})
+	room.tools = requestTools{kept: r.rendered, of: g}
+	request := &room.request
+	*request = executor.Request{
 		Session: g.Session, Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice,
-		OutputTokensMax: g.OutputTokensMax, CacheTTL: g.CacheTTL, Toolset: g.Toolset.String(), rendered: r.rendered, asked: g,
+		OutputTokensMax: g.OutputTokensMax, CacheTTL: g.CacheTTL, Toolset: g.Toolset.String(), Renderings: &room.tools,
 	}
 	params, err := jsonOf(g.Params)
 	if err == nil {
@@ -115,7 +122,7 @@ func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, 
 	if err == nil {
 		err = r.prompt(ctx, g, request)
 	}
-	var fault *Error
+	var fault *executor.Error
 	switch {
 	case err == nil:
 		r.worked(true)
@@ -123,7 +130,7 @@ func (r *reader) request(ctx context.Context, g *session.Generation) (*Request, 
 	case errors.As(err, &fault):
 		return nil, fault, nil
 	case errors.Is(err, natsio.ErrNotFound):
-		return nil, &Error{Code: codeTranscript, Detail: err.Error()}, nil
+		return nil, &executor.Error{Code: codeTranscript, Detail: err.Error()}, nil
 	}
 	r.worked(false)
 	return nil, nil, err
@@ -137,24 +144,24 @@ func (r *reader) worked(yes bool) {
 }
 
 // formatOf returns the form that an answer must have, nil for words.
-func formatOf(raw codec.Raw) (*Format, error) {
+func formatOf(raw codec.Raw) (*executor.Format, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
 	var f session.ResponseFormat
 	if err := codec.Decode(raw, &f); err != nil {
-		return nil, &Error{Code: codeTranscript, Detail: "response_format: " + err.Error()}
+		return nil, &executor.Error{Code: codeTranscript, Detail: "response_format: " + err.Error()}
 	}
 	if f.Type == session.FormatText {
 		return nil, nil
 	}
 	schema, err := jsonOf(f.Schema)
-	return &Format{Name: f.Name, Schema: schema, Strict: f.Strict}, err
+	return &executor.Format{Name: f.Name, Schema: schema, Strict: f.Strict}, err
 }
 
 // unreadable is the fault of a transcript that nobody can read.
 func unreadable(seq uint64, what string) error {
-	return &Error{Code: codeTranscript, Detail: "event " + strconv.FormatUint(seq, 10) + " " + what}
+	return &executor.Error{Code: codeTranscript, Detail: "event " + strconv.FormatUint(seq, 10) + " " + what}
 }
 
 // jsonOf returns a canonical value as JSON, nil for none.
@@ -164,7 +171,7 @@ func jsonOf(raw codec.Raw) (json.RawMessage, error) {
 	}
 	text, err := codec.ToJSON(raw)
 	if err != nil {
-		return nil, &Error{Code: codeTranscript, Detail: err.Error()}
+		return nil, &executor.Error{Code: codeTranscript, Detail: err.Error()}
 	}
 	return text, nil
 }
@@ -178,30 +185,30 @@ type descriptor struct {
 
 // descriptors returns what a model is shown of tools, by the hashes of their
 // descriptors.
-func (r *reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]Tool, error) {
+func (r *reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]executor.Tool, error) {
 	if len(hashes) == 0 {
 		return nil, nil
 	}
-	tools := make([]Tool, 0, len(hashes))
+	tools := make([]executor.Tool, 0, len(hashes))
 	for _, hash := range hashes {
 		tool, ok := r.tools.get(hash)
 		if !ok {
 			ref := codec.Ref{Hash: hash}
 			content, err := r.wire.Blob(ctx, ref)
 			if errors.Is(err, natsio.ErrNotFound) {
-				return nil, &Error{Code: codeToolNotRegistered, Detail: "no descriptor " + ref.String() + " is stored"}
+				return nil, &executor.Error{Code: codeToolNotRegistered, Detail: "no descriptor " + ref.String() + " is stored"}
 			}
 			if errors.Is(err, journal.ErrOtherBytes) {
-				return nil, &Error{Code: codeToolNotRegistered, Detail: "the store holds other bytes as descriptor " + ref.String() + ": restore it from a backup"}
+				return nil, &executor.Error{Code: codeToolNotRegistered, Detail: "the store holds other bytes as descriptor " + ref.String() + ": restore it from a backup"}
 			}
 			if err != nil {
 				return nil, fmt.Errorf("read descriptor %s: %w", ref, err)
 			}
 			var d descriptor
 			if err := json.Unmarshal(content, &d); err != nil {
-				return nil, &Error{Code: codeToolNotRegistered, Detail: ref.String() + ": " + err.Error()}
+				return nil, &executor.Error{Code: codeToolNotRegistered, Detail: ref.String() + ": " + err.Error()}
 			}
-			tool = Tool{Name: d.ToolName, Description: d.Description, Schema: d.ArgsSchema}
+			tool = executor.Tool{Name: d.ToolName, Description: d.Description, Schema: d.ArgsSchema}
 			r.tools.put(hash, tool, 128+len(content))
 		}
 		tools = append(tools, tool)
@@ -210,16 +217,16 @@ func (r *reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]Tool, 
 }
 
 // messages returns the conversation that a generation's items refer to.
-func (r *reader) messages(ctx context.Context, g *session.Generation) ([]Message, error) {
+func (r *reader) messages(ctx context.Context, g *session.Generation) ([]executor.Message, error) {
 	words, err := r.read(ctx, g)
 	if err != nil {
 		return nil, err
 	}
-	messages := make([]Message, 0, len(g.Items))
+	messages := make([]executor.Message, 0, len(g.Items))
 	var asked *said // the latest assistant item
 	for _, it := range g.Items {
 		s := words.of(it.Seq)
-		var m Message
+		var m executor.Message
 		var err error
 		switch it.Role {
 		case session.RoleUser:
@@ -238,7 +245,7 @@ func (r *reader) messages(ctx context.Context, g *session.Generation) ([]Message
 		messages = append(messages, m)
 	}
 	if len(messages) == 0 {
-		return nil, &Error{Code: codeTranscript, Detail: "the generation has no items"}
+		return nil, &executor.Error{Code: codeTranscript, Detail: "the generation has no items"}
 	}
 	return messages, nil
 }
@@ -279,7 +286,7 @@ func (r *reader) read(ctx context.Context, g *session.Generation) (words, error)
 				return nil, err
 			}
 			if total += s.bytes(); total > requestBytesMax {
-				return nil, &Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("the transcript has more than %d MiB: go on in a new session", requestBytesMax>>20)}
+				return nil, &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("the transcript has more than %d MiB: go on in a new session", requestBytesMax>>20)}
 			}
 			at, _ := all.find(e.Seq)
 			all[at].said = s
@@ -289,24 +296,24 @@ func (r *reader) read(ctx context.Context, g *session.Generation) (words, error)
 	return all, nil
 }
 
-func userMessage(it session.Item, s *said) (Message, error) {
+func userMessage(it session.Item, s *said) (executor.Message, error) {
 	if s == nil || !s.isInput() {
-		return Message{}, unreadable(it.Seq, "is no input")
+		return executor.Message{}, unreadable(it.Seq, "is no input")
 	}
-	return Message{Role: string(session.RoleUser), Text: s.text, Parts: shown(s.text, s.images)}, nil
+	return executor.Message{Role: string(session.RoleUser), Text: s.text, Parts: shown(s.text, s.images)}, nil
 }
 
-func assistantMessage(it session.Item, s *said) (Message, error) {
+func assistantMessage(it session.Item, s *said) (executor.Message, error) {
 	if s == nil || s.typ != session.TypeToolCallsObserved && s.typ != session.TypeGenerationSettled {
-		return Message{}, unreadable(it.Seq, "is no turn of a model")
+		return executor.Message{}, unreadable(it.Seq, "is no turn of a model")
 	}
-	m := Message{Role: string(session.RoleAssistant), Text: s.text, Opaque: s.opaque}
+	m := executor.Message{Role: string(session.RoleAssistant), Text: s.text, Opaque: s.opaque}
 	if len(s.calls) > 0 {
-		m.Calls = make([]MessageCall, 0, len(s.calls))
+		m.Calls = make([]executor.MessageCall, 0, len(s.calls))
 	}
 	for i := range s.calls {
 		c := &s.calls[i]
-		call := MessageCall{ID: callID(s.batch, i), Name: c.ToolName, Arguments: c.Arguments}
+		call := executor.MessageCall{ID: callID(s.batch, i), Name: c.ToolName, Arguments: c.Arguments}
 		if c.ArgumentsBlob != nil {
 			call.Omitted = max(1, c.Size)
 			call.Arguments = omittedArguments(call.Omitted)
@@ -342,13 +349,13 @@ func (s *said) isInput() bool {
 // editedMessage is toolMessage for a call whose arguments a person may have
 // changed: the model's own call stays as it made it, so the result begins by
 // saying what was run instead.
-func editedMessage(it session.Item, s, asked, edit *said) (Message, error) {
+func editedMessage(it session.Item, s, asked, edit *said) (executor.Message, error) {
 	m, err := toolMessage(it, s, asked)
 	if it.Edit == 0 || err != nil {
 		return m, err
 	}
 	if edit == nil || edit.typ != session.TypeApprovalDecided {
-		return Message{}, unreadable(it.Edit, "is no approval that changed arguments")
+		return executor.Message{}, unreadable(it.Edit, "is no approval that changed arguments")
 	}
 	m.Text = "A person changed the arguments of this call to " + edit.edited + "\n" + m.Text
 	if m.Parts != nil {
@@ -358,11 +365,11 @@ func editedMessage(it session.Item, s, asked, edit *said) (Message, error) {
 }
 
 // toolMessage returns the result of the call at it.Call of the latest turn.
-func toolMessage(it session.Item, s, asked *said) (Message, error) {
+func toolMessage(it session.Item, s, asked *said) (executor.Message, error) {
 	if asked == nil || it.Call < 0 || it.Call >= len(asked.calls) {
-		return Message{}, unreadable(it.Seq, "is the result of a call that no turn made")
+		return executor.Message{}, unreadable(it.Seq, "is the result of a call that no turn made")
 	}
-	m := Message{Role: string(session.RoleTool), CallID: callID(asked.batch, it.Call)}
+	m := executor.Message{Role: string(session.RoleTool), CallID: callID(asked.batch, it.Call)}
 	if it.Code == session.CodeAlreadyLoaded { // nothing failed
 		m.Text = it.Detail
 		return m, nil
@@ -372,11 +379,11 @@ func toolMessage(it session.Item, s, asked *said) (Message, error) {
 		return m, nil
 	}
 	if s == nil || len(s.results) == 0 {
-		return Message{}, unreadable(it.Seq, "is no result of a tool call")
+		return executor.Message{}, unreadable(it.Seq, "is no result of a tool call")
 	}
 	r := s.result(m.CallID)
 	if r == nil {
-		return Message{}, unreadable(it.Seq, "has no result of "+m.CallID)
+		return executor.Message{}, unreadable(it.Seq, "has no result of "+m.CallID)
 	}
 	m.Text, m.Error = shownResult(r)
 	m.Parts = shown(m.Text, r.images)

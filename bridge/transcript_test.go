@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 )
 
@@ -103,18 +104,18 @@ func TestRequest(t *testing.T) {
 		w := newWorld()
 		g := conversation(t, w)
 		r := newReader(w)
-		want := &Request{
+		want := &executor.Request{
 			Session: "s1", Effect: "r2t1", Toolset: g.Toolset.String(), Model: "m", System: "be careful", ToolChoice: "auto", Params: json.RawMessage(`{"temperature":0.5}`),
 			OutputTokensMax: 700, CacheTTL: "1h",
-			Tools: []Tool{{Name: "stat", Description: "looks", Schema: json.RawMessage(`{"type":"object"}`)}},
-			Defined: []Tool{
+			Tools: []executor.Tool{{Name: "stat", Description: "looks", Schema: json.RawMessage(`{"type":"object"}`)}},
+			Defined: []executor.Tool{
 				{Name: "shell", Description: "runs", Schema: json.RawMessage(`{"type":"object"}`)},
 				{Name: "stat", Description: "looks", Schema: json.RawMessage(`{"type":"object"}`)},
 			},
-			Messages: []Message{
+			Messages: []executor.Message{
 				{Role: "user", Text: "repair\na long text\nplease"},
 				{Role: "user", Text: "über"},
-				{Role: "assistant", Text: "I look", Opaque: json.RawMessage(`[1]`), Calls: []MessageCall{
+				{Role: "assistant", Text: "I look", Opaque: json.RawMessage(`[1]`), Calls: []executor.MessageCall{
 					{ID: "r1t2c0", Name: "stat", Arguments: `{"path": "a"}`}, {ID: "r1t2c1", Name: "shell"}, {ID: "r1t2c2", Name: "nope", Arguments: "{"},
 					{ID: "r1t2c3", Name: "grep", Arguments: "{}"}, {ID: "r1t2c4", Name: "grep", Arguments: "{}"},
 					{ID: "r1t2c5", Name: "grep", Arguments: "{}"}, {ID: "r1t2c6", Name: "grep", Arguments: "{}"},
@@ -135,7 +136,7 @@ func TestRequest(t *testing.T) {
 			if err != nil || fault != nil {
 				t.Fatalf("%s: %v, %v", when, fault, err)
 			}
-			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Request{})); diff != "" {
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(executor.Request{}, "Renderings")); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", when, diff)
 			}
 			// The second time nothing is read.
@@ -241,9 +242,9 @@ func TestRefusedGeneration(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
 		away := &logless{world: w, left: 3}
-		b := startBridgeOn(t, away, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(context.Context, Request, func(string)) (Answer, error) {
+		b := startBridgeOn(t, away, w, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(context.Context, executor.Request, func(string)) (executor.Answer, error) {
 			t.Error("asked")
-			return Answer{}, nil
+			return executor.Answer{}, nil
 		})})
 		g := generation("r1t1", session.Item{Role: session.RoleUser, Seq: 99})
 		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", g)

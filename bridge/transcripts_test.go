@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 )
@@ -79,8 +80,8 @@ func TestWhatWasSettledHereIsNotRead(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := &counting{world: newWorld()}, newQueue()
-		b := startBridgeOn(t, w, w.world, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r Request, _ func(string)) (Answer, error) {
-			return Answer{Text: fmt.Sprintf("seen %d", len(r.Messages))}, nil
+		b := startBridgeOn(t, w, w.world, "me", q, served{class: session.ClassLLM, target: "p", model: modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
+			return executor.Answer{Text: fmt.Sprintf("seen %d", len(r.Messages))}, nil
 		})})
 		defer b.stop()
 		items := longSession(t, w.world, "s1", 100)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
@@ -31,8 +32,8 @@ type worker struct {
 	manifests *cache[codec.Hash, *space.Manifest] // of packs whose tools are called
 	stats     counters
 	quiet     quiet
-	slots     *slots   // that all targets share; nil: each has its own alone
-	observer  Observer // nil: nobody asks
+	slots     *slots            // that all targets share; nil: each has its own alone
+	observer  executor.Observer // nil: nobody asks
 }
 
 // counters counts what a bridge did since it started.
@@ -67,10 +68,10 @@ type served struct {
 	class       session.Class
 	target      string
 	concurrency int
-	model       Model
-	executor    Executor
-	hook        StepHook
-	spaces      SpaceReader
+	model       executor.Model
+	executor    executor.Executor
+	hook        executor.StepHook
+	spaces      executor.SpaceReader
 
 	pace   *pace         // nil: nothing holds its generations
 	counts *targetCounts // nil: nobody counts
@@ -271,8 +272,8 @@ func (w *worker) carry(f *flight) ruling {
 // that can read nothing claims no turns then that another one could carry out.
 func (w *worker) turn(f *flight) ruling {
 	life := f.life
-	var request *Request
-	var wrong *Error // why no model can ever be asked
+	var request *executor.Request
+	var wrong *executor.Error // why no model can ever be asked
 	var err error
 	read := func() { request, wrong, err = w.reader.request(life.grace, f.generation) }
 	beside := read

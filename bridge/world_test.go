@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
@@ -564,13 +565,15 @@ func (l *ledger) all() []string {
 }
 
 // executorFunc and modelFunc make functions executors.
-type executorFunc func(context.Context, Call) (Result, error)
+type executorFunc func(context.Context, executor.Call) (executor.Result, error)
 
-func (f executorFunc) Execute(ctx context.Context, c Call) (Result, error) { return f(ctx, c) }
+func (f executorFunc) Execute(ctx context.Context, c executor.Call) (executor.Result, error) {
+	return f(ctx, c)
+}
 
-type modelFunc func(context.Context, Request, func(string)) (Answer, error)
+type modelFunc func(context.Context, executor.Request, func(string)) (executor.Answer, error)
 
-func (f modelFunc) Generate(ctx context.Context, r Request, delta func(string)) (Answer, error) {
+func (f modelFunc) Generate(ctx context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 	return f(ctx, r, delta)
 }
 

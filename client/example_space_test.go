@@ -10,6 +10,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
 )
 
@@ -17,8 +18,8 @@ import (
 type files struct{ fstest.MapFS }
 
 // ReadSpace returns the files, whatever space is asked for.
-func (f files) ReadSpace(context.Context, bridge.SpaceRequest) (bridge.SpaceContent, error) {
-	return bridge.SpaceContent{Files: f.MapFS, Source: "factory", Revision: "monday"}, nil
+func (f files) ReadSpace(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
+	return executor.SpaceContent{Files: f.MapFS, Source: "factory", Revision: "monday"}, nil
 }
 
 // A session adopts content that somebody edits: it is synced, and then applied.
@@ -66,7 +67,7 @@ func ExampleClient_Sync() {
 
 // startWithReader runs a server, a session-actor and a bridge that reads the space
 // support.
-func startWithReader(ctx context.Context, r bridge.SpaceReader) (c *client.Client, stop func()) {
+func startWithReader(ctx context.Context, r executor.SpaceReader) (c *client.Client, stop func()) {
 	record := `{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"},"spaces":[{"space":"support"}]}`
 	return startServing(ctx, record, func(b *bridge.Bridge) error { return b.Space("support", r) })
 }

@@ -18,6 +18,7 @@ import (
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
@@ -379,35 +380,35 @@ type idleModel struct {
 	hanging, stopped chan struct{} // closed when it hangs, and when it doesn't any more
 }
 
-func (m *idleModel) Generate(ctx context.Context, r bridge.Request, delta func(string)) (bridge.Answer, error) {
+func (m *idleModel) Generate(ctx context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 	last := r.Messages[len(r.Messages)-1]
 	switch {
 	case last.Text == "hang":
 		close(m.hanging)
 		<-ctx.Done()
 		close(m.stopped)
-		return bridge.Answer{}, ctx.Err()
+		return executor.Answer{}, ctx.Err()
 	case last.Role == "user" && len(r.Tools) == 1: // open_session alone: no host session yet
-		return bridge.Answer{Text: "I begin.", Calls: []bridge.AnswerCall{{ID: "c1", Name: r.Tools[0].Name, Arguments: "{}"}}}, nil
+		return executor.Answer{Text: "I begin.", Calls: []executor.AnswerCall{{ID: "c1", Name: r.Tools[0].Name, Arguments: "{}"}}}, nil
 	case last.Role == "user" || last.Text == "open":
-		return bridge.Answer{
-			Calls: []bridge.AnswerCall{{ID: "c2", Name: "shell", Arguments: `{"command":"true"}`}, {ID: "c3", Name: "nosuch"}},
-			Usage: bridge.Usage{InputTokens: 5, OutputTokens: 1}, Opaque: json.RawMessage(`{"id":"rs_1"}`),
+		return executor.Answer{
+			Calls: []executor.AnswerCall{{ID: "c2", Name: "shell", Arguments: `{"command":"true"}`}, {ID: "c3", Name: "nosuch"}},
+			Usage: executor.Usage{InputTokens: 5, OutputTokens: 1}, Opaque: json.RawMessage(`{"id":"rs_1"}`),
 		}, nil
 	}
 	text := strings.Repeat("word ", 10_000)
 	delta(text)
-	return bridge.Answer{Text: text, Model: "m1-2026", FinishReason: "stop"}, nil
+	return executor.Answer{Text: text, Model: "m1-2026", FinishReason: "stop"}, nil
 }
 
 // idleTools does nothing, and says what is too large for an event.
 type idleTools struct{}
 
-func (idleTools) Execute(_ context.Context, call bridge.Call) (bridge.Result, error) {
+func (idleTools) Execute(_ context.Context, call executor.Call) (executor.Result, error) {
 	if call.ToolName == "open_session" {
-		return bridge.Result{Output: "open", HostSession: &bridge.HostSession{ID: "h1", Status: "ready"}}, nil
+		return executor.Result{Output: "open", HostSession: &executor.HostSession{ID: "h1", Status: "ready"}}, nil
 	}
-	return bridge.Result{Output: strings.Repeat("x", session.TextBytesMax+1)}, nil
+	return executor.Result{Output: strings.Repeat("x", session.TextBytesMax+1)}, nil
 }
 
 // said publishes an event and waits until it is stored.

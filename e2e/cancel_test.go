@@ -18,6 +18,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // processes waits for a file of process ids.
@@ -178,7 +179,7 @@ func TestCancelBeforeAnybodyStarts(t *testing.T) {
 func TestCancelWhileTheModelThinks(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
-	p := &paced{asked: make(chan bridge.Request), answers: make(chan string), stopped: make(chan string, 4)}
+	p := &paced{asked: make(chan executor.Request), answers: make(chan string), stopped: make(chan string, 4)}
 	s.serve(func(b *bridge.Bridge) error { return b.Model("scripted", p) })
 	heard := listen(t, s.nc, "refold.out.s1")
 	s.run(session.DoorIn, "s1", "think", scripted)

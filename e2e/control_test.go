@@ -15,6 +15,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // TestSteerWhileAToolRuns: what is said while a tool runs is shown after the
@@ -51,31 +52,31 @@ func TestSteerWhileAToolRuns(t *testing.T) {
 
 // paced is a model that answers when the test says so.
 type paced struct {
-	asked   chan bridge.Request
+	asked   chan executor.Request
 	answers chan string
 	stopped chan string // names of the turns that were stopped; nil: nobody wants to know
 }
 
 // Generate gives the test the request, and returns the test's answer.
-func (p *paced) Generate(ctx context.Context, asked bridge.Request, _ func(string)) (bridge.Answer, error) {
+func (p *paced) Generate(ctx context.Context, asked executor.Request, _ func(string)) (executor.Answer, error) {
 	select {
 	case p.asked <- asked:
 	case <-ctx.Done():
-		return bridge.Answer{}, ctx.Err()
+		return executor.Answer{}, ctx.Err()
 	}
 	select {
 	case text := <-p.answers:
-		return bridge.Answer{Text: text}, nil
+		return executor.Answer{Text: text}, nil
 	case <-ctx.Done():
 		if p.stopped != nil {
 			p.stopped <- asked.Effect
 		}
-		return bridge.Answer{}, ctx.Err()
+		return executor.Answer{}, ctx.Err()
 	}
 }
 
 // next waits until the model is asked.
-func (p *paced) next(t *testing.T) bridge.Request {
+func (p *paced) next(t *testing.T) executor.Request {
 	t.Helper()
 	select {
 	case asked := <-p.asked:
@@ -83,7 +84,7 @@ func (p *paced) next(t *testing.T) bridge.Request {
 	case <-time.After(time.Minute):
 		t.Fatal("the model is not asked")
 	}
-	return bridge.Request{}
+	return executor.Request{}
 }
 
 // TestSteerDuringTheLastAnswer: the answer that would have ended the run is
@@ -91,7 +92,7 @@ func (p *paced) next(t *testing.T) bridge.Request {
 func TestSteerDuringTheLastAnswer(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
-	p := &paced{asked: make(chan bridge.Request), answers: make(chan string)}
+	p := &paced{asked: make(chan executor.Request), answers: make(chan string)}
 	s.serve(func(b *bridge.Bridge) error { return b.Model("scripted", p) })
 	heard := listen(t, s.nc, "refold.out.s1")
 	s.run(session.DoorIn, "s1", "what is it?", scripted)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 const outsideScript = `
@@ -50,8 +51,8 @@ func TestRolesRunOutsideTools(t *testing.T) {
 	startDaemon(t, "bridge", g.daemon("models", "--model", "scripted=scripted:"+writeFile(t, "script.yaml", outsideScript))...)
 	startDaemon(t, "bridge", g.daemon("asks", "--tools", "services")...)
 	g.serve("steps", func(b *bridge.Bridge) error {
-		return b.Step("mine", bridge.PrepareStep(func(context.Context, bridge.StepRequest) (bridge.StepChoice, error) {
-			return bridge.StepChoice{System: "Be brief."}, nil
+		return b.Step("mine", executor.PrepareStep(func(context.Context, executor.StepRequest) (executor.StepChoice, error) {
+			return executor.StepChoice{System: "Be brief."}, nil
 		}))
 	})
 	for user, args := range map[string][]string{"notes": {"mcp", servers}, "asks": {"services"}} { // each adds to the record that there is

@@ -23,6 +23,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // secretIn are the secrets, by the place where each is.
@@ -67,25 +68,27 @@ func leaky() bridge.Pack {
 		}
 		return strings.Join(all, "\n")
 	}
-	tool := func(name string, end func(ctx context.Context, said string) (bridge.Result, error)) *bridge.Function {
-		return bridge.Func("leak."+name, func(ctx context.Context, _ struct{}) (bridge.Result, error) { return end(ctx, said(ctx)) },
+	tool := func(name string, end func(ctx context.Context, said string) (executor.Result, error)) *bridge.Function {
+		return bridge.Func("leak."+name, func(ctx context.Context, _ struct{}) (executor.Result, error) { return end(ctx, said(ctx)) },
 			bridge.Needs(needs...), bridge.Deadline(2*time.Second))
 	}
 	return bridge.Pack{Name: "leak", Version: "1.0.0", Tools: []*bridge.Function{
-		tool("succeed", func(_ context.Context, said string) (bridge.Result, error) {
-			return bridge.Result{Output: said, Files: []bridge.File{{Data: []byte("\xff" + said)}}}, nil
+		tool("succeed", func(_ context.Context, said string) (executor.Result, error) {
+			return executor.Result{Output: said, Files: []executor.File{{Data: []byte("\xff" + said)}}}, nil
 		}),
-		tool("say_much", func(_ context.Context, said string) (bridge.Result, error) {
-			return bridge.Result{Output: strings.Repeat(said+"\n", 1<<10)}, nil
+		tool("say_much", func(_ context.Context, said string) (executor.Result, error) {
+			return executor.Result{Output: strings.Repeat(said+"\n", 1<<10)}, nil
 		}),
-		tool("fail", func(_ context.Context, said string) (bridge.Result, error) { return bridge.Result{}, errors.New(said) }),
-		tool("doubt", func(_ context.Context, said string) (bridge.Result, error) {
-			return bridge.Result{Output: said}, &bridge.UnknownOutcomeError{Err: errors.New(said)}
+		tool("fail", func(_ context.Context, said string) (executor.Result, error) {
+			return executor.Result{}, errors.New(said)
 		}),
-		tool("panic", func(_ context.Context, said string) (bridge.Result, error) { panic(said) }),
-		tool("wait", func(ctx context.Context, said string) (bridge.Result, error) {
+		tool("doubt", func(_ context.Context, said string) (executor.Result, error) {
+			return executor.Result{Output: said}, &bridge.UnknownOutcomeError{Err: errors.New(said)}
+		}),
+		tool("panic", func(_ context.Context, said string) (executor.Result, error) { panic(said) }),
+		tool("wait", func(ctx context.Context, said string) (executor.Result, error) {
 			<-ctx.Done()
-			return bridge.Result{Output: said}, fmt.Errorf("%s: %w", said, ctx.Err())
+			return executor.Result{Output: said}, fmt.Errorf("%s: %w", said, ctx.Err())
 		}),
 	}}
 }

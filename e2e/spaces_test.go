@@ -23,6 +23,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 )
 
@@ -379,22 +380,22 @@ func TestNobodyReadsASpace(t *testing.T) {
 // mine is a reader of a program's own.
 type mine struct{}
 
-func (mine) ReadSpace(_ context.Context, r bridge.SpaceRequest) (bridge.SpaceContent, error) {
+func (mine) ReadSpace(_ context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	switch r.Version {
 	case "none":
-		return bridge.SpaceContent{}, &bridge.Error{Code: "version_unknown", Detail: "there is no version none"}
+		return executor.SpaceContent{}, &executor.Error{Code: "version_unknown", Detail: "there is no version none"}
 	case "broken":
 		panic("a mistake")
 	case "bytes":
-		return bridge.SpaceContent{Files: fstest.MapFS{"agent.workspace.json": {Data: []byte("\xff{")}}}, nil
+		return executor.SpaceContent{Files: fstest.MapFS{"agent.workspace.json": {Data: []byte("\xff{")}}}, nil
 	case "":
 		files := fstest.MapFS{}
 		for name, text := range supportFiles() {
 			files[name] = &fstest.MapFile{Data: []byte(text)}
 		}
-		return bridge.SpaceContent{Files: fs.FS(files), Revision: "r7", Source: "factory"}, nil
+		return executor.SpaceContent{Files: fs.FS(files), Revision: "r7", Source: "factory"}, nil
 	}
-	return bridge.SpaceContent{}, errors.New("the wiki does not answer")
+	return executor.SpaceContent{}, errors.New("the wiki does not answer")
 }
 
 // TestCustomSpaceReader: a program serves a target with package bridge, and its

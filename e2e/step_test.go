@@ -15,6 +15,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 )
 
@@ -248,14 +249,14 @@ func TestStepHookOfPackageBridge(t *testing.T) {
 	l := &lab{}
 	s.tools(l)
 	s.serve(func(b *bridge.Bridge) error {
-		return b.Step("router", bridge.PrepareStep(func(_ context.Context, asked bridge.StepRequest) (bridge.StepChoice, error) {
+		return b.Step("router", executor.PrepareStep(func(_ context.Context, asked executor.StepRequest) (executor.StepChoice, error) {
 			switch {
 			case asked.HasUsedTool("note"):
-				return bridge.StepChoice{ActiveTools: []string{}}, nil
+				return executor.StepChoice{ActiveTools: []string{}}, nil
 			case asked.HasUsedTool("lab.search"):
-				return bridge.StepChoice{ActiveTools: []string{"note"}, System: "Note it."}, nil
+				return executor.StepChoice{ActiveTools: []string{"note"}, System: "Note it."}, nil
 			}
-			return bridge.StepChoice{ActiveTools: []string{"search"}}, nil
+			return executor.StepChoice{ActiveTools: []string{"search"}}, nil
 		}))
 	})
 	s.run(session.DoorIn, "s1", "go", object{"provider": "scripted", "model": "m", "step_hook": object{"hook": "router", "deadline_ms": hookMS}})

@@ -20,6 +20,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/subjects"
 )
@@ -114,13 +115,13 @@ func (s *system) models(script string, providers ...string) *daemon {
 // what it did.
 type lab struct {
 	mu      sync.Mutex
-	calls   []bridge.Call
+	calls   []executor.Call
 	outputs map[string]string        // by tool_name; else "done"
 	hold    map[string]chan struct{} // by tool_name: until it is closed
 }
 
 // Execute answers a call.
-func (l *lab) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+func (l *lab) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	l.mu.Lock()
 	l.calls = append(l.calls, call)
 	l.mu.Unlock()
@@ -128,14 +129,14 @@ func (l *lab) Execute(ctx context.Context, call bridge.Call) (bridge.Result, err
 		select {
 		case <-hold:
 		case <-ctx.Done():
-			return bridge.Result{}, ctx.Err()
+			return executor.Result{}, ctx.Err()
 		}
 	}
-	return bridge.Result{Output: cmp.Or(l.outputs[call.ToolName], "done")}, nil
+	return executor.Result{Output: cmp.Or(l.outputs[call.ToolName], "done")}, nil
 }
 
 // did returns the calls that ran, in order.
-func (l *lab) did() []bridge.Call {
+func (l *lab) did() []executor.Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.calls)

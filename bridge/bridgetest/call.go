@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // T is what this package needs of a test: *testing.T has it, and the tests of
@@ -25,7 +26,7 @@ type CallOption func(*calling)
 // calling is one use of Call.
 type calling struct {
 	ctx  context.Context
-	call bridge.Call
+	call executor.Call
 	how  bridge.Rehearsal
 }
 
@@ -47,7 +48,7 @@ func StoppedBy(ctx context.Context) CallOption { return func(c *calling) { c.how
 
 // With changes what the call says: its session, its context, where the host
 // session is.
-func With(change func(*bridge.Call)) CallOption { return func(c *calling) { change(&c.call) } }
+func With(change func(*executor.Call)) CallOption { return func(c *calling) { change(&c.call) } }
 
 // Call carries out one call of a tool, as a bridge does, and returns what it
 // came to. arguments are a text, which is taken as the model wrote it, or a
@@ -59,7 +60,7 @@ func Call(t T, tool *bridge.Function, arguments any, options ...CallOption) brid
 	if err := tool.Err(); err != nil {
 		t.Fatalf("%v", err)
 	}
-	c := calling{ctx: t.Context(), how: bridge.Rehearsal{RunTime: tool.Deadline()}, call: bridge.Call{
+	c := calling{ctx: t.Context(), how: bridge.Rehearsal{RunTime: tool.Deadline()}, call: executor.Call{
 		Session: sessionID, Effect: "r1t1c0", ToolID: tool.ToolID(), ToolName: tool.ToolName(), Arguments: []byte(text(t, arguments)),
 		IdempotencyKey: sessionID + ".r1t1c0", RetrySafe: tool.RetrySafe(),
 	}}

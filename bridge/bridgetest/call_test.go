@@ -11,6 +11,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/bridgetest"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // Each case: how a call goes, and what the model is shown.
@@ -50,7 +51,7 @@ func TestCall(t *testing.T) {
 		{name: "is of another session", tool: shop(func(ctx context.Context, _ order) (string, error) {
 			call, _ := bridge.CallOf(ctx)
 			return call.Session + " " + call.IdempotencyKey, nil
-		}), options: []bridgetest.CallOption{bridgetest.With(func(c *bridge.Call) { c.Session = "s7" })}, want: "succeeded: s7 test.r1t1c0"},
+		}), options: []bridgetest.CallOption{bridgetest.With(func(c *executor.Call) { c.Session = "s7" })}, want: "succeeded: s7 test.r1t1c0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/bridgetest"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // forecast is what the model gives the tool of the examples.
@@ -17,7 +18,7 @@ type forecast struct {
 func weather() *bridge.Function {
 	return bridge.Func("weather.get", func(_ context.Context, in forecast) (string, error) {
 		if in.City != "Bergen" {
-			return "", &bridge.Error{Code: "unknown_city", Detail: "ask for Bergen"}
+			return "", &executor.Error{Code: "unknown_city", Detail: "ask for Bergen"}
 		}
 		return "rain", nil
 	}, bridge.Description("The weather of a city."), bridge.ReadOnly(), bridge.RetrySafe())

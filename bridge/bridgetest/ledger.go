@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // Start is one start of a tool's function: an entry of the ledger. A call has
@@ -50,10 +51,10 @@ type recorder struct {
 }
 
 // Execute carries out one call.
-func (r *recorder) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+func (r *recorder) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	tool := r.tools[call.ToolID]
 	if tool == nil {
-		return bridge.Result{}, &bridge.Error{Code: "tool_not_served", Detail: "Options.Tools has no tool " + call.ToolID}
+		return executor.Result{}, &executor.Error{Code: "tool_not_served", Detail: "Options.Tools has no tool " + call.ToolID}
 	}
 	s := r.session
 	start := &Start{

@@ -4,37 +4,37 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // Turn is what the model says in one of its turns, shown r. It may look at what
 // it is shown; an error of its own fails the run.
-type Turn func(r bridge.Request) (bridge.Answer, error)
+type Turn func(r executor.Request) (executor.Answer, error)
 
 // Say is a turn that answers, and so ends the run.
 func Say(text string) Turn {
-	return func(bridge.Request) (bridge.Answer, error) { return bridge.Answer{Text: text}, nil }
+	return func(executor.Request) (executor.Answer, error) { return executor.Answer{Text: text}, nil }
 }
 
 // Calls is a turn that calls tools, all in one batch.
-func Calls(calls ...bridge.AnswerCall) Turn {
-	return func(bridge.Request) (bridge.Answer, error) { return bridge.Answer{Calls: calls}, nil }
+func Calls(calls ...executor.AnswerCall) Turn {
+	return func(executor.Request) (executor.Answer, error) { return executor.Answer{Calls: calls}, nil }
 }
 
 // To is a call of a tool, by the name that the model knows. arguments are as
 // those of Call. It panics if they can't be written as JSON.
-func To(tool string, arguments any) bridge.AnswerCall {
+func To(tool string, arguments any) executor.AnswerCall {
 	text, err := encode(arguments)
 	if err != nil {
 		panic(fmt.Sprintf("bridgetest: arguments of %s: %v", tool, err))
 	}
-	return bridge.AnswerCall{Name: tool, Arguments: text}
+	return executor.AnswerCall{Name: tool, Arguments: text}
 }
 
 // Fail is a turn that fails: the run ends `failed`, with this code.
 func Fail(code, detail string) Turn {
-	return func(bridge.Request) (bridge.Answer, error) {
-		return bridge.Answer{}, &bridge.Error{Code: code, Detail: detail}
+	return func(executor.Request) (executor.Answer, error) {
+		return executor.Answer{}, &executor.Error{Code: code, Detail: detail}
 	}
 }
 
@@ -46,7 +46,7 @@ type turns []Turn
 
 // Generate says the next turn. Which one it is follows from what is shown, so a
 // turn that is asked again is answered again.
-func (ts turns) Generate(_ context.Context, r bridge.Request, delta func(string)) (bridge.Answer, error) {
+func (ts turns) Generate(_ context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 	said := 0
 	for _, m := range r.Messages {
 		if m.Role == "assistant" {
@@ -54,7 +54,7 @@ func (ts turns) Generate(_ context.Context, r bridge.Request, delta func(string)
 		}
 	}
 	if said >= len(ts) {
-		return bridge.Answer{}, &bridge.Error{
+		return executor.Answer{}, &executor.Error{
 			Code: codeTurnsEnded, Detail: fmt.Sprintf("the model is asked for turn %d, and Options.Turns has %d", said+1, len(ts)),
 		}
 	}
@@ -67,17 +67,17 @@ func (ts turns) Generate(_ context.Context, r bridge.Request, delta func(string)
 
 // observedModel is a model that keeps what it is shown, and what it said.
 type observedModel struct {
-	bridge.Model
+	executor.Model
 	session *Session
 }
 
 // Generate asks the model.
-func (w observedModel) Generate(ctx context.Context, r bridge.Request, delta func(string)) (bridge.Answer, error) {
+func (w observedModel) Generate(ctx context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 	answer, err := w.Model.Generate(ctx, r, delta)
-	said := bridge.Message{Role: "assistant", Text: answer.Text, Opaque: answer.Opaque}
+	said := executor.Message{Role: "assistant", Text: answer.Text, Opaque: answer.Opaque}
 	w.session.mu.Lock()
 	defer w.session.mu.Unlock()
-	w.session.shown = append([]bridge.Message(nil), r.Messages...)
+	w.session.shown = append([]executor.Message(nil), r.Messages...)
 	if err == nil && len(answer.Calls) == 0 {
 		w.session.shown = append(w.session.shown, said)
 	}

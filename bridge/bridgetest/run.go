@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
 )
@@ -14,9 +14,9 @@ import (
 // Run is how a run ended.
 type Run struct {
 	client.RunEnd
-	Answer     string           // what the model answered; empty: nothing
-	Calls      []Called         // of all runs until now, in the order of the model's
-	Transcript []bridge.Message // see Session.Transcript
+	Answer     string             // what the model answered; empty: nothing
+	Calls      []Called           // of all runs until now, in the order of the model's
+	Transcript []executor.Message // see Session.Transcript
 }
 
 // Called is a call that the model made, and what became of it.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/natsio"
@@ -20,7 +21,7 @@ import (
 type Options struct {
 	Tools []*bridge.Function // offered to the model, and served
 	Turns []Turn             // what the model says, turn by turn, over all runs
-	Model bridge.Model       // in place of Turns
+	Model executor.Model     // in place of Turns
 
 	// Record is what the install record has beside Tools, as
 	// bridge.InstallRecord takes it: capabilities, policy, a config.
@@ -53,7 +54,7 @@ type Session struct {
 	ended   bool
 	process *process // the bridge that lives
 	dead    sync.WaitGroup
-	shown   []bridge.Message
+	shown   []executor.Message
 	ledger  []*Start
 }
 
@@ -225,7 +226,7 @@ func (s *Session) Replay() *client.Replayed {
 
 // Transcript returns the conversation as the model was shown it last, and its
 // answer to that, if it was one in words.
-func (s *Session) Transcript() []bridge.Message {
+func (s *Session) Transcript() []executor.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.shown)

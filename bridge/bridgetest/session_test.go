@@ -16,6 +16,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/bridgetest"
+	"github.com/refold/refold/bridge/executor"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -40,8 +41,8 @@ func TestSession(t *testing.T) {
 				bridgetest.To("shop_buy", order{"tea"}), bridgetest.To("shop_buy", order{}),
 				bridgetest.To("shop_sell", nil), bridgetest.To("shop_buy", `{"item":`),
 			),
-			func(r bridge.Request) (bridge.Answer, error) {
-				return bridge.Answer{Text: "I have " + r.Messages[len(r.Messages)-4].Text}, nil
+			func(r executor.Request) (executor.Answer, error) {
+				return executor.Answer{Text: "I have " + r.Messages[len(r.Messages)-4].Text}, nil
 			},
 			bridgetest.Fail("overloaded", "come back"),
 		},
@@ -169,7 +170,7 @@ func TestLargeNumbers(t *testing.T) {
 	const text = `{"id":-9007199254740993,"count":18446744073709551615}`
 	s := bridgetest.New(t, bridgetest.Options{
 		Tools: []*bridge.Function{bridge.Func("rows.get", func(_ context.Context, in row) (row, error) { return in, nil })},
-		Turns: []bridgetest.Turn{bridgetest.Calls(bridge.AnswerCall{Name: "rows_get", Arguments: text}), bridgetest.Say("Done.")},
+		Turns: []bridgetest.Turn{bridgetest.Calls(executor.AnswerCall{Name: "rows_get", Arguments: text}), bridgetest.Say("Done.")},
 	})
 	run := s.Run("Get it.")
 	if got := run.Call("r1t1c0"); got.Shown != text {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/tools/host"
 	"github.com/refold/refold/internal/tools/sandbox"
 )
@@ -37,7 +38,7 @@ type hosting struct {
 }
 
 // openHost makes --tools [NAME=]host. It says what confines commands.
-func (o *offers) openHost(of offer, f *flags, log *slog.Logger) (bridge.Executor, error) {
+func (o *offers) openHost(of offer, f *flags, log *slog.Logger) (executor.Executor, error) {
 	if of.file != "" {
 		return nil, errors.New("it has no file: say host, and where host sessions are with --workdir")
 	}

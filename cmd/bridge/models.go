@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/llm/anthropic"
 	"github.com/refold/refold/internal/llm/endpoint"
@@ -33,32 +33,32 @@ type provider struct {
 	flag     string // how its flags begin
 	variable string // of the environment, that holds the key
 	baseURL  string // its own address
-	open     func(c endpoint.Config, f *flags, log *slog.Logger) (bridge.Model, error)
+	open     func(c endpoint.Config, f *flags, log *slog.Logger) (executor.Model, error)
 }
 
 func providers() map[string]provider {
 	return map[string]provider{
 		kindOpenAI: {
 			flag: "openai", variable: keyVariable, baseURL: openai.DefaultBaseURL,
-			open: func(c endpoint.Config, f *flags, log *slog.Logger) (bridge.Model, error) {
+			open: func(c endpoint.Config, f *flags, log *slog.Logger) (executor.Model, error) {
 				return openai.New(openai.Config{Config: c, Whole: f.OpenAIWhole}, log)
 			},
 		},
 		kindOpenAIChat: {
 			flag: "openai", variable: keyVariable, baseURL: openai.DefaultBaseURL,
-			open: func(c endpoint.Config, f *flags, log *slog.Logger) (bridge.Model, error) {
+			open: func(c endpoint.Config, f *flags, log *slog.Logger) (executor.Model, error) {
 				return openai.New(openai.Config{Config: c, Whole: f.OpenAIWhole, Chat: true}, log)
 			},
 		},
 		kindAnthropic: {
 			flag: "anthropic", variable: "ANTHROPIC_API_KEY", baseURL: anthropic.DefaultBaseURL,
-			open: func(c endpoint.Config, _ *flags, log *slog.Logger) (bridge.Model, error) {
+			open: func(c endpoint.Config, _ *flags, log *slog.Logger) (executor.Model, error) {
 				return anthropic.New(c, log)
 			},
 		},
 		kindGemini: {
 			flag: "gemini", variable: "GEMINI_API_KEY", baseURL: gemini.DefaultBaseURL,
-			open: func(c endpoint.Config, _ *flags, log *slog.Logger) (bridge.Model, error) { return gemini.New(c, log) },
+			open: func(c endpoint.Config, _ *flags, log *slog.Logger) (executor.Model, error) { return gemini.New(c, log) },
 		},
 	}
 }
@@ -66,7 +66,7 @@ func providers() map[string]provider {
 // errNoModel lists the models that there are.
 var errNoModel = errors.New("no such model: openai, openai-chat, anthropic, gemini, scripted:FILE or recorded:FILE")
 
-func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (bridge.Model, error) {
+func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (executor.Model, error) {
 	if of.file == "" && (of.kind == kindScripted || of.kind == kindRecorded) {
 		return nil, fmt.Errorf("name the file: %s:FILE", of.kind)
 	}

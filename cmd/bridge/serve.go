@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/secrets"
@@ -37,8 +38,8 @@ func parseOffer(text string) offer {
 
 // offers is what the flags name, made.
 type offers struct {
-	models   map[string]bridge.Model
-	tools    map[string]bridge.Executor
+	models   map[string]executor.Model
+	tools    map[string]executor.Executor
 	services []*service.Tools // those of tools that ask services what they are
 	mcp      []*mcp.Servers   // of MCP servers
 	hosts    []hosting        // host tools: workers of fleets
@@ -63,7 +64,7 @@ func (o *offers) close() error {
 // open makes what the flags name, without the network. The error reports every
 // problem; nothing is open then.
 func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error) {
-	o := &offers{models: make(map[string]bridge.Model), tools: make(map[string]bridge.Executor)}
+	o := &offers{models: make(map[string]executor.Model), tools: make(map[string]executor.Executor)}
 	var all []error
 	for _, text := range f.Models {
 		of := parseOffer(text)
@@ -115,7 +116,7 @@ func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error)
 	return o, nil
 }
 
-func (o *offers) openTools(of offer, f *flags, log *slog.Logger) (bridge.Executor, error) {
+func (o *offers) openTools(of offer, f *flags, log *slog.Logger) (executor.Executor, error) {
 	switch of.kind {
 	case kindHost:
 		return o.openHost(of, f, log)

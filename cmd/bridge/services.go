@@ -6,14 +6,14 @@ import (
 	"log/slog"
 	"strings"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/tools/service"
 )
 
 // openServices makes --tools [NAME=]services[:SERVICE,SERVICE].
-func (o *offers) openServices(of offer, f *flags, log *slog.Logger) (bridge.Executor, error) {
+func (o *offers) openServices(of offer, f *flags, log *slog.Logger) (executor.Executor, error) {
 	options := service.Options{Target: of.name, Prefix: f.Prefix, Logger: log.With("target", of.name), Headers: map[string]string{}, Secrets: o.secrets}
 	for at, name := range f.ServiceSecret {
 		if target, header, _ := strings.Cut(at, "/"); target == of.name {

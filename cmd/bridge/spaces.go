@@ -10,22 +10,23 @@ import (
 	"strings"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/internal/tools/sessiontools"
 )
 
 // byName reads the spaces of one target: each by a reader of its own.
-type byName map[string]bridge.SpaceReader
+type byName map[string]executor.SpaceReader
 
 // ReadSpace reads the space that is asked for.
-func (b byName) ReadSpace(ctx context.Context, r bridge.SpaceRequest) (bridge.SpaceContent, error) {
+func (b byName) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	reader, ok := b[r.Space]
 	if !ok {
 		reader, ok = b[spaces.AnySpace]
 	}
 	if !ok {
-		return bridge.SpaceContent{}, &bridge.Error{
+		return executor.SpaceContent{}, &executor.Error{
 			Code:   "space_unknown",
 			Detail: fmt.Sprintf("this bridge has no space %s here, but %s: name it in the file of --spaces", r.Space, strings.Join(slices.Sorted(maps.Keys(b)), ", ")),
 		}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 func TestSpacesFile(t *testing.T) {
@@ -55,11 +56,11 @@ func TestSpacesOfATarget(t *testing.T) {
 	}
 	target := byName{"support": bridge.Folder{Dir: dir}, "gone": bridge.Folder{Dir: filepath.Join(dir, "gone")}}
 	for space, want := range map[string]string{"support": "", "other": "space_unknown", "gone": "space_unknown"} {
-		content, err := target.ReadSpace(t.Context(), bridge.SpaceRequest{Space: space})
+		content, err := target.ReadSpace(t.Context(), executor.SpaceRequest{Space: space})
 		if content.Files != nil {
 			t.Cleanup(func() { _ = content.Files.(io.Closer).Close() })
 		}
-		var fault *bridge.Error
+		var fault *executor.Error
 		code := ""
 		if errors.As(err, &fault) {
 			code = fault.Code

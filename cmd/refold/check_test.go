@@ -14,6 +14,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/presence"
@@ -212,8 +213,8 @@ func TestToolsCheckFindsBridges(t *testing.T) {
 		if err := b.Model("openai", nobody{}); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Step("gate", bridge.PrepareStep(func(context.Context, bridge.StepRequest) (bridge.StepChoice, error) {
-			return bridge.StepChoice{}, nil
+		if err := b.Step("gate", executor.PrepareStep(func(context.Context, executor.StepRequest) (executor.StepChoice, error) {
+			return executor.StepChoice{}, nil
 		})); err != nil {
 			t.Fatal(err)
 		}
@@ -236,10 +237,10 @@ func TestToolsCheckFindsBridges(t *testing.T) {
 // nobody carries out nothing.
 type nobody struct{}
 
-func (nobody) Execute(context.Context, bridge.Call) (bridge.Result, error) {
-	return bridge.Result{}, nil
+func (nobody) Execute(context.Context, executor.Call) (executor.Result, error) {
+	return executor.Result{}, nil
 }
 
-func (nobody) Generate(context.Context, bridge.Request, func(string)) (bridge.Answer, error) {
-	return bridge.Answer{}, nil
+func (nobody) Generate(context.Context, executor.Request, func(string)) (executor.Answer, error) {
+	return executor.Answer{}, nil
 }

@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/engine"
@@ -20,7 +20,7 @@ import (
 type devTelemetry struct {
 	*settings.Telemetry
 	traces   engine.Traces
-	observe  bridge.Observer
+	observe  executor.Observer
 	measured *metrics.Bridge
 	end      func() error
 }

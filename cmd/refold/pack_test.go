@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/spaces"
 )
@@ -62,7 +63,7 @@ func TestPackIsSigned(t *testing.T) {
 	if again, _ := runs(t, 0, "space", "check", dir); !strings.HasPrefix(again, hash) {
 		t.Errorf("the signature is a part of the space: %s", again)
 	}
-	content, err := bridge.Folder{Dir: dir}.ReadSpace(t.Context(), bridge.SpaceRequest{Space: "crm", Kind: "pack"})
+	content, err := bridge.Folder{Dir: dir}.ReadSpace(t.Context(), executor.SpaceRequest{Space: "crm", Kind: "pack"})
 	if err != nil || content.Sign == nil || content.Sign.Key != key || len(content.Sign.Sig) != 64 {
 		t.Errorf("the reader: got %+v, %v", content.Sign, err)
 	}
@@ -71,7 +72,7 @@ func TestPackIsSigned(t *testing.T) {
 		t.Errorf("the signature does not hold: %v", err)
 	}
 	put(t, dir, "agent.workspace.sig", `{"key": "X"}`)
-	if _, err := (bridge.Folder{Dir: dir}).ReadSpace(t.Context(), bridge.SpaceRequest{Space: "crm", Kind: "pack"}); err == nil || !strings.Contains(err.Error(), "refold pack sign") {
+	if _, err := (bridge.Folder{Dir: dir}).ReadSpace(t.Context(), executor.SpaceRequest{Space: "crm", Kind: "pack"}); err == nil || !strings.Contains(err.Error(), "refold pack sign") {
 		t.Errorf("a signature that is none: got %v", err)
 	}
 }
@@ -135,7 +136,7 @@ func TestPackIsPublishedOnce(t *testing.T) {
 	}
 	t.Cleanup(b.Close)
 	for version, want := range map[string]string{"": "", "1": "", "1.4": "", "1.4.2": "", "2": "version_unknown"} {
-		content, err := bridge.Published{Bridge: b}.ReadSpace(w.ctx, bridge.SpaceRequest{Space: "crm", Kind: "pack", Version: version})
+		content, err := bridge.Published{Bridge: b}.ReadSpace(w.ctx, executor.SpaceRequest{Space: "crm", Kind: "pack", Version: version})
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("version %q: got %v, want %q", version, err, want)
 		}
@@ -143,7 +144,7 @@ func TestPackIsPublishedOnce(t *testing.T) {
 			t.Errorf("version %q: got %+v", version, content)
 		}
 	}
-	_, err = bridge.Published{Bridge: b}.ReadSpace(w.ctx, bridge.SpaceRequest{Space: "shop", Kind: "pack"})
+	_, err = bridge.Published{Bridge: b}.ReadSpace(w.ctx, executor.SpaceRequest{Space: "shop", Kind: "pack"})
 	if err == nil || !strings.HasPrefix(err.Error(), "space_unknown") {
 		t.Errorf("a pack that is not published: got %v", err)
 	}

@@ -1,14 +1,14 @@
 package settings
 
 import (
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/telemetry/metrics"
 	"github.com/refold/refold/internal/telemetry/traces"
 )
 
 // Observe returns the observer of a bridge's starts: traces, metrics or both,
 // as configured; nil if neither is. measured is nil if nobody reads metrics.
-func Observe(tracer *traces.Tracer, telemetry *Telemetry, env Environment) (told bridge.Observer, measured *metrics.Bridge) {
+func Observe(tracer *traces.Tracer, telemetry *Telemetry, env Environment) (told executor.Observer, measured *metrics.Bridge) {
 	var all metrics.Observers
 	if tracer != nil {
 		all = append(all, tracer.Observer())

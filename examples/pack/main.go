@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 func main() {
@@ -75,7 +76,7 @@ func lookup(ctx context.Context, in lookupArguments) (string, error) {
 	call, _ := bridge.CallOf(ctx)
 	key, _ := call.Secret("CRM_KEY")
 	if in.Customer != "7" {
-		return "", &bridge.Error{Code: "unknown_customer", Detail: "ask for customer 7"}
+		return "", &executor.Error{Code: "unknown_customer", Detail: "ask for customer 7"}
 	}
 	return "customer 7 is Ada (asked with the key " + key + ")", nil
 }

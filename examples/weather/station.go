@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // station knows the weather. It stands for a service elsewhere.
@@ -39,7 +40,7 @@ type forecast struct {
 func (s *station) get(_ context.Context, in forecastArguments) (forecast, error) {
 	days, ok := s.forecasts[in.City]
 	if !ok {
-		return forecast{}, &bridge.Error{Code: "unknown_city", Detail: "ask for Bergen or Oslo"}
+		return forecast{}, &executor.Error{Code: "unknown_city", Detail: "ask for Bergen or Oslo"}
 	}
 	return forecast{City: in.City, Days: days[:max(1, in.Days)]}, nil
 }
@@ -58,7 +59,7 @@ func (s *station) warn(ctx context.Context, in warnArguments) (string, error) {
 		return "", errors.New("weather.warn is called by a bridge")
 	}
 	if len(s.forecasts[in.City]) == 0 {
-		return "", &bridge.Error{Code: "unknown_city", Detail: "nobody is there to be warned"}
+		return "", &executor.Error{Code: "unknown_city", Detail: "nobody is there to be warned"}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

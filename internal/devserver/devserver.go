@@ -14,6 +14,7 @@ import (
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/meter"
@@ -39,9 +40,9 @@ type Options struct {
 	Memory     int64   // what sessions in memory may take, in bytes; 0: 256 MiB
 	VerifyPart float64 // of the snapshots, to be compared with the log; 0: none
 
-	Metrics *meter.Registry // takes the session-actor's metrics; nil: nothing is measured
-	Traces  engine.Traces   // takes the spans of runs; nil: no run is traced
-	Observe bridge.Observer // observes every start of the bridge; nil: none
+	Metrics *meter.Registry   // takes the session-actor's metrics; nil: nothing is measured
+	Traces  engine.Traces     // takes the spans of runs; nil: no run is traced
+	Observe executor.Observer // observes every start of the bridge; nil: none
 
 	// Roles gives the server accounts and users of the roles, with their files
 	// below Dir/roles ([Server.Context]). A program without a key has the rights of

@@ -16,6 +16,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/llm/recorded"
@@ -43,7 +44,7 @@ type stage struct {
 	spare   map[string]int // by session: how many effects may still end
 	held    map[string]int // by session: how many are in progress that may not end
 	starts  map[string]int // by effect, as in claims: how often it was started
-	shown   map[string][]bridge.Message
+	shown   map[string][]executor.Message
 	events  map[string][]session.Event
 	ends    map[string][]session.RunFinished
 }
@@ -56,7 +57,7 @@ func startStage(t *testing.T) *stage {
 	t.Cleanup(cancel)
 	s := &stage{
 		t: t, ctx: ctx, ledger: filepath.Join(t.TempDir(), "ledger.jsonl"), spare: map[string]int{}, held: map[string]int{},
-		starts: map[string]int{}, shown: map[string][]bridge.Message{}, events: map[string][]session.Event{}, ends: map[string][]session.RunFinished{},
+		starts: map[string]int{}, shown: map[string][]executor.Message{}, events: map[string][]session.Event{}, ends: map[string][]session.RunFinished{},
 	}
 	s.changed = sync.NewCond(&s.mu)
 	record := s.load("../../testdata/recordings/warehouse.jsonl")
@@ -192,7 +193,7 @@ func (s *stage) end(ctx context.Context, sid, effect string) error {
 type actor struct{ *stage }
 
 // Generate answers as the recording does.
-func (a actor) Generate(ctx context.Context, req bridge.Request, delta func(string)) (bridge.Answer, error) {
+func (a actor) Generate(ctx context.Context, req executor.Request, delta func(string)) (executor.Answer, error) {
 	a.begin(req.Session, req.Effect)
 	answer, err := a.model.Generate(ctx, req, delta)
 	if err != nil {
@@ -205,7 +206,7 @@ func (a actor) Generate(ctx context.Context, req bridge.Request, delta func(stri
 type hands struct{ *stage }
 
 // Execute answers as the recording does.
-func (h hands) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+func (h hands) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	h.begin(call.Session, call.Effect)
 	result, err := h.executor.Execute(ctx, call)
 	if err != nil {
@@ -218,10 +219,10 @@ func (h hands) Execute(ctx context.Context, call bridge.Call) (bridge.Result, er
 type recorder struct{ *stage }
 
 // Generate answers anything.
-func (w recorder) Generate(_ context.Context, req bridge.Request, _ func(string)) (bridge.Answer, error) {
+func (w recorder) Generate(_ context.Context, req executor.Request, _ func(string)) (executor.Answer, error) {
 	w.begin(req.Session, req.Effect)
 	w.change(func() { w.shown[req.Session] = req.Messages })
-	return bridge.Answer{Text: "I see."}, nil
+	return executor.Answer{Text: "I see."}, nil
 }
 
 // stored is what REFOLD_FX holds, by effect: s1.r1t1c0.

@@ -65,7 +65,9 @@ type lookingAtFirsts struct {
 	loads []*load
 }
 
-func (w *lookingAtFirsts) String() string { return "looks for the first event of " + w.loads[0].event.Session }
+func (w *lookingAtFirsts) String() string {
+	return "looks for the first event of " + w.loads[0].event.Session
+}
 
 func (w *lookingAtFirsts) Do(ctx context.Context, tell func(Input)) {
 	h := w.host

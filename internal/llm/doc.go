@@ -12,10 +12,10 @@
 //
 // # Path
 //
-// A bridge fills in a bridge.Request from the log and calls Generate of the
+// A bridge fills in a executor.Request from the log and calls Generate of the
 // provider that the effect names. The provider streams text through delta
 // ([Stream], for those that know their text beforehand) and returns a
-// bridge.Answer, or a *bridge.Error made by [Fail], whose code ends the run.
+// executor.Answer, or a *executor.Error made by [Fail], whose code ends the run.
 //
 // # Laws
 //

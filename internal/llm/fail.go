@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // excerptBytesMax is the length of an Excerpt: two of them and the words
@@ -15,8 +15,8 @@ const excerptBytesMax = 88
 
 // Fail returns the error that settles a generation `failed` with code. The
 // detail is cut at session.DetailBytesMax bytes, between characters.
-func Fail(code, format string, args ...any) *bridge.Error {
-	return &bridge.Error{Code: code, Detail: Clip(fmt.Sprintf(format, args...), session.DetailBytesMax)}
+func Fail(code, format string, args ...any) *executor.Error {
+	return &executor.Error{Code: code, Detail: Clip(fmt.Sprintf(format, args...), session.DetailBytesMax)}
 }
 
 // Clip returns at most bytesMax bytes of text, which must be 3 or more; what

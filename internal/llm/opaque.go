@@ -3,7 +3,7 @@ package llm
 import (
 	"encoding/json"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // Piece is one piece of what a model said, in the order in which it said it:
@@ -51,7 +51,7 @@ func (o opaque) bytes() json.RawMessage {
 // Pieces returns what an assistant's message is made of, for the provider of:
 // as it was sealed, if that provider did it, it fits the message, and thoughts
 // are sent; else its words, if there are any, and then its calls.
-func Pieces(of string, thoughts Thoughts, m *bridge.Message) []Piece {
+func Pieces(of string, thoughts Thoughts, m *executor.Message) []Piece {
 	if o := openOpaque(of, m); o != nil && thoughts != ThoughtsLeftOut && o.fits(m) {
 		return o.Pieces
 	}
@@ -66,7 +66,7 @@ func Pieces(of string, thoughts Thoughts, m *bridge.Message) []Piece {
 }
 
 // openOpaque returns what the provider of sealed in a message, nil for nothing.
-func openOpaque(of string, m *bridge.Message) *opaque {
+func openOpaque(of string, m *executor.Message) *opaque {
 	var o opaque
 	if len(m.Opaque) == 0 || json.Unmarshal(m.Opaque, &o) != nil || o.Of != of {
 		return nil
@@ -76,7 +76,7 @@ func openOpaque(of string, m *bridge.Message) *opaque {
 
 // fits reports whether the pieces are all of the message: its words to the last
 // byte, and each call once, in order.
-func (o *opaque) fits(m *bridge.Message) bool {
+func (o *opaque) fits(m *executor.Message) bool {
 	text, calls := 0, 0
 	for _, p := range o.Pieces {
 		kinds := 0

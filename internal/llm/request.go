@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/planner"
 )
 
@@ -31,7 +31,7 @@ func Params(params json.RawMessage, reserved []string) (map[string]json.RawMessa
 
 // Schema returns the members of a tool's schema, byte for byte, and the type
 // that some APIs insist on if it has none.
-func Schema(t *bridge.Tool) (map[string]any, error) {
+func Schema(t *executor.Tool) (map[string]any, error) {
 	members, err := Members(t.Schema, "tool "+t.Name+": its schema")
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func Merge(members map[string]json.RawMessage, of, member string, value any) (ma
 // params give as name, else otherwise, and no more than the run's budgets leave.
 // Below least the API would refuse the request, so they count as that much. 0:
 // there is no limit to send.
-func OutputTokensMax(req *bridge.Request, name string, given json.RawMessage, otherwise, least int64) (int64, error) {
+func OutputTokensMax(req *executor.Request, name string, given json.RawMessage, otherwise, least int64) (int64, error) {
 	limit := otherwise
 	if len(given) > 0 && json.Unmarshal(given, &limit) != nil {
 		return 0, Fail(CodeBadRequest, "params.%s: is a whole number", name)
@@ -136,12 +136,12 @@ func Spoken(text string) string {
 }
 
 // DataURL is an image as a URL that holds it.
-func DataURL(p *bridge.Part) string {
+func DataURL(p *executor.Part) string {
 	return "data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
 }
 
 // FormatName is the name of a format's schema; APIs that want one get one.
-func FormatName(f *bridge.Format) string {
+func FormatName(f *executor.Format) string {
 	if f.Name == "" {
 		return "answer"
 	}
@@ -149,7 +149,7 @@ func FormatName(f *bridge.Format) string {
 }
 
 // Result is what a tool message says; no API takes an empty one.
-func Result(m *bridge.Message) string {
+func Result(m *executor.Message) string {
 	if IsBlank(m.Text) {
 		return "(no output)"
 	}

@@ -3,7 +3,7 @@ package llm
 import (
 	"encoding/json"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // Thoughts says how a request sends back what the model thought in earlier
@@ -22,7 +22,7 @@ const (
 
 // ThoughtsOf returns how thoughts were sent for the latest answer of the provider
 // of, and whether messages hold thoughts of its own.
-func ThoughtsOf(of string, messages []bridge.Message) (thoughts Thoughts, any bool) {
+func ThoughtsOf(of string, messages []executor.Message) (thoughts Thoughts, any bool) {
 	latest := true
 	for i := len(messages) - 1; i >= 0; i-- {
 		o := openOpaque(of, &messages[i])
@@ -42,7 +42,7 @@ func Remember(of string, thoughts Thoughts, sealed json.RawMessage) json.RawMess
 	if thoughts == ThoughtsSent {
 		return sealed
 	}
-	o := openOpaque(of, &bridge.Message{Opaque: sealed})
+	o := openOpaque(of, &executor.Message{Opaque: sealed})
 	if o == nil {
 		o = &opaque{Of: of}
 	}

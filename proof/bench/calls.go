@@ -11,6 +11,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/subjects"
 )
@@ -150,7 +151,7 @@ type busy struct {
 }
 
 // Execute takes one of the row's durations, in a fixed order.
-func (b *busy) Execute(ctx context.Context, _ bridge.Call) (bridge.Result, error) {
+func (b *busy) Execute(ctx context.Context, _ executor.Call) (executor.Result, error) {
 	begun := time.Now()
 	defer func() {
 		b.took.Add(int64(time.Since(begun)))
@@ -159,9 +160,9 @@ func (b *busy) Execute(ctx context.Context, _ bridge.Call) (bridge.Result, error
 	// 37 and the number of steps have no divisor in common, so all come alike.
 	d := b.takes[b.began.Add(1)*37%callSteps]
 	if d <= 0 {
-		return bridge.Result{Output: looked}, nil
+		return executor.Result{Output: looked}, nil
 	}
-	return bridge.Result{Output: looked}, pass(ctx, d)
+	return executor.Result{Output: looked}, pass(ctx, d)
 }
 
 // feed asks for calls: as many more than are in flight as the bridge takes at

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
@@ -63,7 +63,7 @@ type said struct {
 }
 
 // record lets Refold carry out one run with a model, and returns its events.
-func record(ctx context.Context, o Options, model bridge.Model) (events []said, err error) {
+func record(ctx context.Context, o Options, model executor.Model) (events []said, err error) {
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		g.model = model
 		if err := g.runAll(ctx, 0, 1, 1); err != nil {

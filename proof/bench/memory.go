@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/subjects"
 )
@@ -164,7 +164,7 @@ func ofServer(stack []uintptr) bool {
 type talkative struct{}
 
 // Generate answers at once.
-func (talkative) Generate(ctx context.Context, r bridge.Request, delta func(string)) (bridge.Answer, error) {
+func (talkative) Generate(ctx context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 	turns := 1
 	for _, m := range r.Messages {
 		if m.Role == "assistant" {
@@ -173,11 +173,11 @@ func (talkative) Generate(ctx context.Context, r bridge.Request, delta func(stri
 	}
 	switch {
 	case turns > awakeTurns:
-		return bridge.Answer{}, errors.New("the run has had its turns")
+		return executor.Answer{}, errors.New("the run has had its turns")
 	case turns == awakeTurns:
-		return bridge.Answer{Text: answered, Model: "instant", FinishReason: "stop"}, nil
+		return executor.Answer{Text: answered, Model: "instant", FinishReason: "stop"}, nil
 	}
-	return bridge.Answer{
-		Calls: []bridge.AnswerCall{{ID: "call", Name: "look", Arguments: argument}}, Model: "instant", FinishReason: "tool_calls",
+	return executor.Answer{
+		Calls: []executor.AnswerCall{{ID: "call", Name: "look", Arguments: argument}}, Model: "instant", FinishReason: "tool_calls",
 	}, nil
 }

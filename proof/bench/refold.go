@@ -8,6 +8,7 @@ import (
 
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/streams"
@@ -83,7 +84,7 @@ func (y *system) startBridge(ctx context.Context, s *servers, o row, fail func(e
 	if err != nil {
 		return err
 	}
-	var model bridge.Model = instant{}
+	var model executor.Model = instant{}
 	if o.model != nil {
 		model = o.model
 	}

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/internal/natsio"
@@ -46,9 +46,9 @@ type Options struct {
 
 // Watch is what measures and traces. Stop ends it.
 type Watch struct {
-	Metrics *meter.Registry // of the session-actor; nil: nothing is measured
-	Traces  engine.Traces   // of the session-actor; nil: nothing is traced
-	Observe bridge.Observer // of the bridge; nil: neither
+	Metrics *meter.Registry   // of the session-actor; nil: nothing is measured
+	Traces  engine.Traces     // of the session-actor; nil: nothing is traced
+	Observe executor.Observer // of the bridge; nil: neither
 	Stop    func()
 }
 
@@ -103,10 +103,10 @@ type row struct {
 	replicas   int
 	round      int
 	host       engine.Options
-	hostOnly   bool         // no bridge runs
-	watched    bool         // metrics are kept, and a part of the runs is traced
-	told       string       // the bridge's durability option; empty: none
-	model      bridge.Model // nil: instant
+	hostOnly   bool           // no bridge runs
+	watched    bool           // metrics are kept, and a part of the runs is traced
+	told       string         // the bridge's durability option; empty: none
+	model      executor.Model // nil: instant
 	stored     template
 	perRun     map[string]int // as is expected; nil: not known
 }

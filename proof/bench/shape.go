@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 )
 
@@ -43,20 +43,20 @@ var (
 type instant struct{}
 
 // Generate answers at once: calls first, and text when it has their results.
-func (instant) Generate(_ context.Context, r bridge.Request, _ func(string)) (bridge.Answer, error) {
+func (instant) Generate(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 	if r.Messages[len(r.Messages)-1].Role == "tool" {
-		return bridge.Answer{Text: answered, Model: "instant", FinishReason: "stop"}, nil
+		return executor.Answer{Text: answered, Model: "instant", FinishReason: "stop"}, nil
 	}
-	calls := make([]bridge.AnswerCall, toolsAsked)
+	calls := make([]executor.AnswerCall, toolsAsked)
 	for i := range calls {
-		calls[i] = bridge.AnswerCall{ID: fmt.Sprintf("call_%d", i), Name: "look", Arguments: argument}
+		calls[i] = executor.AnswerCall{ID: fmt.Sprintf("call_%d", i), Name: "look", Arguments: argument}
 	}
-	return bridge.Answer{Calls: calls, Model: "instant", FinishReason: "tool_calls"}, nil
+	return executor.Answer{Calls: calls, Model: "instant", FinishReason: "tool_calls"}, nil
 }
 
 // Execute returns at once.
-func (instant) Execute(context.Context, bridge.Call) (bridge.Result, error) {
-	return bridge.Result{Output: looked}, nil
+func (instant) Execute(context.Context, executor.Call) (executor.Result, error) {
+	return executor.Result{Output: looked}, nil
 }
 
 // idLength is how long the id of a request is: as long as a client's.

@@ -14,7 +14,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/refold/refold/actors/session/timeline"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/telemetry/traces"
 )
 
@@ -92,8 +92,8 @@ func TestCollectorTakesStartsOfBridges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	start := bridge.Start{Class: "llm", Session: "s1", Effect: "r1t1", ID: "01", At: time.UnixMilli(1000)}
-	tracer.Finished(start, bridge.End{At: time.UnixMilli(2000)})
+	start := executor.Start{Class: "llm", Session: "s1", Effect: "r1t1", ID: "01", At: time.UnixMilli(1000)}
+	tracer.Finished(start, executor.End{At: time.UnixMilli(2000)})
 	if err := tracer.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/llm/scripted"
@@ -191,14 +192,14 @@ func (c *Cast) plain(dir, text string) string {
 
 // accounted records what an executor is asked to carry out.
 type accounted struct {
-	bridge.Executor
+	executor.Executor
 	ledger *recorded.Ledger
 }
 
 // Execute notes the execution and then carries the call out.
-func (a accounted) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+func (a accounted) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	if err := a.ledger.Note(call); err != nil {
-		return bridge.Result{}, err
+		return executor.Result{}, err
 	}
 	return a.Executor.Execute(ctx, call)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/llm/scripted"
@@ -120,12 +121,12 @@ func serveWorkspace(b *bridge.Bridge, dir string) error {
 
 // gated is a model that answers once a file is there: until then its turn is open.
 type gated struct {
-	bridge.Model
+	executor.Model
 	path string
 }
 
 // Generate waits for the file, and then asks the model.
-func (g gated) Generate(ctx context.Context, r bridge.Request, delta func(string)) (bridge.Answer, error) {
+func (g gated) Generate(ctx context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 	tick := time.NewTicker(restEvery)
 	defer tick.Stop()
 	for {
@@ -135,7 +136,7 @@ func (g gated) Generate(ctx context.Context, r bridge.Request, delta func(string
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return bridge.Answer{}, ctx.Err()
+			return executor.Answer{}, ctx.Err()
 		}
 	}
 }

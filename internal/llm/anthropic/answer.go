@@ -9,20 +9,20 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
 // ask sends the request once and reads the answer.
-func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, thoughts llm.Thoughts, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, thoughts llm.Thoughts, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 	var options []option.RequestOption
 	if thoughts == llm.ThoughtsDropped {
 		options = append(options, option.WithHeaderAdd("anthropic-beta", anthropic.AnthropicBetaThinkingBindingControls2026_08_01))
 	}
 	stream := m.messages.NewStreaming(ctx, body, options...)
 	if err := stream.Err(); err != nil {
-		return bridge.Answer{}, m.failed(err)
+		return executor.Answer{}, m.failed(err)
 	}
 	defer stream.Close()
 	var b builder
@@ -30,7 +30,7 @@ func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, though
 		event := stream.Current()
 		text := b.add(&event)
 		if b.bytes > answerBytesMax || len(b.blocks) > session.CallsSeenMax {
-			return bridge.Answer{}, endpoint.Final(llm.CodeBadRequest, "%s answered more than %d bytes or %d calls: limit the answer in params",
+			return executor.Answer{}, endpoint.Final(llm.CodeBadRequest, "%s answered more than %d bytes or %d calls: limit the answer in params",
 				m.endpoint.Host(), answerBytesMax, session.CallsSeenMax)
 		}
 		if text != "" {
@@ -44,9 +44,9 @@ func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, though
 		return b.answer(m.of), nil
 	}
 	if err := stream.Err(); err != nil {
-		return bridge.Answer{}, m.failed(err)
+		return executor.Answer{}, m.failed(err)
 	}
-	return bridge.Answer{}, m.endpoint.BrokeOff()
+	return executor.Answer{}, m.endpoint.BrokeOff()
 }
 
 // builder puts an answer together.
@@ -54,7 +54,7 @@ type builder struct {
 	blocks []*block
 	model  string
 	stop   anthropic.StopReason
-	usage  bridge.Usage
+	usage  executor.Usage
 	bytes  int
 }
 
@@ -96,7 +96,7 @@ func (b *builder) add(event *anthropic.MessageStreamEventUnion) string {
 // input too.
 func (b *builder) count(input, read, written, output, thought int64) {
 	read, written = llm.Count(read), llm.Count(written)
-	b.usage = bridge.Usage{
+	b.usage = executor.Usage{
 		InputTokens: llm.Count(llm.Count(input) + read + written), CachedTokens: read, CacheWriteTokens: written,
 		OutputTokens: llm.Count(output), ReasoningTokens: llm.Count(thought),
 	}
@@ -143,8 +143,8 @@ func (b *builder) grow(event *anthropic.MessageStreamEventUnion) string {
 }
 
 // answer returns what was put together; of is whose the thoughts are.
-func (b *builder) answer(of string) bridge.Answer {
-	a := bridge.Answer{Model: b.model, Usage: b.usage, FinishReason: llm.FinishStop}
+func (b *builder) answer(of string) executor.Answer {
+	a := executor.Answer{Model: b.model, Usage: b.usage, FinishReason: llm.FinishStop}
 	var text strings.Builder
 	var pieces []llm.Piece
 	for _, n := range b.blocks {
@@ -159,7 +159,7 @@ func (b *builder) answer(of string) bridge.Answer {
 			if arguments == "" {
 				arguments = n.input
 			}
-			a.Calls = append(a.Calls, bridge.AnswerCall{ID: n.id, Name: n.name, Arguments: arguments})
+			a.Calls = append(a.Calls, executor.AnswerCall{ID: n.id, Name: n.name, Arguments: arguments})
 			pieces = append(pieces, llm.Piece{Call: len(a.Calls)})
 		case "thinking":
 			pieces = append(pieces, llm.Piece{Item: thought(n)})

@@ -10,7 +10,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
@@ -25,7 +25,7 @@ type Model struct {
 	of       string // whose items are ours
 }
 
-var _ bridge.Model = (*Model)(nil)
+var _ executor.Model = (*Model)(nil)
 
 // New returns a model, or what is wrong with the config. Its base URL is that
 // of the server, up to and without /v1/messages. It connects to nobody yet.
@@ -49,11 +49,11 @@ func New(c endpoint.Config, log *slog.Logger) (*Model, error) {
 // Generate asks the server, and again if that may help. See package endpoint
 // for what is streamed, and package llm for the codes of failures. When ctx is
 // over, it returns ctx's error.
-func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(text string)) (bridge.Answer, error) {
+func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
 	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
 		Of: m.of, Ways: waysOf(req.Params), Make: func(thoughts llm.Thoughts) (endpoint.Asking, error) {
 			body, err := m.newParams(&req, thoughts)
-			return func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+			return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 				return m.ask(ctx, body, thoughts, delta)
 			}, err
 		},

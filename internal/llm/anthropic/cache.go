@@ -7,7 +7,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // blockIndex is the position of a block in a conversation.
@@ -24,11 +24,11 @@ type marks struct {
 	least   int  // bytes below which the model caches nothing
 	system  bool // there is a system text, whose mark stands for that of the tools
 	head    int  // bytes of tools and system text
-	req     *bridge.Request
+	req     *executor.Request
 }
 
 // newMarks returns the marks of a request. What params say of caching wins.
-func newMarks(req *bridge.Request, members map[string]json.RawMessage) *marks {
+func newMarks(req *executor.Request, members map[string]json.RawMessage) *marks {
 	m := &marks{
 		control: anthropic.NewCacheControlEphemeralParam(), least: cacheTokensMin(req.Model) * session.BytesPerToken,
 		system: req.System != "", head: len(req.System), req: req,
@@ -57,7 +57,7 @@ func (m *marks) tools(bytes int) bool {
 }
 
 // renderTools is renderTools with a mark on the last tool.
-func (m *marks) renderTools(tools []bridge.Tool) ([]byte, error) {
+func (m *marks) renderTools(tools []executor.Tool) ([]byte, error) {
 	return renderMarked(tools, &m.control)
 }
 
@@ -90,7 +90,7 @@ func (m *marks) mark(body *anthropic.MessageNewParams, at blockIndex) {
 }
 
 // latestTurn returns the index of the model's latest turn, -1 if there is none.
-func latestTurn(messages []bridge.Message) int {
+func latestTurn(messages []executor.Message) int {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == string(session.RoleAssistant) {
 			return i
@@ -100,7 +100,7 @@ func latestTurn(messages []bridge.Message) int {
 }
 
 // bytesOf is about how many bytes of a message the model is shown.
-func bytesOf(m *bridge.Message) int {
+func bytesOf(m *executor.Message) int {
 	n := len(m.Text)
 	for i := range m.Calls {
 		n += len(m.Calls[i].Name) + len(m.Calls[i].Arguments)

@@ -7,7 +7,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 )
 
@@ -16,7 +16,7 @@ import (
 var reserved = []string{"messages", "model", "stream", "system", "tool_choice", "tools"}
 
 // newParams builds the request. Its error is a fault of the run's config.
-func (m *Model) newParams(req *bridge.Request, thoughts llm.Thoughts) (anthropic.MessageNewParams, error) {
+func (m *Model) newParams(req *executor.Request, thoughts llm.Thoughts) (anthropic.MessageNewParams, error) {
 	body := anthropic.MessageNewParams{Model: req.Model}
 	all, before := m.newMessages(req.Messages, thoughts)
 	body.Messages = all
@@ -117,7 +117,7 @@ func dropping(members map[string]json.RawMessage) (map[string]any, error) {
 // turn that holds nothing else; a user's blank text is spelled out instead.
 // before is the last block that the model was shown before its latest turn, nil
 // if there is none: the previous request ended there.
-func (m *Model) newMessages(messages []bridge.Message, thoughts llm.Thoughts) (all []anthropic.MessageParam, before *blockIndex) {
+func (m *Model) newMessages(messages []executor.Message, thoughts llm.Thoughts) (all []anthropic.MessageParam, before *blockIndex) {
 	latest := latestTurn(messages)
 	add := func(role anthropic.MessageParamRole, blocks ...anthropic.ContentBlockParamUnion) {
 		if len(blocks) == 0 {
@@ -147,7 +147,7 @@ func (m *Model) newMessages(messages []bridge.Message, thoughts llm.Thoughts) (a
 }
 
 // newWords makes what a user said.
-func newWords(m *bridge.Message) []anthropic.ContentBlockParamUnion {
+func newWords(m *executor.Message) []anthropic.ContentBlockParamUnion {
 	if len(m.Parts) == 0 {
 		return []anthropic.ContentBlockParamUnion{anthropic.NewTextBlock(llm.Spoken(m.Text))}
 	}
@@ -162,14 +162,14 @@ func newWords(m *bridge.Message) []anthropic.ContentBlockParamUnion {
 	return blocks
 }
 
-func newImage(p *bridge.Part) *anthropic.ImageBlockParam {
+func newImage(p *executor.Part) *anthropic.ImageBlockParam {
 	return &anthropic.ImageBlockParam{Source: anthropic.ImageBlockParamSourceUnion{OfBase64: &anthropic.Base64ImageSourceParam{
 		Data: base64.StdEncoding.EncodeToString(p.Data), MediaType: anthropic.Base64ImageSourceMediaType(p.MediaType),
 	}}}
 }
 
 // newResult makes a call's result.
-func newResult(m *bridge.Message) anthropic.ContentBlockParamUnion {
+func newResult(m *executor.Message) anthropic.ContentBlockParamUnion {
 	result := anthropic.ToolResultBlockParam{ToolUseID: m.CallID}
 	if m.Error {
 		result.IsError = param.NewOpt(true)
@@ -189,7 +189,7 @@ func newResult(m *bridge.Message) anthropic.ContentBlockParamUnion {
 
 // newTurn makes what the model said, and what it thought if this server said
 // that.
-func (m *Model) newTurn(msg *bridge.Message, thoughts llm.Thoughts) []anthropic.ContentBlockParamUnion {
+func (m *Model) newTurn(msg *executor.Message, thoughts llm.Thoughts) []anthropic.ContentBlockParamUnion {
 	var blocks []anthropic.ContentBlockParamUnion
 	text := msg.Text
 	for _, p := range llm.Pieces(m.of, thoughts, msg) {
@@ -213,11 +213,11 @@ func (m *Model) newTurn(msg *bridge.Message, thoughts llm.Thoughts) []anthropic.
 const toolsForm = "anthropic.tools"
 
 // renderTools makes the request's member tools, as JSON.
-func renderTools(tools []bridge.Tool) ([]byte, error) { return renderMarked(tools, nil) }
+func renderTools(tools []executor.Tool) ([]byte, error) { return renderMarked(tools, nil) }
 
 // renderMarked is renderTools with a cache mark on the last tool, unless it is
 // nil.
-func renderMarked(tools []bridge.Tool, mark *anthropic.CacheControlEphemeralParam) ([]byte, error) {
+func renderMarked(tools []executor.Tool, mark *anthropic.CacheControlEphemeralParam) ([]byte, error) {
 	type tool struct {
 		Name        string         `json:"name"`
 		Description string         `json:"description,omitempty"`

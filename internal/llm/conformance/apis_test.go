@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/anthropic"
 	"github.com/refold/refold/internal/llm/endpoint"
 	"github.com/refold/refold/internal/llm/gemini"
@@ -35,7 +35,7 @@ type api struct {
 	name   string
 	path   string // of the request, after the base URL
 	header string // that has the key
-	open   func(endpoint.Config, *slog.Logger) (bridge.Model, error)
+	open   func(endpoint.Config, *slog.Logger) (executor.Model, error)
 	check  func(body []byte) error // of a request
 }
 
@@ -43,7 +43,7 @@ func apis() []api {
 	return []api{
 		{
 			name: "openai-chat", path: "/v1/chat/completions", header: "Authorization: Bearer " + key,
-			open: func(c endpoint.Config, log *slog.Logger) (bridge.Model, error) {
+			open: func(c endpoint.Config, log *slog.Logger) (executor.Model, error) {
 				c.BaseURL += "/v1"
 				return openai.New(openai.Config{Config: c, Chat: true}, log)
 			},
@@ -53,7 +53,7 @@ func apis() []api {
 		},
 		{
 			name: "openai", path: "/v1/responses", header: "Authorization: Bearer " + key,
-			open: func(c endpoint.Config, log *slog.Logger) (bridge.Model, error) {
+			open: func(c endpoint.Config, log *slog.Logger) (executor.Model, error) {
 				c.BaseURL += "/v1"
 				return openai.New(openai.Config{Config: c}, log)
 			},
@@ -63,14 +63,14 @@ func apis() []api {
 		},
 		{
 			name: "anthropic", path: "/v1/messages", header: "X-Api-Key: " + key,
-			open: func(c endpoint.Config, log *slog.Logger) (bridge.Model, error) { return anthropic.New(c, log) },
+			open: func(c endpoint.Config, log *slog.Logger) (executor.Model, error) { return anthropic.New(c, log) },
 			check: func(body []byte) error {
 				return errors.Join(conversation(body, "messages", strict.Anthropic), strict.AnthropicRequest(body))
 			},
 		},
 		{
 			name: "gemini", path: "/v1beta/models/m-1:streamGenerateContent?alt=sse", header: "X-Goog-Api-Key: " + key,
-			open: func(c endpoint.Config, log *slog.Logger) (bridge.Model, error) { return gemini.New(c, log) },
+			open: func(c endpoint.Config, log *slog.Logger) (executor.Model, error) { return gemini.New(c, log) },
 			check: func(body []byte) error {
 				return errors.Join(conversation(body, "contents", strict.Gemini), strict.GeminiRequest(body))
 			},

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
@@ -87,8 +87,8 @@ func TestThoughtsBoundToTheirPrefix(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req := bridge.Request{Session: "s1", Effect: "r1t1", Model: "m-1", Tools: tools[:1], Messages: []bridge.Message{user("hello")}, Params: []byte(c.params)}
-		ask := func(tries int) bridge.Answer {
+		req := executor.Request{Session: "s1", Effect: "r1t1", Model: "m-1", Tools: tools[:1], Messages: []executor.Message{user("hello")}, Params: []byte(c.params)}
+		ask := func(tries int) executor.Answer {
 			t.Helper()
 			before := len(b.got)
 			said, err := m.Generate(t.Context(), req, func(string) {})
@@ -112,9 +112,9 @@ func TestThoughtsBoundToTheirPrefix(t *testing.T) {
 			t.Errorf("%s, knows %v: sent %s", c.api, c.knows, last)
 		}
 		// The next turn, and the one after a restart, begin with what worked.
-		req.Messages = append(req.Messages, bridge.Message{Role: "assistant", Text: second.Text, Opaque: second.Opaque}, user("go on"))
+		req.Messages = append(req.Messages, executor.Message{Role: "assistant", Text: second.Text, Opaque: second.Opaque}, user("go on"))
 		third := ask(1)
-		req.Messages = append(req.Messages, bridge.Message{Role: "assistant", Text: third.Text, Opaque: third.Opaque}, user("and on"))
+		req.Messages = append(req.Messages, executor.Message{Role: "assistant", Text: third.Text, Opaque: third.Opaque}, user("and on"))
 		ask(1)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // marksOf returns which blocks of an Anthropic request are marked, counted over
@@ -51,8 +51,8 @@ func TestMarksOfLongSession(t *testing.T) {
 	t.Parallel()
 	a := apiOf(t, "anthropic")
 	m, c := a.sender(t, "models.example")
-	req := bridge.Request{Session: "s1", Effect: "r1t1", Model: "claude-sonnet-5-5", System: strings.Repeat("Be brief. ", 600), Tools: tools,
-		Messages: []bridge.Message{user("hello")}}
+	req := executor.Request{Session: "s1", Effect: "r1t1", Model: "claude-sonnet-5-5", System: strings.Repeat("Be brief. ", 600), Tools: tools,
+		Messages: []executor.Message{user("hello")}}
 	end := -1
 	for turn := 1; turn <= 20; turn++ {
 		body := c.sent(t, m, req)
@@ -71,7 +71,7 @@ func TestMarksOfLongSession(t *testing.T) {
 			t.Errorf("turn %d: %d blocks more, which the lookback reaches: this shows nothing", turn, blocks-1-end)
 		}
 		end = blocks - 1
-		said, results := says("Let me look."), []bridge.Message(nil)
+		said, results := says("Let me look."), []executor.Message(nil)
 		for i := range 25 {
 			id := fmt.Sprintf("r1t%dc%d", turn, i)
 			said.Calls = append(said.Calls, call(id, `{"at":"a"}`))
@@ -89,28 +89,28 @@ func TestMarksOfLongSession(t *testing.T) {
 func TestMarksByModelAndConfig(t *testing.T) {
 	t.Parallel()
 	text := func(tokens int) string { return strings.Repeat("abcd", tokens) }
-	base := bridge.Request{Session: "s1", Effect: "r1t1", Model: "claude-sonnet-5-5", Messages: []bridge.Message{user("hello")}}
+	base := executor.Request{Session: "s1", Effect: "r1t1", Model: "claude-sonnet-5-5", Messages: []executor.Message{user("hello")}}
 	for name, c := range map[string]struct {
-		change       func(r *bridge.Request)
+		change       func(r *executor.Request)
 		marks        int
 		system, tool string
 	}{
-		"short":   {func(r *bridge.Request) { r.System = text(900) }, 0, "", ""},
-		"long":    {func(r *bridge.Request) { r.System = text(1024) }, 1, "ephemeral", ""},
-		"an hour": {func(r *bridge.Request) { r.System, r.CacheTTL = text(1024), "1h" }, 1, "ephemeral1h", ""},
-		"off":     {func(r *bridge.Request) { r.System, r.CacheTTL = text(1024), "off" }, 0, "", ""},
-		"params mark": {func(r *bridge.Request) {
+		"short":   {func(r *executor.Request) { r.System = text(900) }, 0, "", ""},
+		"long":    {func(r *executor.Request) { r.System = text(1024) }, 1, "ephemeral", ""},
+		"an hour": {func(r *executor.Request) { r.System, r.CacheTTL = text(1024), "1h" }, 1, "ephemeral1h", ""},
+		"off":     {func(r *executor.Request) { r.System, r.CacheTTL = text(1024), "off" }, 0, "", ""},
+		"params mark": {func(r *executor.Request) {
 			r.System, r.Params = text(1024), json.RawMessage(`{"cache_control":{"type":"ephemeral"}}`)
 		}, 0, "", ""},
-		"a short system text":     {func(r *bridge.Request) { r.System, r.Messages = "Be brief.", []bridge.Message{user(text(1024))} }, 1, "", ""},
-		"tools, no system text":   {func(r *bridge.Request) { r.Tools = []bridge.Tool{{Name: "look", Description: text(1100)}} }, 1, "", "ephemeral"},
-		"a model that takes 512":  {func(r *bridge.Request) { r.Model, r.System = "claude-opus-5-5", text(512) }, 1, "ephemeral", ""},
-		"behind a gateway":        {func(r *bridge.Request) { r.Model, r.System = "anthropic/claude-opus-5", text(512) }, 1, "ephemeral", ""},
-		"a model that takes more": {func(r *bridge.Request) { r.Model, r.System = "claude-opus-4-6", text(4000) }, 0, "", ""},
-		"an unknown model":        {func(r *bridge.Request) { r.Model, r.System = "m-1", text(4000) }, 0, "", ""},
-		"an unknown model, long":  {func(r *bridge.Request) { r.Model, r.System = "m-1", text(4096) }, 1, "ephemeral", ""},
-		"an image": {func(r *bridge.Request) {
-			r.Messages = []bridge.Message{pictured(user("what?"), bridge.Part{Text: "what?"}, bridge.Part{MediaType: "image/png", Data: png})}
+		"a short system text":     {func(r *executor.Request) { r.System, r.Messages = "Be brief.", []executor.Message{user(text(1024))} }, 1, "", ""},
+		"tools, no system text":   {func(r *executor.Request) { r.Tools = []executor.Tool{{Name: "look", Description: text(1100)}} }, 1, "", "ephemeral"},
+		"a model that takes 512":  {func(r *executor.Request) { r.Model, r.System = "claude-opus-5-5", text(512) }, 1, "ephemeral", ""},
+		"behind a gateway":        {func(r *executor.Request) { r.Model, r.System = "anthropic/claude-opus-5", text(512) }, 1, "ephemeral", ""},
+		"a model that takes more": {func(r *executor.Request) { r.Model, r.System = "claude-opus-4-6", text(4000) }, 0, "", ""},
+		"an unknown model":        {func(r *executor.Request) { r.Model, r.System = "m-1", text(4000) }, 0, "", ""},
+		"an unknown model, long":  {func(r *executor.Request) { r.Model, r.System = "m-1", text(4096) }, 1, "ephemeral", ""},
+		"an image": {func(r *executor.Request) {
+			r.Messages = []executor.Message{pictured(user("what?"), executor.Part{Text: "what?"}, executor.Part{MediaType: "image/png", Data: png})}
 		}, 1, "", ""},
 	} {
 		req := base

@@ -15,25 +15,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
 // asked is what became of one generation.
 type asked struct {
-	answer bridge.Answer
+	answer executor.Answer
 	pieces []string
-	fault  *bridge.Error
+	fault  *executor.Error
 	err    error
 	waits  []time.Duration
 	log    string
 	server *server
 }
 
-var hello = bridge.Request{Session: "s1", Effect: "r1t1", Model: "m-1", Messages: []bridge.Message{{Role: "user", Text: "hello"}}}
+var hello = executor.Request{Session: "s1", Effect: "r1t1", Model: "m-1", Messages: []executor.Message{{Role: "user", Text: "hello"}}}
 
 // ask asks a server that gives these responses, one after the other.
-func (a api) ask(t *testing.T, req bridge.Request, idle time.Duration, responses ...string) asked {
+func (a api) ask(t *testing.T, req executor.Request, idle time.Duration, responses ...string) asked {
 	t.Helper()
 	var log bytes.Buffer
 	got := asked{server: serve(t, responses...)}
@@ -68,10 +68,10 @@ func TestAnswers(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
 		answers := a.answers(t)
-		for name, want := range map[string]bridge.Answer{
+		for name, want := range map[string]executor.Answer{
 			"text": {Text: "Grüße, 🙂", Model: "m-1-2026", FinishReason: "stop",
-				Usage: bridge.Usage{InputTokens: 90, OutputTokens: 12, CachedTokens: 64, ReasoningTokens: 5}},
-			"calls": {Text: "Let me look.", Model: "m-1-2026", FinishReason: "tool_calls", Calls: []bridge.AnswerCall{
+				Usage: executor.Usage{InputTokens: 90, OutputTokens: 12, CachedTokens: 64, ReasoningTokens: 5}},
+			"calls": {Text: "Let me look.", Model: "m-1-2026", FinishReason: "tool_calls", Calls: []executor.AnswerCall{
 				{Name: "look", Arguments: `{"at":"a"}`}, {Name: "look", Arguments: `{"at":"b"}`},
 			}},
 			"length": {Text: "half", Model: "m-1-2026", FinishReason: "length"},
@@ -85,7 +85,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("%s, %s: opaque is %s", a.name, name, got.answer.Opaque)
 			}
 			got.answer.Opaque = nil
-			if want.Usage != (bridge.Usage{}) {
+			if want.Usage != (executor.Usage{}) {
 				want.Usage.CacheWriteTokens = cacheWrites[a.name]
 			}
 			if got.err != nil || !reflect.DeepEqual(got.answer, want) {
@@ -244,13 +244,13 @@ func TestAcrossProviders(t *testing.T) {
 			// made that of the one that is asked.
 			s := serve(t, to.answers(t)["text"])
 			opaque := bytes.ReplaceAll(said.answer.Opaque, []byte(strings.TrimPrefix(said.server.url, "http://")), []byte(strings.TrimPrefix(s.url, "http://")))
-			turn := bridge.Message{Role: "assistant", Text: said.answer.Text, Opaque: opaque}
-			req := bridge.Request{Session: "s1", Effect: "r1t2", Model: "m-1", Messages: []bridge.Message{{Role: "user", Text: "hello"}}}
-			var results []bridge.Message
+			turn := executor.Message{Role: "assistant", Text: said.answer.Text, Opaque: opaque}
+			req := executor.Request{Session: "s1", Effect: "r1t2", Model: "m-1", Messages: []executor.Message{{Role: "user", Text: "hello"}}}
+			var results []executor.Message
 			for i, c := range said.answer.Calls {
 				id := fmt.Sprintf("r1t1c%d", i)
-				turn.Calls = append(turn.Calls, bridge.MessageCall{ID: id, Name: c.Name, Arguments: c.Arguments})
-				results = append(results, bridge.Message{Role: "tool", CallID: id, Text: "nothing"})
+				turn.Calls = append(turn.Calls, executor.MessageCall{ID: id, Name: c.Name, Arguments: c.Arguments})
+				results = append(results, executor.Message{Role: "tool", CallID: id, Text: "nothing"})
 			}
 			req.Messages = append(append(req.Messages, turn), results...)
 			m, err := to.open(endpoint.Config{BaseURL: s.url}, slog.New(slog.DiscardHandler))

@@ -11,29 +11,29 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
-func user(text string) bridge.Message { return bridge.Message{Role: "user", Text: text} }
+func user(text string) executor.Message { return executor.Message{Role: "user", Text: text} }
 
-func says(text string, calls ...bridge.MessageCall) bridge.Message {
-	return bridge.Message{Role: "assistant", Text: text, Calls: calls}
+func says(text string, calls ...executor.MessageCall) executor.Message {
+	return executor.Message{Role: "assistant", Text: text, Calls: calls}
 }
 
-func call(id, arguments string) bridge.MessageCall {
-	return bridge.MessageCall{ID: id, Name: "look", Arguments: arguments}
+func call(id, arguments string) executor.MessageCall {
+	return executor.MessageCall{ID: id, Name: "look", Arguments: arguments}
 }
 
-func result(id, text string) bridge.Message {
-	return bridge.Message{Role: "tool", CallID: id, Text: text}
+func result(id, text string) executor.Message {
+	return executor.Message{Role: "tool", CallID: id, Text: text}
 }
 
-func failed(id, text string) bridge.Message {
-	return bridge.Message{Role: "tool", CallID: id, Text: text, Error: true}
+func failed(id, text string) executor.Message {
+	return executor.Message{Role: "tool", CallID: id, Text: text, Error: true}
 }
 
-func thought(opaque string, m bridge.Message) bridge.Message {
+func thought(opaque string, m executor.Message) executor.Message {
 	m.Opaque = json.RawMessage(opaque)
 	return m
 }
@@ -41,12 +41,12 @@ func thought(opaque string, m bridge.Message) bridge.Message {
 // png is data of an image, as far as a provider's form is concerned.
 var png = []byte("\x89PNG\r\n\x1a\n and so on")
 
-func pictured(m bridge.Message, parts ...bridge.Part) bridge.Message {
+func pictured(m executor.Message, parts ...executor.Part) executor.Message {
 	m.Parts = parts
 	return m
 }
 
-var tools = []bridge.Tool{
+var tools = []executor.Tool{
 	{Name: "look", Description: "Looks.", Schema: json.RawMessage(`{"type":"object","properties":{"at":{"type":"string"}}}`)},
 	{Name: "stop", Schema: json.RawMessage(`{}`)},
 }
@@ -54,15 +54,15 @@ var tools = []bridge.Tool{
 // conversation30 is one of the thirty.
 type conversation30 struct {
 	name string
-	req  bridge.Request
+	req  executor.Request
 	want []string // that every request has, whichever the API
 }
 
-func messages(name string, all ...bridge.Message) conversation30 {
-	return conversation30{name: name, req: bridge.Request{Messages: all}}
+func messages(name string, all ...executor.Message) conversation30 {
+	return conversation30{name: name, req: executor.Request{Messages: all}}
 }
 
-func (c conversation30) with(change func(*bridge.Request)) conversation30 {
+func (c conversation30) with(change func(*executor.Request)) conversation30 {
 	change(&c.req)
 	return c
 }
@@ -75,19 +75,19 @@ func (c conversation30) has(texts ...string) conversation30 {
 func conversations() []conversation30 {
 	hi := user("hi")
 	ask, tell := says("", call("r1t1c0", `{"at":"a"}`)), result("r1t1c0", "there")
-	offered := func(choice string) func(*bridge.Request) {
-		return func(r *bridge.Request) { r.Tools, r.ToolChoice = tools, choice }
+	offered := func(choice string) func(*executor.Request) {
+		return func(r *executor.Request) { r.Tools, r.ToolChoice = tools, choice }
 	}
-	format := func(f bridge.Format) func(*bridge.Request) { return func(r *bridge.Request) { r.Format = &f } }
+	format := func(f executor.Format) func(*executor.Request) { return func(r *executor.Request) { r.Format = &f } }
 	huge := strings.Repeat("many words ", 100_000)
-	var many []bridge.Message
+	var many []executor.Message
 	for i := range 100 {
 		id := fmt.Sprintf("r%dt1c0", i+1)
 		many = append(many, user(fmt.Sprintf("question %d", i)), says("", call(id, "{}")), result(id, "found"), says(fmt.Sprintf("answer %d", i)))
 	}
 	return []conversation30{
 		messages("plain", hi).has("hi"),
-		messages("system", hi).with(func(r *bridge.Request) { r.System = "Be brief." }).has("Be brief."),
+		messages("system", hi).with(func(r *executor.Request) { r.System = "Be brief." }).has("Be brief."),
 		messages("tools offered", hi).with(offered("")).has("look", "stop", "Looks."),
 		messages("forced choice", hi).with(offered("look")).has("look"),
 		messages("any choice", hi).with(offered("required")),
@@ -111,16 +111,16 @@ func conversations() []conversation30 {
 		messages("huge", user(huge), says(huge, call("r1t1c0", `{"at":"`+huge+`"}`)), result("r1t1c0", huge)).has(huge[:100]),
 		messages("arguments that are no JSON", hi, says("", call("r1t1c0", `{"at`), call("r1t1c1", ``), call("r1t1c2", `[1]`)),
 			failed("r1t1c0", "error: invalid_arguments"), result("r1t1c1", "x"), failed("r1t1c2", "error: invalid_arguments")),
-		messages("a name that no tool has", hi, says("", bridge.MessageCall{ID: "r1t1c0", Name: "no such/tool", Arguments: "{}"}),
+		messages("a name that no tool has", hi, says("", executor.MessageCall{ID: "r1t1c0", Name: "no such/tool", Arguments: "{}"}),
 			failed("r1t1c0", "error: tool_unknown: no such/tool")).has("invalid_tool_name"),
-		messages("an image of a user", pictured(user("what is this?\n[image]"), bridge.Part{Text: "what is this?"}, bridge.Part{MediaType: "image/png", Data: png})).
+		messages("an image of a user", pictured(user("what is this?\n[image]"), executor.Part{Text: "what is this?"}, executor.Part{MediaType: "image/png", Data: png})).
 			has("what is this?", "iVBORw0KGgogYW5kIHNvIG9u"),
 		messages("images in results", hi, says("", call("r1t1c0", "{}"), call("r1t1c1", "{}")),
-			pictured(result("r1t1c0", "a shot\n[image]"), bridge.Part{Text: "a shot"}, bridge.Part{MediaType: "image/png", Data: png}), result("r1t1c1", "none")).
+			pictured(result("r1t1c0", "a shot\n[image]"), executor.Part{Text: "a shot"}, executor.Part{MediaType: "image/png", Data: png}), result("r1t1c1", "none")).
 			has("a shot", "iVBORw0KGgogYW5kIHNvIG9u", "none"),
 		messages("another provider's items", hi, thought(`{"of":"other example.com","pieces":[{"item":"{\"secret\":1}"},{"call":1}]}`, ask), tell),
 		messages("items of nobody's form", hi, thought(`{"reasoning":"as it came"}`, says("yes", call("r1t1c0", "{}"))), tell).has("yes"),
-		messages("a format with a schema", hi).with(format(bridge.Format{Name: "sum", Strict: true,
+		messages("a format with a schema", hi).with(format(executor.Format{Name: "sum", Strict: true,
 			Schema: json.RawMessage(`{"type":"object","properties":{"sum":{"type":"integer"}},"required":["sum"],"additionalProperties":false}`)})).has(`"sum"`, "additionalProperties"),
 		messages("many turns", append(many, user("the last question"))...).has("question 99", "answer 99", "the last question"),
 		messages("repeated texts and calls", hi, says("again", call("r1t1c0", "{}")), tell, says("again", call("r1t2c0", "{}")), result("r1t2c0", "there")),
@@ -204,7 +204,7 @@ func TestLargeNumbers(t *testing.T) {
 			want = `"id":-9007199254740992}`
 		}
 		req := hello
-		req.Messages = []bridge.Message{user("hi"), says("", call("r1t1c0", `{"id":-9007199254740993}`)), result("r1t1c0", "9007199254740993")}
+		req.Messages = []executor.Message{user("hi"), says("", call("r1t1c0", `{"id":-9007199254740993}`)), result("r1t1c0", "9007199254740993")}
 		got := a.ask(t, req, 0, a.answers(t)["text"])
 		if body := string(got.server.got()[0].body); !strings.Contains(strings.ReplaceAll(body, `\`, ""), want) || !strings.Contains(body, "9007199254740993") {
 			t.Errorf("%s: got %s, want %s in it", a.name, body, want)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // TestOutputIsLimited: the limit in a request, by what the budgets leave and
@@ -86,7 +86,7 @@ func TestOutputLimitUsesTheMemberOfTheAPI(t *testing.T) {
 
 // limitOf returns the value at a path of the request that is sent, null if there is
 // none.
-func limitOf(t *testing.T, a api, req bridge.Request, path string) string {
+func limitOf(t *testing.T, a api, req executor.Request, path string) string {
 	t.Helper()
 	got := a.ask(t, req, 0, a.answers(t)["text"])
 	if got.err != nil {

@@ -21,7 +21,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/endpoint"
 	"github.com/refold/refold/internal/llm/recorded"
 )
@@ -43,7 +43,7 @@ func (c *capture) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // sender returns a model of the API at a host, and what it asks.
-func (a api) sender(t *testing.T, host string) (bridge.Model, *capture) {
+func (a api) sender(t *testing.T, host string) (executor.Model, *capture) {
 	t.Helper()
 	c := &capture{answer: a.answers(t)["text"]}
 	m, err := a.open(endpoint.Config{BaseURL: "https://" + host, Client: &http.Client{Transport: c}}, slog.New(slog.DiscardHandler))
@@ -54,7 +54,7 @@ func (a api) sender(t *testing.T, host string) (bridge.Model, *capture) {
 }
 
 // sent returns the body of a request.
-func (c *capture) sent(t *testing.T, m bridge.Model, req bridge.Request) []byte {
+func (c *capture) sent(t *testing.T, m executor.Model, req executor.Request) []byte {
 	t.Helper()
 	c.got = nil
 	if _, err := m.Generate(t.Context(), req, func(string) {}); err != nil {
@@ -137,12 +137,12 @@ func blocksOf(t *testing.T, m json.RawMessage) [][]byte {
 // turns is the requests of a session, one after the other.
 type turns struct {
 	name     string
-	requests []bridge.Request
+	requests []executor.Request
 }
 
 // cut returns the requests that led to a conversation: one before each turn of
 // the model, and the last one.
-func cut(name string, req bridge.Request) turns {
+func cut(name string, req executor.Request) turns {
 	req.Session, req.Effect, req.Model = "s1", "r1t1", "m-1"
 	all := turns{name: name}
 	for i := range req.Messages {
@@ -176,14 +176,14 @@ func recordedTurns(t *testing.T) (all []turns) {
 			t.Fatal(err)
 		}
 		for _, c := range r.Conversations() {
-			req := bridge.Request{System: c.System, Tools: tools}
+			req := executor.Request{System: c.System, Tools: tools}
 			for i, run := range c.Runs {
 				req.Messages = append(req.Messages, user(run.User))
 				for j, turn := range run.Turns {
-					said, results := says(turn.Text), []bridge.Message(nil)
+					said, results := says(turn.Text), []executor.Message(nil)
 					for k, recordedCall := range turn.Calls {
 						id := fmt.Sprintf("r%dt%dc%d", i+1, j+1, k)
-						said.Calls = append(said.Calls, bridge.MessageCall{ID: id, Name: recordedCall.Name, Arguments: recordedCall.Arguments})
+						said.Calls = append(said.Calls, executor.MessageCall{ID: id, Name: recordedCall.Name, Arguments: recordedCall.Arguments})
 						results = append(results, result(id, recordedCall.Result))
 					}
 					req.Messages = append(append(req.Messages, said), results...)
@@ -196,20 +196,20 @@ func recordedTurns(t *testing.T) (all []turns) {
 }
 
 // thinking returns a conversation in which the model thought in each turn.
-func (a api) thinking(t *testing.T, m bridge.Model, c *capture) turns {
+func (a api) thinking(t *testing.T, m executor.Model, c *capture) turns {
 	t.Helper()
 	text := c.answer
 	c.answer = a.answers(t)["calls"]
-	req := bridge.Request{Session: "s1", Effect: "r1t1", Model: "m-1", Tools: tools, Messages: []bridge.Message{user("hello")}}
+	req := executor.Request{Session: "s1", Effect: "r1t1", Model: "m-1", Tools: tools, Messages: []executor.Message{user("hello")}}
 	for turn := range 3 {
 		said, err := m.Generate(t.Context(), req, func(string) {})
 		if err != nil || said.Opaque == nil {
 			t.Fatalf("%s: %v, without thoughts: %v", a.name, err, said.Opaque == nil)
 		}
-		message, results := bridge.Message{Role: "assistant", Text: said.Text, Opaque: said.Opaque}, []bridge.Message(nil)
+		message, results := executor.Message{Role: "assistant", Text: said.Text, Opaque: said.Opaque}, []executor.Message(nil)
 		for i, called := range said.Calls {
 			id := fmt.Sprintf("r1t%dc%d", turn+1, i)
-			message.Calls = append(message.Calls, bridge.MessageCall{ID: id, Name: called.Name, Arguments: called.Arguments})
+			message.Calls = append(message.Calls, executor.MessageCall{ID: id, Name: called.Name, Arguments: called.Arguments})
 			results = append(results, result(id, "there"))
 		}
 		req.Messages = append(append(req.Messages, message), results...)
@@ -220,15 +220,15 @@ func (a api) thinking(t *testing.T, m bridge.Model, c *capture) turns {
 
 // unchanged reports whether the law holds for two requests: nothing changed that
 // it leaves out.
-func (a api) unchanged(before, after *bridge.Request) bool {
-	sent := func(r *bridge.Request) []bridge.Tool {
+func (a api) unchanged(before, after *executor.Request) bool {
+	sent := func(r *executor.Request) []executor.Tool {
 		if r.Defined != nil && a.name != "anthropic" && a.name != "openai-chat" {
 			return r.Defined
 		}
 		return r.Tools
 	}
-	format := func(r *bridge.Request) string { return fmt.Sprintf("%+v", r.Format) }
-	same := func(x, y bridge.Tool) bool {
+	format := func(r *executor.Request) string { return fmt.Sprintf("%+v", r.Format) }
+	same := func(x, y executor.Tool) bool {
 		return x.Name == y.Name && x.Description == y.Description && bytes.Equal(x.Schema, y.Schema)
 	}
 	return before.Model == after.Model && before.System == after.System && format(before) == format(after) &&

@@ -33,7 +33,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
@@ -56,9 +56,9 @@ func TestPeersRecord(t *testing.T) {
 			}
 			request := hello
 			request.Model = a.name + "." + name
-			request.Tools = []bridge.Tool{{Name: "look", Description: "Looks.", Schema: json.RawMessage(`{"type":"object","properties":{"at":{"type":"string"}}}`)}}
+			request.Tools = []executor.Tool{{Name: "look", Description: "Looks.", Schema: json.RawMessage(`{"type":"object","properties":{"at":{"type":"string"}}}`)}}
 			answer, err := m.Generate(t.Context(), request, func(string) {})
-			var fault *bridge.Error
+			var fault *executor.Error
 			switch want := recordedCases[name]; {
 			case want.later && !errors.Is(err, errAsked):
 				t.Errorf("%s, %s: got %+v, %v, want it asked again", a.name, name, answer, err)

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // recordedIn is where the recordings are.
@@ -35,7 +35,7 @@ var recordedCases = map[string]outcome{
 	"garbage": {code: "network", later: true},
 }
 
-func (want outcome) hold(t *testing.T, of string, answer bridge.Answer, fault *bridge.Error) {
+func (want outcome) hold(t *testing.T, of string, answer executor.Answer, fault *executor.Error) {
 	t.Helper()
 	if fault != nil || want.code != "" {
 		if fault == nil || fault.Code != want.code {

@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // heardAnthropic reads the events of a message.
@@ -68,7 +68,7 @@ func heardAnthropic(body string, _ bool) (heard, error) {
 			}
 		}
 	}
-	h.usage = bridge.Usage{InputTokens: input + written + read, CachedTokens: read, OutputTokens: output}
+	h.usage = executor.Usage{InputTokens: input + written + read, CachedTokens: read, OutputTokens: output}
 	for _, i := range order {
 		if err := h.claudeBlock(blocks[i]); err != nil {
 			return h, err
@@ -121,7 +121,7 @@ func heardGemini(body string, _ bool) (heard, error) {
 		}
 		h.model = orElse(in.ModelVersion, h.model)
 		u := in.UsageMetadata
-		h.usage = bridge.Usage{
+		h.usage = executor.Usage{
 			InputTokens: u.PromptTokenCount, OutputTokens: u.TotalTokenCount - u.PromptTokenCount, CachedTokens: u.CachedContentTokenCount, ReasoningTokens: u.ThoughtsTokenCount,
 		}
 		for _, c := range in.Candidates {

@@ -10,17 +10,17 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // heard is what an answer says.
 type heard struct {
 	entries []entry // of the model, in their order, as they must go back
-	calls   []bridge.AnswerCall
+	calls   []executor.AnswerCall
 	text    string
 	finish  string
 	model   string
-	usage   bridge.Usage
+	usage   executor.Usage
 	foreign int // pieces of tools that the server ran by itself; they are left out
 }
 
@@ -49,7 +49,7 @@ func (h *heard) settle(raw string, words map[string]string) error {
 		case "text":
 			h.text += e.Value
 		case "call":
-			h.calls = append(h.calls, bridge.AnswerCall{ID: e.ID, Name: e.Name, Arguments: e.Value})
+			h.calls = append(h.calls, executor.AnswerCall{ID: e.ID, Name: e.Name, Arguments: e.Value})
 		}
 	}
 	h.finish = words[raw]
@@ -187,12 +187,12 @@ type chatUsage struct {
 
 // count counts what was thought as a part of what came out: some servers add it
 // to the total alone, and some nowhere, which shows where it is the greater.
-func (u *chatUsage) count() bridge.Usage {
+func (u *chatUsage) count() executor.Usage {
 	out := u.Total - u.Prompt
 	if u.Said.Reasoning > out {
 		out += u.Said.Reasoning
 	}
-	return bridge.Usage{InputTokens: u.Prompt, OutputTokens: out, CachedTokens: u.Read.Cached, ReasoningTokens: u.Said.Reasoning}
+	return executor.Usage{InputTokens: u.Prompt, OutputTokens: out, CachedTokens: u.Read.Cached, ReasoningTokens: u.Said.Reasoning}
 }
 
 // heardResponses reads a response: the words of a stream are its deltas, all
@@ -234,7 +234,7 @@ func heardResponses(body string, stream bool) (heard, error) {
 	if err := json.Unmarshal([]byte(body), &in); err != nil {
 		return heard{}, err
 	}
-	h := heard{model: in.Model, usage: bridge.Usage{
+	h := heard{model: in.Model, usage: executor.Usage{
 		InputTokens: in.Usage.Input, OutputTokens: in.Usage.Output, CachedTokens: in.Usage.InDetails.Cached, ReasoningTokens: in.Usage.OutDetails.Reasoning,
 	}}
 	if err := h.responseItems(in.Output); err != nil {

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/endpoint"
 	"github.com/refold/refold/internal/llm/openai"
 )
@@ -61,7 +61,7 @@ func (d *dialect) model(x exchange) string {
 func (x exchange) stream() bool { return strings.HasPrefix(x.media, "text/event-stream") }
 
 // open makes our client of an API.
-func (d *dialect) open(t *testing.T, base string, whole bool) bridge.Model {
+func (d *dialect) open(t *testing.T, base string, whole bool) executor.Model {
 	t.Helper()
 	c := endpoint.Config{BaseURL: base, Key: key}
 	log := slog.New(slog.DiscardHandler)
@@ -144,7 +144,7 @@ func (r recording) play(t *testing.T, d *dialect) (played, foreign int) {
 	p := &soFar{server: serve(t, append(raws, raws[len(raws)-1])...)}
 	m := d.open(t, p.server.url, !r.turns[0].stream())
 	var all []heard
-	var req bridge.Request
+	var req executor.Request
 	for i, x := range r.turns {
 		of := fmt.Sprintf("%s, %d", r.file, i)
 		in, err := d.told(x.sent)
@@ -183,7 +183,7 @@ func (r recording) play(t *testing.T, d *dialect) (played, foreign int) {
 }
 
 // hold compares an answer that our client made with what was heard.
-func (h heard) hold(t *testing.T, of string, d *dialect, got bridge.Answer, pieces []string, stream bool) {
+func (h heard) hold(t *testing.T, of string, d *dialect, got executor.Answer, pieces []string, stream bool) {
 	t.Helper()
 	if got.Text != h.text || strings.Join(pieces, "") != h.text {
 		t.Errorf("%s: got %q, streamed %q, want %q", of, got.Text, pieces, h.text)

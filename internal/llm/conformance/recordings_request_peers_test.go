@@ -10,25 +10,25 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // soFar is a conversation that is played: what was recorded, and what our
 // client made of the answers so far.
 type soFar struct {
-	answers []bridge.Answer
+	answers []executor.Answer
 	server  *server
 }
 
 // request makes the request that comes to what in says, with our own answers as
 // the turns of the model.
-func (p *soFar) request(model string, in told) (bridge.Request, error) {
-	req := bridge.Request{Session: "s1", Effect: fmt.Sprintf("r1t%d", len(p.answers)+1), Model: model, ToolChoice: in.choice, Params: in.params()}
+func (p *soFar) request(model string, in told) (executor.Request, error) {
+	req := executor.Request{Session: "s1", Effect: fmt.Sprintf("r1t%d", len(p.answers)+1), Model: model, ToolChoice: in.choice, Params: in.params()}
 	if f := in.format; f != nil {
-		req.Format = &bridge.Format{Name: f.name, Schema: json.RawMessage(f.schema), Strict: f.strict}
+		req.Format = &executor.Format{Name: f.name, Schema: json.RawMessage(f.schema), Strict: f.strict}
 	}
 	for _, t := range in.tools {
-		req.Tools = append(req.Tools, bridge.Tool{Name: t.Name, Description: t.Mark, Schema: json.RawMessage(t.Value)})
+		req.Tools = append(req.Tools, executor.Tool{Name: t.Name, Description: t.Mark, Schema: json.RawMessage(t.Value)})
 	}
 	turns := 0
 	for i := 0; i < len(in.entries); {
@@ -81,8 +81,8 @@ func (t *told) params() json.RawMessage {
 
 // turn is what the model said, as it stands in a conversation. Ids are those of
 // the recorded request, so that both can be compared.
-func turn(a bridge.Answer, recorded []entry) bridge.Message {
-	m := bridge.Message{Role: "assistant", Text: a.Text, Opaque: a.Opaque}
+func turn(a executor.Answer, recorded []entry) executor.Message {
+	m := executor.Message{Role: "assistant", Text: a.Text, Opaque: a.Opaque}
 	var ids []string
 	for _, e := range recorded {
 		if e.Kind == "call" {
@@ -90,7 +90,7 @@ func turn(a bridge.Answer, recorded []entry) bridge.Message {
 		}
 	}
 	for i, c := range a.Calls {
-		call := bridge.MessageCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments}
+		call := executor.MessageCall{ID: c.ID, Name: c.Name, Arguments: c.Arguments}
 		if i < len(ids) {
 			call.ID = ids[i]
 		}
@@ -100,13 +100,13 @@ func turn(a bridge.Answer, recorded []entry) bridge.Message {
 }
 
 // spoken is what a user said, or a result.
-func spoken(run []entry) (bridge.Message, error) {
-	m := bridge.Message{Role: run[0].Who, CallID: run[0].ID}
+func spoken(run []entry) (executor.Message, error) {
+	m := executor.Message{Role: run[0].Who, CallID: run[0].ID}
 	var images int
 	for _, e := range run {
 		if e.Kind != "image" {
 			m.Text += e.Value
-			m.Parts = append(m.Parts, bridge.Part{Text: e.Value})
+			m.Parts = append(m.Parts, executor.Part{Text: e.Value})
 			continue
 		}
 		images++
@@ -123,21 +123,21 @@ func spoken(run []entry) (bridge.Message, error) {
 }
 
 // imageOf reads an image, in whichever form.
-func imageOf(value string) (bridge.Part, error) {
+func imageOf(value string) (executor.Part, error) {
 	var in map[string]string
 	if rest, ok := strings.CutPrefix(value, "data:"); ok {
 		media, data, _ := strings.Cut(rest, ";base64,")
 		in = map[string]string{"media_type": media, "data": data}
 	} else if err := json.Unmarshal([]byte(value), &in); err != nil {
-		return bridge.Part{}, err
+		return executor.Part{}, err
 	}
 	data, err := base64.StdEncoding.DecodeString(in["data"])
-	return bridge.Part{MediaType: in["media_type"] + in["mimeType"], Data: data}, err
+	return executor.Part{MediaType: in["media_type"] + in["mimeType"], Data: data}, err
 }
 
 // again is the next request after a conversation that was recorded to its end: so
 // that what the model said last is sent back too.
-func (p *soFar) again(last bridge.Request, said heard) bridge.Request {
+func (p *soFar) again(last executor.Request, said heard) executor.Request {
 	req := last
 	req.Effect += "a"
 	req.Messages = append(req.Messages[:len(req.Messages):len(req.Messages)], turn(p.answers[len(p.answers)-1], said.entries))
@@ -146,10 +146,10 @@ func (p *soFar) again(last bridge.Request, said heard) bridge.Request {
 			c.ID = fmt.Sprintf("c%d", i)
 			req.Messages[len(req.Messages)-1].Calls[i].ID = c.ID
 		}
-		req.Messages = append(req.Messages, bridge.Message{Role: "tool", CallID: c.ID, Text: "nothing"})
+		req.Messages = append(req.Messages, executor.Message{Role: "tool", CallID: c.ID, Text: "nothing"})
 	}
 	if len(said.calls) == 0 {
-		req.Messages = append(req.Messages, bridge.Message{Role: "user", Text: "and then"})
+		req.Messages = append(req.Messages, executor.Message{Role: "user", Text: "and then"})
 	}
 	return req
 }

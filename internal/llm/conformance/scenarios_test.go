@@ -14,7 +14,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/scenario"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 )
 
@@ -50,7 +50,7 @@ type play struct {
 	time     int64
 	payloads map[uint64][]byte // of events, by sequence
 	asked    map[string]bool   // names of generations
-	requests []bridge.Request
+	requests []executor.Request
 }
 
 func (p *play) do(input string) {
@@ -93,13 +93,13 @@ func (p *play) do(input string) {
 	}
 }
 
-func (p *play) request(payload []byte) bridge.Request {
+func (p *play) request(payload []byte) executor.Request {
 	p.t.Helper()
 	var g session.Generation
 	if err := codec.Unmarshal(payload, &g); err != nil {
 		p.t.Fatal(err)
 	}
-	req := bridge.Request{
+	req := executor.Request{
 		Session: "s1", Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice, CacheTTL: g.CacheTTL,
 		Tools: toolsOf(g.Tools), Defined: toolsOf(g.Defined),
 	}
@@ -107,17 +107,17 @@ func (p *play) request(payload []byte) bridge.Request {
 		req.ToolChoice = "" // tools have other names here
 	}
 	if len(g.ResponseFormat) > 0 {
-		req.Format = &bridge.Format{Name: "form", Schema: json.RawMessage(`{"type":"object"}`)}
+		req.Format = &executor.Format{Name: "form", Schema: json.RawMessage(`{"type":"object"}`)}
 	}
 	batch := ""
 	for _, it := range g.Items {
-		m := bridge.Message{Role: string(it.Role), Text: fmt.Sprintf("%s at %d", it.Role, it.Seq)}
+		m := executor.Message{Role: string(it.Role), Text: fmt.Sprintf("%s at %d", it.Role, it.Seq)}
 		switch it.Role {
 		case session.RoleAssistant:
 			calls, effect := p.calls(it.Seq)
 			batch, _, _ = strings.Cut(effect, "a")
 			for i, c := range calls {
-				m.Calls = append(m.Calls, bridge.MessageCall{ID: batch + "c" + strconv.Itoa(i), Name: c.ToolName, Arguments: c.Arguments})
+				m.Calls = append(m.Calls, executor.MessageCall{ID: batch + "c" + strconv.Itoa(i), Name: c.ToolName, Arguments: c.Arguments})
 			}
 		case session.RoleTool:
 			m.CallID, m.Error = batch+"c"+strconv.Itoa(it.Call), it.Code != ""
@@ -153,9 +153,9 @@ func (p *play) calls(seq uint64) ([]session.ObservedCall, string) {
 }
 
 // toolsOf returns a tool for each descriptor, nil for none.
-func toolsOf(hashes []codec.Hash) (all []bridge.Tool) {
+func toolsOf(hashes []codec.Hash) (all []executor.Tool) {
 	for _, h := range hashes {
-		all = append(all, bridge.Tool{Name: "t_" + h.String()[:16], Schema: json.RawMessage(`{"type":"object"}`)})
+		all = append(all, executor.Tool{Name: "t_" + h.String()[:16], Schema: json.RawMessage(`{"type":"object"}`)})
 	}
 	return all
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
@@ -33,12 +33,12 @@ func apiOf(t *testing.T, name string) api {
 }
 
 // after is the request that follows an answer to hello.
-func after(said bridge.Answer) bridge.Request {
-	turn := bridge.Message{Role: "assistant", Text: said.Text, Opaque: said.Opaque}
-	next := []bridge.Message{user("go on")}
+func after(said executor.Answer) executor.Request {
+	turn := executor.Message{Role: "assistant", Text: said.Text, Opaque: said.Opaque}
+	next := []executor.Message{user("go on")}
 	for i, c := range said.Calls {
 		id := fmt.Sprintf("r1t1c%d", i)
-		turn.Calls = append(turn.Calls, bridge.MessageCall{ID: id, Name: c.Name, Arguments: c.Arguments})
+		turn.Calls = append(turn.Calls, executor.MessageCall{ID: id, Name: c.Name, Arguments: c.Arguments})
 		next = append(next[:i:i], result(id, "there"))
 	}
 	req := hello
@@ -48,7 +48,7 @@ func after(said bridge.Answer) bridge.Request {
 
 // nextTurn returns the request that follows an answer: the user goes on, or each
 // call has its result.
-func (a api) nextTurn(t *testing.T, answer string) (bridge.Answer, string) {
+func (a api) nextTurn(t *testing.T, answer string) (executor.Answer, string) {
 	t.Helper()
 	s := serve(t, answer, answer)
 	m, err := a.open(endpoint.Config{BaseURL: s.url}, slog.New(slog.DiscardHandler))

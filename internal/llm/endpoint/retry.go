@@ -7,13 +7,13 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 )
 
 // Failure is a try that brought no answer.
 type Failure struct {
-	Err *bridge.Error
+	Err *executor.Error
 	// Paid says that some of an answer came, or may have: the provider counts it.
 	Paid bool
 	// Thoughts says that the server refused what it is sent of earlier thoughts.
@@ -40,9 +40,9 @@ func Passing(code, format string, args ...any) *Failure {
 // can tell those who watch that another one begins; else to the first one that
 // has words.
 func (e *Endpoint) Generate(
-	ctx context.Context, req *bridge.Request, delta func(text string),
-	once func(ctx context.Context, delta func(text string)) (bridge.Answer, *Failure),
-) (bridge.Answer, error) {
+	ctx context.Context, req *executor.Request, delta func(text string),
+	once func(ctx context.Context, delta func(text string)) (executor.Answer, *Failure),
+) (executor.Answer, error) {
 	broken := 0
 	for try := 0; ; try++ {
 		streamed := false
@@ -54,7 +54,7 @@ func (e *Endpoint) Generate(
 			return answer, nil
 		}
 		if err := ctx.Err(); err != nil {
-			return bridge.Answer{}, err
+			return executor.Answer{}, err
 		}
 		if streamed || failed.Paid {
 			broken++
@@ -72,12 +72,12 @@ func (e *Endpoint) Generate(
 		if !again || broken > brokenMax {
 			// What was paid for already is not begun again by the bridge either.
 			failed.Err.Retryable = failed.Err.Retryable && broken == 0
-			return bridge.Answer{}, failed.Err
+			return executor.Answer{}, failed.Err
 		}
 		e.log.WarnContext(ctx, "generation is asked again", "session", req.Session, "effect", req.Effect,
 			"code", failed.Err.Code, "detail", failed.Err.Detail, "wait_ms", pause.Milliseconds())
 		if err := e.wait(ctx, pause); err != nil {
-			return bridge.Answer{}, err
+			return executor.Answer{}, err
 		}
 		if streamed && !req.Anew() {
 			delta = func(string) {}

@@ -3,12 +3,12 @@ package endpoint
 import (
 	"context"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 )
 
 // Asking sends one request that was made, and reads the answer.
-type Asking func(ctx context.Context, delta func(text string)) (bridge.Answer, *Failure)
+type Asking func(ctx context.Context, delta func(text string)) (executor.Answer, *Failure)
 
 // Thoughtful makes the requests of a provider that is sent earlier thoughts.
 type Thoughtful struct {
@@ -21,7 +21,7 @@ type Thoughtful struct {
 // On such a refusal it asks at once with the next of the ways, and the answer's
 // Opaque tells later turns to begin with that one. An error of Make for the first
 // request is returned.
-func (e *Endpoint) GenerateThoughtful(ctx context.Context, req *bridge.Request, delta func(text string), t Thoughtful) (bridge.Answer, error) {
+func (e *Endpoint) GenerateThoughtful(ctx context.Context, req *executor.Request, delta func(text string), t Thoughtful) (executor.Answer, error) {
 	before, any := llm.ThoughtsOf(t.Of, req.Messages)
 	way := 0
 	for way < len(t.Ways)-1 && t.Ways[way] < before {
@@ -29,9 +29,9 @@ func (e *Endpoint) GenerateThoughtful(ctx context.Context, req *bridge.Request, 
 	}
 	ask, err := t.Make(t.Ways[way])
 	if err != nil {
-		return bridge.Answer{}, err
+		return executor.Answer{}, err
 	}
-	answer, err := e.Generate(ctx, req, delta, func(ctx context.Context, delta func(text string)) (bridge.Answer, *Failure) {
+	answer, err := e.Generate(ctx, req, delta, func(ctx context.Context, delta func(text string)) (executor.Answer, *Failure) {
 		answer, failed := ask(ctx, delta)
 		if failed == nil || !any || way == len(t.Ways)-1 {
 			return answer, failed

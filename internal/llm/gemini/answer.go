@@ -9,7 +9,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
@@ -17,22 +17,22 @@ import (
 // ask sends the request once and reads the answer.
 func (m *Model) ask(
 	ctx context.Context, model string, contents []*genai.Content, config *genai.GenerateContentConfig, delta func(text string),
-) (bridge.Answer, *endpoint.Failure) {
+) (executor.Answer, *endpoint.Failure) {
 	var b builder
 	for chunk, err := range m.client.Models.GenerateContentStream(ctx, model, contents, config) {
 		if err != nil {
 			if b.finish != "" { // complete, whatever happened to the connection then
 				break
 			}
-			return bridge.Answer{}, m.failed(err)
+			return executor.Answer{}, m.failed(err)
 		}
 		text := b.add(chunk)
 		if b.bytes > answerBytesMax || len(b.calls) > session.CallsSeenMax {
-			return bridge.Answer{}, endpoint.Final(llm.CodeBadRequest, "%s answered more than %d bytes or %d calls: limit the answer in params",
+			return executor.Answer{}, endpoint.Final(llm.CodeBadRequest, "%s answered more than %d bytes or %d calls: limit the answer in params",
 				m.endpoint.Host(), answerBytesMax, session.CallsSeenMax)
 		}
 		if b.blocked != "" {
-			return bridge.Answer{}, endpoint.Final(llm.CodeContentFilter, "%s refused the conversation: %s", m.endpoint.Host(), m.endpoint.Clean(b.blocked))
+			return executor.Answer{}, endpoint.Final(llm.CodeContentFilter, "%s refused the conversation: %s", m.endpoint.Host(), m.endpoint.Clean(b.blocked))
 		}
 		if text != "" {
 			delta(text)
@@ -45,11 +45,11 @@ func (m *Model) ask(
 type builder struct {
 	text    strings.Builder
 	pieces  []llm.Piece
-	calls   []bridge.AnswerCall
+	calls   []executor.AnswerCall
 	model   string
 	finish  genai.FinishReason
 	blocked string // why the conversation was refused
-	usage   bridge.Usage
+	usage   executor.Usage
 	bytes   int
 }
 
@@ -59,7 +59,7 @@ func (b *builder) add(chunk *genai.GenerateContentResponse) string {
 		b.model = chunk.ModelVersion
 	}
 	if u := chunk.UsageMetadata; u != nil {
-		b.usage = bridge.Usage{
+		b.usage = executor.Usage{
 			InputTokens:     llm.Count(int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount)),
 			OutputTokens:    llm.Count(int64(u.CandidatesTokenCount) + int64(u.ThoughtsTokenCount)),
 			CachedTokens:    llm.Count(int64(u.CachedContentTokenCount)),
@@ -101,7 +101,7 @@ func (b *builder) part(p *genai.Part) string {
 			arguments = string(text)
 		}
 		b.bytes += len(arguments)
-		b.calls = append(b.calls, bridge.AnswerCall{ID: p.FunctionCall.ID, Name: p.FunctionCall.Name, Arguments: arguments})
+		b.calls = append(b.calls, executor.AnswerCall{ID: p.FunctionCall.ID, Name: p.FunctionCall.Name, Arguments: arguments})
 		b.pieces = append(b.pieces, llm.Piece{Call: len(b.calls), Mark: mark})
 	case p.Thought: // a summary, for people; the API wants none back
 	case p.Text != "":
@@ -123,19 +123,19 @@ func (b *builder) part(p *genai.Part) string {
 }
 
 // answer returns what was put together, if that is an answer.
-func (b *builder) answer(m *Model) (bridge.Answer, *endpoint.Failure) {
-	a := bridge.Answer{
+func (b *builder) answer(m *Model) (executor.Answer, *endpoint.Failure) {
+	a := executor.Answer{
 		Text: b.text.String(), Calls: b.calls, Model: b.model, Usage: b.usage, Opaque: llm.Seal(m.of, b.pieces), FinishReason: llm.FinishStop,
 	}
 	switch b.finish {
 	case "":
-		return bridge.Answer{}, m.endpoint.BrokeOff()
+		return executor.Answer{}, m.endpoint.BrokeOff()
 	case genai.FinishReasonMaxTokens:
 		a.FinishReason = llm.FinishLength
 	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall:
 		// The model tried to call, and nobody can tell what: there is no answer in it.
 		if len(b.calls) == 0 && a.Text == "" {
-			return bridge.Answer{}, m.endpoint.BrokeOff()
+			return executor.Answer{}, m.endpoint.BrokeOff()
 		}
 	case genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonBlocklist, genai.FinishReasonProhibitedContent,
 		genai.FinishReasonSPII, genai.FinishReasonLanguage, genai.FinishReasonImageSafety, genai.FinishReasonImageProhibitedContent,

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
@@ -28,7 +28,7 @@ type Model struct {
 	of       string // whose signatures are ours
 }
 
-var _ bridge.Model = (*Model)(nil)
+var _ executor.Model = (*Model)(nil)
 
 // New returns a model, or what is wrong with the config. Its base URL is that
 // of the server, up to and without /v1beta. It connects to nobody yet.
@@ -51,16 +51,16 @@ func New(c endpoint.Config, log *slog.Logger) (*Model, error) {
 // Generate asks the server, and again if that may help. See package endpoint
 // for what is streamed, and package llm for the codes of failures. When ctx is
 // over, it returns ctx's error.
-func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(text string)) (bridge.Answer, error) {
+func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
 	config, err := newConfig(&req)
 	if err != nil {
-		return bridge.Answer{}, err
+		return executor.Answer{}, err
 	}
 	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
 		Of: m.of, Ways: []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsDropped, llm.ThoughtsLeftOut},
 		Make: func(thoughts llm.Thoughts) (endpoint.Asking, error) {
 			contents := m.newContents(req.Messages, thoughts)
-			return func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+			return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 				own := *config // the library sets defaults in it
 				return m.ask(ctx, req.Model, contents, &own, delta)
 			}, nil

@@ -7,7 +7,7 @@ import (
 
 	"google.golang.org/genai"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 )
 
@@ -20,7 +20,7 @@ var formatMembers = []string{"responseJsonSchema", "responseMimeType", "response
 
 // newConfig builds all of the request but the conversation. Its error is a
 // fault of the run's config.
-func newConfig(req *bridge.Request) (*genai.GenerateContentConfig, error) {
+func newConfig(req *executor.Request) (*genai.GenerateContentConfig, error) {
 	config := &genai.GenerateContentConfig{AutomaticContinuation: new(false)}
 	if req.System != "" {
 		config.SystemInstruction = &genai.Content{Parts: []*genai.Part{{Text: req.System}}}
@@ -61,7 +61,7 @@ func newConfig(req *bridge.Request) (*genai.GenerateContentConfig, error) {
 
 // limitOutput asks for no more output than the run's budgets leave, and than
 // generationConfig of params does.
-func limitOutput(config *genai.GenerateContentConfig, req *bridge.Request, given json.RawMessage, body map[string]any) error {
+func limitOutput(config *genai.GenerateContentConfig, req *executor.Request, given json.RawMessage, body map[string]any) error {
 	if req.OutputTokensMax == 0 {
 		return nil
 	}
@@ -85,7 +85,7 @@ func limitOutput(config *genai.GenerateContentConfig, req *bridge.Request, given
 
 // withFormat sets the form of the answer, which generationConfig of params then
 // can't.
-func withFormat(config *genai.GenerateContentConfig, given json.RawMessage, f *bridge.Format) error {
+func withFormat(config *genai.GenerateContentConfig, given json.RawMessage, f *executor.Format) error {
 	if len(given) > 0 {
 		members, err := llm.Members(given, "params.generationConfig")
 		if err != nil {
@@ -105,7 +105,7 @@ func withFormat(config *genai.GenerateContentConfig, given json.RawMessage, f *b
 }
 
 // newTool makes the functions. The schemas are passed on as they are.
-func newTool(tools []bridge.Tool) (*genai.Tool, error) {
+func newTool(tools []executor.Tool) (*genai.Tool, error) {
 	all := make([]*genai.FunctionDeclaration, len(tools))
 	for i := range tools {
 		t := &tools[i]
@@ -119,7 +119,7 @@ func newTool(tools []bridge.Tool) (*genai.Tool, error) {
 }
 
 // newToolConfig makes the choice; auto is the default and not sent.
-func newToolConfig(req *bridge.Request) *genai.ToolConfig {
+func newToolConfig(req *executor.Request) *genai.ToolConfig {
 	calling, choice := &genai.FunctionCallingConfig{}, req.ToolChoice
 	if req.Defined != nil { // masked
 		if len(req.Tools) == 0 {
@@ -166,7 +166,7 @@ func (c *contents) add(role genai.Role, of string, parts ...*genai.Part) {
 // of a user right after them (a steer, or the run was stopped before the model
 // answered) follow a short turn of the model: some models refuse two turns of
 // the user in a row, and others take words beside results for a part of them.
-func (m *Model) newContents(messages []bridge.Message, thoughts llm.Thoughts) []*genai.Content {
+func (m *Model) newContents(messages []executor.Message, thoughts llm.Thoughts) []*genai.Content {
 	var c contents
 	names := make(map[string]string) // of the calls of the latest turn, by id
 	for i := range messages {
@@ -191,7 +191,7 @@ func (m *Model) newContents(messages []bridge.Message, thoughts llm.Thoughts) []
 }
 
 // newWords makes what a user said.
-func newWords(m *bridge.Message) []*genai.Part {
+func newWords(m *executor.Message) []*genai.Part {
 	if len(m.Parts) == 0 {
 		return []*genai.Part{{Text: llm.Spoken(m.Text)}}
 	}
@@ -207,7 +207,7 @@ func newWords(m *bridge.Message) []*genai.Part {
 }
 
 // newResult makes a call's result; name is by which it was called.
-func newResult(m *bridge.Message, name string) *genai.Part {
+func newResult(m *executor.Message, name string) *genai.Part {
 	key := "output"
 	if m.Error {
 		key = "error"
@@ -228,7 +228,7 @@ func newResult(m *bridge.Message, name string) *genai.Part {
 const skipValidation = "skip_thought_signature_validator"
 
 // newTurn makes what the model said, with the signatures that this server gave.
-func (m *Model) newTurn(msg *bridge.Message, thoughts llm.Thoughts) []*genai.Part {
+func (m *Model) newTurn(msg *executor.Message, thoughts llm.Thoughts) []*genai.Part {
 	var parts []*genai.Part
 	text := msg.Text
 	for _, p := range llm.Pieces(m.of, thoughts, msg) {

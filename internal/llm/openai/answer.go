@@ -14,13 +14,13 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
 // ask sends the request once and reads the answer.
-func (m *Model) ask(ctx context.Context, body openai.ChatCompletionNewParams, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+func (m *Model) ask(ctx context.Context, body openai.ChatCompletionNewParams, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 	var response *http.Response
 	options := []option.RequestOption{option.WithResponseBodyInto(&response)}
 	if !m.whole {
@@ -30,7 +30,7 @@ func (m *Model) ask(ctx context.Context, body openai.ChatCompletionNewParams, de
 		}
 	}
 	if _, err := m.completions.New(ctx, body, options...); err != nil {
-		return bridge.Answer{}, m.failed(err)
+		return executor.Answer{}, m.failed(err)
 	}
 	defer response.Body.Close()
 	if endpoint.IsStream(response, !m.whole) {
@@ -40,14 +40,14 @@ func (m *Model) ask(ctx context.Context, body openai.ChatCompletionNewParams, de
 }
 
 // streamed reads an answer that comes in chunks.
-func (m *Model) streamed(response *http.Response, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+func (m *Model) streamed(response *http.Response, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 	stream := ssestream.NewStream[openai.ChatCompletionChunk](ssestream.NewDecoder(response), nil)
 	defer stream.Close()
 	var b builder
 	for stream.Next() {
 		text := b.add(stream.Current())
 		if b.bytes > answerBytesMax || len(b.calls) > session.CallsSeenMax {
-			return bridge.Answer{}, m.tooLarge()
+			return executor.Answer{}, m.tooLarge()
 		}
 		if text != "" {
 			delta(text)
@@ -57,31 +57,31 @@ func (m *Model) streamed(response *http.Response, delta func(text string)) (brid
 		return b.answer(m.of), nil
 	}
 	if err := stream.Err(); err != nil {
-		return bridge.Answer{}, m.failed(err)
+		return executor.Answer{}, m.failed(err)
 	}
-	return bridge.Answer{}, m.endpoint.BrokeOff()
+	return executor.Answer{}, m.endpoint.BrokeOff()
 }
 
 // wholly reads an answer that comes in one piece.
-func (m *Model) wholly(body io.Reader, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+func (m *Model) wholly(body io.Reader, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 	data, failed := m.readAll(body)
 	if failed != nil {
-		return bridge.Answer{}, failed
+		return executor.Answer{}, failed
 	}
 	var completion openai.ChatCompletion
 	if err := json.Unmarshal(data, &completion); err != nil {
-		return bridge.Answer{}, m.failed(endpoint.ErrBroken)
+		return executor.Answer{}, m.failed(endpoint.ErrBroken)
 	}
 	if len(completion.Choices) == 0 {
 		if said := endpoint.ParseServerError(data); said.Message != "" {
-			return bridge.Answer{}, m.endpoint.FailureOf(said)
+			return executor.Answer{}, m.endpoint.FailureOf(said)
 		}
-		return bridge.Answer{}, m.failed(endpoint.ErrBroken)
+		return executor.Answer{}, m.failed(endpoint.ErrBroken)
 	}
 	var b builder
 	b.whole(&completion)
 	if b.bytes > answerBytesMax || len(b.calls) > session.CallsSeenMax {
-		return bridge.Answer{}, m.tooLarge()
+		return executor.Answer{}, m.tooLarge()
 	}
 	answer := b.answer(m.of)
 	if answer.Text != "" {
@@ -122,7 +122,7 @@ type builder struct {
 	thought       thought
 	calls         []*partialCall
 	model, finish string
-	usage         bridge.Usage
+	usage         executor.Usage
 	bytes         int // of text, thoughts and arguments
 }
 
@@ -203,14 +203,14 @@ func (b *builder) whole(c *openai.ChatCompletion) {
 }
 
 // answer returns what was put together; of is whose the thoughts are.
-func (b *builder) answer(of string) bridge.Answer {
-	a := bridge.Answer{Text: b.text.String(), Model: b.model, FinishReason: b.finish, Usage: b.usage}
+func (b *builder) answer(of string) executor.Answer {
+	a := executor.Answer{Text: b.text.String(), Model: b.model, FinishReason: b.finish, Usage: b.usage}
 	a.Opaque = b.sealed(of, a.Text)
 	if a.Text == "" && b.refusal.Len() > 0 {
 		a.Text, a.FinishReason = b.refusal.String(), llm.FinishContentFilter
 	}
 	for _, c := range b.calls {
-		a.Calls = append(a.Calls, bridge.AnswerCall{ID: c.id, Name: c.name, Arguments: c.arguments.String()})
+		a.Calls = append(a.Calls, executor.AnswerCall{ID: c.id, Name: c.name, Arguments: c.arguments.String()})
 	}
 	switch {
 	case a.FinishReason == llm.FinishLength, a.FinishReason == llm.FinishContentFilter:
@@ -239,12 +239,12 @@ func (b *builder) sealed(of, text string) json.RawMessage {
 
 // newUsage returns the counts. Some servers don't count reasoning as part of
 // the output: only the total includes it, or it is the larger figure.
-func newUsage(u *openai.CompletionUsage) bridge.Usage {
+func newUsage(u *openai.CompletionUsage) executor.Usage {
 	thought, out := llm.Count(u.CompletionTokensDetails.ReasoningTokens), llm.Count(u.CompletionTokens)
 	if thought > out || thought > 0 && llm.Count(u.TotalTokens) == llm.Count(u.PromptTokens)+out+thought {
 		out = llm.Count(out + thought)
 	}
-	return bridge.Usage{
+	return executor.Usage{
 		InputTokens: llm.Count(u.PromptTokens), OutputTokens: out,
 		CachedTokens: llm.Count(u.PromptTokensDetails.CachedTokens), CacheWriteTokens: llm.Count(u.PromptTokensDetails.CacheWriteTokens),
 		ReasoningTokens: thought,

@@ -7,7 +7,7 @@ import (
 	"github.com/openai/openai-go/v3"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // What prompt_cache_options.ttl asks for: the least time for which OpenAI keeps
@@ -29,7 +29,7 @@ var (
 // requests reach the same server, and a retention time, if the config asks for
 // more than the model's own. What params set wins. lifetime is the longest one
 // that the API has.
-func cache(req *bridge.Request, members map[string]json.RawMessage, extra map[string]any, lifetime string) {
+func cache(req *executor.Request, members map[string]json.RawMessage, extra map[string]any, lifetime string) {
 	if req.CacheTTL == session.CacheTTLOff {
 		return
 	}
@@ -49,7 +49,7 @@ func cache(req *bridge.Request, members map[string]json.RawMessage, extra map[st
 
 // allowedMode returns the choice of a masked request: the mode of allowed_tools,
 // or, if calls need no such restriction, a choice of its own.
-func allowedMode(req *bridge.Request) (mode string, restricted bool) {
+func allowedMode(req *executor.Request) (mode string, restricted bool) {
 	switch {
 	case len(req.Tools) == 0:
 		return "none", false
@@ -62,7 +62,7 @@ func allowedMode(req *bridge.Request) (mode string, restricted bool) {
 }
 
 // newAllowedChoice makes the choice of a masked request.
-func newAllowedChoice(req *bridge.Request) openai.ChatCompletionToolChoiceOptionUnionParam {
+func newAllowedChoice(req *executor.Request) openai.ChatCompletionToolChoiceOptionUnionParam {
 	mode, restricted := allowedMode(req)
 	if !restricted {
 		return newToolChoice(mode)

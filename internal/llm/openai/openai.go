@@ -11,7 +11,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
@@ -42,7 +42,7 @@ type Model struct {
 	of          string // whose items are ours
 }
 
-var _ bridge.Model = (*Model)(nil)
+var _ executor.Model = (*Model)(nil)
 
 // New returns a model, or what is wrong with the config. It connects to
 // nobody yet.
@@ -72,7 +72,7 @@ func New(c Config, log *slog.Logger) (*Model, error) {
 // Generate asks the server, and again if that may help. See package endpoint
 // for what is streamed, and package llm for the codes of failures. When ctx is
 // over, it returns ctx's error.
-func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(text string)) (bridge.Answer, error) {
+func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
 	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
 		Of: m.of, Ways: []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsLeftOut},
 		Make: func(thoughts llm.Thoughts) (endpoint.Asking, error) { return m.prepare(&req, thoughts) },
@@ -80,15 +80,15 @@ func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(tex
 }
 
 // prepare makes the request. Its error is a fault of the run's config.
-func (m *Model) prepare(req *bridge.Request, thoughts llm.Thoughts) (endpoint.Asking, error) {
+func (m *Model) prepare(req *executor.Request, thoughts llm.Thoughts) (endpoint.Asking, error) {
 	if m.chat {
 		body, err := m.newParams(req, thoughts)
-		return func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+		return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 			return m.ask(ctx, body, delta)
 		}, err
 	}
 	body, err := m.newResponse(req, thoughts)
-	return func(ctx context.Context, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+	return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 		return m.respond(ctx, body, delta)
 	}, err
 }

@@ -22,7 +22,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
@@ -137,14 +137,14 @@ func (s *server) model(t *testing.T, c Config) *model {
 	return m
 }
 
-var hello = bridge.Request{Session: "s1", Effect: "r1t1", Model: "m-1", Messages: []bridge.Message{{Role: "user", Text: "hello"}}}
+var hello = executor.Request{Session: "s1", Effect: "r1t1", Model: "m-1", Messages: []executor.Message{{Role: "user", Text: "hello"}}}
 
 // generate returns the answer, the pieces that were streamed, and the failure.
-func (m *model) generate(t *testing.T, req bridge.Request) (bridge.Answer, []string, *bridge.Error) {
+func (m *model) generate(t *testing.T, req executor.Request) (executor.Answer, []string, *executor.Error) {
 	t.Helper()
 	var pieces []string
 	answer, err := m.Generate(t.Context(), req, func(text string) { pieces = append(pieces, text) })
-	var failure *bridge.Error
+	var failure *executor.Error
 	if err != nil && !errors.As(err, &failure) {
 		t.Fatalf("no failure of the model's: %v", err)
 	}
@@ -192,10 +192,10 @@ func TestStreamedAnswer(t *testing.T) {
 		`{"id":"c1","model":"m-1-2026","choices":[],"usage":{"prompt_tokens":90,"completion_tokens":12,"total_tokens":102,"prompt_tokens_details":{"cached_tokens":64},"completion_tokens_details":{"reasoning_tokens":5}}}`,
 		"[DONE]"))
 	got, pieces, failure := s.model(t, Config{Config: endpoint.Config{Key: key}}).generate(t, hello)
-	want := bridge.Answer{
+	want := executor.Answer{
 		Text: "Grüße, 🙂\n", Model: "m-1-2026", FinishReason: "tool_calls",
-		Calls: []bridge.AnswerCall{{ID: "call_x", Name: "get", Arguments: `{"a": 1}`}, {ID: "call_x", Name: "put", Arguments: `{"b":"\""}`}},
-		Usage: bridge.Usage{InputTokens: 90, OutputTokens: 12, CachedTokens: 64, ReasoningTokens: 5},
+		Calls: []executor.AnswerCall{{ID: "call_x", Name: "get", Arguments: `{"a": 1}`}, {ID: "call_x", Name: "put", Arguments: `{"b":"\""}`}},
+		Usage: executor.Usage{InputTokens: 90, OutputTokens: 12, CachedTokens: 64, ReasoningTokens: 5},
 	}
 	if failure != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v\nwant %+v", got, failure, want)
@@ -213,9 +213,9 @@ func TestWholeAnswer(t *testing.T) {
 	said := whole(200, `{"id":"c1","object":"chat.completion","model":"m-1","choices":[{"index":0,"finish_reason":"tool_calls","message":{"role":"assistant","content":"I look.",
 		"tool_calls":[{"id":"x","type":"function","function":{"name":"get","arguments":"{}"}},{"id":"x","type":"function","function":{"name":"get","arguments":""}}]}}],
 		"usage":{"prompt_tokens":7,"completion_tokens":3,"total_tokens":10}}`)
-	want := bridge.Answer{
-		Text: "I look.", Model: "m-1", FinishReason: "tool_calls", Usage: bridge.Usage{InputTokens: 7, OutputTokens: 3},
-		Calls: []bridge.AnswerCall{{ID: "x", Name: "get", Arguments: "{}"}, {ID: "x", Name: "get"}},
+	want := executor.Answer{
+		Text: "I look.", Model: "m-1", FinishReason: "tool_calls", Usage: executor.Usage{InputTokens: 7, OutputTokens: 3},
+		Calls: []executor.AnswerCall{{ID: "x", Name: "get", Arguments: "{}"}, {ID: "x", Name: "get"}},
 	}
 	// Asked for so, and from a server that doesn't stream though it is asked to.
 	for _, c := range []Config{{Whole: true}, {}} {
@@ -238,35 +238,35 @@ func TestWholeAnswer(t *testing.T) {
 
 func TestRequest(t *testing.T) {
 	t.Parallel()
-	tools := []bridge.Tool{
+	tools := []executor.Tool{
 		{Name: "get", Description: "Gets <it>.", Schema: json.RawMessage(`{"type":"object","required":["n"],"properties":{"z":{"type":"integer","maximum":9007199254740993},"n":{"type":"number","default":1.50}}}`)},
 		{Name: "stop", Schema: json.RawMessage(`{}`)},
 	}
 	for _, c := range []struct {
 		file string
-		req  bridge.Request
+		req  executor.Request
 	}{
 		{"request_words.json", hello},
-		{"request_calls.json", bridge.Request{
+		{"request_calls.json", executor.Request{
 			Session: "s1", Effect: "r2t1", Model: "m-1", System: "Be brief & kind.", Tools: tools, ToolChoice: "auto",
 			Params: json.RawMessage(`{"temperature":0.10,"seed":9007199254740993,"parallel_tool_calls":true,"stop":["<end>"],"vendor":{"b":1,"a":null}}`),
-			Messages: []bridge.Message{
+			Messages: []executor.Message{
 				{Role: "user", Text: "Was weißt du? 🙂"},
-				{Role: "assistant", Text: "I look.", Calls: []bridge.MessageCall{
+				{Role: "assistant", Text: "I look.", Calls: []executor.MessageCall{
 					{ID: "r1t1c0", Name: "get", Arguments: `{"n": 1.50}`}, {ID: "r1t1c1", Name: "stop"}, {ID: "r1t1c2", Name: "get", Arguments: "no JSON"}}},
 				{Role: "tool", CallID: "r1t1c0", Text: "one"},
 				{Role: "tool", CallID: "r1t1c1", Text: "(no output)"},
 				{Role: "tool", CallID: "r1t1c2", Text: "error: invalid_arguments: not JSON", Error: true},
-				{Role: "assistant", Calls: []bridge.MessageCall{{ID: "r1t2c0", Name: "get", Arguments: `{}`}}},
+				{Role: "assistant", Calls: []executor.MessageCall{{ID: "r1t2c0", Name: "get", Arguments: `{}`}}},
 				{Role: "tool", CallID: "r1t2c0", Text: ""},
 				{Role: "assistant", Text: "", Opaque: json.RawMessage(`{"from":"elsewhere"}`)},
 				{Role: "user", Text: "and now?"},
 			},
 		}},
-		{"request_choice_named.json", bridge.Request{Model: "m-1", Tools: tools[1:], ToolChoice: "stop", Messages: hello.Messages}},
-		{"request_choice_none.json", bridge.Request{Model: "m-1", Tools: tools[1:], ToolChoice: "none", Messages: hello.Messages}},
-		{"request_choice_required.json", bridge.Request{Model: "m-1", Tools: tools[1:], ToolChoice: "required", Messages: hello.Messages}},
-		{"request_choice_no_tools.json", bridge.Request{Model: "m-1", ToolChoice: "none", Messages: hello.Messages,
+		{"request_choice_named.json", executor.Request{Model: "m-1", Tools: tools[1:], ToolChoice: "stop", Messages: hello.Messages}},
+		{"request_choice_none.json", executor.Request{Model: "m-1", Tools: tools[1:], ToolChoice: "none", Messages: hello.Messages}},
+		{"request_choice_required.json", executor.Request{Model: "m-1", Tools: tools[1:], ToolChoice: "required", Messages: hello.Messages}},
+		{"request_choice_no_tools.json", executor.Request{Model: "m-1", ToolChoice: "none", Messages: hello.Messages,
 			Params: json.RawMessage(`{"stream_options":{"include_obfuscation":false}}`)}},
 	} {
 		s := newServer(t, text("yes"))
@@ -294,7 +294,7 @@ func TestRequestRefused(t *testing.T) {
 		}
 	}
 	req := hello
-	req.Tools = []bridge.Tool{{Name: "get", Schema: json.RawMessage(`true`)}}
+	req.Tools = []executor.Tool{{Name: "get", Schema: json.RawMessage(`true`)}}
 	if _, _, failure := newServer(t).model(t, Config{}).generate(t, req); failure == nil || failure.Error() != "bad_request: tool get: its schema is no JSON object" {
 		t.Errorf("a schema that is no object: %v", failure)
 	}
@@ -334,7 +334,7 @@ func TestCallsOfOtherServers(t *testing.T) {
 	} {
 		s := newServer(t, stream(fmt.Sprintf(`{"model":"m","choices":[{"index":0,"delta":{"tool_calls":[%s]},"finish_reason":"tool_calls"}]}`, calls)))
 		got, _, failure := s.model(t, Config{}).generate(t, hello)
-		want := []bridge.AnswerCall{{ID: "x", Name: "a", Arguments: "{}"}, {ID: "y", Name: "b", Arguments: "{}"}}
+		want := []executor.AnswerCall{{ID: "x", Name: "a", Arguments: "{}"}, {ID: "y", Name: "b", Arguments: "{}"}}
 		if failure != nil || !reflect.DeepEqual(got.Calls, want) {
 			t.Errorf("%s: got %+v, %v", what, got.Calls, failure)
 		}
@@ -345,7 +345,7 @@ func TestUsageThatIsNone(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, stream(`{"model":"m","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":-1,"completion_tokens":4611686018427387904}}`))
 	got, _, failure := s.model(t, Config{}).generate(t, hello)
-	if failure != nil || got.Usage != (bridge.Usage{}) {
+	if failure != nil || got.Usage != (executor.Usage{}) {
 		t.Errorf("got %+v, %v", got.Usage, failure)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/llm/endpoint"
@@ -31,8 +32,8 @@ const record = `{
 // done is a tool that does nothing.
 type done struct{}
 
-func (done) Execute(context.Context, bridge.Call) (bridge.Result, error) {
-	return bridge.Result{Output: "done"}, nil
+func (done) Execute(context.Context, executor.Call) (executor.Result, error) {
+	return executor.Result{Output: "done"}, nil
 }
 
 func TestToolsAreRenderedOnce(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/shared"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 )
 
@@ -16,7 +16,7 @@ import (
 var reserved = []string{"messages", "model", "n", "stream", "tool_choice", "tools"}
 
 // newParams builds the request. Its error is a fault of the run's config.
-func (m *Model) newParams(req *bridge.Request, thoughts llm.Thoughts) (openai.ChatCompletionNewParams, error) {
+func (m *Model) newParams(req *executor.Request, thoughts llm.Thoughts) (openai.ChatCompletionNewParams, error) {
 	body := openai.ChatCompletionNewParams{Model: req.Model}
 	if req.System != "" {
 		body.Messages = append(body.Messages, openai.SystemMessage(req.System))
@@ -67,7 +67,7 @@ func (m *Model) newParams(req *bridge.Request, thoughts llm.Thoughts) (openai.Ch
 // limitOutput asks for no more output than the run's budgets leave, by the
 // member that params have of the two that this API has for it. OpenAI's models
 // that think take only the newer one.
-func limitOutput(req *bridge.Request, members map[string]json.RawMessage, extra map[string]any) error {
+func limitOutput(req *executor.Request, members map[string]json.RawMessage, extra map[string]any) error {
 	if req.OutputTokensMax == 0 {
 		return nil
 	}
@@ -89,7 +89,7 @@ func limitOutput(req *bridge.Request, members map[string]json.RawMessage, extra 
 }
 
 // newFormat makes the form of the answer.
-func newFormat(f *bridge.Format) openai.ChatCompletionNewParamsResponseFormatUnion {
+func newFormat(f *executor.Format) openai.ChatCompletionNewParamsResponseFormatUnion {
 	if f.Schema == nil {
 		return openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONObject: &shared.ResponseFormatJSONObjectParam{}}
 	}
@@ -109,9 +109,9 @@ func hasExtra(body *openai.ChatCompletionNewParams, name string) bool {
 // newMessages makes the conversation. A result has no images in this API: they
 // follow the results of their turn as a message of the user's. A turn in which
 // the model said nothing is left out.
-func (m *Model) newMessages(messages []bridge.Message, thoughts llm.Thoughts) []openai.ChatCompletionMessageParamUnion {
+func (m *Model) newMessages(messages []executor.Message, thoughts llm.Thoughts) []openai.ChatCompletionMessageParamUnion {
 	var all []openai.ChatCompletionMessageParamUnion
-	var images []bridge.Part
+	var images []executor.Part
 	flush := func() {
 		if len(images) > 0 {
 			all = append(all, openai.UserMessage(newParts(images)))
@@ -140,14 +140,14 @@ func (m *Model) newMessages(messages []bridge.Message, thoughts llm.Thoughts) []
 }
 
 // imagesOf returns a result's images, and before them which result it is.
-func imagesOf(m *bridge.Message) []bridge.Part {
-	var images []bridge.Part
+func imagesOf(m *executor.Message) []executor.Part {
+	var images []executor.Part
 	for _, p := range m.Parts {
 		if p.Text != "" || len(p.Data) == 0 {
 			continue
 		}
 		if images == nil {
-			images = append(images, bridge.Part{Text: "Images in the result of " + m.CallID + ":"})
+			images = append(images, executor.Part{Text: "Images in the result of " + m.CallID + ":"})
 		}
 		images = append(images, p)
 	}
@@ -155,7 +155,7 @@ func imagesOf(m *bridge.Message) []bridge.Part {
 }
 
 // newParts makes the content of a message that has images.
-func newParts(parts []bridge.Part) []openai.ChatCompletionContentPartUnionParam {
+func newParts(parts []executor.Part) []openai.ChatCompletionContentPartUnionParam {
 	var content []openai.ChatCompletionContentPartUnionParam
 	for i := range parts {
 		if p := &parts[i]; len(p.Data) > 0 {
@@ -169,7 +169,7 @@ func newParts(parts []bridge.Part) []openai.ChatCompletionContentPartUnionParam 
 
 // newAssistant makes what the model said, with what it thought if this server
 // said that.
-func (m *Model) newAssistant(msg *bridge.Message, thoughts llm.Thoughts) openai.ChatCompletionMessageParamUnion {
+func (m *Model) newAssistant(msg *executor.Message, thoughts llm.Thoughts) openai.ChatCompletionMessageParamUnion {
 	said := openai.ChatCompletionAssistantMessageParam{}
 	if msg.Text != "" {
 		said.Content.OfString = param.NewOpt(msg.Text)
@@ -208,7 +208,7 @@ func orEmptyObject(arguments string) string {
 const toolsForm = "openai.chat.tools"
 
 // renderTools makes the request's member tools, as JSON.
-func renderTools(tools []bridge.Tool) ([]byte, error) {
+func renderTools(tools []executor.Tool) ([]byte, error) {
 	all := make([]openai.ChatCompletionToolUnionParam, len(tools))
 	for i := range tools {
 		var err error
@@ -224,7 +224,7 @@ func renderTools(tools []bridge.Tool) ([]byte, error) {
 }
 
 // newTool makes one tool. The schema's members are passed on byte for byte.
-func newTool(t *bridge.Tool) (openai.ChatCompletionToolUnionParam, error) {
+func newTool(t *executor.Tool) (openai.ChatCompletionToolUnionParam, error) {
 	fn := shared.FunctionDefinitionParam{Name: t.Name}
 	if t.Description != "" {
 		fn.Description = param.NewOpt(t.Description)
@@ -238,7 +238,7 @@ func newTool(t *bridge.Tool) (openai.ChatCompletionToolUnionParam, error) {
 }
 
 // schemaOf returns the members of a tool's schema, byte for byte.
-func schemaOf(t *bridge.Tool) (map[string]any, error) {
+func schemaOf(t *executor.Tool) (map[string]any, error) {
 	members, err := llm.Members(t.Schema, "tool "+t.Name+": its schema")
 	if err != nil {
 		return nil, err

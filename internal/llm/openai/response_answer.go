@@ -12,20 +12,20 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
 // respond sends the request once and reads the response.
-func (m *Model) respond(ctx context.Context, body responses.ResponseNewParams, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+func (m *Model) respond(ctx context.Context, body responses.ResponseNewParams, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 	var raw *http.Response
 	options := []option.RequestOption{option.WithResponseBodyInto(&raw)}
 	if !m.whole {
 		options = append(options, option.WithJSONSet("stream", true))
 	}
 	if _, err := m.responses.New(ctx, body, options...); err != nil {
-		return bridge.Answer{}, m.failed(err)
+		return executor.Answer{}, m.failed(err)
 	}
 	defer raw.Body.Close()
 	if endpoint.IsStream(raw, !m.whole) {
@@ -33,15 +33,15 @@ func (m *Model) respond(ctx context.Context, body responses.ResponseNewParams, d
 	}
 	data, failed := m.readAll(raw.Body)
 	if failed != nil {
-		return bridge.Answer{}, failed
+		return executor.Answer{}, failed
 	}
 	var response responses.Response
 	if err := json.Unmarshal(data, &response); err != nil {
-		return bridge.Answer{}, m.failed(endpoint.ErrBroken)
+		return executor.Answer{}, m.failed(endpoint.ErrBroken)
 	}
 	if response.Status == "" {
 		if said := endpoint.ParseServerError(data); said.Message != "" {
-			return bridge.Answer{}, m.endpoint.FailureOf(said)
+			return executor.Answer{}, m.endpoint.FailureOf(said)
 		}
 	}
 	answer, failed := m.responded(&response, response.Output)
@@ -52,7 +52,7 @@ func (m *Model) respond(ctx context.Context, body responses.ResponseNewParams, d
 }
 
 // events reads a response that comes in events.
-func (m *Model) events(raw *http.Response, delta func(text string)) (bridge.Answer, *endpoint.Failure) {
+func (m *Model) events(raw *http.Response, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 	stream := ssestream.NewStream[responses.ResponseStreamEventUnion](ssestream.NewDecoder(raw), nil)
 	defer stream.Close()
 	var items []responses.ResponseOutputItemUnion
@@ -60,7 +60,7 @@ func (m *Model) events(raw *http.Response, delta func(text string)) (bridge.Answ
 	for stream.Next() {
 		event := stream.Current()
 		if bytes += len(event.Delta); bytes > answerBytesMax || len(items) > session.CallsSeenMax {
-			return bridge.Answer{}, m.tooLarge()
+			return executor.Answer{}, m.tooLarge()
 		}
 		switch event.Type {
 		case "response.output_text.delta":
@@ -79,18 +79,18 @@ func (m *Model) events(raw *http.Response, delta func(text string)) (bridge.Answ
 			if said.Kind == "error" { // it is the event's own type
 				said.Kind = ""
 			}
-			return bridge.Answer{}, m.endpoint.FailureOf(said)
+			return executor.Answer{}, m.endpoint.FailureOf(said)
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return bridge.Answer{}, m.failed(err)
+		return executor.Answer{}, m.failed(err)
 	}
-	return bridge.Answer{}, m.endpoint.BrokeOff()
+	return executor.Answer{}, m.endpoint.BrokeOff()
 }
 
 // responded makes an answer of a response and its items.
-func (m *Model) responded(r *responses.Response, items []responses.ResponseOutputItemUnion) (bridge.Answer, *endpoint.Failure) {
-	a := bridge.Answer{Model: r.Model, FinishReason: llm.FinishStop, Usage: bridge.Usage{
+func (m *Model) responded(r *responses.Response, items []responses.ResponseOutputItemUnion) (executor.Answer, *endpoint.Failure) {
+	a := executor.Answer{Model: r.Model, FinishReason: llm.FinishStop, Usage: executor.Usage{
 		InputTokens: llm.Count(r.Usage.InputTokens), OutputTokens: llm.Count(r.Usage.OutputTokens),
 		CachedTokens: llm.Count(r.Usage.InputTokensDetails.CachedTokens), CacheWriteTokens: llm.Count(r.Usage.InputTokensDetails.CacheWriteTokens), ReasoningTokens: llm.Count(r.Usage.OutputTokensDetails.ReasoningTokens),
 	}}
@@ -103,7 +103,7 @@ func (m *Model) responded(r *responses.Response, items []responses.ResponseOutpu
 	}
 	refusal := m.fill(&a, items)
 	if len(a.Text) > answerBytesMax || len(a.Calls) > session.CallsSeenMax {
-		return bridge.Answer{}, m.tooLarge()
+		return executor.Answer{}, m.tooLarge()
 	}
 	switch {
 	case a.Text == "" && refusal != "":
@@ -120,7 +120,7 @@ func (m *Model) responded(r *responses.Response, items []responses.ResponseOutpu
 
 // fill adds what the items say, and returns with which words the model
 // refused, if it did.
-func (m *Model) fill(a *bridge.Answer, items []responses.ResponseOutputItemUnion) (refusal string) {
+func (m *Model) fill(a *executor.Answer, items []responses.ResponseOutputItemUnion) (refusal string) {
 	var text, refused strings.Builder
 	var pieces []llm.Piece
 	for i := range items {
@@ -136,7 +136,7 @@ func (m *Model) fill(a *bridge.Answer, items []responses.ResponseOutputItemUnion
 				pieces = append(pieces, llm.Piece{Text: n, Mark: it.ID})
 			}
 		case "function_call":
-			a.Calls = append(a.Calls, bridge.AnswerCall{ID: it.CallID, Name: it.Name, Arguments: it.Arguments.OfString})
+			a.Calls = append(a.Calls, executor.AnswerCall{ID: it.CallID, Name: it.Name, Arguments: it.Arguments.OfString})
 			pieces = append(pieces, llm.Piece{Call: len(a.Calls), Mark: it.ID})
 		case "reasoning":
 			// What the server does not keep, it takes back only encrypted.

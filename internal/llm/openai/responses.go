@@ -9,7 +9,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 )
 
@@ -25,7 +25,7 @@ var reasons = regexp.MustCompile(`(^|[/:])(o[1-9]|gpt-([5-9]|[1-9][0-9])|codex)`
 
 // newResponse builds the request. Nothing of it is kept by the server, unless
 // params say so. Its error is a fault of the run's config.
-func (m *Model) newResponse(req *bridge.Request, thoughts llm.Thoughts) (responses.ResponseNewParams, error) {
+func (m *Model) newResponse(req *executor.Request, thoughts llm.Thoughts) (responses.ResponseNewParams, error) {
 	body := responses.ResponseNewParams{
 		Model: req.Model, Store: param.NewOpt(false),
 		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: m.newItems(req.Messages, thoughts)},
@@ -77,7 +77,7 @@ func (m *Model) newResponse(req *bridge.Request, thoughts llm.Thoughts) (respons
 }
 
 // newResponseFormat makes the form of the answer.
-func newResponseFormat(f *bridge.Format) (format responses.ResponseFormatTextConfigUnionParam, err error) {
+func newResponseFormat(f *executor.Format) (format responses.ResponseFormatTextConfigUnionParam, err error) {
 	if f.Schema == nil {
 		format.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
 		return format, nil
@@ -96,7 +96,7 @@ func newResponseFormat(f *bridge.Format) (format responses.ResponseFormatTextCon
 }
 
 // newItems makes the conversation. Every piece of a turn is an item of its own.
-func (m *Model) newItems(messages []bridge.Message, thoughts llm.Thoughts) responses.ResponseInputParam {
+func (m *Model) newItems(messages []executor.Message, thoughts llm.Thoughts) responses.ResponseInputParam {
 	var items responses.ResponseInputParam
 	for i := range messages {
 		msg := &messages[i]
@@ -113,7 +113,7 @@ func (m *Model) newItems(messages []bridge.Message, thoughts llm.Thoughts) respo
 }
 
 // newInput makes what a user said.
-func newInput(m *bridge.Message) responses.ResponseInputItemUnionParam {
+func newInput(m *executor.Message) responses.ResponseInputItemUnionParam {
 	if len(m.Parts) == 0 {
 		return newWords(m.Text, responses.EasyInputMessageRoleUser)
 	}
@@ -140,9 +140,9 @@ func newWords(text string, role responses.EasyInputMessageRole) responses.Respon
 }
 
 // newOutput makes a call's result.
-func newOutput(m *bridge.Message) responses.ResponseInputItemUnionParam {
+func newOutput(m *executor.Message) responses.ResponseInputItemUnionParam {
 	output := responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(m.CallID)}
-	if !slices.ContainsFunc(m.Parts, func(p bridge.Part) bool { return len(p.Data) > 0 }) {
+	if !slices.ContainsFunc(m.Parts, func(p executor.Part) bool { return len(p.Data) > 0 }) {
 		output.Output.OfString = param.NewOpt(llm.Result(m))
 		return responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &output}
 	}
@@ -162,7 +162,7 @@ func newOutput(m *bridge.Message) responses.ResponseInputItemUnionParam {
 
 // newTurn makes what the model said, and what it thought if this server said
 // that.
-func (m *Model) newTurn(msg *bridge.Message, thoughts llm.Thoughts) responses.ResponseInputParam {
+func (m *Model) newTurn(msg *executor.Message, thoughts llm.Thoughts) responses.ResponseInputParam {
 	var items responses.ResponseInputParam
 	text := msg.Text
 	for _, p := range llm.Pieces(m.of, thoughts, msg) {
@@ -198,7 +198,7 @@ func newReasonedText(text, id string) responses.ResponseInputItemUnionParam {
 const responseToolsForm = "openai.responses.tools"
 
 // renderResponseTools makes the request's member tools, as JSON.
-func renderResponseTools(tools []bridge.Tool) ([]byte, error) {
+func renderResponseTools(tools []executor.Tool) ([]byte, error) {
 	all := make([]responses.ToolUnionParam, len(tools))
 	for i := range tools {
 		t := &tools[i]
@@ -220,7 +220,7 @@ func renderResponseTools(tools []bridge.Tool) ([]byte, error) {
 }
 
 // newResponseChoice makes the choice; auto is the default and not sent.
-func newResponseChoice(req *bridge.Request) responses.ResponseNewParamsToolChoiceUnion {
+func newResponseChoice(req *executor.Request) responses.ResponseNewParamsToolChoiceUnion {
 	choice := req.ToolChoice
 	if req.Defined != nil {
 		mode, restricted := allowedMode(req)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
@@ -131,7 +131,7 @@ func TestRefusedConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = m.Generate(t.Context(), hello, func(string) {})
-	var failure *bridge.Error
+	var failure *executor.Error
 	want := "network: no answer from " + address + ": dial tcp " + address + ": connect: connection refused"
 	if !errors.As(err, &failure) || failure.Error() != want || !failure.Retryable || tries != 8 {
 		t.Errorf("got %v after %d tries, want %s after %d", err, tries, want, 8)
@@ -149,7 +149,7 @@ func TestUntrustedCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = m.Generate(t.Context(), hello, func(string) {})
-	var failure *bridge.Error
+	var failure *executor.Error
 	if !errors.As(err, &failure) || failure.Code != "network" || failure.Retryable || !strings.Contains(failure.Detail, "no certificate that this machine trusts") {
 		t.Errorf("got %v", err)
 	}
@@ -185,7 +185,7 @@ func TestRetryAfter(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	_, err := s.model(t, Config{}).Generate(ctx, hello, func(string) {})
-	var failure *bridge.Error
+	var failure *executor.Error
 	if !errors.As(err, &failure) || failure.Code != "rate_limited" || !failure.Retryable {
 		t.Errorf("beyond the deadline: got %v, want it at once", err)
 	}

@@ -3,7 +3,7 @@ package recorded
 import (
 	"context"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 )
 
@@ -20,27 +20,27 @@ func NewExecutor(r *Recording, ledger *Ledger) *Executor {
 	return &Executor{recording: r, ledger: ledger}
 }
 
-var _ bridge.Executor = (*Executor)(nil)
+var _ executor.Executor = (*Executor)(nil)
 
 // Execute appends the execution to the ledger and returns the recorded result.
 // A call that was not recorded at this position, or with other arguments, fails
 // with recording_mismatch and leaves the ledger as it was.
-func (x *Executor) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+func (x *Executor) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	recorded, bad := x.lookup(call)
 	if bad != nil {
-		return bridge.Result{Error: bad}, nil
+		return executor.Result{Error: bad}, nil
 	}
 	if err := ctx.Err(); err != nil {
-		return bridge.Result{}, err
+		return executor.Result{}, err
 	}
 	if err := x.ledger.Note(call); err != nil {
-		return bridge.Result{}, err
+		return executor.Result{}, err
 	}
-	return bridge.Result{Output: recorded.Result}, nil
+	return executor.Result{Output: recorded.Result}, nil
 }
 
 // lookup returns the recorded call that this one repeats.
-func (x *Executor) lookup(call bridge.Call) (*Call, *bridge.Error) {
+func (x *Executor) lookup(call executor.Call) (*Call, *executor.Error) {
 	c, ok := x.recording.OfSession(call.Session)
 	if !ok {
 		return nil, llm.Fail(llm.CodeRecordingMismatch, "the recording has no conversation for session %s", call.Session)

@@ -11,12 +11,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/recorded"
 )
 
-func call(effect, tool, arguments string) bridge.Call {
-	return bridge.Call{
+func call(effect, tool, arguments string) executor.Call {
+	return executor.Call{
 		Session: "a", Effect: effect, Start: "01S", ToolID: "recorded." + tool, ToolName: tool,
 		Arguments: json.RawMessage(arguments), IdempotencyKey: "a." + effect,
 	}
@@ -27,7 +27,7 @@ func TestExecutor(t *testing.T) {
 	r := read(t, small)
 	for _, c := range []struct {
 		what string
-		call bridge.Call
+		call executor.Call
 		want string // output, or the error
 		line string // of the ledger
 	}{
@@ -46,7 +46,7 @@ func TestExecutor(t *testing.T) {
 		{"no such run", call("r6t1c0", "get", `{}`), "recording_mismatch: conversation a has no call r6t1c0", ""},
 		{"no call", call("r1t1", "get", `{}`), "recording_mismatch: r1t1 is not the name of a call", ""},
 		{"no number", call("r01t1c0", "get", `{}`), "recording_mismatch: r01t1c0 is not the name of a call", ""},
-		{"another session", bridge.Call{Session: "b", Effect: "r1t1c0"}, "recording_mismatch: the recording has no conversation for session b", ""},
+		{"another session", executor.Call{Session: "b", Effect: "r1t1c0"}, "recording_mismatch: the recording has no conversation for session b", ""},
 	} {
 		ledger, path := openLedger(t)
 		result, err := recorded.NewExecutor(r, ledger).Execute(t.Context(), c.call)

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // Entry is one execution of a call. Field order is the file's.
@@ -56,7 +56,7 @@ func syncDir(path string) error {
 }
 
 // Note appends an execution of a call.
-func (l *Ledger) Note(call bridge.Call) error {
+func (l *Ledger) Note(call executor.Call) error {
 	return l.Append(Entry{
 		Session: call.Session, Effect: call.Effect, Tool: call.ToolName, Arguments: orEmptyObject(call.Arguments),
 		IdempotencyKey: call.IdempotencyKey, Start: call.Start, RetrySafe: call.RetrySafe,

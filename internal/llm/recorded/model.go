@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 )
 
@@ -20,34 +20,34 @@ type Model struct{ recording *Recording }
 // NewModel returns the model of a recording.
 func NewModel(r *Recording) *Model { return &Model{recording: r} }
 
-var _ bridge.Model = (*Model)(nil)
+var _ executor.Model = (*Model)(nil)
 
 // Generate says the turn that follows on what req shows. It fails with
 // recording_mismatch if that is not what was recorded, and with
 // recording_ended if the file has no such turn.
-func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(text string)) (bridge.Answer, error) {
+func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
 	c, ok := m.recording.OfSession(req.Session)
 	if !ok {
-		return bridge.Answer{}, llm.Fail(llm.CodeRecordingMismatch, "the recording has no conversation for session %s: name the session %s, or %s--again",
+		return executor.Answer{}, llm.Fail(llm.CodeRecordingMismatch, "the recording has no conversation for session %s: name the session %s, or %s--again",
 			req.Session, m.recording.conversations[0].Session(), m.recording.conversations[0].Session())
 	}
 	turn, err := c.next(req.Messages)
 	if err != nil {
-		return bridge.Answer{}, err
+		return executor.Answer{}, err
 	}
 	if err := llm.Stream(ctx, turn.Text, delta); err != nil {
-		return bridge.Answer{}, err
+		return executor.Answer{}, err
 	}
-	answer := bridge.Answer{Text: turn.Text, Model: ModelName, FinishReason: llm.FinishStop}
+	answer := executor.Answer{Text: turn.Text, Model: ModelName, FinishReason: llm.FinishStop}
 	for _, call := range turn.Calls {
 		answer.FinishReason = llm.FinishToolCalls
-		answer.Calls = append(answer.Calls, bridge.AnswerCall{ID: call.ProviderID, Name: call.Name, Arguments: call.Arguments})
+		answer.Calls = append(answer.Calls, executor.AnswerCall{ID: call.ProviderID, Name: call.Name, Arguments: call.Arguments})
 	}
 	return answer, nil
 }
 
 // next returns the turn that follows on the messages shown.
-func (c *Conversation) next(shown []bridge.Message) (*Turn, error) {
+func (c *Conversation) next(shown []executor.Message) (*Turn, error) {
 	w := walk{shown: shown}
 	for r := range c.Runs {
 		if w.done() {
@@ -71,7 +71,7 @@ func (c *Conversation) next(shown []bridge.Message) (*Turn, error) {
 
 // walk compares what is shown with the recording, message by message.
 type walk struct {
-	shown []bridge.Message
+	shown []executor.Message
 	at    int
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/recorded"
 )
@@ -41,10 +41,10 @@ func read(t *testing.T, conversations ...string) *recorded.Recording {
 }
 
 // shown returns the messages of small as a session would show them.
-func shown() []bridge.Message {
-	return []bridge.Message{
+func shown() []executor.Message {
+	return []executor.Message{
 		{Role: "user", Text: "one"},
-		{Role: "assistant", Text: "I look", Calls: []bridge.MessageCall{
+		{Role: "assistant", Text: "I look", Calls: []executor.MessageCall{
 			{ID: "r1t1c0", Name: "get", Arguments: `{"n": 1}`}, {ID: "r1t1c1", Name: "put", Arguments: "{}"}}},
 		{Role: "tool", CallID: "r1t1c0", Text: "1"},
 		{Role: "tool", CallID: "r1t1c1", Text: "(no output)"},
@@ -52,7 +52,7 @@ func shown() []bridge.Message {
 		{Role: "user", Text: "two"},
 		{Role: "user", Text: "three"}, // and an answer without a word, which no transcript has
 		{Role: "user", Text: "four"},
-		{Role: "assistant", Calls: []bridge.MessageCall{{ID: "r4t1c0", Name: "get", Arguments: `{"n": 4}`}}},
+		{Role: "assistant", Calls: []executor.MessageCall{{ID: "r4t1c0", Name: "get", Arguments: `{"n": 4}`}}},
 		{Role: "tool", CallID: "r4t1c0", Text: "4"},
 		{Role: "user", Text: "five"},
 		{Role: "assistant", Text: "five"},
@@ -61,10 +61,10 @@ func shown() []bridge.Message {
 
 // generate returns what the model says, as a word: its text, the names of its
 // calls, or the code of its failure and the detail.
-func generate(t *testing.T, r *recorded.Recording, session string, messages []bridge.Message) string {
+func generate(t *testing.T, r *recorded.Recording, session string, messages []executor.Message) string {
 	t.Helper()
-	answer, err := recorded.NewModel(r).Generate(t.Context(), bridge.Request{Session: session, Messages: messages}, func(string) {})
-	var failure *bridge.Error
+	answer, err := recorded.NewModel(r).Generate(t.Context(), executor.Request{Session: session, Messages: messages}, func(string) {})
+	var failure *executor.Error
 	switch {
 	case errors.As(err, &failure):
 		return failure.Error()
@@ -94,7 +94,7 @@ func TestModelReturnsTheNextTurn(t *testing.T) {
 			t.Errorf("shown %d messages: got %q, want %q", n, got, want)
 		}
 	}
-	more := append(shown(), bridge.Message{Role: "user", Text: "six"})
+	more := append(shown(), executor.Message{Role: "user", Text: "six"})
 	if got, want := generate(t, r, "a", more), "recording_ended: conversation a has no turn after the 13 messages shown"; got != want {
 		t.Errorf("shown more than the recording: got %q, want %q", got, want)
 	}
@@ -105,35 +105,38 @@ func TestModelShownSomethingElse(t *testing.T) {
 	r := read(t, small)
 	for _, c := range []struct {
 		what   string
-		change func(m []bridge.Message) []bridge.Message
+		change func(m []executor.Message) []executor.Message
 		want   string
 	}{
-		{"the user's words", func(m []bridge.Message) []bridge.Message { m[0].Text = "One"; return m },
+		{"the user's words", func(m []executor.Message) []executor.Message { m[0].Text = "One"; return m },
 			`message 1, the user's text: expected "one", shown "One"`},
-		{"the model's words", func(m []bridge.Message) []bridge.Message { m[1].Text = "I see"; return m },
+		{"the model's words", func(m []executor.Message) []executor.Message { m[1].Text = "I see"; return m },
 			`message 2, r1t1, the model's text: expected "I look", shown "I see"`},
-		{"a call less", func(m []bridge.Message) []bridge.Message { m[1].Calls = m[1].Calls[:1]; return m },
+		{"a call less", func(m []executor.Message) []executor.Message { m[1].Calls = m[1].Calls[:1]; return m },
 			`message 2, r1t1: expected 2 calls, shown 1`},
-		{"another tool", func(m []bridge.Message) []bridge.Message { m[1].Calls[1].Name = "del"; return m },
+		{"another tool", func(m []executor.Message) []executor.Message { m[1].Calls[1].Name = "del"; return m },
 			`message 2, r1t1c1, the call's name: expected "put", shown "del"`},
-		{"arguments written otherwise", func(m []bridge.Message) []bridge.Message { m[1].Calls[0].Arguments = `{"n":1}`; return m },
+		{"arguments written otherwise", func(m []executor.Message) []executor.Message { m[1].Calls[0].Arguments = `{"n":1}`; return m },
 			`message 2, r1t1c0, get's arguments: expected "{\"n\": 1}", shown "{\"n\":1}"`},
-		{"another result", func(m []bridge.Message) []bridge.Message { m[2].Text = "2"; return m },
+		{"another result", func(m []executor.Message) []executor.Message { m[2].Text = "2"; return m },
 			`message 3, r1t1c0, get's result: expected "1", shown "2"`},
-		{"an error", func(m []bridge.Message) []bridge.Message { m[2].Error, m[2].Text = true, "error: cancelled"; return m },
+		{"an error", func(m []executor.Message) []executor.Message {
+			m[2].Error, m[2].Text = true, "error: cancelled"
+			return m
+		},
 			`message 3, r1t1c0, get's result: expected "1", shown the error "error: cancelled"`},
-		{"a result where there was none", func(m []bridge.Message) []bridge.Message { m[3].Text = "x"; return m },
+		{"a result where there was none", func(m []executor.Message) []executor.Message { m[3].Text = "x"; return m },
 			`message 4, r1t1c1, put's result: expected "", shown "x"`},
-		{"no result", func(m []bridge.Message) []bridge.Message { return append(m[:3:3], m[4:]...) },
+		{"no result", func(m []executor.Message) []executor.Message { return append(m[:3:3], m[4:]...) },
 			`message 4, r1t1c1, put's result: expected "", shown the assistant's "done"`},
-		{"results cut off", func(m []bridge.Message) []bridge.Message { return m[:3] },
+		{"results cut off", func(m []executor.Message) []executor.Message { return m[:3] },
 			`message 3, r1t1c1, put's result: expected "", shown nothing`},
-		{"a run left out", func(m []bridge.Message) []bridge.Message { return append(m[:5:5], m[6:]...) },
+		{"a run left out", func(m []executor.Message) []executor.Message { return append(m[:5:5], m[6:]...) },
 			`message 6, the user's text: expected "two", shown "three"`},
-		{"the model left out", func(m []bridge.Message) []bridge.Message { return append(m[:4:4], m[5:]...) },
+		{"the model left out", func(m []executor.Message) []executor.Message { return append(m[:4:4], m[5:]...) },
 			`message 5, r1t2: expected the model's "done", shown the user's "two"`},
-		{"words after a run that had none", func(m []bridge.Message) []bridge.Message {
-			return append(m[:6:6], bridge.Message{Role: "assistant", Text: "hm"})
+		{"words after a run that had none", func(m []executor.Message) []executor.Message {
+			return append(m[:6:6], executor.Message{Role: "assistant", Text: "hm"})
 		}, `message 7, the message: expected the user's "three", shown the assistant's "hm"`},
 	} {
 		got := generate(t, r, "a", c.change(shown()))
@@ -147,9 +150,9 @@ func TestModelMismatchNamesTheDifference(t *testing.T) {
 	t.Parallel()
 	r := load(t, "../../../testdata/recordings/warehouse.jsonl")
 	c, _ := r.Conversation("warehouse-stocktake")
-	messages := []bridge.Message{{Role: "user", Text: c.Users()[0] + " Quick!"}}
-	answer, err := recorded.NewModel(r).Generate(t.Context(), bridge.Request{Session: c.Session(), Messages: messages}, func(string) {})
-	var failure *bridge.Error
+	messages := []executor.Message{{Role: "user", Text: c.Users()[0] + " Quick!"}}
+	answer, err := recorded.NewModel(r).Generate(t.Context(), executor.Request{Session: c.Session(), Messages: messages}, func(string) {})
+	var failure *executor.Error
 	if !errors.As(err, &failure) || failure.Code != llm.CodeRecordingMismatch || answer.Text != "" {
 		t.Fatalf("got %v, %v", answer, err)
 	}
@@ -176,7 +179,7 @@ func TestModelStopsWhenCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := recorded.NewModel(read(t, small)).Generate(ctx, bridge.Request{Session: "a", Messages: shown()[:1]}, func(string) {})
+	_, err := recorded.NewModel(read(t, small)).Generate(ctx, executor.Request{Session: "a", Messages: shown()[:1]}, func(string) {})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/recorded"
 )
@@ -62,23 +62,23 @@ func openLedger(t *testing.T) (*recorded.Ledger, string) {
 type held struct {
 	conversation *recorded.Conversation
 	session      string
-	model        bridge.Model
-	executor     bridge.Executor
-	messages     []bridge.Message
+	model        executor.Model
+	executor     executor.Executor
+	messages     []executor.Message
 	ends         []recorded.End
 }
 
 // run holds one run, and returns how it ended.
 func (h *held) run(t *testing.T, number int, input string) {
-	h.messages = append(h.messages, bridge.Message{Role: "user", Text: input})
+	h.messages = append(h.messages, executor.Message{Role: "user", Text: input})
 	for turn := 1; ; turn++ {
 		effect := fmt.Sprintf("r%dt%d", number, turn)
 		var streamed strings.Builder
-		answer, err := h.model.Generate(t.Context(), bridge.Request{
+		answer, err := h.model.Generate(t.Context(), executor.Request{
 			Session: h.session, Effect: effect, Start: "start", Messages: h.messages,
 		}, func(text string) { streamed.WriteString(text) })
 		if err != nil {
-			var failure *bridge.Error
+			var failure *executor.Error
 			if !errors.As(err, &failure) {
 				t.Fatalf("%s %s: %v", h.session, effect, err)
 			}
@@ -88,9 +88,9 @@ func (h *held) run(t *testing.T, number int, input string) {
 		if streamed.String() != answer.Text {
 			t.Errorf("%s %s: streamed %q, answered %q", h.session, effect, streamed.String(), answer.Text)
 		}
-		said := bridge.Message{Role: "assistant", Text: answer.Text}
+		said := executor.Message{Role: "assistant", Text: answer.Text}
 		for i, call := range answer.Calls {
-			said.Calls = append(said.Calls, bridge.MessageCall{ID: fmt.Sprintf("%sc%d", effect, i), Name: call.Name, Arguments: call.Arguments})
+			said.Calls = append(said.Calls, executor.MessageCall{ID: fmt.Sprintf("%sc%d", effect, i), Name: call.Name, Arguments: call.Arguments})
 		}
 		if answer.Text != "" || len(answer.Calls) > 0 {
 			h.messages = append(h.messages, said)
@@ -104,19 +104,19 @@ func (h *held) run(t *testing.T, number int, input string) {
 }
 
 // execute carries out a turn's calls side by side.
-func (h *held) execute(t *testing.T, calls []bridge.MessageCall, observed []bridge.AnswerCall) []bridge.Message {
-	results := make([]bridge.Message, len(calls))
+func (h *held) execute(t *testing.T, calls []executor.MessageCall, observed []executor.AnswerCall) []executor.Message {
+	results := make([]executor.Message, len(calls))
 	var group sync.WaitGroup
 	for i, call := range calls {
 		group.Go(func() {
-			r, err := h.executor.Execute(t.Context(), bridge.Call{
+			r, err := h.executor.Execute(t.Context(), executor.Call{
 				Session: h.session, Effect: call.ID, Start: "start", ToolID: recorded.Target + "." + call.Name, ToolName: call.Name,
 				Arguments: json.RawMessage(call.Arguments), ProviderCallID: observed[i].ID, IdempotencyKey: h.session + "." + call.ID,
 			})
 			if err != nil || r.Error != nil {
 				t.Errorf("%s %s: %v, %v", h.session, call.ID, err, r.Error)
 			}
-			results[i] = bridge.Message{Role: "tool", CallID: call.ID, Text: r.Output}
+			results[i] = executor.Message{Role: "tool", CallID: call.ID, Text: r.Output}
 			if r.Output == "" {
 				results[i].Text = "(no output)"
 			}

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/scripted"
 	"github.com/refold/refold/internal/tools/host"
 	"github.com/refold/refold/planner"
@@ -25,8 +25,8 @@ type talk struct {
 	script   *scripted.Script
 	host     *host.Host
 	registry *planner.Registry
-	session  *bridge.HostSession
-	messages []bridge.Message
+	session  *executor.HostSession
+	messages []executor.Message
 	runs     int
 	groups   []string // the plan of each batch
 }
@@ -42,15 +42,15 @@ func newTalk(t *testing.T, s *scripted.Script, dir string) *talk {
 }
 
 // offered returns the tools of this moment.
-func (k *talk) offered() (planner.Toolset, []bridge.Tool) {
+func (k *talk) offered() (planner.Toolset, []executor.Tool) {
 	facts := planner.Facts{Capabilities: capabilities(k.registry)}
 	if k.session != nil {
 		facts.HostSession = k.session.Status
 	}
 	set := planner.Select(k.registry, planner.Request{Profile: "openai"}, facts)
-	var shown []bridge.Tool
+	var shown []executor.Tool
 	for _, o := range set.Offers {
-		shown = append(shown, bridge.Tool{Name: k.registry.Descriptor(o.Tool()).ToolName})
+		shown = append(shown, executor.Tool{Name: k.registry.Descriptor(o.Tool()).ToolName})
 	}
 	return set, shown
 }
@@ -68,20 +68,20 @@ func capabilities(r *planner.Registry) (all []string) {
 func (k *talk) say(t *testing.T, input string) (string, error) {
 	t.Helper()
 	k.runs++
-	k.messages = append(k.messages, bridge.Message{Role: "user", Text: input})
+	k.messages = append(k.messages, executor.Message{Role: "user", Text: input})
 	for turn := 1; turn < 10; turn++ {
 		batch := fmt.Sprintf("r%dt%d", k.runs, turn)
 		set, tools := k.offered()
-		answer, err := scripted.NewModel(k.script).Generate(t.Context(), bridge.Request{
+		answer, err := scripted.NewModel(k.script).Generate(t.Context(), executor.Request{
 			Session: "s1", Effect: batch, Messages: k.messages, Tools: tools,
 		}, func(string) {})
 		if err != nil {
 			return "", err
 		}
-		said := bridge.Message{Role: "assistant", Text: answer.Text}
+		said := executor.Message{Role: "assistant", Text: answer.Text}
 		var planned []planner.PlanCall
 		for i, c := range answer.Calls {
-			said.Calls = append(said.Calls, bridge.MessageCall{ID: fmt.Sprintf("%sc%d", batch, i), Name: c.Name, Arguments: c.Arguments})
+			said.Calls = append(said.Calls, executor.MessageCall{ID: fmt.Sprintf("%sc%d", batch, i), Name: c.Name, Arguments: c.Arguments})
 			p, bad := planner.Check(k.registry, &set, planner.ObservedCall{ToolName: c.Name, Arguments: c.Arguments})
 			if !bad.OK() {
 				t.Fatalf("%s: %s%s: %s: %s", batch, c.Name, c.Arguments, bad.Code, bad.Detail)
@@ -101,10 +101,10 @@ func (k *talk) say(t *testing.T, input string) (string, error) {
 	return "", nil
 }
 
-func (k *talk) execute(t *testing.T, c bridge.MessageCall) bridge.Message {
+func (k *talk) execute(t *testing.T, c executor.MessageCall) executor.Message {
 	t.Helper()
 	index, _ := k.registry.Lookup(c.Name)
-	r, err := k.host.Execute(t.Context(), bridge.Call{
+	r, err := k.host.Execute(t.Context(), executor.Call{
 		Session: "s1", Effect: c.ID, ToolID: k.registry.Tool(index).ToolID, ToolName: c.Name,
 		Arguments: json.RawMessage(c.Arguments), IdempotencyKey: "s1." + c.ID, HostSession: k.session,
 	})
@@ -114,7 +114,7 @@ func (k *talk) execute(t *testing.T, c bridge.MessageCall) bridge.Message {
 	if r.HostSession != nil {
 		k.session = r.HostSession
 	}
-	m := bridge.Message{Role: "tool", CallID: c.ID, Text: r.Output}
+	m := executor.Message{Role: "tool", CallID: c.ID, Text: r.Output}
 	if r.Error != nil {
 		m.Error, m.Text = true, "error: "+r.Error.Error()+"\n"+r.Output
 	}

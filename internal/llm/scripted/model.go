@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 )
 
@@ -17,12 +17,12 @@ type Model struct{ script *Script }
 // NewModel returns the model of a script.
 func NewModel(s *Script) *Model { return &Model{script: s} }
 
-var _ bridge.Model = (*Model)(nil)
+var _ executor.Model = (*Model)(nil)
 
 // Generate says the turn that what req shows leads to. It fails with
 // script_mismatch if the script expects something else, or has ended; the
 // detail says what was expected and what was shown.
-func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(text string)) (bridge.Answer, error) {
+func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
 	number := 1
 	for i := range req.Messages {
 		if req.Messages[i].Role == "assistant" {
@@ -31,7 +31,7 @@ func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(tex
 	}
 	t, err := m.script.find(&req, number)
 	if err != nil {
-		return bridge.Answer{}, err
+		return executor.Answer{}, err
 	}
 	if t.wait > 0 {
 		timer := time.NewTimer(t.wait)
@@ -39,22 +39,22 @@ func (m *Model) Generate(ctx context.Context, req bridge.Request, delta func(tex
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
-			return bridge.Answer{}, ctx.Err()
+			return executor.Answer{}, ctx.Err()
 		}
 	}
 	if t.fail != nil {
 		failure := *t.fail
-		return bridge.Answer{}, &failure
+		return executor.Answer{}, &failure
 	}
 	answer := t.answer(req.Messages, number)
 	if err := llm.Stream(ctx, answer.Text, delta); err != nil {
-		return bridge.Answer{}, err
+		return executor.Answer{}, err
 	}
 	return answer, nil
 }
 
 // find returns the turn to say.
-func (s *Script) find(req *bridge.Request, number int) (*turn, error) {
+func (s *Script) find(req *executor.Request, number int) (*turn, error) {
 	if len(s.rules) > 0 {
 		for i := range s.rules {
 			if s.rules[i].shown.wrong(req) == "" {
@@ -81,7 +81,7 @@ func (s *Script) find(req *bridge.Request, number int) (*turn, error) {
 }
 
 // compare checks that what the model has said so far is what the script says.
-func (s *Script) compare(messages []bridge.Message) error {
+func (s *Script) compare(messages []executor.Message) error {
 	number := 0
 	for i := range messages {
 		m := &messages[i]
@@ -103,7 +103,7 @@ func (s *Script) compare(messages []bridge.Message) error {
 }
 
 // differ says in what a message is not the answer that it should be.
-func differ(want *bridge.Answer, got *bridge.Message) (what, wantText, gotText string) {
+func differ(want *executor.Answer, got *executor.Message) (what, wantText, gotText string) {
 	if want.Text != got.Text {
 		return "text", want.Text, got.Text
 	}
@@ -125,7 +125,7 @@ func differ(want *bridge.Answer, got *bridge.Message) (what, wantText, gotText s
 }
 
 // answer fills the turn in from what was shown before it.
-func (t *turn) answer(before []bridge.Message, number int) bridge.Answer {
+func (t *turn) answer(before []executor.Message, number int) executor.Answer {
 	f := filling{user: newest(before, "user"), result: newest(before, "tool")}
 	if len(before) > 0 {
 		f.text = before[len(before)-1].Text
@@ -136,14 +136,14 @@ func (t *turn) answer(before []bridge.Message, number int) bridge.Answer {
 	case t.shown.asked != nil:
 		f.groups = t.shown.asked.FindStringSubmatch(f.user)
 	}
-	a := bridge.Answer{Text: t.say.render(&f), Model: t.model, FinishReason: llm.FinishStop, Usage: t.usage}
+	a := executor.Answer{Text: t.say.render(&f), Model: t.model, FinishReason: llm.FinishStop, Usage: t.usage}
 	for i := range t.calls {
 		a.FinishReason = llm.FinishToolCalls
 		id := t.calls[i].id
 		if id == "" {
 			id = fmt.Sprintf("call_%d_%d", number, i)
 		}
-		a.Calls = append(a.Calls, bridge.AnswerCall{ID: id, Name: t.calls[i].tool, Arguments: t.calls[i].arguments.render(&f)})
+		a.Calls = append(a.Calls, executor.AnswerCall{ID: id, Name: t.calls[i].tool, Arguments: t.calls[i].arguments.render(&f)})
 	}
 	if t.finish != "" {
 		a.FinishReason = t.finish

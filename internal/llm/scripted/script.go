@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 )
 
@@ -24,10 +24,10 @@ type turn struct {
 	shown shown
 	say   template
 	calls []call
-	usage bridge.Usage
+	usage executor.Usage
 	finish,
 	model string
-	fail *bridge.Error
+	fail *executor.Error
 	wait time.Duration // before it says something
 }
 
@@ -109,7 +109,7 @@ func (s *source) turn(key string, w *wireTurn, model string) (turn, error) {
 	if min(u.InputTokens, u.OutputTokens, u.CachedTokens, u.ReasoningTokens) < 0 {
 		return t, s.fault(key+".usage", "a count is 0 or more")
 	}
-	t.usage = bridge.Usage(u)
+	t.usage = executor.Usage(u)
 	return t, nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/scripted"
 )
 
@@ -27,11 +27,11 @@ func parse(t *testing.T, text string) *scripted.Script {
 
 // say returns what the model says as one line: its text, calls and how it
 // ends; or the code and detail of its failure.
-func say(t *testing.T, s *scripted.Script, req bridge.Request) string {
+func say(t *testing.T, s *scripted.Script, req executor.Request) string {
 	t.Helper()
 	var streamed strings.Builder
 	answer, err := scripted.NewModel(s).Generate(t.Context(), req, func(text string) { streamed.WriteString(text) })
-	var failure *bridge.Error
+	var failure *executor.Error
 	if errors.As(err, &failure) {
 		if len(failure.Detail) > session.DetailBytesMax {
 			t.Errorf("a detail of %d bytes: %s", len(failure.Detail), failure.Detail)
@@ -51,15 +51,15 @@ func say(t *testing.T, s *scripted.Script, req bridge.Request) string {
 	return fmt.Sprintf("%s (%s, %s)", line, answer.Model, answer.FinishReason)
 }
 
-func user(text string) bridge.Message { return bridge.Message{Role: "user", Text: text} }
+func user(text string) executor.Message { return executor.Message{Role: "user", Text: text} }
 
-func tool(id, text string) bridge.Message {
-	return bridge.Message{Role: "tool", CallID: id, Text: text}
+func tool(id, text string) executor.Message {
+	return executor.Message{Role: "tool", CallID: id, Text: text}
 }
 
-func tools(names ...string) (all []bridge.Tool) {
+func tools(names ...string) (all []executor.Tool) {
 	for _, name := range names {
-		all = append(all, bridge.Tool{Name: name})
+		all = append(all, executor.Tool{Name: name})
 	}
 	return all
 }
@@ -87,10 +87,10 @@ turns:
 `
 
 // shown returns what a session would show of the script above.
-func shown() []bridge.Message {
-	return []bridge.Message{
+func shown() []executor.Message {
+	return []executor.Message{
 		user(`fix "x" of it`),
-		{Role: "assistant", Text: `I get "x", ${ok}.`, Calls: []bridge.MessageCall{
+		{Role: "assistant", Text: `I get "x", ${ok}.`, Calls: []executor.MessageCall{
 			{ID: "r1t1c0", Name: "get", Arguments: `{"z":"the \"\"x\"\"","a":[1,2.5,true,null,{"ä":"<&>"}],"n":"fix \"x\" of it"}`},
 			{ID: "r1t1c1", Name: "get", Arguments: `{ "raw": "x" }`},
 			{ID: "r1t1c2", Name: "stop", Arguments: "{}"},
@@ -110,13 +110,13 @@ func TestTurns(t *testing.T) {
 		5: "got error: no; error: no (m1, length)",
 		7: "overloaded: later (retryable true)",
 	} {
-		req := bridge.Request{System: "be careful", Tools: tools("get", "stop"), Messages: shown()[:n]}
+		req := executor.Request{System: "be careful", Tools: tools("get", "stop"), Messages: shown()[:n]}
 		if got := say(t, s, req); got != want {
 			t.Errorf("shown %d messages:\n got %s\nwant %s", n, got, want)
 		}
 	}
-	answer, err := scripted.NewModel(s).Generate(t.Context(), bridge.Request{System: "be careful", Tools: tools("get"), Messages: shown()[:1]}, func(string) {})
-	if want := (bridge.Usage{InputTokens: 10, OutputTokens: 4, CachedTokens: 3, ReasoningTokens: 2}); err != nil || answer.Usage != want {
+	answer, err := scripted.NewModel(s).Generate(t.Context(), executor.Request{System: "be careful", Tools: tools("get"), Messages: shown()[:1]}, func(string) {})
+	if want := (executor.Usage{InputTokens: 10, OutputTokens: 4, CachedTokens: 3, ReasoningTokens: 2}); err != nil || answer.Usage != want {
 		t.Errorf("usage %+v (%v), want %+v", answer.Usage, err, want)
 	}
 }
@@ -126,8 +126,8 @@ func TestTurnsWithArgumentsOmitted(t *testing.T) {
 	t.Parallel()
 	s := parse(t, `{turns: [{calls: [{tool: put, arguments: '{"a":"xxx"}'}]}, {say: on}]}`)
 	for omitted, want := range map[int64]string{11: "on ", 12: "script_mismatch", 0: "script_mismatch"} {
-		messages := []bridge.Message{user("go"), {Role: "assistant", Calls: []bridge.MessageCall{{ID: "r1t1c0", Name: "put", Arguments: "{}", Omitted: omitted}}}, tool("r1t1c0", "no")}
-		if got := say(t, s, bridge.Request{Messages: messages}); !strings.HasPrefix(got, want) {
+		messages := []executor.Message{user("go"), {Role: "assistant", Calls: []executor.MessageCall{{ID: "r1t1c0", Name: "put", Arguments: "{}", Omitted: omitted}}}, tool("r1t1c0", "no")}
+		if got := say(t, s, executor.Request{Messages: messages}); !strings.HasPrefix(got, want) {
 			t.Errorf("%d bytes: got %s, want %s", omitted, got, want)
 		}
 	}
@@ -139,30 +139,30 @@ func TestTurnsShownSomethingElse(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		n      int
-		change func(r *bridge.Request)
+		change func(r *executor.Request)
 		want   string
 	}{
-		{"another role", 1, func(r *bridge.Request) { r.Messages[0].Role = "tool" }, `turn 1: last: expected a message of role user, shown tool "fix \"x\" of it"`},
-		{"a part missing", 1, func(r *bridge.Request) { r.Messages[0].Text = "fix" }, `turn 1: text: expected what contains "it", shown "fix"`},
-		{"a part too much", 1, func(r *bridge.Request) { r.Messages[0].Text = "fix it please!" }, `turn 1: lacks: expected no "please", shown "please!"`},
-		{"no match", 1, func(r *bridge.Request) { r.Messages[0].Text = "it: fix" }, `turn 1: matches: expected what matches "(?s)^fix (\\S+).*$", shown "it: fix"`},
-		{"another system", 1, func(r *bridge.Request) { r.System = "quick" }, `turn 1: system: expected what contains "careful", shown "quick"`},
-		{"a tool missing", 1, func(r *bridge.Request) { r.Tools = tools("stop", "go") }, `turn 1: tools: expected get among them, shown "stop go"`},
-		{"a tool too much", 1, func(r *bridge.Request) { r.Tools = tools("get", "put") }, `turn 1: tools: expected no put, shown "get put"`},
-		{"a result missing", 5, func(r *bridge.Request) { r.Messages = r.Messages[:4] }, `turn 2: results: expected 3, shown 2 (get, get)`},
-		{"a failure", 5, func(r *bridge.Request) { r.Messages[2].Error = true }, `turn 2: results[0].error: expected false, shown true: "one"`},
-		{"no failure", 5, func(r *bridge.Request) { r.Messages[4].Error = false }, `turn 2: results[2].error: expected true, shown false: "error: no"`},
-		{"another result", 5, func(r *bridge.Request) { r.Messages[2].Text = "1" }, `turn 2: results[0].text: expected what contains "one", shown "1"`},
-		{"a result with more", 5, func(r *bridge.Request) { r.Messages[2].Text = "one two" }, `turn 2: results[0].lacks: expected no "two", shown "two"`},
-		{"a result elsewhere", 5, func(r *bridge.Request) { r.Messages[2].Text = " one" }, `turn 2: results[0].matches: expected what matches "^o", shown " one"`},
-		{"another question", 7, func(r *bridge.Request) { r.Messages[6].Text = "more" }, `turn 3: asked: expected what matches "again", shown "more"`},
-		{"words that it did not say", 5, func(r *bridge.Request) { r.Messages[1].Text = "I have x" }, `the model's message 1, text: expected "I get \"x\", ${ok}.", shown "I have x"`},
-		{"a call that it did not make", 5, func(r *bridge.Request) { r.Messages[1].Calls = r.Messages[1].Calls[:2] }, `the model's message 1, how many calls: expected "3", shown "2"`},
-		{"another call", 5, func(r *bridge.Request) { r.Messages[1].Calls[2].Name = "go" }, `the model's message 1, calls[2].tool: expected "stop", shown "go"`},
-		{"other arguments", 5, func(r *bridge.Request) { r.Messages[1].Calls[2].Arguments = "{ }" }, `the model's message 1, calls[2].arguments: expected "{}", shown "{ }"`},
-		{"a past changed", 7, func(r *bridge.Request) { r.Messages[4].Text = "error: yes" }, `the model's message 2, text: expected "got error: yes; error: yes", shown "got error: no; error: no"`},
+		{"another role", 1, func(r *executor.Request) { r.Messages[0].Role = "tool" }, `turn 1: last: expected a message of role user, shown tool "fix \"x\" of it"`},
+		{"a part missing", 1, func(r *executor.Request) { r.Messages[0].Text = "fix" }, `turn 1: text: expected what contains "it", shown "fix"`},
+		{"a part too much", 1, func(r *executor.Request) { r.Messages[0].Text = "fix it please!" }, `turn 1: lacks: expected no "please", shown "please!"`},
+		{"no match", 1, func(r *executor.Request) { r.Messages[0].Text = "it: fix" }, `turn 1: matches: expected what matches "(?s)^fix (\\S+).*$", shown "it: fix"`},
+		{"another system", 1, func(r *executor.Request) { r.System = "quick" }, `turn 1: system: expected what contains "careful", shown "quick"`},
+		{"a tool missing", 1, func(r *executor.Request) { r.Tools = tools("stop", "go") }, `turn 1: tools: expected get among them, shown "stop go"`},
+		{"a tool too much", 1, func(r *executor.Request) { r.Tools = tools("get", "put") }, `turn 1: tools: expected no put, shown "get put"`},
+		{"a result missing", 5, func(r *executor.Request) { r.Messages = r.Messages[:4] }, `turn 2: results: expected 3, shown 2 (get, get)`},
+		{"a failure", 5, func(r *executor.Request) { r.Messages[2].Error = true }, `turn 2: results[0].error: expected false, shown true: "one"`},
+		{"no failure", 5, func(r *executor.Request) { r.Messages[4].Error = false }, `turn 2: results[2].error: expected true, shown false: "error: no"`},
+		{"another result", 5, func(r *executor.Request) { r.Messages[2].Text = "1" }, `turn 2: results[0].text: expected what contains "one", shown "1"`},
+		{"a result with more", 5, func(r *executor.Request) { r.Messages[2].Text = "one two" }, `turn 2: results[0].lacks: expected no "two", shown "two"`},
+		{"a result elsewhere", 5, func(r *executor.Request) { r.Messages[2].Text = " one" }, `turn 2: results[0].matches: expected what matches "^o", shown " one"`},
+		{"another question", 7, func(r *executor.Request) { r.Messages[6].Text = "more" }, `turn 3: asked: expected what matches "again", shown "more"`},
+		{"words that it did not say", 5, func(r *executor.Request) { r.Messages[1].Text = "I have x" }, `the model's message 1, text: expected "I get \"x\", ${ok}.", shown "I have x"`},
+		{"a call that it did not make", 5, func(r *executor.Request) { r.Messages[1].Calls = r.Messages[1].Calls[:2] }, `the model's message 1, how many calls: expected "3", shown "2"`},
+		{"another call", 5, func(r *executor.Request) { r.Messages[1].Calls[2].Name = "go" }, `the model's message 1, calls[2].tool: expected "stop", shown "go"`},
+		{"other arguments", 5, func(r *executor.Request) { r.Messages[1].Calls[2].Arguments = "{ }" }, `the model's message 1, calls[2].arguments: expected "{}", shown "{ }"`},
+		{"a past changed", 7, func(r *executor.Request) { r.Messages[4].Text = "error: yes" }, `the model's message 2, text: expected "got error: yes; error: yes", shown "got error: no; error: no"`},
 	} {
-		req := bridge.Request{System: "be careful", Tools: tools("get", "stop"), Messages: shown()[:c.n]}
+		req := executor.Request{System: "be careful", Tools: tools("get", "stop"), Messages: shown()[:c.n]}
 		c.change(&req)
 		got := say(t, s, req)
 		at, detail, _ := strings.Cut(got, ": ") // the code, then file and line
@@ -176,12 +176,12 @@ func TestTurnsShownSomethingElse(t *testing.T) {
 func TestTurnsEnd(t *testing.T) {
 	t.Parallel()
 	s := parse(t, "turns:\n  - say: hello\n")
-	messages := []bridge.Message{user("a"), {Role: "assistant", Text: "hello"}, user("b")}
-	if got, want := say(t, s, bridge.Request{Messages: messages}), `script_mismatch: test.yaml: expected no more than 1 turns, shown user "b" for another (retryable false)`; got != want {
+	messages := []executor.Message{user("a"), {Role: "assistant", Text: "hello"}, user("b")}
+	if got, want := say(t, s, executor.Request{Messages: messages}), `script_mismatch: test.yaml: expected no more than 1 turns, shown user "b" for another (retryable false)`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	messages = append(messages, bridge.Message{Role: "assistant", Text: "more"}, user("c"))
-	if got, want := say(t, s, bridge.Request{Messages: messages}), `script_mismatch: test.yaml: expected 1 messages of the model at most, shown another: "more" (retryable false)`; got != want {
+	messages = append(messages, executor.Message{Role: "assistant", Text: "more"}, user("c"))
+	if got, want := say(t, s, executor.Request{Messages: messages}), `script_mismatch: test.yaml: expected 1 messages of the model at most, shown another: "more" (retryable false)`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -193,7 +193,7 @@ rules:
   - {shown: {results: []}, fail: {code: bad_request, detail: nothing was called}}
   - say: never
 `)
-	if got, want := say(t, s, bridge.Request{Messages: []bridge.Message{user("hi")}}), "bad_request: nothing was called (retryable false)"; got != want {
+	if got, want := say(t, s, executor.Request{Messages: []executor.Message{user("hi")}}), "bad_request: nothing was called (retryable false)"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	s = parse(t, `
@@ -202,18 +202,18 @@ rules:
   - {shown: {asked: '^get (\w+)(?: (\w+))?'}, calls: [{tool: get, arguments: {k: "${1}", v: "${2}"}}]}
   - {shown: {last: user, text: hi}, say: "${text} yourself"}
 `)
-	asked := []bridge.Message{user("hi"), {Role: "assistant", Text: "what was said before does not matter"}, user("get a")}
-	got := slices.Concat(asked, []bridge.Message{{Role: "assistant", Calls: []bridge.MessageCall{{ID: "r2t1c0", Name: "get"}}}, tool("r2t1c0", "7")})
+	asked := []executor.Message{user("hi"), {Role: "assistant", Text: "what was said before does not matter"}, user("get a")}
+	got := slices.Concat(asked, []executor.Message{{Role: "assistant", Calls: []executor.MessageCall{{ID: "r2t1c0", Name: "get"}}}, tool("r2t1c0", "7")})
 	for _, c := range []struct {
-		shown []bridge.Message
+		shown []executor.Message
 		want  string
 	}{
 		{asked[:1], "hi yourself (scripted, stop)"},
 		{asked, ` [call_2_0 get{"k":"a","v":""}] (scripted, tool_calls)`},
 		{got, "got 7 for get a (scripted, stop)"},
-		{[]bridge.Message{user("bye")}, `script_mismatch: test.yaml: none of 3 rules expects what is shown: user "bye" (retryable false)`},
+		{[]executor.Message{user("bye")}, `script_mismatch: test.yaml: none of 3 rules expects what is shown: user "bye" (retryable false)`},
 	} {
-		if got := say(t, s, bridge.Request{Messages: c.shown}); got != c.want {
+		if got := say(t, s, executor.Request{Messages: c.shown}); got != c.want {
 			t.Errorf("got %s, want %s", got, c.want)
 		}
 	}
@@ -223,7 +223,7 @@ func TestModelStopsWhenCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := scripted.NewModel(scripted.Echo()).Generate(ctx, bridge.Request{Messages: []bridge.Message{user("hi")}}, func(string) {})
+	_, err := scripted.NewModel(scripted.Echo()).Generate(ctx, executor.Request{Messages: []executor.Message{user("hi")}}, func(string) {})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
@@ -311,7 +311,7 @@ func TestOpen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := say(t, s, bridge.Request{Messages: []bridge.Message{user("The tests fail")}}); got != want {
+		if got := say(t, s, executor.Request{Messages: []executor.Message{user("The tests fail")}}); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 )
 
@@ -93,7 +93,7 @@ func (e *shown) groups() int {
 }
 
 // wrong says what of the request is not as expected; empty: nothing.
-func (e *shown) wrong(req *bridge.Request) string {
+func (e *shown) wrong(req *executor.Request) string {
 	last := &req.Messages[len(req.Messages)-1]
 	if e.last != "" && e.last != last.Role {
 		return fmt.Sprintf("last: expected a message of role %s, shown %s %s", e.last, last.Role, llm.Excerpt(last.Text))
@@ -116,7 +116,7 @@ func (e *shown) wrong(req *bridge.Request) string {
 }
 
 // wrongTools says which tool should be offered and is not, or the reverse.
-func (e *shown) wrongTools(tools []bridge.Tool) string {
+func (e *shown) wrongTools(tools []executor.Tool) string {
 	names := make([]string, len(tools))
 	for i := range tools {
 		names[i] = tools[i].Name
@@ -135,7 +135,7 @@ func (e *shown) wrongTools(tools []bridge.Tool) string {
 }
 
 // wrongResults says what is wrong with the results since the model last spoke.
-func (e *shown) wrongResults(messages []bridge.Message) string {
+func (e *shown) wrongResults(messages []executor.Message) string {
 	if e.results == nil {
 		return ""
 	}
@@ -178,7 +178,7 @@ func (w *words) wrong(text string) string {
 
 // results returns the tool messages since the model last spoke, and the names
 // of the tools that they are of.
-func results(messages []bridge.Message) (names []string, got []*bridge.Message) {
+func results(messages []executor.Message) (names []string, got []*executor.Message) {
 	from := len(messages)
 	for from > 0 && messages[from-1].Role != "assistant" {
 		from--
@@ -202,7 +202,7 @@ func results(messages []bridge.Message) (names []string, got []*bridge.Message) 
 }
 
 // newest returns the text of the last message of a role, or nothing.
-func newest(messages []bridge.Message, role string) string {
+func newest(messages []executor.Message, role string) string {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == role {
 			return messages[i].Text

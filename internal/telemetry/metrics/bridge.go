@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/meter"
 )
 
@@ -112,10 +113,10 @@ func (b *Bridge) counts(r *meter.Registry) {
 }
 
 // Started measures nothing.
-func (b *Bridge) Started(bridge.Start) string { return "" }
+func (b *Bridge) Started(executor.Start) string { return "" }
 
 // Ended measures a start that has ended.
-func (b *Bridge) Ended(s bridge.Start, e bridge.End) {
+func (b *Bridge) Ended(s executor.Start, e executor.End) {
 	status := e.Status
 	if status == "" {
 		status = "given_back"

@@ -1,7 +1,7 @@
 package metrics
 
 import (
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/meter"
 )
 
@@ -30,7 +30,7 @@ var (
 
 // generations measures generations by the conventions of one version.
 type generations interface {
-	ended(model generation, failed string, seconds, first float64, u bridge.Usage)
+	ended(model generation, failed string, seconds, first float64, u executor.Usage)
 }
 
 // generation is which model was asked.
@@ -55,7 +55,7 @@ func newV141(r *meter.Registry) *v141 {
 	return v
 }
 
-func (v *v141) ended(g generation, failed string, seconds, first float64, u bridge.Usage) {
+func (v *v141) ended(g generation, failed string, seconds, first float64, u executor.Usage) {
 	v.duration.Record(seconds, 0, v.failing.Of(g.provider, g.model, failed))
 	model := v.model.Of(g.provider, g.model)
 	if u.InputTokens+u.OutputTokens > 0 {

@@ -1,7 +1,7 @@
 package metrics
 
 import (
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/meter"
 )
 
@@ -45,7 +45,7 @@ func newLatest(r *meter.Registry) *latest {
 	return v
 }
 
-func (v *latest) ended(g generation, failed string, seconds, first float64, u bridge.Usage) {
+func (v *latest) ended(g generation, failed string, seconds, first float64, u executor.Usage) {
 	v.duration.Record(seconds, 0, v.failing.Of(g.provider, g.model, failed))
 	model := v.model.Of(g.provider, g.model)
 	for i, n := range [...]int64{u.InputTokens, u.OutputTokens, u.CachedTokens, u.CacheWriteTokens, u.ReasoningTokens} {

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/meter"
 )
@@ -35,8 +36,8 @@ var program = Resource{Service: "bridge", Version: "v1", Instance: "host/1"}
 // ended tells b of a generation.
 func ended(b *Bridge, model, code string) {
 	at := time.UnixMilli(1000)
-	b.Ended(bridge.Start{Class: "llm", Target: "openai", Session: "s1", Effect: "r1t1", Model: model, At: at},
-		bridge.End{At: at.Add(3 * time.Second), Status: "succeeded", Code: code, FirstText: at.Add(time.Second), Usage: bridge.Usage{InputTokens: 10, OutputTokens: 5, CachedTokens: 4, CacheWriteTokens: 3, ReasoningTokens: 2}})
+	b.Ended(executor.Start{Class: "llm", Target: "openai", Session: "s1", Effect: "r1t1", Model: model, At: at},
+		executor.End{At: at.Add(3 * time.Second), Status: "succeeded", Code: code, FirstText: at.Add(time.Second), Usage: executor.Usage{InputTokens: 10, OutputTokens: 5, CachedTokens: 4, CacheWriteTokens: 3, ReasoningTokens: 2}})
 }
 
 // Both sets of names, with their labels.

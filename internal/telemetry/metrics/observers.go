@@ -1,12 +1,12 @@
 package metrics
 
-import "github.com/refold/refold/bridge"
+import "github.com/refold/refold/bridge/executor"
 
 // Observers are called for each start of a bridge, one after the other.
-type Observers []bridge.Observer
+type Observers []executor.Observer
 
 // Started returns the first traceparent that one of them returns.
-func (o Observers) Started(s bridge.Start) (traceparent string) {
+func (o Observers) Started(s executor.Start) (traceparent string) {
 	for _, one := range o {
 		if parent := one.Started(s); traceparent == "" {
 			traceparent = parent
@@ -16,7 +16,7 @@ func (o Observers) Started(s bridge.Start) (traceparent string) {
 }
 
 // Ended tells all of them.
-func (o Observers) Ended(s bridge.Start, e bridge.End) {
+func (o Observers) Ended(s executor.Start, e executor.End) {
 	for _, one := range o {
 		one.Ended(s, e)
 	}

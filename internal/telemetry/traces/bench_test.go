@@ -9,7 +9,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/timeline"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // benchRun is a run as `refold bench runs` has it: two turns, and three calls
@@ -113,7 +113,7 @@ func BenchmarkStart(b *testing.B) {
 	for _, ratio := range []float64{0, 1} {
 		b.Run(fmt.Sprint("ratio=", ratio), func(b *testing.B) {
 			tracer := &Tracer{opts: Options{Form: form, Ratio: ratio}, out: newExporter(Options{To: &sink{}, Logger: slog.New(slog.DiscardHandler)}, nil)}
-			start, end := bridge.Start{Class: "tool", Session: "s1", Effect: "r1t1c0", ID: "01", At: time.Now()}, bridge.End{}
+			start, end := executor.Start{Class: "tool", Session: "s1", Effect: "r1t1c0", ID: "01", At: time.Now()}, executor.End{}
 			b.ReportAllocs()
 			for b.Loop() {
 				tracer.Started(start)

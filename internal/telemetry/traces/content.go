@@ -8,7 +8,7 @@ import (
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // Content exports the texts of conversations: messages, arguments and results,
@@ -72,7 +72,7 @@ type part struct {
 	Result    string          `json:"result,omitempty"`
 }
 
-func (c *Content) chat(s *bridge.Start, e *bridge.End) []*commonpb.KeyValue {
+func (c *Content) chat(s *executor.Start, e *executor.End) []*commonpb.KeyValue {
 	var attrs []*commonpb.KeyValue
 	if len(s.Messages) > 0 {
 		attrs = append(attrs, c.messages(attrInputMessages, inputs(s.Messages)))
@@ -95,7 +95,7 @@ func (c *Content) messages(key string, all []message) *commonpb.KeyValue {
 	return text(key, c.show(string(body)))
 }
 
-func inputs(messages []bridge.Message) (all []message) {
+func inputs(messages []executor.Message) (all []message) {
 	for _, m := range messages {
 		is := message{Role: m.Role}
 		if m.CallID != "" {
@@ -111,7 +111,7 @@ func inputs(messages []bridge.Message) (all []message) {
 	return all
 }
 
-func output(e *bridge.End) message {
+func output(e *executor.End) message {
 	is := message{Role: "assistant"}
 	if e.Text != "" {
 		is.Parts = append(is.Parts, part{Type: "text", Content: e.Text})
@@ -131,6 +131,6 @@ func callPart(id, name, arguments string) part {
 	return part{Type: "tool_call", ID: id, Name: name, Arguments: raw}
 }
 
-func (c *Content) tool(s *bridge.Start, e *bridge.End) []*commonpb.KeyValue {
+func (c *Content) tool(s *executor.Start, e *executor.End) []*commonpb.KeyValue {
 	return []*commonpb.KeyValue{text(attrToolArguments, c.show(s.Arguments)), text(attrToolResult, c.show(e.Text))}
 }

@@ -8,12 +8,12 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/timeline"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // renderStart returns the OTLP message of one start: its parent is the attempt or
 // the call that asked for it.
-func (t *Tracer) renderStart(s *bridge.Start, e *bridge.End, id [8]byte) *tracepb.Span {
+func (t *Tracer) renderStart(s *executor.Start, e *executor.End, id [8]byte) *tracepb.Span {
 	trace, parent := t.opts.trace(s.Session, s.Effect), t.opts.span(s.Session, timeline.PlaceOf(s.Effect))
 	m := &tracepb.Span{
 		TraceId: trace[:], SpanId: id[:], ParentSpanId: parent[:], Flags: sampledFlag,
@@ -36,7 +36,7 @@ func (t *Tracer) renderStart(s *bridge.Start, e *bridge.End, id [8]byte) *tracep
 	return m
 }
 
-func (t *Tracer) chat(m *tracepb.Span, s *bridge.Start, e *bridge.End) {
+func (t *Tracer) chat(m *tracepb.Span, s *executor.Start, e *executor.End) {
 	m.Name, m.Kind = named("chat", s.Model), tracepb.Span_SPAN_KIND_CLIENT
 	m.Attributes = append(m.Attributes, text(attrOperation, "chat"), text(attrProvider, s.Target), text(attrRequestModel, s.Model))
 	if e.Model != "" {
@@ -61,7 +61,7 @@ func (t *Tracer) chat(m *tracepb.Span, s *bridge.Start, e *bridge.End) {
 	}
 }
 
-func (t *Tracer) tool(m *tracepb.Span, s *bridge.Start, e *bridge.End) {
+func (t *Tracer) tool(m *tracepb.Span, s *executor.Start, e *executor.End) {
 	m.Name, m.Kind = named("execute_tool", s.ToolName), tracepb.Span_SPAN_KIND_INTERNAL
 	m.Attributes = append(m.Attributes, text(attrOperation, "execute_tool"), text(attrToolName, s.ToolName), text(attrToolID, s.ToolID),
 		text(attrToolType, "function"), text(attrKey, s.Session+"."+s.Effect))

@@ -8,7 +8,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/refold/refold/actors/session/timeline"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // Options say what is traced, and where it goes.
@@ -69,7 +69,7 @@ func (t *Tracer) Ended(sid string, spans []*timeline.Span) {
 
 // Started returns the traceparent that a tool hands on: its parent is the span of
 // this start.
-func (t *Tracer) Started(s bridge.Start) string {
+func (t *Tracer) Started(s executor.Start) string {
 	if !t.traces(&s) {
 		return ""
 	}
@@ -82,11 +82,11 @@ func (t *Tracer) Started(s bridge.Start) string {
 
 // traces reports whether a start belongs to a run that is traced: its
 // session-actor says so, or this process would.
-func (t *Tracer) traces(s *bridge.Start) bool {
+func (t *Tracer) traces(s *executor.Start) bool {
 	return s.Sampled || t.Sampled(s.Session, runNumber(s.Effect))
 }
 
-func (t *Tracer) startSpan(s *bridge.Start) (id [8]byte, ok bool) {
+func (t *Tracer) startSpan(s *executor.Start) (id [8]byte, ok bool) {
 	if runNumber(s.Effect) == 0 {
 		return id, false
 	}
@@ -95,7 +95,7 @@ func (t *Tracer) startSpan(s *bridge.Start) (id [8]byte, ok bool) {
 
 // Finished takes a start that has ended: a chat with a model, or a tool that was
 // executed.
-func (t *Tracer) Finished(s bridge.Start, e bridge.End) {
+func (t *Tracer) Finished(s executor.Start, e executor.End) {
 	if !t.traces(&s) || s.Class != "llm" && s.Class != "tool" {
 		return
 	}
@@ -105,9 +105,9 @@ func (t *Tracer) Finished(s bridge.Start, e bridge.End) {
 }
 
 // Observer returns what a bridge tells of its starts.
-func (t *Tracer) Observer() bridge.Observer { return observer{t} }
+func (t *Tracer) Observer() executor.Observer { return observer{t} }
 
 type observer struct{ t *Tracer }
 
-func (o observer) Started(s bridge.Start) string      { return o.t.Started(s) }
-func (o observer) Ended(s bridge.Start, e bridge.End) { o.t.Finished(s, e) }
+func (o observer) Started(s executor.Start) string        { return o.t.Started(s) }
+func (o observer) Ended(s executor.Start, e executor.End) { o.t.Finished(s, e) }

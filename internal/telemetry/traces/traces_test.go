@@ -19,7 +19,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/timeline"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 var form = Form{Prefix: "refold"}
@@ -260,13 +260,13 @@ func TestTextsAreMaskedBeforeTheyAreCut(t *testing.T) {
 	if _, err := ParseMasks("ok\n("); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("a pattern that does not parse: %v; want its line", err)
 	}
-	for _, s := range []bridge.Start{
-		{Class: "llm", Messages: []bridge.Message{{Role: "user", Text: "my card is " + secret}}},
+	for _, s := range []executor.Start{
+		{Class: "llm", Messages: []executor.Message{{Role: "user", Text: "my card is " + secret}}},
 		{Class: "tool", Arguments: `{"card":"` + secret + `"}`},
 	} {
 		tracer := &Tracer{opts: Options{Form: form, Ratio: 1, Content: c}}
 		s.Session, s.Effect = "s1", "r1t1"
-		end := bridge.End{Text: secret, Calls: []bridge.AnswerCall{{Name: "pay", Arguments: secret}}}
+		end := executor.End{Text: secret, Calls: []executor.AnswerCall{{Name: "pay", Arguments: secret}}}
 		if got := tracer.renderStart(&s, &end, [8]byte{1}).String(); strings.Contains(got, secret) || !strings.Contains(got, masked) {
 			t.Errorf("exported: %s", got)
 		}
@@ -301,10 +301,10 @@ func TestNames(t *testing.T) {
 	}
 	tracer := &Tracer{opts: Options{Form: form, Ratio: 1}}
 	at := time.UnixMilli(1000)
-	draw(&b, tracer.renderStart(&bridge.Start{Class: "llm", Target: "openai", Session: "s1", Effect: "r2t1", ID: "01", Model: "m1", At: at},
-		&bridge.End{At: at.Add(time.Second), Status: "succeeded", Usage: bridge.Usage{InputTokens: 1, OutputTokens: 2}, Model: "m1-0824", Finish: "stop", FirstText: at.Add(time.Second / 2)}, [8]byte{1}))
-	draw(&b, tracer.renderStart(&bridge.Start{Class: "tool", Target: "host", Session: "s1", Effect: "r2t1c0", ID: "02", ToolID: "host.exec", ToolName: "shell", CallID: "call_1", At: at},
-		&bridge.End{At: at.Add(time.Second), Status: "failed", Code: "executor_error"}, [8]byte{2}))
+	draw(&b, tracer.renderStart(&executor.Start{Class: "llm", Target: "openai", Session: "s1", Effect: "r2t1", ID: "01", Model: "m1", At: at},
+		&executor.End{At: at.Add(time.Second), Status: "succeeded", Usage: executor.Usage{InputTokens: 1, OutputTokens: 2}, Model: "m1-0824", Finish: "stop", FirstText: at.Add(time.Second / 2)}, [8]byte{1}))
+	draw(&b, tracer.renderStart(&executor.Start{Class: "tool", Target: "host", Session: "s1", Effect: "r2t1c0", ID: "02", ToolID: "host.exec", ToolName: "shell", CallID: "call_1", At: at},
+		&executor.End{At: at.Add(time.Second), Status: "failed", Code: "executor_error"}, [8]byte{2}))
 	turns := Form{Prefix: "refold", Turns: true}
 	b.WriteString("\na turn is a trace:\n")
 	for _, i := range []int{0, 3, 5} {
@@ -313,7 +313,7 @@ func TestNames(t *testing.T) {
 	second := spans[3]
 	second.Place = "r2t2"
 	draw(&b, turns.Render("s1", &second))
-	draw(&b, (&Tracer{opts: Options{Form: turns}}).renderStart(&bridge.Start{Class: "llm", Session: "s1", Effect: "r2t2", At: at}, &bridge.End{At: at}, [8]byte{3}))
+	draw(&b, (&Tracer{opts: Options{Form: turns}}).renderStart(&executor.Start{Class: "llm", Session: "s1", Effect: "r2t2", At: at}, &executor.End{At: at}, [8]byte{3}))
 	const golden = "testdata/names.golden"
 	if os.Getenv("REWRITE") != "" {
 		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // outside makes a directory with a file that no tool may reach.
@@ -152,7 +152,7 @@ func TestSwappedLinks(t *testing.T) {
 			_ = os.Remove(dir)
 		}
 	}()
-	calls := []bridge.Call{
+	calls := []executor.Call{
 		r.newCall(ToolReadFile, args{"path": "d/secret"}),
 		r.newCall(ToolGrep, args{"pattern": "secret", "path": "d"}),
 		r.newCall(ToolEditFile, args{"path": "d/secret", "old_text": "secret", "new_text": "gone"}),

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/tools/host"
 )
 
@@ -21,7 +21,7 @@ func ExampleHost_Execute() {
 	defer os.RemoveAll(root)
 	h := host.New(root, host.Options{})
 
-	var hs *bridge.HostSession
+	var hs *executor.HostSession
 	for i, c := range []struct{ tool, arguments string }{
 		{host.ToolSessionOpen, `{}`},
 		{host.ToolWriteFile, `{"path": "notes/a.txt", "content": "one\ntwo\n"}`},
@@ -30,7 +30,7 @@ func ExampleHost_Execute() {
 		{host.ToolReadFile, `{"path": "/etc/passwd"}`},
 		{host.ToolSessionClose, `{}`},
 	} {
-		result, err := h.Execute(context.Background(), bridge.Call{
+		result, err := h.Execute(context.Background(), executor.Call{
 			Session: "s1", IdempotencyKey: fmt.Sprintf("s1.r1t%dc0", i+1),
 			ToolID: c.tool, Arguments: json.RawMessage(c.arguments), HostSession: hs,
 		})

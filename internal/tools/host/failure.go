@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"unicode/utf8"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // Codes of the errors that a model is shown. Part of the tools' surface: names
@@ -40,17 +40,17 @@ const (
 // cancelled: how far it got is not known.
 var errStopped = errors.New("stopped half way")
 
-func refuse(code, format string, args ...any) *bridge.Error {
-	return &bridge.Error{Code: code, Detail: fmt.Sprintf(format, args...)}
+func refuse(code, format string, args ...any) *executor.Error {
+	return &executor.Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
 // result turns what a tool returned into what the settlement says.
-func result(output string, err error) bridge.Result {
+func result(output string, err error) executor.Result {
 	if err == nil {
-		return bridge.Result{Output: output}
+		return executor.Result{Output: output}
 	}
 	if errors.Is(err, errStopped) {
-		return bridge.Result{Output: output, Unknown: true}
+		return executor.Result{Output: output, Unknown: true}
 	}
 	e := typed(err)
 	if len(e.Detail) > detailMax {
@@ -60,12 +60,12 @@ func result(output string, err error) bridge.Result {
 		cut.Detail = cutText(e.Detail, detailMax-len("…")) + "…"
 		e = &cut
 	}
-	return bridge.Result{Output: output, Error: e}
+	return executor.Result{Output: output, Error: e}
 }
 
 // typed gives any error a code.
-func typed(err error) *bridge.Error {
-	var known *bridge.Error
+func typed(err error) *executor.Error {
+	var known *executor.Error
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -94,7 +94,7 @@ func typed(err error) *bridge.Error {
 	return refuse(CodeIO, "the file system says: %v; try again or choose another path", err)
 }
 
-func escapes(name string) *bridge.Error {
+func escapes(name string) *executor.Error {
 	return refuse(CodePathEscapes, "%s leads out of the working directory; use a path inside it, relative to it", name)
 }
 

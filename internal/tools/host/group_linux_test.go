@@ -23,7 +23,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
@@ -66,7 +66,7 @@ func hold() int {
 // serve is a bridge's process in the middle of a command.
 func serve() int {
 	h := New(os.Getenv(envRoot), Options{})
-	open, err := h.Execute(context.Background(), bridge.Call{Session: rigSession, ToolID: ToolSessionOpen, IdempotencyKey: "k"})
+	open, err := h.Execute(context.Background(), executor.Call{Session: rigSession, ToolID: ToolSessionOpen, IdempotencyKey: "k"})
 	if err != nil || open.Error != nil {
 		fmt.Fprintln(os.Stderr, err, open.Error)
 		return 1
@@ -76,7 +76,7 @@ func serve() int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	_, err = h.Execute(context.Background(), bridge.Call{Session: rigSession, ToolID: ToolExec, HostSession: open.HostSession, Arguments: arguments})
+	_, err = h.Execute(context.Background(), executor.Call{Session: rigSession, ToolID: ToolExec, HostSession: open.HostSession, Arguments: arguments})
 	fmt.Fprintln(os.Stderr, "the command ended", err)
 	return 1
 }
@@ -169,7 +169,7 @@ func TestGroupIsKilled(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			call := r.newCall(ToolExec, args{"command": family + "echo partial; wait", "timeout_ms": c.timeout})
-			done := make(chan bridge.Result, 1)
+			done := make(chan executor.Result, 1)
 			go func() {
 				got, _ := r.h.Execute(ctx, call)
 				done <- got
@@ -201,7 +201,7 @@ func TestBackgroundEndsWithItsCall(t *testing.T) {
 	mkfifo(t, filepath.Join(r.dir, "ids"))
 	mkfifo(t, filepath.Join(r.dir, "gate"))
 	call := r.newCall(ToolExec, args{"command": family + "read go < gate; echo shell done"})
-	done := make(chan bridge.Result, 1)
+	done := make(chan executor.Result, 1)
 	go func() {
 		got, _ := r.h.Execute(t.Context(), call)
 		done <- got
@@ -230,7 +230,7 @@ func TestHeldOutput(t *testing.T) {
 	mkfifo(t, filepath.Join(r.dir, "ids"))
 	mkfifo(t, filepath.Join(r.dir, "gate"))
 	call := r.newCall(ToolExec, args{"command": "'" + self + "' & read go < gate; echo shell done"})
-	done := make(chan bridge.Result, 1)
+	done := make(chan executor.Result, 1)
 	go func() {
 		got, _ := r.h.Execute(t.Context(), call)
 		done <- got
@@ -279,8 +279,8 @@ func TestKilledBridge(t *testing.T) {
 		t.Errorf("the bridge says %q", out.String())
 	}
 	h := New(root, Options{})
-	hs := &bridge.HostSession{ID: hostSessionID(bridge.Call{IdempotencyKey: "k"}), Status: statusReady}
-	got, err := h.Execute(t.Context(), bridge.Call{
+	hs := &executor.HostSession{ID: hostSessionID(executor.Call{IdempotencyKey: "k"}), Status: statusReady}
+	got, err := h.Execute(t.Context(), executor.Call{
 		Session: rigSession, ToolID: ToolExec, HostSession: hs, Arguments: []byte(`{"command":"ls"}`),
 	})
 	if err != nil || got.Error != nil || got.Output != "exit status 0\ngate\nids\n" {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/tools/sessiontools"
 )
 
@@ -78,7 +78,7 @@ type Host struct {
 	used   map[string]int // host sessions that calls use just now
 }
 
-var _ bridge.Executor = (*Host)(nil)
+var _ executor.Executor = (*Host)(nil)
 
 // New returns a host that keeps its sessions, and unless opts say otherwise
 // their working directories, under the directory root. It touches nothing yet;
@@ -119,11 +119,11 @@ func (h *Host) Prepare() error {
 // Result with an Error, or with Unknown when a command was stopped half way by
 // ctx. A call whose host session is gone gets `no_host_session`, and the result
 // sets the session's status so that open_session is offered again.
-func (h *Host) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+func (h *Host) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return result("", err), nil
 	}
-	var whole func(bridge.Call) (bridge.Result, error)
+	var whole func(executor.Call) (executor.Result, error)
 	switch call.ToolID {
 	case ToolSessionOpen:
 		whole = h.open
@@ -140,7 +140,7 @@ func (h *Host) Execute(ctx context.Context, call bridge.Call) (bridge.Result, er
 }
 
 // inPlace carries out a tool that needs a working directory.
-func (h *Host) inPlace(ctx context.Context, call bridge.Call) bridge.Result {
+func (h *Host) inPlace(ctx context.Context, call executor.Call) executor.Result {
 	run, ok := tools[call.ToolID]
 	if call.ToolID == ToolSkillUnpack {
 		run, ok = func(h *Host, ctx context.Context, p *workdir, _ json.RawMessage) (string, error) {

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // rig is a host and one open session on it.
@@ -25,7 +25,7 @@ type rig struct {
 	h    *Host
 	root string
 	dir  string // the session's working directory
-	hs   *bridge.HostSession
+	hs   *executor.HostSession
 	n    int // calls so far
 }
 
@@ -82,7 +82,7 @@ func mkfifo(t *testing.T, name string) {
 // args are arguments of a call.
 type args map[string]any
 
-func (r *rig) newCall(tool string, a args) bridge.Call {
+func (r *rig) newCall(tool string, a args) executor.Call {
 	r.t.Helper()
 	raw := json.RawMessage("{}")
 	if a != nil {
@@ -93,18 +93,18 @@ func (r *rig) newCall(tool string, a args) bridge.Call {
 	}
 	r.n++
 	effect := fmt.Sprintf("r1t%dc0", r.n)
-	return bridge.Call{
+	return executor.Call{
 		Session: rigSession, Effect: effect, ToolID: tool, Arguments: raw,
 		IdempotencyKey: rigSession + "." + effect, HostSession: r.hs,
 	}
 }
 
-func (r *rig) call(tool string, a args) bridge.Result {
+func (r *rig) call(tool string, a args) executor.Result {
 	r.t.Helper()
 	return r.execute(r.t.Context(), r.newCall(tool, a))
 }
 
-func (r *rig) execute(ctx context.Context, call bridge.Call) bridge.Result {
+func (r *rig) execute(ctx context.Context, call executor.Call) executor.Result {
 	r.t.Helper()
 	got, err := r.h.Execute(ctx, call)
 	if err != nil {
@@ -239,7 +239,7 @@ func TestArguments(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			call := bridge.Call{Session: rigSession, ToolID: ToolReadFile, Arguments: json.RawMessage(c.raw), HostSession: r.hs}
+			call := executor.Call{Session: rigSession, ToolID: ToolReadFile, Arguments: json.RawMessage(c.raw), HostSession: r.hs}
 			got, err := r.h.Execute(t.Context(), call)
 			if err != nil || got.Error == nil {
 				t.Fatalf("got %+v, %v, want an error result", got, err)

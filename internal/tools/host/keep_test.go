@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // TestKeep: files go when their host session has been over for long enough, and
@@ -20,22 +20,22 @@ func TestKeep(t *testing.T) {
 	root := t.TempDir()
 	h := New(root, Options{Keep: 24 * time.Hour})
 	n := 0
-	open := func(session, dir string) *bridge.HostSession {
+	open := func(session, dir string) *executor.HostSession {
 		t.Helper()
 		n++
 		arguments := "{}"
 		if dir != "" {
 			arguments = `{"workdir": "` + dir + `"}`
 		}
-		got, err := h.Execute(t.Context(), bridge.Call{ToolID: ToolSessionOpen, Session: session, IdempotencyKey: session + dir + string(rune('0'+n)), Arguments: []byte(arguments)})
+		got, err := h.Execute(t.Context(), executor.Call{ToolID: ToolSessionOpen, Session: session, IdempotencyKey: session + dir + string(rune('0'+n)), Arguments: []byte(arguments)})
 		if err != nil || got.HostSession == nil {
 			t.Fatalf("open %s %s: %+v, %v", session, dir, got, err)
 		}
 		return got.HostSession
 	}
-	over := func(session string, hs *bridge.HostSession, ago time.Duration) {
+	over := func(session string, hs *executor.HostSession, ago time.Duration) {
 		t.Helper()
-		if got, err := h.Execute(t.Context(), bridge.Call{ToolID: ToolSessionClose, Session: session, HostSession: hs}); err != nil || got.Error != nil {
+		if got, err := h.Execute(t.Context(), executor.Call{ToolID: ToolSessionClose, Session: session, HostSession: hs}); err != nil || got.Error != nil {
 			t.Fatalf("close: %+v, %v", got, err)
 		}
 		at := time.Now().Add(-ago)

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 func TestApplyPatch(t *testing.T) {
@@ -110,7 +110,7 @@ func FuzzApplyPatch(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, content string) {
 		root := t.TempDir()
 		h := New(filepath.Join(root, "host"), Options{})
-		open, err := h.Execute(context.Background(), bridge.Call{Session: "s", ToolID: ToolSessionOpen})
+		open, err := h.Execute(context.Background(), executor.Call{Session: "s", ToolID: ToolSessionOpen})
 		if err != nil || open.Error != nil {
 			t.Fatal(err, open.Error)
 		}

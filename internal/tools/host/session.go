@@ -16,7 +16,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // recordsDir holds one record per host session, in the host's root. No session
@@ -48,14 +48,14 @@ type record struct {
 	Status  string `json:"status"`
 }
 
-func (r record) hostSession(status string) *bridge.HostSession {
-	return &bridge.HostSession{ID: r.ID, Status: status, Route: r.Route}
+func (r record) hostSession(status string) *executor.HostSession {
+	return &executor.HostSession{ID: r.ID, Status: status, Route: r.Route}
 }
 
 // hostSessionID is the same on every start of one call, and another one for
 // another call: an open that is carried out a second time, even after later
 // ones, finds its own session and touches no other.
-func hostSessionID(call bridge.Call) string {
+func hostSessionID(call executor.Call) string {
 	key := call.IdempotencyKey
 	if key == "" {
 		key = call.Session
@@ -69,32 +69,32 @@ type openArguments struct {
 }
 
 // open carries out host.session.open.
-func (h *Host) open(call bridge.Call) (bridge.Result, error) {
+func (h *Host) open(call executor.Call) (executor.Result, error) {
 	var args openArguments
 	if err := decode(call.Arguments, &args); err != nil {
-		return bridge.Result{}, err
+		return executor.Result{}, err
 	}
 	if err := h.Prepare(); err != nil {
-		return bridge.Result{}, refuse(CodeIO, "the host is not usable: %v", err)
+		return executor.Result{}, refuse(CodeIO, "the host is not usable: %v", err)
 	}
 	if !sessionID.MatchString(call.Session) {
-		return bridge.Result{}, refuse(CodeInvalidArguments, "session %.80q: an id is 1 to 64 of A-Z, a-z, 0-9, _ and -", call.Session)
+		return executor.Result{}, refuse(CodeInvalidArguments, "session %.80q: an id is 1 to 64 of A-Z, a-z, 0-9, _ and -", call.Session)
 	}
 	h.openMu.Lock()
 	defer h.openMu.Unlock()
 	rel, err := h.workDir(call.Session, args.WorkDir)
 	if err != nil {
-		return bridge.Result{}, err
+		return executor.Result{}, err
 	}
 	rec, err := h.create(record{
 		ID: hostSessionID(call), Session: call.Session, WorkDir: rel, Route: h.opts.Route, Status: statusReady,
 	})
 	if err != nil {
-		return bridge.Result{}, err
+		return executor.Result{}, err
 	}
 	p, err := openWorkdir(h.base, rec.WorkDir)
 	if err != nil {
-		return bridge.Result{}, err
+		return executor.Result{}, err
 	}
 	defer p.close()
 	// A repeat says what the first start said, also of a session that was
@@ -103,7 +103,7 @@ func (h *Host) open(call bridge.Call) (bridge.Result, error) {
 	if len(p.dir) <= rootBytesMax && utf8.ValidString(p.dir) {
 		ready.Root = p.dir
 	}
-	return bridge.Result{Output: "host session ready; working directory: " + p.dir, HostSession: ready}, nil
+	return executor.Result{Output: "host session ready; working directory: " + p.dir, HostSession: ready}, nil
 }
 
 // workDir finds and makes the directory of a new host session, relative to the
@@ -120,7 +120,7 @@ func (h *Host) workDir(session string, asked *string) (string, error) {
 	defer base.close()
 	if asked != nil {
 		if rel, err = base.resolve(*asked); err != nil {
-			var e *bridge.Error
+			var e *executor.Error
 			if errors.As(err, &e) && e.Code == CodePathEscapes {
 				return "", refuse(CodePathEscapes, "workdir %s leads out of %s; leave workdir out, or use a path inside", *asked, base.dir)
 			}
@@ -197,13 +197,13 @@ func (h *Host) record(id string) (record, error) {
 // find returns the record that a call runs under. If there is none, the error
 // says why, and the host session with the status that it has from now on: the
 // session's tools go, and open_session is offered again.
-func (h *Host) find(call bridge.Call) (record, *bridge.HostSession, error) {
+func (h *Host) find(call executor.Call) (record, *executor.HostSession, error) {
 	if call.HostSession == nil {
 		return record{}, nil, refuse(CodeNoHostSession, "no host session is open; call open_session first")
 	}
 	asked := *call.HostSession
-	lost := func(status, why string) (record, *bridge.HostSession, error) {
-		return record{}, &bridge.HostSession{ID: asked.ID, Status: status, Route: asked.Route},
+	lost := func(status, why string) (record, *executor.HostSession, error) {
+		return record{}, &executor.HostSession{ID: asked.ID, Status: status, Route: asked.Route},
 			refuse(CodeNoHostSession, "%s; call open_session to open another", why)
 	}
 	rec, err := h.record(asked.ID)
@@ -261,24 +261,24 @@ func (h *Host) store(rec record) error {
 
 // closeSession carries out host.session.close. Closing what is closed, or not
 // known here, is closing: after it there is no session, which was wanted.
-func (h *Host) closeSession(call bridge.Call) (bridge.Result, error) {
+func (h *Host) closeSession(call executor.Call) (executor.Result, error) {
 	if err := decode(call.Arguments, &struct{}{}); err != nil {
-		return bridge.Result{}, err
+		return executor.Result{}, err
 	}
 	if call.HostSession == nil {
-		return bridge.Result{}, refuse(CodeNoHostSession, "no host session is open, so there is none to close")
+		return executor.Result{}, refuse(CodeNoHostSession, "no host session is open, so there is none to close")
 	}
 	rec, err := h.record(call.HostSession.ID)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return bridge.Result{}, err
+		return executor.Result{}, err
 	}
 	if err == nil && rec.Session == call.Session && rec.Status != statusClosed {
 		rec.Status = statusClosed
 		if err := h.store(rec); err != nil {
-			return bridge.Result{}, err
+			return executor.Result{}, err
 		}
 	}
 	closed := *call.HostSession
 	closed.Status = statusClosed
-	return bridge.Result{Output: "host session closed; its files stay where they are", HostSession: &closed}, nil
+	return executor.Result{Output: "host session closed; its files stay where they are", HostSession: &closed}, nil
 }

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // TestOpen: the first call of a session makes its directory and says where it
@@ -19,7 +19,7 @@ func TestOpen(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	h := New(root, Options{Route: "host-a"})
-	call := bridge.Call{Session: "s1", ToolID: ToolSessionOpen, IdempotencyKey: "s1.r1t1c0", Arguments: json.RawMessage(`{}`)}
+	call := executor.Call{Session: "s1", ToolID: ToolSessionOpen, IdempotencyKey: "s1.r1t1c0", Arguments: json.RawMessage(`{}`)}
 	first, err := h.Execute(t.Context(), call)
 	if err != nil || first.Error != nil {
 		t.Fatalf("got %+v, %v", first, err)
@@ -99,7 +99,7 @@ func TestKilledHost(t *testing.T) {
 // sets the session's status, so that open_session is offered again.
 func TestNoHostSession(t *testing.T) {
 	t.Parallel()
-	status := func(got bridge.Result) string {
+	status := func(got executor.Result) string {
 		if got.HostSession == nil {
 			return "unchanged"
 		}
@@ -112,9 +112,9 @@ func TestNoHostSession(t *testing.T) {
 		detail string
 	}{
 		{"none", func(_ *testing.T, r *rig) { r.hs = nil }, "unchanged", "no host session is open; call open_session first"},
-		{"not known here", func(_ *testing.T, r *rig) { r.hs = &bridge.HostSession{ID: "h123", Route: "far"} }, "error",
+		{"not known here", func(_ *testing.T, r *rig) { r.hs = &executor.HostSession{ID: "h123", Route: "far"} }, "error",
 			`host session "h123" is not known on this host ("near"; it was opened on "far"); call open_session to open another`},
-		{"a path for an id", func(_ *testing.T, r *rig) { r.hs = &bridge.HostSession{ID: "../.sessions/" + r.hs.ID} }, "error", "is not known on this host"},
+		{"a path for an id", func(_ *testing.T, r *rig) { r.hs = &executor.HostSession{ID: "../.sessions/" + r.hs.ID} }, "error", "is not known on this host"},
 		{"of another session", func(t *testing.T, r *rig) {
 			call := r.newCall(ToolSessionOpen, nil)
 			call.Session, call.IdempotencyKey = "s2", "s2.r1t1c0"
@@ -202,10 +202,10 @@ func TestOpenRace(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	var wg sync.WaitGroup
-	results := make([]bridge.Result, 16)
+	results := make([]executor.Result, 16)
 	for i := range results {
 		wg.Go(func() {
-			call := bridge.Call{Session: "s1", ToolID: ToolSessionOpen, IdempotencyKey: "s1.r1t1c0"}
+			call := executor.Call{Session: "s1", ToolID: ToolSessionOpen, IdempotencyKey: "s1.r1t1c0"}
 			results[i], _ = New(root, Options{Route: string(rune('a' + i))}).Execute(t.Context(), call)
 		})
 	}
@@ -241,7 +241,7 @@ func TestOptions(t *testing.T) {
 	if err := h.Prepare(); err == nil {
 		t.Error("Prepare: got nil, want the problems")
 	}
-	got, _ := h.Execute(t.Context(), bridge.Call{Session: "s1", ToolID: ToolSessionOpen})
+	got, _ := h.Execute(t.Context(), executor.Call{Session: "s1", ToolID: ToolSessionOpen})
 	if got.Error == nil || got.Error.Code != CodeIO {
 		t.Errorf("open: got %+v, want %s", got, CodeIO)
 	}

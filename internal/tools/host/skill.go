@@ -8,7 +8,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/tools/sessiontools"
 )
@@ -33,7 +33,7 @@ type unpackArguments struct {
 
 // unpack writes the files of a skill into the working directory. It may be
 // repeated, and then says the same again.
-func (h *Host) unpack(ctx context.Context, p *workdir, call bridge.Call) (string, error) {
+func (h *Host) unpack(ctx context.Context, p *workdir, call executor.Call) (string, error) {
 	var args unpackArguments
 	if err := decode(call.Arguments, &args); err != nil {
 		return "", err

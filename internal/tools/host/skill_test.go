@@ -9,13 +9,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
 
 // skillBlobs is a manifest with one skill of two files, and their blobs.
-func skillBlobs(t *testing.T) (of bridge.CallSpace, blobs map[string][]byte) {
+func skillBlobs(t *testing.T) (of executor.CallSpace, blobs map[string][]byte) {
 	t.Helper()
 	blobs = map[string][]byte{}
 	m := &space.Manifest{V: 1, Kind: space.Workspace, Space: "team", Skills: []space.Skill{{Skill: "greet", Description: "d", Body: 0, Files: []int{1, 2}}}}
@@ -29,14 +29,14 @@ func skillBlobs(t *testing.T) (of bridge.CallSpace, blobs map[string][]byte) {
 	}
 	name := codec.RefOf(m.Bytes()).String()
 	blobs[name] = m.Bytes()
-	return bridge.CallSpace{Space: "team", Manifest: name}, blobs
+	return executor.CallSpace{Space: "team", Manifest: name}, blobs
 }
 
 // unpack calls the tool as a bridge does.
-func (r *rig) unpack(skill string, of bridge.CallSpace) bridge.Result {
+func (r *rig) unpack(skill string, of executor.CallSpace) executor.Result {
 	r.t.Helper()
-	got, err := r.h.Execute(r.t.Context(), bridge.Call{
-		ToolID: ToolSkillUnpack, Session: rigSession, Arguments: json.RawMessage(`{"skill":"` + skill + `"}`), HostSession: r.hs, Spaces: []bridge.CallSpace{of},
+	got, err := r.h.Execute(r.t.Context(), executor.Call{
+		ToolID: ToolSkillUnpack, Session: rigSession, Arguments: json.RawMessage(`{"skill":"` + skill + `"}`), HostSession: r.hs, Spaces: []executor.CallSpace{of},
 	})
 	if err != nil {
 		r.t.Fatal(err)

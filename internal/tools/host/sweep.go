@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 const (
@@ -21,9 +21,9 @@ const (
 type Sessions interface {
 	// HostSession tells whether a session is open, and its host session, nil for
 	// none.
-	HostSession(ctx context.Context, sid string) (open bool, h *bridge.HostSession, err error)
+	HostSession(ctx context.Context, sid string) (open bool, h *executor.HostSession, err error)
 	// EndHostSession tells a session that its host session has ended.
-	EndHostSession(ctx context.Context, sid string, h bridge.HostSession) error
+	EndHostSession(ctx context.Context, sid string, h executor.HostSession) error
 }
 
 // Sweep ends host sessions that no call has used for Options.IdleTTL, and tells
@@ -77,7 +77,7 @@ func (h *Host) Sweep(ctx context.Context, sessions Sessions, log *slog.Logger) {
 }
 
 // over reports that a session knows the end of a host session, or has another one.
-func over(rec record, now *bridge.HostSession) bool {
+func over(rec record, now *executor.HostSession) bool {
 	if now.ID == rec.ID {
 		return now.Status != statusReady
 	}
@@ -102,7 +102,7 @@ func (h *Host) endUnused(id, status string, log *slog.Logger) (record, bool) {
 }
 
 // use keeps a host session from being ended until done is called.
-func (h *Host) use(hs *bridge.HostSession) (done func()) {
+func (h *Host) use(hs *executor.HostSession) (done func()) {
 	if hs == nil {
 		return func() {}
 	}

@@ -9,24 +9,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // told is what sessions say and hear.
 type told struct {
 	closed  bool
-	now     *bridge.HostSession
+	now     *executor.HostSession
 	err     error
 	asked   int
-	expired []bridge.HostSession
+	expired []executor.HostSession
 }
 
-func (t *told) HostSession(context.Context, string) (bool, *bridge.HostSession, error) {
+func (t *told) HostSession(context.Context, string) (bool, *executor.HostSession, error) {
 	t.asked++
 	return !t.closed, t.now, t.err
 }
 
-func (t *told) EndHostSession(_ context.Context, _ string, h bridge.HostSession) error {
+func (t *told) EndHostSession(_ context.Context, _ string, h executor.HostSession) error {
 	t.expired = append(t.expired, h)
 	return t.err
 }
@@ -68,7 +68,7 @@ func TestSweepExpires(t *testing.T) {
 	r.h.Sweep(t.Context(), s, log)
 	r.h.Sweep(t.Context(), s, log)
 	r.wantStatus(statusExpired)
-	if want := (bridge.HostSession{ID: r.hs.ID, Status: statusExpired, Route: "host-w1"}); len(s.expired) != 1 || s.expired[0] != want {
+	if want := (executor.HostSession{ID: r.hs.ID, Status: statusExpired, Route: "host-w1"}); len(s.expired) != 1 || s.expired[0] != want {
 		t.Errorf("told: %+v, want once %+v", s.expired, want)
 	}
 	if got := r.call(ToolReadFile, args{"path": "f"}); got.HostSession == nil || got.HostSession.Status != statusExpired {
@@ -86,12 +86,12 @@ func TestSweepEndsWithSession(t *testing.T) {
 		told told
 		want string
 	}{
-		"open, ours":          {told{now: &bridge.HostSession{Status: statusReady}}, statusReady},
+		"open, ours":          {told{now: &executor.HostSession{Status: statusReady}}, statusReady},
 		"open, not heard yet": {told{}, statusReady},
 		"closed":              {told{closed: true}, statusClosed},
-		"lost, it thinks":     {told{now: &bridge.HostSession{Status: statusError}}, statusClosed},
-		"another, ready":      {told{now: &bridge.HostSession{ID: "h2", Status: statusReady}}, statusClosed},
-		"another, over":       {told{now: &bridge.HostSession{ID: "h2", Status: statusClosed}}, statusReady},
+		"lost, it thinks":     {told{now: &executor.HostSession{Status: statusError}}, statusClosed},
+		"another, ready":      {told{now: &executor.HostSession{ID: "h2", Status: statusReady}}, statusClosed},
+		"another, over":       {told{now: &executor.HostSession{ID: "h2", Status: statusClosed}}, statusReady},
 		"no answer":           {told{closed: true, err: errors.New("nobody")}, statusReady},
 	} {
 		t.Run(name, func(t *testing.T) {

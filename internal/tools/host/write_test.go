@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 func (r *rig) wantFile(name, want string) {
@@ -147,7 +147,7 @@ func TestReadersSeeWholeFiles(t *testing.T) {
 	r := newRig(t, Options{}, map[string]string{"f": a})
 	done := make(chan struct{})
 	read := r.newCall(ToolReadFile, args{"path": "f"})
-	writes := []bridge.Call{
+	writes := []executor.Call{
 		r.newCall(ToolWriteFile, args{"path": "f", "content": b}), r.newCall(ToolWriteFile, args{"path": "f", "content": a}),
 	}
 	go func() {

@@ -12,6 +12,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/tools/retry"
 )
 
@@ -62,7 +63,7 @@ type tryKey struct{}
 
 // Execute carries out one call. It waits for a server that is not there, for
 // half a minute within the call's run time.
-func (s *Servers) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+func (s *Servers) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	pack := call.Pack()
 	if pack != "" { // the pack's name stands in place of the first part
 		call.ToolID = idPrefix + strings.TrimPrefix(call.ToolID, pack+".")
@@ -92,7 +93,7 @@ func (s *Servers) Execute(ctx context.Context, call bridge.Call) (bridge.Result,
 }
 
 // once carries a call out one time.
-func (s *server) once(ctx context.Context, call bridge.Call, pin Pin, with filled) (bridge.Result, again, error) {
+func (s *server) once(ctx context.Context, call executor.Call, pin Pin, with filled) (executor.Result, again, error) {
 	before := ctx
 	if end, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -102,7 +103,7 @@ func (s *server) once(ctx context.Context, call bridge.Call, pin Pin, with fille
 	talk, err := s.take(before, with)
 	if err != nil {
 		if ctx.Err() != nil {
-			return bridge.Result{}, never, err
+			return executor.Result{}, never, err
 		}
 		result, _ := failed(CodeServerMissing, "server %s is not there, and nothing took effect: %s", s.name, err)
 		result.Error.Retryable = true
@@ -119,34 +120,34 @@ func (s *server) once(ctx context.Context, call bridge.Call, pin Pin, with fille
 		return result, refusal, nil
 	}
 	if fault := s.objection(call, pin, tool, refused); fault != nil {
-		return bridge.Result{Error: fault}, never, nil
+		return executor.Result{Error: fault}, never, nil
 	}
 	result, err := tool.Function.Execute(context.WithValue(ctx, tryKey{}, &t), call)
 	return result, t.again, s.outOfError(err)
 }
 
 // objection says why a call is not sent, nil if it is.
-func (s *server) objection(call bridge.Call, pin Pin, tool *Tool, refused string) *bridge.Error {
+func (s *server) objection(call executor.Call, pin Pin, tool *Tool, refused string) *executor.Error {
 	what := change(pin, tool, refused)
 	switch {
 	case what != "" && tool == nil && refused == "":
-		return &bridge.Error{Code: CodeToolGone, Detail: fmt.Sprintf("server %s does not list %s any more; import its tools again", s.name, pin.Tool)}
+		return &executor.Error{Code: CodeToolGone, Detail: fmt.Sprintf("server %s does not list %s any more; import its tools again", s.name, pin.Tool)}
 	case what != "":
-		return &bridge.Error{Code: CodeToolChanged, Detail: fmt.Sprintf(
+		return &executor.Error{Code: CodeToolChanged, Detail: fmt.Sprintf(
 			"server %s has changed %s since it was imported (%s), and it was not called: look at it, and import the tools again", s.name, pin.Tool, what)}
 	case call.RetrySafe && !tool.Function.RetrySafe():
-		return &bridge.Error{Code: CodeToolChanged, Detail: fmt.Sprintf(
+		return &executor.Error{Code: CodeToolChanged, Detail: fmt.Sprintf(
 			"this session was told that %s is retry-safe, and by the bridge's config it is not: import the tools again, for sessions that open then", call.ToolID)}
 	}
 	return nil
 }
 
 // request sends one call, whose arguments fit the schema.
-func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridge.Result, error) {
+func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (executor.Result, error) {
 	call, _ := bridge.CallOf(ctx)
 	try, ok := ctx.Value(tryKey{}).(*try)
 	if !ok {
-		return bridge.Result{}, errors.New("a tool of an MCP server is called through its Servers")
+		return executor.Result{}, errors.New("a tool of an MCP server is called through its Servers")
 	}
 	arguments := call.Arguments
 	if len(arguments) == 0 {
@@ -174,16 +175,16 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridg
 		return t.resultOf(answer), nil
 	}
 	if ctx.Err() != nil {
-		return bridge.Result{}, err // the bridge knows best what that means
+		return executor.Result{}, err // the bridge knows best what that means
 	}
 	if errors.Is(context.Cause(within), errIdle) {
-		return bridge.Result{}, errIdle
+		return executor.Result{}, errIdle
 	}
 	return t.failed(try, err, sent, status)
 }
 
 // failed says what a call comes to that has no result.
-func (t *Tool) failed(try *try, err error, sent bool, status int) (bridge.Result, error) {
+func (t *Tool) failed(try *try, err error, sent bool, status int) (executor.Result, error) {
 	var protocol *jsonrpc.Error
 	switch {
 	case errors.As(err, &protocol) && !refused(status) && (protocol.Code != codeRejected || status == 200):
@@ -210,7 +211,7 @@ func (t *Tool) failed(try *try, err error, sent bool, status int) (bridge.Result
 // refused says what a call comes to that did not arrive, or that the server did
 // not take. A server that was started anew knows no session of before, and each
 // has its own status to say so.
-func (t *Tool) refused(try *try, err error, status int) (bridge.Result, error) {
+func (t *Tool) refused(try *try, err error, status int) (executor.Result, error) {
 	var code string
 	switch status {
 	case 0, 404, 410:
@@ -231,6 +232,6 @@ func (t *Tool) refused(try *try, err error, status int) (bridge.Result, error) {
 }
 
 // failed returns a result that failed.
-func failed(code, format string, args ...any) (bridge.Result, error) {
-	return bridge.Result{Error: &bridge.Error{Code: code, Detail: fmt.Sprintf(format, args...)}}, nil
+func failed(code, format string, args ...any) (executor.Result, error) {
+	return executor.Result{Error: &executor.Error{Code: code, Detail: fmt.Sprintf(format, args...)}}, nil
 }

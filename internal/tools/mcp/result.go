@@ -9,19 +9,19 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 )
 
 // resultOf says what an answer comes to: text as text, images, sounds and
 // embedded resources as files, what is structured as JSON unless the text says
 // it already.
-func (t *Tool) resultOf(r *sdk.CallToolResult) bridge.Result {
+func (t *Tool) resultOf(r *sdk.CallToolResult) executor.Result {
 	if r.NeedsInput() {
 		result, _ := failed(CodeNeedsInput, "server %s asks for something before it goes on, and nobody is there to answer it", t.Server)
 		return result
 	}
-	var result bridge.Result
+	var result executor.Result
 	var texts []string
 	for _, c := range r.Content {
 		text, file := contentOf(c)
@@ -39,7 +39,7 @@ func (t *Tool) resultOf(r *sdk.CallToolResult) bridge.Result {
 	if !r.IsError {
 		return result
 	}
-	result.Error = &bridge.Error{Code: CodeToolError, Detail: result.Output}
+	result.Error = &executor.Error{Code: CodeToolError, Detail: result.Output}
 	switch {
 	case result.Output == "":
 		result.Error.Detail = fmt.Sprintf("%s of server %s failed and gives no reason", t.Name, t.Server)
@@ -52,14 +52,14 @@ func (t *Tool) resultOf(r *sdk.CallToolResult) bridge.Result {
 }
 
 // contentOf returns one part of an answer as text, or as a file, or both.
-func contentOf(c sdk.Content) (text string, file *bridge.File) {
+func contentOf(c sdk.Content) (text string, file *executor.File) {
 	switch c := c.(type) {
 	case *sdk.TextContent:
 		return c.Text, nil
 	case *sdk.ImageContent:
-		return "", &bridge.File{MediaType: c.MIMEType, Data: c.Data}
+		return "", &executor.File{MediaType: c.MIMEType, Data: c.Data}
 	case *sdk.AudioContent:
-		return "", &bridge.File{MediaType: c.MIMEType, Data: c.Data}
+		return "", &executor.File{MediaType: c.MIMEType, Data: c.Data}
 	case *sdk.ResourceLink:
 		kind := ""
 		if c.MIMEType != "" {
@@ -71,7 +71,7 @@ func contentOf(c sdk.Content) (text string, file *bridge.File) {
 		case c.Resource == nil:
 			return "", nil
 		case len(c.Resource.Blob) > 0:
-			return clip(fmt.Sprintf("[resource %s]", c.Resource.URI), linkTextMax), &bridge.File{MediaType: c.Resource.MIMEType, Data: c.Resource.Blob}
+			return clip(fmt.Sprintf("[resource %s]", c.Resource.URI), linkTextMax), &executor.File{MediaType: c.Resource.MIMEType, Data: c.Resource.Blob}
 		}
 		return clip(fmt.Sprintf("[resource %s]", c.Resource.URI), linkTextMax) + "\n" + c.Resource.Text, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/secrets"
 )
 
@@ -93,8 +94,8 @@ func TestNoServerStartsWithoutItsSecret(t *testing.T) {
 	w.config.Servers["peer"] = s
 	w.open()
 	before := w.log.String()
-	r, err := w.servers.Execute(t.Context(), bridge.Call{
-		ToolID: "crm.peer.token", Arguments: json.RawMessage(`{}`), Spaces: []bridge.CallSpace{{Space: "crm", Kind: "pack"}},
+	r, err := w.servers.Execute(t.Context(), executor.Call{
+		ToolID: "crm.peer.token", Arguments: json.RawMessage(`{}`), Spaces: []executor.CallSpace{{Space: "crm", Kind: "pack"}},
 	})
 	if err != nil || r.Error == nil || r.Error.Code != "secret_missing" {
 		t.Errorf("got %+v, %v", r.Error, err)

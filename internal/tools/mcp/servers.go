@@ -7,7 +7,7 @@ import (
 	"log/slog"
 	"sync"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/secrets"
 )
 
@@ -65,8 +65,8 @@ func New(c *Config, lock Lock, o Options) (*Servers, error) {
 }
 
 // Executors returns what carries out the calls of each target.
-func (s *Servers) Executors() map[string]bridge.Executor {
-	all := map[string]bridge.Executor{}
+func (s *Servers) Executors() map[string]executor.Executor {
+	all := map[string]executor.Executor{}
 	for _, server := range s.servers {
 		all[server.target] = target{s, server.target}
 	}

@@ -24,6 +24,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/tools/retry"
 )
@@ -126,7 +127,7 @@ func (w *world) imports() *Imported {
 // call rehearses one call.
 func (w *world) call(ctx context.Context, tool, arguments string, safe bool) bridge.Rehearsed {
 	w.t.Helper()
-	return bridge.Rehearse(ctx, w.servers, bridge.Call{
+	return bridge.Rehearse(ctx, w.servers, executor.Call{
 		ToolID: "mcp.peer." + tool, Arguments: json.RawMessage(arguments), RetrySafe: safe, Session: "s1", Effect: "r1t1c0", Start: "x",
 	}, bridge.Rehearsal{RunTime: time.Minute})
 }
@@ -432,7 +433,7 @@ func TestServersAreGivenTheTraceContext(t *testing.T) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	w := newWorld(t, modePlain)
 	w.imports()
-	got, err := w.servers.Execute(t.Context(), bridge.Call{
+	got, err := w.servers.Execute(t.Context(), executor.Call{
 		ToolID: "mcp.peer.echo", Arguments: json.RawMessage(`{"text": "a"}`), RetrySafe: true, Session: "s1", Effect: "r1t1c0", Start: "x", Traceparent: parent,
 	})
 	if err != nil || got.Error != nil {
@@ -448,9 +449,9 @@ func TestCallOfAPack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modePlain)
 	w.imports()
-	got, err := w.servers.Execute(t.Context(), bridge.Call{
+	got, err := w.servers.Execute(t.Context(), executor.Call{
 		ToolID: "crm.peer.echo", Arguments: json.RawMessage(`{"text": "a"}`), RetrySafe: true, Session: "s1", Effect: "r1t1c0", Start: "x",
-		Spaces: []bridge.CallSpace{{Space: "crm", Kind: "pack"}},
+		Spaces: []executor.CallSpace{{Space: "crm", Kind: "pack"}},
 	})
 	if err != nil || got.Error != nil || got.Output != `{"text":"a"}` {
 		t.Errorf("got %+v, %v", got, err)

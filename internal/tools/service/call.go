@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/tools/retry"
 	"github.com/refold/refold/subjects"
@@ -26,11 +27,11 @@ type askingKey struct{}
 
 // request carries out one call, whose arguments fit the schema: it sends it to
 // the service, and again as far as that does no harm.
-func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridge.Result, error) {
+func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (executor.Result, error) {
 	call, _ := bridge.CallOf(ctx)
 	with, ok := ctx.Value(askingKey{}).(asking)
 	if !ok {
-		return bridge.Result{}, errors.New("a tool of a service is called through its Tools")
+		return executor.Result{}, errors.New("a tool of a service is called through its Tools")
 	}
 	missedBy := time.Now().Add(with.patience)
 	wait, tries := againWaitMin, 0
@@ -53,7 +54,7 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (bridg
 }
 
 // ask sends a call once.
-func (t *Tool) ask(ctx context.Context, with asking, call bridge.Call) (bridge.Result, again, error) {
+func (t *Tool) ask(ctx context.Context, with asking, call executor.Call) (executor.Result, again, error) {
 	arguments := call.Arguments
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")

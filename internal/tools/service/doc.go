@@ -3,7 +3,7 @@
 //
 //	tools, err := service.New(service.Options{Target: "services"})
 //	…
-//	err = b.Tool("services", tools) // a bridge.Executor
+//	err = b.Tool("services", tools) // a executor.Executor
 //	stop, err := tools.Start(ctx, nc) // nc: a *bus.Bus
 //
 // # Path

@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"strings"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
 )
@@ -61,8 +61,8 @@ var codes = map[string]struct {
 var ownCode = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // resultOf says what an answer comes to.
-func (t *Tool) resultOf(r presence.ServiceReply) (bridge.Result, again) {
-	result := bridge.Result{Output: string(r.Data)}
+func (t *Tool) resultOf(r presence.ServiceReply) (executor.Result, again) {
+	result := executor.Result{Output: string(r.Data)}
 	if r.ErrorCode == "" && r.Error == "" {
 		return result, never
 	}
@@ -71,7 +71,7 @@ func (t *Tool) resultOf(r presence.ServiceReply) (bridge.Result, again) {
 		detail = detail[:errorTextMax] + "…"
 	}
 	known, ok := codes[r.ErrorCode]
-	result.Error = &bridge.Error{Code: known.code, Detail: cmp.Or(strings.ToValidUTF8(detail, "\uFFFD"), "service "+t.Service+" gives no reason")}
+	result.Error = &executor.Error{Code: known.code, Detail: cmp.Or(strings.ToValidUTF8(detail, "\uFFFD"), "service "+t.Service+" gives no reason")}
 	switch {
 	case ok:
 	case len(r.ErrorCode) <= codeBytesMax && ownCode.MatchString(r.ErrorCode):
@@ -98,11 +98,11 @@ func (t *Tool) resultOf(r presence.ServiceReply) (bridge.Result, again) {
 
 // failed says what a request comes to that has no answer. err is returned as it
 // is where the bridge knows best: ctx ended.
-func (t *Tool) failed(ctx context.Context, err error) (bridge.Result, again, error) {
+func (t *Tool) failed(ctx context.Context, err error) (executor.Result, again, error) {
 	var denied *natsio.PermissionError
 	var large *natsio.MaxPayloadError
-	fault := &bridge.Error{Detail: err.Error()}
-	result := bridge.Result{Error: fault}
+	fault := &executor.Error{Detail: err.Error()}
+	result := executor.Result{Error: fault}
 	switch {
 	case errors.Is(err, presence.ErrNobodyServes):
 		fault.Code, fault.Retryable = CodeServiceMissing, true
@@ -118,7 +118,7 @@ func (t *Tool) failed(ctx context.Context, err error) (bridge.Result, again, err
 		fault.Code = CodeRequestTooLarge
 		return result, never, nil
 	case ctx.Err() != nil:
-		return bridge.Result{}, never, err
+		return executor.Result{}, never, err
 	case errors.Is(err, presence.ErrAnswerLost) && t.said.RetrySafe:
 		fault.Code, fault.Retryable = codeTryAgain, true
 		return result, lost, nil

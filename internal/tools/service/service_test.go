@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/tools/retry"
@@ -68,8 +69,8 @@ func start(t *testing.T, w *world) (*Tools, *bytes.Buffer) {
 	return tools, &log
 }
 
-func callOf(toolID, arguments string, safe bool) bridge.Call {
-	return bridge.Call{
+func callOf(toolID, arguments string, safe bool) executor.Call {
+	return executor.Call{
 		ToolID: toolID, Arguments: json.RawMessage(arguments), RetrySafe: safe, Session: "s1", Effect: "r1t1c0",
 		IdempotencyKey: "s1.r1t1c0",
 	}
@@ -323,7 +324,7 @@ func TestCallsOfAPack(t *testing.T) {
 		tools, _ := start(t, w)
 		for pack, id := range map[string]string{"shop": "shop.orders.do", "orders": "orders.do"} {
 			call := callOf(id, "{}", true)
-			call.Spaces = []bridge.CallSpace{{Space: pack, Kind: "pack"}}
+			call.Spaces = []executor.CallSpace{{Space: pack, Kind: "pack"}}
 			got, err := tools.Execute(t.Context(), call)
 			if err != nil || got.Error != nil || got.Output != "done" || w.requests[len(w.requests)-1].Header[subjects.HeaderTool] != "orders.do" {
 				t.Errorf("%s: got %+v, %v", id, got, err)
@@ -364,20 +365,20 @@ func TestServicesAreGivenSecrets(t *testing.T) {
 	}
 	defer stop()
 	call := callOf("crm.find", `{}`, true)
-	call.Spaces = []bridge.CallSpace{{Space: "crm", Kind: "pack"}}
+	call.Spaces = []executor.CallSpace{{Space: "crm", Kind: "pack"}}
 	for _, value := range []string{"first-secret", "second-secret"} {
 		v.value = value
-		bridge.Rehearse(t.Context(), executor{tools, call.Spaces}, call, bridge.Rehearsal{RunTime: time.Minute})
+		bridge.Rehearse(t.Context(), newExecutor{tools, call.Spaces}, call, bridge.Rehearsal{RunTime: time.Minute})
 		if got := w.requests[len(w.requests)-1].Header["Crm-Key"]; got != value {
 			t.Errorf("the header: got %q, want %q", got, value)
 		}
 	}
-	if r := bridge.Rehearse(t.Context(), executor{tools, call.Spaces}, call, bridge.Rehearsal{RunTime: time.Minute}); r.Shown != `"with *****"` {
+	if r := bridge.Rehearse(t.Context(), newExecutor{tools, call.Spaces}, call, bridge.Rehearsal{RunTime: time.Minute}); r.Shown != `"with *****"` {
 		t.Errorf("shown: got %q", r.Shown)
 	}
 	v.value = ""
 	asked := len(w.requests)
-	if r := bridge.Rehearse(t.Context(), executor{tools, call.Spaces}, call, bridge.Rehearsal{RunTime: time.Minute}); r.Code != CodeSecretMissing || len(w.requests) != asked {
+	if r := bridge.Rehearse(t.Context(), newExecutor{tools, call.Spaces}, call, bridge.Rehearsal{RunTime: time.Minute}); r.Code != CodeSecretMissing || len(w.requests) != asked {
 		t.Errorf("without the secret: got %s (%s), and %d requests", r.Code, r.Detail, len(w.requests)-asked)
 	}
 	for _, bad := range []map[string]string{{"Refold-Session": "A"}, {"nats-x": "A"}, {"A B": "A"}, {"A": "x y"}} {
@@ -387,13 +388,13 @@ func TestServicesAreGivenSecrets(t *testing.T) {
 	}
 }
 
-// executor adds to a call the spaces that a rehearsal leaves out.
-type executor struct {
+// newExecutor adds to a call the spaces that a rehearsal leaves out.
+type newExecutor struct {
 	*Tools
-	spaces []bridge.CallSpace
+	spaces []executor.CallSpace
 }
 
-func (e executor) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+func (e newExecutor) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	call.Spaces = e.spaces
 	return e.Tools.Execute(ctx, call)
 }

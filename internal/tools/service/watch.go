@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/secrets"
@@ -50,7 +50,7 @@ type Options struct {
 const TargetDefault = "services"
 
 // Tools carries out the calls of tools that are services. It is a
-// bridge.Executor.
+// executor.Executor.
 type Tools struct {
 	o       Options
 	looking sync.Mutex // one question at a time
@@ -257,7 +257,7 @@ func sameJSON(a, b json.RawMessage) bool {
 
 // Execute carries out one call. One of a tool that nobody offers waits for
 // Options.Patience for a service that does.
-func (ts *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+func (ts *Tools) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	pack := call.Pack()
 	if pack != "" && !ts.knows(call.ToolID) { // an import put the pack's name before the tool_id
 		call.ToolID = strings.TrimPrefix(call.ToolID, pack+".")
@@ -265,15 +265,15 @@ func (ts *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, 
 	tool, wire, fault := ts.find(ctx, call.ToolID)
 	switch {
 	case fault != nil:
-		return bridge.Result{Error: fault}, nil
+		return executor.Result{Error: fault}, nil
 	case call.RetrySafe && !tool.said.RetrySafe:
-		return bridge.Result{Error: &bridge.Error{Code: CodeToolChanged, Detail: fmt.Sprintf(
+		return executor.Result{Error: &executor.Error{Code: CodeToolChanged, Detail: fmt.Sprintf(
 			"service %s says that %s is not retry-safe, and this session was told that it is: publish its tools anew, for sessions that open then",
 			tool.Service, call.ToolID)}}, nil
 	}
 	header, err := ts.header(ctx, pack)
 	if err != nil {
-		return bridge.Result{Error: &bridge.Error{Code: CodeSecretMissing, Detail: fmt.Sprintf("service %s was not asked: %v", tool.Service, err)}}, nil
+		return executor.Result{Error: &executor.Error{Code: CodeSecretMissing, Detail: fmt.Sprintf("service %s was not asked: %v", tool.Service, err)}}, nil
 	}
 	call.Hide(slices.Collect(maps.Values(header))...)
 	return tool.Function.Execute(context.WithValue(ctx, askingKey{}, asking{wire, ts.o.Patience, header}), call)
@@ -309,8 +309,8 @@ func (ts *Tools) knows(id string) bool {
 }
 
 // find returns a tool as it is now, or why there is none.
-func (ts *Tools) find(ctx context.Context, id string) (*Tool, Wire, *bridge.Error) {
-	fault := &bridge.Error{Code: CodeServiceMissing, Retryable: true, Detail: fmt.Sprintf(
+func (ts *Tools) find(ctx context.Context, id string) (*Tool, Wire, *executor.Error) {
+	fault := &executor.Error{Code: CodeServiceMissing, Retryable: true, Detail: fmt.Sprintf(
 		"no service offers %s, and nothing took effect: start one that has it in its endpoint's %s; nats micro ls shows which run", id, MetadataKey)}
 	until := time.Now().Add(ts.o.Patience)
 	for wait := againWaitMin; ; wait = min(2*wait, againWaitMax) {
@@ -319,7 +319,7 @@ func (ts *Tools) find(ctx context.Context, id string) (*Tool, Wire, *bridge.Erro
 		ts.mu.Unlock()
 		switch {
 		case refused != "":
-			return nil, nil, &bridge.Error{Code: CodeServiceRefused, Detail: refused}
+			return nil, nil, &executor.Error{Code: CodeServiceRefused, Detail: refused}
 		case e != nil:
 			return ts.toolOf(e), wire, nil
 		}

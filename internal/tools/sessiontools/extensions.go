@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 )
 
 // pack is an applied pack as extensions_list and extensions_status tell it.
@@ -39,17 +39,17 @@ type offer struct {
 type Packs interface {
 	// AskReader asks a bridge that reads the spaces of a target what it would read
 	// now. Spaces that it can't read are missing from the answer.
-	AskReader(ctx context.Context, target string, asked []bridge.SpaceAsked) ([]bridge.SpaceOffer, error)
+	AskReader(ctx context.Context, target string, asked []executor.SpaceAsked) ([]executor.SpaceOffer, error)
 	// PublishedPacks returns the newest matching version of each published pack whose
 	// name begins with prefix.
-	PublishedPacks(ctx context.Context, prefix, version string) ([]bridge.SpaceOffer, error)
+	PublishedPacks(ctx context.Context, prefix, version string) ([]executor.SpaceOffer, error)
 }
 
 // offersMax is how many packs extensions_list shows.
 const offersMax = 64
 
 // packs returns the applied packs of a call, in order.
-func packs(call bridge.Call) []pack {
+func packs(call executor.Call) []pack {
 	out := []pack{}
 	for _, s := range call.Spaces {
 		if s.Kind != "pack" {
@@ -71,20 +71,20 @@ func packs(call bridge.Call) []pack {
 }
 
 // status lists the applied packs.
-func status(call bridge.Call) (bridge.Result, error) { return resultOf(packs(call)) }
+func status(call executor.Call) (executor.Result, error) { return resultOf(packs(call)) }
 
 // extensions tells which packs are applied, and which the model may enable: those
 // that grants name, and published ones that a grant with a * matches. all has it
 // show packs that no bridge can read now.
-func (t *Tools) extensions(ctx context.Context, call bridge.Call, all bool) (bridge.Result, error) {
+func (t *Tools) extensions(ctx context.Context, call executor.Call, all bool) (executor.Result, error) {
 	out := struct {
 		LoadedPacks []pack   `json:"loadedPacks"`
 		Curated     []*offer `json:"curated"`
 		Note        string   `json:"note,omitempty"`
 	}{LoadedPacks: packs(call), Curated: []*offer{}, Note: "extensions_enable with dryRun tells the tools of a pack without loading it."}
-	asked := map[string][]bridge.SpaceAsked{} // by target
+	asked := map[string][]executor.SpaceAsked{} // by target
 	byName := map[string]*offer{}
-	ask := func(g *bridge.CallGrant, name string, known bridge.SpaceOffer) {
+	ask := func(g *executor.CallGrant, name string, known executor.SpaceOffer) {
 		loaded := slices.ContainsFunc(out.LoadedPacks, func(p pack) bool { return p.Name == name })
 		if loaded || byName[name] != nil || len(out.Curated) == offersMax {
 			return
@@ -96,7 +96,7 @@ func (t *Tools) extensions(ctx context.Context, call bridge.Call, all bool) (bri
 		o.tell(known)
 		byName[name], out.Curated = o, append(out.Curated, o)
 		target := cmp.Or(g.Target, name)
-		asked[target] = append(asked[target], bridge.SpaceAsked{Space: name, Version: g.Version})
+		asked[target] = append(asked[target], executor.SpaceAsked{Space: name, Version: g.Version})
 	}
 	for i := range call.Grants {
 		g := &call.Grants[i]
@@ -113,7 +113,7 @@ func (t *Tools) extensions(ctx context.Context, call bridge.Call, all bool) (bri
 			}
 		}
 		if !wildcard {
-			ask(g, name, bridge.SpaceOffer{})
+			ask(g, name, executor.SpaceOffer{})
 		}
 	}
 	for _, found := range t.askAll(ctx, asked) {
@@ -128,7 +128,7 @@ func (t *Tools) extensions(ctx context.Context, call bridge.Call, all bool) (bri
 }
 
 // tell takes over what is known of a pack.
-func (o *offer) tell(known bridge.SpaceOffer) {
+func (o *offer) tell(known executor.SpaceOffer) {
 	o.Category, o.DisplayName, o.Description = known.Category, known.DisplayName, known.Description
 	o.RequiredSecrets = append([]string{}, known.RequiredSecrets...)
 	if known.Source == sourcePackage {
@@ -139,7 +139,7 @@ func (o *offer) tell(known bridge.SpaceOffer) {
 const sourcePackage = "package"
 
 // published returns the published packs that a grant is about.
-func (t *Tools) published(ctx context.Context, g *bridge.CallGrant) []bridge.SpaceOffer {
+func (t *Tools) published(ctx context.Context, g *executor.CallGrant) []executor.SpaceOffer {
 	if t.Packs == nil || !slices.Contains(g.Sources, sourcePackage) {
 		return nil
 	}
@@ -148,12 +148,12 @@ func (t *Tools) published(ctx context.Context, g *bridge.CallGrant) []bridge.Spa
 	if err != nil {
 		return nil // their readers may answer
 	}
-	return slices.DeleteFunc(found, func(o bridge.SpaceOffer) bool { return !wildcard && o.Space != name })
+	return slices.DeleteFunc(found, func(o executor.SpaceOffer) bool { return !wildcard && o.Space != name })
 }
 
 // askAll asks the readers of all targets at once. Those that do not answer have
 // nothing.
-func (t *Tools) askAll(ctx context.Context, asked map[string][]bridge.SpaceAsked) (found []bridge.SpaceOffer) {
+func (t *Tools) askAll(ctx context.Context, asked map[string][]executor.SpaceAsked) (found []executor.SpaceOffer) {
 	if t.Packs == nil {
 		return nil
 	}
@@ -175,8 +175,8 @@ func (t *Tools) askAll(ctx context.Context, asked map[string][]bridge.SpaceAsked
 }
 
 // grantOf returns the grant that counts for a pack: the first that matches.
-func grantOf(grants []bridge.CallGrant, name string) *bridge.CallGrant {
-	i := slices.IndexFunc(grants, func(g bridge.CallGrant) bool {
+func grantOf(grants []executor.CallGrant, name string) *executor.CallGrant {
+	i := slices.IndexFunc(grants, func(g executor.CallGrant) bool {
 		prefix, wildcard := strings.CutSuffix(g.Space, "*")
 		return g.Space == name || wildcard && strings.HasPrefix(name, prefix)
 	})
@@ -187,7 +187,7 @@ func grantOf(grants []bridge.CallGrant, name string) *bridge.CallGrant {
 }
 
 // resultOf returns a value as JSON.
-func resultOf(v any) (bridge.Result, error) {
+func resultOf(v any) (executor.Result, error) {
 	text, err := json.Marshal(v)
-	return bridge.Result{Output: string(text)}, err
+	return executor.Result{Output: string(text)}, err
 }

@@ -8,24 +8,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/tools/sessiontools"
 )
 
 // readers are space readers by target; a target that is missing does not answer.
 // published are the packs of the stream.
 type readers struct {
-	targets   map[string][]bridge.SpaceOffer
-	published []bridge.SpaceOffer
+	targets   map[string][]executor.SpaceOffer
+	published []executor.SpaceOffer
 }
 
-func (r readers) AskReader(_ context.Context, target string, asked []bridge.SpaceAsked) (found []bridge.SpaceOffer, err error) {
+func (r readers) AskReader(_ context.Context, target string, asked []executor.SpaceAsked) (found []executor.SpaceOffer, err error) {
 	offers, ok := r.targets[target]
 	if !ok {
 		return nil, errors.New("nobody listens")
 	}
 	for _, o := range offers {
-		if slices.ContainsFunc(asked, func(a bridge.SpaceAsked) bool {
+		if slices.ContainsFunc(asked, func(a executor.SpaceAsked) bool {
 			return a.Space == o.Space && (a.Version == "" || strings.HasPrefix(o.Version, a.Version))
 		}) {
 			found = append(found, o)
@@ -34,7 +34,7 @@ func (r readers) AskReader(_ context.Context, target string, asked []bridge.Spac
 	return found, nil
 }
 
-func (r readers) PublishedPacks(_ context.Context, prefix, version string) (found []bridge.SpaceOffer, err error) {
+func (r readers) PublishedPacks(_ context.Context, prefix, version string) (found []executor.SpaceOffer, err error) {
 	for _, o := range r.published {
 		if strings.HasPrefix(o.Space, prefix) && strings.HasPrefix(o.Version, version) {
 			found = append(found, o)
@@ -50,20 +50,20 @@ func TestExtensionsListShowsReaderAnswers(t *testing.T) {
 	t.Parallel()
 	tools := sessiontools.New(store{}.get)
 	tools.Packs = readers{
-		targets: map[string][]bridge.SpaceOffer{
+		targets: map[string][]executor.SpaceOffer{
 			"crm":   {{Space: "crm", Version: "1.4.2", Source: "factory", Category: "sales", DisplayName: "Customers", Description: "Finds customers.", RequiredSecrets: []string{"CRM_KEY"}}},
 			"packs": {{Space: "lab-a", Version: "2.0.0", Source: "package"}, {Space: "shop", Version: "2.0.0"}},
 		},
-		published: []bridge.SpaceOffer{
+		published: []executor.SpaceOffer{
 			{Space: "lab-a", Version: "2.0.0", DisplayName: "Lab"}, {Space: "lab-b", Version: "1.0.0"}, {Space: "lab-own", Version: "1.0.0"},
 			{Space: "gone", Version: "1.0.0", Category: "old", Description: "Was here."},
 		},
 	}
 	model := []string{"model"}
-	call := bridge.Call{
+	call := executor.Call{
 		ToolID: "refold.extensions.list",
-		Spaces: []bridge.CallSpace{{Space: "seats", Kind: "pack", Version: "1.0.0", Source: "package", At: 1_000}},
-		Grants: []bridge.CallGrant{
+		Spaces: []executor.CallSpace{{Space: "seats", Kind: "pack", Version: "1.0.0", Source: "package", At: 1_000}},
+		Grants: []executor.CallGrant{
 			{Space: "crm", Attach: model},
 			{Space: "shop", Attach: model, Target: "packs", Version: "1"}, // the reader has 2.0.0
 			{Space: "seats", Attach: model},                               // applied

@@ -15,7 +15,7 @@ import (
 	"sync"
 	"unicode/utf8"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/space"
 )
@@ -75,7 +75,7 @@ type arguments struct {
 }
 
 // Execute carries out one call.
-func (t *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, error) {
+func (t *Tools) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	var a arguments
 	if err := json.Unmarshal(call.Arguments, &a); err != nil {
 		return refused("%v", err), nil
@@ -91,7 +91,7 @@ func (t *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, e
 	}
 	files, err := t.files(ctx, call.Spaces, a.Space)
 	if err != nil {
-		return bridge.Result{}, err
+		return executor.Result{}, err
 	}
 	if a.PathGlob != "" {
 		matches, ok := spaces.Glob(a.PathGlob)
@@ -108,16 +108,16 @@ func (t *Tools) Execute(ctx context.Context, call bridge.Call) (bridge.Result, e
 	case "space.search":
 		return t.search(ctx, files, a)
 	}
-	return bridge.Result{Error: &bridge.Error{Code: "tool_not_served", Detail: "this bridge has no session tool " + call.ToolID + ": upgrade it"}}, nil
+	return executor.Result{Error: &executor.Error{Code: "tool_not_served", Detail: "this bridge has no session tool " + call.ToolID + ": upgrade it"}}, nil
 }
 
 // refused is the result of arguments that mean nothing.
-func refused(format string, args ...any) bridge.Result {
-	return bridge.Result{Error: &bridge.Error{Code: "invalid_arguments", Detail: fmt.Sprintf(format, args...)}}
+func refused(format string, args ...any) executor.Result {
+	return executor.Result{Error: &executor.Error{Code: "invalid_arguments", Detail: fmt.Sprintf(format, args...)}}
 }
 
 // files returns the context files of the spaces of a call, in order, each once.
-func (t *Tools) files(ctx context.Context, of []bridge.CallSpace, only string) (files []file, err error) {
+func (t *Tools) files(ctx context.Context, of []executor.CallSpace, only string) (files []file, err error) {
 	for _, s := range of {
 		if only != "" && s.Space != only {
 			continue
@@ -170,7 +170,7 @@ type listed struct {
 	Space     string `json:"space"`
 }
 
-func list(files []file) (bridge.Result, error) {
+func list(files []file) (executor.Result, error) {
 	out := struct {
 		Files     []listed `json:"files"`
 		Truncated bool     `json:"truncated,omitempty"`
@@ -179,11 +179,11 @@ func list(files []file) (bridge.Result, error) {
 		out.Files = append(out.Files, listed{f.Path, f.Size, f.MediaType, f.space})
 	}
 	text, err := json.Marshal(out)
-	return bridge.Result{Output: string(text)}, err
+	return executor.Result{Output: string(text)}, err
 }
 
 // read shows one file.
-func (t *Tools) read(ctx context.Context, files []file, a arguments) (bridge.Result, error) {
+func (t *Tools) read(ctx context.Context, files []file, a arguments) (executor.Result, error) {
 	found := slices.DeleteFunc(slices.Clone(files), func(f file) bool { return f.Path != a.Path })
 	switch {
 	case len(found) == 0:
@@ -194,16 +194,16 @@ func (t *Tools) read(ctx context.Context, files []file, a arguments) (bridge.Res
 	f := found[0]
 	if !f.IsText() && !f.IsImage() {
 		text, err := json.Marshal(map[string]any{"path": f.Path, "media_type": f.MediaType, "size": f.Size, "sha256": f.Ref.Hash.String()})
-		return bridge.Result{Output: string(text)}, err
+		return executor.Result{Output: string(text)}, err
 	}
 	content, err := t.blobs(ctx, f.Ref.String())
 	if err != nil {
-		return bridge.Result{}, fmt.Errorf("%s: %w", f.Path, err)
+		return executor.Result{}, fmt.Errorf("%s: %w", f.Path, err)
 	}
 	if f.IsImage() {
-		return bridge.Result{Output: f.Path, Files: []bridge.File{{MediaType: f.MediaType, Data: content}}}, nil
+		return executor.Result{Output: f.Path, Files: []executor.File{{MediaType: f.MediaType, Data: content}}}, nil
 	}
-	return bridge.Result{Output: excerpt(content, a)}, nil
+	return executor.Result{Output: excerpt(content, a)}, nil
 }
 
 // excerpt returns the part of a text that is asked for, and says which it is if it
@@ -229,7 +229,7 @@ func excerpt(content []byte, a arguments) string {
 }
 
 // search shows lines that match.
-func (t *Tools) search(ctx context.Context, files []file, a arguments) (bridge.Result, error) {
+func (t *Tools) search(ctx context.Context, files []file, a arguments) (executor.Result, error) {
 	pattern, err := regexp.Compile(a.Pattern)
 	if err != nil {
 		return refused("pattern: %v", err), nil
@@ -245,7 +245,7 @@ func (t *Tools) search(ctx context.Context, files []file, a arguments) (bridge.R
 		}
 		content, err := t.blobs(ctx, f.Ref.String())
 		if err != nil {
-			return bridge.Result{}, fmt.Errorf("%s: %w", f.Path, err)
+			return executor.Result{}, fmt.Errorf("%s: %w", f.Path, err)
 		}
 		n := 0
 		for line := range strings.Lines(string(content)) {
@@ -254,15 +254,15 @@ func (t *Tools) search(ctx context.Context, files []file, a arguments) (bridge.R
 				continue
 			}
 			if len(lines) == most {
-				return bridge.Result{Output: strings.Join(lines, "\n") + fmt.Sprintf("\n[more than %d lines match: narrow the pattern or path_glob]", most)}, nil
+				return executor.Result{Output: strings.Join(lines, "\n") + fmt.Sprintf("\n[more than %d lines match: narrow the pattern or path_glob]", most)}, nil
 			}
 			lines = append(lines, fmt.Sprintf("%s:%d: %s", f.Path, n, clipped(line)))
 		}
 	}
 	if len(lines) == 0 {
-		return bridge.Result{Output: "no line matches"}, nil
+		return executor.Result{Output: "no line matches"}, nil
 	}
-	return bridge.Result{Output: strings.Join(lines, "\n")}, nil
+	return executor.Result{Output: strings.Join(lines, "\n")}, nil
 }
 
 // clipped is a line that may be cut.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/internal/tools/sessiontools"
@@ -27,7 +27,7 @@ func (s store) get(_ context.Context, name string) ([]byte, error) {
 }
 
 // add stores a space of context files and returns it as a call has it.
-func (s store) add(t *testing.T, name string, files map[string]string) bridge.CallSpace {
+func (s store) add(t *testing.T, name string, files map[string]string) executor.CallSpace {
 	t.Helper()
 	fsys := fstest.MapFS{"agent.workspace.json": {Data: []byte(`{"v": 1, "context": {"docs": ["docs/**"]}, "prompts": {"p": "hidden.md"}}`)}, "hidden.md": {Data: []byte("needle hidden")}}
 	for path, content := range files {
@@ -43,13 +43,13 @@ func (s store) add(t *testing.T, name string, files map[string]string) bridge.Ca
 	manifest := built.Manifest.Bytes()
 	ref := codec.RefOf(manifest).String()
 	s[ref] = manifest
-	return bridge.CallSpace{Space: name, Kind: "workspace", Manifest: ref}
+	return executor.CallSpace{Space: name, Kind: "workspace", Manifest: ref}
 }
 
 func TestSessionTools(t *testing.T) {
 	t.Parallel()
 	s := store{}
-	of := []bridge.CallSpace{
+	of := []executor.CallSpace{
 		s.add(t, "support", map[string]string{"docs/a.md": "one\nneedle two\nüber\n", "docs/b.bin": "\x00\x01", "docs/c.png": "\x89PNG\r\n\x1a\n0123456789"}),
 		s.add(t, "other", map[string]string{"docs/a.md": "needle three\n", "docs/d.md": strings.Repeat("needle\n", 200)}),
 	}
@@ -74,7 +74,7 @@ func TestSessionTools(t *testing.T) {
 		{"search", `{"pattern":"("}`, "error invalid_arguments"},
 		{"other", `{}`, "error tool_not_served"},
 	} {
-		got, err := tools.Execute(t.Context(), bridge.Call{ToolID: "refold.space." + c.tool, Arguments: json.RawMessage(c.arguments), Spaces: of})
+		got, err := tools.Execute(t.Context(), executor.Call{ToolID: "refold.space." + c.tool, Arguments: json.RawMessage(c.arguments), Spaces: of})
 		text := got.Output
 		for _, f := range got.Files {
 			text += " + " + f.MediaType
@@ -92,11 +92,11 @@ func TestSessionTools(t *testing.T) {
 	}
 	delete(many, "docs/0.md")
 	delete(many, "docs/1.md")
-	got, err := tools.Execute(t.Context(), bridge.Call{ToolID: "refold.space.list", Arguments: json.RawMessage(`{}`), Spaces: append(of, s.add(t, "many", many))})
+	got, err := tools.Execute(t.Context(), executor.Call{ToolID: "refold.space.list", Arguments: json.RawMessage(`{}`), Spaces: append(of, s.add(t, "many", many))})
 	if err != nil || !strings.HasSuffix(got.Output, `"truncated":true}`) {
 		t.Errorf("more than %d files: got …%s, %v", 1000, got.Output[len(got.Output)-40:], err)
 	}
-	if _, err := tools.Execute(t.Context(), bridge.Call{ToolID: "refold.space.list", Arguments: json.RawMessage(`{}`), Spaces: []bridge.CallSpace{{Space: "gone", Manifest: codec.RefOf(nil).String()}}}); err == nil {
+	if _, err := tools.Execute(t.Context(), executor.Call{ToolID: "refold.space.list", Arguments: json.RawMessage(`{}`), Spaces: []executor.CallSpace{{Space: "gone", Manifest: codec.RefOf(nil).String()}}}); err == nil {
 		t.Error("a manifest that is not stored: no error")
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
@@ -36,7 +36,7 @@ func (read Blobs) ReadManifest(ctx context.Context, name string) (*space.Manifes
 
 // FindSkill returns a skill of the spaces of a call, with the manifest that it is
 // of; nil if none has it.
-func FindSkill(ctx context.Context, of []bridge.CallSpace, name string, manifest func(context.Context, string) (*space.Manifest, error)) (*space.Manifest, *space.Skill, error) {
+func FindSkill(ctx context.Context, of []executor.CallSpace, name string, manifest func(context.Context, string) (*space.Manifest, error)) (*space.Manifest, *space.Skill, error) {
 	for _, s := range of {
 		m, err := manifest(ctx, s.Manifest)
 		if err != nil {
@@ -50,11 +50,11 @@ func FindSkill(ctx context.Context, of []bridge.CallSpace, name string, manifest
 }
 
 // skill carries out a tool of skills.
-func (t *Tools) skill(ctx context.Context, tool string, call bridge.Call, a arguments) (bridge.Result, error) {
+func (t *Tools) skill(ctx context.Context, tool string, call executor.Call, a arguments) (executor.Result, error) {
 	m, s, err := FindSkill(ctx, call.Spaces, a.Skill, t.manifest)
 	switch {
 	case err != nil:
-		return bridge.Result{}, err
+		return executor.Result{}, err
 	case s == nil: // the session has checked the name
 		return refused("there is no skill %q", a.Skill), nil
 	case tool == "load":
@@ -64,11 +64,11 @@ func (t *Tools) skill(ctx context.Context, tool string, call bridge.Call, a argu
 }
 
 // loadSkill shows a skill's text and lists its files.
-func (t *Tools) loadSkill(ctx context.Context, m *space.Manifest, s *space.Skill, a arguments) (bridge.Result, error) {
+func (t *Tools) loadSkill(ctx context.Context, m *space.Manifest, s *space.Skill, a arguments) (executor.Result, error) {
 	files := m.SkillFiles(s)
 	body, err := t.blobs(ctx, files[0].Ref.String())
 	if err != nil {
-		return bridge.Result{}, fmt.Errorf("%s: %w", files[0].Path, err)
+		return executor.Result{}, fmt.Errorf("%s: %w", files[0].Path, err)
 	}
 	text, ok := withArguments(string(body), a.Arguments)
 	if !ok {
@@ -82,7 +82,7 @@ func (t *Tools) loadSkill(ctx context.Context, m *space.Manifest, s *space.Skill
 			fmt.Fprintf(&b, "- %s (%d bytes)\n", f.Path, f.Size)
 		}
 	}
-	return bridge.Result{Output: strings.TrimRight(b.String(), "\n")}, nil
+	return executor.Result{Output: strings.TrimRight(b.String(), "\n")}, nil
 }
 
 // placeholder is where a skill's text has its arguments: all, or one of them.
@@ -151,7 +151,7 @@ func splitWords(text string) (words []string) {
 }
 
 // readSkill shows one file of a skill.
-func (t *Tools) readSkill(ctx context.Context, m *space.Manifest, s *space.Skill, a arguments) (bridge.Result, error) {
+func (t *Tools) readSkill(ctx context.Context, m *space.Manifest, s *space.Skill, a arguments) (executor.Result, error) {
 	name := path.Clean(a.Path)
 	for _, f := range m.SkillFiles(s) {
 		if f.Path != name {
@@ -159,12 +159,12 @@ func (t *Tools) readSkill(ctx context.Context, m *space.Manifest, s *space.Skill
 		}
 		content, err := t.blobs(ctx, f.Ref.String())
 		if err != nil {
-			return bridge.Result{}, fmt.Errorf("%s: %w", f.Path, err)
+			return executor.Result{}, fmt.Errorf("%s: %w", f.Path, err)
 		}
 		if f.IsText() || f.MediaType == "application/json" && utf8.Valid(content) {
-			return bridge.Result{Output: excerpt(content, a)}, nil
+			return executor.Result{Output: excerpt(content, a)}, nil
 		}
-		return bridge.Result{Output: f.Path, Files: []bridge.File{{MediaType: f.MediaType, Data: content}}}, nil
+		return executor.Result{Output: f.Path, Files: []executor.File{{MediaType: f.MediaType, Data: content}}}, nil
 	}
 	return refused("the skill %s has no file %q: skill_load lists which there are", s.Skill, a.Path), nil
 }

@@ -8,14 +8,14 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/internal/tools/sessiontools"
 )
 
 // addSkills stores a folder with skills, and returns it as a call has it.
-func (s store) addSkills(t *testing.T, name string, files map[string]string) bridge.CallSpace {
+func (s store) addSkills(t *testing.T, name string, files map[string]string) executor.CallSpace {
 	t.Helper()
 	fsys := fstest.MapFS{}
 	for path, content := range files {
@@ -31,13 +31,13 @@ func (s store) addSkills(t *testing.T, name string, files map[string]string) bri
 	manifest := built.Manifest.Bytes()
 	ref := codec.RefOf(manifest).String()
 	s[ref] = manifest
-	return bridge.CallSpace{Space: name, Kind: "workspace", Manifest: ref}
+	return executor.CallSpace{Space: name, Kind: "workspace", Manifest: ref}
 }
 
 func TestSkillTools(t *testing.T) {
 	t.Parallel()
 	s := store{}
-	of := []bridge.CallSpace{
+	of := []executor.CallSpace{
 		s.addSkills(t, "a", map[string]string{
 			"skills/greet/SKILL.md":      "---\ndescription: d\n---\n\nSay $2 to $1; all: $ARGUMENTS, $12, $HOME.\n",
 			"skills/greet/run.sh":        "#!/bin/sh\n",
@@ -66,7 +66,7 @@ func TestSkillTools(t *testing.T) {
 		{"read", `{"skill":"greet","path":"data"}`, "error invalid_arguments"},
 		{"unpack", `{"skill":"greet"}`, "error tool_not_served"},
 	} {
-		got, err := tools.Execute(t.Context(), bridge.Call{ToolID: "refold.skill." + c.tool, Arguments: json.RawMessage(c.arguments), Spaces: of})
+		got, err := tools.Execute(t.Context(), executor.Call{ToolID: "refold.skill." + c.tool, Arguments: json.RawMessage(c.arguments), Spaces: of})
 		text := got.Output
 		for _, f := range got.Files {
 			text += " + " + f.MediaType
@@ -78,11 +78,11 @@ func TestSkillTools(t *testing.T) {
 			t.Errorf("%s %.80s: got %q, %v, want %q", c.tool, c.arguments, text, err, c.want)
 		}
 	}
-	got, err := tools.Execute(t.Context(), bridge.Call{ToolID: "refold.skill.read", Arguments: json.RawMessage(`{"skill":"greet","path":"data/long.txt"}`), Spaces: of})
+	got, err := tools.Execute(t.Context(), executor.Call{ToolID: "refold.skill.read", Arguments: json.RawMessage(`{"skill":"greet","path":"data/long.txt"}`), Spaces: of})
 	if err != nil || !strings.HasSuffix(got.Output, "x\n[bytes 0 to 65536 of 70000]") {
 		t.Errorf("a long file: got …%s, %v", got.Output[max(0, len(got.Output)-40):], err)
 	}
-	if _, err := tools.Execute(t.Context(), bridge.Call{ToolID: "refold.skill.load", Arguments: json.RawMessage(`{"skill":"x"}`), Spaces: []bridge.CallSpace{{Space: "gone", Manifest: codec.RefOf(nil).String()}}}); err == nil {
+	if _, err := tools.Execute(t.Context(), executor.Call{ToolID: "refold.skill.load", Arguments: json.RawMessage(`{"skill":"x"}`), Spaces: []executor.CallSpace{{Space: "gone", Manifest: codec.RefOf(nil).String()}}}); err == nil {
 		t.Error("a manifest that is not stored: no error")
 	}
 }

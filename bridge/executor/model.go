@@ -1,10 +1,9 @@
-package bridge
+package executor
 
 import (
 	"context"
 	"encoding/json"
-
-	"github.com/refold/refold/actors/session"
+	"time"
 )
 
 // Model carries out the generations of one provider. Generate is called at
@@ -55,12 +54,10 @@ type Request struct {
 
 	Toolset string // fingerprint, hex: what has the same one has the same Tools
 
-	starting *starting   // hears what becomes of this start; nil: nobody does
-	deltas   *liveDeltas // what is streamed goes there; nil: nowhere
-
-	// rendered keeps what is rendered of Tools; nil: nothing does.
-	rendered *renderings
-	asked    *session.Generation // for which rendered keeps it
+	// Feedback and Renderings are what Anew, Tried, Again, RenderTools and
+	// RenderDefined use; nil: no bridge made the request.
+	Feedback   Feedback
+	Renderings Renderings
 }
 
 // Format is the form that an answer's words must have: JSON.
@@ -130,4 +127,73 @@ type AnswerCall struct {
 // InputTokens; ReasoningTokens are a part of OutputTokens.
 type Usage struct {
 	InputTokens, OutputTokens, CachedTokens, CacheWriteTokens, ReasoningTokens int64
+}
+
+// Feedback takes what a Model tells its bridge while it generates. Models use
+// the methods of Request.
+type Feedback interface {
+	Anew() bool
+	Tried(fault *Error, after time.Duration)
+	Again(d time.Duration) time.Duration
+}
+
+// Renderings keeps tools of a request as providers take them. Models use the
+// methods of Request.
+type Renderings interface {
+	// Rendered returns what is kept of a form of the tools, those to define if
+	// defined says so, or else what render returns.
+	Rendered(form string, defined bool, render func() ([]byte, error)) ([]byte, error)
+}
+
+// Anew says that Generate asks again after it has streamed something: those
+// who watch are told that what they have is void, and that what is streamed
+// from now on is another start's. False: nobody can be told, and what comes
+// must not be streamed.
+func (r *Request) Anew() bool { return r.Feedback != nil && r.Feedback.Anew() }
+
+// Tried tells the bridge of a try that failed, of a Generate that may try again
+// itself: after is what the provider asks to wait, 0 if nothing. Nothing of the
+// target starts in this process until then, and its breaker counts the fault. If
+// Generate then returns the fault, the generation waits for as long, or is
+// settled at once if its start_by comes before.
+func (r *Request) Tried(fault *Error, after time.Duration) {
+	if r.Feedback != nil {
+		r.Feedback.Tried(fault, after)
+	}
+}
+
+// Again takes a place for one more try of Generate itself, which would wait for
+// d, and returns how long it is to wait: longer, if the target's rate says so.
+func (r *Request) Again(d time.Duration) time.Duration {
+	if r.Feedback == nil {
+		return d
+	}
+	return r.Feedback.Again(d)
+}
+
+// RenderTools returns Tools in the form that a provider takes, as render makes
+// it of them. It is kept: for each toolset a provider's bridge renders once, not
+// every turn, also if many turns begin at once, and until so much else was
+// rendered that it is forgotten. What render returns must follow from the tools
+// alone; form names it, so that different forms are kept beside each other. The
+// result is shared and must not be changed. An error of render is returned, and
+// nothing is kept. A Request that no bridge made keeps nothing.
+func (r Request) RenderTools(form string, render func(tools []Tool) ([]byte, error)) ([]byte, error) {
+	return r.render(form, false, r.Tools, render)
+}
+
+// RenderDefined is RenderTools for the tools to define: Defined, or Tools if
+// that is nil.
+func (r Request) RenderDefined(form string, render func(tools []Tool) ([]byte, error)) ([]byte, error) {
+	if r.Defined == nil {
+		return r.RenderTools(form, render)
+	}
+	return r.render(form, true, r.Defined, render)
+}
+
+func (r Request) render(form string, defined bool, tools []Tool, render func(tools []Tool) ([]byte, error)) ([]byte, error) {
+	if r.Renderings == nil {
+		return render(tools)
+	}
+	return r.Renderings.Rendered(form, defined, func() ([]byte, error) { return render(tools) })
 }

@@ -1,13 +1,11 @@
-package bridge
+package executor
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
-
-	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/codec"
 )
 
 // StepHook chooses what the turns of runs offer: it carries out the effects of
@@ -39,12 +37,6 @@ func (f PrepareStep) PrepareStep(ctx context.Context, step StepRequest) (StepCho
 	return f(ctx, step)
 }
 
-// Step makes h the step hook of this name. It must come before Run, once for
-// each hook.
-func (b *Bridge) Step(hook string, h StepHook, options ...ServeOption) error {
-	return b.serve(served{class: session.ClassStep, target: hook, hook: h}, options)
-}
-
 // StepRequest is the step that a turn begins with, as its effect says it: all
 // that there is to decide by. What the effect has no room for, Input, Messages,
 // Arguments and Result read from the log.
@@ -66,8 +58,16 @@ type StepRequest struct {
 	Provider string            // who is asked
 	Model    string            // which model is asked, if the choice names no other
 
-	items  []session.Item
-	reader *reader
+	Log StepLog // what Input, Messages, Result and Arguments read; nil: no bridge made the request
+}
+
+// StepLog reads from the session's log what a step's effect has no room for.
+// Hooks use the methods of StepRequest.
+type StepLog interface {
+	Input(ctx context.Context) (Message, error)
+	Messages(ctx context.Context) ([]Message, error)
+	Result(ctx context.Context, c StepCall) (StepResult, error)
+	Arguments(ctx context.Context, c StepCall) (string, error)
 }
 
 // StepTool is a tool that a choice may bring in, whatever the run's profile or
@@ -156,38 +156,61 @@ type StepChoice struct {
 	Context any
 }
 
-// stepRequest returns what a hook is asked.
-func stepRequest(p *session.Step) (*StepRequest, error) {
-	s := &StepRequest{
-		Session: p.Session, Effect: p.Effect, Hook: p.Hook, Step: p.Step, Used: p.Used, Roles: p.Roles, InputSeq: p.InputSeq, Cut: p.ItemsCut, items: p.Items,
-		Provider: p.Provider, Model: p.Model, Facts: make(map[string]string, len(p.Facts)),
-		Usage: Usage{
-			InputTokens: p.Usage.InputTokens, OutputTokens: p.Usage.OutputTokens,
-			CachedTokens: p.Usage.CachedTokens, CacheWriteTokens: p.Usage.CacheWriteTokens, ReasoningTokens: p.Usage.ReasoningTokens,
-		},
+// StepResult is how an executor ended a call.
+type StepResult struct {
+	Text  string // the whole, up to 8 MiB; a line stands for each blob that is no text
+	Parts []Part // the text, then the images that lines of it name; nil: it has none
+	Error *Error // why the call did not succeed; nil if it did, or if that is not known
+}
+
+// errNoLog is the error of reading for a request that no bridge made.
+var errNoLog = errors.New("no bridge made this step request: there is no log to read")
+
+// Input returns the input that the run began with, as a model is shown it: text,
+// and images in Parts. Blobs are read, and refused if their bytes are not those
+// of their hash. An error wraps *Error if reading again is of no use.
+func (s StepRequest) Input(ctx context.Context) (Message, error) {
+	if s.Log == nil {
+		return Message{}, errNoLog
 	}
-	for _, c := range p.Calls {
-		s.Calls = append(s.Calls, StepCall{
-			Effect: c.Effect, ToolID: c.ToolID, ToolName: c.ToolName, Status: string(c.Status), Code: c.Code, Step: c.Step,
-			Seq: c.Seq, CallsSeq: c.CallsSeq, Edit: c.Edit, Arguments: c.Arguments, ArgumentsCut: c.ArgumentsCut,
-		})
+	return s.Log.Input(ctx)
+}
+
+// Messages returns the conversation so far as the model would be shown it next,
+// without steers that wait: inputs, answers, calls with their results, of this
+// run and of those before it. They are the latest of the session's transcript,
+// from at most 512 items; Cut says that there are earlier ones. Large results
+// are shortened as they are for a model. Blobs and errors are as for Input.
+func (s StepRequest) Messages(ctx context.Context) ([]Message, error) {
+	if s.Log == nil {
+		return nil, errNoLog
 	}
-	for _, t := range p.Tools {
-		s.Tools = append(s.Tools, StepTool{ToolID: t.ToolID, ToolName: t.ToolName})
+	return s.Log.Messages(ctx)
+}
+
+// Result returns the result of one of Calls, read from the log. A call that the
+// session itself refused or ended has its Code as Error, and nothing is read.
+// Blobs and errors are as for Input.
+func (s StepRequest) Result(ctx context.Context, c StepCall) (StepResult, error) {
+	switch {
+	case c.Code != "":
+		return StepResult{Error: &Error{Code: c.Code}}, nil
+	case s.Log == nil:
+		return StepResult{}, errNoLog
 	}
-	for _, f := range p.Facts {
-		var value string
-		if err := codec.Unmarshal(f.Value, &value); err != nil {
-			return nil, fmt.Errorf("fact %s: %w", f.Key, err)
-		}
-		s.Facts[f.Key] = value
+	return s.Log.Result(ctx, c)
+}
+
+// Arguments returns the whole arguments of one of Calls: JSON text as they were
+// carried out, or as the model wrote them if they were refused. If they were cut
+// they are read from the log, or from a blob if no event could hold them. Errors
+// are as for Input.
+func (s StepRequest) Arguments(ctx context.Context, c StepCall) (string, error) {
+	switch {
+	case !c.ArgumentsCut:
+		return c.Arguments, nil
+	case s.Log == nil:
+		return "", errNoLog
 	}
-	if len(p.Context) > 0 {
-		text, err := codec.ToJSON(p.Context)
-		if err != nil {
-			return nil, fmt.Errorf("context: %w", err)
-		}
-		s.Context = text
-	}
-	return s, nil
+	return s.Log.Arguments(ctx, c)
 }

@@ -1,8 +1,12 @@
-package bridge
+package executor
 
 import (
 	"context"
 	"encoding/json"
+	"io"
+	"strings"
+
+	"github.com/refold/refold/space"
 )
 
 // Executor carries out the effects of one target. Execute is called at most
@@ -40,8 +44,15 @@ type Call struct {
 	Spaces         []CallSpace     // of a tool of the session's own: what was applied when the turn began; of a pack's tool: the pack
 	Grants         []CallGrant     // of an extension tool: the packs that the session may adopt
 	Traceparent    string          // W3C trace context, for whoever the tool calls; empty: none
+	Secrets        CallSecrets     // what Secret, Hide and Redacting use; nil: no bridge made the call
+}
 
-	secrets *callSecrets
+// CallSecrets is what a bridge gives a call for its secrets. Executors use the
+// methods of Call.
+type CallSecrets interface {
+	Secret(name string) (value string, ok bool)
+	Hide(values ...string)
+	Redacting(w io.Writer) io.WriteCloser
 }
 
 // CallSpace is one space that a session tool works on.
@@ -103,3 +114,49 @@ type Error struct {
 
 // Error returns "code: detail".
 func (e *Error) Error() string { return e.Code + ": " + e.Detail }
+
+// Secret returns the value of a secret that the tool, or its pack, needs: one that
+// their needs name. false: there is none, which happens to optional needs alone.
+//
+// What the call returns, its errors and what this bridge logs are stored and
+// printed with ***** in place of the value, plain, in base64, escaped for a URL or
+// escaped as JSON, if it has at least 6 bytes. Redacting does so in text that a
+// tool sends elsewhere.
+func (c Call) Secret(name string) (value string, ok bool) {
+	if c.Secrets == nil {
+		return "", false
+	}
+	return c.Secrets.Secret(name)
+}
+
+// Hide tells the bridge of values that an executor took from elsewhere, such as its
+// own configuration: they are redacted as those that Secret returns.
+func (c Call) Hide(values ...string) {
+	if c.Secrets != nil {
+		c.Secrets.Hide(values...)
+	}
+}
+
+// Redacting returns a writer to w that replaces the secrets of the call, also one
+// that comes in several pieces. Close it when all is written; w stays open.
+func (c Call) Redacting(w io.Writer) io.WriteCloser {
+	if c.Secrets == nil {
+		return unredacted{w}
+	}
+	return c.Secrets.Redacting(w)
+}
+
+// unredacted writes what it is given.
+type unredacted struct{ io.Writer }
+
+func (unredacted) Close() error { return nil }
+
+// Pack returns the name of the pack whose tool is called, "" if it is no pack's.
+func (c Call) Pack() string {
+	for i := range c.Spaces {
+		if s := &c.Spaces[i]; s.Kind == string(space.Pack) && strings.HasPrefix(c.ToolID, s.Space+".") {
+			return s.Space
+		}
+	}
+	return ""
+}

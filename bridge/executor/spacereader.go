@@ -1,0 +1,80 @@
+package executor
+
+import (
+	"context"
+	"io/fs"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
+)
+
+// SpaceReader reads the files of spaces: it carries out the syncs of one target,
+// which a session's grants name. It is called from several goroutines for
+// different syncs, at most once at a time per effect name in this process.
+//
+// What it returns becomes a manifest, whose files the bridge stores before it
+// settles the sync. The session decides whether it trusts the manifest; until an
+// operator applies it, nothing changes. A reader may be asked more than once for
+// one sync (a bridge died, files changed while they were read): the settlement
+// that is recorded first counts.
+//
+// A returned *Error settles the sync with its code: space_unknown, if the reader
+// has no such space, version_unknown, space_unreadable, or another one. Any other
+// error settles it space_unreadable. When ctx ends (run time over, sync withdrawn,
+// bridge draining past its grace time) ReadSpace must return soon.
+type SpaceReader interface {
+	ReadSpace(ctx context.Context, r SpaceRequest) (SpaceContent, error)
+}
+
+// SpaceRequest is what a sync asks for.
+type SpaceRequest struct {
+	Session string   // session id
+	Space   string   // name of the space
+	Kind    string   // workspace or pack
+	Version string   // as the operator wrote it; empty: whatever is current
+	Only    []string // parts that are wanted: prompts, tools, context, skills; nil: all. A hint
+}
+
+// SpaceContent is what a reader found.
+type SpaceContent struct {
+	// Files are the space, with agent.workspace.json at its root. If it is an
+	// io.Closer, it is closed after it was read.
+	Files    fs.FS
+	NoScan   bool            // without an index there is no space
+	Revision string          // of the source, for people: a commit, a date; at most 128 bytes
+	Source   string          // factory, package or module: what the reader says of itself; empty: nothing
+	Sign     *SpaceSignature // of the manifest; nil: none
+	Lacks    []string        // needs of the manifest that are not met here, beside those that the bridge finds
+
+	// Manifest, if it is not nil, takes the place of Files, NoScan and the rest of
+	// the folder: it is there already, and Blobs has those of its files that are
+	// not stored yet.
+	Manifest *space.Manifest
+	Blobs    map[codec.Ref][]byte
+	Warnings []space.Problem // of Manifest: they are logged
+}
+
+// SpaceSignature vouches for a manifest: Ed25519 over the text
+// "refold space <hash>", by a NATS nkey.
+type SpaceSignature struct {
+	Key string // the public key
+	Sig []byte
+}
+
+// SpaceAsked is a pack that a reader is asked for.
+type SpaceAsked struct {
+	Space   string `json:"space"`
+	Version string `json:"version,omitempty"` // 1, 1.4 or 1.4.2; empty: any
+}
+
+// SpaceOffer is a pack as a session would adopt it now: what its manifest says of
+// it, for people and models.
+type SpaceOffer struct {
+	Space           string   `json:"space"`
+	Version         string   `json:"version"`
+	Source          string   `json:"source,omitempty"` // factory, package or module: what its reader says of itself
+	Category        string   `json:"category,omitempty"`
+	DisplayName     string   `json:"display_name,omitempty"`
+	Description     string   `json:"description,omitempty"`
+	RequiredSecrets []string `json:"required_secrets,omitempty"` // of the pack, its tools and its skills, by name
+}

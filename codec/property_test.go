@@ -395,7 +395,9 @@ func TestPropertyStructs(t *testing.T) {
 func TestPropertyLibrary(t *testing.T) {
 	t.Parallel()
 	msgpack.Register(codec.Hash{}, func(enc *msgpack.Encoder, v reflect.Value) error { return enc.EncodeBytes(v.Bytes()) }, nil)
-	msgpack.Register(codec.Ref{}, func(enc *msgpack.Encoder, v reflect.Value) error { return enc.EncodeString(v.Interface().(codec.Ref).String()) }, nil)
+	msgpack.Register(codec.Ref{}, func(enc *msgpack.Encoder, v reflect.Value) error {
+		return enc.EncodeString(v.Interface().(codec.Ref).String())
+	}, nil)
 	rapid.Check(t, func(t *rapid.T) {
 		v := scalars{
 			B: rapid.Bool().Draw(t, "b"), Bin: rapid.SliceOfN(rapid.Byte(), 1, 300).Draw(t, "bin"),

@@ -133,18 +133,20 @@ func (r *Reader) Hash() (hash Hash) {
 }
 
 // Raw reads a value that stands inside so many containers. The result is new.
-func (r *Reader) Raw(inside int) Raw {
+func (r *Reader) Raw(inside int) Raw { return append(Raw(nil), r.Value(inside)...) }
+
+// Value is Raw for bytes that are part of the input.
+func (r *Reader) Value(inside int) Raw {
 	if r.bad {
 		return nil
 	}
-	end, err := scan(r.b, r.pos, inside)
-	if err != nil {
-		r.bad = true
+	from := r.pos
+	end, err := scan(r.b, from, inside)
+	if r.bad = err != nil; r.bad {
 		return nil
 	}
-	raw := append(Raw(nil), r.b[r.pos:end]...)
 	r.pos = end
-	return raw
+	return r.b[from:end]
 }
 
 // head reads the header that stands here.

@@ -23,53 +23,88 @@ func decodeEnvelope(payload []byte) (Envelope, error) {
 	return env, err
 }
 
-// isSound reports whether the fields that were read without open are what open
-// takes.
-func (e *Envelope) isSound() bool {
-	return len(e.ID) <= IDBytesMax && (e.V == 0 || e.V == Version) && e.At >= 0 && e.At <= NumberMax
-}
-
 // scanEnvelope decodes what is canonical, as our own bridges write it, and without a
-// fault, in one pass and without copies. It leaves all else to codec.Decode,
-// which also knows what is wrong.
+// fault, in one pass. It leaves all else to codec.Decode, which also knows what is
+// wrong.
 func scanEnvelope(payload []byte) (env Envelope, ok bool) {
-	if !codec.IsMap(payload) {
+	if !codec.IsMap(payload) || len(payload) > codec.BytesMax {
 		return Envelope{}, false // most likely it is JSON
 	}
-	var room [6]codec.Entry
-	entries, err := codec.Entries(room[:0], payload)
-	if err != nil {
+	var r envelopeReader
+	r.begin(payload)
+	if r.Has("data") {
+		r.data = r.Value(1)
+	}
+	env, ok = r.end()
+	env.By = string(r.by)
+	return env, ok && env.Type != "" && (env.Data == nil || codec.IsMap(env.Data))
+}
+
+// envelopeReader reads a canonical envelope in one pass, without copies: its caller
+// reads the body between begin and end.
+type envelopeReader struct {
+	codec.Reader
+	payload []byte
+	at      int64
+	by      []byte
+	data    codec.Raw
+	from    int // where data begins
+	outer   int
+}
+
+// begin reads what stands before the body.
+func (r *envelopeReader) begin(payload []byte) {
+	r.Reader, r.payload = codec.Read(payload), payload
+	r.outer = r.Map()
+	if r.Has("at") {
+		r.at = r.Int()
+	}
+	if r.Has("by") {
+		r.by = r.Text()
+	}
+}
+
+// beginBody moves to the body.
+func (r *envelopeReader) beginBody() {
+	r.Must("data")
+	r.from = r.Pos()
+}
+
+// endBody sets data to what was read since beginBody, if all was as it should be.
+func (r *envelopeReader) endBody() bool {
+	to, ok := r.End()
+	if ok {
+		r.data = r.payload[r.from:to]
+	}
+	return ok
+}
+
+// end reads what stands behind the body. The envelope is without the author.
+func (r *envelopeReader) end() (env Envelope, ok bool) {
+	env.At, env.Data = r.at, r.data
+	if r.Has("id") {
+		env.ID = r.Str()
+	}
+	r.Must("type")
+	env.Type = typeName(r.Text())
+	if r.Has("v") {
+		env.V = int(r.Int())
+	}
+	r.EndMap(r.outer)
+	if n, ok := r.End(); !ok || n < len(r.payload) {
 		return Envelope{}, false
 	}
-	for i := range entries {
-		token, _, err := codec.Next(entries[i].Value)
-		if err != nil {
-			return Envelope{}, false
-		}
-		ok := token.Kind == codec.Text
-		switch string(entries[i].Key) {
-		case "at":
-			env.At, ok = token.Int64()
-		case "by":
-			env.By = string(token.Bytes)
-		case "data":
-			env.Data, ok = entries[i].Value, token.Kind == codec.Map
-		case "id":
-			env.ID = string(token.Bytes)
-		case "type":
-			env.Type = typeName(token.Bytes)
-		case "v":
-			var v int64
-			v, ok = token.Int64()
-			env.V = int(v)
-		default:
-			ok = false
-		}
-		if !ok {
-			return Envelope{}, false
-		}
+	return env, true
+}
+
+// endSound is end for what open takes: an envelope of this type within the limits.
+func (r *envelopeReader) endSound(typ string) (env Envelope, ok bool) {
+	env, ok = r.end()
+	if !ok || env.Type != typ || len(r.by) > ByBytesMax || len(env.ID) > IDBytesMax ||
+		env.V != 0 && env.V != Version || env.At < 0 || env.At > NumberMax {
+		return Envelope{}, false
 	}
-	return env, env.Type != ""
+	return env, true
 }
 
 // typeName returns a type's name; those of known types are not allocated.

@@ -22,33 +22,14 @@ func (q *request) scan(e *Event) (env Envelope, ok bool) {
 		q.canonical = nil
 		return Envelope{}, false
 	}
-	r := codec.Read(q.canonical)
-	outer := r.Map()
-	if r.Has("at") {
-		env.At = r.Int()
-	}
-	if r.Has("by") && len(r.Text()) > ByBytesMax {
+	var r envelopeReader
+	r.begin(q.canonical)
+	r.beginBody()
+	q.read(&r.Reader)
+	if !r.endBody() {
 		return Envelope{}, false
 	}
-	r.Must("data")
-	from := r.Pos()
-	q.read(&r)
-	to := r.Pos()
-	if r.Has("id") {
-		env.ID = r.Str()
-	}
-	r.Must("type")
-	typ := r.Text()
-	if r.Has("v") {
-		env.V = int(r.Int())
-	}
-	r.EndMap(outer)
-	n, ok := r.End()
-	if !ok || n < len(q.canonical) || string(typ) != TypeRunRequested || !env.isSound() {
-		return Envelope{}, false
-	}
-	env.Type, env.Data = TypeRunRequested, q.canonical[from:to]
-	return env, true
+	return r.endSound(TypeRunRequested)
 }
 
 // read reads the body.

@@ -151,42 +151,17 @@ func (b *settlement) scan(e *Event) (env Envelope, ok bool) {
 	if len(e.Payload) > EventBytesMax || !codec.IsMap(e.Payload) {
 		return Envelope{}, false
 	}
-	r := codec.Read(e.Payload)
-	outer := r.Map()
-	if r.Has("at") {
-		env.At = r.Int()
-	}
-	if r.Has("by") && len(r.Text()) > ByBytesMax {
+	var r envelopeReader
+	r.begin(e.Payload)
+	r.beginBody()
+	if !b.scanBody(e.Door, &r.Reader, len(e.Payload)) || !r.endBody() {
 		return Envelope{}, false
 	}
-	r.Must("data")
-	from := r.Pos()
-	if !b.scanBody(e.Door, &r, len(e.Payload)) {
-		return Envelope{}, false
-	}
-	to, ok := r.End()
-	if !ok {
-		return Envelope{}, false
-	}
-	b.data = e.Payload[from:to]
+	b.data = r.data
 	if b.outputTo > 0 {
-		b.outputFrom, b.outputTo = b.outputFrom-from, b.outputTo-from
+		b.outputFrom, b.outputTo = b.outputFrom-r.from, b.outputTo-r.from
 	}
-	if r.Has("id") {
-		env.ID = r.Str()
-	}
-	r.Must("type")
-	typ := r.Text()
-	if r.Has("v") {
-		env.V = int(r.Int())
-	}
-	r.EndMap(outer)
-	n, ok := r.End()
-	if !ok || n < len(e.Payload) || string(typ) != b.typ || !env.isSound() {
-		return Envelope{}, false
-	}
-	env.Type, env.Data = b.typ, b.data
-	return env, true
+	return r.endSound(b.typ)
 }
 
 // scanBody reads the body that a settlement through this door has most often. It

@@ -222,25 +222,3 @@ func (r *Registry) profile(name string) (*profile, bool) {
 	}
 	return &r.profiles[i], true
 }
-
-// UnknownToolError says which name of a list the registry doesn't have.
-type UnknownToolError struct {
-	Index int
-	Name  string
-}
-
-// Error names the tool and its place in the list.
-func (e *UnknownToolError) Error() string {
-	return fmt.Sprintf("[%d]: the registry has no tool %+q", e.Index, clip(e.Name, ToolIDBytesMax))
-}
-
-// CheckNames returns an *UnknownToolError for the first of names that is
-// neither a tool_id nor a tool_name of reg, else nil.
-func CheckNames(reg *Registry, names []string) error {
-	for i, name := range names {
-		if _, ok := reg.Lookup(name); !ok {
-			return &UnknownToolError{Index: i, Name: name}
-		}
-	}
-	return nil
-}

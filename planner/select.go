@@ -26,8 +26,7 @@ type Overrides struct {
 }
 
 // Request is what the step, the run, the session and the workspace say about
-// the tools of a turn. Names that the registry doesn't have are passed over:
-// see CheckNames.
+// the tools of a turn. Names that the registry doesn't have are passed over.
 type Request struct {
 	// Base counts if From is not FromProfile; then an empty Base means no
 	// tools. Its entries are tool_ids, tool_names, or the text form of a
@@ -358,17 +357,8 @@ func fingerprint(reg *Registry, offers []Offer) codec.Hash {
 	return codec.Digest(text)
 }
 
-// Refs returns the descriptors that the model is shown, in order. ts must be
+// Ref returns the descriptor of the i-th offer as the model is shown it. ts must be
 // of reg.
-func (ts *Toolset) Refs(reg *Registry) []codec.Ref {
-	refs := make([]codec.Ref, len(ts.Offers))
-	for i := range ts.Offers {
-		refs[i] = ts.Ref(reg, i)
-	}
-	return refs
-}
-
-// Ref returns the i-th of Refs.
 func (ts *Toolset) Ref(reg *Registry, i int) codec.Ref {
 	o := ts.Offers[i]
 	return reg.tools[o.Tool()].descriptors[o.Variant()].ref

@@ -56,7 +56,6 @@ var directives = map[string]func(*spec, *testing.T, *datadriven.TestData) string
 	"facts":     (*spec).runFacts,
 	"select":    (*spec).runSelect,
 	"resolve":   (*spec).runResolve,
-	"names":     (*spec).runNames,
 	"call":      (*spec).runCall,
 	"recheck":   (*spec).runRecheck,
 	"plan":      (*spec).runPlan,

@@ -91,14 +91,6 @@ func (s *spec) runResolve(t *testing.T, d *datadriven.TestData) string {
 	return fmt.Sprintf("%s: %s", or(name, "all tools"), why)
 }
 
-// runNames checks a list of names.
-func (s *spec) runNames(_ *testing.T, d *datadriven.TestData) string {
-	if err := planner.CheckNames(s.reg, strings.Fields(d.Input)); err != nil {
-		return err.Error()
-	}
-	return "ok"
-}
-
 // checker checks under the working directory that was set.
 func (s *spec) checker() *planner.Checker { return &planner.Checker{Root: s.root} }
 

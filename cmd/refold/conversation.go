@@ -99,8 +99,8 @@ func (v *conversation) tell(ctx context.Context, e session.Event, said []session
 		base.Kind, base.Detail, base.Code, base.Status = kindRejected, refused.Detail, string(refused.Code), refused.Type
 		return v.each(&base)
 	}
-	var env session.Envelope
-	if canonical, err := codec.Canonicalize(e.Payload); err == nil && codec.Decode(canonical, &env) == nil {
+	env, err := session.ReadEnvelope(e.Payload)
+	if err == nil {
 		if err := v.hear(base, &env); err != nil {
 			return err
 		}

@@ -69,11 +69,7 @@ func (l logCommand) Run(ctx context.Context, s streams, conn connection) error {
 // readEvent decodes an event. What can't be decoded is printed as it is.
 func readEvent(e session.Event) logEvent {
 	out := logEvent{Session: e.Session, Seq: e.Seq, Time: e.Time, Door: e.Door}
-	var env session.Envelope
-	canonical, err := codec.Canonicalize(e.Payload)
-	if err == nil {
-		err = codec.Decode(canonical, &env)
-	}
+	env, err := session.ReadEnvelope(e.Payload)
 	if err == nil && len(env.Data) > 0 {
 		out.Data, err = codec.ToJSON(env.Data)
 	}

@@ -37,10 +37,9 @@ func (s *timelinePrinter) tell(e session.Event, said []session.Notice, after *se
 	if s.began == 0 {
 		s.began = e.Time
 	}
-	var env session.Envelope
 	var names mentions
-	// An event that can't be decoded is printed by its rejection.
-	if canonical, err := codec.Canonicalize(e.Payload); err == nil && codec.Decode(canonical, &env) == nil {
+	env, err := session.ReadEnvelope(e.Payload)
+	if err == nil { // else it is printed by its rejection
 		names.read(env.Data)
 	}
 	if refused := rejection(said); refused != nil {

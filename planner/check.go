@@ -67,8 +67,8 @@ func Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall, Rejection) 
 	return new(Checker).Check(reg, ts, call)
 }
 
-// Checker checks the calls of a batch one after the other, as Check does, and
-// bounds what that takes for all of them. Its zero value is ready.
+// Checker checks the calls of a batch one after the other, as Check does, in
+// the same memory. Its zero value is ready.
 type Checker struct {
 	// Floor is what Select was given.
 	Floor *Floor
@@ -77,6 +77,7 @@ type Checker struct {
 	// bare key.
 	Root string
 
+	room  membersRoom
 	steps int // that the checks of the calls so far took
 }
 
@@ -203,7 +204,7 @@ func (k *Checker) checkArguments(t *tool, variant int, call ObservedCall) (Key, 
 	if text == "" {
 		text = "{}"
 	}
-	arguments, problem := readArguments(text)
+	arguments, problem := readArguments(text, &k.room)
 	if problem != "" {
 		return Key{}, reject(InvalidArguments, problem)
 	}
@@ -235,8 +236,16 @@ func (k *Checker) checkSchema(s *schema, arguments *value) string {
 }
 
 // readArguments reads the text of a call's arguments, or says what is wrong
-// with it.
-func readArguments(text string) (value, string) {
+// with it. The value may use room.
+func readArguments(text string, room *membersRoom) (value, string) {
+	if v, ok := readQuick(text, room); ok {
+		return v, ""
+	}
+	return readSpelled(text)
+}
+
+// readSpelled reads arguments of any form.
+func readSpelled(text string) (value, string) {
 	raw, err := codec.FromJSON([]byte(text))
 	if err != nil {
 		return value{}, unreadable(err)

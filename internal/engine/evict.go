@@ -12,9 +12,9 @@ const memoryDefault = 256 << 20
 // lane's map, its lists of names and numbers.
 const actorWeight = 384
 
-// evictShare is to what part of what a lane may keep it is emptied at once, in
-// quarters: so that it is looked through once for many loads.
-const evictShare = 3
+// evictTo is down to how many quarters of what a lane may keep it is emptied when it
+// keeps more than all of it: so it is looked through once for many loads.
+const evictTo = 3
 
 // captureMax is how many snapshots may wait to be put before sessions that have
 // no need of one leave without.
@@ -76,7 +76,7 @@ func (l *Lane) cacheSession(s *actor) {
 // snapshot are snapshotted, so that they wake fast.
 // What is quarantined stays, to be seen when it is released.
 func (l *Lane) evict(keep *actor) {
-	if !l.isOver(4) || l.clock < l.evictFrom {
+	if !l.isOver(4) {
 		return
 	}
 	l.recount()
@@ -85,7 +85,7 @@ func (l *Lane) evict(keep *actor) {
 	}
 	var behind []*actor
 	for _, s := range l.evictable(keep) {
-		if !l.isOver(evictShare) {
+		if !l.isOver(evictTo) {
 			break
 		}
 		delete(l.sessions, s.sid)
@@ -93,32 +93,18 @@ func (l *Lane) evict(keep *actor) {
 		for _, r := range s.registries {
 			l.letGoOf(r)
 		}
-		if s.proven && s.settled() && s.isWorthSnapshot() && len(behind) < captureMax {
+		if s.proven && s.isWorthSnapshot() && len(behind) < captureMax {
 			behind = append(behind, s)
 		}
 	}
 	l.captures(behind)
-	l.evictFrom = 0
-	if l.isOver(4) {
-		// All the rest is in use: looking through it for every load is in vain.
-		l.evictFrom = l.clock + uint64(len(l.sessions)/8)
-	}
 }
 
 // evictable returns the sessions that may leave memory, the least lately used
-// first.
+// first: those that wait for nothing to be stored or read.
 func (l *Lane) evictable(keep *actor) (list []*actor) {
-	inUse := map[*actor]bool{keep: true}
-	for _, o := range l.folded {
-		inUse[o.actor] = true
-	}
-	for _, b := range slices.Concat(l.storing, l.waking) {
-		for _, o := range b.outputs {
-			inUse[o.actor] = true
-		}
-	}
 	for _, s := range l.sessions {
-		if _, busy := l.parked[s.sid]; !busy && s.stop == nil && s.snapshotsPending == 0 && !inUse[s] {
+		if _, busy := l.parked[s.sid]; !busy && s != keep && s.stop == nil && s.snapshotsPending == 0 && s.settled() {
 			list = append(list, s)
 		}
 	}

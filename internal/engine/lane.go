@@ -51,16 +51,15 @@ type Lane struct {
 	scheduling bool     // wakes are being stored
 	snapshots  snapshots
 
-	clock     uint64 // counts uses, for eviction
-	batches   uint64 // counts batches
-	bytes     int    // that the sessions take; those that have left are counted until the next recount
-	evictFrom uint64 // use from which on it is tried again to evict
-	newest    uint64 // sequence of the latest event of this epoch; 0: none yet
-	end       uint64 // sequence of the log's last event when the epoch began, or later
-	arrived   bool   // something arrived since quarantines were looked after
-	epochs    int    // that have begun
-	guard     guard
-	alone     atomic.Bool // this lane holds the host's alone
+	clock   uint64 // counts uses, for eviction
+	batches uint64 // counts batches
+	bytes   int    // that the sessions take; those that have left are counted until the next recount
+	newest  uint64 // sequence of the latest event of this epoch; 0: none yet
+	end     uint64 // sequence of the log's last event when the epoch began, or later
+	arrived bool   // something arrived since quarantines were looked after
+	epochs  int    // that have begun
+	guard   guard
+	alone   atomic.Bool // this lane holds the host's alone
 
 	verifying bool                      // a snapshot is being verified
 	sampled   *sample                   // the next one to be

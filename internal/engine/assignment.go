@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -30,47 +29,34 @@ const (
 type assignment struct {
 	mu       sync.Mutex
 	share    []bool        // what it is to run
-	orphaned []bool        // what it runs beside, since nobody else does
+	orphaned []bool        // what it runs besides, since nobody else does
 	running  []bool        // what it runs; one that it gives away for a while yet
-	run      atomic.Int64  // how many those are
 	begun    bool          // it has had a share
 	closed   bool          // it is to run nothing any more
 	changed  chan struct{} // closed at the next change of what it is to run
 }
 
 func newAssignment(lanes int) *assignment {
-	return &assignment{
-		share: make([]bool, lanes), orphaned: make([]bool, lanes), running: make([]bool, lanes), changed: make(chan struct{}),
-	}
+	return &assignment{share: make([]bool, lanes), orphaned: make([]bool, lanes), running: make([]bool, lanes), changed: make(chan struct{})}
 }
 
-// set says what the host's share is from now on. Strays are given up: with other
-// members, others run them.
+// set says what the host's share is from now on. Lanes that nobody else ran are given
+// up: with other members, others run them.
 func (p *assignment) set(share []bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.share, p.orphaned, p.begun = share, make([]bool, len(share)), true
-	p.tell()
+	p.change(func() { p.share, p.orphaned, p.begun = share, make([]bool, len(share)), true })
 }
 
 // take adds a lane that nobody else runs.
-func (p *assignment) take(lane int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.orphaned[lane] = true
-	p.tell()
-}
+func (p *assignment) take(lane int) { p.change(func() { p.orphaned[lane] = true }) }
 
 // close ends all runs, for good.
-func (p *assignment) close() {
+func (p *assignment) close() { p.change(func() { p.closed = true }) }
+
+// change makes a change, and wakes whoever waits for one.
+func (p *assignment) change(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = true
-	p.tell()
-}
-
-// tell wakes whoever waits for a change. The lock is held.
-func (p *assignment) tell() {
+	f()
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
@@ -87,11 +73,13 @@ func (p *assignment) runs(lane int, yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running[lane] = yes
-	p.run.Store(int64(len(numbers(p.running))))
 }
 
 // lanes returns how many lanes run.
-func (p *assignment) lanes() int { return int(p.run.Load()) }
+func (p *assignment) lanes() int {
+	lanes, _, _ := p.now()
+	return len(lanes)
+}
 
 // now returns the lanes that run, and whether the host has no share yet, or none
 // any more.

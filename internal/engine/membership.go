@@ -28,47 +28,35 @@ func share(members []string, lanes int) (owners []string) {
 	if len(members) == 0 {
 		return owners
 	}
+	type pair struct {
+		member string
+		lane   int
+		score  uint64 // how well they go together
+	}
+	var pairs []pair
+	for _, member := range members {
+		for lane := range lanes {
+			sum := sha256.Sum256([]byte(member + "/" + strconv.Itoa(lane)))
+			pairs = append(pairs, pair{member, lane, binary.BigEndian.Uint64(sum[:])})
+		}
+	}
+	slices.SortFunc(pairs, func(a, b pair) int {
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.member, b.member), cmp.Compare(a.lane, b.lane))
+	})
 	part, larger := lanes/len(members), lanes%len(members) // so many have one lane more
 	load := make(map[string]int, len(members))
-	for _, p := range pairs(members, lanes) {
-		if owners[p.lane] != "" {
+	for _, p := range pairs {
+		full := load[p.member] > part || load[p.member] == part && larger == 0
+		if owners[p.lane] != "" || full {
 			continue
 		}
-		switch load[p.member] {
-		case part:
-			if larger == 0 {
-				continue
-			}
+		if load[p.member] == part {
 			larger--
-		case part + 1:
-			continue
 		}
 		load[p.member]++
 		owners[p.lane] = p.member
 	}
 	return owners
-}
-
-// pair is a member and a lane, and how well they go together.
-type pair struct {
-	member string
-	lane   int
-	score  uint64
-}
-
-// pairs returns all pairs, highest score first.
-func pairs(members []string, lanes int) []pair {
-	all := make([]pair, 0, len(members)*lanes)
-	for _, member := range members {
-		for lane := range lanes {
-			sum := sha256.Sum256([]byte(member + "/" + strconv.Itoa(lane)))
-			all = append(all, pair{member, lane, binary.BigEndian.Uint64(sum[:])})
-		}
-	}
-	slices.SortFunc(all, func(a, b pair) int {
-		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.member, b.member), cmp.Compare(a.lane, b.lane))
-	})
-	return all
 }
 
 // heartbeat is what a session-actor says of itself while it lives.
@@ -95,7 +83,7 @@ const (
 type membership struct {
 	self  string
 	lanes int
-	heard map[string]*member
+	heard map[string]member
 	beats int       // own heartbeats that were heard
 	own   time.Time // when the last of them was counted
 }
@@ -117,7 +105,7 @@ const (
 )
 
 func newMembership(self string, lanes int) *membership {
-	return &membership{self: self, lanes: lanes, heard: make(map[string]*member)}
+	return &membership{self: self, lanes: lanes, heard: make(map[string]member)}
 }
 
 // look takes in what was heard, and returns who shares the lanes, this host
@@ -133,24 +121,15 @@ func (r *membership) look(known []presence.Member) (sharing []string, met bool, 
 	}
 	sharing = append(sharing, r.self)
 	for _, m := range known {
-		p := r.heard[m.Instance]
-		switch {
-		case m.Instance == r.self:
+		p, before := r.heard[m.Instance]
+		if m.Instance == r.self || before && !m.Heard.After(p.at) {
 			continue
-		case p == nil:
-			var fits bool
-			p = &member{}
-			r.heard[m.Instance] = p
-			p.role, fits = r.takesPart(m.Body)
-			met = met || p.role != absent
-			if !fits {
-				mismatched = append(mismatched, m.Instance)
-			}
-		case m.Heard.After(p.at):
-			p.role, _ = r.takesPart(m.Body)
 		}
-		if m.Heard.After(p.at) {
-			p.at, p.beats = m.Heard, r.beats
+		role, fits := r.takesPart(m.Body)
+		r.heard[m.Instance] = member{at: m.Heard, beats: r.beats, role: role}
+		met = met || !before && role != absent
+		if !before && !fits {
+			mismatched = append(mismatched, m.Instance)
 		}
 	}
 	for instance, p := range r.heard {

@@ -34,7 +34,7 @@ func (s *stage) together(events ...session.Event) {
 func TestABatchThatIsNotStoredHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
-		s.owned()
+		s.begin()
 		s.mem.planned(of(fails, "Ask", "s1"))
 		first := s.run("s1")
 		s.deliver(first)
@@ -54,7 +54,7 @@ func TestABatchThatIsNotStoredHoldsNobodyUp(t *testing.T) {
 func TestOneSessionSaysOneThingAfterAnother(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
-		s.owned()
+		s.begin()
 		s.mem.planned(of(fails, "Notify", "s1"))
 		first := s.run("s1")
 		s.deliver(first)
@@ -88,7 +88,7 @@ func TestOneSessionSaysOneThingAfterAnother(t *testing.T) {
 func TestWhatIsFoldedBehindAViolationIsNotSaid(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
-		s.owned()
+		s.begin()
 		s.mem.effects["s1 r1t1"] = []byte{0x80} // another asked for something else
 		s.mem.planned(of(fails, "Ask", "s1"))   // and for a while nobody tells
 		first := s.run("s1")
@@ -115,7 +115,7 @@ func TestASessionThatIsBeingLoadedHoldsNobodyUp(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.run("old")
 		old := s.answer("old", "r1t1", "a")
-		s.owned()
+		s.begin()
 		s.mem.planned(of(hangs, "GetSnapshot", "old"))
 		events := []session.Event{s.run("old"), s.run("old"), s.run("new")}
 		s.deliver(events...)
@@ -133,7 +133,7 @@ func TestASessionThatIsBeingLoadedHoldsNobodyUp(t *testing.T) {
 func TestASilentEventEndsNoWait(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
-		s.owned()
+		s.begin()
 		s.deliver(s.run("x"), s.run("s1"), s.answer("s1", "r1t1", "a"))
 		failing := map[string]bool{"x": true, "s1": true}
 		s.mem.planned(func(c call) outcome {
@@ -172,7 +172,7 @@ func TestWhatIsParkedIsFoldedInItsOrder(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.run("old")
 		s.answer("old", "r1t1", "a")
-		s.owned()
+		s.begin()
 		loaded := make(chan struct{})
 		s.mem.planned(func(c call) outcome {
 			if c.op == "GetSnapshot" && c.sid == "old" {

@@ -127,9 +127,7 @@ func (s *stage) killed(without time.Duration, opts Options) *stage {
 	s.mem.mu.Lock()
 	s.mem.dead = true
 	s.mem.mu.Unlock()
-	if err := s.stop(); err != nil {
-		s.t.Errorf("run: %v", err)
-	}
+	s.end()
 	<-time.After(without)
 	s.mem.mu.Lock()
 	s.mem.dead = false
@@ -148,8 +146,7 @@ func (s *stage) inMemory(sid string) bool {
 func TestAnApprovalDaysLater(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SessionsMax: 8}, func(t *testing.T, s *stage) {
-		s.epoch()
-		s.start()
+		s.begin()
 		last := s.approval("s1")
 		for n := range 20 {
 			s.deliver(s.run(fmt.Sprintf("e%d", n)))
@@ -169,22 +166,18 @@ func TestAnApprovalDaysLater(t *testing.T) {
 		decided := s.approve("s1", last.Seq)
 		s.lane.unowned.Store(false)
 		s.epoch()
-		s.deliver(decided)
-		s.wantAcked(decided)
+		s.deliverAcked(decided)
 		if got := s.mem.asked("s1"); !slices.Contains(got, "r1t1c0") {
 			t.Errorf("approved: asked are %v, want the call", got)
 		}
-		if err := s.stop(); err != nil {
-			t.Error(err)
-		}
+		s.end()
 	})
 }
 
 func TestAnApprovalNobodyDecides(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
-		s.epoch()
-		s.start()
+		s.begin()
 		last := s.approval("s1")
 		s = s.killed(week, Options{})
 		s.pass(sweepFirst + time.Second)
@@ -197,9 +190,7 @@ func TestAnApprovalNobodyDecides(t *testing.T) {
 		if got := s.mem.asked("s1"); !slices.Contains(got, "r1t2") {
 			t.Errorf("asked are %v, want that the model is told", got)
 		}
-		if err := s.stop(); err != nil {
-			t.Error(err)
-		}
+		s.end()
 	})
 }
 
@@ -238,20 +229,17 @@ func TestDueWakes(t *testing.T) {
 		"of a newer version":     {payload(func(w *session.Wake) { w.V++ }), due, works, dueNewer, 0, 0},
 		"a map with another key": {[]byte("\x81\xa1z\x01"), due, works, dueNewer, 0, 0},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onStage(t, Options{}, func(t *testing.T, s *stage) {
-				s.mem.planned(on(c.become, func(call) bool { return true }))
-				if got := s.host.SettleDue(t.Context(), "s1", "w1", c.payload, time.UnixMilli(c.fired)); got != c.again {
-					t.Errorf("to be delivered again after %v, want %v", got, c.again)
-				}
-				if n := len(s.woken()); n != c.settled {
-					t.Errorf("settled %d times, want %d", n, c.settled)
-				}
-				if n := len(s.mem.timers); n != c.timers {
-					t.Errorf("%d schedules, want %d", n, c.timers)
-				}
-			})
+		onStageOf(t, name, Options{}, func(t *testing.T, s *stage) {
+			s.mem.planned(on(c.become, func(call) bool { return true }))
+			if got := s.host.SettleDue(t.Context(), "s1", "w1", c.payload, time.UnixMilli(c.fired)); got != c.again {
+				t.Errorf("to be delivered again after %v, want %v", got, c.again)
+			}
+			if n := len(s.woken()); n != c.settled {
+				t.Errorf("settled %d times, want %d", n, c.settled)
+			}
+			if n := len(s.mem.timers); n != c.timers {
+				t.Errorf("%d schedules, want %d", n, c.timers)
+			}
 		})
 	}
 }
@@ -260,9 +248,7 @@ func TestDueWakes(t *testing.T) {
 func TestAnUnprovenSessionIsEvictedWithoutASnapshot(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SessionsMax: 4}, func(t *testing.T, s *stage) {
-		s.epoch()
-		s.deliver(s.wrong("s1", lastSnapshotEvents)...)
-		s.start()
+		s.begin(s.wrong("s1", lastSnapshotEvents)...)
 		s.epoch()
 		for n := range 8 {
 			s.deliver(s.wrong(fmt.Sprintf("e%d", n), lastSnapshotEvents)...)

@@ -39,8 +39,7 @@ func (s *stage) calls(sid, effect string) session.Event {
 func TestEdgeServerClockGoesBack(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
-		s.epoch()
-		s.start()
+		s.begin()
 		now := time.Now()
 		first := s.run("s1")
 		s.deliver(first)
@@ -55,18 +54,12 @@ func TestEdgeServerClockGoesBack(t *testing.T) {
 			t.Errorf("asked: got %q, want %q", got, want)
 		}
 		// Another host reads the same history, and a snapshot of it.
-		if err := s.stop(); err != nil {
-			t.Fatal(err)
-		}
+		s.end()
 		other := newStage(t, s.mem, Options{})
-		other.epoch()
-		other.start()
+		other.begin()
 		third := other.at(other.wrong("s1", 1)[0], now.Add(-2*time.Hour))
-		other.deliver(third)
-		other.wantAcked(third)
-		if got, want := other.actor.sessions["s1"].state.Hash(), s.mem.judge("s1", third.Seq).state.Hash(); got != want {
-			t.Errorf("state: got %s, want %s", got, want)
-		}
+		other.deliverAcked(third)
+		other.wantState(third)
 		// The wake comes when it was due by the clock that the session has seen.
 		other.pass(tenMinutes + time.Second)
 		wakes := other.woken()
@@ -74,14 +67,11 @@ func TestEdgeServerClockGoesBack(t *testing.T) {
 			t.Fatalf("woken %d times, want once", len(wakes))
 		}
 		wake := other.at(wakes[0], now.Add(-time.Hour))
-		other.deliver(wake)
-		other.wantAcked(wake)
+		other.deliverAcked(wake)
 		if v := other.actor.sessions["s1"].state; v.Clock < now.Add(tenMinutes).UnixMilli() {
 			t.Errorf("after the wake the clock is %d: it stands still", v.Clock)
 		}
-		if err := other.stop(); err != nil {
-			t.Fatal(err)
-		}
+		other.end()
 	})
 }
 
@@ -90,8 +80,7 @@ func TestEdgeServerClockGoesBack(t *testing.T) {
 func TestEdgeServerClockJumpsAhead(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
-		s.epoch()
-		s.start()
+		s.begin()
 		now := time.Now()
 		first := s.at(s.run("s1"), now.Add(time.Hour))
 		s.deliver(first)
@@ -116,54 +105,43 @@ func TestEdgeServerClockJumpsAhead(t *testing.T) {
 func TestEdgeSuspendedPastTheNames(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range map[string]bool{"in memory": false, "another host": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onStage(t, Options{}, func(t *testing.T, s *stage) {
-				s.epoch()
+		onStageOf(t, name, Options{}, func(t *testing.T, s *stage) {
+			s.begin()
+			first := s.run("s1")
+			s.deliverAcked(first)
+			// Meanwhile, elsewhere.
+			rest := []session.Event{s.answer("s1", "r1t1", "a"), s.run("s1"), s.answer("s1", "r2t1", "b"), s.run("s1")}
+			if fresh {
+				s.end()
+				s = newStage(t, s.mem, Options{})
+			}
+			s.mem.mu.Lock()
+			clear(s.mem.effects) // max_age
+			s.mem.mu.Unlock()
+			if fresh {
 				s.start()
-				first := s.run("s1")
-				s.deliver(first)
-				s.wantAcked(first)
-				// Meanwhile, elsewhere.
-				rest := []session.Event{s.answer("s1", "r1t1", "a"), s.run("s1"), s.answer("s1", "r2t1", "b"), s.run("s1")}
-				if fresh {
-					if err := s.stop(); err != nil {
-						t.Fatal(err)
-					}
-					s = newStage(t, s.mem, Options{})
+			}
+			<-time.After(2 * time.Hour)
+			s.epoch()
+			s.deliver(append([]session.Event{first}, rest...)...)
+			s.pass(time.Minute)
+			s.wantAcked(rest...)
+			for _, name := range s.mem.asked("s1") {
+				if !strings.HasPrefix(name, "w") {
+					t.Errorf("%s was asked again after %v: its name was forgotten, it was settled, and it could start a second time", name, 2*time.Hour)
 				}
-				s.mem.mu.Lock()
-				clear(s.mem.effects) // max_age
-				s.mem.mu.Unlock()
-				if fresh {
-					s.start()
-				}
-				<-time.After(2 * time.Hour)
-				s.epoch()
-				s.deliver(append([]session.Event{first}, rest...)...)
-				s.pass(time.Minute)
-				s.wantAcked(rest...)
-				for _, name := range s.mem.asked("s1") {
-					if !strings.HasPrefix(name, "w") {
-						t.Errorf("%s was asked again after %v: its name was forgotten, it was settled, and it could start a second time", name, 2*time.Hour)
-					}
-				}
-				if stop := s.stopOf("s1"); stop != nil {
-					t.Errorf("quarantined: %+v", stop)
-				}
-				// Nobody can start what is open; it is settled when the session's wake is.
-				last := s.deliverRest(rest[len(rest)-1].Seq)
-				s.pass(time.Minute)
-				last = max(last, s.deliverRest(last))
-				if v := s.mem.judge("s1", last).state.View(); v.Lifecycle != session.Failed {
-					t.Errorf("the run that nobody could serve is %s, want it failed", v.Lifecycle)
-				}
-				if fresh {
-					if err := s.stop(); err != nil {
-						t.Fatal(err)
-					}
-				}
-			})
+			}
+			s.wantNoStop("s1")
+			// Nobody can start what is open; it is settled when the session's wake is.
+			last := s.deliverRest(rest[len(rest)-1].Seq)
+			s.pass(time.Minute)
+			last = max(last, s.deliverRest(last))
+			if v := s.mem.judge("s1", last).state.View(); v.Lifecycle != session.Failed {
+				t.Errorf("the run that nobody could serve is %s, want it failed", v.Lifecycle)
+			}
+			if fresh {
+				s.end()
+			}
 		})
 	}
 }
@@ -182,9 +160,7 @@ func TestEdgePoisonInALoad(t *testing.T) {
 			}
 			return state.Evolve(e)
 		}
-		s.epoch()
-		s.deliver(delivered, other) // the poison lies below the floor
-		s.start()
+		s.begin(delivered, other) // the poison lies below the floor
 		s.pass(time.Minute)
 		s.wantAcked(delivered, other)
 		s.wantStored(other)
@@ -199,8 +175,7 @@ func TestEdgePoisonInALoad(t *testing.T) {
 			t.Errorf("view: got %v, want the reason", err)
 		}
 		more := s.answer("s2", "r1t1", "a")
-		s.deliver(more)
-		s.wantAcked(more)
+		s.deliverAcked(more)
 		s.wantStored(more)
 	})
 }

@@ -13,8 +13,7 @@ func TestMemoryIsKeptWithinItsBytes(t *testing.T) {
 	t.Parallel()
 	const room = 200 << 10
 	onStage(t, Options{Memory: room}, func(t *testing.T, s *stage) {
-		s.epoch()
-		s.start()
+		s.begin()
 		most := 0
 		for n := range 200 {
 			sid := fmt.Sprintf("s%d", n)
@@ -39,8 +38,7 @@ func TestMemoryIsKeptWithinItsBytes(t *testing.T) {
 func TestALongSessionIsSnapshottedWhenItSleeps(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SessionsMax: 2}, func(t *testing.T, s *stage) {
-		s.epoch()
-		s.start()
+		s.begin()
 		for n := 1; n <= lastSnapshotEvents/2; n++ {
 			s.deliver(s.run("long"), s.answer("long", fmt.Sprintf("r%dt1", n), "a"))
 		}
@@ -60,8 +58,7 @@ func TestALaneGivesWay(t *testing.T) {
 	const room = 200 << 10
 	onStage(t, Options{Memory: room}, func(t *testing.T, s *stage) {
 		s.host.assignment = newAssignment(4)
-		s.epoch()
-		s.start()
+		s.begin()
 		for n := range 60 {
 			sid := fmt.Sprintf("s%d", n)
 			s.deliver(s.run(sid), s.answer(sid, "r1t1", "a"))
@@ -105,8 +102,7 @@ func TestRegistriesCountIntoMemory(t *testing.T) {
 	}
 	const room = 12 << 20
 	onStage(t, Options{Memory: room}, func(t *testing.T, s *stage) {
-		s.epoch()
-		s.start()
+		s.begin()
 		most := 0
 		for n := range 20 {
 			s.deliver(s.set(fmt.Sprintf("own%d", n), wide(fmt.Sprintf("t%d_", n))))

@@ -19,8 +19,7 @@ func (s *stage) succeed(left uint64, plan func(call) outcome, events ...session.
 	s.t.Helper()
 	next := newStage(s.t, &memory{depot: s.mem.depot, plan: plan}, Options{})
 	next.lane.left = left
-	next.epoch()
-	next.start()
+	next.begin()
 	next.deliver(events...)
 	return next
 }
@@ -31,9 +30,7 @@ func (s *stage) kill() {
 	s.mem.mu.Lock()
 	s.mem.dead = true
 	s.mem.mu.Unlock()
-	if err := s.stop(); err != nil {
-		s.t.Error(err)
-	}
+	s.end()
 }
 
 // guardNote returns the guard's note; the zero value if there is none.
@@ -95,9 +92,7 @@ func TestKillerIsStopped(t *testing.T) {
 			o.kill()
 			o = o.succeed(last, deadAt("s1"), killer, after)
 			o.wantMark(killer, kills)
-			if stop := o.stopOf("s1"); stop != nil {
-				t.Errorf("quarantined after %d deaths at it: %+v", kills, stop)
-			}
+			o.wantNoStop("s1")
 		}
 		o.kill()
 		o = o.succeed(last, deadAt("s1"), killer, after)
@@ -107,9 +102,7 @@ func TestKillerIsStopped(t *testing.T) {
 			t.Errorf("quarantine: got %+v, want one at %d of %d deaths", stop, killer.Seq, killsMax)
 		}
 		for _, sid := range []string{"s2", "s3"} {
-			if stop := o.stopOf(sid); stop != nil {
-				t.Errorf("%s killed nobody and is quarantined: %+v", sid, stop)
-			}
+			o.wantNoStop(sid)
 		}
 		if note := o.guardNote(); note != (guardNote{}) {
 			t.Errorf("the guard's note is left: %+v", note)
@@ -145,9 +138,7 @@ func TestCarefulPassSparesASessionThatDidNotKill(t *testing.T) {
 		o.wantAcked(all[2])
 		for _, e := range all {
 			o.wantStored(e)
-			if stop := o.stopOf(e.Session); stop != nil {
-				t.Errorf("%s is quarantined: %+v", e.Session, stop)
-			}
+			o.wantNoStop(e.Session)
 		}
 		if note := o.guardNote(); note != (guardNote{}) {
 			t.Errorf("the guard's note is left: %+v", note)
@@ -167,8 +158,7 @@ func TestOwnerThatLivesKilledNobody(t *testing.T) {
 			next := newStage(t, &memory{depot: s.mem.depot, plan: deadAt("s1")}, Options{})
 			next.host.lives = func(instance string) bool { return instance == o.host.instance }
 			next.lane.left = e.Seq
-			next.epoch()
-			next.start()
+			next.begin()
 			next.deliver(e)
 			o = next
 		}
@@ -201,8 +191,7 @@ func TestOneUncleanEndIsCheap(t *testing.T) {
 		// Another epoch of the same owner: what was left is done.
 		o.epoch()
 		more := o.run("s1")
-		o.deliver(more)
-		o.wantAcked(more)
+		o.deliverAcked(more)
 		if got := o.mem.count(call{op: "PutGuard"}); got != 2 {
 			t.Errorf("%d writes after another epoch, want no more", got)
 		}
@@ -231,8 +220,7 @@ func TestCarefulPassIsOneAtATime(t *testing.T) {
 		o := newStage(t, &memory{depot: s.mem.depot}, Options{})
 		o.lane.left = e.Seq
 		o.host.alone <- struct{}{} // another lane works
-		o.epoch()
-		o.start()
+		o.begin()
 		o.deliver(e)
 		o.pass(time.Minute)
 		o.wantUnacked(e)
@@ -259,38 +247,31 @@ func TestCarefulPassIsOneAtATime(t *testing.T) {
 func TestReleasedKillerIsTriedBehindItsQuarantine(t *testing.T) {
 	t.Parallel()
 	for name, kills := range map[string]bool{"it kills again": true, "it goes on": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onStage(t, Options{}, func(t *testing.T, s *stage) {
-				e := s.run("s1")
-				body, err := json.Marshal(Stop{Seq: e.Seq, Reason: "2 session-actors ended", Kills: 2})
-				if err != nil {
-					t.Fatal(err)
-				}
-				s.mem.stops["s1"] = body
-				o := s.succeed(0, nil, e, s.run("s2"))
-				if kills {
-					o.mem.planned(deadAt("s1"))
-				}
-				o.mem.release("s1")
-				o.pass(3 * recheckEvery)
-				stop := o.stopOf("s1")
-				switch {
-				case kills && (stop == nil || stop.Kills != 3):
-					t.Errorf("while it is tried: got %+v, want a quarantine of 3 kills", stop)
-				case !kills && stop != nil:
-					t.Errorf("it goes on, and is quarantined: %+v", stop)
-				case !kills:
-					o.wantStored(e)
-				}
-				o.kill()
-				o = o.succeed(0, nil, s.run("s1"))
-				o.pass(3 * recheckEvery)
-				if stop := o.stopOf("s1"); (stop != nil) != kills {
-					t.Errorf("in the next process: got %+v, want it stopped if it killed", stop)
-				}
-				o.kill()
-			})
+		onStageOf(t, name, Options{}, func(t *testing.T, s *stage) {
+			e := s.run("s1")
+			s.putStop("s1", Stop{Seq: e.Seq, Reason: "2 session-actors ended", Kills: 2})
+			o := s.succeed(0, nil, e, s.run("s2"))
+			if kills {
+				o.mem.planned(deadAt("s1"))
+			}
+			o.mem.release("s1")
+			o.pass(3 * recheckEvery)
+			stop := o.stopOf("s1")
+			switch {
+			case kills && (stop == nil || stop.Kills != 3):
+				t.Errorf("while it is tried: got %+v, want a quarantine of 3 kills", stop)
+			case !kills && stop != nil:
+				t.Errorf("it goes on, and is quarantined: %+v", stop)
+			case !kills:
+				o.wantStored(e)
+			}
+			o.kill()
+			o = o.succeed(0, nil, s.run("s1"))
+			o.pass(3 * recheckEvery)
+			if stop := o.stopOf("s1"); (stop != nil) != kills {
+				t.Errorf("in the next process: got %+v, want it stopped if it killed", stop)
+			}
+			o.kill()
 		})
 	}
 }

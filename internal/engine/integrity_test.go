@@ -42,8 +42,7 @@ func (s *stage) after(opts Options) *stage {
 		s.cancel = nil
 	}
 	other := newStage(s.t, s.mem, opts)
-	other.epoch()
-	other.start()
+	other.begin()
 	return other
 }
 
@@ -72,8 +71,7 @@ func (s *stage) wantStopped(e session.Event, parts ...string) {
 // it has one. It returns the events of s1.
 func tell(s *stage, snapshotted int) (events []session.Event) {
 	s.t.Helper()
-	s.epoch()
-	s.start()
+	s.begin()
 	var kept []byte
 	for i := range 4 {
 		for _, sid := range []string{"s1", "s2", "s3"} {
@@ -83,8 +81,7 @@ func tell(s *stage, snapshotted int) (events []session.Event) {
 			} else {
 				e = s.answer(sid, fmt.Sprintf("r%dt1", i/2+1), fmt.Sprintf("answer %d", i))
 			}
-			s.deliver(e)
-			s.wantAcked(e)
+			s.deliverAcked(e)
 			if sid == "s1" {
 				events = append(events, e)
 			}
@@ -177,40 +174,31 @@ var damages = []damage{
 func TestADamagedLog(t *testing.T) {
 	t.Parallel()
 	for _, d := range damages {
-		t.Run(d.name, func(t *testing.T) {
-			t.Parallel()
-			onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
-				of := tell(s, d.snapshotted)
-				if d.spoil != nil {
-					d.spoil(s, of)
-				}
-				before := len(s.mem.log)
-				other := s.after(Options{SnapshotEach: 1, Doubt: d.doubt})
-				next, neighbour := other.run("s1"), other.run("s2")
-				other.deliver(next, neighbour)
-				other.pass(time.Minute)
-				other.wantAcked(next, neighbour)
-				other.wantStored(neighbour)
-				if stop := other.stopOf("s2"); stop != nil {
-					t.Errorf("another session is stopped: %+v", stop)
-				}
-				if len(d.parts) == 0 {
-					other.wantStored(next)
-					if stop := other.stopOf("s1"); stop != nil {
-						t.Errorf("a sound session is stopped: %+v", stop)
-					}
-				} else {
-					other.wantStopped(next, d.parts...)
-				}
-				if now := len(s.mem.log); now != before+2 {
-					t.Errorf("the log has %d events, had %d and got 2", now, before)
-				}
-				delete(s.mem.snapshots, "s1") // it is of what was
-				delete(s.mem.snapshots, "s3")
-				if err := other.stop(); err != nil {
-					t.Error(err)
-				}
-			})
+		onStageOf(t, d.name, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+			of := tell(s, d.snapshotted)
+			if d.spoil != nil {
+				d.spoil(s, of)
+			}
+			before := len(s.mem.log)
+			other := s.after(Options{SnapshotEach: 1, Doubt: d.doubt})
+			next, neighbour := other.run("s1"), other.run("s2")
+			other.deliver(next, neighbour)
+			other.pass(time.Minute)
+			other.wantAcked(next, neighbour)
+			other.wantStored(neighbour)
+			other.wantNoStop("s2")
+			if len(d.parts) == 0 {
+				other.wantStored(next)
+				other.wantNoStop("s1")
+			} else {
+				other.wantStopped(next, d.parts...)
+			}
+			if now := len(s.mem.log); now != before+2 {
+				t.Errorf("the log has %d events, had %d and got 2", now, before)
+			}
+			delete(s.mem.snapshots, "s1") // it is of what was
+			delete(s.mem.snapshots, "s3")
+			other.end()
 		})
 	}
 }
@@ -229,23 +217,16 @@ func TestAReleaseOfADamagedSession(t *testing.T) {
 		other.wantStopped(next, "expected 4 events up to there, found 3")
 		s.mem.release("s1")
 		other.pass(time.Minute)
-		if stop := other.stopOf("s1"); stop != nil {
-			t.Fatalf("released, it is stopped again: %+v", stop)
-		}
+		other.wantNoStop("s1")
 		want := s.mem.judge("s1", next.Seq).state
 		if got := other.actor.sessions["s1"].state; got.Count != 4 || got.Hash() != want.Hash() {
 			t.Errorf("released, it is of %d events and %s, want 4 and %s", got.Count, got.Hash(), want.Hash())
 		}
 		third := other.after(Options{})
 		last := third.run("s1")
-		third.deliver(last)
-		third.wantAcked(last)
-		if stop := third.stopOf("s1"); stop != nil {
-			t.Errorf("another host stops it again: %+v", stop)
-		}
-		if err := third.stop(); err != nil {
-			t.Error(err)
-		}
+		third.deliverAcked(last)
+		third.wantNoStop("s1")
+		third.end()
 	})
 }
 
@@ -254,22 +235,19 @@ func TestAReleaseOfADamagedSession(t *testing.T) {
 func TestALossUnderASessionInMemory(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]int{"in the middle": 1, "the last": 3} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onStage(t, Options{}, func(t *testing.T, s *stage) {
-				of := tell(s, 0)
-				s.mem.effects, s.mem.notices = map[string][]byte{}, map[string][]notice{} // all forgotten
-				s.mem.erase(of[lost].Seq)
-				s.epoch()
-				next, neighbour := s.run("s1"), s.run("s2")
-				s.deliver(next, neighbour)
-				s.pass(time.Minute)
-				s.wantAcked(next, neighbour)
-				s.wantStopped(next, "its state in memory", "expected ", ", found ")
-				if s.stopOf("s2") != nil {
-					t.Error("another session is stopped")
-				}
-			})
+		onStageOf(t, name, Options{}, func(t *testing.T, s *stage) {
+			of := tell(s, 0)
+			s.mem.effects, s.mem.notices = map[string][]byte{}, map[string][]notice{} // all forgotten
+			s.mem.erase(of[lost].Seq)
+			s.epoch()
+			next, neighbour := s.run("s1"), s.run("s2")
+			s.deliver(next, neighbour)
+			s.pass(time.Minute)
+			s.wantAcked(next, neighbour)
+			s.wantStopped(next, "its state in memory", "expected ", ", found ")
+			if s.stopOf("s2") != nil {
+				t.Error("another session is stopped")
+			}
 		})
 	}
 }
@@ -280,9 +258,7 @@ func TestADeliveredEventWithAHoleInItsPlace(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		lost, neighbour := s.run("s1"), s.run("s2")
 		s.mem.erase(lost.Seq)
-		s.epoch()
-		s.deliver(lost, neighbour)
-		s.start()
+		s.begin(lost, neighbour)
 		s.pass(time.Minute)
 		s.wantAcked(lost, neighbour)
 		s.wantStored(neighbour)

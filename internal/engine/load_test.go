@@ -14,31 +14,10 @@ import (
 func (s *stage) slept() (again *stage, set, first, next session.Event) {
 	s.t.Helper()
 	set, first = s.set("s1", registry("b", "a")), s.run("s1")
-	s.epoch()
-	s.deliver(set, first)
-	s.start()
-	s.wantAcked(set, first)
+	s.beginAcked(set, first)
 	again = s.again(Options{})
 	clear(s.mem.calls)
 	return again, set, first, again.answer("s1", "r1t1", "x")
-}
-
-// wakesBy starts the host, and waits until an event that its lane has is
-// acknowledged.
-func (s *stage) wakesBy(e session.Event) {
-	s.t.Helper()
-	s.epoch()
-	s.deliver(e)
-	s.start()
-	s.wantAcked(e)
-}
-
-// ends ends the host.
-func (s *stage) ends() {
-	s.t.Helper()
-	if err := s.stop(); err != nil {
-		s.t.Errorf("run: %v", err)
-	}
 }
 
 // A session asleep is woken by the last of its events. The number of its events
@@ -78,7 +57,7 @@ func TestASessionIsLoadedByTheNumberOfItsEvents(t *testing.T) {
 			if c.spoil != nil {
 				c.spoil(again, events)
 			}
-			again.wakesBy(last)
+			again.beginAcked(last)
 			if got, want := again.actor.sessions["s1"].state.Count, uint64(3+c.events); got != want {
 				t.Errorf("%s: %d events are folded, want %d", c.name, got, want)
 			}
@@ -98,7 +77,7 @@ func TestASessionIsLoadedByTheNumberOfItsEvents(t *testing.T) {
 			}
 			again.mem.plan = nil
 			clear(again.mem.snapshots)
-			again.ends()
+			again.end()
 		})
 	}
 }
@@ -110,11 +89,11 @@ func TestADamagedSnapshotIsIgnored(t *testing.T) {
 		again, _, _, next := s.slept()
 		data := again.mem.snapshots["s1"]
 		data[len(data)/2] ^= 1
-		again.wakesBy(next)
+		again.beginAcked(next)
 		if got := again.reads("s1", 1, next.Seq); got != 1 {
 			t.Errorf("the session's log was read %d times, want once", got)
 		}
 		clear(s.mem.snapshots) // it is of no log
-		again.ends()
+		again.end()
 	})
 }

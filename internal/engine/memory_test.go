@@ -139,6 +139,13 @@ func (m *memory) count(c call) int {
 	return m.calls[c]
 }
 
+// forgetCalls counts calls from now on.
+func (m *memory) forgetCalls() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	clear(m.calls)
+}
+
 // do carries out a call as planned; store is its effect.
 func (m *memory) do(ctx context.Context, c call, store func() error) error {
 	m.mu.Lock()

@@ -236,8 +236,7 @@ func TestCountsWhatIsStored(t *testing.T) {
 			}
 			return works
 		}
-		s.epoch()
-		s.start()
+		s.begin()
 		s.deliver(s.run("s1"))
 		if got := counted(r, "refold.events"); len(got) > 0 {
 			t.Errorf("before anything is stored: got %v", got)
@@ -257,8 +256,7 @@ func TestLostLaneIsNotOwned(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
 	onStage(t, Options{Metrics: r}, func(t *testing.T, s *stage) {
-		s.epoch()
-		s.start()
+		s.begin()
 		s.deliver(s.run("s1"))
 		s.host.meters.delivered(0, 7)
 		for _, want := range []census{{"refold.lane.owned{0}": 1, "refold.lane.pending{0}": 7}, {}} {
@@ -277,14 +275,12 @@ func TestCountsAtLeastAllAfterAKill(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
 	onStage(t, Options{Metrics: r}, func(t *testing.T, s *stage) {
-		s.epoch()
-		s.start()
+		s.begin()
 		first := s.run("s1")
 		s.deliver(first)
 		s.kill()
 		next := newStage(t, &memory{depot: s.mem.depot}, Options{Metrics: meter.New()})
-		next.epoch()
-		next.start()
+		next.begin()
 		last := s.answer("s1", "r1t1", "done")
 		next.deliver(first, last) // the first comes again: it was not acknowledged
 		both := counted(r, "refold.events", "refold.runs")
@@ -296,9 +292,7 @@ func TestCountsAtLeastAllAfterAKill(t *testing.T) {
 				t.Errorf("%s: got %d, want 1 at least; all: %v", want, both[want], both)
 			}
 		}
-		if err := next.stop(); err != nil {
-			t.Error(err)
-		}
+		next.end()
 	})
 }
 

@@ -64,16 +64,10 @@ func (s *stage) wantStoredBut(old string, events ...session.Event) {
 	}
 }
 
-// owned begins an epoch of a lane whose log has only what was before.
-func (s *stage) owned() {
-	s.epoch()
-	s.start()
-}
-
 func TestNewSessionsAreLookedAtTogether(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
-		s.owned()
+		s.begin()
 		var events []session.Event
 		for _, sid := range []string{"s1", "s2", "s3"} {
 			events = append(events, s.run(sid))
@@ -96,7 +90,7 @@ func TestOldSessionsAreNotTakenForNew(t *testing.T) {
 		s.run("old")
 		s.answer("old", "r1t1", "a")
 		before := s.run("before") // it was not delivered when the epoch began
-		s.owned()
+		s.begin()
 		events := []session.Event{before, s.run("old"), s.run("new")}
 		s.deliver(events...)
 		s.settle()
@@ -119,20 +113,17 @@ func TestFirstEventsThatNobodyTells(t *testing.T) {
 			s.mem.planned(on(fails, func(c call) bool { return c.op == "FirstSeqs" }))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onStage(t, Options{}, func(t *testing.T, s *stage) {
-				s.run("old")
-				s.answer("old", "r1t1", "a")
-				s.owned()
-				events := []session.Event{s.run("new"), s.run("old"), s.run("newer")}
-				spoil(s, events[0])
-				s.deliver(events...)
-				s.settle()
-				s.wantCounts(map[string]uint64{"old": 3, "new": 1, "newer": 1})
-				s.wantAcked(events...)
-				s.wantStoredBut("old", events...)
-			})
+		onStageOf(t, name, Options{}, func(t *testing.T, s *stage) {
+			s.run("old")
+			s.answer("old", "r1t1", "a")
+			s.begin()
+			events := []session.Event{s.run("new"), s.run("old"), s.run("newer")}
+			spoil(s, events[0])
+			s.deliver(events...)
+			s.settle()
+			s.wantCounts(map[string]uint64{"old": 3, "new": 1, "newer": 1})
+			s.wantAcked(events...)
+			s.wantStoredBut("old", events...)
 		})
 	}
 }

@@ -25,8 +25,7 @@ func TestAPanicThatSaysMuchStopsOneSession(t *testing.T) {
 		}
 		var log bytes.Buffer
 		s.actor.log = slog.New(slog.NewTextHandler(&log, nil))
-		s.epoch()
-		s.start()
+		s.begin()
 		poison, other := s.run("s1"), s.run("s2")
 		s.deliver(poison, other)
 		s.pass(time.Minute)
@@ -45,29 +44,25 @@ func TestAPanicThatSaysMuchStopsOneSession(t *testing.T) {
 func TestAQuarantinePutByHandStopsOneSession(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{"text": "stopped by hand, ask Kim", "nothing": "", "a number": "7", "another object": `{"seq":"all"}`} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onStage(t, Options{}, func(t *testing.T, s *stage) {
-				s.mem.stops["s1"] = []byte(body)
-				s.epoch()
-				s.start()
-				stopped, other := s.run("s1"), s.run("s2")
-				s.deliver(stopped, other)
-				s.pass(time.Minute)
-				s.wantAcked(stopped, other)
-				s.wantStored(other)
-				if asked := s.mem.asked("s1"); len(asked) != 0 {
-					t.Errorf("the stopped session asks for %v", asked)
-				}
-				if _, err := s.host.View(t.Context(), "s1"); err == nil || !strings.Contains(err.Error(), strconv.Quote(body)) {
-					t.Errorf("view: got %v, want what the key holds", err)
-				}
-				s.mem.release("s1")
-				s.pass(2 * recheckEvery)
-				if asked := s.mem.asked("s1"); len(asked) == 0 {
-					t.Error("the released session asks for nothing")
-				}
-			})
+		onStageOf(t, name, Options{}, func(t *testing.T, s *stage) {
+			s.mem.stops["s1"] = []byte(body)
+			s.begin()
+			stopped, other := s.run("s1"), s.run("s2")
+			s.deliver(stopped, other)
+			s.pass(time.Minute)
+			s.wantAcked(stopped, other)
+			s.wantStored(other)
+			if asked := s.mem.asked("s1"); len(asked) != 0 {
+				t.Errorf("the stopped session asks for %v", asked)
+			}
+			if _, err := s.host.View(t.Context(), "s1"); err == nil || !strings.Contains(err.Error(), strconv.Quote(body)) {
+				t.Errorf("view: got %v, want what the key holds", err)
+			}
+			s.mem.release("s1")
+			s.pass(2 * recheckEvery)
+			if asked := s.mem.asked("s1"); len(asked) == 0 {
+				t.Error("the released session asks for nothing")
+			}
 		})
 	}
 }

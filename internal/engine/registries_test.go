@@ -53,9 +53,7 @@ func (s *stage) set(sid string, registry map[string]any) session.Event {
 // again is the stage after a kill: another host on the same world.
 func (s *stage) again(opts Options) *stage {
 	s.t.Helper()
-	if err := s.stop(); err != nil {
-		s.t.Errorf("run: %v", err)
-	}
+	s.end()
 	return newStage(s.t, &memory{depot: s.mem.depot}, opts)
 }
 
@@ -102,43 +100,33 @@ func TestASnapshotsRegistryIsReadFromTheLog(t *testing.T) {
 		{name: "the log is not read at first", plan: atFirst(func(c call) bool { return c.op == "ReadSession" && c.who == "2-2" }), want: []string{"a", "b"}},
 		{name: "nor are the records", plan: atFirst(func(c call) bool { return c.op == "InstallBefore" }), want: []string{"a", "b"}},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
-				set, first := s.set("s1", registry("b", "a")), s.run("s1")
-				s.epoch()
-				s.deliver(set, first)
-				s.start()
-				s.wantAcked(set, first)
-				again := s.again(Options{})
-				if set.Seq != 2 || len(s.mem.snapshots) != 1 {
-					t.Fatalf("the registry is event %d, and there are %d snapshots", set.Seq, len(s.mem.snapshots))
-				}
-				if c.spoil != nil {
-					c.spoil(s, set)
-				}
-				clear(s.mem.calls)
-				again.mem.plan = c.plan
-				next := again.answer("s1", "r1t1", "x")
-				again.epoch()
-				again.deliver(next)
-				again.start()
-				again.pass(retryMax)
-				again.wantAcked(next)
-				if c.want == nil {
-					c.want = builtinNames()
-				}
-				again.wantTools("s1", c.want...)
-				if folded := again.reads("s1", 1, next.Seq) > 0; folded != c.folded {
-					t.Errorf("the whole log was folded: %t, want %t", folded, c.folded)
-				}
-				if c.folded {
-					clear(s.mem.snapshots) // it is of a log that was
-				}
-				if err := again.stop(); err != nil {
-					t.Errorf("run: %v", err)
-				}
-			})
+		onStageOf(t, c.name, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+			set, first := s.set("s1", registry("b", "a")), s.run("s1")
+			s.beginAcked(set, first)
+			again := s.again(Options{})
+			if set.Seq != 2 || len(s.mem.snapshots) != 1 {
+				t.Fatalf("the registry is event %d, and there are %d snapshots", set.Seq, len(s.mem.snapshots))
+			}
+			if c.spoil != nil {
+				c.spoil(s, set)
+			}
+			clear(s.mem.calls)
+			again.mem.plan = c.plan
+			next := again.answer("s1", "r1t1", "x")
+			again.begin(next)
+			again.pass(retryMax)
+			again.wantAcked(next)
+			if c.want == nil {
+				c.want = builtinNames()
+			}
+			again.wantTools("s1", c.want...)
+			if folded := again.reads("s1", 1, next.Seq) > 0; folded != c.folded {
+				t.Errorf("the whole log was folded: %t, want %t", folded, c.folded)
+			}
+			if c.folded {
+				clear(s.mem.snapshots) // it is of a log that was
+			}
+			again.end()
 		})
 	}
 }
@@ -167,14 +155,10 @@ func TestEqualRegistriesAreOne(t *testing.T) {
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		// s3 is brought back from its snapshot, the others fold their events.
 		early := []session.Event{s.set("s3", registry("b", "a")), s.run("s3")}
-		s.epoch()
-		s.deliver(early...)
-		s.start()
-		s.wantAcked(early...)
+		s.beginAcked(early...)
 		again := s.again(Options{})
 		later := []session.Event{s.set("s1", registry("a", "b")), s.set("s2", registry("b", "a")), s.answer("s3", "r1t1", "x"), s.set("s4", registry("a"))}
-		again.epoch()
-		again.start()
+		again.begin()
 		for _, e := range later {
 			again.deliver(e)
 		}
@@ -190,9 +174,7 @@ func TestEqualRegistriesAreOne(t *testing.T) {
 		if got := again.mem.calls[call{op: "PutBlob"}] - len(builtin().Registry.Blobs())*2; got != 2+2+1 {
 			t.Errorf("%d descriptors were sent by two hosts, want 2 by the one, and 2 and 1 by the other", got)
 		}
-		if err := again.stop(); err != nil {
-			t.Errorf("run: %v", err)
-		}
+		again.end()
 	})
 }
 
@@ -273,9 +255,7 @@ func TestDescriptorsAreStoredBeforeTheyAreNamed(t *testing.T) {
 					return c.op == "PutBlob" && len(s.mem.blobs) >= before
 				})
 				set, first := s.set("s1", registry("a", "b")), s.run("s1")
-				s.epoch()
-				s.deliver(set, first)
-				s.start()
+				s.begin(set, first)
 				s.pass(3 * retryMax)
 				s.wantUnacked(set, first)
 				if asked := s.mem.asked("s1"); len(asked) > 0 {
@@ -285,19 +265,14 @@ func TestDescriptorsAreStoredBeforeTheyAreNamed(t *testing.T) {
 					t.Errorf("%d snapshots of what is not stored", n)
 				}
 				again := s.again(Options{})
-				again.epoch()
-				again.deliver(set, first)
-				again.start()
-				again.wantAcked(set, first)
+				again.beginAcked(set, first)
 				again.wantStored(first)
 				for _, blob := range again.actor.sessions["s1"].state.NextRegistry().Blobs() {
 					if _, found := s.mem.blobs[blob.Ref]; !found {
 						t.Errorf("descriptor %s is not stored", blob.Ref)
 					}
 				}
-				if err := again.stop(); err != nil {
-					t.Errorf("run: %v", err)
-				}
+				again.end()
 			})
 		})
 	}

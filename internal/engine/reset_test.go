@@ -18,12 +18,9 @@ func TestANewEpochFoldsNothingTwice(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		first, second := s.run("s1"), s.answer("s1", "r1t1", "a")
+		s.begin(first)
 		s.epoch()
-		s.deliver(first)
-		s.start()
-		s.epoch()
-		s.deliver(first, second)
-		s.wantAcked(first, second)
+		s.deliverAcked(first, second)
 		s.wantStored(second)
 		if got := s.actor.sessions["s1"].state.Count; got != 2 {
 			t.Errorf("%d events are folded, want 2", got)
@@ -35,21 +32,14 @@ func TestWhatAnotherOwnerDidIsFoldedAndNotSaidAgain(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		first := s.run("s1")
-		s.epoch()
-		s.deliver(first)
-		s.start()
+		s.begin(first)
 		// Another owner did the next one; the lane's floor is behind it.
 		s.answer("s1", "r1t1", "a")
 		third := s.run("s1")
-		s.mem.mu.Lock()
-		clear(s.mem.calls)
-		s.mem.mu.Unlock()
+		s.mem.forgetCalls()
 		s.epoch()
-		s.deliver(third)
-		s.wantAcked(third)
-		if got, want := s.actor.sessions["s1"].state.Hash(), s.mem.judge("s1", third.Seq).state.Hash(); got != want {
-			t.Errorf("state: got %s, want %s", got, want)
-		}
+		s.deliverAcked(third)
+		s.wantState(third)
 		if n := s.mem.calls[call{op: "Notify", sid: "s1", who: "3"}]; n != 0 {
 			t.Errorf("the other owner's notice was said %d times again", n)
 		}
@@ -62,14 +52,11 @@ func TestAQuarantineByAnotherOwnerHolds(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		first := s.run("s1")
-		s.epoch()
-		s.deliver(first)
-		s.start()
+		s.begin(first)
 		second, third := s.answer("s1", "r1t1", "a"), s.run("s1")
 		s.mem.stops["s1"] = []byte(`{"seq":3,"reason":"a test"}`)
 		s.epoch()
-		s.deliver(third)
-		s.wantAcked(third)
+		s.deliverAcked(third)
 		numbers := s.mem.said("s1")
 		if !slices.Equal(numbers, []uint64{1, 2}) {
 			t.Errorf("notices: got %v, want those of the first event only; stopped at %d", numbers, second.Seq)
@@ -83,15 +70,8 @@ func TestAQuarantineHoldsFromItsEventOn(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		first, second, third := s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")
-		body, err := json.Marshal(Stop{Seq: third.Seq, Reason: "a test"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.mem.stops["s1"] = body
-		s.epoch()
-		s.deliver(first, second, third)
-		s.start()
-		s.wantAcked(first, second, third)
+		s.putStop("s1", Stop{Seq: third.Seq, Reason: "a test"})
+		s.beginAcked(first, second, third)
 		s.wantStored(second)
 		if got, want := strings.Join(s.mem.asked("s1"), " "), "r1t1 w1"; got != want {
 			t.Errorf("asked: got %q, want %q", got, want)
@@ -113,10 +93,7 @@ func TestAnEarlierQuarantineStands(t *testing.T) {
 			}
 			return works
 		}
-		s.epoch()
-		s.deliver(first, second)
-		s.start()
-		s.wantAcked(first, second)
+		s.beginAcked(first, second)
 		if stop := s.stopOf("s1"); stop.Seq != 2 {
 			t.Errorf("quarantine: got one from %d, want the earlier one from 2", stop.Seq)
 		}
@@ -128,21 +105,12 @@ func TestAQuarantineOutlivesTheHost(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.mem.effects["s1 r1t1"] = []byte{0x80}
 		first := s.run("s1")
-		s.epoch()
-		s.deliver(first)
-		s.start()
-		if err := s.stop(); err != nil {
-			t.Fatal(err)
-		}
+		s.begin(first)
+		s.end()
 		other := newStage(t, s.mem, Options{})
 		second := other.run("s1")
-		other.epoch()
-		other.deliver(second)
-		other.start()
-		other.wantAcked(second)
-		if err := other.stop(); err != nil {
-			t.Fatal(err)
-		}
+		other.beginAcked(second)
+		other.end()
 		if numbers := s.mem.said("s1"); !slices.Equal(numbers, []uint64{0}) {
 			t.Errorf("notices: got %v, want one without a number", numbers)
 		}
@@ -154,36 +122,24 @@ func TestAQuarantineOutlivesTheHost(t *testing.T) {
 func TestARelease(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"same owner": false, "another owner": true} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onStage(t, Options{}, func(t *testing.T, s *stage) {
-				s.mem.effects["s1 r1t1"] = []byte{0x80}
-				events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")}
-				s.epoch()
-				s.deliver(events...)
-				s.start()
-				s.wantAcked(events...)
-				if restart {
-					if err := s.stop(); err != nil {
-						t.Fatal(err)
-					}
-					s = newStage(t, s.mem, Options{})
-					s.epoch()
-					s.start()
-				}
-				s.pass(time.Minute)
-				delete(s.mem.effects, "s1 r1t1") // the operator has removed the cause
-				s.mem.release("s1")
-				s.pass(time.Minute)
-				s.wantStored(events[2])
-				last := s.answer("s1", "r2t1", "b")
-				s.deliver(last)
-				s.wantAcked(last)
-				s.wantStored(last)
-				if err := s.stop(); err != nil {
-					t.Error(err)
-				}
-			})
+		onStageOf(t, name, Options{}, func(t *testing.T, s *stage) {
+			s.mem.effects["s1 r1t1"] = []byte{0x80}
+			events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")}
+			s.beginAcked(events...)
+			if restart {
+				s.end()
+				s = newStage(t, s.mem, Options{})
+				s.begin()
+			}
+			s.pass(time.Minute)
+			delete(s.mem.effects, "s1 r1t1") // the operator has removed the cause
+			s.mem.release("s1")
+			s.pass(time.Minute)
+			s.wantStored(events[2])
+			last := s.answer("s1", "r2t1", "b")
+			s.deliverAcked(last)
+			s.wantStored(last)
+			s.end()
 		})
 	}
 }
@@ -195,13 +151,8 @@ func TestAnEarlyRelease(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		other := s.wrong("s2", 9)
 		first, second, third := s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")
-		body, err := json.Marshal(Stop{Seq: third.Seq, Reason: "a test"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.mem.stops["s1"] = body
-		s.epoch()
-		s.start()
+		s.putStop("s1", Stop{Seq: third.Seq, Reason: "a test"})
+		s.begin()
 		for i, e := range other {
 			s.deliver(e)
 			s.pass(recheckEvery)
@@ -222,9 +173,7 @@ func TestAReleaseOnABusyLane(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.mem.effects["s1 r1t1"] = []byte{0x80}
 		first := s.run("s1")
-		s.epoch()
-		s.deliver(first)
-		s.start()
+		s.begin(first)
 		delete(s.mem.effects, "s1 r1t1")
 		s.mem.release("s1")
 		for range 3 {
@@ -240,9 +189,7 @@ func TestAViewOfAQuarantinedSession(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		first, second := s.run("s1"), s.answer("s1", "r1t1", "a")
-		s.epoch()
-		s.deliver(first, second)
-		s.start()
+		s.begin(first, second)
 		view := func() (v session.View, err error) {
 			data, err := s.host.View(t.Context(), "s1")
 			if err == nil {
@@ -276,9 +223,7 @@ func TestAReleaseInVain(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.mem.effects["s1 r1t1"] = []byte{0x80}
 		first, second := s.run("s1"), s.wrong("s1", 1)[0]
-		s.epoch()
-		s.deliver(first, second)
-		s.start()
+		s.begin(first, second)
 		s.mem.release("s1")
 		s.pass(time.Minute)
 		if stop := s.stopOf("s1"); stop == nil || stop.Seq != first.Seq {
@@ -302,24 +247,16 @@ func TestALogThatLostItsEnd(t *testing.T) {
 			return []session.Event{s.run("s2"), s.answer("s1", "r1t1", "other")}
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			onStage(t, Options{}, func(t *testing.T, s *stage) {
-				first, second := s.run("s1"), s.answer("s1", "r1t1", "lost")
-				s.epoch()
-				s.deliver(first, second)
-				s.start()
-				s.mem.lose(second.Seq)
-				s.pass(time.Second)
-				events := play(s)
-				s.epoch()
-				s.deliver(events...)
-				s.wantAcked(events...)
-				last := events[len(events)-1]
-				if got, want := s.actor.sessions["s1"].state.Hash(), s.mem.judge("s1", last.Seq).state.Hash(); got != want {
-					t.Errorf("state: got %s, want %s", got, want)
-				}
-			})
+		onStageOf(t, name, Options{}, func(t *testing.T, s *stage) {
+			first, second := s.run("s1"), s.answer("s1", "r1t1", "lost")
+			s.begin(first, second)
+			s.mem.lose(second.Seq)
+			s.pass(time.Second)
+			events := play(s)
+			s.epoch()
+			s.deliverAcked(events...)
+			last := events[len(events)-1]
+			s.wantState(last)
 		})
 	}
 }
@@ -350,9 +287,7 @@ func TestAReplicaThatIsBehindIsNotBelieved(t *testing.T) {
 		onStage(t, Options{}, func(t *testing.T, s *stage) {
 			events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1")}
 			s.mem.lagging = events[2-lacks].Seq
-			s.epoch()
-			s.deliver(events[2]) // the others are below the floor
-			s.start()
+			s.begin(events[2]) // the others are below the floor
 			s.wantAcked(events[2])
 			if got := s.actor.sessions["s1"].state.Count; got != 3 {
 				t.Errorf("a replica lacks %d events before the delivered one: %d are folded, want 3", lacks, got)
@@ -365,28 +300,19 @@ func TestASnapshotThatTheLogContradictsIsIgnored(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		first := s.run("s1")
-		s.epoch()
-		s.deliver(first)
-		s.start()
-		if err := s.stop(); err != nil {
-			t.Fatal(err)
-		}
+		s.begin(first)
+		s.end()
 		s.mem.lose(first.Seq)
 		s.mem.snapshots["s2"] = s.mem.snapshots["s1"] // nor is it another session's
 		other := newStage(t, s.mem, Options{})
 		s.mem.effects = map[string][]byte{}
 		s.pass(time.Second)
 		again, foreign := other.run("s1"), other.run("s2")
-		other.epoch()
-		other.deliver(again, foreign)
-		other.start()
-		other.wantAcked(again, foreign)
+		other.beginAcked(again, foreign)
 		other.wantStored(again)
 		other.wantStored(foreign)
 		s.mem.snapshots = map[string][]byte{}
-		if err := other.stop(); err != nil {
-			t.Fatal(err)
-		}
+		other.end()
 	})
 }
 
@@ -394,30 +320,19 @@ func TestASnapshotPastTheDeliveredEventIsUsedAsItIs(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a")}
-		s.epoch()
-		s.deliver(events...)
-		s.start()
-		if err := s.stop(); err != nil {
-			t.Fatal(err)
-		}
+		s.begin(events...)
+		s.end()
 		// Stored and snapshotted, and the owner died before its acks arrived.
 		other := newStage(t, s.mem, Options{})
-		s.mem.mu.Lock()
-		clear(s.mem.calls)
-		s.mem.mu.Unlock()
+		s.mem.forgetCalls()
 		next := other.run("s1")
-		other.epoch()
-		other.deliver(append(events, next)...)
-		other.start()
-		other.wantAcked(append(events, next)...)
+		other.beginAcked(append(events, next)...)
 		other.wantStored(next)
 		for c, n := range s.mem.calls {
 			if c.op == "Notify" && (c.who == "1" || c.who == "2" || c.who == "3") {
 				t.Errorf("notice %s was said %d times again", c.who, n)
 			}
 		}
-		if err := other.stop(); err != nil {
-			t.Fatal(err)
-		}
+		other.end()
 	})
 }

@@ -77,9 +77,16 @@ func onStage(t *testing.T, opts Options, play func(t *testing.T, s *stage)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, newMemory(t), opts)
 		play(t, s)
-		if err := s.stop(); err != nil {
-			t.Errorf("run: %v", err)
-		}
+		s.end()
+	})
+}
+
+// onStageOf runs one of several such tests.
+func onStageOf(t *testing.T, name string, opts Options, play func(t *testing.T, s *stage)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		onStage(t, opts, play)
 	})
 }
 
@@ -128,6 +135,35 @@ func (s *stage) stop() error {
 	}
 	s.mem.checkSnapshots(s.t)
 	return err
+}
+
+// end ends the lane, which must not fail.
+func (s *stage) end() {
+	s.t.Helper()
+	if err := s.stop(); err != nil {
+		s.t.Errorf("run: %v", err)
+	}
+}
+
+// begin runs the lane in a first epoch, in which these events are one batch.
+func (s *stage) begin(events ...session.Event) {
+	s.epoch()
+	s.deliver(events...)
+	s.start()
+}
+
+// beginAcked is begin, and wants the events acknowledged.
+func (s *stage) beginAcked(events ...session.Event) {
+	s.t.Helper()
+	s.begin(events...)
+	s.wantAcked(events...)
+}
+
+// deliverAcked delivers events, and wants them acknowledged.
+func (s *stage) deliverAcked(events ...session.Event) {
+	s.t.Helper()
+	s.deliver(events...)
+	s.wantAcked(events...)
 }
 
 func (s *stage) epoch() { s.actor.Epoch(1) }
@@ -203,6 +239,32 @@ func (s *stage) wantStored(e session.Event) {
 	s.t.Helper()
 	if missing := s.mem.missing(e.Session, e.Seq); len(missing) > 0 {
 		s.t.Errorf("%s up to %d: not stored: %v", e.Session, e.Seq, missing)
+	}
+}
+
+// wantState wants a session in memory folded up to an event.
+func (s *stage) wantState(e session.Event) {
+	s.t.Helper()
+	if got, want := s.actor.sessions[e.Session].state.Hash(), s.mem.judge(e.Session, e.Seq).state.Hash(); got != want {
+		s.t.Errorf("state of %s at %d: got %s, want %s", e.Session, e.Seq, got, want)
+	}
+}
+
+// putStop has a session quarantined before the lane runs.
+func (s *stage) putStop(sid string, stop Stop) {
+	s.t.Helper()
+	body, err := stop.Bytes()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.mem.stops[sid] = body
+}
+
+// wantNoStop wants a session not quarantined.
+func (s *stage) wantNoStop(sid string) {
+	s.t.Helper()
+	if stop := s.stopOf(sid); stop != nil {
+		s.t.Errorf("%s is quarantined: %+v", sid, stop)
 	}
 }
 

@@ -46,34 +46,25 @@ func TestARoundFindsAnAlteredEvent(t *testing.T) {
 		s.deliver(s.run("s3"))
 		s.rewrite("s1")
 		s.pass(scrubFirst - time.Minute)
-		if stop := s.stopOf("s1"); stop != nil {
-			t.Fatalf("stopped before the round: %+v", stop)
-		}
+		s.wantNoStop("s1")
 		s.pass(time.Hour)
 		stop := s.stopOf("s1")
 		if stop == nil || !strings.Contains(stop.Reason, "is not what the log folds to") {
 			t.Fatalf("quarantine: got %+v, want one of what the log folds to", stop)
 		}
-		if stop := s.stopOf("s2"); stop != nil {
-			t.Errorf("s2 is stopped: %+v", stop)
-		}
+		s.wantNoStop("s2")
 		next := s.run("s2")
-		s.deliver(next)
-		s.wantAcked(next)
+		s.deliverAcked(next)
 		s.wantStored(next)
 		// The next round comes a day later, and finds what was altered since.
 		s.rewrite("s2")
 		s.pass(scrubEvery / 2)
-		if stop := s.stopOf("s2"); stop != nil {
-			t.Errorf("a second round within half a day: %+v", stop)
-		}
+		s.wantNoStop("s2")
 		s.pass(scrubEvery)
 		if stop := s.stopOf("s2"); stop == nil {
 			t.Error("the second round did not find it")
 		}
-		if err := s.stop(); err != nil {
-			t.Error(err)
-		}
+		s.end()
 	})
 }
 
@@ -98,9 +89,7 @@ func TestNoRounds(t *testing.T) {
 				if n := s.mem.calls[call{op: "ListSnapshots"}]; n > 0 {
 					t.Errorf("snapshots were listed %d times", n)
 				}
-				if err := s.stop(); err != nil {
-					t.Error(err)
-				}
+				s.end()
 			})
 		})
 	}

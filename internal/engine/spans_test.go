@@ -89,8 +89,7 @@ func TestSpansAreToldOnceTheirEventIsStored(t *testing.T) {
 	t.Parallel()
 	h := &told{}
 	onStage(t, Options{Traces: h}, func(t *testing.T, s *stage) {
-		s.epoch()
-		s.start()
+		s.begin()
 		s.deliver(s.run("s1"), s.run("quiet1"))
 		s.mem.planned(func(c call) outcome {
 			if c.op == "Notify" {
@@ -121,8 +120,7 @@ func TestHistogramsNameTracedRuns(t *testing.T) {
 	t.Parallel()
 	h, r := &told{}, meter.New()
 	onStage(t, Options{Traces: h, Metrics: r}, func(t *testing.T, s *stage) {
-		s.epoch()
-		s.start()
+		s.begin()
 		s.deliver(s.run("quiet1"))
 		s.deliver(s.answer("quiet1", "r1t1", "a"))
 		if got := exemplars(r); len(got) != 0 {
@@ -157,8 +155,7 @@ func TestARunThatWaitsForDaysIsToldWhole(t *testing.T) {
 	h := &told{}
 	onStage(t, Options{Traces: h, SessionsMax: 8}, func(t *testing.T, s *stage) {
 		const days = 3 * 24 * time.Hour
-		s.epoch()
-		s.start()
+		s.begin()
 		last := s.approval("s1")
 		for n := range 20 {
 			s.deliver(s.run(fmt.Sprintf("quiet%d", n)))
@@ -192,13 +189,11 @@ func TestAnotherOwnerTellsTheWholeRun(t *testing.T) {
 			events := []session.Event{
 				s.run("s1"), s.run("s1"), s.calls("s1", "r1t1"), s.answer("s1", "r1t2", "b"), s.answer("s1", "r2t1", "c"),
 			}
-			s.epoch()
-			s.start()
+			s.begin()
 			s.deliver(events[:killedAfter]...)
 			s.kill()
 			next := newStage(t, &memory{depot: s.mem.depot}, Options{Traces: h})
-			next.epoch()
-			next.start()
+			next.begin()
 			next.deliver(events[killedAfter:]...)
 			next.pass(time.Minute)
 			if got, want := h.places(t, "s1"), s.logged("s1"); !slices.Equal(got, want) {
@@ -217,8 +212,7 @@ func TestTracesChangeNothingThatIsStored(t *testing.T) {
 	var notices [2][]notice
 	for i, traces := range []Traces{nil, &told{}} {
 		onStage(t, Options{Traces: traces}, func(t *testing.T, s *stage) {
-			s.epoch()
-			s.start()
+			s.begin()
 			s.deliver(s.run("s1"), s.run("s1"), s.calls("s1", "r1t1"), s.answer("s1", "r1t2", "b"), s.answer("s1", "r2t1", "c"))
 			s.pass(time.Minute)
 			effects[i], notices[i] = s.mem.effects, s.mem.notices["s1"]

@@ -32,13 +32,9 @@ func TestSnapshotsAtTheEndAreOfStoredStates(t *testing.T) {
 		// lane is given up.
 		s.mem.plan = of(hangs, "Ask", "s1")
 		events := append([]session.Event{s.run("s1")}, s.wrong("s1", 2*lastSnapshotEvents)...)
-		s.epoch()
-		s.deliver(append(events, s.run("s2"))...)
-		s.start()
+		s.begin(append(events, s.run("s2"))...)
 		s.wantUnacked(events...)
-		if err := s.stop(); err != nil {
-			t.Errorf("run: %v", err)
-		}
+		s.end()
 	})
 }
 
@@ -47,10 +43,7 @@ func TestSnapshotsBesideAQuarantineAreOfStoredStates(t *testing.T) {
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		first, second := s.wrong("s1", 1)[0], s.run("s1")
 		s.mem.effects["s1 r1t1"] = []byte{0x80}
-		s.epoch()
-		s.deliver(first, second)
-		s.start()
-		s.wantAcked(first, second)
+		s.beginAcked(first, second)
 		if stop := s.stopOf("s1"); stop == nil || stop.Seq != second.Seq {
 			t.Errorf("quarantine: got %+v, want one from %d", stop, second.Seq)
 		}
@@ -70,10 +63,7 @@ func TestNoSnapshotOfAHalfFoldedState(t *testing.T) {
 			}
 			return state.Evolve(e)
 		}
-		s.epoch()
-		s.deliver(first, second)
-		s.start()
-		s.wantAcked(first, second)
+		s.beginAcked(first, second)
 		s.wantStored(first)
 		if stop := s.stopOf("s1"); stop == nil || stop.Seq != second.Seq {
 			t.Errorf("quarantine: got %+v, want one from %d", stop, second.Seq)
@@ -117,10 +107,7 @@ func TestAnEffectThatIsTooLargeStopsOneSession(t *testing.T) {
 			"input": map[string]any{"text": "hi"}, "config": map[string]any{"provider": "openai", "model": "m", "system": strings.Repeat("x", 4000)},
 		})
 		s.mem.asks = 4000
-		s.epoch()
-		s.deliver(small, large, next)
-		s.start()
-		s.wantAcked(small, large, next)
+		s.beginAcked(small, large, next)
 		s.wantStored(next)
 		if stop := s.stopOf("s2"); stop == nil || stop.Seq != large.Seq || !strings.Contains(stop.Reason, "4000") {
 			t.Errorf("quarantine: got %+v, want one at %d that tells the limit", stop, large.Seq)
@@ -136,15 +123,11 @@ func TestADrainLeavesSnapshots(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		long := append([]session.Event{s.run("long")}, s.wrong("long", lastSnapshotEvents)...)
-		s.epoch()
-		s.deliver(append(long, s.run("short"))...)
-		s.start()
+		s.begin(append(long, s.run("short"))...)
 		if err := s.lane.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.stop(); err != nil {
-			t.Errorf("run: %v", err)
-		}
+		s.end()
 		if len(s.mem.snapshots) != 1 || s.mem.snapshots["long"] == nil {
 			t.Errorf("%d snapshots, want that of the long session", len(s.mem.snapshots))
 		}
@@ -180,9 +163,7 @@ func TestOutputsAreStoredInOrderAndOnce(t *testing.T) {
 			s.run("s1"), s.say(session.DoorLLM, "s1", session.TypeToolCallsObserved, refused), s.answer("s1", "r1t2", "a"),
 			s.run("s1"), s.answer("s1", "r2t1", "b"),
 		}
-		s.epoch()
-		s.deliver(events...)
-		s.start()
+		s.begin(events...)
 		s.wantUnacked(events...)
 		s.pass(time.Minute)
 		s.wantAcked(events...)
@@ -215,9 +196,7 @@ func TestNothingIsAskedPastItsStart(t *testing.T) {
 			return works
 		}
 		e := s.run("s1")
-		s.epoch()
-		s.deliver(e)
-		s.start()
+		s.begin(e)
 		s.pass(2 * time.Hour)
 		s.mem.mu.Lock()
 		down = false
@@ -235,14 +214,9 @@ func TestALargeAnswerStopsNobody(t *testing.T) {
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		text := strings.Repeat("<\u2028", session.TextBytesMax/4) // twice that in JSON
 		events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", text)}
-		s.epoch()
-		s.deliver(events...)
-		s.start()
-		s.wantAcked(events...)
+		s.beginAcked(events...)
 		s.wantStored(events[1])
-		if stop := s.stopOf("s1"); stop != nil {
-			t.Errorf("quarantined: %+v", stop)
-		}
+		s.wantNoStop("s1")
 	})
 }
 
@@ -277,9 +251,7 @@ func TestAnInstallRecordWaitsForItsDescriptors(t *testing.T) {
 		if _, err := session.ParseInstall(install.Payload); err != nil {
 			t.Fatal(err)
 		}
-		s.epoch()
-		s.deliver(install)
-		s.start()
+		s.begin(install)
 		s.wantUnacked(install)
 		s.mem.mu.Lock()
 		down = false
@@ -299,9 +271,7 @@ func TestALaneThatIsGivenUpIsEmptied(t *testing.T) {
 		s.lane.lingers = make(chan struct{})
 		s.mem.log[0].Payload = []byte(`{"v":1,"rules":2,"tools":[]}`)
 		first := s.run("s1")
-		s.epoch()
-		s.deliver(first)
-		s.start()
+		s.begin(first)
 		for range 4 {
 			s.deliver(s.wrong("s1", batchMax)...)
 		}
@@ -325,8 +295,7 @@ func TestALaneThatIsGivenUpIsEmptied(t *testing.T) {
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SessionsMax: 8}, func(t *testing.T, s *stage) {
-		s.epoch()
-		s.start()
+		s.begin()
 		for n := 1; n <= 500; n++ {
 			s.deliver(s.run("s1"), s.answer("s1", fmt.Sprintf("r%dt1", n), "a"))
 		}
@@ -347,8 +316,7 @@ func TestMemoryIsBounded(t *testing.T) {
 			t.Errorf("%d sessions are in memory, want at most 8", got)
 		}
 		again := s.answer("s1", "r1t1", "b")
-		s.deliver(again)
-		s.wantAcked(again)
+		s.deliverAcked(again)
 		s.wantStored(again)
 	})
 }
@@ -365,9 +333,7 @@ func TestOnlyAcknowledgementsWaitForWakes(t *testing.T) {
 			return blocked && c.op == "Ask" && strings.HasPrefix(c.who, "w")
 		})
 		events := []session.Event{s.run("s1"), s.answer("s1", "r1t1", "a"), s.run("s1"), s.answer("s1", "r2t1", "b")}
-		s.epoch()
-		s.deliver(events...)
-		s.start()
+		s.begin(events...)
 		s.wantUnacked(events...)
 		for _, name := range []string{"s1 r1t1", "s1 r2t1"} {
 			if _, asked := s.mem.effects[name]; !asked {

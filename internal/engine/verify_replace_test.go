@@ -21,9 +21,7 @@ func onWrongSnapshot(t *testing.T, plan func(call) outcome, play func(t *testing
 		slept(s)
 		s = s.killed(time.Second, opts)
 		defer func() {
-			if err := s.stop(); err != nil {
-				t.Error(err)
-			}
+			s.end()
 		}()
 		_, right, _ := s.alter("s1")
 		s.lane.unowned.Store(false)
@@ -47,9 +45,7 @@ func (s *stage) wantReleasedRight() {
 	s.deliver(after)
 	s.pass(2 * recheckEvery)
 	s.wantStored(after)
-	if got, want := s.actor.sessions["s1"].state.Hash(), s.mem.judge("s1", after.Seq).state.Hash(); got != want {
-		s.t.Errorf("released, the state is %s, want %s", got, want)
-	}
+	s.wantState(after)
 }
 
 // The right snapshot can't be put for a while: the session is not stopped before
@@ -66,9 +62,7 @@ func TestASessionIsStoppedWhenItsSnapshotIsRight(t *testing.T) {
 				return works
 			}, func(t *testing.T, s *stage, _ codec.Hash) {
 				s.pass(time.Minute)
-				if stop := s.stopOf("s1"); stop != nil {
-					t.Errorf("it is stopped (%s), and would be released to the wrong snapshot", stop.Reason)
-				}
+				s.wantNoStop("s1")
 				other := s.answer("s2", "r1t1", "a")
 				s.deliver(other)
 				s.pass(snapshotWithin) // it may be trying again

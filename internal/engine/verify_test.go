@@ -35,8 +35,7 @@ func (s *stage) alter(sid string) (bad []byte, right, wrong codec.Hash) {
 
 // slept plays a session of some runs up to a snapshot of it.
 func slept(s *stage) {
-	s.epoch()
-	s.start()
+	s.begin()
 	for n := 1; n <= 4; n++ {
 		s.deliver(s.run("s1"), s.answer("s1", fmt.Sprintf("r%dt1", n), "a"))
 	}
@@ -52,9 +51,7 @@ func TestAnAlteredSnapshotIsFound(t *testing.T) {
 	opts := Options{SnapshotEach: 4, VerifyPart: 1}
 	onStage(t, opts, func(t *testing.T, s *stage) {
 		slept(s)
-		if stop := s.stopOf("s1"); stop != nil {
-			t.Fatalf("a right snapshot is found wrong: %+v", stop)
-		}
+		s.wantNoStop("s1")
 		s = s.killed(time.Second, opts)
 		bad, right, wrong := s.alter("s1")
 		s.lane.unowned.Store(false)
@@ -85,9 +82,7 @@ func TestAnAlteredSnapshotIsFound(t *testing.T) {
 		s.mem.release("s1")
 		s.pass(2 * recheckEvery)
 		s.wantStored(after)
-		if err := s.stop(); err != nil {
-			t.Error(err)
-		}
+		s.end()
 	})
 }
 
@@ -103,18 +98,14 @@ func TestWithoutVerifyingItIsNot(t *testing.T) {
 		s.epoch()
 		next := s.run("s1")
 		s.deliver(next)
-		if stop := s.stopOf("s1"); stop != nil {
-			t.Errorf("stopped: %+v", stop)
-		}
+		s.wantNoStop("s1")
 		if got := s.actor.sessions["s1"].state.Usage.InputTokens; got != 1000 {
 			t.Errorf("the state has %d tokens, want the 1000 of the altered snapshot (right is %s)", got, right)
 		}
 		s.mem.mu.Lock()
 		clear(s.mem.snapshots)
 		s.mem.mu.Unlock()
-		if err := s.stop(); err != nil {
-			t.Error(err)
-		}
+		s.end()
 	})
 }
 
@@ -131,13 +122,11 @@ func TestVerifyingGoesOnBesideTheLane(t *testing.T) {
 			}
 			return works
 		}
-		s.epoch()
-		s.start()
+		s.begin()
 		for n := 1; n <= 3; n++ {
 			for _, sid := range []string{"s1", "s2"} {
 				asked, said := s.run(sid), s.answer(sid, fmt.Sprintf("r%dt1", n), "a")
-				s.deliver(asked, said)
-				s.wantAcked(asked, said)
+				s.deliverAcked(asked, said)
 			}
 		}
 		if n := hanging.Load(); n != 1 {

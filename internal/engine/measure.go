@@ -28,9 +28,6 @@ func (m *Meters) folding(e session.Event) (ended func()) {
 
 // finished counts events whose outputs are stored.
 func (m *Meters) finished(outputs []*outputs, now time.Time) {
-	if !m.on() {
-		return
-	}
 	for _, o := range outputs {
 		if o.tally == nil {
 			continue
@@ -43,9 +40,6 @@ func (m *Meters) finished(outputs []*outputs, now time.Time) {
 
 // stored counts messages that were to be stored together.
 func (m *Meters) stored(messages int, took time.Duration, errs []error) {
-	if !m.on() {
-		return
-	}
 	m.storeDuration.Record(took.Seconds())
 	m.commitMessages.Record(float64(messages))
 	for _, err := range errs {
@@ -73,9 +67,6 @@ func commitCodeOf(err error) string {
 
 // began counts an epoch of a lane.
 func (m *Meters) began(lane int, owned func() bool, first bool) {
-	if !m.on() {
-		return
-	}
 	if first {
 		m.takeovers.Add(1, lane)
 	} else {
@@ -112,37 +103,29 @@ func (m *Meters) readOwned(yield func(v float64, labels ...string)) {
 func (m *Meters) delivered(lane int, pending uint64) { m.pending.Set(float64(pending), lane) }
 
 func (m *Meters) loaded(from string, took time.Duration) {
-	if m.on() {
-		m.loads.Add(1, m.from.Of(from))
-		m.loadDuration.Record(took.Seconds())
-	}
+	m.loads.Add(1, m.from.Of(from))
+	m.loadDuration.Record(took.Seconds())
 }
 
 func (m *Meters) snapshot(err error) {
-	switch {
-	case !m.on():
-	case err == nil:
+	if err == nil {
 		m.snapshots.Add(1, m.done.Of("stored"))
-	default:
+	} else {
 		m.snapshots.Add(1, m.done.Of("failed"))
 	}
 }
 
 func (m *Meters) comparedWith(same bool) {
-	switch {
-	case !m.on():
-	case same:
+	if same {
 		m.compared.Add(1, m.done.Of("same"))
-	default:
+	} else {
 		m.compared.Add(1, m.done.Of("different"))
 	}
 }
 
 func (m *Meters) stops(cause error) {
-	if m.on() {
-		m.quarantines.Add(1, m.reason.Of(reasonOf(cause)))
-		m.notices.Add(1, m.noticeType.Of(session.NoticeSessionQuarantined))
-	}
+	m.quarantines.Add(1, m.reason.Of(reasonOf(cause)))
+	m.notices.Add(1, m.noticeType.Of(session.NoticeSessionQuarantined))
 }
 
 // asksEvery is how often the owner of lane 0 asks the server for what gauges say.

@@ -102,9 +102,6 @@ type Meters struct {
 // (0: as many as streams.conf says). A nil registry gives meters that count
 // nothing.
 func Register(r *meter.Registry, lanes int) *Meters {
-	if r == nil {
-		return &Meters{}
-	}
 	if lanes == 0 {
 		lanes = subjects.LanesDefault
 	}
@@ -201,11 +198,7 @@ func texts[T ~string](all ...T) []string {
 
 // gauge sets the gauges of a lane, after something was stored or folded.
 func (l *Lane) gauge() {
-	m := l.host.meters
-	if !m.on() {
-		return
-	}
-	n := l.number
+	m, n := l.host.meters, l.number
 	m.unstored.Set(float64(len(l.order)), n)
 	age := time.Duration(0)
 	if len(l.order) > 0 {

@@ -102,7 +102,7 @@ type RunOptions struct {
 // at any time with the same Submission, is safe. End waits for the outcome of
 // the request; Taken and RunOf return it without waiting.
 func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq uint64, err error) {
-	input, err := c.Content(ctx, text)
+	input, err := c.content(ctx, text)
 	if err != nil {
 		return 0, err
 	}
@@ -124,9 +124,9 @@ func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq u
 	return c.publish(ctx, door, sid, session.TypeRunRequested, body, o.ID)
 }
 
-// Content returns text as an event carries it: inline, or if it is over
+// content returns text as an event carries it: inline, or if it is over
 // session.TextBytesMax, as the blob that it stores it as.
-func (c *Client) Content(ctx context.Context, text string) (session.Content, error) {
+func (c *Client) content(ctx context.Context, text string) (session.Content, error) {
 	switch {
 	case !utf8.ValidString(text):
 		return session.Content{}, errors.New("the text is not valid UTF-8")
@@ -218,6 +218,11 @@ func (c *Client) Input(ctx context.Context, seq uint64) (*session.Content, error
 	if err != nil {
 		return nil, err
 	}
+	return inputIn(e)
+}
+
+// inputIn returns what an event says to the model.
+func inputIn(e session.Event) (*session.Content, error) {
 	env, err := envelopeOf(e)
 	if err != nil {
 		return nil, err
@@ -236,5 +241,5 @@ func (c *Client) Input(ctx context.Context, seq uint64) (*session.Content, error
 		err = codec.Decode(env.Data, &b)
 		return &b.Input, err
 	}
-	return nil, fmt.Errorf("event %d is a %s: it has no input", seq, env.Type)
+	return nil, fmt.Errorf("event %d is a %s: it has no input", e.Seq, env.Type)
 }

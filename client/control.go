@@ -43,7 +43,7 @@ func (c *Client) Steer(ctx context.Context, sid, text string, o ControlOptions) 
 	if o.Reason != "" {
 		return 0, errReason
 	}
-	input, err := c.Content(ctx, text)
+	input, err := c.content(ctx, text)
 	if err != nil {
 		return 0, err
 	}
@@ -85,7 +85,7 @@ func (c *Client) EditRun(ctx context.Context, sid, text string, o ControlOptions
 	case o.Run == 0:
 		return 0, errors.New("edit: name a queued run by its number")
 	}
-	input, err := c.Content(ctx, text)
+	input, err := c.content(ctx, text)
 	if err != nil {
 		return 0, err
 	}

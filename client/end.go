@@ -95,12 +95,16 @@ func (c *Client) RunOf(ctx context.Context, sid string, seq uint64) (uint32, err
 	return p.run, err
 }
 
-// ended returns what a notice says, with the answer.
-func (c *Client) ended(ctx context.Context, d session.RunFinished) (RunEnd, error) {
-	end := RunEnd{
+func runEndOf(d session.RunFinished) RunEnd {
+	return RunEnd{
 		Run: d.Run, Lifecycle: d.Lifecycle, Code: d.Code, Detail: d.Detail, Output: d.Output,
 		Usage: d.Usage, Cost: d.Cost, OverBudget: d.OverBudget, Untaken: d.Untaken,
 	}
+}
+
+// ended returns what a notice says, with the answer.
+func (c *Client) ended(ctx context.Context, d session.RunFinished) (RunEnd, error) {
+	end := runEndOf(d)
 	if d.OutputSeq == 0 {
 		return end, nil
 	}

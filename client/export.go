@@ -17,38 +17,28 @@ import (
 // as a scenario: the text that the tests of the fold read. A report of what
 // went wrong is then a test.
 func (c *Client) Export(ctx context.Context, sid string, to uint64) (string, error) {
-	last, err := c.bus.LastSeq(ctx)
-	if err != nil {
-		return "", err
-	}
-	if to == 0 || to > last {
-		to = last
-	}
 	file := &scenario.File{}
 	var state *session.State
 	var clock int64
-	if to > 0 {
-		for e, err := range c.bus.ReadSession(ctx, sid, 1, to, true) {
-			if err != nil {
-				return "", fmt.Errorf("read session %s: %w", sid, err)
-			}
-			if state == nil {
-				install, err := c.installs.Pinned(ctx, e.Seq)
-				if err != nil {
-					return "", fmt.Errorf("session %s: %w", sid, err)
-				}
-				state, clock = session.New(install, sid), e.Time
-				if err := addInstall(file, install, sid); err != nil {
-					return "", err
-				}
-			}
-			if passed := e.Time - clock; passed > 0 {
-				file.Steps = append(file.Steps, scenario.Step{Prose: []string{""}, Input: fmt.Sprintf("clock +%dms", passed)})
-				clock = e.Time
-			}
-			if err := addEvent(file, state, e); err != nil {
+	for e, err := range c.Read(ctx, sid, 0, to) {
+		if err != nil {
+			return "", err
+		}
+		if state == nil {
+			if state, err = c.begin(ctx, e); err != nil {
 				return "", err
 			}
+			clock = e.Time
+			if err := addInstall(file, state.InstallRecord(), sid); err != nil {
+				return "", err
+			}
+		}
+		if passed := e.Time - clock; passed > 0 {
+			file.Steps = append(file.Steps, scenario.Step{Prose: []string{""}, Input: fmt.Sprintf("clock +%dms", passed)})
+			clock = e.Time
+		}
+		if err := addEvent(file, state, e); err != nil {
+			return "", err
 		}
 	}
 	if state == nil {

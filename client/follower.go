@@ -29,7 +29,7 @@ type Follower struct {
 	c     *Client
 	sid   string
 	stop  context.CancelFunc
-	inbox inbox
+	inbox inbox[received]
 
 	watch   Watch
 	run     uint32 // 0: not known yet
@@ -64,8 +64,8 @@ func (c *Client) Follow(ctx context.Context, sid string) (*Follower, error) {
 		return nil, err
 	}
 	own, stop := context.WithCancel(context.WithoutCancel(ctx))
-	f := &Follower{c: c, sid: sid, stop: stop, inbox: inbox{came: make(chan struct{}, 1)}}
-	if err := c.bus.FollowSession(own, sid, f.inbox.notice, f.inbox.delta); err != nil {
+	f := &Follower{c: c, sid: sid, stop: stop, inbox: newInbox[received]()}
+	if err := c.bus.FollowSession(own, sid, f.putNotice, f.putDelta); err != nil {
 		stop()
 		return nil, err
 	}
@@ -259,10 +259,7 @@ func (f *Follower) turn(a asking, d session.TurnSettled, seq uint64) {
 
 // finish takes in the end of the run.
 func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
-	end := &RunEnd{
-		Run: d.Run, Lifecycle: d.Lifecycle, Code: d.Code, Detail: d.Detail, Output: d.Output,
-		Usage: d.Usage, Cost: d.Cost, OverBudget: d.OverBudget, Untaken: d.Untaken,
-	}
+	end := runEndOf(d)
 	switch {
 	case d.Output != nil && d.Output.Text != "" && f.answer.seq != seq: // else its turn was heard to end
 		if !f.words.open {
@@ -276,7 +273,7 @@ func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
 		end.Output = &session.Content{Text: f.answer.text}
 	}
 	f.words.out = append(f.words.out, Shown{Kind: ShownEnd, Run: d.Run, Code: string(d.Lifecycle), Seq: seq})
-	return end
+	return &end
 }
 
 // look reads a view: the run's number, and whether the run lasts.
@@ -341,54 +338,20 @@ type received struct {
 	notice *Notice
 }
 
-// inbox holds messages that are not handled yet. Deltas that do not fit are
-// dropped, so that a slow reader holds up nobody.
-type inbox struct {
-	came chan struct{} // holds one if there is something to take
-
-	mu    sync.Mutex
-	all   []received
-	bytes int // of deltas
-}
-
-func (e *inbox) delta(payload []byte) {
-	var d Delta
-	if json.Unmarshal(payload, &d) != nil {
-		return
-	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.bytes+len(d.Text) <= earlyBytesMax {
-		e.bytes += len(d.Text)
-		e.put(received{delta: &d})
-	}
-}
-
-// notice takes a notice, or the progress of a session: a line each.
-func (e *inbox) notice(payload []byte) {
+// putNotice takes a notice, or the progress of a session: a line each.
+func (f *Follower) putNotice(payload []byte) {
 	for line := range bytes.Lines(payload) {
 		var n Notice
 		if json.Unmarshal(line, &n) != nil {
 			return // published by somebody else under that name
 		}
-		e.mu.Lock()
-		e.put(received{notice: &n})
-		e.mu.Unlock()
+		f.inbox.put(received{notice: &n}, nil)
 	}
 }
 
-func (e *inbox) put(h received) {
-	e.all = append(e.all, h)
-	select {
-	case e.came <- struct{}{}:
-	default:
+func (f *Follower) putDelta(payload []byte) {
+	var d Delta
+	if json.Unmarshal(payload, &d) == nil {
+		f.inbox.put(received{delta: &d}, &d)
 	}
-}
-
-func (e *inbox) take() []received {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	all := e.all
-	e.all, e.bytes = nil, 0
-	return all
 }

@@ -150,12 +150,12 @@ func (x *indexing) live(row *IndexRow, said uint64) uint64 {
 
 // wordsAt returns the beginning of what an event says; empty if it can't be read.
 func (x *indexing) wordsAt(seq uint64) string {
-	if content, err := x.c.Input(x.ctx, seq); err == nil {
-		return beginningOf(content)
-	}
-	e, err := x.c.Event(x.ctx, seq)
+	e, err := x.c.bus.EventAt(x.ctx, seq)
 	if err != nil {
 		return ""
+	}
+	if content, err := inputIn(e); err == nil {
+		return beginningOf(content)
 	}
 	text, _, _ := answerIn(e)
 	if text == nil {

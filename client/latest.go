@@ -43,11 +43,9 @@ func (c *Client) refold(ctx context.Context, sid string, state *session.State, t
 			return state, err
 		}
 		if state == nil {
-			install, err := c.installs.Pinned(ctx, e.Seq)
-			if err != nil {
-				return nil, fmt.Errorf("session %s: %w", sid, err)
+			if state, err = c.begin(ctx, e); err != nil {
+				return nil, err
 			}
-			state = session.New(install, sid)
 		}
 		t := foldedEvent{Event: e, after: state}
 		if state.Run != nil {
@@ -61,6 +59,15 @@ func (c *Client) refold(ctx context.Context, sid string, state *session.State, t
 		}
 	}
 	return state, nil
+}
+
+// begin returns the state of a session before its first event.
+func (c *Client) begin(ctx context.Context, first session.Event) (*session.State, error) {
+	install, err := c.installs.Pinned(ctx, first.Seq)
+	if err != nil {
+		return nil, fmt.Errorf("session %s: %w", first.Session, err)
+	}
+	return session.New(install, first.Session), nil
 }
 
 // fold folds the event.

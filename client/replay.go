@@ -110,11 +110,10 @@ func (c *Client) Folder(sid string) func(context.Context, session.Event) ([]sess
 	var state *session.State
 	return func(ctx context.Context, e session.Event) ([]session.Notice, *session.State, error) {
 		if state == nil {
-			install, err := c.installs.Pinned(ctx, e.Seq)
-			if err != nil {
+			var err error
+			if state, err = c.begin(ctx, e); err != nil {
 				return nil, nil, err
 			}
-			state = session.New(install, sid)
 		}
 		said, _ := state.Evolve(e) // a rejection is among the notices
 		return said, state, nil

@@ -201,11 +201,11 @@ func TestShowingAtOnce(t *testing.T) {
 func TestShowingHoldsLittle(t *testing.T) {
 	t.Parallel()
 	var s showing
-	q := liveQueue{came: make(chan struct{}, 1)}
+	q := newInbox[Delta]()
 	for i := range uint64(4 * earlyMax) {
 		d := Delta{Effect: "r9t1", Start: "A", N: i, Text: strings.Repeat("x", 4<<10)}
 		s.delta(d)
-		q.put(d)
+		q.put(d, &d)
 	}
 	if s.earlyBytes > earlyBytesMax || q.bytes > earlyBytesMax || len(s.early) == 0 || len(q.take()) != len(s.early) {
 		t.Errorf("%d and %d bytes are held", s.earlyBytes, q.bytes)

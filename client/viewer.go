@@ -30,7 +30,7 @@ type Viewer struct {
 	c    *Client
 	sid  string
 	stop context.CancelFunc
-	live liveQueue
+	live inbox[Delta]
 
 	joined bool
 	state  *session.State // as far as the log was followed; nil: the log has no event of the session yet
@@ -52,8 +52,8 @@ func (c *Client) viewerOf(ctx context.Context, sid string, live func(context.Con
 		return nil, err
 	}
 	own, stop := context.WithCancel(context.WithoutCancel(ctx))
-	v := &Viewer{c: c, sid: sid, stop: stop, live: liveQueue{came: make(chan struct{}, 1)}}
-	if err := live(own, sid, v.live.put); err != nil {
+	v := &Viewer{c: c, sid: sid, stop: stop, live: newInbox[Delta]()}
+	if err := live(own, sid, func(d Delta) { v.live.put(d, &d) }); err != nil {
 		stop()
 		return nil, err
 	}
@@ -176,11 +176,10 @@ func openIn(s *session.State) (a asking, open bool) {
 // fold folds an event and updates the text that is shown.
 func (v *Viewer) fold(ctx context.Context, e session.Event) error {
 	if v.state == nil {
-		install, err := v.c.installs.Pinned(ctx, e.Seq)
-		if err != nil {
+		var err error
+		if v.state, err = v.c.begin(ctx, e); err != nil {
 			return err
 		}
-		v.state = session.New(install, v.sid)
 	}
 	was, wasOpen := openIn(v.state)
 	t := foldedEvent{Event: e, after: v.state}
@@ -296,36 +295,4 @@ func (c *Client) Text(ctx context.Context, content *session.Content) (string, er
 		all.WriteString(text)
 	}
 	return all.String(), nil
-}
-
-// liveQueue holds deltas that were heard and not looked at yet. Deltas that do
-// not fit are dropped, so that a slow reader holds up nobody.
-type liveQueue struct {
-	came chan struct{} // holds one if there is something to take
-
-	mu    sync.Mutex
-	all   []Delta
-	bytes int
-}
-
-func (q *liveQueue) put(d Delta) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.all) >= earlyMax || q.bytes+len(d.Text) > earlyBytesMax {
-		return
-	}
-	q.all = append(q.all, d)
-	q.bytes += len(d.Text)
-	select {
-	case q.came <- struct{}{}:
-	default:
-	}
-}
-
-func (q *liveQueue) take() []Delta {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	all := q.all
-	q.all, q.bytes = nil, 0
-	return all
 }

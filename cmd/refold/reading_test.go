@@ -202,11 +202,12 @@ func (w *world) converses() {
 	w.reaches("s1", "a call waits", func(v session.View) bool { return v.WaitsFor == "approval" })
 	w.does(0, "steer", "s1", "and be quick")
 	w.does(0, "approve", "s1", "r1t1c0", "--args", `{"to":"anna"}`, "--yes", "--reason", "her name")
-	content, err := w.Content(w.ctx, strings.Repeat("sent ```\n", session.TextBytesMax/8))
+	text := strings.Repeat("sent ```\n", session.TextBytesMax/8)
+	ref, err := w.bus.PutBlob(w.ctx, []byte(text))
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	output, err := json.Marshal(content)
+	output, err := json.Marshal(session.Content{Blob: &ref, MediaType: "text/plain", Size: int64(len(text))})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -272,9 +272,15 @@ func (l laws) checkStale(t *tree) (complaints []string) {
 			say("ladder: %s has arrived; take the mark off", member)
 		}
 	}
+	there := func(dir string) bool { return slices.ContainsFunc(t.pkgs, func(p *pkg) bool { return p.dir == dir }) }
 	for _, dir := range slices.Sorted(maps.Keys(l.offside)) {
-		if !slices.ContainsFunc(t.pkgs, func(p *pkg) bool { return p.dir == dir }) {
+		if !there(dir) {
 			say("offside: %s is not there; take it off", dir)
+		}
+	}
+	for _, dir := range l.public {
+		if !there(dir) {
+			say("public: %s is not there; take it off", dir)
 		}
 	}
 	for _, f := range l.fences {

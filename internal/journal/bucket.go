@@ -8,55 +8,75 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
 )
 
 // errBucketThere says that the bucket of snapshots, which was not there, is: what
 // was asked of it can be asked again.
 const errBucketThere = natsio.Retryable("the bucket of snapshots is there again")
 
-// Nobody responds for a stream that is gone, nor for one whose leader is being
-// elected: whether it is gone is asked after so many times, some 0.2 s.
-const silentMax = 6
-
 // askBucket is Retry for what is asked of the bucket of snapshots. Who provisioned
 // the bucket makes it again when it is gone: a cache is nothing to wait for.
 func (j *Journal) askBucket(ctx context.Context, f func(context.Context) error) error {
-	silent := 0
 	return j.conn.Retry(ctx, func(ctx context.Context) error {
 		err := f(ctx)
-		if err == nil || !j.streams.KeepsSnapshots() {
-			return err
-		}
+		silent := errors.Is(err, jetstream.ErrNoStreamResponse) // it is gone, or has no leader just now
 		switch {
-		case saysNoStream(err), errors.Is(err, jetstream.ErrNoStreamResponse): // that was tried for half a second
-		case errors.Is(err, nats.ErrNoResponders):
-			if silent++; silent < silentMax {
+		case !silent && natsio.CodeOf(err) != natsio.CodeStreamMissing:
+			return err
+		case j.streams.KeepsSnapshots():
+			if err := j.streams.RemakeSnapshots(ctx); err != nil {
 				return err
 			}
-		default:
-			return err
+			return errBucketThere // without err, which trying again can't help
+		case silent:
+			return j.whyNoStream(ctx, j.names.SnapshotsStream(), err)
 		}
-		if missing := j.streams.RemakeSnapshots(ctx); missing != nil {
-			return missing
-		}
-		return errBucketThere // without err, which trying again can't help
+		return err
 	})
-}
-
-// saysNoStream reports whether the server has answered that there is no such stream.
-func saysNoStream(err error) bool {
-	return natsio.CodeOf(err) == natsio.CodeStreamMissing || errors.Is(err, jetstream.ErrBucketNotFound)
 }
 
 // leaderKey reads what the bucket's leader has last under a key; ErrNotFound if
 // nothing ever was there.
-func (j *Journal) leaderKey(ctx context.Context, key string) (stored, error) {
-	req := getRequest{LastFor: j.names.SnapshotsSubject(key)}
-	m, err := j.leaderGet(ctx, j.names.SnapshotsStream(), req)
-	if j.streams.KeepsSnapshots() && errors.Is(err, natsio.ErrNoStream) {
-		if err = j.conn.Retry(ctx, j.streams.RemakeSnapshots); err == nil {
-			m, err = j.leaderGet(ctx, j.names.SnapshotsStream(), req)
-		}
-	}
+func (j *Journal) leaderKey(ctx context.Context, key string) (m stored, err error) {
+	err = j.askBucket(ctx, func(ctx context.Context) (err error) {
+		m, err = j.leaderGet(ctx, j.names.SnapshotsStream(), getRequest{LastFor: j.names.SnapshotsSubject(key)})
+		return err
+	})
 	return m, err
 }
+
+// replicaKey reads what any replica has last under a key; ErrNotFound if nothing is
+// there. It may be older than what was put last.
+func (j *Journal) replicaKey(ctx context.Context, key string) (value []byte, err error) {
+	err = j.askBucket(ctx, func(ctx context.Context) error {
+		for m, err := range j.read(ctx, j.names.SnapshotsStream(), j.names.SnapshotsSubject(key), 1, 0, false) {
+			if err != nil || !m.deleted() {
+				value = m.data
+				return err
+			}
+		}
+		return natsio.ErrNotFound
+	})
+	return value, err
+}
+
+// putKey puts a value under a key, as the client of a bucket does, and returns its
+// revision; nil deletes the key.
+func (j *Journal) putKey(ctx context.Context, key string, value []byte, opts ...jetstream.PublishOpt) (rev uint64, err error) {
+	msg := nats.NewMsg(j.names.SnapshotsSubject(key))
+	if msg.Data = value; len(value) == 0 {
+		msg.Header.Set(subjects.HeaderKVOperation, "DEL")
+	}
+	err = j.askBucket(ctx, func(ctx context.Context) error {
+		ack, err := j.conn.JS.PublishMsg(ctx, msg, opts...)
+		if err == nil {
+			rev = ack.Sequence
+		}
+		return err
+	})
+	return rev, err
+}
+
+// deleted reports whether a message of a bucket says that its key was deleted.
+func (m *stored) deleted() bool { return m.header.Get(subjects.HeaderKVOperation) != "" }

@@ -1,10 +1,6 @@
 package journal
 
 import (
-	"sync"
-
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
@@ -20,9 +16,6 @@ type Journal struct {
 	// What is stored goes through one committer for each stream.
 	logs, effects, timers, notices, blobs, packs *committer
 	unanswered                                   *unanswered // of a user who leaves JetStream alone; else nil
-
-	mu sync.Mutex
-	kv jetstream.KeyValue // looked up when first used
 }
 
 // New returns the journal of a connection. With coreOnly it leaves JetStream alone,

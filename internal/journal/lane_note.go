@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/subjects"
 )
 
 // LaneNote returns what an owner of a lane has noted under a key of the snapshots
@@ -21,8 +19,8 @@ func (j *Journal) LaneNote(ctx context.Context, key string) (note []byte, rev ui
 		return nil, 0, nil
 	case err != nil:
 		return nil, 0, fmt.Errorf("note %s: %w", key, err)
-	case m.header.Get(subjects.HeaderKVOperation) != "":
-		return nil, m.seq, nil // deleted
+	case m.deleted():
+		return nil, m.seq, nil
 	}
 	return m.data, m.seq, nil
 }
@@ -31,17 +29,7 @@ func (j *Journal) LaneNote(ctx context.Context, key string) (note []byte, rev ui
 // (0: nothing has one), and returns the revision; nil deletes it. It fails with
 // ErrOvertaken if something else was put or deleted since.
 func (j *Journal) PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error) {
-	msg := nats.NewMsg(j.names.SnapshotsSubject(key))
-	if msg.Data = note; len(note) == 0 {
-		msg.Header.Set(subjects.HeaderKVOperation, "DEL")
-	}
-	err = j.askBucket(ctx, func(ctx context.Context) error {
-		ack, err := j.conn.JS.PublishMsg(ctx, msg, jetstream.WithExpectLastSequencePerSubject(after))
-		if err == nil {
-			rev = ack.Sequence
-		}
-		return err
-	})
+	rev, err = j.putKey(ctx, key, note, jetstream.WithExpectLastSequencePerSubject(after))
 	switch {
 	case natsio.IsConflict(err):
 		return 0, fmt.Errorf("note %s: %w", key, ErrOvertaken)

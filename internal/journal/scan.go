@@ -41,8 +41,8 @@ func (j *Journal) ScanSnapshots(ctx context.Context, fn func(Kept) error) error 
 	prefix := j.names.SnapshotsSubject("")
 	return j.scan(ctx, j.names.SnapshotsStream(), 1, func(m stored) error {
 		key, ours := strings.CutPrefix(m.subject, prefix)
-		if !ours || m.header.Get(subjects.HeaderKVOperation) != "" {
-			return nil // deleted
+		if !ours || m.deleted() {
+			return nil
 		}
 		if sid, ok := subjects.ParseQuarantineKey(key); ok {
 			return fn(Kept{Session: sid, Quarantined: true})

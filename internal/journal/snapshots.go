@@ -8,7 +8,6 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/codec"
@@ -52,14 +51,7 @@ func (j *Journal) PutSnapshot(ctx context.Context, sid string, seq uint64, data 
 			former = codec.Ref{}
 		}
 	}
-	msg := nats.NewMsg(j.names.SnapshotsSubject(key)) // as the bucket's client does; that sets no headers
-	msg.Data = value
-	if _, err = j.snapshots(ctx); err == nil {
-		err = j.askBucket(ctx, func(ctx context.Context) error {
-			_, err := j.conn.JS.PublishMsg(ctx, msg)
-			return err
-		})
-	}
+	_, err = j.putKey(ctx, key, value)
 	if err != nil {
 		return fmt.Errorf("put snapshot of %s: %w", sid, err)
 	}
@@ -84,7 +76,7 @@ func (j *Journal) GetSnapshot(ctx context.Context, sid string) (data []byte, fou
 	// Twice, since a reference read just before a new snapshot replaced it
 	// points to a blob that is gone.
 	for range 2 {
-		value, err := j.snapshotValue(ctx, key)
+		value, err := j.replicaKey(ctx, key)
 		if errors.Is(err, natsio.ErrNotFound) {
 			return nil, false, nil
 		}
@@ -118,57 +110,34 @@ func parseSnapshotRef(value []byte) (codec.Ref, bool) {
 	return ref.Blob, !ref.Blob.IsZero()
 }
 
-func (j *Journal) snapshotValue(ctx context.Context, key string) (value []byte, err error) {
-	kv, err := j.snapshots(ctx)
-	if err != nil {
-		return nil, err
-	}
-	err = j.askBucket(ctx, func(ctx context.Context) error {
-		entry, err := kv.Get(ctx, key)
-		if err == nil {
-			value = entry.Value()
-		}
-		return err
-	})
-	return value, err
-}
-
-// snapshotBlob returns the blob that a key refers to now; zero if none.
+// snapshotBlob returns the blob that a key refers to now; zero if none. The leader
+// tells: by what a replica that is behind has, a blob would be left over.
 func (j *Journal) snapshotBlob(ctx context.Context, key string) (codec.Ref, error) {
-	value, err := j.snapshotValue(ctx, key)
+	m, err := j.leaderKey(ctx, key)
 	if errors.Is(err, natsio.ErrNotFound) {
 		return codec.Ref{}, nil
 	}
-	ref, _ := parseSnapshotRef(value)
+	ref, _ := parseSnapshotRef(m.data)
 	return ref, err
 }
 
 // PutQuarantine stops a session: body says why and from where. It stands until
 // DeleteQuarantine.
 func (j *Journal) PutQuarantine(ctx context.Context, sid string, body []byte) error {
-	return j.quarantine(ctx, sid, func(ctx context.Context, kv jetstream.KeyValue, key string) error {
-		_, err := kv.Put(ctx, key, body)
-		return err
-	})
+	return j.quarantine(ctx, sid, body)
 }
 
 // DeleteQuarantine ends a quarantine; none there is fine.
 func (j *Journal) DeleteQuarantine(ctx context.Context, sid string) error {
-	return j.quarantine(ctx, sid, func(ctx context.Context, kv jetstream.KeyValue, key string) error {
-		return kv.Delete(ctx, key)
-	})
+	return j.quarantine(ctx, sid, nil)
 }
 
-func (j *Journal) quarantine(ctx context.Context, sid string, f func(context.Context, jetstream.KeyValue, string) error) error {
+func (j *Journal) quarantine(ctx context.Context, sid string, body []byte) error {
 	key, err := subjects.QuarantineKey(sid)
 	if err != nil {
 		return err
 	}
-	kv, err := j.snapshots(ctx)
-	if err == nil {
-		err = j.askBucket(ctx, func(ctx context.Context) error { return f(ctx, kv, key) })
-	}
-	if err != nil {
+	if _, err = j.putKey(ctx, key, body); err != nil {
 		return fmt.Errorf("quarantine of %s: %w", sid, err)
 	}
 	return nil
@@ -182,8 +151,8 @@ func (j *Journal) GetQuarantine(ctx context.Context, sid string) (body []byte, f
 		return nil, false, err
 	}
 	m, err := j.leaderKey(ctx, key)
-	if errors.Is(err, natsio.ErrNotFound) || err == nil && m.header.Get(subjects.HeaderKVOperation) != "" {
-		return nil, false, nil // never there, or deleted
+	if errors.Is(err, natsio.ErrNotFound) || err == nil && m.deleted() {
+		return nil, false, nil
 	}
 	if err != nil {
 		return nil, false, fmt.Errorf("quarantine of %s: %w", sid, err)
@@ -226,27 +195,6 @@ func (j *Journal) quarantineKeys(ctx context.Context) (map[string]uint64, error)
 	return state.Subjects, err
 }
 
-// snapshots returns the bucket; the first call looks it up.
-func (j *Journal) snapshots(ctx context.Context) (jetstream.KeyValue, error) {
-	j.mu.Lock()
-	kv := j.kv
-	j.mu.Unlock()
-	if kv != nil {
-		return kv, nil
-	}
-	err := j.askBucket(ctx, func(ctx context.Context) (err error) {
-		kv, err = j.conn.JS.KeyValue(ctx, j.names.SnapshotsBucket())
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	j.mu.Lock()
-	j.kv = kv
-	j.mu.Unlock()
-	return kv, nil
-}
-
 // SnapshotAt is where the snapshot of a session is.
 type SnapshotAt struct {
 	Session string
@@ -269,7 +217,7 @@ func (j *Journal) ListSnapshots(ctx context.Context, from uint64) iter.Seq2[Snap
 				return
 			}
 			sid, ok := subjects.ParseSnapshotKey(strings.TrimPrefix(m.subject, j.names.SnapshotsSubject("")))
-			if deleted := m.header.Get(subjects.HeaderKVOperation) != ""; ok && !deleted && !yield(SnapshotAt{sid, m.seq}, nil) {
+			if ok && !m.deleted() && !yield(SnapshotAt{sid, m.seq}, nil) {
 				return
 			}
 		}

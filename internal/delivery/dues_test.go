@@ -48,9 +48,7 @@ func newClockOn(t *testing.T, node *bustest.Node, replicas int, edits ...string)
 	t.Helper()
 	c := &clock{t: t, node: node, conf: testbus.Conf(t, "", edits...)}
 	c.b = testbus.Connect(t, c.node, "")
-	if err := c.b.Provision(testbus.Context(t), c.conf, replicas); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, c.b.Provision(testbus.Context(t), c.conf, replicas))
 	c.nc, c.js = testbus.JS(t, c.node)
 	return c
 }
@@ -170,9 +168,7 @@ func TestSchedulesInABatch(t *testing.T) {
 	outputs[19] = wakeAt("w19", due.AddDate(1000, 0, 0))
 	store := func() {
 		t.Helper()
-		if err := errors.Join(c.b.Store(testbus.Context(t), outputs)...); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, errors.Join(c.b.Store(testbus.Context(t), outputs)...))
 	}
 	store()
 	store()
@@ -194,13 +190,9 @@ func TestSchedulesInABatch(t *testing.T) {
 	bustest.Until(t, "those that lie ahead are left", func() bool { return len(c.left()) == 9 })
 	stop()
 	stream, err := c.js.Stream(testbus.Context(t), "REFOLD_TIMERS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	m, err := stream.GetLastMsgForSubject(testbus.Context(t), fmt.Sprint("refold.timer.s1.w19.", outputs[19].Effect.Deadline))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if m.Header.Get("Nats-Batch-Id") == "" {
 		t.Error("the wakes went out one by one, want one batch")
 	}
@@ -251,9 +243,7 @@ func TestScheduleOutlives(t *testing.T) {
 	if d := testbus.Within(t, got); d.Wake != "w1" || d.Fired.Before(due) {
 		t.Errorf("after a restart: got %s at %v, want w1 from %v on", d.Wake, d.Fired, due)
 	}
-	if err := c.js.DeleteConsumer(testbus.Context(t), "REFOLD_TIMERS", subjects.DueConsumer); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, c.js.DeleteConsumer(testbus.Context(t), "REFOLD_TIMERS", subjects.DueConsumer))
 	c.schedule("w2", time.Now().Add(300*time.Millisecond))
 	if d := testbus.Within(t, got); d.Wake != "w2" {
 		t.Errorf("after its consumer was deleted: got %s, want w2", d.Wake)
@@ -343,9 +333,7 @@ func TestDueDrained(t *testing.T) {
 	}
 	info := func() *jetstream.ConsumerInfo {
 		consumer, err := c.js.Consumer(testbus.Context(t), "REFOLD_TIMERS", subjects.DueConsumer)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		return consumer.CachedInfo()
 	}
 	bustest.Until(t, "all slots are taken", func() bool { return info().NumAckPending == slots })

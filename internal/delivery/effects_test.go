@@ -287,9 +287,7 @@ func TestEffectsConsumerDeleted(t *testing.T) {
 	b := s.run(2, settle)
 	s.ask("r1t1c0")
 	bustest.Until(t, "one is carried", b.count(1))
-	if err := s.js.DeleteConsumer(testbus.Context(t), "REFOLD_FX", "tool-host"); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, s.js.DeleteConsumer(testbus.Context(t), "REFOLD_FX", "tool-host"))
 	s.ask("r1t1c1")
 	bustest.Until(t, "the other is carried", b.has(calls(2)...))
 	b.let(calls(2)...)
@@ -339,9 +337,7 @@ func TestEffectsDrain(t *testing.T) {
 	default:
 	}
 	a.let(calls(6)...)
-	if err := testbus.Within(t, drained); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, testbus.Within(t, drained))
 	bustest.Until(t, "all are settled", s.settled(6))
 	if got, want := slices.Sorted(slices.Values(append(a.names(), b.names()...))), calls(6); !slices.Equal(got, want) {
 		t.Errorf("got %v, want each once", got)

@@ -26,13 +26,9 @@ func runProvisionedLane(t *testing.T, node *bustest.Node, replicas, lane int, on
 	t.Helper()
 	said := &testbus.Log{}
 	b, err := bus.Connect(testbus.Context(t), natsio.Options{URL: node.URL(), Logger: slog.New(slog.NewTextHandler(said, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(b.Close)
-	if err := b.Provision(testbus.Context(t), testbus.Conf(t, "", setting("priority_timeout", ttlShort.String())...), replicas); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(testbus.Context(t), testbus.Conf(t, "", setting("priority_timeout", ttlShort.String())...), replicas))
 	return runLaneOf(t, b, lane, on), said
 }
 
@@ -142,9 +138,7 @@ func TestLaneIsMadeAgainByAnotherOwner(t *testing.T) {
 	l.publish(sid, numbered(1, 3)...)
 	bustest.Until(t, "3 are acked", l.floor(0, 3))
 	looks := testbus.Connect(t, l.node, "")
-	if err := looks.Provision(testbus.Context(t), testbus.Conf(t, "", setting("priority_timeout", ttlShort.String())...), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, looks.Provision(testbus.Context(t), testbus.Conf(t, "", setting("priority_timeout", ttlShort.String())...), 0))
 	if _, err := looks.Lane(0).Stray(testbus.Context(t)); err != nil { // as a session-actor does
 		t.Fatal(err)
 	}
@@ -169,9 +163,7 @@ func TestLaneIsMadeAgainFromTheStart(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlShort)
 	b := testbus.Connect(t, l.node, "")
-	if err := b.Provision(testbus.Context(t), testbus.Conf(t, "", setting("priority_timeout", ttlShort.String())...), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(testbus.Context(t), testbus.Conf(t, "", setting("priority_timeout", ttlShort.String())...), 0))
 	first := runLane(t, l.node, 0, ackAll)
 	l.publish(sidOn(0, 0), numbered(1, 3)...)
 	bustest.Until(t, "3 are acked", l.floor(0, 3))

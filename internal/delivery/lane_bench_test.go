@@ -22,9 +22,7 @@ func (o ackingOwner) Deliver(d delivery.Delivery) {
 func BenchmarkLane(b *testing.B) {
 	node := bustest.Server(b)
 	c := testbus.Connect(b, node, "")
-	if err := c.Provision(testbus.Context(b), testbus.Conf(b, ""), 1); err != nil {
-		b.Fatal(err)
-	}
+	bustest.OK(b, c.Provision(testbus.Context(b), testbus.Conf(b, ""), 1))
 	_, js := testbus.JS(b, node)
 	for n := range b.N {
 		if _, err := js.PublishAsync("refold.in."+sidOn(0, 0), []byte(`{"type":"RunRequested"}`)); err != nil {

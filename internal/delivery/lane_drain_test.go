@@ -52,9 +52,7 @@ func TestLaneDrain(t *testing.T) {
 		}
 		select {
 		case err := <-drained:
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			return true
 		default:
 			return false
@@ -83,9 +81,7 @@ func TestLaneDrainQuiet(t *testing.T) {
 	bustest.Until(t, "A acked 2", l.floor(0, 2))
 	b := runLane(t, l.node, 0, ackAll)
 	bustest.Until(t, "B stands by", l.waiting(0, 2))
-	if err := a.lane.Drain(testbus.Context(t)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, a.lane.Drain(testbus.Context(t)))
 	if got := l.info(0).AckFloor.Stream; got != 2 {
 		t.Errorf("the ack floor is %d after the drain, want 2", got)
 	}
@@ -105,9 +101,7 @@ func TestLaneLeftWhileStandingBy(t *testing.T) {
 	bustest.Until(t, "A stands by", l.waiting(0, 1))
 	b := runLane(t, l.node, 0, ackAll)
 	bustest.Until(t, "B stands by", l.waiting(0, 2))
-	if err := a.lane.Drain(testbus.Context(t)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, a.lane.Drain(testbus.Context(t)))
 	l.publish(sidOn(0, 0), "1")
 	bustest.Until(t, "B has it", b.has("1"))
 }
@@ -166,12 +160,8 @@ func TestLaneRefuses(t *testing.T) {
 		t.Errorf("a lane that is not there: got %v, want ErrNotFound", err)
 	}
 	lane := b.Lane(0)
-	if err := lane.Drain(testbus.Context(t)); err != nil {
-		t.Fatal(err)
-	}
-	if err := lane.Run(testbus.Context(t), &owner{}); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, lane.Drain(testbus.Context(t)))
+	bustest.OK(t, lane.Run(testbus.Context(t), &owner{}))
 	if err := lane.Run(testbus.Context(t), &owner{}); err == nil {
 		t.Error("a second Run: got no error")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
@@ -21,9 +22,7 @@ import (
 func testEpoch(t *testing.T) (e *epoch, acks *[]string) {
 	t.Helper()
 	names, err := subjects.New("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	conn := natsio.Unconnected(names, slog.New(slog.DiscardHandler))
 	conn.NC = new(nats.Conn)
 	acks = new([]string)

@@ -155,9 +155,7 @@ func TestLanesUnderLoad(t *testing.T) {
 		hosts[i].die()
 		hosts[i] = runAll(t, l, g, seed+uint64(10+kill))
 	}
-	if err := <-published; err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, <-published)
 	bustest.Until(t, "all sessions are done", g.done)
 	for n := range 8 {
 		bustest.Until(t, fmt.Sprintf("lane %d has nothing to do", n), func() bool {

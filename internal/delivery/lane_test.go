@@ -174,16 +174,10 @@ func TestLaneGap(t *testing.T) {
 			l.publish(sidOn(0, 0), "1")
 			bustest.Until(t, "the owner has 1", h.has("1"))
 			thief, err := nc.SubscribeSync(nc.NewInbox())
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			steal := fmt.Sprintf(`{"batch":1,"expires":%d,"group":%q,"id":%q}`, testbus.Time, subjects.LaneGroup, l.pin(0))
-			if err := nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.REFOLD_LOG.l0", thief.Subject, []byte(steal)); err != nil {
-				t.Fatal(err)
-			}
-			if err := nc.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.REFOLD_LOG.l0", thief.Subject, []byte(steal)))
+			bustest.OK(t, nc.Flush())
 			l.publish(sidOn(0, 0), numbered(2, 1+more)...)
 			stolen, err := thief.NextMsgWithContext(testbus.Context(t))
 			if err != nil || len(stolen.Data) == 0 {
@@ -204,19 +198,13 @@ func TestLaneLateAcks(t *testing.T) {
 	nc, _ := testbus.JS(t, l.node)
 	l.publish(sidOn(0, 0), numbered(1, 10)...)
 	former, err := nc.SubscribeSync(nc.NewInbox())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	pull := fmt.Sprintf(`{"batch":10,"expires":%d,"group":%q}`, time.Second, subjects.LaneGroup)
-	if err := nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.REFOLD_LOG.l0", former.Subject, []byte(pull)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT.REFOLD_LOG.l0", former.Subject, []byte(pull)))
 	var had []*nats.Msg
 	for len(had) < 10 {
 		m, err := former.NextMsgWithContext(testbus.Context(t))
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		had = append(had, m)
 	}
 	ack := func(i int) {
@@ -329,9 +317,7 @@ func TestLaneReconnects(t *testing.T) {
 	l.publish(sidOn(0, 0), "1", "2")
 	bustest.Until(t, "the owner has 2", h.has("1", "2"))
 	for _, c := range l.connections() {
-		if err := l.node.Raw().DisconnectClientByID(c); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, l.node.Raw().DisconnectClientByID(c))
 	}
 	l.publish(sidOn(0, 0), "3")
 	bustest.Until(t, "the owner has all again", h.has("1", "2", "3"))

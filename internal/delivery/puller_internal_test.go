@@ -27,21 +27,13 @@ func testPuller(t *testing.T, slots int, carry func(*EffectDelivery)) (l *puller
 	node := bustest.Server(t)
 	o := natsio.Options{URL: node.URL()}
 	conn, err := natsio.Connect(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(conn.Close)
 	conf, err := streams.ParseConf(refold.StreamsConf, conn.Names())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	s, err := streams.New(ctx, conn, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Provision(ctx, conf, 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
+	bustest.OK(t, s.Provision(ctx, conf, 1))
 	if answers, err = conn.NC.SubscribeSync("$JS.ACK.test.>"); err != nil {
 		t.Fatal(err)
 	}
@@ -62,9 +54,7 @@ func effectMsg(effect, delivery string) *nats.Msg {
 func answer(t *testing.T, answers *nats.Subscription) (delivery, body string) {
 	t.Helper()
 	m, err := answers.NextMsg(30 * time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	m.Reply = m.Subject
 	at, ok := natsio.ReadAckReply(m)
 	if !ok {

@@ -31,9 +31,7 @@ func newPoison(t *testing.T) (context.Context, *bus.Bus, poison) {
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
 	ctx := testbus.Context(t)
-	if err := b.Provision(ctx, testbus.Conf(t, ""), 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 1))
 	_, js := testbus.JS(t, node)
 	return ctx, b, poison{t, b, js}
 }
@@ -88,9 +86,7 @@ func TestAttackBlobSize(t *testing.T) {
 	}
 	large := bytes.Repeat([]byte("x"), 1<<20)
 	at, err := b.PutBlob(ctx, large)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if got, err := b.GetBlobUpTo(ctx, at, 1<<19); !errors.Is(err, journal.ErrTooLarge) || got != nil {
 		t.Errorf("larger than the reader takes: got %d bytes, %v", len(got), err)
 	}
@@ -105,9 +101,7 @@ func TestAttackBlobChunks(t *testing.T) {
 	t.Parallel()
 	ctx, b, p := newPoison(t)
 	kept, err := b.PutBlob(ctx, []byte("somebody's"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	for _, name := range []string{">", "*", "", "a.b", "a b"} {
 		content := []byte("content " + name)
 		ref := codec.RefOf(content)
@@ -133,9 +127,7 @@ func TestAttackSnapshotBlob(t *testing.T) {
 	t.Parallel()
 	ctx, b, p := newPoison(t)
 	data := append([]byte{0x81}, bytes.Repeat([]byte("x"), 600<<10)...)
-	if err := b.PutSnapshot(ctx, "s1", 5, data); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.PutSnapshot(ctx, "s1", 5, data))
 	ref := codec.RefOf(data)
 	p.chunks("false", 1, []byte("false"))
 	for _, size := range []uint64{5, 4, 1 << 62} {

@@ -43,14 +43,10 @@ func TestBucketIsMadeAgain(t *testing.T) {
 	for servers, nodes := range map[int][]*bustest.Node{1: {bustest.Server(t)}, 3: bustest.Cluster(t, 3)} {
 		b, other := testbus.Connect(t, nodes[0], ""), testbus.Connect(t, nodes[0], "")
 		ctx := testbus.Context(t)
-		if err := b.Provision(ctx, testbus.Conf(t, ""), servers); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), servers))
 		_, js := testbus.JS(t, nodes[0])
 		for what, ask := range asked {
-			if err := errors.Join(b.PutSnapshot(ctx, "s1", 1, []byte("\x80")), b.PutQuarantine(ctx, "s1", []byte("{}"))); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, errors.Join(b.PutSnapshot(ctx, "s1", 1, []byte("\x80")), b.PutQuarantine(ctx, "s1", []byte("{}"))))
 			bucketIs(ctx, t, js, servers)
 			deleteStream(ctx, t, js, "KV_REFOLD_SNAPSHOTS")
 			if err := ask(ctx, b); err != nil {
@@ -81,9 +77,7 @@ func nothing(value []byte, found bool, err error) error {
 func bucketIs(ctx context.Context, t *testing.T, js jetstream.JetStream, copies int) {
 	t.Helper()
 	stream, err := js.Stream(ctx, "KV_REFOLD_SNAPSHOTS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if got := stream.CachedInfo().Config.Replicas; got != copies {
 		t.Errorf("the bucket has %d copies, want %d", got, copies)
 	}
@@ -91,7 +85,5 @@ func bucketIs(ctx context.Context, t *testing.T, js jetstream.JetStream, copies 
 
 func deleteStream(ctx context.Context, t *testing.T, js jetstream.JetStream, name string) {
 	t.Helper()
-	if err := js.DeleteStream(ctx, name); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, js.DeleteStream(ctx, name))
 }

@@ -80,13 +80,9 @@ func BenchmarkCommitSlices(b *testing.B) {
 func benchmarkBus(b *testing.B, mode natsio.Durability) (*bus.Bus, jetstream.JetStream) {
 	node := bustest.Server(b, func(o *server.Options) { o.SyncAlways = mode == natsio.DurabilityAlways })
 	c, err := bus.Connect(testbus.Context(b), natsio.Options{URL: node.URL()})
-	if err != nil {
-		b.Fatal(err)
-	}
+	bustest.OK(b, err)
 	b.Cleanup(c.Close)
-	if err := c.Provision(testbus.Context(b), testbus.Conf(b, ""), 1); err != nil {
-		b.Fatal(err)
-	}
+	bustest.OK(b, c.Provision(testbus.Context(b), testbus.Conf(b, ""), 1))
 	_, js := testbus.JS(b, node)
 	return c, js
 }

@@ -21,18 +21,14 @@ func TestCommitCluster(t *testing.T) {
 	s := &storing{t: t, mode: natsio.DurabilityAlways, node: nodes[0]}
 	s.b = connectAs(t, nodes[0].URL()+","+nodes[1].URL(), s.mode)
 	ctx := testbus.Context(t)
-	if err := s.b.Provision(ctx, testbus.Conf(t, ""), 3); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, s.b.Provision(ctx, testbus.Conf(t, ""), 3))
 	nc, js := testbus.JS(t, nodes[1])
 	s.js = js
 	firstFences(t, testbus.Env{Ctx: ctx, B: s.b})
 
 	// Some names are taken; the rest is one batch again.
 	all := effects(40)
-	if err := ask(ctx, s.b, "s1", all[:3]...); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, ask(ctx, s.b, "s1", all[:3]...))
 	all[1].Payload = []byte("other")
 	for i, err := range s.b.Store(ctx, asked("s1", all)) {
 		var violation *journal.ViolationError
@@ -56,9 +52,7 @@ func TestCommitCluster(t *testing.T) {
 					t.Fatalf("step down of %s: %v %v", stream, answer, err)
 				}
 			}
-			if err := errors.Join(ask(ctx, s.b, "s1", effect("r2t1c0", "alone")), s.b.Notify(ctx, "alone", 1, []byte("x"))); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, errors.Join(ask(ctx, s.b, "s1", effect("r2t1c0", "alone")), s.b.Notify(ctx, "alone", 1, []byte("x"))))
 		}
 		done := make(chan error)
 		const sessions, each = 6, 30

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
@@ -298,9 +299,7 @@ func TestCommitterTellsWhoWaits(t *testing.T) {
 	s.started = true // by nobody
 	begin := func(ctx context.Context) *waiter {
 		of, err := s.begin(ctx, []*write{{subject: "name"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		return of
 	}
 	told := func(what string, of *waiter, want error) {

@@ -44,14 +44,10 @@ func TestCommitNamesTaken(t *testing.T) {
 	inModes(t, func(t *testing.T, s *storing) {
 		ctx, all := testbus.Context(t), effects(40)
 		for _, i := range []int{0, 7, 39} { // the same bytes
-			if err := ask(ctx, s.b, "s1", all[i]); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, ask(ctx, s.b, "s1", all[i]))
 		}
 		for _, i := range []int{11, 30} {
-			if err := ask(ctx, s.b, "s1", effect(all[i].Name, "other")); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, ask(ctx, s.b, "s1", effect(all[i].Name, "other")))
 		}
 		bridge := []byte(`{"by":"bridge"}`)
 		if won, _, err := s.b.Claim(ctx, claimOf("s1", all[2].Name, 1), bridge); err != nil || !won {
@@ -109,9 +105,7 @@ func TestCommitSlotsTaken(t *testing.T) {
 			m.Header.Set(subjects.HeaderBatchCommit, commit)
 		}
 		answer, err := nc.RequestMsgWithContext(ctx, m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		return answer
 	}
 	const slots = 50
@@ -201,9 +195,7 @@ func TestCommitStreamFull(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, s *storing) {
 		ctx := testbus.Context(t)
-		if err := ask(ctx, s.b, "s1", effects(10)...); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, ask(ctx, s.b, "s1", effects(10)...))
 		if _, err := s.b.Publish(ctx, session.DoorIn, "s1", []byte("first"), ""); err != nil {
 			t.Fatal(err)
 		}
@@ -257,9 +249,7 @@ func TestCommitStreamMissing(t *testing.T) {
 			if _, err := b.Publish(ctx, session.DoorIn, "s1", []byte("x"), ""); !errors.Is(err, natsio.ErrNoStream) {
 				t.Errorf("publish: got %v, want ErrNoStream", err)
 			}
-			if err := b.Provision(ctx, testbus.Conf(t, ""), 1); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 1))
 			if err := errors.Join(b.Store(ctx, outputs)...); err != nil {
 				t.Errorf("once they are there: %v", err)
 			}
@@ -278,9 +268,7 @@ func TestCommitDenied(t *testing.T) {
 				publish: { allow: ">", deny: [ "refold.fx.tool.host.*.r1t1c0", "refold.fx.tool.host.*.r1t9c0", "refold.fx.tool.host.*.r1t20c0", "refold.out.denied" ] }, subscribe: ">" } }
 		] }`)
 	as := func(user string) string { return strings.Replace(node.URL(), "nats://", "nats://"+user+":p@", 1) }
-	if err := connectAs(t, as("op"), natsio.DurabilityUnknown).Provision(testbus.Context(t), testbus.Conf(t, ""), 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, connectAs(t, as("op"), natsio.DurabilityUnknown).Provision(testbus.Context(t), testbus.Conf(t, ""), 1))
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -31,14 +31,10 @@ func testJournal(t *testing.T, node *bustest.Node, mode natsio.Durability) (*Jou
 	t.Cleanup(cancel)
 	o := natsio.Options{URL: node.URL(), Durability: mode}
 	conn, err := natsio.Connect(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(conn.Close)
 	s, err := streams.New(ctx, conn, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	j := New(conn, s, false)
 	t.Cleanup(j.Close)
 	j.Groups(mode == natsio.DurabilityAlways)
@@ -48,12 +44,8 @@ func testJournal(t *testing.T, node *bustest.Node, mode natsio.Durability) (*Jou
 func provisionTest(t *testing.T, ctx context.Context, j *Journal) {
 	t.Helper()
 	conf, err := streams.ParseConf(refold.StreamsConf, j.names)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := j.streams.Provision(ctx, conf, 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
+	bustest.OK(t, j.streams.Provision(ctx, conf, 1))
 }
 
 // noticeWrites are the notices of a session from from to to.
@@ -62,9 +54,7 @@ func noticeWrites(t *testing.T, j *Journal, sid string, from, to int) []*write {
 	var all []*write
 	for n := from; n <= to; n++ {
 		w, err := j.writeOf(&Output{Session: sid, Notice: fmt.Append(nil, n), N: uint64(n)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		all = append(all, w)
 	}
 	return all
@@ -99,9 +89,7 @@ func TestCommitterDropsWhatEnded(t *testing.T) {
 		var waiting []*waiter
 		begin := func(ctx context.Context, writes []*write) []*write {
 			of, err := j.notices.begin(ctx, writes)
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			waiting = append(waiting, of)
 			return writes
 		}
@@ -158,9 +146,7 @@ func TestCommitterRoom(t *testing.T) {
 				many = append(many, noticeWrites(t, j, fmt.Sprint("s", i), 1, writesMax/sessions)...)
 			}
 			begun, err := j.notices.begin(ctx, many)
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			ended, end := context.WithCancel(ctx)
 			end()
 			if err := j.notices.commit(ended, noticeWrites(t, j, "more", 1, 1)); !errors.Is(err, ErrUnknownOutcome) {
@@ -179,9 +165,7 @@ func TestCommitterRoom(t *testing.T) {
 				})
 			}
 			node.Start()
-			if err := j.notices.wait(begun); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, j.notices.wait(begun))
 			waiting.Wait()
 			// More than there is ever room for goes in by itself.
 			for i := range many {
@@ -289,16 +273,12 @@ func TestCommitterOrder(t *testing.T) {
 			}
 			fake := &moody{random: rand.New(rand.NewPCG(seed, 1)), seqs: make(map[string]int), tries: make(map[string]int)}
 			nc, err := nats.Connect(node.URL())
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			t.Cleanup(nc.Close)
 			if _, err := nc.Subscribe(j.names.OutAll(), fake.answer); err != nil {
 				t.Fatal(err)
 			}
-			if err := nc.Flush(); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, nc.Flush())
 			const sessions, each = 3, 20
 			var outputs []Output
 			for n := range each {
@@ -306,9 +286,7 @@ func TestCommitterOrder(t *testing.T) {
 					outputs = append(outputs, Output{Session: fmt.Sprint("s", i), Notice: fmt.Append(nil, n+1), N: uint64(n + 1)})
 				}
 			}
-			if err := errors.Join(j.Store(ctx, outputs)...); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, errors.Join(j.Store(ctx, outputs)...))
 			fake.mu.Lock()
 			defer fake.mu.Unlock()
 			last := make(map[string]int)

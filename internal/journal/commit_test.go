@@ -48,9 +48,7 @@ func inModes(t *testing.T, f func(*testing.T, *storing)) {
 func newStoring(t *testing.T, node *bustest.Node, mode natsio.Durability) *storing {
 	t.Helper()
 	s := &storing{t: t, mode: mode, node: node, b: connectAs(t, node.URL(), mode)}
-	if err := s.b.Provision(testbus.Context(t), testbus.Conf(t, ""), 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, s.b.Provision(testbus.Context(t), testbus.Conf(t, ""), 1))
 	_, s.js = testbus.JS(t, node)
 	return s
 }
@@ -58,9 +56,7 @@ func newStoring(t *testing.T, node *bustest.Node, mode natsio.Durability) *stori
 func connectAs(t testing.TB, url string, mode natsio.Durability) *bus.Bus {
 	t.Helper()
 	b, err := bus.Connect(testbus.Context(t), natsio.Options{URL: url, Durability: mode})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(b.Close)
 	b.Groups(mode == natsio.DurabilityAlways)
 	return b
@@ -286,9 +282,7 @@ func (l *load) check() {
 	}
 	for name, winner := range l.winners {
 		subject, err := names.Claim(claimOf("ask", name, 1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		if got := fx[subject].text; got != winner {
 			t.Errorf("claim of %s: got %q stored, want %q as was told", name, got, winner)
 		}
@@ -338,20 +332,14 @@ func TestCommitBatchesWhatPays(t *testing.T) {
 	s := newStoring(t, bustest.Server(t), natsio.DurabilityAlways)
 	ctx := testbus.Context(t)
 	heard, err := s.js.Conn().SubscribeSync("refold.fx.>")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.js.Conn().Flush(); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
+	bustest.OK(t, s.js.Conn().Flush())
 	for _, test := range []struct {
 		n    int
 		want []int // messages per batch
 	}{{1, nil}, {7, nil}, {8, []int{8}}, {1000, []int{1000}}, {1900, []int{900, 1000}}} {
 		before := s.count("REFOLD_FX")
-		if err := ask(ctx, s.b, fmt.Sprint("n", test.n), effects(test.n)...); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, ask(ctx, s.b, fmt.Sprint("n", test.n), effects(test.n)...))
 		stored := s.all("REFOLD_FX")[before:]
 		var got []int
 		for _, n := range batches(stored) {
@@ -364,9 +352,7 @@ func TestCommitBatchesWhatPays(t *testing.T) {
 		// The first of a batch hears that there is no room for it, the last what became of it.
 		for range test.n {
 			m, err := heard.NextMsgWithContext(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			h := m.Header
 			asks := h.Get(subjects.HeaderBatchID) == "" || h.Get(subjects.HeaderBatchSequence) == "1" || h.Get(subjects.HeaderBatchCommit) != ""
 			if asks != (m.Reply != "") {

@@ -72,9 +72,7 @@ func firstFences(t *testing.T, e testbus.Env) {
 	ctx := testbus.Context(t)
 	_, _, install := e.B.PublishInstall(ctx, []byte("{}"), true)
 	_, blob := e.B.PutBlob(ctx, nil) // no chunks, which are not fenced
-	if err := errors.Join(install, blob, ask(ctx, e.B, "first", effect("r1t1", "first"))); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, errors.Join(install, blob, ask(ctx, e.B, "first", effect("r1t1", "first"))))
 }
 
 // ask stores effects of a session, as its owner does.
@@ -161,9 +159,7 @@ func publishUnderOneID(t *testing.T, e testbus.Env) {
 		return e.B.Publish(e.Ctx, door, sid, []byte(payload), id)
 	}
 	first, err := publish(session.DoorIn, "one-id", "a", "01ONEID")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	again, err := publish(session.DoorIn, "one-id", "a", "01ONEID")
 	if err != nil || again != first {
 		t.Errorf("the same again: got %d %v, want %d", again, err, first)
@@ -187,9 +183,7 @@ func publishUnderOneID(t *testing.T, e testbus.Env) {
 func publishOverTheLimit(t *testing.T, e testbus.Env) {
 	at := bytes.Repeat([]byte("x"), session.EventBytesMax)
 	before, err := e.B.LastSeq(e.Ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	_, err = e.B.Publish(e.Ctx, session.DoorIn, "large", append(at, 'x'), "")
 	var large *natsio.MaxPayloadError
 	if !errors.As(err, &large) || large.Limit != session.EventBytesMax || large.Bytes != session.EventBytesMax+1 {
@@ -307,9 +301,7 @@ func eventsBySequence(t *testing.T, e testbus.Env) {
 		wants[i], wants[j] = wants[j], wants[i]
 	}
 	events, err := e.B.EventsAt(e.Ctx, asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if got, want := payloads(events), strings.Join(wants, " "); got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
@@ -374,9 +366,7 @@ func TestInstall(t *testing.T) {
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
 	ctx := testbus.Context(t)
-	if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	if e, found, err := b.InstallBefore(ctx, 10); err != nil || found {
 		t.Errorf("without a record: got %+v %v %v, want none", e, found, err)
 	}
@@ -397,9 +387,7 @@ func TestInstall(t *testing.T) {
 		} else {
 			_, _, err = b.PublishInstall(ctx, []byte{byte('B' + i/2)}, false)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 	}
 	for before, want := range map[uint64]string{0: "A", 1: "A", 2: "A", 3: "A", 4: "A", 5: "B", 6: "B", 7: "C", 8: "C", 9: "D", 100: "D"} {
 		e, found, err := b.InstallBefore(ctx, before)
@@ -415,9 +403,7 @@ func TestReadAll(t *testing.T) {
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
 	ctx := testbus.Context(t)
-	if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	read := func(from uint64) (got []string, skipped int) {
 		scanned, err := b.ReadAll(ctx, from, func(e session.Event) error {
 			got = append(got, fmt.Sprintf("%d:%s:%s", e.Seq, e.Session, e.Door))
@@ -482,15 +468,11 @@ func TestFullAndMissing(t *testing.T) {
 	if _, _, err := b.GetSnapshot(ctx, "s1"); !errors.Is(err, natsio.ErrNoStream) {
 		t.Errorf("snapshot without streams: got %v, want ErrNoStream", err)
 	}
-	if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	_, js := testbus.JS(t, node)
 	for _, name := range []string{"REFOLD_LOG", "REFOLD_FX"} {
 		stream, err := js.Stream(ctx, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		cfg := stream.CachedInfo().Config
 		cfg.MaxMsgs = 1
 		if _, err := js.UpdateStream(ctx, cfg); err != nil {
@@ -503,9 +485,7 @@ func TestFullAndMissing(t *testing.T) {
 	if _, err := b.Publish(ctx, session.DoorIn, "s1", []byte("{}"), ""); !errors.Is(err, natsio.ErrStreamFull) {
 		t.Errorf("publish to a full log: got %v, want ErrStreamFull", err)
 	}
-	if err := ask(ctx, b, "s1", effect); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, ask(ctx, b, "s1", effect))
 	if err := ask(ctx, b, "s1", effect); err != nil {
 		t.Errorf("ask again what is stored, on a full stream: got %v", err)
 	}
@@ -524,9 +504,7 @@ func collect(t *testing.T, ctx context.Context, b *bus.Bus, sid string, from, to
 	t.Helper()
 	var all []session.Event
 	for e, err := range b.ReadSession(ctx, sid, from, to, leader) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		all = append(all, e)
 	}
 	return all

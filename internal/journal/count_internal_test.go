@@ -8,14 +8,13 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 func seqsOf(t *testing.T, events iter.Seq2[session.Event, error]) (got []uint64) {
 	t.Helper()
 	for e, err := range events {
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		got = append(got, e.Seq)
 	}
 	return got

@@ -40,9 +40,7 @@ func outputs(from, n int, payload []byte) (all []journal.Output) {
 func stored(ctx context.Context, t *testing.T, js jetstream.JetStream, stream string) uint64 {
 	t.Helper()
 	s, err := js.Stream(ctx, stream)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	return s.CachedInfo().State.Msgs
 }
 
@@ -57,9 +55,7 @@ func openBatch(ctx context.Context, t *testing.T, nc *nats.Conn, subject, id str
 		subjects.HeaderBatchID: {id}, subjects.HeaderBatchSequence: {strconv.Itoa(1)},
 	}}
 	answer, err := nc.RequestMsgWithContext(ctx, msg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if len(answer.Data) == 0 {
 		return 0
 	}
@@ -68,9 +64,7 @@ func openBatch(ctx context.Context, t *testing.T, nc *nats.Conn, subject, id str
 			Code int `json:"err_code"`
 		} `json:"error"`
 	}
-	if err := json.Unmarshal(answer.Data, &ack); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, json.Unmarshal(answer.Data, &ack))
 	return ack.Error.Code
 }
 
@@ -82,13 +76,9 @@ func TestEdgeBatchSlotsTaken(t *testing.T) {
 	node := bustest.Server(t, func(o *server.Options) { o.JetStreamLimits.MaxBatchInflightPerStream = 2 })
 	ctx := testbus.Context(t)
 	b, err := bus.Connect(ctx, natsio.Options{InProcess: node})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(b.Close)
-	if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	b.Groups(true)
 	nc, js := testbus.JS(t, node)
 	for i := range 2 {
@@ -128,14 +118,10 @@ func TestEdgeStreamFull(t *testing.T) {
 			node := bustest.Server(t, func(o *server.Options) { o.SyncAlways = durability == natsio.DurabilityAlways })
 			ctx := testbus.Context(t)
 			b, err := bus.Connect(ctx, natsio.Options{InProcess: node, Durability: durability})
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			t.Cleanup(b.Close)
 			b.Groups(durability == natsio.DurabilityAlways)
-			if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 			_, js := testbus.JS(t, node)
 			const sessions, room = 30, 10
 			payload := bytes.Repeat([]byte("x"), 10_000)
@@ -179,9 +165,7 @@ func TestEdgeStoreFull(t *testing.T) {
 	node := bustest.Server(t, func(o *server.Options) { o.JetStreamMaxStore, opts = 4<<20, o })
 	b := testbus.Connect(t, node, "")
 	ctx := testbus.Context(t)
-	if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	_, js := testbus.JS(t, node)
 	payload := bytes.Repeat([]byte("x"), session.EventBytesMax)
 	var err error

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
@@ -58,13 +59,9 @@ func askContract(t *testing.T, e testbus.Env) {
 		t.Errorf("asked by another program: got %v", err)
 	}
 	stream, err := js.Stream(e.Ctx, e.Names.EffectsStream())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	msg, err := stream.GetLastMsgForSubject(e.Ctx, subject)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if got, want := msg.Header.Get(subjects.HeaderContentType), subjects.ContentTypeMsgpack; got != want {
 		t.Errorf("content type: got %q, want %q", got, want)
 	}
@@ -76,16 +73,10 @@ func askAllContract(t *testing.T, e testbus.Env) {
 		all = append(all, effect(fmt.Sprintf("r1t1c%d", i), fmt.Sprint(i)))
 	}
 	// Some are there already.
-	if err := ask(e.Ctx, e.B, "ask-all", all[3:5]...); err != nil {
-		t.Fatal(err)
-	}
-	if err := ask(e.Ctx, e.B, "ask-all", all[9]); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, ask(e.Ctx, e.B, "ask-all", all[3:5]...))
+	bustest.OK(t, ask(e.Ctx, e.B, "ask-all", all[9]))
 	for range 2 {
-		if err := ask(e.Ctx, e.B, "ask-all", all...); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, ask(e.Ctx, e.B, "ask-all", all...))
 	}
 	for i := range all {
 		data, found, err := storedUnder(e.Ctx, e.B, effectSubject(e, "ask-all", all[i].Name))
@@ -162,9 +153,7 @@ func listEffects(t *testing.T, e testbus.Env) {
 		{Name: "r1t1c1", Class: session.ClassTool, Target: "host", Payload: []byte("2")},
 	}
 	for _, one := range all {
-		if err := ask(e.Ctx, e.B, "list", one); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, ask(e.Ctx, e.B, "list", one))
 	}
 	// Neither claims nor another session's, nor a claim that has this session's
 	// name in another place.
@@ -175,14 +164,10 @@ func listEffects(t *testing.T, e testbus.Env) {
 			}
 		}
 	}
-	if err := ask(e.Ctx, e.B, "list-2", all[0]); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, ask(e.Ctx, e.B, "list-2", all[0]))
 	for _, b := range e.All {
 		list, err := b.ListEffects(e.Ctx, "list")
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		var got []string
 		for i, one := range list {
 			got = append(got, one.Name.Effect)
@@ -198,19 +183,13 @@ func listEffects(t *testing.T, e testbus.Env) {
 
 func claimContract(t *testing.T, e testbus.Env) {
 	mine, err := journal.ClaimedBy("01MINE")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	yours, err := journal.ClaimedBy("01YOURS")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	claim := func(effect string, n int, body []byte) (bool, []byte) {
 		t.Helper()
 		won, holder, err := e.B.Claim(e.Ctx, claimOf("claim", effect, n), body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		return won, holder
 	}
 	for range 2 { // the second is what an unanswered call repeats

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/natsio"
 )
 
@@ -40,8 +41,6 @@ func BenchmarkEventsAt(b *testing.B) {
 func processorTime(b *testing.B) int64 {
 	b.Helper()
 	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
+	bustest.OK(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return used.Utime.Nano()/1000 + used.Stime.Nano()/1000
 }

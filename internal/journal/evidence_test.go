@@ -18,23 +18,17 @@ func TestALargeSnapshotIsKeptWhenItWasReplaced(t *testing.T) {
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
 	ctx := testbus.Context(t)
-	if err := b.Provision(ctx, testbus.Conf(t, ""), 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 1))
 	wrong := append([]byte{0x81}, bytes.Repeat([]byte("x"), 600<<10)...)
 	right := append([]byte{0x81}, bytes.Repeat([]byte("y"), 600<<10)...)
 	for _, data := range [][]byte{wrong, right} {
-		if err := b.PutSnapshot(ctx, "s1", 5, data); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, b.PutSnapshot(ctx, "s1", 5, data))
 	}
 	if _, err := b.GetBlob(ctx, codec.RefOf(wrong)); !errors.Is(err, natsio.ErrNotFound) {
 		t.Errorf("replaced: got %v, want ErrNotFound", err)
 	}
 	kept, err := b.PutBlob(ctx, wrong)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if err := b.PutSnapshot(ctx, "s1", 6, append(right, 'z')); err != nil { // of the released session
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/journal"
 )
@@ -76,17 +77,13 @@ func TestFaultyRecordsAreReadOnce(t *testing.T) {
 	wantPinned(t, in, r, last+3, "a", 1)
 	for range 2 { // the newest, and from the one that can be pinned on
 		before := r.read
-		if err := in.Load(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, in.Load(t.Context()))
 		if got := r.read - before; got != 2 {
 			t.Errorf("loading the records: %d read, want 2", got)
 		}
 	}
 	for _, e := range r.log {
-		if err := in.See(t.Context(), e); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, in.See(t.Context(), e))
 	}
 	if install, err := in.Known(last + 3); err != nil || install.Record.Config.Model != "a" {
 		t.Errorf("known: got %+v %v, want the record of a", install, err)

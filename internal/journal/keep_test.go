@@ -23,21 +23,15 @@ import (
 func notifyContract(t *testing.T, e testbus.Env) {
 	for n := range uint64(3) {
 		for range 2 {
-			if err := e.B.Notify(e.Ctx, "notify", n+1, fmt.Appendf(nil, "n%d", n+1)); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, e.B.Notify(e.Ctx, "notify", n+1, fmt.Appendf(nil, "n%d", n+1)))
 		}
 	}
 	for range 2 { // without a number there are no repeats
-		if err := e.B.Notify(e.Ctx, "notify", 0, []byte("q")); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, e.B.Notify(e.Ctx, "notify", 0, []byte("q")))
 	}
 	var got []string
 	for n, err := range e.B.FollowNotices(e.Ctx, "notify", 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		if n.Session != "notify" || n.Time == 0 {
 			t.Errorf("got %+v", n)
 		}
@@ -53,15 +47,11 @@ func notifyContract(t *testing.T, e testbus.Env) {
 func followContract(t *testing.T, e testbus.Env) {
 	notify := func(sid string, n uint64) {
 		t.Helper()
-		if err := e.B.Notify(e.Ctx, sid, n, fmt.Appendf(nil, "%s%d", sid, n)); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, e.B.Notify(e.Ctx, sid, n, fmt.Appendf(nil, "%s%d", sid, n)))
 	}
 	notify("follow", 1)
 	last, err := e.B.LastNotice(e.Ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	ctx, cancel := context.WithCancel(e.Ctx)
 	defer cancel()
 	notify("follow", 2)
@@ -88,18 +78,14 @@ func followContract(t *testing.T, e testbus.Env) {
 		t.Errorf("ended with %v, want context.Canceled", ended)
 	}
 	for n, err := range e.B.FollowNotices(e.Ctx, "", last+1) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		if n.Session == "follow-2" {
 			break // all sessions are followed
 		}
 	}
 	first := e.Publish("in", "follow", "a")
 	for ev, err := range e.B.FollowEvents(e.Ctx, "follow", first) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		if string(ev.Payload) == "b" {
 			if ev.Session != "follow" || ev.Door != "ctl" || ev.Seq <= first {
 				t.Errorf("got %+v", ev)
@@ -114,16 +100,12 @@ func snapshotsContract(t *testing.T, e testbus.Env) {
 	get := func(sid string) ([]byte, bool) {
 		t.Helper()
 		data, found, err := e.B.GetSnapshot(e.Ctx, sid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		return data, found
 	}
 	put := func(sid string, seq uint64, data []byte) {
 		t.Helper()
-		if err := e.B.PutSnapshot(e.Ctx, sid, seq, data); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, e.B.PutSnapshot(e.Ctx, sid, seq, data))
 		// A replica may answer that is behind, but not for long.
 		bustest.Until(t, "the snapshot is there", func() bool {
 			got, found := get(sid)
@@ -152,9 +134,7 @@ func snapshotsContract(t *testing.T, e testbus.Env) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	slices.Sort(got)
 	if got, want := strings.Join(got, " "), "snap snap-2"; got != want {
 		t.Errorf("sessions with snapshots: got %s, want %s", got, want)
@@ -165,34 +145,26 @@ func quarantineContract(t *testing.T, e testbus.Env) {
 	get := func() (string, bool) {
 		t.Helper()
 		body, found, err := e.All[len(e.All)-1].GetQuarantine(e.Ctx, "quar")
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		return string(body), found
 	}
 	for round := range 2 {
 		if body, found := get(); found {
 			t.Errorf("round %d: got %s, want none", round, body)
 		}
-		if err := e.B.PutQuarantine(e.Ctx, "quar", fmt.Appendf(nil, `{"round":%d}`, round)); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, e.B.PutQuarantine(e.Ctx, "quar", fmt.Appendf(nil, `{"round":%d}`, round)))
 		if body, found := get(); !found || body != fmt.Sprintf(`{"round":%d}`, round) {
 			t.Errorf("round %d: got %s %v", round, body, found)
 		}
 		bustest.Until(t, "the quarantine is listed", func() bool {
 			var all []string
 			for sid, err := range e.B.Quarantined(e.Ctx) {
-				if err != nil {
-					t.Fatal(err)
-				}
+				bustest.OK(t, err)
 				all = append(all, sid)
 			}
 			return slices.Equal(all, []string{"quar"})
 		})
-		if err := e.B.DeleteQuarantine(e.Ctx, "quar"); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, e.B.DeleteQuarantine(e.Ctx, "quar"))
 	}
 	if err := e.B.DeleteQuarantine(e.Ctx, "quar-never"); err != nil {
 		t.Errorf("deleting none: got %v", err)
@@ -237,9 +209,7 @@ func noteContract(t *testing.T, e testbus.Env) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 }
 
 func blobsContract(t *testing.T, e testbus.Env) {
@@ -264,14 +234,10 @@ func blobsContract(t *testing.T, e testbus.Env) {
 	// Other clients read them as objects, and write them too.
 	_, js := testbus.JS(t, e.Nodes[0])
 	objects, err := js.ObjectStore(e.Ctx, e.Names.BlobsBucket())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	content := bytes.Repeat([]byte("object"), 100_000)
 	ref, err := e.B.PutBlob(e.Ctx, content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	bustest.Until(t, "the blob is an object", func() bool {
 		got, err := objects.GetBytes(e.Ctx, ref.String())
 		return err == nil && bytes.Equal(got, content)
@@ -327,13 +293,9 @@ func blobsAtOnce(t *testing.T, e testbus.Env) {
 	}
 	_, js := testbus.JS(t, e.Nodes[0])
 	objects, err := js.ObjectStore(e.Ctx, e.Names.BlobsBucket())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	stream, err := js.Stream(e.Ctx, e.Names.BlobsStream())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	var left map[string]uint64
 	defer func() {
 		if t.Failed() {
@@ -342,13 +304,9 @@ func blobsAtOnce(t *testing.T, e testbus.Env) {
 	}()
 	bustest.Until(t, "only chunks of objects are left", func() bool {
 		all, err := objects.List(e.Ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		info, err := stream.Info(e.Ctx, jetstream.WithSubjectFilter(e.Names.BlobChunks("*")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		left = info.State.Subjects
 		for _, object := range all {
 			subject := e.Names.BlobChunks(object.NUID)
@@ -368,9 +326,7 @@ func listSnapshots(t *testing.T, e testbus.Env) {
 	list := func(from uint64) (all []journal.SnapshotAt) {
 		t.Helper()
 		for at, err := range e.B.ListSnapshots(e.Ctx, from) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			if slices.Contains(mine, at.Session) {
 				all = append(all, at)
 			}
@@ -382,9 +338,7 @@ func listSnapshots(t *testing.T, e testbus.Env) {
 		sid  string
 		data []byte
 	}{{"listed-again", small}, {"listed", small}, {"listed-large", large}, {"listed-again", small}} {
-		if err := e.B.PutSnapshot(e.Ctx, put.sid, 1, put.data); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, e.B.PutSnapshot(e.Ctx, put.sid, 1, put.data))
 	}
 	var got []journal.SnapshotAt
 	bustest.Until(t, "the snapshots are listed", func() bool {

@@ -19,18 +19,14 @@ func TestObjectsAreFiles(t *testing.T) {
 	b := testbus.Connect(t, node, "refold")
 	_, js := testbus.JS(t, node)
 	store, err := js.CreateObjectStore(t.Context(), jetstream.ObjectStoreConfig{Bucket: "FILES"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	for name, content := range map[string]string{"a/1/x.md": "one", "a/1/d/y.md": "two", "a/2/x.md": "three", "b/x.md": "four"} {
 		if _, err := store.PutBytes(t.Context(), name, []byte(content)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	files, err := b.Objects(t.Context(), "FILES", "a/1/")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	var names []string
 	err = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if !d.IsDir() {
@@ -47,9 +43,7 @@ func TestObjectsAreFiles(t *testing.T) {
 	if _, err := store.PutBytes(t.Context(), "a/1/x.md", []byte("other")); err != nil {
 		t.Fatal(err)
 	}
-	if err := store.Delete(t.Context(), "a/1/d/y.md"); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, store.Delete(t.Context(), "a/1/d/y.md"))
 	for _, name := range []string{"x.md", "d/y.md"} {
 		if got, err := fs.ReadFile(files, name); !errors.Is(err, spaces.ErrReplaced) {
 			t.Errorf("%s was replaced or deleted since it was listed: got %q, %v", name, got, err)

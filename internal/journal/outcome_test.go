@@ -28,9 +28,7 @@ func TestServerRestart(t *testing.T) {
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
 	ctx := testbus.Context(t)
-	if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	const n = 200
 	at := make(chan int) // nobody goes ahead: the server goes while events are to come
 	done := make(chan error, 1)
@@ -51,9 +49,7 @@ func TestServerRestart(t *testing.T) {
 			node.Start()
 		}
 	}
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, <-done)
 	got := collect(t, ctx, b, "s1", 0, 0, true)
 	if len(got) != n {
 		t.Fatalf("got %d events, want %d", len(got), n)
@@ -70,9 +66,7 @@ func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
-	if err := b.Provision(testbus.Context(t), testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(testbus.Context(t), testbus.Conf(t, ""), 0))
 	node.Stop()
 	ctx, cancel := context.WithTimeout(testbus.Context(t), 200*time.Millisecond)
 	defer cancel()
@@ -98,21 +92,15 @@ func TestLostAcknowledgement(t *testing.T) {
 	wire := testbus.NewWire(t, node.URL())
 	ctx := testbus.Context(t)
 	b, err := bus.Connect(ctx, natsio.Options{URL: wire.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(b.Close)
-	if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	if _, _, err := b.GetSnapshot(ctx, "s1"); err != nil { // looks the bucket up
 		t.Fatal(err)
 	}
 	stored := func(stream string) uint64 {
 		s, err := js.Stream(ctx, stream)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		return s.CachedInfo().State.Msgs
 	}
 	for _, tc := range []struct {
@@ -185,21 +173,15 @@ func TestFollowAcrossRestart(t *testing.T) {
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
 	ctx := testbus.Context(t)
-	if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	say := func(n uint64) {
 		t.Helper()
-		if err := b.Notify(ctx, "s1", n, fmt.Append(nil, n)); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, b.Notify(ctx, "s1", n, fmt.Append(nil, n)))
 	}
 	say(1)
 	n := uint64(0)
 	for notice, err := range b.FollowNotices(ctx, "s1", 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		if n++; string(notice.Payload) != fmt.Sprint(n) {
 			t.Fatalf("got notice %s, want %d", notice.Payload, n)
 		}
@@ -221,9 +203,7 @@ func TestNameThatCantBeRead(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t, bustest.Interval)
 	b := testbus.Connect(t, node, "")
-	if err := b.Provision(testbus.Context(t), testbus.Conf(t, ""), 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(testbus.Context(t), testbus.Conf(t, ""), 1))
 	effect := func(sid, say string) journal.Output {
 		return journal.Output{Session: sid, Effect: &session.Effect{Name: "r1t1c0", Class: session.ClassTool, Target: "host", Payload: []byte(say)}}
 	}

@@ -22,9 +22,7 @@ import (
 func packs(t *testing.T) *bus.Bus {
 	t.Helper()
 	b := testbus.Connect(t, bustest.Server(t), "refold")
-	if err := b.Provision(t.Context(), testbus.Conf(t, ""), 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(t.Context(), testbus.Conf(t, ""), 1))
 	return b
 }
 
@@ -120,17 +118,13 @@ func TestPublishedVersionsCantBeDeleted(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "refold")
-	if err := b.Provision(t.Context(), testbus.Conf(t, ""), 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(t.Context(), testbus.Conf(t, ""), 1))
 	if _, _, err := b.PublishPack(t.Context(), journal.Published{Pack: "crm", Version: "1.0.0", Manifest: []byte("one")}); err != nil {
 		t.Fatal(err)
 	}
 	_, js := testbus.JS(t, node)
 	stream, err := js.Stream(t.Context(), b.Names().PacksStream())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if err := stream.DeleteMsg(t.Context(), 1); err == nil {
 		t.Error("the message is deleted")
 	}

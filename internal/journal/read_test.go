@@ -41,14 +41,10 @@ func playReplica(t *testing.T, has []uint64) (*Journal, *replica) {
 	t.Helper()
 	node := bustest.Configured(t, "port: -1")
 	conn, err := natsio.Connect(t.Context(), natsio.Options{URL: node.URL(), CoreOnly: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(conn.Close)
 	nc, err := nats.Connect(node.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(nc.Close)
 	b := New(conn, new(streams.Streams), false)
 	r := &replica{t: t, nc: nc, stream: b.names.LogStream(), has: has, behind: 1 << 62, batch: 1 << 20, drop: func(uint64) bool { return false }}
@@ -60,9 +56,7 @@ func playReplica(t *testing.T, has []uint64) (*Journal, *replica) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.nc.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, r.nc.Flush())
 	return b, r
 }
 
@@ -134,9 +128,7 @@ func readSeqs(t *testing.T, b *Journal, from, to uint64, leader bool) []uint64 {
 	defer cancel()
 	var got []uint64
 	for e, err := range b.ReadSession(ctx, "s1", from, to, leader) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		if e.Time != int64(e.Seq) {
 			t.Errorf("event %d: got time %d", e.Seq, e.Time)
 		}

@@ -24,14 +24,10 @@ import (
 // erasable is a log from which messages can be erased.
 func erasable(t *testing.T, node *bustest.Node, b *bus.Bus) jetstream.Stream {
 	t.Helper()
-	if err := b.Provision(testbus.Context(t), testbus.Conf(t, "", "deny_delete: true\n    deny_purge: true\n    allow_rollup_hdrs: false\n    allow_msg_ttl: false\n    allow_direct: true\n    allow_atomic: true", "allow_direct: true\n    allow_atomic: true"), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(testbus.Context(t), testbus.Conf(t, "", "deny_delete: true\n    deny_purge: true\n    allow_rollup_hdrs: false\n    allow_msg_ttl: false\n    allow_direct: true\n    allow_atomic: true", "allow_direct: true\n    allow_atomic: true"), 0))
 	_, js := testbus.JS(t, node)
 	log, err := js.Stream(testbus.Context(t), "REFOLD_LOG")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	return log
 }
 
@@ -68,9 +64,7 @@ func TestHolesAreTold(t *testing.T) {
 	erase := func(seqs ...uint64) {
 		t.Helper()
 		for _, seq := range seqs {
-			if err := log.SecureDeleteMsg(ctx, seq); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, log.SecureDeleteMsg(ctx, seq))
 		}
 	}
 	look()
@@ -96,16 +90,12 @@ func TestAScanWithoutAConsumer(t *testing.T) {
 	as := func(user string) *bus.Bus {
 		t.Helper()
 		b, err := bus.Connect(testbus.Context(t), natsio.Options{URL: strings.Replace(node.URL(), "nats://", "nats://"+user+":x@", 1)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		t.Cleanup(b.Close)
 		return b
 	}
 	all, few, ctx := as("all"), as("few"), testbus.Context(t)
-	if err := all.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, all.Provision(ctx, testbus.Conf(t, ""), 0))
 	const events = 1500 // more than a batch
 	for i := range events {
 		if _, err := all.Publish(ctx, session.DoorIn, "s1", fmt.Appendf(nil, "%d", i), ""); err != nil {
@@ -124,14 +114,10 @@ func TestAScanWithoutAConsumer(t *testing.T) {
 		t.Errorf("without a consumer: %d events (%v), want %d", next, err, events)
 	}
 	nc, err := nats.Connect(node.URL(), nats.UserInfo("all", "x"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	next = 0
 	_, err = all.ReadAll(ctx, 1, func(e session.Event) error {
 		if e.Seq == 10 {
@@ -161,15 +147,11 @@ func TestScansOfWhatIsStored(t *testing.T) {
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
 	ctx := testbus.Context(t)
-	if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	large := append([]byte{0x81}, make([]byte, 600<<10)...)
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 	}
 	must(b.PutSnapshot(ctx, "s1", 5, []byte{0x81, 1}))
 	must(b.PutSnapshot(ctx, "s1", 6, []byte{0x81, 2}))

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/journal"
 )
@@ -38,18 +39,14 @@ func storedOutputsContract(t *testing.T, e testbus.Env) {
 	}
 	say := func(sid string, n uint64, payload string) {
 		t.Helper()
-		if err := e.B.Notify(e.Ctx, sid, n, []byte(payload)); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, e.B.Notify(e.Ctx, sid, n, []byte(payload)))
 	}
 	want("outputs-none", journal.LastSaid{})
 
 	turn := session.Effect{Name: "r1t1", Class: session.ClassLLM, Target: "openai", Payload: []byte("turn")}
 	call := session.Effect{Name: "r1t1c0", Class: session.ClassTool, Target: "host", Payload: []byte("call")}
 	for _, one := range []session.Effect{turn, call} {
-		if err := ask(e.Ctx, e.B, "outputs", one); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, ask(e.Ctx, e.B, "outputs", one))
 	}
 	want("outputs", journal.LastSaid{}, turn, call)
 	say("outputs", 1, `{"n":1,"seq":7,"at":100,"type":"RunStarted"}`)

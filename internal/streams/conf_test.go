@@ -24,13 +24,9 @@ import (
 func confOf[T any](t *testing.T, conf *streams.Conf, name string) T {
 	t.Helper()
 	text, err := conf.ConfJSON(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	var cfg T
-	if err := json.Unmarshal(text, &cfg); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, json.Unmarshal(text, &cfg))
 	return cfg
 }
 
@@ -67,14 +63,10 @@ func TestConfCoversSubjects(t *testing.T) {
 		}
 		for _, class := range subjects.Classes() {
 			name, err := subjects.BridgeName(class, "host")
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			cfg := confOf[jetstream.ConsumerConfig](t, conf, name)
 			want, err := n.BridgeFilter(class, "host")
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			if cfg.FilterSubject != want || cfg.Durable != name || cfg.MaxDeliver != -1 {
 				t.Errorf("%s: got %+v, want filter %s", name, cfg, want)
 			}
@@ -106,9 +98,7 @@ func TestConfMakesRealBuckets(t *testing.T) {
 	}
 	config := func(name string) jetstream.StreamConfig {
 		stream, err := js.Stream(ctx, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		cfg := stream.CachedInfo().Config
 		cfg.Description = ""
 		return cfg
@@ -116,13 +106,9 @@ func TestConfMakesRealBuckets(t *testing.T) {
 	made := map[string]jetstream.StreamConfig{}
 	for _, name := range []string{"KV_REFOLD_SNAPSHOTS", "OBJ_REFOLD_BLOBS"} {
 		made[name] = config(name)
-		if err := js.DeleteStream(ctx, name); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, js.DeleteStream(ctx, name))
 	}
-	if err := testbus.Connect(t, node, "").Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, testbus.Connect(t, node, "").Provision(ctx, testbus.Conf(t, ""), 0))
 	for name, want := range made {
 		if got := config(name); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: got %+v, want %+v", name, got, want)
@@ -200,18 +186,14 @@ func TestProvisionReplicas(t *testing.T) {
 		go func() { done <- b.Provision(ctx, conf, 3) }()
 	}
 	for range nodes {
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, <-done)
 	}
 	_, js := testbus.JS(t, nodes[0])
 	replicas := func(want int) {
 		t.Helper()
 		for _, name := range testbus.Names(t, "").Streams() {
 			stream, err := js.Stream(ctx, name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			if got := stream.CachedInfo().Config.Replicas; got != want {
 				t.Errorf("%s: got %d replicas, want %d", name, got, want)
 			}
@@ -223,9 +205,7 @@ func TestProvisionReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	replicas(3)
-	if err := b.Provision(ctx, conf, 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, conf, 1))
 	replicas(1)
 	single := testbus.Connect(t, bustest.Server(t), "")
 	if err := single.Provision(ctx, conf, 3); err == nil || !strings.Contains(err.Error(), "replicas") {

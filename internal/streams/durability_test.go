@@ -49,9 +49,7 @@ func said(t *testing.T, o natsio.Options) (d natsio.Durability, line string, err
 	}
 	defer b.Close()
 	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	err = b.Provision(ctx, conf, 0)
 	for one := range strings.Lines(log.String()) {
 		if strings.Contains(one, "msg=durability ") {
@@ -115,9 +113,7 @@ func TestDurabilityIsFoundOut(t *testing.T) {
 func silentAt(t *testing.T) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -216,18 +212,14 @@ func TestDurabilityOfACluster(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	b, err := bus.Connect(ctx, natsio.Options{InProcess: nodes[0], Durability: natsio.DurabilityReplicated})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer b.Close()
 	// One of three was asked: the others may do anything.
 	if got, want := b.Durability(), natsio.DurabilityReplicated; got != want {
 		t.Errorf("before its streams are looked at: got %v, want the operator's word, %v", got, want)
 	}
 	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if err := b.Provision(ctx, conf, 1); !errors.Is(err, streams.ErrDurability) {
 		t.Errorf("one copy: got %v, want an ErrDurability", err)
 	}

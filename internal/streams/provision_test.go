@@ -26,9 +26,7 @@ func TestProvisionTwice(t *testing.T) {
 	ctx := testbus.Context(t)
 	conf := testbus.Conf(t, "")
 	for range 2 {
-		if err := b.Provision(ctx, conf, 0); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, b.Provision(ctx, conf, 0))
 	}
 	_, js := testbus.JS(t, node)
 	for _, name := range b.Names().Streams() {
@@ -61,9 +59,7 @@ func TestTransformStoresThePartition(t *testing.T) {
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "other")
 	ctx := testbus.Context(t)
-	if err := b.Provision(ctx, testbus.Conf(t, "other"), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, "other"), 0))
 	nc, js := testbus.JS(t, node)
 	n := b.Names()
 	sids := []string{"s1", "s2", "airline-1", "S_2", "a-very-long-session-id-of-which-there-are-some", "0", "f00"}
@@ -79,9 +75,7 @@ func TestTransformStoresThePartition(t *testing.T) {
 	}
 	for seq, want := range wants {
 		subject, err := n.Log(want.door, want.sid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		ack, err := js.Publish(ctx, subject, []byte("{}"))
 		if err != nil {
 			t.Fatalf("publish %s: %v", subject, err)
@@ -91,18 +85,12 @@ func TestTransformStoresThePartition(t *testing.T) {
 		}
 	}
 	stream, err := js.Stream(ctx, n.LogStream())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	for i, want := range wants {
 		msg, err := stream.GetMsg(ctx, uint64(i+1))
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		wantSubject, err := n.Stored(want.door, want.sid)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		if got := msg.Subject; got != wantSubject {
 			t.Errorf("stored subject: got %s, want %s", got, wantSubject)
 		}
@@ -141,35 +129,25 @@ func TestProvisionUpdatesWhatMayChange(t *testing.T) {
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
 	ctx := testbus.Context(t)
-	if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	_, js := testbus.JS(t, node)
 	// What the operator sets and the file doesn't name stays.
 	stream, err := js.Stream(ctx, "REFOLD_OUT")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	cfg := stream.CachedInfo().Config
 	cfg.MaxBytes = 1 << 30
 	if _, err := js.UpdateStream(ctx, cfg); err != nil {
 		t.Fatal(err)
 	}
 	changed := testbus.Conf(t, "", `"168h"`, `"24h"`, "max_ack_pending: 1000\n", "max_ack_pending: 2000\n")
-	if err := b.Provision(ctx, changed, 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, changed, 0))
 	stream, err = js.Stream(ctx, "REFOLD_OUT")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if got := stream.CachedInfo().Config; got.MaxAge != 24*time.Hour || got.MaxBytes != 1<<30 {
 		t.Errorf("REFOLD_OUT: got max_age %v, max_bytes %d, want 24h, %d", got.MaxAge, got.MaxBytes, 1<<30)
 	}
 	lane, err := js.Consumer(ctx, "REFOLD_LOG", "l3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if got := lane.CachedInfo().Config.MaxAckPending; got != 2000 {
 		t.Errorf("l3: got max_ack_pending %d, want 2000", got)
 	}
@@ -202,9 +180,7 @@ func TestProvisionRefusesWhatCannotChange(t *testing.T) {
 			node := bustest.Server(t)
 			b := testbus.Connect(t, node, "")
 			ctx := testbus.Context(t)
-			if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 			if tc.edit != nil {
 				_, js := testbus.JS(t, node)
 				tc.edit(t, ctx, js)
@@ -246,9 +222,7 @@ func TestConfJSONCreatesTheSame(t *testing.T) {
 	}
 	for _, name := range append(conf.Names(), subjects.DueConsumer, "tool-host", "llm-openai") {
 		body, err := conf.ConfJSON(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		_, _, isBridge := subjects.ParseBridgeName(name)
 		_, isLane := subjects.ParseLaneName(name)
 		switch {
@@ -265,9 +239,7 @@ func TestConfJSONCreatesTheSame(t *testing.T) {
 	// Provisioning then finds nothing to do.
 	before := created(t, ctx, js, conf)
 	b := testbus.Connect(t, node, "")
-	if err := b.Provision(ctx, conf, 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, conf, 0))
 	if _, err := b.EnsureBridge(ctx, conf, session.ClassTool, "host"); err != nil {
 		t.Fatal(err)
 	}
@@ -285,20 +257,14 @@ func created(t *testing.T, ctx context.Context, js jetstream.JetStream, conf *st
 	var all strings.Builder
 	for _, name := range testbus.Names(t, "").Streams() {
 		stream, err := js.Stream(ctx, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		text, err := json.Marshal(stream.CachedInfo().Config)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		all.Write(text)
 		list := stream.ListConsumers(ctx)
 		for info := range list.Info() {
 			text, err := json.Marshal(info.Config)
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			all.Write(text)
 		}
 	}

@@ -22,9 +22,7 @@ import (
 func provisioned(t *testing.T, node *bustest.Node) (*bus.Bus, jetstream.JetStream) {
 	t.Helper()
 	b := testbus.Connect(t, node, "")
-	if err := b.Provision(testbus.Context(t), testbus.Conf(t, ""), 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(testbus.Context(t), testbus.Conf(t, ""), 1))
 	_, js := testbus.JS(t, node)
 	return b, js
 }
@@ -92,9 +90,7 @@ func TestRoomIsKeptOfTheStream(t *testing.T) {
 		}
 	}
 	// A daemon that starts does not open the door.
-	if err := b.Provision(testbus.Context(t), testbus.Conf(t, ""), 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(testbus.Context(t), testbus.Conf(t, ""), 1))
 	if takes(t, b, session.DoorIn) {
 		t.Error("the log takes a client's request after a daemon has started")
 	}

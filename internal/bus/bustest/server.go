@@ -218,6 +218,14 @@ func (n *Node) ready() {
 	}
 }
 
+// OK ends the test if there is an error.
+func OK(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Until polls a condition that gives no signal, and fails the test if it does
 // not hold within a minute.
 func Until(t testing.TB, what string, holds func() bool) {

@@ -17,10 +17,10 @@ import (
 // Conf is streams.conf, read and checked, for one prefix.
 type Conf struct {
 	names   subjects.Names
-	streams []streamConf // in the order of subjects.Names.Streams
+	streams map[string]streamConf
 	lanes   int
 	lane    consumerConf
-	bridges []bridgeConf // in the order of subjects.Classes
+	bridges map[session.Class]consumerConf
 	timers  consumerConf
 }
 
@@ -36,11 +36,6 @@ type consumerConf struct {
 	keys []string
 }
 
-type bridgeConf struct {
-	class session.Class
-	consumerConf
-}
-
 // namesSkew is what clocks of daemons may differ by: an effect's name must be
 // kept for at least the longest deadline and this.
 const namesSkew = 5 * time.Minute
@@ -54,7 +49,7 @@ func ParseConf(data []byte, names subjects.Names) (*Conf, error) {
 	if err != nil {
 		return nil, fmt.Errorf("streams.conf: %w", err)
 	}
-	c := &Conf{names: names}
+	c := &Conf{names: names, streams: map[string]streamConf{}, bridges: map[session.Class]consumerConf{}}
 	read := map[string]func(entry) error{
 		"streams": c.readStreams, "lanes": c.readLanes, "bridges": c.readBridges, "timers": c.readTimers,
 	}
@@ -89,10 +84,8 @@ func (c *Conf) Names() []string {
 // ConfJSON returns what the JetStream API takes to create the stream or
 // consumer of this name, for instance REFOLD_LOG, l0 or tool-host.
 func (c *Conf) ConfJSON(name string) ([]byte, error) {
-	for _, s := range c.streams {
-		if s.cfg.Name == name {
-			return json.MarshalIndent(s.cfg, "", "  ")
-		}
+	if s, ok := c.streams[name]; ok {
+		return json.MarshalIndent(s.cfg, "", "  ")
 	}
 	if lane, ok := subjects.ParseLaneName(name); ok && lane < c.lanes {
 		return json.MarshalIndent(c.laneConf(lane).cfg, "", "  ")
@@ -113,11 +106,15 @@ func (c *Conf) ConfJSON(name string) ([]byte, error) {
 
 // laneConf returns the consumer that is a lane.
 func (c *Conf) laneConf(lane int) consumerConf {
-	name := subjects.LaneName(lane)
-	out := consumerConf{cfg: c.lane.cfg, keys: slices.Concat(c.lane.keys, []string{"filter_subjects"})}
-	out.cfg.Name, out.cfg.Durable = name, name
+	out := c.lane.named(subjects.LaneName(lane), "filter_subjects")
 	out.cfg.FilterSubjects = c.names.LaneFilters(lane, c.lanes)
 	return out
+}
+
+// named returns the consumer under a name, with one more key that is set.
+func (c consumerConf) named(name, key string) consumerConf {
+	c.cfg.Name, c.cfg.Durable, c.keys = name, name, slices.Concat(c.keys, []string{key})
+	return c
 }
 
 // bridgeConf returns the consumer from which bridges of class and target pull.
@@ -130,9 +127,8 @@ func (c *Conf) bridgeConf(class session.Class, target string) (consumerConf, err
 	if err != nil {
 		return consumerConf{}, err
 	}
-	i := slices.IndexFunc(c.bridges, func(b bridgeConf) bool { return b.class == class })
-	out := consumerConf{cfg: c.bridges[i].cfg, keys: slices.Concat(c.bridges[i].keys, []string{"filter_subject"})}
-	out.cfg.Name, out.cfg.Durable, out.cfg.FilterSubject = name, name, filter
+	out := c.bridges[class].named(name, "filter_subject")
+	out.cfg.FilterSubject = filter
 	return out, nil
 }
 
@@ -168,7 +164,7 @@ func (c *Conf) readStreams(section entry) error {
 		if !slices.Contains(c.names.Streams(), s.cfg.Name) {
 			return e.errorf("no such stream: use %s", strings.Join(c.names.Streams(), ", "))
 		}
-		c.streams = append(c.streams, s)
+		c.streams[s.cfg.Name] = s
 	}
 	return nil
 }
@@ -220,14 +216,14 @@ func (c *Conf) readBridges(section entry) error {
 		return err
 	}
 	for _, e := range entries {
-		b := bridgeConf{class: session.Class(e.key)}
-		if err := subjects.ValidClass(b.class); err != nil {
+		class, b := session.Class(e.key), consumerConf{}
+		if err := subjects.ValidClass(class); err != nil {
 			return e.errorf("%w", err)
 		}
 		if b.keys, err = e.decode(&b.cfg); err != nil {
 			return err
 		}
-		c.bridges = append(c.bridges, b)
+		c.bridges[class] = b
 	}
 	return nil
 }
@@ -235,11 +231,11 @@ func (c *Conf) readBridges(section entry) error {
 // check refuses a file that lacks something, or breaks what the rest relies on.
 func (c *Conf) check() error {
 	for _, name := range c.names.Streams() {
-		i := slices.IndexFunc(c.streams, func(s streamConf) bool { return s.cfg.Name == name })
-		if i < 0 {
+		s, ok := c.streams[name]
+		if !ok {
 			return fmt.Errorf("stream %s is missing", name)
 		}
-		if got, want := c.streams[i].cfg.Subjects, c.names.StreamSubjects(name); !slices.Equal(got, want) {
+		if got, want := s.cfg.Subjects, c.names.StreamSubjects(name); !slices.Equal(got, want) {
 			return fmt.Errorf("stream %s: subjects are %v, want %v", name, got, want)
 		}
 	}
@@ -247,7 +243,7 @@ func (c *Conf) check() error {
 		return fmt.Errorf("lanes: want count and consumer")
 	}
 	for _, class := range subjects.Classes() {
-		if !slices.ContainsFunc(c.bridges, func(b bridgeConf) bool { return b.class == class }) {
+		if _, ok := c.bridges[class]; !ok {
 			return fmt.Errorf("bridges: class %s is missing", class)
 		}
 	}
@@ -255,28 +251,22 @@ func (c *Conf) check() error {
 }
 
 func (c *Conf) checkPromises() error {
-	for _, s := range c.streams {
-		cfg := s.cfg
-		switch cfg.Name {
-		case c.names.LogStream():
-			src, dest := c.names.LogTransform()
-			if t := cfg.SubjectTransform; t == nil || t.Source != src || t.Destination != dest {
-				return fmt.Errorf("stream %s: subject_transform: want src %q, dest %q", cfg.Name, src, dest)
-			}
-		case c.names.TimersStream():
-			if err := checkTimers(&cfg); err != nil {
-				return err
-			}
-		case c.names.EffectsStream():
-			deadlineMax := time.Duration(session.DeadlineMaxMS) * time.Millisecond
-			if least := deadlineMax + namesSkew; cfg.MaxAge != 0 && cfg.MaxAge < least {
-				return fmt.Errorf("stream %s: max_age %v is too short: names must outlive the longest deadline (%v) and clock skew (%v): want at least %v",
-					cfg.Name, cfg.MaxAge, deadlineMax, namesSkew, least)
-			}
-			if cfg.MaxMsgsPerSubject != 1 || !cfg.DiscardNewPerSubject || cfg.Discard != jetstream.DiscardNew || cfg.AllowRollup || cfg.AllowMsgSchedules || cfg.AllowMsgTTL {
-				return fmt.Errorf("stream %s: want max_msgs_per_subject 1, discard new, discard_new_per_subject true, and no rollups, schedules or TTLs: else a name could be asked twice", cfg.Name)
-			}
-		}
+	log := c.streams[c.names.LogStream()].cfg
+	src, dest := c.names.LogTransform()
+	if t := log.SubjectTransform; t == nil || t.Source != src || t.Destination != dest {
+		return fmt.Errorf("stream %s: subject_transform: want src %q, dest %q", log.Name, src, dest)
+	}
+	cfg := c.streams[c.names.EffectsStream()].cfg
+	deadlineMax := time.Duration(session.DeadlineMaxMS) * time.Millisecond
+	if least := deadlineMax + namesSkew; cfg.MaxAge != 0 && cfg.MaxAge < least {
+		return fmt.Errorf("stream %s: max_age %v is too short: names must outlive the longest deadline (%v) and clock skew (%v): want at least %v",
+			cfg.Name, cfg.MaxAge, deadlineMax, namesSkew, least)
+	}
+	if cfg.MaxMsgsPerSubject != 1 || !cfg.DiscardNewPerSubject || cfg.Discard != jetstream.DiscardNew || cfg.AllowRollup || cfg.AllowMsgSchedules || cfg.AllowMsgTTL {
+		return fmt.Errorf("stream %s: want max_msgs_per_subject 1, discard new, discard_new_per_subject true, and no rollups, schedules or TTLs: else a name could be asked twice", cfg.Name)
+	}
+	if err := c.checkTimers(); err != nil {
+		return err
 	}
 	if err := c.checkPacks(); err != nil {
 		return err
@@ -295,8 +285,7 @@ func (c *Conf) checkPromises() error {
 
 // checkPacks refuses a stream of packs in which a version could change.
 func (c *Conf) checkPacks() error {
-	i := slices.IndexFunc(c.streams, func(s streamConf) bool { return s.cfg.Name == c.names.PacksStream() })
-	cfg := c.streams[i].cfg
+	cfg := c.streams[c.names.PacksStream()].cfg
 	if cfg.MaxMsgsPerSubject != 1 || !cfg.DiscardNewPerSubject || cfg.Discard != jetstream.DiscardNew || !cfg.DenyDelete || !cfg.DenyPurge ||
 		cfg.AllowRollup || cfg.AllowMsgTTL || cfg.MaxAge != 0 {
 		return fmt.Errorf("stream %s: want max_msgs_per_subject 1, discard new, discard_new_per_subject, deny_delete and deny_purge true, and no rollups, TTLs or max_age: else a published version could change", cfg.Name)
@@ -310,7 +299,8 @@ func (c *Conf) readTimers(section entry) (err error) {
 }
 
 // checkTimers refuses a stream of timers that would lose some, or fill up.
-func checkTimers(cfg *jetstream.StreamConfig) error {
+func (c *Conf) checkTimers() error {
+	cfg := c.streams[c.names.TimersStream()].cfg
 	if cfg.Retention != jetstream.WorkQueuePolicy || cfg.MaxAge != 0 || cfg.MaxMsgsPerSubject != 1 || !cfg.AllowMsgSchedules || !cfg.AllowAtomicPublish {
 		return fmt.Errorf("stream %s: want retention workqueue, no max_age, max_msgs_per_subject 1, allow_msg_schedules and allow_atomic: else a wake could be forgotten before it is due, kept for ever after, or not stored", cfg.Name)
 	}
@@ -319,7 +309,7 @@ func checkTimers(cfg *jetstream.StreamConfig) error {
 
 // dueConf returns the consumer from which session-actors pull what is due.
 func (c *Conf) dueConf() consumerConf {
-	out := consumerConf{cfg: c.timers.cfg, keys: slices.Concat(c.timers.keys, []string{"filter_subject"})}
-	out.cfg.Name, out.cfg.Durable, out.cfg.FilterSubject = subjects.DueConsumer, subjects.DueConsumer, c.names.DueAll()
+	out := c.timers.named(subjects.DueConsumer, "filter_subject")
+	out.cfg.FilterSubject = c.names.DueAll()
 	return out
 }

@@ -64,9 +64,9 @@ func (s *Streams) CheckDurability(ctx context.Context, conf *Conf) error {
 		d = *found
 	}
 	d.asked, d.copies, d.log, d.fewest, d.deferred = false, 0, 0, "", ""
-	for _, of := range conf.streams {
+	for _, name := range conf.names.Streams() {
 		err := s.conn.Attempt(ctx, "", func(ctx context.Context) error {
-			stream, err := s.conn.JS.Stream(ctx, of.cfg.Name)
+			stream, err := s.conn.JS.Stream(ctx, name)
 			if err == nil {
 				d.look(stream.CachedInfo().Config, conf)
 			}
@@ -76,7 +76,7 @@ func (s *Streams) CheckDurability(ctx context.Context, conf *Conf) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			s.conn.Log.Debug("copies_unknown", "stream", of.cfg.Name, "error", natsio.Typed(err).Error())
+			s.conn.Log.Debug("copies_unknown", "stream", name, "error", natsio.Typed(err).Error())
 		}
 	}
 	s.durable.Store(&d)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -75,31 +76,30 @@ func (s *Streams) findDurability(ctx context.Context, o natsio.Options) error {
 	return d.contradiction(s.conn.Where)
 }
 
-// syncOf is what the weakest of the servers does. One that keeps nothing doesn't
-// count; one that doesn't answer makes it unknown, unless another is known to
+// syncOf is what the weakest of the servers does. One that keeps nothing, or has no
+// ID, doesn't count; one that doesn't answer makes it unknown, unless another is known to
 // sync now and then, which is weak enough.
 func syncOf(answers []jsz, how string, missing error) syncing {
 	s := syncing{how: how}
-	seen, size, alike := map[string]bool{}, 0, true
-	for i, a := range answers {
-		if a.Disabled || seen[a.ID] {
+	seen, size := map[string]bool{}, 0
+	for _, a := range answers {
+		if a.Disabled || a.ID == "" || seen[a.ID] {
 			continue
 		}
 		seen[a.ID] = true
 		if a.Meta != nil {
 			size = max(size, a.Meta.Size)
 		}
-		alike = alike && a.Config.SyncAlways == answers[0].Config.SyncAlways
 		switch {
 		case a.Config.SyncAlways:
 			if s.is == natsio.DurabilityUnknown {
 				s.is = natsio.DurabilityAlways
 			}
 		case s.is != natsio.DurabilityInterval || a.Config.SyncInterval > s.every:
-			s.is, s.every, s.weakest = natsio.DurabilityInterval, a.Config.SyncInterval, answers[i].name
+			s.is, s.every, s.weakest = natsio.DurabilityInterval, a.Config.SyncInterval, a.name
 		}
 	}
-	if alike && s.is == natsio.DurabilityInterval && len(seen) == 1 {
+	if len(seen) == 1 {
 		s.weakest = ""
 	}
 	if missing == nil && len(seen) < size {
@@ -132,7 +132,7 @@ func askInProcess(ctx context.Context, server monitored) ([]jsz, string, error) 
 	answer := page{header: http.Header{}}
 	server.HandleJsz(&answer, r)
 	one, err := readJSZ(answer.body.Bytes(), how)
-	return one, how, err
+	return []jsz{one}, how, err
 }
 
 // page is an http.ResponseWriter that keeps what is written.
@@ -145,49 +145,38 @@ func (p *page) Header() http.Header            { return p.header }
 func (p *page) WriteHeader(int)                {}
 func (p *page) Write(data []byte) (int, error) { return p.body.Write(data) }
 
-func readJSZ(data []byte, name string) ([]jsz, error) {
+func readJSZ(data []byte, name string) (jsz, error) {
 	one := jsz{name: name}
 	if err := json.Unmarshal(data, &one); err != nil {
-		return nil, fmt.Errorf("%s: what it answers is no /jsz of a NATS server: %w", name, err)
+		return jsz{}, fmt.Errorf("%s: what it answers is no /jsz of a NATS server: %w", name, err)
 	}
 	if one.ID == "" {
-		return nil, fmt.Errorf("%s: what it answers is no /jsz of a NATS server", name)
+		return jsz{}, fmt.Errorf("%s: what it answers is no /jsz of a NATS server", name)
 	}
-	return []jsz{one}, nil
+	return one, nil
 }
 
 // askMonitors asks all monitoring addresses at once.
-func askMonitors(ctx context.Context, urls []string) (answers []jsz, how string, err error) {
+func askMonitors(ctx context.Context, urls []string) ([]jsz, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
 	defer cancel()
-	type answer struct {
-		found []jsz
-		err   error
-	}
-	each := make([]chan answer, len(urls))
+	answers, errs := make([]jsz, len(urls)), make([]error, len(urls))
+	var asking sync.WaitGroup
 	for i, at := range urls {
-		each[i] = make(chan answer, 1)
-		go func() {
-			found, err := askMonitor(ctx, at)
-			each[i] <- answer{found, err}
-		}()
+		asking.Go(func() { answers[i], errs[i] = askMonitor(ctx, at) })
 	}
-	var all []error
-	for _, one := range each {
-		a := <-one
-		answers, all = append(answers, a.found...), append(all, a.err)
-	}
-	return answers, "monitoring", errors.Join(all...)
+	asking.Wait()
+	return answers, "monitoring", errors.Join(errs...)
 }
 
-func askMonitor(ctx context.Context, at string) ([]jsz, error) {
+func askMonitor(ctx context.Context, at string) (one jsz, err error) {
 	u, err := url.Parse(at)
 	if err != nil {
-		return nil, err
+		return one, err
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, u.JoinPath("jsz").String(), http.NoBody)
 	if err != nil {
-		return nil, err
+		return one, err
 	}
 	// A connection of its own, that nobody keeps open.
 	client := http.Client{
@@ -197,15 +186,15 @@ func askMonitor(ctx context.Context, at string) ([]jsz, error) {
 	}
 	res, err := client.Do(r)
 	if err != nil {
-		return nil, err
+		return one, err
 	}
 	defer res.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(res.Body, monitorBytesMax))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", u.Redacted(), err)
+		return one, fmt.Errorf("%s: %w", u.Redacted(), err)
 	}
 	if res.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: %s", u.Redacted(), res.Status)
+		return one, fmt.Errorf("%s: %s", u.Redacted(), res.Status)
 	}
 	return readJSZ(data, u.Redacted())
 }
@@ -306,9 +295,5 @@ func readSystem(data []byte) (jsz, error) {
 	if answer.Error != nil {
 		return jsz{}, fmt.Errorf("answer on %s: %s", systemJSZ, answer.Error.Description)
 	}
-	one, err := readJSZ(answer.Data, cmp.Or(answer.Server.Name, "a server"))
-	if err != nil {
-		return jsz{}, err
-	}
-	return one[0], nil
+	return readJSZ(answer.Data, cmp.Or(answer.Server.Name, "a server"))
 }

@@ -30,11 +30,12 @@ import (
 // and it is gone: it is a cache. No other stream is: one that is gone took data with
 // it. A lane that it runs makes its consumer again when that is deleted.
 func (s *Streams) Provision(ctx context.Context, conf *Conf, replicas int) error {
-	for _, want := range conf.streams {
+	for _, name := range conf.names.Streams() {
+		want := conf.streams[name]
 		if err := s.ensureStreamSoon(ctx, want, replicas); err != nil {
-			return fmt.Errorf("provision %s: %w", want.cfg.Name, err)
+			return fmt.Errorf("provision %s: %w", name, err)
 		}
-		if want.cfg.Name == s.names.SnapshotsStream() {
+		if name == s.names.SnapshotsStream() {
 			bucket := want.cfg
 			bucket.Replicas = max(replicas, 1)
 			s.bucket.Store(&bucket)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 // What the client library reads of an ack subject, and nothing else.
@@ -16,9 +18,7 @@ func TestParseAckReply(t *testing.T) {
 		"$JS.ACK.domain.hash.REFOLD_LOG.l0.18.9223372036854775807.3.1700000000123456789.0.random",
 	} {
 		want, err := (&nats.Msg{Reply: reply, Sub: &nats.Subscription{}}).Metadata()
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		got, ok := ParseAckReply(reply)
 		if !ok || got.Seq != want.Sequence.Stream || got.ConsumerSeq != want.Sequence.Consumer || got.Count != want.NumDelivered ||
 			got.Pending != want.NumPending || !got.Time.Equal(want.Timestamp) {

@@ -28,9 +28,7 @@ import (
 func fakeServer(t *testing.T, version string, silent bool) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -56,9 +54,7 @@ func fakeServer(t *testing.T, version string, silent bool) (url string) {
 func TestConnectRefuses(t *testing.T) {
 	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	noServer := "nats://" + closed.Addr().String()
 	closed.Close()
 	noJetStream := bustest.Configured(t, `port: -1`)
@@ -140,16 +136,12 @@ func TestConnectWithContext(t *testing.T) {
 		authorization { user: u, password: "s:e@cret" }`)
 	write := func(text string) string {
 		path := filepath.Join(t.TempDir(), "c.json")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	path := write(fmt.Sprintf(`{"description":"test","url":%q,"user":"u","password":"s:e@cret","inbox_prefix":"_INBOX_mine"}`, node.URL()))
 	b, err := bus.Connect(testbus.Context(t), natsio.Options{Context: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer b.Close()
 	if got, want := b.URL(), node.URL(); got != want {
 		t.Errorf("url: got %s, want %s", got, want)
@@ -177,16 +169,10 @@ func TestContextByName(t *testing.T) {
 	t.Setenv("XDG_CONFIG_HOME", dir)
 	node := bustest.Server(t)
 	path := filepath.Join(dir, "nats", "context", "here.json")
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, fmt.Appendf(nil, `{"url":%q}`, node.URL()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	bustest.OK(t, os.WriteFile(path, fmt.Appendf(nil, `{"url":%q}`, node.URL()), 0o600))
 	b, err := bus.Connect(testbus.Context(t), natsio.Options{Context: "here"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	b.Close()
 }
 
@@ -202,16 +188,12 @@ func TestDeniedPublish(t *testing.T) {
 		] }`)
 	as := func(user string) *bus.Bus {
 		b, err := bus.Connect(testbus.Context(t), natsio.Options{URL: strings.Replace(node.URL(), "nats://", "nats://"+user+":p@", 1)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		t.Cleanup(b.Close)
 		return b
 	}
 	ctx := testbus.Context(t)
-	if err := as("op").Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, as("op").Provision(ctx, testbus.Conf(t, ""), 0))
 	b := as("u")
 	if _, err := b.Publish(ctx, session.DoorIn, "s1", []byte("{}"), ""); err != nil {
 		t.Errorf("through the door that is open: %v", err)
@@ -225,7 +207,7 @@ func TestDeniedPublish(t *testing.T) {
 		"$JS.API.STREAM.INFO.REFOLD_LOG":       func() error { _, err := b.LastSeq(ctx); return err },
 		"$JS.API.STREAM.MSG.GET.REFOLD_LOG":    func() error { _, _, err := b.LastOf(ctx, session.DoorIn, "s1"); return err },
 		"refold.view.s1":                       func() error { _, err := b.RequestView(ctx, "s1"); return err },
-		"$JS.API.STREAM.INFO.KV_REFOLD_SNAPSH": func() error { _, _, err := b.GetSnapshot(ctx, "s1"); return err },
+		"$JS.API.DIRECT.GET.KV_REFOLD_SNAPSHO": func() error { _, _, err := b.GetSnapshot(ctx, "s1"); return err },
 	} {
 		var denied *natsio.PermissionError
 		if err := f(); !errors.As(err, &denied) || !strings.HasPrefix(denied.Subject, what) {
@@ -251,22 +233,14 @@ func TestDomain(t *testing.T) {
 	node := bustest.Configured(t, `jetstream { store_dir: "DIR", domain: edge }`)
 	for field, value := range map[string]string{"jetstream_domain": "edge", "jetstream_api_prefix": "$JS.edge.API"} {
 		path := filepath.Join(t.TempDir(), "c.json")
-		if err := os.WriteFile(path, fmt.Appendf(nil, `{"url":%q,%q:%q}`, node.URL(), field, value), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, os.WriteFile(path, fmt.Appendf(nil, `{"url":%q,%q:%q}`, node.URL(), field, value), 0o600))
 		ctx := testbus.Context(t)
 		b, err := bus.Connect(ctx, natsio.Options{Context: path})
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		t.Cleanup(b.Close)
-		if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 		seq, err := b.Publish(ctx, session.DoorIn, "s1", []byte(field), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		if e, err := b.EventAt(ctx, seq); err != nil || string(e.Payload) != field {
 			t.Errorf("%s: got %+v %v", field, e, err)
 		}
@@ -281,13 +255,9 @@ func TestConnectInProcess(t *testing.T) {
 	node := bustest.Server(t)
 	ctx := testbus.Context(t)
 	b, err := bus.Connect(ctx, natsio.Options{InProcess: node, URL: "nats://host.invalid:1", Creds: "/none.creds"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(b.Close)
-	if err := b.Provision(ctx, testbus.Conf(t, ""), 0); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	if seq, err := b.Publish(ctx, session.DoorIn, "s1", []byte("{}"), ""); err != nil || seq != 1 {
 		t.Errorf("got %d %v, want 1", seq, err)
 	}
@@ -297,17 +267,11 @@ func TestConnectInProcess(t *testing.T) {
 func TestConnectWithKey(t *testing.T) {
 	t.Parallel()
 	user, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	public, err := user.PublicKey()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	seed, err := user.Seed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	node := bustest.Configured(t, `
 		jetstream { store_dir: "DIR" }
 		authorization { users: [ { nkey: `+public+` } ] }`)
@@ -320,9 +284,7 @@ func TestConnectWithKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := bus.Connect(testbus.Context(t), natsio.Options{Context: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	b.Close()
 	if _, err := bus.Connect(testbus.Context(t), natsio.Options{URL: node.URL()}); !errors.Is(err, natsio.ErrUnauthorized) {
 		t.Errorf("without the key: got %v, want ErrUnauthorized", err)
@@ -335,9 +297,7 @@ func TestConnectWhileServersRestart(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	var lost atomic.Int32
 	go func() {

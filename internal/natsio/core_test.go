@@ -36,12 +36,8 @@ func liveAndCancel(t *testing.T, e testbus.Env) {
 	got := make(chan string, 16)
 	hear := func(sid string, payload []byte) { got <- sid + ":" + string(payload) }
 	other := e.All[len(e.All)-1]
-	if err := other.SubscribeLive(ctx, "live", hear); err != nil {
-		t.Fatal(err)
-	}
-	if err := other.SubscribeCancel(ctx, hear); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, other.SubscribeLive(ctx, "live", hear))
+	bustest.OK(t, other.SubscribeCancel(ctx, hear))
 	await := func(want string) {
 		t.Helper()
 		for {
@@ -61,21 +57,13 @@ func liveAndCancel(t *testing.T, e testbus.Env) {
 	// In a cluster interest takes a moment to reach the other servers; core
 	// messages until then reach nobody, as they may.
 	bustest.Until(t, "deltas arrive", func() bool {
-		if err := errors.Join(e.B.PublishLive("live", []byte("probe")), e.B.PublishCancel(e.Ctx, "live", []byte("probe"))); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, errors.Join(e.B.PublishLive("live", []byte("probe")), e.B.PublishCancel(e.Ctx, "live", []byte("probe"))))
 		return len(got) >= 2
 	})
-	if err := e.B.PublishLive("live-other", []byte("x")); err != nil {
-		t.Fatal(err)
-	}
-	if err := e.B.PublishLive("live", []byte("delta")); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, e.B.PublishLive("live-other", []byte("x")))
+	bustest.OK(t, e.B.PublishLive("live", []byte("delta")))
 	await("live:delta")
-	if err := e.B.PublishCancel(e.Ctx, "live", []byte("stop")); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, e.B.PublishCancel(e.Ctx, "live", []byte("stop")))
 	await("live:stop")
 	if err := e.B.PublishLive("a.b", nil); err == nil {
 		t.Error("live of a bad session: got no error")
@@ -103,9 +91,7 @@ func viewContract(t *testing.T, e testbus.Env) {
 			}
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(func() { _ = stop() }) // fails on a closed connection only
 	bustest.Until(t, "views are served", func() bool {
 		_, err := e.B.RequestView(e.Ctx, "view")

@@ -39,9 +39,7 @@ func aliveContract(t *testing.T, e testbus.Env) {
 	defer cancel()
 	began := time.Now()
 	members, err := e.All[len(e.All)-1].TrackMembers(ctx, subjects.KindBridge)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	go func() {
 		if err := e.B.Heartbeat(ctx, subjects.KindSessionActor, "01C", func() []byte { return nil }); err != nil {
 			t.Error(err)
@@ -88,9 +86,7 @@ func serviceContract(t *testing.T, e testbus.Env) {
 			presence.Endpoint{Name: "echo", Subject: "test.echo", Answer: func(_ string, in []byte) ([]byte, error) { return in, nil }},
 			presence.Endpoint{Name: "fail", Subject: "test.fail", Everyone: true, Answer: func(string, []byte) ([]byte, error) { return nil, errors.New("no") }},
 		)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		nc, _ := testbus.JS(t, e.Nodes[0])
 		answer, err := nc.RequestWithContext(e.Ctx, "test.echo", []byte("hi"))
 		if err != nil || string(answer.Data) != "hi" {
@@ -101,13 +97,9 @@ func serviceContract(t *testing.T, e testbus.Env) {
 			t.Errorf("fail: got %v %v", answer, err)
 		}
 		answer, err = nc.RequestWithContext(e.Ctx, "$SRV.INFO.refold-bridge", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		var info micro.Info
-		if err := json.Unmarshal(answer.Data, &info); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, json.Unmarshal(answer.Data, &info))
 		if shown := info.Version + info.Metadata["version"]; !strings.Contains(shown, version) || info.Metadata["k"] != "v" || len(info.Endpoints) != 2 {
 			t.Errorf("version %s: got %+v", version, info)
 		}

@@ -36,28 +36,20 @@ func TestDiscoverFindsWhoIsRegistered(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := raw.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, raw.Flush())
 	var stops []func() error
 	for _, targets := range []string{"tool/host", "tool/host llm/openai", ""} {
 		stop, err := other.Register(t.Context(), presence.Service{Kind: "bridge", Version: "1.2.3", Metadata: map[string]string{"targets": targets}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		stops = append(stops, stop)
 	}
 	stop, err := other.Register(t.Context(), presence.Service{Kind: "session-actor", Version: "1.2.3"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	stops = append(stops, stop)
 	targets := func() (all []string) {
 		t.Helper()
 		running, err := b.Discover(t.Context(), "bridge")
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		if !slices.IsSortedFunc(running, func(a, b presence.Running) int { return strings.Compare(a.ID, b.ID) }) {
 			t.Errorf("not by ID: %v", running)
 		}
@@ -94,9 +86,7 @@ func TestDiscoverTellsThatItMayNotAsk(t *testing.T) {
 		authorization { users: [ {user: u, password: p, permissions: { publish: { deny: ["$SRV.>"] } }} ] }
 	`)
 	b, err := bus.Connect(t.Context(), natsio.Options{URL: strings.Replace(node.URL(), "://", "://u:p@", 1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer b.Close()
 	all, err := b.Discover(t.Context(), "bridge")
 	var denied *natsio.PermissionError
@@ -109,28 +99,20 @@ func TestHasBlob(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
-	if err := b.Provision(t.Context(), testbus.Conf(t, ""), 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, b.Provision(t.Context(), testbus.Conf(t, ""), 1))
 	content := []byte("what a model is shown of a tool")
 	if there, err := b.HasBlob(t.Context(), codec.RefOf(content)); err != nil || there {
 		t.Errorf("before: got %v (%v)", there, err)
 	}
 	ref, err := b.PutBlob(t.Context(), content)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if there, err := b.HasBlob(t.Context(), ref); err != nil || !there {
 		t.Errorf("stored: got %v (%v)", there, err)
 	}
 	_, js := testbus.JS(t, node)
 	objects, err := js.ObjectStore(t.Context(), b.Names().BlobsBucket())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := objects.Delete(t.Context(), ref.String()); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
+	bustest.OK(t, objects.Delete(t.Context(), ref.String()))
 	if there, err := b.HasBlob(t.Context(), ref); err != nil || there {
 		t.Errorf("deleted: got %v (%v)", there, err)
 	}

@@ -29,16 +29,10 @@ func TestServicesTellOfThemselves(t *testing.T) {
 	raw, _ := testbus.JS(t, node)
 	for _, name := range []string{"orders", "mail", "orders"} {
 		s, err := micro.AddService(raw, micro.Config{Name: name, Version: "1.2.3", Description: "Does " + name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.AddEndpoint("do", micro.HandlerFunc(func(micro.Request) {}), micro.WithEndpointSubject(name+".do"), micro.WithEndpointMetadata(map[string]string{"a": name})); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
+		bustest.OK(t, s.AddEndpoint("do", micro.HandlerFunc(func(micro.Request) {}), micro.WithEndpointSubject(name+".do"), micro.WithEndpointMetadata(map[string]string{"a": name})))
 	}
-	if err := raw.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, raw.Flush())
 	all, err := b.Services(t.Context())
 	if err != nil || len(all) != 3 {
 		t.Fatalf("got %v (%v), want three", all, err)
@@ -66,19 +60,13 @@ func TestRequestToAService(t *testing.T) {
 	`)
 	as := func(user string) string { return strings.Replace(node.URL(), "://", "://"+user+":p@", 1) }
 	b, err := bus.Connect(t.Context(), natsio.Options{URL: as("u")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer b.Close()
 	raw, err := nats.Connect(as("a"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer raw.Close()
 	s, err := micro.AddService(raw, micro.Config{Name: "orders", Version: "1.2.3"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	answers := map[string]func(r micro.Request) error{
 		"echo":  func(r micro.Request) error { return r.Respond([]byte(r.Headers().Get("Key") + string(r.Data()))) },
 		"fails": func(r micro.Request) error { return r.Error("503", "later", []byte("beside")) },
@@ -93,9 +81,7 @@ func TestRequestToAService(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := raw.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, raw.Flush())
 	r, err := b.Request(t.Context(), presence.ServiceRequest{Subject: "echo", Header: map[string]string{"Key": "k"}, Data: []byte("!")})
 	if want := (presence.ServiceReply{Data: []byte("k!")}); err != nil || string(r.Data) != "k!" || r.Error != "" || r.ErrorCode != "" {
 		t.Errorf("got %+v (%v), want %+v", r, err, want)
@@ -132,9 +118,7 @@ func TestRequestOverALostConnection(t *testing.T) {
 	if _, err := raw.Subscribe("slow.*", func(m *nats.Msg) { asked <- m }); err != nil {
 		t.Fatal(err)
 	}
-	if err := raw.Flush(); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, raw.Flush())
 	ends := map[bool]chan error{true: make(chan error, 1), false: make(chan error, 1)}
 	for patient, end := range ends {
 		subject := map[bool]string{true: "slow.patient", false: "slow.other"}[patient]
@@ -150,16 +134,12 @@ func TestRequestOverALostConnection(t *testing.T) {
 		}
 	}
 	conns, err := node.Raw().Connz(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	for _, c := range conns.Conns {
 		if c.Name != b.Names().Prefix() {
 			continue
 		}
-		if err := node.Raw().DisconnectClientByID(c.Cid); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, node.Raw().DisconnectClientByID(c.Cid))
 	}
 	if err := <-ends[false]; !errors.Is(err, presence.ErrAnswerLost) {
 		t.Errorf("got %v, want %v", err, presence.ErrAnswerLost)
@@ -167,9 +147,7 @@ func TestRequestOverALostConnection(t *testing.T) {
 	if _, err := b.Services(t.Context()); err != nil { // now the server has its subscriptions again
 		t.Fatal(err)
 	}
-	if err := patient.Respond([]byte("done")); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, patient.Respond([]byte("done")))
 	if err := <-ends[true]; err != nil {
 		t.Errorf("the patient one: got %v", err)
 	}

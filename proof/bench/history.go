@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
@@ -60,24 +59,6 @@ func onStage(ctx context.Context, o Options, measure func(context.Context, *stag
 type said struct {
 	door    session.Door
 	payload []byte
-}
-
-// record lets Refold carry out one run with a model, and returns its events.
-func record(ctx context.Context, o Options, model executor.Model) (events []said, err error) {
-	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
-		g.model = model
-		if err := g.runAll(ctx, 0, 1, 1); err != nil {
-			return err
-		}
-		for e, err := range g.bus.ReadSession(ctx, sessionID(0), 1, 0, true) {
-			if err != nil {
-				return err
-			}
-			events = append(events, said{e.Door, e.Payload})
-		}
-		return nil
-	})
-	return events, err
 }
 
 // runAll lets Refold carry out runs, each in a session of its own from a number

@@ -2,14 +2,12 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
 	"strings"
 	"time"
 
-	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/subjects"
 )
@@ -17,16 +15,20 @@ import (
 // Footprint is what sessions take of a session-actor's memory, without what the
 // NATS server in this process allocated.
 type Footprint struct {
-	Sleeping, Awake           int     // sessions
-	SleepingEach, AwakeEach   float64 // bytes a session
-	SleepingTurns, AwakeTurns int     // of the model, in each session's one run
+	Sleeping, Awake         int     // sessions
+	SleepingEach, AwakeEach float64 // bytes a session
+	AwakeTurns              int     // of the model, a run each
 }
 
 // Sessions that a lane keeps while the others are to sleep.
 const sleepersAwake = 4
 
-// awakeTurns is how many turns of the model an awake session has had.
-const awakeTurns = 10
+// awakeTurns is how many turns of the model an awake session has had, and
+// sleepingEvents how many events one that sleeps.
+const (
+	awakeTurns     = 10
+	sleepingEvents = 6
+)
 
 // profileRate is how many bytes are allocated between two samples of the memory
 // profile. It is small, so that the memory that remains is measured exactly.
@@ -38,12 +40,12 @@ func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, e
 	before := runtime.MemProfileRate
 	runtime.MemProfileRate = profileRate
 	defer func() { runtime.MemProfileRate = before }()
-	f = Footprint{Sleeping: sleeping, Awake: awake, SleepingTurns: 2, AwakeTurns: awakeTurns}
-	short, err := record(ctx, o, instant{})
+	f = Footprint{Sleeping: sleeping, Awake: awake, AwakeTurns: awakeTurns}
+	short, err := longHistory(sleepingEvents)
 	if err != nil {
 		return f, err
 	}
-	long, err := record(ctx, o, talkative{})
+	long, err := longHistory(2 * awakeTurns)
 	if err != nil {
 		return f, err
 	}
@@ -158,26 +160,4 @@ func ofServer(stack []uintptr) bool {
 			return false
 		}
 	}
-}
-
-// talkative is a model that asks for a tool in all its turns but the last.
-type talkative struct{}
-
-// Generate answers at once.
-func (talkative) Generate(ctx context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
-	turns := 1
-	for _, m := range r.Messages {
-		if m.Role == "assistant" {
-			turns++
-		}
-	}
-	switch {
-	case turns > awakeTurns:
-		return executor.Answer{}, errors.New("the run has had its turns")
-	case turns == awakeTurns:
-		return executor.Answer{Text: answered, Model: "instant", FinishReason: "stop"}, nil
-	}
-	return executor.Answer{
-		Calls: []executor.AnswerCall{{ID: "call", Name: "look", Arguments: argument}}, Model: "instant", FinishReason: "tool_calls",
-	}, nil
 }

@@ -122,31 +122,33 @@ func (r row) startServerProcess(ctx context.Context) (*servers, error) {
 	return &servers{url: p.url, process: p}, nil
 }
 
-// processes measures Refold with a process for each program. told: the bridge
-// is given the server's durability; else it has default options.
-func (r row) processes(ctx context.Context, told bool) (Side, error) {
-	durability := ""
-	if told {
-		durability = r.durability.String()
-	}
-	return r.side(ctx, nil, func(ctx context.Context, s *servers, fail func(error)) (stop func(), err error) {
-		var all []*player
-		stop = func() {
-			for _, p := range all {
-				if err := p.stop(); err != nil {
-					fail(err)
-				}
-			}
+// players are the processes of a side.
+type players struct {
+	all  []*player
+	fail func(error)
+}
+
+func (p *players) stop() {
+	for _, one := range p.all {
+		if err := one.stop(); err != nil {
+			p.fail(err)
 		}
-		for _, part := range []Part{{Role: PartActor, URL: s.url}, {Role: PartBridge, URL: s.url, Durability: durability}} {
+	}
+}
+
+// processes measures Refold with a process for each program.
+func (r row) processes(ctx context.Context) (Side, error) {
+	return r.side(ctx, nil, func(ctx context.Context, s *servers, fail func(error)) (started, error) {
+		playing := &players{fail: fail}
+		for _, part := range []Part{{Role: PartActor, URL: s.url}, {Role: PartBridge, URL: s.url, Durability: r.told}} {
 			p, err := r.play(ctx, part)
 			if err != nil {
-				stop()
+				playing.stop()
 				return nil, err
 			}
-			all = append(all, p)
+			playing.all = append(playing.all, p)
 		}
-		return stop, nil
+		return playing, nil
 	})
 }
 

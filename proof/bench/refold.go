@@ -84,12 +84,8 @@ func (y *system) startBridge(ctx context.Context, s *servers, o row, fail func(e
 	if err != nil {
 		return err
 	}
-	var model executor.Model = instant{}
-	if o.model != nil {
-		model = o.model
-	}
 	err = errors.Join(
-		y.bridge.Model(provider, model, bridge.Concurrency(atOnce)),
+		y.bridge.Model(provider, instant{}, bridge.Concurrency(atOnce)),
 		y.bridge.Tool(target, instant{}, bridge.Concurrency(atOnce)))
 	if err != nil {
 		return err

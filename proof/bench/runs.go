@@ -103,10 +103,9 @@ type row struct {
 	replicas   int
 	round      int
 	host       engine.Options
-	hostOnly   bool           // no bridge runs
-	watched    bool           // metrics are kept, and a part of the runs is traced
-	told       string         // the bridge's durability option; empty: none
-	model      executor.Model // nil: instant
+	hostOnly   bool   // no bridge runs
+	watched    bool   // metrics are kept, and a part of the runs is traced
+	told       string // the bridge's durability option; empty: none
 	stored     template
 	perRun     map[string]int // as is expected; nil: not known
 }
@@ -170,16 +169,15 @@ func (r row) rounds(ctx context.Context) (Row, error) {
 // both measures both sides, in odd rounds Refold first.
 func (r row) both(ctx context.Context) (m Row, err error) {
 	m = Row{Durability: r.durability, InFlight: r.inFlight, Replicas: r.replicas}
-	ceiling, refold := r.ceiling, func(ctx context.Context) (Side, error) { return r.refold(ctx, nil) }
-	if r.Processes != nil {
-		ceiling = func(ctx context.Context) (Side, error) { return r.processes(ctx, true) }
-		refold = func(ctx context.Context) (Side, error) { return r.processes(ctx, false) }
-	}
-	if r.Telemetry != nil {
-		ceiling = refold
-		watched := r
-		watched.watched = true
-		refold = func(ctx context.Context) (Side, error) { return watched.refold(ctx, nil) }
+	than, what := r, r
+	ceiling, refold := r.ceiling, func(ctx context.Context) (Side, error) { return what.refold(ctx, nil) }
+	switch {
+	case r.Processes != nil:
+		than.told = r.durability.String()
+		ceiling, refold = than.processes, what.processes
+	case r.Telemetry != nil:
+		what.watched = true
+		ceiling = func(ctx context.Context) (Side, error) { return than.refold(ctx, nil) }
 	}
 	for i := range 2 {
 		if first := i == r.round%2; first {
@@ -215,28 +213,23 @@ func calibrated(ctx context.Context, o Options) (row, error) {
 	return r, err
 }
 
+// started is a side that runs.
+type started interface{ stop() }
+
 func (r row) ceiling(ctx context.Context) (Side, error) {
-	return r.side(ctx, nil, func(ctx context.Context, s *servers, fail func(error)) (stop func(), err error) {
-		c, err := startCeiling(ctx, s, r, r.stored, fail)
-		if err != nil {
-			return nil, err
-		}
-		return c.stop, nil
+	return r.side(ctx, nil, func(ctx context.Context, s *servers, fail func(error)) (started, error) {
+		return startCeiling(ctx, s, r, r.stored, fail)
 	})
 }
 
 func (r row) refold(ctx context.Context, stored **census) (Side, error) {
-	return r.side(ctx, stored, func(ctx context.Context, s *servers, fail func(error)) (stop func(), err error) {
-		y, err := startSystem(ctx, s, r, fail)
-		if err != nil {
-			return nil, err
-		}
-		return y.stop, nil
+	return r.side(ctx, stored, func(ctx context.Context, s *servers, fail func(error)) (started, error) {
+		return startSystem(ctx, s, r, fail)
 	})
 }
 
 // side measures one side on servers of its own.
-func (r row) side(ctx context.Context, stored **census, start func(context.Context, *servers, func(error)) (func(), error)) (side Side, err error) {
+func (r row) side(ctx context.Context, stored **census, start func(context.Context, *servers, func(error)) (started, error)) (side Side, err error) {
 	runtime.GC()
 	debug.FreeOSMemory() // what the former side took is not this one's
 	s, err := r.servers(ctx)
@@ -246,11 +239,11 @@ func (r row) side(ctx context.Context, stored **census, start func(context.Conte
 	defer func() { err = errors.Join(err, s.stop()) }()
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
-	stop, err := start(ctx, s, fail)
+	running, err := start(ctx, s, fail)
 	if err != nil {
 		return side, errors.Join(err, context.Cause(ctx))
 	}
-	defer stop()
+	defer running.stop()
 	l, err := startLoad(ctx, s, r.grouped(), fail)
 	if err != nil {
 		return side, err

@@ -115,16 +115,16 @@ func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 
 // BenchPart plays a part of bench runs --processes, which starts it.
 type BenchPart struct {
-	Role       string `arg:""`
-	URL        string
-	Dir        string
-	Always     bool
-	Durability string
+	Part string `arg:"" help:"As JSON."`
 }
 
 // Run plays it until standard input ends.
 func (b BenchPart) Run(ctx context.Context, s Streams) error {
-	return bench.Part(b).Play(ctx, s.In, s.Out)
+	var part bench.Part
+	if err := json.Unmarshal([]byte(b.Part), &part); err != nil {
+		return err
+	}
+	return part.Play(ctx, s.In, s.Out)
 }
 
 // startPart starts a process that plays a part.
@@ -133,11 +133,8 @@ func startPart(s Streams, p bench.Part) *exec.Cmd {
 	if err != nil {
 		self = os.Args[0]
 	}
-	args := []string{"bench", "part", p.Role, "--url=" + p.URL, "--dir=" + p.Dir, "--durability=" + p.Durability}
-	if p.Always {
-		args = append(args, "--always")
-	}
-	cmd := exec.Command(self, args...)
+	part, _ := json.Marshal(p) // texts and a bool
+	cmd := exec.Command(self, "bench", "part", string(part))
 	cmd.Stderr = s.Err
 	return cmd
 }

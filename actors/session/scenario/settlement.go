@@ -76,18 +76,14 @@ func readAnswer(data map[string]any, verb, rest string) error {
 	return nil
 }
 
+var usageFields = []string{"input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens"}
+
 // readUsage reads 10/5, 10/5/8 or 10/5/8/2: input and output tokens, how many of
 // the input were read from a cache, and how many were written to one.
 func readUsage(text string) map[string]any {
-	in, out, _ := strings.Cut(text, "/")
-	out, cached, has := strings.Cut(out, "/")
-	cached, written, wrote := strings.Cut(cached, "/")
-	usage := map[string]any{"input_tokens": json.Number(in), "output_tokens": json.Number(out)}
-	if has {
-		usage["cached_tokens"] = json.Number(cached)
-	}
-	if wrote {
-		usage["cache_write_tokens"] = json.Number(written)
+	usage := map[string]any{}
+	for i, count := range strings.SplitN(text, "/", len(usageFields)) {
+		usage[usageFields[i]] = json.Number(count)
 	}
 	return usage
 }
@@ -147,24 +143,18 @@ func readResult(data map[string]any, words []word, plan string) ([]word, error) 
 	if len(words) > 0 {
 		verb, words = words[0].text, words[1:]
 	}
-	switch verb {
-	case "ok":
-		data["status"] = "succeeded"
-		if len(words) > 0 && words[0].quoted && words[0].key == "" {
-			data["output"] = map[string]any{"text": words[0].text}
-			words = words[1:]
-		}
-	case "failed":
-		data["status"] = "failed"
-		if len(words) > 0 && words[0].key == "" {
-			data["error"], words = readFault(words)
-		}
-	case "cancelled":
-		data["status"] = "cancelled"
-	case "unknown":
-		data["status"] = "outcome_unknown"
-	default:
+	status := map[string]session.CallStatus{
+		"ok": session.CallSucceeded, "failed": session.CallFailed, "cancelled": session.CallCancelled, "unknown": session.CallUnknown,
+	}[verb]
+	if status == "" {
 		return nil, fmt.Errorf("scenario: a call's result is ok, failed, cancelled or unknown, not %q", verb)
+	}
+	data["status"] = status
+	switch more := len(words) > 0 && words[0].key == ""; {
+	case more && verb == "ok" && words[0].quoted:
+		data["output"], words = map[string]any{"text": words[0].text}, words[1:]
+	case more && verb == "failed":
+		data["error"], words = readFault(words)
 	}
 	for ; len(words) > 0 && words[0].key != ""; words = words[1:] {
 		switch w := words[0]; w.key {

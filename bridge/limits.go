@@ -68,10 +68,6 @@ const (
 	retryWaitMax = 5 * time.Second
 	modelWaitMin = time.Second // between starts of a generation that failed and may be retried
 	modelWaitMax = 30 * time.Second
-	tryWaitMin   = 200 * time.Millisecond // between tries of a function that failed and may be tried again
-	tryWaitMax   = 5 * time.Second
-	triesDefault = 3
-	triesMax     = 10
 
 	graceDefault = 20 * time.Second // for what runs when a bridge is told to stop
 	stopGrace    = 5 * time.Second  // for an executor to return after its context ended

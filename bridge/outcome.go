@@ -46,12 +46,9 @@ const (
 	codeRequestTooLarge   = "request_too_large"
 	codeAnswerTooLarge    = "answer_too_large"
 	codeToolNotRegistered = "descriptor_missing"
-	codeToolNotServed     = "tool_not_served"
 	codeToolChanged       = "tool_changed"     // it is asked by another manifest than is served here, and does not fit
 	codeManifestMissing   = "manifest_missing" // of the pack whose tool is called
 	codeSecretMissing     = "secret_missing"
-	codeTryAgain          = "try_again"
-	codeResultUnreadable  = "result_unreadable"
 )
 
 // deadlineExceeded is the outcome of what was not started in time.

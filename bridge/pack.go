@@ -9,12 +9,11 @@ import (
 	"io/fs"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/spaces"
-	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
 
@@ -30,7 +29,7 @@ type Pack struct {
 
 	// Tools are carried out by the program that serves the pack. Their target is
 	// <name>-v<major>, so that two majors can be served side by side.
-	Tools []*Function
+	Tools []*function.Function
 	// Files are skills, prompts and context, nil if there are none. An
 	// agent.workspace.json among them names them, and leaves the rest to this value;
 	// without it skills/*/SKILL.md are the pack's.
@@ -52,7 +51,7 @@ type builtPack struct {
 	spaces.Built
 	manifest *space.Manifest
 	target   string
-	tools    functions
+	tools    function.Set
 	sign     *executor.SpaceSignature
 }
 
@@ -100,7 +99,7 @@ func (p Pack) build() (*builtPack, error) {
 	case !ok:
 		return nil, fmt.Errorf("pack %s: its version %q is not MAJOR.MINOR.PATCH, with or without - and a pre-release", p.Name, p.Version)
 	}
-	b := &builtPack{target: p.Name + "-v" + strconv.FormatUint(uint64(version.Major), 10), tools: functions{}, sign: p.Signature}
+	b := &builtPack{target: p.Name + "-v" + strconv.FormatUint(uint64(version.Major), 10), tools: function.Set{}, sign: p.Signature}
 	var specs []json.RawMessage
 	var all []error
 	for i, f := range p.Tools {
@@ -108,7 +107,7 @@ func (p Pack) build() (*builtPack, error) {
 			all = append(all, fmt.Errorf("tools[%d]: is nil", i))
 			continue
 		}
-		moved, err := f.inPack(p.Name, b.target)
+		moved, err := f.InPack(p.Name, b.target)
 		if err != nil {
 			all = append(all, err)
 			continue
@@ -144,23 +143,6 @@ func (p Pack) build() (*builtPack, error) {
 	return b, nil
 }
 
-// inPack returns the tool as one of a pack.
-func (f *Function) inPack(pack, target string) (*Function, error) {
-	prefix, _, _ := strings.Cut(f.spec.ToolID, ".")
-	switch {
-	case f.err != nil:
-		return nil, f.err
-	case !strings.HasPrefix(f.spec.ToolID, pack+"."):
-		return nil, fmt.Errorf("tool %s: its tool_id must begin with %s", f.spec.ToolID, pack+".")
-	case f.spec.Executor.Target != prefix && f.spec.Executor.Target != target:
-		return nil, fmt.Errorf("tool %s: its target is %s, and this pack is carried out by %s: leave Target out", f.spec.ToolID, f.spec.Executor.Target, target)
-	}
-	moved := *f
-	moved.spec.Executor.Target = target
-	moved.spec.Needs = slices.Sorted(slices.Values(f.spec.Needs))
-	return &moved, nil
-}
-
 // ReadSpace returns the pack. A version that it does not match is unknown.
 func (b *builtPack) ReadSpace(_ context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	version, _ := space.ParseVersion(b.manifest.Version)
@@ -186,7 +168,7 @@ func (b *builtPack) Execute(ctx context.Context, call executor.Call) (executor.R
 		return b.tools.Execute(ctx, call)
 	}
 	f := b.tools[call.ToolID]
-	if f != nil && planner.CheckArguments(f.registry, &planner.Toolset{}, 0, string(call.Arguments)).OK() {
+	if f != nil && f.Accepts(call.Arguments) {
 		return f.Execute(ctx, call)
 	}
 	return executor.Result{Error: &executor.Error{Code: codeToolChanged, Detail: fmt.Sprintf(

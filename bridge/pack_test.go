@@ -12,6 +12,7 @@ import (
 	"testing/fstest"
 
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/space"
@@ -29,7 +30,7 @@ func TestPackIsASpace(t *testing.T) {
 	t.Parallel()
 	p := Pack{
 		Name: "crm", Version: "1.4.2", Description: "Customers.", Needs: []string{"secret:CRM_KEY"},
-		Tools: []*Function{Func("crm.lookup", lookup, Needs("os:linux|darwin", "bin:sh"))},
+		Tools: []*function.Function{function.New("crm.lookup", lookup, function.Needs("os:linux|darwin", "bin:sh"))},
 		Files: fstest.MapFS{"skills/refunds/SKILL.md": {Data: []byte("---\nname: refunds\ndescription: How to refund.\n---\nAsk first.\n")}},
 	}
 	built, err := p.build()
@@ -68,17 +69,17 @@ func faultOrNil(err error) *executor.Error {
 
 func TestPacksThatAreWrong(t *testing.T) {
 	t.Parallel()
-	one := func(f ...*Function) []*Function { return f }
+	one := func(f ...*function.Function) []*function.Function { return f }
 	for want, p := range map[string]Pack{
 		"its name is":             {Name: "host", Version: "1.0.0"},
 		"MAJOR.MINOR.PATCH":       {Name: "crm", Version: "1.0"},
-		"must begin with crm.":    {Name: "crm", Version: "1.0.0", Tools: one(Func("shop.buy", lookup))},
-		"leave Target out":        {Name: "crm", Version: "1.0.0", Tools: one(Func("crm.lookup", lookup, Target("host")))},
-		"is there twice":          {Name: "crm", Version: "1.0.0", Tools: one(Func("crm.lookup", lookup), Func("crm.lookup", lookup))},
+		"must begin with crm.":    {Name: "crm", Version: "1.0.0", Tools: one(function.New("shop.buy", lookup))},
+		"leave Target out":        {Name: "crm", Version: "1.0.0", Tools: one(function.New("crm.lookup", lookup, function.Target("host")))},
+		"is there twice":          {Name: "crm", Version: "1.0.0", Tools: one(function.New("crm.lookup", lookup), function.New("crm.lookup", lookup))},
 		"is nil":                  {Name: "crm", Version: "1.0.0", Tools: one(nil)},
 		"names the bindings":      {Name: "crm", Version: "1.0.0", Files: fstest.MapFS{spaces.IndexName: {Data: []byte(`{"bindings":"x.json"}`)}}},
 		"needs":                   {Name: "crm", Version: "1.0.0", Needs: []string{"secret"}},
-		"there is no function":    {Name: "crm", Version: "1.0.0", Tools: one(Func[lookupArguments, string]("crm.lookup", nil))},
+		"there is no function":    {Name: "crm", Version: "1.0.0", Tools: one(function.New[lookupArguments, string]("crm.lookup", nil))},
 		"unknown here; known are": {Name: "crm", Version: "1.0.0", Files: fstest.MapFS{spaces.IndexName: {Data: []byte(`{"colour":1}`)}}},
 	} {
 		if _, err := p.build(); err == nil || !strings.Contains(err.Error(), want) {
@@ -90,7 +91,7 @@ func TestPacksThatAreWrong(t *testing.T) {
 // TestCallsOfAnotherVersion: the arguments are held against the tool as it is here.
 func TestCallsOfAnotherVersion(t *testing.T) {
 	t.Parallel()
-	built, err := Pack{Name: "crm", Version: "1.4.2", Tools: []*Function{Func("crm.lookup", lookup)}}.build()
+	built, err := Pack{Name: "crm", Version: "1.4.2", Tools: []*function.Function{function.New("crm.lookup", lookup)}}.build()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func TestCallsOfAnotherVersion(t *testing.T) {
 	for _, c := range []struct{ manifest, tool, arguments, want string }{
 		{own, "crm.lookup", `{"customer":"7"}`, ""},
 		{own, "crm.lookup", `{"id":7}`, "invalid_arguments"},
-		{own, "crm.gone", `{}`, codeToolNotServed},
+		{own, "crm.gone", `{}`, "tool_not_served"},
 		{"sha256-other", "crm.lookup", `{"customer":"7"}`, ""},
 		{"sha256-other", "crm.lookup", `{"id":7}`, codeToolChanged},
 		{"sha256-other", "crm.gone", `{}`, codeToolChanged},

@@ -178,3 +178,25 @@ func TestRehearseLostExecutors(t *testing.T) {
 		})
 	}
 }
+
+// An executor that hangs is given up; what it returns an hour later is heard by
+// nobody, and settles nothing a second time.
+func TestLateResultIsNotHeard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, q := newWorld(), newQueue()
+		returned := false
+		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
+			<-time.After(time.Hour)
+			returned = true
+			return executor.Result{Output: "late"}, nil
+		})})
+		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", false))
+		pass(2 * time.Hour)
+		b.stop()
+		want := []string{"r1t1c0 outcome_unknown outcome_unknown"}
+		if got := w.settlements(t); !slices.Equal(got, want) || !returned {
+			t.Errorf("settled %q, want %q; returned %v", got, want, returned)
+		}
+	})
+}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/space"
@@ -43,10 +44,10 @@ func spelt(value string) []string {
 }
 
 // crmPack is a pack of one tool that needs CRM_KEY.
-func crmPack(run func(ctx context.Context) (executor.Result, error), options ...FunctionOption) Pack {
-	options = append(options, Needs("secret:CRM_KEY", "secret:CRM_HOST?"))
-	return Pack{Name: "crm", Version: "1.4.2", Tools: []*Function{
-		Func("crm.lookup", func(ctx context.Context, _ struct{}) (executor.Result, error) { return run(ctx) }, options...),
+func crmPack(run func(ctx context.Context) (executor.Result, error), options ...function.Option) Pack {
+	options = append(options, function.Needs("secret:CRM_KEY", "secret:CRM_HOST?"))
+	return Pack{Name: "crm", Version: "1.4.2", Tools: []*function.Function{
+		function.New("crm.lookup", func(ctx context.Context, _ struct{}) (executor.Result, error) { return run(ctx) }, options...),
 	}}
 }
 
@@ -93,7 +94,7 @@ func TestNoOutcomeOfACallHoldsASecret(t *testing.T) {
 	t.Parallel()
 	said := strings.Join(spelt(secret), " | ")
 	key := func(ctx context.Context) string {
-		call, _ := CallOf(ctx)
+		call, _ := function.CallOf(ctx)
 		value, _ := call.Secret("CRM_KEY")
 		return strings.ReplaceAll(said, secret, value)
 	}
@@ -115,7 +116,7 @@ func TestNoOutcomeOfACallHoldsASecret(t *testing.T) {
 			return executor.Result{}, &executor.Error{Code: secret, Detail: key(ctx)}
 		}},
 		"an unknown outcome": {status: session.CallUnknown, run: func(ctx context.Context) (executor.Result, error) {
-			return executor.Result{}, &UnknownOutcomeError{Err: errors.New(key(ctx))}
+			return executor.Result{}, &function.UnknownOutcomeError{Err: errors.New(key(ctx))}
 		}},
 		"a panic":        {status: session.CallUnknown, run: func(ctx context.Context) (executor.Result, error) { panic(key(ctx)) }},
 		"a panic of any": {status: session.CallUnknown, run: func(ctx context.Context) (executor.Result, error) { panic(struct{ V string }{key(ctx)}) }},
@@ -154,7 +155,7 @@ func TestCallWithoutItsSecretIsNotStarted(t *testing.T) {
 		started := false
 		run := func(ctx context.Context) (executor.Result, error) {
 			started = true
-			call, _ := CallOf(ctx)
+			call, _ := function.CallOf(ctx)
 			_, host := call.Secret("CRM_HOST")
 			_, other := call.Secret("OTHER")
 			return executor.Result{Output: fmt.Sprint(host, other)}, nil
@@ -187,7 +188,7 @@ func TestShortSecretIsToldOf(t *testing.T) {
 func TestRehearsedCallHasSecrets(t *testing.T) {
 	t.Parallel()
 	p := crmPack(func(ctx context.Context) (executor.Result, error) {
-		call, _ := CallOf(ctx)
+		call, _ := function.CallOf(ctx)
 		value, _ := call.Secret("CRM_KEY")
 		var streamed bytes.Buffer
 		w := call.Redacting(&streamed)
@@ -197,7 +198,7 @@ func TestRehearsedCallHasSecrets(t *testing.T) {
 		_ = w.Close()
 		return executor.Result{Output: streamed.String() + ", " + value + fmt.Sprintf(", %+v", call)}, nil
 	})
-	got := Rehearse(t.Context(), p.Tools[0], callOf(p.Tools[0], "{}"), Rehearsal{Secrets: map[string]string{"CRM_KEY": "here-it-is"}})
+	got := Rehearse(t.Context(), p.Tools[0], executor.Call{Session: "s1", Effect: "r1t1c0", ToolID: p.Tools[0].ToolID(), Arguments: json.RawMessage("{}")}, Rehearsal{Secrets: map[string]string{"CRM_KEY": "here-it-is"}})
 	if !strings.HasPrefix(got.Output, "key *****, *****, {") || strings.Contains(got.Output, "here-it-is") {
 		t.Errorf("got %q", got.Output)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/journal"
 )
@@ -19,7 +20,7 @@ func TestReadersTellWhatTheyWouldRead(t *testing.T) {
 	a := newActor(t)
 	pack := Pack{
 		Name: "crm", Version: "1.4.2", Category: "sales", DisplayName: "Customers", Description: "Finds customers.",
-		Needs: []string{"secret:CRM_KEY"}, Tools: []*Function{Func("crm.lookup", lookup, Needs("secret:LOG_KEY", "secret:CRM_KEY", "secret:EXTRA?", "bin:sh"))},
+		Needs: []string{"secret:CRM_KEY"}, Tools: []*function.Function{function.New("crm.lookup", lookup, function.Needs("secret:LOG_KEY", "secret:CRM_KEY", "secret:EXTRA?", "bin:sh"))},
 	}
 	want := executor.SpaceOffer{
 		Space: "crm", Version: "1.4.2", Source: "factory", Category: "sales", DisplayName: "Customers", Description: "Finds customers.",

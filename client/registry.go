@@ -12,7 +12,7 @@ import (
 // SetRegistry gives a session a registry of its own, in place of the one that
 // it has, from its next turn on; a batch that is open ends under the registry
 // that it began with, without the calls that the new one takes away. It goes through the door ctl. registry is an object with
-// the fields of a ToolRegistrySet: {"tools": […]}, as bridge.Specs makes it, with
+// the fields of a ToolRegistrySet: {"tools": […]}, as function.Specs makes it, with
 // profiles and a default_profile if wanted. id is the event's; empty: a new ULID.
 //
 // The session refuses a registry that is not valid, one that leaves a name in

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/function"
 )
 
 // bridgeEnv, if set, makes the test binary a bridge with the tool text.repeat.
@@ -32,7 +33,7 @@ func serveText() error {
 		return err
 	}
 	defer b.Close()
-	repeat := bridge.Func("text.repeat", func(ctx context.Context, in arguments) (string, error) {
+	repeat := function.New("text.repeat", func(ctx context.Context, in arguments) (string, error) {
 		timer := time.NewTimer(time.Duration(in.PauseMS) * time.Millisecond)
 		defer timer.Stop()
 		select {
@@ -42,7 +43,7 @@ func serveText() error {
 			return "", ctx.Err()
 		}
 	})
-	if err := b.Functions([]*bridge.Function{repeat}, bridge.Concurrency(8)); err != nil {
+	if err := b.Functions([]*function.Function{repeat}, bridge.Concurrency(8)); err != nil {
 		return err
 	}
 	return b.Run(ctx)

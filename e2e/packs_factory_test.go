@@ -12,6 +12,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/function"
 )
 
 const factoryRoles = `
@@ -48,7 +49,7 @@ func crmPack(version string) bridge.Pack {
 		Customer string `json:"customer"`
 	}
 	find := func(ctx context.Context, q question) (string, error) {
-		call, _ := bridge.CallOf(ctx)
+		call, _ := function.CallOf(ctx)
 		secret, ok := call.Secret("CRM_KEY")
 		if !ok {
 			return "", errors.New("there is no secret")
@@ -57,7 +58,7 @@ func crmPack(version string) bridge.Pack {
 	}
 	return bridge.Pack{
 		Name: "crm", Version: version, Category: "sales", DisplayName: "Customers", Description: "Finds customers.",
-		Tools: []*bridge.Function{bridge.Func("crm.find", find, bridge.Needs("secret:CRM_KEY"))},
+		Tools: []*function.Function{function.New("crm.find", find, function.Needs("secret:CRM_KEY"))},
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/function"
 )
 
 // upgradeScript is the model of the session that is upgraded.
@@ -97,8 +98,8 @@ func TestPackIsUpgradedInABatchAndBack(t *testing.T) {
 	type question struct {
 		Text string `json:"text"`
 	}
-	second := bridge.Pack{Name: "crm", Version: "2.0.0", Target: "crm-v2", Tools: []*bridge.Function{
-		bridge.Func("crm.search", func(_ context.Context, q question) (string, error) { return "two finds " + q.Text, nil }),
+	second := bridge.Pack{Name: "crm", Version: "2.0.0", Target: "crm-v2", Tools: []*function.Function{
+		function.New("crm.search", func(_ context.Context, q question) (string, error) { return "two finds " + q.Text, nil }),
 	}}
 	hash, err := second.Hash()
 	if err != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 )
 
 // secretIn are the secrets, by the place where each is.
@@ -57,7 +58,7 @@ func leaky() bridge.Pack {
 		needs = append(needs, "secret:"+name)
 	}
 	said := func(ctx context.Context) string {
-		call, _ := bridge.CallOf(ctx)
+		call, _ := function.CallOf(ctx)
 		var all []string
 		for name := range secretIn {
 			value, ok := call.Secret(name)
@@ -68,11 +69,11 @@ func leaky() bridge.Pack {
 		}
 		return strings.Join(all, "\n")
 	}
-	tool := func(name string, end func(ctx context.Context, said string) (executor.Result, error)) *bridge.Function {
-		return bridge.Func("leak."+name, func(ctx context.Context, _ struct{}) (executor.Result, error) { return end(ctx, said(ctx)) },
-			bridge.Needs(needs...), bridge.Deadline(2*time.Second))
+	tool := func(name string, end func(ctx context.Context, said string) (executor.Result, error)) *function.Function {
+		return function.New("leak."+name, func(ctx context.Context, _ struct{}) (executor.Result, error) { return end(ctx, said(ctx)) },
+			function.Needs(needs...), function.Deadline(2*time.Second))
 	}
-	return bridge.Pack{Name: "leak", Version: "1.0.0", Tools: []*bridge.Function{
+	return bridge.Pack{Name: "leak", Version: "1.0.0", Tools: []*function.Function{
 		tool("succeed", func(_ context.Context, said string) (executor.Result, error) {
 			return executor.Result{Output: said, Files: []executor.File{{Data: []byte("\xff" + said)}}}, nil
 		}),
@@ -83,7 +84,7 @@ func leaky() bridge.Pack {
 			return executor.Result{}, errors.New(said)
 		}),
 		tool("doubt", func(_ context.Context, said string) (executor.Result, error) {
-			return executor.Result{Output: said}, &bridge.UnknownOutcomeError{Err: errors.New(said)}
+			return executor.Result{Output: said}, &function.UnknownOutcomeError{Err: errors.New(said)}
 		}),
 		tool("panic", func(_ context.Context, said string) (executor.Result, error) { panic(said) }),
 		tool("wait", func(ctx context.Context, said string) (executor.Result, error) {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 )
 
 // T is what this package needs of a test: *testing.T has it, and the tests of
@@ -55,7 +56,7 @@ func With(change func(*executor.Call)) CallOption { return func(c *calling) { ch
 // value that encoding/json makes an object of; nil is a call without any.
 //
 // It fails the test if the tool is one that no bridge would serve.
-func Call(t T, tool *bridge.Function, arguments any, options ...CallOption) bridge.Rehearsed {
+func Call(t T, tool *function.Function, arguments any, options ...CallOption) bridge.Rehearsed {
 	t.Helper()
 	if err := tool.Err(); err != nil {
 		t.Fatalf("%v", err)

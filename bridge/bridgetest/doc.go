@@ -11,7 +11,7 @@
 // A session, whose model says what the test says:
 //
 //	s := bridgetest.New(t, bridgetest.Options{
-//		Tools: []*bridge.Function{weather},
+//		Tools: []*function.Function{weather},
 //		Turns: []bridgetest.Turn{
 //			bridgetest.Calls(bridgetest.To("weather_get", `{"city":"Bergen"}`)),
 //			bridgetest.Say("It rains."),
@@ -22,7 +22,7 @@
 //
 // A bridge that dies while a tool runs, and another one that goes on:
 //
-//	weather := bridge.Func("weather.get", func(ctx context.Context, in arguments) (string, error) {
+//	weather := function.New("weather.get", func(ctx context.Context, in arguments) (string, error) {
 //		pay(in)
 //		s.Crash(ctx) // only the first time: here the process is gone
 //		return "paid", nil

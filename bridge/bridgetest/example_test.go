@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/bridgetest"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 )
 
 // forecast is what the model gives the tool of the examples.
@@ -15,13 +15,13 @@ type forecast struct {
 }
 
 // weather is the tool of the examples.
-func weather() *bridge.Function {
-	return bridge.Func("weather.get", func(_ context.Context, in forecast) (string, error) {
+func weather() *function.Function {
+	return function.New("weather.get", func(_ context.Context, in forecast) (string, error) {
 		if in.City != "Bergen" {
 			return "", &executor.Error{Code: "unknown_city", Detail: "ask for Bergen"}
 		}
 		return "rain", nil
-	}, bridge.Description("The weather of a city."), bridge.ReadOnly(), bridge.RetrySafe())
+	}, function.Description("The weather of a city."), function.ReadOnly(), function.RetrySafe())
 }
 
 // One call, and what the model would be shown of it.
@@ -46,7 +46,7 @@ func ExampleNew() {
 	defer end()
 
 	s := bridgetest.New(t, bridgetest.Options{
-		Tools: []*bridge.Function{weather()},
+		Tools: []*function.Function{weather()},
 		Turns: []bridgetest.Turn{
 			bridgetest.Calls(bridgetest.To("weather_get", forecast{City: "Bergen"}), bridgetest.To("weather_set", nil)),
 			bridgetest.Say("It rains in Bergen."),
@@ -73,15 +73,15 @@ func ExampleSession_Crash() {
 	defer end()
 
 	var s *bridgetest.Session
-	counted := bridge.Func("shop.count", func(ctx context.Context, _ struct{}) (string, error) {
-		call, _ := bridge.CallOf(ctx)
+	counted := function.New("shop.count", func(ctx context.Context, _ struct{}) (string, error) {
+		call, _ := function.CallOf(ctx)
 		if s.Starts(call.Effect) == 1 {
 			s.Crash(ctx) // the process is gone, as after kill -9
 		}
 		return "counted with the key " + call.IdempotencyKey, nil
-	}, bridge.RetrySafe())
+	}, function.RetrySafe())
 	s = bridgetest.New(t, bridgetest.Options{
-		Tools: []*bridge.Function{counted},
+		Tools: []*function.Function{counted},
 		Turns: []bridgetest.Turn{bridgetest.Calls(bridgetest.To("shop_count", nil)), bridgetest.Say("Done.")},
 	})
 	call := s.Run("Count.").Call("r1t1c0")

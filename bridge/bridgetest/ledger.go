@@ -3,8 +3,8 @@ package bridgetest
 import (
 	"context"
 
-	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 )
 
 // Start is one start of a tool's function: an entry of the ledger. A call has
@@ -47,7 +47,7 @@ func (s *Session) Starts(effect string) int {
 type recorder struct {
 	session *Session
 	process *process
-	tools   map[string]*bridge.Function
+	tools   map[string]*function.Function
 }
 
 // Execute carries out one call.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/function"
 )
 
 // process is one bridge, as if it were a process of its own.
@@ -57,7 +58,7 @@ func (s *Session) serve(p *process) error {
 	for _, f := range s.options.Tools {
 		r := byTarget[f.Target()]
 		if r == nil {
-			r = &recorder{session: s, process: p, tools: map[string]*bridge.Function{}}
+			r = &recorder{session: s, process: p, tools: map[string]*function.Function{}}
 			byTarget[f.Target()] = r
 			errs = append(errs, p.bridge.Tool(f.Target(), r, options...))
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/natsio"
@@ -19,12 +20,12 @@ import (
 
 // Options say what a session has. Tools and Turns are enough for most tests.
 type Options struct {
-	Tools []*bridge.Function // offered to the model, and served
-	Turns []Turn             // what the model says, turn by turn, over all runs
-	Model executor.Model     // in place of Turns
+	Tools []*function.Function // offered to the model, and served
+	Turns []Turn               // what the model says, turn by turn, over all runs
+	Model executor.Model       // in place of Turns
 
 	// Record is what the install record has beside Tools, as
-	// bridge.InstallRecord takes it: capabilities, policy, a config.
+	// function.InstallRecord takes it: capabilities, policy, a config.
 	Record []byte
 	// Serve, if given, gives each bridge more to carry out: executors of tools
 	// in Record, step hooks.
@@ -129,7 +130,7 @@ func (s *Session) record() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return bridge.InstallRecord(base, s.options.Tools...)
+	return function.InstallRecord(base, s.options.Tools...)
 }
 
 // end ends everything: the dead bridges first, whose functions may still run.

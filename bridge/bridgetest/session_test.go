@@ -14,9 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/bridgetest"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -26,8 +26,8 @@ type order struct {
 }
 
 // shop is a tool that a test says the rest of.
-func shop(fn func(context.Context, order) (string, error), options ...bridge.FunctionOption) *bridge.Function {
-	return bridge.Func("shop.buy", fn, options...)
+func shop(fn func(context.Context, order) (string, error), options ...function.Option) *function.Function {
+	return function.New("shop.buy", fn, options...)
 }
 
 func buy(_ context.Context, in order) (string, error) { return "bought " + in.Item, nil }
@@ -35,7 +35,7 @@ func buy(_ context.Context, in order) (string, error) { return "bought " + in.It
 func TestSession(t *testing.T) {
 	t.Parallel()
 	s := bridgetest.New(t, bridgetest.Options{
-		Tools: []*bridge.Function{shop(buy, bridge.Description("Buys."), bridge.ParallelSafe())},
+		Tools: []*function.Function{shop(buy, function.Description("Buys."), function.ParallelSafe())},
 		Turns: []bridgetest.Turn{
 			bridgetest.Calls(
 				bridgetest.To("shop_buy", order{"tea"}), bridgetest.To("shop_buy", order{}),
@@ -89,15 +89,15 @@ func TestCrashRetrySafe(t *testing.T) {
 	var s *bridgetest.Session
 	paid := map[string]int{} // by key: what a service that honours it would keep
 	s = bridgetest.New(t, bridgetest.Options{
-		Tools: []*bridge.Function{shop(func(ctx context.Context, in order) (string, error) {
-			call, _ := bridge.CallOf(ctx)
+		Tools: []*function.Function{shop(func(ctx context.Context, in order) (string, error) {
+			call, _ := function.CallOf(ctx)
 			paid[call.IdempotencyKey] = 1
 			if s.Starts(call.Effect) == 1 {
 				s.Crash(ctx)
 				t.Error("Crash returns")
 			}
 			return buy(ctx, in)
-		}, bridge.RetrySafe())},
+		}, function.RetrySafe())},
 		Turns: []bridgetest.Turn{bridgetest.Calls(bridgetest.To("shop_buy", order{"tea"})), bridgetest.Say("Done.")},
 	})
 	run := s.Run("Buy tea.")
@@ -116,7 +116,7 @@ func TestCrashUnsafe(t *testing.T) {
 	t.Parallel()
 	var s *bridgetest.Session
 	s = bridgetest.New(t, bridgetest.Options{
-		Tools: []*bridge.Function{shop(func(ctx context.Context, _ order) (string, error) {
+		Tools: []*function.Function{shop(func(ctx context.Context, _ order) (string, error) {
 			s.Crash(ctx)
 			return "", errors.New("Crash returns")
 		})},
@@ -140,14 +140,14 @@ func TestKillBridge(t *testing.T) {
 	started := make(chan struct{}, 1)
 	var s *bridgetest.Session
 	s = bridgetest.New(t, bridgetest.Options{
-		Tools: []*bridge.Function{shop(func(ctx context.Context, in order) (string, error) {
-			if call, _ := bridge.CallOf(ctx); s.Starts(call.Effect) == 1 {
+		Tools: []*function.Function{shop(func(ctx context.Context, in order) (string, error) {
+			if call, _ := function.CallOf(ctx); s.Starts(call.Effect) == 1 {
 				started <- struct{}{}
 				<-ctx.Done()
 				return "too late", nil
 			}
 			return buy(ctx, in)
-		}, bridge.RetrySafe())},
+		}, function.RetrySafe())},
 		Turns: []bridgetest.Turn{bridgetest.Calls(bridgetest.To("shop_buy", order{"tea"})), bridgetest.Say("Done.")},
 	})
 	end := s.Begin("Buy tea.")
@@ -169,7 +169,7 @@ func TestLargeNumbers(t *testing.T) {
 	}
 	const text = `{"id":-9007199254740993,"count":18446744073709551615}`
 	s := bridgetest.New(t, bridgetest.Options{
-		Tools: []*bridge.Function{bridge.Func("rows.get", func(_ context.Context, in row) (row, error) { return in, nil })},
+		Tools: []*function.Function{function.New("rows.get", func(_ context.Context, in row) (row, error) { return in, nil })},
 		Turns: []bridgetest.Turn{bridgetest.Calls(executor.AnswerCall{Name: "rows_get", Arguments: text}), bridgetest.Say("Done.")},
 	})
 	run := s.Run("Get it.")

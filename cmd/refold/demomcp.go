@@ -13,6 +13,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/llm/scripted"
@@ -70,11 +71,11 @@ func (d demoCommand) mcpModel(ctx context.Context, s streams, work string) (*mod
 	if err != nil {
 		return nil, fmt.Errorf("demo --mcp: %w", err)
 	}
-	functions := make([]*bridge.Function, len(found.Tools))
+	functions := make([]*function.Function, len(found.Tools))
 	for i, t := range found.Tools {
 		functions[i] = t.Function
 	}
-	record, err := bridge.InstallRecord([]byte(`{"config": {"provider": "scripted", "model": "scripted"}}`), functions...)
+	record, err := function.InstallRecord([]byte(`{"config": {"provider": "scripted", "model": "scripted"}}`), functions...)
 	if err != nil {
 		return nil, err
 	}

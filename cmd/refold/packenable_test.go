@@ -8,12 +8,13 @@ import (
 	"testing"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/function"
 )
 
 // crmOf is a factory pack.
 func crmOf(version string, needs ...string) bridge.Pack {
-	return bridge.Pack{Name: "crm", Version: version, Tools: []*bridge.Function{
-		bridge.Func("crm.lookup", func(context.Context, struct{}) (string, error) { return "found", nil }, bridge.Needs(needs...)),
+	return bridge.Pack{Name: "crm", Version: version, Tools: []*function.Function{
+		function.New("crm.lookup", func(context.Context, struct{}) (string, error) { return "found", nil }, function.Needs(needs...)),
 	}}
 }
 

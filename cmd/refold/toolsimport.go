@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/tools/service"
@@ -72,7 +72,7 @@ func (c importServicesCommand) Run(ctx context.Context, s streams, conn connecti
 	case len(tools) == 0:
 		return fmt.Errorf("no service is a tool: start one whose endpoint has the metadata %s (see docs/tools.md); nats micro ls lists those that run", service.MetadataKey)
 	}
-	functions := make([]*bridge.Function, len(tools))
+	functions := make([]*function.Function, len(tools))
 	for i, t := range tools {
 		functions[i] = t.Function
 		fmt.Fprintf(s.err, "%s: service %s %s, endpoint %s, subject %s\n", t.Function.ToolID(), t.Service, t.Version, t.Endpoint, t.Subject)
@@ -90,7 +90,7 @@ func (c addTo) usage(what string) error {
 
 // print prints the tools as they are asked for. dial is called if the record
 // that there is must be read.
-func (c addTo) print(ctx context.Context, s streams, dial func() (*bus.Bus, error), tools []*bridge.Function) error {
+func (c addTo) print(ctx context.Context, s streams, dial func() (*bus.Bus, error), tools []*function.Function) error {
 	if c.Pack != "" {
 		return writePack(ctx, s, c.Pack, tools, c.needs)
 	}
@@ -103,9 +103,9 @@ func (c addTo) print(ctx context.Context, s streams, dial func() (*bus.Bus, erro
 }
 
 // text returns what is printed of the tools.
-func (c addTo) text(ctx context.Context, s streams, dial func() (*bus.Bus, error), tools []*bridge.Function) ([]byte, error) {
+func (c addTo) text(ctx context.Context, s streams, dial func() (*bus.Bus, error), tools []*function.Function) ([]byte, error) {
 	if c.Registry {
-		return bridge.Specs(tools...)
+		return function.Specs(tools...)
 	}
 	base := session.BuiltinInstall()
 	if c.Base != "" {
@@ -133,5 +133,5 @@ func (c addTo) text(ctx context.Context, s streams, dial func() (*bus.Bus, error
 	if base, err = codec.ToJSON(canonical); err != nil {
 		return nil, err
 	}
-	return bridge.InstallRecord(base, tools...)
+	return function.InstallRecord(base, tools...)
 }

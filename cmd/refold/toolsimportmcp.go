@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/secrets"
@@ -43,7 +43,7 @@ func (c importMCPCommand) Run(ctx context.Context, s streams, conn connection) e
 	if err != nil {
 		return err
 	}
-	functions := make([]*bridge.Function, len(found.Tools))
+	functions := make([]*function.Function, len(found.Tools))
 	c.needs = map[string][]string{}
 	for i, t := range found.Tools {
 		functions[i] = t.Function

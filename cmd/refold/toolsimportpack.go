@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/space"
 )
@@ -21,7 +21,7 @@ const firstVersion = "1.0.0"
 // writePack writes tools into a folder as a pack: its index and its bindings. The
 // tool_ids begin with the pack's name, and the target is <name>-v<major>. needs are
 // what tools need, by tool_id.
-func writePack(ctx context.Context, s streams, dir string, tools []*bridge.Function, needs map[string][]string) error {
+func writePack(ctx context.Context, s streams, dir string, tools []*function.Function, needs map[string][]string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func packHead(dir string) (spaces.PackHead, error) {
 }
 
 // specInPack returns a tool as the bindings of a pack have it.
-func specInPack(f *bridge.Function, pack, target string, needs []string) (json.RawMessage, error) {
+func specInPack(f *function.Function, pack, target string, needs []string) (json.RawMessage, error) {
 	text, err := f.Spec()
 	if err != nil {
 		return nil, err

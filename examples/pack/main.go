@@ -17,6 +17,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 )
 
 func main() {
@@ -61,8 +62,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 func crm() bridge.Pack {
 	return bridge.Pack{
 		Name: "crm", Version: "1.0.0", Description: "Customers and what they bought.", DisplayName: "CRM", Category: "sales",
-		Tools: []*bridge.Function{bridge.Func("crm.lookup", lookup,
-			bridge.Description("Finds a customer by number."), bridge.Needs("secret:CRM_KEY"), bridge.ReadOnly(), bridge.RetrySafe())},
+		Tools: []*function.Function{function.New("crm.lookup", lookup,
+			function.Description("Finds a customer by number."), function.Needs("secret:CRM_KEY"), function.ReadOnly(), function.RetrySafe())},
 	}
 }
 
@@ -73,7 +74,7 @@ type lookupArguments struct {
 // lookup asks a CRM for a customer: here, one that knows one customer, and repeats
 // the key in its answer, as some do.
 func lookup(ctx context.Context, in lookupArguments) (string, error) {
-	call, _ := bridge.CallOf(ctx)
+	call, _ := function.CallOf(ctx)
 	key, _ := call.Secret("CRM_KEY")
 	if in.Customer != "7" {
 		return "", &executor.Error{Code: "unknown_customer", Detail: "ask for customer 7"}

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/function"
 )
 
 func main() {
@@ -54,7 +55,7 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 }
 
 // printRecord prints an install record that has the tools.
-func printRecord(in io.Reader, out io.Writer, withBase bool, tools []*bridge.Function) error {
+func printRecord(in io.Reader, out io.Writer, withBase bool, tools []*function.Function) error {
 	base := []byte(`{"config": {"provider": "scripted", "model": "any"}}`)
 	if withBase {
 		var err error
@@ -62,7 +63,7 @@ func printRecord(in io.Reader, out io.Writer, withBase bool, tools []*bridge.Fun
 			return err
 		}
 	}
-	text, err := bridge.InstallRecord(base, tools...)
+	text, err := function.InstallRecord(base, tools...)
 	if err != nil {
 		return err
 	}
@@ -71,13 +72,13 @@ func printRecord(in io.Reader, out io.Writer, withBase bool, tools []*bridge.Fun
 }
 
 // tools are the functions of a station as a model sees them.
-func (s *station) tools() []*bridge.Function {
-	return []*bridge.Function{
-		bridge.Func("weather.get", s.get,
-			bridge.Description("The weather of a city, today or in the next days."),
-			bridge.ReadOnly(), bridge.RetrySafe(), bridge.ParallelSafe(), bridge.Deadline(10*time.Second)),
-		bridge.Func("weather.warn", s.warn,
-			bridge.Description("Sends a warning to everybody in a city."),
-			bridge.ParallelSafe(), bridge.ResourceKey("weather.warnings:{city}")),
+func (s *station) tools() []*function.Function {
+	return []*function.Function{
+		function.New("weather.get", s.get,
+			function.Description("The weather of a city, today or in the next days."),
+			function.ReadOnly(), function.RetrySafe(), function.ParallelSafe(), function.Deadline(10*time.Second)),
+		function.New("weather.warn", s.warn,
+			function.Description("Sends a warning to everybody in a city."),
+			function.ParallelSafe(), function.ResourceKey("weather.warnings:{city}")),
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/bridgetest"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/devserver"
 	"github.com/refold/refold/internal/llm/scripted"
@@ -61,7 +62,7 @@ func TestWeather(t *testing.T) {
 	}
 	for i, sid := range []string{"s1", "s2"} {
 		if sid == "s2" { // by a registry of its own, which is the same here
-			specs, err := bridge.Specs(newStation().tools()...)
+			specs, err := function.Specs(newStation().tools()...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +99,7 @@ func TestTools(t *testing.T) {
 	s := newStation()
 	get, warn := s.tools()[0], s.tools()[1]
 	for _, c := range []struct {
-		tool      *bridge.Function
+		tool      *function.Function
 		arguments any
 		shown     string
 	}{

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 )
 
 // station knows the weather. It stands for a service elsewhere.
@@ -54,7 +54,7 @@ type warnArguments struct {
 // warn is the tool weather.warn. Its key makes sure that a warning is sent once,
 // whatever becomes of this process: the service would keep it.
 func (s *station) warn(ctx context.Context, in warnArguments) (string, error) {
-	call, ok := bridge.CallOf(ctx)
+	call, ok := function.CallOf(ctx)
 	if !ok {
 		return "", errors.New("weather.warn is called by a bridge")
 	}

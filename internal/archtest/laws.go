@@ -67,6 +67,7 @@ var repository = laws{
 		{"subjects"},
 		{"."},               // streams.conf, embedded
 		{"bridge/executor"}, // what tools and models implement
+		{"bridge/function"},
 		{"proof/jetmodel", "proof/strict", "internal/meter"},        // what the simulation runs on; what providers would refuse; counters that any package above may raise
 		{"internal/yamlfile", "internal/roles", "internal/secrets"}, // what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
 		{"internal/spaces"}, // folders become manifests

@@ -6,6 +6,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/llm/scripted"
 	"github.com/refold/refold/planner"
@@ -66,11 +67,11 @@ func seats(ledger *recorded.Ledger) bridge.Pack {
 		Room string `json:"room"`
 	}
 	free := func(ctx context.Context, _ question) (int, error) {
-		call, _ := bridge.CallOf(ctx)
+		call, _ := function.CallOf(ctx)
 		return 8, ledger.Note(call)
 	}
-	return bridge.Pack{Name: packName, Version: "1.0.0", Tools: []*bridge.Function{
-		bridge.Func(packName+".free", free, bridge.Description("Tells how many seats are free in a room.")),
+	return bridge.Pack{Name: packName, Version: "1.0.0", Tools: []*function.Function{
+		function.New(packName+".free", free, function.Description("Tells how many seats are free in a room.")),
 	}}
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/internal/tools/retry"
 )
 
@@ -144,7 +144,7 @@ func (s *server) objection(call executor.Call, pin Pin, tool *Tool, refused stri
 
 // request sends one call, whose arguments fit the schema.
 func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (executor.Result, error) {
-	call, _ := bridge.CallOf(ctx)
+	call, _ := function.CallOf(ctx)
 	try, ok := ctx.Value(tryKey{}).(*try)
 	if !ok {
 		return executor.Result{}, errors.New("a tool of an MCP server is called through its Servers")

@@ -11,7 +11,7 @@ import (
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 )
@@ -19,7 +19,7 @@ import (
 // Tool is a tool that a server lists.
 type Tool struct {
 	// Function is how registries have it. Its calls go through Servers.
-	Function *bridge.Function
+	Function *function.Function
 	Server   string
 	Name     string // at the server
 	Pin      Pin
@@ -136,23 +136,23 @@ func newTool(server string, s *Server, target, id, name string, listed *sdk.Tool
 	if listed.Annotations != nil {
 		description = cmp.Or(description, listed.Annotations.Title)
 	}
-	options := []bridge.FunctionOption{
-		bridge.Target(target), bridge.ToolName(name), bridge.ArgsSchema(schema), bridge.Tries(1),
-		bridge.Description(clip(description, descriptionBytes)), bridge.Requires(own.Requires...), bridge.Approval(approval),
+	options := []function.Option{
+		function.Target(target), function.ToolName(name), function.ArgsSchema(schema), function.Tries(1),
+		function.Description(clip(description, descriptionBytes)), function.Requires(own.Requires...), function.Approval(approval),
 	}
 	if safe {
-		options = append(options, bridge.RetrySafe())
+		options = append(options, function.RetrySafe())
 	}
 	if parallel {
-		options = append(options, bridge.ParallelSafe())
+		options = append(options, function.ParallelSafe())
 	}
 	if slices.Contains(pin.Hints, hintReadOnly) {
-		options = append(options, bridge.ReadOnly())
+		options = append(options, function.ReadOnly())
 	}
 	if own.Deadline > 0 {
-		options = append(options, bridge.Deadline(own.Deadline))
+		options = append(options, function.Deadline(own.Deadline))
 	}
-	t.Function = bridge.Func(id, t.request, options...)
+	t.Function = function.New(id, t.request, options...)
 	if err := t.Function.Err(); err != nil {
 		return nil, errors.New(strings.TrimPrefix(err.Error(), "tool "+id+": "))
 	}

@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/tools/retry"
 	"github.com/refold/refold/subjects"
@@ -28,7 +28,7 @@ type askingKey struct{}
 // request carries out one call, whose arguments fit the schema: it sends it to
 // the service, and again as far as that does no harm.
 func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (executor.Result, error) {
-	call, _ := bridge.CallOf(ctx)
+	call, _ := function.CallOf(ctx)
 	with, ok := ctx.Value(askingKey{}).(asking)
 	if !ok {
 		return executor.Result{}, errors.New("a tool of a service is called through its Tools")

@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/planner"
 )
@@ -16,7 +16,7 @@ import (
 // Tool is a tool that a service offers.
 type Tool struct {
 	// Function is how registries have it. Its calls go through a Tools.
-	Function *bridge.Function
+	Function *function.Function
 	Service  string
 	Endpoint string
 	Version  string // of the service's instance that said so
@@ -100,26 +100,26 @@ func newTool(s presence.FoundService, e presence.FoundEndpoint, target, prefix s
 		all = append(all, errors.New("queue_group: there is none, and each instance would carry out each call: give the endpoint one, or say retry_safe"))
 	}
 	t = &Tool{Service: s.Name, Endpoint: e.Name, Version: s.Version, Subject: e.Subject, said: m}
-	options := []bridge.FunctionOption{
-		bridge.Target(target), bridge.ArgsSchema(m.Schema), bridge.Description(cmp.Or(m.Description, s.Description)),
-		bridge.ResourceKey(m.ResourceKey), bridge.ResourceKind(m.ResourceKind), bridge.Requires(m.Requires...), bridge.Approval(m.Approval), bridge.Tries(1),
+	options := []function.Option{
+		function.Target(target), function.ArgsSchema(m.Schema), function.Description(cmp.Or(m.Description, s.Description)),
+		function.ResourceKey(m.ResourceKey), function.ResourceKind(m.ResourceKind), function.Requires(m.Requires...), function.Approval(m.Approval), function.Tries(1),
 	}
 	if m.ToolName != "" {
-		options = append(options, bridge.ToolName(m.ToolName))
+		options = append(options, function.ToolName(m.ToolName))
 	}
 	if m.RetrySafe {
-		options = append(options, bridge.RetrySafe())
+		options = append(options, function.RetrySafe())
 	}
 	if m.ParallelSafe {
-		options = append(options, bridge.ParallelSafe())
+		options = append(options, function.ParallelSafe())
 	}
 	if m.Access == string(planner.AccessRead) {
-		options = append(options, bridge.ReadOnly())
+		options = append(options, function.ReadOnly())
 	}
 	if m.DeadlineMS > 0 {
-		options = append(options, bridge.Deadline(m.deadline()))
+		options = append(options, function.Deadline(m.deadline()))
 	}
-	t.Function = bridge.Func(id, t.request, options...)
+	t.Function = function.New(id, t.request, options...)
 	if err := t.Function.Err(); err != nil {
 		// A registry's names for what is called schema here.
 		said := strings.TrimPrefix(err.Error(), "tool "+id+": ")

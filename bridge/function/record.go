@@ -1,4 +1,4 @@
-package bridge
+package function
 
 import (
 	"encoding/json"
@@ -49,7 +49,7 @@ func Specs(tools ...*Function) (json.RawMessage, error) {
 }
 
 func specs(tools []*Function) ([]json.RawMessage, error) {
-	if err := checkFunctions(tools); err != nil {
+	if err := check(tools); err != nil {
 		return nil, err
 	}
 	list := make([]json.RawMessage, len(tools))

@@ -1,4 +1,4 @@
-package bridge
+package function_test
 
 // What sessions are told of Go functions, and that a late result changes nothing.
 
@@ -8,11 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/planner"
 )
 
@@ -20,11 +19,11 @@ import (
 // join every profile.
 func TestInstallRecord(t *testing.T) {
 	t.Parallel()
-	one := answers("", nil, Description("new"), ReadOnly(), RetrySafe(), ParallelSafe(), ResourceKey("x:{a}"), ResourceKind("path"), Requires("net"), Deadline(time.Second), Approval("always"))
-	two := Func("y.other", func(context.Context, struct{}) (string, error) { return "", nil }, Target("z"), ToolName("other"))
+	one := answers("", nil, function.Description("new"), function.ReadOnly(), function.RetrySafe(), function.ParallelSafe(), function.ResourceKey("x:{a}"), function.ResourceKind("path"), function.Requires("net"), function.Deadline(time.Second), function.Approval("always"))
+	two := function.New("y.other", func(context.Context, struct{}) (string, error) { return "", nil }, function.Target("z"), function.ToolName("other"))
 	base := `{"profiles":[{"profile":"p","tools":["x.answer"]}],"capabilities":["net"],"tools":[{"tool_id":"x.answer","tool_name":"old",` +
 		`"args_schema":{"type":"object"},"executor":{"kind":"effect","target":"old"}}]}`
-	text, err := InstallRecord([]byte(base), one, two)
+	text, err := function.InstallRecord([]byte(base), one, two)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,7 +51,7 @@ func TestInstallRecord(t *testing.T) {
 		`{"profiles":[{}]}`:      "base: profiles[0].tools: ",
 		`{"capability":["net"]}`: "install record: ",
 	} {
-		_, err := InstallRecord([]byte(base), two)
+		_, err := function.InstallRecord([]byte(base), two)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%q: got %v, want %q", base, err, want)
 		}
@@ -62,29 +61,7 @@ func TestInstallRecord(t *testing.T) {
 			ToolID string `json:"tool_id"`
 		}
 	}
-	if specs, err := Specs(one, two); err != nil || json.Unmarshal(specs, &set) != nil || len(set.Tools) != 2 || set.Tools[1].ToolID != "y.other" {
+	if specs, err := function.Specs(one, two); err != nil || json.Unmarshal(specs, &set) != nil || len(set.Tools) != 2 || set.Tools[1].ToolID != "y.other" {
 		t.Errorf("specs: got %s, %v", specs, err)
 	}
-}
-
-// An executor that hangs is given up; what it returns an hour later is heard by
-// nobody, and settles nothing a second time.
-func TestLateResultIsNotHeard(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
-		returned := false
-		b := startBridge(t, w, "me", q, served{class: session.ClassTool, target: "host", executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
-			<-time.After(time.Hour)
-			returned = true
-			return executor.Result{Output: "late"}, nil
-		})})
-		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", false))
-		pass(2 * time.Hour)
-		b.stop()
-		want := []string{"r1t1c0 outcome_unknown outcome_unknown"}
-		if got := w.settlements(t); !slices.Equal(got, want) || !returned {
-			t.Errorf("settled %q, want %q; returned %v", got, want, returned)
-		}
-	})
 }

@@ -1,4 +1,4 @@
-package bridge
+package function
 
 import (
 	"context"
@@ -14,8 +14,23 @@ import (
 	"github.com/refold/refold/planner"
 )
 
+// Limits.
+const (
+	tryWaitMin   = 200 * time.Millisecond // between tries of a function that failed and may be tried again
+	tryWaitMax   = 5 * time.Second
+	triesDefault = 3
+	triesMax     = 10
+)
+
+// Codes of calls.
+const (
+	codeToolNotServed    = "tool_not_served"
+	codeTryAgain         = "try_again"
+	codeResultUnreadable = "result_unreadable"
+)
+
 // Function is a Go function as a tool: what a model is shown of it, what may
-// happen to its calls, and the Executor that carries them out. Func makes one.
+// happen to its calls, and the Executor that carries them out. New makes one.
 // It is immutable and may be used from several goroutines, by several bridges.
 type Function struct {
 	spec     planner.ToolSpec
@@ -25,10 +40,10 @@ type Function struct {
 	err      error
 }
 
-// FunctionOption changes what Func makes.
-type FunctionOption func(*Function)
+// Option changes what New makes.
+type Option func(*Function)
 
-// Func makes fn a tool. toolID names it in registries: dotted, such as
+// New makes fn a tool. toolID names it in registries: dotted, such as
 // weather.get. Its first part is the target that a bridge serves (see Target),
 // and the model calls it weather_get (see ToolName).
 //
@@ -57,7 +72,7 @@ type FunctionOption func(*Function)
 // returns the Call, with its idempotency key, session and effect.
 //
 // What is wrong with the tool is reported by Err, and by all that takes it.
-func Func[In, Out any](toolID string, fn func(ctx context.Context, in In) (Out, error), options ...FunctionOption) *Function {
+func New[In, Out any](toolID string, fn func(ctx context.Context, in In) (Out, error), options ...Option) *Function {
 	target, _, _ := strings.Cut(toolID, ".")
 	f := &Function{tries: triesDefault, spec: planner.ToolSpec{
 		ToolID: toolID, ToolName: strings.ReplaceAll(toolID, ".", "_"),
@@ -177,11 +192,18 @@ func (f *Function) Execute(ctx context.Context, call executor.Call) (executor.Re
 		if result.Error == nil || !result.Error.Retryable || result.Unknown || err != nil || try >= f.tries {
 			return result, err
 		}
-		if !pause(ctx.Done(), wait) {
+		select {
+		case <-ctx.Done():
 			return result, nil
+		case <-time.After(wait):
 		}
 		wait = min(2*wait, tryWaitMax)
 	}
+}
+
+// Accepts reports whether arguments fit the tool's schema.
+func (f *Function) Accepts(arguments json.RawMessage) bool {
+	return f.err == nil && planner.CheckArguments(f.registry, &planner.Toolset{}, 0, string(arguments)).OK()
 }
 
 // callKey is the key of a Call in the context of a function.
@@ -194,38 +216,9 @@ func CallOf(ctx context.Context) (executor.Call, bool) {
 	return call, ok
 }
 
-// Functions makes this bridge carry out the calls of tools. Those of one target
-// are served together: an option such as Concurrency is of the target. It must
-// come before Run, and no other tool of these targets may be served.
-//
-// The tools must be in the registry of a session too: see InstallRecord and
-// Specs. A call of a tool that is in the registry, of one of these targets, and
-// not among them ends `tool_not_served`.
-func (b *Bridge) Functions(tools []*Function, options ...ServeOption) error {
-	if err := checkFunctions(tools); err != nil {
-		return err
-	}
-	var targets []string
-	served := map[string]functions{}
-	for _, f := range tools {
-		target := f.Target()
-		if served[target] == nil {
-			targets = append(targets, target)
-			served[target] = functions{}
-		}
-		served[target][f.ToolID()] = f
-	}
-	for _, target := range targets {
-		if err := b.Tool(target, served[target], options...); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// checkFunctions reports everything that is wrong with tools, alone and
+// check reports everything that is wrong with tools, alone and
 // together.
-func checkFunctions(tools []*Function) error {
+func check(tools []*Function) error {
 	var all []error
 	for i, f := range tools {
 		if f == nil {
@@ -249,11 +242,28 @@ func checkFunctions(tools []*Function) error {
 	return err
 }
 
-// functions are the functions of one target, by tool_id.
-type functions map[string]*Function
+// SetsOf returns tools by their targets, or everything that is wrong with them,
+// alone and together.
+func SetsOf(tools []*Function) (map[string]Set, error) {
+	if err := check(tools); err != nil {
+		return nil, err
+	}
+	all := map[string]Set{}
+	for _, f := range tools {
+		target := f.Target()
+		if all[target] == nil {
+			all[target] = Set{}
+		}
+		all[target][f.ToolID()] = f
+	}
+	return all, nil
+}
+
+// Set is the functions of one target, by tool_id: an Executor of their calls.
+type Set map[string]*Function
 
 // Execute carries out one call.
-func (fs functions) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
+func (fs Set) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	f := fs[call.ToolID]
 	if f == nil {
 		var known []string
@@ -269,101 +279,19 @@ func (fs functions) Execute(ctx context.Context, call executor.Call) (executor.R
 	return f.Execute(ctx, call)
 }
 
-// Description is what the model is told of the tool, at most 16 KiB.
-func Description(text string) FunctionOption {
-	return func(f *Function) { f.spec.Description = text }
-}
-
-// ToolName is what the model calls: 1 to 64 of A-Za-z0-9_-.
-func ToolName(name string) FunctionOption {
-	return func(f *Function) { f.spec.ToolName = name }
-}
-
-// Target is who carries the tool out, where the first part of its tool_id is
-// not: what bridges serve and NATS permissions name.
-func Target(name string) FunctionOption {
-	return func(f *Function) { f.spec.Executor.Target = name }
-}
-
-// ArgsSchema is the schema of the arguments, in place of the derived one: JSON
-// Schema 2020-12, self-contained, an object.
-func ArgsSchema(schema json.RawMessage) FunctionOption {
-	return func(f *Function) {
-		raw, err := rawSchemaOf(schema)
-		if err != nil {
-			f.fail("its schema: %w", err)
-			return
-		}
-		f.spec.ArgsSchema = raw
+// InPack returns the tool as one of a pack, which target carries out.
+func (f *Function) InPack(pack, target string) (*Function, error) {
+	prefix, _, _ := strings.Cut(f.spec.ToolID, ".")
+	switch {
+	case f.err != nil:
+		return nil, f.err
+	case !strings.HasPrefix(f.spec.ToolID, pack+"."):
+		return nil, fmt.Errorf("tool %s: its tool_id must begin with %s", f.spec.ToolID, pack+".")
+	case f.spec.Executor.Target != prefix && f.spec.Executor.Target != target:
+		return nil, fmt.Errorf("tool %s: its target is %s, and this pack is carried out by %s: leave Target out", f.spec.ToolID, f.spec.Executor.Target, target)
 	}
-}
-
-// RetrySafe says that a call may be carried out more than once, with the same
-// idempotency key: it is not claimed, and runs again if its bridge dies.
-// Without it a call is started at most once, and one of which nobody knows what
-// became is settled `outcome_unknown`.
-func RetrySafe() FunctionOption { return func(f *Function) { f.spec.RetrySafe = true } }
-
-// ParallelSafe says that calls may run beside others of a batch, as far as
-// ResourceKey allows. Without it a call runs alone.
-func ParallelSafe() FunctionOption { return func(f *Function) { f.spec.ParallelSafe = true } }
-
-// ReadOnly says that calls change nothing: those with the same resource key
-// may run side by side, if they are ParallelSafe.
-func ReadOnly() FunctionOption { return func(f *Function) { f.spec.Access = planner.AccessRead } }
-
-// ResourceKey is what a call works on: orders:{id}, where {id} is an argument.
-// Calls whose keys overlap run one after the other, in the order of the model's.
-func ResourceKey(template string) FunctionOption {
-	return func(f *Function) { f.spec.ResourceKey = template }
-}
-
-// ResourceKind says what ResourceKey has behind its colon: text, the default,
-// or path, a path in the host session's working directory. All spellings of one
-// path are one key.
-func ResourceKind(kind string) FunctionOption {
-	return func(f *Function) { f.spec.ResourceKind = planner.ResourceKind(kind) }
-}
-
-// Requires names capabilities that the install record must grant: the tool is
-// neither offered nor run without them.
-func Requires(capabilities ...string) FunctionOption {
-	return func(f *Function) { f.spec.Requires = append(f.spec.Requires, capabilities...) }
-}
-
-// Needs names what the tool of a pack requires of the machine: secret:NAME,
-// env:NAME, bin:a|b (one of several programs), os:linux|darwin; with ? at the end
-// it is optional. Where one that is not optional is missing, the tool is not
-// offered. Tools that are in no pack have none.
-func Needs(needs ...string) FunctionOption {
-	return func(f *Function) { f.spec.Needs = append(f.spec.Needs, needs...) }
-}
-
-// Approval says which calls wait for a person: always, never, or a condition
-// (CEL) over the call, such as args.amount > 100.
-func Approval(when string) FunctionOption { return func(f *Function) { f.spec.Approval = when } }
-
-// Deadline is what one start may take, a multiple of a millisecond. Without it
-// the session's holds, five minutes by default.
-func Deadline(d time.Duration) FunctionOption {
-	return func(f *Function) {
-		if d <= 0 || d%time.Millisecond != 0 {
-			f.fail("its deadline is %v: more than 0, in whole milliseconds", d)
-			return
-		}
-		f.spec.DeadlineMS = d.Milliseconds()
-	}
-}
-
-// Tries is how often one call is tried at most while it fails with a
-// *RetryableError: 1 to 10, 3 without it. Between two tries it waits 200 ms,
-// then twice as long, and so on up to 5 s, within the call's run time.
-func Tries(n int) FunctionOption {
-	return func(f *Function) {
-		if n < 1 || n > triesMax {
-			f.fail("it is tried %d times: 1 to %d", n, triesMax)
-			return
-		}
-		f.tries = n
-	}
+	moved := *f
+	moved.spec.Executor.Target = target
+	moved.spec.Needs = slices.Sorted(slices.Values(f.spec.Needs))
+	return &moved, nil
 }

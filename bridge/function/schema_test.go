@@ -1,6 +1,6 @@
-package bridge
+package function
 
-// The schema that Func derives from a type: what it says, that the planner
+// The schema that New derives from a type: what it says, that the planner
 // takes it, and that it lets through what encoding/json decodes.
 
 import (
@@ -81,8 +81,8 @@ func schemaText(t *testing.T, f *Function) string {
 	return string(text)
 }
 
-func takes[In any](options ...FunctionOption) *Function {
-	return Func("x.take", func(context.Context, In) (struct{}, error) { return struct{}{}, nil }, options...)
+func takes[In any](options ...Option) *Function {
+	return New("x.take", func(context.Context, In) (struct{}, error) { return struct{}{}, nil }, options...)
 }
 
 func TestDerivedSchema(t *testing.T) {

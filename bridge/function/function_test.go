@@ -1,4 +1,4 @@
-package bridge
+package function_test
 
 // Go functions as tools: what they are called with, what becomes of what they
 // return, and what is refused before a bridge runs. Time is virtual.
@@ -16,7 +16,9 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
 )
 
 type cityArguments struct {
@@ -25,12 +27,12 @@ type cityArguments struct {
 }
 
 // answers returns a tool that returns out and err.
-func answers[Out any](out Out, err error, options ...FunctionOption) *Function {
-	return Func("x.answer", func(context.Context, struct{}) (Out, error) { return out, err }, options...)
+func answers[Out any](out Out, err error, options ...function.Option) *function.Function {
+	return function.New("x.answer", func(context.Context, struct{}) (Out, error) { return out, err }, options...)
 }
 
 // callOf is a call of a tool as a session asks it.
-func callOf(f *Function, arguments string) executor.Call {
+func callOf(f *function.Function, arguments string) executor.Call {
 	return executor.Call{
 		Session: "s1", Effect: "r1t1c0", ToolID: f.ToolID(), ToolName: f.ToolName(), Arguments: json.RawMessage(arguments),
 		IdempotencyKey: "s1.r1t1c0", RetrySafe: f.RetrySafe(),
@@ -40,7 +42,7 @@ func callOf(f *Function, arguments string) executor.Call {
 func TestFunctionArguments(t *testing.T) {
 	t.Parallel()
 	var got []cityArguments
-	f := Func("x.city", func(_ context.Context, in cityArguments) (string, error) {
+	f := function.New("x.city", func(_ context.Context, in cityArguments) (string, error) {
 		got = append(got, in)
 		return "ok", nil
 	})
@@ -62,7 +64,7 @@ func TestFunctionArguments(t *testing.T) {
 		{`["Bergen"]`, `error: invalid_arguments: not a JSON object`},
 		{`{"city":`, `error: invalid_arguments: cannot be read`},
 	} {
-		r := Rehearse(t.Context(), f, callOf(f, c.arguments), Rehearsal{})
+		r := bridge.Rehearse(t.Context(), f, callOf(f, c.arguments), bridge.Rehearsal{})
 		if !strings.HasPrefix(r.Shown, c.shown) {
 			t.Errorf("%s: shown %q, want %q", c.arguments, r.Shown, c.shown)
 		}
@@ -76,7 +78,7 @@ func TestFunctionResults(t *testing.T) {
 	t.Parallel()
 	png := []byte("\x89PNG\r\n\x1a\n\x00\x00")
 	for name, c := range map[string]struct {
-		tool  *Function
+		tool  *function.Function
 		shown string
 		files int
 	}{
@@ -92,9 +94,9 @@ func TestFunctionResults(t *testing.T) {
 		"raw JSON":                {answers(json.RawMessage(`{"a": 1}`), nil), `{"a":1}`, 0},
 		"a result":                {answers(executor.Result{Output: "as it is", Error: &executor.Error{Code: "x"}}, nil), "error: x\nas it is", 0},
 		"a text and a file":       {answers(executor.Result{Output: "look", Files: []executor.File{{Data: []byte{0}}}}, nil), "look\n[application/octet-stream, 1 bytes, sha256-", 1},
-		"a text that is too long": {answers(strings.Repeat("é", inlineBytesMax), nil), strings.Repeat("é", previewHeadBytes/2) + "\n[442368 of 524288 bytes are left out here; the whole is sha256-", 0},
+		"a text that is too long": {answers(strings.Repeat("é", 256<<10), nil), strings.Repeat("é", 32<<10) + "\n[442368 of 524288 bytes are left out here; the whole is sha256-", 0},
 	} {
-		r := Rehearse(t.Context(), c.tool, callOf(c.tool, ""), Rehearsal{})
+		r := bridge.Rehearse(t.Context(), c.tool, callOf(c.tool, ""), bridge.Rehearsal{})
 		if !strings.HasPrefix(r.Shown, c.shown) || len(r.Files) != c.files {
 			t.Errorf("%s: shown %.200q with %d files, want %.200q and %d", name, r.Shown, len(r.Files), c.shown, c.files)
 		}
@@ -105,7 +107,7 @@ func TestFunctionResults(t *testing.T) {
 type endCase struct {
 	name         string
 	fn           func(context.Context, int) (string, error)
-	options      []FunctionOption
+	options      []function.Option
 	cancel       bool
 	unsafe, safe string // status code retryable
 	starts       int
@@ -125,33 +127,33 @@ var endCases = []endCase{
 	{
 		name: "fails for now, then not", fn: func(_ context.Context, n int) (string, error) {
 			if n < 3 {
-				return "", fmt.Errorf("x: %w", &RetryableError{errors.New("busy")})
+				return "", fmt.Errorf("x: %w", &function.RetryableError{errors.New("busy")})
 			}
 			return "ok", nil
 		},
 		unsafe: "succeeded  false", safe: "succeeded  false", starts: 3,
 	},
 	{
-		name: "fails for now", fn: func(context.Context, int) (string, error) { return "", &RetryableError{errors.New("busy")} },
+		name: "fails for now", fn: func(context.Context, int) (string, error) { return "", &function.RetryableError{errors.New("busy")} },
 		unsafe: "failed try_again true", safe: "failed try_again true", starts: 3,
 	},
 	{
 		name: "fails for now, with a code", fn: func(context.Context, int) (string, error) {
-			return "", &RetryableError{&executor.Error{Code: "busy"}}
+			return "", &function.RetryableError{&executor.Error{Code: "busy"}}
 		},
-		options: []FunctionOption{Tries(1)},
+		options: []function.Option{function.Tries(1)},
 		unsafe:  "failed busy true", safe: "failed busy true", starts: 1,
 	},
 	{
 		// Nothing took effect, so it is no time-out of which nobody knows.
 		name: "fails for now by a time-out", fn: func(context.Context, int) (string, error) {
-			return "", &RetryableError{context.DeadlineExceeded}
+			return "", &function.RetryableError{context.DeadlineExceeded}
 		},
 		unsafe: "failed try_again true", safe: "failed try_again true", starts: 3,
 	},
 	{
 		name: "can't tell", fn: func(context.Context, int) (string, error) {
-			return "", fmt.Errorf("x: %w", &UnknownOutcomeError{errors.New("reset by peer")})
+			return "", fmt.Errorf("x: %w", &function.UnknownOutcomeError{errors.New("reset by peer")})
 		},
 		unsafe: "outcome_unknown outcome_unknown false", safe: "outcome_unknown outcome_unknown false", starts: 1,
 	},
@@ -178,8 +180,8 @@ var endCases = []endCase{
 		unsafe: "outcome_unknown outcome_unknown false", safe: "cancelled cancelled false", starts: 1,
 	},
 	{
-		name: "is withdrawn between two tries", cancel: true, options: []FunctionOption{Tries(10)},
-		fn:     func(context.Context, int) (string, error) { return "", &RetryableError{errors.New("busy")} },
+		name: "is withdrawn between two tries", cancel: true, options: []function.Option{function.Tries(10)},
+		fn:     func(context.Context, int) (string, error) { return "", &function.RetryableError{errors.New("busy")} },
 		unsafe: "outcome_unknown outcome_unknown false", safe: "cancelled cancelled false", starts: 3, // at 0, 0.2 and 0.6 s
 	},
 }
@@ -201,9 +203,9 @@ func (c endCase) run(t *testing.T, safe bool) {
 	options := slices.Clone(c.options)
 	want := c.unsafe
 	if safe {
-		options, want = append(options, RetrySafe()), c.safe
+		options, want = append(options, function.RetrySafe()), c.safe
 	}
-	f := Func("x.end", func(ctx context.Context, _ struct{}) (string, error) {
+	f := function.New("x.end", func(ctx context.Context, _ struct{}) (string, error) {
 		return c.fn(ctx, int(starts.Add(1)))
 	}, options...)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -211,30 +213,31 @@ func (c endCase) run(t *testing.T, safe bool) {
 	if c.cancel {
 		time.AfterFunc(time.Second, cancel)
 	}
-	r := Rehearse(ctx, f, callOf(f, "{}"), Rehearsal{RunTime: time.Minute})
+	r := bridge.Rehearse(ctx, f, callOf(f, "{}"), bridge.Rehearsal{RunTime: time.Minute})
 	if got := fmt.Sprint(r.Status, " ", r.Code, " ", r.Retryable); got != want || starts.Load() != int64(c.starts) {
 		t.Errorf("got %q after %d starts, want %q after %d", got, starts.Load(), want, c.starts)
 	}
-	pass(48 * time.Hour) // what was given up returns
+	<-time.After(48 * time.Hour) // what was given up returns
+	synctest.Wait()
 }
 
 // What a function can know of its call.
 func TestCallOf(t *testing.T) {
 	t.Parallel()
 	var got executor.Call
-	f := Func("x.call", func(ctx context.Context, _ struct{}) (string, error) {
-		got, _ = CallOf(ctx)
+	f := function.New("x.call", func(ctx context.Context, _ struct{}) (string, error) {
+		got, _ = function.CallOf(ctx)
 		return "", nil
 	})
 	call := callOf(f, "{}")
 	call.Context = json.RawMessage(`{"order":7}`)
 	call.HostSession = &executor.HostSession{ID: "h1", Status: "ready"}
-	r := Rehearse(t.Context(), f, call, Rehearsal{})
+	r := bridge.Rehearse(t.Context(), f, call, bridge.Rehearsal{})
 	if r.Status != string(session.CallSucceeded) || got.Session != "s1" || got.Effect != "r1t1c0" || got.IdempotencyKey != "s1.r1t1c0" ||
 		string(got.Context) != `{"order":7}` || got.HostSession.ID != "h1" || len(got.Start) != 26 {
 		t.Errorf("got %+v (%+v)", got, r)
 	}
-	if _, ok := CallOf(t.Context()); ok {
+	if _, ok := function.CallOf(t.Context()); ok {
 		t.Error("a context without a call has one")
 	}
 }
@@ -243,59 +246,31 @@ func TestFunctionsRefused(t *testing.T) {
 	t.Parallel()
 	good := answers("", nil)
 	var none func(context.Context, struct{}) (string, error)
-	for want, tools := range map[string][]*Function{
+	for want, tools := range map[string][]*function.Function{
 		"no tools are given": nil,
 		"tools[1]: is nil":   {good, nil},
 		"tools[1].tool_id: \"x.answer\" is that of tools[0] too":      {good, answers("", nil)},
-		"tool x y: tool_id: is 1 to 128":                              {Func("x y", func(context.Context, struct{}) (string, error) { return "", nil })},
-		"tool x.answer: tool_name: is 1 to 64":                        {answers("", nil, ToolName("a b"))},
-		"tool x.answer: executor.target: is a subject token":          {answers("", nil, Target("a.b"))},
+		"tool x y: tool_id: is 1 to 128":                              {function.New("x y", func(context.Context, struct{}) (string, error) { return "", nil })},
+		"tool x.answer: tool_name: is 1 to 64":                        {answers("", nil, function.ToolName("a b"))},
+		"tool x.answer: executor.target: is a subject token":          {answers("", nil, function.Target("a.b"))},
 		"tool x.answer: its result: chan int has no form in JSON":     {answers[chan int](nil, nil)},
-		"tool x.nothing: there is no function":                        {Func("x.nothing", none)},
-		"tool x.answer: its deadline is 1µs":                          {answers("", nil, Deadline(time.Microsecond))},
-		"tool x.answer: deadline_ms is 86400000, it may be 0 to ":     {answers("", nil, Deadline(24*time.Hour))},
-		"tool x.answer: it is tried 11 times: 1 to 10":                {answers("", nil, Tries(11))},
-		"tool x.answer: resource_key: ":                               {answers("", nil, ResourceKey("a:{"))},
-		"tool x.answer: resource_kind: is text or path":               {answers("", nil, ResourceKey("a:{b}"), ResourceKind("file"))},
-		"tool x.answer: approval: is never, always, or a condition: ": {answers("", nil, Approval("args.a >"))},
-		"tool x.answer: requires[1]: \"a\" is listed before":          {answers("", nil, Requires("a", "a"))},
+		"tool x.nothing: there is no function":                        {function.New("x.nothing", none)},
+		"tool x.answer: its deadline is 1µs":                          {answers("", nil, function.Deadline(time.Microsecond))},
+		"tool x.answer: deadline_ms is 86400000, it may be 0 to ":     {answers("", nil, function.Deadline(24*time.Hour))},
+		"tool x.answer: it is tried 11 times: 1 to 10":                {answers("", nil, function.Tries(11))},
+		"tool x.answer: resource_key: ":                               {answers("", nil, function.ResourceKey("a:{"))},
+		"tool x.answer: resource_kind: is text or path":               {answers("", nil, function.ResourceKey("a:{b}"), function.ResourceKind("file"))},
+		"tool x.answer: approval: is never, always, or a condition: ": {answers("", nil, function.Approval("args.a >"))},
+		"tool x.answer: requires[1]: \"a\" is listed before":          {answers("", nil, function.Requires("a", "a"))},
 	} {
-		_, specs := Specs(tools...)
-		for how, err := range map[string]error{"Specs": specs, "Functions": (&Bridge{}).Functions(tools)} {
+		_, specs := function.Specs(tools...)
+		for how, err := range map[string]error{"Specs": specs, "Functions": (&bridge.Bridge{}).Functions(tools)} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got %v, want %q in it", how, err, want)
 			}
 		}
 	}
-	if err := answers("", nil, Approval(`used("shell") && args.a > 1`)).Err(); err != nil {
+	if err := answers("", nil, function.Approval(`used("shell") && args.a > 1`)).Err(); err != nil {
 		t.Errorf("an approval that names a tool of elsewhere: %v", err)
-	}
-}
-
-// A registry may name tools that this program is too old, or too new, to have.
-func TestToolNotServed(t *testing.T) {
-	t.Parallel()
-	b := &Bridge{}
-	one, two := answers("one", nil), Func("x.other", func(context.Context, struct{}) (string, error) { return "two", nil })
-	elsewhere := answers("three", nil, Target("y"))
-	elsewhere.spec.ToolID, elsewhere.spec.ToolName = "y.answer", "y_answer"
-	if err := b.Functions([]*Function{one, two, elsewhere}, Concurrency(3)); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := b.Targets(), []string{"tool/x", "tool/y"}; !slices.Equal(got, want) {
-		t.Errorf("targets: got %q, want %q", got, want)
-	}
-	x := b.served[0]
-	for id, want := range map[string]string{
-		"x.answer": "one", "x.other": "two",
-		"x.third":  "error: tool_not_served: the program that serves this target has x.answer, x.other, and not x.third",
-		"y.answer": "error: tool_not_served: the program that serves this target has x.answer, x.other, and not y.answer",
-	} {
-		if r := Rehearse(t.Context(), x.executor, executor.Call{ToolID: id, Session: "s1", Effect: "r1t1c0"}, Rehearsal{}); r.Shown != want {
-			t.Errorf("%s: shown %q, want %q", id, r.Shown, want)
-		}
-	}
-	if x.concurrency != 3 {
-		t.Errorf("concurrency: got %d, want 3", x.concurrency)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/internal/worker"
 	"github.com/refold/refold/subjects"
 )
 
@@ -94,8 +95,8 @@ func (o Options) Validate() error {
 	if o.Replicas < 0 || o.Replicas > 5 {
 		all = append(all, fmt.Errorf("replicas: 0 to 5, not %d", o.Replicas))
 	}
-	if o.Slots < 0 || o.Slots > slotsMax {
-		all = append(all, fmt.Errorf("slots: 0 to %d, not %d", slotsMax, o.Slots))
+	if o.Slots < 0 || o.Slots > worker.SlotsMax {
+		all = append(all, fmt.Errorf("slots: 0 to %d, not %d", worker.SlotsMax, o.Slots))
 	}
 	if o.Grace < 0 {
 		all = append(all, fmt.Errorf("grace: not negative, got %v", o.Grace))
@@ -109,12 +110,16 @@ type Bridge struct {
 	options Options
 	bus     *bus.Bus
 	conf    *streams.Conf
-	worker  *worker
+	wire    *worker.NATS
+	worker  *worker.Worker
+
+	instance string // ULID of this process's start
+	by       string // who settles, for people
 
 	mu     sync.Mutex
 	ran    bool
 	pulls  bool // it carries out effects now
-	served []served
+	served []worker.Target
 	fleets []Fleet
 	packs  []*builtPack
 }
@@ -132,7 +137,7 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 		o.Name = "bridge"
 	}
 	if o.Grace == 0 {
-		o.Grace = graceDefault
+		o.Grace = worker.GraceDefault
 	}
 	catalog, err := secrets.NewCatalog(o.environment(), o.SecretsCatalogs...)
 	if err != nil {
@@ -155,17 +160,17 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 		nc.Close()
 		return nil, err
 	}
-	instance := newULID(time.Now())
-	by := clip(o.Name+"/"+instance, session.ByBytesMax)
-	b.worker = newWorker(newNATSWire(nc), instance, by, o.Logger.With("instance", instance))
+	b.instance, b.wire = worker.NewULID(time.Now()), worker.NewNATS(nc)
+	b.by = worker.Clip(o.Name+"/"+b.instance, session.ByBytesMax)
+	b.worker = worker.New(b.wire, b.instance, b.by, o.Logger.With("instance", b.instance))
 	sources := make([]secrets.Source, len(o.Secrets))
 	for i, s := range o.Secrets {
 		sources[i] = s
 	}
-	b.worker.vault.open(o.environment(), catalog, sources...)
-	b.worker.observer = o.Observe
+	b.worker.OpenVault(o.environment(), catalog, sources...)
+	b.worker.Observe(o.Observe)
 	if o.Slots > 0 {
-		b.worker.slots = newSlots(o.Slots)
+		b.worker.Share(o.Slots)
 	}
 	return b, nil
 }
@@ -188,76 +193,31 @@ func (o Options) connect(ctx context.Context) (*bus.Bus, error) {
 }
 
 // Instance names this bridge in claims and heartbeats: a ULID.
-func (b *Bridge) Instance() string { return b.worker.instance }
-
-// ServeOption changes how one target is served.
-type ServeOption func(*served)
-
-// Concurrency is how many effects of a target run at once in this process, 1
-// to 1024; 16 without it. What comes beyond that waits at the server, where
-// other bridges of the target take it.
-func Concurrency(n int) ServeOption { return func(s *served) { s.concurrency = n } }
+func (b *Bridge) Instance() string { return b.instance }
 
 // Tool makes e carry out the tool calls whose executor has this target. It
 // must come before Run, once for each target.
 func (b *Bridge) Tool(target string, e executor.Executor, options ...ServeOption) error {
-	return b.serve(served{class: session.ClassTool, target: target, executor: e}, options)
+	return b.serve(worker.Target{Class: session.ClassTool, Name: target, Executor: e}, options)
 }
 
 // Model makes m carry out the generations of a provider. It must come before
 // Run, once for each provider.
 func (b *Bridge) Model(provider string, m executor.Model, options ...ServeOption) error {
-	return b.serve(served{class: session.ClassLLM, target: provider, model: m}, options)
+	return b.serve(worker.Target{Class: session.ClassLLM, Name: provider, Model: m}, options)
 }
 
 // Step makes h the step hook of this name. It must come before Run, once for
 // each hook.
 func (b *Bridge) Step(hook string, h executor.StepHook, options ...ServeOption) error {
-	return b.serve(served{class: session.ClassStep, target: hook, hook: h}, options)
+	return b.serve(worker.Target{Class: session.ClassStep, Name: hook, Hook: h}, options)
 }
 
 // Space makes r read the spaces of a target. It must come before Run, once for
 // each target.
 func (b *Bridge) Space(target string, r executor.SpaceReader, options ...ServeOption) error {
-	return b.serve(served{class: session.ClassSpace, target: target, spaces: r}, options)
+	return b.serve(worker.Target{Class: session.ClassSpace, Name: target, Spaces: r}, options)
 }
-
-func (b *Bridge) serve(s served, options []ServeOption) error {
-	s.concurrency = concurrencyDefault
-	s.counts = new(targetCounts)
-	for _, option := range options {
-		option(&s)
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err := subjects.ValidTarget(s.target); err != nil {
-		return fmt.Errorf("serve %s: %w", s.name(), err)
-	}
-	switch {
-	case s.concurrency < 1 || s.concurrency > concurrencyMax:
-		return fmt.Errorf("serve %s: concurrency is %d: 1 to %d", s.name(), s.concurrency, concurrencyMax)
-	case len(s.wrong) > 0:
-		return fmt.Errorf("serve %s: %w", s.name(), errors.Join(s.wrong...))
-	case s.priority != 0 && b.options.Slots == 0:
-		return fmt.Errorf("serve %s: priority %d: it is among targets that share slots: give Options.Slots", s.name(), s.priority)
-	case s.pace != nil && s.model == nil:
-		return fmt.Errorf("serve %s: rates and breakers are of models", s.name())
-	case s.model == nil && s.executor == nil && s.hook == nil && s.spaces == nil:
-		return fmt.Errorf("serve %s: nothing carries it out", s.name())
-	case b.ran:
-		return fmt.Errorf("serve %s: the bridge runs already: give it all targets before Run", s.name())
-	case slices.ContainsFunc(b.served, func(other served) bool { return other.name() == s.name() }):
-		return fmt.Errorf("serve %s: it is served already", s.name())
-	}
-	if s.model != nil {
-		s.paced() // what the provider asks to wait is heeded, whatever else holds it
-	}
-	b.served = append(b.served, s)
-	return nil
-}
-
-// name is how a target is shown: tool/host.
-func (s *served) name() string { return string(s.class) + "/" + s.target }
 
 // Targets returns what this bridge serves: tool/host, llm/openai, ….
 func (b *Bridge) Targets() []string {
@@ -265,7 +225,7 @@ func (b *Bridge) Targets() []string {
 	defer b.mu.Unlock()
 	var all []string
 	for i := range b.served {
-		all = append(all, b.served[i].name())
+		all = append(all, b.served[i].String())
 	}
 	slices.Sort(all)
 	return all
@@ -291,9 +251,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b.warnShortSecrets(ctx)
-	life, stop := newLifetimes(ctx, b.options.Grace)
+	life, stop := worker.NewLifetimes(ctx, b.options.Grace)
 	defer stop()
-	background, err := b.listen(life.last, targets)
+	background, err := b.listen(life.Last, targets)
 	defer background()
 	if err != nil {
 		return err
@@ -304,7 +264,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	var serving sync.WaitGroup
 	for i, s := range targets {
 		serving.Go(func() {
-			errs[i] = b.worker.serve(life, s, natsSource{b.bus.Effects(b.conf, s.class, s.target)})
+			errs[i] = b.worker.Serve(life, s, worker.NewNATSSource(b.bus.Effects(b.conf, s.Class, s.Name)))
 			if errs[i] != nil {
 				cancel() // a bridge serves all of its targets, or says why not
 			}
@@ -320,7 +280,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 
 // listen begins what goes on beside the work: heartbeats, those of others, and
 // cancellations. It is all in place when listen returns. stop ends it.
-func (b *Bridge) listen(ctx context.Context, served []served) (stop func(), err error) {
+func (b *Bridge) listen(ctx context.Context, served []worker.Target) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	stopService := func() error { return nil }
@@ -335,20 +295,20 @@ func (b *Bridge) listen(ctx context.Context, served []served) (stop func(), err 
 	if err != nil {
 		return stop, err
 	}
-	b.worker.wire.(*natsWire).members = members
-	if err := b.bus.SubscribeCancel(ctx, b.worker.cancelled); err != nil {
+	b.wire.Members = members
+	if err := b.bus.SubscribeCancel(ctx, b.worker.Cancelled); err != nil {
 		return stop, err
 	}
 	targets := b.Targets()
 	b.mu.Lock()
-	body := b.worker.heartbeats(targets, slices.Clone(b.served))
+	body := b.worker.Heartbeats(targets, slices.Clone(b.served))
 	b.mu.Unlock()
 	beside.Go(func() {
-		if err := b.bus.Heartbeat(ctx, subjects.KindBridge, b.worker.instance, body); err != nil {
+		if err := b.bus.Heartbeat(ctx, subjects.KindBridge, b.instance, body); err != nil {
 			b.options.Logger.Error("heartbeats_ended", "error", err.Error())
 		}
 	})
-	beside.Go(func() { b.worker.holders.watch(ctx, b.worker.reader.events.clear) })
+	beside.Go(func() { b.worker.Watch(ctx) })
 	endpoints, err := b.readerEndpoints(ctx, served)
 	if err != nil {
 		return stop, err
@@ -383,6 +343,6 @@ type Setting struct{ Key, Value string }
 func (b *Bridge) Config() []Setting {
 	return []Setting{
 		{"url", b.bus.URL()}, {"server", b.bus.ServerVersion()}, {"prefix", b.bus.Names().Prefix()}, {"name", b.options.Name},
-		{"instance", b.worker.instance}, {"targets", strings.Join(b.Targets(), " ")}, {"grace", b.options.Grace.String()},
+		{"instance", b.instance}, {"targets", strings.Join(b.Targets(), " ")}, {"grace", b.options.Grace.String()},
 	}
 }

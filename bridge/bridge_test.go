@@ -43,7 +43,7 @@ type actor struct {
 func newActor(t *testing.T) *actor {
 	t.Helper()
 	server := bustest.Server(t)
-	return &actor{Bus: newNatsWire(t, server).Bus, server: server}
+	return &actor{Bus: newTestBus(t, server), server: server}
 }
 
 // bridge connects a bridge whose leases last a second.
@@ -122,13 +122,16 @@ func (a *actor) settled(t *testing.T, n int) []string {
 				t.Fatalf("waiting for %d settlements, have %q: %v", n, all, err)
 			}
 			if e.Door == session.DoorLLM || e.Door == session.DoorTool || e.Door == session.DoorStep {
-				all = append(all, settlementText(t, e))
+				all = append(all, settledAs(t, e))
 			}
 		}
 		if len(all) >= n {
 			return all
 		}
-		pause(ctx.Done(), 20*time.Millisecond)
+		select {
+		case <-ctx.Done():
+		case <-time.After(20 * time.Millisecond):
+		}
 	}
 }
 
@@ -139,7 +142,7 @@ func TestBridge(t *testing.T) {
 	released := make(chan struct{})
 	started := make(chan executor.Call, 10)
 	errs := errors.Join(
-		b.Tool("host", executorFunc(func(ctx context.Context, c executor.Call) (executor.Result, error) {
+		b.Tool("host", toolFunc(func(ctx context.Context, c executor.Call) (executor.Result, error) {
 			started <- c
 			if c.Effect == "r1t1c2" {
 				<-ctx.Done() // until it is withdrawn
@@ -151,7 +154,7 @@ func TestBridge(t *testing.T) {
 			}
 			return executor.Result{Output: "done " + c.Effect}, nil
 		}), Concurrency(3)),
-		b.Model("p", modelFunc(func(_ context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
+		b.Model("p", answerFunc(func(_ context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 			delta("hel")
 			delta("lo")
 			return executor.Answer{Text: "hello, " + r.Messages[0].Text}, nil
@@ -166,11 +169,11 @@ func TestBridge(t *testing.T) {
 	}
 	stop := run(t, b)
 
-	seq, err := a.Publish(t.Context(), session.DoorIn, "s1", event(t, session.TypeRunRequested, session.RunRequested{Input: *text("world")}), "")
+	seq, err := a.Publish(t.Context(), session.DoorIn, "s1", eventOf(t, session.TypeRunRequested, session.RunRequested{Input: *contentOf("world")}), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.ask(t, session.ClassLLM, "p", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: seq}))
+	a.ask(t, session.ClassLLM, "p", "r1t1", turnAsked("r1t1", session.Item{Role: session.RoleUser, Seq: seq}))
 	if got, want := a.settled(t, 1), []string{"r1t1 ok"}; !slices.Equal(got, want) {
 		t.Errorf("settled: got %q, want %q", got, want)
 	}
@@ -186,7 +189,7 @@ func TestBridge(t *testing.T) {
 
 	// Three at once and no more; the fourth waits for a free place.
 	for _, name := range []string{"r1t1c0", "r1t1c1", "r1t1c2", "r1t1c3"} {
-		a.ask(t, session.ClassTool, "host", name, toolCall(name, name == "r1t1c1"))
+		a.ask(t, session.ClassTool, "host", name, callAsked(name, name == "r1t1c1"))
 	}
 	for range 3 {
 		<-started
@@ -252,10 +255,10 @@ func TestBridgeIsSeen(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)
 	b := a.bridge(t, "one")
-	if err := b.Tool("host", executorFunc(nil)); err != nil {
+	if err := b.Tool("host", toolFunc(nil)); err != nil {
 		t.Fatal(err)
 	}
-	if err := b.Model("p", modelFunc(nil)); err != nil {
+	if err := b.Model("p", answerFunc(nil)); err != nil {
 		t.Fatal(err)
 	}
 	if err := b.Step("router", executor.PrepareStep(nil)); err != nil {
@@ -267,7 +270,10 @@ func TestBridgeIsSeen(t *testing.T) {
 	}
 	run(t, b)
 	bustest.Until(t, "a heartbeat is heard", func() bool { _, ok := members.Heard(b.Instance()); return ok })
-	var beat heartbeat
+	var beat struct {
+		Targets []string
+		Rules   int
+	}
 	if err := json.Unmarshal(members.Live(time.Minute)[0].Body, &beat); err != nil {
 		t.Fatal(err)
 	}
@@ -300,8 +306,8 @@ func TestConsumerIsLost(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)
 	b := a.bridge(t, "one")
-	var starts ledger
-	if err := b.Tool("host", executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
+	var starts startLog
+	if err := b.Tool("host", toolFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 		starts.add(c.Effect)
 		return executor.Result{}, nil
 	})); err != nil {
@@ -310,7 +316,7 @@ func TestConsumerIsLost(t *testing.T) {
 	run(t, b)
 	names := []string{"r1t1c0", "r1t1c1", "r1t1c2"}
 	for i, name := range names {
-		a.ask(t, session.ClassTool, "host", name, toolCall(name, i == 1))
+		a.ask(t, session.ClassTool, "host", name, callAsked(name, i == 1))
 	}
 	a.settled(t, len(names))
 	a.allAcked(t, "tool-host")
@@ -322,7 +328,7 @@ func TestConsumerIsLost(t *testing.T) {
 	if err := js.DeleteConsumer(t.Context(), a.Names().EffectsStream(), "tool-host"); err != nil {
 		t.Fatal(err)
 	}
-	a.ask(t, session.ClassTool, "host", "r1t2c0", toolCall("r1t2c0", false))
+	a.ask(t, session.ClassTool, "host", "r1t2c0", callAsked("r1t2c0", false))
 	a.settled(t, 4)
 	a.allAcked(t, "tool-host")
 	if got := starts.all(); len(got) != 4 {
@@ -338,9 +344,9 @@ func TestServerRestarts(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)
 	b := a.bridge(t, "one")
-	var starts ledger
+	var starts startLog
 	began, release := make(chan struct{}), make(chan struct{})
-	if err := b.Tool("host", executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
+	if err := b.Tool("host", toolFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 		starts.add(c.Effect)
 		if c.Effect == "r1t1c0" {
 			close(began)
@@ -351,12 +357,12 @@ func TestServerRestarts(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, b)
-	a.ask(t, session.ClassTool, "host", "r1t1c0", toolCall("r1t1c0", false))
+	a.ask(t, session.ClassTool, "host", "r1t1c0", callAsked("r1t1c0", false))
 	<-began
 	a.server.Stop()
 	close(release) // its settlement finds nobody
 	a.server.Start()
-	a.ask(t, session.ClassTool, "host", "r1t2c0", toolCall("r1t2c0", false))
+	a.ask(t, session.ClassTool, "host", "r1t2c0", callAsked("r1t2c0", false))
 	got := a.settled(t, 2)
 	a.allAcked(t, "tool-host")
 	if want := []string{"r1t1c0 succeeded", "r1t2c0 succeeded"}; !slices.Equal(got, want) {
@@ -373,7 +379,7 @@ func TestServerRestarts(t *testing.T) {
 func TestHolderDies(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)
-	var starts ledger
+	var starts startLog
 	hanging, unhang := context.WithCancel(context.Background())
 	t.Cleanup(unhang)
 	began := make(chan struct{}, 3)
@@ -387,11 +393,11 @@ func TestHolderDies(t *testing.T) {
 			}
 		}
 		errs := errors.Join(
-			b.Tool("host", executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
+			b.Tool("host", toolFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 				at(c.Effect)
 				return executor.Result{}, nil
 			})),
-			b.Model("p", modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
+			b.Model("p", answerFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 				at(r.Effect)
 				return executor.Answer{Text: "hello"}, nil
 			})),
@@ -401,7 +407,7 @@ func TestHolderDies(t *testing.T) {
 		}
 		return b
 	}
-	seq, err := a.Publish(t.Context(), session.DoorIn, "s1", event(t, session.TypeRunRequested, session.RunRequested{Input: *text("world")}), "")
+	seq, err := a.Publish(t.Context(), session.DoorIn, "s1", eventOf(t, session.TypeRunRequested, session.RunRequested{Input: *contentOf("world")}), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -412,9 +418,9 @@ func TestHolderDies(t *testing.T) {
 	a.serveView(t, view)
 	first := serve("first", true)
 	run(t, first)
-	a.ask(t, session.ClassLLM, "p", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: seq}))
-	a.ask(t, session.ClassTool, "host", "r1t1c0", toolCall("r1t1c0", false))
-	a.ask(t, session.ClassTool, "host", "r1t1c1", toolCall("r1t1c1", true))
+	a.ask(t, session.ClassLLM, "p", "r1t1", turnAsked("r1t1", session.Item{Role: session.RoleUser, Seq: seq}))
+	a.ask(t, session.ClassTool, "host", "r1t1c0", callAsked("r1t1c0", false))
+	a.ask(t, session.ClassTool, "host", "r1t1c1", callAsked("r1t1c1", true))
 	for range 3 {
 		<-began
 	}
@@ -463,7 +469,7 @@ func TestServeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	x := executorFunc(nil)
+	x := toolFunc(nil)
 	for _, c := range []struct {
 		err  error
 		want string
@@ -473,7 +479,7 @@ func TestServeRefuses(t *testing.T) {
 		{other.Tool("a", x, Concurrency(0)), "concurrency"},
 		{other.Tool("a", x), ""},
 		{other.Tool("a", x), "already"},
-		{other.Model("a", modelFunc(nil)), ""},
+		{other.Model("a", answerFunc(nil)), ""},
 		{other.Step("a", nil), "nothing carries it out"},
 		{other.Step("a", executor.PrepareStep(nil)), ""},
 		{other.Step("a", executor.PrepareStep(nil)), "step/a: it is served already"},

@@ -30,12 +30,12 @@ func TestConsumerIsLostInTheMiddle(t *testing.T) {
 		t.Fatal(err)
 	}
 	fx := a.Names().EffectsStream()
-	a.ask(t, session.ClassTool, "host", "r1t1c0", toolCall("r1t1c0", false))
-	seq, err := a.Publish(t.Context(), session.DoorIn, "s1", event(t, session.TypeRunRequested, session.RunRequested{Input: *text("hi")}), "")
+	a.ask(t, session.ClassTool, "host", "r1t1c0", callAsked("r1t1c0", false))
+	seq, err := a.Publish(t.Context(), session.DoorIn, "s1", eventOf(t, session.TypeRunRequested, session.RunRequested{Input: *contentOf("hi")}), "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.ask(t, session.ClassLLM, "p", "r2t1", generation("r2t1", session.Item{Role: session.RoleUser, Seq: seq}))
+	a.ask(t, session.ClassLLM, "p", "r2t1", turnAsked("r2t1", session.Item{Role: session.RoleUser, Seq: seq}))
 	bustest.Until(t, "both are in progress", func() bool { return len(starts.all()) == 2 })
 	consumers := []string{"tool-host", "llm-p"}
 	resetUntilOffered(t, nc, fx, consumers, bridges)
@@ -57,9 +57,9 @@ func TestConsumerIsLostInTheMiddle(t *testing.T) {
 
 // holdingBridges are two that serve the tool host and the model p, and that keep
 // what they start until release is closed.
-func holdingBridges(t *testing.T, a *actor) (bridges []*Bridge, starts *ledger, release chan struct{}) {
+func holdingBridges(t *testing.T, a *actor) (bridges []*Bridge, starts *startLog, release chan struct{}) {
 	t.Helper()
-	starts, release = &ledger{}, make(chan struct{})
+	starts, release = &startLog{}, make(chan struct{})
 	wait := func(ctx context.Context, effect string) {
 		starts.add(effect)
 		select {
@@ -70,13 +70,13 @@ func holdingBridges(t *testing.T, a *actor) (bridges []*Bridge, starts *ledger, 
 	for _, name := range []string{"one", "two"} {
 		b := a.bridge(t, name)
 		bridges = append(bridges, b)
-		if err := b.Tool("host", executorFunc(func(ctx context.Context, c executor.Call) (executor.Result, error) {
+		if err := b.Tool("host", toolFunc(func(ctx context.Context, c executor.Call) (executor.Result, error) {
 			wait(ctx, c.Effect)
 			return executor.Result{}, nil
 		})); err != nil {
 			t.Fatal(err)
 		}
-		if err := b.Model("p", modelFunc(func(ctx context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
+		if err := b.Model("p", answerFunc(func(ctx context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 			wait(ctx, r.Effect)
 			return executor.Answer{Text: "said"}, nil
 		})); err != nil {

@@ -1,98 +1,32 @@
 // Package bridge carries out what sessions ask of the world: tool calls,
 // generations, and the choice of what a step offers. A Go program serves its
-// own tools, models and step hooks with it, which implement the interfaces of
-// package executor; how a call ends is said there:
+// own tools, models and step hooks with it:
 //
 //	b, err := bridge.Connect(ctx, bridge.Options{Name: "weather"})
 //	…
-//	err = b.Tool("weather", forecasts{}) // an Executor
-//	err = b.Step("router", executor.PrepareStep(choose)) // a StepHook
+//	err = b.Tool("weather", forecasts{})                 // an executor.Executor
+//	err = b.Functions(tools)                             // of package function
+//	err = b.Step("router", executor.PrepareStep(choose)) // an executor.StepHook
 //	…
 //	err = b.Run(ctx)
 //
-// # Path
+// Package executor has the interfaces to implement, and says how calls end;
+// package function makes Go functions tools. Users test with package bridgetest.
 //
-// An effect comes from the durable consumer of its class and target, of which
-// several bridges may pull. It is decoded (effect.go) and entered in the table
-// (flight.go). What must not be started twice is claimed (claim.go, doubt.go,
-// holders.go), and while that is on its way a generation's text is read from the
-// log (transcript.go, said.go).
-// Then it is started (start.go), becomes an outcome (outcome.go), and that a
-// settlement (settlement.go), which is stored before the effect is acked
-// (worker.go). All of that is in one goroutine, the executor's too. If it does not
-// return when it must, or ends the goroutine, another one goes on (running.go), and
-// until the effect is acked or given back its slot is not free. step.go is what a
-// step hook sees, stepread.go what it reads from the log, prepared.go what becomes of its choice. wire.go says what all this needs of NATS, and natswire.go has
-// it from internal/bus.
-//
-// # Laws
-//
-//   - Settle, then ack. An effect is acked only when its settlement is stored,
-//     or when somebody else has said, or will not need, its last word.
-//   - A tool call that is not retry-safe, and a model turn, starts only under a
-//     claim that this process stored first. Delivery counts decide nothing.
-//   - The clock is read after the claim is acknowledged, last thing before the
-//     start: past start_by nothing starts.
-//   - A claim stands for the bytes that it has the hash of. One of other bytes is
-//     passed over.
-//   - A server that lost the end of its streams delivers other effects under the
-//     names of those that are lost. A delivery of other bytes stops what is in
-//     progress under its name, and that is settled by nobody. What was settled over
-//     an earlier connection is acked only if the log has its settlement still.
-//   - What may have happened is never called a failure. A call that is not
-//     retry-safe and that was stopped, whose bridge is gone, or that was asked
-//     so long ago that its claim may be forgotten, is settled
-//     `outcome_unknown`.
-//   - A model turn whose claim we won is claimed anew if nobody heard us at a
-//     time since we asked for that claim first, whoever answered when: others
-//     may have found us gone. As long as nobody hears us, none is started.
-//     That goes too for a claim of ours whose turn was given back, because its
-//     transcript could not be read.
-//   - Nobody is gone unless we listened for five seconds without a gap, which
-//     we know by our own heartbeats.
-//   - A settlement is tried until it is stored, and none is too large: text
-//     goes to blobs, what no event can hold becomes a failure that says so.
-//   - Arguments above 256 KiB, and the largest of those that no event can hold
-//     together, are stored as blobs. The session refuses these calls with a
-//     result, and the run goes on; in later turns the model is shown an object
-//     with their size in their place.
-//   - What a model is shown follows from the effect and the log alone. Calls
-//     are named by position, r1t2c0, whatever ids the model gave them.
-//
-// # Glossary
-//
-//   - target: who carries an effect out: the name of an executor, a provider or
-//     a step hook.
-//   - claim: the message that says which process starts an effect. The first
-//     one that is stored stands.
-//   - instance: a ULID per process start, which claims and heartbeats name.
-//   - flight: an effect that this process carries.
-//   - late: past start_by.
-//   - withdrawn: nobody may start it any more, or what runs is to stop.
-//
-// # Caches
-//
-// Four, each bounded by its bytes: events of the log for the next turns of
-// their sessions, descriptors of tools and files of prompts by hash, and tools
-// as a provider takes them, by provider and toolset (rendered.go). Stats, `nats micro stats` and the
-// debug log at the end tell how often each was of use (stats.go).
+// A Bridge connects, and tells others that it lives and what it serves. What
+// becomes of an effect, from its delivery to its settlement, is the business of
+// internal/worker, whose documentation has the rules.
 //
 // # Much asked at once
 //
 // Limit holds the generations of a provider to rates, Breaker leaves one alone
-// that is down, and Fair gives slots to sessions by turns (pace.go, breaker.go,
-// fair.go). What may not start now is given back before it is claimed, so any
-// bridge may have it; nothing is failed for want of a turn before its start_by.
-// Without these options an effect costs one look at a nil pointer more. Counts by
-// target: stats_target.go.
-//
-// # Limits
-//
-// All in limits.go, with their units.
+// that is down, Fair gives slots to sessions by turns, and Priority orders targets
+// that share Options.Slots. What may not start now is given back before it is
+// claimed, so any bridge may have it; nothing is failed for want of a turn before
+// its start_by.
 //
 // # Testing
 //
-// The rules run against a world in memory, in virtual time; contract_test.go
-// holds that world, and NATS, to the same promises. bridge_test.go runs whole
-// bridges against a server. Users have package bridgetest.
+// bridge_test.go runs whole bridges against a server. The rules are tested in
+// internal/worker.
 package bridge

@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
+	"github.com/refold/refold/internal/worker"
 	"github.com/refold/refold/subjects"
 )
 
@@ -42,13 +43,9 @@ func (f Fleet) Validate() error {
 }
 
 const (
-	lostDefault     = 30 * time.Second
-	lostLeast       = 5 * time.Second
-	adoptEvery      = 2 * time.Second // between two looks for workers that are gone
-	adoptAtOnce     = 4               // calls of one lost worker that this one settles at once
-	statusHostError = "error"         // of a host session that is lost
-
-	codeHostSessionLost = "host_session_lost"
+	lostDefault = 30 * time.Second
+	lostLeast   = 5 * time.Second
+	adoptEvery  = 2 * time.Second // between two looks for workers that are gone
 )
 
 // Fleet serves a target as one of its workers: the calls that any worker may
@@ -79,7 +76,7 @@ func (b *Bridge) Fleet(f Fleet, e executor.Executor, options ...ServeOption) err
 type adopter struct {
 	bridge *Bridge
 	fleet  Fleet
-	life   lifetimes
+	life   worker.Lifetimes
 	silent map[string]time.Time          // targets that nobody serves, and since when
 	taken  map[string]context.CancelFunc // targets that this bridge answers for
 	denied bool                          // we may not ask who there is, and have said so
@@ -87,14 +84,22 @@ type adopter struct {
 }
 
 // adopt looks for workers that are gone, until this bridge drains.
-func (b *Bridge) adopt(life lifetimes, f Fleet) {
+func (b *Bridge) adopt(life worker.Lifetimes, f Fleet) {
 	a := &adopter{bridge: b, fleet: f, life: life, silent: make(map[string]time.Time), taken: make(map[string]context.CancelFunc)}
 	defer a.work.Wait()
-	for pause(life.drain.Done(), adoptEvery) {
-		a.look()
-	}
-	for _, leave := range a.taken {
-		leave()
+	look := time.NewTicker(adoptEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-look.C:
+			a.look()
+			continue
+		case <-life.Drain.Done():
+		}
+		for _, leave := range a.taken {
+			leave()
+		}
+		return
 	}
 }
 
@@ -103,12 +108,12 @@ func (b *Bridge) adopt(life lifetimes, f Fleet) {
 // settlement, decide between them.
 func (a *adopter) look() {
 	b := a.bridge
-	served, sure := b.worker.wire.(*natsWire).members.Serving()
+	served, sure := b.wire.Members.Serving()
 	if !sure {
 		clear(a.silent) // we have not listened: nobody is known to be gone
 		return
 	}
-	targets, err := b.bus.BridgeTargets(a.life.drain, session.ClassTool)
+	targets, err := b.bus.BridgeTargets(a.life.Drain, session.ClassTool)
 	if err != nil {
 		var denied *natsio.PermissionError
 		if errors.As(err, &denied) && !a.denied {
@@ -117,7 +122,7 @@ func (a *adopter) look() {
 		}
 		return
 	}
-	now := b.worker.now()
+	now := time.Now()
 	for _, target := range targets {
 		if !strings.HasPrefix(target, a.fleet.Target+"-") || target == a.fleet.Route() {
 			continue
@@ -145,46 +150,24 @@ func (a *adopter) look() {
 // take begins to answer for a worker.
 func (a *adopter) take(target string) {
 	b := a.bridge
-	drain, leave := context.WithCancel(a.life.drain)
+	drain, leave := context.WithCancel(a.life.Drain)
 	a.taken[target] = leave
 	b.options.Logger.Warn("worker_lost", "target", target, "silent_ms", a.fleet.Lost.Milliseconds())
 	life := a.life
-	life.drain = drain
-	s := served{class: session.ClassTool, target: target, executor: lostWorker{}, concurrency: adoptAtOnce, counts: new(targetCounts), lost: true}
+	life.Drain = drain
+	s := worker.LostTarget(target)
 	a.work.Go(func() {
 		defer leave()
-		if err := b.worker.serve(life, s, natsSource{b.bus.Effects(b.conf, s.class, s.target)}); err != nil {
+		if err := b.worker.Serve(life, s, worker.NewNATSSource(b.bus.Effects(b.conf, s.Class, s.Name))); err != nil {
 			b.options.Logger.Warn("lost_worker_not_served", "target", target, "error", err.Error())
 		}
 	})
 }
 
-// lostWorker carries out what a worker that is gone was asked.
-type lostWorker struct{}
-
-// Execute says that the host session is lost. What was claimed and may have
-// taken effect does not come here: it is settled by its claim. A call that may
-// run twice has no claim, so nobody can tell whether it ran there; its files are
-// gone with the worker either way.
-func (lostWorker) Execute(_ context.Context, c executor.Call) (executor.Result, error) {
-	return executor.Result{Error: &executor.Error{
-		Code:   codeHostSessionLost,
-		Detail: "the worker that held the host session is gone, with its files, and the call was not run elsewhere. Call open_session to open another",
-	}}, nil
-}
-
-// lostHost is the host session of a call that nobody can carry out any more.
-func lostHost(c *session.ToolCall) *executor.HostSession {
-	if c == nil || c.HostSession == nil {
-		return nil
-	}
-	return &executor.HostSession{ID: c.HostSession.ID, Route: c.HostSession.Route, Status: statusHostError}
-}
-
 // HostSession asks for a session's view, and tells whether the session is open,
 // and its host session; nil for none.
 func (b *Bridge) HostSession(ctx context.Context, sid string) (open bool, h *executor.HostSession, err error) {
-	view, err := b.worker.wire.View(ctx, sid)
+	view, err := b.wire.View(ctx, sid)
 	if err != nil {
 		return false, nil, err
 	}
@@ -198,11 +181,11 @@ func (b *Bridge) HostSession(ctx context.Context, sid string) (open bool, h *exe
 // status, through the door ctl: a bridge of host tools needs the right to publish
 // there. A session that has another host session by now refuses it.
 func (b *Bridge) EndHostSession(ctx context.Context, sid string, h executor.HostSession) error {
-	event := session.Envelope{V: session.Version, Type: session.TypeHostSessionUpdated, At: b.worker.now().UnixMilli(), By: b.worker.by}
+	event := session.Envelope{V: session.Version, Type: session.TypeHostSessionUpdated, At: time.Now().UnixMilli(), By: b.by}
 	payload, err := event.With(session.HostSessionUpdated{ID: h.ID, Status: h.Status})
 	if err != nil {
 		return err
 	}
-	_, err = b.worker.wire.Publish(ctx, session.DoorCtl, sid, h.ID+"."+h.Status, payload)
+	_, err = b.wire.Publish(ctx, session.DoorCtl, sid, h.ID+"."+h.Status, payload)
 	return err
 }

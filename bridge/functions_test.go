@@ -31,11 +31,11 @@ func TestToolNotServed(t *testing.T) {
 		"x.third":  "error: tool_not_served: the program that serves this target has x.answer, x.other, and not x.third",
 		"y.answer": "error: tool_not_served: the program that serves this target has x.answer, x.other, and not y.answer",
 	} {
-		if r := Rehearse(t.Context(), x.executor, executor.Call{ToolID: id, Session: "s1", Effect: "r1t1c0"}, Rehearsal{}); r.Shown != want {
+		if r := Rehearse(t.Context(), x.Executor, executor.Call{ToolID: id, Session: "s1", Effect: "r1t1c0"}, Rehearsal{}); r.Shown != want {
 			t.Errorf("%s: shown %q, want %q", id, r.Shown, want)
 		}
 	}
-	if x.concurrency != 3 {
-		t.Errorf("concurrency: got %d, want 3", x.concurrency)
+	if x.Concurrency != 3 {
+		t.Errorf("concurrency: got %d, want 3", x.Concurrency)
 	}
 }

@@ -14,8 +14,13 @@ import (
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/worker"
 	"github.com/refold/refold/space"
 )
+
+// codeToolChanged is the code of a call that is asked by another manifest than is
+// served here, and does not fit.
+const codeToolChanged = "tool_changed"
 
 // Pack is Go functions, and files beside them, that a session adopts while it
 // lives: a factory pack. Bridge.Pack serves it.
@@ -149,11 +154,11 @@ func (b *builtPack) ReadSpace(_ context.Context, r executor.SpaceRequest) (execu
 	selector, ok := space.ParseSelector(r.Version)
 	switch {
 	case r.Space != b.manifest.Space:
-		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("this program has the pack %s, and no space %s", b.manifest.Space, r.Space)}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnknown, Detail: fmt.Sprintf("this program has the pack %s, and no space %s", b.manifest.Space, r.Space)}
 	case r.Kind != string(space.Pack):
-		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("%s is a pack, and a %s was asked for", r.Space, r.Kind)}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnknown, Detail: fmt.Sprintf("%s is a pack, and a %s was asked for", r.Space, r.Kind)}
 	case r.Version != "" && (!ok || !selector.Matches(version)):
-		return executor.SpaceContent{}, &executor.Error{Code: codeVersionUnknown, Detail: fmt.Sprintf("this program has %s %s, and not %s", r.Space, b.manifest.Version, r.Version)}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeVersionUnknown, Detail: fmt.Sprintf("this program has %s %s, and not %s", r.Space, b.manifest.Version, r.Version)}
 	}
 	return executor.SpaceContent{Manifest: b.Manifest, Blobs: b.Files, Warnings: b.Warnings, Source: sourceFactory, Sign: b.sign}, nil
 }

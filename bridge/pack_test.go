@@ -6,6 +6,7 @@ package bridge
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/worker"
 	"github.com/refold/refold/space"
 )
 
@@ -52,19 +54,20 @@ func TestPackIsASpace(t *testing.T) {
 	if hash, err := p.Hash(); err != nil || hash != m.Hash().String() {
 		t.Errorf("hash: got %s, %v", hash, err)
 	}
-	for version, want := range map[string]string{"": "", "1": "", "1.4": "", "1.4.2": "", "2": codeVersionUnknown, "x": codeVersionUnknown} {
+	for version, want := range map[string]string{"": "", "1": "", "1.4": "", "1.4.2": "", "2": worker.CodeVersionUnknown, "x": worker.CodeVersionUnknown} {
 		_, err := built.ReadSpace(t.Context(), executor.SpaceRequest{Space: "crm", Kind: "pack", Version: version})
-		if code := codeOf(faultOrNil(err)); code != want {
+		if code := codeIn(err); code != want {
 			t.Errorf("version %q: got %v, want %q", version, err, want)
 		}
 	}
 }
 
-func faultOrNil(err error) *executor.Error {
-	if err == nil {
-		return nil
+func codeIn(err error) string {
+	var e *executor.Error
+	if errors.As(err, &e) && e != nil {
+		return e.Code
 	}
-	return faultOf(err, "other")
+	return ""
 }
 
 func TestPacksThatAreWrong(t *testing.T) {
@@ -105,7 +108,7 @@ func TestCallsOfAnotherVersion(t *testing.T) {
 		{"sha256-other", "crm.gone", `{}`, codeToolChanged},
 	} {
 		got, err := built.Execute(t.Context(), executor.Call{ToolID: c.tool, Arguments: json.RawMessage(c.arguments), Spaces: []executor.CallSpace{{Space: "crm", Kind: "pack", Version: "1.3.0", Manifest: c.manifest}}})
-		if err != nil || codeOf(got.Error) != c.want {
+		if err != nil || codeIn(got.Error) != c.want {
 			t.Errorf("%+v: got %+v, %v", c, got, err)
 		}
 	}

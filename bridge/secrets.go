@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/internal/secrets"
+	"github.com/refold/refold/internal/worker"
 )
 
 // Secrets finds the values of secrets that packs need. It is asked for each call,
@@ -43,7 +44,7 @@ func SecretFiles(dir string) Secrets { return secrets.Files(dir) }
 // environment returns what may be read of the environment.
 func (o *Options) environment() func(string) (string, bool) {
 	if o.LookupEnv == nil {
-		return noEnvironment
+		return worker.NoEnvironment
 	}
 	return o.LookupEnv
 }
@@ -51,23 +52,15 @@ func (o *Options) environment() func(string) (string, bool) {
 // warnShortSecrets says at the start which secrets are too short to be redacted,
 // of the packs of this program and of the catalog.
 func (b *Bridge) warnShortSecrets(ctx context.Context) {
-	v := b.worker.vault
-	look := func(space, name string) {
-		if value, err := v.sources.Secret(ctx, space, name); err == nil {
-			b.worker.warnShort(name, value)
-		}
-	}
-	for _, name := range v.catalog.Names() {
-		look("", name)
-	}
 	for _, s := range b.options.SecretNames {
-		look(s.Space, s.Name)
+		b.worker.WarnShortSecret(ctx, s.Space, s.Name)
 	}
 	for _, s := range b.packs {
 		for _, need := range s.manifest.AllNeeds() {
 			if name, ok := strings.CutPrefix(strings.TrimSuffix(need, "?"), "secret:"); ok {
-				look(s.manifest.Space, name)
+				b.worker.WarnShortSecret(ctx, s.manifest.Space, name)
 			}
 		}
 	}
+	b.worker.WarnShortCatalog(ctx)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/worker"
 )
 
 // TestReadersTellWhatTheyWouldRead asks three readers over NATS, and the stream of
@@ -30,7 +31,7 @@ func TestReadersTellWhatTheyWouldRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bad := readSpace(func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) { panic("no") })
+	bad := readerFunc(func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) { panic("no") })
 	reader, asker := a.bridge(t, "reader"), a.bridge(t, "asker")
 	for _, version := range []string{"1.0.0", "1.4.2", "2.0.0-rc"} {
 		m := *built.manifest
@@ -39,7 +40,7 @@ func TestReadersTellWhatTheyWouldRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, err := range []error{reader.Pack(pack), reader.Space("packs", Published{reader}), reader.Space("bad", bad), asker.Tool("t", executorFunc(nil))} {
+	for _, err := range []error{reader.Pack(pack), reader.Space("packs", Published{reader}), reader.Space("bad", bad), asker.Tool("t", toolFunc(nil))} {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +61,7 @@ func TestReadersTellWhatTheyWouldRead(t *testing.T) {
 		{target: "crm", asked: []executor.SpaceAsked{{Space: "crm", Version: "2"}}, want: []executor.SpaceOffer{}},
 		{target: "packs", asked: []executor.SpaceAsked{{Space: "crm"}}, want: []executor.SpaceOffer{published}},
 		{target: "bad", asked: []executor.SpaceAsked{{Space: "crm"}}, want: []executor.SpaceOffer{}},
-		{target: "crm", asked: make([]executor.SpaceAsked, offersMax+1), nothing: true},
+		{target: "crm", asked: make([]executor.SpaceAsked, worker.OffersMax+1), nothing: true},
 		{target: "nobody", asked: []executor.SpaceAsked{{Space: "crm"}}, nothing: true},
 	} {
 		got, err := asker.AskReader(t.Context(), c.target, c.asked)

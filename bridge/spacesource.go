@@ -15,6 +15,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/worker"
 	"github.com/refold/refold/space"
 )
 
@@ -49,11 +50,11 @@ func readSource(ctx context.Context, s spaces.Source, noScan bool, r executor.Sp
 	files, err := s.Open(ctx, r.Version, store)
 	switch {
 	case errors.Is(err, spaces.ErrVersion):
-		return executor.SpaceContent{}, &executor.Error{Code: codeVersionUnknown, Detail: err.Error()}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeVersionUnknown, Detail: err.Error()}
 	case errors.Is(err, fs.ErrNotExist):
-		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnknown, Detail: err.Error()}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnknown, Detail: err.Error()}
 	case err != nil:
-		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnreadable, Detail: err.Error()}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnreadable, Detail: err.Error()}
 	}
 	content := executor.SpaceContent{Files: files, NoScan: noScan, Source: sourceModule}
 	signature, err := spaces.ReadSignature(files)
@@ -64,7 +65,7 @@ func readSource(ctx context.Context, s spaces.Source, noScan bool, r executor.Sp
 		if c, ok := files.(io.Closer); ok {
 			_ = c.Close() // it was read alone
 		}
-		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnreadable, Detail: err.Error()}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnreadable, Detail: err.Error()}
 	}
 	return content, nil
 }
@@ -89,28 +90,28 @@ type Published struct{ Bridge *Bridge }
 // ReadSpace reads the manifest of a published version. Its files are stored.
 func (p Published) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	if !space.IsSpaceName(r.Space, space.Pack) || r.Kind != string(space.Pack) {
-		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("only packs are published, and %s %s is none", r.Kind, r.Space)}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnknown, Detail: fmt.Sprintf("only packs are published, and %s %s is none", r.Kind, r.Space)}
 	}
 	found, known, err := p.Bridge.bus.FindPack(ctx, r.Space, r.Version)
 	switch {
 	case errors.Is(err, natsio.ErrNotFound) && len(known) == 0:
-		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnknown, Detail: fmt.Sprintf("no version of %s is published: publish one with refold pack publish", r.Space)}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnknown, Detail: fmt.Sprintf("no version of %s is published: publish one with refold pack publish", r.Space)}
 	case errors.Is(err, natsio.ErrNotFound):
 		slices.Sort(known)
-		return executor.SpaceContent{}, &executor.Error{Code: codeVersionUnknown, Detail: fmt.Sprintf("no published version of %s is %s; there are %s", r.Space, cmp.Or(r.Version, "a release"), strings.Join(known, ", "))}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeVersionUnknown, Detail: fmt.Sprintf("no published version of %s is %s; there are %s", r.Space, cmp.Or(r.Version, "a release"), strings.Join(known, ", "))}
 	case err != nil:
 		return executor.SpaceContent{}, err
 	}
 	m, problems := space.Parse(found.Manifest)
 	if m == nil {
-		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceInvalid, Detail: fmt.Sprintf("the published manifest of %s %s: %s", found.Pack, found.Version, problems[0])}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceInvalid, Detail: fmt.Sprintf("the published manifest of %s %s: %s", found.Pack, found.Version, problems[0])}
 	}
 	content := executor.SpaceContent{Manifest: m, Source: sourcePackage}
 	if found.Signature.Key != "" {
 		content.Sign, err = signOf(&spaces.Signature{Key: found.Signature.Key, Sig: found.Signature.Sig})
 	}
 	if err != nil {
-		return executor.SpaceContent{}, &executor.Error{Code: codeSpaceUnreadable, Detail: err.Error()}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnreadable, Detail: err.Error()}
 	}
 	return content, nil
 }
@@ -129,7 +130,7 @@ func (b *Bridge) Blob(ctx context.Context, name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return b.worker.wire.Blob(ctx, ref)
+	return b.wire.Blob(ctx, ref)
 }
 
 // SessionTools makes e carry out the tools that sessions have of their own,

@@ -45,19 +45,19 @@ type CacheStats struct {
 
 // Stats returns what the bridge has done.
 func (b *Bridge) Stats() Stats {
-	c, r := &b.worker.stats, b.worker.reader
+	w, c := b.worker.Counts(), b.worker.Caches()
 	return Stats{
-		Started: c.Started.Load(), Settled: c.Settled.Load(), GivenBack: c.GivenBack.Load(),
-		Conflicts: c.Conflicts.Load(), Foreign: c.Foreign.Load(), Deltas: c.Deltas.Load(),
-		Claims:  ClaimStats{Won: c.Won.Load(), TakenOver: c.TakenOver.Load(), Lost: c.Conflicts.Load(), Withdrawn: c.Withdrawn.Load()},
-		Targets: b.targetStats(), Rendered: r.rendered.stats(), Descriptors: r.tools.stats(), Prompts: r.prompts.stats(), Events: r.events.stats(),
+		Started: w.Started.Load(), Settled: w.Settled.Load(), GivenBack: w.GivenBack.Load(),
+		Conflicts: w.Conflicts.Load(), Foreign: w.Foreign.Load(), Deltas: w.Deltas.Load(),
+		Claims:  ClaimStats{Won: w.Won.Load(), TakenOver: w.TakenOver.Load(), Lost: w.Conflicts.Load(), Withdrawn: w.Withdrawn.Load()},
+		Targets: b.targetStats(), Rendered: CacheStats(c.Rendered), Descriptors: CacheStats(c.Descriptors), Prompts: CacheStats(c.Prompts), Events: CacheStats(c.Events),
 	}
 }
 
 // statsEndpoint answers with this bridge's counts. A micro service shows its
 // own counts beside those of an endpoint, so it takes one to show any.
 func (b *Bridge) statsEndpoint() (presence.Endpoint, error) {
-	subject, err := b.bus.Names().ServiceStats(subjects.KindBridge, b.worker.instance)
+	subject, err := b.bus.Names().ServiceStats(subjects.KindBridge, b.instance)
 	return presence.Endpoint{
 		Name: "stats", Subject: subject,
 		Answer: func(string, []byte) ([]byte, error) { return json.Marshal(b.Stats()) },

@@ -1,10 +1,9 @@
 package bridge
 
 import (
-	"sync/atomic"
 	"time"
 
-	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/worker"
 )
 
 // TargetStats are the counts of one target since the bridge was connected.
@@ -27,63 +26,19 @@ type TargetStats struct {
 	Troubles []string `json:"troubles,omitempty"`
 }
 
-// targetCounts are the same, while they grow. nil counts nothing.
-type targetCounts struct {
-	inFlight                         atomic.Int64
-	done, failed, retried, givenBack atomic.Uint64
-	took, tookMax                    atomic.Int64 // nanoseconds, of those settled
-}
-
-func (c *targetCounts) begin() {
-	if c != nil {
-		c.inFlight.Add(1)
-	}
-}
-
-func (c *targetCounts) retry() {
-	if c != nil {
-		c.retried.Add(1)
-	}
-}
-
-// end takes what became of an effect.
-func (c *targetCounts) end(r *ruling, took time.Duration) {
-	if c == nil {
-		return
-	}
-	c.inFlight.Add(-1)
-	switch {
-	case r.next != nextAck:
-		c.givenBack.Add(1)
-		return
-	case r.outcome.status == "": // another bridge has settled it, or nobody needs it
-		return
-	case r.outcome.status == session.CallSucceeded:
-		c.done.Add(1)
-	default:
-		c.failed.Add(1)
-	}
-	c.took.Add(int64(took))
-	for most := c.tookMax.Load(); int64(took) > most && !c.tookMax.CompareAndSwap(most, int64(took)); {
-		most = c.tookMax.Load()
-	}
-}
-
-// stats returns the counts of a target now.
-func (s *served) stats(now time.Time) TargetStats {
-	c := s.counts
+// statsOf returns the counts of a target now.
+func statsOf(s *worker.Target, now time.Time) TargetStats {
+	c := s.Counts
 	t := TargetStats{
-		InFlight: c.inFlight.Load(), Slots: s.concurrency, Done: c.done.Load(), Failed: c.failed.Load(), Retried: c.retried.Load(),
-		GivenBack: c.givenBack.Load(), LatencyMaxMS: float64(c.tookMax.Load()) / 1e6,
+		InFlight: c.InFlight.Load(), Slots: s.Concurrency, Done: c.Done.Load(), Failed: c.Failed.Load(), Retried: c.Retried.Load(),
+		GivenBack: c.GivenBack.Load(), LatencyMaxMS: float64(c.TookMax.Load()) / 1e6,
 	}
 	if n := t.Done + t.Failed; n > 0 {
-		t.LatencyMS = float64(c.took.Load()) / float64(n) / 1e6
+		t.LatencyMS = float64(c.Took.Load()) / float64(n) / 1e6
 	}
-	if of, ok := s.executor.(interface{ Troubles() []string }); ok {
-		t.Troubles = of.Troubles()
-	}
-	if s.pace != nil {
-		t.Breaker, t.HeldMS = s.pace.breaker.state(now), s.pace.held(now).Milliseconds()
+	t.Troubles = s.Troubles()
+	if s.Pace != nil {
+		t.Breaker, t.HeldMS = s.Pace.State(now)
 	}
 	return t
 }
@@ -95,23 +50,19 @@ func (b *Bridge) targetStats() map[string]TargetStats {
 	all := make(map[string]TargetStats, len(b.served))
 	for i := range b.served {
 		s := &b.served[i]
-		all[s.name()] = s.stats(b.worker.now())
+		all[s.String()] = statsOf(s, time.Now())
 	}
 	return all
 }
 
-// Lacks says in a sentence what a target lacks that it is served with, as a
-// key: `refold bridge doctor` tells it.
-func Lacks(text string) ServeOption { return func(s *served) { s.lacks = text } }
-
 // metadata is what the bridge tells of itself as a service.
 func (b *Bridge) metadata(targets string) map[string]string {
-	all := map[string]string{"instance": b.worker.instance, "name": b.options.Name, "targets": targets}
+	all := map[string]string{"instance": b.instance, "name": b.options.Name, "targets": targets}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.served {
-		if s := &b.served[i]; s.lacks != "" {
-			all["lacks "+s.name()] = s.lacks
+		if s := &b.served[i]; s.Lacks != "" {
+			all["lacks "+s.String()] = s.Lacks
 		}
 	}
 	return all

@@ -34,7 +34,7 @@ func TestStepBridges(t *testing.T) {
 		return executor.StepChoice{}, nil
 	})
 	run(t, first)
-	a.ask(t, session.ClassStep, "router", "r1t1s", stepEffect("r1t1s"))
+	a.ask(t, session.ClassStep, "router", "r1t1s", stepOf("r1t1s"))
 	<-began
 	first.Close() // it is not heard any more, and says nothing
 	run(t, serve("second", func(ctx context.Context, s executor.StepRequest) (executor.StepChoice, error) {
@@ -52,7 +52,7 @@ func TestStepBridges(t *testing.T) {
 	if err != nil || !strings.Contains(string(last.Payload), "m2") || !strings.Contains(string(last.Payload), "second/") {
 		t.Errorf("answer: got %q, %v", last.Payload, err)
 	}
-	a.ask(t, session.ClassStep, "router", "r1t2s", stepEffect("r1t2s"))
+	a.ask(t, session.ClassStep, "router", "r1t2s", stepOf("r1t2s"))
 	<-began
 	if err := a.PublishCancel(t.Context(), "s1", []byte(`{"effects":["r1t2s"]}`)); err != nil {
 		t.Fatal(err)

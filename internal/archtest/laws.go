@@ -76,7 +76,8 @@ var repository = laws{
 		{"internal/journal", "internal/delivery", "internal/presence"},
 		{"internal/audit"}, // what a session's owner and refold verify compare alike
 		{"internal/bus"},   // all of them over one connection
-		{"internal/engine", "bridge", "client", "internal/inspector"},
+		{"internal/engine", "internal/worker", "client", "internal/inspector"},
+		{"bridge"},
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads what hosts count
 		{"internal/devserver"},
 		{"proof/bench", "proof/chaos"},

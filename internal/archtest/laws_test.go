@@ -23,8 +23,8 @@ var violations = []struct {
 	},
 	{
 		law: "ladder", name: "same rung",
-		want:  `internal/engine/h.go:2: internal/engine imports bridge: they share a rung`,
-		bad:   "-- internal/engine/h.go --\npackage engine\nimport _ \"github.com/refold/refold/bridge\"\n",
+		want:  `internal/engine/h.go:2: internal/engine imports client: they share a rung`,
+		bad:   "-- internal/engine/h.go --\npackage engine\nimport _ \"github.com/refold/refold/client\"\n",
 		clean: "-- internal/engine/h.go --\npackage engine\nimport _ \"github.com/refold/refold/internal/bus\"\n",
 	},
 	{

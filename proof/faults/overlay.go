@@ -58,7 +58,7 @@ func parse(name, text string) (all []*fault, err error) {
 		case line == "" || word == "#":
 			ok = true
 		case word == "fault":
-			f = &fault{test: "TestSimulation", pkg: "./bridge"}
+			f = &fault{test: "TestSimulation", pkg: "./internal/worker"}
 			f.name, f.does, ok = strings.Cut(rest, ": ")
 			all = append(all, f)
 		case ok && word == "found":

@@ -1,0 +1,161 @@
+package bridge
+
+// What tests of whole bridges have in common.
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/refold/refold"
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
+)
+
+// newTestBus returns a connection to a server that has the streams.
+func newTestBus(t testing.TB, server *bustest.Node) *bus.Bus {
+	t.Helper()
+	nc, err := bus.Connect(t.Context(), natsio.Options{URL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	conf, err := streams.ParseConf(refold.StreamsConf, nc.Names())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Provision(t.Context(), conf, 1); err != nil {
+		t.Fatal(err)
+	}
+	return nc
+}
+
+// toolFunc and answerFunc make functions executors, readerFunc a reader.
+type toolFunc func(context.Context, executor.Call) (executor.Result, error)
+
+func (f toolFunc) Execute(ctx context.Context, c executor.Call) (executor.Result, error) {
+	return f(ctx, c)
+}
+
+type answerFunc func(context.Context, executor.Request, func(string)) (executor.Answer, error)
+
+func (f answerFunc) Generate(ctx context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
+	return f(ctx, r, delta)
+}
+
+type readerFunc func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error)
+
+func (f readerFunc) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
+	return f(ctx, r)
+}
+
+// startLog keeps lines.
+type startLog struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *startLog) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+}
+
+func (l *startLog) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.lines...)
+}
+
+func contentOf(s string) *session.Content { return &session.Content{Text: s} }
+
+func eventOf(t *testing.T, typ string, data any) []byte {
+	t.Helper()
+	raw, err := codec.Marshal(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := codec.Marshal(session.Envelope{V: 1, Type: typ, Data: raw})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return payload
+}
+
+const (
+	askedStartBy = 5 * time.Minute // from the ask
+	askedRun     = time.Minute
+)
+
+func callAsked(name string, safe bool) session.ToolCall {
+	now := time.Now()
+	return session.ToolCall{
+		Arguments: `{"x":1}`, At: now.UnixMilli(), Batch: "r1t1", Class: session.ClassTool, Effect: name,
+		IdempotencyKey: "s1." + name, PlanHash: codec.Sum([]byte("plan")), RetrySafe: safe, RunMS: askedRun.Milliseconds(),
+		Session: "s1", StartBy: now.Add(askedStartBy).UnixMilli(), ToolID: "host.fs.stat", ToolName: "stat", V: 1,
+	}
+}
+
+func turnAsked(name string, items ...session.Item) session.Generation {
+	now := time.Now()
+	return session.Generation{
+		At: now.UnixMilli(), Class: session.ClassLLM, Effect: name, Items: items, Model: "m", Provider: "p",
+		RunMS: askedRun.Milliseconds(), Session: "s1", StartBy: now.Add(askedStartBy).UnixMilli(), V: 1,
+	}
+}
+
+func stepOf(name string) session.Step {
+	now := time.Now()
+	return session.Step{
+		At: now.UnixMilli(), Class: session.ClassStep, Effect: name, Facts: codec.Pairs{}, Hook: "router", Model: "m", Provider: "p",
+		RunMS: askedRun.Milliseconds(), Session: "s1", StartBy: now.Add(askedStartBy).UnixMilli(), Used: []string{}, V: 1,
+	}
+}
+
+// settledAs returns what a settlement says: "r1t1c0 failed deadline_exceeded",
+// "r1t1 calls 2".
+func settledAs(t *testing.T, e session.Event) string {
+	t.Helper()
+	env, err := session.ReadEnvelope(e.Payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(text string, f *session.Fault) string {
+		if f != nil {
+			text += " " + f.Code
+		}
+		return text
+	}
+	switch env.Type {
+	case session.TypeToolCallSettled:
+		b := dataOf[session.ToolCallSettled](t, env)
+		return with(b.Effect+" "+b.Status, b.Error)
+	case session.TypeGenerationSettled:
+		b := dataOf[session.GenerationSettled](t, env)
+		return with(b.Effect+" "+b.Status, b.Error)
+	case session.TypeStepPrepared:
+		b := dataOf[session.StepPrepared](t, env)
+		return with(b.Effect+" "+b.Status, b.Error)
+	case session.TypeToolCallsObserved:
+		b := dataOf[session.ToolCallsObserved](t, env)
+		return b.Effect + " calls " + strconv.Itoa(len(b.Calls))
+	}
+	return env.Type
+}
+
+func dataOf[T any](t *testing.T, env session.Envelope) T {
+	t.Helper()
+	var b T
+	if err := codec.Unmarshal(env.Data, &b); err != nil {
+		t.Fatalf("%s: %v", env.Type, err)
+	}
+	return b
+}

@@ -1,0 +1,192 @@
+package worker
+
+// A model turn's transcript is read while its claim is on its way: what either of
+// them comes to, in virtual time.
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/subjects"
+)
+
+// besideCase is what goes wrong with a read, and what must be true in the end.
+type besideCase struct {
+	name   string
+	unsure bool // nothing was read here before
+	first  claim
+	second claim
+	beats  []string
+	read   func(w *world, n int) error  // the nth read of the log; nil: all work
+	gone   bool                         // the transcript is not in the log
+	later  func(t *testing.T, w *world) // after 20 s
+
+	settled []string
+	started int
+	acked   bool
+	stands  [2]claim // of the first two
+}
+
+var errNoRead = errors.New("the log does not answer")
+
+// once fails the first read.
+func once(_ *world, n int) error {
+	if n == 1 {
+		return errNoRead
+	}
+	return nil
+}
+
+// silence fails for about 10 s, for 8 s of which nobody hears us.
+func silence(w *world, n int) error {
+	if n == 1 {
+		w.beat("me", false)
+		time.AfterFunc(8*time.Second, func() { w.beat("me", true) })
+	}
+	if n <= 5 {
+		return errNoRead
+	}
+	return nil
+}
+
+func never(*world, int) error { return errNoRead }
+
+var besideCases = []besideCase{
+	{name: "both work", settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]claim{byMe}},
+	{name: "the read fails: ours, and later", read: once, settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]claim{byMe}},
+	{name: "all reads fail: ours until it is late", read: never, settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: [2]claim{byMe}},
+	{name: "the first read of a bridge fails: not claimed", unsure: true, read: once, settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]claim{byMe}},
+	{
+		name: "a bridge that reads nothing claims nothing before it is late", unsure: true, read: never,
+		settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: [2]claim{withdrawn},
+	},
+	{
+		// Another bridge may have found us gone while the turn was given back.
+		name: "the read fails, nobody hears us, nobody took over: claimed again", read: silence, later: isOpenAt(true, 9),
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]claim{byMe, byMe},
+	},
+	{
+		name: "the read fails, nobody hears us, taken over", read: silence, second: byOther, beats: []string{"other"},
+		later: isOpenAt(true, 9), stands: [2]claim{byMe, byOther},
+	},
+	{name: "the read fails, withdrawn", read: never, first: withdrawn, acked: true, stands: [2]claim{withdrawn}},
+	{name: "the read fails, held", read: never, first: byOther, beats: []string{"other"}, stands: [2]claim{byOther}},
+	{name: "unreadable: ours to say so", gone: true, settled: []string{"r1t1 failed transcript_unreadable"}, acked: true, stands: [2]claim{byMe}},
+	{name: "unreadable, and unsure", gone: true, unsure: true, settled: []string{"r1t1 failed transcript_unreadable"}, acked: true, stands: [2]claim{byMe}},
+	{name: "unreadable, withdrawn", gone: true, first: withdrawn, acked: true, stands: [2]claim{withdrawn}},
+	{name: "unreadable, held: not ours to say", gone: true, first: byOther, beats: []string{"other"}, stands: [2]claim{byOther}},
+}
+
+func TestReadBesideClaim(t *testing.T) {
+	t.Parallel()
+	for _, c := range besideCases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, c.run)
+		})
+	}
+}
+
+func (c besideCase) run(t *testing.T) {
+	w, q := newWorld(), newQueue()
+	input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
+	if c.gone {
+		input += 7
+	}
+	name := func(n int) subjects.ClaimName { return turnClaim("r1t1", n) }
+	for i, cl := range []claim{c.first, c.second} {
+		if cl != (claim{}) {
+			w.setClaim(name(i+1), cl)
+		}
+	}
+	for _, other := range c.beats {
+		w.beat(other, true)
+	}
+	reads := 0
+	w.eventsLost = func() error {
+		if reads++; c.read == nil {
+			return nil
+		}
+		return c.read(w, reads)
+	}
+	var starts ledger
+	b := startBridge(t, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
+		starts.add(r.Effect)
+		return executor.Answer{Text: "hello"}, nil
+	})})
+	b.reader.works.Store(!c.unsure)
+	q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: input}))
+	pass(time.Second)
+	if _, claimed := w.claimOf(name(1)); claimed == (c.unsure && c.read != nil) {
+		t.Errorf("after a second it is claimed: %v", claimed)
+	}
+	pass(20 * time.Second)
+	if c.later != nil {
+		c.later(t, w)
+	}
+	pass(testStartBy + 20*time.Second)
+	b.stop()
+	synctest.Wait()
+
+	if got := w.settlements(t); !slices.Equal(got, c.settled) {
+		t.Errorf("settled: got %q, want %q", got, c.settled)
+	}
+	if got := len(starts.all()); got != c.started {
+		t.Errorf("started: got %d, want %d", got, c.started)
+	}
+	if acked, _ := q.counts(); (acked == 1) != c.acked {
+		t.Errorf("acked: got %d, want %v", acked, c.acked)
+	}
+	for i, want := range c.stands {
+		if got, _ := w.claimOf(name(i + 1)); got != want {
+			t.Errorf("claim %d: got %+v, want %+v", i+1, got, want)
+		}
+	}
+}
+
+// sideBySide is a world whose log and claims answer when both are asked.
+type sideBySide struct {
+	*world
+	reading, claiming chan struct{}
+}
+
+func (w sideBySide) Claim(ctx context.Context, name subjects.ClaimName, c claim) (claim, bool, error) {
+	close(w.claiming)
+	<-w.reading
+	return w.world.Claim(ctx, name, c)
+}
+
+func (w sideBySide) BeginClaim(ctx context.Context, name subjects.ClaimName, c claim) func() (claim, bool, error) {
+	return beginClaim(ctx, w.Claim, name, c)
+}
+
+func (w sideBySide) Events(ctx context.Context, sid string, seqs []uint64) ([]session.Event, error) {
+	close(w.reading)
+	<-w.claiming
+	return w.world.Events(ctx, sid, seqs)
+}
+
+// Neither of the two waits for the other.
+func TestReadAndClaimGoSideBySide(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, q := sideBySide{newWorld(), make(chan struct{}), make(chan struct{})}, newQueue()
+		input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
+		b := startBridgeOn(t, w, w.world, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(context.Context, executor.Request, func(string)) (executor.Answer, error) {
+			return executor.Answer{Text: "hello"}, nil
+		})})
+		b.reader.works.Store(true)
+		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: input}))
+		pass(time.Second)
+		b.stop()
+		if got, want := w.settlements(t), []string{"r1t1 ok"}; !slices.Equal(got, want) {
+			t.Errorf("settled: got %q, want %q", got, want)
+		}
+	})
+}

@@ -1,0 +1,125 @@
+package worker
+
+// Slots go to sessions by turns: what is compared is the order of starts.
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+)
+
+// One slot, a thousand effects of one session, and then two of each of three
+// others: these are done after the eighth start.
+func TestANoisySession(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		line := newTurns(1)
+		var starts ledger
+		enter := func(sid string) {
+			go func() {
+				if line.enter(t.Context(), sid) {
+					starts.add(sid)
+					<-time.After(time.Second)
+					line.leave()
+				}
+			}()
+			synctest.Wait()
+		}
+		for range 1000 {
+			enter("noisy")
+		}
+		for range 2 {
+			enter("a")
+			enter("b")
+			enter("c")
+		}
+		pass(time.Hour)
+		got := starts.all()
+		want := "noisy noisy a b c noisy a b c noisy noisy"
+		if len(got) != 1006 || strings.Join(got[:11], " ") != want {
+			t.Errorf("%d starts: got %q, want 1006, the first %q", len(got), got[:11], want)
+		}
+		if line.free != 1 || len(line.waiting) != 0 || len(line.order) != 0 {
+			t.Errorf("left: %+v", line)
+		}
+	})
+}
+
+// The same through a worker, which carries what is pulled ahead.
+func TestFairWorker(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, q := newWorld(), newQueue()
+		var starts ledger
+		s := Target{Class: session.ClassTool, Name: "host", Concurrency: 1, Ahead: 40, Executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
+			starts.add(c.Session)
+			<-time.After(time.Second)
+			return executor.Result{}, nil
+		})}
+		b := startBridge(t, w, "me", q, s)
+		ask := func(sid string, n int) {
+			call := toolCall(fmt.Sprintf("r1t1c%d", n), true)
+			call.Session, call.IdempotencyKey = sid, sid+"."+call.Effect
+			q.ask(t, session.ClassTool, "host", sid, call.Effect, call)
+			synctest.Wait()
+		}
+		for n := range 30 {
+			ask("s1", n)
+		}
+		ask("s2", 0)
+		ask("s3", 0)
+		pass(10*time.Second + time.Millisecond)
+		if got, want := starts.all()[:6], []string{"s1", "s1", "s2", "s3", "s1", "s1"}; !slices.Equal(got, want) {
+			t.Errorf("starts: got %q, want %q", got, want)
+		}
+		before := len(starts.all())
+		b.stop() // what waits is given back, what runs ends
+		if acked, returned := q.counts(); acked != before || acked+returned != 32 {
+			t.Errorf("acked %d, given back %d; want %d acked of 32", acked, returned, before)
+		}
+	})
+}
+
+// Who gives up leaves the line; a slot that it was given meanwhile goes on.
+func TestWhoGivesUp(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		line := newTurns(1)
+		if !line.enter(t.Context(), "a") {
+			t.Fatal("a free slot is not given")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var ended ledger
+		for _, sid := range []string{"a", "b", "a"} {
+			go func() { ended.add(fmt.Sprint(sid, line.enter(ctx, sid))) }()
+			synctest.Wait()
+		}
+		cancel()
+		synctest.Wait()
+		got := ended.all()
+		slices.Sort(got)
+		if want := []string{"afalse", "afalse", "bfalse"}; !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		line.leave()
+		if line.free != 1 || len(line.waiting) != 0 || len(line.order) != 0 {
+			t.Errorf("left: %+v", line)
+		}
+	})
+}
+
+func TestSessionOf(t *testing.T) {
+	t.Parallel()
+	for subject, want := range map[string]string{"refold.fx.tool.host.s1.r1t1c0": "s1", "x.y": "x", "x": "", "": ""} {
+		if got := sessionOf(subject); got != want {
+			t.Errorf("%q: got %q, want %q", subject, got, want)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package worker
+
+import (
+	"encoding/json"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/bridge/executor"
+)
+
+// flight is one effect that this process carries: it is being claimed, or it
+// runs, or its settlement is being stored.
+type flight struct {
+	effect
+	digest  digest    // of its name
+	doubt   doubt     // of a model turn
+	settled settledAt // as an earlier connection had it; zero: it was not settled here
+
+	life   *Lifetimes
+	served *Target
+	answer delivery  // nil: nobody waits for one
+	began  time.Time // being carried
+
+	started time.Time    // the latest time
+	secrets *callSecrets // of a call that is about to start; nil: none
+	told    *starting    // by the generation's latest start; nil: nobody asks
+
+	observed *observed         // the start that the observer has not heard the end of; nil: none
+	asked    *executor.Request // of a generation: what the model is shown
+	sampled  bool              // its run is traced
+
+	// onward takes a ruling that the goroutine which began with the flight does
+	// not come to; nil: the worker lands it.
+	onward func(ruling)
+
+	mu        sync.Mutex
+	withdrawn bool
+	replaced  bool  // the server lost this effect, and another has its name
+	stop      ender // what runs, or waits; nil: nothing did
+}
+
+// ender is what a withdrawal, or the end of this process, ends.
+type ender interface{ end(cause error) }
+
+// table knows the flights of this process, and what it settled. The server
+// forgets acks and delivery counts, so an effect may be delivered again long
+// after it was settled; its claim would still say that it is ours to start.
+// What is settled, and which claims are doubted, is kept until it could not
+// start anyway, being late.
+//
+// A server that lost the unsynced end of its streams may deliver another effect
+// under the name of one that was here. So what is kept is known by name and bytes.
+type table struct {
+	mu      sync.Mutex
+	flights map[digest]*flight // by name
+	kept    map[int64]*past    // by the minute of start_by
+	swept   int64              // the minute when kept was swept
+}
+
+// past is what is kept of effects that were here, by name and bytes.
+type past struct {
+	settled map[digest]settledAt
+	doubts  map[digest]doubt // of those that are not settled
+}
+
+// settledAt is where the settlement of an effect was in the log.
+type settledAt struct {
+	seq         uint64 // 0: this process stored none
+	incarnation uint64 // of the connection that delivered the effect
+	claim       int    // the last claim of ours; 0: none
+}
+
+// digest stands for an effect's name, in this process: two names with one digest
+// are as likely as two equal ULIDs.
+type digest [2]uint64
+
+var digestSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
+
+func digestOf(of []byte) digest {
+	return digest{maphash.Bytes(digestSeeds[0], of), maphash.Bytes(digestSeeds[1], of)}
+}
+
+// named returns the digest of an effect's name.
+func named(sid, effect string) digest {
+	var room [128]byte // of the stack
+	return digestOf(append(append(append(room[:0], sid...), '.'), effect...))
+}
+
+func newTable() *table {
+	return &table{flights: make(map[digest]*flight), kept: make(map[int64]*past)}
+}
+
+// entry is what the table knew of an effect that is delivered.
+type entry int
+
+const (
+	entryNew      entry = iota // it is ours to carry from now on
+	entryBusy                  // it is carried already
+	entryReplaces              // one of its name and of other bytes is carried, and was stopped
+	entrySettled               // it was settled here, over this connection
+)
+
+// enter takes an effect in. Only if it is entryNew there is a flight, and
+// leave must be called in the end.
+func (t *table) enter(e effect) (*flight, entry) {
+	digest := named(e.name.Session, e.name.Effect)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if other, ok := t.flights[digest]; ok {
+		if other.bytes == e.bytes {
+			return nil, entryBusy
+		}
+		other.replace()
+		return nil, entryReplaces
+	}
+	f := &flight{effect: e, digest: digest}
+	if was := t.kept[minuteOf(e.startBy)]; was != nil {
+		at, ok := was.settled[f.keptAs()]
+		if ok && at.incarnation == e.incarnation {
+			return nil, entrySettled
+		}
+		f.settled, f.doubt = at, was.doubts[f.keptAs()]
+	}
+	t.flights[digest] = f
+	return f, entryNew
+}
+
+// keptAs returns what f is kept under: its name and its bytes.
+func (f *flight) keptAs() digest {
+	return digest{f.digest[0] ^ f.bytes[0], f.digest[1] ^ f.bytes[1]}
+}
+
+// leave ends a flight. settled says that nothing is left to say about it.
+func (t *table) leave(f *flight, settled bool, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.flights, f.digest)
+	if settled || f.doubt != (doubt{}) {
+		t.keep(f, settled)
+	}
+	if minute := minuteOf(now); minute != t.swept {
+		t.swept = minute
+		for of := range t.kept {
+			if of < minuteOf(now.Add(-settledKept)) {
+				delete(t.kept, of)
+			}
+		}
+	}
+}
+
+// keep keeps what is to be known when f is delivered again. The lock is held.
+func (t *table) keep(f *flight, settled bool) {
+	minute := minuteOf(f.startBy)
+	if t.kept[minute] == nil {
+		t.kept[minute] = &past{settled: make(map[digest]settledAt), doubts: make(map[digest]doubt)}
+	}
+	kept, as := t.kept[minute], f.keptAs()
+	if settled {
+		kept.settled[as] = settledAt{seq: f.settled.seq, incarnation: f.incarnation, claim: f.doubt.asked}
+		delete(kept.doubts, as)
+		return
+	}
+	kept.doubts[as] = f.doubt
+}
+
+func minuteOf(at time.Time) int64 { return at.Unix() / 60 }
+
+// withdraw stops an effect of a session, if it is here.
+func (t *table) withdraw(sid, name string) {
+	t.mu.Lock()
+	f := t.flights[named(sid, name)]
+	t.mu.Unlock()
+	if f == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.withdrawn = true
+	if f.stop != nil {
+		f.stop.end(errWithdrawn)
+	}
+}
+
+// Cancelled stops what is in progress here of the effects that a session withdrew.
+func (w *Worker) Cancelled(sid string, payload []byte) {
+	var said struct {
+		Effects []string `json:"effects"`
+	}
+	if err := json.Unmarshal(payload, &said); err != nil {
+		w.log.Warn("cancellation_unreadable", "session", sid, "error", err.Error())
+		return
+	}
+	for _, name := range said.Effects {
+		w.table.withdraw(sid, name)
+	}
+}
+
+// endAll ends what runs of all flights.
+func (t *table) endAll(cause error) {
+	t.mu.Lock()
+	all := slices.Collect(maps.Values(t.flights))
+	t.mu.Unlock()
+	for _, f := range all {
+		f.mu.Lock()
+		if f.stop != nil {
+			f.stop.end(cause)
+		}
+		f.mu.Unlock()
+	}
+}
+
+// replace stops f, and nothing that it comes to is said: the session would take
+// it for the settlement of the effect that has its name now.
+func (f *flight) replace() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.replaced, f.withdrawn = true, true
+	if f.stop != nil {
+		f.stop.end(errWithdrawn)
+	}
+}
+
+func (f *flight) isReplaced() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.replaced
+}
+
+func (f *flight) isWithdrawn() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.withdrawn
+}
+
+// startUnder gives f what a withdrawal is to end. It reports whether f was
+// withdrawn before.
+func (f *flight) startUnder(stop ender) (withdrawn bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.stop = stop
+	return f.withdrawn
+}

@@ -1,0 +1,88 @@
+package worker
+
+import (
+	"encoding/json"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/secrets"
+)
+
+// TestHealth: a provider is in trouble from the first failed try to the first answer,
+// and the earliest next try is told.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	start := time.UnixMilli(1_000_000)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	fault := func(code string, retryable bool) *executor.Error {
+		return &executor.Error{Code: code, Detail: "d", Retryable: retryable}
+	}
+	one, other := named("s1", "r1t1"), named("s2", "r1t1")
+	var h health
+	for _, step := range []struct {
+		name string
+		do   func()
+		held time.Time
+		want *session.Trouble
+	}{
+		{"healthy", func() {}, at(9), nil},
+		{"it tells of the generation alone", func() { h.failed(fault("script_mismatch", false), at(1)) }, time.Time{}, nil},
+		{"a try failed", func() { h.failed(fault(codeNetwork, true), at(1)); h.again(one, at(4)) }, time.Time{}, &session.Trouble{Code: codeNetwork, Since: at(1).UnixMilli(), Next: at(4).UnixMilli()}},
+		{"another one, which is tried before", func() { h.failed(fault(codeOverloaded, true), at(2)); h.again(other, at(3)) }, at(9), &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli(), Next: at(3).UnixMilli()}},
+		{"that was withdrawn", func() { h.over(other) }, time.Time{}, &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli(), Next: at(4).UnixMilli()}},
+		{"the breaker holds all", func() { h.over(one) }, at(9), &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli(), Next: at(9).UnixMilli()}},
+		{"nothing is tried", func() {}, time.Time{}, &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli()}},
+		{"a code of the model's own", func() { h.failed(fault("busy", true), at(5)) }, time.Time{}, &session.Trouble{Code: "busy", Since: at(1).UnixMilli()}},
+		{"it refused for a reason of the request", func() { h.failed(fault(codeBadRequest, false), at(6)) }, time.Time{}, nil},
+		{"the key is refused", func() { h.failed(fault(codeAuth, false), at(7)) }, time.Time{}, &session.Trouble{Code: codeAuth, Since: at(7).UnixMilli()}},
+		{"it answers", func() { h.answered() }, time.Time{}, nil},
+	} {
+		step.do()
+		got := h.trouble(step.held)
+		if (got == nil) != (step.want == nil) || got != nil && (got.Code != step.want.Code || got.Since != step.want.Since || got.Next != step.want.Next) {
+			t.Errorf("%s: got %+v, want %+v", step.name, got, step.want)
+		}
+	}
+}
+
+// troubled carries out nothing, and says what is wrong.
+type troubled struct {
+	executor.Executor
+	all []string
+}
+
+func (t troubled) Troubles() []string { return t.all }
+
+// TestHeartbeatsSayTroubles: one for each target, without secrets, and bounded.
+func TestHeartbeatsSayTroubles(t *testing.T) {
+	t.Parallel()
+	w := New(newWorld(), "me", "test/me", slog.New(slog.DiscardHandler))
+	w.vault.given.Add("s3cret-value")
+	down := Target{Class: session.ClassLLM, Name: "p"}
+	down.Paced().health.failed(&executor.Error{Code: codeNetwork, Detail: "no answer to s3cret-value"}, w.now())
+	beat := w.Heartbeats([]string{"llm/p"}, []Target{
+		down, {Class: session.ClassLLM, Name: "q", Lacks: "no key"}, {Class: session.ClassTool, Name: "fine"},
+		{Class: session.ClassTool, Name: "mcp", Executor: troubled{all: []string{"one", "two"}}},
+	})
+	var said heartbeat
+	if err := json.Unmarshal(beat(), &said); err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"llm/p": "network: no answer to " + secrets.Mark + "", "llm/q": "lacks: no key", "tool/mcp": "executor: one (and 1 more)"}
+	for _, trouble := range said.Troubles {
+		if got := trouble.Code + ": " + trouble.Detail; got != want[trouble.Target] {
+			t.Errorf("%s: got %q, want %q", trouble.Target, got, want[trouble.Target])
+		}
+		delete(want, trouble.Target)
+	}
+	if len(want) > 0 {
+		t.Errorf("not said: %v", want)
+	}
+	down.Pace.health.answered()
+	if err := json.Unmarshal(beat(), &said); err != nil || len(said.Troubles) != 2 {
+		t.Errorf("it answers: %v, %+v", err, said.Troubles)
+	}
+}

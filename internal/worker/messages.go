@@ -1,0 +1,108 @@
+package worker
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+)
+
+func userMessage(it session.Item, s *said) (executor.Message, error) {
+	if s == nil || !s.isInput() {
+		return executor.Message{}, unreadable(it.Seq, "is no input")
+	}
+	return executor.Message{Role: string(session.RoleUser), Text: s.text, Parts: shown(s.text, s.images)}, nil
+}
+
+func assistantMessage(it session.Item, s *said) (executor.Message, error) {
+	if s == nil || s.typ != session.TypeToolCallsObserved && s.typ != session.TypeGenerationSettled {
+		return executor.Message{}, unreadable(it.Seq, "is no turn of a model")
+	}
+	m := executor.Message{Role: string(session.RoleAssistant), Text: s.text, Opaque: s.opaque}
+	if len(s.calls) > 0 {
+		m.Calls = make([]executor.MessageCall, 0, len(s.calls))
+	}
+	for i := range s.calls {
+		c := &s.calls[i]
+		call := executor.MessageCall{ID: callID(s.batch, i), Name: c.ToolName, Arguments: c.Arguments}
+		if c.ArgumentsBlob != nil {
+			call.Omitted = max(1, c.Size)
+			call.Arguments = omittedArguments(call.Omitted)
+		}
+		m.Calls = append(m.Calls, call)
+	}
+	return m, nil
+}
+
+// omittedArguments stands for arguments that were too large for an event. They
+// are an object, which some providers insist on, and say why they are not what
+// the model wrote. What it wrote is not read back: it would be shown, and paid
+// for, in every later turn, and the call was refused for its size.
+func omittedArguments(bytes int64) string {
+	return `{"omitted":"` + strconv.FormatInt(bytes, 10) + ` bytes of arguments"}`
+}
+
+// callID names a call as its effect is named.
+func callID(batch string, call int) string { return batch + "c" + strconv.Itoa(call) }
+
+// noOutput is what a model is shown of an empty output.
+const noOutput = "(no output)"
+
+// isInput reports whether the event is what a user said.
+func (s *said) isInput() bool {
+	switch s.typ {
+	case session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunEdited:
+		return true
+	}
+	return false
+}
+
+// editedMessage is toolMessage for a call whose arguments a person may have
+// changed: the model's own call stays as it made it, so the result begins by
+// saying what was run instead.
+func editedMessage(it session.Item, s, asked, edit *said) (executor.Message, error) {
+	m, err := toolMessage(it, s, asked)
+	if it.Edit == 0 || err != nil {
+		return m, err
+	}
+	if edit == nil || edit.typ != session.TypeApprovalDecided {
+		return executor.Message{}, unreadable(it.Edit, "is no approval that changed arguments")
+	}
+	m.Text = "A person changed the arguments of this call to " + edit.edited + "\n" + m.Text
+	if m.Parts != nil {
+		m.Parts[0].Text = m.Text
+	}
+	return m, nil
+}
+
+// toolMessage returns the result of the call at it.Call of the latest turn.
+func toolMessage(it session.Item, s, asked *said) (executor.Message, error) {
+	if asked == nil || it.Call < 0 || it.Call >= len(asked.calls) {
+		return executor.Message{}, unreadable(it.Seq, "is the result of a call that no turn made")
+	}
+	m := executor.Message{Role: string(session.RoleTool), CallID: callID(asked.batch, it.Call)}
+	if it.Code == session.CodeAlreadyLoaded { // nothing failed
+		m.Text = it.Detail
+		return m, nil
+	}
+	if it.Code != "" {
+		m.Text, m.Error = faultText(it.Code, it.Detail), true
+		return m, nil
+	}
+	if s == nil || len(s.results) == 0 {
+		return executor.Message{}, unreadable(it.Seq, "is no result of a tool call")
+	}
+	r := s.result(m.CallID)
+	if r == nil {
+		return executor.Message{}, unreadable(it.Seq, "has no result of "+m.CallID)
+	}
+	m.Text, m.Error = shownResult(r)
+	m.Parts = shown(m.Text, r.images)
+	return m, nil
+}
+
+// faultText is how a failure is shown to a model.
+func faultText(code, detail string) string {
+	return strings.TrimSuffix("error: "+code+": "+detail, ": ")
+}

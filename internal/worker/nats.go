@@ -1,0 +1,163 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus"
+	natsdelivery "github.com/refold/refold/internal/delivery"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
+	"github.com/refold/refold/subjects"
+)
+
+// NATS is the wire of a real bridge.
+type NATS struct {
+	*bus.Bus
+	Members *presence.Members
+}
+
+// NewNATS returns the transport over a connection.
+func NewNATS(b *bus.Bus) *NATS { return &NATS{Bus: b} }
+
+// unknownHolder stands for who stored a claim that can't be read. No instance
+// has this name.
+const unknownHolder = "-"
+
+// Claim implements Transport.
+func (w NATS) Claim(ctx context.Context, name subjects.ClaimName, c claim) (claim, bool, error) {
+	return w.begin(ctx, name, c).wait()
+}
+
+// BeginClaim implements Transport.
+func (w NATS) BeginClaim(ctx context.Context, name subjects.ClaimName, c claim) func() (claim, bool, error) {
+	begun := w.begin(ctx, name, c)
+	return begun.wait
+}
+
+// claiming is a claim on its way, or why it is not.
+type claiming struct {
+	of  claim
+	on  journal.Claiming
+	err error
+}
+
+func (w NATS) begin(ctx context.Context, name subjects.ClaimName, c claim) claiming {
+	body, err := bodyOf(c)
+	if err != nil {
+		return claiming{err: err}
+	}
+	on, err := w.Bus.BeginClaim(ctx, name, body)
+	return claiming{of: c, on: on, err: err}
+}
+
+func (c claiming) wait() (claim, bool, error) {
+	if c.err != nil {
+		return claim{}, false, c.err
+	}
+	won, holder, err := c.on.Wait()
+	if err != nil {
+		return claim{}, false, err
+	}
+	if won {
+		return c.of, true, nil
+	}
+	stands, err := journal.ParseClaimBody(holder)
+	if err != nil {
+		// On a claim's subject another body is an answer: somebody holds it,
+		// of whom nobody will hear.
+		return claim{By: unknownHolder}, false, nil //nolint:nilerr // see above
+	}
+	return claim(stands), false, nil
+}
+
+// bodyOf returns the body of a claim: what encoding/json makes of it, without
+// that for a claim of ours. Nothing in an instance's name or a hash is escaped.
+func bodyOf(c claim) ([]byte, error) {
+	if !c.Withdrawn && c.Hash != "" && subjects.ValidInstance(c.By) == nil {
+		return []byte(`{"by":"` + c.By + `","hash":"` + c.Hash + `"}`), nil
+	}
+	return json.Marshal(journal.ClaimBody(c))
+}
+
+// Publish implements Transport.
+func (w NATS) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (uint64, error) {
+	return w.Bus.Publish(ctx, door, sid, payload, id)
+}
+
+// LastModelEvent implements Transport.
+func (w NATS) LastModelEvent(ctx context.Context, sid string) (session.Event, error) {
+	e, found, err := w.LastOf(ctx, session.DoorLLM, sid)
+	if err == nil && !found {
+		err = natsio.ErrNotFound
+	}
+	return e, err
+}
+
+// View implements Transport.
+func (w NATS) View(ctx context.Context, sid string) (session.View, error) {
+	ctx, cancel := context.WithTimeout(ctx, viewWait)
+	defer cancel()
+	answer, err := w.RequestView(ctx, sid)
+	if err != nil {
+		return session.View{}, err
+	}
+	var view session.View
+	if err := json.Unmarshal(answer, &view); err != nil {
+		return session.View{}, fmt.Errorf("view of %s: %w", sid, err)
+	}
+	return view, nil
+}
+
+// Events implements Transport.
+func (w NATS) Events(ctx context.Context, sid string, seqs []uint64) ([]session.Event, error) {
+	events, err := w.EventsAt(ctx, seqs)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range events {
+		if e.Session != sid {
+			return nil, fmt.Errorf("event %d is of another session: %w", e.Seq, natsio.ErrNotFound)
+		}
+	}
+	return events, nil
+}
+
+// Blob implements Transport.
+func (w NATS) Blob(ctx context.Context, ref codec.Ref) ([]byte, error) {
+	return w.GetBlobUpTo(ctx, ref, contentBytesMax) // no reader takes more
+}
+
+// Live implements Transport.
+func (w NATS) Live(sid string, payload []byte) error { return w.PublishLive(sid, payload) }
+
+// Heard implements Transport.
+func (w NATS) Heard(instance string) (time.Time, bool) { return w.Members.Heard(instance) }
+
+// natsSource is the source of a real bridge.
+type natsSource struct{ puller *natsdelivery.EffectPuller }
+
+// NewNATSSource returns a source of what a puller is delivered.
+func NewNATSSource(p *natsdelivery.EffectPuller) source { return natsSource{p} }
+
+func (s natsSource) Run(ctx context.Context, slots int, carry func(delivery)) error {
+	return s.puller.Run(ctx, slots, func(d *natsdelivery.EffectDelivery) { carry(natsDelivery{d}) })
+}
+
+func (s natsSource) Drain(ctx context.Context) error { return s.puller.Drain(ctx) }
+
+type natsDelivery struct{ d *natsdelivery.EffectDelivery }
+
+func (n natsDelivery) Subject() string                    { return n.d.Subject }
+func (n natsDelivery) Name() (subjects.EffectName, error) { return n.d.EffectName, nil }
+func (n natsDelivery) Payload() []byte                    { return n.d.Payload }
+func (n natsDelivery) Traced() bool                       { return strings.HasSuffix(n.d.TraceParent, "-01") }
+func (n natsDelivery) Ack()                               { n.d.Ack() }
+func (n natsDelivery) GiveBack(delay time.Duration)       { n.d.Nak(delay) }
+func (n natsDelivery) Done()                              { n.d.Done() }

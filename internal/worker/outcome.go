@@ -1,0 +1,176 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+)
+
+// outcome is what became of an effect: what its settlement will say.
+type outcome struct {
+	status   session.CallStatus    // of a generation or a step: succeeded or failed
+	fault    *executor.Error       // nil only when succeeded
+	output   string                // of a tool call
+	files    []executor.File       // of a tool call
+	host     *executor.HostSession // of a tool call; nil: unchanged
+	answer   *executor.Answer      // of a generation that succeeded
+	apart    map[int]bool          // calls of answer whose arguments no event can hold beside the others
+	prepared *session.StepPrepared // of a step that succeeded
+	synced   *synced               // of a sync that was read
+	duration time.Duration         // of a tool call that ran; 0: it did not
+	at       time.Time             // when it was known; for people
+}
+
+// Why the context of an executor ended.
+var (
+	errWithdrawn = errors.New("the session withdrew it")
+	errRunTime   = errors.New("its run time is over")
+	errDraining  = errors.New("this bridge is stopping")
+)
+
+// errGoexit stands for a panic where an executor ended its goroutine.
+var errGoexit = errors.New("it called runtime.Goexit")
+
+// Codes of settlements that a bridge gives itself.
+const (
+	codeExecutorError   = "executor_error"
+	codeExecutorPanic   = "executor_panic"
+	codeHookFailed      = "hook_failed"
+	codeModelError      = "model_error"
+	codeCancelled       = "cancelled"
+	codeAnswerTooLarge  = "answer_too_large"
+	codeManifestMissing = "manifest_missing" // of the pack whose tool is called
+	codeSecretMissing   = "secret_missing"
+)
+
+// deadlineExceeded is the outcome of what was not started in time.
+func deadlineExceeded(e *effect) outcome {
+	return failed(session.CodeDeadlineExceeded, "no bridge started it by "+e.startBy.UTC().Format(time.RFC3339))
+}
+
+// tooLate is the outcome of what nobody starts any more. REFOLD_FX keeps names
+// for longer than a deadline may be and not for ever: whoever comes after that (a
+// bridge that was cut off for an hour) finds no claim of a call that was claimed
+// and started, and can't tell.
+func tooLate(e *effect, now time.Time) outcome {
+	if e.call == nil || e.safe() || now.UnixMilli()-e.call.At < session.DeadlineMaxMS {
+		return deadlineExceeded(e)
+	}
+	return outcomeUnknown("it was asked so long ago that a claim of it may be forgotten: it may have taken effect", outcome{})
+}
+
+// failed is an outcome that is known to be a failure.
+func failed(code, detail string) outcome {
+	return outcome{status: session.CallFailed, fault: &executor.Error{Code: code, Detail: detail}}
+}
+
+// outcomeUnknown is the outcome of what may or may not have happened. of holds
+// what there is to show for it. Two bridges that come to it for the same
+// reason say it with the same bytes.
+func outcomeUnknown(detail string, of outcome) outcome {
+	of.status, of.host = session.CallUnknown, nil
+	of.fault = &executor.Error{Code: session.CodeOutcomeUnknown, Detail: detail}
+	return of
+}
+
+// returned is what an executor gave back.
+type returned struct {
+	result    executor.Result
+	answer    executor.Answer
+	prepared  *session.StepPrepared
+	synced    *synced
+	err       error
+	cause     error // why its context had ended when it returned; nil: it had not
+	panicked  any   // what it panicked with
+	abandoned bool  // it had not returned when we stopped waiting
+}
+
+// toolOutcome says what a returned tool call comes to. again says that nothing
+// is to be settled: the call may run again elsewhere.
+func toolOutcome(e *effect, r *returned, took time.Duration) (o outcome, again bool) {
+	o = outcome{output: r.result.Output, files: r.result.Files, duration: took}
+	switch {
+	case r.panicked != nil && e.safe():
+		return failed(codeExecutorPanic, fmt.Sprint("the executor panicked: ", r.panicked)), false
+	case r.panicked != nil:
+		return outcomeUnknown(fmt.Sprint("the executor panicked, the call may have taken effect: ", r.panicked), o), false
+	case r.cause != nil && e.safe():
+		switch {
+		case errors.Is(r.cause, errDraining):
+			return outcome{}, true
+		case errors.Is(r.cause, errWithdrawn):
+			o.status, o.fault = session.CallCancelled, &executor.Error{Code: codeCancelled, Detail: "withdrawn while it ran"}
+		default:
+			o.status, o.fault = session.CallFailed, &executor.Error{Code: session.CodeDeadlineExceeded, Detail: "it ran for longer than " + e.runTime.String()}
+		}
+		return o, false
+	case r.cause != nil:
+		return outcomeUnknown("stopped while it ran, it may have taken effect: "+r.cause.Error(), o), false
+	case r.err != nil && !e.safe() && timedOut(r.err):
+		return outcomeUnknown("the executor ran into a time-out, the call may have taken effect: "+r.err.Error(), o), false
+	case r.err != nil:
+		o.status, o.fault = session.CallFailed, faultOf(r.err, codeExecutorError)
+		return o, false
+	case r.result.Unknown:
+		o = outcomeUnknown("the executor can't tell the outcome: it may have taken effect", o)
+		if r.result.Error != nil {
+			o.fault = r.result.Error
+		}
+		o.host = r.result.HostSession
+		return o, false
+	}
+	o.status, o.fault, o.host = session.CallSucceeded, r.result.Error, r.result.HostSession
+	if o.fault != nil {
+		o.status = session.CallFailed
+	}
+	return o, false
+}
+
+// modelOutcome says what a returned generation comes to. An answer that came
+// counts, also after the context ended: a generation has no other effect.
+// again says that nothing is to be settled: another bridge takes it over.
+func modelOutcome(e *effect, r *returned) (o outcome, again bool) {
+	switch {
+	case r.panicked != nil:
+		return failed(codeExecutorPanic, fmt.Sprint("the model's executor panicked: ", r.panicked)), false
+	case r.err == nil && !r.abandoned:
+		return outcome{status: session.CallSucceeded, answer: &r.answer}, false
+	case errors.Is(r.cause, errDraining):
+		return outcome{}, true
+	case errors.Is(r.cause, errWithdrawn):
+		return failed(codeCancelled, "withdrawn while it ran"), false
+	case r.cause != nil:
+		return failed(session.CodeDeadlineExceeded, "no answer of the model within "+e.runTime.String()), false
+	}
+	return outcome{status: session.CallFailed, fault: faultOf(r.err, codeModelError)}, false
+}
+
+// timedOut reports that err tells of a time-out, and does not say what became
+// of the call.
+func timedOut(err error) bool {
+	var e *executor.Error
+	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &e)
+}
+
+// faultOf returns the *Error in err, or one with code that tells of err.
+func faultOf(err error, code string) *executor.Error {
+	var e *executor.Error
+	if errors.As(err, &e) && e != nil {
+		return e
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &executor.Error{Code: session.CodeDeadlineExceeded, Detail: err.Error(), Retryable: true}
+	}
+	return &executor.Error{Code: code, Detail: err.Error()}
+}
+
+func codeOf(e *executor.Error) string {
+	if e == nil {
+		return ""
+	}
+	return e.Code
+}

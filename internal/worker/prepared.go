@@ -1,0 +1,204 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
+
+// startStep asks a step hook once.
+func (w *Worker) startStep(f *flight) ruling {
+	var r returned
+	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
+		asked := *f.step
+		asked.Start, asked.Log = start, w.reader.stepLog(f.step, f.items)
+		choice, err := f.served.Hook.PrepareStep(ctx, asked)
+		if err == nil {
+			r.prepared, err = preparedOf(&choice)
+		}
+		r.err = err
+	}); !ok {
+		return refused
+	}
+	return w.returnedStep(f, &r)
+}
+
+func (w *Worker) returnedStep(f *flight, r *returned) ruling {
+	o, again := stepOutcome(&f.effect, r)
+	if again {
+		return giveBack(stoppingDelay, "this bridge is stopping")
+	}
+	if codeOf(o.fault) == session.CodeBadSettlement {
+		w.about(f).Error("choice_refused", "detail", o.fault.Detail)
+	}
+	return settleAs(o)
+}
+
+// stepOutcome says what a returned hook comes to. again says that nothing is
+// to be settled: the hook may be asked elsewhere.
+func stepOutcome(e *effect, r *returned) (o outcome, again bool) {
+	switch {
+	case r.panicked != nil:
+		return failed(codeHookFailed, fmt.Sprint("the hook panicked: ", r.panicked)), false
+	case errors.Is(r.cause, errDraining):
+		return outcome{}, true
+	case errors.Is(r.cause, errWithdrawn):
+		return failed(codeCancelled, "withdrawn while it ran"), false
+	case r.cause != nil:
+		return failed(session.CodeDeadlineExceeded, "it ran for longer than "+e.runTime.String()), false
+	case r.err != nil:
+		return outcome{status: session.CallFailed, fault: faultOf(r.err, codeHookFailed)}, false
+	}
+	return outcome{status: session.CallSucceeded, prepared: r.prepared}, false
+}
+
+// stepBody is the body of a step's settlement.
+func stepBody(e *effect, o outcome) session.StepPrepared {
+	if o.prepared == nil {
+		return session.StepPrepared{Effect: e.name.Effect, Error: wireFault(o.fault, codeHookFailed), Status: "failed"}
+	}
+	b := *o.prepared
+	b.Effect, b.Status = e.name.Effect, "ok"
+	return b
+}
+
+// preparedOf returns a choice as the session takes it. The error is an *Error
+// that names the limit, or what else no session takes; which tools there are
+// only the session knows.
+func preparedOf(c *executor.StepChoice) (*session.StepPrepared, error) {
+	b := &session.StepPrepared{Model: c.Model, System: c.System, ToolChoice: c.ToolChoice}
+	var err error
+	if b.Context, err = objectOf("context", c.Context); err != nil {
+		return nil, err
+	}
+	if b.Params, err = objectOf("params", c.Params); err != nil {
+		return nil, err
+	}
+	// The session's own rules for what needs no registry; below are the rest.
+	if bad := planner.CheckStep(nil, "", &planner.StepRule{Context: b.Context, Model: b.Model, Params: b.Params, System: b.System}); bad != nil {
+		return nil, badChoice(bad.Path, bad.Detail)
+	}
+	if n := len(c.ToolChoice); n > planner.ToolIDBytesMax {
+		return nil, badChoice("tool_choice", fmt.Sprintf("%d bytes, at most %d", n, planner.ToolIDBytesMax))
+	}
+	if c.ToolChoice != valid(c.ToolChoice) {
+		return nil, badChoice("tool_choice", "is not UTF-8")
+	}
+	if c.ActiveTools != nil {
+		if err := checkNames("active_tools", "tools", c.ActiveTools); err != nil {
+			return nil, err
+		}
+		b.ActiveTools = &c.ActiveTools
+	}
+	if c.ToolRefs != nil {
+		refs, err := refsOf(c)
+		if err != nil {
+			return nil, err
+		}
+		b.ToolRefs = &refs
+	}
+	return b, nil
+}
+
+// refsOf returns the descriptors that a choice names.
+func refsOf(c *executor.StepChoice) ([]codec.Ref, error) {
+	if c.ActiveTools != nil {
+		return nil, badChoice("tool_refs", "stands beside active_tools: give one of the two")
+	}
+	if err := checkNames("tool_refs", "descriptors", c.ToolRefs); err != nil {
+		return nil, err
+	}
+	refs := make([]codec.Ref, len(c.ToolRefs))
+	for i, text := range c.ToolRefs {
+		var err error
+		if refs[i], err = codec.ParseRef(text); err != nil {
+			return nil, badChoice("tool_refs["+strconv.Itoa(i)+"]", "is no sha256-… of a descriptor")
+		}
+	}
+	return refs, nil
+}
+
+// checkNames checks how many names a list has, and how long they are.
+func checkNames(field, what string, names []string) error {
+	if len(names) > planner.StepToolsMax {
+		return badChoice(field, fmt.Sprintf("%d %s, at most %d", len(names), what, planner.StepToolsMax))
+	}
+	for i, name := range names {
+		switch {
+		case len(name) > planner.ToolIDBytesMax:
+			return badChoice(field+"["+strconv.Itoa(i)+"]", fmt.Sprintf("%d bytes, at most %d", len(name), planner.ToolIDBytesMax))
+		case name != valid(name):
+			return badChoice(field+"["+strconv.Itoa(i)+"]", "is not UTF-8")
+		}
+	}
+	return nil
+}
+
+// objectOf returns a value that encoding/json makes an object of, nil for
+// none.
+func objectOf(field string, v any) (codec.Raw, error) {
+	if v == nil {
+		return nil, nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, badChoice(field, err.Error())
+	}
+	if string(text) == "null" {
+		return nil, nil
+	}
+	raw, err := codec.FromJSON(text)
+	if err != nil {
+		return nil, badChoice(field, err.Error())
+	}
+	return raw, nil
+}
+
+// badChoice is the fault of a choice that no session takes. It has the code
+// that the session would give.
+func badChoice(field, detail string) error {
+	return &executor.Error{Code: session.CodeBadSettlement, Detail: field + ": " + detail}
+}
+
+// stepRequest returns what a hook is asked.
+func stepRequest(p *session.Step) (*executor.StepRequest, error) {
+	s := &executor.StepRequest{
+		Session: p.Session, Effect: p.Effect, Hook: p.Hook, Step: p.Step, Used: p.Used, Roles: p.Roles, InputSeq: p.InputSeq, Cut: p.ItemsCut,
+		Provider: p.Provider, Model: p.Model, Facts: make(map[string]string, len(p.Facts)),
+		Usage: executor.Usage{
+			InputTokens: p.Usage.InputTokens, OutputTokens: p.Usage.OutputTokens,
+			CachedTokens: p.Usage.CachedTokens, CacheWriteTokens: p.Usage.CacheWriteTokens, ReasoningTokens: p.Usage.ReasoningTokens,
+		},
+	}
+	for _, c := range p.Calls {
+		s.Calls = append(s.Calls, executor.StepCall{
+			Effect: c.Effect, ToolID: c.ToolID, ToolName: c.ToolName, Status: string(c.Status), Code: c.Code, Step: c.Step,
+			Seq: c.Seq, CallsSeq: c.CallsSeq, Edit: c.Edit, Arguments: c.Arguments, ArgumentsCut: c.ArgumentsCut,
+		})
+	}
+	for _, t := range p.Tools {
+		s.Tools = append(s.Tools, executor.StepTool{ToolID: t.ToolID, ToolName: t.ToolName})
+	}
+	for _, f := range p.Facts {
+		var value string
+		if err := codec.Unmarshal(f.Value, &value); err != nil {
+			return nil, fmt.Errorf("fact %s: %w", f.Key, err)
+		}
+		s.Facts[f.Key] = value
+	}
+	if len(p.Context) > 0 {
+		text, err := codec.ToJSON(p.Context)
+		if err != nil {
+			return nil, fmt.Errorf("context: %w", err)
+		}
+		s.Context = text
+	}
+	return s, nil
+}

@@ -1,0 +1,175 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/space"
+)
+
+// codePromptMissing is the code of a generation whose prompt is not stored, or
+// can't be shown.
+const codePromptMissing = "prompt_missing"
+
+// prompt puts what a model is shown before the transcript into a request that
+// has it: system text and documents behind the request's system, then messages
+// before the others. Images come first in the first message of the user's.
+func (r *reader) prompt(ctx context.Context, g *session.Generation, request *executor.Request) error {
+	if len(g.Prompt) == 0 {
+		return nil
+	}
+	values := make(map[string]string, len(g.Vars))
+	for _, pair := range g.Vars {
+		var text string
+		if err := codec.Unmarshal(pair.Value, &text); err != nil {
+			return &executor.Error{Code: codePromptMissing, Detail: "the variable " + pair.Key + " is no text"}
+		}
+		values[pair.Key] = text
+	}
+	system, room := []string{request.System}, space.ShownBytesMax-len(request.System)
+	var messages []executor.Message
+	var images []executor.Part
+	index, err := r.skillIndex(ctx, g)
+	if err != nil {
+		return err
+	}
+	for i := range g.Prompt {
+		part := &g.Prompt[i]
+		content, err := r.promptBlob(ctx, part)
+		if err != nil {
+			return err
+		}
+		if part.Role == session.PromptImage {
+			images = append(images, executor.Part{MediaType: part.MediaType, Data: content})
+			continue
+		}
+		text, ok := promptText(part, string(content), values, room)
+		if part.Role == session.PromptSkills {
+			text, index = index[0], index[1:]
+		}
+		if room -= len(text); !ok || room < 0 {
+			return &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("what precedes the transcript has more than %d KiB: shorten the prompt", space.ShownBytesMax>>10)}
+		}
+		switch part.Role {
+		case "", session.PromptDocument, session.PromptSkills, session.PromptSkill:
+			system = append(system, text)
+		case session.PromptUser, session.PromptAssistant:
+			messages = append(messages, executor.Message{Role: part.Role, Text: text})
+		default:
+			return &executor.Error{Code: codePromptMissing, Detail: "a part has the role " + Clip(part.Role, session.CodeBytesMax) + ": upgrade this bridge"}
+		}
+	}
+	request.System = joined(system)
+	request.Messages = withImages(append(messages, request.Messages...), images)
+	return nil
+}
+
+// promptText returns what a model is shown of a part: a template filled in, or a
+// document or a skill between the lines that mark it as one.
+func promptText(part *session.PromptPart, text string, values map[string]string, room int) (shown string, ok bool) {
+	name := ""
+	if len(part.Names) > 0 {
+		name = part.Names[0]
+	}
+	switch text = valid(text); part.Role {
+	case session.PromptDocument:
+		return space.ShownDocument(name, text), true
+	case session.PromptSkill:
+		return space.ShownSkill(name, text), true
+	case session.PromptSkills:
+		return "", true // the index is made of all of them
+	}
+	return space.ShownText(text, values, max(room, 0))
+}
+
+// skillIndex returns the text of each part that is an index of skills. All of
+// them share one limit.
+func (r *reader) skillIndex(ctx context.Context, g *session.Generation) ([]string, error) {
+	var listed [][]*space.Skill
+	for i := range g.Prompt {
+		part := &g.Prompt[i]
+		if part.Role != session.PromptSkills {
+			continue
+		}
+		content, err := r.promptBlob(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		m, problems := space.Parse(content)
+		if m == nil {
+			return nil, &executor.Error{Code: codePromptMissing, Detail: "the manifest of an index of skills: " + problems[0].String()}
+		}
+		listed = append(listed, m.Named(part.Names))
+	}
+	return space.ShownSkills(listed), nil
+}
+
+// joined joins texts by one blank line. Empty ones are left out.
+func joined(texts []string) string {
+	var b strings.Builder
+	for _, text := range texts {
+		text = strings.TrimRight(text, "\n")
+		if text == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteString("\n\n")
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// withImages puts images before the rest of the first message of the user's.
+// The messages that it is given stay as they are.
+func withImages(messages []executor.Message, images []executor.Part) []executor.Message {
+	if len(images) == 0 {
+		return messages
+	}
+	for i := range messages {
+		m := &messages[i]
+		if m.Role != string(session.RoleUser) {
+			continue
+		}
+		rest := m.Parts
+		if rest == nil {
+			rest = []executor.Part{{Text: m.Text}}
+		}
+		m.Parts = slices.Concat(images, rest)
+		break
+	}
+	return messages
+}
+
+// promptBlob returns the content of a part.
+func (r *reader) promptBlob(ctx context.Context, part *session.PromptPart) ([]byte, error) {
+	if content, ok := r.prompts.get(part.Ref); ok {
+		return content, nil
+	}
+	ref := codec.Ref{Hash: part.Ref}
+	name := ref.String()
+	if len(part.Names) > 0 && part.Role != session.PromptSkills {
+		name = part.Names[0] + ", " + name
+	}
+	content, err := r.store.Blob(ctx, ref)
+	switch {
+	case errors.Is(err, natsio.ErrNotFound):
+		return nil, &executor.Error{Code: codePromptMissing, Detail: "the prompt names " + name + ", which is not stored: sync the space again"}
+	case errors.Is(err, journal.ErrOtherBytes):
+		return nil, &executor.Error{Code: codePromptMissing, Detail: "the store holds other bytes as " + name + ": restore it from a backup"}
+	case errors.Is(err, journal.ErrTooLarge):
+		return nil, &executor.Error{Code: codeRequestTooLarge, Detail: name + " of the prompt is larger than a model may be shown"}
+	case err != nil:
+		return nil, fmt.Errorf("read %s of the prompt: %w", name, err)
+	}
+	r.prompts.put(part.Ref, content, 64+len(content))
+	return content, nil
+}

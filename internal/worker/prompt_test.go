@@ -1,0 +1,125 @@
+package worker
+
+// What a model is shown before the transcript: the order of its parts, how
+// templates are filled in, and what happens if a part is not stored.
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
+)
+
+// prompted returns a generation with a prompt, whose parts are stored.
+func prompted(t *testing.T, w *world, parts ...session.PromptPart) session.Generation {
+	t.Helper()
+	user := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hello"}})
+	g := generation("r1t1", session.Item{Role: session.RoleUser, Seq: user})
+	g.System, g.Prompt = "be careful", parts
+	g.Vars = codec.Pairs{{Key: "fact.region", Value: raw(t, `"{{run}}"`)}, {Key: "session", Value: raw(t, `"s1"`)}}
+	return g
+}
+
+// stored stores content and returns a part that names it.
+func (w *world) part(t *testing.T, role, content string, names ...string) session.PromptPart {
+	t.Helper()
+	ref, err := w.PutBlob(t.Context(), []byte(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := session.PromptPart{Ref: ref.Hash, Role: role, Names: names}
+	if role == session.PromptImage {
+		p.MediaType = "image/png"
+	}
+	return p
+}
+
+func TestPromptPrecedesTheTranscript(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	g := prompted(
+		t, w,
+		w.part(t, "", "You are {{session}} in {{fact.region}}.\n\n"),
+		w.part(t, session.PromptDocument, "# {{session}}\n", `docs/"a".md`),
+		w.part(t, "", "{{unknown}} stays, {{{{ too"), // a prompt ref is no template
+		w.part(t, "", ""),
+		w.part(t, session.PromptImage, "image 1", "a.png"),
+		w.part(t, session.PromptImage, "image 2", "b.png"),
+		w.part(t, session.PromptUser, "example of {{session}}"),
+		w.part(t, session.PromptAssistant, "answer"),
+	)
+	r := newReader(w)
+	for _, when := range []string{"from the store", "from the cache"} {
+		got, fault, err := r.request(t.Context(), &g)
+		if err != nil || fault != nil {
+			t.Fatalf("%s: %v, %v", when, fault, err)
+		}
+		want := "be careful\n\nYou are s1 in {{run}}.\n\n<document path=\"docs/&quot;a&quot;.md\">\n# {{session}}\n</document>\n\n{{unknown}} stays, {{{{ too"
+		if got.System != want {
+			t.Errorf("%s: got system %q, want %q", when, got.System, want)
+		}
+		messages := []executor.Message{
+			{Role: "user", Text: "example of s1", Parts: []executor.Part{
+				{MediaType: "image/png", Data: []byte("image 1")}, {MediaType: "image/png", Data: []byte("image 2")}, {Text: "example of s1"},
+			}},
+			{Role: "assistant", Text: "answer"},
+			{Role: "user", Text: "hello"},
+		}
+		if diff := cmp.Diff(messages, got.Messages); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", when, diff)
+		}
+		w.mu.Lock()
+		w.blobs = nil
+		w.mu.Unlock()
+	}
+}
+
+// TestImagesWithoutMessages: they stand in the transcript's first message of the
+// user's, and the one that is cached stays as it was.
+func TestImagesWithoutMessages(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	image := w.part(t, session.PromptImage, "image", "a.png")
+	g := prompted(t, w, image)
+	r := newReader(w)
+	for range 2 {
+		got, fault, err := r.request(t.Context(), &g)
+		if err != nil || fault != nil {
+			t.Fatal(fault, err)
+		}
+		want := []executor.Message{{Role: "user", Text: "hello", Parts: []executor.Part{{MediaType: "image/png", Data: []byte("image")}, {Text: "hello"}}}}
+		if diff := cmp.Diff(want, got.Messages); diff != "" || got.System != "be careful" {
+			t.Errorf("system %q (-want +got):\n%s", got.System, diff)
+		}
+	}
+}
+
+func TestPromptsThatCannotBeShown(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	large := w.part(t, "", strings.Repeat("x", space.ShownBytesMax/2))
+	for name, c := range map[string]struct {
+		parts []session.PromptPart
+		code  string
+	}{
+		"not stored":   {[]session.PromptPart{{Ref: codec.Sum([]byte("gone"))}}, "prompt_missing"},
+		"an image":     {[]session.PromptPart{{Ref: codec.Sum([]byte("gone")), Role: session.PromptImage, Names: []string{"a.png"}}}, "prompt_missing"},
+		"too large":    {[]session.PromptPart{large, large}, "request_too_large"},
+		"a newer role": {[]session.PromptPart{w.part(t, "hologram", "x")}, "prompt_missing"},
+	} {
+		g := prompted(t, w, c.parts...)
+		_, fault, err := newReader(w).request(t.Context(), &g)
+		if err != nil || fault == nil || fault.Code != c.code || fault.Detail == "" {
+			t.Errorf("%s: got %v, %v, want %s", name, fault, err, c.code)
+		}
+	}
+	g := prompted(t, w, w.part(t, "", strings.Repeat("x", space.ShownBytesMax-len("be careful"))))
+	if _, fault, err := newReader(w).request(t.Context(), &g); fault != nil || err != nil {
+		t.Errorf("just as large as may be: got %v, %v", fault, err)
+	}
+}

@@ -1,0 +1,137 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
+)
+
+// Rehearsed is what one call came to: its settlement, and what a model is shown.
+type Rehearsed struct {
+	Status      string // succeeded, failed, cancelled, outcome_unknown; empty: given back, for another bridge to run
+	Code        string // of what did not succeed
+	Detail      string
+	Retryable   bool
+	Shown       string          // what the model is shown
+	Output      string          // what was returned, whole; of a file, its line
+	Files       []executor.File // as they were returned
+	HostSession *executor.HostSession
+}
+
+// Rehearsal is how a call is rehearsed.
+type Rehearsal struct {
+	// RunTime is what the call may take; 0: five minutes, as in a session that
+	// says nothing else.
+	RunTime time.Duration
+	// Stopped, if given, ends when the bridge is told to stop and its grace time
+	// is over.
+	Stopped context.Context
+	// Secrets are what the call is given, by name.
+	Secrets map[string]string
+}
+
+// rehearsalRunTime is a session's default.
+const rehearsalRunTime = 5 * time.Minute
+
+// Rehearse carries out one call without a session and without NATS.
+func Rehearse(ctx context.Context, e executor.Executor, call executor.Call, o Rehearsal) Rehearsed {
+	kept := &keptBlobs{blobs: map[codec.Ref][]byte{}}
+	now := time.Now()
+	w := New(kept, NewULID(now), "rehearsal", slog.New(slog.DiscardHandler))
+	f := &flight{effect: effect{
+		name: subjects.EffectName{Class: session.ClassTool, Target: "rehearsal", Session: call.Session, Effect: call.Effect},
+		call: &session.ToolCall{
+			Arguments: string(call.Arguments), Effect: call.Effect, IdempotencyKey: call.IdempotencyKey, ProviderCallID: call.ProviderCallID,
+			RetrySafe: call.RetrySafe, Session: call.Session, ToolID: call.ToolID, ToolName: call.ToolName,
+		},
+		runTime: cmp.Or(o.RunTime, rehearsalRunTime), startBy: now.Add(rehearsalRunTime),
+	}}
+	if h := call.HostSession; h != nil {
+		f.call.HostSession = &session.HostSession{ID: h.ID, Status: h.Status, Root: h.Root, Route: h.Route}
+	}
+	if call.Context != nil {
+		carried, err := codec.FromJSON(call.Context)
+		if err != nil {
+			return Rehearsed{Status: string(session.CallFailed), Code: codeExecutorError, Detail: "context: " + err.Error()}
+		}
+		f.call.Context = carried
+	}
+	base := context.WithoutCancel(ctx)
+	grace, stop := context.WithCancelCause(base)
+	defer stop(nil)
+	if o.Stopped != nil {
+		defer context.AfterFunc(o.Stopped, func() { stop(errDraining) })()
+	}
+	f.secrets = newCallSecrets(o.Secrets, nil)
+	f.digest = named(call.Session, call.Effect)
+	w.table.flights[f.digest] = f
+	if ctx.Err() != nil { // else AfterFunc may come late
+		w.table.withdraw(call.Session, call.Effect)
+	}
+	defer context.AfterFunc(ctx, func() { w.table.withdraw(call.Session, call.Effect) })()
+	f.life, f.served = &Lifetimes{Drain: base, grace: grace, Last: base}, &Target{Executor: e}
+	defer w.heed(*f.life)()
+	ended := make(chan ruling, 1)
+	f.onward = func(r ruling) { ended <- r }
+	go func() {
+		if r := w.startCall(f); r.next != nextElsewhere {
+			ended <- r
+		}
+	}()
+	r := <-ended
+	if r.next != nextSettle {
+		return Rehearsed{}
+	}
+	return w.told(base, kept, f, r.outcome)
+}
+
+// told returns an outcome as its settlement has it, and as the next turn
+// of a model shows it.
+func (w *Worker) told(ctx context.Context, kept *keptBlobs, f *flight, o outcome) Rehearsed {
+	out := Rehearsed{Status: string(o.status), Output: o.output, Files: o.files}
+	if o.fault != nil {
+		fault := wireFault(o.fault, codeExecutorError)
+		out.Code, out.Detail, out.Retryable = fault.Code, fault.Detail, fault.Retryable
+	}
+	if o.host != nil {
+		out.HostSession = o.host
+	}
+	settled, err := w.callBody(ctx, &f.effect, o, inlineBytesMax)
+	if err == nil {
+		out.Shown, err = newReader(kept).shownCall(ctx, settled)
+	}
+	if err != nil { // of a store in memory: what is too much
+		out.Shown = err.Error()
+	}
+	return out
+}
+
+// keptBlobs is the wire of a rehearsal: it keeps blobs, and is asked for
+// nothing else.
+type keptBlobs struct {
+	Transport
+	blobs map[codec.Ref][]byte
+}
+
+// PutBlob keeps content.
+func (k *keptBlobs) PutBlob(_ context.Context, content []byte) (codec.Ref, error) {
+	ref := codec.RefOf(content)
+	k.blobs[ref] = content
+	return ref, nil
+}
+
+// Blob returns what is kept.
+func (k *keptBlobs) Blob(_ context.Context, ref codec.Ref) ([]byte, error) {
+	content, ok := k.blobs[ref]
+	if !ok {
+		return nil, natsio.ErrNotFound
+	}
+	return content, nil
+}

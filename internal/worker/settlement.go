@@ -1,0 +1,287 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+	"github.com/refold/refold/subjects"
+)
+
+// settlement is an event that ends an effect, ready to be stored.
+type settlement struct {
+	door    session.Door
+	id      string // tells it from every other settlement, of this effect too
+	payload []byte // of draft: until that is put back
+	body    any    // what payload says: a pointer
+	draft   *draft
+}
+
+// errTooLarge says that no event can hold the outcome.
+var errTooLarge = errors.New("larger than an event may be")
+
+// encode makes the settlement of an outcome. Text above inlineMax bytes, and
+// arguments above the session's limit, are stored as blobs first; a failure of
+// that is a trouble that may pass. If an event can't hold what is left, all
+// text goes to blobs, then a provider's items are left out, then arguments go
+// to blobs, the largest first: the session refuses these calls, and the run
+// goes on. What no event can hold even so becomes a failure that says so.
+func (w *Worker) encode(ctx context.Context, e *effect, o outcome, inlineMax int) (settlement, error) {
+	s, err := w.encodeAs(ctx, e, o, inlineMax)
+	if errors.Is(err, errTooLarge) && inlineMax > inlineBytesSlim {
+		s, err = w.encodeAs(ctx, e, o, inlineBytesSlim)
+	}
+	if errors.Is(err, errTooLarge) && o.answer != nil && o.answer.Opaque != nil {
+		bare := *o.answer
+		bare.Opaque = nil
+		o.answer = &bare
+		s, err = w.encodeAs(ctx, e, o, inlineBytesSlim)
+	}
+	if errors.Is(err, errTooLarge) && o.answer != nil && len(o.answer.Calls) > 0 {
+		if o.apart, err = w.apart(ctx, e, o); err == nil {
+			s, err = w.encodeAs(ctx, e, o, inlineBytesSlim)
+		}
+	}
+	if errors.Is(err, errTooLarge) {
+		detail := fmt.Sprintf("the answer is more than an event holds, %d calls and %d KiB with its texts in blobs: ask for less at a time",
+			session.CallsSeenMax, session.EventBytesMax>>10)
+		at := o.at
+		o = failed(codeAnswerTooLarge, detail)
+		o.at = at
+		s, err = w.encodeAs(ctx, e, o, inlineBytesSlim)
+	}
+	return s, err
+}
+
+func (w *Worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax int) (settlement, error) {
+	var typ string
+	var body any
+	var err error
+	switch {
+	case e.call != nil:
+		typ = session.TypeToolCallSettled
+		body, err = w.callBody(ctx, e, o, inlineMax)
+	case e.step != nil:
+		typ = session.TypeStepPrepared
+		body = stepBody(e, o)
+	case e.space != nil:
+		typ, body = syncBody(e, o)
+	case o.answer != nil && len(o.answer.Calls) > 0:
+		typ = session.TypeToolCallsObserved
+		body, err = w.callsBody(ctx, e, o.answer, o.apart, inlineMax)
+	default:
+		typ = session.TypeGenerationSettled
+		body, err = w.generationBody(ctx, e, o, inlineMax)
+	}
+	if err != nil {
+		return settlement{}, err
+	}
+	draft, payload, err := written(session.Envelope{V: session.Version, Type: typ, At: o.at.UnixMilli(), By: w.by}, body)
+	if err != nil || len(payload) > session.EventBytesMax {
+		drafts.Put(draft)
+		return settlement{}, errors.Join(errTooLarge, err)
+	}
+	// The id holds a digest of what is said: the same event sent again counts
+	// once, and another settlement of the effect is never taken for it.
+	return settlement{
+		door:    subjects.DoorOf(e.name.Class),
+		id:      settlementID(&e.name, payload),
+		payload: payload,
+		body:    body,
+		draft:   draft,
+	}, nil
+}
+
+// drafts are what payloads are written into. A settlement's is put back when it is
+// stored; if it was published and nobody knows what became of it, it never is:
+// somebody may still read it.
+var drafts = sync.Pool{New: func() any { return new(draft) }}
+
+type draft struct{ bytes []byte }
+
+// written is env.With(body), in memory that may be put back.
+func written(env session.Envelope, body any) (d *draft, payload []byte, err error) {
+	d = drafts.Get().(*draft)
+	payload, err = env.AppendWith(d.bytes[:0], body)
+	if cap(payload) <= draftBytesMax {
+		d.bytes = payload
+	}
+	return d, payload, err
+}
+
+// settlementID returns the id of a settlement of an effect. Its digest is of
+// this process: another one's payload has another name in it, so it needs no
+// equal id. Two payloads with one digest would only be told apart later, by the
+// stream's answer.
+func settlementID(of *subjects.EffectName, payload []byte) string {
+	var room [192]byte // of the stack
+	id := append(append(append(append(room[:0], of.Session...), '.'), of.Effect...), '.')
+	var digest [8]byte
+	for _, half := range digestOf(payload) {
+		binary.BigEndian.PutUint64(digest[:], half)
+		id = hex.AppendEncode(id, digest[:])
+	}
+	return string(id)
+}
+
+// The bodies of settlements have room for what they point to: each is one
+// allocation.
+type (
+	callBody struct {
+		session.ToolCallSettled
+		output session.Content
+	}
+	callsBody struct {
+		session.ToolCallsObserved
+		text  session.Content
+		usage session.Usage
+	}
+	generationBody struct {
+		session.GenerationSettled
+		text  session.Content
+		usage session.Usage
+	}
+)
+
+func (w *Worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax int) (*session.ToolCallSettled, error) {
+	b := new(callBody)
+	b.ToolCallSettled = session.ToolCallSettled{
+		DurationMS: o.duration.Milliseconds(), Effect: e.name.Effect, Error: wireFault(o.fault, codeExecutorError),
+		PlanHash: e.call.PlanHash.String(), Status: string(o.status),
+	}
+	if o.host != nil {
+		b.HostSession = &session.HostSession{ID: valid(o.host.ID), Root: valid(o.host.Root), Route: valid(o.host.Route), Status: valid(o.host.Status)}
+	}
+	var err error
+	b.Output, err = w.outputContent(ctx, &b.output, o, inlineMax)
+	return &b.ToolCallSettled, err
+}
+
+// callsBody stores arguments apart from the event that are too large for the
+// session, or whose index is in apart.
+func (w *Worker) callsBody(ctx context.Context, e *effect, a *executor.Answer, apart map[int]bool, inlineMax int) (*session.ToolCallsObserved, error) {
+	if len(a.Calls) > session.CallsSeenMax {
+		return nil, errTooLarge
+	}
+	b := new(callsBody)
+	b.ToolCallsObserved = session.ToolCallsObserved{
+		Calls: make([]session.ObservedCall, len(a.Calls)), Effect: e.name.Effect, Model: Clip(a.Model, session.NameBytesMax),
+		Opaque: w.opaque(e, a.Opaque), Usage: wireUsage(&b.usage, a.Usage),
+	}
+	for i, c := range a.Calls {
+		call := session.ObservedCall{
+			Arguments: valid(c.Arguments), ProviderCallID: Clip(c.ID, session.ByBytesMax), ToolName: valid(c.Name),
+		}
+		if len(call.Arguments) > planner.ArgumentsBytesMax || apart[i] {
+			ref, err := w.wire.PutBlob(ctx, []byte(call.Arguments))
+			if err != nil {
+				return nil, fmt.Errorf("store %d bytes of arguments: %w", len(call.Arguments), err)
+			}
+			call.Arguments, call.ArgumentsBlob, call.Size = "", &ref, int64(len(call.Arguments))
+		}
+		b.Calls[i] = call
+	}
+	var err error
+	b.Text, err = w.content(ctx, &b.text, a.Text, inlineMax)
+	return &b.ToolCallsObserved, err
+}
+
+// apart returns which calls' arguments to store apart from the event so that
+// it can hold the rest: the largest first, and no more than must be.
+func (w *Worker) apart(ctx context.Context, e *effect, o outcome) (map[int]bool, error) {
+	bare := *o.answer
+	bare.Calls = slices.Clone(bare.Calls)
+	bytes, order := make([]int, len(bare.Calls)), make([]int, len(bare.Calls))
+	total := 0
+	for i := range bare.Calls {
+		bytes[i], order[i] = len(valid(bare.Calls[i].Arguments)), i
+		bare.Calls[i].Arguments = ""
+		if bytes[i] > planner.ArgumentsBytesMax {
+			bytes[i] = 0 // apart already
+			total += argumentsApartBytes
+		} else {
+			total += bytes[i] + argumentsFixedBytes
+		}
+	}
+	o.answer = &bare
+	s, err := w.encodeAs(ctx, e, o, inlineBytesSlim)
+	if err != nil {
+		return nil, err
+	}
+	total += len(s.payload)
+	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(bytes[j], bytes[i]) })
+	apart := make(map[int]bool)
+	for _, i := range order {
+		if total <= session.EventBytesMax || bytes[i] <= argumentsApartBytes {
+			break
+		}
+		apart[i] = true
+		total -= bytes[i] + argumentsFixedBytes - argumentsApartBytes
+	}
+	return apart, nil
+}
+
+func (w *Worker) generationBody(ctx context.Context, e *effect, o outcome, inlineMax int) (*session.GenerationSettled, error) {
+	if o.answer == nil {
+		return &session.GenerationSettled{Effect: e.name.Effect, Error: wireFault(o.fault, codeModelError), Status: "failed"}, nil
+	}
+	a := o.answer
+	b := new(generationBody)
+	b.GenerationSettled = session.GenerationSettled{
+		Effect: e.name.Effect, FinishReason: Clip(a.FinishReason, session.NameBytesMax), Model: Clip(a.Model, session.NameBytesMax),
+		Opaque: w.opaque(e, a.Opaque), Status: "ok", Usage: wireUsage(&b.usage, a.Usage),
+	}
+	var err error
+	b.Text, err = w.content(ctx, &b.text, a.Text, inlineMax)
+	return &b.GenerationSettled, err
+}
+
+// opaque returns a provider's items as an event holds them. They are an aid
+// for the next turn: what can't be kept is left out.
+func (w *Worker) opaque(e *effect, items json.RawMessage) codec.Raw {
+	if len(items) == 0 {
+		return nil
+	}
+	raw, err := codec.FromJSON(items)
+	if err == nil && len(raw) <= inlineBytesMax {
+		return raw
+	}
+	w.log.Warn("provider_items_left_out", "session", e.name.Session, "effect", e.name.Effect, "bytes", len(items))
+	return nil
+}
+
+// wireFault returns a fault as the session takes it. code stands in for a
+// missing one.
+func wireFault(e *executor.Error, code string) *session.Fault {
+	if e == nil {
+		return nil
+	}
+	f := &session.Fault{Code: Clip(e.Code, session.CodeBytesMax), Detail: Clip(e.Detail, session.DetailBytesMax), Retryable: e.Retryable}
+	if f.Code == "" {
+		f.Code = code
+	}
+	return f
+}
+
+// wireUsage returns a usage as the session takes it, in room, nil for none.
+func wireUsage(room *session.Usage, u executor.Usage) *session.Usage {
+	if u == (executor.Usage{}) {
+		return nil
+	}
+	bound := func(n int64) int64 { return min(max(n, 0), session.TokensMax) }
+	*room = session.Usage{
+		CacheWriteTokens: bound(u.CacheWriteTokens), CachedTokens: bound(u.CachedTokens), InputTokens: bound(u.InputTokens),
+		OutputTokens: bound(u.OutputTokens), ReasoningTokens: bound(u.ReasoningTokens),
+	}
+	return room
+}

@@ -1,0 +1,201 @@
+package worker
+
+// Laws about what processes remember, and about what is there in the end: states,
+// Views and notices against a fresh fold of the log.
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"strconv"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// crowdedMost is for how long more sessions may be in memory than a lane keeps,
+// if nothing waits: until the lane looks around.
+const crowdedMost = 3 * time.Second
+
+// askedMost is how many names a session in memory may remember as asked.
+const askedMost = 256 + session.CallsMax
+
+// bounds looks at what processes have in memory.
+func (r *referee) bounds() {
+	for _, h := range r.j.play.hosts {
+		for _, run := range h.runs {
+			if run != nil && !run.over && !h.dead && run.running.Err() == nil {
+				r.boundsOf(run)
+			}
+		}
+	}
+	for _, b := range r.j.play.bridges {
+		t := b.worker.table
+		t.mu.Lock()
+		flights := len(t.flights)
+		t.mu.Unlock()
+		if most := simSlots * len(r.j.targets); flights > most {
+			r.j.breaks("%s carries %d effects, %d at most", b.name, flights, most)
+		}
+	}
+}
+
+// boundsOf looks at what a host has in memory of a lane.
+func (r *referee) boundsOf(run *simRun) {
+	m := run.machine.Status()
+	kept := 0
+	for _, one := range m.Sessions {
+		if !one.Stopped && !one.Snapshotting {
+			kept++
+		}
+		if one.Asked > askedMost {
+			r.j.breaks("%s remembers %d names of %s as asked", run.name, one.Asked, one.Session)
+		}
+		if one.Proven && !one.Stopped {
+			r.inMemory(run.name, one.Session, one.Seq, one.Hash)
+		}
+	}
+	switch {
+	case m.Waits > 0 || kept <= m.Most:
+		run.crowded = time.Time{}
+	case run.crowded.IsZero():
+		run.crowded = time.Now()
+	case time.Since(run.crowded) > crowdedMost && run.ticked.Sub(run.crowded) > crowdedMost:
+		r.j.breaks("%s keeps %d sessions of lane %d, %d at most", run.name, kept, run.end.number, m.Most)
+	}
+	if m.Loaded > m.Waits {
+		r.j.breaks("%s loads %d sessions for %d events that wait", run.name, m.Loaded, m.Waits)
+	}
+}
+
+// inMemory holds a state in memory against the fold of the log, if it is the
+// latest.
+func (r *referee) inMemory(by, sid string, seq uint64, hash func() string) {
+	s := r.of(sid)
+	if s.lost || len(s.events) == 0 || seq != s.state.Seq {
+		return
+	}
+	key := by + " " + sid
+	if r.compared[key] == seq {
+		return
+	}
+	r.compared[key] = seq
+	if s.hashed != seq {
+		s.hashed, s.hash = seq, s.state.Hash().String()
+	}
+	if hash() != s.hash {
+		r.j.breaks("%s has another state of %s at %d than its events fold to", by, sid, seq)
+	}
+}
+
+// endMemory looks at what is in memory when nothing is left to do.
+func (r *referee) endMemory() {
+	for _, h := range r.j.play.hosts {
+		for _, run := range h.runs {
+			if run == nil || run.over || h.dead || run.running.Err() != nil {
+				continue
+			}
+			if m := run.machine.Status(); m.Waits > 0 || m.Loaded > 0 || m.Putting > 0 || len(run.queue) > 0 {
+				r.j.breaks("%s has %d events that wait to be stored, %d snapshots and %d deliveries left", h.name, m.Waits, m.Putting, len(run.queue))
+			}
+		}
+	}
+	for _, b := range r.j.play.bridges {
+		b.worker.table.mu.Lock()
+		flights := len(b.worker.table.flights)
+		b.worker.table.mu.Unlock()
+		held := 0
+		for _, of := range b.held {
+			held += len(of)
+		}
+		if flights > 0 || held > 0 {
+			r.j.breaks("%s carries %d effects in the end, and holds %d deliveries", b.name, flights, held)
+		}
+	}
+}
+
+// fresh folds what the log has of a session.
+func (r *referee) fresh(sid string) *session.State {
+	state := session.New(r.install, sid)
+	filter, err := r.j.names.Session(sid)
+	if err != nil {
+		panic(err)
+	}
+	for _, m := range r.j.log.All(filter, 1, 0) {
+		_, _ = state.Evolve(r.j.event(m))
+	}
+	return state
+}
+
+// endView holds what a host shows of a session against a fresh fold of the log.
+func (r *referee) endView(sid string, s *judged) {
+	fresh := r.fresh(sid)
+	if !bytes.Equal(fresh.Bytes(), s.state.Bytes()) {
+		r.j.breaks("%s: the log folds to another state than its events did one by one", sid)
+	}
+	if err := fresh.Check(); err != nil {
+		r.j.breaks("%s: %v", sid, err)
+	}
+	var want bytes.Buffer
+	enc := json.NewEncoder(&want)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(fresh.View()); err != nil {
+		panic(err)
+	}
+	for _, h := range r.j.play.hosts {
+		if got, err := r.viewBy(h, sid); err != nil || string(got)+"\n" != want.String() {
+			r.j.breaks("%s: the View of %s is\n%s (%v)\nand its events fold to\n%s", sid, h.name, got, err, want.String())
+		}
+	}
+}
+
+// viewBy asks a host for a View, with nothing else under way.
+func (r *referee) viewBy(h *simHost, sid string) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	type answer struct {
+		view []byte
+		err  error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		view, err := h.view(ctx, sid)
+		answers <- answer{view, err}
+	}()
+	for {
+		waits := r.j.rest()
+		select {
+		case a := <-answers:
+			return a.view, a.err
+		default:
+		}
+		if len(waits) == 0 {
+			cancel()
+		}
+		for _, w := range waits {
+			r.j.let(w)
+		}
+	}
+}
+
+// endNotices looks for gaps in what was said of a session.
+func (r *referee) endNotices(sid string, s *judged) {
+	said := uint64(0)
+	for _, m := range r.j.out.All(">", 1, 0) {
+		if m.Subject != sid || m.Header == "0" {
+			continue
+		}
+		n, err := strconv.ParseUint(m.Header, 10, 64)
+		switch {
+		case err != nil || n == 0 || n > said+1 || n > uint64(len(s.notices)):
+			r.j.breaks("%s: notice %s comes after %d", sid, m.Header, said)
+			return
+		case !bytes.Equal(m.Data, s.notices[n-1]):
+			r.j.breaks("%s: notice %d says something else than the fold", sid, n)
+		}
+		said = max(said, n)
+	}
+	if said != uint64(s.state.NoticeN) {
+		r.j.breaks("%s: %d notices were stored, of %d", sid, said, s.state.NoticeN)
+	}
+}

@@ -1,0 +1,234 @@
+package worker
+
+// What goes wrong in the simulation with whole processes, servers and clocks.
+
+import "time"
+
+// disasters are what may go wrong next.
+func (s *sim) disasters() (all []option) {
+	if s.faults == 0 {
+		return nil
+	}
+	rarely := func(weight, n int, happen func()) {
+		if weight > 0 && s.draw(n) == n-1 {
+			all = append(all, option{n * weight, happen})
+		}
+	}
+	rarely(s.mood.kills, 40, func() { s.toOne(s.killHost, s.killBridge) })
+	rarely(s.mood.stops, 40, func() { s.toOne(s.stopHost, s.stopBridge) })
+	rarely(s.mood.cuts, 40, func() {
+		s.toOne(func(i int) { s.cutOrJoin(s.hosts[i].proc) }, func(i int) { s.cutOrJoin(s.bridges[i].proc) })
+	})
+	rarely(s.mood.jumps, 40, s.jump)
+	rarely(1, 20, s.flush)
+	rarely(s.mood.restarts, 20, func() {
+		s.did("consumers forget")
+		s.say("the consumers have another leader")
+		s.restart()
+	})
+	rarely(weightOf(s.mood.logLosses), 60, s.powerLoss)
+	rarely(weightOf(s.mood.effectLosses), 40, s.effectsLost)
+	rarely(weightOf(s.mood.hours), 150, s.hour)
+	return all
+}
+
+func weightOf(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// toOne does something to one of the processes.
+func (s *sim) toOne(host, bridge func(i int)) {
+	if i := s.draw(simHosts + simBridges); i < simHosts {
+		host(i)
+	} else {
+		bridge(i - simHosts)
+	}
+}
+
+func (s *sim) killHost(i int) {
+	h := s.hosts[i]
+	s.did("host killed")
+	s.say("%s is killed", h.name)
+	s.latest = s.newest()
+	s.kill(h.proc)
+	s.startHost(i)
+}
+
+// hour lets an hour pass, in which all stand still. Or more happens before and
+// after: no bridge hears what sessions ask for, and all hosts die; those that take
+// the lanes then acknowledge what came late, and die, too.
+func (s *sim) hour() {
+	outlives := s.draw(2) == 1
+	if outlives {
+		s.cutBridges(true)
+		s.asks()
+		s.killHosts()
+	}
+	s.did("an hour passes")
+	s.passes(61 * time.Minute)
+	if outlives {
+		s.did("owners outlived")
+		s.asks()
+		s.killHosts()
+		s.cutBridges(false)
+	}
+}
+
+// asks has people ask for something, and hosts work on it.
+func (s *sim) asks() {
+	for range 3 {
+		s.people()
+	}
+	for range 20 {
+		s.work()
+		s.passes(500 * time.Millisecond)
+	}
+}
+
+// cutBridges cuts off all bridges, or ends that.
+func (s *sim) cutBridges(off bool) {
+	for _, b := range s.bridges {
+		if !b.dead && b.cut() != off {
+			s.cutOrJoin(b.proc)
+		}
+	}
+}
+
+// killHosts kills all hosts: what they had in memory nobody has.
+func (s *sim) killHosts() {
+	for i := range s.hosts {
+		s.killHost(i)
+	}
+}
+
+func (s *sim) stopBridge(i int) {
+	b := s.bridges[i]
+	if !b.draining.IsZero() {
+		return
+	}
+	s.did("bridge stops")
+	s.say("%s is told to stop", b.name)
+	b.draining = time.Now()
+	b.drain()
+	s.rest()
+}
+
+func (s *sim) killBridge(i int) {
+	b := s.bridges[i]
+	s.did("bridge killed")
+	s.say("%s is killed", b.name)
+	s.latest = s.newest()
+	s.kill(b.proc)
+	s.startBridge(i)
+}
+
+// jump sets a clock: of a host, of a bridge or of the server. Less than a name of
+// an effect outlives its last use, and less than a bridge remembers.
+func (s *sim) jump() {
+	to := []time.Duration{0, 3 * time.Second, -3 * time.Second, 40 * time.Second, -40 * time.Second, 4 * time.Minute, -4 * time.Minute}[s.draw(7)]
+	s.did("clock jumps")
+	s.setClock(s.draw(simHosts+simBridges+1), to)
+}
+
+// setClock sets a clock to so much ahead.
+func (s *sim) setClock(i int, to time.Duration) {
+	s.latest = s.newest()
+	switch {
+	case i < simHosts:
+		p := s.hosts[i].proc
+		s.say("the clock of %s is %v ahead", p.name, to)
+		s.mu.Lock()
+		p.skew = to
+		s.mu.Unlock()
+	case i < simHosts+simBridges:
+		b := s.bridges[i-simHosts]
+		s.say("the clock of %s is %v ahead", b.name, to)
+		b.jump(to - b.skew)
+	default:
+		s.say("the clock of the server is %v ahead", to)
+		s.skew = to
+	}
+}
+
+// newest is the latest that any clock has shown.
+func (s *sim) newest() time.Time {
+	latest := s.latest
+	skews := []time.Duration{s.skew}
+	for _, h := range s.hosts {
+		skews = append(skews, h.skew)
+	}
+	for _, b := range s.bridges {
+		skews = append(skews, b.skew)
+	}
+	for _, skew := range skews {
+		if at := time.Now().Add(skew); at.After(latest) {
+			latest = at
+		}
+	}
+	return latest
+}
+
+// cutOrJoin cuts a process off from the server, or ends that.
+func (s *sim) cutOrJoin(p *proc) {
+	s.mu.Lock()
+	joins := p.cut()
+	p.cutAt = time.Now()
+	p.cutOff.Store(true)
+	if joins {
+		p.cutAt, p.joinedAt = time.Time{}, time.Now()
+		p.cutOff.Store(false)
+		p.joins++
+	}
+	s.mu.Unlock()
+	s.did("cut off")
+	s.say("%s is cut off: %v", p.name, !joins)
+}
+
+// powerLoss takes the latest events out of the log.
+func (s *sim) powerLoss() {
+	last := s.log.LastSeq()
+	from := last + 1 - min(last-1, uint64(1+s.draw(8)))
+	s.did("log loses")
+	s.say("the log loses %d to %d", from, last)
+	s.log.Lose(from)
+	s.judge.lose(from)
+	s.flush() // a server that starts again writes what it found
+	s.reconnect()
+}
+
+// reconnect connects everybody to a server that was started again.
+func (s *sim) reconnect() {
+	s.mu.Lock()
+	s.mail = nil // what was on its way to the server that went is lost
+	for _, h := range s.hosts {
+		h.joins++
+	}
+	for _, b := range s.bridges {
+		b.joins++
+	}
+	s.mu.Unlock()
+	for _, l := range s.lanes {
+		l.restart(s)
+	}
+}
+
+// effectsLost takes the latest effects and claims away, as a server does that
+// was not to sync them.
+func (s *sim) effectsLost() {
+	last := s.fx.LastSeq()
+	if last == 0 {
+		return
+	}
+	from := last + 1 - min(last, uint64(1+s.draw(6)))
+	s.did("effects lost")
+	s.say("the effects lose %d to %d", from, last)
+	for _, m := range s.fx.All(">", from, 0) {
+		s.judge.gone[m.Subject] = true
+	}
+	s.fx.Lose(from)
+	s.flush()
+	s.reconnect()
+}

@@ -1,0 +1,335 @@
+package worker
+
+// The referee of the simulation: it folds every event when it is stored, so it
+// knows what each one owes, and looks at all that is started, settled, stored,
+// acknowledged and snapshotted.
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/journal"
+)
+
+type referee struct {
+	mu sync.Mutex // of what processes tell when time has woken them
+
+	j        *jetServer
+	install  *session.Install
+	sessions map[string]*judged
+	names    map[string][]byte // all that was ever stored in the effects stream, by subject
+	stopped  map[string]bool   // effects that a cancel message named
+	starts   map[string][]*started
+	looked   map[string]uint64 // where the log was when a bridge looked at a session's last model event
+	gone     map[string]bool   // names that were lost
+	compared map[string]uint64 // states in memory that were looked at, by process and session
+	lossy    bool              // events were lost: names may have been asked by a past that is gone
+}
+
+// judged is a session.
+type judged struct {
+	state   *session.State
+	events  []session.Event
+	owed    []dues
+	checked int // of owed, so many are stored
+	notices [][]byte
+	said    uint64
+	lost    bool   // events of it were lost
+	hash    string // of the state at hashed
+	hashed  uint64
+}
+
+// dues are what one event owes.
+type dues struct {
+	seq       uint64
+	effects   []session.Effect
+	withdrawn []session.Withdrawal
+	notices   uint64 // the session's number after it
+}
+
+// started is one start of an effect.
+type started struct {
+	by       *proc
+	answered bool // the executor returned while it was listened to
+}
+
+func newReferee(j *jetServer) *referee {
+	return &referee{j: j, sessions: map[string]*judged{}, names: map[string][]byte{}, stopped: map[string]bool{}, starts: map[string][]*started{}, looked: map[string]uint64{}, gone: map[string]bool{}, compared: map[string]uint64{}}
+}
+
+func (r *referee) of(sid string) *judged {
+	if r.sessions[sid] == nil {
+		r.sessions[sid] = &judged{state: session.New(r.install, sid)}
+	}
+	return r.sessions[sid]
+}
+
+// event folds an event that was stored.
+func (r *referee) event(e session.Event) {
+	s := r.of(e.Session)
+	was := map[string]bool{}
+	for _, effect := range s.state.Open() {
+		was[effect.Name] = true
+	}
+	notices, rejected := s.state.Evolve(e)
+	s.events = append(s.events, e)
+	for _, n := range notices {
+		s.notices = append(s.notices, n.JSON())
+	}
+	s.owed = append(s.owed, dues{
+		e.Seq, s.state.OpenExcept(func(name string) bool { return was[name] }), slices.Clone(s.state.Withdrawals()), uint64(s.state.NoticeN),
+	})
+	r.j.say("  %d: %s %s %s (%v)", e.Seq, e.Session, e.Door, textOf(e.Payload), rejected)
+}
+
+// lose takes the events from a sequence on out of the histories.
+func (r *referee) lose(from uint64) {
+	r.lossy = true
+	for _, sid := range sortedKeys(r.sessions) {
+		old := r.sessions[sid]
+		if len(old.events) == 0 || old.events[len(old.events)-1].Seq < from {
+			continue
+		}
+		r.sessions[sid] = &judged{state: session.New(r.install, sid), lost: true}
+		for _, e := range old.events {
+			if e.Seq < from {
+				r.event(e)
+			}
+		}
+	}
+}
+
+// stored takes note of what was stored under a name.
+func (r *referee) stored(subject string, data []byte) {
+	_, again := r.names[subject]
+	r.names[subject] = data // what was there is too old, or was lost
+	name, err := r.j.names.ParseEffect(subject)
+	if err == nil && again && r.lossy {
+		delete(r.starts, name.Session+"."+name.Effect) // of a past that is gone
+	}
+	if err == nil {
+		r.asked(name.Session, name.Effect, subject)
+	}
+}
+
+// scheduled takes note of a wake that was stored.
+func (r *referee) scheduled(o *journal.Output, subject string) {
+	r.names[subject] = o.Effect.Payload
+	r.asked(o.Session, o.Effect.Name, subject)
+}
+
+// asked looks whether an event asked for an effect.
+func (r *referee) asked(sid, effect, subject string) {
+	if s := r.of(sid); !s.lost && !slices.ContainsFunc(s.owed, func(d dues) bool {
+		return slices.ContainsFunc(d.effects, func(e session.Effect) bool { return e.Name == effect })
+	}) {
+		r.j.breaks("%s is asked, and no event of %s asks for it", subject, sid)
+	}
+}
+
+// missing returns what of a session's outputs up to a sequence is not stored.
+func (r *referee) missing(sid string, to uint64) (missing []string) {
+	s := r.of(sid)
+	for s.checked < len(s.owed) && s.owed[s.checked].seq <= to {
+		if missing = r.unstored(sid, s, s.owed[s.checked]); len(missing) > 0 {
+			return missing
+		}
+		s.checked++
+	}
+	return nil
+}
+
+func (r *referee) unstored(sid string, s *judged, d dues) (missing []string) {
+	for _, e := range d.effects {
+		subject, data := r.j.outputOf(&journal.Output{Session: sid, Effect: &e})
+		switch held, ok := r.names[subject]; {
+		case !ok && (e.Class == session.ClassWake || e.StartBy >= r.j.play.newest().UnixMilli()):
+			missing = append(missing, e.Name)
+		case ok && !bytes.Equal(held, data):
+			missing = append(missing, e.Name+" has other bytes")
+		}
+	}
+	for _, w := range d.withdrawn {
+		subject, _ := r.j.outputOf(&journal.Output{Session: sid, Withdraw: &w})
+		if _, ok := r.names[subject]; w.Claimed && !ok {
+			missing = append(missing, "the withdrawal of "+w.Name)
+		}
+		if !r.stopped[sid+"."+w.Name] {
+			missing = append(missing, "the cancel of "+w.Name)
+		}
+	}
+	if s.said < d.notices {
+		missing = append(missing, fmt.Sprintf("notice %d", d.notices))
+	}
+	return missing
+}
+
+// acked looks at an event that a host acknowledges.
+func (r *referee) acked(p *proc, e session.Event) {
+	r.j.meet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.of(e.Session)
+	if r.j.stops[e.Session] != nil {
+		return
+	}
+	if s.lost {
+		r.ackedLost(p, s, e)
+		return
+	}
+	if missing := r.missing(e.Session, e.Seq); len(missing) > 0 {
+		r.j.breaks("%s acknowledges %s at %d, and this is not stored: %v", p.name, e.Session, e.Seq, missing)
+	}
+}
+
+// ackedLost looks at an event of a session that lost some: its names may have been
+// asked by the past that is gone, and then it stops.
+func (r *referee) ackedLost(p *proc, s *judged, e session.Event) {
+	i := slices.IndexFunc(s.owed, func(d dues) bool { return d.seq == e.Seq })
+	if i < 0 {
+		return
+	}
+	for _, effect := range s.owed[i].effects {
+		subject, data := r.j.outputOf(&journal.Output{Session: e.Session, Effect: &effect})
+		asked := effect.Class == session.ClassWake || effect.StartBy >= r.j.play.newest().UnixMilli() // what is late is not asked
+		if held, ok := r.names[subject]; ok && asked && !bytes.Equal(held, data) {
+			r.j.breaks("%s acknowledges %s at %d, and %s has other bytes", p.name, e.Session, e.Seq, effect.Name)
+		}
+	}
+}
+
+// snapshot looks at a snapshot that is to be stored.
+func (r *referee) snapshot(sid string, seq uint64, data []byte) {
+	r.j.meet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.of(sid)
+	snap, err := session.ParseSnapshot(data)
+	if err != nil {
+		r.j.breaks("the snapshot of %s at %d can't be read: %v", sid, seq, err)
+		return
+	}
+	if s.lost && !slices.ContainsFunc(s.events, func(e session.Event) bool { return e.Seq == seq && session.LeafOf(e) == snap.Leaf }) {
+		return // it is of the past that is gone
+	}
+	if missing := r.missing(sid, seq); len(missing) > 0 && !s.lost {
+		r.j.breaks("%s is snapshotted at %d, and this is not stored: %v", sid, seq, missing)
+	}
+	state := session.New(r.install, sid)
+	for _, e := range s.events {
+		if e.Seq <= seq {
+			_, _ = state.Evolve(e)
+		}
+	}
+	if snap.Hash != state.Hash() {
+		r.j.breaks("the snapshot of %s at %d is not what its events fold to", sid, seq)
+	}
+}
+
+// notice looks at a notice that was stored.
+func (r *referee) notice(sid string, n uint64, data []byte) {
+	s := r.of(sid)
+	if s.lost || n == 0 {
+		return
+	}
+	for _, typ := range []string{session.NoticeWorkspaceApplied, session.NoticeWorkspaceFailed, session.NoticeWorkspaceGone} {
+		if n > s.said && bytes.Contains(data, []byte(typ)) {
+			r.j.did(typ)
+		}
+	}
+	if n > s.said && bytes.Contains(data, []byte(`"kind":"pack"`)) {
+		for what, marks := range simPackNotices {
+			if bytes.Contains(data, []byte(marks)) {
+				r.j.did(what)
+			}
+		}
+	}
+	if n > s.said+1 {
+		r.j.breaks("%s: notice %d is stored after %d", sid, n, s.said)
+	}
+	s.said = max(s.said, n)
+	if n > uint64(len(s.notices)) || !bytes.Equal(s.notices[n-1], data) {
+		r.j.breaks("%s: notice %d says something else than the fold", sid, n)
+	}
+}
+
+// simPackNotices are what notices say of packs.
+var simPackNotices = map[string]string{
+	"pack applied": session.NoticeWorkspaceApplied, "pack gone": session.NoticeWorkspaceGone, "pack refused": session.CodeWorkspaceUntrusted,
+}
+
+// packTool takes note that a tool of a pack was started.
+func (r *referee) packTool() {
+	r.j.meet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.j.did("tool of a pack started")
+}
+
+func (r *referee) cancel(sid string, payload []byte) {
+	var body struct{ Effects []string }
+	if err := json.Unmarshal(payload, &body); err != nil || len(body.Effects) == 0 {
+		r.j.breaks("a cancel of %s says %q", sid, payload)
+	}
+	for _, name := range body.Effects {
+		r.stopped[sid+"."+name] = true
+	}
+}
+
+func (r *referee) quarantine(sid string, body []byte) {
+	r.j.did("quarantined")
+	if !r.of(sid).lost {
+		r.j.breaks("%s is quarantined: %s", sid, body)
+	}
+}
+
+// end looks at what is left when all is calm.
+func (r *referee) end() {
+	for _, l := range r.j.lanes {
+		if info := l.consumer.Info(); info.AckPending > 0 || info.Pending > 0 {
+			r.j.breaks("lane %d is not done: %d to come, %d unacked, of %d", l.number, info.Pending, info.AckPending, r.j.log.LastSeq())
+		}
+	}
+	if len(r.j.broken) == 0 {
+		r.endMemory()
+	}
+	for _, sid := range sortedKeys(r.sessions) {
+		s := r.sessions[sid]
+		if r.j.stops[sid] != nil || s.lost {
+			continue
+		}
+		if missing := r.missing(sid, r.j.log.LastSeq()); len(missing) > 0 {
+			r.j.breaks("%s: not stored in the end: %v", sid, missing)
+		}
+		var open []string
+		for _, e := range s.state.Open() {
+			if e.Class != session.ClassWake || e.Deadline < time.Now().Add(-30*time.Second).UnixMilli() {
+				open = append(open, e.Name)
+			}
+		}
+		if len(open) > 0 {
+			r.j.breaks("%s: still open in the end: %v", sid, open)
+		}
+		if s.state.Run != nil {
+			r.j.breaks("%s: run %d has not ended", sid, s.state.Run.Number)
+		}
+		if len(r.j.broken) == 0 && len(s.events) > 0 {
+			r.endView(sid, s)
+			r.endNotices(sid, s)
+		}
+	}
+}
+
+func sortedKeys[V any](m map[string]V) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,222 @@
+package worker
+
+// What people do in the simulation, and how it comes to its end.
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// simTools are a tool that may run twice, two that may not, one of which somebody
+// must approve, and one that a host loop carries out.
+const simTools = `"tools":[` +
+	`{"tool_id":"x.read","tool_name":"read","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"parallel_safe":true,"retry_safe":true,"access":"read"},` +
+	`{"tool_id":"x.write","tool_name":"write","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"parallel_safe":true},` +
+	`{"tool_id":"x.danger","tool_name":"danger","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"approval":"always"},` +
+	`{"tool_id":"x.ask","tool_name":"ask","args_schema":{"type":"object"},"executor":{"kind":"host_loop","target":"x"}%s}]`
+
+const simDeadlines = `"deadlines_ms":{"turn":90000,"call":60000,"approval":120000}`
+
+// simInstall is the install record.
+var simInstall = `{"v":1,"rules":1,"config":{"provider":"p","model":"m",` + simDeadlines + `},` + simSpaces + `,` + fmt.Sprintf(simTools, "") + `}`
+
+// simRuns are what runs are asked for with.
+var simRequests = []struct {
+	door session.Door
+	data string
+}{
+	{session.DoorIn, `{"input":{"text":"hi"}}`},
+	{session.DoorIn, `{"input":{"text":"hi"}}`},
+	{session.DoorCtl, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","step_hook":{"hook":"h","deadline_ms":30000},` + simDeadlines + `}}`},
+	{session.DoorCtl, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","steps":[{"when":"step == 1","active_tools":["read"]}],` + simDeadlines + `}}`},
+}
+
+// simControls are what people do about a session in which a run is under way.
+var simControls = []struct {
+	door      session.Door
+	typ, data string
+}{
+	{session.DoorIn, session.TypeRunCancelRequested, `{}`},
+	{session.DoorIn, session.TypeRunInterrupt, `{}`},
+	{session.DoorIn, session.TypeSteerRequested, `{"input":{"text":"rather this"}}`},
+	{session.DoorIn, session.TypeRunPauseRequested, `{}`},
+	{session.DoorIn, session.TypeRunResumeRequested, `{}`},
+	{session.DoorIn, session.TypeRunResumeRequested, `{}`},
+	{session.DoorCtl, session.TypeToolOverridesSet, `{"scope":"session","disable":["x.write"]}`},
+	{session.DoorCtl, session.TypeToolOverridesSet, `{"scope":"session","disable":[]}`},
+	{session.DoorCtl, session.TypeToolRegistrySet, `{` + fmt.Sprintf(simTools, `,"description":"other words"`) + `}`},
+	{session.DoorIn, "Nothing", `{}`},
+}
+
+// people publish what clients and operators do.
+func (s *sim) people() {
+	sid := "s" + strconv.Itoa(s.draw(simSessions))
+	state := s.judge.of(sid).state
+	if state.Run == nil {
+		if s.runs++; s.runs <= simRuns {
+			r := simRequests[s.draw(len(simRequests))]
+			s.publish(r.door, sid, session.TypeRunRequested, r.data)
+		} else if s.draw(2) == 1 {
+			s.controlSpace(sid)
+		}
+		return
+	}
+	if batch := state.View().Batch; batch != nil && s.draw(2) == 1 {
+		for _, c := range batch.Calls {
+			switch {
+			case c.Status == session.CallAwaiting:
+				decision := []string{session.DecisionApprove, session.DecisionApprove, session.DecisionDeny}[s.draw(3)]
+				s.publish(session.DoorApprove, sid, session.TypeApprovalDecided, fmt.Sprintf(`{"call":%q,"args_hash":%q,"decision":%q}`, c.Effect, c.ArgsHash, decision))
+				return
+			case c.HostLoop != "" && c.Deadline > 0:
+				s.publish(session.DoorTool, sid, session.TypeToolCallSettled, fmt.Sprintf(`{"effect":%q,"status":"succeeded"}`, c.Effect))
+				return
+			}
+		}
+	}
+	switch i := s.draw(5 * len(simControls)); {
+	case i > 0 && i <= len(simControls):
+		c := simControls[i-1]
+		s.publish(c.door, sid, c.typ, c.data)
+	case i > 2*len(simControls):
+		s.controlSpace(sid)
+	}
+}
+
+func (s *sim) publish(door session.Door, sid, typ, data string) {
+	s.did(typ)
+	if _, err := s.append(door, sid, "", fmt.Appendf(nil, `{"type":%q,"data":%s}`, typ, data)); err != nil {
+		panic(err)
+	}
+}
+
+// calmDown lets all that is left come to its end. Then a host is told to stop, and
+// what its sessions are asked next is done by the other.
+func (s *sim) calmDown() {
+	s.say("all is calm from here on")
+	s.calm = true
+	for i, h := range s.hosts {
+		if h.cut() {
+			s.cutOrJoin(h.proc)
+		}
+		if h.dead {
+			s.startHost(i)
+		}
+	}
+	for i, b := range s.bridges {
+		if b.cut() {
+			s.cutOrJoin(b.proc)
+		}
+		if b.dead {
+			s.kill(b.proc)
+			s.startBridge(i)
+		}
+	}
+	for i := range simHosts + simBridges + 1 {
+		s.setClock(i, 0)
+	}
+	s.resume()
+	s.quiet()
+	if s.draw(4) == 3 && len(s.broken) == 0 {
+		s.lastAct()
+	}
+}
+
+// resume resumes what is paused.
+func (s *sim) resume() {
+	for _, sid := range sortedKeys(s.judge.sessions) {
+		if run := s.judge.sessions[sid].state.Run; run != nil && run.Lifecycle == session.Paused {
+			s.publish(session.DoorIn, sid, session.TypeRunResumeRequested, `{}`)
+		}
+	}
+}
+
+// lastAct has a host stop when nothing goes wrong: its lanes must be the other's
+// at once.
+func (s *sim) lastAct() {
+	i := s.draw(simHosts)
+	leaves, stays := s.hosts[i], s.hosts[1-i]
+	s.stopHost(i)
+	for range 3 {
+		s.work()
+		s.passes(100 * time.Millisecond)
+	}
+	if !leaves.dead {
+		s.breaks("%s has nothing to do, was told to stop %v ago, and runs", leaves.name, time.Since(leaves.leaving))
+	}
+	for n := range simSessions {
+		s.publish(session.DoorIn, "s"+strconv.Itoa(n), session.TypeRunRequested, `{"input":{"text":"again"}}`)
+	}
+	for range 3 {
+		s.work()
+		s.passes(100 * time.Millisecond)
+	}
+	for n, l := range s.lanes {
+		// Whoever was started in its place has no share yet, or its own.
+		if info := l.consumer.Info(); info.Pending > 0 && stays.runs[n] != nil {
+			s.breaks("lane %d was handed over, and nobody takes what waits", n)
+		}
+	}
+	s.quiet()
+}
+
+// quiet works and lets time pass until nothing is left to do.
+func (s *sim) quiet() {
+	quiet := 0
+	for round := 0; round < 1200 && quiet < 3 && len(s.broken) == 0; round++ {
+		s.work()
+		if quiet++; !s.isDone() {
+			quiet = 0
+		}
+		if round%200 == 199 {
+			s.resume()
+		}
+		s.passes(time.Duration(min(5, 1+round/100)) * time.Second)
+		s.judge.bounds()
+	}
+	s.work()
+}
+
+// work does all that can be done without time.
+func (s *sim) work() {
+	for range 10000 {
+		waits := s.rest()
+		for _, w := range waits {
+			s.let(w)
+		}
+		moved := len(waits) > 0
+		for ready := s.inFlight(); len(ready) > 0; ready = s.inFlight() {
+			s.post(ready[0])
+			moved = true
+		}
+		for _, l := range s.lanes {
+			for l.serve(s) {
+				moved = true
+			}
+		}
+		for _, h := range s.hosts {
+			for _, r := range h.steps() {
+				moved = r.step() || moved
+				s.rest()
+			}
+		}
+		for _, b := range s.bridges {
+			if !b.draining.IsZero() || b.cut() {
+				continue
+			}
+			for _, of := range s.targets {
+				moved = b.pull(of) || moved
+			}
+		}
+		for _, h := range s.hosts {
+			moved = h.pullDue() || moved
+		}
+		if !moved {
+			return
+		}
+	}
+	s.breaks("it goes on and on")
+}

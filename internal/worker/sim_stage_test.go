@@ -1,0 +1,284 @@
+package worker
+
+// The stage of the simulation: processes whose every call of the outside waits
+// until the simulation lets it happen, and says what becomes of it. One
+// goroutine runs at a time; time is that of a bubble of testing/synctest and
+// passes when the simulation says so. All that is drawn comes from one list of
+// numbers, so that a run can be repeated, and made smaller by drawing less.
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing/synctest"
+	"time"
+
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+)
+
+// draws is where the decisions of a run come from: the numbers that are given,
+// then a generator, or zeros, which mean that nothing goes wrong.
+type draws struct {
+	seed  uint64 // what a crash names
+	given []uint32
+	rand  *rand.Rand // nil: zeros
+	taken []uint32
+}
+
+// draw returns 0 to n-1. 0 is always what does the least harm.
+func (d *draws) draw(n int) int {
+	if n <= 1 {
+		return 0
+	}
+	var v uint32
+	switch at := len(d.taken); {
+	case at < len(d.given):
+		v = d.given[at] % uint32(n)
+	case d.rand != nil:
+		v = uint32(d.rand.IntN(n))
+	}
+	d.taken = append(d.taken, v)
+	return int(v)
+}
+
+// spent reports that all numbers that were given are taken, and there are no
+// others.
+func (d *draws) spent() bool { return d.rand == nil && len(d.taken) >= len(d.given) }
+
+// becomes is what becomes of a call.
+type becomes int
+
+const (
+	works  becomes = iota
+	slowly         // it happens, and is answered later
+	lost           // it happens, and the answer is lost
+	fails          // it does not happen
+)
+
+var (
+	errGone    = fmt.Errorf("the network is gone: %w", journal.ErrUnknownOutcome)
+	errRefused = errors.New("the server is not there")
+	errKilled  = fmt.Errorf("the process was killed: %w", natsio.ErrClosed)
+)
+
+// waiting is a call that waits to happen.
+type waiting struct {
+	proc   *proc
+	key    string
+	caller string // in the process
+	late   bool   // it has happened; its answer waits
+	n      int    // since when, in the order in which the simulation saw them
+	done   chan becomes
+}
+
+// carries is the key under which a context says what part of a process calls.
+type carries struct{}
+
+// callerOf tells two calls of a process apart that ask for the same at once.
+func callerOf(ctx context.Context) string {
+	carried, _ := ctx.Value(carries{}).(string)
+	return carried
+}
+
+// proc is a process, from its start to its end.
+type proc struct {
+	stage  *stage
+	name   string // b1.3: the third life of b1
+	ctx    context.Context
+	cancel context.CancelFunc
+	dead   bool
+	bornAt time.Time
+	deadAt time.Time
+
+	joinedAt time.Time     // when it was cut off no more
+	joins    uint64        // how often its connection was made anew
+	cutAt    time.Time     // cut off from the server since; zero: it is not
+	cutOff   atomic.Bool   // it is; for goroutines that time wakes
+	skew     time.Duration // its clock is so much ahead
+}
+
+func (p *proc) now() time.Time {
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	return time.Now().Add(p.skew)
+}
+
+func (p *proc) cut() bool { return p.cutOff.Load() }
+
+// steady reports that everybody has heard the process for a while.
+func (p *proc) steady() bool {
+	const while = 2 * holderGone
+	return !p.dead && !p.cut() && time.Since(p.bornAt) > while && time.Since(p.joinedAt) > while
+}
+
+// stage is what a run of the simulation stands on.
+type stage struct {
+	*draws
+	mu      sync.Mutex
+	waits   []*waiting
+	seen    int
+	calm    bool // nothing goes wrong any more
+	faults  int  // of 100 calls, so many don't just work
+	lines   []string
+	broken  []string // laws that did not hold
+	started time.Time
+
+	happened map[string]int
+}
+
+// did counts what happened.
+func (s *stage) did(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.happened[what]++
+}
+
+// say notes what happened.
+func (s *stage) say(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lines = append(s.lines, fmt.Sprintf("%9.3fs ", time.Since(s.started).Seconds())+fmt.Sprintf(format, args...))
+}
+
+// meet orders a process that time has woken behind all that the simulation did
+// before time passed. The race detector does not know that it was so.
+func (s *stage) meet() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+}
+
+// breaks notes that a law did not hold.
+func (s *stage) breaks(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	s.say("BROKEN: %s", text)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.broken = append(s.broken, text)
+}
+
+func (s *stage) start(name string) *proc {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &proc{stage: s, name: name, ctx: ctx, cancel: cancel, bornAt: time.Now()}
+}
+
+// call makes a call that the simulation decides over. do is its effect.
+func (p *proc) call(ctx context.Context, key string, do func() error) error {
+	what, err := p.wait(ctx, key, false)
+	switch {
+	case err != nil:
+		return err
+	case what == fails:
+		return errRefused
+	}
+	err = do()
+	switch what {
+	case lost:
+		return errGone
+	case slowly:
+		if _, gone := p.wait(ctx, key, true); gone != nil {
+			return gone
+		}
+	}
+	return err
+}
+
+// wait waits until the simulation lets a call happen.
+func (p *proc) wait(ctx context.Context, key string, late bool) (becomes, error) {
+	w := &waiting{proc: p, key: key, caller: callerOf(ctx), late: late, done: make(chan becomes, 1)}
+	p.stage.mu.Lock()
+	if p.dead {
+		p.stage.mu.Unlock()
+		return fails, errKilled
+	}
+	p.stage.waits = append(p.stage.waits, w)
+	p.stage.mu.Unlock()
+	select {
+	case what := <-w.done:
+		if p.dead {
+			return fails, errKilled
+		}
+		return what, nil
+	case <-ctx.Done():
+	case <-p.ctx.Done():
+	}
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	p.stage.waits = slices.DeleteFunc(p.stage.waits, func(have *waiting) bool { return have == w })
+	if p.dead {
+		return fails, errKilled
+	}
+	return fails, fmt.Errorf("%w: %w", journal.ErrUnknownOutcome, context.Cause(ctx))
+}
+
+// kill ends a process at once: nothing of it happens any more.
+func (s *stage) kill(p *proc) {
+	s.mu.Lock()
+	p.dead, p.deadAt = true, time.Now()
+	s.waits = slices.DeleteFunc(s.waits, func(w *waiting) bool { return w.proc == p })
+	s.mu.Unlock()
+	p.cancel()
+	synctest.Wait()
+}
+
+// rest waits until all stands still, and returns the calls that wait, the
+// longest first.
+func (s *stage) rest() []*waiting {
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	slices.SortStableFunc(s.waits, func(a, b *waiting) int {
+		switch {
+		case a.n != 0 && b.n != 0:
+			return a.n - b.n
+		case a.n != 0:
+			return -1
+		case b.n != 0:
+			return 1
+		}
+		return cmp.Or(strings.Compare(a.proc.name+a.key, b.proc.name+b.key), strings.Compare(a.caller, b.caller))
+	})
+	var ready []*waiting
+	for _, w := range s.waits {
+		if w.n == 0 {
+			s.seen++
+			w.n = s.seen
+		}
+		if !w.proc.cut() {
+			ready = append(ready, w)
+		}
+	}
+	return ready
+}
+
+// let lets a call happen.
+func (s *stage) let(w *waiting) {
+	what := works
+	if !s.calm && !w.late && s.faults > 0 {
+		if v := s.draw(100); v > 0 && v <= s.faults {
+			what = becomes(1 + s.draw(3))
+		}
+	}
+	s.mu.Lock()
+	s.waits = slices.DeleteFunc(s.waits, func(have *waiting) bool { return have == w })
+	s.mu.Unlock()
+	if what != works {
+		s.did([...]string{"", "answer late", "answer lost", "call fails"}[what])
+	}
+	s.say("%s: %s%s", w.proc.name, w.key, [...]string{"", " (answered late)", " (answer lost)", " (fails)"}[what])
+	w.done <- what
+	synctest.Wait()
+}
+
+// pass lets time pass.
+func (s *stage) pass(d time.Duration) {
+	s.meet()
+	time.Sleep(d) //nolint:forbidigo // it is the bubble's, and nothing else makes it pass
+	synctest.Wait()
+}

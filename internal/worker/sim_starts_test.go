@@ -1,0 +1,237 @@
+package worker
+
+// Laws about what bridges start, settle and ack.
+
+import (
+	"slices"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/subjects"
+)
+
+// start looks at an effect that a bridge starts.
+func (r *referee) start(p *proc, instance string, of subjects.EffectName) *started {
+	r.j.meet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	subject, err := r.j.names.Effect(of)
+	if err != nil {
+		panic(err)
+	}
+	e, err := decodeEffect(of, subject, r.names[subject])
+	if err != nil {
+		r.j.breaks("%s starts %s, which was never asked: %v", p.name, subject, err)
+		return &started{by: p}
+	}
+	name := e.key()
+	one := &started{by: p}
+	before := r.starts[name]
+	r.starts[name] = append(before, one)
+	switch {
+	case len(before) > 0:
+		r.j.did("started again")
+	case e.generation != nil:
+		r.j.did("model started")
+	case of.Class == session.ClassSpace && e.space.Call != "":
+		r.j.did("pack asked for by a model")
+	case of.Class == session.ClassSpace:
+		r.j.did("space read")
+	default:
+		r.j.did("tool started")
+	}
+	if e.late(p.now()) {
+		r.j.breaks("%s starts %s past its start_by", p.name, name)
+	}
+	if r.claimGone(of) {
+		return one // nobody can tell who may
+	}
+	if len(before) > 0 && e.call != nil && !e.call.RetrySafe {
+		r.j.breaks("%s starts %s, which %s has started before", p.name, name, before[0].by.name)
+	}
+	if !e.claimed() {
+		return one
+	}
+	for _, b := range before {
+		if b.by != p && !b.answered && b.by.steady() && p.steady() {
+			r.j.breaks("%s starts %s, which %s runs, whom everybody hears", p.name, name, b.by.name)
+		}
+	}
+	mine := 0
+	for n := 1; ; n++ {
+		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: e.name, N: n})
+		if err != nil {
+			panic(err)
+		}
+		held, ok := r.names[subject]
+		if !ok {
+			break
+		}
+		body, err := journal.ParseClaimBody(held)
+		switch {
+		case err != nil, body.Hash != "" && body.Hash != e.hash:
+		case body.Withdrawn:
+			r.j.breaks("%s starts %s, which is withdrawn", p.name, name)
+		case body.By == instance:
+			mine = n
+		}
+	}
+	if mine > 1 {
+		r.j.did("model taken over")
+	}
+	// Who takes a turn over looks first, and what is settled between the look and
+	// the claim is paid twice.
+	seen, looked := r.looked[p.name+" "+e.name.Session]
+	if !looked || mine <= 1 {
+		seen = r.j.log.LastSeq()
+	}
+	if len(before) > 0 && e.generation != nil && r.settledBy(e.name.Session, e.name.Effect, seen) && !r.of(e.name.Session).lost {
+		r.j.breaks("%s starts %s, which is settled: it is paid twice", p.name, name)
+	}
+	switch {
+	case mine == 0:
+		r.j.breaks("%s starts %s, which it has not claimed", p.name, name)
+	case e.generation != nil:
+		for _, b := range before {
+			if b.by == p && !b.answered {
+				r.j.breaks("%s starts %s a second time while it runs", p.name, name)
+			}
+		}
+	}
+	return one
+}
+
+// answer notes that an executor returned while it was listened to.
+func (r *referee) answer(one *started) {
+	r.j.meet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one.answered = true
+}
+
+// settled reports whether the log has a settlement of an effect.
+func (r *referee) settled(sid, name string) bool { return r.settledBy(sid, name, r.j.log.LastSeq()) }
+
+// settledBy reports whether it had one at a sequence.
+func (r *referee) settledBy(sid, name string, seq uint64) bool {
+	return slices.ContainsFunc(r.of(sid).events, func(e session.Event) bool {
+		if e.Seq > seq {
+			return false
+		}
+		switch e.Door {
+		case session.DoorLLM, session.DoorTool, session.DoorStep, session.DoorSpace:
+			of, _ := settledOf(e.Payload)
+			return of == name
+		}
+		return false
+	})
+}
+
+// settledOf returns what a settlement is about, and its status.
+func settledOf(payload []byte) (name, status string) {
+	env, err := envelopeOf(session.Event{Payload: payload})
+	var fields codec.Pairs
+	if err != nil || codec.Unmarshal(env.Data, &fields) != nil {
+		return "", ""
+	}
+	for _, f := range fields {
+		var text string
+		switch f.Key {
+		case "effect":
+			_ = codec.Unmarshal(f.Value, &name)
+		case "status":
+			if codec.Unmarshal(f.Value, &text) == nil {
+				status = text
+			}
+		}
+	}
+	return name, status
+}
+
+// settles looks at a settlement that a bridge sends.
+func (r *referee) settles(p *proc, door session.Door, sid string, payload []byte) {
+	if door != session.DoorTool {
+		return
+	}
+	name, status := settledOf(payload)
+	if status == string(session.CallUnknown) {
+		r.j.did("outcome_unknown")
+		for _, b := range r.starts[sid+"."+name] {
+			if b.by != p && !b.answered && b.by.steady() && p.steady() {
+				r.j.breaks("%s says that nobody knows of %s.%s, which %s runs, whom everybody hears", p.name, sid, name, b.by.name)
+			}
+		}
+	}
+	i := slices.IndexFunc(r.starts[sid+"."+name], func(s *started) bool { return !s.answered })
+	of := subjects.EffectName{Class: session.ClassTool, Target: "x", Session: sid, Effect: name}
+	if i >= 0 && !r.isSafe(of) && !r.claimGone(of) && status != string(session.CallUnknown) {
+		r.j.breaks("%s settles %s.%s %s, and nobody knows what became of it", p.name, sid, name, status)
+	}
+}
+
+// isSafe reports that a call that was asked may run twice.
+func (r *referee) isSafe(of subjects.EffectName) bool {
+	subject, err := r.j.names.Effect(of)
+	if err != nil {
+		panic(err)
+	}
+	var c session.ToolCall
+	_ = codec.Unmarshal(r.names[subject], &c)
+	return c.RetrySafe
+}
+
+// claimGone reports that a claim of an effect was lost.
+func (r *referee) claimGone(of subjects.EffectName) bool {
+	for n := 1; n <= 3; n++ {
+		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: of, N: n})
+		if err != nil {
+			panic(err)
+		}
+		if r.gone[subject] {
+			return true
+		}
+	}
+	return false
+}
+
+// wakes looks at a wake that is settled.
+func (r *referee) wakes(p *proc, sid string, payload []byte) {
+	r.j.did("wake settled")
+	name, _ := settledOf(payload)
+	now := r.j.play.newest().UnixMilli() // by its clock or by the server's
+	for _, e := range r.of(sid).state.Open() {
+		// What was lost may have been the newest that the server's clock had said.
+		if e.Name == name && e.Deadline > now && !r.lossy {
+			r.j.breaks("%s settles %s of %s %d ms before it is due", p.name, name, sid, e.Deadline-time.Now().UnixMilli())
+		}
+	}
+}
+
+// done looks at an effect that a bridge acks.
+func (r *referee) done(p *proc, sid, name string) {
+	r.j.meet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.of(sid)
+	if s.lost || r.settled(sid, name) {
+		return
+	}
+	for _, e := range s.state.Open() {
+		if e.Name != name {
+			continue
+		}
+		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: subjects.EffectName{Class: e.Class, Target: e.Target, Session: sid, Effect: name}, N: 1})
+		if err != nil {
+			panic(err)
+		}
+		body, err := journal.ParseClaimBody(r.names[subject])
+		if err != nil || !body.Withdrawn {
+			r.j.breaks("%s acks %s.%s, which is open and not settled", p.name, sid, name)
+		}
+	}
+}
+
+// key tells effects of all sessions apart.
+func (e *effect) key() string { return e.name.Session + "." + e.name.Effect }

@@ -1,0 +1,289 @@
+package worker
+
+// Hosts, bridges and people on a model of JetStream, in one goroutine at
+// a time, by seed: docs/simulator.md. sim_stage_test.go has the stage,
+// sim_server_test.go the server and sim_laneend_test.go its lanes;
+// sim_wire_test.go, sim_world_test.go and sim_lane_test.go what processes see of
+// it, sim_hosts_test.go and sim_bridges_test.go the processes,
+// sim_people_test.go the people and sim_disasters_test.go what goes wrong;
+// sim_laws_test.go, sim_starts_test.go and sim_bounds_test.go what must hold, and
+// sim_shrink_test.go makes a failing run smaller.
+
+import (
+	"strings"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+)
+
+const (
+	simHosts    = 2
+	simBridges  = 2
+	simLanes    = 2
+	simSessions = 5
+	simSteps    = 350
+	simRuns     = 12 // asked for at most
+)
+
+// sim is one run.
+type sim struct {
+	*stage
+	*jetServer
+	install session.Event
+	hosts   []*simHost
+	bridges []*simBridge
+	mail    []*posted
+	lives   int
+	mood    mood
+	runs    int
+}
+
+// mood is what a run is given to.
+type mood struct {
+	kills, cuts, restarts, waits, stops, jumps int
+
+	logLosses, effectLosses bool // at most one of the two
+	hours                   bool
+	grouped                 bool // what is stored goes out in groups
+}
+
+// option is something that may happen next.
+type option struct {
+	weight int
+	happen func()
+}
+
+func newSim(d *draws) *sim {
+	st := &stage{draws: d, started: time.Now(), happened: map[string]int{}}
+	s := &sim{stage: st, jetServer: newServer(st), hosts: make([]*simHost, simHosts), bridges: make([]*simBridge, simBridges)}
+	s.play = s
+	s.faults = []int{0, 4, 12, 25}[s.draw(4)]
+	s.mood = mood{kills: s.draw(3), cuts: s.draw(3), restarts: s.draw(2), waits: s.draw(3), stops: s.draw(3), jumps: max(0, s.draw(6)-3)}
+	s.mood.grouped, s.mood.hours = s.draw(2) == 1, s.draw(12) == 11
+	switch s.draw(12) {
+	case 10:
+		s.mood.effectLosses = true
+	case 11:
+		s.mood.logLosses = true
+		s.mood.hours = false // names of a past that is gone, and forgotten, are nobody's
+	}
+	s.behind = uint64(s.draw(2) * 3)
+	payload := []byte(simInstall)
+	install, err := session.ParseInstall(payload)
+	if err != nil {
+		panic(err)
+	}
+	s.judge.install = install
+	if _, err := s.append(session.DoorInstall, "", "", payload); err != nil {
+		panic(err)
+	}
+	m, err := s.log.At(1, 0)
+	if err != nil {
+		panic(err)
+	}
+	s.install = s.event(m)
+	for _, b := range install.Registry.Blobs() {
+		s.blobs[b.Ref] = b.Content
+	}
+	return s
+}
+
+// skewed draws by how much the clock of a process differs at its start.
+func (s *sim) skewed() time.Duration {
+	differs := []time.Duration{0, 300 * time.Millisecond, -300 * time.Millisecond, 600 * time.Millisecond, -600 * time.Millisecond}[s.draw(5)]
+	if s.faults == 0 {
+		return 0
+	}
+	return differs
+}
+
+// fault reports that something goes wrong, once in n.
+func (s *sim) fault(n int) bool { return !s.calm && s.faults > 0 && s.draw(n) == n-1 }
+
+// play plays a run to its end, and returns it.
+func play(d *draws) *sim {
+	s := newSim(d)
+	for i := range s.hosts {
+		s.startHost(i)
+	}
+	for i := range s.bridges {
+		s.startBridge(i)
+	}
+	s.passes(200 * time.Millisecond)
+	for step := 0; step < simSteps && len(s.broken) == 0 && !d.spent(); step++ {
+		s.next()
+		s.judge.bounds()
+	}
+	if len(s.broken) == 0 {
+		s.calmDown()
+	}
+	if len(s.broken) == 0 {
+		s.judge.end()
+	}
+	for _, h := range s.hosts {
+		s.kill(h.proc)
+	}
+	for _, b := range s.bridges {
+		s.kill(b.proc)
+	}
+	return s
+}
+
+// next lets one thing happen.
+func (s *sim) next() {
+	var all []option
+	for _, w := range s.rest() {
+		all = append(all, option{8, func() { s.let(w) }})
+	}
+	all = append(all, s.deliveries()...)
+	all = append(all,
+		option{4, s.people},
+		option{2, func() { s.passes(time.Duration(1+s.draw(400)) * time.Millisecond) }},
+		option{1, func() { s.passes(time.Duration(1+s.draw(6)) * time.Second) }},
+	)
+	if s.mood.waits > 0 {
+		all = append(all, option{s.mood.waits, func() {
+			if s.draw(4) == 3 {
+				s.passes(time.Duration(10+s.draw(100)) * time.Second)
+			}
+		}})
+	}
+	all = append(all, s.disasters()...)
+	sum := 0
+	for _, o := range all {
+		sum += o.weight
+	}
+	at := s.draw(sum)
+	for _, o := range all {
+		if at -= o.weight; at < 0 {
+			o.happen()
+			return
+		}
+	}
+}
+
+// deliveries are what the server may do for who pulls.
+func (s *sim) deliveries() (all []option) {
+	if ready := s.inFlight(); len(ready) > 0 {
+		all = append(all, option{8, func() { s.post(ready[0]) }})
+		if s.faults > 0 {
+			all = append(all, option{1, func() { s.post(ready[s.draw(len(ready))]) }})
+		}
+	}
+	for _, l := range s.lanes {
+		if l.isAsked() {
+			all = append(all, option{5, func() {
+				for range 1 + s.draw(4) {
+					l.serve(s)
+				}
+			}})
+		}
+	}
+	for _, h := range s.hosts {
+		for _, r := range h.steps() {
+			all = append(all, option{8, func() { r.step(); s.rest() }})
+		}
+	}
+	for _, b := range s.bridges {
+		if b.dead || !b.draining.IsZero() || b.cut() {
+			continue
+		}
+		for _, of := range s.targets {
+			if info := of.consumer.Info(); info.Pending > 0 || info.AckPending > 0 {
+				if len(b.held[of.consumer]) < simSlots {
+					all = append(all, option{3, func() { b.pull(of); s.rest() }})
+				}
+			}
+		}
+	}
+	if info := s.dues.Info(); info.Pending > 0 || info.AckPending > 0 {
+		for _, h := range s.hosts {
+			all = append(all, option{3, func() { h.pullDue(); s.rest() }})
+		}
+	}
+	return all
+}
+
+// passes lets time pass, in which pins and leases are kept, heartbeats are heard,
+// and lanes tick.
+func (s *sim) passes(d time.Duration) {
+	s.say("%v pass", d)
+	for d > 0 {
+		some := min(d, 700*time.Millisecond)
+		if d > 10*time.Minute {
+			some = 10 * time.Second // everybody is suspended
+		}
+		d -= some
+		s.pass(some)
+		s.hearLanes()
+		s.beat()
+		for _, h := range s.hosts {
+			h.keep()
+		}
+		for i, b := range s.bridges {
+			for c, held := range b.held {
+				for _, d := range held {
+					if !b.dead && !b.cut() && d.epoch == b.joins {
+						c.Progress(d.d.Seq)
+					}
+				}
+			}
+			b.looksGone(i)
+		}
+		s.fire()
+	}
+}
+
+// hearLanes lets the lanes and the server hear one another while time passes.
+func (s *sim) hearLanes() {
+	for _, w := range s.rest() {
+		if strings.HasPrefix(w.key, "lane ") {
+			s.let(w)
+		}
+	}
+	for again := true; again; {
+		again = false
+		for _, i := range s.inFlight() {
+			if s.mail[i].keeps {
+				s.post(i)
+				again = true
+				break
+			}
+		}
+	}
+	for _, l := range s.lanes {
+		l.pass(time.Now())
+		if l.isAsked() && s.draw(8) < 7 {
+			for range 4 {
+				l.serve(s)
+			}
+		}
+	}
+}
+
+// isDone reports that nothing is left to do but to wait for wakes.
+func (s *sim) isDone() bool {
+	for _, l := range s.lanes {
+		if info := l.consumer.Info(); info.Pending > 0 || info.AckPending > 0 {
+			return false
+		}
+	}
+	for _, b := range s.bridges {
+		for _, held := range b.held {
+			if len(held) > 0 {
+				return false // nobody told it to stop what it runs
+			}
+		}
+	}
+	for _, one := range s.judge.sessions {
+		if one.state.Run != nil {
+			return false
+		}
+		for _, e := range one.state.Open() {
+			if e.Class != session.ClassWake || e.Deadline < s.newest().UnixMilli() {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,380 @@
+package worker
+
+// What a host sees of the server: engine.World. Every call waits for the simulation.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+)
+
+// simWorld is a host's connection.
+type simWorld struct {
+	*proc
+	sim *sim
+}
+
+var _ engine.World = simWorld{}
+
+// InstallBefore answers at once: there is one record.
+func (w simWorld) InstallBefore(_ context.Context, seq uint64) (session.Event, bool, error) {
+	w.sim.mu.Lock()
+	defer w.sim.mu.Unlock()
+	return w.sim.install, true, nil
+}
+
+func (w simWorld) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
+	return w.read(ctx, fmt.Sprintf("read %s from %d to %d", sid, from, to), func() []session.Event { return w.sim.history(sid, from, to, leader) })
+}
+
+func (w simWorld) ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error] {
+	return w.read(ctx, fmt.Sprintf("read %d of %s from %d to %d", n, sid, from, to), func() []session.Event {
+		all := w.sim.history(sid, from, to, false)
+		return all[:min(uint64(len(all)), n)]
+	})
+}
+
+func (w simWorld) read(ctx context.Context, text string, events func() []session.Event) iter.Seq2[session.Event, error] {
+	return func(yield func(session.Event, error) bool) {
+		var all []session.Event
+		err := w.call(ctx, text, func() error {
+			all = events()
+			return nil
+		})
+		for _, e := range all {
+			if !yield(e, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(session.Event{}, err)
+		}
+	}
+}
+
+func (w simWorld) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error) {
+	seqs := make([]uint64, len(sids))
+	err := w.call(ctx, "first of "+strings.Join(sids, " "), func() error {
+		for i, sid := range sids {
+			if all := w.sim.history(sid, 1, w.sim.log.LastSeq(), false); len(all) > 0 {
+				seqs[i] = all[0].Seq
+			}
+		}
+		return nil
+	})
+	return seqs, err
+}
+
+func (w simWorld) CountEvents(ctx context.Context, sid string, have uint64) (n uint64, err error) {
+	err = w.call(ctx, "count "+sid, func() error {
+		if last := w.sim.log.LastSeq(); last >= have {
+			n = uint64(len(w.sim.history(sid, 1, last, true)))
+		}
+		return nil
+	})
+	return n, err
+}
+
+func (w simWorld) LastSeq(ctx context.Context) (seq uint64, err error) {
+	err = w.call(ctx, "last sequence", func() error {
+		seq = w.sim.log.LastSeq()
+		return nil
+	})
+	return seq, err
+}
+
+func (w simWorld) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (seq uint64, err error) {
+	err = w.call(ctx, fmt.Sprintf("publish %s %s", sid, textOf(payload)), func() error {
+		w.sim.judge.wakes(w.proc, sid, payload)
+		seq, err = w.sim.append(door, sid, id, payload)
+		return err
+	})
+	return seq, err
+}
+
+// Store stores outputs as Bus.Store does, in the steps of its committers: effects
+// and withdrawals in groups as long as that goes, then one by one; then notices.
+// Wakes come before or after them: no output waits for a wake. What is not known to
+// be stored is stored again, under the same names.
+func (w simWorld) Store(ctx context.Context, outputs []journal.Output) []error {
+	errs := make([]error, len(outputs))
+	var left, wakes, notices []int
+	for i := range outputs {
+		switch errs[i] = errRefused; {
+		case outputs[i].Notice != nil:
+			notices = append(notices, i)
+		case outputs[i].Effect != nil && outputs[i].Effect.Class == session.ClassWake:
+			wakes = append(wakes, i)
+		default:
+			left = append(left, i)
+		}
+	}
+	first := len(wakes) > 0 && w.sim.draw(2) == 1
+	if first {
+		w.schedules(ctx, outputs, wakes, errs)
+	}
+	if !w.asks(ctx, outputs, left, errs) {
+		return errs
+	}
+	w.notices(ctx, outputs, notices, errs)
+	if !first {
+		w.schedules(ctx, outputs, wakes, errs)
+	}
+	return errs
+}
+
+// asks stores effects and withdrawals. False: it gave up.
+func (w simWorld) asks(ctx context.Context, outputs []journal.Output, left []int, errs []error) bool {
+	grouped := w.sim.grouped()
+	for tries := 0; len(left) > 0; tries++ {
+		var still []int
+		err := w.call(ctx, "store"+textsOf(outputs, left), func() error {
+			if len(left) > 1 && grouped && tries < 3 {
+				still = w.sim.group(outputs, left, errs)
+				return nil
+			}
+			some := left[:w.sim.part(len(left))]
+			still = left[len(some):]
+			for _, i := range some {
+				if errs[i] = nil; !w.sim.denies() {
+					errs[i] = w.sim.single(&outputs[i])
+				} else {
+					errs[i] = errRefused
+				}
+			}
+			return nil
+		})
+		switch {
+		case err == nil:
+			left = still
+		case ctx.Err() != nil || w.dead || tries > 3 && w.sim.denies():
+			for i := range errs {
+				errs[i] = err
+			}
+			return false
+		}
+	}
+	return true
+}
+
+// notices stores what there is to say, in order and of no session that an output
+// failed of.
+func (w simWorld) notices(ctx context.Context, outputs []journal.Output, left []int, errs []error) {
+	failed := map[string]bool{}
+	for i, o := range outputs {
+		if o.Notice == nil && (o.Effect == nil || o.Effect.Class != session.ClassWake) && errs[i] != nil {
+			failed[o.Session] = true
+		}
+	}
+	w.each(ctx, outputs, left, errs, func(o *journal.Output) bool {
+		if failed[o.Session] || w.sim.denies() {
+			failed[o.Session] = true
+			return false
+		}
+		w.sim.notice(o)
+		return true
+	})
+}
+
+// schedules stores wakes, in any order.
+func (w simWorld) schedules(ctx context.Context, outputs []journal.Output, left []int, errs []error) {
+	w.each(ctx, outputs, left, errs, func(o *journal.Output) bool {
+		if w.sim.denies() {
+			return false
+		}
+		w.sim.schedule(o)
+		return true
+	})
+}
+
+// each stores some outputs, in steps between which a process may die.
+func (w simWorld) each(ctx context.Context, outputs []journal.Output, left []int, errs []error, store func(*journal.Output) bool) {
+	for len(left) > 0 {
+		var still []int
+		err := w.call(ctx, "store"+textsOf(outputs, left), func() error {
+			some := left[:w.sim.part(len(left))]
+			still = left[len(some):]
+			for _, i := range some {
+				if store(&outputs[i]) {
+					errs[i] = nil
+				}
+			}
+			return nil
+		})
+		switch {
+		case err == nil:
+			left = still
+		case ctx.Err() != nil || w.dead:
+			for _, i := range left {
+				errs[i] = err
+			}
+			return
+		}
+	}
+}
+
+// denies reports that something is not stored, now and then.
+func (s *sim) denies() bool { return !s.calm && s.faults > 0 && s.draw(60) == 59 }
+
+// grouped reports whether the server syncs every message, so that what is stored
+// goes out in groups.
+func (s *sim) grouped() bool { return s.mood.grouped }
+
+// part is how many of n are stored before a process may die.
+func (s *sim) part(n int) int {
+	if s.calm || s.faults == 0 || s.draw(4) < 3 {
+		return n
+	}
+	some := 1 + s.draw(n)
+	if some < n {
+		s.say("  only %d", some)
+	}
+	return some
+}
+
+func textsOf(outputs []journal.Output, some []int) (text string) {
+	for _, i := range some {
+		switch o := &outputs[i]; {
+		case o.Effect != nil:
+			text += " " + o.Session + "." + o.Effect.Name
+		case o.Withdraw != nil:
+			text += " withdraw " + o.Session + "." + o.Withdraw.Name
+		default:
+			text += " notice " + o.Session + " " + strconv.FormatUint(o.N, 10)
+		}
+	}
+	return text
+}
+
+func (w simWorld) PublishProgress(string, []byte) error { return nil } // nobody follows a run here
+
+func (w simWorld) PublishCancel(ctx context.Context, sid string, payload []byte) error {
+	return w.call(ctx, "cancel "+sid+" "+string(payload), func() error {
+		w.sim.judge.cancel(sid, payload)
+		for _, b := range w.sim.bridges {
+			if b.dead || b.cut() || !w.sim.calm && w.sim.draw(8) == 7 {
+				continue
+			}
+			b.worker.Cancelled(sid, payload)
+		}
+		return nil
+	})
+}
+
+func (w simWorld) GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error) {
+	err = w.call(ctx, "get snapshot "+sid, func() error {
+		data, found = w.sim.snapshot(sid)
+		return nil
+	})
+	return data, found, err
+}
+
+func (w simWorld) PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error {
+	w.sim.judge.snapshot(sid, seq, data)
+	return w.call(ctx, fmt.Sprintf("put snapshot %s at %d", sid, seq), func() error {
+		w.sim.put(sid, data)
+		return nil
+	})
+}
+
+// ListSnapshots is for rounds, which no stepper goes.
+func (w simWorld) ListSnapshots(context.Context, uint64) iter.Seq2[journal.SnapshotAt, error] {
+	return func(yield func(journal.SnapshotAt, error) bool) { yield(journal.SnapshotAt{}, errors.ErrUnsupported) }
+}
+
+// The model's log loses its end, and never has a hole: of what else is stored of a
+// session nobody asks.
+func (w simWorld) LogMissing(context.Context) (uint64, error) { return 0, nil }
+
+func (w simWorld) EventAt(ctx context.Context, seq uint64) (e session.Event, err error) {
+	err = w.call(ctx, fmt.Sprintf("event at %d", seq), func() error {
+		m, err := w.sim.log.At(seq, 0)
+		if err != nil {
+			return natsio.ErrNotFound
+		}
+		e = w.sim.event(m)
+		return nil
+	})
+	return e, err
+}
+
+func (w simWorld) StoredOutputs(context.Context, string) (journal.StoredOutputs, error) {
+	return journal.StoredOutputs{}, errors.ErrUnsupported
+}
+
+func (w simWorld) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {
+	err = w.call(ctx, "get quarantine "+sid, func() error {
+		body, found = w.sim.stops[sid]
+		return nil
+	})
+	return body, found, err
+}
+
+func (w simWorld) PutQuarantine(ctx context.Context, sid string, body []byte) error {
+	return w.call(ctx, "quarantine "+sid+" "+string(body), func() error {
+		w.sim.stops[sid] = body
+		w.sim.judge.quarantine(sid, body)
+		return nil
+	})
+}
+
+// Quarantined answers at once, since who asks holds a lock.
+func (w simWorld) Quarantined(context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		w.sim.mu.Lock()
+		all := sortedKeys(w.sim.stops)
+		w.sim.mu.Unlock()
+		for _, sid := range all {
+			if !yield(sid, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (w simWorld) DeleteQuarantine(ctx context.Context, sid string) error {
+	return w.call(ctx, "release "+sid, func() error {
+		delete(w.sim.stops, sid)
+		return nil
+	})
+}
+
+func (w simWorld) LaneNote(ctx context.Context, key string) (note []byte, rev uint64, err error) {
+	err = w.call(ctx, "read the note "+key, func() error {
+		note, rev = w.sim.notes[key].note, w.sim.notes[key].rev
+		return nil
+	})
+	return note, rev, err
+}
+
+func (w simWorld) PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error) {
+	err = w.call(ctx, fmt.Sprintf("note %s %q", key, note), func() error {
+		p := w.sim.notes[key]
+		if p.rev != after {
+			w.sim.did("note overtaken")
+			return journal.ErrOvertaken
+		}
+		w.sim.did([]string{"guard ended", "guarded"}[min(1, len(note))])
+		rev = p.rev + 1
+		w.sim.notes[key] = laneNote{note, rev}
+		return nil
+	})
+	return rev, err
+}
+
+func (w simWorld) PutBlob(_ context.Context, content []byte) (codec.Ref, error) {
+	w.sim.mu.Lock()
+	defer w.sim.mu.Unlock()
+	ref := codec.RefOf(content)
+	w.sim.blobs[ref] = content
+	return ref, nil
+}

@@ -1,0 +1,177 @@
+package worker
+
+// Slots that all targets share, and who gets them first: what is compared is the
+// order of starts, in virtual time.
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+)
+
+// crowd enters slots and stays for a second each.
+type crowd struct {
+	t      *testing.T
+	slots  *slots
+	began  time.Time
+	starts ledger
+}
+
+func newCrowd(t *testing.T, n int) *crowd {
+	return &crowd{t: t, slots: newSlots(n), began: time.Now()}
+}
+
+// enter has somebody wait, who notes when the slot came.
+func (c *crowd) enter(name string, priority int) {
+	go func() {
+		if c.slots.enter(c.t.Context(), priority) {
+			c.starts.add(fmt.Sprintf("%s %v", name, time.Since(c.began)))
+			<-time.After(time.Second)
+			c.slots.leave()
+		}
+	}()
+	synctest.Wait()
+}
+
+// Behind a flood of what has a lower priority, one waits for the next slot and
+// no longer, however many waited before.
+func TestAFloodDelaysByOneSlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 2)
+		for range 500 {
+			c.enter("low", -1)
+		}
+		pass(20*time.Second + 500*time.Millisecond)
+		c.enter("high", 5)
+		pass(10 * time.Second)
+		c.enter("high", 5)
+		pass(time.Hour)
+		all := c.starts.all()
+		var high []string
+		for _, line := range all {
+			if strings.HasPrefix(line, "high") {
+				high = append(high, line)
+			}
+		}
+		if want := []string{"high 21s", "high 31s"}; !slices.Equal(high, want) {
+			t.Errorf("got %q, want %q: the first slot that is free", high, want)
+		}
+		if len(all) != 502 || c.slots.free != 2 || len(c.slots.lines) != 0 {
+			t.Errorf("%d starts, left: %+v; want 502, and all free", len(all), c.slots)
+		}
+	})
+}
+
+// While there is always somebody with a high priority, every eighth slot is for
+// the one of the others that waits the longest.
+func TestNobodyWaitsForEver(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1)
+		c.enter("high", 2)
+		c.enter("low", 0)
+		c.enter("middle", 1)
+		c.enter("low", 0)
+		for range 40 {
+			c.enter("high", 2)
+		}
+		pass(32*time.Second + 500*time.Millisecond)
+		var others []string
+		for _, line := range c.starts.all() {
+			if !strings.HasPrefix(line, "high") {
+				others = append(others, line)
+			}
+		}
+		if want := []string{"low 8s", "middle 16s", "low 24s"}; !slices.Equal(others, want) {
+			t.Errorf("got %q, want %q", others, want)
+		}
+		pass(time.Hour)
+	})
+}
+
+// Who gives up leaves the line.
+func TestWhoGivesUpASlot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newSlots(1)
+		if !s.enter(t.Context(), 0) {
+			t.Fatal("a free slot is not given")
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var waiting sync.WaitGroup
+		for _, priority := range []int{0, 1, 1} {
+			waiting.Go(func() {
+				if s.enter(ctx, priority) {
+					t.Error("a slot is given to who gave up")
+				}
+			})
+		}
+		synctest.Wait()
+		cancel()
+		waiting.Wait()
+		s.leave()
+		if s.free != 1 || len(s.lines) != 0 {
+			t.Errorf("left: %+v", s)
+		}
+	})
+}
+
+// Two targets of one bridge with one slot: those of the first target, asked
+// first, wait for those of the second.
+func TestTargetsThatShareSlots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		world := newWorld()
+		w := New(world, "me", "test/me", slog.New(slog.DiscardHandler))
+		w.slots = newSlots(1)
+		world.beat("me", true)
+		ctx, cancel := context.WithCancel(t.Context())
+		life, end := NewLifetimes(ctx, GraceDefault)
+		var starts ledger
+		var serving sync.WaitGroup
+		queues := map[string]*queue{"batch": newQueue(), "mail": newQueue()}
+		for target, priority := range map[string]int{"batch": 0, "mail": 1} {
+			s := Target{Class: session.ClassTool, Name: target, Concurrency: 4, Priority: priority, Executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
+				starts.add(target)
+				<-time.After(time.Second)
+				return executor.Result{}, nil
+			})}
+			serving.Go(func() {
+				if err := w.Serve(life, s, queues[target].consumer()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		ask := func(target string, n int) {
+			call := toolCall(fmt.Sprintf("r1t1c%d", n), true)
+			call.Session, call.IdempotencyKey = target, target+"."+call.Effect
+			queues[target].ask(t, session.ClassTool, target, target, call.Effect, call)
+			synctest.Wait()
+		}
+		for n := range 4 {
+			ask("batch", n)
+		}
+		ask("mail", 0)
+		ask("mail", 1)
+		pass(3*time.Second + time.Millisecond)
+		if got, want := starts.all(), []string{"batch", "mail", "mail", "batch"}; !slices.Equal(got, want) {
+			t.Errorf("starts: got %q, want %q", got, want)
+		}
+		cancel() // what waits is given back, what runs ends
+		serving.Wait()
+		end()
+		if acked, returned := queues["batch"].counts(); acked != 2 || returned != 2 {
+			t.Errorf("acked %d, given back %d; want 2 and 2", acked, returned)
+		}
+	})
+}

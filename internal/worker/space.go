@@ -1,0 +1,214 @@
+package worker
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/space"
+)
+
+// Codes of syncs that could not be read.
+const (
+	CodeSpaceUnknown    = "space_unknown"
+	CodeSpaceUnreadable = "space_unreadable"
+	CodeVersionUnknown  = "version_unknown"
+	CodeSpaceInvalid    = "workspace_invalid"
+)
+
+// revisionBytesMax bounds a revision.
+const revisionBytesMax = 128
+
+// synced is what became of a sync: the body of its settlement.
+type synced struct {
+	typ  string
+	body any
+}
+
+// startSpace reads a space once.
+func (w *Worker) startSpace(f *flight) ruling {
+	var r returned
+	if refused, ok := w.execute(f, &r, func(ctx context.Context, _ string) {
+		r.synced, r.err = w.sync(ctx, f)
+	}); !ok {
+		return refused
+	}
+	return w.returnedSpace(f, &r)
+}
+
+func (w *Worker) returnedSpace(f *flight, r *returned) ruling {
+	switch {
+	case r.panicked != nil:
+		return settleAs(failed(CodeSpaceUnreadable, fmt.Sprint("the reader panicked: ", r.panicked)))
+	case errors.Is(r.cause, errDraining):
+		return giveBack(stoppingDelay, "this bridge is stopping")
+	case errors.Is(r.cause, errWithdrawn):
+		return settleAs(failed(codeCancelled, "withdrawn while it was read"))
+	case r.cause != nil:
+		return settleAs(failed(session.CodeDeadlineExceeded, "it was read for longer than "+f.runTime.String()))
+	case r.err != nil:
+		return settleAs(outcome{status: session.CallFailed, fault: faultOf(r.err, CodeSpaceUnreadable)})
+	}
+	return settleAs(outcome{status: session.CallSucceeded, synced: r.synced})
+}
+
+// sync reads a space, stores its files and its manifest, and says what is to be
+// settled.
+func (w *Worker) sync(ctx context.Context, f *flight) (*synced, error) {
+	asked := f.space
+	known, err := w.known(ctx, asked)
+	if err != nil {
+		return nil, err
+	}
+	request := executor.SpaceRequest{Session: asked.Session, Space: asked.Space, Kind: string(asked.Kind), Version: asked.Version, Only: asked.Only}
+	built, content, err := buildSpace(ctx, f.served.Spaces, request, known)
+	if err != nil {
+		return nil, err
+	}
+	for _, warning := range built.Warnings {
+		w.about(f).Warn("space_warning", "warning", warning.String())
+	}
+	if built.Manifest == nil {
+		return unsynced(f, built.Problems), nil
+	}
+	return w.stored(ctx, f, built, content)
+}
+
+// buildSpace reads a space and builds its manifest. known is the manifest that
+// parts which are not asked for are taken from.
+func buildSpace(ctx context.Context, reader executor.SpaceReader, request executor.SpaceRequest, known *space.Manifest) (*spaces.Built, executor.SpaceContent, error) {
+	content, err := reader.ReadSpace(ctx, request)
+	if err != nil || content.Manifest != nil {
+		return &spaces.Built{Manifest: content.Manifest, Files: content.Blobs, Warnings: content.Warnings}, content, err
+	}
+	again := false
+	open := func(ctx context.Context) (fs.FS, error) {
+		if again {
+			content, err = reader.ReadSpace(ctx, request)
+		}
+		if again = true; err == nil && content.Files == nil {
+			err = &executor.Error{Code: CodeSpaceUnknown, Detail: "the reader returned no files"}
+		}
+		return content.Files, err
+	}
+	options := spaces.Options{Space: request.Space, Kind: space.Kind(request.Kind), Only: request.Only, Known: known}
+	built, err := spaces.Read(ctx, open, func() spaces.Options {
+		options.NoScan = content.NoScan
+		return options
+	})
+	return &built, content, err
+}
+
+// known returns the manifest that parts which are not asked for are taken from.
+func (w *Worker) known(ctx context.Context, asked *session.Space) (*space.Manifest, error) {
+	if len(asked.Only) == 0 || len(asked.Known) == 0 {
+		return nil, nil
+	}
+	ref := codec.Ref{Hash: asked.Known[0]}
+	data, err := w.wire.Blob(ctx, ref)
+	if err != nil {
+		return nil, fmt.Errorf("read the known manifest %s: %w", ref, err)
+	}
+	m, problems := space.Parse(data)
+	if m == nil {
+		return nil, fmt.Errorf("the known manifest %s: %s", ref, problems[0])
+	}
+	return m, nil
+}
+
+// unsynced is the settlement of a space that is invalid.
+func unsynced(f *flight, problems []space.Problem) *synced {
+	detail := fmt.Sprintf("%d problems; the first: %s", len(problems), problems[0])
+	return &synced{session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{
+		Effect:   f.name.Effect,
+		Error:    session.Fault{Code: CodeSpaceInvalid, Detail: Clip(detail, session.DetailBytesMax)},
+		Problems: problems[:min(len(problems), space.ProblemsMax)],
+	}}
+}
+
+// stored stores what a manifest names and the manifest, unless the sync is dry,
+// and returns the settlement.
+func (w *Worker) stored(ctx context.Context, f *flight, built *spaces.Built, content executor.SpaceContent) (*synced, error) {
+	lacks, err := w.vault.lacks(ctx, built.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	for _, need := range content.Lacks {
+		lacks = append(lacks, valid(need))
+	}
+	slices.Sort(lacks)
+	lacks = slices.Compact(lacks)
+	if len(lacks) > space.LacksMax {
+		return unsynced(f, []space.Problem{space.TooManyNeeds(lacks)}), nil
+	}
+	manifest := built.Manifest.Bytes()
+	hash := codec.Sum(manifest)
+	if !f.space.Dry {
+		for i := range built.Manifest.Files {
+			file, ok := built.Files[built.Manifest.Files[i].Ref]
+			if !ok {
+				continue // of the known manifest: stored already
+			}
+			if _, err := w.wire.PutBlob(ctx, file); err != nil {
+				return nil, fmt.Errorf("store %s: %w", built.Manifest.Files[i].Path, err)
+			}
+		}
+		if _, err := w.wire.PutBlob(ctx, manifest); err != nil {
+			return nil, fmt.Errorf("store the manifest: %w", err)
+		}
+	}
+	var signature *session.Signature
+	if content.Sign != nil {
+		signature = &session.Signature{Key: Clip(content.Sign.Key, session.NameBytesMax), Sig: base64.RawURLEncoding.EncodeToString(content.Sign.Sig)}
+	}
+	output := enableOutput(f.space, built.Manifest, content.Source)
+	if slices.Contains(f.space.Known, hash) {
+		return &synced{session.TypeWorkspaceSyncUnchanged, session.WorkspaceSyncUnchanged{
+			Effect: f.name.Effect, Hash: hash.String(), Lacks: lacks, Output: output, Signature: signature, Source: valid(content.Source),
+		}}, nil
+	}
+	return &synced{session.TypeWorkspaceSnapshotReady, session.WorkspaceSnapshotReady{
+		Effect: f.name.Effect, Lacks: lacks, Manifest: manifest, Output: output, Revision: Clip(content.Revision, revisionBytesMax),
+		Signature: signature, Source: valid(content.Source),
+	}}, nil
+}
+
+// enableOutput is what a model is shown whose call of extensions_enable waits for
+// the sync; nil if none does.
+func enableOutput(asked *session.Space, m *space.Manifest, source string) *session.Content {
+	if asked.Call == "" {
+		return nil
+	}
+	out := session.EnableOutput{
+		Source: session.SourceCurated, Extension: asked.Space, Resolved: &session.EnableResolved{Identifier: m.Space + "@" + m.Version},
+		Loaded: !asked.Dry, ToolsAdded: make([]string, len(m.Tools)), ToolsCountBefore: int(asked.Tools), ToolsCountAfter: int(asked.Tools) + len(m.Tools),
+	}
+	switch source {
+	case session.SourcePackage:
+		out.Source, out.Resolved.PackageName = source, m.Space
+	case session.SourceModule:
+		out.Source, out.Resolved.ModuleSpecifier = source, m.Space
+	}
+	for i := range m.Tools {
+		out.ToolsAdded[i] = m.Tools[i].ToolID
+	}
+	if asked.Dry {
+		out.Skipped, out.Reason, out.ToolsCountAfter = true, "dry_run", out.ToolsCountBefore
+	}
+	return &session.Content{Text: out.JSON()}
+}
+
+// syncBody is the settlement of a sync.
+func syncBody(e *effect, o outcome) (typ string, body any) {
+	if o.synced != nil {
+		return o.synced.typ, o.synced.body
+	}
+	return session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{Effect: e.name.Effect, Error: *wireFault(o.fault, CodeSpaceUnreadable)}
+}

@@ -1,0 +1,254 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/codec"
+)
+
+// start starts a flight, unless it is too late or it was withdrawn, and says
+// what became of it. request is that of a generation, else nil.
+func (w *Worker) start(f *flight, request *executor.Request) ruling {
+	switch {
+	case f.call != nil:
+		return w.ends(f, w.startCall(f))
+	case f.step != nil:
+		return w.ends(f, w.startStep(f))
+	case f.space != nil:
+		return w.ends(f, w.startSpace(f))
+	}
+	f.asked = request
+	wait := modelWaitMin
+	for {
+		r := w.ends(f, w.startGeneration(f, request))
+		if !retried(r) {
+			return r
+		}
+		// The model may do better next time, and until start_by there is one.
+		pauseFor := f.served.Pace.again(request.Model, w.now(), wait/2+rand.N(wait/2+1))
+		next := w.now().Add(pauseFor)
+		if f.late(next) {
+			return r
+		}
+		if f.served.Pace != nil {
+			f.served.Pace.health.again(f.digest, next)
+		}
+		if !w.waitToRetry(f, pauseFor) {
+			if f.isWithdrawn() {
+				return settleAs(withdrawnOutcome(&f.effect))
+			}
+			return giveBack(stoppingDelay, "this bridge is stopping")
+		}
+		w.about(f).Warn("generation_started_again", "code", r.outcome.fault.Code, "detail", r.outcome.fault.Detail)
+		f.served.Counts.retry()
+		wait = min(2*wait, modelWaitMax)
+	}
+}
+
+// retried reports that a generation failed in a way that may pass.
+func retried(r ruling) bool {
+	return r.next == nextSettle && r.outcome.fault != nil && r.outcome.fault.Retryable
+}
+
+// waitToRetry waits before a generation is started again; false if it is
+// withdrawn meanwhile, or this bridge is stopping.
+func (w *Worker) waitToRetry(f *flight, d time.Duration) bool {
+	ctx, cancel := context.WithCancelCause(f.life.Drain)
+	defer cancel(nil)
+	if f.startUnder(pausing(cancel)) {
+		return false
+	}
+	return pause(ctx.Done(), d)
+}
+
+// pausing is a flight that waits to be started.
+type pausing context.CancelCauseFunc
+
+func (p pausing) end(cause error) { p(cause) }
+
+// startCall carries out a tool call.
+func (w *Worker) startCall(f *flight) ruling {
+	c := f.call
+	call := executor.Call{
+		Session: c.Session, Effect: c.Effect, ToolID: c.ToolID, ToolName: c.ToolName, Arguments: json.RawMessage(c.Arguments),
+		ProviderCallID: c.ProviderCallID, IdempotencyKey: c.IdempotencyKey, RetrySafe: c.RetrySafe,
+	}
+	if h := c.HostSession; h != nil {
+		call.HostSession = &executor.HostSession{ID: h.ID, Status: h.Status, Root: h.Root, Route: h.Route}
+	}
+	for i := range c.Spaces {
+		s := &c.Spaces[i]
+		call.Spaces = append(call.Spaces, executor.CallSpace{Space: s.Space, Kind: string(s.Kind), Version: s.Version, Source: s.Source, At: s.At, Manifest: codec.Ref{Hash: s.Hash}.String()})
+	}
+	for i := range c.Grants {
+		g := &c.Grants[i]
+		call.Grants = append(call.Grants, executor.CallGrant{Space: g.Space, Attach: g.Attach, Sources: g.Sources, Target: g.Target, Version: g.Version})
+	}
+	var err error
+	if call.Context, err = jsonOf(c.Context); err != nil {
+		return settleAs(outcome{status: session.CallFailed, fault: faultOf(err, codeExecutorError)})
+	}
+	if refused, ok := w.equip(f, &call); !ok {
+		return refused
+	}
+	var r returned
+	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
+		call.Start, call.Traceparent = start, f.traceparent()
+		r.result, r.err = f.served.Executor.Execute(ctx, call)
+	}); !ok {
+		return refused
+	}
+	return w.returnedCall(f, &r)
+}
+
+func (w *Worker) returnedCall(f *flight, r *returned) ruling {
+	now := w.now()
+	o, again := toolOutcome(&f.effect, r, now.Sub(f.started))
+	if again {
+		return giveBack(stoppingDelay, "this bridge is stopping")
+	}
+	o = o.redacted(f.secrets.redacts())
+	o.at = now
+	return settleAs(o)
+}
+
+// startGeneration asks the model once.
+func (w *Worker) startGeneration(f *flight, request *executor.Request) ruling {
+	g := new(struct { // one allocation
+		feedback feedback
+		returned returned
+	})
+	f.told = nil
+	if s := f.served; s.Pace != nil {
+		g.feedback.own.of, g.feedback.own.pace, g.feedback.own.counts = f.digest, s.Pace, s.Counts
+		f.told = &g.feedback.own
+	}
+	if refused, ok := w.execute(f, &g.returned, func(ctx context.Context, start string) {
+		own, r, deltas := *request, &g.returned, &g.feedback.deltas
+		deltas.wire, deltas.sid, deltas.effect, deltas.start, deltas.over = w.wire, f.name.Session, f.name.Effect, start, ctx
+		deltas.published = &w.stats.Deltas
+		g.feedback.told, g.feedback.model = f.told, request.Model
+		own.Start, own.Feedback = start, &g.feedback
+		r.answer, r.err = f.served.Model.Generate(ctx, own, w.noteFirst(f, deltas.say))
+		deltas.end()
+	}); !ok {
+		return refused
+	}
+	return w.returnedGeneration(f, &g.returned)
+}
+
+func (w *Worker) returnedGeneration(f *flight, r *returned) ruling {
+	o, again := modelOutcome(&f.effect, r)
+	now := w.now()
+	f.told.ended(&o, now)
+	if again {
+		return giveBack(stoppingDelay, "this bridge is stopping")
+	}
+	o.at = now
+	return settleAs(o)
+}
+
+// execute runs what carries out f, for f.runTime at most: run is given the
+// start's name, and fills in r. It starts nothing that is late or withdrawn: ok is
+// false then, and refused says what becomes of f. So it is when another goroutine
+// has brought f to its end meanwhile.
+func (w *Worker) execute(f *flight, r *returned, run func(ctx context.Context, start string)) (refused ruling, ok bool) {
+	ctx := newRunning(w, f)
+	withdrawn := f.startUnder(ctx)
+	now := w.now()
+	switch {
+	case withdrawn:
+		refused = settleAs(withdrawnOutcome(&f.effect))
+	case f.late(now): // the last look at the clock before the start
+		refused = settleAs(tooLate(&f.effect, now))
+	default:
+		if f.life.grace.Err() != nil { // endAll came before startUnder
+			ctx.end(context.Cause(f.life.grace))
+		}
+		start := newStart(now)
+		w.begins(f, start, now)
+		ctx.begins(now)
+		w.count(&w.stats.Started)
+		ok = w.run(f, ctx, r, start, run)
+		ctx.over()
+		if !ok {
+			return ruling{next: nextElsewhere}, false
+		}
+		return ruling{}, true
+	}
+	ctx.leave()
+	ctx.over()
+	return refused, false
+}
+
+// run calls run, and reports whether to go on with f after it. If not, another
+// goroutine has brought f to its end.
+func (w *Worker) run(f *flight, ctx *running, r *returned, start string, run func(ctx context.Context, start string)) (ours bool) {
+	over := false
+	r.panicked = errGoexit // until it has returned
+	defer func() {
+		p := recover()
+		if p != nil {
+			r.panicked = p
+		}
+		if r.panicked != nil {
+			w.about(f).Error("executor_panicked", "panic", fmt.Sprint(r.panicked), "stack", string(debug.Stack()))
+		}
+		r.cause = ctx.why()
+		switch ours = ctx.leave(); {
+		case !ours && (over || p != nil):
+			<-ctx.gone // its slot is not free before
+		case ours && !over && p == nil: // this goroutine ends
+			left := *r
+			ctx.over()
+			go w.goOn(f, &left)
+		}
+	}()
+	run(ctx, start)
+	over, r.panicked = true, nil
+	return
+}
+
+// abandoned goes on with a flight whose executor does not return.
+func (w *Worker) abandoned(f *flight, cause error) {
+	w.about(f).Error("executor_does_not_return", "waited_ms", stopGrace.Milliseconds())
+	w.goOn(f, &returned{abandoned: true, cause: cause})
+}
+
+// goOn goes on with a flight whose goroutine is lost to its executor: that does
+// not return, or has ended it.
+func (w *Worker) goOn(f *flight, r *returned) {
+	var end ruling
+	switch {
+	case f.call != nil:
+		end = w.returnedCall(f, r)
+	case f.step != nil:
+		end = w.returnedStep(f, r)
+	case f.space != nil:
+		end = w.returnedSpace(f, r)
+	default: // it is not started again: what was given up was not refused for a while
+		end = w.returnedGeneration(f, r)
+	}
+	end = w.ends(f, end)
+	if f.onward != nil {
+		f.onward(end)
+		return
+	}
+	w.land(f, w.end(f, end))
+}
+
+// withdrawnOutcome is the outcome of what was withdrawn before it started.
+func withdrawnOutcome(e *effect) outcome {
+	o := outcome{status: session.CallCancelled, fault: &executor.Error{Code: codeCancelled, Detail: "withdrawn before it started"}}
+	if e.call == nil {
+		o.status = session.CallFailed
+	}
+	return o
+}

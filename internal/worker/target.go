@@ -1,0 +1,29 @@
+package worker
+
+import (
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+)
+
+// Target is one target and what carries its effects out. Exactly one of Model,
+// Executor, Hook and Spaces is set.
+type Target struct {
+	Class       session.Class
+	Name        string
+	Concurrency int
+	Model       executor.Model
+	Executor    executor.Executor
+	Hook        executor.StepHook
+	Spaces      executor.SpaceReader
+
+	Pace   *pace         // nil: nothing holds its generations
+	Counts *TargetCounts // nil: nobody counts
+	Ahead  int           // effects that are pulled and wait their session's turn; 0: none
+
+	Priority int    // among targets that share slots
+	lost     bool   // it answers for a worker that is gone
+	Lacks    string // what people should know; empty: nothing
+}
+
+// String is how a target is shown: tool/host.
+func (s *Target) String() string { return string(s.Class) + "/" + s.Name }

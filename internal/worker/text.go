@@ -1,0 +1,48 @@
+package worker
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// valid replaces what is not UTF-8 by U+FFFD.
+func valid(text string) string {
+	if utf8.ValidString(text) { // most is, and this is soon seen
+		return text
+	}
+	return strings.ToValidUTF8(text, "\uFFFD")
+}
+
+// Clip makes text valid and cuts it to at most n bytes between characters.
+func Clip(text string, n int) string {
+	text = valid(text)
+	if len(text) <= n {
+		return text
+	}
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n]
+}
+
+// placeOf returns an effect's name without its attempt, a<n>: the batch that a
+// generation's calls are numbered in.
+func placeOf(effect string) string {
+	place := strings.TrimRight(effect, "0123456789")
+	if len(place) < len(effect) && strings.HasSuffix(place, "a") {
+		return place[:len(place)-1]
+	}
+	return effect
+}
+
+// envelopeOf decodes an event's envelope. Its Data shares the event's memory.
+func envelopeOf(e session.Event) (session.Envelope, error) {
+	env, err := session.ReadEnvelope(e.Payload)
+	if err != nil {
+		return session.Envelope{}, fmt.Errorf("event %d: %w", e.Seq, err)
+	}
+	return env, nil
+}

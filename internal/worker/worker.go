@@ -1,0 +1,389 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/secrets"
+	"github.com/refold/refold/space"
+)
+
+// Worker carries out effects. It is all of a bridge but the connection.
+type Worker struct {
+	wire      Transport
+	instance  string // ULID of this process's start
+	by        string // who settles, for people
+	log       *slog.Logger
+	now       func() time.Time
+	holders   *holders
+	table     *table
+	reader    *reader
+	vault     *vault                              // where secrets are
+	manifests *cache[codec.Hash, *space.Manifest] // of packs whose tools are called
+	stats     counters
+	quiet     quiet
+	slots     *slots            // that all targets share; nil: each has its own alone
+	observer  executor.Observer // nil: nobody asks
+}
+
+// counters counts what a bridge did since it started.
+type counters struct {
+	Started, Settled, Foreign, Conflicts, GivenBack, Deltas atomic.Uint64
+	Won, TakenOver, Withdrawn                               atomic.Uint64 // claims
+}
+
+// New returns a worker. by says who settles, for people.
+func New(w Transport, instance, by string, log *slog.Logger) *Worker {
+	v := &vault{env: NoEnvironment, catalog: new(secrets.Catalog)}
+	return &Worker{
+		wire: w, instance: instance, by: by, log: slog.New(v.given.Handler(log.Handler())), now: time.Now,
+		vault: v, manifests: newCache[codec.Hash, *space.Manifest](manifestsCacheBytes),
+		holders: newHolders(instance, w), table: newTable(), reader: newReader(w),
+	}
+}
+
+// OpenVault lets w look for secrets in sources, then in the catalog, and read env.
+func (w *Worker) OpenVault(env func(string) (string, bool), catalog *secrets.Catalog, from ...secrets.Source) {
+	w.vault.env, w.vault.catalog = env, catalog
+	w.vault.sources = append(append(w.vault.sources, from...), catalog)
+}
+
+// Observe has o told of every start; nil: nobody is.
+func (w *Worker) Observe(o executor.Observer) { w.observer = o }
+
+// Share lets all targets share n slots.
+func (w *Worker) Share(n int) { w.slots = newSlots(n) }
+
+// Watch looks for our own heartbeats until ctx ends.
+func (w *Worker) Watch(ctx context.Context) { w.holders.watch(ctx, w.reader.forget) }
+
+// Caches returns what the caches were good for.
+func (w *Worker) Caches() readerCounts { return w.reader.counts() }
+
+// Counts returns what the worker did.
+func (w *Worker) Counts() *counters { return &w.stats }
+
+func (w *Worker) count(c *atomic.Uint64) { c.Add(1) }
+
+// about returns a logger that names the effect of f in every line.
+func (w *Worker) about(f *flight) *slog.Logger {
+	return w.log.With("session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target)
+}
+
+// debugs reports whether anybody wants to know what is said at debug level:
+// putting it together costs more than some effects.
+func (w *Worker) debugs() bool { return w.log.Enabled(context.Background(), slog.LevelDebug) }
+
+// Lifetimes are the stages of a bridge's end: drain ends when no more effects
+// are taken, grace when executors must stop, last when nothing more is stored.
+type Lifetimes struct {
+	Drain, grace, Last context.Context
+}
+
+// NewLifetimes derives the stages from ctx, whose end begins them. stop ends
+// all of them and waits for nothing.
+func NewLifetimes(ctx context.Context, grace time.Duration) (l Lifetimes, stop func()) {
+	base := context.WithoutCancel(ctx)
+	graceCtx, endGrace := context.WithCancelCause(base)
+	lastCtx, endLast := context.WithCancel(base)
+	done := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		select {
+		case <-ctx.Done():
+		case <-done:
+			return
+		}
+		if !pause(done, grace) {
+			return
+		}
+		endGrace(errDraining)
+		if pause(done, stopGrace+settleGrace) {
+			endLast()
+		}
+	})
+	return Lifetimes{Drain: ctx, grace: graceCtx, Last: lastCtx}, func() {
+		close(done)
+		ended.Wait()
+		endGrace(errDraining)
+		endLast()
+	}
+}
+
+// pause waits for d; false if done came first.
+func pause(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-done:
+		return false
+	}
+}
+
+// Serve carries out the effects of one target until life.drain ends, and what
+// was taken until then to its end. An error means that it could not begin.
+func (w *Worker) Serve(life Lifetimes, s Target, src source) error {
+	ran := make(chan error, 1)
+	defer w.heed(life)()
+	carry := func(d delivery) { w.take(&life, &s, d) }
+	if w.slots != nil {
+		carry = w.inSlot(life, s, carry)
+	}
+	if s.Ahead > 0 {
+		carry = w.inTurn(life, s, carry)
+	}
+	go func() { ran <- src.Run(life.Last, s.Concurrency+s.Ahead, carry) }()
+	select {
+	case err := <-ran:
+		return err
+	case <-life.Drain.Done():
+	}
+	if err := src.Drain(life.Last); err != nil {
+		w.log.Warn("not_drained", "class", string(s.Class), "target", s.Name, "error", err.Error())
+	}
+	return <-ran
+}
+
+// heed ends what runs when the grace time is over, until stop is called.
+func (w *Worker) heed(life Lifetimes) (stop func() bool) {
+	return context.AfterFunc(life.grace, func() { w.table.endAll(context.Cause(life.grace)) })
+}
+
+// take carries one delivery to its end: its message is acked or given back, and
+// it is done. That may be in another goroutine, before take returns.
+func (w *Worker) take(life *Lifetimes, s *Target, d delivery) {
+	f := w.taken(d)
+	if f == nil {
+		d.Done()
+		return
+	}
+	f.life, f.served, f.answer, f.began, f.sampled = life, s, d, w.now(), d.Traced()
+	s.Counts.begin()
+	if r := w.carry(f); r.next != nextElsewhere {
+		w.land(f, r)
+	}
+}
+
+// taken returns the flight of a delivery, nil if there is nothing to carry.
+func (w *Worker) taken(d delivery) *flight {
+	var e effect
+	name, err := d.Name()
+	if err == nil {
+		e, err = decodeEffect(name, d.Subject(), d.Payload())
+	}
+	if errors.Is(err, errNewer) {
+		w.count(&w.stats.GivenBack)
+		w.log.Warn("newer_effect_given_back", "subject", d.Subject(), "error", err.Error())
+		d.GiveBack(newerDelay)
+		return nil
+	}
+	if err != nil {
+		// It settles nothing: there is no telling what it would settle.
+		w.count(&w.stats.Foreign)
+		w.log.Error("foreign_message_skipped", "subject", d.Subject(), "bytes", len(d.Payload()), "error", err.Error())
+		d.Ack()
+		return nil
+	}
+	e.incarnation = w.wire.Incarnation()
+	f, known := w.table.enter(e)
+	switch known {
+	case entryBusy: // who carries it answers for it
+		w.log.Error("effect_delivered_twice_at_once", "session", e.name.Session, "effect", e.name.Effect)
+	case entryReplaces:
+		w.count(&w.stats.GivenBack)
+		w.log.Warn("effect_replaced", "session", e.name.Session, "effect", e.name.Effect, "note", "the server lost an effect of this name that is in progress here: that is stopped, and says nothing")
+		d.GiveBack(heldDelay)
+	case entrySettled:
+		d.Ack()
+	}
+	return f
+}
+
+// land ends a flight.
+func (w *Worker) land(f *flight, r ruling) {
+	d, s, now := f.answer, f.served, w.now()
+	defer d.Done()
+	if s.Pace != nil {
+		s.Pace.breaker.leave(f)
+		s.Pace.health.over(f.digest)
+	}
+	s.Counts.end(&r, now.Sub(f.began))
+	w.table.leave(f, r.next == nextAck, now)
+	if r.next == nextAck {
+		if w.debugs() {
+			w.about(f).Debug("effect_acked", "why", r.why)
+		}
+		d.Ack()
+		return
+	}
+	w.count(&w.stats.GivenBack)
+	if w.debugs() {
+		w.about(f).Debug("effect_given_back", "why", r.why, "delay_ms", r.delay.Milliseconds())
+	}
+	d.GiveBack(r.delay)
+}
+
+// carry takes a flight from where it is to an ack or back to the stream.
+func (w *Worker) carry(f *flight) ruling {
+	life := f.life
+	if life.Drain.Err() != nil {
+		return giveBack(stoppingDelay, "this bridge is stopping")
+	}
+	if f.settled != (settledAt{}) {
+		if r := w.settledEarlier(life.grace, f); r.next != nextStart {
+			return w.end(f, r)
+		}
+	}
+	if f.served.Pace != nil {
+		if r := w.admit(f); r.next != nextStart {
+			return r
+		}
+	}
+	if f.generation != nil {
+		return w.end(f, w.turn(f))
+	}
+	r := ruling{next: nextStart}
+	switch {
+	case f.claimed():
+		r = w.claim(life.grace, f, nil)
+	case f.call != nil && f.began.Sub(time.UnixMilli(f.call.At)) > unclaimedFreshFor:
+		r = w.stillWanted(life.grace, f)
+	}
+	if r.next == nextStart {
+		r = w.start(f, nil)
+	}
+	return w.end(f, r)
+}
+
+// turn carries out a generation, or says why not. What the model is shown is read
+// while the claim is on its way: the turn takes one round trip less so. But where
+// the last one could not be read it is read first, as it is at the start: a bridge
+// that can read nothing claims no turns then that another one could carry out.
+func (w *Worker) turn(f *flight) ruling {
+	life := f.life
+	var request *executor.Request
+	var wrong *executor.Error // why no model can ever be asked
+	var err error
+	read := func() { request, wrong, err = w.reader.request(life.grace, f.generation) }
+	beside := read
+	if !w.reader.works.Load() && !f.late(w.now()) {
+		beside = nil
+		if read(); err != nil {
+			return w.unread(f, err)
+		}
+	}
+	if r := w.claim(life.grace, f, beside); r.next != nextStart {
+		return r
+	}
+	if request == nil && wrong == nil && err == nil && !f.late(w.now()) {
+		return giveBack(troubleDelay, "it was late, and is not any more: the clock was set")
+	}
+	switch {
+	case err != nil:
+		return w.unread(f, err)
+	case wrong != nil:
+		// Only who may start it may say that it failed.
+		w.about(f).Error("generation_refused", "code", wrong.Code, "detail", wrong.Detail)
+		return settleAs(outcome{status: session.CallFailed, fault: wrong})
+	}
+	return w.start(f, request)
+}
+
+// unread gives back a generation whose transcript could not be read now. If it is
+// claimed here it stays so: only this bridge goes on with it then, as long as it
+// is heard.
+func (w *Worker) unread(f *flight, err error) ruling {
+	if times, ok := w.quiet.tells("transcript_not_read", w.now()); ok {
+		w.about(f).Warn("transcript_not_read", "error", err.Error(), "times", times)
+	}
+	return giveBack(troubleDelay, "transcript not read")
+}
+
+// end stores the settlement that r asks for, if any.
+func (w *Worker) end(f *flight, r ruling) ruling {
+	if r.next != nextSettle {
+		return r
+	}
+	if f.served.lost {
+		r.outcome.host = lostHost(f.call) // also where the outcome is unknown
+		r.outcome.duration = 0            // nothing ran, and who else answers says the same bytes
+	}
+	if err := w.settle(f.life.Last, f, r.outcome); err != nil {
+		return giveBack(stoppingDelay, "settlement not stored: "+err.Error())
+	}
+	return ruling{next: nextAck, why: "settled", outcome: r.outcome}
+}
+
+// settle stores the settlement of a flight. It tries until it is stored: it
+// returns an error only when ctx ends. What is stored once may be stored
+// again, the fold takes the first.
+func (w *Worker) settle(ctx context.Context, f *flight, o outcome) error {
+	inlineMax, again := inlineBytesMax, ""
+	wait := retryWaitMin
+	if o.at.IsZero() {
+		o.at = w.now()
+	}
+	for {
+		if f.isReplaced() {
+			return nil
+		}
+		s, err := w.encode(ctx, &f.effect, o, inlineMax)
+		var seq uint64
+		if err == nil {
+			seq, err = w.wire.Publish(ctx, s.door, f.name.Session, s.id+again, s.payload)
+		}
+		if err == nil {
+			w.settled(f, seq, &s, &o)
+			drafts.Put(s.draft)
+			return nil
+		}
+		var large *natsio.MaxPayloadError
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("%w (at last: %w)", ctx.Err(), err)
+		case errors.Is(err, natsio.ErrClosed):
+			return err
+		case errors.As(err, &large) && inlineMax > inlineBytesSlim:
+			// This server takes less than we may send: texts go to blobs.
+			inlineMax = inlineBytesSlim
+			continue
+		case errors.As(err, &large) && codeOf(o.fault) != codeAnswerTooLarge:
+			at := o.at
+			o = failed(codeAnswerTooLarge, "the server's max_payload is "+fmt.Sprint(large.Limit)+" bytes: raise it to 1 MiB")
+			o.at = at
+			continue
+		case errors.Is(err, journal.ErrIDTaken):
+			// Somebody guessed the id. Another one is as good.
+			again = "." + NewULID(w.now())
+		}
+		if times, ok := w.quiet.tells("settlement_not_stored", w.now()); ok {
+			w.about(f).Warn("settlement_not_stored", "error", err.Error(), "times", times)
+		}
+		pause(ctx.Done(), wait)
+		wait = min(2*wait, retryWaitMax)
+	}
+}
+
+// settled notes that the settlement of a flight is stored.
+func (w *Worker) settled(f *flight, seq uint64, s *settlement, o *outcome) {
+	w.count(&w.stats.Settled)
+	f.settled.seq = seq
+	if w.wire.Incarnation() == f.incarnation { // else another event may have that sequence
+		w.reader.keep(f.name.Session, seq, s.body)
+	}
+	if w.log.Enabled(context.Background(), slog.LevelInfo) { // putting it together costs more than some effects
+		w.log.Info("effect_settled", "session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target, "status", string(o.status), "code", codeOf(o.fault))
+	}
+}

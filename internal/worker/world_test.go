@@ -1,0 +1,584 @@
+package worker
+
+// A world in memory that keeps the promises of wire.go, so that the rules can
+// be tried in virtual time; contract_test.go holds it to them beside the real
+// one.
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
+)
+
+// world is the part of NATS that bridges see.
+type world struct {
+	mu          sync.Mutex
+	claims      map[subjects.ClaimName]claim
+	events      []session.Event // sequence n at n-1
+	ids         map[string]int  // Nats-Msg-Id to index of events
+	blobs       map[codec.Ref][]byte
+	heard       map[string]time.Time
+	beating     map[string]bool
+	views       map[string]session.View
+	live        []string
+	incarnation uint64
+
+	// Faults, called without the lock; nil: none. claimLost runs after a claim
+	// was stored: its error is what the caller gets instead of the answer.
+	claimLost   func(name subjects.ClaimName) error
+	publishLost func(payload []byte) error
+	eventsLost  func() error
+	blobsLost   func() error // runs before a blob is stored
+	payloadMax  int
+}
+
+func newWorld() *world {
+	return &world{
+		claims: make(map[subjects.ClaimName]claim), ids: make(map[string]int), blobs: make(map[codec.Ref][]byte),
+		heard: make(map[string]time.Time), beating: make(map[string]bool), views: make(map[string]session.View),
+		payloadMax: 1 << 20,
+	}
+}
+
+func (w *world) Claim(ctx context.Context, name subjects.ClaimName, c claim) (claim, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return claim{}, false, errors.Join(journal.ErrUnknownOutcome, err)
+	}
+	w.mu.Lock()
+	stands, ok := w.claims[name]
+	if !ok {
+		w.claims[name], stands = c, c
+	}
+	lost := w.claimLost
+	w.mu.Unlock()
+	if lost != nil {
+		if err := lost(name); err != nil {
+			return claim{}, false, err
+		}
+	}
+	return stands, stands == c, nil
+}
+
+func (w *world) BeginClaim(ctx context.Context, name subjects.ClaimName, c claim) func() (claim, bool, error) {
+	return beginClaim(ctx, w.Claim, name, c)
+}
+
+// beginClaim makes a BeginClaim of a Claim.
+func beginClaim(
+	ctx context.Context, claims func(context.Context, subjects.ClaimName, claim) (claim, bool, error), name subjects.ClaimName, c claim,
+) (answer func() (claim, bool, error)) {
+	var stands claim
+	var won bool
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		stands, won, err = claims(ctx, name, c)
+	}()
+	return func() (claim, bool, error) {
+		<-done
+		return stands, won, err
+	}
+}
+
+func (w *world) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (uint64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, errors.Join(journal.ErrUnknownOutcome, err)
+	}
+	if limit := min(w.payloadMax, session.EventBytesMax); len(payload) > limit {
+		return 0, &natsio.MaxPayloadError{Bytes: len(payload), Limit: limit}
+	}
+	if w.publishLost != nil {
+		if err := w.publishLost(payload); err != nil {
+			return 0, err
+		}
+	}
+	payload = bytes.Clone(payload) // it is the caller's
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if at, ok := w.ids[id]; ok && id != "" {
+		if e := w.events[at]; e.Session == sid && e.Door == door && string(e.Payload) == string(payload) {
+			return e.Seq, nil
+		}
+		return 0, journal.ErrIDTaken
+	}
+	w.ids[id] = len(w.events)
+	return w.add(door, sid, payload), nil
+}
+
+// add appends an event; the lock is held.
+func (w *world) add(door session.Door, sid string, payload []byte) uint64 {
+	seq := uint64(len(w.events) + 1)
+	w.events = append(w.events, session.Event{Session: sid, Door: door, Seq: seq, Time: time.Now().UnixMilli(), Payload: payload})
+	return seq
+}
+
+// say appends an event of somebody else and returns its sequence.
+func (w *world) say(t *testing.T, door session.Door, sid, typ string, data any) uint64 {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.add(door, sid, event(t, typ, data))
+}
+
+func (w *world) LastModelEvent(_ context.Context, sid string) (session.Event, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := len(w.events) - 1; i >= 0; i-- {
+		if e := w.events[i]; e.Session == sid && e.Door == session.DoorLLM {
+			return e, nil
+		}
+	}
+	return session.Event{}, natsio.ErrNotFound
+}
+
+func (w *world) View(_ context.Context, sid string) (session.View, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	view, ok := w.views[sid]
+	if !ok {
+		return session.View{}, natsio.ErrNoView
+	}
+	return view, nil
+}
+
+func (w *world) Events(_ context.Context, sid string, seqs []uint64) ([]session.Event, error) {
+	if w.eventsLost != nil {
+		if err := w.eventsLost(); err != nil {
+			return nil, err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	events := make([]session.Event, len(seqs))
+	for i, seq := range seqs {
+		if seq < 1 || seq > uint64(len(w.events)) || w.events[seq-1].Session != sid {
+			return nil, natsio.ErrNotFound
+		}
+		events[i] = w.events[seq-1]
+	}
+	return events, nil
+}
+
+func (w *world) PutBlob(_ context.Context, content []byte) (codec.Ref, error) {
+	if w.blobsLost != nil {
+		if err := w.blobsLost(); err != nil {
+			return codec.Ref{}, err
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ref := codec.RefOf(content)
+	w.blobs[ref] = append([]byte(nil), content...)
+	return ref, nil
+}
+
+func (w *world) Blob(_ context.Context, ref codec.Ref) ([]byte, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	content, ok := w.blobs[ref]
+	if !ok {
+		return nil, natsio.ErrNotFound
+	}
+	switch {
+	case len(content) > contentBytesMax:
+		return nil, journal.ErrTooLarge
+	case codec.RefOf(content) != ref:
+		return nil, journal.ErrOtherBytes
+	}
+	return content, nil
+}
+
+func (w *world) Live(_ string, payload []byte) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.live = append(w.live, string(payload))
+	return nil
+}
+
+func (w *world) Incarnation() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.incarnation
+}
+
+// Heard answers as if who beats did so every aliveEvery.
+func (w *world) Heard(instance string) (time.Time, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.beating[instance] {
+		w.heard[instance] = time.Now().Truncate(aliveEvery)
+	}
+	at, ok := w.heard[instance]
+	return at, ok
+}
+
+// beat begins and ends the heartbeats of an instance.
+func (w *world) beat(instance string, on bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.beating[instance] && !on {
+		w.heard[instance] = time.Now().Truncate(aliveEvery)
+	}
+	w.beating[instance] = on
+}
+
+func (w *world) setClaim(name subjects.ClaimName, c claim) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.claims[name] = c
+}
+
+// claimOf returns a claim without its hash.
+func (w *world) claimOf(name subjects.ClaimName) (claim, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	c, ok := w.claims[name]
+	c.Hash = ""
+	return c, ok
+}
+
+func (w *world) setView(sid string, v session.View) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.views[sid] = v
+}
+
+// settlements returns what was settled through the doors of bridges, as text:
+// "r1t1c0 succeeded", "r1t1c0 failed deadline_exceeded", "r1t1 calls 2".
+func (w *world) settlements(t *testing.T) []string {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all []string
+	for _, e := range w.events {
+		if e.Door != session.DoorLLM && e.Door != session.DoorTool && e.Door != session.DoorStep && e.Door != session.DoorSpace {
+			continue
+		}
+		all = append(all, settlementText(t, e))
+	}
+	return all
+}
+
+func settlementText(t *testing.T, e session.Event) string {
+	t.Helper()
+	env, err := envelopeOf(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	with := func(text string, f *session.Fault) string {
+		if f != nil {
+			text += " " + f.Code
+		}
+		return text
+	}
+	switch env.Type {
+	case session.TypeToolCallSettled:
+		b := body[session.ToolCallSettled](t, env)
+		return with(b.Effect+" "+b.Status, b.Error)
+	case session.TypeGenerationSettled:
+		b := body[session.GenerationSettled](t, env)
+		return with(b.Effect+" "+b.Status, b.Error)
+	case session.TypeStepPrepared:
+		b := body[session.StepPrepared](t, env)
+		return with(b.Effect+" "+b.Status, b.Error)
+	case session.TypeToolCallsObserved:
+		b := body[session.ToolCallsObserved](t, env)
+		return b.Effect + " calls " + strconv.Itoa(len(b.Calls))
+	case session.TypeWorkspaceSnapshotReady:
+		return body[session.WorkspaceSnapshotReady](t, env).Effect + " ready"
+	case session.TypeWorkspaceSyncUnchanged:
+		return body[session.WorkspaceSyncUnchanged](t, env).Effect + " unchanged"
+	case session.TypeWorkspaceSyncFailed:
+		b := body[session.WorkspaceSyncFailed](t, env)
+		return with(b.Effect+" failed", &b.Error)
+	}
+	return env.Type
+}
+
+// last returns the last event's envelope.
+func (w *world) last(t *testing.T) session.Envelope {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	env, err := envelopeOf(w.events[len(w.events)-1])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return env
+}
+
+func body[T any](t *testing.T, env session.Envelope) T {
+	t.Helper()
+	var b T
+	if err := codec.Unmarshal(env.Data, &b); err != nil {
+		t.Fatalf("%s: %v", env.Type, err)
+	}
+	return b
+}
+
+func event(t *testing.T, typ string, data any) []byte {
+	t.Helper()
+	raw, err := codec.Marshal(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := codec.Marshal(session.Envelope{V: 1, Type: typ, Data: raw})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return payload
+}
+
+// queue is the consumer of one target. It may serve several bridges.
+type queue struct {
+	waiting chan *message
+
+	mu       sync.Mutex
+	returned []time.Duration // delays of what was given back
+	acked    int
+}
+
+func newQueue() *queue { return &queue{waiting: make(chan *message, 64)} }
+
+// message is one message in a queue.
+type message struct {
+	traced  bool
+	queue   *queue
+	subject string
+	payload []byte
+}
+
+func (m *message) Subject() string { return m.subject }
+func (m *message) Payload() []byte { return m.payload }
+
+func (m *message) Name() (subjects.EffectName, error) {
+	names, err := subjects.New("")
+	if err != nil {
+		return subjects.EffectName{}, err
+	}
+	return names.ParseEffect(m.subject)
+}
+
+func (m *message) Ack() {
+	m.queue.mu.Lock()
+	defer m.queue.mu.Unlock()
+	m.queue.acked++
+}
+
+func (m *message) Traced() bool { return m.traced }
+
+func (m *message) GiveBack(delay time.Duration) {
+	m.queue.mu.Lock()
+	m.queue.returned = append(m.queue.returned, delay)
+	m.queue.mu.Unlock()
+	time.AfterFunc(delay, func() { m.queue.waiting <- m })
+}
+
+func (q *queue) counts() (acked, returned int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.acked, len(q.returned)
+}
+
+// offered is one delivery of a message.
+type offered struct {
+	*message
+	free func()
+}
+
+func (o *offered) Done() { o.free() }
+
+// consumer is one bridge's end of a queue.
+type consumer struct {
+	*queue
+	draining chan struct{}
+	done     chan struct{}
+}
+
+func (q *queue) consumer() *consumer {
+	return &consumer{queue: q, draining: make(chan struct{}), done: make(chan struct{})}
+}
+
+func (c *consumer) Run(ctx context.Context, slots int, carry func(delivery)) error {
+	defer close(c.done)
+	room := make(chan struct{}, slots)
+	var carrying sync.WaitGroup
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.draining:
+			carrying.Wait()
+			return nil
+		case room <- struct{}{}:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-c.draining:
+			carrying.Wait()
+			return nil
+		case m := <-c.waiting:
+			carrying.Add(1)
+			one := &offered{message: m, free: sync.OnceFunc(func() {
+				<-room
+				carrying.Done()
+			})}
+			go func() {
+				carry(one)
+				one.Done()
+			}()
+		}
+	}
+}
+
+func (c *consumer) Drain(ctx context.Context) error {
+	close(c.draining)
+	select {
+	case <-c.done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// bridgeInWorld is a bridge that runs in a world.
+type bridgeInWorld struct {
+	*Worker
+	world  *world
+	stop   func()        // ends it as SIGTERM does, and waits
+	served chan struct{} // closed when it has ended
+}
+
+func startNames(t *testing.T) subjects.Names {
+	t.Helper()
+	names, err := subjects.New("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return names
+}
+
+// startBridge starts a bridge of this name for one target.
+func startBridge(t *testing.T, w *world, name string, q *queue, s Target) *bridgeInWorld {
+	t.Helper()
+	return startBridgeOn(t, w, w, name, q, s)
+}
+
+// startBridgeOn is startBridge with a wire that differs from its world.
+func startBridgeOn(t *testing.T, on Transport, w *world, name string, q *queue, s Target) *bridgeInWorld {
+	t.Helper()
+	b := &bridgeInWorld{world: w, served: make(chan struct{})}
+	b.Worker = New(on, name, "test/"+name, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	life, end := NewLifetimes(ctx, GraceDefault)
+	w.beat(name, true)
+	var running sync.WaitGroup
+	beside, endBeside := context.WithCancel(context.Background())
+	running.Go(func() { b.holders.watch(beside, b.reader.forget) })
+	if s.Concurrency == 0 {
+		s.Concurrency = 4
+	}
+	go func() {
+		defer close(b.served)
+		if err := b.Serve(life, s, q.consumer()); err != nil {
+			t.Error(err)
+		}
+		w.beat(name, false)
+		end()
+		endBeside()
+		running.Wait()
+	}()
+	b.stop = func() {
+		cancel()
+		<-b.served
+	}
+	return b
+}
+
+// ask puts an effect into a queue.
+func (q *queue) ask(t *testing.T, class session.Class, target, sid, name string, payload any) {
+	t.Helper()
+	subject, err := startNames(t).Effect(subjects.EffectName{Class: class, Target: target, Session: sid, Effect: name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := codec.Marshal(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.waiting <- &message{queue: q, subject: subject, payload: data}
+}
+
+const (
+	testStartBy = 5 * time.Minute // from the ask
+	testRun     = time.Minute
+)
+
+func toolCall(name string, safe bool) session.ToolCall {
+	now := time.Now()
+	return session.ToolCall{
+		Arguments: `{"x":1}`, At: now.UnixMilli(), Batch: "r1t1", Class: session.ClassTool, Effect: name,
+		IdempotencyKey: "s1." + name, PlanHash: codec.Sum([]byte("plan")), RetrySafe: safe, RunMS: testRun.Milliseconds(),
+		Session: "s1", StartBy: now.Add(testStartBy).UnixMilli(), ToolID: "host.fs.stat", ToolName: "stat", V: 1,
+	}
+}
+
+func generation(name string, items ...session.Item) session.Generation {
+	now := time.Now()
+	return session.Generation{
+		At: now.UnixMilli(), Class: session.ClassLLM, Effect: name, Items: items, Model: "m", Provider: "p",
+		RunMS: testRun.Milliseconds(), Session: "s1", StartBy: now.Add(testStartBy).UnixMilli(), V: 1,
+	}
+}
+
+// ledger counts starts, by effect.
+type ledger struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (l *ledger) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, line)
+}
+
+func (l *ledger) all() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.lines...)
+}
+
+// executorFunc and modelFunc make functions executors.
+type executorFunc func(context.Context, executor.Call) (executor.Result, error)
+
+func (f executorFunc) Execute(ctx context.Context, c executor.Call) (executor.Result, error) {
+	return f(ctx, c)
+}
+
+type modelFunc func(context.Context, executor.Request, func(string)) (executor.Answer, error)
+
+func (f modelFunc) Generate(ctx context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
+	return f(ctx, r, delta)
+}
+
+// pass lets virtual time pass, and then everybody come to rest.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"context"
 	"encoding/json"
 	"hash/maphash"
 	"maps"
@@ -38,12 +39,9 @@ type flight struct {
 
 	mu        sync.Mutex
 	withdrawn bool
-	replaced  bool  // the server lost this effect, and another has its name
-	stop      ender // what runs, or waits; nil: nothing did
+	replaced  bool                    // the server lost this effect, and another has its name
+	stop      context.CancelCauseFunc // ends what runs, or waits; nil: nothing did
 }
-
-// ender is what a withdrawal, or the end of this process, ends.
-type ender interface{ end(cause error) }
 
 // table knows the flights of this process, and what it settled. The server
 // forgets acks and delivery counts, so an effect may be delivered again long
@@ -180,7 +178,7 @@ func (t *table) withdraw(sid, name string) {
 	defer f.mu.Unlock()
 	f.withdrawn = true
 	if f.stop != nil {
-		f.stop.end(errWithdrawn)
+		f.stop(errWithdrawn)
 	}
 }
 
@@ -206,7 +204,7 @@ func (t *table) endAll(cause error) {
 	for _, f := range all {
 		f.mu.Lock()
 		if f.stop != nil {
-			f.stop.end(cause)
+			f.stop(cause)
 		}
 		f.mu.Unlock()
 	}
@@ -219,7 +217,7 @@ func (f *flight) replace() {
 	defer f.mu.Unlock()
 	f.replaced, f.withdrawn = true, true
 	if f.stop != nil {
-		f.stop.end(errWithdrawn)
+		f.stop(errWithdrawn)
 	}
 }
 
@@ -237,7 +235,7 @@ func (f *flight) isWithdrawn() bool {
 
 // startUnder gives f what a withdrawal is to end. It reports whether f was
 // withdrawn before.
-func (f *flight) startUnder(stop ender) (withdrawn bool) {
+func (f *flight) startUnder(stop context.CancelCauseFunc) (withdrawn bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stop = stop

@@ -62,16 +62,11 @@ func retried(r ruling) bool {
 func (w *Worker) waitToRetry(f *flight, d time.Duration) bool {
 	ctx, cancel := context.WithCancelCause(f.life.Drain)
 	defer cancel(nil)
-	if f.startUnder(pausing(cancel)) {
+	if f.startUnder(cancel) {
 		return false
 	}
 	return pause(ctx.Done(), d)
 }
-
-// pausing is a flight that waits to be started.
-type pausing context.CancelCauseFunc
-
-func (p pausing) end(cause error) { p(cause) }
 
 // startCall carries out a tool call.
 func (w *Worker) startCall(f *flight) ruling {
@@ -161,7 +156,7 @@ func (w *Worker) returnedGeneration(f *flight, r *returned) ruling {
 // has brought f to its end meanwhile.
 func (w *Worker) execute(f *flight, r *returned, run func(ctx context.Context, start string)) (refused ruling, ok bool) {
 	ctx := newRunning(w, f)
-	withdrawn := f.startUnder(ctx)
+	withdrawn := f.startUnder(ctx.cancel)
 	now := w.now()
 	switch {
 	case withdrawn:
@@ -170,7 +165,7 @@ func (w *Worker) execute(f *flight, r *returned, run func(ctx context.Context, s
 		refused = settleAs(tooLate(&f.effect, now))
 	default:
 		if f.life.grace.Err() != nil { // endAll came before startUnder
-			ctx.end(context.Cause(f.life.grace))
+			ctx.cancel(context.Cause(f.life.grace))
 		}
 		start := newStart(now)
 		w.begins(f, start, now)
@@ -201,7 +196,7 @@ func (w *Worker) run(f *flight, ctx *running, r *returned, start string, run fun
 		if r.panicked != nil {
 			w.about(f).Error("executor_panicked", "panic", fmt.Sprint(r.panicked), "stack", string(debug.Stack()))
 		}
-		r.cause = ctx.why()
+		r.cause = context.Cause(ctx)
 		switch ours = ctx.leave(); {
 		case !ours && (over || p != nil):
 			<-ctx.gone // its slot is not free before
@@ -211,7 +206,7 @@ func (w *Worker) run(f *flight, ctx *running, r *returned, start string, run fun
 			go w.goOn(f, &left)
 		}
 	}()
-	run(ctx, start)
+	run(ctx.Context, start)
 	over, r.panicked = true, nil
 	return
 }

@@ -8,7 +8,6 @@ import (
 
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/streams"
@@ -30,11 +29,11 @@ type system struct {
 
 func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *system, err error) {
 	y = &system{}
-	defer func() {
+	defer func(started *system) { // a failing return makes y nil
 		if err != nil {
-			y.stop()
+			started.stop()
 		}
-	}()
+	}(y)
 	log := o.daemonLog()
 	y.watch = &Watch{Stop: func() {}}
 	if o.watched {

@@ -71,8 +71,8 @@
 // # Admission
 //
 // What may start when is decided in pace.go (rates, and what a provider asks to
-// wait), breaker.go (a provider that is down), fair.go (sessions by turns) and
-// slots.go (targets by priority). Without them an effect costs one look at a nil
+// wait), breaker.go (a provider that is down), admission.go (sessions by
+// turns, and targets by priority). Without them an effect costs one look at a nil
 // pointer more.
 //
 // # Limits

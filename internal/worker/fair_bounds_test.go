@@ -109,7 +109,7 @@ func TestWhatIsPulledAheadIsKept(t *testing.T) {
 func TestFairIsOfTools(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		line := newTurns(1)
+		line := newAdmission(1, byTurn)
 		var starts, want ledger
 		for n := range 20 {
 			want.add(fmt.Sprint("s", n))

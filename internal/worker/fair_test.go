@@ -20,7 +20,7 @@ import (
 func TestANoisySession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		line := newTurns(1)
+		line := newAdmission(1, byTurn)
 		var starts ledger
 		enter := func(sid string) {
 			go func() {
@@ -46,7 +46,7 @@ func TestANoisySession(t *testing.T) {
 		if len(got) != 1006 || strings.Join(got[:11], " ") != want {
 			t.Errorf("%d starts: got %q, want 1006, the first %q", len(got), got[:11], want)
 		}
-		if line.free != 1 || len(line.waiting) != 0 || len(line.order) != 0 {
+		if line.free != 1 || len(line.groups) != 0 {
 			t.Errorf("left: %+v", line)
 		}
 	})
@@ -91,7 +91,7 @@ func TestFairWorker(t *testing.T) {
 func TestWhoGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		line := newTurns(1)
+		line := newAdmission(1, byTurn)
 		if !line.enter(t.Context(), "a") {
 			t.Fatal("a free slot is not given")
 		}
@@ -109,7 +109,7 @@ func TestWhoGivesUp(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		line.leave()
-		if line.free != 1 || len(line.waiting) != 0 || len(line.order) != 0 {
+		if line.free != 1 || len(line.groups) != 0 {
 			t.Errorf("left: %+v", line)
 		}
 	})

@@ -21,13 +21,13 @@ import (
 // crowd enters slots and stays for a second each.
 type crowd struct {
 	t      *testing.T
-	slots  *slots
+	slots  *admission[int]
 	began  time.Time
 	starts ledger
 }
 
 func newCrowd(t *testing.T, n int) *crowd {
-	return &crowd{t: t, slots: newSlots(n), began: time.Now()}
+	return &crowd{t: t, slots: newAdmission(n, byPriority()), began: time.Now()}
 }
 
 // enter has somebody wait, who notes when the slot came.
@@ -66,7 +66,7 @@ func TestAFloodDelaysByOneSlot(t *testing.T) {
 		if want := []string{"high 21s", "high 31s"}; !slices.Equal(high, want) {
 			t.Errorf("got %q, want %q: the first slot that is free", high, want)
 		}
-		if len(all) != 502 || c.slots.free != 2 || len(c.slots.lines) != 0 {
+		if len(all) != 502 || c.slots.free != 2 || len(c.slots.groups) != 0 {
 			t.Errorf("%d starts, left: %+v; want 502, and all free", len(all), c.slots)
 		}
 	})
@@ -103,7 +103,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 func TestWhoGivesUpASlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newSlots(1)
+		s := newAdmission(1, byPriority())
 		if !s.enter(t.Context(), 0) {
 			t.Fatal("a free slot is not given")
 		}
@@ -120,7 +120,7 @@ func TestWhoGivesUpASlot(t *testing.T) {
 		cancel()
 		waiting.Wait()
 		s.leave()
-		if s.free != 1 || len(s.lines) != 0 {
+		if s.free != 1 || len(s.groups) != 0 {
 			t.Errorf("left: %+v", s)
 		}
 	})
@@ -133,7 +133,7 @@ func TestTargetsThatShareSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		world := newWorld()
 		w := New(world, "me", "test/me", slog.New(slog.DiscardHandler))
-		w.slots = newSlots(1)
+		w.slots = newAdmission(1, byPriority())
 		world.beat("me", true)
 		ctx, cancel := context.WithCancel(t.Context())
 		life, end := NewLifetimes(ctx, GraceDefault)

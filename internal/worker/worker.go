@@ -32,7 +32,7 @@ type Worker struct {
 	manifests *cache[codec.Hash, *space.Manifest] // of packs whose tools are called
 	stats     counters
 	quiet     quiet
-	slots     *slots            // that all targets share; nil: each has its own alone
+	slots     *admission[int]   // that all targets share; nil: each has its own alone
 	observer  executor.Observer // nil: nobody asks
 }
 
@@ -62,7 +62,7 @@ func (w *Worker) OpenVault(env func(string) (string, bool), catalog *secrets.Cat
 func (w *Worker) Observe(o executor.Observer) { w.observer = o }
 
 // Share lets all targets share n slots.
-func (w *Worker) Share(n int) { w.slots = newSlots(n) }
+func (w *Worker) Share(n int) { w.slots = newAdmission(n, byPriority()) }
 
 // Watch looks for our own heartbeats until ctx ends.
 func (w *Worker) Watch(ctx context.Context) { w.holders.watch(ctx, w.reader.forget) }
@@ -139,10 +139,10 @@ func (w *Worker) Serve(life Lifetimes, s Target, src source) error {
 	defer w.heed(life)()
 	carry := func(d delivery) { w.take(&life, &s, d) }
 	if w.slots != nil {
-		carry = w.inSlot(life, s, carry)
+		carry = w.slots.before(life.Drain, func(delivery) int { return s.Priority }, carry)
 	}
 	if s.Ahead > 0 {
-		carry = w.inTurn(life, s, carry)
+		carry = newAdmission(s.Concurrency, byTurn).before(life.Drain, func(d delivery) string { return sessionOf(d.Subject()) }, carry)
 	}
 	go func() { ran <- src.Run(life.Last, s.Concurrency+s.Ahead, carry) }()
 	select {

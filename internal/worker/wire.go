@@ -9,7 +9,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Transport is what the worker needs of NATS. natswire.go fulfils it with
+// Transport is what the worker needs of NATS. nats.go fulfils it with
 // internal/bus; the tests with a world in memory that keeps the same promises.
 //
 // An error of a method is a trouble that may pass, unless its doc says

@@ -27,7 +27,7 @@ func refusedCodes(t *testing.T) []string {
 func TestRefusedCodesAreThoseOfBridges(t *testing.T) {
 	t.Parallel()
 	said := map[string][]string{
-		"bridge/outcome.go":               {"codeToolNotServed"},
+		"bridge/function/function.go":     {"codeToolNotServed"},
 		"internal/tools/mcp/call.go":      {"CodeToolChanged", "CodeToolGone", "CodeToolNotPinned", "CodeToolNotServed"},
 		"internal/tools/service/reply.go": {"CodeToolChanged", "CodeServiceRefused"},
 		"internal/tools/host/failure.go":  {"CodeToolUnbound"},

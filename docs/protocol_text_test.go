@@ -246,7 +246,9 @@ func TestProtocolListsCodes(t *testing.T) {
 		{"Rejections", namesInTable(told["Rejections"]), rejections},
 		{"Results and Ends of runs", slices.Concat(results, ends), slices.Concat(calls, own)},
 		{"Refused calls", namesInTable(told["Refused calls"]), named("actors/session/refused.go", "Refused")},
-		{"Codes of bridges", namesInTable(told["Codes of bridges"]), append(named("bridge/outcome.go", "code"), session.CodeDeadlineExceeded, session.CodeOutcomeUnknown)},
+		{"Codes of bridges", namesInTable(told["Codes of bridges"]), slices.Concat(
+			named("internal/worker/outcome.go", "code"), named("internal/worker/transcript.go", "code"), named("bridge/pack.go", "code"),
+			named("bridge/function/function.go", "code"), []string{session.CodeDeadlineExceeded, session.CodeOutcomeUnknown})},
 		{
 			"Codes of models and of the host's tools", namesInTable(told["Codes of models and of the host's tools"]),
 			append(named("internal/llm/codes.go", "Code"), named("internal/tools/host/failure.go", "Code")...),
@@ -534,10 +536,10 @@ func TestOperationsQuotes(t *testing.T) {
 	for quote, file := range map[string]string{
 		"event_skipped":           "internal/journal/events.go",
 		"failed, trying again":    "internal/engine/driver.go",
-		"foreign_message_skipped": "bridge/worker.go",
+		"foreign_message_skipped": "internal/worker/worker.go",
 		"install record ignored":  "internal/journal/installs.go",
 		"nats_permission_denied":  "internal/natsio/connect.go",
-		"newer_effect_given_back": "bridge/worker.go",
+		"newer_effect_given_back": "internal/worker/worker.go",
 		"session quarantined":     "internal/engine/quarantine.go",
 	} {
 		source, err := os.ReadFile(file)

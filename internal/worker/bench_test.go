@@ -19,11 +19,11 @@ import (
 // nowhere takes what a bridge says, and has one event to tell.
 type nowhere struct{ asked []byte }
 
-func (nowhere) Claim(_ context.Context, _ subjects.ClaimName, c claim) (claim, bool, error) {
+func (nowhere) Claim(_ context.Context, _ subjects.ClaimName, c Claim) (Claim, bool, error) {
 	return c, true, nil
 }
-func (nowhere) BeginClaim(_ context.Context, _ subjects.ClaimName, c claim) func() (claim, bool, error) {
-	return func() (claim, bool, error) { return c, true, nil }
+func (nowhere) BeginClaim(_ context.Context, _ subjects.ClaimName, c Claim) func() (Claim, bool, error) {
+	return func() (Claim, bool, error) { return c, true, nil }
 }
 func (nowhere) Publish(context.Context, session.Door, string, string, []byte) (uint64, error) {
 	return 1, nil

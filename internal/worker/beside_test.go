@@ -20,8 +20,8 @@ import (
 type besideCase struct {
 	name   string
 	unsure bool // nothing was read here before
-	first  claim
-	second claim
+	first  Claim
+	second Claim
 	beats  []string
 	read   func(w *world, n int) error  // the nth read of the log; nil: all work
 	gone   bool                         // the transcript is not in the log
@@ -30,7 +30,7 @@ type besideCase struct {
 	settled []string
 	started int
 	acked   bool
-	stands  [2]claim // of the first two
+	stands  [2]Claim // of the first two
 }
 
 var errNoRead = errors.New("the log does not answer")
@@ -58,29 +58,29 @@ func silence(w *world, n int) error {
 func never(*world, int) error { return errNoRead }
 
 var besideCases = []besideCase{
-	{name: "both work", settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]claim{byMe}},
-	{name: "the read fails: ours, and later", read: once, settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]claim{byMe}},
-	{name: "all reads fail: ours until it is late", read: never, settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: [2]claim{byMe}},
-	{name: "the first read of a bridge fails: not claimed", unsure: true, read: once, settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]claim{byMe}},
+	{name: "both work", settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]Claim{byMe}},
+	{name: "the read fails: ours, and later", read: once, settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]Claim{byMe}},
+	{name: "all reads fail: ours until it is late", read: never, settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: [2]Claim{byMe}},
+	{name: "the first read of a bridge fails: not claimed", unsure: true, read: once, settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]Claim{byMe}},
 	{
 		name: "a bridge that reads nothing claims nothing before it is late", unsure: true, read: never,
-		settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: [2]claim{withdrawn},
+		settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: [2]Claim{withdrawn},
 	},
 	{
 		// Another bridge may have found us gone while the turn was given back.
 		name: "the read fails, nobody hears us, nobody took over: claimed again", read: silence, later: isOpenAt(true, 9),
-		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]claim{byMe, byMe},
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]Claim{byMe, byMe},
 	},
 	{
 		name: "the read fails, nobody hears us, taken over", read: silence, second: byOther, beats: []string{"other"},
-		later: isOpenAt(true, 9), stands: [2]claim{byMe, byOther},
+		later: isOpenAt(true, 9), stands: [2]Claim{byMe, byOther},
 	},
-	{name: "the read fails, withdrawn", read: never, first: withdrawn, acked: true, stands: [2]claim{withdrawn}},
-	{name: "the read fails, held", read: never, first: byOther, beats: []string{"other"}, stands: [2]claim{byOther}},
-	{name: "unreadable: ours to say so", gone: true, settled: []string{"r1t1 failed transcript_unreadable"}, acked: true, stands: [2]claim{byMe}},
-	{name: "unreadable, and unsure", gone: true, unsure: true, settled: []string{"r1t1 failed transcript_unreadable"}, acked: true, stands: [2]claim{byMe}},
-	{name: "unreadable, withdrawn", gone: true, first: withdrawn, acked: true, stands: [2]claim{withdrawn}},
-	{name: "unreadable, held: not ours to say", gone: true, first: byOther, beats: []string{"other"}, stands: [2]claim{byOther}},
+	{name: "the read fails, withdrawn", read: never, first: withdrawn, acked: true, stands: [2]Claim{withdrawn}},
+	{name: "the read fails, held", read: never, first: byOther, beats: []string{"other"}, stands: [2]Claim{byOther}},
+	{name: "unreadable: ours to say so", gone: true, settled: []string{"r1t1 failed transcript_unreadable"}, acked: true, stands: [2]Claim{byMe}},
+	{name: "unreadable, and unsure", gone: true, unsure: true, settled: []string{"r1t1 failed transcript_unreadable"}, acked: true, stands: [2]Claim{byMe}},
+	{name: "unreadable, withdrawn", gone: true, first: withdrawn, acked: true, stands: [2]Claim{withdrawn}},
+	{name: "unreadable, held: not ours to say", gone: true, first: byOther, beats: []string{"other"}, stands: [2]Claim{byOther}},
 }
 
 func TestReadBesideClaim(t *testing.T) {
@@ -100,8 +100,8 @@ func (c besideCase) run(t *testing.T) {
 		input += 7
 	}
 	name := func(n int) subjects.ClaimName { return turnClaim("r1t1", n) }
-	for i, cl := range []claim{c.first, c.second} {
-		if cl != (claim{}) {
+	for i, cl := range []Claim{c.first, c.second} {
+		if cl != (Claim{}) {
 			w.setClaim(name(i+1), cl)
 		}
 	}
@@ -156,13 +156,13 @@ type sideBySide struct {
 	reading, claiming chan struct{}
 }
 
-func (w sideBySide) Claim(ctx context.Context, name subjects.ClaimName, c claim) (claim, bool, error) {
+func (w sideBySide) Claim(ctx context.Context, name subjects.ClaimName, c Claim) (Claim, bool, error) {
 	close(w.claiming)
 	<-w.reading
 	return w.world.Claim(ctx, name, c)
 }
 
-func (w sideBySide) BeginClaim(ctx context.Context, name subjects.ClaimName, c claim) func() (claim, bool, error) {
+func (w sideBySide) BeginClaim(ctx context.Context, name subjects.ClaimName, c Claim) func() (Claim, bool, error) {
 	return beginClaim(ctx, w.Claim, name, c)
 }
 

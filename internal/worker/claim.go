@@ -67,11 +67,11 @@ func settleAs(o outcome) ruling { return ruling{next: nextSettle, outcome: o} }
 func (w *Worker) claim(ctx context.Context, f *flight, beside func()) ruling {
 	for n := 1; n <= claimsMax; n++ {
 		late := f.late(w.now())
-		wanted := claim{By: w.instance, Hash: f.hash}
+		wanted := Claim{By: w.instance, Hash: f.hash}
 		if late {
 			// Nothing is started past start_by. Withdrawn first, so that no
 			// other bridge with a slower clock starts it either.
-			wanted = claim{Withdrawn: true, Hash: f.hash}
+			wanted = Claim{Withdrawn: true, Hash: f.hash}
 		}
 		name := subjects.ClaimName{EffectName: f.name, N: n}
 		f.asks(n, w.holders)
@@ -115,7 +115,7 @@ func (w *Worker) claim(ctx context.Context, f *flight, beside func()) ruling {
 
 // countClaim counts what the nth claim of an effect came to. Those that another
 // bridge has are counted as conflicts.
-func (w *Worker) countClaim(n int, won bool, stands claim) {
+func (w *Worker) countClaim(n int, won bool, stands Claim) {
 	switch {
 	case stands.Withdrawn:
 		w.count(&w.stats.Withdrawn)
@@ -127,7 +127,7 @@ func (w *Worker) countClaim(n int, won bool, stands claim) {
 }
 
 // ask claims, and calls beside, if there is one, while that is on its way.
-func (w *Worker) ask(ctx context.Context, name subjects.ClaimName, wanted claim, beside func()) (stands claim, won bool, err error) {
+func (w *Worker) ask(ctx context.Context, name subjects.ClaimName, wanted Claim, beside func()) (stands Claim, won bool, err error) {
 	if beside == nil {
 		return w.wire.Claim(ctx, name, wanted)
 	}
@@ -164,7 +164,7 @@ func (w *Worker) holds(ctx context.Context, f *flight, n int) (r ruling, ours bo
 
 // rule applies the rules for a conflict with another's claim. nextStart means
 // that the next claim may be tried.
-func (w *Worker) rule(ctx context.Context, f *flight, stands claim) ruling {
+func (w *Worker) rule(ctx context.Context, f *flight, stands Claim) ruling {
 	switch state, wait := w.holders.ask(stands.By, w.now()); state {
 	case alive:
 		return giveBack(heldDelay, "another bridge holds it")

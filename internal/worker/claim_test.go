@@ -26,7 +26,7 @@ type claimCase struct {
 	safe   bool // the tool call is retry-safe
 	late   bool // it is past start_by when delivered
 	old    bool // it was asked so long before that its name may be forgotten
-	claims map[int]claim
+	claims map[int]Claim
 	beats  []string // other instances that are alive
 	lost   int      // so many answers to claims are lost
 	slow   bool     // the first claim is acknowledged after start_by
@@ -39,14 +39,14 @@ type claimCase struct {
 	settled []string
 	started int
 	acked   bool
-	stands  map[int]claim // claims in the end; those that were there stand anyway
+	stands  map[int]Claim // claims in the end; those that were there stand anyway
 }
 
 var (
-	byMe      = claim{By: "me"}
-	byOther   = claim{By: "other"}
-	byThird   = claim{By: "third"}
-	withdrawn = claim{Withdrawn: true}
+	byMe      = Claim{By: "me"}
+	byOther   = Claim{By: "other"}
+	byThird   = Claim{By: "third"}
+	withdrawn = Claim{Withdrawn: true}
 )
 
 // isOpenAt makes the session's view say that r1t1 is open, or not.
@@ -61,116 +61,116 @@ func isOpenAt(open bool, seq uint64) func(*testing.T, *world) {
 }
 
 var toolCases = []claimCase{
-	{name: "free: claimed, started, settled", settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]claim{1: byMe}},
-	{name: "retry-safe: no claim", safe: true, settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]claim{}},
-	{name: "retry-safe, late: nothing is started", safe: true, late: true, settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true, stands: map[int]claim{}},
-	{name: "withdrawn: nothing to say", claims: map[int]claim{1: withdrawn}, acked: true},
-	{name: "held, holder alive: later", claims: map[int]claim{1: byOther}, beats: []string{"other"}},
-	{name: "held, holder gone: the outcome is unknown", claims: map[int]claim{1: byOther}, settled: []string{"r1t1c0 outcome_unknown outcome_unknown"}, acked: true},
+	{name: "free: claimed, started, settled", settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]Claim{1: byMe}},
+	{name: "retry-safe: no claim", safe: true, settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]Claim{}},
+	{name: "retry-safe, late: nothing is started", safe: true, late: true, settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true, stands: map[int]Claim{}},
+	{name: "withdrawn: nothing to say", claims: map[int]Claim{1: withdrawn}, acked: true},
+	{name: "held, holder alive: later", claims: map[int]Claim{1: byOther}, beats: []string{"other"}},
+	{name: "held, holder gone: the outcome is unknown", claims: map[int]Claim{1: byOther}, settled: []string{"r1t1c0 outcome_unknown outcome_unknown"}, acked: true},
 	{
-		name: "held, holder dies later", claims: map[int]claim{1: byOther}, beats: []string{"other"},
+		name: "held, holder dies later", claims: map[int]Claim{1: byOther}, beats: []string{"other"},
 		later:   func(_ *testing.T, w *world) { w.beat("other", false) },
 		settled: []string{"r1t1c0 outcome_unknown outcome_unknown"}, acked: true,
 	},
-	{name: "late, free: withdrawn first", late: true, settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true, stands: map[int]claim{1: withdrawn}},
+	{name: "late, free: withdrawn first", late: true, settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true, stands: map[int]Claim{1: withdrawn}},
 	{
 		// Perhaps by a bridge that died before it could say so.
-		name: "late, withdrawn: settled", late: true, claims: map[int]claim{1: withdrawn},
+		name: "late, withdrawn: settled", late: true, claims: map[int]Claim{1: withdrawn},
 		settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true,
 	},
-	{name: "asked long ago, free: the outcome is unknown", old: true, settled: []string{"r1t1c0 outcome_unknown outcome_unknown"}, acked: true, stands: map[int]claim{1: withdrawn}},
-	{name: "asked long ago, retry-safe", old: true, safe: true, settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true, stands: map[int]claim{}},
-	{name: "late, holder alive: later", late: true, claims: map[int]claim{1: byOther}, beats: []string{"other"}},
-	{name: "late, holder gone: the outcome is unknown", late: true, claims: map[int]claim{1: byOther}, settled: []string{"r1t1c0 outcome_unknown outcome_unknown"}, acked: true},
-	{name: "answer lost: the claim is found to be ours", lost: 1, settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]claim{1: byMe}},
-	{name: "three answers lost", lost: 3, settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]claim{1: byMe}},
-	{name: "acknowledged after start_by: ours, and not started", slow: true, settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true, stands: map[int]claim{1: byMe}},
+	{name: "asked long ago, free: the outcome is unknown", old: true, settled: []string{"r1t1c0 outcome_unknown outcome_unknown"}, acked: true, stands: map[int]Claim{1: withdrawn}},
+	{name: "asked long ago, retry-safe", old: true, safe: true, settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true, stands: map[int]Claim{}},
+	{name: "late, holder alive: later", late: true, claims: map[int]Claim{1: byOther}, beats: []string{"other"}},
+	{name: "late, holder gone: the outcome is unknown", late: true, claims: map[int]Claim{1: byOther}, settled: []string{"r1t1c0 outcome_unknown outcome_unknown"}, acked: true},
+	{name: "answer lost: the claim is found to be ours", lost: 1, settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]Claim{1: byMe}},
+	{name: "three answers lost", lost: 3, settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]Claim{1: byMe}},
+	{name: "acknowledged after start_by: ours, and not started", slow: true, settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true, stands: map[int]Claim{1: byMe}},
 }
 
 var modelCases = []claimCase{
-	{name: "asked long ago", model: true, old: true, settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: map[int]claim{1: withdrawn}},
-	{name: "free", model: true, settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{1: byMe}},
-	{name: "withdrawn", model: true, claims: map[int]claim{1: withdrawn}, acked: true},
-	{name: "holder alive", model: true, claims: map[int]claim{1: byOther}, beats: []string{"other"}, before: isOpenAt(true, 9)},
+	{name: "asked long ago", model: true, old: true, settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: map[int]Claim{1: withdrawn}},
+	{name: "free", model: true, settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{1: byMe}},
+	{name: "withdrawn", model: true, claims: map[int]Claim{1: withdrawn}, acked: true},
+	{name: "holder alive", model: true, claims: map[int]Claim{1: byOther}, beats: []string{"other"}, before: isOpenAt(true, 9)},
 	{
-		name: "holder gone, open: taken over", model: true, claims: map[int]claim{1: byOther}, before: isOpenAt(true, 9),
-		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{2: byMe},
+		name: "holder gone, open: taken over", model: true, claims: map[int]Claim{1: byOther}, before: isOpenAt(true, 9),
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{2: byMe},
 	},
 	{
-		name: "two holders gone: the third claim", model: true, claims: map[int]claim{1: byOther, 2: byThird}, before: isOpenAt(true, 9),
-		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{3: byMe},
+		name: "two holders gone: the third claim", model: true, claims: map[int]Claim{1: byOther, 2: byThird}, before: isOpenAt(true, 9),
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{3: byMe},
 	},
-	{name: "second holder alive", model: true, claims: map[int]claim{1: byOther, 2: byThird}, beats: []string{"third"}, before: isOpenAt(true, 9)},
-	{name: "second claim withdrawn", model: true, claims: map[int]claim{1: byOther, 2: withdrawn}, before: isOpenAt(true, 9), acked: true},
-	{name: "holder gone, not open", model: true, claims: map[int]claim{1: byOther}, before: isOpenAt(false, 9), acked: true},
-	{name: "holder gone, no view: later", model: true, claims: map[int]claim{1: byOther}},
+	{name: "second holder alive", model: true, claims: map[int]Claim{1: byOther, 2: byThird}, beats: []string{"third"}, before: isOpenAt(true, 9)},
+	{name: "second claim withdrawn", model: true, claims: map[int]Claim{1: byOther, 2: withdrawn}, before: isOpenAt(true, 9), acked: true},
+	{name: "holder gone, not open", model: true, claims: map[int]Claim{1: byOther}, before: isOpenAt(false, 9), acked: true},
+	{name: "holder gone, no view: later", model: true, claims: map[int]Claim{1: byOther}},
 	{
-		name: "no view at first", model: true, claims: map[int]claim{1: byOther}, later: isOpenAt(true, 9),
-		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{2: byMe},
+		name: "no view at first", model: true, claims: map[int]Claim{1: byOther}, later: isOpenAt(true, 9),
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{2: byMe},
 	},
 	{
 		// A view that has not seen the effect asked says that it is not open.
-		name: "an old view is no answer", model: true, claims: map[int]claim{1: byOther}, before: isOpenAt(false, 0), later: isOpenAt(true, 9),
-		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{2: byMe},
+		name: "an old view is no answer", model: true, claims: map[int]Claim{1: byOther}, before: isOpenAt(false, 0), later: isOpenAt(true, 9),
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{2: byMe},
 	},
 	{
 		// Nor is one that has the inputs, and not the event that asked: that of
 		// a session that was stopped there, say.
-		name: "a view with an old clock is no answer", model: true, claims: map[int]claim{1: byOther},
+		name: "a view with an old clock is no answer", model: true, claims: map[int]Claim{1: byOther},
 		before: func(_ *testing.T, w *world) {
 			w.setView("s1", session.View{Session: "s1", Seq: 9, Clock: time.Now().UnixMilli() - 1})
 		},
 		later:   isOpenAt(true, 9),
-		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{2: byMe},
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{2: byMe},
 	},
 	{
 		// Somebody may have found us gone before we knew that we had won.
 		name: "cut off while claiming, nobody took over: claimed again", model: true, cut: true, before: isOpenAt(true, 9),
-		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{1: byMe, 2: byMe},
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{1: byMe, 2: byMe},
 	},
 	{
 		name: "cut off while claiming, taken over", model: true, cut: true, before: isOpenAt(true, 9),
-		claims: map[int]claim{2: byOther}, beats: []string{"other"}, stands: map[int]claim{1: byMe},
+		claims: map[int]Claim{2: byOther}, beats: []string{"other"}, stands: map[int]Claim{1: byMe},
 	},
 	{
 		name: "cut off while claiming, taken over and settled", model: true, cut: true, before: isOpenAt(true, 9),
-		claims: map[int]claim{2: byOther}, beats: []string{"other"}, later: isOpenAt(false, 10), acked: true, stands: map[int]claim{1: byMe},
+		claims: map[int]Claim{2: byOther}, beats: []string{"other"}, later: isOpenAt(false, 10), acked: true, stands: map[int]Claim{1: byMe},
 	},
 	{
 		// The effect was given back meanwhile, and the last ask is answered at once.
 		name: "silent after claiming, nobody took over: claimed again", model: true, silent: 1, before: isOpenAt(true, 9),
-		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{1: byMe, 2: byMe},
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{1: byMe, 2: byMe},
 	},
 	{
 		name: "silent after claiming, taken over", model: true, silent: 1, before: isOpenAt(true, 9),
-		claims: map[int]claim{2: byOther}, beats: []string{"other"}, stands: map[int]claim{1: byMe},
+		claims: map[int]Claim{2: byOther}, beats: []string{"other"}, stands: map[int]Claim{1: byMe},
 	},
 	{
 		name: "silent after claiming, taken over and settled", model: true, silent: 1,
-		claims: map[int]claim{2: byOther}, before: func(t *testing.T, w *world) {
+		claims: map[int]Claim{2: byOther}, before: func(t *testing.T, w *world) {
 			isOpenAt(true, 9)(t, w)
 			w.say(t, session.DoorLLM, "s1", session.TypeGenerationSettled, session.GenerationSettled{Effect: "r1t1", Status: "ok"})
 		},
-		settled: []string{"r1t1 ok"}, acked: true, stands: map[int]claim{1: byMe},
+		settled: []string{"r1t1 ok"}, acked: true, stands: map[int]Claim{1: byMe},
 	},
 	{
 		name: "silent after claiming a second time, nobody took over: claimed again", model: true, silent: 2, before: isOpenAt(true, 9),
-		claims:  map[int]claim{1: byOther},
-		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{2: byMe, 3: byMe},
+		claims:  map[int]Claim{1: byOther},
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{2: byMe, 3: byMe},
 	},
 	{
 		name: "silent after claiming a second time, taken over", model: true, silent: 2, before: isOpenAt(true, 9),
-		claims: map[int]claim{1: byOther, 3: byThird}, beats: []string{"third"}, stands: map[int]claim{2: byMe},
+		claims: map[int]Claim{1: byOther, 3: byThird}, beats: []string{"third"}, stands: map[int]Claim{2: byMe},
 	},
 	{
 		// The claim comes through before our heartbeats do: others that see it
 		// take us for gone.
 		name: "not heard yet after a silence", model: true, quiet: true, before: isOpenAt(true, 9),
-		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{1: byMe, 2: byMe},
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{1: byMe, 2: byMe},
 	},
 	{
 		// The view is not asked: it may lag behind the log.
-		name: "its holder settled it", model: true, claims: map[int]claim{1: byOther},
+		name: "its holder settled it", model: true, claims: map[int]Claim{1: byOther},
 		before: func(t *testing.T, w *world) {
 			isOpenAt(true, 9)(t, w)
 			w.say(t, session.DoorLLM, "s1", session.TypeGenerationSettled, session.GenerationSettled{Effect: "r1t1", Status: "ok"})
@@ -178,20 +178,20 @@ var modelCases = []claimCase{
 		settled: []string{"r1t1 ok"}, acked: true,
 	},
 	{
-		name: "another effect's settlement is none of this", model: true, claims: map[int]claim{1: byOther},
+		name: "another effect's settlement is none of this", model: true, claims: map[int]Claim{1: byOther},
 		before: func(t *testing.T, w *world) {
 			isOpenAt(true, 9)(t, w)
 			w.say(t, session.DoorLLM, "s1", session.TypeGenerationSettled, session.GenerationSettled{Effect: "r1t0", Status: "ok"})
 		},
-		settled: []string{"r1t0 ok", "r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{2: byMe},
+		settled: []string{"r1t0 ok", "r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{2: byMe},
 	},
-	{name: "late, free", model: true, late: true, settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: map[int]claim{1: withdrawn}},
+	{name: "late, free", model: true, late: true, settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: map[int]Claim{1: withdrawn}},
 	{
-		name: "late, holder gone, open: the second claim is withdrawn", model: true, late: true, claims: map[int]claim{1: byOther}, before: isOpenAt(true, 9),
-		settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: map[int]claim{2: withdrawn},
+		name: "late, holder gone, open: the second claim is withdrawn", model: true, late: true, claims: map[int]Claim{1: byOther}, before: isOpenAt(true, 9),
+		settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: map[int]Claim{2: withdrawn},
 	},
-	{name: "answer lost", model: true, lost: 2, settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]claim{1: byMe}},
-	{name: "acknowledged after start_by", model: true, slow: true, settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: map[int]claim{1: byMe}},
+	{name: "answer lost", model: true, lost: 2, settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{1: byMe}},
+	{name: "acknowledged after start_by", model: true, slow: true, settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: map[int]Claim{1: byMe}},
 }
 
 func TestClaims(t *testing.T) {

@@ -34,7 +34,7 @@ func TestWire(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := turnClaim("r9t9", 1)
-		if stands, won, err := w.Claim(t.Context(), name, claim{By: "A"}); err != nil || won || stands.By != unknownHolder || stands.Withdrawn {
+		if stands, won, err := w.Claim(t.Context(), name, Claim{By: "A"}); err != nil || won || stands.By != unknownHolder || stands.Withdrawn {
 			t.Errorf("a claim that can't be read: got %+v, %v, %v", stands, won, err)
 		}
 		checkWire(t, w, func(instance string) {
@@ -112,21 +112,21 @@ func checkClaims(t *testing.T, w Transport) {
 	name := turnClaim
 	for _, c := range []struct {
 		name   subjects.ClaimName
-		claim  claim
-		stands claim
+		claim  Claim
+		stands Claim
 		won    bool
 	}{
-		{name("r1t1", 1), claim{By: "A"}, claim{By: "A"}, true},
-		{name("r1t1", 1), claim{By: "A"}, claim{By: "A"}, true},
-		{name("r1t1", 1), claim{By: "B"}, claim{By: "A"}, false},
-		{name("r1t1", 1), claim{Withdrawn: true}, claim{By: "A"}, false},
-		{name("r1t1", 2), claim{By: "B"}, claim{By: "B"}, true},
-		{name("r1t2", 1), claim{Withdrawn: true}, claim{Withdrawn: true}, true},
-		{name("r1t2", 1), claim{By: "A"}, claim{Withdrawn: true}, false},
+		{name("r1t1", 1), Claim{By: "A"}, Claim{By: "A"}, true},
+		{name("r1t1", 1), Claim{By: "A"}, Claim{By: "A"}, true},
+		{name("r1t1", 1), Claim{By: "B"}, Claim{By: "A"}, false},
+		{name("r1t1", 1), Claim{Withdrawn: true}, Claim{By: "A"}, false},
+		{name("r1t1", 2), Claim{By: "B"}, Claim{By: "B"}, true},
+		{name("r1t2", 1), Claim{Withdrawn: true}, Claim{Withdrawn: true}, true},
+		{name("r1t2", 1), Claim{By: "A"}, Claim{Withdrawn: true}, false},
 	} {
 		first := w.BeginClaim(t.Context(), c.name, c.claim)
-		for i, claims := range []func() (claim, bool, error){
-			first, func() (claim, bool, error) { return w.Claim(t.Context(), c.name, c.claim) },
+		for i, claims := range []func() (Claim, bool, error){
+			first, func() (Claim, bool, error) { return w.Claim(t.Context(), c.name, c.claim) },
 		} {
 			stands, won, err := claims()
 			if err != nil || stands != c.stands || won != c.won {
@@ -136,10 +136,10 @@ func checkClaims(t *testing.T, w Transport) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := w.Claim(ended, name("r1t3", 1), claim{By: "A"}); !errors.Is(err, journal.ErrUnknownOutcome) {
+	if _, _, err := w.Claim(ended, name("r1t3", 1), Claim{By: "A"}); !errors.Is(err, journal.ErrUnknownOutcome) {
 		t.Errorf("with an ended context: got %v", err)
 	}
-	if _, _, err := w.BeginClaim(ended, name("r1t4", 1), claim{By: "A"})(); !errors.Is(err, journal.ErrUnknownOutcome) {
+	if _, _, err := w.BeginClaim(ended, name("r1t4", 1), Claim{By: "A"})(); !errors.Is(err, journal.ErrUnknownOutcome) {
 		t.Errorf("begun with an ended context: got %v", err)
 	}
 }

@@ -117,7 +117,7 @@ func (s *Target) trouble(began, now time.Time) *session.Trouble {
 }
 
 // nothingUntil returns until when nothing of the provider starts; zero: it may.
-func (p *pace) nothingUntil(now time.Time) time.Time {
+func (p *Pacer) nothingUntil(now time.Time) time.Time {
 	p.mu.Lock()
 	until := p.until
 	p.mu.Unlock()

@@ -64,7 +64,7 @@ func TestEffectThatReplacesALostOne(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, want := w.claims[callClaim("r1t1c0", n+1)], (claim{By: "me", Hash: codec.Sum(raw).String()}); got != want {
+			if got, want := w.claims[callClaim("r1t1c0", n+1)], (Claim{By: "me", Hash: codec.Sum(raw).String()}); got != want {
 				t.Errorf("claim %d: got %+v, want %+v", n+1, got, want)
 			}
 		}
@@ -76,7 +76,7 @@ func TestEffectThatReplacesALostOne(t *testing.T) {
 func TestClaimOfOtherBytes(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		stands  claim
+		stands  Claim
 		same    bool // the claim is of the same bytes
 		started int
 		acked   int

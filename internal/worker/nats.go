@@ -31,24 +31,24 @@ func NewNATS(b *bus.Bus) *NATS { return &NATS{Bus: b} }
 const unknownHolder = "-"
 
 // Claim implements Transport.
-func (w NATS) Claim(ctx context.Context, name subjects.ClaimName, c claim) (claim, bool, error) {
+func (w NATS) Claim(ctx context.Context, name subjects.ClaimName, c Claim) (Claim, bool, error) {
 	return w.begin(ctx, name, c).wait()
 }
 
 // BeginClaim implements Transport.
-func (w NATS) BeginClaim(ctx context.Context, name subjects.ClaimName, c claim) func() (claim, bool, error) {
+func (w NATS) BeginClaim(ctx context.Context, name subjects.ClaimName, c Claim) func() (Claim, bool, error) {
 	begun := w.begin(ctx, name, c)
 	return begun.wait
 }
 
 // claiming is a claim on its way, or why it is not.
 type claiming struct {
-	of  claim
+	of  Claim
 	on  journal.Claiming
 	err error
 }
 
-func (w NATS) begin(ctx context.Context, name subjects.ClaimName, c claim) claiming {
+func (w NATS) begin(ctx context.Context, name subjects.ClaimName, c Claim) claiming {
 	body, err := bodyOf(c)
 	if err != nil {
 		return claiming{err: err}
@@ -57,13 +57,13 @@ func (w NATS) begin(ctx context.Context, name subjects.ClaimName, c claim) claim
 	return claiming{of: c, on: on, err: err}
 }
 
-func (c claiming) wait() (claim, bool, error) {
+func (c claiming) wait() (Claim, bool, error) {
 	if c.err != nil {
-		return claim{}, false, c.err
+		return Claim{}, false, c.err
 	}
 	won, holder, err := c.on.Wait()
 	if err != nil {
-		return claim{}, false, err
+		return Claim{}, false, err
 	}
 	if won {
 		return c.of, true, nil
@@ -72,14 +72,14 @@ func (c claiming) wait() (claim, bool, error) {
 	if err != nil {
 		// On a claim's subject another body is an answer: somebody holds it,
 		// of whom nobody will hear.
-		return claim{By: unknownHolder}, false, nil //nolint:nilerr // see above
+		return Claim{By: unknownHolder}, false, nil //nolint:nilerr // see above
 	}
-	return claim(stands), false, nil
+	return Claim(stands), false, nil
 }
 
 // bodyOf returns the body of a claim: what encoding/json makes of it, without
 // that for a claim of ours. Nothing in an instance's name or a hash is escaped.
-func bodyOf(c claim) ([]byte, error) {
+func bodyOf(c Claim) ([]byte, error) {
 	if !c.Withdrawn && c.Hash != "" && subjects.ValidInstance(c.By) == nil {
 		return []byte(`{"by":"` + c.By + `","hash":"` + c.Hash + `"}`), nil
 	}
@@ -144,7 +144,7 @@ func (w NATS) Heard(instance string) (time.Time, bool) { return w.Members.Heard(
 type natsSource struct{ puller *natsdelivery.EffectPuller }
 
 // NewNATSSource returns a source of what a puller is delivered.
-func NewNATSSource(p *natsdelivery.EffectPuller) source { return natsSource{p} }
+func NewNATSSource(p *natsdelivery.EffectPuller) Source { return natsSource{p} }
 
 func (s natsSource) Run(ctx context.Context, slots int, carry func(delivery)) error {
 	return s.puller.Run(ctx, slots, func(d *natsdelivery.EffectDelivery) { carry(natsDelivery{d}) })

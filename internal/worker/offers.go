@@ -18,16 +18,16 @@ const (
 	OffersMax   = 64              // packs that it is asked for at once
 )
 
-// ReaderRequest is the body of a request to a reader, and readerAnswer that of its
-// answer. Packs that can't be read are missing there.
-type (
-	ReaderRequest struct {
-		Spaces []executor.SpaceAsked `json:"spaces"`
-	}
-	ReaderAnswer struct {
-		Spaces []executor.SpaceOffer `json:"spaces"`
-	}
-)
+// ReaderRequest is the body of a request to a reader.
+type ReaderRequest struct {
+	Spaces []executor.SpaceAsked `json:"spaces"`
+}
+
+// ReaderAnswer is the body of a reader's answer. Packs that can't be read are
+// missing.
+type ReaderAnswer struct {
+	Spaces []executor.SpaceOffer `json:"spaces"`
+}
 
 // OfferOf returns what a manifest says of a pack. Secrets that the catalog calls
 // optional are not required.

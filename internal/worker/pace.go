@@ -10,9 +10,9 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// pace says when the generations of one provider may start. It is nil for what
+// Pacer says when the generations of one provider may start. It is nil for what
 // is no model.
-type pace struct {
+type Pacer struct {
 	limits  map[string]*rate.Limiter // by model; of "" for all; fixed before Run
 	breaker *breaker                 // nil: none
 
@@ -37,15 +37,15 @@ func (s *Target) BreakAfter(faults int, pause time.Duration) {
 }
 
 // Paced returns the target's pace, and makes it if there is none.
-func (s *Target) Paced() *pace {
+func (s *Target) Paced() *Pacer {
 	if s.Pace == nil {
-		s.Pace = new(pace)
+		s.Pace = new(Pacer)
 	}
 	return s.Pace
 }
 
 // hold lets nothing start for d.
-func (p *pace) hold(now time.Time, d time.Duration) {
+func (p *Pacer) hold(now time.Time, d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if until := now.Add(min(d, holdMax)); until.After(p.until) {
@@ -54,14 +54,14 @@ func (p *pace) hold(now time.Time, d time.Duration) {
 }
 
 // held returns for how long nothing starts.
-func (p *pace) held(now time.Time) time.Duration {
+func (p *Pacer) held(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return max(0, p.until.Sub(now))
 }
 
 // State returns what Stats tell: of the breaker, and for how long nothing starts.
-func (p *pace) State(now time.Time) (breaker string, heldMS int64) {
+func (p *Pacer) State(now time.Time) (breaker string, heldMS int64) {
 	return p.breaker.state(now), p.held(now).Milliseconds()
 }
 
@@ -69,7 +69,7 @@ func (p *pace) State(now time.Time) (breaker string, heldMS int64) {
 type place [2]*rate.Reservation
 
 // reserve takes a place and returns how long it is until then.
-func (p *pace) reserve(model string, now time.Time) (wait time.Duration, taken place) {
+func (p *Pacer) reserve(model string, now time.Time) (wait time.Duration, taken place) {
 	wait = p.held(now)
 	for i, limiter := range [...]*rate.Limiter{p.limits[""], p.limits[model]} {
 		if limiter == nil || model == "" && i > 0 {
@@ -92,7 +92,7 @@ func (taken place) cancel(now time.Time) {
 
 // again is how long another try waits that would wait for d, the place among
 // the starts taken.
-func (p *pace) again(model string, now time.Time, d time.Duration) time.Duration {
+func (p *Pacer) again(model string, now time.Time, d time.Duration) time.Duration {
 	if p == nil {
 		return d
 	}
@@ -140,7 +140,7 @@ func untilLate(f *flight, now time.Time, wait time.Duration) time.Duration {
 // starting is what one start of a generation tells its target.
 type starting struct {
 	of     digest // the generation's name
-	pace   *pace
+	pace   *Pacer
 	counts *TargetCounts // nil: the same
 	told   atomic.Pointer[executor.Error]
 }

@@ -24,28 +24,28 @@ type simWire struct {
 
 var _ Transport = simWire{}
 
-func (w simWire) Claim(ctx context.Context, name subjects.ClaimName, c claim) (stands claim, won bool, err error) {
+func (w simWire) Claim(ctx context.Context, name subjects.ClaimName, c Claim) (stands Claim, won bool, err error) {
 	body, err := bodyOf(c)
 	if err != nil {
-		return claim{}, false, err
+		return Claim{}, false, err
 	}
 	subject, err := w.sim.names.Claim(name)
 	if err != nil {
-		return claim{}, false, err
+		return Claim{}, false, err
 	}
 	err = w.call(ctx, fmt.Sprintf("claim %s.%s %d withdrawn=%v", name.Session, name.Effect, name.N, c.Withdrawn), func() error {
 		same, held := w.sim.fence(subject, body)
 		parsed, err := journal.ParseClaimBody(held)
-		stands, won = claim(parsed), same
+		stands, won = Claim(parsed), same
 		return err
 	})
 	if err != nil {
-		return claim{}, false, err
+		return Claim{}, false, err
 	}
 	return stands, won, nil
 }
 
-func (w simWire) BeginClaim(ctx context.Context, name subjects.ClaimName, c claim) func() (claim, bool, error) {
+func (w simWire) BeginClaim(ctx context.Context, name subjects.ClaimName, c Claim) func() (Claim, bool, error) {
 	return beginClaim(ctx, w.Claim, name, c)
 }
 

@@ -16,7 +16,7 @@ type Target struct {
 	Hook        executor.StepHook
 	Spaces      executor.SpaceReader
 
-	Pace   *pace         // nil: nothing holds its generations
+	Pace   *Pacer        // nil: nothing holds its generations
 	Counts *TargetCounts // nil: nobody counts
 	Ahead  int           // effects that are pulled and wait their session's turn; 0: none
 

@@ -113,16 +113,18 @@ func (r *reader) request(ctx context.Context, g *session.Generation) (*executor.
 	if incarnation := r.store.Incarnation(); r.incarnation.Swap(incarnation) != incarnation {
 		r.events.clear()
 	}
-	room := new(struct { // one allocation
+	room := &struct { // one allocation
 		request executor.Request
 		tools   requestTools
-	})
-	room.tools = requestTools{kept: r.rendered, of: g}
-	request := &room.request
-	*request = executor.Request{
-		Session: g.Session, Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice,
-		OutputTokensMax: g.OutputTokensMax, CacheTTL: g.CacheTTL, Toolset: g.Toolset.String(), Renderings: &room.tools,
+	}{
+		request: executor.Request{
+			Session: g.Session, Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice,
+			OutputTokensMax: g.OutputTokensMax, CacheTTL: g.CacheTTL, Toolset: g.Toolset.String(),
+		},
+		tools: requestTools{kept: r.rendered, of: g},
 	}
+	request := &room.request
+	request.Renderings = &room.tools
 	params, err := jsonOf(g.Params)
 	if err == nil {
 		request.Format, err = formatOf(g.ResponseFormat)
@@ -157,11 +159,11 @@ func (r *reader) request(ctx context.Context, g *session.Generation) (*executor.
 // forget forgets what was read of the log: the server may have been away.
 func (r *reader) forget() { r.events.clear() }
 
-// readerCounts are what the caches of a reader were good for.
-type readerCounts struct{ Rendered, Descriptors, Prompts, Events cacheCounts }
+// ReaderCounts are what the caches of a reader were good for.
+type ReaderCounts struct{ Rendered, Descriptors, Prompts, Events cacheCounts }
 
-func (r *reader) counts() readerCounts {
-	return readerCounts{Rendered: r.rendered.counts(), Descriptors: r.tools.counts(), Prompts: r.prompts.counts(), Events: r.events.counts()}
+func (r *reader) counts() ReaderCounts {
+	return ReaderCounts{Rendered: r.rendered.counts(), Descriptors: r.tools.counts(), Prompts: r.prompts.counts(), Events: r.events.counts()}
 }
 
 // worked notes whether a request could be built.

@@ -18,11 +18,11 @@ type Transport interface {
 	// Claim stores c as the named claim if there is none, and returns the
 	// claim that stands. won says that it equals c: stored now, or by an
 	// earlier call. An error leaves open whether c stands.
-	Claim(ctx context.Context, name subjects.ClaimName, c claim) (stands claim, won bool, err error)
+	Claim(ctx context.Context, name subjects.ClaimName, c Claim) (stands Claim, won bool, err error)
 
 	// BeginClaim begins a Claim, and answer, which is to be called once, waits
 	// for it.
-	BeginClaim(ctx context.Context, name subjects.ClaimName, c claim) (answer func() (stands claim, won bool, err error))
+	BeginClaim(ctx context.Context, name subjects.ClaimName, c Claim) (answer func() (stands Claim, won bool, err error))
 
 	// Publish stores an event of sid and returns its sequence. An event with
 	// the same id and payload that was stored within the last two minutes
@@ -59,8 +59,8 @@ type Transport interface {
 	Live(sid string, payload []byte) error
 }
 
-// source delivers the effects of one class and target.
-type source interface {
+// Source delivers the effects of one class and target.
+type Source interface {
 	// Run calls carry for each effect that is delivered, in goroutines, at
 	// most slots at once and never twice at once for one effect; until carry
 	// returns, or the delivery is done, the lease is extended. Run returns when ctx ends, at
@@ -89,8 +89,8 @@ type delivery interface {
 	Done()
 }
 
-// claim is what a claim says: who starts an effect, or that nobody may.
-type claim struct {
+// Claim is what a claim says: who starts an effect, or that nobody may.
+type Claim struct {
 	By        string // instance; empty when withdrawn
 	Hash      string // of the effect's payload; empty: the claim holds for any payload
 	Withdrawn bool

@@ -30,14 +30,14 @@ type Worker struct {
 	reader    *reader
 	vault     *vault                              // where secrets are
 	manifests *cache[codec.Hash, *space.Manifest] // of packs whose tools are called
-	stats     counters
+	stats     Counters
 	quiet     quiet
 	slots     *admission[int]   // that all targets share; nil: each has its own alone
 	observer  executor.Observer // nil: nobody asks
 }
 
-// counters counts what a bridge did since it started.
-type counters struct {
+// Counters counts what a bridge did since it started.
+type Counters struct {
 	Started, Settled, Foreign, Conflicts, GivenBack, Deltas atomic.Uint64
 	Won, TakenOver, Withdrawn                               atomic.Uint64 // claims
 }
@@ -68,10 +68,10 @@ func (w *Worker) Share(n int) { w.slots = newAdmission(n, byPriority()) }
 func (w *Worker) Watch(ctx context.Context) { w.holders.watch(ctx, w.reader.forget) }
 
 // Caches returns what the caches were good for.
-func (w *Worker) Caches() readerCounts { return w.reader.counts() }
+func (w *Worker) Caches() ReaderCounts { return w.reader.counts() }
 
 // Counts returns what the worker did.
-func (w *Worker) Counts() *counters { return &w.stats }
+func (w *Worker) Counts() *Counters { return &w.stats }
 
 func (w *Worker) count(c *atomic.Uint64) { c.Add(1) }
 
@@ -134,7 +134,7 @@ func pause(done <-chan struct{}, d time.Duration) bool {
 
 // Serve carries out the effects of one target until life.drain ends, and what
 // was taken until then to its end. An error means that it could not begin.
-func (w *Worker) Serve(life Lifetimes, s Target, src source) error {
+func (w *Worker) Serve(life Lifetimes, s Target, src Source) error {
 	ran := make(chan error, 1)
 	defer w.heed(life)()
 	carry := func(d delivery) { w.take(&life, &s, d) }

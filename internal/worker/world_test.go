@@ -26,7 +26,7 @@ import (
 // world is the part of NATS that bridges see.
 type world struct {
 	mu          sync.Mutex
-	claims      map[subjects.ClaimName]claim
+	claims      map[subjects.ClaimName]Claim
 	events      []session.Event // sequence n at n-1
 	ids         map[string]int  // Nats-Msg-Id to index of events
 	blobs       map[codec.Ref][]byte
@@ -47,15 +47,15 @@ type world struct {
 
 func newWorld() *world {
 	return &world{
-		claims: make(map[subjects.ClaimName]claim), ids: make(map[string]int), blobs: make(map[codec.Ref][]byte),
+		claims: make(map[subjects.ClaimName]Claim), ids: make(map[string]int), blobs: make(map[codec.Ref][]byte),
 		heard: make(map[string]time.Time), beating: make(map[string]bool), views: make(map[string]session.View),
 		payloadMax: 1 << 20,
 	}
 }
 
-func (w *world) Claim(ctx context.Context, name subjects.ClaimName, c claim) (claim, bool, error) {
+func (w *world) Claim(ctx context.Context, name subjects.ClaimName, c Claim) (Claim, bool, error) {
 	if err := ctx.Err(); err != nil {
-		return claim{}, false, errors.Join(journal.ErrUnknownOutcome, err)
+		return Claim{}, false, errors.Join(journal.ErrUnknownOutcome, err)
 	}
 	w.mu.Lock()
 	stands, ok := w.claims[name]
@@ -66,21 +66,21 @@ func (w *world) Claim(ctx context.Context, name subjects.ClaimName, c claim) (cl
 	w.mu.Unlock()
 	if lost != nil {
 		if err := lost(name); err != nil {
-			return claim{}, false, err
+			return Claim{}, false, err
 		}
 	}
 	return stands, stands == c, nil
 }
 
-func (w *world) BeginClaim(ctx context.Context, name subjects.ClaimName, c claim) func() (claim, bool, error) {
+func (w *world) BeginClaim(ctx context.Context, name subjects.ClaimName, c Claim) func() (Claim, bool, error) {
 	return beginClaim(ctx, w.Claim, name, c)
 }
 
 // beginClaim makes a BeginClaim of a Claim.
 func beginClaim(
-	ctx context.Context, claims func(context.Context, subjects.ClaimName, claim) (claim, bool, error), name subjects.ClaimName, c claim,
-) (answer func() (claim, bool, error)) {
-	var stands claim
+	ctx context.Context, claims func(context.Context, subjects.ClaimName, Claim) (Claim, bool, error), name subjects.ClaimName, c Claim,
+) (answer func() (Claim, bool, error)) {
+	var stands Claim
 	var won bool
 	var err error
 	done := make(chan struct{})
@@ -88,7 +88,7 @@ func beginClaim(
 		defer close(done)
 		stands, won, err = claims(ctx, name, c)
 	}()
-	return func() (claim, bool, error) {
+	return func() (Claim, bool, error) {
 		<-done
 		return stands, won, err
 	}
@@ -236,14 +236,14 @@ func (w *world) beat(instance string, on bool) {
 	w.beating[instance] = on
 }
 
-func (w *world) setClaim(name subjects.ClaimName, c claim) {
+func (w *world) setClaim(name subjects.ClaimName, c Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.claims[name] = c
 }
 
 // claimOf returns a claim without its hash.
-func (w *world) claimOf(name subjects.ClaimName) (claim, bool) {
+func (w *world) claimOf(name subjects.ClaimName) (Claim, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	c, ok := w.claims[name]

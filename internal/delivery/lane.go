@@ -56,7 +56,7 @@ func (d Delivery) AckLater() func() {
 // two may believe that they own the lane.
 type Lane struct {
 	source   *Source
-	server   laneServer
+	server   LaneServer
 	number   int
 	consumer string
 	log      *slog.Logger
@@ -74,11 +74,16 @@ type Lane struct {
 
 // Lane returns lane n of the log. The consumer must have been provisioned.
 func (s *Source) Lane(n int) *Lane {
+	return s.LaneOf(natsLane{s, s.names.LogStream(), subjects.LaneName(n)}, n)
+}
+
+// LaneOf returns lane n, whose consumer a server has.
+func (s *Source) LaneOf(server LaneServer, n int) *Lane {
 	name := subjects.LaneName(n)
 	last := make(chan struct{})
 	close(last)
 	return &Lane{
-		source: s, server: natsLane{s, s.names.LogStream(), name}, number: n, consumer: name,
+		source: s, server: server, number: n, consumer: name,
 		log: s.conn.Log.With("lane", name), once: once{draining: make(chan struct{})}, last: last, resetMu: s.resets.all(),
 	}
 }
@@ -99,11 +104,11 @@ func (l *Lane) Left() uint64 { return l.left.Load() }
 // Stray reports that events of the lane wait and the server has pinned nobody:
 // nobody asks for them. For a moment that is so whenever the owner changes.
 func (l *Lane) Stray(ctx context.Context) (bool, error) {
-	info, err := l.server.info(ctx)
+	info, err := l.server.Info(ctx)
 	if err != nil {
 		return false, fmt.Errorf("look at lane %s: %w", l.consumer, natsio.Typed(err))
 	}
-	return info.pin == "" && (info.pending > 0 || info.unacked > 0), nil
+	return info.Pin == "" && (info.Pending > 0 || info.Unacked > 0), nil
 }
 
 // Skipped returns how many messages were skipped since the start, because
@@ -150,10 +155,10 @@ func (l *Lane) open(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if info.ttl <= 0 {
+		if info.TTL <= 0 {
 			return fmt.Errorf("consumer %s pins no client: provision it from streams.conf", l.consumer)
 		}
-		l.ttl = info.ttl
+		l.ttl = info.TTL
 		return nil
 	})
 }
@@ -163,5 +168,5 @@ func (l *Lane) open(ctx context.Context) error {
 func (l *Lane) reset(ctx context.Context) (pending uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
 	defer cancel()
-	return l.server.reset(ctx)
+	return l.server.Reset(ctx)
 }

@@ -59,12 +59,12 @@ const deletedFor = 500 * time.Millisecond
 
 // look returns how the lane's consumer stands, for who is to run the lane. One
 // that was deleted is made again first, if this process provisioned it.
-func (l *Lane) look(ctx context.Context) (laneInfo, error) {
-	info, err := l.server.info(ctx)
+func (l *Lane) look(ctx context.Context) (LaneInfo, error) {
+	info, err := l.server.Info(ctx)
 	cfg, ours := l.source.streams.LaneConfig(l.number)
 	missing := natsio.CodeOf(err) == natsio.CodeConsumerMissing && ours
 	if missing && natsio.Sleep(ctx, deletedFor) == nil {
-		info, err = l.server.info(ctx)
+		info, err = l.server.Info(ctx)
 	}
 	if !missing || natsio.CodeOf(err) != natsio.CodeConsumerMissing {
 		return info, err
@@ -72,7 +72,7 @@ func (l *Lane) look(ctx context.Context) (laneInfo, error) {
 	if err := l.makeAgain(ctx, cfg); err != nil {
 		return info, fmt.Errorf("make the consumer again that was deleted: %w", err)
 	}
-	return l.server.info(ctx)
+	return l.server.Info(ctx)
 }
 
 // makeAgain makes the lane's consumer, which was deleted. It begins behind the ack
@@ -81,7 +81,7 @@ func (l *Lane) look(ctx context.Context) (laneInfo, error) {
 // what was done comes again then and changes nothing, but takes its time. If
 // another process was faster, its consumer counts, wherever it begins.
 func (l *Lane) makeAgain(ctx context.Context, cfg jetstream.ConsumerConfig) error {
-	floor := l.source.floors.of(l.consumer, l.server.reconnects())
+	floor := l.source.floors.of(l.consumer, l.server.Reconnects())
 	if floor > 0 {
 		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, floor+1
 	}

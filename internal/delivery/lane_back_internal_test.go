@@ -15,7 +15,7 @@ import (
 // givenBack is such a server's part for one lane, which hears of its end.
 type givenBack struct {
 	*slowReset
-	stands   laneInfo
+	stands   LaneInfo
 	fails    error         // of a reset
 	one      chan struct{} // is taken while a lane is reset
 	beside   bool          // another one was
@@ -23,9 +23,9 @@ type givenBack struct {
 	unpinned int
 }
 
-func (g *givenBack) info(context.Context) (laneInfo, error) { return g.stands, nil }
+func (g *givenBack) Info(context.Context) (LaneInfo, error) { return g.stands, nil }
 
-func (g *givenBack) reset(ctx context.Context) (uint64, error) {
+func (g *givenBack) Reset(ctx context.Context) (uint64, error) {
 	g.asked++
 	if g.fails != nil {
 		return 0, g.fails
@@ -36,10 +36,10 @@ func (g *givenBack) reset(ctx context.Context) (uint64, error) {
 	default:
 		g.beside = true
 	}
-	return g.slowReset.reset(ctx)
+	return g.slowReset.Reset(ctx)
 }
 
-func (g *givenBack) unpin(ctx context.Context) error {
+func (g *givenBack) Unpin(ctx context.Context) error {
 	g.unpinned++
 	return ctx.Err()
 }
@@ -67,7 +67,7 @@ func TestLanesAreUnpinnedThoughResetsAreSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var each []*givenBack
 		for range 8 {
-			each = append(each, &givenBack{stands: laneInfo{pin: slowPin, unacked: 1}})
+			each = append(each, &givenBack{stands: LaneInfo{Pin: slowPin, Unacked: 1}})
 		}
 		giveAllBack(t, 300*time.Millisecond, each...)
 		for i, g := range each {
@@ -86,15 +86,15 @@ func TestALaneIsGivenBack(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name             string
-		stands           laneInfo
+		stands           LaneInfo
 		fails            error
 		resets, unpinned int
 	}{
-		{"with something unacked", laneInfo{pin: slowPin, unacked: 1}, nil, 1, 1},
-		{"with nothing unacked", laneInfo{pin: slowPin}, nil, 0, 1},
-		{"with a reset that fails", laneInfo{pin: slowPin, unacked: 1}, errors.New("no"), 1, 1},
-		{"with no pin any more", laneInfo{unacked: 1}, nil, 1, 1},
-		{"that is another's", laneInfo{pin: "another", unacked: 1}, nil, 0, 0},
+		{"with something unacked", LaneInfo{Pin: slowPin, Unacked: 1}, nil, 1, 1},
+		{"with nothing unacked", LaneInfo{Pin: slowPin}, nil, 0, 1},
+		{"with a reset that fails", LaneInfo{Pin: slowPin, Unacked: 1}, errors.New("no"), 1, 1},
+		{"with no pin any more", LaneInfo{Unacked: 1}, nil, 1, 1},
+		{"that is another's", LaneInfo{Pin: "another", Unacked: 1}, nil, 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -100,7 +100,7 @@ func (l *Lane) own(ctx context.Context, pin string, owner LaneOwner) {
 // newEpoch resets the lane and begins an epoch. The former epoch's inbox has no
 // interest by now, so what was on its way to it is never taken for ours.
 func (l *Lane) newEpoch(ctx context.Context, pin string, owner LaneOwner) (*epoch, error) {
-	reconnects := l.server.reconnects()
+	reconnects := l.server.Reconnects()
 	pending, err := l.resetInTurn(ctx, pin)
 	if err != nil {
 		return nil, natsio.Typed(err)
@@ -111,7 +111,7 @@ func (l *Lane) newEpoch(ctx context.Context, pin string, owner LaneOwner) (*epoc
 		log: l.log.With("epoch", l.epoch), next: 1, waits: pending > 0, reconnects: reconnects,
 	}
 	e.window = newWindow(e.ack)
-	if e.inbox, e.msgs, e.unlisten, err = l.server.listen(2 * windowEventsMax); err != nil {
+	if e.inbox, e.msgs, e.unlisten, err = l.server.Listen(2 * windowEventsMax); err != nil {
 		return nil, natsio.Typed(err)
 	}
 	e.begun = time.Now()
@@ -130,8 +130,8 @@ func (l *Lane) newEpoch(ctx context.Context, pin string, owner LaneOwner) (*epoc
 // ack acknowledges a delivery, unless another connection brought it (natsio.Conn.Incarnation).
 // What is not acked, since that or the sending failed, comes again.
 func (e *epoch) ack(reply string) {
-	if e.lane.server.reconnects() == e.reconnects {
-		_ = e.lane.server.ack(reply)
+	if e.lane.server.Reconnects() == e.reconnects {
+		_ = e.lane.server.Ack(reply)
 	}
 }
 
@@ -195,7 +195,7 @@ func (e *epoch) run(ctx context.Context) (end epochEnd) {
 func (e *epoch) fill() error {
 	keep := e.lane.ttl / ttlPartKeep
 	events, bytes := e.window.room()
-	request := pullRequest{Batch: events, MaxBytes: bytes, Expires: keep, Heartbeat: keep / 2}
+	request := PullRequest{Batch: events, MaxBytes: bytes, Expires: keep, Heartbeat: keep / 2}
 	empty := events == windowEventsMax
 	if e.whole {
 		request.Batch, request.MaxBytes = 1, 0
@@ -209,14 +209,14 @@ func (e *epoch) fill() error {
 		return nil
 	}
 	// A request that expires as it arrives keeps the pin and brings nothing.
-	return e.ask(pullRequest{Batch: 1, Expires: time.Nanosecond})
+	return e.ask(PullRequest{Batch: 1, Expires: time.Nanosecond})
 }
 
-func (e *epoch) ask(r pullRequest) error {
+func (e *epoch) ask(r PullRequest) error {
 	e.request++
 	e.sent = time.Now()
 	r.Group, r.Pin = subjects.LaneGroup, e.pin
-	err := e.lane.server.pull(natsio.ReplySubject(e.inbox, e.request), r)
+	err := e.lane.server.Pull(natsio.ReplySubject(e.inbox, e.request), r)
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
 		return nil // there is no connection: when there is, check begins another epoch
 	}
@@ -231,7 +231,7 @@ func (e *epoch) check(now time.Time) epochEnd {
 		return epochRuns
 	}
 	switch {
-	case e.lane.server.reconnects() != e.reconnects:
+	case e.lane.server.Reconnects() != e.reconnects:
 		return e.again("the connection was made anew")
 	case idle && e.filling != 0 && now.Sub(e.filled) > ttl:
 		// It was to expire long before; and no other is sent while it is open.

@@ -292,14 +292,14 @@ func TestWindow(t *testing.T) {
 
 // otherConnection is a server to which another connection is made at will.
 type otherConnection struct {
-	laneServer
+	LaneServer
 	made  uint64
 	acked []string
 }
 
-func (s *otherConnection) reconnects() uint64 { return s.made }
+func (s *otherConnection) Reconnects() uint64 { return s.made }
 
-func (s *otherConnection) ack(reply string) error {
+func (s *otherConnection) Ack(reply string) error {
 	s.acked = append(s.acked, reply)
 	return nil
 }

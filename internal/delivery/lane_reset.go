@@ -38,7 +38,7 @@ func (l *Lane) turn(ctx context.Context, pin string) (done func(), err error) {
 		return done, nil
 	default:
 	}
-	inbox, msgs, unlisten, err := l.server.listen(8)
+	inbox, msgs, unlisten, err := l.server.Listen(8)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +49,8 @@ func (l *Lane) turn(ctx context.Context, pin string) (done func(), err error) {
 		if due {
 			request++
 			// It expires as it arrives, so it brings nothing.
-			keep := pullRequest{Batch: 1, Expires: time.Nanosecond, Group: subjects.LaneGroup, Pin: pin}
-			if err := l.server.pull(natsio.ReplySubject(inbox, request), keep); err != nil {
+			keep := PullRequest{Batch: 1, Expires: time.Nanosecond, Group: subjects.LaneGroup, Pin: pin}
+			if err := l.server.Pull(natsio.ReplySubject(inbox, request), keep); err != nil {
 				return nil, err
 			}
 		}
@@ -89,7 +89,7 @@ func (l *Lane) giveBack(ctx context.Context, e *epoch) {
 	ctx = context.WithoutCancel(ctx)
 	last := e.window.end()
 	e.unlisten()
-	if last != "" && l.server.reconnects() != e.reconnects {
+	if last != "" && l.server.Reconnects() != e.reconnects {
 		last = "" // see natsio.Conn.Incarnation
 	}
 	err := l.offer(ctx, e.pin, last)
@@ -99,7 +99,7 @@ func (l *Lane) giveBack(ctx context.Context, e *epoch) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
 	defer cancel()
-	if err = errors.Join(err, l.server.unpin(ctx)); err != nil {
+	if err = errors.Join(err, l.server.Unpin(ctx)); err != nil {
 		e.log.Warn("lane_given_back_late", "error", err.Error())
 		return
 	}
@@ -114,17 +114,17 @@ func (l *Lane) offer(ctx context.Context, pin, last string) error {
 	defer cancel()
 	if last != "" {
 		// A repeated ack with an answer: those before it are processed then.
-		if err := l.server.ackSure(ctx, last); err != nil {
+		if err := l.server.AckSure(ctx, last); err != nil {
 			return err
 		}
 	}
-	info, err := l.server.info(ctx)
+	info, err := l.server.Info(ctx)
 	switch {
 	case err != nil:
 		return err
-	case info.pin != "" && info.pin != pin:
+	case info.Pin != "" && info.Pin != pin:
 		return errPinLost
-	case info.unacked == 0:
+	case info.Unacked == 0:
 		return nil
 	}
 	_, err = l.resetInTurn(ctx, pin)

@@ -19,7 +19,7 @@ import (
 // slowReset is a server that counts what is pending for longer than it keeps a
 // pin of which it hears nothing.
 type slowReset struct {
-	laneServer // of which a lane that waits for its turn needs nothing else
+	LaneServer // of which a lane that waits for its turn needs nothing else
 	takes      time.Duration
 
 	mu       sync.Mutex
@@ -33,7 +33,7 @@ type slowReset struct {
 
 const slowPin = "pin"
 
-func (s *slowReset) reset(ctx context.Context) (uint64, error) {
+func (s *slowReset) Reset(ctx context.Context) (uint64, error) {
 	s.mu.Lock()
 	s.resets++
 	s.most = max(s.most, s.resets)
@@ -51,11 +51,11 @@ func (s *slowReset) reset(ctx context.Context) (uint64, error) {
 	}
 }
 
-func (s *slowReset) listen(int) (string, <-chan *nats.Msg, func(), error) {
+func (s *slowReset) Listen(int) (string, <-chan *nats.Msg, func(), error) {
 	return "inbox", s.answers, func() {}, nil
 }
 
-func (s *slowReset) pull(reply string, r pullRequest) error {
+func (s *slowReset) Pull(reply string, r PullRequest) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r.Pin != slowPin || r.Expires != time.Nanosecond {

@@ -61,14 +61,14 @@ func (l *Lane) adopt(ctx context.Context) (within time.Duration, left uint64, er
 	switch {
 	case err != nil:
 		return 0, 0, natsio.Typed(err)
-	case info.unacked == 0:
+	case info.Unacked == 0:
 		return l.ttl / ttlPartProbe, 0, nil
-	case info.pin != "":
+	case info.Pin != "":
 		return l.ttl / ttlPartProbeHeld, 0, nil
 	}
-	l.log.Info("lane_adopted", "unacked", info.unacked)
+	l.log.Info("lane_adopted", "unacked", info.Unacked)
 	_, err = l.reset(ctx)
-	return l.ttl / ttlPartProbe, info.delivered, natsio.Typed(err)
+	return l.ttl / ttlPartProbe, info.Delivered, natsio.Typed(err)
 }
 
 // leftTo returns the last event that a former owner was given and that is not
@@ -77,23 +77,23 @@ func (l *Lane) adopt(ctx context.Context) (within time.Duration, left uint64, er
 func (l *Lane) leftTo(ctx context.Context, left uint64) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, l.ttl/2)
 	defer cancel()
-	info, err := l.server.info(ctx)
-	if err != nil || info.unacked <= 1 {
+	info, err := l.server.Info(ctx)
+	if err != nil || info.Unacked <= 1 {
 		return left
 	}
-	return max(left, info.delivered)
+	return max(left, info.Delivered)
 }
 
 // probe asks for one message without a pin, and waits for it. Whoever gets one
 // is pinned. The message itself is dropped: the reset that follows brings it
 // again, in its place.
 func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err error) {
-	inbox, msgs, stop, err := l.server.listen(8)
+	inbox, msgs, stop, err := l.server.Listen(8)
 	if err != nil {
 		return "", natsio.Typed(err)
 	}
 	defer stop()
-	err = l.server.pull(natsio.ReplySubject(inbox, 1), pullRequest{
+	err = l.server.Pull(natsio.ReplySubject(inbox, 1), PullRequest{
 		Batch: 1, Expires: within, Group: subjects.LaneGroup,
 	})
 	if err != nil {
@@ -131,7 +131,7 @@ func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err
 func (l *Lane) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(l.ttl/2, time.Second/2))
 	defer cancel()
-	_, _ = l.server.info(ctx)
+	_, _ = l.server.Info(ctx)
 }
 
 var (
@@ -149,12 +149,12 @@ func (l *Lane) pinOf(ctx context.Context, m *nats.Msg) (string, error) {
 	// is still the one that the consumer knows.
 	ctx, cancel := context.WithTimeout(ctx, l.ttl/2)
 	defer cancel()
-	info, err := l.server.info(ctx)
+	info, err := l.server.Info(ctx)
 	if err != nil {
 		return "", natsio.Typed(err)
 	}
-	if info.pin != "" {
-		return info.pin, nil
+	if info.Pin != "" {
+		return info.Pin, nil
 	}
 	return "", errNoPin
 }

@@ -65,10 +65,10 @@ func nakFor(delay time.Duration) []byte {
 	return fmt.Appendf(nil, `-NAK {"delay":%d}`, delay.Nanoseconds())
 }
 
-// pullRequest asks a consumer for messages. We write it ourselves: the client
+// PullRequest asks a consumer for messages. We write it ourselves: the client
 // library hides which pin and which inbox a request belongs to, and prefetches
 // more than there is room for.
-type pullRequest struct {
+type PullRequest struct {
 	Batch     int           `json:"batch"`
 	MaxBytes  int           `json:"max_bytes,omitempty"`
 	Expires   time.Duration `json:"expires"`
@@ -78,7 +78,7 @@ type pullRequest struct {
 }
 
 // pull sends a request. Deliveries and statuses come on reply.
-func (s *Source) pull(stream, consumer, reply string, r pullRequest) error {
+func (s *Source) pull(stream, consumer, reply string, r PullRequest) error {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return err

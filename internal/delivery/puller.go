@@ -146,7 +146,7 @@ func (l *puller) fill() {
 		return
 	}
 	l.request++
-	err := l.source.pull(l.stream, l.consumer, natsio.ReplySubject(l.inbox, l.request), pullRequest{
+	err := l.source.pull(l.stream, l.consumer, natsio.ReplySubject(l.inbox, l.request), PullRequest{
 		Batch: free, Expires: pullExpires, Heartbeat: pullHeartbeat,
 	})
 	if err == nil {

@@ -3,6 +3,8 @@ package engine
 import (
 	"cmp"
 	"slices"
+
+	"github.com/refold/refold/codec"
 )
 
 // memoryDefault is how many bytes the sessions in memory of a host take at most.
@@ -35,12 +37,16 @@ func (l *Lane) weigh(s *actor) {
 // counted until then.
 func (l *Lane) recount() {
 	l.bytes = 0
-	clear(l.weights)
+	before := l.weights
+	l.weights = map[codec.Hash]heldWeight{}
 	for _, s := range l.sessions {
 		l.bytes += s.bytes
 		for _, r := range s.registries {
 			l.hold(r)
 		}
+	}
+	for hash := range before {
+		l.host.registries.letGo(hash)
 	}
 }
 

@@ -171,6 +171,10 @@ func (l *Lane) Close() {
 	if l.ready.GiveBack == nil {
 		l.snapshotAll()
 	}
+	for hash := range l.weights {
+		l.host.registries.letGo(hash)
+	}
+	clear(l.weights)
 }
 
 // fail says that this host can't go on with the lane.

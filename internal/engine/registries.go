@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
-	"weak"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -15,34 +15,21 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// registries holds each registry that sessions set once, for as long as a
-// session in memory has it. Its methods may be called from several goroutines
-// at once.
+// idleBytesMax is how many bytes of registries that no session in memory has are
+// held, for a session that comes back or sets an equal one.
+const idleBytesMax = 4 << 20
+
+// registries holds each registry that sessions set once. Its methods may be called
+// from several goroutines at once.
 type registries struct {
 	mu     sync.Mutex
-	byHash map[codec.Hash]heldRegistry
-	swept  int // entries that were alive when the dead ones were taken out last
-
-	// kept holds all of them in a simulation, which says itself when they go: the
-	// garbage collector knows no seed. Elsewhere it is nil.
-	kept map[codec.Hash]*planner.Registry
+	byHash map[codec.Hash]*heldRegistry
+	idle   int // bytes of those that no lane has
 }
 
-// KeepRegistries holds all registries until ForgetRegistries is called.
-func (h *Host) KeepRegistries() { h.registries.kept = map[codec.Hash]*planner.Registry{} }
-
-// ForgetRegistries lets all go that are kept, as though no session had them.
-func (h *Host) ForgetRegistries() {
-	r := &h.registries
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	clear(r.byHash)
-	clear(r.kept)
-}
-
-// heldRegistry is a registry that lives as long as others hold it.
 type heldRegistry struct {
-	registry weak.Pointer[planner.Registry]
+	registry *planner.Registry
+	lanes    int  // that have sessions with it in memory
 	stored   bool // this process has stored its descriptors
 }
 
@@ -50,7 +37,10 @@ type heldRegistry struct {
 func (r *registries) get(hash codec.Hash) *planner.Registry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.byHash[hash].registry.Value()
+	if held := r.byHash[hash]; held != nil {
+		return held.registry
+	}
+	return nil
 }
 
 // same returns the registry that is held for the hash of reg: reg itself if
@@ -58,25 +48,50 @@ func (r *registries) get(hash codec.Hash) *planner.Registry {
 func (r *registries) same(reg *planner.Registry) *planner.Registry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if held := r.byHash[reg.Hash()].registry.Value(); held != nil {
+	return r.held(reg).registry
+}
+
+// held returns what is held for the hash of reg.
+func (r *registries) held(reg *planner.Registry) *heldRegistry {
+	if held := r.byHash[reg.Hash()]; held != nil {
 		return held
 	}
+	r.isIdle(reg)
 	if r.byHash == nil {
-		r.byHash = map[codec.Hash]heldRegistry{}
+		r.byHash = map[codec.Hash]*heldRegistry{}
 	}
-	if len(r.byHash) > 2*r.swept+registriesSpare {
-		for hash, held := range r.byHash {
-			if held.registry.Value() == nil {
-				delete(r.byHash, hash)
-			}
-		}
-		r.swept = len(r.byHash)
+	held := &heldRegistry{registry: reg}
+	r.byHash[reg.Hash()] = held
+	return held
+}
+
+// isIdle counts a registry that no lane has. Too many of them are forgotten.
+func (r *registries) isIdle(reg *planner.Registry) {
+	if r.idle += reg.Weight(); r.idle <= idleBytesMax {
+		return
 	}
-	r.byHash[reg.Hash()] = heldRegistry{registry: weak.Make(reg)}
-	if r.kept != nil {
-		r.kept[reg.Hash()] = reg
+	r.idle = reg.Weight()
+	maps.DeleteFunc(r.byHash, func(hash codec.Hash, held *heldRegistry) bool { return held.lanes == 0 && hash != reg.Hash() })
+}
+
+// hold says that a lane has sessions with a registry now.
+func (r *registries) hold(reg *planner.Registry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := r.held(reg)
+	if held.lanes++; held.lanes == 1 {
+		r.idle -= held.registry.Weight()
 	}
-	return reg
+}
+
+// letGo says that a lane has none any more.
+func (r *registries) letGo(hash codec.Hash) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	held := r.byHash[hash]
+	if held.lanes--; held.lanes == 0 {
+		r.isIdle(held.registry)
+	}
 }
 
 // heldWeight says how many of a lane's sessions hold a registry, and what it
@@ -116,6 +131,7 @@ func (l *Lane) hold(r *planner.Registry) {
 	if !known {
 		held.bytes = r.Weight()
 		l.bytes += held.bytes
+		l.host.registries.hold(r)
 	}
 	held.sessions++
 	l.weights[r.Hash()] = held
@@ -133,26 +149,23 @@ func (l *Lane) letGoOf(r *planner.Registry) {
 	}
 	delete(l.weights, r.Hash())
 	l.bytes -= held.bytes
+	l.host.registries.letGo(r.Hash())
 }
-
-// registriesSpare is how many entries there may be, beside twice those that
-// were alive, before the dead ones are looked for.
-const registriesSpare = 64
 
 // isStored reports whether this process has stored the descriptors of reg.
 func (r *registries) isStored(reg *planner.Registry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.byHash[reg.Hash()].stored
+	held := r.byHash[reg.Hash()]
+	return held != nil && held.stored
 }
 
 // setStored takes the descriptors of reg as stored.
 func (r *registries) setStored(reg *planner.Registry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if held, found := r.byHash[reg.Hash()]; found {
+	if held := r.byHash[reg.Hash()]; held != nil {
 		held.stored = true
-		r.byHash[reg.Hash()] = held
 	}
 }
 

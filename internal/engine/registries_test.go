@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -178,30 +177,40 @@ func TestEqualRegistriesAreOne(t *testing.T) {
 	})
 }
 
-// What no session holds is forgotten: the table doesn't grow with the
-// registries that ever were.
+// What no session has is forgotten: the table does not grow with the registries that
+// ever were.
 func TestRegistriesAreForgotten(t *testing.T) {
 	t.Parallel()
 	var r registries
 	kept := r.same(oneTool(t, "kept"))
+	r.hold(kept)
 	r.setStored(kept)
-	for i := range 40 * registriesSpare {
-		r.same(oneTool(t, fmt.Sprintf("t%d", i)))
-		if i%registriesSpare == 0 {
-			runtime.GC()
+	most := 0
+	for i := range 3 * idleBytesMax / kept.Weight() {
+		other := r.same(oneTool(t, fmt.Sprintf("t%d", i)))
+		if i%2 == 0 { // a session of two lanes has it for a while
+			r.hold(other)
+			r.hold(other)
+			r.letGo(other.Hash())
+			r.letGo(other.Hash())
 		}
-		if n := len(r.byHash); n > 4*registriesSpare {
-			t.Fatalf("%d registries are remembered after %d, of which one is held", n, i+1)
+		if r.same(other) != other {
+			t.Fatalf("registry %d is forgotten at once", i)
 		}
+		most = max(most, len(r.byHash))
+	}
+	if limit := idleBytesMax/kept.Weight() + 2; most > limit || most < limit/4 {
+		t.Errorf("up to %d registries were held, want up to about %d", most, limit)
 	}
 	if r.get(kept.Hash()) != kept || r.same(oneTool(t, "kept")) != kept || !r.isStored(kept) {
-		t.Error("the one that is held is forgotten")
+		t.Error("the one that a lane has is forgotten")
 	}
-	hash := kept.Hash()
-	runtime.KeepAlive(kept)
-	runtime.GC()
-	if r.get(hash) != nil {
-		t.Error("one that nobody holds is found")
+	r.letGo(kept.Hash())
+	for i := range 2 * idleBytesMax / kept.Weight() {
+		r.same(oneTool(t, fmt.Sprintf("u%d", i)))
+	}
+	if r.get(kept.Hash()) != nil {
+		t.Error("one that nobody has is found")
 	}
 	if back := r.same(oneTool(t, "kept")); r.isStored(back) {
 		t.Error("one that comes back counts as stored: who held it may have died before it stored it")

@@ -41,7 +41,6 @@ func (s *sim) startHost(i int) {
 	p.skew = s.skewed()
 	h := &simHost{proc: p, sim: s, log: slog.New(resets{s}), heard: map[string]presence.Member{}, keeps: 2 + s.draw(4)}
 	h.host = engine.NewOn(simWorld{p, s}, p.name, p.now, slog.New(slog.DiscardHandler), engine.Options{Lanes: simLanes, SessionsMax: h.keeps, SnapshotEach: uint64(1 + s.draw(8))})
-	h.host.KeepRegistries()
 	s.hosts[i] = h
 	go func() {
 		for p.ctx.Err() == nil && h.host.Load(p.ctx) != nil { // a process would be started again

@@ -12,9 +12,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/refold/refold/actors/session"
 	natsdelivery "github.com/refold/refold/internal/delivery"
 	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/proof/jetmodel"
 )
 
@@ -58,7 +62,7 @@ type simRun struct {
 	done     []simDone
 	told     chan struct{} // of capacity 1: there is more of it
 	over     bool          // it runs no more
-	inboxes  map[string]func(natsdelivery.LaneModelMessage)
+	inboxes  map[string]chan *nats.Msg
 	listened int
 	sent     int
 	queue    []engine.Input
@@ -76,8 +80,8 @@ type simDone struct {
 }
 
 var (
-	_ natsdelivery.LaneModel = (*simRun)(nil)
-	_ natsdelivery.LaneOwner = (*simRun)(nil)
+	_ natsdelivery.LaneServer = (*simRun)(nil)
+	_ natsdelivery.LaneOwner  = (*simRun)(nil)
 )
 
 // runLane has a host run a lane.
@@ -85,11 +89,11 @@ func (h *simHost) runLane(n int) {
 	s := h.sim
 	ctx, stop := context.WithCancel(h.ctx)
 	r := &simRun{
-		proc: h.proc, sim: s, host: h, end: s.lanes[n], stop: stop, running: ctx, inboxes: map[string]func(natsdelivery.LaneModelMessage){},
+		proc: h.proc, sim: s, host: h, end: s.lanes[n], stop: stop, running: ctx, inboxes: map[string]chan *nats.Msg{},
 		gave: map[uint64]string{}, told: make(chan struct{}, 1), ticked: time.Now(), looked: time.Now(),
 	}
 	r.putting, r.stopPutting = context.WithCancel(h.ctx)
-	r.lane = natsdelivery.NewModelLane(r, s.names, n, h.log)
+	r.lane = natsdelivery.New(natsio.Unconnected(s.names, h.log), new(streams.Streams)).LaneOf(r, n)
 	r.machine = h.host.NewLane(n, r.lane.Owned)
 	h.runs[n] = r
 	s.say("%s runs lane %d", h.name, n)
@@ -161,17 +165,25 @@ const drainFor = 10 * time.Second
 
 func (r *simRun) key(what string) string { return fmt.Sprintf("lane %d %s", r.end.number, what) }
 
-func (r *simRun) Info(ctx context.Context) (info natsdelivery.LaneModelInfo, err error) {
+func (r *simRun) Info(ctx context.Context) (info natsdelivery.LaneInfo, err error) {
 	if r.cut() {
-		return info, errRefused
+		return info, mayPass(errRefused)
 	}
 	at, _ := ctx.Deadline() // tells who asks
 	err = r.call(ctx, r.key("info "+time.Until(at).String()), func() error {
 		i := r.end.consumer.Info()
-		info = natsdelivery.LaneModelInfo{Pin: i.Pin, TTL: laneTTL, Pending: uint64(i.Pending), Unacked: i.AckPending, Delivered: i.DeliveredStream, Floor: i.FloorStream}
+		info = natsdelivery.LaneInfo{Pin: i.Pin, TTL: laneTTL, Pending: uint64(i.Pending), Unacked: i.AckPending, Delivered: i.DeliveredStream, Floor: i.FloorStream}
 		return nil
 	})
-	return info, err
+	return info, mayPass(err)
+}
+
+// mayPass has an error taken for one of the connection, after which a lane asks again.
+func mayPass(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", nats.ErrTimeout, err)
 }
 
 func (r *simRun) Reset(ctx context.Context) (pending uint64, err error) {
@@ -194,17 +206,18 @@ func (r *simRun) Unpin(ctx context.Context) error {
 	})
 }
 
-func (r *simRun) Listen(take func(natsdelivery.LaneModelMessage)) (inbox string, stop func()) {
+func (r *simRun) Listen(room int) (inbox string, msgs <-chan *nats.Msg, stop func(), err error) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
 	r.listened++
 	inbox = fmt.Sprintf("%s.lane%d.%d", r.name, r.end.number, r.listened)
-	r.inboxes[inbox] = take
-	return inbox, func() {
+	all := make(chan *nats.Msg, room)
+	r.inboxes[inbox] = all
+	return inbox, all, func() {
 		r.sim.mu.Lock()
 		defer r.sim.mu.Unlock()
 		delete(r.inboxes, inbox)
-	}
+	}, nil
 }
 
 // send puts a message to the server on its way: those of one lane are in order,
@@ -218,17 +231,20 @@ func (r *simRun) send(keeps bool, text string, arrive func()) {
 	})
 }
 
-func (r *simRun) Pull(reply string, p natsdelivery.LaneModelPull) error {
+func (r *simRun) Pull(reply string, p natsdelivery.PullRequest) error {
 	r.send(true, fmt.Sprintf("pulls %d with pin %q", p.Batch, p.Pin), func() { r.end.ask(r, reply, p) })
 	return nil
 }
 
-func (r *simRun) Ack(seq, _ uint64) {
+func (r *simRun) Ack(reply string) error {
+	seq := seqOf(reply)
 	r.judge(seq)
 	r.send(false, fmt.Sprintf("acks %d", seq), func() { r.end.consumer.Ack(seq) })
+	return nil
 }
 
-func (r *simRun) AckSure(ctx context.Context, seq, _ uint64) error {
+func (r *simRun) AckSure(ctx context.Context, reply string) error {
+	seq := seqOf(reply)
 	r.judge(seq)
 	return r.call(ctx, r.key(fmt.Sprintf("acks %d for sure", seq)), func() error {
 		r.end.consumer.Ack(seq)
@@ -385,7 +401,6 @@ func (r *simRun) keep() {
 	switch now := time.Now(); {
 	case now.Sub(r.looked) >= 15*time.Second:
 		r.looked = now
-		r.host.host.ForgetRegistries()
 		r.machine.Step(engine.Recheck{}, r.now())
 	case now.Sub(r.ticked) >= time.Second:
 		r.ticked = now
@@ -402,15 +417,19 @@ func (r *simRun) listens(reply string) bool {
 	return r.inboxes[reply[:strings.LastIndexByte(reply, '.')]] != nil
 }
 
-// hears delivers a message to an inbox; false: nobody listens there.
-func (r *simRun) hears(reply string, m natsdelivery.LaneModelMessage) bool {
+// hears delivers a message to an inbox; false: nobody listens there. What does not
+// fit is lost, as on a core subscription.
+func (r *simRun) hears(reply string, m *nats.Msg) bool {
 	r.sim.mu.Lock()
-	take := r.inboxes[reply[:strings.LastIndexByte(reply, '.')]]
+	inbox := r.inboxes[reply[:strings.LastIndexByte(reply, '.')]]
 	r.sim.mu.Unlock()
-	if r.dead || r.cut() || take == nil {
+	if r.dead || r.cut() || inbox == nil {
 		return false
 	}
-	take(m)
+	select {
+	case inbox <- m:
+	default:
+	}
 	r.sim.rest()
 	return true
 }

@@ -3,20 +3,52 @@ package worker
 // The server's end of lanes: which request gets what.
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	natsdelivery "github.com/refold/refold/internal/delivery"
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/proof/jetmodel"
+	"github.com/refold/refold/subjects"
 )
 
+// statusOf is what a server says of a request. Last is the consumer sequence that
+// was delivered last, as a heartbeat tells.
+func statusOf(reply, code, text string, last uint64) *nats.Msg {
+	return &nats.Msg{Subject: reply, Header: nats.Header{
+		subjects.HeaderStatus: {code}, subjects.HeaderDescription: {text}, natsio.HeaderLastConsumer: {strconv.FormatUint(last, 10)},
+	}}
+}
+
+// messageOf is a delivery as the client library hands it over.
+func messageOf(d jetmodel.Delivery) *nats.Msg {
+	return &nats.Msg{
+		Subject: d.Subject, Data: d.Data, Sub: new(nats.Subscription), Header: nats.Header{subjects.HeaderPinID: {d.Pin}},
+		Reply: fmt.Sprintf("%sLOG.l.%d.%d.%d.%d.%d", natsio.AckReplyPrefix, d.Count, d.Seq, d.ConsumerSeq, d.Time.UnixNano(), d.Pending),
+	}
+}
+
+// seqOf returns the sequence in the stream of the delivery that a reply answers.
+func seqOf(reply string) uint64 {
+	at, ok := natsio.ReadAckReply(&nats.Msg{Reply: reply, Sub: new(nats.Subscription)})
+	if !ok {
+		panic(reply + " answers no delivery")
+	}
+	return at.Seq
+}
+
 // ask takes a request that has come to the server.
-func (l *laneEnd) ask(r *simRun, reply string, p natsdelivery.LaneModelPull) {
+func (l *laneEnd) ask(r *simRun, reply string, p natsdelivery.PullRequest) {
 	if l.consumer.Keep(p.Pin) != nil {
-		r.hears(reply, natsdelivery.LaneModelMessage{Subject: reply, Code: "423", Text: "Nats-Wrong-Pin-Id"})
+		r.hears(reply, statusOf(reply, "423", "Nats-Wrong-Pin-Id", 0))
 		return
 	}
 	if p.Expires < time.Millisecond {
-		r.hears(reply, natsdelivery.LaneModelMessage{Subject: reply, Code: "408", Text: "Request Timeout"})
+		r.hears(reply, statusOf(reply, "408", "Request Timeout", 0))
 		return
 	}
 	now := time.Now()
@@ -43,7 +75,7 @@ func (l *laneEnd) serve(s *sim) bool {
 		case err != nil:
 			l.drop(p)
 			s.did("lane lost")
-			r.hears(p.reply, natsdelivery.LaneModelMessage{Subject: p.reply, Code: "423", Text: "Nats-Wrong-Pin-Id"})
+			r.hears(p.reply, statusOf(p.reply, "423", "Nats-Wrong-Pin-Id", 0))
 			continue
 		case !found:
 			continue
@@ -63,9 +95,7 @@ func (l *laneEnd) serve(s *sim) bool {
 			return true
 		}
 		r.gave[d.Seq] = whatIs(s.event(d.Message))
-		if !r.hears(p.reply, natsdelivery.LaneModelMessage{
-			Subject: d.Subject, Data: d.Data, Seq: d.Seq, ConsumerSeq: d.ConsumerSeq, Count: uint64(d.Count), Pending: uint64(d.Pending), Time: d.Time, Pin: d.Pin,
-		}) {
+		if !r.hears(p.reply, messageOf(d)) {
 			l.drop(p)
 		}
 		return true
@@ -85,10 +115,10 @@ func (l *laneEnd) pass(now time.Time) {
 			l.drop(p)
 		case !now.Before(p.until):
 			l.drop(p)
-			p.run.hears(p.reply, natsdelivery.LaneModelMessage{Subject: p.reply, Code: "408", Text: "Request Timeout"})
+			p.run.hears(p.reply, statusOf(p.reply, "408", "Request Timeout", 0))
 		case p.heartbeat > 0 && now.Sub(p.said) >= p.heartbeat:
 			p.said = now
-			p.run.hears(p.reply, natsdelivery.LaneModelMessage{Subject: p.reply, Code: "100", Text: "Idle Heartbeat", Last: l.consumer.Info().Delivered})
+			p.run.hears(p.reply, statusOf(p.reply, "100", "Idle Heartbeat", l.consumer.Info().Delivered))
 		}
 	}
 }
@@ -100,7 +130,7 @@ func (l *laneEnd) restart(s *sim) {
 	l.open = nil
 	for _, p := range all {
 		if s.draw(2) == 0 {
-			p.run.hears(p.reply, natsdelivery.LaneModelMessage{Subject: p.reply, Code: "409", Text: "Leadership Change"})
+			p.run.hears(p.reply, statusOf(p.reply, "409", "Leadership Change", 0))
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestRunsAreControlled(t *testing.T) {
 	w.prints(statusFailed, `^refold: run 3 is not queued`, "queue", "s1", "--edit", "3", "3")
 	w.prints(0, `^session s1: run 2 is running, waits for model\n$`, "cancel", "s1", "--run", "1", "--reason", "enough")
 	_, errOut := w.end(run, statusFailed)
-	like(t, "the run that was cancelled", errOut, `^run 1: .* s\nrefold: run 1 cancelled: cancelled: enough\n$`)
+	like(t, "the run that was cancelled", errOut, `^(unserved: .*\n)?run 1: .* s\nrefold: run 1 cancelled: cancelled: enough\n$`)
 	w.prints(0, `^session s1: run 2 is interrupting, waits for model\n$`, "interrupt", "s1", "--operator")
 	w.settle("s1", "r2t1", map[string]any{"text": map[string]any{"text": "2"}})
 	w.prints(statusFailed, `^refold: rejected: run_not_active: .*\n  ask for a run: refold run s1 TEXT\n$`, "cancel", "s1")

@@ -244,8 +244,10 @@ var repository = laws{
 		{"bridge", "Timers", "a schedule of the wake"},
 		{"codec", "Mark", "Digest"}, {"planner", "place", "location"}, {"actors/session", "owed", "lazyHashes"}, {"actors/session", "live", "scratch"}, {"actors/session", "Mute", "SetQuiet"},
 		{"client", "told", "foldedEvent"}, {"client", "retell", "refold"}, {"client", "place", "runStatus"}, {"client", "marks", "fingerprints"}, {"client", "marker", "fingerprinter"}, {"client", "earshot", "inbox"},
-		{"cmd/refold", "story", "timelinePrinter"}, {"cmd/refold", "teller", "eventPrinter"}, {"cmd/refold", "tolls", "counters"}, {"internal/chaos", "lively", "allLanesActive"}, {"internal/bench", "fly", "startRuns"},
+		{"cmd/refold", "story", "timelinePrinter"}, {"cmd/refold", "teller", "eventPrinter"}, {"cmd/refold", "tolls", "counters"}, {"proof/chaos", "lively", "allLanesActive"}, {"proof/bench", "fly", "startRuns"},
 		{"internal/llm/endpoint", "Said", "ServerError"}, {"internal/llm/endpoint", "Told", "FailureOf"}, {"internal/llm/recorded", "place", "position"}, {"internal/tools/host", "openPlace", "openWorkdir"},
+		{"internal/worker", "flight", "execution"}, {"internal/worker", "ruling", "decision"}, {"internal/worker", "doubt", "claimState"}, {"internal/worker", "holders", "failureDetector"},
+		{"internal/worker", "quiet", "logLimiter"}, {"internal/worker", "running", "executionContext"}, {"internal/worker", "saidAt", "entryAt"}, {"internal/worker", "words", "entries"},
 		{"internal/tools/mcp", "markOf", "callProgressOf"}, {"internal/tools/mcp", "hasty", "notReady"}, {"internal/tools/sandbox", "furnish", "setUpNamespaces"},
 	},
 }

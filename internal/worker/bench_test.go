@@ -126,7 +126,7 @@ func benchmarkEffect(b *testing.B, s Target, of func(sid string) any) {
 	b.ResetTimer()
 	for i := range b.N {
 		if i%sessions == 0 {
-			w.table = newTable() // what is settled is not carried out again
+			w.executions = newExecutions() // what is settled is not carried out again
 		}
 		w.take(&life, &s, notes[i%sessions])
 	}

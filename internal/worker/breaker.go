@@ -31,13 +31,13 @@ type breaker struct {
 	pause     time.Duration
 
 	mu     sync.Mutex
-	faults int       // in a row
-	until  time.Time // zero: closed; else open until then, and half open after
-	trial  *flight   // that is tried; nil: none is
+	faults int        // in a row
+	until  time.Time  // zero: closed; else open until then, and half open after
+	trial  *execution // that is tried; nil: none is
 }
 
 // admit reports whether f may start, or how long it is to wait.
-func (b *breaker) admit(f *flight, now time.Time) (wait time.Duration, ok bool) {
+func (b *breaker) admit(f *execution, now time.Time) (wait time.Duration, ok bool) {
 	if b == nil {
 		return 0, true
 	}
@@ -88,7 +88,7 @@ func (b *breaker) answered() {
 }
 
 // leave ends f, which may be the trial: if it told nothing, another is tried.
-func (b *breaker) leave(f *flight) {
+func (b *breaker) leave(f *execution) {
 	if b == nil {
 		return
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// next is what becomes of a flight after its claim was looked at.
+// next is what becomes of an execution after its claim was looked at.
 type next int
 
 const (
@@ -18,26 +18,26 @@ const (
 	nextAck                   // it is settled or withdrawn: nothing is left to say
 	nextGiveBack              // not now: offer it again after a delay
 	nextSettle                // it ends here, with an outcome and without a start
-	nextElsewhere             // another goroutine has brought it to its end
+	nextHandedOff             // another goroutine has brought it to its end
 )
 
-// ruling is a next with what it needs.
-type ruling struct {
+// decision is a next with what it needs.
+type decision struct {
 	next    next
 	delay   time.Duration // nextGiveBack
 	outcome outcome       // nextSettle
 	why     string        // nextAck and nextGiveBack; for the log
 }
 
-func giveBack(delay time.Duration, why string) ruling {
-	return ruling{next: nextGiveBack, delay: delay, why: why}
+func giveBack(delay time.Duration, why string) decision {
+	return decision{next: nextGiveBack, delay: delay, why: why}
 }
 
-func ack(why string) ruling { return ruling{next: nextAck, why: why} }
+func ack(why string) decision { return decision{next: nextAck, why: why} }
 
-func settleAs(o outcome) ruling { return ruling{next: nextSettle, outcome: o} }
+func settleAs(o outcome) decision { return decision{next: nextSettle, outcome: o} }
 
-// claim stores the claim of a flight, or finds out what the one that stands
+// claim stores the claim of an execution, or finds out what the one that stands
 // means. Whoever stores a claim first decides; delivery counts decide nothing.
 // Claims are numbered from 1, and a bridge looks at them in this order. What it
 // does about claim n depends on the claim that stands there:
@@ -60,11 +60,11 @@ func settleAs(o outcome) ruling { return ruling{next: nextSettle, outcome: o} }
 // no call runs twice and no turn is paid for twice.
 //
 // A call that ran here under a claim of ours does not come to this table again: the
-// table of flights knows it (settledEarlier).
+// table of executions knows it (settledEarlier).
 //
 // beside, unless it is nil, is called while the first one is on its way, unless f
 // is late: whatever the answer comes to is looked at after both.
-func (w *Worker) claim(ctx context.Context, f *flight, beside func()) ruling {
+func (w *Worker) claim(ctx context.Context, f *execution, beside func()) decision {
 	for n := 1; n <= claimsMax; n++ {
 		late := f.late(w.now())
 		wanted := Claim{By: w.instance, Hash: f.hash}
@@ -74,13 +74,13 @@ func (w *Worker) claim(ctx context.Context, f *flight, beside func()) ruling {
 			wanted = Claim{Withdrawn: true, Hash: f.hash}
 		}
 		name := subjects.ClaimName{EffectName: f.name, N: n}
-		f.asks(n, w.holders)
+		f.asks(n, w.detector)
 		if n > 1 || late {
 			beside = nil
 		}
 		stands, won, err := w.ask(ctx, name, wanted, beside)
 		if err != nil {
-			if times, ok := w.quiet.tells("claim_not_answered", w.now()); ok {
+			if times, ok := w.limiter.allow("claim_not_answered", w.now()); ok {
 				w.about(f).Warn("claim_not_answered", "error", err.Error(), "times", times)
 			}
 			return giveBack(troubleDelay, "claim not answered")
@@ -106,7 +106,7 @@ func (w *Worker) claim(ctx context.Context, f *flight, beside func()) ruling {
 			return ack("withdrawn")
 		}
 		w.count(&w.stats.Conflicts)
-		if r := w.rule(ctx, f, stands); r.next != nextStart {
+		if r := w.onConflict(ctx, f, stands); r.next != nextStart {
 			return r
 		}
 	}
@@ -139,36 +139,36 @@ func (w *Worker) ask(ctx context.Context, name subjects.ClaimName, wanted Claim,
 // holds says what becomes of f under a claim of ours: stored just now, or by an
 // earlier try whose answer was lost; the table would know if it had been settled
 // here. ours is false if the next claim is needed.
-func (w *Worker) holds(ctx context.Context, f *flight, n int) (r ruling, ours bool) {
+func (w *Worker) holds(ctx context.Context, f *execution, n int) (r decision, ours bool) {
 	if f.call != nil {
-		return ruling{next: nextStart}, true
+		return decision{next: nextStart}, true
 	}
-	if n > 1 && n > f.doubt.passed && w.settledBefore(ctx, f) {
+	if n > 1 && n > f.claims.passed && w.settledBefore(ctx, f) {
 		return ack("settled by its former holder"), true
 	}
 	// The last look before the start: while we did not know that we had won,
 	// another bridge may have found us gone and gone on with the next claim.
-	switch heard, now := w.holders.heardSince(f.doubt.mark, w.now()); {
+	switch heard, now := w.detector.heardWithoutGap(f.claims.mark, w.now()); {
 	case !now:
 		return giveBack(aliveEvery, "nobody hears this bridge"), true
-	case heard && n > f.doubt.passed:
-		return ruling{next: nextStart}, true
+	case heard && n > f.claims.passed:
+		return decision{next: nextStart}, true
 	default:
 		f.answered(n, !heard)
 	}
 	if r := w.takeOver(ctx, f); r.next != nextStart {
 		return r, true
 	}
-	return ruling{}, false
+	return decision{}, false
 }
 
-// rule applies the rules for a conflict with another's claim. nextStart means
+// onConflict applies the rules for a conflict with another's claim. nextStart means
 // that the next claim may be tried.
-func (w *Worker) rule(ctx context.Context, f *flight, stands Claim) ruling {
-	switch state, wait := w.holders.ask(stands.By, w.now()); state {
+func (w *Worker) onConflict(ctx context.Context, f *execution, stands Claim) decision {
+	switch state, wait := w.detector.ask(stands.By, w.now()); state {
 	case alive:
 		return giveBack(heldDelay, "another bridge holds it")
-	case unheard:
+	case unknown:
 		return giveBack(max(wait, aliveEvery), "its holder is not heard yet")
 	}
 	w.about(f).Warn("holder_gone", "holder", stands.By)
@@ -182,12 +182,12 @@ func (w *Worker) rule(ctx context.Context, f *flight, stands Claim) ruling {
 // that was settled here, and that another connection delivers: the server may have
 // lost it. A turn of a model is claimed anew then, and what may run twice runs.
 // nextStart: it is to be carried.
-func (w *Worker) settledEarlier(ctx context.Context, f *flight) ruling {
+func (w *Worker) settledEarlier(ctx context.Context, f *execution) decision {
 	at := f.settled
 	if at.seq > 0 {
 		switch events, err := w.wire.Events(ctx, f.name.Session, []uint64{at.seq}); {
 		case err == nil && settles(events[0], f.name.Effect):
-			f.doubt.asked = at.claim
+			f.claims.asked = at.claim
 			return ack("settled before")
 		case err != nil && !errors.Is(err, natsio.ErrNotFound):
 			return giveBack(troubleDelay, "settlement not looked at")
@@ -195,30 +195,30 @@ func (w *Worker) settledEarlier(ctx context.Context, f *flight) ruling {
 		w.about(f).Warn("settlement_lost", "seq", at.seq)
 	}
 	f.settled = settledAt{}
-	f.doubt = doubt{passed: at.claim}
+	f.claims = claimState{passed: at.claim}
 	if f.call != nil && at.claim > 0 {
 		return settleAs(outcomeUnknown("it ran, and the server lost what it came to", outcome{}))
 	}
-	return ruling{next: nextStart}
+	return decision{next: nextStart}
 }
 
 // settledBefore looks once more whether a model turn that was taken over is
 // settled: between the first look and the claim its holder, cut off and not
 // gone, may have said what it came to. Who can't be asked stops nothing: the
 // claim is ours.
-func (w *Worker) settledBefore(ctx context.Context, f *flight) bool {
+func (w *Worker) settledBefore(ctx context.Context, f *execution) bool {
 	last, err := w.wire.LastModelEvent(ctx, f.name.Session)
 	return err == nil && f.call == nil && settles(last, f.name.Effect)
 }
 
 // takeOver finds out whether a model turn whose holder is gone is still wanted:
 // nextStart, and the next claim may be tried.
-func (w *Worker) takeOver(ctx context.Context, f *flight) ruling {
+func (w *Worker) takeOver(ctx context.Context, f *execution) decision {
 	sid, name := f.name.Session, f.name.Effect
 	switch last, err := w.wire.LastModelEvent(ctx, sid); {
 	case errors.Is(err, natsio.ErrNotFound):
 	case err != nil:
-		if times, ok := w.quiet.tells("last_settlement_not_read", w.now()); ok {
+		if times, ok := w.limiter.allow("last_settlement_not_read", w.now()); ok {
 			w.about(f).Warn("last_settlement_not_read", "error", err.Error(), "times", times)
 		}
 		return giveBack(troubleDelay, "last settlement not read")
@@ -234,36 +234,36 @@ func (w *Worker) takeOver(ctx context.Context, f *flight) ruling {
 	case !isOpen(view, name):
 		return ack("not open")
 	}
-	return ruling{next: nextStart}
+	return decision{next: nextStart}
 }
 
 // stillWanted looks whether a retry-safe call that has waited for a while is
 // still open: its run may have been cancelled since, and no claim says so. Best
 // effort: who can't be asked is not waited for, since to start it once more does
 // no harm.
-func (w *Worker) stillWanted(ctx context.Context, f *flight) ruling {
+func (w *Worker) stillWanted(ctx context.Context, f *execution) decision {
 	view, err := w.wire.View(ctx, f.name.Session)
 	if err == nil && view.Clock > f.call.At && !isOpen(view, f.name.Effect) { // a view of that very moment may be from just before
 		return ack("not open")
 	}
-	return ruling{next: nextStart}
+	return decision{next: nextStart}
 }
 
-// doubt is what this process does not know of its claims of a model turn. While
+// claimState is what this process does not know of its claims of a model turn. While
 // nobody hears us, another bridge may find us gone, and go on with the next claim:
 // ours is worth nothing then, and it would be a second start to trust it.
-type doubt struct {
+type claimState struct {
 	passed int // the last claim of ours that others may have passed over; 0: none
 	asked  int // the claim that was asked for, and not answered yet or ours; 0: none
-	mark   int // what holders.mark said when it was asked for first
+	mark   int // what failureDetector.mark said when it was asked for first
 }
 
 // asks notes that the claim n is asked for, for the first time or again: what
 // counts is the first time, since that one may have been stored. Those before the
 // one that is asked for are known, and asked for only on the way to it.
-func (f *flight) asks(n int, h *holders) {
-	if h.look(); f.doubt.asked < n {
-		f.doubt.asked, f.doubt.mark = n, h.mark()
+func (f *execution) asks(n int, h *failureDetector) {
+	if h.look(); f.claims.asked < n {
+		f.claims.asked, f.claims.mark = n, h.mark()
 	}
 }
 
@@ -271,30 +271,30 @@ func (f *flight) asks(n int, h *holders) {
 // ours, or worth nothing: passed says that others may have passed it over. One
 // that is ours is doubted until what it is for is settled, since it may be given
 // back before it starts.
-func (f *flight) answered(n int, passed bool) {
-	if n != f.doubt.asked {
+func (f *execution) answered(n int, passed bool) {
+	if n != f.claims.asked {
 		return
 	}
 	if passed {
-		f.doubt.passed = n
+		f.claims.passed = n
 	}
-	f.doubt.asked, f.doubt.mark = 0, 0
+	f.claims.asked, f.claims.mark = 0, 0
 }
 
 // liveness is what is known of the process that holds a claim.
 type liveness int
 
 const (
-	unheard liveness = iota // we have not listened for long enough to say
+	unknown liveness = iota // we have not listened for long enough to say
 	alive
 	gone
 )
 
-// holders tells who lives. We listen only as long as we hear ourselves: our
+// failureDetector tells who lives. We listen only as long as we hear ourselves: our
 // heartbeats take the same way through the server as all others, so a broken
 // connection, or a process that stood still, never looks like the death of
 // another.
-type holders struct {
+type failureDetector struct {
 	self string
 	wire Transport
 
@@ -306,13 +306,13 @@ type holders struct {
 	gaps  int       // that were longer than aliveGapMax
 }
 
-func newHolders(self string, w Transport) *holders {
-	return &holders{self: self, wire: w, own: time.Now()}
+func newFailureDetector(self string, w Transport) *failureDetector {
+	return &failureDetector{self: self, wire: w, own: time.Now()}
 }
 
 // watch looks for our own heartbeats until ctx ends. After a gap it calls
 // broken: the server may have been away.
-func (h *holders) watch(ctx context.Context, broken func()) {
+func (h *failureDetector) watch(ctx context.Context, broken func()) {
 	for pause(ctx.Done(), aliveEvery) {
 		if h.look(); h.tookGap() {
 			broken()
@@ -322,7 +322,7 @@ func (h *holders) watch(ctx context.Context, broken func()) {
 
 // look notes our own latest heartbeat, and a gap before it. To look late makes
 // a gap where there was none, which does no harm.
-func (h *holders) look() {
+func (h *failureDetector) look() {
 	at, ok := h.wire.Heard(h.self)
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -340,7 +340,7 @@ func (h *holders) look() {
 }
 
 // tookGap reports once that there was a gap, whoever looked first.
-func (h *holders) tookGap() bool {
+func (h *failureDetector) tookGap() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	gap := h.gap
@@ -348,16 +348,16 @@ func (h *holders) tookGap() bool {
 	return gap
 }
 
-// mark returns a value that heardSince takes. look was called just before.
-func (h *holders) mark() int {
+// mark returns a value that heardWithoutGap takes. look was called just before.
+func (h *failureDetector) mark() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.gaps
 }
 
-// heardSince reports whether we were heard without a gap from before a mark was
+// heardWithoutGap reports whether we were heard without a gap from before a mark was
 // taken on, so that nobody found us gone, and whether we are heard now.
-func (h *holders) heardSince(mark int, at time.Time) (heard, now bool) {
+func (h *failureDetector) heardWithoutGap(mark int, at time.Time) (heard, now bool) {
 	h.look()
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -366,7 +366,7 @@ func (h *holders) heardSince(mark int, at time.Time) (heard, now bool) {
 
 // ask tells of an instance whether it lives. While that is unheard, wait is
 // when to ask again.
-func (h *holders) ask(instance string, now time.Time) (state liveness, wait time.Duration) {
+func (h *failureDetector) ask(instance string, now time.Time) (state liveness, wait time.Duration) {
 	h.look()
 	heard, _ := h.wire.Heard(instance)
 	h.mu.Lock()
@@ -375,9 +375,9 @@ func (h *holders) ask(instance string, now time.Time) (state liveness, wait time
 	case instance == h.self, now.Sub(heard) < holderGone:
 		return alive, 0
 	case !h.first, now.Sub(h.own) > aliveGapMax:
-		return unheard, holderGone
+		return unknown, holderGone
 	case now.Sub(h.since) < holderGone:
-		return unheard, holderGone - now.Sub(h.since)
+		return unknown, holderGone - now.Sub(h.since)
 	}
 	return gone, 0
 }

@@ -359,7 +359,7 @@ func TestGoneTakesListening(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.beat("other", true)
-		h := newHolders("me", w)
+		h := newFailureDetector("me", w)
 		ctx, cancel := context.WithCancel(t.Context())
 		gaps := 0
 		done := make(chan struct{})
@@ -374,16 +374,16 @@ func TestGoneTakesListening(t *testing.T) {
 				t.Errorf("%s: got %v, want %v", instance, got, want)
 			}
 		}
-		at(10*time.Second, "nobody", unheard) // we don't hear ourselves
+		at(10*time.Second, "nobody", unknown) // we don't hear ourselves
 		w.beat("me", true)
-		at(time.Second, "nobody", unheard)
+		at(time.Second, "nobody", unknown)
 		at(0, "other", alive)
-		at(3*time.Second, "nobody", unheard)
+		at(3*time.Second, "nobody", unknown)
 		at(2*time.Second, "nobody", gone)
 		// The connection breaks: nobody is heard, ourselves included.
 		w.beat("me", false)
 		w.beat("other", false)
-		at(20*time.Second, "other", unheard)
+		at(20*time.Second, "other", unknown)
 		w.beat("me", true)
 		w.beat("other", true)
 		at(time.Second, "other", alive)
@@ -405,7 +405,7 @@ func TestBreakIsNotSwallowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.beat("me", true)
-		h := newHolders("me", w)
+		h := newFailureDetector("me", w)
 		ctx, cancel := context.WithCancel(t.Context())
 		gaps := 0
 		done := make(chan struct{})
@@ -462,7 +462,7 @@ func TestDeliveredAgainAfterSettled(t *testing.T) {
 func TestTableForgetsWhatIsLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		table := newTable()
+		table := newExecutions()
 		for i := range 100 {
 			call := toolCall("r1t1c"+string(rune('0'+i%10)), false)
 			e := effect{name: subjects.EffectName{Session: "s" + string(rune('a'+i/10)), Effect: call.Effect}, call: &call, startBy: time.Now().Add(testStartBy)}
@@ -481,14 +481,14 @@ func TestTableForgetsWhatIsLate(t *testing.T) {
 		f, _ := table.enter(late)
 		table.leave(f, false, time.Now())
 		n := 0
-		for _, of := range table.kept {
-			n += len(of.settled) + len(of.doubts)
+		for _, of := range table.settled {
+			n += len(of.settled) + len(of.claims)
 		}
 		if n > 12 {
 			t.Errorf("remembered: %d of 100 effects, all but the last of which are long late", n)
 		}
-		if len(table.flights) != 0 {
-			t.Errorf("flights: got %d, want 0", len(table.flights))
+		if len(table.byName) != 0 {
+			t.Errorf("flights: got %d, want 0", len(table.byName))
 		}
 	})
 }
@@ -539,7 +539,7 @@ func TestStillWanted(t *testing.T) {
 		"open among other effects": {session.View{Clock: 101, Open: []session.ViewEffect{{Effect: "w1"}, {Effect: "r1t1c0"}}}, nil, nextStart},
 	} {
 		w := &Worker{wire: viewOnly{view: c.view, err: c.err}}
-		f := &flight{effect: effect{call: &session.ToolCall{At: 100, Effect: "r1t1c0"}}}
+		f := &execution{effect: effect{call: &session.ToolCall{At: 100, Effect: "r1t1c0"}}}
 		f.name.Session, f.name.Effect = "s1", "r1t1c0"
 		if got := w.stillWanted(t.Context(), f); got.next != c.want {
 			t.Errorf("%s: got %v, want %v", name, got.next, c.want)

@@ -27,7 +27,7 @@ func (c *TargetCounts) retry() {
 }
 
 // end takes what became of an effect.
-func (c *TargetCounts) end(r *ruling, took time.Duration) {
+func (c *TargetCounts) end(r *decision, took time.Duration) {
 	if c == nil {
 		return
 	}

@@ -5,8 +5,8 @@
 // # Path
 //
 // An effect comes from the durable consumer of its class and target, of which
-// several bridges may pull. It is decoded (effect.go) and entered in the table
-// (flight.go). What must not be started twice is claimed (claim.go), and while that is
+// several bridges may pull. It is decoded (effect.go) and entered in the table of executions
+// (execution.go). What must not be started twice is claimed (claim.go), and while that is
 // on its way a generation's text is read from the log (transcript.go, said.go).
 // Then it is started (start.go), becomes an outcome (outcome.go), and that a
 // settlement (settlement.go), which is stored before the effect is acked
@@ -57,7 +57,7 @@
 //   - claim: the message that says which process starts an effect. The first
 //     one that is stored stands.
 //   - instance: a ULID per process start, which claims and heartbeats name.
-//   - flight: an effect that this process carries.
+//   - execution: an effect that this process carries.
 //   - late: past start_by.
 //   - withdrawn: nobody may start it any more, or what runs is to stop.
 //

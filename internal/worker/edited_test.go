@@ -11,13 +11,13 @@ import (
 // result says what a person let run instead.
 func TestEditedArguments(t *testing.T) {
 	t.Parallel()
-	asked := &said{typ: session.TypeToolCallsObserved, batch: "r1t1", calls: []session.ObservedCall{{ToolName: "shell", Arguments: `{"command":"rm -rf /"}`}}}
-	settled := &said{typ: session.TypeToolCallSettled, results: []result{{call: "r1t1c0", text: "done", status: session.CallSucceeded}}}
-	edit := &said{typ: session.TypeApprovalDecided, edited: `{"command":"ls"}`}
+	asked := &entry{typ: session.TypeToolCallsObserved, batch: "r1t1", calls: []session.ObservedCall{{ToolName: "shell", Arguments: `{"command":"rm -rf /"}`}}}
+	settled := &entry{typ: session.TypeToolCallSettled, results: []result{{call: "r1t1c0", text: "done", status: session.CallSucceeded}}}
+	edit := &entry{typ: session.TypeApprovalDecided, edited: `{"command":"ls"}`}
 	for _, c := range []struct {
 		name string
 		item session.Item
-		edit *said
+		edit *entry
 		want string // in the text; empty: it can't be read
 	}{
 		{"as the model made it", session.Item{Role: session.RoleTool, Seq: 5}, nil, "done"},
@@ -39,12 +39,12 @@ func TestEditedArguments(t *testing.T) {
 func TestInputs(t *testing.T) {
 	t.Parallel()
 	for _, typ := range []string{session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunEdited} {
-		m, err := userMessage(session.Item{Role: session.RoleUser, Seq: 3}, &said{typ: typ, text: "more"})
+		m, err := userMessage(session.Item{Role: session.RoleUser, Seq: 3}, &entry{typ: typ, text: "more"})
 		if err != nil || m.Text != "more" {
 			t.Errorf("%s: got %q, %v", typ, m.Text, err)
 		}
 	}
-	if _, err := userMessage(session.Item{Role: session.RoleUser, Seq: 3}, &said{typ: session.TypeApprovalDecided}); err == nil {
+	if _, err := userMessage(session.Item{Role: session.RoleUser, Seq: 3}, &entry{typ: session.TypeApprovalDecided}); err == nil {
 		t.Error("an approval is no input")
 	}
 }

@@ -8,14 +8,14 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-func userMessage(it session.Item, s *said) (executor.Message, error) {
+func userMessage(it session.Item, s *entry) (executor.Message, error) {
 	if s == nil || !s.isInput() {
 		return executor.Message{}, unreadable(it.Seq, "is no input")
 	}
 	return executor.Message{Role: string(session.RoleUser), Text: s.text, Parts: shown(s.text, s.images)}, nil
 }
 
-func assistantMessage(it session.Item, s *said) (executor.Message, error) {
+func assistantMessage(it session.Item, s *entry) (executor.Message, error) {
 	if s == nil || s.typ != session.TypeToolCallsObserved && s.typ != session.TypeGenerationSettled {
 		return executor.Message{}, unreadable(it.Seq, "is no turn of a model")
 	}
@@ -50,7 +50,7 @@ func callID(batch string, call int) string { return batch + "c" + strconv.Itoa(c
 const noOutput = "(no output)"
 
 // isInput reports whether the event is what a user said.
-func (s *said) isInput() bool {
+func (s *entry) isInput() bool {
 	switch s.typ {
 	case session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunEdited:
 		return true
@@ -61,7 +61,7 @@ func (s *said) isInput() bool {
 // editedMessage is toolMessage for a call whose arguments a person may have
 // changed: the model's own call stays as it made it, so the result begins by
 // saying what was run instead.
-func editedMessage(it session.Item, s, asked, edit *said) (executor.Message, error) {
+func editedMessage(it session.Item, s, asked, edit *entry) (executor.Message, error) {
 	m, err := toolMessage(it, s, asked)
 	if it.Edit == 0 || err != nil {
 		return m, err
@@ -77,7 +77,7 @@ func editedMessage(it session.Item, s, asked, edit *said) (executor.Message, err
 }
 
 // toolMessage returns the result of the call at it.Call of the latest turn.
-func toolMessage(it session.Item, s, asked *said) (executor.Message, error) {
+func toolMessage(it session.Item, s, asked *entry) (executor.Message, error) {
 	if asked == nil || it.Call < 0 || it.Call >= len(asked.calls) {
 		return executor.Message{}, unreadable(it.Seq, "is the result of a call that no turn made")
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// observed is the start that a flight's executor runs under.
+// observed is the start that an execution's executor runs under.
 type observed struct {
 	start       executor.Start
 	traceparent string
@@ -16,7 +16,7 @@ type observed struct {
 }
 
 // begins tells the observer that f is started under id.
-func (w *Worker) begins(f *flight, id string, now time.Time) {
+func (w *Worker) begins(f *execution, id string, now time.Time) {
 	if w.observer == nil {
 		return
 	}
@@ -35,8 +35,8 @@ func (w *Worker) begins(f *flight, id string, now time.Time) {
 	f.observed = o
 }
 
-// traceparent returns what the observer said of the flight's start.
-func (f *flight) traceparent() string {
+// traceparent returns what the observer said of the execution's start.
+func (f *execution) traceparent() string {
 	if f.observed == nil {
 		return ""
 	}
@@ -45,9 +45,9 @@ func (f *flight) traceparent() string {
 
 // ends tells the observer what became of the start of f, if there was one that
 // it was not told of, and returns r.
-func (w *Worker) ends(f *flight, r ruling) ruling {
+func (w *Worker) ends(f *execution, r decision) decision {
 	o := f.observed
-	if o == nil || r.next == nextElsewhere || o.ended.Swap(true) {
+	if o == nil || r.next == nextHandedOff || o.ended.Swap(true) {
 		return r
 	}
 	end := executor.End{At: w.now()}
@@ -66,7 +66,7 @@ func (w *Worker) ends(f *flight, r ruling) ruling {
 }
 
 // noteFirst returns delta with a note of when its first words come.
-func (w *Worker) noteFirst(f *flight, delta func(text string)) func(text string) {
+func (w *Worker) noteFirst(f *execution, delta func(text string)) func(text string) {
 	o := f.observed
 	if o == nil {
 		return delta

@@ -65,11 +65,11 @@ func (p *Pacer) State(now time.Time) (breaker string, heldMS int64) {
 	return p.breaker.state(now), p.held(now).Milliseconds()
 }
 
-// place is one among the starts of a model: of its target's, and of its own.
-type place [2]*rate.Reservation
+// reservations is one among the starts of a model: of its target's, and of its own.
+type reservations [2]*rate.Reservation
 
 // reserve takes a place and returns how long it is until then.
-func (p *Pacer) reserve(model string, now time.Time) (wait time.Duration, taken place) {
+func (p *Pacer) reserve(model string, now time.Time) (wait time.Duration, taken reservations) {
 	wait = p.held(now)
 	for i, limiter := range [...]*rate.Limiter{p.limits[""], p.limits[model]} {
 		if limiter == nil || model == "" && i > 0 {
@@ -82,7 +82,7 @@ func (p *Pacer) reserve(model string, now time.Time) (wait time.Duration, taken 
 }
 
 // cancel gives a place back.
-func (taken place) cancel(now time.Time) {
+func (taken reservations) cancel(now time.Time) {
 	for _, r := range taken {
 		if r != nil {
 			r.CancelAt(now)
@@ -102,17 +102,17 @@ func (p *Pacer) again(model string, now time.Time, d time.Duration) time.Duratio
 
 // admit waits until f may start, or rules that it is given back. What is late
 // passes: it is not started, only settled.
-func (w *Worker) admit(f *flight) ruling {
+func (w *Worker) admit(f *execution) decision {
 	now, s := w.now(), f.served
 	if f.generation == nil || f.late(now) {
-		return ruling{next: nextStart}
+		return decision{next: nextStart}
 	}
 	if wait, ok := s.Pace.breaker.admit(f, now); !ok {
 		return giveBack(untilLate(f, now, wait), "the provider fails, others wait until it answers")
 	}
 	wait, place := s.Pace.reserve(f.generation.Model, now)
 	if wait == 0 {
-		return ruling{next: nextStart}
+		return decision{next: nextStart}
 	}
 	if wait > paceWaitMax || f.late(now.Add(wait)) {
 		place.cancel(now)
@@ -121,19 +121,19 @@ func (w *Worker) admit(f *flight) ruling {
 	if !w.waitToRetry(f, wait) {
 		place.cancel(w.now())
 		if f.isWithdrawn() {
-			return ruling{next: nextStart} // start says so
+			return decision{next: nextStart} // start says so
 		}
 		return giveBack(stoppingDelay, "this bridge is stopping")
 	}
 	if again := s.Pace.held(w.now()); again > 0 { // asked for meanwhile
 		return giveBack(untilLate(f, w.now(), again), "the provider asked to wait")
 	}
-	return ruling{next: nextStart}
+	return decision{next: nextStart}
 }
 
 // untilLate is wait, but for what would be late then: that comes back as soon
 // as it is, to be settled.
-func untilLate(f *flight, now time.Time, wait time.Duration) time.Duration {
+func untilLate(f *execution, now time.Time, wait time.Duration) time.Duration {
 	return max(0, min(wait, f.startBy.Sub(now)+time.Millisecond))
 }
 

@@ -248,7 +248,7 @@ func TestBreakerTrialThatTellsNothing(t *testing.T) {
 	now := time.Now()
 	b := &breaker{faultsMax: 1, pause: time.Second}
 	b.faulted(&executor.Error{Code: codeNetwork}, now)
-	one, two := new(flight), new(flight)
+	one, two := new(execution), new(execution)
 	later := now.Add(time.Second)
 	if _, ok := b.admit(one, now); ok {
 		t.Error("it is open and lets one through")

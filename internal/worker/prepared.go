@@ -14,7 +14,7 @@ import (
 )
 
 // startStep asks a step hook once.
-func (w *Worker) startStep(f *flight) ruling {
+func (w *Worker) startStep(f *execution) decision {
 	var r returned
 	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
 		asked := *f.step
@@ -30,7 +30,7 @@ func (w *Worker) startStep(f *flight) ruling {
 	return w.returnedStep(f, &r)
 }
 
-func (w *Worker) returnedStep(f *flight, r *returned) ruling {
+func (w *Worker) returnedStep(f *execution, r *returned) decision {
 	o, again := stepOutcome(&f.effect, r)
 	if again {
 		return giveBack(stoppingDelay, "this bridge is stopping")

@@ -45,7 +45,7 @@ func Rehearse(ctx context.Context, e executor.Executor, call executor.Call, o Re
 	kept := &keptBlobs{blobs: map[codec.Ref][]byte{}}
 	now := time.Now()
 	w := New(kept, NewULID(now), "rehearsal", slog.New(slog.DiscardHandler))
-	f := &flight{effect: effect{
+	f := &execution{effect: effect{
 		name: subjects.EffectName{Class: session.ClassTool, Target: "rehearsal", Session: call.Session, Effect: call.Effect},
 		call: &session.ToolCall{
 			Arguments: string(call.Arguments), Effect: call.Effect, IdempotencyKey: call.IdempotencyKey, ProviderCallID: call.ProviderCallID,
@@ -71,17 +71,17 @@ func Rehearse(ctx context.Context, e executor.Executor, call executor.Call, o Re
 	}
 	f.secrets = newCallSecrets(o.Secrets, nil)
 	f.digest = named(call.Session, call.Effect)
-	w.table.flights[f.digest] = f
+	w.executions.byName[f.digest] = f
 	if ctx.Err() != nil { // else AfterFunc may come late
-		w.table.withdraw(call.Session, call.Effect)
+		w.executions.withdraw(call.Session, call.Effect)
 	}
-	defer context.AfterFunc(ctx, func() { w.table.withdraw(call.Session, call.Effect) })()
+	defer context.AfterFunc(ctx, func() { w.executions.withdraw(call.Session, call.Effect) })()
 	f.life, f.served = &Lifetimes{Drain: base, grace: grace, Last: base}, &Target{Executor: e}
 	defer w.heed(*f.life)()
-	ended := make(chan ruling, 1)
-	f.onward = func(r ruling) { ended <- r }
+	ended := make(chan decision, 1)
+	f.resume = func(r decision) { ended <- r }
 	go func() {
-		if r := w.startCall(f); r.next != nextElsewhere {
+		if r := w.startCall(f); r.next != nextHandedOff {
 			ended <- r
 		}
 	}()
@@ -94,7 +94,7 @@ func Rehearse(ctx context.Context, e executor.Executor, call executor.Call, o Re
 
 // told returns an outcome as its settlement has it, and as the next turn
 // of a model shows it.
-func (w *Worker) told(ctx context.Context, kept *keptBlobs, f *flight, o outcome) Rehearsed {
+func (w *Worker) told(ctx context.Context, kept *keptBlobs, f *execution, o outcome) Rehearsed {
 	out := Rehearsed{Status: string(o.status), Output: o.output, Files: o.files}
 	if o.fault != nil {
 		fault := wireFault(o.fault, codeExecutorError)

@@ -6,33 +6,33 @@ import (
 	"time"
 )
 
-// running is what an executor runs under: a context that ends when the run time
+// executionContext is what an executor runs under: a context that ends when the run time
 // is over, and when it is cancelled with a cause.
 //
-// It also says who goes on with the flight. The executor runs in the goroutine
+// It also says who goes on with the execution. The executor runs in the goroutine
 // that carries the effect, which goes on when it has returned. If it has not
 // within stopGrace after the context ended, another goroutine does: whoever
 // leaves first.
-type running struct {
+type executionContext struct {
 	context.Context
 	cancel  context.CancelCauseFunc
 	release func() // of what the context holds
 	unwatch func() bool
 
-	worker *Worker
-	flight *flight
+	worker    *Worker
+	execution *execution
 
 	mu       sync.Mutex
 	patience *time.Timer   // since the context ended; nil: it has not
 	left     bool          // somebody goes on
-	gone     chan struct{} // closed when another goroutine has brought the flight to its end; nil: none has it
+	gone     chan struct{} // closed when another goroutine has brought the execution to its end; nil: none has it
 }
 
-// newRunning returns what runs for the flight's run time at most. Of the flight's
+// newExecutionContext returns what runs for the execution's run time at most. Of the execution's
 // life it has the values alone: who ends that ends it too. If the executor does not
 // return, the worker is told that it is abandoned.
-func newRunning(w *Worker, f *flight) *running {
-	r := &running{worker: w, flight: f}
+func newExecutionContext(w *Worker, f *execution) *executionContext {
+	r := &executionContext{worker: w, execution: f}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(f.life.grace))
 	r.cancel = cancel
 	r.Context, r.release = context.WithTimeoutCause(ctx, f.runTime, errRunTime)
@@ -42,20 +42,20 @@ func newRunning(w *Worker, f *flight) *running {
 
 // begins notes when the executor is called. The lock is for who may find it
 // abandoned.
-func (r *running) begins(now time.Time) {
+func (r *executionContext) begins(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.flight.started = now
+	r.execution.started = now
 }
 
 // over ends the context of an executor that has returned, or never started.
-func (r *running) over() {
+func (r *executionContext) over() {
 	r.release()
 	r.cancel(nil)
 }
 
 // wait leaves the executor stopGrace to return: its context has ended.
-func (r *running) wait() {
+func (r *executionContext) wait() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.left {
@@ -63,9 +63,9 @@ func (r *running) wait() {
 	}
 }
 
-// leave reports whether the executor's goroutine is to go on with the flight: it
+// leave reports whether the executor's goroutine is to go on with the execution: it
 // has not been abandoned.
-func (r *running) leave() bool {
+func (r *executionContext) leave() bool {
 	r.unwatch()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -80,7 +80,7 @@ func (r *running) leave() bool {
 }
 
 // abandon goes on without the executor.
-func (r *running) abandon() {
+func (r *executionContext) abandon() {
 	r.mu.Lock()
 	if r.left {
 		r.mu.Unlock()
@@ -89,5 +89,5 @@ func (r *running) abandon() {
 	r.left, r.gone = true, make(chan struct{})
 	r.mu.Unlock()
 	defer close(r.gone)
-	r.worker.abandoned(r.flight, context.Cause(r))
+	r.worker.abandoned(r.execution, context.Cause(r))
 }

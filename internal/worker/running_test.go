@@ -128,7 +128,7 @@ func (c lostCase) run(t *testing.T, lines bool) {
 	if acked, returned := q.counts(); acked != 2 || returned != 0 {
 		t.Errorf("acked %d, given back %d; want 2 and 0", acked, returned)
 	}
-	if got := len(w.table.flights); got != 0 {
+	if got := len(w.executions.byName); got != 0 {
 		t.Errorf("flights: got %d, want 0", got)
 	}
 }
@@ -143,7 +143,7 @@ func TestStartAfterTheGraceTime(t *testing.T) {
 		stop(errDraining)
 		var cause error
 		call := toolCall("r1t1c0", true)
-		f, _ := w.table.enter(effect{call: &call, runTime: testRun, startBy: time.Now().Add(testStartBy)})
+		f, _ := w.executions.enter(effect{call: &call, runTime: testRun, startBy: time.Now().Add(testStartBy)})
 		f.life = &Lifetimes{Drain: t.Context(), grace: grace, Last: t.Context()}
 		f.served = &Target{Executor: executorFunc(func(ctx context.Context, _ executor.Call) (executor.Result, error) {
 			cause = context.Cause(ctx)

@@ -15,12 +15,12 @@ import (
 
 // said decodes an event and fetches the text that it refers to. An event that
 // a model can't be shown is an *Error; other errors may pass.
-func (r *reader) said(ctx context.Context, e session.Event) (*said, error) {
+func (r *reader) said(ctx context.Context, e session.Event) (*entry, error) {
 	env, err := envelopeOf(e)
 	if err != nil {
 		return nil, unreadable(e.Seq, "can't be decoded: "+err.Error())
 	}
-	s := &said{typ: env.Type}
+	s := &entry{typ: env.Type}
 	var content *session.Content
 	switch env.Type {
 	case session.TypeRunRequested:
@@ -89,14 +89,14 @@ func (r *reader) said(ctx context.Context, e session.Event) (*said, error) {
 // read back: the session's next turn shows it to a model, and most often here.
 // What is in blobs is left to be read.
 func (r *reader) keep(sid string, seq uint64, body any) {
-	var s *said
+	var s *entry
 	var content *session.Content
 	var opaque codec.Raw
 	switch b := body.(type) {
 	case *session.ToolCallSettled:
 		content = b.Output
 		room := new(struct { // one allocation
-			said   said
+			said   entry
 			result [1]result
 		})
 		room.result[0] = result{call: placeOf(b.Effect), status: session.CallStatus(b.Status), fault: b.Error}
@@ -107,10 +107,10 @@ func (r *reader) keep(sid string, seq uint64, body any) {
 		}
 	case *session.ToolCallsObserved:
 		content, opaque = b.Text, b.Opaque
-		s = &said{typ: session.TypeToolCallsObserved, calls: b.Calls, batch: placeOf(b.Effect)}
+		s = &entry{typ: session.TypeToolCallsObserved, calls: b.Calls, batch: placeOf(b.Effect)}
 	case *session.GenerationSettled:
 		content, opaque = b.Text, b.Opaque
-		s = &said{typ: session.TypeGenerationSettled}
+		s = &entry{typ: session.TypeGenerationSettled}
 	default:
 		return
 	}
@@ -127,7 +127,7 @@ func (r *reader) keep(sid string, seq uint64, body any) {
 }
 
 // enabled fills in what a sync says to the call that waited for it.
-func (r *reader) enabled(ctx context.Context, seq uint64, s *said, output *session.Content) error {
+func (r *reader) enabled(ctx context.Context, seq uint64, s *entry, output *session.Content) error {
 	err := r.results(ctx, seq, s, []session.ToolCallSettled{{Status: string(session.CallSucceeded), Output: output}})
 	if err == nil {
 		s.results[0].call = ""
@@ -137,7 +137,7 @@ func (r *reader) enabled(ctx context.Context, seq uint64, s *said, output *sessi
 
 // results fills in what became of tool calls. A batch's texts are bounded
 // together, since each may be a blob.
-func (r *reader) results(ctx context.Context, seq uint64, s *said, settled []session.ToolCallSettled) error {
+func (r *reader) results(ctx context.Context, seq uint64, s *entry, settled []session.ToolCallSettled) error {
 	total := 0
 	s.results = make([]result, len(settled))
 	for i := range settled {
@@ -220,7 +220,7 @@ func tooMuch(seq uint64, max int) error {
 
 // shownCall returns what a model is shown of a call's result.
 func (r *reader) shownCall(ctx context.Context, settled *session.ToolCallSettled) (string, error) {
-	s := &said{typ: session.TypeToolCallSettled}
+	s := &entry{typ: session.TypeToolCallSettled}
 	if err := r.results(ctx, 1, s, []session.ToolCallSettled{*settled}); err != nil {
 		return "", err
 	}

@@ -50,12 +50,12 @@ func TestKeptIsWhatIsRead(t *testing.T) {
 				e.name.Effect, e.name.Class = "r1t1c0a2", session.ClassTool
 			}
 			c.outcome.at = time.Now()
-			if err := b.settle(t.Context(), &flight{effect: e}, c.outcome); err != nil {
+			if err := b.settle(t.Context(), &execution{effect: e}, c.outcome); err != nil {
 				t.Fatal(err)
 			}
 			found := wordsAt(1)
 			kept := len(b.reader.events.look("s1", found)) == 0
-			got := found[0].said
+			got := found[0].entry
 			if kept == c.read {
 				t.Fatalf("kept: %v, want %v", kept, !c.read)
 			}

@@ -256,7 +256,7 @@ func TestReaderSaysWhatIsMissing(t *testing.T) {
 				w.vault.sources = append(w.vault.sources, valueOf(name, value))
 			}
 			effect := syncEffect("y1", func(s *session.Space) { s.Kind, s.Space = space.Pack, "crm" })
-			f := &flight{effect: effectOf(t, effect), served: &Target{Spaces: readSpace(func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
+			f := &execution{effect: effectOf(t, effect), served: &Target{Spaces: readSpace(func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
 				return executor.SpaceContent{Files: files}, nil
 			})}}
 			got, err := w.sync(t.Context(), f)

@@ -30,9 +30,9 @@ func (r *referee) bounds() {
 		}
 	}
 	for _, b := range r.j.play.bridges {
-		t := b.worker.table
+		t := b.worker.executions
 		t.mu.Lock()
-		flights := len(t.flights)
+		flights := len(t.byName)
 		t.mu.Unlock()
 		if most := simSlots * len(r.j.targets); flights > most {
 			r.j.breaks("%s carries %d effects, %d at most", b.name, flights, most)
@@ -101,9 +101,9 @@ func (r *referee) endMemory() {
 		}
 	}
 	for _, b := range r.j.play.bridges {
-		b.worker.table.mu.Lock()
-		flights := len(b.worker.table.flights)
-		b.worker.table.mu.Unlock()
+		b.worker.executions.mu.Lock()
+		flights := len(b.worker.executions.byName)
+		b.worker.executions.mu.Unlock()
 		held := 0
 		for _, of := range b.held {
 			held += len(of)

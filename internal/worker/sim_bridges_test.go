@@ -42,7 +42,7 @@ func (s *sim) startBridge(i int) {
 	b.life = life
 	b.worker.heed(life)
 	context.AfterFunc(p.ctx, stop)
-	go b.worker.holders.watch(p.ctx, b.worker.reader.forget)
+	go b.worker.detector.watch(p.ctx, b.worker.reader.forget)
 	s.mu.Lock()
 	s.alive[p.name] = p
 	s.mu.Unlock()
@@ -83,7 +83,7 @@ func (b *simBridge) looksGone(i int) {
 // jump sets the clock of a bridge. What it heard of others is counted by a clock
 // that does not jump.
 func (b *simBridge) jump(by time.Duration) {
-	h := b.worker.holders
+	h := b.worker.detector
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	b.sim.mu.Lock()

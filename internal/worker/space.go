@@ -33,7 +33,7 @@ type synced struct {
 }
 
 // startSpace reads a space once.
-func (w *Worker) startSpace(f *flight) ruling {
+func (w *Worker) startSpace(f *execution) decision {
 	var r returned
 	if refused, ok := w.execute(f, &r, func(ctx context.Context, _ string) {
 		r.synced, r.err = w.sync(ctx, f)
@@ -43,7 +43,7 @@ func (w *Worker) startSpace(f *flight) ruling {
 	return w.returnedSpace(f, &r)
 }
 
-func (w *Worker) returnedSpace(f *flight, r *returned) ruling {
+func (w *Worker) returnedSpace(f *execution, r *returned) decision {
 	switch {
 	case r.panicked != nil:
 		return settleAs(failed(CodeSpaceUnreadable, fmt.Sprint("the reader panicked: ", r.panicked)))
@@ -61,7 +61,7 @@ func (w *Worker) returnedSpace(f *flight, r *returned) ruling {
 
 // sync reads a space, stores its files and its manifest, and says what is to be
 // settled.
-func (w *Worker) sync(ctx context.Context, f *flight) (*synced, error) {
+func (w *Worker) sync(ctx context.Context, f *execution) (*synced, error) {
 	asked := f.space
 	known, err := w.known(ctx, asked)
 	if err != nil {
@@ -124,7 +124,7 @@ func (w *Worker) known(ctx context.Context, asked *session.Space) (*space.Manife
 }
 
 // unsynced is the settlement of a space that is invalid.
-func unsynced(f *flight, problems []space.Problem) *synced {
+func unsynced(f *execution, problems []space.Problem) *synced {
 	detail := fmt.Sprintf("%d problems; the first: %s", len(problems), problems[0])
 	return &synced{session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{
 		Effect:   f.name.Effect,
@@ -135,7 +135,7 @@ func unsynced(f *flight, problems []space.Problem) *synced {
 
 // stored stores what a manifest names and the manifest, unless the sync is dry,
 // and returns the settlement.
-func (w *Worker) stored(ctx context.Context, f *flight, built *spaces.Built, content executor.SpaceContent) (*synced, error) {
+func (w *Worker) stored(ctx context.Context, f *execution, built *spaces.Built, content executor.SpaceContent) (*synced, error) {
 	lacks, err := w.vault.lacks(ctx, built.Manifest)
 	if err != nil {
 		return nil, err

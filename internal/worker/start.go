@@ -13,9 +13,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// start starts a flight, unless it is too late or it was withdrawn, and says
+// start starts an execution, unless it is too late or it was withdrawn, and says
 // what became of it. request is that of a generation, else nil.
-func (w *Worker) start(f *flight, request *executor.Request) ruling {
+func (w *Worker) start(f *execution, request *executor.Request) decision {
 	switch {
 	case f.call != nil:
 		return w.ends(f, w.startCall(f))
@@ -53,13 +53,13 @@ func (w *Worker) start(f *flight, request *executor.Request) ruling {
 }
 
 // retried reports that a generation failed in a way that may pass.
-func retried(r ruling) bool {
+func retried(r decision) bool {
 	return r.next == nextSettle && r.outcome.fault != nil && r.outcome.fault.Retryable
 }
 
 // waitToRetry waits before a generation is started again; false if it is
 // withdrawn meanwhile, or this bridge is stopping.
-func (w *Worker) waitToRetry(f *flight, d time.Duration) bool {
+func (w *Worker) waitToRetry(f *execution, d time.Duration) bool {
 	ctx, cancel := context.WithCancelCause(f.life.Drain)
 	defer cancel(nil)
 	if f.startUnder(cancel) {
@@ -69,7 +69,7 @@ func (w *Worker) waitToRetry(f *flight, d time.Duration) bool {
 }
 
 // startCall carries out a tool call.
-func (w *Worker) startCall(f *flight) ruling {
+func (w *Worker) startCall(f *execution) decision {
 	c := f.call
 	call := executor.Call{
 		Session: c.Session, Effect: c.Effect, ToolID: c.ToolID, ToolName: c.ToolName, Arguments: json.RawMessage(c.Arguments),
@@ -103,7 +103,7 @@ func (w *Worker) startCall(f *flight) ruling {
 	return w.returnedCall(f, &r)
 }
 
-func (w *Worker) returnedCall(f *flight, r *returned) ruling {
+func (w *Worker) returnedCall(f *execution, r *returned) decision {
 	now := w.now()
 	o, again := toolOutcome(&f.effect, r, now.Sub(f.started))
 	if again {
@@ -115,7 +115,7 @@ func (w *Worker) returnedCall(f *flight, r *returned) ruling {
 }
 
 // startGeneration asks the model once.
-func (w *Worker) startGeneration(f *flight, request *executor.Request) ruling {
+func (w *Worker) startGeneration(f *execution, request *executor.Request) decision {
 	g := new(struct { // one allocation
 		feedback feedback
 		returned returned
@@ -139,7 +139,7 @@ func (w *Worker) startGeneration(f *flight, request *executor.Request) ruling {
 	return w.returnedGeneration(f, &g.returned)
 }
 
-func (w *Worker) returnedGeneration(f *flight, r *returned) ruling {
+func (w *Worker) returnedGeneration(f *execution, r *returned) decision {
 	o, again := modelOutcome(&f.effect, r)
 	now := w.now()
 	f.told.ended(&o, now)
@@ -154,8 +154,8 @@ func (w *Worker) returnedGeneration(f *flight, r *returned) ruling {
 // start's name, and fills in r. It starts nothing that is late or withdrawn: ok is
 // false then, and refused says what becomes of f. So it is when another goroutine
 // has brought f to its end meanwhile.
-func (w *Worker) execute(f *flight, r *returned, run func(ctx context.Context, start string)) (refused ruling, ok bool) {
-	ctx := newRunning(w, f)
+func (w *Worker) execute(f *execution, r *returned, run func(ctx context.Context, start string)) (refused decision, ok bool) {
+	ctx := newExecutionContext(w, f)
 	withdrawn := f.startUnder(ctx.cancel)
 	now := w.now()
 	switch {
@@ -174,9 +174,9 @@ func (w *Worker) execute(f *flight, r *returned, run func(ctx context.Context, s
 		ok = w.run(f, ctx, r, start, run)
 		ctx.over()
 		if !ok {
-			return ruling{next: nextElsewhere}, false
+			return decision{next: nextHandedOff}, false
 		}
-		return ruling{}, true
+		return decision{}, true
 	}
 	ctx.leave()
 	ctx.over()
@@ -185,7 +185,7 @@ func (w *Worker) execute(f *flight, r *returned, run func(ctx context.Context, s
 
 // run calls run, and reports whether to go on with f after it. If not, another
 // goroutine has brought f to its end.
-func (w *Worker) run(f *flight, ctx *running, r *returned, start string, run func(ctx context.Context, start string)) (ours bool) {
+func (w *Worker) run(f *execution, ctx *executionContext, r *returned, start string, run func(ctx context.Context, start string)) (ours bool) {
 	over := false
 	r.panicked = errGoexit // until it has returned
 	defer func() {
@@ -211,16 +211,16 @@ func (w *Worker) run(f *flight, ctx *running, r *returned, start string, run fun
 	return
 }
 
-// abandoned goes on with a flight whose executor does not return.
-func (w *Worker) abandoned(f *flight, cause error) {
+// abandoned goes on with an execution whose executor does not return.
+func (w *Worker) abandoned(f *execution, cause error) {
 	w.about(f).Error("executor_does_not_return", "waited_ms", stopGrace.Milliseconds())
 	w.goOn(f, &returned{abandoned: true, cause: cause})
 }
 
-// goOn goes on with a flight whose goroutine is lost to its executor: that does
+// goOn goes on with an execution whose goroutine is lost to its executor: that does
 // not return, or has ended it.
-func (w *Worker) goOn(f *flight, r *returned) {
-	var end ruling
+func (w *Worker) goOn(f *execution, r *returned) {
+	var end decision
 	switch {
 	case f.call != nil:
 		end = w.returnedCall(f, r)
@@ -232,8 +232,8 @@ func (w *Worker) goOn(f *flight, r *returned) {
 		end = w.returnedGeneration(f, r)
 	}
 	end = w.ends(f, end)
-	if f.onward != nil {
-		f.onward(end)
+	if f.resume != nil {
+		f.resume(end)
 		return
 	}
 	w.land(f, w.end(f, end))

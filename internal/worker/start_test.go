@@ -171,7 +171,7 @@ func (c startCase) run(t *testing.T, safe bool) {
 	if acked, returned := q.counts(); acked != len(want) || acked+returned != 1 {
 		t.Errorf("acked %d, given back %d; want %d settled and acked, and no more", acked, returned, len(want))
 	}
-	if got := len(b.table.flights); got != 0 {
+	if got := len(b.executions.byName); got != 0 {
 		t.Errorf("flights: got %d, want 0", got)
 	}
 	told.check(t, "r1t1c0", want)

@@ -127,7 +127,7 @@ func (c hookCase) run(t *testing.T) {
 	if len(w.claims) != 0 {
 		t.Errorf("claims: got %v, want none", w.claims)
 	}
-	if got := len(b.table.flights); got != 0 {
+	if got := len(b.executions.byName); got != 0 {
 		t.Errorf("flights: got %d, want 0", got)
 	}
 }

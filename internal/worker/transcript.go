@@ -58,9 +58,9 @@ func newReader(s store) *reader {
 	}
 }
 
-// said is what an event says, as far as a model is concerned. It is shared,
+// entry is what an event says, as far as a model is concerned. It is shared,
 // and never changed.
-type said struct {
+type entry struct {
 	typ     string
 	text    string // with its blobs and parts filled in
 	images  []executor.Part
@@ -81,7 +81,7 @@ type result struct {
 }
 
 // result returns what became of a call, nil if the event does not say.
-func (s *said) result(call string) *result {
+func (s *entry) result(call string) *result {
 	for i := range s.results {
 		if s.results[i].call == call || s.results[i].call == "" {
 			return &s.results[i]
@@ -91,7 +91,7 @@ func (s *said) result(call string) *result {
 }
 
 // bytes is about what s takes in memory.
-func (s *said) bytes() int {
+func (s *entry) bytes() int {
 	n := 256 + len(s.text) + len(s.edited) + len(s.opaque) + bytesOf(s.images)
 	for i := range s.calls {
 		c := &s.calls[i]
@@ -248,14 +248,14 @@ func (r *reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]execut
 
 // messages returns the conversation that a generation's items refer to.
 func (r *reader) messages(ctx context.Context, g *session.Generation) ([]executor.Message, error) {
-	words, err := r.read(ctx, g)
+	said, err := r.read(ctx, g)
 	if err != nil {
 		return nil, err
 	}
 	messages := make([]executor.Message, 0, len(g.Items))
-	var asked *said // the latest assistant item
+	var asked *entry // the latest assistant item
 	for _, it := range g.Items {
-		s := words.of(it.Seq)
+		s := said.of(it.Seq)
 		var m executor.Message
 		var err error
 		switch it.Role {
@@ -265,7 +265,7 @@ func (r *reader) messages(ctx context.Context, g *session.Generation) ([]executo
 			asked = s
 			m, err = assistantMessage(it, s)
 		case session.RoleTool:
-			m, err = editedMessage(it, s, asked, words.of(it.Edit))
+			m, err = editedMessage(it, s, asked, said.of(it.Edit))
 		default:
 			err = unreadable(it.Seq, "has the role "+strconv.Quote(string(it.Role))+": this bridge is too old")
 		}
@@ -283,23 +283,23 @@ func (r *reader) messages(ctx context.Context, g *session.Generation) ([]executo
 // read returns what the events of a generation's items say. An item whose text
 // the session gave needs no event. What the turn before has read or said is there;
 // the rest is read from the log.
-func (r *reader) read(ctx context.Context, g *session.Generation) (words, error) {
-	all := make(words, 0, len(g.Items))
+func (r *reader) read(ctx context.Context, g *session.Generation) (entries, error) {
+	all := make(entries, 0, len(g.Items))
 	for i := range g.Items {
 		it := &g.Items[i]
 		if it.Code == "" {
-			all = append(all, saidAt{seq: it.Seq})
+			all = append(all, entryAt{seq: it.Seq})
 		}
 		if it.Edit != 0 {
-			all = append(all, saidAt{seq: it.Edit})
+			all = append(all, entryAt{seq: it.Edit})
 		}
 	}
-	slices.SortFunc(all, func(a, b saidAt) int { return cmp.Compare(a.seq, b.seq) }) // most are so
-	all = slices.CompactFunc(all, func(a, b saidAt) bool { return a.seq == b.seq })
+	slices.SortFunc(all, func(a, b entryAt) int { return cmp.Compare(a.seq, b.seq) }) // most are so
+	all = slices.CompactFunc(all, func(a, b entryAt) bool { return a.seq == b.seq })
 	missing := r.events.look(g.Session, all)
 	total := 0
 	for i := range all {
-		if s := all[i].said; s != nil {
+		if s := all[i].entry; s != nil {
 			total += s.bytes()
 		}
 	}
@@ -319,7 +319,7 @@ func (r *reader) read(ctx context.Context, g *session.Generation) (words, error)
 				return nil, &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("the transcript has more than %d MiB: go on in a new session", requestBytesMax>>20)}
 			}
 			at, _ := all.find(e.Seq)
-			all[at].said = s
+			all[at].entry = s
 			r.events.put(g.Session, e.Seq, s)
 		}
 	}

@@ -24,16 +24,16 @@ type transcripts struct {
 // each, and a list beside, would take more than what is kept.
 type transcript struct {
 	sid        string
-	said       words
+	entries    entries
 	bytes      int
 	first      uint64 // of its latest turn's events
 	next, prev *transcript
 }
 
-// saidAt is what the event at a sequence of the log says.
-type saidAt struct {
-	seq  uint64
-	said *said
+// entryAt is what the event at a sequence of the log says.
+type entryAt struct {
+	seq   uint64
+	entry *entry
 }
 
 func newTranscripts(bytesMax int) *transcripts {
@@ -56,26 +56,26 @@ func (c *transcripts) link(of *transcript) {
 
 func (of *transcript) unlink() { of.prev.next, of.next.prev = of.next, of.prev }
 
-// words are what events say, ascending by their sequence, each once.
-type words []saidAt
+// entries are what events say, ascending by their sequence, each once.
+type entries []entryAt
 
 // of returns what the event at a sequence says, nil if that is not among them.
-func (w words) of(seq uint64) *said {
+func (w entries) of(seq uint64) *entry {
 	if at, found := w.find(seq); found {
-		return w[at].said
+		return w[at].entry
 	}
 	return nil
 }
 
-func (w words) find(seq uint64) (at int, found bool) {
+func (w entries) find(seq uint64) (at int, found bool) {
 	return slices.BinarySearchFunc(w, seq, bySeq)
 }
 
-func bySeq(s saidAt, seq uint64) int { return cmp.Compare(s.seq, seq) }
+func bySeq(s entryAt, seq uint64) int { return cmp.Compare(s.seq, seq) }
 
 // look fills in what is kept of these events of a session, and returns those that
 // are not, in their order.
-func (c *transcripts) look(sid string, wanted words) (missing []uint64) {
+func (c *transcripts) look(sid string, wanted entries) (missing []uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	of := c.at[sid]
@@ -86,9 +86,9 @@ func (c *transcripts) look(sid string, wanted words) (missing []uint64) {
 	for i := range wanted {
 		w := &wanted[i]
 		if of != nil {
-			w.said = of.said.of(w.seq)
+			w.entry = of.entries.of(w.seq)
 		}
-		if w.said == nil {
+		if w.entry == nil {
 			c.misses++
 			missing = append(missing, w.seq)
 		} else {
@@ -97,7 +97,7 @@ func (c *transcripts) look(sid string, wanted words) (missing []uint64) {
 	}
 	if of != nil && len(wanted) > 0 {
 		of.first = wanted[0].seq
-		if len(of.said) > 2*len(wanted)+transcriptSlack {
+		if len(of.entries) > 2*len(wanted)+transcriptSlack {
 			c.forget(of) // the window has moved on
 		}
 	}
@@ -106,18 +106,18 @@ func (c *transcripts) look(sid string, wanted words) (missing []uint64) {
 
 // forget drops what lies before a session's latest turn. The lock is held.
 func (c *transcripts) forget(of *transcript) {
-	n, _ := of.said.find(of.first)
-	for _, s := range of.said[:n] {
-		of.bytes -= s.said.bytes()
-		c.bytes -= s.said.bytes()
+	n, _ := of.entries.find(of.first)
+	for _, s := range of.entries[:n] {
+		of.bytes -= s.entry.bytes()
+		c.bytes -= s.entry.bytes()
 	}
 	c.entries -= n
-	of.said = slices.Delete(of.said, 0, n)
+	of.entries = slices.Delete(of.entries, 0, n)
 }
 
 // put keeps what an event says. What is larger than a quarter of the cache is
 // not kept, and of a session no more than all of the cache holds.
-func (c *transcripts) put(sid string, seq uint64, s *said) {
+func (c *transcripts) put(sid string, seq uint64, s *entry) {
 	bytes := s.bytes()
 	if bytes > c.bytesMax/4 {
 		return
@@ -126,13 +126,13 @@ func (c *transcripts) put(sid string, seq uint64, s *said) {
 	defer c.mu.Unlock()
 	of := c.at[sid]
 	if of == nil {
-		of = &transcript{sid: sid, said: make(words, 0, transcriptRoom)}
+		of = &transcript{sid: sid, entries: make(entries, 0, transcriptRoom)}
 		c.at[sid] = of
 	} else {
 		of.unlink()
 	}
 	c.link(of)
-	if _, known := of.said.find(seq); known {
+	if _, known := of.entries.find(seq); known {
 		return
 	}
 	if of.bytes+bytes > c.bytesMax {
@@ -146,10 +146,10 @@ func (c *transcripts) put(sid string, seq uint64, s *said) {
 		oldest.unlink()
 		delete(c.at, oldest.sid)
 		c.bytes -= oldest.bytes
-		c.entries -= len(oldest.said)
+		c.entries -= len(oldest.entries)
 	}
-	at, _ := of.said.find(seq) // behind the others, most often
-	of.said = slices.Insert(of.said, at, saidAt{seq, s})
+	at, _ := of.entries.find(seq) // behind the others, most often
+	of.entries = slices.Insert(of.entries, at, entryAt{seq, s})
 	of.bytes += bytes
 	c.bytes += bytes
 	c.entries++

@@ -105,8 +105,8 @@ func TestWhatWasSettledHereIsNotRead(t *testing.T) {
 }
 
 // wordsAt are events of which it is not known what they say.
-func wordsAt(seqs ...uint64) words {
-	all := make(words, len(seqs))
+func wordsAt(seqs ...uint64) entries {
+	all := make(entries, len(seqs))
 	for i, seq := range seqs {
 		all[i].seq = seq
 	}
@@ -117,14 +117,14 @@ func wordsAt(seqs ...uint64) words {
 // and the sessions used last are whole.
 func TestTranscriptsAreBounded(t *testing.T) {
 	t.Parallel()
-	size := (&said{text: strings.Repeat("x", 100)}).bytes()
+	size := (&entry{text: strings.Repeat("x", 100)}).bytes()
 	rng := rand.New(rand.NewPCG(3, 0))
 	c := newTranscripts(50 * size)
-	all, began := map[string]map[uint64]*said{}, map[string]uint64{}
+	all, began := map[string]map[uint64]*entry{}, map[string]uint64{}
 	for range 5000 {
 		sid := fmt.Sprintf("s%d", rng.IntN(8))
 		if all[sid] == nil {
-			all[sid] = map[uint64]*said{}
+			all[sid] = map[uint64]*entry{}
 		}
 		seqs := make([]uint64, 1+rng.IntN(12))
 		began[sid] += uint64(rng.IntN(6)) // a window only moves on
@@ -141,7 +141,7 @@ func TestTranscriptsAreBounded(t *testing.T) {
 		}
 		for _, seq := range missing {
 			if all[sid][seq] == nil {
-				all[sid][seq] = &said{text: strings.Repeat("x", 100)}
+				all[sid][seq] = &entry{text: strings.Repeat("x", 100)}
 			}
 			c.put(sid, seq, all[sid][seq])
 		}
@@ -154,16 +154,16 @@ func TestTranscriptsAreBounded(t *testing.T) {
 			if sessions++; c.at[of.sid] != of {
 				t.Fatalf("%s is in the ring and can't be found", of.sid)
 			}
-			entries += len(of.said)
-			for _, s := range of.said {
-				bytes += s.said.bytes()
+			entries += len(of.entries)
+			for _, s := range of.entries {
+				bytes += s.entry.bytes()
 			}
 		}
 		if got := c.counts(); got.Bytes != bytes || got.Entries != entries || bytes > c.bytesMax || len(c.at) != sessions {
 			t.Fatalf("%+v, and there are %d entries of %d bytes", got, entries, bytes)
 		}
 	}
-	large := &said{text: strings.Repeat("x", 20*size)}
+	large := &entry{text: strings.Repeat("x", 20*size)}
 	c.put("s1", 999, large)
 	if missing := c.look("s1", wordsAt(999)); len(missing) != 1 {
 		t.Error("kept what is larger than a quarter")
@@ -179,7 +179,7 @@ func TestTranscriptsForgetWhatIsNotShown(t *testing.T) {
 	t.Parallel()
 	c := newTranscripts(eventsCacheBytes)
 	for seq := range uint64(1000) {
-		c.put("s1", seq+1, &said{})
+		c.put("s1", seq+1, &entry{})
 	}
 	c.look("s1", wordsAt(990, 995, 1000))
 	if got := c.counts(); got.Entries != 11 {

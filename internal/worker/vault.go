@@ -103,14 +103,14 @@ func (s *callSecrets) Redacting(w io.Writer) io.WriteCloser { return s.redacts()
 
 // equip looks up what the tool of a pack needs before its call is started. ok is
 // false if the call is not to be started: refused says what becomes of it then.
-func (w *Worker) equip(f *flight, call *executor.Call) (refused ruling, ok bool) {
+func (w *Worker) equip(f *execution, call *executor.Call) (refused decision, ok bool) {
 	if f.secrets == nil { // else it is rehearsed
 		f.secrets = newCallSecrets(nil, &w.vault.given)
 	}
 	call.Secrets = f.secrets
 	pack := call.Pack()
 	if pack == "" {
-		return ruling{}, true
+		return decision{}, true
 	}
 	i := slices.IndexFunc(f.call.Spaces, func(s session.UsedSpace) bool { return s.Space == pack })
 	m, err := w.manifest(f.life.grace, f.call.Spaces[i].Hash)
@@ -118,7 +118,7 @@ func (w *Worker) equip(f *flight, call *executor.Call) (refused ruling, ok bool)
 	case errors.Is(err, natsio.ErrNotFound), errors.Is(err, journal.ErrOtherBytes), errors.Is(err, errNoManifest):
 		return settleAs(failed(codeManifestMissing, fmt.Sprintf("the manifest of %s can't be read: %v", pack, err))), false
 	case err != nil:
-		if times, ok := w.quiet.tells("manifest_not_read", w.now()); ok {
+		if times, ok := w.limiter.allow("manifest_not_read", w.now()); ok {
 			w.about(f).Warn("manifest_not_read", "error", err.Error(), "times", times)
 		}
 		return giveBack(troubleDelay, "manifest not read"), false
@@ -148,7 +148,7 @@ func (w *Worker) equip(f *flight, call *executor.Call) (refused ruling, ok bool)
 	}
 	f.secrets = newCallSecrets(values, &w.vault.given)
 	call.Secrets = f.secrets
-	return ruling{}, true
+	return decision{}, true
 }
 
 // errNoManifest says that a blob which should hold a manifest holds something else.
@@ -176,7 +176,7 @@ func (w *Worker) warnShort(name, value string) {
 	if value == "" || len(value) >= secrets.ValueBytesMin {
 		return
 	}
-	if _, ok := w.quiet.tells("secret_not_redacted "+name, w.now()); ok {
+	if _, ok := w.limiter.allow("secret_not_redacted "+name, w.now()); ok {
 		w.log.Warn("secret_not_redacted", "secret", name, "why", fmt.Sprintf("it is shorter than %d bytes: a tool that repeats it shows it", secrets.ValueBytesMin))
 	}
 }

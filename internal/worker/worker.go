@@ -20,20 +20,20 @@ import (
 
 // Worker carries out effects. It is all of a bridge but the connection.
 type Worker struct {
-	wire      Transport
-	instance  string // ULID of this process's start
-	by        string // who settles, for people
-	log       *slog.Logger
-	now       func() time.Time
-	holders   *holders
-	table     *table
-	reader    *reader
-	vault     *vault                              // where secrets are
-	manifests *cache[codec.Hash, *space.Manifest] // of packs whose tools are called
-	stats     Counters
-	quiet     quiet
-	slots     *admission[int]   // that all targets share; nil: each has its own alone
-	observer  executor.Observer // nil: nobody asks
+	wire       Transport
+	instance   string // ULID of this process's start
+	by         string // who settles, for people
+	log        *slog.Logger
+	now        func() time.Time
+	detector   *failureDetector
+	executions *executions
+	reader     *reader
+	vault      *vault                              // where secrets are
+	manifests  *cache[codec.Hash, *space.Manifest] // of packs whose tools are called
+	stats      Counters
+	limiter    logLimiter
+	slots      *admission[int]   // that all targets share; nil: each has its own alone
+	observer   executor.Observer // nil: nobody asks
 }
 
 // Counters counts what a bridge did since it started.
@@ -48,7 +48,7 @@ func New(w Transport, instance, by string, log *slog.Logger) *Worker {
 	return &Worker{
 		wire: w, instance: instance, by: by, log: slog.New(v.given.Handler(log.Handler())), now: time.Now,
 		vault: v, manifests: newCache[codec.Hash, *space.Manifest](manifestsCacheBytes),
-		holders: newHolders(instance, w), table: newTable(), reader: newReader(w),
+		detector: newFailureDetector(instance, w), executions: newExecutions(), reader: newReader(w),
 	}
 }
 
@@ -65,7 +65,7 @@ func (w *Worker) Observe(o executor.Observer) { w.observer = o }
 func (w *Worker) Share(n int) { w.slots = newAdmission(n, byPriority()) }
 
 // Watch looks for our own heartbeats until ctx ends.
-func (w *Worker) Watch(ctx context.Context) { w.holders.watch(ctx, w.reader.forget) }
+func (w *Worker) Watch(ctx context.Context) { w.detector.watch(ctx, w.reader.forget) }
 
 // Caches returns what the caches were good for.
 func (w *Worker) Caches() ReaderCounts { return w.reader.counts() }
@@ -76,7 +76,7 @@ func (w *Worker) Counts() *Counters { return &w.stats }
 func (w *Worker) count(c *atomic.Uint64) { c.Add(1) }
 
 // about returns a logger that names the effect of f in every line.
-func (w *Worker) about(f *flight) *slog.Logger {
+func (w *Worker) about(f *execution) *slog.Logger {
 	return w.log.With("session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target)
 }
 
@@ -158,7 +158,7 @@ func (w *Worker) Serve(life Lifetimes, s Target, src Source) error {
 
 // heed ends what runs when the grace time is over, until stop is called.
 func (w *Worker) heed(life Lifetimes) (stop func() bool) {
-	return context.AfterFunc(life.grace, func() { w.table.endAll(context.Cause(life.grace)) })
+	return context.AfterFunc(life.grace, func() { w.executions.endAll(context.Cause(life.grace)) })
 }
 
 // take carries one delivery to its end: its message is acked or given back, and
@@ -171,13 +171,13 @@ func (w *Worker) take(life *Lifetimes, s *Target, d delivery) {
 	}
 	f.life, f.served, f.answer, f.began, f.sampled = life, s, d, w.now(), d.Traced()
 	s.Counts.begin()
-	if r := w.carry(f); r.next != nextElsewhere {
+	if r := w.carry(f); r.next != nextHandedOff {
 		w.land(f, r)
 	}
 }
 
-// taken returns the flight of a delivery, nil if there is nothing to carry.
-func (w *Worker) taken(d delivery) *flight {
+// taken returns the execution of a delivery, nil if there is nothing to carry.
+func (w *Worker) taken(d delivery) *execution {
 	var e effect
 	name, err := d.Name()
 	if err == nil {
@@ -197,7 +197,7 @@ func (w *Worker) taken(d delivery) *flight {
 		return nil
 	}
 	e.incarnation = w.wire.Incarnation()
-	f, known := w.table.enter(e)
+	f, known := w.executions.enter(e)
 	switch known {
 	case entryBusy: // who carries it answers for it
 		w.log.Error("effect_delivered_twice_at_once", "session", e.name.Session, "effect", e.name.Effect)
@@ -211,8 +211,8 @@ func (w *Worker) taken(d delivery) *flight {
 	return f
 }
 
-// land ends a flight.
-func (w *Worker) land(f *flight, r ruling) {
+// land ends an execution.
+func (w *Worker) land(f *execution, r decision) {
 	d, s, now := f.answer, f.served, w.now()
 	defer d.Done()
 	if s.Pace != nil {
@@ -220,7 +220,7 @@ func (w *Worker) land(f *flight, r ruling) {
 		s.Pace.health.over(f.digest)
 	}
 	s.Counts.end(&r, now.Sub(f.began))
-	w.table.leave(f, r.next == nextAck, now)
+	w.executions.leave(f, r.next == nextAck, now)
 	if r.next == nextAck {
 		if w.debugs() {
 			w.about(f).Debug("effect_acked", "why", r.why)
@@ -235,8 +235,8 @@ func (w *Worker) land(f *flight, r ruling) {
 	d.GiveBack(r.delay)
 }
 
-// carry takes a flight from where it is to an ack or back to the stream.
-func (w *Worker) carry(f *flight) ruling {
+// carry takes an execution from where it is to an ack or back to the stream.
+func (w *Worker) carry(f *execution) decision {
 	life := f.life
 	if life.Drain.Err() != nil {
 		return giveBack(stoppingDelay, "this bridge is stopping")
@@ -254,7 +254,7 @@ func (w *Worker) carry(f *flight) ruling {
 	if f.generation != nil {
 		return w.end(f, w.turn(f))
 	}
-	r := ruling{next: nextStart}
+	r := decision{next: nextStart}
 	switch {
 	case f.claimed():
 		r = w.claim(life.grace, f, nil)
@@ -271,7 +271,7 @@ func (w *Worker) carry(f *flight) ruling {
 // while the claim is on its way: the turn takes one round trip less so. But where
 // the last one could not be read it is read first, as it is at the start: a bridge
 // that can read nothing claims no turns then that another one could carry out.
-func (w *Worker) turn(f *flight) ruling {
+func (w *Worker) turn(f *execution) decision {
 	life := f.life
 	var request *executor.Request
 	var wrong *executor.Error // why no model can ever be asked
@@ -304,15 +304,15 @@ func (w *Worker) turn(f *flight) ruling {
 // unread gives back a generation whose transcript could not be read now. If it is
 // claimed here it stays so: only this bridge goes on with it then, as long as it
 // is heard.
-func (w *Worker) unread(f *flight, err error) ruling {
-	if times, ok := w.quiet.tells("transcript_not_read", w.now()); ok {
+func (w *Worker) unread(f *execution, err error) decision {
+	if times, ok := w.limiter.allow("transcript_not_read", w.now()); ok {
 		w.about(f).Warn("transcript_not_read", "error", err.Error(), "times", times)
 	}
 	return giveBack(troubleDelay, "transcript not read")
 }
 
 // end stores the settlement that r asks for, if any.
-func (w *Worker) end(f *flight, r ruling) ruling {
+func (w *Worker) end(f *execution, r decision) decision {
 	if r.next != nextSettle {
 		return r
 	}
@@ -323,13 +323,13 @@ func (w *Worker) end(f *flight, r ruling) ruling {
 	if err := w.settle(f.life.Last, f, r.outcome); err != nil {
 		return giveBack(stoppingDelay, "settlement not stored: "+err.Error())
 	}
-	return ruling{next: nextAck, why: "settled", outcome: r.outcome}
+	return decision{next: nextAck, why: "settled", outcome: r.outcome}
 }
 
-// settle stores the settlement of a flight. It tries until it is stored: it
+// settle stores the settlement of an execution. It tries until it is stored: it
 // returns an error only when ctx ends. What is stored once may be stored
 // again, the fold takes the first.
-func (w *Worker) settle(ctx context.Context, f *flight, o outcome) error {
+func (w *Worker) settle(ctx context.Context, f *execution, o outcome) error {
 	inlineMax, again := inlineBytesMax, ""
 	wait := retryWaitMin
 	if o.at.IsZero() {
@@ -368,7 +368,7 @@ func (w *Worker) settle(ctx context.Context, f *flight, o outcome) error {
 			// Somebody guessed the id. Another one is as good.
 			again = "." + NewULID(w.now())
 		}
-		if times, ok := w.quiet.tells("settlement_not_stored", w.now()); ok {
+		if times, ok := w.limiter.allow("settlement_not_stored", w.now()); ok {
 			w.about(f).Warn("settlement_not_stored", "error", err.Error(), "times", times)
 		}
 		pause(ctx.Done(), wait)
@@ -376,8 +376,8 @@ func (w *Worker) settle(ctx context.Context, f *flight, o outcome) error {
 	}
 }
 
-// settled notes that the settlement of a flight is stored.
-func (w *Worker) settled(f *flight, seq uint64, s *settlement, o *outcome) {
+// settled notes that the settlement of an execution is stored.
+func (w *Worker) settled(f *execution, seq uint64, s *settlement, o *outcome) {
 	w.count(&w.stats.Settled)
 	f.settled.seq = seq
 	if w.wire.Incarnation() == f.incarnation { // else another event may have that sequence

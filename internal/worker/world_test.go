@@ -489,7 +489,7 @@ func startBridgeOn(t *testing.T, on Transport, w *world, name string, q *queue, 
 	w.beat(name, true)
 	var running sync.WaitGroup
 	beside, endBeside := context.WithCancel(context.Background())
-	running.Go(func() { b.holders.watch(beside, b.reader.forget) })
+	running.Go(func() { b.detector.watch(beside, b.reader.forget) })
 	if s.Concurrency == 0 {
 		s.Concurrency = 4
 	}

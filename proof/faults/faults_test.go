@@ -54,7 +54,7 @@ func TestFaultsFitTheTree(t *testing.T) {
 		}
 	}
 	// The check itself: what is declared here is used nowhere.
-	f := fault{edits: []edit{{file: "internal/worker/claim.go", old: []string{"if n != f.doubt.asked {"}, new: []string{"unused := 1", "if n != f.doubt.asked {"}}}}
+	f := fault{edits: []edit{{file: "internal/worker/claim.go", old: []string{"if n != f.claims.asked {"}, new: []string{"unused := 1", "if n != f.claims.asked {"}}}}
 	edited, err := f.apply(rootHere)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,6 @@
 //go:build race
 
-package bridge
+package worker
 
 // simSeeds is how many of simWhole seeds are played unless the environment says
 // otherwise: fewer under the race detector, which makes each several times as dear.

@@ -12,13 +12,13 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// flight is one effect that this process carries: it is being claimed, or it
+// execution is one effect that this process carries: it is being claimed, or it
 // runs, or its settlement is being stored.
-type flight struct {
+type execution struct {
 	effect
-	digest  digest    // of its name
-	doubt   doubt     // of a model turn
-	settled settledAt // as an earlier connection had it; zero: it was not settled here
+	digest  digest     // of its name
+	claims  claimState // of a model turn
+	settled settledAt  // as an earlier connection had it; zero: it was not settled here
 
 	life   *Lifetimes
 	served *Target
@@ -33,9 +33,9 @@ type flight struct {
 	asked    *executor.Request // of a generation: what the model is shown
 	sampled  bool              // its run is traced
 
-	// onward takes a ruling that the goroutine which began with the flight does
+	// resume takes a decision that the goroutine which began with the execution does
 	// not come to; nil: the worker lands it.
-	onward func(ruling)
+	resume func(decision)
 
 	mu        sync.Mutex
 	withdrawn bool
@@ -43,7 +43,7 @@ type flight struct {
 	stop      context.CancelCauseFunc // ends what runs, or waits; nil: nothing did
 }
 
-// table knows the flights of this process, and what it settled. The server
+// executions knows the executions of this process, and what it settled. The server
 // forgets acks and delivery counts, so an effect may be delivered again long
 // after it was settled; its claim would still say that it is ours to start.
 // What is settled, and which claims are doubted, is kept until it could not
@@ -51,17 +51,17 @@ type flight struct {
 //
 // A server that lost the unsynced end of its streams may deliver another effect
 // under the name of one that was here. So what is kept is known by name and bytes.
-type table struct {
+type executions struct {
 	mu      sync.Mutex
-	flights map[digest]*flight // by name
-	kept    map[int64]*past    // by the minute of start_by
-	swept   int64              // the minute when kept was swept
+	byName  map[digest]*execution
+	settled map[int64]*settledCache // by the minute of start_by
+	swept   int64                   // the minute when settled was swept
 }
 
-// past is what is kept of effects that were here, by name and bytes.
-type past struct {
+// settledCache is what is kept of effects that were here, by name and bytes.
+type settledCache struct {
 	settled map[digest]settledAt
-	doubts  map[digest]doubt // of those that are not settled
+	claims  map[digest]claimState // of those that are not settled
 }
 
 // settledAt is where the settlement of an effect was in the log.
@@ -87,89 +87,89 @@ func named(sid, effect string) digest {
 	return digestOf(append(append(append(room[:0], sid...), '.'), effect...))
 }
 
-func newTable() *table {
-	return &table{flights: make(map[digest]*flight), kept: make(map[int64]*past)}
+func newExecutions() *executions {
+	return &executions{byName: make(map[digest]*execution), settled: make(map[int64]*settledCache)}
 }
 
-// entry is what the table knew of an effect that is delivered.
-type entry int
+// entryState is what the table knew of an effect that is delivered.
+type entryState int
 
 const (
-	entryNew      entry = iota // it is ours to carry from now on
-	entryBusy                  // it is carried already
-	entryReplaces              // one of its name and of other bytes is carried, and was stopped
-	entrySettled               // it was settled here, over this connection
+	entryNew      entryState = iota // it is ours to carry from now on
+	entryBusy                       // it is carried already
+	entryReplaces                   // one of its name and of other bytes is carried, and was stopped
+	entrySettled                    // it was settled here, over this connection
 )
 
-// enter takes an effect in. Only if it is entryNew there is a flight, and
+// enter takes an effect in. Only if it is entryNew there is an execution, and
 // leave must be called in the end.
-func (t *table) enter(e effect) (*flight, entry) {
+func (t *executions) enter(e effect) (*execution, entryState) {
 	digest := named(e.name.Session, e.name.Effect)
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if other, ok := t.flights[digest]; ok {
+	if other, ok := t.byName[digest]; ok {
 		if other.bytes == e.bytes {
 			return nil, entryBusy
 		}
 		other.replace()
 		return nil, entryReplaces
 	}
-	f := &flight{effect: e, digest: digest}
-	if was := t.kept[minuteOf(e.startBy)]; was != nil {
+	f := &execution{effect: e, digest: digest}
+	if was := t.settled[minuteOf(e.startBy)]; was != nil {
 		at, ok := was.settled[f.keptAs()]
 		if ok && at.incarnation == e.incarnation {
 			return nil, entrySettled
 		}
-		f.settled, f.doubt = at, was.doubts[f.keptAs()]
+		f.settled, f.claims = at, was.claims[f.keptAs()]
 	}
-	t.flights[digest] = f
+	t.byName[digest] = f
 	return f, entryNew
 }
 
 // keptAs returns what f is kept under: its name and its bytes.
-func (f *flight) keptAs() digest {
+func (f *execution) keptAs() digest {
 	return digest{f.digest[0] ^ f.bytes[0], f.digest[1] ^ f.bytes[1]}
 }
 
-// leave ends a flight. settled says that nothing is left to say about it.
-func (t *table) leave(f *flight, settled bool, now time.Time) {
+// leave ends an execution. settled says that nothing is left to say about it.
+func (t *executions) leave(f *execution, settled bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	delete(t.flights, f.digest)
-	if settled || f.doubt != (doubt{}) {
+	delete(t.byName, f.digest)
+	if settled || f.claims != (claimState{}) {
 		t.keep(f, settled)
 	}
 	if minute := minuteOf(now); minute != t.swept {
 		t.swept = minute
-		for of := range t.kept {
+		for of := range t.settled {
 			if of < minuteOf(now.Add(-settledKept)) {
-				delete(t.kept, of)
+				delete(t.settled, of)
 			}
 		}
 	}
 }
 
 // keep keeps what is to be known when f is delivered again. The lock is held.
-func (t *table) keep(f *flight, settled bool) {
+func (t *executions) keep(f *execution, settled bool) {
 	minute := minuteOf(f.startBy)
-	if t.kept[minute] == nil {
-		t.kept[minute] = &past{settled: make(map[digest]settledAt), doubts: make(map[digest]doubt)}
+	if t.settled[minute] == nil {
+		t.settled[minute] = &settledCache{settled: make(map[digest]settledAt), claims: make(map[digest]claimState)}
 	}
-	kept, as := t.kept[minute], f.keptAs()
+	kept, as := t.settled[minute], f.keptAs()
 	if settled {
-		kept.settled[as] = settledAt{seq: f.settled.seq, incarnation: f.incarnation, claim: f.doubt.asked}
-		delete(kept.doubts, as)
+		kept.settled[as] = settledAt{seq: f.settled.seq, incarnation: f.incarnation, claim: f.claims.asked}
+		delete(kept.claims, as)
 		return
 	}
-	kept.doubts[as] = f.doubt
+	kept.claims[as] = f.claims
 }
 
 func minuteOf(at time.Time) int64 { return at.Unix() / 60 }
 
 // withdraw stops an effect of a session, if it is here.
-func (t *table) withdraw(sid, name string) {
+func (t *executions) withdraw(sid, name string) {
 	t.mu.Lock()
-	f := t.flights[named(sid, name)]
+	f := t.byName[named(sid, name)]
 	t.mu.Unlock()
 	if f == nil {
 		return
@@ -192,14 +192,14 @@ func (w *Worker) Cancelled(sid string, payload []byte) {
 		return
 	}
 	for _, name := range said.Effects {
-		w.table.withdraw(sid, name)
+		w.executions.withdraw(sid, name)
 	}
 }
 
-// endAll ends what runs of all flights.
-func (t *table) endAll(cause error) {
+// endAll ends what runs of all executions.
+func (t *executions) endAll(cause error) {
 	t.mu.Lock()
-	all := slices.Collect(maps.Values(t.flights))
+	all := slices.Collect(maps.Values(t.byName))
 	t.mu.Unlock()
 	for _, f := range all {
 		f.mu.Lock()
@@ -212,7 +212,7 @@ func (t *table) endAll(cause error) {
 
 // replace stops f, and nothing that it comes to is said: the session would take
 // it for the settlement of the effect that has its name now.
-func (f *flight) replace() {
+func (f *execution) replace() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.replaced, f.withdrawn = true, true
@@ -221,13 +221,13 @@ func (f *flight) replace() {
 	}
 }
 
-func (f *flight) isReplaced() bool {
+func (f *execution) isReplaced() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.replaced
 }
 
-func (f *flight) isWithdrawn() bool {
+func (f *execution) isWithdrawn() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.withdrawn
@@ -235,7 +235,7 @@ func (f *flight) isWithdrawn() bool {
 
 // startUnder gives f what a withdrawal is to end. It reports whether f was
 // withdrawn before.
-func (f *flight) startUnder(stop context.CancelCauseFunc) (withdrawn bool) {
+func (f *execution) startUnder(stop context.CancelCauseFunc) (withdrawn bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stop = stop

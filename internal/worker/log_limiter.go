@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// quietFor is how long a trouble that goes on is not told of again.
-const quietFor = 10 * time.Second
+// logEvery is how long a trouble that goes on is not told of again.
+const logEvery = 10 * time.Second
 
-// quiet tells of what goes wrong for every effect alike once in quietFor, and how
+// logLimiter tells of what goes wrong for every effect alike once in logEvery, and how
 // often it happened: a full disk is one trouble, however many effects meet it.
-type quiet struct {
+type logLimiter struct {
 	mu   sync.Mutex
 	told map[string]trouble
 }
@@ -21,14 +21,14 @@ type trouble struct {
 	times int
 }
 
-// tells counts one occurrence of what goes wrong, and reports whether it is to
+// allow counts one occurrence of what goes wrong, and reports whether it is to
 // be told of now. times is how often it happened since it was told of last.
-func (q *quiet) tells(what string, now time.Time) (times int, ok bool) {
+func (q *logLimiter) allow(what string, now time.Time) (times int, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	last := q.told[what]
 	last.times++
-	if ok = last.since.IsZero() || now.Sub(last.since) >= quietFor || now.Before(last.since); ok {
+	if ok = last.since.IsZero() || now.Sub(last.since) >= logEvery || now.Before(last.since); ok {
 		times, last = last.times, trouble{since: now}
 	}
 	if q.told == nil {

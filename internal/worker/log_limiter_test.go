@@ -17,14 +17,14 @@ import (
 // What goes wrong for many effects is told once in a while, with how often.
 func TestOneTroubleIsOneLine(t *testing.T) {
 	t.Parallel()
-	q, now := quiet{}, time.Now()
+	q, now := logLimiter{}, time.Now()
 	var told []int
 	for i := range 1000 {
-		if times, ok := q.tells("claim_not_answered", now.Add(time.Duration(i)*15*time.Millisecond)); ok {
+		if times, ok := q.allow("claim_not_answered", now.Add(time.Duration(i)*15*time.Millisecond)); ok {
 			told = append(told, times)
 		}
 		if i == 500 {
-			if times, ok := q.tells("transcript_not_read", now); !ok || times != 1 {
+			if times, ok := q.allow("transcript_not_read", now); !ok || times != 1 {
 				t.Errorf("of another trouble: got %d, %t, want it told of once", times, ok)
 			}
 		}

@@ -269,7 +269,8 @@ var checks = map[string]func(laws, *tree) []string{
 	"stale":    laws.checkStale,
 }
 
-// Repository checks the module at root against all laws.
+// Repository checks the module at root against all laws, one after the other: an importer
+// of types is for one goroutine.
 func Repository(t *testing.T, root string) {
 	t.Helper()
 	tree := readTree(t, root)
@@ -278,7 +279,6 @@ func Repository(t *testing.T, root string) {
 	}
 	for name, check := range checks {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			for _, complaint := range check(repository, tree) {
 				t.Error(complaint)
 			}

@@ -118,6 +118,7 @@ func (w simWorld) Store(ctx context.Context, outputs []journal.Output) []error {
 			left = append(left, i)
 		}
 	}
+	w.sim.meet() // it may come from a pause
 	first := len(wakes) > 0 && w.sim.draw(2) == 1
 	if first {
 		w.schedules(ctx, outputs, wakes, errs)

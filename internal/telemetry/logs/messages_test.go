@@ -29,8 +29,8 @@ var components = []struct {
 	name string
 	dirs []string
 }{
-	{"Session-actor", []string{"internal/engine", "cmd/session-actor"}},
-	{"Bridge", []string{"bridge", "cmd/bridge"}},
+	{"Session-actor", []string{"internal/engine", "internal/audit", "cmd/session-actor"}},
+	{"Bridge", []string{"internal/worker", "bridge", "cmd/bridge"}},
 	{"NATS, lanes and streams", []string{"internal/natsio", "internal/streams", "internal/journal", "internal/delivery", "internal/presence"}},
 	{"Tools", []string{"internal/tools"}},
 	{"Telemetry and the rest", []string{"internal/telemetry", "internal/devserver", "cmd/settings"}},

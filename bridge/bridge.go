@@ -18,6 +18,7 @@ import (
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
+	"github.com/refold/refold/internal/prompt"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/internal/worker"
@@ -161,7 +162,7 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 		return nil, err
 	}
 	b.instance, b.wire = worker.NewULID(time.Now()), worker.NewNATS(nc)
-	b.by = worker.Clip(o.Name+"/"+b.instance, session.ByBytesMax)
+	b.by = prompt.Clip(o.Name+"/"+b.instance, session.ByBytesMax)
 	b.worker = worker.New(b.wire, b.instance, b.by, o.Logger.With("instance", b.instance))
 	sources := make([]secrets.Source, len(o.Secrets))
 	for i, s := range o.Secrets {

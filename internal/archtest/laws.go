@@ -74,7 +74,7 @@ var repository = laws{
 		{"internal/natsio"},
 		{"internal/streams"}, // the consumers that delivery pulls from, and the bucket that journal keeps snapshots in, are made again by it
 		{"internal/journal", "internal/delivery", "internal/presence"},
-		{"internal/audit"}, // what a session's owner and refold verify compare alike
+		{"internal/audit", "internal/prompt"}, // what a session's owner and refold verify compare alike; what a model is asked
 		{"internal/bus"},   // all of them over one connection
 		{"internal/engine", "internal/worker", "client", "internal/inspector"},
 		{"bridge"},
@@ -247,7 +247,7 @@ var repository = laws{
 		{"cmd/refold", "story", "timelinePrinter"}, {"cmd/refold", "teller", "eventPrinter"}, {"cmd/refold", "tolls", "counters"}, {"proof/chaos", "lively", "allLanesActive"}, {"proof/bench", "fly", "startRuns"},
 		{"internal/llm/endpoint", "Said", "ServerError"}, {"internal/llm/endpoint", "Told", "FailureOf"}, {"internal/llm/recorded", "place", "position"}, {"internal/tools/host", "openPlace", "openWorkdir"},
 		{"internal/worker", "flight", "execution"}, {"internal/worker", "ruling", "decision"}, {"internal/worker", "doubt", "claimState"}, {"internal/worker", "holders", "failureDetector"},
-		{"internal/worker", "quiet", "logLimiter"}, {"internal/worker", "running", "executionContext"}, {"internal/worker", "saidAt", "entryAt"}, {"internal/worker", "words", "entries"},
+		{"internal/worker", "quiet", "logLimiter"}, {"internal/worker", "running", "executionContext"}, {"internal/prompt", "saidAt", "entryAt"}, {"internal/prompt", "words", "entries"},
 		{"internal/tools/mcp", "markOf", "callProgressOf"}, {"internal/tools/mcp", "hasty", "notReady"}, {"internal/tools/sandbox", "furnish", "setUpNamespaces"},
 	},
 }

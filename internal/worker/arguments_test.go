@@ -1,10 +1,8 @@
 package worker
 
-// Arguments that are too large: which of them an event holds, and what a model
-// is shown of the others.
+// Arguments that are too large: which of them an event holds.
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -74,112 +72,4 @@ func consecutive(n int) []int {
 		all[i] = i
 	}
 	return all
-}
-
-// A model is not shown again what was too large; it is shown an object, and
-// how large it was.
-func TestArgumentsOmitted(t *testing.T) {
-	t.Parallel()
-	w := newWorld()
-	large := blob(t, w, strings.Repeat("x", 1<<20))
-	calls := w.say(t, session.DoorLLM, "s1", session.TypeToolCallsObserved, session.ToolCallsObserved{Effect: "r1t1", Calls: []session.ObservedCall{
-		{ToolName: "stat", ArgumentsBlob: large.Blob, Size: large.Size},
-		{ToolName: "stat", ArgumentsBlob: large.Blob},
-		{ToolName: "stat", Arguments: "{"},
-	}})
-	clear(w.blobs) // it isn't even read
-	g := generation("r1t2", session.Item{Role: session.RoleAssistant, Seq: calls})
-	request, fault, err := newReader(w).request(t.Context(), &g)
-	if err != nil || fault != nil {
-		t.Fatal(err, fault)
-	}
-	want := []executor.MessageCall{
-		{ID: "r1t1c0", Name: "stat", Arguments: `{"omitted":"1048576 bytes of arguments"}`, Omitted: 1 << 20},
-		{ID: "r1t1c1", Name: "stat", Arguments: `{"omitted":"1 bytes of arguments"}`, Omitted: 1},
-		{ID: "r1t1c2", Name: "stat", Arguments: "{"},
-	}
-	if got := request.Messages[0].Calls; !slices.Equal(got, want) {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
-}
-
-// batch is a log with a turn of calls that settled as a whole, but for one.
-func batch(t *testing.T, w *world, second session.ToolCallSettled) session.Generation {
-	t.Helper()
-	calls := w.say(t, session.DoorLLM, "s1", session.TypeToolCallsObserved, session.ToolCallsObserved{
-		Effect: "r1t1a2", Calls: []session.ObservedCall{{ToolName: "a"}, {ToolName: "b"}, {ToolName: "c"}},
-	})
-	one := w.say(t, session.DoorTool, "s1", session.TypeToolCallSettled, session.ToolCallSettled{Effect: "r1t1c1", Status: "succeeded", Output: text("b is done")})
-	rest := w.say(t, session.DoorTool, "s1", session.TypeToolBatchSettled, session.ToolBatchSettled{
-		Batch: "r1t1", Results: []session.ToolCallSettled{second, {Effect: "r1t1c0", Status: "succeeded", Output: blob(t, w, "a is done")}},
-	})
-	return generation("r1t2",
-		session.Item{Role: session.RoleAssistant, Seq: calls},
-		session.Item{Role: session.RoleTool, Call: 0, Seq: rest},
-		session.Item{Role: session.RoleTool, Call: 1, Seq: one},
-		session.Item{Role: session.RoleTool, Call: 2, Seq: rest},
-	)
-}
-
-func TestBatchResults(t *testing.T) {
-	t.Parallel()
-	w := newWorld()
-	g := batch(t, w, session.ToolCallSettled{Effect: "r1t1c2", Status: "failed", Output: text("exit 1"), Error: &session.Fault{Code: "exit_status", Detail: "it failed"}})
-	r := newReader(w)
-	for _, when := range []string{"from the log", "from the cache"} {
-		request, fault, err := r.request(t.Context(), &g)
-		if err != nil || fault != nil {
-			t.Fatalf("%s: %v, %v", when, fault, err)
-		}
-		want := []executor.Message{
-			{Role: "tool", CallID: "r1t1c0", Text: "a is done"},
-			{Role: "tool", CallID: "r1t1c1", Text: "b is done"},
-			{Role: "tool", CallID: "r1t1c2", Text: "error: exit_status: it failed\nexit 1", Error: true},
-		}
-		if got := fmt.Sprintf("%+v", request.Messages[1:]); got != fmt.Sprintf("%+v", want) {
-			t.Errorf("%s: got %s", when, got)
-		}
-		w.mu.Lock()
-		w.events, w.blobs = nil, nil // the second time nothing is read
-		w.mu.Unlock()
-	}
-}
-
-// A batch's results count by their texts, blobs included, and have a limit in
-// common.
-func TestBatchResultsAreCounted(t *testing.T) {
-	t.Parallel()
-	w := newWorld()
-	// Parts, since of a longer text only the beginning and the end are shown.
-	part := blob(t, w, strings.Repeat("x", inlineBytesMax))
-	parts := slices.Repeat([]session.Content{*part}, contentBytesMax/inlineBytesMax)
-	long := session.ToolCallSettled{Effect: "r1t1c2", Status: "succeeded", Output: &session.Content{Parts: parts}}
-	g := batch(t, w, long)
-	r := newReader(w)
-	if _, fault, err := r.request(t.Context(), &g); err != nil || fault != nil {
-		t.Fatal(err, fault)
-	}
-	if got := r.events.bytes; got < contentBytesMax || got > contentBytesMax+8<<10 {
-		t.Errorf("the cache counts %d bytes for %d", got, contentBytesMax)
-	}
-	many := session.ToolBatchSettled{Batch: "r1t1"}
-	for i := range requestBytesMax/contentBytesMax + 1 {
-		long.Effect = callID("r1t1", i)
-		many.Results = append(many.Results, long)
-	}
-	g.Items[1].Seq = w.say(t, session.DoorTool, "s1", session.TypeToolBatchSettled, many)
-	if _, fault, err := r.request(t.Context(), &g); err != nil || fault == nil || fault.Code != codeRequestTooLarge || !strings.Contains(fault.Detail, fmt.Sprintf("event %d has", g.Items[1].Seq)) {
-		t.Errorf("too much: got %v, %v", fault, err)
-	}
-}
-
-// A result that its event does not hold is no result.
-func TestBatchResultMissing(t *testing.T) {
-	t.Parallel()
-	w := newWorld()
-	g := batch(t, w, session.ToolCallSettled{Effect: "r1t2c2", Status: "succeeded"})
-	_, fault, err := newReader(w).request(t.Context(), &g)
-	if err != nil || fault == nil || fault.Code != codeTranscript || !strings.Contains(fault.Detail, "r1t1c2") {
-		t.Errorf("got %v, %v", fault, err)
-	}
 }

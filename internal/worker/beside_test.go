@@ -120,7 +120,7 @@ func (c besideCase) run(t *testing.T) {
 		starts.add(r.Effect)
 		return executor.Answer{Text: "hello"}, nil
 	})})
-	b.reader.works.Store(!c.unsure)
+	b.reads.Store(!c.unsure)
 	q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: input}))
 	pass(time.Second)
 	if _, claimed := w.claimOf(name(1)); claimed == (c.unsure && c.read != nil) {
@@ -181,7 +181,7 @@ func TestReadAndClaimGoSideBySide(t *testing.T) {
 		b := startBridgeOn(t, w, w.world, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(context.Context, executor.Request, func(string)) (executor.Answer, error) {
 			return executor.Answer{Text: "hello"}, nil
 		})})
-		b.reader.works.Store(true)
+		b.reads.Store(true)
 		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: input}))
 		pass(time.Second)
 		b.stop()

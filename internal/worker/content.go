@@ -7,11 +7,12 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/prompt"
 )
 
 // content returns text as an event holds it, in c: itself, or a blob; nil if empty.
 func (w *Worker) content(ctx context.Context, c *session.Content, text string, inlineMax int) (*session.Content, error) {
-	text = valid(text)
+	text = prompt.Valid(text)
 	switch {
 	case text == "":
 		return nil, nil
@@ -49,7 +50,7 @@ func (w *Worker) outputContent(ctx context.Context, room *session.Content, o out
 		if err != nil {
 			return nil, fmt.Errorf("store a file of %d bytes: %w", len(f.Data), err)
 		}
-		kind := Clip(cmp.Or(f.MediaType, "application/octet-stream"), session.NameBytesMax)
+		kind := prompt.Clip(cmp.Or(f.MediaType, "application/octet-stream"), session.NameBytesMax)
 		parts = append(parts, session.Content{Blob: &ref, MediaType: kind, Size: int64(len(f.Data))})
 	}
 	if len(parts) == 1 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/prompt"
 )
 
 // health is what the latest tries of a provider came to. It is healthy until a
@@ -103,7 +104,7 @@ func (s *Target) trouble(began, now time.Time) *session.Trouble {
 		if all := s.Troubles(); len(all) > 0 {
 			t = &session.Trouble{Code: session.TroubleExecutor, Detail: all[0]}
 			if more := len(all) - 1; more > 0 {
-				t.Detail = fmt.Sprintf("%s (and %d more)", Clip(all[0], session.TroubleDetailMax-20), more)
+				t.Detail = fmt.Sprintf("%s (and %d more)", prompt.Clip(all[0], session.TroubleDetailMax-20), more)
 			}
 		}
 	}
@@ -145,8 +146,8 @@ func (w *Worker) Heartbeats(targets []string, all []Target) func() []byte {
 		beat := heartbeat{Targets: targets, Rules: session.RulesVersion}
 		for i := range all {
 			if t := all[i].trouble(began, w.now()); t != nil && len(beat.Troubles) < session.TroublesMax {
-				t.Code = Clip(t.Code, session.CodeBytesMax)
-				t.Detail = Clip(w.vault.given.Redactor().Text(t.Detail), session.TroubleDetailMax)
+				t.Code = prompt.Clip(t.Code, session.CodeBytesMax)
+				t.Detail = prompt.Clip(w.vault.given.Redactor().Text(t.Detail), session.TroubleDetailMax)
 				beat.Troubles = append(beat.Troubles, *t)
 			}
 		}

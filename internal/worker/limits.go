@@ -64,18 +64,5 @@ const (
 	RateMax            = 1_000_000
 	BreakerFaultsMax   = 1000
 
-	renderedFixedBytes = 256 // what an entry of the cache of rendered tools takes beside its bytes
-	previewHeadBytes   = 64 << 10
-	previewTailBytes   = 16 << 10
-	imageBytesMax      = 5 << 20              // one image that a model is shown; providers take no larger ones
-	contentBytesMax    = 8 << 20              // one content, blobs and parts included, that a model is shown
-	requestBytesMax    = 64 << 20             // all that one generation is shown
-	eventsCacheBytes   = 64 << 20             // events of all sessions, kept for their next turn
-	transcriptRoom     = 6                    // events that there is room for from the first on: a run with a few calls
-	transcriptSlack    = 64                   // events of a session that are kept beyond twice its window
-	toolsCacheBytes    = 16 << 20             // descriptors of tools
-	promptsCacheBytes  = 32 << 20             // files of prompts
-	renderCacheBytes   = 16 << 20             // toolsets as providers take them
-	eventsAtOnce       = 64                   // events read from the log in one request
-	inlineBytesMax     = session.TextBytesMax // text that a settlement holds itself; more goes to a blob
+	inlineBytesMax = session.TextBytesMax // text that a settlement holds itself; more goes to a blob
 )

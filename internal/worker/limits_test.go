@@ -21,11 +21,7 @@ func TestLimits(t *testing.T) {
 	}{
 		{"an inline text is one that the session takes", inlineBytesMax <= session.TextBytesMax},
 		{"a text, its fault and provider items fit an event", 2*inlineBytesMax+64<<10 < session.EventBytesMax},
-		{"a preview is what the session counts for one", previewHeadBytes+previewTailBytes == session.PreviewBytesMax},
-		{"a text in a blob is shown up to what the session counts for one", contentBytesMax == session.ShownBytesMax},
 		{"a delta fits a message that holds its JSON, six bytes a character at worst", 6*deltaBytesMax+1024 < 1<<20},
-		{"events read at once fit a request, and the room that NATS clients have for answers", eventsAtOnce*session.EventBytesMax < min(requestBytesMax, 64<<20)},
-		{"one content fits a request", contentBytesMax < requestBytesMax},
 		{"a gap is seen before anybody counts as gone", aliveGapMax < holderGone},
 		{"a late heartbeat is no gap", aliveGapMax >= 3*aliveEvery},
 		{"heartbeats are those of the bus", aliveEvery == presence.HeartbeatEvery && holderGone == presence.GoneAfter},

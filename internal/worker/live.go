@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
+
+	"github.com/refold/refold/internal/prompt"
 )
 
 // delta is one streaming delta. It is gone when read; the log never has it.
@@ -73,7 +75,7 @@ func (l *liveDeltas) publish() {
 	if whole == 0 || l.over.Err() != nil {
 		return
 	}
-	text := valid(string(l.held[:whole]))
+	text := prompt.Valid(string(l.held[:whole]))
 	l.held = append(l.held[:0], l.held[whole:]...)
 	l.at = time.Now()
 	for text != "" {

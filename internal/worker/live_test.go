@@ -17,6 +17,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/prompt"
 )
 
 // heardText joins deltas, and fails if one is missing, or of another start.
@@ -78,7 +79,7 @@ func liveDeltasOf(t *testing.T, seed uint64) {
 	l.end()
 	l.say("after its end")
 	pass(time.Second)
-	got, want := heardText(t, w.live, "A"), valid(said.String())
+	got, want := heardText(t, w.live, "A"), prompt.Valid(said.String())
 	if !strings.HasPrefix(want, got) {
 		t.Fatalf("seed %d: got %q, want the beginning of %q", seed, got, want)
 	}
@@ -142,7 +143,7 @@ func TestAnew(t *testing.T) {
 			delta("lo")
 			return executor.Answer{Text: "hello"}, nil
 		})})
-		w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: *text("hi")})
+		w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
 		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: 1}))
 		pass(time.Minute)
 		b.stop()

@@ -14,6 +14,7 @@ import (
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
+	"github.com/refold/refold/internal/prompt"
 	"github.com/refold/refold/subjects"
 )
 
@@ -131,7 +132,7 @@ func (w NATS) Events(ctx context.Context, sid string, seqs []uint64) ([]session.
 
 // Blob implements Transport.
 func (w NATS) Blob(ctx context.Context, ref codec.Ref) ([]byte, error) {
-	return w.GetBlobUpTo(ctx, ref, contentBytesMax) // no reader takes more
+	return w.GetBlobUpTo(ctx, ref, prompt.ContentBytesMax) // no reader takes more
 }
 
 // Live implements Transport.

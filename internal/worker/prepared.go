@@ -10,6 +10,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/prompt"
 	"github.com/refold/refold/planner"
 )
 
@@ -18,7 +19,7 @@ func (w *Worker) startStep(f *execution) decision {
 	var r returned
 	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
 		asked := *f.step
-		asked.Start, asked.Log = start, w.reader.stepLog(f.step, f.items)
+		asked.Start, asked.Log = start, w.reader.StepLog(f.step, f.items)
 		choice, err := f.served.Hook.PrepareStep(ctx, asked)
 		if err == nil {
 			r.prepared, err = preparedOf(&choice)
@@ -88,7 +89,7 @@ func preparedOf(c *executor.StepChoice) (*session.StepPrepared, error) {
 	if n := len(c.ToolChoice); n > planner.ToolIDBytesMax {
 		return nil, badChoice("tool_choice", fmt.Sprintf("%d bytes, at most %d", n, planner.ToolIDBytesMax))
 	}
-	if c.ToolChoice != valid(c.ToolChoice) {
+	if c.ToolChoice != prompt.Valid(c.ToolChoice) {
 		return nil, badChoice("tool_choice", "is not UTF-8")
 	}
 	if c.ActiveTools != nil {
@@ -134,7 +135,7 @@ func checkNames(field, what string, names []string) error {
 		switch {
 		case len(name) > planner.ToolIDBytesMax:
 			return badChoice(field+"["+strconv.Itoa(i)+"]", fmt.Sprintf("%d bytes, at most %d", len(name), planner.ToolIDBytesMax))
-		case name != valid(name):
+		case name != prompt.Valid(name):
 			return badChoice(field+"["+strconv.Itoa(i)+"]", "is not UTF-8")
 		}
 	}

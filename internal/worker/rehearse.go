@@ -10,6 +10,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/prompt"
 	"github.com/refold/refold/subjects"
 )
 
@@ -105,7 +106,7 @@ func (w *Worker) told(ctx context.Context, kept *keptBlobs, f *execution, o outc
 	}
 	settled, err := w.callBody(ctx, &f.effect, o, inlineBytesMax)
 	if err == nil {
-		out.Shown, err = newReader(kept).shownCall(ctx, settled)
+		out.Shown, err = prompt.New(kept).Result(ctx, settled)
 	}
 	if err != nil { // of a store in memory: what is too much
 		out.Shown = err.Error()

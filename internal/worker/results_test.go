@@ -50,7 +50,7 @@ func TestResults(t *testing.T) {
 				if s.Status != string(session.CallSucceeded) || inline != c.text || len(w.blobs) != c.blobs {
 					t.Errorf("settled %s with %d bytes inline and %d blobs, want %d and %d", s.Status, len(inline), len(w.blobs), len(c.text), c.blobs)
 				}
-				shown, err := b.reader.output(t.Context(), 1, s.Output)
+				shown, err := b.reader.Result(t.Context(), &s)
 				if err != nil || !strings.HasPrefix(shown, c.shown) || !strings.Contains(shown, c.has) || !utf8.ValidString(shown) {
 					t.Errorf("shown %d bytes (%v), which begin %.60q; want %q, and %q in it", len(shown), err, shown, c.shown, c.has)
 				}

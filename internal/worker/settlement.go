@@ -14,6 +14,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/prompt"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/subjects"
 )
@@ -160,7 +161,7 @@ func (w *Worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax i
 		PlanHash: e.call.PlanHash.String(), Status: string(o.status),
 	}
 	if o.host != nil {
-		b.HostSession = &session.HostSession{ID: valid(o.host.ID), Root: valid(o.host.Root), Route: valid(o.host.Route), Status: valid(o.host.Status)}
+		b.HostSession = &session.HostSession{ID: prompt.Valid(o.host.ID), Root: prompt.Valid(o.host.Root), Route: prompt.Valid(o.host.Route), Status: prompt.Valid(o.host.Status)}
 	}
 	var err error
 	b.Output, err = w.outputContent(ctx, &b.output, o, inlineMax)
@@ -175,12 +176,12 @@ func (w *Worker) callsBody(ctx context.Context, e *effect, a *executor.Answer, a
 	}
 	b := new(callsBody)
 	b.ToolCallsObserved = session.ToolCallsObserved{
-		Calls: make([]session.ObservedCall, len(a.Calls)), Effect: e.name.Effect, Model: Clip(a.Model, session.NameBytesMax),
+		Calls: make([]session.ObservedCall, len(a.Calls)), Effect: e.name.Effect, Model: prompt.Clip(a.Model, session.NameBytesMax),
 		Opaque: w.opaque(e, a.Opaque), Usage: wireUsage(&b.usage, a.Usage),
 	}
 	for i, c := range a.Calls {
 		call := session.ObservedCall{
-			Arguments: valid(c.Arguments), ProviderCallID: Clip(c.ID, session.ByBytesMax), ToolName: valid(c.Name),
+			Arguments: prompt.Valid(c.Arguments), ProviderCallID: prompt.Clip(c.ID, session.ByBytesMax), ToolName: prompt.Valid(c.Name),
 		}
 		if len(call.Arguments) > planner.ArgumentsBytesMax || apart[i] {
 			ref, err := w.wire.PutBlob(ctx, []byte(call.Arguments))
@@ -204,7 +205,7 @@ func (w *Worker) apart(ctx context.Context, e *effect, o outcome) (map[int]bool,
 	bytes, order := make([]int, len(bare.Calls)), make([]int, len(bare.Calls))
 	total := 0
 	for i := range bare.Calls {
-		bytes[i], order[i] = len(valid(bare.Calls[i].Arguments)), i
+		bytes[i], order[i] = len(prompt.Valid(bare.Calls[i].Arguments)), i
 		bare.Calls[i].Arguments = ""
 		if bytes[i] > planner.ArgumentsBytesMax {
 			bytes[i] = 0 // apart already
@@ -238,7 +239,7 @@ func (w *Worker) generationBody(ctx context.Context, e *effect, o outcome, inlin
 	a := o.answer
 	b := new(generationBody)
 	b.GenerationSettled = session.GenerationSettled{
-		Effect: e.name.Effect, FinishReason: Clip(a.FinishReason, session.NameBytesMax), Model: Clip(a.Model, session.NameBytesMax),
+		Effect: e.name.Effect, FinishReason: prompt.Clip(a.FinishReason, session.NameBytesMax), Model: prompt.Clip(a.Model, session.NameBytesMax),
 		Opaque: w.opaque(e, a.Opaque), Status: "ok", Usage: wireUsage(&b.usage, a.Usage),
 	}
 	var err error
@@ -266,7 +267,7 @@ func wireFault(e *executor.Error, code string) *session.Fault {
 	if e == nil {
 		return nil
 	}
-	f := &session.Fault{Code: Clip(e.Code, session.CodeBytesMax), Detail: Clip(e.Detail, session.DetailBytesMax), Retryable: e.Retryable}
+	f := &session.Fault{Code: prompt.Clip(e.Code, session.CodeBytesMax), Detail: prompt.Clip(e.Detail, session.DetailBytesMax), Retryable: e.Retryable}
 	if f.Code == "" {
 		f.Code = code
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/prompt"
 	"github.com/refold/refold/subjects"
 )
 
@@ -169,7 +170,7 @@ func TestFaults(t *testing.T) {
 	if got := wireFault(&executor.Error{Detail: "d\xff"}, "x"); got.Code != "x" || got.Detail != "d\uFFFD" {
 		t.Errorf("without a code: got %+v", got)
 	}
-	if got := Clip("aé", 2); got != "a" {
+	if got := prompt.Clip("aé", 2); got != "a" {
 		t.Errorf("clip in a character: got %q", got)
 	}
 }

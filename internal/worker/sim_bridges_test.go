@@ -42,7 +42,7 @@ func (s *sim) startBridge(i int) {
 	b.life = life
 	b.worker.heed(life)
 	context.AfterFunc(p.ctx, stop)
-	go b.worker.detector.watch(p.ctx, b.worker.reader.forget)
+	go b.worker.Watch(p.ctx)
 	s.mu.Lock()
 	s.alive[p.name] = p
 	s.mu.Unlock()

@@ -11,6 +11,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/prompt"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/space"
 )
@@ -128,7 +129,7 @@ func unsynced(f *execution, problems []space.Problem) *synced {
 	detail := fmt.Sprintf("%d problems; the first: %s", len(problems), problems[0])
 	return &synced{session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{
 		Effect:   f.name.Effect,
-		Error:    session.Fault{Code: CodeSpaceInvalid, Detail: Clip(detail, session.DetailBytesMax)},
+		Error:    session.Fault{Code: CodeSpaceInvalid, Detail: prompt.Clip(detail, session.DetailBytesMax)},
 		Problems: problems[:min(len(problems), space.ProblemsMax)],
 	}}
 }
@@ -141,7 +142,7 @@ func (w *Worker) stored(ctx context.Context, f *execution, built *spaces.Built, 
 		return nil, err
 	}
 	for _, need := range content.Lacks {
-		lacks = append(lacks, valid(need))
+		lacks = append(lacks, prompt.Valid(need))
 	}
 	slices.Sort(lacks)
 	lacks = slices.Compact(lacks)
@@ -166,17 +167,17 @@ func (w *Worker) stored(ctx context.Context, f *execution, built *spaces.Built, 
 	}
 	var signature *session.Signature
 	if content.Sign != nil {
-		signature = &session.Signature{Key: Clip(content.Sign.Key, session.NameBytesMax), Sig: base64.RawURLEncoding.EncodeToString(content.Sign.Sig)}
+		signature = &session.Signature{Key: prompt.Clip(content.Sign.Key, session.NameBytesMax), Sig: base64.RawURLEncoding.EncodeToString(content.Sign.Sig)}
 	}
 	output := enableOutput(f.space, built.Manifest, content.Source)
 	if slices.Contains(f.space.Known, hash) {
 		return &synced{session.TypeWorkspaceSyncUnchanged, session.WorkspaceSyncUnchanged{
-			Effect: f.name.Effect, Hash: hash.String(), Lacks: lacks, Output: output, Signature: signature, Source: valid(content.Source),
+			Effect: f.name.Effect, Hash: hash.String(), Lacks: lacks, Output: output, Signature: signature, Source: prompt.Valid(content.Source),
 		}}, nil
 	}
 	return &synced{session.TypeWorkspaceSnapshotReady, session.WorkspaceSnapshotReady{
-		Effect: f.name.Effect, Lacks: lacks, Manifest: manifest, Output: output, Revision: Clip(content.Revision, revisionBytesMax),
-		Signature: signature, Source: valid(content.Source),
+		Effect: f.name.Effect, Lacks: lacks, Manifest: manifest, Output: output, Revision: prompt.Clip(content.Revision, revisionBytesMax),
+		Signature: signature, Source: prompt.Valid(content.Source),
 	}}, nil
 }
 

@@ -86,9 +86,11 @@ func (w *Worker) startCall(f *execution) decision {
 		g := &c.Grants[i]
 		call.Grants = append(call.Grants, executor.CallGrant{Space: g.Space, Attach: g.Attach, Sources: g.Sources, Target: g.Target, Version: g.Version})
 	}
-	var err error
-	if call.Context, err = jsonOf(c.Context); err != nil {
-		return settleAs(outcome{status: session.CallFailed, fault: faultOf(err, codeExecutorError)})
+	if len(c.Context) > 0 {
+		var err error
+		if call.Context, err = codec.ToJSON(c.Context); err != nil {
+			return settleAs(outcome{status: session.CallFailed, fault: faultOf(err, codeExecutorError)})
+		}
 	}
 	if refused, ok := w.equip(f, &call); !ok {
 		return refused

@@ -156,7 +156,7 @@ var errNoManifest = errors.New("it is no manifest")
 
 // manifest returns the manifest of that hash.
 func (w *Worker) manifest(ctx context.Context, hash codec.Hash) (*space.Manifest, error) {
-	if m, ok := w.manifests.get(hash); ok {
+	if m, ok := w.manifests.Get(hash); ok {
 		return m, nil
 	}
 	data, err := w.wire.Blob(ctx, codec.Ref{Hash: hash})
@@ -167,7 +167,7 @@ func (w *Worker) manifest(ctx context.Context, hash codec.Hash) (*space.Manifest
 	if m == nil {
 		return nil, fmt.Errorf("%w: %s", errNoManifest, problems[0])
 	}
-	w.manifests.put(hash, m, 4*len(data))
+	w.manifests.Put(hash, m, 4*len(data))
 	return m, nil
 }
 

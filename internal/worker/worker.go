@@ -14,6 +14,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/prompt"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/space"
 )
@@ -27,9 +28,10 @@ type Worker struct {
 	now        func() time.Time
 	detector   *failureDetector
 	executions *executions
-	reader     *reader
-	vault      *vault                              // where secrets are
-	manifests  *cache[codec.Hash, *space.Manifest] // of packs whose tools are called
+	reads      atomic.Bool // the latest transcript could be read
+	reader     *prompt.Reader
+	vault      *vault                                     // where secrets are
+	manifests  *prompt.Cache[codec.Hash, *space.Manifest] // of packs whose tools are called
 	stats      Counters
 	limiter    logLimiter
 	slots      *admission[int]   // that all targets share; nil: each has its own alone
@@ -47,8 +49,8 @@ func New(w Transport, instance, by string, log *slog.Logger) *Worker {
 	v := &vault{env: NoEnvironment, catalog: new(secrets.Catalog)}
 	return &Worker{
 		wire: w, instance: instance, by: by, log: slog.New(v.given.Handler(log.Handler())), now: time.Now,
-		vault: v, manifests: newCache[codec.Hash, *space.Manifest](manifestsCacheBytes),
-		detector: newFailureDetector(instance, w), executions: newExecutions(), reader: newReader(w),
+		vault: v, manifests: prompt.NewCache[codec.Hash, *space.Manifest](manifestsCacheBytes),
+		detector: newFailureDetector(instance, w), executions: newExecutions(), reader: prompt.New(w),
 	}
 }
 
@@ -65,10 +67,10 @@ func (w *Worker) Observe(o executor.Observer) { w.observer = o }
 func (w *Worker) Share(n int) { w.slots = newAdmission(n, byPriority()) }
 
 // Watch looks for our own heartbeats until ctx ends.
-func (w *Worker) Watch(ctx context.Context) { w.detector.watch(ctx, w.reader.forget) }
+func (w *Worker) Watch(ctx context.Context) { w.detector.watch(ctx, w.reader.Forget) }
 
 // Caches returns what the caches were good for.
-func (w *Worker) Caches() ReaderCounts { return w.reader.counts() }
+func (w *Worker) Caches() prompt.Counts { return w.reader.Counts() }
 
 // Counts returns what the worker did.
 func (w *Worker) Counts() *Counters { return &w.stats }
@@ -276,9 +278,13 @@ func (w *Worker) turn(f *execution) decision {
 	var request *executor.Request
 	var wrong *executor.Error // why no model can ever be asked
 	var err error
-	read := func() { request, wrong, err = w.reader.request(life.grace, f.generation) }
+	read := func() {
+		if request, wrong, err = w.reader.Request(life.grace, f.generation); wrong == nil {
+			w.reads.Store(err == nil)
+		}
+	}
 	beside := read
-	if !w.reader.works.Load() && !f.late(w.now()) {
+	if !w.reads.Load() && !f.late(w.now()) {
 		beside = nil
 		if read(); err != nil {
 			return w.unread(f, err)
@@ -381,7 +387,7 @@ func (w *Worker) settled(f *execution, seq uint64, s *settlement, o *outcome) {
 	w.count(&w.stats.Settled)
 	f.settled.seq = seq
 	if w.wire.Incarnation() == f.incarnation { // else another event may have that sequence
-		w.reader.keep(f.name.Session, seq, s.body)
+		w.reader.Keep(f.name.Session, seq, s.body)
 	}
 	if w.log.Enabled(context.Background(), slog.LevelInfo) { // putting it together costs more than some effects
 		w.log.Info("effect_settled", "session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target, "status", string(o.status), "code", codeOf(o.fault))

@@ -20,6 +20,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/prompt"
 	"github.com/refold/refold/subjects"
 )
 
@@ -194,7 +195,7 @@ func (w *world) Blob(_ context.Context, ref codec.Ref) ([]byte, error) {
 		return nil, natsio.ErrNotFound
 	}
 	switch {
-	case len(content) > contentBytesMax:
+	case len(content) > prompt.ContentBytesMax:
 		return nil, journal.ErrTooLarge
 	case codec.RefOf(content) != ref:
 		return nil, journal.ErrOtherBytes
@@ -309,6 +310,8 @@ func settlementText(t *testing.T, e session.Event) string {
 	return env.Type
 }
 
+func envelopeOf(e session.Event) (session.Envelope, error) { return session.ReadEnvelope(e.Payload) }
+
 // last returns the last event's envelope.
 func (w *world) last(t *testing.T) session.Envelope {
 	t.Helper()
@@ -341,6 +344,16 @@ func event(t *testing.T, typ string, data any) []byte {
 		t.Fatal(err)
 	}
 	return payload
+}
+
+// raw returns JSON as canonical bytes.
+func raw(t *testing.T, text string) codec.Raw {
+	t.Helper()
+	r, err := codec.FromJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
 }
 
 // queue is the consumer of one target. It may serve several bridges.
@@ -489,7 +502,7 @@ func startBridgeOn(t *testing.T, on Transport, w *world, name string, q *queue, 
 	w.beat(name, true)
 	var running sync.WaitGroup
 	beside, endBeside := context.WithCancel(context.Background())
-	running.Go(func() { b.detector.watch(beside, b.reader.forget) })
+	running.Go(func() { b.Watch(beside) })
 	if s.Concurrency == 0 {
 		s.Concurrency = 4
 	}

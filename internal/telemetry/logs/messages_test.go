@@ -30,7 +30,7 @@ var components = []struct {
 	dirs []string
 }{
 	{"Session-actor", []string{"internal/engine", "internal/audit", "cmd/session-actor"}},
-	{"Bridge", []string{"internal/worker", "bridge", "cmd/bridge"}},
+	{"Bridge", []string{"internal/worker", "internal/prompt", "bridge", "cmd/bridge"}},
 	{"NATS, lanes and streams", []string{"internal/natsio", "internal/streams", "internal/journal", "internal/delivery", "internal/presence"}},
 	{"Tools", []string{"internal/tools"}},
 	{"Telemetry and the rest", []string{"internal/telemetry", "internal/devserver", "cmd/settings"}},

@@ -1,4 +1,4 @@
-package worker
+package prompt
 
 import (
 	"bytes"
@@ -13,10 +13,10 @@ import (
 func TestRequestWithImages(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		png := blob(t, w, "\x89PNG and so on")
+		l := newLog()
+		png := blob(l, "\x89PNG and so on")
 		png.MediaType = "image/png"
-		seq := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{
+		seq := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{
 			Input: session.Content{Parts: []session.Content{*text("what is this?"), *png}},
 		})
 		g := session.Generation{
@@ -24,7 +24,7 @@ func TestRequestWithImages(t *testing.T) {
 			Items:          []session.Item{{Role: session.RoleUser, Seq: seq}},
 			ResponseFormat: raw(t, `{"type":"json_schema","name":"sum","schema":{"type":"object"}}`),
 		}
-		req, fault, err := newReader(w).request(t.Context(), &g)
+		req, fault, err := New(l).Request(t.Context(), &g)
 		if fault != nil || err != nil {
 			t.Fatal(fault, err)
 		}
@@ -36,7 +36,7 @@ func TestRequestWithImages(t *testing.T) {
 			t.Errorf("format: got %+v", f)
 		}
 		g.ResponseFormat = raw(t, `{"type":"text"}`)
-		if req, _, _ := newReader(w).request(t.Context(), &g); req == nil || req.Format != nil {
+		if req, _, _ := New(l).Request(t.Context(), &g); req == nil || req.Format != nil {
 			t.Errorf("format of words: got %+v", req)
 		}
 	})

@@ -1,4 +1,4 @@
-package worker
+package prompt
 
 import (
 	"context"
@@ -22,7 +22,7 @@ const codePromptMissing = "prompt_missing"
 // prompt puts what a model is shown before the transcript into a request that
 // has it: system text and documents behind the request's system, then messages
 // before the others. Images come first in the first message of the user's.
-func (r *reader) prompt(ctx context.Context, g *session.Generation, request *executor.Request) error {
+func (r *Reader) prompt(ctx context.Context, g *session.Generation, request *executor.Request) error {
 	if len(g.Prompt) == 0 {
 		return nil
 	}
@@ -79,7 +79,7 @@ func promptText(part *session.PromptPart, text string, values map[string]string,
 	if len(part.Names) > 0 {
 		name = part.Names[0]
 	}
-	switch text = valid(text); part.Role {
+	switch text = Valid(text); part.Role {
 	case session.PromptDocument:
 		return space.ShownDocument(name, text), true
 	case session.PromptSkill:
@@ -92,7 +92,7 @@ func promptText(part *session.PromptPart, text string, values map[string]string,
 
 // skillIndex returns the text of each part that is an index of skills. All of
 // them share one limit.
-func (r *reader) skillIndex(ctx context.Context, g *session.Generation) ([]string, error) {
+func (r *Reader) skillIndex(ctx context.Context, g *session.Generation) ([]string, error) {
 	var listed [][]*space.Skill
 	for i := range g.Prompt {
 		part := &g.Prompt[i]
@@ -150,8 +150,8 @@ func withImages(messages []executor.Message, images []executor.Part) []executor.
 }
 
 // promptBlob returns the content of a part.
-func (r *reader) promptBlob(ctx context.Context, part *session.PromptPart) ([]byte, error) {
-	if content, ok := r.prompts.get(part.Ref); ok {
+func (r *Reader) promptBlob(ctx context.Context, part *session.PromptPart) ([]byte, error) {
+	if content, ok := r.prompts.Get(part.Ref); ok {
 		return content, nil
 	}
 	ref := codec.Ref{Hash: part.Ref}
@@ -170,6 +170,6 @@ func (r *reader) promptBlob(ctx context.Context, part *session.PromptPart) ([]by
 	case err != nil:
 		return nil, fmt.Errorf("read %s of the prompt: %w", name, err)
 	}
-	r.prompts.put(part.Ref, content, 64+len(content))
+	r.prompts.Put(part.Ref, content, 64+len(content))
 	return content, nil
 }

@@ -1,4 +1,4 @@
-package worker
+package prompt
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 
 // images returns the images that c holds as blobs, in order. One that is too
 // large to be shown is a line in c's text alone, as every image is too.
-func (r *reader) images(ctx context.Context, seq uint64, c *session.Content) ([]executor.Part, error) {
+func (r *Reader) images(ctx context.Context, seq uint64, c *session.Content) ([]executor.Part, error) {
 	switch {
 	case c == nil:
 		return nil, nil

@@ -1,4 +1,4 @@
-package worker
+package prompt
 
 // What a model is shown before the transcript: the order of its parts, how
 // templates are filled in, and what happens if a part is not stored.
@@ -16,23 +16,18 @@ import (
 )
 
 // prompted returns a generation with a prompt, whose parts are stored.
-func prompted(t *testing.T, w *world, parts ...session.PromptPart) session.Generation {
+func prompted(t *testing.T, l *fakeLog, parts ...session.PromptPart) session.Generation {
 	t.Helper()
-	user := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hello"}})
+	user := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hello"}})
 	g := generation("r1t1", session.Item{Role: session.RoleUser, Seq: user})
 	g.System, g.Prompt = "be careful", parts
 	g.Vars = codec.Pairs{{Key: "fact.region", Value: raw(t, `"{{run}}"`)}, {Key: "session", Value: raw(t, `"s1"`)}}
 	return g
 }
 
-// stored stores content and returns a part that names it.
-func (w *world) part(t *testing.T, role, content string, names ...string) session.PromptPart {
-	t.Helper()
-	ref, err := w.PutBlob(t.Context(), []byte(content))
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := session.PromptPart{Ref: ref.Hash, Role: role, Names: names}
+// part stores content and returns a part that names it.
+func (l *fakeLog) part(role, content string, names ...string) session.PromptPart {
+	p := session.PromptPart{Ref: l.put(content).Hash, Role: role, Names: names}
 	if role == session.PromptImage {
 		p.MediaType = "image/png"
 	}
@@ -41,21 +36,21 @@ func (w *world) part(t *testing.T, role, content string, names ...string) sessio
 
 func TestPromptPrecedesTheTranscript(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
+	l := newLog()
 	g := prompted(
-		t, w,
-		w.part(t, "", "You are {{session}} in {{fact.region}}.\n\n"),
-		w.part(t, session.PromptDocument, "# {{session}}\n", `docs/"a".md`),
-		w.part(t, "", "{{unknown}} stays, {{{{ too"), // a prompt ref is no template
-		w.part(t, "", ""),
-		w.part(t, session.PromptImage, "image 1", "a.png"),
-		w.part(t, session.PromptImage, "image 2", "b.png"),
-		w.part(t, session.PromptUser, "example of {{session}}"),
-		w.part(t, session.PromptAssistant, "answer"),
+		t, l,
+		l.part("", "You are {{session}} in {{fact.region}}.\n\n"),
+		l.part(session.PromptDocument, "# {{session}}\n", `docs/"a".md`),
+		l.part("", "{{unknown}} stays, {{{{ too"), // a prompt ref is no template
+		l.part("", ""),
+		l.part(session.PromptImage, "image 1", "a.png"),
+		l.part(session.PromptImage, "image 2", "b.png"),
+		l.part(session.PromptUser, "example of {{session}}"),
+		l.part(session.PromptAssistant, "answer"),
 	)
-	r := newReader(w)
+	r := New(l)
 	for _, when := range []string{"from the store", "from the cache"} {
-		got, fault, err := r.request(t.Context(), &g)
+		got, fault, err := r.Request(t.Context(), &g)
 		if err != nil || fault != nil {
 			t.Fatalf("%s: %v, %v", when, fault, err)
 		}
@@ -73,9 +68,7 @@ func TestPromptPrecedesTheTranscript(t *testing.T) {
 		if diff := cmp.Diff(messages, got.Messages); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", when, diff)
 		}
-		w.mu.Lock()
-		w.blobs = nil
-		w.mu.Unlock()
+		l.lose()
 	}
 }
 
@@ -83,12 +76,12 @@ func TestPromptPrecedesTheTranscript(t *testing.T) {
 // user's, and the one that is cached stays as it was.
 func TestImagesWithoutMessages(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	image := w.part(t, session.PromptImage, "image", "a.png")
-	g := prompted(t, w, image)
-	r := newReader(w)
+	l := newLog()
+	image := l.part(session.PromptImage, "image", "a.png")
+	g := prompted(t, l, image)
+	r := New(l)
 	for range 2 {
-		got, fault, err := r.request(t.Context(), &g)
+		got, fault, err := r.Request(t.Context(), &g)
 		if err != nil || fault != nil {
 			t.Fatal(fault, err)
 		}
@@ -101,8 +94,8 @@ func TestImagesWithoutMessages(t *testing.T) {
 
 func TestPromptsThatCannotBeShown(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	large := w.part(t, "", strings.Repeat("x", space.ShownBytesMax/2))
+	l := newLog()
+	large := l.part("", strings.Repeat("x", space.ShownBytesMax/2))
 	for name, c := range map[string]struct {
 		parts []session.PromptPart
 		code  string
@@ -110,16 +103,16 @@ func TestPromptsThatCannotBeShown(t *testing.T) {
 		"not stored":   {[]session.PromptPart{{Ref: codec.Sum([]byte("gone"))}}, "prompt_missing"},
 		"an image":     {[]session.PromptPart{{Ref: codec.Sum([]byte("gone")), Role: session.PromptImage, Names: []string{"a.png"}}}, "prompt_missing"},
 		"too large":    {[]session.PromptPart{large, large}, "request_too_large"},
-		"a newer role": {[]session.PromptPart{w.part(t, "hologram", "x")}, "prompt_missing"},
+		"a newer role": {[]session.PromptPart{l.part("hologram", "x")}, "prompt_missing"},
 	} {
-		g := prompted(t, w, c.parts...)
-		_, fault, err := newReader(w).request(t.Context(), &g)
+		g := prompted(t, l, c.parts...)
+		_, fault, err := New(l).Request(t.Context(), &g)
 		if err != nil || fault == nil || fault.Code != c.code || fault.Detail == "" {
 			t.Errorf("%s: got %v, %v, want %s", name, fault, err, c.code)
 		}
 	}
-	g := prompted(t, w, w.part(t, "", strings.Repeat("x", space.ShownBytesMax-len("be careful"))))
-	if _, fault, err := newReader(w).request(t.Context(), &g); fault != nil || err != nil {
+	g := prompted(t, l, l.part("", strings.Repeat("x", space.ShownBytesMax-len("be careful"))))
+	if _, fault, err := New(l).Request(t.Context(), &g); fault != nil || err != nil {
 		t.Errorf("just as large as may be: got %v, %v", fault, err)
 	}
 }

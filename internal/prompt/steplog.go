@@ -1,4 +1,4 @@
-package worker
+package prompt
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 
 // stepLog implements executor.StepLog.
 type stepLog struct {
-	reader *reader
+	reader *Reader
 	of     *executor.StepRequest
 	items  []session.Item
 }
 
-// stepLog returns what of reads from the log; items are the latest of the
+// StepLog returns what of reads from the log; items are the latest of the
 // session's transcript.
-func (r *reader) stepLog(of *executor.StepRequest, items []session.Item) executor.StepLog {
+func (r *Reader) StepLog(of *executor.StepRequest, items []session.Item) executor.StepLog {
 	return &stepLog{reader: r, of: of, items: items}
 }
 
@@ -133,8 +133,8 @@ func (l *stepLog) whole(ctx context.Context, seq uint64, call *session.ObservedC
 	if call.ArgumentsBlob == nil {
 		return call.Arguments, nil
 	}
-	if call.Size > contentBytesMax {
-		return "", tooMuch(seq, contentBytesMax)
+	if call.Size > ContentBytesMax {
+		return "", tooMuch(seq, ContentBytesMax)
 	}
 	return l.reader.text(ctx, seq, &session.Content{Blob: call.ArgumentsBlob, Size: call.Size})
 }

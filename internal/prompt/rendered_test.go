@@ -1,4 +1,4 @@
-package worker
+package prompt
 
 // Tools are rendered once for a provider and a toolset, whoever asks, however
 // often, and at once.
@@ -28,16 +28,11 @@ func (r *renderer) render(tools []executor.Tool) ([]byte, error) {
 
 // turnOf returns a generation of a provider with these tools, whose
 // descriptors it stores.
-func turnOf(t *testing.T, w *world, provider string, seq uint64, tools ...string) session.Generation {
-	t.Helper()
+func turnOf(l *fakeLog, provider string, seq uint64, tools ...string) session.Generation {
 	g := generation("r1t1", session.Item{Role: session.RoleUser, Seq: seq})
 	g.Provider = provider
 	for _, name := range tools {
-		ref, err := w.PutBlob(t.Context(), []byte(`{"args_schema":{"type":"object"},"description":"d","tool_name":"`+name+`"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		g.Tools = append(g.Tools, ref.Hash)
+		g.Tools = append(g.Tools, l.put(`{"args_schema":{"type":"object"},"description":"d","tool_name":"`+name+`"}`).Hash)
 	}
 	g.Toolset = codec.Sum([]byte(strings.Join(tools, " ")))
 	return g
@@ -45,13 +40,13 @@ func turnOf(t *testing.T, w *world, provider string, seq uint64, tools ...string
 
 func TestRenderedOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	seq := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: *text("hi")})
-	r := newReader(w)
+	l := newLog()
+	seq := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: *text("hi")})
+	r := New(l)
 	var count renderer
 	ask := func(g session.Generation, form, want string) {
 		t.Helper()
-		request, fault, err := r.request(t.Context(), &g)
+		request, fault, err := r.Request(t.Context(), &g)
 		if err != nil || fault != nil {
 			t.Fatal(fault, err)
 		}
@@ -65,8 +60,8 @@ func TestRenderedOnce(t *testing.T) {
 	}
 	// Two toolsets, the second with an alternate of a tool of the first.
 	for range 100 {
-		ask(turnOf(t, w, "p", seq, "stat", "grep"), "x", `"Name":"grep"`)
-		ask(turnOf(t, w, "p", seq, "stat", "grep_all"), "x", `"Name":"grep_all"`)
+		ask(turnOf(l, "p", seq, "stat", "grep"), "x", `"Name":"grep"`)
+		ask(turnOf(l, "p", seq, "stat", "grep_all"), "x", `"Name":"grep_all"`)
 	}
 	if got := count.count.Load(); got != 2 {
 		t.Errorf("2 toolsets in 100 turns each: rendered %d times", got)
@@ -82,14 +77,14 @@ func TestRenderedOnce(t *testing.T) {
 	}
 
 	// Neither another provider nor another form shares it.
-	ask(turnOf(t, w, "q", seq, "stat", "grep"), "x", `"Name":"grep"`)
-	ask(turnOf(t, w, "p", seq, "stat", "grep"), "y", `"Name":"grep"`)
+	ask(turnOf(l, "q", seq, "stat", "grep"), "x", `"Name":"grep"`)
+	ask(turnOf(l, "p", seq, "stat", "grep"), "y", `"Name":"grep"`)
 	if got := count.count.Load(); got != 4 {
 		t.Errorf("another provider, and another form: rendered %d times, want 2 more", got-2)
 	}
 
 	// Where nobody says that tools are the same, they are rendered.
-	bare := turnOf(t, w, "p", seq, "stat")
+	bare := turnOf(l, "p", seq, "stat")
 	bare.Toolset = codec.Hash{}
 	ask(bare, "x", "stat")
 	ask(bare, "x", "stat")
@@ -102,15 +97,15 @@ func TestRenderedOnce(t *testing.T) {
 // share what is rendered of the definitions.
 func TestDefinedIsRenderedOnce(t *testing.T) {
 	t.Parallel()
-	w := newWorld()
-	seq := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: *text("hi")})
-	r := newReader(w)
+	l := newLog()
+	seq := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: *text("hi")})
+	r := New(l)
 	var count renderer
-	defined := turnOf(t, w, "p", seq, "stat", "grep").Tools
+	defined := turnOf(l, "p", seq, "stat", "grep").Tools
 	for _, offered := range []string{"stat", "grep", "stat"} {
-		g := turnOf(t, w, "p", seq, offered)
+		g := turnOf(l, "p", seq, offered)
 		g.Defined = defined
-		request, fault, err := r.request(t.Context(), &g)
+		request, fault, err := r.Request(t.Context(), &g)
 		if err != nil || fault != nil {
 			t.Fatal(fault, err)
 		}
@@ -125,8 +120,8 @@ func TestDefinedIsRenderedOnce(t *testing.T) {
 	if got := count.count.Load(); got != 3 {
 		t.Errorf("rendered %d times, want the definitions once and two toolsets", got)
 	}
-	plain := turnOf(t, w, "p", seq, "stat")
-	request, fault, err := r.request(t.Context(), &plain)
+	plain := turnOf(l, "p", seq, "stat")
+	request, fault, err := r.Request(t.Context(), &plain)
 	if err != nil || fault != nil {
 		t.Fatal(fault, err)
 	}

@@ -1,4 +1,4 @@
-package worker
+package prompt
 
 import (
 	"cmp"
@@ -24,8 +24,8 @@ const (
 	codeToolNotRegistered = "descriptor_missing"
 )
 
-// store is what a reader needs of NATS. Errors are those of natsio and journal.
-type store interface {
+// Store is what a Reader reads from. Errors are those of natsio and journal.
+type Store interface {
 	// Events returns the events of sid at these sequences, in this order.
 	// natsio.ErrNotFound: the log lacks one of them for good.
 	Events(ctx context.Context, sid string, seqs []uint64) ([]session.Event, error)
@@ -36,24 +36,24 @@ type store interface {
 	Incarnation() uint64
 }
 
-// reader fills in the text of a generation: an effect refers to the log by
-// sequence, and to the descriptors of tools by hash.
-type reader struct {
-	store       store
+// Reader builds requests. It keeps what it has read for the next turns of the same
+// sessions. Its methods may be called at the same time.
+type Reader struct {
+	store       Store
 	events      *transcripts
-	tools       *cache[codec.Hash, executor.Tool]
-	prompts     *cache[codec.Hash, []byte]
+	tools       *Cache[codec.Hash, executor.Tool]
+	prompts     *Cache[codec.Hash, []byte]
 	rendered    *renderings
-	works       atomic.Bool   // the latest request could be built
 	incarnation atomic.Uint64 // of the connection over which events were read
 }
 
-func newReader(s store) *reader {
-	return &reader{
+// New returns a Reader of a store.
+func New(s Store) *Reader {
+	return &Reader{
 		store:    s,
 		events:   newTranscripts(eventsCacheBytes),
-		tools:    newCache[codec.Hash, executor.Tool](toolsCacheBytes),
-		prompts:  newCache[codec.Hash, []byte](promptsCacheBytes),
+		tools:    NewCache[codec.Hash, executor.Tool](toolsCacheBytes),
+		prompts:  NewCache[codec.Hash, []byte](promptsCacheBytes),
 		rendered: newRenderings(renderCacheBytes),
 	}
 }
@@ -107,9 +107,9 @@ func (s *entry) bytes() int {
 	return n
 }
 
-// request builds what a model is asked. A fault says that this generation can
+// Request builds what a model is asked. A fault says that this generation can
 // never be asked; an error, that it can't be now.
-func (r *reader) request(ctx context.Context, g *session.Generation) (*executor.Request, *executor.Error, error) {
+func (r *Reader) Request(ctx context.Context, g *session.Generation) (*executor.Request, *executor.Error, error) {
 	if incarnation := r.store.Incarnation(); r.incarnation.Swap(incarnation) != incarnation {
 		r.events.clear()
 	}
@@ -145,32 +145,24 @@ func (r *reader) request(ctx context.Context, g *session.Generation) (*executor.
 	var fault *executor.Error
 	switch {
 	case err == nil:
-		r.worked(true)
 		return request, nil, nil
 	case errors.As(err, &fault):
 		return nil, fault, nil
 	case errors.Is(err, natsio.ErrNotFound):
 		return nil, &executor.Error{Code: codeTranscript, Detail: err.Error()}, nil
 	}
-	r.worked(false)
 	return nil, nil, err
 }
 
-// forget forgets what was read of the log: the server may have been away.
-func (r *reader) forget() { r.events.clear() }
+// Forget forgets what was read of the log: the server may have lost it since.
+func (r *Reader) Forget() { r.events.clear() }
 
-// ReaderCounts are what the caches of a reader were good for.
-type ReaderCounts struct{ Rendered, Descriptors, Prompts, Events cacheCounts }
+// Counts tell of how much use the caches were.
+type Counts struct{ Rendered, Descriptors, Prompts, Events CacheCounts }
 
-func (r *reader) counts() ReaderCounts {
-	return ReaderCounts{Rendered: r.rendered.counts(), Descriptors: r.tools.counts(), Prompts: r.prompts.counts(), Events: r.events.counts()}
-}
-
-// worked notes whether a request could be built.
-func (r *reader) worked(yes bool) {
-	if r.works.Load() != yes {
-		r.works.Store(yes)
-	}
+// Counts returns the counts since the start.
+func (r *Reader) Counts() Counts {
+	return Counts{Rendered: r.rendered.counts(), Descriptors: r.tools.counts(), Prompts: r.prompts.counts(), Events: r.events.counts()}
 }
 
 // formatOf returns the form that an answer must have, nil for words.
@@ -215,13 +207,13 @@ type descriptor struct {
 
 // descriptors returns what a model is shown of tools, by the hashes of their
 // descriptors.
-func (r *reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]executor.Tool, error) {
+func (r *Reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]executor.Tool, error) {
 	if len(hashes) == 0 {
 		return nil, nil
 	}
 	tools := make([]executor.Tool, 0, len(hashes))
 	for _, hash := range hashes {
-		tool, ok := r.tools.get(hash)
+		tool, ok := r.tools.Get(hash)
 		if !ok {
 			ref := codec.Ref{Hash: hash}
 			content, err := r.store.Blob(ctx, ref)
@@ -239,7 +231,7 @@ func (r *reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]execut
 				return nil, &executor.Error{Code: codeToolNotRegistered, Detail: ref.String() + ": " + err.Error()}
 			}
 			tool = executor.Tool{Name: d.ToolName, Description: d.Description, Schema: d.ArgsSchema}
-			r.tools.put(hash, tool, 128+len(content))
+			r.tools.Put(hash, tool, 128+len(content))
 		}
 		tools = append(tools, tool)
 	}
@@ -247,7 +239,7 @@ func (r *reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]execut
 }
 
 // messages returns the conversation that a generation's items refer to.
-func (r *reader) messages(ctx context.Context, g *session.Generation) ([]executor.Message, error) {
+func (r *Reader) messages(ctx context.Context, g *session.Generation) ([]executor.Message, error) {
 	said, err := r.read(ctx, g)
 	if err != nil {
 		return nil, err
@@ -283,7 +275,7 @@ func (r *reader) messages(ctx context.Context, g *session.Generation) ([]executo
 // read returns what the events of a generation's items say. An item whose text
 // the session gave needs no event. What the turn before has read or said is there;
 // the rest is read from the log.
-func (r *reader) read(ctx context.Context, g *session.Generation) (entries, error) {
+func (r *Reader) read(ctx context.Context, g *session.Generation) (entries, error) {
 	all := make(entries, 0, len(g.Items))
 	for i := range g.Items {
 		it := &g.Items[i]

@@ -1,4 +1,4 @@
-package worker
+package prompt
 
 import (
 	"sync"
@@ -40,7 +40,7 @@ type renderKey struct {
 
 // renderings keeps tools as providers take them.
 type renderings struct {
-	cache *cache[renderKey, []byte]
+	cache *Cache[renderKey, []byte]
 
 	mu      sync.Mutex
 	working map[renderKey]*rendering
@@ -54,7 +54,7 @@ type rendering struct {
 }
 
 func newRenderings(bytesMax int) *renderings {
-	return &renderings{cache: newCache[renderKey, []byte](bytesMax), working: make(map[renderKey]*rendering)}
+	return &renderings{cache: NewCache[renderKey, []byte](bytesMax), working: make(map[renderKey]*rendering)}
 }
 
 // get returns what is kept under key, or what render makes. While one renders,
@@ -73,7 +73,7 @@ func (r *renderings) get(key renderKey, render func() ([]byte, error)) ([]byte, 
 			return other.value, nil
 		}
 	}
-	if value, ok := r.cache.get(key); ok {
+	if value, ok := r.cache.Get(key); ok {
 		r.mu.Unlock()
 		return value, nil
 	}
@@ -91,9 +91,9 @@ func (r *renderings) get(key renderKey, render func() ([]byte, error)) ([]byte, 
 		return nil, err
 	}
 	own.value, own.ok = value, true
-	r.cache.put(key, value, renderedFixedBytes+len(key.provider)+len(key.form)+len(value))
+	r.cache.Put(key, value, renderedFixedBytes+len(key.provider)+len(key.form)+len(value))
 	return value, nil
 }
 
 // counts counts as misses what was rendered, or tried.
-func (r *renderings) counts() cacheCounts { return r.cache.counts() }
+func (r *renderings) counts() CacheCounts { return r.cache.counts() }

@@ -1,4 +1,4 @@
-package worker
+package prompt
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 // said decodes an event and fetches the text that it refers to. An event that
 // a model can't be shown is an *Error; other errors may pass.
-func (r *reader) said(ctx context.Context, e session.Event) (*entry, error) {
+func (r *Reader) said(ctx context.Context, e session.Event) (*entry, error) {
 	env, err := envelopeOf(e)
 	if err != nil {
 		return nil, unreadable(e.Seq, "can't be decoded: "+err.Error())
@@ -85,10 +85,10 @@ func (r *reader) said(ctx context.Context, e session.Event) (*entry, error) {
 	return s, err
 }
 
-// keep keeps what a settlement says that was stored just now, as it would be
+// Keep keeps what a settlement says that was stored just now, as it would be
 // read back: the session's next turn shows it to a model, and most often here.
 // What is in blobs is left to be read.
-func (r *reader) keep(sid string, seq uint64, body any) {
+func (r *Reader) Keep(sid string, seq uint64, body any) {
 	var s *entry
 	var content *session.Content
 	var opaque codec.Raw
@@ -127,7 +127,7 @@ func (r *reader) keep(sid string, seq uint64, body any) {
 }
 
 // enabled fills in what a sync says to the call that waited for it.
-func (r *reader) enabled(ctx context.Context, seq uint64, s *entry, output *session.Content) error {
+func (r *Reader) enabled(ctx context.Context, seq uint64, s *entry, output *session.Content) error {
 	err := r.results(ctx, seq, s, []session.ToolCallSettled{{Status: string(session.CallSucceeded), Output: output}})
 	if err == nil {
 		s.results[0].call = ""
@@ -137,7 +137,7 @@ func (r *reader) enabled(ctx context.Context, seq uint64, s *entry, output *sess
 
 // results fills in what became of tool calls. A batch's texts are bounded
 // together, since each may be a blob.
-func (r *reader) results(ctx context.Context, seq uint64, s *entry, settled []session.ToolCallSettled) error {
+func (r *Reader) results(ctx context.Context, seq uint64, s *entry, settled []session.ToolCallSettled) error {
 	total := 0
 	s.results = make([]result, len(settled))
 	for i := range settled {
@@ -159,7 +159,7 @@ func (r *reader) results(ctx context.Context, seq uint64, s *entry, settled []se
 }
 
 // text returns the text of c: parts are joined by a line break, blobs fetched.
-func (r *reader) text(ctx context.Context, seq uint64, c *session.Content) (string, error) {
+func (r *Reader) text(ctx context.Context, seq uint64, c *session.Content) (string, error) {
 	var b strings.Builder
 	if err := r.appendText(ctx, seq, c, &b); err != nil {
 		return "", err
@@ -167,19 +167,19 @@ func (r *reader) text(ctx context.Context, seq uint64, c *session.Content) (stri
 	return b.String(), nil
 }
 
-func (r *reader) appendText(ctx context.Context, seq uint64, c *session.Content, b *strings.Builder) error {
+func (r *Reader) appendText(ctx context.Context, seq uint64, c *session.Content, b *strings.Builder) error {
 	switch {
 	case c == nil:
 	case c.Blob != nil && !session.IsShownAsText(c.MediaType):
 		b.WriteString(fileText(c))
-	case c.Blob != nil && c.Size > contentBytesMax:
-		return tooMuch(seq, contentBytesMax)
+	case c.Blob != nil && c.Size > ContentBytesMax:
+		return tooMuch(seq, ContentBytesMax)
 	case c.Blob != nil:
 		content, err := r.blob(ctx, seq, *c.Blob)
 		if err != nil {
 			return err
 		}
-		b.WriteString(valid(string(content)))
+		b.WriteString(Valid(string(content)))
 	case len(c.Parts) > 0:
 		for i := range c.Parts {
 			if i > 0 {
@@ -192,14 +192,14 @@ func (r *reader) appendText(ctx context.Context, seq uint64, c *session.Content,
 	default:
 		b.WriteString(c.Text)
 	}
-	if b.Len() > contentBytesMax {
-		return tooMuch(seq, contentBytesMax)
+	if b.Len() > ContentBytesMax {
+		return tooMuch(seq, ContentBytesMax)
 	}
 	return nil
 }
 
 // blob returns the content of a blob that an event refers to.
-func (r *reader) blob(ctx context.Context, seq uint64, ref codec.Ref) ([]byte, error) {
+func (r *Reader) blob(ctx context.Context, seq uint64, ref codec.Ref) ([]byte, error) {
 	content, err := r.store.Blob(ctx, ref)
 	switch {
 	case errors.Is(err, natsio.ErrNotFound):
@@ -207,7 +207,7 @@ func (r *reader) blob(ctx context.Context, seq uint64, ref codec.Ref) ([]byte, e
 	case errors.Is(err, journal.ErrOtherBytes):
 		return nil, unreadable(seq, "refers to "+ref.String()+", under which the store holds other bytes: restore it from a backup")
 	case errors.Is(err, journal.ErrTooLarge):
-		return nil, tooMuch(seq, contentBytesMax)
+		return nil, tooMuch(seq, ContentBytesMax)
 	case err != nil:
 		return nil, fmt.Errorf("read %s of event %d: %w", ref, seq, err)
 	}
@@ -218,8 +218,8 @@ func tooMuch(seq uint64, max int) error {
 	return &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("event %d has more than %d MiB of text", seq, max>>20)}
 }
 
-// shownCall returns what a model is shown of a call's result.
-func (r *reader) shownCall(ctx context.Context, settled *session.ToolCallSettled) (string, error) {
+// Result returns what a model is shown of a call's result.
+func (r *Reader) Result(ctx context.Context, settled *session.ToolCallSettled) (string, error) {
 	s := &entry{typ: session.TypeToolCallSettled}
 	if err := r.results(ctx, 1, s, []session.ToolCallSettled{*settled}); err != nil {
 		return "", err

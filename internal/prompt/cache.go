@@ -1,13 +1,13 @@
-package worker
+package prompt
 
 import (
 	"container/list"
 	"sync"
 )
 
-// cache keeps what was read, up to a number of bytes; what was not used for
+// Cache keeps what was read, up to a number of bytes; what was not used for
 // longest goes first.
-type cache[K comparable, V any] struct {
+type Cache[K comparable, V any] struct {
 	bytesMax int
 
 	mu           sync.Mutex
@@ -23,12 +23,13 @@ type cached[K comparable, V any] struct {
 	bytes int
 }
 
-func newCache[K comparable, V any](bytesMax int) *cache[K, V] {
-	return &cache[K, V]{bytesMax: bytesMax, order: list.New(), at: make(map[K]*list.Element)}
+// NewCache returns an empty cache of at most so many bytes.
+func NewCache[K comparable, V any](bytesMax int) *Cache[K, V] {
+	return &Cache[K, V]{bytesMax: bytesMax, order: list.New(), at: make(map[K]*list.Element)}
 }
 
-// get returns what is kept under key. The caller must not change it.
-func (c *cache[K, V]) get(key K) (value V, ok bool) {
+// Get returns what is kept under key. The caller must not change it.
+func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.at[key]
@@ -42,28 +43,28 @@ func (c *cache[K, V]) get(key K) (value V, ok bool) {
 }
 
 // hit counts one that was answered beside the cache.
-func (c *cache[K, V]) hit() {
+func (c *Cache[K, V]) hit() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.hits++
 }
 
-// cacheCounts are what a cache was good for.
-type cacheCounts struct {
+// CacheCounts are the counts of one cache.
+type CacheCounts struct {
 	Hits, Misses   uint64
 	Entries, Bytes int
 }
 
 // counts returns the counts. What was too large to be kept is a miss each time.
-func (c *cache[K, V]) counts() cacheCounts {
+func (c *Cache[K, V]) counts() CacheCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return cacheCounts{Hits: c.hits, Misses: c.misses, Entries: len(c.at), Bytes: c.bytes}
+	return CacheCounts{Hits: c.hits, Misses: c.misses, Entries: len(c.at), Bytes: c.bytes}
 }
 
-// put keeps value, which takes about so many bytes. What is larger than a
+// Put keeps value, which takes about so many bytes. What is larger than a
 // quarter of the cache is not kept: it would drive out all else.
-func (c *cache[K, V]) put(key K, value V, bytes int) {
+func (c *Cache[K, V]) Put(key K, value V, bytes int) {
 	if bytes > c.bytesMax/4 {
 		return
 	}
@@ -81,13 +82,4 @@ func (c *cache[K, V]) put(key K, value V, bytes int) {
 		delete(c.at, old.key)
 		c.bytes -= old.bytes
 	}
-}
-
-// clear forgets everything.
-func (c *cache[K, V]) clear() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.order.Init()
-	clear(c.at)
-	c.bytes = 0
 }

@@ -1,4 +1,4 @@
-package worker
+package prompt
 
 import (
 	"cmp"
@@ -156,10 +156,10 @@ func (c *transcripts) put(sid string, seq uint64, s *entry) {
 }
 
 // counts returns the counts. What was too large to be kept is a miss each time.
-func (c *transcripts) counts() cacheCounts {
+func (c *transcripts) counts() CacheCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return cacheCounts{Hits: c.hits, Misses: c.misses, Entries: c.entries, Bytes: c.bytes}
+	return CacheCounts{Hits: c.hits, Misses: c.misses, Entries: c.entries, Bytes: c.bytes}
 }
 
 // clear forgets everything.

@@ -1,4 +1,4 @@
-package worker
+package prompt
 
 import (
 	"fmt"
@@ -8,8 +8,8 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// valid replaces what is not UTF-8 by U+FFFD.
-func valid(text string) string {
+// Valid replaces what is not UTF-8 by U+FFFD.
+func Valid(text string) string {
 	if utf8.ValidString(text) { // most is, and this is soon seen
 		return text
 	}
@@ -18,7 +18,7 @@ func valid(text string) string {
 
 // Clip makes text valid and cuts it to at most n bytes between characters.
 func Clip(text string, n int) string {
-	text = valid(text)
+	text = Valid(text)
 	if len(text) <= n {
 		return text
 	}

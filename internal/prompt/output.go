@@ -1,4 +1,4 @@
-package worker
+package prompt
 
 import (
 	"context"
@@ -17,7 +17,7 @@ func fileText(c *session.Content) string {
 // output returns the text of a tool's result. Of a text that became a blob for
 // its size a model is shown the beginning and the end: the whole would be shown,
 // and paid for, in every later turn.
-func (r *reader) output(ctx context.Context, seq uint64, c *session.Content) (string, error) {
+func (r *Reader) output(ctx context.Context, seq uint64, c *session.Content) (string, error) {
 	if c == nil {
 		return "", nil
 	}
@@ -31,20 +31,20 @@ func (r *reader) output(ctx context.Context, seq uint64, c *session.Content) (st
 		if texts[i], err = r.output(ctx, seq, &c.Parts[i]); err != nil {
 			return "", err
 		}
-		if total += len(texts[i]); total > contentBytesMax {
-			return "", tooMuch(seq, contentBytesMax)
+		if total += len(texts[i]); total > ContentBytesMax {
+			return "", tooMuch(seq, ContentBytesMax)
 		}
 	}
 	return strings.Join(texts, "\n"), nil
 }
 
 // preview returns content that has no parts as a model is shown it.
-func (r *reader) preview(ctx context.Context, seq uint64, c *session.Content) (string, error) {
-	if c.Blob != nil && session.IsShownAsText(c.MediaType) && c.Size > contentBytesMax {
+func (r *Reader) preview(ctx context.Context, seq uint64, c *session.Content) (string, error) {
+	if c.Blob != nil && session.IsShownAsText(c.MediaType) && c.Size > ContentBytesMax {
 		return fmt.Sprintf("[%d bytes of text, too many to be shown; they are %s]", c.Size, c.Blob), nil
 	}
 	text, err := r.text(ctx, seq, c)
-	if err != nil || c.Blob == nil || len(text) <= inlineBytesMax {
+	if err != nil || c.Blob == nil || len(text) <= session.TextBytesMax {
 		return text, err
 	}
 	head, tail := Clip(text, previewHeadBytes), len(text)-previewTailBytes

@@ -42,13 +42,6 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	return e.Value.(*cached[K, V]).value, true
 }
 
-// hit counts one that was answered beside the cache.
-func (c *Cache[K, V]) hit() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.hits++
-}
-
 // CacheCounts are the counts of one cache.
 type CacheCounts struct {
 	Hits, Misses   uint64
@@ -82,4 +75,13 @@ func (c *Cache[K, V]) Put(key K, value V, bytes int) {
 		delete(c.at, old.key)
 		c.bytes -= old.bytes
 	}
+}
+
+// clear forgets everything.
+func (c *Cache[K, V]) clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.order.Init()
+	clear(c.at)
+	c.bytes = 0
 }

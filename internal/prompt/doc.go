@@ -6,7 +6,7 @@
 //
 // Reader.Request builds the request of a generation (request.go). Items of the
 // transcript become messages (messages.go): each event is decoded once, and its
-// text and images are filled in (said.go, output.go, images.go). What precedes the
+// text and images are filled in (entry.go, content.go). What precedes the
 // transcript is added to that (prompt.go). A model may ask for its tools in the
 // form of its provider (rendered.go). StepLog is what a step hook reads (steplog.go).
 //

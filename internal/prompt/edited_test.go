@@ -11,9 +11,9 @@ import (
 // result says what a person let run instead.
 func TestEditedArguments(t *testing.T) {
 	t.Parallel()
-	asked := &entry{typ: session.TypeToolCallsObserved, batch: "r1t1", calls: []session.ObservedCall{{ToolName: "shell", Arguments: `{"command":"rm -rf /"}`}}}
-	settled := &entry{typ: session.TypeToolCallSettled, results: []result{{call: "r1t1c0", text: "done", status: session.CallSucceeded}}}
-	edit := &entry{typ: session.TypeApprovalDecided, edited: `{"command":"ls"}`}
+	asked := &entry{kind: kindTurn, batch: "r1t1", calls: []session.ObservedCall{{ToolName: "shell", Arguments: `{"command":"rm -rf /"}`}}}
+	settled := &entry{kind: kindResults, results: []result{{call: "r1t1c0", text: "done", status: session.CallSucceeded}}}
+	edit := &entry{kind: kindEdit, edited: `{"command":"ls"}`}
 	for _, c := range []struct {
 		name string
 		item session.Item
@@ -38,13 +38,19 @@ func TestEditedArguments(t *testing.T) {
 // TestInputs: what a user says may come as a run, a steer or an edit.
 func TestInputs(t *testing.T) {
 	t.Parallel()
-	for _, typ := range []string{session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunEdited} {
-		m, err := userMessage(session.Item{Role: session.RoleUser, Seq: 3}, &entry{typ: typ, text: "more"})
-		if err != nil || m.Text != "more" {
-			t.Errorf("%s: got %q, %v", typ, m.Text, err)
+	l := newLog()
+	input := session.Content{Text: "more"}
+	for typ, body := range map[string]any{
+		session.TypeRunRequested: session.RunRequested{Input: input}, session.TypeSteerRequested: session.SteerRequested{Input: input}, session.TypeRunEdited: session.RunEdited{Input: input},
+	} {
+		g := generation("r1t1", session.Item{Role: session.RoleUser, Seq: l.say(t, session.DoorIn, "s1", typ, body)})
+		request, fault, err := New(l).Request(t.Context(), &g)
+		if err != nil || fault != nil || request.Messages[0].Text != "more" {
+			t.Errorf("%s: got %+v, %v, %v", typ, request, fault, err)
 		}
 	}
-	if _, err := userMessage(session.Item{Role: session.RoleUser, Seq: 3}, &entry{typ: session.TypeApprovalDecided}); err == nil {
+	g := generation("r1t1", session.Item{Role: session.RoleUser, Seq: l.say(t, session.DoorIn, "s1", session.TypeApprovalDecided, session.ApprovalDecided{})})
+	if _, fault, _ := New(l).Request(t.Context(), &g); fault == nil {
 		t.Error("an approval is no input")
 	}
 }

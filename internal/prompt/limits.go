@@ -11,8 +11,6 @@ const (
 	requestBytesMax    = 64 << 20 // all that one generation is shown
 	eventsAtOnce       = 64       // events read from the log in one request
 	eventsCacheBytes   = 64 << 20 // events of all sessions, kept for their next turn
-	transcriptRoom     = 6        // events that there is room for from the first on: a run with a few calls
-	transcriptSlack    = 64       // events of a session that are kept beyond twice its window
 	toolsCacheBytes    = 16 << 20 // descriptors of tools
 	promptsCacheBytes  = 32 << 20 // files of prompts
 	renderCacheBytes   = 16 << 20 // toolsets as providers take them

@@ -9,14 +9,14 @@ import (
 )
 
 func userMessage(it session.Item, s *entry) (executor.Message, error) {
-	if s == nil || !s.isInput() {
+	if s == nil || s.kind != kindInput {
 		return executor.Message{}, unreadable(it.Seq, "is no input")
 	}
 	return executor.Message{Role: string(session.RoleUser), Text: s.text, Parts: shown(s.text, s.images)}, nil
 }
 
 func assistantMessage(it session.Item, s *entry) (executor.Message, error) {
-	if s == nil || s.typ != session.TypeToolCallsObserved && s.typ != session.TypeGenerationSettled {
+	if s == nil || s.kind != kindTurn {
 		return executor.Message{}, unreadable(it.Seq, "is no turn of a model")
 	}
 	m := executor.Message{Role: string(session.RoleAssistant), Text: s.text, Opaque: s.opaque}
@@ -46,18 +46,6 @@ func omittedArguments(bytes int64) string {
 // callID names a call as its effect is named.
 func callID(batch string, call int) string { return batch + "c" + strconv.Itoa(call) }
 
-// noOutput is what a model is shown of an empty output.
-const noOutput = "(no output)"
-
-// isInput reports whether the event is what a user said.
-func (s *entry) isInput() bool {
-	switch s.typ {
-	case session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunEdited:
-		return true
-	}
-	return false
-}
-
 // editedMessage is toolMessage for a call whose arguments a person may have
 // changed: the model's own call stays as it made it, so the result begins by
 // saying what was run instead.
@@ -66,7 +54,7 @@ func editedMessage(it session.Item, s, asked, edit *entry) (executor.Message, er
 	if it.Edit == 0 || err != nil {
 		return m, err
 	}
-	if edit == nil || edit.typ != session.TypeApprovalDecided {
+	if edit == nil || edit.kind != kindEdit {
 		return executor.Message{}, unreadable(it.Edit, "is no approval that changed arguments")
 	}
 	m.Text = "A person changed the arguments of this call to " + edit.edited + "\n" + m.Text
@@ -100,6 +88,36 @@ func toolMessage(it session.Item, s, asked *entry) (executor.Message, error) {
 	m.Text, m.Error = shownResult(r)
 	m.Parts = shown(m.Text, r.images)
 	return m, nil
+}
+
+// shownResult returns what a model is shown of a call's result, and whether it
+// tells of a failure.
+func shownResult(r *result) (text string, failed bool) {
+	text = r.text
+	if r.status != session.CallSucceeded {
+		failed = true
+		fault := session.Fault{Code: string(r.status)}
+		if r.fault != nil {
+			fault = *r.fault
+		}
+		text = faultText(fault.Code, fault.Detail)
+		if r.text != "" {
+			text += "\n" + r.text
+		}
+	}
+	if text == "" {
+		text = "(no output)"
+	}
+	return text, failed
+}
+
+// shown returns the parts of a message: its text, then the images that lines of
+// it name; nil without images.
+func shown(text string, images []executor.Part) []executor.Part {
+	if len(images) == 0 {
+		return nil
+	}
+	return append([]executor.Part{{Text: text}}, images...)
 }
 
 // faultText is how a failure is shown to a model.

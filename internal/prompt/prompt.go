@@ -2,7 +2,6 @@ package prompt
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +9,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/journal"
-	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/space"
 )
 
@@ -159,16 +156,9 @@ func (r *Reader) promptBlob(ctx context.Context, part *session.PromptPart) ([]by
 	if len(part.Names) > 0 && part.Role != session.PromptSkills {
 		name = part.Names[0] + ", " + name
 	}
-	content, err := r.store.Blob(ctx, ref)
-	switch {
-	case errors.Is(err, natsio.ErrNotFound):
-		return nil, &executor.Error{Code: codePromptMissing, Detail: "the prompt names " + name + ", which is not stored: sync the space again"}
-	case errors.Is(err, journal.ErrOtherBytes):
-		return nil, &executor.Error{Code: codePromptMissing, Detail: "the store holds other bytes as " + name + ": restore it from a backup"}
-	case errors.Is(err, journal.ErrTooLarge):
-		return nil, &executor.Error{Code: codeRequestTooLarge, Detail: name + " of the prompt is larger than a model may be shown"}
-	case err != nil:
-		return nil, fmt.Errorf("read %s of the prompt: %w", name, err)
+	content, err := r.stored(ctx, ref, codePromptMissing, name+" of the prompt")
+	if err != nil {
+		return nil, err
 	}
 	r.prompts.Put(part.Ref, content, 64+len(content))
 	return content, nil

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
@@ -66,7 +65,7 @@ func TestRenderedOnce(t *testing.T) {
 	if got := count.count.Load(); got != 2 {
 		t.Errorf("2 toolsets in 100 turns each: rendered %d times", got)
 	}
-	if got := r.rendered.counts(); got.Hits != 198 || got.Misses != 2 || got.Entries != 2 || got.Bytes < 2*renderedFixedBytes {
+	if got := r.rendered.cache.counts(); got.Hits != 198 || got.Misses != 2 || got.Entries != 2 || got.Bytes < 2*renderedFixedBytes {
 		t.Errorf("rendered: got %+v", got)
 	}
 	if got := r.tools.counts(); got.Hits != 397 || got.Misses != 3 || got.Entries != 3 || got.Bytes < 3*128 {
@@ -133,7 +132,7 @@ func TestDefinedIsRenderedOnce(t *testing.T) {
 func TestRenderedIsBounded(t *testing.T) {
 	t.Parallel()
 	const bytesMax = 8 << 10
-	r := newRenderings(bytesMax)
+	r := &renderings{cache: NewCache[renderKey, []byte](bytesMax)}
 	var rendered int
 	ask := func(n, size int) {
 		t.Helper()
@@ -148,17 +147,17 @@ func TestRenderedIsBounded(t *testing.T) {
 	for n := range 100 {
 		ask(n, 1000)
 		ask(0, 1000) // is used, and stays
-		if got := r.counts(); got.Bytes > bytesMax {
+		if got := r.cache.counts(); got.Bytes > bytesMax {
 			t.Errorf("%d bytes are kept", got.Bytes)
 		}
 	}
-	if got := r.counts(); rendered != 100 || got.Entries != 6 {
+	if got := r.cache.counts(); rendered != 100 || got.Entries != 6 {
 		t.Errorf("rendered %d times, kept %d; want 100 and 6", rendered, got.Entries)
 	}
 	ask(200, bytesMax)
 	ask(200, bytesMax)
-	if got := r.counts(); rendered != 102 || got.Entries != 6 || len(r.working) != 0 {
-		t.Errorf("what is too large: rendered %d times, kept %d, %d in work; want 102, 6 and none", rendered, got.Entries, len(r.working))
+	if got := r.cache.counts(); rendered != 102 || got.Entries != 6 {
+		t.Errorf("what is too large: rendered %d times, kept %d; want 102 and 6", rendered, got.Entries)
 	}
 }
 
@@ -177,37 +176,35 @@ func TestRenderedAtOnce(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := newRenderings(1 << 20)
-				var rendered, answered atomic.Int64
-				release := make(chan struct{})
-				var turns sync.WaitGroup
-				for range 50 {
-					turns.Go(func() {
-						defer func() { _ = recover() }()
-						got, err := r.get(renderKey{"p", "x", codec.Sum(nil)}, func() ([]byte, error) {
-							if rendered.Add(1) == 1 {
-								<-release
-								return c.first()
-							}
-							return []byte("good"), nil
-						})
-						if err == nil && string(got) == "good" {
-							answered.Add(1)
-						}
-					})
+			r := &renderings{cache: NewCache[renderKey, []byte](1 << 20)}
+			var rendered, answered atomic.Int64
+			begun, release := make(chan struct{}), make(chan struct{})
+			var turns sync.WaitGroup
+			ask := func() {
+				defer func() { _ = recover() }()
+				got, err := r.get(renderKey{"p", "x", codec.Sum(nil)}, func() ([]byte, error) {
+					if rendered.Add(1) == 1 {
+						close(begun)
+						<-release
+						return c.first()
+					}
+					return []byte("good"), nil
+				})
+				if err == nil && string(got) == "good" {
+					answered.Add(1)
 				}
-				synctest.Wait()
-				if got := rendered.Load(); got != 1 {
-					t.Errorf("%d render at once", got)
-				}
-				close(release)
-				turns.Wait()
-				s := r.counts()
-				if got := fmt.Sprint(rendered.Load(), answered.Load(), s.Misses); got != c.counts || s.Hits+s.Misses != 50 {
-					t.Errorf("got %s and %d hits, want %s", got, s.Hits, c.counts)
-				}
-			})
+			}
+			turns.Go(ask)
+			<-begun
+			for range 49 {
+				turns.Go(ask)
+			}
+			close(release)
+			turns.Wait()
+			s := r.cache.counts()
+			if got := fmt.Sprint(rendered.Load(), answered.Load(), s.Misses); got != c.counts || s.Hits+s.Misses != 50 {
+				t.Errorf("got %s and %d hits, want %s", got, s.Hits, c.counts)
+			}
 		})
 	}
 }

@@ -1,7 +1,6 @@
 package prompt
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +12,6 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
 )
 
@@ -29,7 +27,8 @@ type Store interface {
 	// Events returns the events of sid at these sequences, in this order.
 	// natsio.ErrNotFound: the log lacks one of them for good.
 	Events(ctx context.Context, sid string, seqs []uint64) ([]session.Event, error)
-	// Blob returns content, and natsio.ErrNotFound if nobody stored it.
+	// Blob returns content of at most ContentBytesMax bytes, and natsio.ErrNotFound
+	// if nobody stored it.
 	Blob(ctx context.Context, ref codec.Ref) ([]byte, error)
 	// Incarnation counts the connections to the server. What the log held over an
 	// earlier one it may have lost since, and then its sequences are used again.
@@ -40,108 +39,43 @@ type Store interface {
 // sessions. Its methods may be called at the same time.
 type Reader struct {
 	store       Store
-	events      *transcripts
+	events      *Cache[eventKey, *entry]
 	tools       *Cache[codec.Hash, executor.Tool]
 	prompts     *Cache[codec.Hash, []byte]
-	rendered    *renderings
+	rendered    renderings
 	incarnation atomic.Uint64 // of the connection over which events were read
+}
+
+// eventKey names an event of the log. The session is part of it, so that an effect
+// never shows another session's event.
+type eventKey struct {
+	sid string
+	seq uint64
 }
 
 // New returns a Reader of a store.
 func New(s Store) *Reader {
 	return &Reader{
 		store:    s,
-		events:   newTranscripts(eventsCacheBytes),
+		events:   NewCache[eventKey, *entry](eventsCacheBytes),
 		tools:    NewCache[codec.Hash, executor.Tool](toolsCacheBytes),
 		prompts:  NewCache[codec.Hash, []byte](promptsCacheBytes),
-		rendered: newRenderings(renderCacheBytes),
+		rendered: renderings{cache: NewCache[renderKey, []byte](renderCacheBytes)},
 	}
-}
-
-// entry is what an event says, as far as a model is concerned. It is shared,
-// and never changed.
-type entry struct {
-	typ     string
-	text    string // with its blobs and parts filled in
-	images  []executor.Part
-	edited  string // of an approval: the arguments that were run instead
-	batch   string // of calls: the batch that they are numbered in
-	calls   []session.ObservedCall
-	opaque  json.RawMessage
-	results []result // of tool calls: one, or those of a batch that settled as a whole
-}
-
-// result is what became of one tool call.
-type result struct {
-	call   string // the effect's name, r1t2c0; empty: that of the one call that waited for a sync
-	text   string // with its blobs and parts filled in
-	images []executor.Part
-	status session.CallStatus
-	fault  *session.Fault
-}
-
-// result returns what became of a call, nil if the event does not say.
-func (s *entry) result(call string) *result {
-	for i := range s.results {
-		if s.results[i].call == call || s.results[i].call == "" {
-			return &s.results[i]
-		}
-	}
-	return nil
-}
-
-// bytes is about what s takes in memory.
-func (s *entry) bytes() int {
-	n := 256 + len(s.text) + len(s.edited) + len(s.opaque) + bytesOf(s.images)
-	for i := range s.calls {
-		c := &s.calls[i]
-		n += 128 + len(c.Arguments) + len(c.ToolName) + len(c.ProviderCallID)
-	}
-	for i := range s.results {
-		r := &s.results[i]
-		n += 64 + len(r.call) + len(r.text) + len(r.status) + bytesOf(r.images)
-		if r.fault != nil {
-			n += 64 + len(r.fault.Code) + len(r.fault.Detail)
-		}
-	}
-	return n
 }
 
 // Request builds what a model is asked. A fault says that this generation can
 // never be asked; an error, that it can't be now.
 func (r *Reader) Request(ctx context.Context, g *session.Generation) (*executor.Request, *executor.Error, error) {
 	if incarnation := r.store.Incarnation(); r.incarnation.Swap(incarnation) != incarnation {
-		r.events.clear()
+		r.Forget()
 	}
-	room := &struct { // one allocation
-		request executor.Request
-		tools   requestTools
-	}{
-		request: executor.Request{
-			Session: g.Session, Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice,
-			OutputTokensMax: g.OutputTokensMax, CacheTTL: g.CacheTTL, Toolset: g.Toolset.String(),
-		},
-		tools: requestTools{kept: r.rendered, of: g},
+	request := &executor.Request{
+		Session: g.Session, Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice,
+		OutputTokensMax: g.OutputTokensMax, CacheTTL: g.CacheTTL, Toolset: g.Toolset.String(),
+		Renderings: &requestTools{kept: &r.rendered, of: g},
 	}
-	request := &room.request
-	request.Renderings = &room.tools
-	params, err := jsonOf(g.Params)
-	if err == nil {
-		request.Format, err = formatOf(g.ResponseFormat)
-	}
-	if err == nil {
-		request.Params = params
-		request.Tools, err = r.descriptors(ctx, g.Tools)
-	}
-	if err == nil {
-		request.Defined, err = r.descriptors(ctx, g.Defined)
-	}
-	if err == nil {
-		request.Messages, err = r.messages(ctx, g)
-	}
-	if err == nil {
-		err = r.prompt(ctx, g, request)
-	}
+	err := r.fill(ctx, g, request)
 	var fault *executor.Error
 	switch {
 	case err == nil:
@@ -154,6 +88,26 @@ func (r *Reader) Request(ctx context.Context, g *session.Generation) (*executor.
 	return nil, nil, err
 }
 
+// fill fills in what a request has of the log and of blobs.
+func (r *Reader) fill(ctx context.Context, g *session.Generation, request *executor.Request) (err error) {
+	if request.Params, err = jsonOf(g.Params); err != nil {
+		return err
+	}
+	if request.Format, err = formatOf(g.ResponseFormat); err != nil {
+		return err
+	}
+	if request.Tools, err = r.descriptors(ctx, g.Tools); err != nil {
+		return err
+	}
+	if request.Defined, err = r.descriptors(ctx, g.Defined); err != nil {
+		return err
+	}
+	if request.Messages, err = r.messages(ctx, g); err != nil {
+		return err
+	}
+	return r.prompt(ctx, g, request)
+}
+
 // Forget forgets what was read of the log: the server may have lost it since.
 func (r *Reader) Forget() { r.events.clear() }
 
@@ -162,7 +116,7 @@ type Counts struct{ Rendered, Descriptors, Prompts, Events CacheCounts }
 
 // Counts returns the counts since the start.
 func (r *Reader) Counts() Counts {
-	return Counts{Rendered: r.rendered.counts(), Descriptors: r.tools.counts(), Prompts: r.prompts.counts(), Events: r.events.counts()}
+	return Counts{Rendered: r.rendered.cache.counts(), Descriptors: r.tools.counts(), Prompts: r.prompts.counts(), Events: r.events.counts()}
 }
 
 // formatOf returns the form that an answer must have, nil for words.
@@ -216,15 +170,9 @@ func (r *Reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]execut
 		tool, ok := r.tools.Get(hash)
 		if !ok {
 			ref := codec.Ref{Hash: hash}
-			content, err := r.store.Blob(ctx, ref)
-			if errors.Is(err, natsio.ErrNotFound) {
-				return nil, &executor.Error{Code: codeToolNotRegistered, Detail: "no descriptor " + ref.String() + " is stored"}
-			}
-			if errors.Is(err, journal.ErrOtherBytes) {
-				return nil, &executor.Error{Code: codeToolNotRegistered, Detail: "the store holds other bytes as descriptor " + ref.String() + ": restore it from a backup"}
-			}
+			content, err := r.stored(ctx, ref, codeToolNotRegistered, "descriptor "+ref.String())
 			if err != nil {
-				return nil, fmt.Errorf("read descriptor %s: %w", ref, err)
+				return nil, err
 			}
 			var d descriptor
 			if err := json.Unmarshal(content, &d); err != nil {
@@ -240,14 +188,14 @@ func (r *Reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]execut
 
 // messages returns the conversation that a generation's items refer to.
 func (r *Reader) messages(ctx context.Context, g *session.Generation) ([]executor.Message, error) {
-	said, err := r.read(ctx, g)
+	entries, err := r.read(ctx, g)
 	if err != nil {
 		return nil, err
 	}
 	messages := make([]executor.Message, 0, len(g.Items))
 	var asked *entry // the latest assistant item
 	for _, it := range g.Items {
-		s := said.of(it.Seq)
+		s := entries[it.Seq]
 		var m executor.Message
 		var err error
 		switch it.Role {
@@ -257,7 +205,7 @@ func (r *Reader) messages(ctx context.Context, g *session.Generation) ([]executo
 			asked = s
 			m, err = assistantMessage(it, s)
 		case session.RoleTool:
-			m, err = editedMessage(it, s, asked, said.of(it.Edit))
+			m, err = editedMessage(it, s, asked, entries[it.Edit])
 		default:
 			err = unreadable(it.Seq, "has the role "+strconv.Quote(string(it.Role))+": this bridge is too old")
 		}
@@ -272,47 +220,52 @@ func (r *Reader) messages(ctx context.Context, g *session.Generation) ([]executo
 	return messages, nil
 }
 
-// read returns what the events of a generation's items say. An item whose text
-// the session gave needs no event. What the turn before has read or said is there;
-// the rest is read from the log.
-func (r *Reader) read(ctx context.Context, g *session.Generation) (entries, error) {
-	all := make(entries, 0, len(g.Items))
+// read returns what the events of a generation's items say, by sequence. An item
+// whose text the session gave needs no event. What is not kept is read from the log.
+func (r *Reader) read(ctx context.Context, g *session.Generation) (map[uint64]*entry, error) {
+	all := make(map[uint64]*entry, len(g.Items))
+	var missing []uint64
+	total := 0
+	want := func(seq uint64) {
+		if _, known := all[seq]; known {
+			return
+		}
+		s, ok := r.events.Get(eventKey{g.Session, seq})
+		if all[seq] = s; ok {
+			total += s.bytes()
+		} else {
+			missing = append(missing, seq)
+		}
+	}
 	for i := range g.Items {
 		it := &g.Items[i]
 		if it.Code == "" {
-			all = append(all, entryAt{seq: it.Seq})
+			want(it.Seq)
 		}
 		if it.Edit != 0 {
-			all = append(all, entryAt{seq: it.Edit})
+			want(it.Edit)
 		}
 	}
-	slices.SortFunc(all, func(a, b entryAt) int { return cmp.Compare(a.seq, b.seq) }) // most are so
-	all = slices.CompactFunc(all, func(a, b entryAt) bool { return a.seq == b.seq })
-	missing := r.events.look(g.Session, all)
-	total := 0
-	for i := range all {
-		if s := all[i].entry; s != nil {
-			total += s.bytes()
-		}
-	}
-	for len(missing) > 0 {
-		n := min(len(missing), eventsAtOnce)
-		events, err := r.store.Events(ctx, g.Session, missing[:n])
+	slices.Sort(missing)
+	for seqs := range slices.Chunk(missing, eventsAtOnce) {
+		events, err := r.store.Events(ctx, g.Session, seqs)
 		if err != nil {
 			return nil, fmt.Errorf("read the log: %w", err)
 		}
-		missing = missing[n:]
 		for _, e := range events {
-			s, err := r.said(ctx, e)
+			body, err := decode(e)
+			if err != nil {
+				return nil, err
+			}
+			s, err := r.entry(ctx, e.Seq, body)
 			if err != nil {
 				return nil, err
 			}
 			if total += s.bytes(); total > requestBytesMax {
 				return nil, &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("the transcript has more than %d MiB: go on in a new session", requestBytesMax>>20)}
 			}
-			at, _ := all.find(e.Seq)
-			all[at].entry = s
-			r.events.put(g.Session, e.Seq, s)
+			all[e.Seq] = s
+			r.events.Put(eventKey{g.Session, e.Seq}, s, s.bytes())
 		}
 	}
 	return all, nil

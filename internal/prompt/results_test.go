@@ -94,7 +94,7 @@ func TestBatchResultsAreCounted(t *testing.T) {
 	if _, fault, err := r.Request(t.Context(), &g); err != nil || fault != nil {
 		t.Fatal(err, fault)
 	}
-	if got := r.events.bytes; got < ContentBytesMax || got > ContentBytesMax+8<<10 {
+	if got := r.events.counts().Bytes; got < ContentBytesMax || got > ContentBytesMax+8<<10 {
 		t.Errorf("the cache counts %d bytes for %d", got, ContentBytesMax)
 	}
 	many := session.ToolBatchSettled{Batch: "r1t1"}

@@ -1,11 +1,8 @@
 package prompt
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/refold/refold/actors/session"
 )
 
 // Valid replaces what is not UTF-8 by U+FFFD.
@@ -36,13 +33,4 @@ func placeOf(effect string) string {
 		return place[:len(place)-1]
 	}
 	return effect
-}
-
-// envelopeOf decodes an event's envelope. Its Data shares the event's memory.
-func envelopeOf(e session.Event) (session.Envelope, error) {
-	env, err := session.ReadEnvelope(e.Payload)
-	if err != nil {
-		return session.Envelope{}, fmt.Errorf("event %d: %w", e.Seq, err)
-	}
-	return env, nil
 }

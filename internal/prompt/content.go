@@ -1,0 +1,140 @@
+package prompt
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
+)
+
+// text returns the text of c. Parts are joined by a line break; show returns the
+// text of content without parts.
+func (r *Reader) text(
+	ctx context.Context, seq uint64, c *session.Content, show func(context.Context, uint64, *session.Content) (string, error),
+) (string, error) {
+	switch {
+	case c == nil:
+		return "", nil
+	case len(c.Parts) == 0:
+		return show(ctx, seq, c)
+	}
+	texts := make([]string, len(c.Parts))
+	total := 0
+	for i := range c.Parts {
+		var err error
+		if texts[i], err = r.text(ctx, seq, &c.Parts[i], show); err != nil {
+			return "", err
+		}
+		if total += len(texts[i]); total > ContentBytesMax {
+			return "", tooMuch(seq, ContentBytesMax)
+		}
+	}
+	return strings.Join(texts, "\n"), nil
+}
+
+// whole shows all of a text, and a line in place of a blob that is no text.
+func (r *Reader) whole(ctx context.Context, seq uint64, c *session.Content) (string, error) {
+	switch {
+	case c.Blob == nil:
+		return c.Text, nil
+	case !session.IsShownAsText(c.MediaType):
+		return fmt.Sprintf("[%s, %d bytes, %s]", Clip(c.MediaType, session.NameBytesMax), c.Size, c.Blob), nil
+	case c.Size > ContentBytesMax:
+		return "", tooMuch(seq, ContentBytesMax)
+	}
+	content, err := r.blob(ctx, seq, *c.Blob)
+	text := Valid(string(content))
+	if err == nil && len(text) > ContentBytesMax { // U+FFFD is longer than the byte that it replaces
+		err = tooMuch(seq, ContentBytesMax)
+	}
+	return text, err
+}
+
+// preview shows the beginning and the end of a text that became a blob for its
+// size: the whole would be shown, and paid for, in every later turn.
+func (r *Reader) preview(ctx context.Context, seq uint64, c *session.Content) (string, error) {
+	if c.Blob != nil && session.IsShownAsText(c.MediaType) && c.Size > ContentBytesMax {
+		return fmt.Sprintf("[%d bytes of text, too many to be shown; they are %s]", c.Size, c.Blob), nil
+	}
+	text, err := r.whole(ctx, seq, c)
+	if err != nil || c.Blob == nil || len(text) <= session.TextBytesMax {
+		return text, err
+	}
+	head, tail := Clip(text, previewHeadBytes), len(text)-previewTailBytes
+	for !utf8.RuneStart(text[tail]) {
+		tail++
+	}
+	return fmt.Sprintf("%s\n[%d of %d bytes are left out here; the whole is %s]\n%s", head, tail-len(head), len(text), c.Blob, text[tail:]), nil
+}
+
+// images returns the images that c holds as blobs, in order. Each is a line of c's
+// text too; one that is too large to be shown is that line alone.
+func (r *Reader) images(ctx context.Context, seq uint64, c *session.Content) ([]executor.Part, error) {
+	switch {
+	case c == nil:
+		return nil, nil
+	case c.Blob != nil && strings.HasPrefix(c.MediaType, "image/") && c.Size <= imageBytesMax:
+		data, err := r.blob(ctx, seq, *c.Blob)
+		if err != nil || len(data) == 0 || len(data) > imageBytesMax {
+			return nil, err
+		}
+		return []executor.Part{{MediaType: c.MediaType, Data: data}}, nil
+	}
+	var all []executor.Part
+	for i := range c.Parts {
+		images, err := r.images(ctx, seq, &c.Parts[i])
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, images...)
+	}
+	return all, nil
+}
+
+// bytesOf is what images take.
+func bytesOf(images []executor.Part) int {
+	n := 0
+	for i := range images {
+		n += 64 + len(images[i].Data)
+	}
+	return n
+}
+
+// blob returns the content of a blob that an event refers to.
+func (r *Reader) blob(ctx context.Context, seq uint64, ref codec.Ref) ([]byte, error) {
+	return r.stored(ctx, ref, codeTranscript, fmt.Sprintf("%s of event %d", ref, seq))
+}
+
+// stored returns the content of a blob. It is a fault with this code if nobody
+// stored it, or the store holds something else.
+func (r *Reader) stored(ctx context.Context, ref codec.Ref, code, name string) ([]byte, error) {
+	content, err := r.store.Blob(ctx, ref)
+	fault := &executor.Error{Code: code}
+	switch {
+	case err == nil:
+		return content, nil
+	case errors.Is(err, natsio.ErrNotFound):
+		fault.Detail = name + " is not stored"
+		if code == codePromptMissing {
+			fault.Detail += ": sync the space again"
+		}
+	case errors.Is(err, journal.ErrOtherBytes):
+		fault.Detail = "the store holds other bytes as " + name + ": restore it from a backup"
+	case errors.Is(err, journal.ErrTooLarge):
+		fault.Code, fault.Detail = codeRequestTooLarge, fmt.Sprintf("%s has more than %d MiB", name, ContentBytesMax>>20)
+	default:
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return nil, fault
+}
+
+func tooMuch(seq uint64, bytesMax int) error {
+	return &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("event %d has more than %d MiB of text", seq, bytesMax>>20)}
+}

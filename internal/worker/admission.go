@@ -1,162 +1,186 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"slices"
-	"strings"
 	"sync"
+	"time"
 )
 
-// admission gives slots to who waits for one. Who waits stands in a group, first
-// come first: the sessions of a target take turns (Fair), and the targets of a
-// process go by priority. pick says which group is served next.
-type admission[K comparable] struct {
-	pick func(groups []*group[K]) int // is told also that there is one group, or none
+// admission is what an effect holds while it is carried: admit takes it, and leave,
+// which is called once in the end, gives it back. It is passed in this order:
+//
+//	rule      of             who goes first                      until then
+//	turn      target         the session longest without a turn  it waits
+//	slot      process        the greatest priority               it waits
+//	breaker   provider       one for a trial                     given back
+//	pause     provider       -                                   it waits 10 s at most in its slot, else given back
+//	rate      model          first come                          the same
+//	rate      provider       first come                          the same
+//
+// A turn is only for targets with Ahead, a slot for processes that share slots, the
+// rest for models. The first two keep queues, since what ends frees the next; the
+// others give back what can't start soon, so that another bridge may start it, and
+// wait for time alone. That is why a queue for all of them was not built: it would
+// hold effects that others could carry out, or know of two kinds of waiting.
+type admission struct{ turn, slot bool }
 
-	mu     sync.Mutex
-	free   int
-	groups []*group[K] // that somebody waits in; who was served goes to the end
-	came   uint64      // who waited, ever
+// admit waits until f may start, or rules that it is given back. A generation that
+// is late passes: it is not started, only settled.
+func (w *Worker) admit(f *execution) decision {
+	s, drain := f.served, f.life.Drain
+	if s.turns != nil && drain.Err() == nil {
+		f.admitted.turn = s.turns.enter(drain, f.name.Session, 0)
+	}
+	if w.slots != nil && drain.Err() == nil {
+		f.admitted.slot = w.slots.enter(drain, f.name.Session, s.Priority)
+	}
+	f.began = w.now()
+	s.Counts.begin()
+	if drain.Err() != nil {
+		return giveBack(stoppingDelay, "this bridge is stopping")
+	}
+	if f.settled != (settledAt{}) {
+		if r := w.settledEarlier(f.life.grace, f); r.next != nextStart {
+			return r
+		}
+	}
+	if now := w.now(); s.Pace != nil && f.generation != nil && !f.late(now) {
+		return w.pace(f, now)
+	}
+	return decision{next: nextStart}
 }
 
-// group is who waits under one key; at least one.
-type group[K comparable] struct {
-	key     K
-	waiting []waiter
+// leave gives back what f holds.
+func (w *Worker) leave(f *execution) {
+	if f.served.Pace != nil {
+		f.served.Pace.leave(f)
+	}
+	if f.admitted.slot {
+		w.slots.leave()
+	}
+	if f.admitted.turn {
+		f.served.turns.leave()
+	}
+}
+
+// pace waits until the provider of f may be asked, or rules that f is given back.
+func (w *Worker) pace(f *execution, now time.Time) decision {
+	p := f.served.Pace
+	if wait := p.broken(f, now); wait > 0 {
+		return giveBack(untilLate(f, now, wait), "the provider fails, others wait until it answers")
+	}
+	wait, taken := p.reserve(f.generation.Model, now)
+	if wait == 0 {
+		return decision{next: nextStart}
+	}
+	if wait > paceWaitMax || f.late(now.Add(wait)) {
+		taken.cancel(now)
+		return giveBack(untilLate(f, now, wait), "its turn under the provider's rate is later")
+	}
+	if !w.waitToRetry(f, wait) {
+		taken.cancel(w.now())
+		if f.isWithdrawn() {
+			return decision{next: nextStart} // start says so
+		}
+		return giveBack(stoppingDelay, "this bridge is stopping")
+	}
+	if now = w.now(); p.pausedFor(now) > 0 { // asked for meanwhile
+		return giveBack(untilLate(f, now, p.pausedFor(now)), "the provider asked to wait")
+	}
+	return decision{next: nextStart}
+}
+
+// untilLate is wait, but for what would be late then: that comes back as soon
+// as it is, to be settled.
+func untilLate(f *execution, now time.Time, wait time.Duration) time.Duration {
+	return max(0, min(wait, f.startBy.Sub(now)+time.Millisecond))
+}
+
+// slots are a number of places. The next of those that wait for one is the one of
+// the least rank, and of equals the one that came first.
+type slots struct {
+	byTurn bool // else by priority
+
+	mu      sync.Mutex
+	free    int
+	waiting []*waiter // in the order of coming
+	round   int       // by turns: the rank that was served last
+	passed  int       // by priority: slots in a row that went past another rank
 }
 
 type waiter struct {
-	number uint64        // by when it came
-	given  chan struct{} // closed when it has its slot
-}
-
-func newAdmission[K comparable](slots int, pick func([]*group[K]) int) *admission[K] {
-	return &admission[K]{free: slots, pick: pick}
-}
-
-// byTurn serves the group whose turn was longest ago.
-func byTurn([]*group[string]) int { return 0 }
-
-// byPriority serves the group with the greatest key. After slotsPassed slots in a
-// row that went past others, one is for whoever of those has waited for the
-// longest.
-func byPriority() func([]*group[int]) int {
-	passed := 0
-	return func(groups []*group[int]) int {
-		if len(groups) < 2 {
-			passed = 0
-			return 0
-		}
-		first, longest := 0, -1
-		for i, g := range groups {
-			if g.key > groups[first].key {
-				first = i
-			}
-		}
-		for i, g := range groups {
-			if i != first && (longest < 0 || g.waiting[0].number < groups[longest].waiting[0].number) {
-				longest = i
-			}
-		}
-		if passed < slotsPassed {
-			passed++
-			return first
-		}
-		passed = 0
-		return longest
-	}
+	session string
+	// rank is, by turns, the round of the session's turn: a session that waits for
+	// several slots has one in each. By priority it is the less the higher that is.
+	rank  int
+	given chan struct{} // closed when it has its slot
 }
 
 // enter waits for a slot; false if ctx ended before. leave must be called after
 // true.
-func (a *admission[K]) enter(ctx context.Context, key K) bool {
-	a.mu.Lock()
-	if a.free > 0 { // then nobody waits
-		a.free--
-		a.mu.Unlock()
+func (s *slots) enter(ctx context.Context, session string, priority int) bool {
+	s.mu.Lock()
+	if s.free > 0 { // then nobody waits
+		s.free--
+		s.mu.Unlock()
 		return true
 	}
-	a.came++
-	own := waiter{a.came, make(chan struct{})}
-	at := a.index(key)
-	if at < 0 {
-		at = len(a.groups)
-		a.groups = append(a.groups, &group[K]{key: key})
+	own := &waiter{session, -priority, make(chan struct{})}
+	if s.byTurn {
+		own.rank = s.round
+		for _, w := range s.waiting {
+			if w.session == session {
+				own.rank = max(own.rank, w.rank+1)
+			}
+		}
 	}
-	a.groups[at].waiting = append(a.groups[at].waiting, own)
-	a.mu.Unlock()
+	s.waiting = append(s.waiting, own)
+	s.mu.Unlock()
 	select {
 	case <-own.given:
 		return true
 	case <-ctx.Done():
 	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	select {
-	case <-own.given: // at the same moment
-		a.grant()
-	default:
-		at := a.index(key)
-		g := a.groups[at]
-		g.waiting = slices.DeleteFunc(g.waiting, func(w waiter) bool { return w.number == own.number })
-		if len(g.waiting) == 0 {
-			a.groups = slices.Delete(a.groups, at, at+1)
-		}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := slices.Index(s.waiting, own); at >= 0 {
+		s.waiting = slices.Delete(s.waiting, at, at+1)
+	} else { // it was given at the same moment
+		s.grant()
 	}
 	return false
 }
 
-func (a *admission[K]) index(key K) int {
-	return slices.IndexFunc(a.groups, func(g *group[K]) bool { return g.key == key })
-}
-
 // leave frees a slot.
-func (a *admission[K]) leave() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.grant()
+func (s *slots) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.grant()
 }
 
-// grant gives a slot that is free to whose turn it is. The lock is held.
-func (a *admission[K]) grant() {
-	at := a.pick(a.groups)
-	if len(a.groups) == 0 {
-		a.free++
+// grant gives a free slot to the one that is next. By priority, after slotsPassed
+// slots in a row that went past others, one is for the one of those that has waited
+// longest. The lock is held.
+func (s *slots) grant() {
+	if len(s.waiting) == 0 {
+		s.free++
+		s.passed = 0
 		return
 	}
-	g := a.groups[at]
-	a.groups = slices.Delete(a.groups, at, at+1)
-	close(g.waiting[0].given)
-	if g.waiting = g.waiting[1:]; len(g.waiting) > 0 {
-		a.groups = append(a.groups, g)
+	next := slices.MinFunc(s.waiting, func(a, b *waiter) int { return cmp.Compare(a.rank, b.rank) })
+	passed := slices.IndexFunc(s.waiting, func(w *waiter) bool { return w.rank != next.rank })
+	switch {
+	case s.byTurn:
+		s.round = next.rank
+	case passed < 0:
+		s.passed = 0
+	case s.passed < slotsPassed:
+		s.passed++
+	default:
+		next, s.passed = s.waiting[passed], 0
 	}
-}
-
-// before returns carry behind a. What a stopping bridge has waiting is carried at
-// once: carry gives it back.
-func (a *admission[K]) before(drain context.Context, keyOf func(delivery) K, carry func(delivery)) func(delivery) {
-	return func(d delivery) {
-		if a.enter(drain, keyOf(d)) {
-			d = leaving{d, a.leave}
-		}
-		carry(d)
-	}
-}
-
-// leaving is a delivery that leaves its slot when it is done.
-type leaving struct {
-	delivery
-	leave func()
-}
-
-func (l leaving) Done() {
-	l.leave()
-	l.delivery.Done()
-}
-
-// sessionOf returns the session of an effect's subject, the last token but one;
-// of what is none, anything.
-func sessionOf(subject string) string {
-	head := subject[:max(0, strings.LastIndexByte(subject, '.'))]
-	return head[strings.LastIndexByte(head, '.')+1:]
+	close(next.given)
+	s.waiting = slices.DeleteFunc(s.waiting, func(w *waiter) bool { return w == next })
 }

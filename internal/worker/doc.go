@@ -7,13 +7,13 @@
 // An effect comes from the durable consumer of its class and target, of which
 // several bridges may pull. It is decoded (effect.go) and entered in the table of executions
 // (execution.go). What must not be started twice is claimed (claim.go), and while that is
-// on its way a generation's text is read from the log (transcript.go, said.go).
+// on its way the request of a generation is built (internal/prompt).
 // Then it is started (start.go), becomes an outcome (outcome.go), and that a
 // settlement (settlement.go), which is stored before the effect is acked
 // (worker.go). All of that is in one goroutine, the executor's too. If it does not
 // return when it must, or ends the goroutine, another one goes on (running.go), and
-// until the effect is acked or given back its slot is not free. steplog.go
-// is what a step hook reads from the log, prepared.go what becomes of its choice.
+// until the effect is acked or given back its slot is not free. prepared.go
+// is what becomes of a step hook's choice.
 // wire.go says what all this needs of NATS, and nats.go has it from internal/bus.
 //
 // # Laws
@@ -45,10 +45,7 @@
 //     goes to blobs, what no event can hold becomes a failure that says so.
 //   - Arguments above 256 KiB, and the largest of those that no event can hold
 //     together, are stored as blobs. The session refuses these calls with a
-//     result, and the run goes on; in later turns the model is shown an object
-//     with their size in their place.
-//   - What a model is shown follows from the effect and the log alone. Calls
-//     are named by position, r1t2c0, whatever ids the model gave them.
+//     result, and the run goes on.
 //
 // # Glossary
 //
@@ -61,19 +58,11 @@
 //   - late: past start_by.
 //   - withdrawn: nobody may start it any more, or what runs is to stop.
 //
-// # Caches
-//
-// Four, each bounded by its bytes: events of the log for the next turns of
-// their sessions, descriptors of tools and files of prompts by hash, and tools
-// as a provider takes them, by provider and toolset (rendered.go). Stats, `nats micro stats` and the
-// debug log at the end of a bridge tell how often each was of use.
-//
 // # Admission
 //
-// What may start when is decided in pace.go (rates, and what a provider asks to
-// wait), breaker.go (a provider that is down), admission.go (sessions by
-// turns, and targets by priority). Without them an effect costs one look at a nil
-// pointer more.
+// What may start when is decided in admission.go, whose table has the rules. pace.go
+// has those of providers: rates, what a provider asks to wait, and one that is down.
+// Where no rule applies, admission costs a look at two nil pointers.
 //
 // # Limits
 //

@@ -23,11 +23,13 @@ type execution struct {
 	life   *Lifetimes
 	served *Target
 	answer delivery  // nil: nobody waits for one
-	began  time.Time // being carried
+	began  time.Time // when it had its slots
+
+	admitted admission
 
 	started time.Time    // the latest time
 	secrets *callSecrets // of a call that is about to start; nil: none
-	told    *starting    // by the generation's latest start; nil: nobody asks
+	told    *feedback    // of the generation's latest start
 
 	observed *observed         // the start that the observer has not heard the end of; nil: none
 	asked    *executor.Request // of a generation: what the model is shown

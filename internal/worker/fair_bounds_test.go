@@ -109,12 +109,12 @@ func TestWhatIsPulledAheadIsKept(t *testing.T) {
 func TestFairIsOfTools(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		line := newAdmission(1, byTurn)
+		line := &slots{free: 1, byTurn: true}
 		var starts, want ledger
 		for n := range 20 {
 			want.add(fmt.Sprint("s", n))
 			go func() {
-				if line.enter(t.Context(), fmt.Sprint("s", n)) {
+				if line.enter(t.Context(), fmt.Sprint("s", n), 0) {
 					starts.add(fmt.Sprint("s", n))
 					<-time.After(time.Second)
 					line.leave()

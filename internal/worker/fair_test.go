@@ -20,11 +20,11 @@ import (
 func TestANoisySession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		line := newAdmission(1, byTurn)
+		line := &slots{free: 1, byTurn: true}
 		var starts ledger
 		enter := func(sid string) {
 			go func() {
-				if line.enter(t.Context(), sid) {
+				if line.enter(t.Context(), sid, 0) {
 					starts.add(sid)
 					<-time.After(time.Second)
 					line.leave()
@@ -46,7 +46,7 @@ func TestANoisySession(t *testing.T) {
 		if len(got) != 1006 || strings.Join(got[:11], " ") != want {
 			t.Errorf("%d starts: got %q, want 1006, the first %q", len(got), got[:11], want)
 		}
-		if line.free != 1 || len(line.groups) != 0 {
+		if line.free != 1 || len(line.waiting) != 0 {
 			t.Errorf("left: %+v", line)
 		}
 	})
@@ -91,14 +91,14 @@ func TestFairWorker(t *testing.T) {
 func TestWhoGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		line := newAdmission(1, byTurn)
-		if !line.enter(t.Context(), "a") {
+		line := &slots{free: 1, byTurn: true}
+		if !line.enter(t.Context(), "a", 0) {
 			t.Fatal("a free slot is not given")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var ended ledger
 		for _, sid := range []string{"a", "b", "a"} {
-			go func() { ended.add(fmt.Sprint(sid, line.enter(ctx, sid))) }()
+			go func() { ended.add(fmt.Sprint(sid, line.enter(ctx, sid, 0))) }()
 			synctest.Wait()
 		}
 		cancel()
@@ -109,17 +109,8 @@ func TestWhoGivesUp(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 		line.leave()
-		if line.free != 1 || len(line.groups) != 0 {
+		if line.free != 1 || len(line.waiting) != 0 {
 			t.Errorf("left: %+v", line)
 		}
 	})
-}
-
-func TestSessionOf(t *testing.T) {
-	t.Parallel()
-	for subject, want := range map[string]string{"refold.fx.tool.host.s1.r1t1c0": "s1", "x.y": "x", "x": "", "": ""} {
-		if got := sessionOf(subject); got != want {
-			t.Errorf("%q: got %q, want %q", subject, got, want)
-		}
-	}
 }

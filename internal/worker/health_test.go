@@ -20,8 +20,11 @@ func TestHealth(t *testing.T) {
 	fault := func(code string, retryable bool) *executor.Error {
 		return &executor.Error{Code: code, Detail: "d", Retryable: retryable}
 	}
-	one, other := named("s1", "r1t1"), named("s2", "r1t1")
-	var h health
+	turn := func(sid string) *execution {
+		return &execution{digest: named(sid, "r1t1"), effect: effect{generation: new(session.Generation)}}
+	}
+	one, other := turn("s1"), turn("s2")
+	var h Pacer
 	for _, step := range []struct {
 		name string
 		do   func()
@@ -30,10 +33,10 @@ func TestHealth(t *testing.T) {
 	}{
 		{"healthy", func() {}, at(9), nil},
 		{"it tells of the generation alone", func() { h.failed(fault("script_mismatch", false), at(1)) }, time.Time{}, nil},
-		{"a try failed", func() { h.failed(fault(codeNetwork, true), at(1)); h.again(one, at(4)) }, time.Time{}, &session.Trouble{Code: codeNetwork, Since: at(1).UnixMilli(), Next: at(4).UnixMilli()}},
-		{"another one, which is tried before", func() { h.failed(fault(codeOverloaded, true), at(2)); h.again(other, at(3)) }, at(9), &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli(), Next: at(3).UnixMilli()}},
-		{"that was withdrawn", func() { h.over(other) }, time.Time{}, &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli(), Next: at(4).UnixMilli()}},
-		{"the breaker holds all", func() { h.over(one) }, at(9), &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli(), Next: at(9).UnixMilli()}},
+		{"a try failed", func() { h.failed(fault(codeNetwork, true), at(1)); h.again(one, at(4), 0) }, time.Time{}, &session.Trouble{Code: codeNetwork, Since: at(1).UnixMilli(), Next: at(4).UnixMilli()}},
+		{"another one, which is tried before", func() { h.failed(fault(codeOverloaded, true), at(2)); h.again(other, at(3), 0) }, at(9), &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli(), Next: at(3).UnixMilli()}},
+		{"that was withdrawn", func() { h.leave(other) }, time.Time{}, &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli(), Next: at(4).UnixMilli()}},
+		{"the breaker holds all", func() { h.leave(one) }, at(9), &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli(), Next: at(9).UnixMilli()}},
 		{"nothing is tried", func() {}, time.Time{}, &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli()}},
 		{"a code of the model's own", func() { h.failed(fault("busy", true), at(5)) }, time.Time{}, &session.Trouble{Code: "busy", Since: at(1).UnixMilli()}},
 		{"it refused for a reason of the request", func() { h.failed(fault(codeBadRequest, false), at(6)) }, time.Time{}, nil},
@@ -41,7 +44,8 @@ func TestHealth(t *testing.T) {
 		{"it answers", func() { h.answered() }, time.Time{}, nil},
 	} {
 		step.do()
-		got := h.trouble(step.held)
+		h.paused = step.held
+		got := h.trouble(start)
 		if (got == nil) != (step.want == nil) || got != nil && (got.Code != step.want.Code || got.Since != step.want.Since || got.Next != step.want.Next) {
 			t.Errorf("%s: got %+v, want %+v", step.name, got, step.want)
 		}
@@ -62,7 +66,7 @@ func TestHeartbeatsSayTroubles(t *testing.T) {
 	w := New(newWorld(), "me", "test/me", slog.New(slog.DiscardHandler))
 	w.vault.given.Add("s3cret-value")
 	down := Target{Class: session.ClassLLM, Name: "p"}
-	down.Paced().health.failed(&executor.Error{Code: codeNetwork, Detail: "no answer to s3cret-value"}, w.now())
+	down.Paced().failed(&executor.Error{Code: codeNetwork, Detail: "no answer to s3cret-value"}, w.now())
 	beat := w.Heartbeats([]string{"llm/p"}, []Target{
 		down, {Class: session.ClassLLM, Name: "q", Lacks: "no key"}, {Class: session.ClassTool, Name: "fine"},
 		{Class: session.ClassTool, Name: "mcp", Executor: troubled{all: []string{"one", "two"}}},
@@ -81,7 +85,7 @@ func TestHeartbeatsSayTroubles(t *testing.T) {
 	if len(want) > 0 {
 		t.Errorf("not said: %v", want)
 	}
-	down.Pace.health.answered()
+	down.Pace.answered()
 	if err := json.Unmarshal(beat(), &said); err != nil || len(said.Troubles) != 2 {
 		t.Errorf("it answers: %v, %+v", err, said.Troubles)
 	}

@@ -2,24 +2,49 @@ package worker
 
 import (
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Pacer says when the generations of one provider may start. It is nil for what
-// is no model.
+// Codes of faults of models.
+const (
+	codeNetwork       = "network"    // the provider, or the way to it, is down
+	codeOverloaded    = "overloaded" // the same
+	codeRateLimited   = "rate_limited"
+	codeAuth          = "auth"
+	codeBadRequest    = "bad_request"
+	codeContentFilter = "content_filter"
+	codeContextLength = "context_length_exceeded"
+)
+
+// States of a breaker, as Stats tell them.
+const (
+	breakerClosed = "closed"    // all start
+	breakerOpen   = "open"      // none
+	breakerTrial  = "half_open" // one is tried, or the next one is
+)
+
+// Pacer says when the generations of one provider may start, and how the provider
+// does. It is nil for what is no model.
 type Pacer struct {
-	limits  map[string]*rate.Limiter // by model; of "" for all; fixed before Run
-	breaker *breaker                 // nil: none
+	limits    map[string]*rate.Limiter // by model; of "" for all; fixed before Run
+	faultsMax int                      // faults in a row that open the breaker; 0: there is none
+	openFor   time.Duration
 
-	mu    sync.Mutex
-	until time.Time // nothing starts before: the provider asked for it
+	mu     sync.Mutex
+	paused time.Time  // nothing starts before: the provider asked for it
+	faults int        // in a row
+	open   time.Time  // zero: the breaker is closed; else it is open until then, and half open after
+	trial  *execution // of a half-open breaker; nil: none is tried
 
-	health health
+	since  time.Time // of the first failure since the last answer; zero: the provider is healthy
+	code   string    // of the latest failure
+	detail string
+	tries  map[digest]time.Time // when generations that failed are tried again
 }
 
 // Limit holds the starts of a model, or of all of them, to n in each per.
@@ -33,7 +58,8 @@ func (s *Target) Limit(model string, n int, per time.Duration) {
 
 // BreakAfter stops the starts of a provider for a while after faults in a row.
 func (s *Target) BreakAfter(faults int, pause time.Duration) {
-	s.Paced().breaker = &breaker{faultsMax: faults, pause: pause}
+	p := s.Paced()
+	p.faultsMax, p.openFor = faults, pause
 }
 
 // Paced returns the target's pace, and makes it if there is none.
@@ -44,33 +70,63 @@ func (s *Target) Paced() *Pacer {
 	return s.Pace
 }
 
-// hold lets nothing start for d.
-func (p *Pacer) hold(now time.Time, d time.Duration) {
+// State returns what Stats tell: of the breaker, empty without one, and for how
+// long nothing starts because the provider asked for it.
+func (p *Pacer) State(now time.Time) (breaker string, pausedMS int64) {
+	pausedMS = p.pausedFor(now).Milliseconds()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if until := now.Add(min(d, holdMax)); until.After(p.until) {
-		p.until = until
+	switch {
+	case p.faultsMax == 0:
+	case p.open.IsZero():
+		breaker = breakerClosed
+	case now.Before(p.open):
+		breaker = breakerOpen
+	default:
+		breaker = breakerTrial
+	}
+	return breaker, pausedMS
+}
+
+// pauseFor lets nothing start for d.
+func (p *Pacer) pauseFor(d time.Duration, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until := now.Add(min(d, holdMax)); until.After(p.paused) {
+		p.paused = until
 	}
 }
 
-// held returns for how long nothing starts.
-func (p *Pacer) held(now time.Time) time.Duration {
+// pausedFor returns for how long nothing starts.
+func (p *Pacer) pausedFor(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return max(0, p.until.Sub(now))
+	return max(0, p.paused.Sub(now))
 }
 
-// State returns what Stats tell: of the breaker, and for how long nothing starts.
-func (p *Pacer) State(now time.Time) (breaker string, heldMS int64) {
-	return p.breaker.state(now), p.held(now).Milliseconds()
+// broken returns for how long the breaker keeps f from starting. At 0, f may be the
+// trial of a half-open one.
+func (p *Pacer) broken(f *execution, now time.Time) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.open.IsZero():
+		return 0
+	case now.Before(p.open):
+		return p.open.Sub(now)
+	case p.trial != nil:
+		return breakerTrialDelay
+	}
+	p.trial = f
+	return 0
 }
 
-// reservations is one among the starts of a model: of its target's, and of its own.
+// reservations is a place among the starts of all models, and of one.
 type reservations [2]*rate.Reservation
 
 // reserve takes a place and returns how long it is until then.
 func (p *Pacer) reserve(model string, now time.Time) (wait time.Duration, taken reservations) {
-	wait = p.held(now)
+	wait = p.pausedFor(now)
 	for i, limiter := range [...]*rate.Limiter{p.limits[""], p.limits[model]} {
 		if limiter == nil || model == "" && i > 0 {
 			continue
@@ -90,120 +146,101 @@ func (taken reservations) cancel(now time.Time) {
 	}
 }
 
-// again is how long another try waits that would wait for d, the place among
-// the starts taken.
-func (p *Pacer) again(model string, now time.Time, d time.Duration) time.Duration {
+// again takes a place for another try of f, which would wait for d, and returns how
+// long it waits.
+func (p *Pacer) again(f *execution, now time.Time, d time.Duration) time.Duration {
 	if p == nil {
 		return d
 	}
-	wait, _ := p.reserve(model, now)
-	return max(d, wait)
+	wait, _ := p.reserve(f.generation.Model, now)
+	wait = max(wait, d)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.tries == nil {
+		p.tries = make(map[digest]time.Time)
+	}
+	p.tries[f.digest] = now.Add(wait)
+	return wait
 }
 
-// admit waits until f may start, or rules that it is given back. What is late
-// passes: it is not started, only settled.
-func (w *Worker) admit(f *execution) decision {
-	now, s := w.now(), f.served
-	if f.generation == nil || f.late(now) {
-		return decision{next: nextStart}
-	}
-	if wait, ok := s.Pace.breaker.admit(f, now); !ok {
-		return giveBack(untilLate(f, now, wait), "the provider fails, others wait until it answers")
-	}
-	wait, place := s.Pace.reserve(f.generation.Model, now)
-	if wait == 0 {
-		return decision{next: nextStart}
-	}
-	if wait > paceWaitMax || f.late(now.Add(wait)) {
-		place.cancel(now)
-		return giveBack(untilLate(f, now, wait), "its turn under the provider's rate is later")
-	}
-	if !w.waitToRetry(f, wait) {
-		place.cancel(w.now())
-		if f.isWithdrawn() {
-			return decision{next: nextStart} // start says so
+// failed takes in a try that failed. What it says of the provider depends on its
+// code:
+//
+//	code                                          the breaker       the provider
+//	network, overloaded                           counts a fault    is in trouble
+//	rate_limited, auth                            closes            is in trouble
+//	bad_request, content_filter, context_length…  closes            is healthy
+//	deadline_exceeded, and what may be retried    -                 is in trouble
+//	any other                                     -                 -
+func (p *Pacer) failed(fault *executor.Error, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch fault.Code {
+	case codeNetwork, codeOverloaded:
+		// Starts from before an open breaker opened do not keep it open; the trial
+		// of a half-open one opens it again.
+		if p.faults++; p.faultsMax > 0 && p.faults >= p.faultsMax && !now.Before(p.open) {
+			p.open = now.Add(p.openFor)
 		}
-		return giveBack(stoppingDelay, "this bridge is stopping")
-	}
-	if again := s.Pace.held(w.now()); again > 0 { // asked for meanwhile
-		return giveBack(untilLate(f, w.now(), again), "the provider asked to wait")
-	}
-	return decision{next: nextStart}
-}
-
-// untilLate is wait, but for what would be late then: that comes back as soon
-// as it is, to be settled.
-func untilLate(f *execution, now time.Time, wait time.Duration) time.Duration {
-	return max(0, min(wait, f.startBy.Sub(now)+time.Millisecond))
-}
-
-// starting is what one start of a generation tells its target.
-type starting struct {
-	of     digest // the generation's name
-	pace   *Pacer
-	counts *TargetCounts // nil: the same
-	told   atomic.Pointer[executor.Error]
-}
-
-// feedback takes what a Model tells of one start of a generation: it implements
-// executor.Feedback.
-type feedback struct {
-	own    starting
-	told   *starting // own; nil: nobody hears what becomes of this start
-	model  string
-	deltas liveDeltas // what is streamed goes there
-}
-
-// Anew begins another start of what is streamed.
-func (b *feedback) Anew() bool {
-	b.deltas.anew(time.Now())
-	return true
-}
-
-// Tried tells the target of a try that failed.
-func (b *feedback) Tried(fault *executor.Error, after time.Duration) {
-	if b.told != nil {
-		b.told.tried(fault, after, time.Now())
-	}
-}
-
-// Again takes a place for one more try.
-func (b *feedback) Again(d time.Duration) time.Duration {
-	if b.told == nil {
-		return d
-	}
-	return b.told.again(b.model, d, time.Now())
-}
-
-func (s *starting) tried(fault *executor.Error, after time.Duration, now time.Time) {
-	s.told.Store(fault)
-	if after > 0 {
-		s.pace.hold(now, after)
-	}
-	s.pace.breaker.faulted(fault, now)
-	s.pace.health.failed(fault, now)
-}
-
-// again takes a place for one more try of a model, which would wait for d.
-func (s *starting) again(model string, d time.Duration, now time.Time) time.Duration {
-	s.counts.retry()
-	d = s.pace.again(model, now, d)
-	s.pace.health.again(s.of, now.Add(d))
-	return d
-}
-
-// ended takes what became of a start. nil has nothing to tell it to.
-func (s *starting) ended(o *outcome, now time.Time) {
-	if s == nil {
+	case codeRateLimited, codeAuth:
+		p.faults, p.open = 0, time.Time{}
+	case codeBadRequest, codeContentFilter, codeContextLength:
+		p.healthy()
 		return
+	case session.CodeDeadlineExceeded:
+	default:
+		if !fault.Retryable {
+			return
+		}
 	}
-	s.pace.health.over(s.of)
-	switch {
-	case o.answer != nil:
-		s.pace.breaker.answered()
-		s.pace.health.answered()
-	case o.fault != nil && o.fault != s.told.Load():
-		s.pace.breaker.faulted(o.fault, now)
-		s.pace.health.failed(o.fault, now)
+	if p.since.IsZero() {
+		p.since = now
 	}
+	p.code, p.detail = fault.Code, fault.Detail
+}
+
+// answered takes in that the provider answered.
+func (p *Pacer) answered() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.healthy()
+}
+
+// healthy closes the breaker and ends the trouble. The lock is held.
+func (p *Pacer) healthy() { p.faults, p.open, p.since = 0, time.Time{}, time.Time{} }
+
+// leave ends f. If it was the trial and told nothing, another one is tried.
+func (p *Pacer) leave(f *execution) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.tries, f.digest)
+	if p.trial == f {
+		p.trial = nil
+	}
+}
+
+// trouble returns what is wrong with the provider, nil if nothing is.
+func (p *Pacer) trouble(now time.Time) *session.Trouble {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.since.IsZero() {
+		return nil
+	}
+	t := &session.Trouble{Code: p.code, Detail: p.detail, Since: p.since.UnixMilli()}
+	next := p.paused
+	if p.open.After(next) {
+		next = p.open
+	}
+	if next.Before(now) {
+		next = time.Time{}
+	}
+	for _, at := range p.tries {
+		if next.IsZero() || at.Before(next) {
+			next = at
+		}
+	}
+	if !next.IsZero() {
+		t.Next = next.UnixMilli()
+	}
+	return t
 }

@@ -246,21 +246,21 @@ func TestBreaker(t *testing.T) {
 func TestBreakerTrialThatTellsNothing(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	b := &breaker{faultsMax: 1, pause: time.Second}
-	b.faulted(&executor.Error{Code: codeNetwork}, now)
+	p := &Pacer{faultsMax: 1, openFor: time.Second}
+	p.failed(&executor.Error{Code: codeNetwork}, now)
 	one, two := new(execution), new(execution)
 	later := now.Add(time.Second)
-	if _, ok := b.admit(one, now); ok {
+	if p.broken(one, now) == 0 {
 		t.Error("it is open and lets one through")
 	}
-	if _, ok := b.admit(one, later); !ok {
+	if p.broken(one, later) > 0 {
 		t.Error("it is half open and lets none through")
 	}
-	if wait, ok := b.admit(two, later); ok || wait != breakerTrialDelay {
-		t.Errorf("beside the trial: %v, %v", wait, ok)
+	if wait := p.broken(two, later); wait != breakerTrialDelay {
+		t.Errorf("while one is tried another waits %v", wait)
 	}
-	b.leave(one)
-	if _, ok := b.admit(two, later); !ok {
+	p.leave(one)
+	if p.broken(two, later) > 0 {
 		t.Error("after a trial without an outcome it lets none through")
 	}
 }

@@ -93,7 +93,7 @@ func (c lostCase) run(t *testing.T, lines bool) {
 		return executor.Result{}, nil
 	})}
 	if lines {
-		w.slots, s.Ahead = newAdmission(1, byPriority()), 1
+		w.slots, s.Ahead = &slots{free: 1}, 1
 	}
 	served := make(chan struct{})
 	go func() {

@@ -21,19 +21,19 @@ import (
 // crowd enters slots and stays for a second each.
 type crowd struct {
 	t      *testing.T
-	slots  *admission[int]
+	slots  *slots
 	began  time.Time
 	starts ledger
 }
 
 func newCrowd(t *testing.T, n int) *crowd {
-	return &crowd{t: t, slots: newAdmission(n, byPriority()), began: time.Now()}
+	return &crowd{t: t, slots: &slots{free: n}, began: time.Now()}
 }
 
 // enter has somebody wait, who notes when the slot came.
 func (c *crowd) enter(name string, priority int) {
 	go func() {
-		if c.slots.enter(c.t.Context(), priority) {
+		if c.slots.enter(c.t.Context(), name, priority) {
 			c.starts.add(fmt.Sprintf("%s %v", name, time.Since(c.began)))
 			<-time.After(time.Second)
 			c.slots.leave()
@@ -66,7 +66,7 @@ func TestAFloodDelaysByOneSlot(t *testing.T) {
 		if want := []string{"high 21s", "high 31s"}; !slices.Equal(high, want) {
 			t.Errorf("got %q, want %q: the first slot that is free", high, want)
 		}
-		if len(all) != 502 || c.slots.free != 2 || len(c.slots.groups) != 0 {
+		if len(all) != 502 || c.slots.free != 2 || len(c.slots.waiting) != 0 {
 			t.Errorf("%d starts, left: %+v; want 502, and all free", len(all), c.slots)
 		}
 	})
@@ -103,15 +103,15 @@ func TestNobodyWaitsForEver(t *testing.T) {
 func TestWhoGivesUpASlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := newAdmission(1, byPriority())
-		if !s.enter(t.Context(), 0) {
+		s := &slots{free: 1}
+		if !s.enter(t.Context(), "s1", 0) {
 			t.Fatal("a free slot is not given")
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		var waiting sync.WaitGroup
 		for _, priority := range []int{0, 1, 1} {
 			waiting.Go(func() {
-				if s.enter(ctx, priority) {
+				if s.enter(ctx, "s1", priority) {
 					t.Error("a slot is given to who gave up")
 				}
 			})
@@ -120,7 +120,7 @@ func TestWhoGivesUpASlot(t *testing.T) {
 		cancel()
 		waiting.Wait()
 		s.leave()
-		if s.free != 1 || len(s.groups) != 0 {
+		if s.free != 1 || len(s.waiting) != 0 {
 			t.Errorf("left: %+v", s)
 		}
 	})
@@ -133,7 +133,7 @@ func TestTargetsThatShareSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		world := newWorld()
 		w := New(world, "me", "test/me", slog.New(slog.DiscardHandler))
-		w.slots = newAdmission(1, byPriority())
+		w.slots = &slots{free: 1}
 		world.beat("me", true)
 		ctx, cancel := context.WithCancel(t.Context())
 		life, end := NewLifetimes(ctx, GraceDefault)

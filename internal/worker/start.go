@@ -32,13 +32,10 @@ func (w *Worker) start(f *execution, request *executor.Request) decision {
 			return r
 		}
 		// The model may do better next time, and until start_by there is one.
-		pauseFor := f.served.Pace.again(request.Model, w.now(), wait/2+rand.N(wait/2+1))
-		next := w.now().Add(pauseFor)
-		if f.late(next) {
+		now := w.now()
+		pauseFor := f.served.Pace.again(f, now, wait/2+rand.N(wait/2+1))
+		if f.late(now.Add(pauseFor)) {
 			return r
-		}
-		if f.served.Pace != nil {
-			f.served.Pace.health.again(f.digest, next)
 		}
 		if !w.waitToRetry(f, pauseFor) {
 			if f.isWithdrawn() {
@@ -118,27 +115,19 @@ func (w *Worker) returnedCall(f *execution, r *returned) decision {
 
 // startGeneration asks the model once.
 func (w *Worker) startGeneration(f *execution, request *executor.Request) decision {
-	g := new(struct { // one allocation
-		feedback feedback
-		returned returned
-	})
-	f.told = nil
-	if s := f.served; s.Pace != nil {
-		g.feedback.own.of, g.feedback.own.pace, g.feedback.own.counts = f.digest, s.Pace, s.Counts
-		f.told = &g.feedback.own
-	}
-	if refused, ok := w.execute(f, &g.returned, func(ctx context.Context, start string) {
-		own, r, deltas := *request, &g.returned, &g.feedback.deltas
-		deltas.wire, deltas.sid, deltas.effect, deltas.start, deltas.over = w.wire, f.name.Session, f.name.Effect, start, ctx
-		deltas.published = &w.stats.Deltas
-		g.feedback.told, g.feedback.model = f.told, request.Model
-		own.Start, own.Feedback = start, &g.feedback
-		r.answer, r.err = f.served.Model.Generate(ctx, own, w.noteFirst(f, deltas.say))
-		deltas.end()
+	var r returned
+	f.told = &feedback{of: f}
+	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
+		own, told := *request, f.told
+		told.deltas.wire, told.deltas.sid, told.deltas.effect, told.deltas.start, told.deltas.over = w.wire, f.name.Session, f.name.Effect, start, ctx
+		told.deltas.published = &w.stats.Deltas
+		own.Start, own.Feedback = start, told
+		r.answer, r.err = f.served.Model.Generate(ctx, own, w.noteFirst(f, told.deltas.say))
+		told.deltas.end()
 	}); !ok {
 		return refused
 	}
-	return w.returnedGeneration(f, &g.returned)
+	return w.returnedGeneration(f, &r)
 }
 
 func (w *Worker) returnedGeneration(f *execution, r *returned) decision {

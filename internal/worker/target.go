@@ -21,6 +21,7 @@ type Target struct {
 	Ahead  int           // effects that are pulled and wait their session's turn; 0: none
 
 	Priority int    // among targets that share slots
+	turns    *slots // of its sessions; nil: without Ahead
 	lost     bool   // it answers for a worker that is gone
 	Lacks    string // what people should know; empty: nothing
 }

@@ -34,7 +34,7 @@ type Worker struct {
 	manifests  *prompt.Cache[codec.Hash, *space.Manifest] // of packs whose tools are called
 	stats      Counters
 	limiter    logLimiter
-	slots      *admission[int]   // that all targets share; nil: each has its own alone
+	slots      *slots            // that all targets share; nil: each has its own alone
 	observer   executor.Observer // nil: nobody asks
 }
 
@@ -64,7 +64,7 @@ func (w *Worker) OpenVault(env func(string) (string, bool), catalog *secrets.Cat
 func (w *Worker) Observe(o executor.Observer) { w.observer = o }
 
 // Share lets all targets share n slots.
-func (w *Worker) Share(n int) { w.slots = newAdmission(n, byPriority()) }
+func (w *Worker) Share(n int) { w.slots = &slots{free: n} }
 
 // Watch looks for our own heartbeats until ctx ends.
 func (w *Worker) Watch(ctx context.Context) { w.detector.watch(ctx, w.reader.Forget) }
@@ -140,11 +140,8 @@ func (w *Worker) Serve(life Lifetimes, s Target, src Source) error {
 	ran := make(chan error, 1)
 	defer w.heed(life)()
 	carry := func(d delivery) { w.take(&life, &s, d) }
-	if w.slots != nil {
-		carry = w.slots.before(life.Drain, func(delivery) int { return s.Priority }, carry)
-	}
 	if s.Ahead > 0 {
-		carry = newAdmission(s.Concurrency, byTurn).before(life.Drain, func(d delivery) string { return sessionOf(d.Subject()) }, carry)
+		s.turns = &slots{free: s.Concurrency, byTurn: true}
 	}
 	go func() { ran <- src.Run(life.Last, s.Concurrency+s.Ahead, carry) }()
 	select {
@@ -171,8 +168,7 @@ func (w *Worker) take(life *Lifetimes, s *Target, d delivery) {
 		d.Done()
 		return
 	}
-	f.life, f.served, f.answer, f.began, f.sampled = life, s, d, w.now(), d.Traced()
-	s.Counts.begin()
+	f.life, f.served, f.answer, f.sampled = life, s, d, d.Traced()
 	if r := w.carry(f); r.next != nextHandedOff {
 		w.land(f, r)
 	}
@@ -216,11 +212,10 @@ func (w *Worker) taken(d delivery) *execution {
 // land ends an execution.
 func (w *Worker) land(f *execution, r decision) {
 	d, s, now := f.answer, f.served, w.now()
-	defer d.Done()
-	if s.Pace != nil {
-		s.Pace.breaker.leave(f)
-		s.Pace.health.over(f.digest)
-	}
+	defer func() {
+		w.leave(f)
+		d.Done()
+	}()
 	s.Counts.end(&r, now.Sub(f.began))
 	w.executions.leave(f, r.next == nextAck, now)
 	if r.next == nextAck {
@@ -239,29 +234,16 @@ func (w *Worker) land(f *execution, r decision) {
 
 // carry takes an execution from where it is to an ack or back to the stream.
 func (w *Worker) carry(f *execution) decision {
-	life := f.life
-	if life.Drain.Err() != nil {
-		return giveBack(stoppingDelay, "this bridge is stopping")
-	}
-	if f.settled != (settledAt{}) {
-		if r := w.settledEarlier(life.grace, f); r.next != nextStart {
-			return w.end(f, r)
-		}
-	}
-	if f.served.Pace != nil {
-		if r := w.admit(f); r.next != nextStart {
-			return r
-		}
-	}
-	if f.generation != nil {
-		return w.end(f, w.turn(f))
-	}
-	r := decision{next: nextStart}
+	r := w.admit(f)
 	switch {
+	case r.next != nextStart:
+		return w.end(f, r)
+	case f.generation != nil:
+		return w.end(f, w.turn(f))
 	case f.claimed():
-		r = w.claim(life.grace, f, nil)
+		r = w.claim(f.life.grace, f, nil)
 	case f.call != nil && f.began.Sub(time.UnixMilli(f.call.At)) > unclaimedFreshFor:
-		r = w.stillWanted(life.grace, f)
+		r = w.stillWanted(f.life.grace, f)
 	}
 	if r.next == nextStart {
 		r = w.start(f, nil)

@@ -190,24 +190,15 @@ func (d *decoder) container(p *plan, v reflect.Value, depth int) error {
 		return d.rawPairs(v, depth)
 	}
 	start := d.pos
-	n := len(p.fields)
-	if p.op == opArray {
-		n = v.Len()
-	}
 	h, err := d.want(kindArray)
 	if err != nil {
 		return err
 	}
-	if h.n != n {
+	if h.n != v.Len() {
 		return fault(ErrMismatch, start, "an array of another length than this one has")
 	}
-	for i := range n {
-		if p.op == opArray {
-			err = d.value(p.elem, v.Index(i), depth)
-		} else {
-			err = d.value(p.fields[i].plan, p.fields[i].of(v), depth)
-		}
-		if err != nil {
+	for i := range h.n {
+		if err := d.value(p.elem, v.Index(i), depth); err != nil {
 			return inElement(err, i)
 		}
 	}

@@ -63,8 +63,8 @@
 //     expects; pointers to pointers and to interfaces, channels, functions and
 //     complex numbers are refused ([ErrGoType]).
 //   - A struct is a map by its `msgpack:"name"` tags; "-" leaves a field out,
-//     embedded structs are inlined, `_msgpack struct{}` with as_array makes it
-//     an array. Keys are sorted whatever the order of declaration.
+//     embedded structs are inlined, and a field _msgpack is refused. Keys are
+//     sorted whatever the order of declaration.
 //   - omitempty leaves out false, 0, "", nil pointers, slices, maps and
 //     interfaces, structs of nothing else, and what an IsZero method says is
 //     zero. Unlike in encoding/json it does not leave out an empty slice or

@@ -93,14 +93,6 @@ func (e *encoder) container(p *plan, v reflect.Value, depth int) error {
 	switch p.op {
 	case opStruct:
 		return e.strct(p, v, depth)
-	case opTuple:
-		e.b = appendArrayHead(e.b, len(p.fields))
-		for i := range p.fields {
-			f := &p.fields[i]
-			if err := e.value(f.plan, f.of(v), depth); err != nil {
-				return inField(err, f.name)
-			}
-		}
 	case opMap:
 		return e.pairs(p, v, depth)
 	case opPairs:

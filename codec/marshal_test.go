@@ -33,8 +33,8 @@ func TestMarshal(t *testing.T) {
 		{"nil pointer", (*inner)(nil), `null`},
 		{"pointer", &inner{B: "b"}, `{"b":"b","list":[]}`},
 		{"absent", optionals{}, `{}`},
-		{"absent by IsZero", optionals{V: version{Minor: 3}}, `{}`},
-		{"by IsZero not absent", optionals{V: version{Major: 1}}, `{"v":[1,0]}`},
+		{"absent by IsZero", optionals{V: version{0, 3}}, `{}`},
+		{"by IsZero not absent", optionals{V: version{1}}, `{"v":[1,0]}`},
 		{"empty lists are there", optionals{L: []inner{}, LS: []string{}, M: map[string]int{}, Pairs: codec.Pairs{}, Bin: []byte{}},
 			`{"bin":"","l":[],"ls":[],"m":{},"pairs":{}}`},
 		{"pointers to zero values are there", optionals{HP: &codec.Hash{}, InP: &inner{}, SP: ptr(""), Self: &optionals{}},
@@ -48,7 +48,7 @@ func TestMarshal(t *testing.T) {
 			`{"h":"` + hash.String() + `","r":"sha256-` + hash.String() + `","raw":[null]}`},
 		{"always written", empties{}, `{"l":[],"m":{},"p":null,"q":{},"r":null,"x":null}`},
 		{"not in order, inlined, as array", mixed{
-			Zeta: 1, inline: inline{Middle: 2}, Point: point{X: 3, Y: 1.5}, Skip: 4, hidden: 5,
+			Zeta: 1, inline: inline{Middle: 2}, Point: point{3, 1.5}, Skip: 4, hidden: 5,
 			Free: map[string]any{"b": []any{nil, true, 2.0, "s"}, "a": map[string]any{}}, Named: map[label]string{"z": "", "y": "1"},
 			Deep: Deep{Beta: codec.Pairs{{Key: "k", Value: codec.Raw{0x07}}, {Key: "n"}}},
 		}, `{"Alpha":[],"beta":{"k":7,"n":null},"free":{"a":{},"b":[null,true,2,"s"]},"middle":2,"named":{"y":"1","z":""},` +
@@ -109,7 +109,7 @@ func TestMarshalWide(t *testing.T) {
 		Any: "a", Arr: [2]int{0, 1}, B: true, Bin: []byte{1}, Col: color{1, 0, 0}, F: 0.5, H: codec.Sum(nil), HP: &codec.Hash{}, I: -1,
 		In: in(1), InP: ptr(in(0)), L: []inner{in(0), in(2)}, LS: []string{""}, M: map[string]int{"": 0},
 		MP: map[string]*inner{"n": nil, "v": ptr(in(3))}, Pairs: codec.Pairs{{Key: "", Value: codec.Raw{0xc0}}}, R: codec.RefOf(nil), RP: &codec.Ref{},
-		Raw: codec.Raw{0xc0}, S: "s", Self: &optionals{S: "inside"}, SP: ptr("sp"), U: 255, V: version{Major: 1, Minor: 2},
+		Raw: codec.Raw{0xc0}, S: "s", Self: &optionals{S: "inside"}, SP: ptr("sp"), U: 255, V: version{1, 2},
 	}
 	data, err := codec.Marshal(full)
 	if err != nil {
@@ -161,6 +161,9 @@ func TestMarshalRefuses(t *testing.T) {
 			"codec: the Go type codec_test.word has no encoding: it writes itself by an interface of the msgpack library at byte 0"},
 		{"pointers in a circle", round, codec.ErrDepth, ""},
 		{"pointer to nil", optionals{Self: nil, MP: map[string]*inner{}, Any: ptr(codec.Raw{})}, codec.ErrGoType, ""},
+		{"options for the whole struct", struct {
+			_msgpack struct{} `msgpack:",as_array"`
+		}{}, codec.ErrGoType, ""},
 		{"channel", struct{ C chan int }{}, codec.ErrGoType, "codec: the Go type chan int has no encoding: there is no encoding for its kind at byte 0, in C"},
 		{"function", func() {}, codec.ErrGoType, ""},
 		{"complex", optionals{Any: 1i}, codec.ErrGoType, ""},

@@ -32,7 +32,6 @@ const (
 	opArray
 	opMap
 	opStruct
-	opTuple  // a struct as an array of its fields: as_array
 	opMethod // MarshalText and UnmarshalText
 )
 
@@ -46,7 +45,7 @@ type plan struct {
 	typ      reflect.Type
 	elem     *plan         // of a pointer, slice, array, map
 	empty    reflect.Value // of a slice: the one that is empty and not nil
-	fields   []field       // of a struct: in the byte order of their names; of a tuple: as declared
+	fields   []field       // of a struct: in the byte order of their names
 	bug      error         // the type has no encoding; all else is unset
 }
 
@@ -196,19 +195,9 @@ func opOfKind(t reflect.Type) (op, error) {
 		}
 		return opMap, nil
 	case reflect.Struct:
-		if options := structOptions(t); slices.Contains(options, "as_array") || slices.Contains(options, "asArray") {
-			return opTuple, nil
-		}
 		return opStruct, nil
 	}
 	return 0, goType(t, "there is no encoding for its kind")
-}
-
-// structOptions returns the options that hold for the whole struct: those of
-// the field _msgpack.
-func structOptions(t reflect.Type) []string {
-	marker, _ := t.FieldByName("_msgpack")
-	return strings.Split(marker.Tag.Get("msgpack"), ",")
 }
 
 // fill makes p the plan of t.
@@ -221,7 +210,7 @@ func (c *compiler) fill(p *plan, t reflect.Type) (err error) {
 	switch p.op {
 	case opPointer, opSlice, opArray, opMap:
 		p.elem, err = c.compile(t.Elem())
-	case opStruct, opTuple:
+	case opStruct:
 		err = c.fillStruct(p, t)
 	}
 	if p.op == opSlice {
@@ -250,7 +239,7 @@ func (p *plan) leastBytes() int {
 
 // fillStruct makes p the plan of the struct t.
 func (c *compiler) fillStruct(p *plan, t reflect.Type) error {
-	if err := c.addFields(p, t, nil); err != nil || p.op == opTuple {
+	if err := c.addFields(p, t, nil); err != nil {
 		return err
 	}
 	slices.SortStableFunc(p.fields, func(a, b field) int { return cmp.Compare(a.name, b.name) })
@@ -265,11 +254,10 @@ func (c *compiler) fillStruct(p *plan, t reflect.Type) error {
 
 // addFields adds the fields of t, which stands at index in the struct of p.
 func (c *compiler) addFields(p *plan, t reflect.Type, index []int) error {
-	omitAll := slices.Contains(structOptions(t), "omitempty")
 	for i := range t.NumField() {
 		sf := t.Field(i)
 		sf.Index = slices.Concat(index, sf.Index)
-		if err := c.addField(p, sf, omitAll); err != nil {
+		if err := c.addField(p, sf); err != nil {
 			return inField(err, sf.Name)
 		}
 	}
@@ -277,9 +265,12 @@ func (c *compiler) addFields(p *plan, t reflect.Type, index []int) error {
 }
 
 // addField adds the field sf, if it is one that is encoded.
-func (c *compiler) addField(p *plan, sf reflect.StructField, omitAll bool) error {
+func (c *compiler) addField(p *plan, sf reflect.StructField) error {
 	name, rest, _ := strings.Cut(sf.Tag.Get("msgpack"), ",")
-	if name == "-" || sf.Name == "_msgpack" || !sf.IsExported() && !sf.Anonymous {
+	switch {
+	case sf.Name == "_msgpack":
+		return goType(p.typ, "it has options for the whole struct")
+	case name == "-" || !sf.IsExported() && !sf.Anonymous:
 		return nil
 	}
 	options := strings.Split(rest, ",")
@@ -304,7 +295,7 @@ func (c *compiler) addField(p *plan, sf reflect.StructField, omitAll bool) error
 	sub, err := c.compile(sf.Type)
 	p.fields = append(p.fields, field{
 		name: name, key: appendText(nil, name), index: sf.Index, plan: sub,
-		omit: p.op == opStruct && (omitAll || slices.Contains(options, "omitempty")),
+		omit: slices.Contains(options, "omitempty"),
 	})
 	return err
 }
@@ -326,7 +317,7 @@ func (p *plan) isEmpty(v reflect.Value) bool {
 		return v.Uint() == 0
 	case opRaw:
 		return v.Len() == 0
-	case opStruct, opTuple:
+	case opStruct:
 		for i := range p.fields {
 			if f := &p.fields[i]; !f.plan.isEmpty(f.of(v)) {
 				return false

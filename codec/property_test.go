@@ -341,7 +341,7 @@ func anyOptionals(t *rapid.T, label string, depth int) optionals {
 		S:   maybe(t, "s", anyText()),
 		SP:  maybe(t, "sp", rapid.Ptr(anyText(), true)),
 		U:   rapid.ByteRange(0, 1).Draw(t, "u"),
-		V:   version{Major: small.Draw(t, "major"), Minor: small.Draw(t, "minor")},
+		V:   version{small.Draw(t, "major"), small.Draw(t, "minor")},
 	}
 	if rapid.Bool().Draw(t, "any?") {
 		v.Any = rapid.SampledFrom([]any{0, "", []string{}, (*int)(nil), inner{}, true, codec.Raw{0xc0}}).Draw(t, "any")

@@ -96,12 +96,8 @@ type Deep struct {
 	Beta codec.Pairs `msgpack:"beta"`
 }
 
-// point is a struct that is encoded as an array.
-type point struct {
-	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // read by reflection
-	X        int
-	Y        float64
-}
+// point is an array.
+type point [2]float64
 
 // color is text by its own methods.
 type color struct{ r, g, b byte }
@@ -130,13 +126,9 @@ func (c *color) UnmarshalText(text []byte) error {
 }
 
 // version is an array of two, absent where it is none.
-type version struct {
-	_msgpack struct{} `msgpack:",as_array"` //nolint:unused // read by reflection
-	Major    int
-	Minor    int
-}
+type version [2]int
 
-func (v version) IsZero() bool { return v.Major == 0 }
+func (v version) IsZero() bool { return v[0] == 0 }
 
 // word writes itself by the library, which codec refuses.
 type word string

@@ -140,7 +140,7 @@ func (b *Bridge) serve(target worker.Target, options []ServeOption) error {
 		return fmt.Errorf("serve %s: priority %d: it is among targets that share slots: give Options.Slots", s.String(), s.Priority)
 	case s.Pace != nil && s.Model == nil:
 		return fmt.Errorf("serve %s: rates and breakers are of models", s.String())
-	case s.Model == nil && s.Executor == nil && s.Hook == nil && s.Spaces == nil:
+	case !s.Served():
 		return fmt.Errorf("serve %s: nothing carries it out", s.String())
 	case b.ran:
 		return fmt.Errorf("serve %s: the bridge runs already: give it all targets before Run", s.String())

@@ -1,6 +1,7 @@
 package subjects
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/refold/refold/actors/session"
@@ -11,22 +12,25 @@ const DefaultPrefix = "refold"
 
 // Every session's door and every class of effects that bridges carry out, in the
 // order that they are documented in.
-var (
-	doors = [...]session.Door{
-		session.DoorIn, session.DoorCtl, session.DoorApprove, session.DoorLLM, session.DoorTool,
-		session.DoorWake, session.DoorStep, session.DoorSpace,
+var doors, classes = doorsAndClasses()
+
+func doorsAndClasses() (doors []session.Door, classes []session.Class) {
+	doors = []session.Door{session.DoorIn, session.DoorCtl, session.DoorApprove}
+	for _, c := range session.Classes() {
+		doors = append(doors, DoorOf(c.Class))
+		if c.Bridged {
+			classes = append(classes, c.Class)
+		}
 	}
-	classes = [...]session.Class{
-		session.ClassLLM, session.ClassTool, session.ClassStep, session.ClassSpace,
-	}
-)
+	return doors, classes
+}
 
 // Doors returns every door of a session. The caller owns the slice.
-func Doors() []session.Door { return append([]session.Door(nil), doors[:]...) }
+func Doors() []session.Door { return slices.Clone(doors) }
 
 // Classes returns every class of effects that bridges carry out: all but wakes,
 // which are message schedules. The caller owns the slice.
-func Classes() []session.Class { return append([]session.Class(nil), classes[:]...) }
+func Classes() []session.Class { return slices.Clone(classes) }
 
 // DoorOf returns the door through which effects of class are settled.
 func DoorOf(class session.Class) session.Door { return session.Door(class) }

@@ -2,6 +2,7 @@ package subjects
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/refold/refold/actors/session"
 )
@@ -29,20 +30,16 @@ func ValidInstance(instance string) error { return validToken("instance", instan
 // ValidDoor returns nil if door is a session's door. The install door is none:
 // it has no session.
 func ValidDoor(door session.Door) error {
-	for _, d := range doors {
-		if d == door {
-			return nil
-		}
+	if slices.Contains(doors, door) {
+		return nil
 	}
 	return fmt.Errorf("subjects: no such door %q: use one of %v", door, doors)
 }
 
 // ValidClass returns nil if class is a class of effects.
 func ValidClass(class session.Class) error {
-	for _, c := range classes {
-		if c == class {
-			return nil
-		}
+	if slices.Contains(classes, class) {
+		return nil
 	}
 	return fmt.Errorf("subjects: no such class %q: use one of %v", class, classes)
 }

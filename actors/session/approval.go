@@ -150,23 +150,23 @@ func (s *State) awaiting(b *ApprovalDecided) (int, *refusal) {
 	p, ok := parseName(b.Call)
 	t := s.Turn
 	switch {
-	case !ok || p.call < 0:
+	case !ok || p.kind != kindTool:
 		return 0, refuse(RejectUnknownCall, "call: is the name of a call, r1t2c0, not "+quoted(b.Call))
 	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:
 		return 0, refuse(RejectUnknownCall, "this session has made no call "+b.Call)
 	case p.run < t.Run || p.turn < t.Number:
 		return 0, refuse(RejectApprovalStale, b.Call+" was over long before")
-	case t.Batch == nil || int(p.call) >= len(t.Batch.Calls):
+	case t.Batch == nil || int(p.n) >= len(t.Batch.Calls):
 		return 0, refuse(RejectUnknownCall, "this session has made no call "+b.Call)
 	}
-	c := &t.Batch.Calls[p.call]
+	c := &t.Batch.Calls[p.n]
 	switch {
 	case c.Status != CallAwaiting:
 		return 0, refuse(RejectApprovalStale, b.Call+" does not wait for approval: it is "+string(c.Status))
 	case b.ArgsHash != c.Approval.ArgsHash.String():
 		return 0, refuse(RejectApprovalStale, "args_hash: the call waits with "+c.Approval.ArgsHash.String())
 	}
-	return int(p.call), nil
+	return int(p.n), nil
 }
 
 // isInOpenGroup reports whether call i is in the group that is open.

@@ -177,6 +177,25 @@ func callDeadline(c *RunConfig, toolMS int64) (deadline, runMS int64) {
 	return max(DeadlineDefaultMS, 2*runMS), runMS
 }
 
+// calls is the folder of the effects of class tool.
+type calls struct{ ofTurn }
+
+func (calls) decode(b *settlement, data codec.Raw) (string, *refusal) {
+	bad := decodeContent(data, "output", &b.call)
+	b.planHash = []byte(b.call.PlanHash)
+	return b.call.Effect, bad
+}
+
+func (calls) settle(s *State, p Place, b *settlement) *refusal {
+	if bad := s.hostLoopFault(int(p.n), b); bad != nil {
+		return bad
+	}
+	s.settleCall(int(p.n), b)
+	return nil
+}
+
+func (calls) effect(s *State, p Place, room []byte) Effect { return s.toolCall(s.Turn, int(p.n), room) }
+
 // settleCall folds a settlement of open call i.
 func (s *State) settleCall(i int, b *settlement) {
 	bad := b.bad

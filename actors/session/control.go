@@ -3,6 +3,8 @@ package session
 import (
 	"slices"
 	"strconv"
+
+	"github.com/refold/refold/codec"
 )
 
 // active is the place of the active run among those that a request addresses;
@@ -132,11 +134,11 @@ func (s *State) stopRun(end Ended) {
 	t := s.Turn
 	if s.turnIsRuns() {
 		if t.stepOpen() {
-			s.withdraw(Place{run: t.Run, turn: t.Number, call: -1, step: true})
+			s.withdraw(t.step())
 			t.Step.close()
 		}
 		if t.Open {
-			s.withdraw(Place{run: t.Run, turn: t.Number, attempt: uint32(t.Attempt), call: -1})
+			s.withdraw(t.generation())
 			t.Open = false
 		}
 		t.RetryAt = 0
@@ -162,7 +164,7 @@ func (s *State) stopCalls() {
 			if c.Sync > 0 {
 				s.endSyncOf(c, CodeCancelled, "the run whose call asked for it was stopped")
 			} else if !s.isHostLoop(c) {
-				s.withdraw(Place{run: t.Run, turn: t.Number, call: int32(i)})
+				s.withdraw(t.call(i))
 			}
 			s.endCall(i, CallCancelled, CodeCancelled, wasAsked)
 		}
@@ -192,7 +194,11 @@ func (s *State) pause() {
 }
 
 // runResumeRequested lets a paused run go on where it was.
-func (s *State) runResumeRequested(door Door, b *RunResumeRequested) *refusal {
+func (s *State) runResumeRequested(door Door, data codec.Raw) *refusal {
+	var b RunResumeRequested
+	if bad := decodeBody(data, &b); bad != nil {
+		return bad
+	}
 	if bad := controlFault(b.Reason); bad != nil {
 		return bad
 	}
@@ -266,7 +272,11 @@ func (s *State) runEdited(b *RunEdited) *refusal {
 	return nil
 }
 
-// runEnded ends a run of completion explicit: RunCompleted, RunFailed.
+func (s *State) runCompleted(b *RunEnded) *refusal { return s.runEnded(TypeRunCompleted, b) }
+
+func (s *State) runFailed(b *RunEnded) *refusal { return s.runEnded(TypeRunFailed, b) }
+
+// runEnded ends a run of completion explicit.
 func (s *State) runEnded(typ string, b *RunEnded) *refusal {
 	if len(b.Code) > CodeBytesMax || len(b.Detail) > DetailBytesMax {
 		return refuse(RejectLimitExceeded, "code is at most "+strconv.Itoa(CodeBytesMax)+" bytes, detail "+strconv.Itoa(DetailBytesMax))

@@ -1,6 +1,11 @@
 package session
 
-import "slices"
+import (
+	"math"
+	"slices"
+
+	"github.com/refold/refold/codec"
+)
 
 // needWake sees to it that a wake is due by deadline, the earliest of all that
 // is open after an event. A session keeps at most one useful wake open: a new
@@ -21,35 +26,64 @@ func (s *State) needWake(deadline int64) {
 				last = i
 			}
 		}
-		s.withdraw(Place{wake: s.Wakes[last].Number, call: -1})
+		s.withdraw(Place{kind: kindWake, n: s.Wakes[last].Number})
 		s.Wakes = slices.Delete(s.Wakes, last, last+1)
 	}
 	s.WakesAsked++
 	s.Wakes = append(s.Wakes, OpenWake{At: s.Clock, Due: deadline, Number: s.WakesAsked})
 }
 
-// wakeStatus returns what the session knows of wake n.
-func (s *State) wakeStatus(n uint32) effectStatus {
-	if n > s.WakesAsked {
-		return effectUnknown
-	}
-	for i := range s.Wakes {
-		if s.Wakes[i].Number == n {
-			return effectOpen
-		}
-	}
-	return effectOver
+// wakes is the folder of the effects of class wake.
+type wakes struct{}
+
+func (wakes) decode(_ *settlement, data codec.Raw) (string, *refusal) {
+	var wake WakeSettled
+	bad := decodeBody(data, &wake)
+	return wake.Effect, bad
 }
 
-// settleWake folds the settlement of open wake n: the clock is at least its
-// due, and what is overdue then is settled from state alone.
-func (s *State) settleWake(n uint32) {
-	at := slices.IndexFunc(s.Wakes, func(w OpenWake) bool { return w.Number == n })
+func (wakes) status(s *State, p Place) (codec.Hash, effectStatus) {
+	switch {
+	case p.n > s.WakesAsked:
+		return codec.Hash{}, effectUnknown
+	case s.wakeAt(p.n) >= 0:
+		return codec.Hash{}, effectOpen
+	}
+	return codec.Hash{}, effectOver
+}
+
+// wakeAt returns where open wake n is, -1 if it is not open.
+func (s *State) wakeAt(n uint32) int {
+	return slices.IndexFunc(s.Wakes, func(w OpenWake) bool { return w.Number == n })
+}
+
+// settle folds the settlement of a wake: the clock is at least its due, and what
+// is overdue then is settled from state alone.
+func (wakes) settle(s *State, p Place, _ *settlement) *refusal {
+	at := s.wakeAt(p.n)
 	s.Clock = max(s.Clock, s.Wakes[at].Due)
 	s.Wakes = slices.Delete(s.Wakes, at, at+1)
 	s.settleOverdue()
-	s.settleOverdueSyncs()
+	for _, of := range numberedClasses {
+		of.settleOverdue(s)
+	}
+	return nil
 }
+
+func (wakes) effect(s *State, p Place, room []byte) Effect {
+	return s.wake(&s.Wakes[s.wakeAt(p.n)], room)
+}
+
+func (wakes) open(s *State, index int) (uint32, bool) {
+	if index >= len(s.Wakes) {
+		return 0, false
+	}
+	return s.Wakes[index].Number, true
+}
+
+func (wakes) deadline(*State) int64 { return noDeadline }
+
+func (wakes) settleOverdue(*State) {}
 
 // settleOverdue settles everything whose deadline has come. An unsafe call may
 // have taken effect, and the model is told so; claims are not in the log, so
@@ -63,7 +97,7 @@ func (s *State) settleOverdue() {
 	case !s.turnIsRuns():
 	case t.stepOpen():
 		if t.Step.Deadline <= s.Clock {
-			s.withdraw(Place{run: t.Run, turn: t.Number, call: -1, step: true})
+			s.withdraw(t.step())
 			s.fallBack(CodeDeadlineExceeded, "no settlement from step/"+run.Config.StepHook.Hook+" by its deadline")
 		}
 	case t.RetryAt > 0:
@@ -75,7 +109,7 @@ func (s *State) settleOverdue() {
 	case t.Open:
 		if t.Deadline <= s.Clock {
 			t.Open = false
-			s.withdraw(Place{run: t.Run, turn: t.Number, attempt: uint32(t.Attempt), call: -1})
+			s.withdraw(t.generation())
 			failed := Fault{
 				Code: CodeDeadlineExceeded, Detail: "no settlement from llm/" + run.Config.Provider + " by its deadline", Retryable: true,
 			}
@@ -118,7 +152,7 @@ func (s *State) settleOverdueCall(i int) {
 		s.endSyncOf(c, CodeDeadlineExceeded, noSettlement(from))
 	} else if !s.isHostLoop(c) {
 		from = "tool/" + callTarget(tool, c.Host)
-		s.withdraw(Place{run: t.Run, turn: t.Number, call: int32(i)})
+		s.withdraw(t.call(i))
 	}
 	detail := noSettlement(from)
 	if tool.RetrySafe {
@@ -135,45 +169,47 @@ func (s *State) withdraw(p Place) {
 	s.withdrawn = append(s.withdrawn, Withdrawal{Name: e.Name, Class: e.Class, Target: e.Target, Claimed: e.Claimed})
 }
 
+// noDeadline is later than all deadlines.
+const noDeadline = math.MaxInt64
+
 // nextDeadline returns the earliest deadline of all that is open.
 func (s *State) nextDeadline() (int64, bool) {
-	next, any := int64(0), false
-	add := func(deadline int64) {
-		if !any || deadline < next {
-			next, any = deadline, true
-		}
+	next := s.runDeadline()
+	for _, of := range numberedClasses {
+		next = min(next, of.deadline(s))
 	}
-	if s.Spaces != nil {
-		for i := range s.Spaces.Syncs {
-			add(s.Spaces.Syncs[i].Deadline)
-		}
-	}
-	run, t := s.Run, s.Turn
+	return next, next != noDeadline
+}
+
+// runDeadline returns the earliest deadline of the active run and of what it has
+// open.
+func (s *State) runDeadline() int64 {
+	next, run, t := int64(noDeadline), s.Run, s.Turn
 	if run == nil {
-		return next, any
+		return next
 	}
 	if run.Deadline > 0 && run.Lifecycle != Paused {
-		add(run.Deadline)
+		next = run.Deadline
 	}
 	switch {
 	case !s.turnIsRuns():
 	case t.stepOpen():
-		add(t.Step.Deadline)
+		next = min(next, t.Step.Deadline)
 	case t.Open:
-		add(t.Deadline)
+		next = min(next, t.Deadline)
 	case t.RetryAt > 0:
 		if run.Lifecycle != Paused {
-			add(t.RetryAt)
+			next = min(next, t.RetryAt)
 		}
 	case t.Batch != nil:
 		for i := range t.Batch.Calls {
 			switch c := &t.Batch.Calls[i]; c.Status {
 			case CallOpen:
-				add(c.Deadline)
+				next = min(next, c.Deadline)
 			case CallAwaiting:
-				add(c.Approval.Deadline)
+				next = min(next, c.Approval.Deadline)
 			}
 		}
 	}
-	return next, any
+	return next
 }

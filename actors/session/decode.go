@@ -1,52 +1,15 @@
 package session
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/refold/refold/codec"
 )
 
-// mayBeSaid reports whether a type is known, and whether its events may come
-// through door. What clients may ask, operators may ask too.
-func mayBeSaid(typ string, door Door) (known, through bool) {
-	switch typ {
-	case TypeRunRequested, TypeSteerRequested, TypeRunCancelRequested, TypeRunInterrupt, TypeRunPauseRequested,
-		TypeRunResumeRequested, TypeRunEdited, TypeRunCompleted, TypeRunFailed:
-		return true, door == DoorIn || door == DoorCtl
-	case TypeSessionConfigured, TypeSessionClosed, TypeToolRegistrySet, TypeToolProfileSelected, TypeToolOverridesSet, TypeHostSessionUpdated, TypeFactsSet,
-		TypeWorkspaceSyncRequested, TypeWorkspaceApplyRequested, TypeWorkspaceDetached:
-		return true, door == DoorCtl
-	case TypeApprovalDecided:
-		return true, door == DoorApprove
-	case TypeToolCallsObserved, TypeGenerationSettled:
-		return true, door == DoorLLM
-	case TypeToolCallSettled, TypeToolBatchSettled:
-		return true, door == DoorTool
-	case TypeStepPrepared:
-		return true, door == DoorStep
-	case TypeWakeSettled:
-		return true, door == DoorWake
-	case TypeWorkspaceSnapshotReady, TypeWorkspaceSyncUnchanged, TypeWorkspaceSyncFailed:
-		return true, door == DoorSpace
-	}
-	return false, false
-}
-
 // isReserved reports whether a later release will have events of this type.
 func isReserved(typ string) bool {
 	return typ == "SessionUpgraded"
-}
-
-// EventTypes returns the names of all events that this release folds.
-func EventTypes() []string {
-	return []string{
-		TypeRunRequested, TypeSteerRequested, TypeRunCancelRequested, TypeRunInterrupt, TypeRunPauseRequested,
-		TypeRunResumeRequested, TypeRunEdited, TypeRunCompleted, TypeRunFailed, TypeSessionConfigured, TypeSessionClosed,
-		TypeToolRegistrySet, TypeToolProfileSelected, TypeToolOverridesSet, TypeHostSessionUpdated, TypeFactsSet,
-		TypeApprovalDecided, TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled,
-		TypeToolBatchSettled, TypeStepPrepared, TypeWakeSettled, TypeWorkspaceSyncRequested, TypeWorkspaceApplyRequested,
-		TypeWorkspaceDetached, TypeWorkspaceSnapshotReady, TypeWorkspaceSyncUnchanged, TypeWorkspaceSyncFailed,
-	}
 }
 
 // open decodes the envelope of e and checks all that holds for every type. With
@@ -68,15 +31,15 @@ func openCanonical(e Event, canonical []byte) (Envelope, *refusal) {
 		return Envelope{}, refuse(RejectUndecodable, err.Error())
 	}
 	env.Type = clip(env.Type, IDBytesMax)
-	known, through := mayBeSaid(env.Type, e.Door)
+	of := eventTypeOf(env.Type)
 	switch {
 	case env.V != 0 && env.V != Version:
 		return env, refuse(RejectUnsupportedVersion, "v is "+strconv.Itoa(env.V)+", this session reads "+strconv.Itoa(Version))
-	case !known && isReserved(env.Type):
+	case of == nil && isReserved(env.Type):
 		return env, refuse(RejectReservedType, env.Type+" is an event of a later release")
-	case !known:
+	case of == nil:
 		return env, refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
-	case !through:
+	case !slices.Contains(of.doors, e.Door):
 		return env, refuse(RejectWrongDoor, env.Type+" is not said through the door "+string(e.Door))
 	case len(env.ID) > IDBytesMax:
 		return env, refuse(RejectInvalidData, "id: at most "+strconv.Itoa(IDBytesMax)+" bytes")
@@ -88,22 +51,35 @@ func openCanonical(e Event, canonical []byte) (Envelope, *refusal) {
 	return env, nil
 }
 
-// body decodes an event's data and folds it. Absent data is an empty object.
-func body[T any](data codec.Raw, fold func(*T) *refusal) *refusal {
-	var b T
-	if bad := decodeBody(data, &b); bad != nil {
-		return bad
+// eventFold folds the data of an event that came through a door.
+type eventFold func(s *State, door Door, data codec.Raw) *refusal
+
+// body returns the fold of an event whose data is a T. Absent data is an empty
+// object.
+func body[T any](fold func(*State, *T) *refusal) eventFold {
+	return func(s *State, _ Door, data codec.Raw) *refusal {
+		var b T
+		if bad := decodeBody(data, &b); bad != nil {
+			return bad
+		}
+		return fold(s, &b)
 	}
-	return fold(&b)
 }
 
-// contentBody is body for a body with an input.
-func contentBody[T any](data codec.Raw, fold func(*T) *refusal) *refusal {
-	var b T
-	if bad := decodeContent(data, "input", &b); bad != nil {
-		return bad
+// contentBody is body for a T with an input.
+func contentBody[T any](fold func(*State, *T) *refusal) eventFold {
+	return func(s *State, _ Door, data codec.Raw) *refusal {
+		var b T
+		if bad := decodeContent(data, "input", &b); bad != nil {
+			return bad
+		}
+		return fold(s, &b)
 	}
-	return fold(&b)
+}
+
+// rawBody is body for a fold that decodes the data itself.
+func rawBody(fold func(*State, codec.Raw) *refusal) eventFold {
+	return func(s *State, _ Door, data codec.Raw) *refusal { return fold(s, data) }
 }
 
 // decodeBody decodes data into b.

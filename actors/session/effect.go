@@ -4,17 +4,6 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Class is the kind of bridge that carries an effect out.
-type Class string
-
-const (
-	ClassLLM   Class = "llm"
-	ClassTool  Class = "tool"
-	ClassWake  Class = "wake"
-	ClassStep  Class = "step"
-	ClassSpace Class = "space" // syncs
-)
-
 // Effect is one thing that the session wants of the world; open until settled.
 // Its bytes are fixed by the event that opens it: State.Open gives the same
 // bytes for it until it is settled, whatever happens in between.

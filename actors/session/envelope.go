@@ -109,21 +109,8 @@ func (r *envelopeReader) endSound(typ string) (env Envelope, ok bool) {
 
 // typeName returns a type's name; those of known types are not allocated.
 func typeName(b []byte) string {
-	switch string(b) {
-	case TypeRunRequested:
-		return TypeRunRequested
-	case TypeToolCallsObserved:
-		return TypeToolCallsObserved
-	case TypeGenerationSettled:
-		return TypeGenerationSettled
-	case TypeToolCallSettled:
-		return TypeToolCallSettled
-	case TypeToolBatchSettled:
-		return TypeToolBatchSettled
-	case TypeStepPrepared:
-		return TypeStepPrepared
-	case TypeWakeSettled:
-		return TypeWakeSettled
+	if i, ok := placesOfTypes[string(b)]; ok {
+		return eventTypes[i].name
 	}
 	return string(b)
 }

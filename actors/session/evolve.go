@@ -3,7 +3,6 @@ package session
 import (
 	"encoding/binary"
 	"iter"
-	"slices"
 
 	"github.com/refold/refold/codec"
 )
@@ -39,7 +38,10 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 		say(s, NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: int(s.Rules)})
 	}
 	typ, bad := s.apply(e)
-	s.lastType = uint8(slices.Index(lastTypes, typ) + 1)
+	s.lastType = 0
+	if i, known := placesOfTypes[typ]; known {
+		s.lastType = uint8(i + 1)
+	}
 	if bad != nil {
 		say(s, NoticeEventRejected, EventRejected{Seq: e.Seq, Type: typ, Code: bad.code, Detail: bad.detail})
 		return s.takeNotices(), bad.code
@@ -47,16 +49,13 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 	return s.takeNotices(), nil
 }
 
-// lastTypes are the types that LastType knows.
-var lastTypes = EventTypes()
-
 // LastType returns the type of the event that was folded last. It is empty
 // after a load and for an event of unknown type.
 func (s *State) LastType() string {
 	if s.lastType == 0 {
 		return ""
 	}
-	return lastTypes[s.lastType-1]
+	return eventTypes[s.lastType-1].name
 }
 
 // takeNotices returns the notices of the event being folded and keeps none: a
@@ -157,13 +156,9 @@ func (s *State) apply(e Event) (string, *refusal) {
 				return env.Type, bad
 			}
 		}
-		b = settlement{}
 	}
 	if env.ID != "" && s.seen(env.ID) {
 		return env.Type, refuse(RejectDuplicateEvent, "the session took an event with this id before")
-	}
-	if s.Closed && !mayFollowClose(env.Type) {
-		return env.Type, sessionClosedRefusal()
 	}
 	var bad *refusal
 	switch {
@@ -171,12 +166,8 @@ func (s *State) apply(e Event) (string, *refusal) {
 		bad = s.settle(&b)
 	case asked:
 		bad = s.runRequested(e.Door, &q.body, q.bytes, env.Data)
-	case isSettlement(env.Type):
-		if bad = b.decode(env); bad == nil {
-			bad = s.settle(&b)
-		}
 	default:
-		bad = s.applyBody(e.Door, env)
+		bad = s.applyType(eventTypeOf(env.Type), e.Door, env)
 	}
 	if bad != nil {
 		return env.Type, bad
@@ -190,88 +181,19 @@ func (s *State) apply(e Event) (string, *refusal) {
 	return env.Type, nil
 }
 
-// isSettlement reports whether a type settles one effect.
-func isSettlement(typ string) bool {
-	switch typ {
-	case TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeStepPrepared, TypeWakeSettled,
-		TypeWorkspaceSnapshotReady, TypeWorkspaceSyncUnchanged, TypeWorkspaceSyncFailed:
-		return true
+// applyType folds the body of an event of a type.
+func (s *State) applyType(of *eventType, door Door, env Envelope) *refusal {
+	switch {
+	case s.Closed && !of.afterClose:
+		return sessionClosedRefusal()
+	case !of.settles:
+		return of.fold(s, door, env.Data)
 	}
-	return false
-}
-
-// applyBody is the one switch over the body of an event that settles no effect.
-func (s *State) applyBody(door Door, env Envelope) *refusal {
-	switch env.Type {
-	case TypeRunRequested:
-		if bad := configRulesFault(env.Data); bad != nil {
-			return bad
-		}
-		return contentBody(env.Data, func(b *RunRequested) *refusal {
-			if bad := contentFault("input", &b.Input, false); bad != nil {
-				return bad
-			}
-			return s.runRequested(door, b, b.Input.shownBytes(), env.Data)
-		})
-	case TypeSteerRequested:
-		return contentBody(env.Data, s.steerRequested)
-	case TypeRunEdited:
-		return contentBody(env.Data, s.runEdited)
-	case TypeRunCancelRequested:
-		return body(env.Data, s.runCancelRequested)
-	case TypeRunInterrupt:
-		return body(env.Data, s.runInterruptRequested)
-	case TypeRunPauseRequested:
-		return body(env.Data, s.runPauseRequested)
-	case TypeRunResumeRequested:
-		return body(env.Data, func(b *RunResumeRequested) *refusal { return s.runResumeRequested(door, b) })
-	case TypeRunCompleted, TypeRunFailed:
-		return body(env.Data, func(b *RunEnded) *refusal { return s.runEnded(env.Type, b) })
-	case TypeToolBatchSettled:
-		return s.toolBatchSettled(env.Data)
+	var b settlement
+	if bad := b.decode(of, env); bad != nil {
+		return bad
 	}
-	return s.applyCtl(env)
-}
-
-// applyCtl is the rest of the switch: events through ctl or approve only.
-func (s *State) applyCtl(env Envelope) *refusal {
-	switch env.Type {
-	case TypeSessionConfigured:
-		return s.sessionConfigured(env.Data)
-	case TypeSessionClosed:
-		return body(env.Data, s.sessionClosed)
-	case TypeToolRegistrySet:
-		return s.toolRegistrySet(env.Data)
-	case TypeToolProfileSelected:
-		return body(env.Data, s.toolProfileSelected)
-	case TypeToolOverridesSet:
-		return body(env.Data, s.toolOverridesSet)
-	case TypeHostSessionUpdated:
-		return body(env.Data, s.hostSessionUpdated)
-	case TypeFactsSet:
-		return body(env.Data, s.factsSet)
-	case TypeApprovalDecided:
-		return body(env.Data, s.approvalDecided)
-	case TypeWorkspaceSyncRequested:
-		return s.workspaceSyncRequested(env.Data)
-	case TypeWorkspaceApplyRequested:
-		return body(env.Data, s.workspaceApplyRequested)
-	case TypeWorkspaceDetached:
-		return body(env.Data, s.workspaceDetached)
-	}
-	return refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
-}
-
-// mayFollowClose reports whether a closed session still accepts an event of a
-// type: settlements, which change nothing any more, wakes, and a request that
-// may be a repeat.
-func mayFollowClose(typ string) bool {
-	switch typ {
-	case TypeRunRequested, TypeToolCallsObserved, TypeGenerationSettled, TypeToolCallSettled, TypeToolBatchSettled,
-		TypeStepPrepared, TypeWakeSettled, TypeWorkspaceSnapshotReady, TypeWorkspaceSyncUnchanged, TypeWorkspaceSyncFailed:
-		return true
-	}
-	return false
+	return s.settle(&b)
 }
 
 func sessionClosedRefusal() *refusal {

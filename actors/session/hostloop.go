@@ -30,7 +30,7 @@ func (s *State) toolBatchSettled(data codec.Raw) *refusal {
 		return bad
 	}
 	p, ok := parseName(b.Batch)
-	if !ok || p.class() != ClassLLM {
+	if !ok || p.kind != kindLLM {
 		return refuse(RejectInvalidData, "batch: is the name of a turn, r1t2, not "+quoted(b.Batch))
 	}
 	s.computeLazyHashes()
@@ -129,10 +129,10 @@ func (s *State) settleBatch(b *ToolBatchSettled) *refusal {
 // callOf returns the position of the call that a result names.
 func callOf(batch string, calls int, r *ToolCallSettled) (int, *refusal) {
 	p, ok := parseName(r.Effect)
-	if !ok || p.call < 0 || turnName(p.run, p.turn) != batch || int(p.call) >= calls {
+	if !ok || p.kind != kindTool || turnName(p.run, p.turn) != batch || int(p.n) >= calls {
 		return 0, refuse(RejectUnknownCall, "batch "+batch+" has no call "+quoted(r.Effect))
 	}
-	return int(p.call), nil
+	return int(p.n), nil
 }
 
 // mayBeSettled says why a result of the batch doesn't fit how its call stands.

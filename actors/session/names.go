@@ -8,11 +8,9 @@ import (
 // Place is a parsed effect name: an effect's name is its place. Places can be
 // compared, which costs less than spelling names to compare those.
 type Place struct {
-	run, turn, wake uint32
-	sync            uint32 // of a space
-	attempt         uint32 // of a generation, from 0
-	call            int32  // -1: the generation itself, or its step
-	step            bool
+	kind      kind
+	run, turn uint32
+	n         uint32 // of a wake or a sync: its number; of a generation: attempts before it; of a call: its position
 }
 
 // String spells the name.
@@ -23,69 +21,47 @@ func (p Place) String() string {
 
 // Append appends the name to b.
 func (p Place) Append(b []byte) []byte {
-	switch {
-	case p.sync > 0:
-		return strconv.AppendUint(append(b, 'y'), uint64(p.sync), 10)
-	case p.wake > 0:
-		return strconv.AppendUint(append(b, 'w'), uint64(p.wake), 10)
-	case p.call >= 0:
-		return strconv.AppendInt(append(appendTurn(b, p.run, p.turn), 'c'), int64(p.call), 10)
-	case p.step:
-		return append(appendTurn(b, p.run, p.turn), 's')
+	if letter := classes[p.kind].letter; letter != 0 {
+		return strconv.AppendUint(append(b, letter), uint64(p.n), 10)
 	}
 	b = appendTurn(b, p.run, p.turn)
-	if p.attempt > 0 {
-		b = strconv.AppendUint(append(b, 'a'), uint64(p.attempt)+1, 10)
+	switch {
+	case p.kind == kindTool:
+		b = strconv.AppendUint(append(b, 'c'), uint64(p.n), 10)
+	case p.kind == kindStep:
+		b = append(b, 's')
+	case p.n > 0:
+		b = strconv.AppendUint(append(b, 'a'), uint64(p.n)+1, 10)
 	}
 	return b
 }
 
 // IsWake reports whether the effect is a wake, which no bridge carries out.
-func (p Place) IsWake() bool { return p.wake > 0 }
-
-func (p Place) class() Class {
-	switch {
-	case p.wake > 0:
-		return ClassWake
-	case p.sync > 0:
-		return ClassSpace
-	case p.call >= 0:
-		return ClassTool
-	case p.step:
-		return ClassStep
-	}
-	return ClassLLM
-}
+func (p Place) IsWake() bool { return p.kind == kindWake }
 
 // parseName reads an effect's name: r1t2, r1t2c0, r1t2s, w1, y1.
 func parseName(name string) (Place, bool) {
-	if rest, ok := strings.CutPrefix(name, "w"); ok {
-		n, ok := parseNumber(rest)
-		return Place{wake: n, call: -1}, ok && n > 0
-	}
-	if rest, ok := strings.CutPrefix(name, "y"); ok {
-		n, ok := parseNumber(rest)
-		return Place{sync: n, call: -1}, ok && n > 0
-	}
 	rest, ok := strings.CutPrefix(name, "r")
 	if !ok {
-		return Place{}, false
+		return parseNumbered(name)
 	}
 	runText, rest, ok := strings.Cut(rest, "t")
 	if !ok {
 		return Place{}, false
 	}
 	turnText, callText, hasCall := strings.Cut(rest, "c")
-	p := Place{call: -1}
-	if !hasCall {
-		turnText, p.step = strings.CutSuffix(turnText, "s")
+	var p Place
+	if hasCall {
+		p.kind = kindTool
+	} else if cut, isStep := strings.CutSuffix(turnText, "s"); isStep {
+		turnText, p.kind = cut, kindStep
 	}
-	if base, attemptText, again := strings.Cut(turnText, "a"); again && !hasCall && !p.step {
+	if base, attemptText, again := strings.Cut(turnText, "a"); again && p.kind == kindLLM {
 		n, ok := parseNumber(attemptText)
 		if !ok || n < 2 || n > AttemptsMax {
 			return Place{}, false
 		}
-		turnText, p.attempt = base, n-1
+		turnText, p.n = base, n-1
 	}
 	var okRun, okTurn bool
 	p.run, okRun = parseNumber(runText)
@@ -94,13 +70,22 @@ func parseName(name string) (Place, bool) {
 		return Place{}, false
 	}
 	if hasCall {
-		n, ok := parseNumber(callText)
-		if !ok || n >= CallsMax {
+		if p.n, ok = parseNumber(callText); !ok || p.n >= CallsMax {
 			return Place{}, false
 		}
-		p.call = int32(n)
 	}
 	return p, true
+}
+
+// parseNumbered reads a name that is a letter and a number.
+func parseNumbered(name string) (Place, bool) {
+	for k := range classes {
+		if letter := classes[k].letter; letter != 0 && name != "" && name[0] == letter {
+			n, ok := parseNumber(name[1:])
+			return Place{kind: kind(k), n: n}, ok && n > 0
+		}
+	}
+	return Place{}, false
 }
 
 // parseNumber reads a decimal number that has only one spelling.
@@ -120,27 +105,29 @@ func appendTurn(b []byte, run, turn uint32) []byte {
 	return strconv.AppendUint(append(b, 't'), uint64(turn), 10)
 }
 
-// turnName, generationName, callName, stepName and wakeName spell the names of
-// effects, each with one allocation: every effect has one.
+// turnName, callName and wakeName spell names, each with one allocation: every
+// effect has one.
 func turnName(run, turn uint32) string {
 	var room [nameRoom]byte
 	return string(appendTurn(room[:0], run, turn))
 }
 
-func generationName(run, turn, attempt uint32) string {
-	return Place{run: run, turn: turn, attempt: attempt, call: -1}.String()
-}
-
 func callName(run, turn uint32, call int) string {
-	return Place{run: run, turn: turn, call: int32(call)}.String()
+	return Place{kind: kindTool, run: run, turn: turn, n: uint32(call)}.String()
 }
 
-func stepName(run, turn uint32) string {
-	return Place{run: run, turn: turn, step: true, call: -1}.String()
-}
+func wakeName(n uint32) string { return Place{kind: kindWake, n: n}.String() }
 
-func wakeName(n uint32) string { return Place{wake: n, call: -1}.String() }
+// generation, step and call return places of the turn: of the latest attempt at
+// its generation, of its step, and of a call.
+func (t *Turn) generation() Place { return Place{run: t.Run, turn: t.Number, n: uint32(t.Attempt)} }
+
+func (t *Turn) step() Place { return Place{kind: kindStep, run: t.Run, turn: t.Number} }
+
+func (t *Turn) call(i int) Place {
+	return Place{kind: kindTool, run: t.Run, turn: t.Number, n: uint32(i)}
+}
 
 // name returns the name of the turn's generation, as its latest attempt is
 // asked.
-func (t *Turn) name() string { return generationName(t.Run, t.Number, uint32(t.Attempt)) }
+func (t *Turn) name() string { return t.generation().String() }

@@ -35,8 +35,8 @@ func (s *State) OpenBeside(skip func(Place) bool) []Effect {
 		if skip(p) {
 			return
 		}
-		if effects == nil && p.call >= 0 { // most batches are asked whole
-			effects = make([]Effect, 0, min(len(s.Turn.Batch.Calls)-int(p.call), openRoom))
+		if effects == nil && p.kind == kindTool { // most batches are asked whole
+			effects = make([]Effect, 0, min(len(s.Turn.Batch.Calls)-int(p.n), openRoom))
 		}
 		effects = append(effects, s.effect(p, nil))
 	})
@@ -62,52 +62,33 @@ func (s *State) EachOpen(room []byte, skip func(Place) bool, fn func(Place, Effe
 // eachOpen calls fn with the places of all that is open, in order.
 func (s *State) eachOpen(fn func(Place)) {
 	if t := s.Turn; s.Run != nil && t != nil {
-		p := Place{run: t.Run, turn: t.Number, call: -1}
-		if step := p; t.stepOpen() {
-			step.step = true
-			fn(step)
+		if t.stepOpen() {
+			fn(t.step())
 		}
-		if asked := p; t.Open {
-			asked.attempt = uint32(t.Attempt)
-			fn(asked)
+		if t.Open {
+			fn(t.generation())
 		}
 		if t.Batch != nil {
 			for i := range t.Batch.Calls {
-				p.call = int32(i)
 				if c := &t.Batch.Calls[i]; c.Status == CallOpen && c.Sync == 0 && !s.isHostLoop(c) {
-					fn(p)
+					fn(t.call(i))
 				}
 			}
 		}
 	}
-	if s.Spaces != nil {
-		for i := range s.Spaces.Syncs {
-			fn(Place{sync: s.Spaces.Syncs[i].Number, call: -1})
+	for _, of := range numberedClasses {
+		for i := 0; ; i++ {
+			n, ok := of.open(s, i)
+			if !ok {
+				break
+			}
+			fn(Place{kind: of.kind, n: n})
 		}
-	}
-	for i := range s.Wakes {
-		fn(Place{wake: s.Wakes[i].Number, call: -1})
 	}
 }
 
 // effect builds the effect that is open at a place, in room if there is any.
-func (s *State) effect(p Place, room []byte) Effect {
-	switch p.class() {
-	case ClassStep:
-		return s.step(s.Turn)
-	case ClassTool:
-		return s.toolCall(s.Turn, int(p.call), room)
-	case ClassSpace:
-		return s.syncEffect(p.sync)
-	case ClassWake:
-		for i := range s.Wakes {
-			if s.Wakes[i].Number == p.wake {
-				return s.wake(&s.Wakes[i], room)
-			}
-		}
-	}
-	return s.generation(s.Turn, room)
-}
+func (s *State) effect(p Place, room []byte) Effect { return classes[p.kind].folds.effect(s, p, room) }
 
 // generation builds the effect that asks for a turn of the model: as the run's
 // config says, but for what the turn's step says.
@@ -191,10 +172,10 @@ func (s *State) refs(offers []planner.Offer) []codec.Hash {
 // false for any other effect.
 func (s *State) CallAsked(effect string) (at int64, ok bool) {
 	p, ok := parseName(effect)
-	if _, status := s.statusOf(p); !ok || p.call < 0 || status != effectOpen {
+	if _, status := s.statusOf(p); !ok || p.kind != kindTool || status != effectOpen {
 		return 0, false
 	}
-	c := &s.Turn.Batch.Calls[p.call]
+	c := &s.Turn.Batch.Calls[p.n]
 	return c.At, s.tool(c.ToolID).RetrySafe
 }
 

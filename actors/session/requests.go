@@ -8,6 +8,22 @@ import (
 	"github.com/refold/refold/codec"
 )
 
+// foldRunRequested folds a RunRequested that was not read in one pass.
+func (s *State) foldRunRequested(door Door, data codec.Raw) *refusal {
+	if bad := configRulesFault(data); bad != nil {
+		return bad
+	}
+	var b RunRequested
+	bad := decodeContent(data, "input", &b)
+	if bad == nil {
+		bad = contentFault("input", &b.Input, false)
+	}
+	if bad != nil {
+		return bad
+	}
+	return s.runRequested(door, &b, b.Input.shownBytes(), data)
+}
+
 // runRequested queues a run, and starts it if none is active. The config that
 // holds (the run's, else the session's, else the install record's) is resolved
 // and frozen here: what was accepted is what will run. Its input was checked

@@ -62,10 +62,10 @@ func scannedAsDecoded(t rapid.TB, e Event) {
 	if bad != nil {
 		t.Fatalf("%s %x: scanned, want %v", e.Door, e.Payload, bad)
 	}
-	if bad := want.decode(wantEnv); bad != nil || want.bad != nil {
+	if bad := want.decode(eventTypeOf(wantEnv.Type), wantEnv); bad != nil || want.bad != nil {
 		t.Fatalf("%s %x: scanned, want %v, %v", e.Door, e.Payload, bad, want.bad)
 	}
-	if env.ID != wantEnv.ID || env.Type != wantEnv.Type || !bytes.Equal(env.Data, wantEnv.Data) || !isSettlement(env.Type) {
+	if env.ID != wantEnv.ID || env.Type != wantEnv.Type || !bytes.Equal(env.Data, wantEnv.Data) || !eventTypeOf(env.Type).settles {
 		t.Fatalf("%s %x: got %+v, want %+v", e.Door, e.Payload, env, wantEnv)
 	}
 	if got.outputTo > 0 {

@@ -12,7 +12,7 @@ import (
 // `bad_settlement`, so that a fault in a bridge never hangs a session.
 func (s *State) settle(b *settlement) *refusal {
 	place, ok := parseName(string(b.effect))
-	if !ok || place.class() != classOf(b.typ) {
+	if !ok || place.kind != b.kind {
 		return refuse(RejectUnknownEffect, "this session asked no effect "+quoted(string(b.effect))+
 			" of the class that "+b.typ+" settles")
 	}
@@ -26,7 +26,7 @@ func (s *State) settle(b *settlement) *refusal {
 		}
 		return refuse(RejectEffectSettled, string(b.effect)+" was settled before, otherwise")
 	case effectOver:
-		if place.class() == ClassWake {
+		if place.IsWake() {
 			return nil // it can only say what the first one said
 		}
 		return refuse(RejectStale, string(b.effect)+" was over long before")
@@ -37,28 +37,14 @@ func (s *State) settle(b *settlement) *refusal {
 	default:
 		return refuse(RejectUnknownEffect, "this session has not asked "+string(b.effect))
 	}
-	switch place.class() {
-	case ClassLLM:
-		s.settleGeneration(b)
-	case ClassStep:
-		s.settleStep(b)
-	case ClassTool:
-		if bad := s.hostLoopFault(int(place.call), b); bad != nil {
-			return bad
-		}
-		s.settleCall(int(place.call), b)
-	case ClassWake:
-		s.settleWake(place.wake)
-	case ClassSpace:
-		s.settleSync(place.sync, b)
-	}
-	return nil
+	return classes[place.kind].folds.settle(s, place, b)
 }
 
 // settlement is a decoded settlement: one of the bodies, by its type, or what is
 // wrong with it although it names its effect. Bytes share the event's memory.
 type settlement struct {
 	typ      string
+	kind     kind
 	data     codec.Raw
 	effect   []byte
 	bad      *refusal
@@ -66,8 +52,7 @@ type settlement struct {
 	answer   GenerationSettled // without the texts that nobody asks for, if it was scanned
 	call     ToolCallSettled   // without the texts that are given below
 	planHash []byte            // of the call: hex
-	prepared *StepPrepared
-	sync     *syncSettlement
+	body     any               // of any other class: as its folder decodes it
 
 	outputFrom, outputTo int // of the call's output in data, if it is text that was not decoded
 
@@ -100,36 +85,11 @@ func (b *settlement) isSilent() bool {
 	return len(b.text) == 0 && (b.answer.Text == nil || b.answer.Text.isEmpty())
 }
 
-// decode decodes a settlement. It refuses only what names no effect.
-func (b *settlement) decode(env Envelope) *refusal {
-	b.typ, b.data = env.Type, env.Data
-	switch env.Type {
-	case TypeToolCallsObserved:
-		var body ToolCallsObserved
-		b.bad = decodeContent(env.Data, "text", &body)
-		b.observed, b.effect = body, []byte(body.Effect)
-	case TypeGenerationSettled:
-		var body GenerationSettled
-		b.bad = decodeContent(env.Data, "text", &body)
-		b.answer, b.effect = body, []byte(body.Effect)
-	case TypeToolCallSettled:
-		var body ToolCallSettled
-		b.bad = decodeContent(env.Data, "output", &body)
-		b.call, b.planHash, b.effect = body, []byte(body.PlanHash), []byte(body.Effect)
-	case TypeStepPrepared:
-		b.prepared = &StepPrepared{}
-		b.bad = decodeBody(env.Data, b.prepared)
-		b.effect = []byte(b.prepared.Effect)
-	case TypeWakeSettled:
-		var wake WakeSettled
-		b.bad = decodeBody(env.Data, &wake)
-		b.effect = []byte(wake.Effect)
-	case TypeWorkspaceSnapshotReady, TypeWorkspaceSyncUnchanged, TypeWorkspaceSyncFailed:
-		b.sync = &syncSettlement{}
-		var effect string
-		effect, b.bad = b.sync.decode(env.Type, env.Data)
-		b.effect = []byte(effect)
-	}
+// decode decodes a settlement of a type. It refuses only what names no effect.
+func (b *settlement) decode(of *eventType, env Envelope) *refusal {
+	b.typ, b.kind, b.data = env.Type, of.kind, env.Data
+	effect, bad := classes[of.kind].folds.decode(b, env.Data)
+	b.effect, b.bad = []byte(effect), bad
 	if b.bad != nil {
 		effect, ok := effectOf(env.Data)
 		if !ok {
@@ -170,7 +130,7 @@ func (b *settlement) scanBody(door Door, r *codec.Reader, bytes int) bool {
 	switch door {
 	case DoorTool:
 		texts := b.call.read(r)
-		b.typ, b.effect, b.planHash = TypeToolCallSettled, texts.effect, texts.planHash
+		b.typ, b.kind, b.effect, b.planHash = TypeToolCallSettled, kindTool, texts.effect, texts.planHash
 		b.outputFrom, b.outputTo = texts.outputEnd-len(texts.output), texts.outputEnd
 		return len(texts.output) <= TextBytesMax
 	case DoorLLM:
@@ -190,7 +150,7 @@ func (b *settlement) scanBody(door Door, r *codec.Reader, bytes int) bool {
 	case DoorWake:
 		body := r.Map()
 		r.Must("effect")
-		b.typ, b.effect = TypeWakeSettled, r.Text()
+		b.typ, b.kind, b.effect = TypeWakeSettled, kindWake, r.Text()
 		r.EndMap(body)
 		return true
 	}
@@ -205,21 +165,6 @@ const bodyDepth = 2
 func settlementHash(typ string, data codec.Raw) codec.Hash {
 	var room [hashRoom]byte
 	return codec.Digest(append(append(room[:0], typ...), data...))
-}
-
-// classOf returns the class of the effects that a type settles.
-func classOf(typ string) Class {
-	switch typ {
-	case TypeToolCallSettled:
-		return ClassTool
-	case TypeStepPrepared:
-		return ClassStep
-	case TypeWakeSettled:
-		return ClassWake
-	case TypeWorkspaceSnapshotReady, TypeWorkspaceSyncUnchanged, TypeWorkspaceSyncFailed:
-		return ClassSpace
-	}
-	return ClassLLM
 }
 
 // effectOf reads the field `effect` of a settlement's data, whatever else is
@@ -248,34 +193,35 @@ const (
 // statusOf returns what the session knows of the effect at a place, and the
 // hash of its settlement.
 func (s *State) statusOf(p Place) (codec.Hash, effectStatus) {
-	if p.wake > 0 {
-		return codec.Hash{}, s.wakeStatus(p.wake)
-	}
-	if p.sync > 0 {
-		return s.syncStatus(p.sync)
-	}
+	return classes[p.kind].folds.status(s, p)
+}
+
+// ofTurn is the part of the folders of effects that are named by their turn.
+type ofTurn struct{}
+
+func (ofTurn) status(s *State, p Place) (codec.Hash, effectStatus) {
 	t := s.Turn
 	switch {
 	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:
 		return codec.Hash{}, effectUnknown
 	case p.run < t.Run || p.turn < t.Number:
 		return codec.Hash{}, effectOver
-	case p.step:
+	case p.kind == kindStep:
 		return t.stepStatus()
-	case p.call < 0 && p.attempt < uint32(t.Attempt):
+	case p.kind == kindLLM && p.n < uint32(t.Attempt):
 		return codec.Hash{}, effectOver
-	case p.call < 0 && p.attempt > uint32(t.Attempt):
+	case p.kind == kindLLM && p.n > uint32(t.Attempt):
 		return codec.Hash{}, effectUnknown
-	case p.call < 0 && t.Open:
+	case p.kind == kindLLM && t.Open:
 		return codec.Hash{}, effectOpen
-	case p.call < 0 && !t.isAsked():
+	case p.kind == kindLLM && !t.isAsked():
 		return codec.Hash{}, effectUnknown // its step is not settled, or ended the run
-	case p.call < 0:
+	case p.kind == kindLLM:
 		return t.Settled, effectSettled
-	case t.Batch == nil || int(p.call) >= len(t.Batch.Calls):
+	case t.Batch == nil || int(p.n) >= len(t.Batch.Calls):
 		return codec.Hash{}, effectUnknown
 	}
-	c := &t.Batch.Calls[p.call]
+	c := &t.Batch.Calls[p.n]
 	switch {
 	case c.Sync > 0:
 		return codec.Hash{}, effectBySync

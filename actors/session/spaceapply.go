@@ -218,7 +218,7 @@ func (s *State) sayGone(a *adopted, removed []string) {
 // if it could be.
 func (s *State) sayFailed(o *OpenSync, m *adopted, code, detail string, problems []space.Problem) {
 	failed := WorkspaceFailed{
-		Workspace: o.Space, Kind: o.Kind, Effect: Place{sync: o.Number, call: -1}.String(), Code: code,
+		Workspace: o.Space, Kind: o.Kind, Effect: o.name(), Code: code,
 		Detail: clip(detail, DetailBytesMax), Problems: firstProblems(problems),
 	}
 	if m != nil {

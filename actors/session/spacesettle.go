@@ -17,29 +17,33 @@ type syncSettlement struct {
 	failed    WorkspaceSyncFailed
 }
 
-// decode reads the body of a type, and returns the effect that it names.
-func (b *syncSettlement) decode(typ string, data codec.Raw) (effect string, bad *refusal) {
-	switch typ {
+// syncs is the folder of the effects of class space.
+type syncs struct{}
+
+func (syncs) decode(b *settlement, data codec.Raw) (effect string, bad *refusal) {
+	var sync syncSettlement
+	switch b.typ {
 	case TypeWorkspaceSnapshotReady:
-		bad = decodeBody(data, &b.ready)
-		return b.ready.Effect, bad
+		bad = decodeBody(data, &sync.ready)
+		effect = sync.ready.Effect
 	case TypeWorkspaceSyncUnchanged:
-		bad = decodeBody(data, &b.unchanged)
-		return b.unchanged.Effect, bad
+		bad = decodeBody(data, &sync.unchanged)
+		effect = sync.unchanged.Effect
+	default:
+		bad = decodeBody(data, &sync.failed)
+		effect = sync.failed.Effect
 	}
-	bad = decodeBody(data, &b.failed)
-	return b.failed.Effect, bad
+	b.body = &sync
+	return effect, bad
 }
 
-// settleSync folds the settlement of open sync n. Whatever is wrong ends the
-// sync, and changes nothing that is staged, pending or applied.
-func (s *State) settleSync(n uint32, b *settlement) {
-	i := slices.IndexFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Number == n })
-	o := s.Spaces.Syncs[i]
-	s.endSync(i, settlementHash(b.typ, b.data), "", "")
-	bad := b.bad
+// settle folds the settlement of a sync. Whatever is wrong ends the sync, and
+// changes nothing that is staged, pending or applied.
+func (syncs) settle(s *State, p Place, b *settlement) *refusal {
+	o := s.endSync(s.syncAt(p.n), settlementHash(b.typ, b.data), "", "")
+	bad, sync := b.bad, b.body.(*syncSettlement)
 	if bad == nil {
-		bad = b.sync.fault(b.typ)
+		bad = sync.fault(b.typ)
 	}
 	status, code := CallFailed, CodeBadSettlement
 	var detail string
@@ -48,18 +52,19 @@ func (s *State) settleSync(n uint32, b *settlement) {
 		detail = bad.detail
 		s.sayFailed(&o, nil, code, detail, nil)
 	case b.typ == TypeWorkspaceSyncFailed:
-		failed := &b.sync.failed
+		failed := &sync.failed
 		code, detail = failed.Error.Code, failed.Error.Detail
 		s.sayFailed(&o, nil, code, detail, failed.Problems)
 	default:
-		if detail = s.takeManifest(&o, b); detail == "" {
+		if detail = s.takeManifest(&o, b.typ, sync); detail == "" {
 			status, code = CallSucceeded, ""
 		} else {
 			code = CodePackRefused
 		}
 	}
 	s.dropContent()
-	s.endEnable(&o, status, code, detail, b.sync.output())
+	s.endEnable(&o, status, code, detail, sync.output())
+	return nil
 }
 
 // output returns what the model is shown whose call waited.
@@ -137,11 +142,11 @@ func (r *read) refuse(code, detail string, problems []space.Problem) bool {
 
 // takeManifest judges the manifest that a settlement brings, and stages it. It
 // returns why it counts for nothing, or "".
-func (s *State) takeManifest(o *OpenSync, b *settlement) string {
+func (s *State) takeManifest(o *OpenSync, typ string, b *syncSettlement) string {
 	r := read{grant: s.grant(o.Grant, o.Space)}
 	st := s.stack()
 	var next stack
-	ok := s.readManifest(&r, o, b) && r.isTrusted(o, &st) && r.isGranted() && s.composes(&r, &st, &next)
+	ok := s.readManifest(&r, o, typ, b) && r.isTrusted(o, &st) && r.isGranted() && s.composes(&r, &st, &next)
 	if !ok {
 		var m *adopted
 		if r.manifest != nil {
@@ -156,7 +161,7 @@ func (s *State) takeManifest(o *OpenSync, b *settlement) string {
 	warnings := s.warnings(&r, &next)
 	outcome := s.stage(o, &r)
 	staged := WorkspaceStaged{
-		Workspace: o.Space, Kind: o.Kind, Hash: r.Hash.String(), Effect: Place{sync: o.Number, call: -1}.String(), Outcome: outcome,
+		Workspace: o.Space, Kind: o.Kind, Hash: r.Hash.String(), Effect: o.name(), Outcome: outcome,
 		Version: r.Version, Revision: r.revision, Warnings: firstProblems(warnings), Lacks: r.Lacks,
 	}
 	say(s, NoticeWorkspaceStaged, staged)
@@ -167,10 +172,10 @@ func (s *State) takeManifest(o *OpenSync, b *settlement) string {
 }
 
 // readManifest reads the manifest: steps 1 and 2 of the checks.
-func (s *State) readManifest(r *read, o *OpenSync, b *settlement) bool {
+func (s *State) readManifest(r *read, o *OpenSync, typ string, b *syncSettlement) bool {
 	r.Grant, r.Kind, r.Space, r.Seq = o.Grant, o.Kind, o.Space, s.Seq
-	if b.typ == TypeWorkspaceSyncUnchanged {
-		u := &b.sync.unchanged
+	if typ == TypeWorkspaceSyncUnchanged {
+		u := &b.unchanged
 		i := slices.IndexFunc(o.Known, func(k Known) bool { return k.Hash.Is(u.Hash) })
 		if i < 0 {
 			return r.refuse(CodeBadSettlement, "hash: is none of the effect's known", nil)
@@ -178,7 +183,7 @@ func (s *State) readManifest(r *read, o *OpenSync, b *settlement) bool {
 		r.Hash, r.Seq, r.manifest = o.Known[i].Hash, o.Known[i].Seq, s.manifest(o.Known[i].Hash)
 		r.Lacks, r.Source, r.by = u.Lacks, u.Source, u.Signature
 	} else {
-		ready := &b.sync.ready
+		ready := &b.ready
 		m, problems := space.Parse(ready.Manifest)
 		if m == nil {
 			return r.refuse(string(RejectWorkspaceInvalid), "the manifest is invalid", problems)

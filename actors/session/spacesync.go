@@ -214,7 +214,7 @@ func (s *State) known(name string) []Known {
 func (s *State) endSync(i int, hash codec.Hash, code, detail string) OpenSync {
 	o := s.Spaces.Syncs[i]
 	if hash.IsZero() {
-		s.withdraw(Place{sync: o.Number, call: -1})
+		s.withdraw(Place{kind: kindSpace, n: o.Number})
 		s.sayFailed(&o, nil, code, detail, nil)
 	}
 	s.Spaces.Syncs = slices.Delete(s.Spaces.Syncs, i, i+1)
@@ -227,36 +227,41 @@ func (s *State) endSync(i int, hash codec.Hash, code, detail string) OpenSync {
 
 // endSyncOf ends the sync that carries a call out, if it is open.
 func (s *State) endSyncOf(c *Call, code, detail string) {
-	if i := slices.IndexFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Number == c.Sync }); i >= 0 {
+	if i := s.syncAt(c.Sync); i >= 0 {
 		s.endSync(i, codec.Hash{}, code, detail)
 	}
 }
 
-// syncStatus returns what the session knows of sync n, and the hash of its
-// settlement.
-func (s *State) syncStatus(n uint32) (codec.Hash, effectStatus) {
-	if s.Spaces == nil || n > s.Spaces.SyncsAsked {
+// syncAt returns where open sync n is, -1 if it is not open.
+func (s *State) syncAt(n uint32) int {
+	return slices.IndexFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Number == n })
+}
+
+// name returns the name of the sync's effect.
+func (o *OpenSync) name() string { return Place{kind: kindSpace, n: o.Number}.String() }
+
+func (syncs) status(s *State, p Place) (codec.Hash, effectStatus) {
+	switch {
+	case s.Spaces == nil || p.n > s.Spaces.SyncsAsked:
 		return codec.Hash{}, effectUnknown
-	}
-	if slices.ContainsFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Number == n }) {
+	case s.syncAt(p.n) >= 0:
 		return codec.Hash{}, effectOpen
 	}
 	for i := range s.Spaces.SyncsDone {
-		if done := &s.Spaces.SyncsDone[i]; done.Number == n && !done.Hash.IsZero() {
+		if done := &s.Spaces.SyncsDone[i]; done.Number == p.n && !done.Hash.IsZero() {
 			return done.Hash, effectSettled
 		}
 	}
 	return codec.Hash{}, effectOver
 }
 
-// syncEffect builds the effect of an open sync.
-func (s *State) syncEffect(n uint32) Effect {
-	o := &s.Spaces.Syncs[slices.IndexFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Number == n })]
+func (syncs) effect(s *State, p Place, _ []byte) Effect {
+	o := &s.Spaces.Syncs[s.syncAt(p.n)]
 	var known []codec.Hash
 	for i := range o.Known {
 		known = append(known, o.Known[i].Hash)
 	}
-	name, startBy := Place{sync: n, call: -1}.String(), o.Deadline-o.RunMS
+	name, startBy := o.name(), o.Deadline-o.RunMS
 	asked := Space{
 		At: o.At, Call: o.Call, Class: ClassSpace, Dry: o.Dry, Effect: name, Kind: o.Kind, Known: known, Only: o.Only, RunMS: o.RunMS,
 		Session: s.Session, Space: o.Space, StartBy: startBy, Tools: o.Tools, V: Version, Version: o.Version,
@@ -264,8 +269,24 @@ func (s *State) syncEffect(n uint32) Effect {
 	return Effect{Name: name, Class: ClassSpace, Target: o.Target, Deadline: o.Deadline, StartBy: startBy, Payload: encode(asked)}
 }
 
-// settleOverdueSyncs ends the syncs whose deadline has come.
-func (s *State) settleOverdueSyncs() {
+func (syncs) open(s *State, index int) (uint32, bool) {
+	if s.Spaces == nil || index >= len(s.Spaces.Syncs) {
+		return 0, false
+	}
+	return s.Spaces.Syncs[index].Number, true
+}
+
+func (syncs) deadline(s *State) int64 {
+	next := int64(noDeadline)
+	if s.Spaces != nil {
+		for i := range s.Spaces.Syncs {
+			next = min(next, s.Spaces.Syncs[i].Deadline)
+		}
+	}
+	return next
+}
+
+func (syncs) settleOverdue(s *State) {
 	if s.Spaces == nil {
 		return
 	}

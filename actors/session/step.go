@@ -122,22 +122,39 @@ func (s *State) askStep(hook *StepHook, last []string, calls []planner.LastCall)
 	}
 }
 
+// steps is the folder of the effects of class step.
+type steps struct{ ofTurn }
+
+func (steps) decode(b *settlement, data codec.Raw) (string, *refusal) {
+	prepared := &StepPrepared{}
+	b.body = prepared
+	bad := decodeBody(data, prepared)
+	return prepared.Effect, bad
+}
+
+func (steps) settle(s *State, _ Place, b *settlement) *refusal {
+	s.settleStep(b)
+	return nil
+}
+
+func (steps) effect(s *State, _ Place, _ []byte) Effect { return s.step(s.Turn) }
+
 // settleStep folds a settlement of the open step.
 func (s *State) settleStep(b *settlement) {
 	step := s.Turn.Step
 	step.Settled = settlementHash(b.typ, b.data)
-	bad := b.bad
+	bad, prepared := b.bad, b.body.(*StepPrepared)
 	if bad == nil {
-		bad = s.preparedFault(b.prepared)
+		bad = s.preparedFault(prepared)
 	}
 	switch {
 	case bad != nil:
 		s.fallBack(CodeBadSettlement, bad.detail)
-	case b.prepared.Status == "failed":
-		s.fallBack(b.prepared.Error.Code, b.prepared.Error.Detail)
+	case prepared.Status == "failed":
+		s.fallBack(prepared.Error.Code, prepared.Error.Detail)
 	default:
 		step.close()
-		step.From, step.Prepared = StepFromHook, b.prepared.rule()
+		step.From, step.Prepared = StepFromHook, prepared.rule()
 		s.askGeneration(nil)
 	}
 }

@@ -132,7 +132,7 @@ func (s *State) latestItems() []Item {
 
 // step builds the effect that asks the hook of the latest turn.
 func (s *State) step(t *Turn) Effect {
-	run, name, items := s.Run, stepName(t.Run, t.Number), s.latestItems()
+	run, name, items := s.Run, t.step().String(), s.latestItems()
 	hook := run.Config.StepHook.Hook
 	facts := make(codec.Pairs, len(t.Step.Facts))
 	for i, f := range t.Step.Facts {

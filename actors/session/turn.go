@@ -209,6 +209,25 @@ func turnDeadline(c *RunConfig) (deadline, runMS int64) {
 	return deadline, min(RunDefaultMS, deadline/2)
 }
 
+// generations is the folder of the effects of class llm.
+type generations struct{ ofTurn }
+
+func (generations) decode(b *settlement, data codec.Raw) (string, *refusal) {
+	if b.typ == TypeToolCallsObserved {
+		bad := decodeContent(data, "text", &b.observed)
+		return b.observed.Effect, bad
+	}
+	bad := decodeContent(data, "text", &b.answer)
+	return b.answer.Effect, bad
+}
+
+func (generations) settle(s *State, _ Place, b *settlement) *refusal {
+	s.settleGeneration(b)
+	return nil
+}
+
+func (generations) effect(s *State, _ Place, room []byte) Effect { return s.generation(s.Turn, room) }
+
 // settleGeneration folds a settlement of the open generation.
 func (s *State) settleGeneration(b *settlement) {
 	s.Turn.Open = false

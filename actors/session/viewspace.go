@@ -86,7 +86,7 @@ func (s *State) viewSpaces() (v ViewSpaces) {
 	}
 	for i := range s.Spaces.Syncs {
 		o := &s.Spaces.Syncs[i]
-		v.Syncs = append(v.Syncs, ViewSync{Effect: Place{sync: o.Number, call: -1}.String(), Space: o.Space, Deadline: o.Deadline})
+		v.Syncs = append(v.Syncs, ViewSync{Effect: o.name(), Space: o.Space, Deadline: o.Deadline})
 	}
 	v.Skills = s.viewSkills()
 	return v

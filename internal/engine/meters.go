@@ -23,18 +23,8 @@ const (
 // The values of closed labels. A test compares them with the constants of
 // actors/session and planner.
 var (
-	eventTypes = []string{
-		session.TypeRunRequested, session.TypeSteerRequested, session.TypeRunCancelRequested, session.TypeRunInterrupt,
-		session.TypeRunPauseRequested, session.TypeRunResumeRequested, session.TypeRunEdited, session.TypeRunCompleted,
-		session.TypeRunFailed, session.TypeSessionConfigured, session.TypeSessionClosed, session.TypeToolRegistrySet,
-		session.TypeToolProfileSelected, session.TypeToolOverridesSet, session.TypeHostSessionUpdated, session.TypeFactsSet,
-		session.TypeApprovalDecided, session.TypeToolCallsObserved, session.TypeGenerationSettled, session.TypeToolCallSettled,
-		session.TypeToolBatchSettled, session.TypeStepPrepared, session.TypeWakeSettled, session.TypeWorkspaceSyncRequested,
-		session.TypeWorkspaceApplyRequested, session.TypeWorkspaceDetached, session.TypeWorkspaceSnapshotReady,
-		session.TypeWorkspaceSyncUnchanged, session.TypeWorkspaceSyncFailed,
-	}
-	doors = texts(session.DoorIn, session.DoorCtl, session.DoorApprove, session.DoorLLM, session.DoorTool, session.DoorWake,
-		session.DoorStep, session.DoorSpace)
+	eventTypes = session.EventTypes()
+	doors      = texts(subjects.Doors()...)
 	rejections = texts(session.RejectUndecodable, session.RejectUnsupportedVersion, session.RejectUnknownType, session.RejectReservedType,
 		session.RejectWrongDoor, session.RejectNotPermitted, session.RejectInvalidData, session.RejectDuplicateEvent,
 		session.RejectDuplicateSubmission, session.RejectStale, session.RejectSessionClosed, session.RejectApprovalStale,

@@ -209,12 +209,11 @@ func problems(prefix string, users []User) (all []error) {
 		}
 		named[u.Name] = true
 		for _, v := range u.each() {
-			if v.class() != "" && len(v.Targets) == 0 {
+			if slices.Contains(bridges(false), v.Role) && len(v.Targets) == 0 {
 				say("%s %s: name its targets, as in %s: [openai]", v.Role, u.Name, u.Name)
 			}
-			for _, t := range v.Targets {
-				c := Consumer{v.class(), t}
-				if err := subjects.ValidTarget(t); err != nil {
+			for _, c := range v.consumers() {
+				if err := subjects.ValidTarget(c.Target); err != nil {
 					say("%s %s: %v", v.Role, u.Name, err)
 				} else if other, twice := served[c]; twice {
 					say("%s is served by %s and by %s: users that serve one target share its effects, so let them be one user", c, other, u.Name)

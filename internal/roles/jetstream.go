@@ -17,7 +17,7 @@ const (
 
 // readers are all that read an account's streams with a key of their own.
 func readers() []Role {
-	return append(bridges(), SessionActor, Approver, Operator, Auditor, Publishers)
+	return append(bridges(false), SessionActor, Approver, Operator, Auditor, Publishers)
 }
 
 // read is the row of what a stream holds.
@@ -38,7 +38,7 @@ func readRows() []Row {
 		{Name: "look at streams", About: "their configuration, how much they hold, of which subjects", Answers: Once, May: who(Publish, readers()...),
 			Patterns: fixed(func(n subjects.Names) []string { return each(n.Streams(), api+"STREAM.INFO.") })},
 		read("events", "the log", subjects.Names.LogStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, App, Approver),
-		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(), SessionActor, Operator, Auditor)...),
+		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(false), SessionActor, Operator, Auditor)...),
 		read("notices", "what sessions said", subjects.Names.NoticesStream, SessionActor, Operator, Auditor),
 		read("timers", "schedules", subjects.Names.TimersStream, SessionActor, Operator),
 		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, Approver),
@@ -59,7 +59,7 @@ func buckets(_ subjects.Names, u User) (all []string) {
 
 func pullRows() []Row {
 	return []Row{
-		{Name: "pull its effects", About: "one consumer for each target", Answers: Often, Patterns: pulls, May: who(Publish, bridges()...)},
+		{Name: "pull its effects", About: "one consumer for each target", Answers: Often, Patterns: pulls, May: who(Publish, bridges(false)...)},
 		{Name: "list consumers of effects", About: "which workers there are", Answers: Once, May: who(Publish, Tools, App),
 			Patterns: one(func(n subjects.Names) string { return api + "CONSUMER.NAMES." + n.EffectsStream() })},
 		{Name: "purge blobs", About: "uploads that nothing names", Answers: Once, May: who(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
@@ -104,24 +104,13 @@ func consumers(n subjects.Names) (all []string) {
 // pulls is what a bridge asks of the consumers of its targets. They are there:
 // session-actors create them.
 func pulls(n subjects.Names, u User) (all []string) {
-	for _, c := range u.consumers(n) {
-		at := c.stream + "." + c.name
-		all = append(all, api+"CONSUMER.INFO."+at, api+"CONSUMER.MSG.NEXT."+at, acks+at+".>", acks+"*.*."+at+".>")
-	}
-	return all
-}
-
-// consumer is one from which bridges pull.
-type consumer struct{ stream, name string }
-
-// consumers returns those of the user's targets.
-func (u User) consumers(n subjects.Names) (all []consumer) {
-	for _, t := range u.Targets {
-		name, err := subjects.BridgeName(u.class(), t)
+	for _, c := range u.consumers() {
+		name, err := subjects.BridgeName(c.Class, c.Target)
 		if err != nil {
 			continue // Validate has refused it
 		}
-		all = append(all, consumer{n.EffectsStream(), name})
+		at := n.EffectsStream() + "." + name
+		all = append(all, api+"CONSUMER.INFO."+at, api+"CONSUMER.MSG.NEXT."+at, acks+at+".>", acks+"*.*."+at+".>")
 	}
 	return all
 }

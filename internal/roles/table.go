@@ -90,8 +90,25 @@ func and(may map[Role]Act, act Act, roles ...Role) map[Role]Act {
 	return may
 }
 
-// bridges are the roles that carry out effects.
-func bridges() []Role { return []Role{Models, Tools, StepHooks, SpaceReaders, App} }
+// rolesOf returns the roles that carry out a class of effects. An app has tools of
+// its own.
+func rolesOf(c session.ClassInfo) []Role {
+	if role := Role(c.Role); role != Tools {
+		return []Role{role}
+	}
+	return []Role{Tools, App}
+}
+
+// bridges returns the roles that pull effects and carry them out, of classes that
+// are claimed alone if that is asked.
+func bridges(claimed bool) (all []Role) {
+	for _, c := range session.Classes() {
+		if c.Bridged && (c.Claimed || !claimed) {
+			all = append(all, rolesOf(c)...)
+		}
+	}
+	return all
+}
 
 // watchers are those that look at everything that is said of sessions.
 func watchers() []Role { return []Role{Client, Operator, Auditor, App} }
@@ -125,17 +142,15 @@ func one(of func(n subjects.Names) string) func(subjects.Names, User) []string {
 func Table() []Row { return slices.Concat(doorRows(), saidRows(), storeRows(), readRows(), pullRows()) }
 
 func doorRows() []Row {
-	return []Row{
+	rows := []Row{
 		refused(door(session.DoorIn, "ask for runs, steer, cancel", Client, Operator, App)),
 		door(session.DoorCtl, "configure sessions", Operator),
 		door(session.DoorApprove, "decide over calls that wait for a person", Approver, Operator),
-		door(session.DoorLLM, "what models answered", Models),
-		door(session.DoorTool, "what tools answered", Tools, App),
-		door(session.DoorWake, "what came due", SessionActor),
-		door(session.DoorStep, "what step hooks decided", StepHooks),
-		door(session.DoorSpace, "what spaces hold", SpaceReaders),
-		door(session.DoorInstall, "what new sessions start with", SessionActor, Operator),
 	}
+	for _, c := range session.Classes() {
+		rows = append(rows, door(subjects.DoorOf(c.Class), c.About, rolesOf(c)...))
+	}
+	return append(rows, door(session.DoorInstall, "what new sessions start with", SessionActor, Operator))
 }
 
 func saidRows() []Row {
@@ -151,13 +166,13 @@ func saidRows() []Row {
 		{Name: "live", About: "deltas of models", Patterns: one(subjects.Names.LiveAll),
 			May: and(who(Hear, watchers()...), Publish, Models)},
 		{Name: "cancel", About: "what bridges are to stop", Patterns: one(subjects.Names.CancelAll),
-			May: and(who(Hear, bridges()...), Publish, SessionActor)},
+			May: and(who(Hear, bridges(false)...), Publish, SessionActor)},
 		{Name: "alive, session-actors", About: "their heartbeats", Patterns: one(func(n subjects.Names) string { return n.AliveAll(subjects.KindSessionActor) }),
 			May: and(who(Hear, Operator, Auditor), Publish|Hear, SessionActor)},
 		{Name: "alive, bridges", About: "their heartbeats", Patterns: one(func(n subjects.Names) string { return n.AliveAll(subjects.KindBridge) }),
-			May: and(who(Publish|Hear, bridges()...), Hear, SessionActor, Operator, Auditor)},
+			May: and(who(Publish|Hear, bridges(false)...), Hear, SessionActor, Operator, Auditor)},
 		{Name: "services", About: "what a daemon says of itself", Answers: Often, Patterns: one(func(subjects.Names) string { return subjects.ServicesAll }),
-			May: and(who(Publish, Operator, Auditor), Serve, append(bridges(), SessionActor)...)},
+			May: and(who(Publish, Operator, Auditor), Serve, append(bridges(false), SessionActor)...)},
 	}
 }
 
@@ -189,7 +204,7 @@ func sessionToolsAlone(r Row) Row {
 func storeRows() []Row {
 	return []Row{
 		{Name: "effects, claims", About: "what sessions ask for", Answers: Once, Patterns: one(subjects.Names.EffectsAll), May: who(Publish, SessionActor)},
-		{Name: "claims of its targets", About: "who carries an effect out", Answers: Once, Patterns: claims, May: who(Publish, Models, Tools, App)},
+		{Name: "claims of its targets", About: "who carries an effect out", Answers: Once, Patterns: claims, May: who(Publish, bridges(true)...)},
 		{Name: "due", About: "what schedules send", Patterns: one(subjects.Names.DueAll)},
 		{Name: "stored events", About: "as the log has them", Patterns: one(func(n subjects.Names) string { return n.StoredAll(session.DoorCtl) })},
 		{Name: "timers", About: "schedules of wakes", Answers: Once, Patterns: one(subjects.Names.TimersAll), May: who(Publish, SessionActor)},
@@ -206,8 +221,8 @@ func storeRows() []Row {
 // claims are those of the effects that a user's bridges carry out, as far as
 // their class is claimed.
 func claims(n subjects.Names, u User) (all []string) {
-	for _, t := range u.Targets {
-		all = append(all, n.ClaimsAll(u.class(), t)...)
+	for _, c := range u.consumers() {
+		all = append(all, n.ClaimsAll(c.Class, c.Target)...)
 	}
 	return all
 }

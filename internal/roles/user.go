@@ -71,28 +71,22 @@ func (u User) Inbox() string {
 	return "_INBOX_" + u.Name
 }
 
-// class is the class of the effects that the user's bridges carry out; empty
-// for a user without bridges.
-func (u User) class() session.Class {
-	switch u.Role {
-	case Models:
-		return session.ClassLLM
-	case Tools, App:
-		return session.ClassTool
-	case StepHooks:
-		return session.ClassStep
-	case SpaceReaders:
-		return session.ClassSpace
-	default:
-		return ""
+// consumers returns the consumers of the user's targets in its role: one for each
+// class of effects that the role carries out.
+func (u User) consumers() (all []Consumer) {
+	for _, c := range session.Classes() {
+		if c.Bridged && slices.Contains(rolesOf(c), u.Role) {
+			for _, t := range u.Targets {
+				all = append(all, Consumer{c.Class, t})
+			}
+		}
 	}
+	return all
 }
 
 // daemon reports whether the user's programs are bridges that may serve targets of
 // several classes.
-func (u User) daemon() bool {
-	return slices.Contains([]Role{Models, Tools, StepHooks, SpaceReaders}, u.Role)
-}
+func (u User) daemon() bool { return u.Role != App && slices.Contains(bridges(false), u.Role) }
 
 // Home says whether the user is in the streams' account.
 func (u User) Home() bool { return u.Role == SessionActor || u.Role == Admin }
@@ -147,11 +141,8 @@ func Consumers(users []User, prefix string) (all []Consumer) {
 			continue
 		}
 		for _, v := range u.each() {
-			if v.class() == "" {
-				continue
-			}
-			for _, t := range v.Targets {
-				if c := (Consumer{v.class(), t}); !slices.Contains(all, c) {
+			for _, c := range v.consumers() {
+				if !slices.Contains(all, c) {
 					all = append(all, c)
 				}
 			}

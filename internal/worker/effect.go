@@ -3,7 +3,6 @@ package worker
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -49,89 +48,28 @@ func undecoded(subject string, payload []byte, err error) error {
 // effect that its subject names.
 func decodeEffect(name subjects.EffectName, subject string, payload []byte) (effect, error) {
 	e := effect{name: name}
-	var said subjects.EffectName
-	var version int
-	var runMS, startBy int64
-	switch name.Class {
-	case session.ClassLLM:
-		g, err := readGeneration(&name, payload)
-		if err != nil {
-			return effect{}, undecoded(subject, payload, err)
-		}
-		e.generation = g
-		said = subjects.EffectName{Class: g.Class, Target: g.Provider, Session: g.Session, Effect: g.Effect}
-		version, runMS, startBy = g.V, g.RunMS, g.StartBy
-	case session.ClassTool:
-		c, err := readCall(&name, subject, payload)
-		if err != nil {
-			return effect{}, undecoded(subject, payload, err)
-		}
-		e.call = c
-		said = subjects.EffectName{Class: c.Class, Target: name.Target, Session: c.Session, Effect: c.Effect}
-		version, runMS, startBy = c.V, c.RunMS, c.StartBy
-	case session.ClassStep:
-		p := new(session.Step)
-		err := codec.Unmarshal(payload, p)
-		if err == nil {
-			e.step, err = stepRequest(p)
-			e.items = p.Items
-		}
-		if err != nil {
-			return effect{}, undecoded(subject, payload, err)
-		}
-		said = subjects.EffectName{Class: p.Class, Target: p.Hook, Session: p.Session, Effect: p.Effect}
-		version, runMS, startBy = p.V, p.RunMS, p.StartBy
-	case session.ClassSpace:
-		p := new(session.Space)
-		if err := codec.Unmarshal(payload, p); err != nil {
-			return effect{}, undecoded(subject, payload, err)
-		}
-		e.space = p
-		said = subjects.EffectName{Class: p.Class, Target: name.Target, Session: p.Session, Effect: p.Effect}
-		version, runMS, startBy = p.V, p.RunMS, p.StartBy
-	default:
+	of, known := carriers[name.Class]
+	if !known {
 		return effect{}, fmt.Errorf("%s: class %s: %w", subject, name.Class, errClass)
 	}
+	is, err := of.decode(&e, payload)
 	switch {
-	case version != session.Version:
-		return effect{}, fmt.Errorf("%s: version %d, and this bridge reads %d: %w", subject, version, session.Version, errNewer)
-	case said != name:
-		return effect{}, fmt.Errorf("%s: its payload is of %s/%s, %s of %s", subject, said.Class, said.Target, said.Effect, said.Session)
-	case runMS <= 0:
-		return effect{}, fmt.Errorf("%s: run_ms is %d", subject, runMS)
+	case err != nil:
+		return effect{}, undecoded(subject, payload, err)
+	case is.version != session.Version:
+		return effect{}, fmt.Errorf("%s: version %d, and this bridge reads %d: %w", subject, is.version, session.Version, errNewer)
+	case is.name != name:
+		return effect{}, fmt.Errorf("%s: its payload is of %s/%s, %s of %s", subject, is.name.Class, is.name.Target, is.name.Effect, is.name.Session)
+	case is.runMS <= 0:
+		return effect{}, fmt.Errorf("%s: run_ms is %d", subject, is.runMS)
 	}
-	e.runTime = time.Duration(runMS) * time.Millisecond
-	e.startBy = time.UnixMilli(startBy)
+	e.runTime = time.Duration(is.runMS) * time.Millisecond
+	e.startBy = time.UnixMilli(is.startBy)
 	e.bytes = digestOf(payload)
 	if e.claimed() {
 		e.hash = codec.Sum(payload).String()
 	}
 	return e, nil
-}
-
-// readGeneration is codec.Unmarshal for a generation of that name. It reads itself:
-// looking up how its type is read takes as long as reading it.
-func readGeneration(name *subjects.EffectName, payload []byte) (*session.Generation, error) {
-	g := &session.Generation{Effect: name.Effect, Provider: name.Target, Session: name.Session}
-	if n, ok := g.ReadCanonical(payload); ok && n == len(payload) && n <= codec.BytesMax {
-		return g, nil
-	}
-	*g = session.Generation{} // nothing may be left of what was expected
-	return g, codec.Unmarshal(payload, g)
-}
-
-// readCall is the same for a tool call.
-func readCall(name *subjects.EffectName, subject string, payload []byte) (*session.ToolCall, error) {
-	batch, _, _ := strings.Cut(name.Effect, "c") // r1t2c0 is of r1t2
-	c := &session.ToolCall{
-		Batch: batch, Effect: name.Effect, Session: name.Session,
-		IdempotencyKey: subject[max(0, len(subject)-len(name.Session)-1-len(name.Effect)):], // as the subject ends
-	}
-	if n, ok := c.ReadCanonical(payload); ok && n == len(payload) && n <= codec.BytesMax {
-		return c, nil
-	}
-	*c = session.ToolCall{}
-	return c, codec.Unmarshal(payload, c)
 }
 
 // late reports that nothing may be started any more.

@@ -65,25 +65,7 @@ func (w *Worker) encode(ctx context.Context, e *effect, o outcome, inlineMax int
 }
 
 func (w *Worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax int) (settlement, error) {
-	var typ string
-	var body any
-	var err error
-	switch {
-	case e.call != nil:
-		typ = session.TypeToolCallSettled
-		body, err = w.callBody(ctx, e, o, inlineMax)
-	case e.step != nil:
-		typ = session.TypeStepPrepared
-		body = stepBody(e, o)
-	case e.space != nil:
-		typ, body = syncBody(e, o)
-	case o.answer != nil && len(o.answer.Calls) > 0:
-		typ = session.TypeToolCallsObserved
-		body, err = w.callsBody(ctx, e, o.answer, o.apart, inlineMax)
-	default:
-		typ = session.TypeGenerationSettled
-		body, err = w.generationBody(ctx, e, o, inlineMax)
-	}
+	typ, body, err := carriers[e.name.Class].body(ctx, w, e, o, inlineMax)
 	if err != nil {
 		return settlement{}, err
 	}

@@ -14,18 +14,15 @@ import (
 )
 
 // start starts an execution, unless it is too late or it was withdrawn, and says
-// what became of it. request is that of a generation, else nil.
-func (w *Worker) start(f *execution, request *executor.Request) decision {
-	switch {
-	case f.call != nil:
-		return w.ends(f, w.startCall(f))
-	case f.step != nil:
-		return w.ends(f, w.startStep(f))
-	case f.space != nil:
-		return w.ends(f, w.startSpace(f))
-	}
-	f.asked = request
-	wait := modelWaitMin
+// what became of it.
+func (w *Worker) start(f *execution) decision {
+	return w.ends(f, carriers[f.name.Class].start(w, f))
+}
+
+// startGenerations starts a generation until it does not fail in a way that may
+// pass, or there is no time left.
+func (w *Worker) startGenerations(f *execution) decision {
+	request, wait := f.asked, modelWaitMin
 	for {
 		r := w.ends(f, w.startGeneration(f, request))
 		if !retried(r) {
@@ -211,18 +208,8 @@ func (w *Worker) abandoned(f *execution, cause error) {
 // goOn goes on with an execution whose goroutine is lost to its executor: that does
 // not return, or has ended it.
 func (w *Worker) goOn(f *execution, r *returned) {
-	var end decision
-	switch {
-	case f.call != nil:
-		end = w.returnedCall(f, r)
-	case f.step != nil:
-		end = w.returnedStep(f, r)
-	case f.space != nil:
-		end = w.returnedSpace(f, r)
-	default: // it is not started again: what was given up was not refused for a while
-		end = w.returnedGeneration(f, r)
-	}
-	end = w.ends(f, end)
+	// A generation is not started again: what was given up was not refused for a while.
+	end := w.ends(f, carriers[f.name.Class].returned(w, f, r))
 	if f.resume != nil {
 		f.resume(end)
 		return

@@ -5,8 +5,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Target is one target and what carries its effects out. Exactly one of Model,
-// Executor, Hook and Spaces is set.
+// Target is one target and what carries its effects out: of Model, Executor, Hook
+// and Spaces the one of its class.
 type Target struct {
 	Class       session.Class
 	Name        string

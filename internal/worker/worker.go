@@ -246,7 +246,7 @@ func (w *Worker) carry(f *execution) decision {
 		r = w.stillWanted(f.life.grace, f)
 	}
 	if r.next == nextStart {
-		r = w.start(f, nil)
+		r = w.start(f)
 	}
 	return w.end(f, r)
 }
@@ -286,7 +286,8 @@ func (w *Worker) turn(f *execution) decision {
 		w.about(f).Error("generation_refused", "code", wrong.Code, "detail", wrong.Detail)
 		return settleAs(outcome{status: session.CallFailed, fault: wrong})
 	}
-	return w.start(f, request)
+	f.asked = request
+	return w.start(f)
 }
 
 // unread gives back a generation whose transcript could not be read now. If it is

@@ -7,6 +7,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/meter"
+	"github.com/refold/refold/subjects"
 )
 
 // Limits of labels.
@@ -14,6 +15,14 @@ const (
 	modelsMax  = 64
 	failingMax = 96 // models, and models with an error
 )
+
+// classes returns the classes of effects that bridges carry out.
+func classes() (names []string) {
+	for _, c := range subjects.Classes() {
+		names = append(names, string(c))
+	}
+	return names
+}
 
 // OptInVariable is the variable that chooses among sets of names.
 const OptInVariable = "OTEL_SEMCONV_STABILITY_OPT_IN"
@@ -38,7 +47,7 @@ var executeBounds = []float64{.001, .005, .025, .1, .5, 1, 2.5, 5, 10, 30, 120, 
 // OTEL_SEMCONV_STABILITY_OPT_IN.
 func NewBridge(r *meter.Registry, optIn string) *Bridge {
 	b := &Bridge{
-		class:   meter.Closed("class", "llm", "tool", "step", "space"),
+		class:   meter.Closed("class", classes()...),
 		outcome: meter.Closed("outcome", "succeeded", "failed", "cancelled", "outcome_unknown", "given_back"),
 	}
 	b.duration = r.Histogram("refold.bridge.execute.duration", "s", "Time that a model, a tool, a step hook or a workspace reader took.", executeBounds, b.class, b.outcome)

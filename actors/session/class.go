@@ -1,0 +1,176 @@
+package session
+
+import "github.com/refold/refold/codec"
+
+// Class is the kind of bridge that carries an effect out.
+type Class string
+
+const (
+	ClassLLM   Class = "llm"
+	ClassTool  Class = "tool"
+	ClassWake  Class = "wake"
+	ClassStep  Class = "step"
+	ClassSpace Class = "space" // syncs
+)
+
+// ClassInfo is a row of the table of classes: what everybody who handles effects
+// has to know of a class. The door that settles its effects has its name.
+type ClassInfo struct {
+	Class   Class
+	Role    string // of the users that carry it out, as internal/roles names it
+	About   string // what comes through its door, for people
+	Claimed bool   // bridges claim its effects before they start them
+	Bridged bool   // bridges pull its effects; else session-actors schedule them
+
+	letter byte   // its effects are named by it and a number; 0: by their turn
+	folds  folder // how the fold deals with it
+}
+
+// kind is the place of a class in the table.
+type kind uint8
+
+const (
+	kindLLM kind = iota
+	kindTool
+	kindWake
+	kindStep
+	kindSpace
+)
+
+// classes is the table of classes, in the order of their doors.
+var classes = [...]ClassInfo{
+	kindLLM:   {Class: ClassLLM, Role: "models", About: "what models answered", Claimed: true, Bridged: true, folds: generations{}},
+	kindTool:  {Class: ClassTool, Role: "tools", About: "what tools answered", Claimed: true, Bridged: true, folds: calls{}},
+	kindWake:  {Class: ClassWake, Role: "session-actor", About: "what came due", letter: 'w', folds: wakes{}},
+	kindStep:  {Class: ClassStep, Role: "step-hooks", About: "what step hooks decided", Bridged: true, folds: steps{}},
+	kindSpace: {Class: ClassSpace, Role: "space-readers", About: "what spaces hold", Bridged: true, letter: 'y', folds: syncs{}},
+}
+
+// numberedClass is a class whose effects are numbered.
+type numberedClass struct {
+	numbered
+	kind kind
+}
+
+// numberedClasses are the classes whose effects are numbered, in the order in
+// which their open effects are asked: wakes last.
+var numberedClasses = func() (all []numberedClass) {
+	for k := range classes {
+		if of, ok := classes[k].folds.(numbered); ok && kind(k) != kindWake {
+			all = append(all, numberedClass{of, kind(k)})
+		}
+	}
+	return append(all, numberedClass{wakes{}, kindWake})
+}()
+
+// Classes returns the table of classes, in the order of their doors.
+func Classes() []ClassInfo { return classes[:] }
+
+// folder is how the fold deals with the effects of one class.
+type folder interface {
+	// decode reads the data of a settlement into b, and returns the effect that
+	// it names.
+	decode(b *settlement, data codec.Raw) (effect string, bad *refusal)
+	// status returns what the session knows of an effect, and the hash of its
+	// settlement.
+	status(s *State, p Place) (codec.Hash, effectStatus)
+	// settle folds the settlement of an open effect.
+	settle(s *State, p Place, b *settlement) *refusal
+	// effect builds an open effect, in room if there is any.
+	effect(s *State, p Place, room []byte) Effect
+}
+
+// numbered is a folder of effects that are named by a letter and a number.
+type numbered interface {
+	folder
+	// open returns the number of the open effect at an index; false: it is past
+	// the last one.
+	open(s *State, index int) (number uint32, ok bool)
+	// deadline returns the earliest deadline of the open effects, Unix ms;
+	// noDeadline: none has one.
+	deadline(s *State) int64
+	// settleOverdue ends the open effects whose deadline has come.
+	settleOverdue(s *State)
+}
+
+// eventType is a row of the table of events.
+type eventType struct {
+	name       string
+	doors      []Door
+	afterClose bool // a closed session takes it
+	settles    bool // it settles an effect of class kind
+	kind       kind
+	fold       eventFold // of an event that settles no effect
+}
+
+// Which events come through which doors. What clients may ask, operators may ask
+// too.
+var (
+	byClients   = []Door{DoorIn, DoorCtl}
+	byOperators = []Door{DoorCtl}
+)
+
+// eventTypes is the table of events. A closed session takes settlements, which
+// change nothing any more, wakes, and a request that may be a repeat.
+var eventTypes = [...]eventType{
+	{name: TypeRunRequested, doors: byClients, afterClose: true, fold: (*State).foldRunRequested},
+	{name: TypeSteerRequested, doors: byClients, fold: contentBody((*State).steerRequested)},
+	{name: TypeRunCancelRequested, doors: byClients, fold: body((*State).runCancelRequested)},
+	{name: TypeRunInterrupt, doors: byClients, fold: body((*State).runInterruptRequested)},
+	{name: TypeRunPauseRequested, doors: byClients, fold: body((*State).runPauseRequested)},
+	{name: TypeRunResumeRequested, doors: byClients, fold: (*State).runResumeRequested},
+	{name: TypeRunEdited, doors: byClients, fold: contentBody((*State).runEdited)},
+	{name: TypeRunCompleted, doors: byClients, fold: body((*State).runCompleted)},
+	{name: TypeRunFailed, doors: byClients, fold: body((*State).runFailed)},
+	{name: TypeSessionConfigured, doors: byOperators, fold: rawBody((*State).sessionConfigured)},
+	{name: TypeSessionClosed, doors: byOperators, fold: body((*State).sessionClosed)},
+	{name: TypeToolRegistrySet, doors: byOperators, fold: rawBody((*State).toolRegistrySet)},
+	{name: TypeToolProfileSelected, doors: byOperators, fold: body((*State).toolProfileSelected)},
+	{name: TypeToolOverridesSet, doors: byOperators, fold: body((*State).toolOverridesSet)},
+	{name: TypeHostSessionUpdated, doors: byOperators, fold: body((*State).hostSessionUpdated)},
+	{name: TypeFactsSet, doors: byOperators, fold: body((*State).factsSet)},
+	{name: TypeApprovalDecided, doors: []Door{DoorApprove}, fold: body((*State).approvalDecided)},
+	settlementOf(kindLLM, TypeToolCallsObserved),
+	settlementOf(kindLLM, TypeGenerationSettled),
+	settlementOf(kindTool, TypeToolCallSettled),
+	{name: TypeToolBatchSettled, doors: []Door{DoorTool}, afterClose: true, fold: rawBody((*State).toolBatchSettled)},
+	settlementOf(kindStep, TypeStepPrepared),
+	settlementOf(kindWake, TypeWakeSettled),
+	{name: TypeWorkspaceSyncRequested, doors: byOperators, fold: rawBody((*State).workspaceSyncRequested)},
+	{name: TypeWorkspaceApplyRequested, doors: byOperators, fold: body((*State).workspaceApplyRequested)},
+	{name: TypeWorkspaceDetached, doors: byOperators, fold: body((*State).workspaceDetached)},
+	settlementOf(kindSpace, TypeWorkspaceSnapshotReady),
+	settlementOf(kindSpace, TypeWorkspaceSyncUnchanged),
+	settlementOf(kindSpace, TypeWorkspaceSyncFailed),
+}
+
+// settlementOf is the row of an event that settles an effect of a class.
+func settlementOf(k kind, name string) eventType {
+	return eventType{name: name, doors: []Door{Door(classes[k].Class)}, afterClose: true, settles: true, kind: k}
+}
+
+// placesOfTypes are the places of the names in the table of events.
+var placesOfTypes = func() map[string]int {
+	places := make(map[string]int, len(eventTypes))
+	for i := range eventTypes {
+		places[eventTypes[i].name] = i
+	}
+	return places
+}()
+
+// eventTypeOf returns the row of a type, nil if there is none.
+func eventTypeOf(name string) *eventType {
+	if i, ok := placesOfTypes[name]; ok {
+		return &eventTypes[i]
+	}
+	return nil
+}
+
+// EventTypes returns the names of all events that this release folds.
+func EventTypes() []string {
+	names := make([]string, len(eventTypes))
+	for i := range eventTypes {
+		names[i] = eventTypes[i].name
+	}
+	return names
+}

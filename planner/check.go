@@ -144,7 +144,6 @@ func CheckArguments(reg *Registry, ts *Toolset, t ToolIndex, arguments string) R
 	return rejection
 }
 
-// names reports whether a list names a tool.
 func (r *Registry) names(list []string, t ToolIndex) bool {
 	return slices.ContainsFunc(list, func(name string) bool {
 		o, ok := r.resolve(name)

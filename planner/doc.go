@@ -64,22 +64,9 @@
 //
 // # The language of when
 //
-// step (0-based), last (the names called in the last step), context,
-// usage.input_tokens, .output_tokens, .cached_tokens, .reasoning_tokens;
-// used("tool"), fact("name") ("" if there is none), role("name"). The tool is a
-// literal, by tool_id or tool_name, and is looked up when the rule arrives.
-//
-// Booleans, integers of 64 bits, doubles, texts, null, and lists of them; && ||
-// ! ?: == != < <= > >= + - * / % in [], size, contains, startsWith, endsWith,
-// int and double, has, all, exists and exists_one over lists. Not: times, maps
-// and messages, bytes, unsigned integers, regular expressions, types. A
-// context's members can be read by field or by key, and tested with has; they
-// can't be iterated.
-//
-// A missing member or item, a value of the wrong type, an overflow and a
-// division by zero are failures. || and && evaluate their right side only if
-// needed. An evaluation costs a step for each operation, and more for large
-// arguments of a function.
+// docs/semantics.md has it, under "What a when can say": a part of CEL. A tool in
+// it is a literal, and is looked up when the rule arrives. An evaluation costs a
+// step for each operation, and more for large arguments of a function.
 //
 // # Limits
 //

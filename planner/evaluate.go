@@ -88,6 +88,17 @@ func (e *evaluation) fail(n *node, at *location, keyword, name string) bool {
 	return false
 }
 
+// holds records that a keyword of n doesn't hold, unless it does, which it returns.
+func (e *evaluation) holds(ok bool, n *node, at *location, keyword string) bool {
+	return ok || e.fail(n, at, keyword, "")
+}
+
+// counts evaluates two keywords that bound a count from above and below.
+func (e *evaluation) counts(count int, most, least *int, n *node, at *location, above, below string) bool {
+	ok := e.holds(most == nil || count <= *most, n, at, above)
+	return e.holds(least == nil || count >= *least, n, at, below) && ok
+}
+
 // spend takes steps. When none are left, evaluation stops and fails.
 func (e *evaluation) spend(steps int) { e.steps -= steps }
 
@@ -151,19 +162,12 @@ func (e *evaluation) keywords(n *node, v *value, at *location, marks []bool) boo
 
 // assertions evaluates the keywords that look at the value itself.
 func (e *evaluation) assertions(n *node, v *value, at *location) bool {
-	ok := true
-	if n.typed && n.types&typesOf(v) == 0 {
-		ok = e.fail(n, at, "type", "")
-	}
+	ok := e.holds(!n.typed || n.types&typesOf(v) != 0, n, at, "type")
 	if n.konst != nil || n.enum != nil {
 		key := v.key()
 		e.spend(len(key) / 16)
-		if !n.konst.has(key) {
-			ok = e.fail(n, at, "const", "")
-		}
-		if !n.enum.has(key) {
-			ok = e.fail(n, at, "enum", "")
-		}
+		ok = e.holds(n.konst.has(key), n, at, "const") && ok
+		ok = e.holds(n.enum.has(key), n, at, "enum") && ok
 	}
 	switch v.kind {
 	case kindNumber:
@@ -185,24 +189,13 @@ func (e *enumeration) has(key string) bool {
 
 // number evaluates what numbers have.
 func (e *evaluation) number(n *node, d decimal, at *location) bool {
-	ok := true
-	if n.maximum != nil && d.compare(*n.maximum) > 0 {
-		ok = e.fail(n, at, "maximum", "")
-	}
-	if n.minimum != nil && d.compare(*n.minimum) < 0 {
-		ok = e.fail(n, at, "minimum", "")
-	}
-	if n.exclusiveMaximum != nil && d.compare(*n.exclusiveMaximum) >= 0 {
-		ok = e.fail(n, at, "exclusiveMaximum", "")
-	}
-	if n.exclusiveMinimum != nil && d.compare(*n.exclusiveMinimum) <= 0 {
-		ok = e.fail(n, at, "exclusiveMinimum", "")
-	}
+	ok := e.holds(n.maximum == nil || d.compare(*n.maximum) <= 0, n, at, "maximum")
+	ok = e.holds(n.minimum == nil || d.compare(*n.minimum) >= 0, n, at, "minimum") && ok
+	ok = e.holds(n.exclusiveMaximum == nil || d.compare(*n.exclusiveMaximum) < 0, n, at, "exclusiveMaximum") && ok
+	ok = e.holds(n.exclusiveMinimum == nil || d.compare(*n.exclusiveMinimum) > 0, n, at, "exclusiveMinimum") && ok
 	if n.multipleOf != nil {
 		e.spend(10)
-		if !d.multipleOf(*n.multipleOf) {
-			ok = e.fail(n, at, "multipleOf", "")
-		}
+		ok = e.holds(d.multipleOf(*n.multipleOf), n, at, "multipleOf") && ok
 	}
 	return ok
 }
@@ -212,18 +205,9 @@ func (e *evaluation) text(n *node, s string, at *location) bool {
 	ok := true
 	if n.maxLength != nil || n.minLength != nil {
 		e.spend(len(s) / 64)
-		length := len([]rune(s))
-		if n.maxLength != nil && length > *n.maxLength {
-			ok = e.fail(n, at, "maxLength", "")
-		}
-		if n.minLength != nil && length < *n.minLength {
-			ok = e.fail(n, at, "minLength", "")
-		}
+		ok = e.counts(len([]rune(s)), n.maxLength, n.minLength, n, at, "maxLength", "minLength")
 	}
-	if n.pattern != nil && !e.match(n.pattern, s) {
-		ok = e.fail(n, at, "pattern", "")
-	}
-	return ok
+	return (n.pattern == nil || e.holds(e.match(n.pattern, s), n, at, "pattern")) && ok
 }
 
 // match matches s. The time that it may take grows with the text and with the
@@ -250,15 +234,9 @@ func (e *evaluation) inPlace(n *node, v *value, at *location, own []bool) bool {
 			return false
 		}
 	}
-	if len(n.anyOf) > 0 && !e.anyOf(n.anyOf, v, at, own) {
-		ok = e.fail(n, at, "anyOf", "")
-	}
-	if len(n.oneOf) > 0 && !e.oneOf(n.oneOf, v, at, own) {
-		ok = e.fail(n, at, "oneOf", "")
-	}
-	if n.not != nil && e.try(n.not, v, at, nil) {
-		ok = e.fail(n, at, "not", "")
-	}
+	ok = e.holds(len(n.anyOf) == 0 || e.anyOf(n.anyOf, v, at, own), n, at, "anyOf") && ok
+	ok = e.holds(len(n.oneOf) == 0 || e.oneOf(n.oneOf, v, at, own), n, at, "oneOf") && ok
+	ok = e.holds(n.not == nil || !e.try(n.not, v, at, nil), n, at, "not") && ok
 	if n.cond == nil {
 		return ok
 	}

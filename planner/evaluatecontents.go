@@ -19,16 +19,8 @@ func (e *evaluation) contents(n *node, v *value, at *location, own []bool) bool 
 
 // array evaluates what arrays have.
 func (e *evaluation) array(n *node, v *value, at *location, own []bool) bool {
-	ok := true
-	if n.maxItems != nil && len(v.items) > *n.maxItems {
-		ok = e.fail(n, at, "maxItems", "")
-	}
-	if n.minItems != nil && len(v.items) < *n.minItems {
-		ok = e.fail(n, at, "minItems", "")
-	}
-	if n.uniqueItems && !e.unique(v.items) {
-		ok = e.fail(n, at, "uniqueItems", "")
-	}
+	ok := e.counts(len(v.items), n.maxItems, n.minItems, n, at, "maxItems", "minItems")
+	ok = e.holds(!n.uniqueItems || e.unique(v.items), n, at, "uniqueItems") && ok
 	for i := range v.items {
 		sub := n.items
 		if i < len(n.prefixItems) {
@@ -81,28 +73,13 @@ func (e *evaluation) contains(n *node, v *value, at *location, own []bool) bool 
 			mark(own, i)
 		}
 	}
-	ok := true
-	switch {
-	case n.minContains == nil && matches == 0:
-		ok = e.fail(n, at, "contains", "")
-	case n.minContains != nil && matches < *n.minContains:
-		ok = e.fail(n, at, "minContains", "")
-	}
-	if n.maxContains != nil && matches > *n.maxContains {
-		ok = e.fail(n, at, "maxContains", "")
-	}
-	return ok
+	ok := e.holds(n.minContains != nil || matches > 0, n, at, "contains")
+	return e.counts(matches, n.maxContains, n.minContains, n, at, "maxContains", "minContains") && ok
 }
 
 // object evaluates what objects have.
 func (e *evaluation) object(n *node, v *value, at *location, own []bool) bool {
-	ok := true
-	if n.maxProperties != nil && len(v.items) > *n.maxProperties {
-		ok = e.fail(n, at, "maxProperties", "")
-	}
-	if n.minProperties != nil && len(v.items) < *n.minProperties {
-		ok = e.fail(n, at, "minProperties", "")
-	}
+	ok := e.counts(len(v.items), n.maxProperties, n.minProperties, n, at, "maxProperties", "minProperties")
 	ok = e.required(n, n.required, v, at, "required") && ok
 	e.spend((len(v.items) + len(n.dependentRequired) + len(n.dependentSchemas)) / 4)
 	for _, d := range n.dependentRequired {

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/refold/refold/codec/nearest"
 )
@@ -74,41 +75,37 @@ func (n *node) unknown(name string) string {
 
 // bound returns in words what a keyword says that bounds a number or a count.
 func (n *node) bound(keyword string) string {
-	number := func(words string, d *decimal) string { return string(d.appendText([]byte(words))) }
-	count := func(words string, c *int, of string) string {
-		if *c == 1 {
-			return words + " 1 " + of
+	for _, of := range [...]struct {
+		keyword, words string
+		number         *decimal
+	}{
+		{"maximum", "is at most ", n.maximum}, {"minimum", "is at least ", n.minimum}, {"exclusiveMaximum", "is less than ", n.exclusiveMaximum},
+		{"exclusiveMinimum", "is more than ", n.exclusiveMinimum}, {"multipleOf", "is a multiple of ", n.multipleOf},
+	} {
+		if of.keyword == keyword {
+			return string(of.number.appendText([]byte(of.words)))
 		}
-		return words + " " + strconv.Itoa(*c) + " " + of + "s"
 	}
-	const least, most = "has at least", "has at most"
-	switch keyword {
-	case "maximum":
-		return number("is at most ", n.maximum)
-	case "minimum":
-		return number("is at least ", n.minimum)
-	case "exclusiveMaximum":
-		return number("is less than ", n.exclusiveMaximum)
-	case "exclusiveMinimum":
-		return number("is more than ", n.exclusiveMinimum)
-	case "multipleOf":
-		return number("is a multiple of ", n.multipleOf)
-	case "maxLength":
-		return count(most, n.maxLength, "character")
-	case "minLength":
-		return count(least, n.minLength, "character")
-	case "maxItems":
-		return count(most, n.maxItems, "item")
-	case "minItems":
-		return count(least, n.minItems, "item")
-	case "maxProperties":
-		return count(most, n.maxProperties, "member")
-	case "minProperties":
-		return count(least, n.minProperties, "member")
-	case "maxContains":
-		return count(most, n.maxContains, "item") + " that fit the schema of contains"
-	case "minContains":
-		return count(least, n.minContains, "item") + " that fit the schema of contains"
+	const fit = " that fit the schema of contains"
+	for _, of := range [...]struct {
+		keyword, thing, more string
+		count                *int
+	}{
+		{"maxLength", "character", "", n.maxLength}, {"minLength", "character", "", n.minLength}, {"maxItems", "item", "", n.maxItems},
+		{"minItems", "item", "", n.minItems}, {"maxProperties", "member", "", n.maxProperties}, {"minProperties", "member", "", n.minProperties},
+		{"maxContains", "item", fit, n.maxContains}, {"minContains", "item", fit, n.minContains},
+	} {
+		if of.keyword != keyword {
+			continue
+		}
+		words := "has at least "
+		if strings.HasPrefix(keyword, "max") {
+			words = "has at most "
+		}
+		if *of.count != 1 {
+			of.thing += "s"
+		}
+		return words + strconv.Itoa(*of.count) + " " + of.thing + of.more
 	}
 	return keyword
 }

@@ -40,7 +40,6 @@ func (l *lowering) lower() string {
 	return l.problem
 }
 
-// schema returns the result.
 func (l *lowering) schema() *schema {
 	return &schema{root: l.nodes[""], marks: l.marks}
 }

@@ -1,6 +1,9 @@
 package planner
 
-import "math"
+import (
+	"math"
+	"strings"
+)
 
 // schema is a compiled args_schema. It is immutable.
 type schema struct {
@@ -116,7 +119,6 @@ const (
 	typeString
 )
 
-// typeNames returns the names in the order of the bits.
 func typeNames() [7]string {
 	return [...]string{"array", "boolean", "integer", "null", "number", "object", "string"}
 }
@@ -143,17 +145,13 @@ func typesOf(v *value) typeSet {
 
 // String lists the names, joined by "or".
 func (t typeSet) String() string {
-	text := ""
+	var names []string
 	for i, name := range typeNames() {
-		if t&(1<<i) == 0 {
-			continue
+		if t&(1<<i) != 0 {
+			names = append(names, name)
 		}
-		if text != "" {
-			text += " or "
-		}
-		text += name
 	}
-	return text
+	return strings.Join(names, " or ")
 }
 
 // count returns a keyword's number as a count; what is too large for an int

@@ -92,11 +92,7 @@ func ResolveProfile(reg *Registry, config, session, provider string) (string, Pr
 // IsFromProfile reports whether the toolset's base is a profile, or all tools
 // for want of one.
 func (ts *Toolset) IsFromProfile() bool {
-	switch ts.Source {
-	case FromStep, FromRun, FromCatalog:
-		return false
-	}
-	return true
+	return ts.Source != FromStep && ts.Source != FromRun && ts.Source != FromCatalog
 }
 
 // WhyProfile says in words why a toolset whose base is a profile has that one.

@@ -93,16 +93,6 @@ func fault(path, format string, args ...any) *RegistryError {
 	return &RegistryError{Path: path, Detail: fmt.Sprintf(format, args...)}
 }
 
-// ParseRegistry reads what Bytes wrote. It fails with a RegistryError or the
-// codec's error.
-func ParseRegistry(data []byte) (*Registry, error) {
-	var wire registryWire
-	if err := codec.Unmarshal(data, &wire); err != nil {
-		return nil, fmt.Errorf("registry: %w", err)
-	}
-	return NewRegistry(wire.Tools, wire.Profiles, wire.DefaultProfile, wire.ProfileByProvider)
-}
-
 // Bytes returns the canonical bytes: the same for the same registry, in
 // whatever order its tools and profiles were given. The caller must not
 // change them.

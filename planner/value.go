@@ -94,7 +94,6 @@ func (r *reader) value() (value, bool) {
 	return value{kind: kindNull}, true
 }
 
-// next reads a token.
 func (r *reader) next() (codec.Token, bool) {
 	token, rest, err := codec.Next(r.rest)
 	r.rest = rest

@@ -77,7 +77,6 @@ func (f *StepFacts) fact(name string) string {
 	return f.Facts[i].Value
 }
 
-// role reports whether there is such a role.
 func (f *StepFacts) role(name string) bool { return slices.Contains(f.Roles, name) }
 
 // at spells a place; columns are counted from 1.

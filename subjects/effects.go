@@ -1,6 +1,7 @@
 package subjects
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -51,16 +52,7 @@ func (n Names) ParseEffect(subject string) (EffectName, error) {
 }
 
 func (name EffectName) valid() error {
-	if err := ValidClass(name.Class); err != nil {
-		return err
-	}
-	if err := ValidTarget(name.Target); err != nil {
-		return err
-	}
-	if err := ValidSession(name.Session); err != nil {
-		return err
-	}
-	return ValidEffect(name.Effect)
+	return cmp.Or(ValidClass(name.Class), ValidTarget(name.Target), ValidSession(name.Session), ValidEffect(name.Effect))
 }
 
 // SessionEffects returns a filter that matches all effects of a session, and no
@@ -115,10 +107,7 @@ func (n Names) ParseClaim(subject string) (ClaimName, error) {
 // BridgeName returns the name of the consumer from which bridges of a class
 // and target pull: tool-host.
 func BridgeName(class session.Class, target string) (string, error) {
-	if err := ValidClass(class); err != nil {
-		return "", err
-	}
-	if err := ValidTarget(target); err != nil {
+	if err := cmp.Or(ValidClass(class), ValidTarget(target)); err != nil {
 		return "", err
 	}
 	return string(class) + "-" + target, nil

@@ -50,7 +50,7 @@ func FuzzParse(f *testing.F) {
 			parse func(string) (string, error)
 			make  func(string) (string, error)
 		}{
-			"notice": {names.ParseOut, names.Out}, "progress": {names.ParseProgress, names.Progress}, "words": {names.ParseLive, names.Live},
+			"notice": {names.ParseOut, names.Out}, "words": {names.ParseLive, names.Live},
 			"cancel": {names.ParseCancel, names.Cancel}, "view": {names.ParseView, names.View},
 		} {
 			sid, parsed := both.parse(subject)

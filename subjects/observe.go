@@ -1,6 +1,7 @@
 package subjects
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,11 +30,6 @@ func (n Names) Progress(sid string) (string, error) { return n.perSession("progr
 
 // ProgressAll matches the progress of every session.
 func (n Names) ProgressAll() string { return n.join("progress", "*") }
-
-// ParseProgress returns the session of a progress's subject.
-func (n Names) ParseProgress(subject string) (string, error) {
-	return n.parsePerSession("progress", subject)
-}
 
 // Cancel returns the subject on which a session asks bridges to stop effects.
 func (n Names) Cancel(sid string) (string, error) { return n.perSession("cancel", sid) }
@@ -99,9 +95,9 @@ func (n Names) ParseAlive(subject string) (kind, instance string, err error) {
 }
 
 // Timer returns the subject of the message schedule of a wake that is due at a time,
-// in Unix milliseconds. One of another time has another subject: after a server lost
-// the end of its streams, whoever still works on what is lost schedules a wake of the
-// same name, and must not replace the one that counts.
+// in Unix milliseconds. One of another time has another subject. After a server lost
+// the end of its streams, a session-actor may still schedule a wake of a lost event;
+// it must not replace the wake of the same name that counts.
 func (n Names) Timer(sid, wake string, due int64) (string, error) {
 	subject, err := n.perWake("timer", sid, wake)
 	return subject + "." + strconv.FormatInt(due, 10), err
@@ -129,10 +125,7 @@ func (n Names) ParseDue(subject string) (sid, wake string, err error) {
 }
 
 func (n Names) perWake(what, sid, wake string) (string, error) {
-	if err := ValidSession(sid); err != nil {
-		return "", err
-	}
-	if err := ValidEffect(wake); err != nil {
+	if err := cmp.Or(ValidSession(sid), ValidEffect(wake)); err != nil {
 		return "", err
 	}
 	return n.join(what, sid, wake), nil

@@ -9,8 +9,8 @@ import (
 
 // Pack returns the subject of one version of a pack: refold.pack.crm.1_4_2.
 func (n Names) Pack(pack, version string) (string, error) {
-	if !space.IsSpaceName(pack, space.Pack) {
-		return "", fmt.Errorf("subjects: %q names no pack: use 1 to %d of A-Z a-z 0-9 _ -", pack, space.PackNameBytesMax)
+	if err := validPack(pack); err != nil {
+		return "", err
 	}
 	if _, ok := space.ParseVersion(version); !ok {
 		return "", fmt.Errorf("subjects: %q is no version: use MAJOR.MINOR.PATCH, with or without - and a pre-release", version)
@@ -20,10 +20,17 @@ func (n Names) Pack(pack, version string) (string, error) {
 
 // PackVersions matches every version of a pack.
 func (n Names) PackVersions(pack string) (string, error) {
-	if !space.IsSpaceName(pack, space.Pack) {
-		return "", fmt.Errorf("subjects: %q names no pack: use 1 to %d of A-Z a-z 0-9 _ -", pack, space.PackNameBytesMax)
+	if err := validPack(pack); err != nil {
+		return "", err
 	}
 	return n.join("pack", pack, "*"), nil
+}
+
+func validPack(pack string) error {
+	if !space.IsSpaceName(pack, space.Pack) {
+		return fmt.Errorf("subjects: %q names no pack: use 1 to %d of A-Z a-z 0-9 _ -", pack, space.PackNameBytesMax)
+	}
+	return nil
 }
 
 // PackAll matches every version of every pack.

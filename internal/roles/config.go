@@ -34,24 +34,24 @@ func (f *File) Config(key func(User) string) (string, error) {
 			printUser(&b, u, key(u.User))
 		}
 		b.WriteString("    ]\n")
-		if len(a.Exports) > 0 {
-			b.WriteString("    exports: [\n")
-			for _, e := range a.Exports {
-				printExport(&b, e)
-			}
-			b.WriteString("    ]\n")
-		}
-		if len(a.Imports) > 0 {
-			b.WriteString("    imports: [\n")
-			for _, i := range a.Imports {
-				printImport(&b, i)
-			}
-			b.WriteString("    ]\n")
-		}
+		printAll(&b, "exports", a.Exports, printExport)
+		printAll(&b, "imports", a.Imports, printImport)
 		b.WriteString("  }\n")
 	}
 	b.WriteString("}\n")
 	return b.String(), nil
+}
+
+// printAll prints a list of an account, nothing if it is empty.
+func printAll[T any](b *strings.Builder, key string, all []T, print func(*strings.Builder, T)) {
+	if len(all) == 0 {
+		return
+	}
+	b.WriteString("    " + key + ": [\n")
+	for _, of := range all {
+		print(b, of)
+	}
+	b.WriteString("    ]\n")
 }
 
 func printLimits(b *strings.Builder, l Limits) {

@@ -64,7 +64,7 @@ type Service struct {
 	Subjects []string `yaml:"subjects"` // that it answers
 }
 
-// DefaultTenant is the tenant of whoever writes no file: one user of each role
+// DefaultTenant is the tenant without a file: one user of each role
 // that a deployment with OpenAI's models, host tools and the tools of sessions has.
 func DefaultTenant() *Tenant {
 	return &Tenant{

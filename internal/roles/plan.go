@@ -136,7 +136,7 @@ func (p *planning) add(u User, limits Limits) {
 			may.Publish = append(may.Publish, subjects.ServicesAll, u.Inbox()+".>") // it is a service too, and hears what it asks
 		}
 	case u.Role == SessionActor:
-		may.Publish = append(may.Publish, plainInboxes) // of whoever asks within the account
+		may.Publish = append(may.Publish, plainInboxes) // of programs that ask within the account
 		for _, other := range p.users {
 			if other.Role == Admin {
 				may.Publish = append(may.Publish, other.Inbox()+".>")

@@ -110,7 +110,7 @@ func bridges(claimed bool) (all []Role) {
 	return all
 }
 
-// watchers are those that look at everything that is said of sessions.
+// watchers are the roles that read everything that sessions publish.
 func watchers() []Role { return []Role{Client, Operator, Auditor, App} }
 
 // door is the row of a door.

@@ -56,12 +56,6 @@ func (generations) decode(e *effect, payload []byte) (header, error) {
 	return header{said, g.V, g.RunMS, g.StartBy}, err
 }
 
-func (generations) start(w *Worker, f *execution) decision { return w.startGenerations(f) }
-
-func (generations) returned(w *Worker, f *execution, r *returned) decision {
-	return w.returnedGeneration(f, r)
-}
-
 func (generations) body(ctx context.Context, w *Worker, e *effect, o outcome, inlineMax int) (string, any, error) {
 	if o.answer != nil && len(o.answer.Calls) > 0 {
 		body, err := w.callsBody(ctx, e, o.answer, o.apart, inlineMax)
@@ -83,10 +77,6 @@ func (calls) decode(e *effect, payload []byte) (header, error) {
 	return header{said, c.V, c.RunMS, c.StartBy}, err
 }
 
-func (calls) start(w *Worker, f *execution) decision { return w.startCall(f) }
-
-func (calls) returned(w *Worker, f *execution, r *returned) decision { return w.returnedCall(f, r) }
-
 func (calls) body(ctx context.Context, w *Worker, e *effect, o outcome, inlineMax int) (string, any, error) {
 	body, err := w.callBody(ctx, e, o, inlineMax)
 	return session.TypeToolCallSettled, body, err
@@ -107,14 +97,6 @@ func (steps) decode(e *effect, payload []byte) (header, error) {
 	return header{said, p.V, p.RunMS, p.StartBy}, err
 }
 
-func (steps) start(w *Worker, f *execution) decision { return w.startStep(f) }
-
-func (steps) returned(w *Worker, f *execution, r *returned) decision { return w.returnedStep(f, r) }
-
-func (steps) body(_ context.Context, _ *Worker, e *effect, o outcome, _ int) (string, any, error) {
-	return session.TypeStepPrepared, stepBody(e, o), nil
-}
-
 type syncs struct{}
 
 func (syncs) serves(s *Target) bool { return s.Spaces != nil }
@@ -125,13 +107,4 @@ func (syncs) decode(e *effect, payload []byte) (header, error) {
 	err := codec.Unmarshal(payload, p)
 	said := subjects.EffectName{Class: p.Class, Target: e.name.Target, Session: p.Session, Effect: p.Effect}
 	return header{said, p.V, p.RunMS, p.StartBy}, err
-}
-
-func (syncs) start(w *Worker, f *execution) decision { return w.startSpace(f) }
-
-func (syncs) returned(w *Worker, f *execution, r *returned) decision { return w.returnedSpace(f, r) }
-
-func (syncs) body(_ context.Context, _ *Worker, e *effect, o outcome, _ int) (string, any, error) {
-	typ, body := syncBody(e, o)
-	return typ, body, nil
 }

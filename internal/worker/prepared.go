@@ -14,8 +14,7 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// startStep asks a step hook once.
-func (w *Worker) startStep(f *execution) decision {
+func (steps) start(w *Worker, f *execution) decision {
 	var r returned
 	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
 		asked := *f.step
@@ -28,10 +27,10 @@ func (w *Worker) startStep(f *execution) decision {
 	}); !ok {
 		return refused
 	}
-	return w.returnedStep(f, &r)
+	return steps{}.returned(w, f, &r)
 }
 
-func (w *Worker) returnedStep(f *execution, r *returned) decision {
+func (steps) returned(w *Worker, f *execution, r *returned) decision {
 	o, again := stepOutcome(&f.effect, r)
 	if again {
 		return giveBack(stoppingDelay, "this bridge is stopping")
@@ -60,14 +59,14 @@ func stepOutcome(e *effect, r *returned) (o outcome, again bool) {
 	return outcome{status: session.CallSucceeded, prepared: r.prepared}, false
 }
 
-// stepBody is the body of a step's settlement.
-func stepBody(e *effect, o outcome) session.StepPrepared {
-	if o.prepared == nil {
-		return session.StepPrepared{Effect: e.name.Effect, Error: wireFault(o.fault, codeHookFailed), Status: "failed"}
+func (steps) body(_ context.Context, _ *Worker, e *effect, o outcome, _ int) (string, any, error) {
+	b := session.StepPrepared{Error: wireFault(o.fault, codeHookFailed), Status: "failed"}
+	if o.prepared != nil {
+		b = *o.prepared
+		b.Status = "ok"
 	}
-	b := *o.prepared
-	b.Effect, b.Status = e.name.Effect, "ok"
-	return b
+	b.Effect = e.name.Effect
+	return session.TypeStepPrepared, b, nil
 }
 
 // preparedOf returns a choice as the session takes it. The error is an *Error

@@ -82,7 +82,7 @@ func Rehearse(ctx context.Context, e executor.Executor, call executor.Call, o Re
 	ended := make(chan decision, 1)
 	f.resume = func(r decision) { ended <- r }
 	go func() {
-		if r := w.startCall(f); r.next != nextHandedOff {
+		if r := (calls{}).start(w, f); r.next != nextHandedOff {
 			ended <- r
 		}
 	}()

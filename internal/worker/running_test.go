@@ -149,7 +149,7 @@ func TestStartAfterTheGraceTime(t *testing.T) {
 			cause = context.Cause(ctx)
 			return executor.Result{}, nil
 		})}
-		if got := w.startCall(f); got.next != nextGiveBack || !errors.Is(cause, errDraining) {
+		if got := (calls{}).start(w, f); got.next != nextGiveBack || !errors.Is(cause, errDraining) {
 			t.Errorf("got next %d, cause %v; want it given back, %v", got.next, cause, errDraining)
 		}
 	})

@@ -33,18 +33,17 @@ type synced struct {
 	body any
 }
 
-// startSpace reads a space once.
-func (w *Worker) startSpace(f *execution) decision {
+func (syncs) start(w *Worker, f *execution) decision {
 	var r returned
 	if refused, ok := w.execute(f, &r, func(ctx context.Context, _ string) {
 		r.synced, r.err = w.sync(ctx, f)
 	}); !ok {
 		return refused
 	}
-	return w.returnedSpace(f, &r)
+	return syncs{}.returned(w, f, &r)
 }
 
-func (w *Worker) returnedSpace(f *execution, r *returned) decision {
+func (syncs) returned(_ *Worker, f *execution, r *returned) decision {
 	switch {
 	case r.panicked != nil:
 		return settleAs(failed(CodeSpaceUnreadable, fmt.Sprint("the reader panicked: ", r.panicked)))
@@ -206,10 +205,9 @@ func enableOutput(asked *session.Space, m *space.Manifest, source string) *sessi
 	return &session.Content{Text: out.JSON()}
 }
 
-// syncBody is the settlement of a sync.
-func syncBody(e *effect, o outcome) (typ string, body any) {
+func (syncs) body(_ context.Context, _ *Worker, e *effect, o outcome, _ int) (string, any, error) {
 	if o.synced != nil {
-		return o.synced.typ, o.synced.body
+		return o.synced.typ, o.synced.body, nil
 	}
-	return session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{Effect: e.name.Effect, Error: *wireFault(o.fault, CodeSpaceUnreadable)}
+	return session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{Effect: e.name.Effect, Error: *wireFault(o.fault, CodeSpaceUnreadable)}, nil
 }

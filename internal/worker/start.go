@@ -19,9 +19,9 @@ func (w *Worker) start(f *execution) decision {
 	return w.ends(f, carriers[f.name.Class].start(w, f))
 }
 
-// startGenerations starts a generation until it does not fail in a way that may
-// pass, or there is no time left.
-func (w *Worker) startGenerations(f *execution) decision {
+// start starts a generation until it does not fail in a way that may pass, or there
+// is no time left.
+func (generations) start(w *Worker, f *execution) decision {
 	request, wait := f.asked, modelWaitMin
 	for {
 		r := w.ends(f, w.startGeneration(f, request))
@@ -62,8 +62,7 @@ func (w *Worker) waitToRetry(f *execution, d time.Duration) bool {
 	return pause(ctx.Done(), d)
 }
 
-// startCall carries out a tool call.
-func (w *Worker) startCall(f *execution) decision {
+func (calls) start(w *Worker, f *execution) decision {
 	c := f.call
 	call := executor.Call{
 		Session: c.Session, Effect: c.Effect, ToolID: c.ToolID, ToolName: c.ToolName, Arguments: json.RawMessage(c.Arguments),
@@ -96,10 +95,10 @@ func (w *Worker) startCall(f *execution) decision {
 	}); !ok {
 		return refused
 	}
-	return w.returnedCall(f, &r)
+	return calls{}.returned(w, f, &r)
 }
 
-func (w *Worker) returnedCall(f *execution, r *returned) decision {
+func (calls) returned(w *Worker, f *execution, r *returned) decision {
 	now := w.now()
 	o, again := toolOutcome(&f.effect, r, now.Sub(f.started))
 	if again {
@@ -124,10 +123,10 @@ func (w *Worker) startGeneration(f *execution, request *executor.Request) decisi
 	}); !ok {
 		return refused
 	}
-	return w.returnedGeneration(f, &r)
+	return generations{}.returned(w, f, &r)
 }
 
-func (w *Worker) returnedGeneration(f *execution, r *returned) decision {
+func (generations) returned(w *Worker, f *execution, r *returned) decision {
 	o, again := modelOutcome(&f.effect, r)
 	now := w.now()
 	f.told.ended(&o, now)

@@ -68,7 +68,6 @@ func Read(input string, reg *planner.Registry, view ...session.View) (Action, er
 	return readRequest(first, rest)
 }
 
-// readRaw reads an envelope or a payload as it is.
 func readRaw(verb, rest string) (Action, error) {
 	door, payload := cutWord(rest)
 	a := Action{Kind: KindEvent, Door: session.Door(door), Payload: []byte(payload)}
@@ -92,7 +91,6 @@ func readRaw(verb, rest string) (Action, error) {
 	return a, nil
 }
 
-// planOf returns the plan hash of a view's batch.
 func planOf(view []session.View) string {
 	if len(view) == 0 || view[0].Batch == nil {
 		return ""
@@ -116,7 +114,6 @@ func readRegistry(rest string) (Action, error) {
 	return event(session.DoorCtl, session.TypeToolRegistrySet, json.RawMessage(text))
 }
 
-// event makes the envelope of an event.
 func event(door session.Door, typ string, data any) (Action, error) {
 	payload, err := json.Marshal(struct {
 		Type string `json:"type"`

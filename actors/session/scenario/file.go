@@ -71,14 +71,3 @@ func (f *File) Format() string {
 	}
 	return b.String()
 }
-
-// HasClock reports whether a step moves the clock: such a file can't be run
-// where time is not the test's.
-func (f *File) HasClock() bool {
-	for _, s := range f.Steps {
-		if strings.HasPrefix(s.Input, "clock ") {
-			return true
-		}
-	}
-	return false
-}

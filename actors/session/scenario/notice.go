@@ -107,7 +107,6 @@ func oneLine(text string) string {
 	return text
 }
 
-// runPart names a run.
 func runPart(run int) string {
 	if run == 0 {
 		return ""

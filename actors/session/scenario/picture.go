@@ -63,7 +63,6 @@ func Picture(before, after session.View, settles string, said []Said) string {
 	return b.String()
 }
 
-// isOpen reports whether an effect is open in a view.
 func isOpen(v session.View, name string) bool {
 	return slices.ContainsFunc(v.Open, func(e session.ViewEffect) bool { return e.Effect == name })
 }
@@ -128,7 +127,6 @@ func callsOf(v session.View, so func(session.ViewCall) bool) (calls []session.Vi
 	return calls
 }
 
-// isAmong reports whether a call is one of calls.
 func isAmong(calls []session.ViewCall, name string) bool {
 	return slices.ContainsFunc(calls, func(c session.ViewCall) bool { return c.Effect == name })
 }
@@ -207,7 +205,6 @@ func listsText(l *session.ViewLists) string {
 	return text
 }
 
-// budgetText writes a budget.
 func budgetText(b *session.Budget) string {
 	if b == nil {
 		return "none"

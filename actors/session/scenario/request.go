@@ -12,7 +12,7 @@ import (
 type request struct {
 	door session.Door // unless via= names another
 	typ  string
-	args []argument // what comes before the words key=value, in order
+	args []argument // before the words key=value, in order
 	flag string     // a word that stands for itself, as true
 	in   string     // the field that all words go into; empty: the event's data
 }

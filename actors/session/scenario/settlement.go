@@ -101,7 +101,7 @@ func readFault(words []word) (map[string]any, []word) {
 	return fault, words
 }
 
-// readPrepared reads the settlement of a step: what the hook said, as JSON.
+// readPrepared reads the settlement of a step: the hook's answer as JSON.
 func readPrepared(data map[string]any, verb, rest string) error {
 	switch {
 	case verb == "ok" && rest == "":

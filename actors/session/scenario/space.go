@@ -96,7 +96,6 @@ func signatureOf(manifest any, seed string) (map[string]any, error) {
 	return map[string]any{"key": public, "sig": base64.RawURLEncoding.EncodeToString(sig)}, err
 }
 
-// mediaType returns the media type of a file in a scenario.
 func mediaType(p string) string {
 	if path.Ext(p) == ".png" {
 		return "image/png"

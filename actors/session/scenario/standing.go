@@ -90,7 +90,6 @@ func callsStanding(v session.View) []string {
 	return parts
 }
 
-// waiting writes how many calls wait for a person.
 func waiting(calls string, n int) string {
 	if n == 1 {
 		return calls + " awaits approval"
@@ -98,7 +97,6 @@ func waiting(calls string, n int) string {
 	return calls + " await approval"
 }
 
-// count writes a number of things.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

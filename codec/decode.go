@@ -82,7 +82,6 @@ func (d *decoder) str(s []byte) string {
 	return *kept
 }
 
-// head reads a header and moves past it.
 func (d *decoder) head() (head, error) {
 	h, err := readHead(d.b, d.pos, true)
 	if err == nil {

@@ -36,7 +36,7 @@ type Error struct {
 	Path   string // where, in field names and indexes, as far as known: config.tools[3]
 	What   string // what is wrong, as part of a sentence
 	Field  string // of ErrUnknownField: the key, not part of the text
-	Cause  error  // what the type's own method said, if one was asked; not part of the text
+	Cause  error  // the error of the type's own method, if one was called; not part of the text
 }
 
 // Error returns the text.
@@ -56,7 +56,6 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// fault returns a new error.
 func fault(kind error, offset int, what string) error {
 	return &Error{Kind: kind, Offset: offset, What: what}
 }
@@ -65,33 +64,21 @@ func fault(kind error, offset int, what string) error {
 const pathBytesMax = 96
 
 // inField adds the named field to the path of err.
-func inField(err error, name string) error {
-	if e, ok := err.(*Error); ok {
-		dot := "."
-		if e.Path == "" || e.Path[0] == '[' {
-			dot = ""
-		}
-		e.prefix(clip(name) + dot)
-	}
-	return err
-}
+func inField(err error, name string) error { return inside(err, clip(name)) }
 
 // inElement adds the i-th element to the path of err.
-func inElement(err error, i int) error {
+func inElement(err error, i int) error { return inside(err, "["+strconv.Itoa(i)+"]") }
+
+func inside(err error, outer string) error {
 	if e, ok := err.(*Error); ok {
-		dot := "."
-		if e.Path == "" || e.Path[0] == '[' {
-			dot = ""
+		if e.Path != "" && e.Path[0] != '[' {
+			outer += "."
 		}
-		e.prefix("[" + strconv.Itoa(i) + "]" + dot)
+		if len(outer)+len(e.Path) <= pathBytesMax {
+			e.Path = outer + e.Path
+		}
 	}
 	return err
-}
-
-func (e *Error) prefix(outer string) {
-	if len(outer)+len(e.Path) <= pathBytesMax {
-		e.Path = outer + e.Path
-	}
 }
 
 // clipBytes is how much of a foreign text an error quotes.

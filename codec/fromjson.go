@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math/bits"
 	"strconv"
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -167,7 +168,6 @@ func (p *parser) object(depth int) error {
 	return nil
 }
 
-// skip moves past c if it stands here.
 func (p *parser) skip(c byte) bool {
 	if p.peek() == c {
 		p.pos++
@@ -307,13 +307,12 @@ func (p *parser) escape() (rune, error) {
 	p.pos++
 	c := p.peek()
 	if c != 'u' {
-		for i, escaped := range []byte(`"\/bfnrt`) {
-			if c == escaped {
-				p.pos++
-				return rune("\"\\/\b\f\n\r\t"[i]), nil
-			}
+		e := strings.IndexByte(escapes+"/", c)
+		if e < 0 {
+			return 0, p.expected("an escape")
 		}
-		return 0, p.expected("an escape")
+		p.pos++
+		return rune((escaped + "/")[e]), nil
 	}
 	r, err := p.hex4()
 	if err != nil || !utf16.IsSurrogate(r) {

@@ -21,26 +21,14 @@ const (
 	kindMap
 )
 
-// String names the kind as errors do.
-func (k kind) String() string {
-	switch k {
-	case kindNil:
-		return "nil"
-	case kindFalse, kindTrue:
-		return "a boolean"
-	case kindUint, kindInt:
-		return "an integer"
-	case kindFloat:
-		return "a float"
-	case kindText:
-		return "text"
-	case kindBin:
-		return "binary"
-	case kindArray:
-		return "an array"
-	}
-	return "a map"
+// kindNames are the names of kinds in errors.
+var kindNames = [...]string{
+	kindNil: "nil", kindFalse: "a boolean", kindTrue: "a boolean", kindUint: "an integer", kindInt: "an integer", kindFloat: "a float",
+	kindText: "text", kindBin: "binary", kindArray: "an array", kindMap: "a map",
 }
+
+// String names the kind as errors do.
+func (k kind) String() string { return kindNames[k] }
 
 // The bytes that begin a value. What is missing here is a range: positive
 // and negative small integers, short maps, arrays and texts.
@@ -87,7 +75,6 @@ type head struct {
 	kind kind
 }
 
-// float returns the value of a float.
 func (h head) float() float64 { return math.Float64frombits(h.bits) }
 
 // readHead reads the header at pos and makes sure that what it announces can

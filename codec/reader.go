@@ -89,21 +89,30 @@ func (r *Reader) Str() string {
 }
 
 // SomeBytes is SomeText for bytes, which are part of the input.
-func (r *Reader) SomeBytes() []byte {
+func (r *Reader) SomeBytes(key string) []byte {
+	if !r.Has(key) {
+		return nil
+	}
 	s := r.Text()
 	r.bad = r.bad || len(s) == 0
 	return s
 }
 
-// SomeText reads a text that would be left out if it were empty.
-func (r *Reader) SomeText() string {
+// SomeText reads the text of a key that is left out if the text is empty.
+func (r *Reader) SomeText(key string) string {
+	if !r.Has(key) {
+		return ""
+	}
 	s := r.Str()
 	r.bad = r.bad || s == ""
 	return s
 }
 
-// Some reads an integer that would be left out if it were 0.
-func (r *Reader) Some() int64 {
+// Some reads the integer of a key that is left out if the integer is 0.
+func (r *Reader) Some(key string) int64 {
+	if !r.Has(key) {
+		return 0
+	}
 	i := r.Int()
 	r.bad = r.bad || i == 0
 	return i
@@ -117,8 +126,11 @@ func (r *Reader) Int() int64 {
 	return i
 }
 
-// True reads a truth value that would be left out if it were false.
-func (r *Reader) True() bool {
+// True reads the truth value of a key that is left out if the value is false.
+func (r *Reader) True(key string) bool {
+	if !r.Has(key) {
+		return false
+	}
 	r.bad = r.bad || r.head().kind != kindTrue
 	return !r.bad
 }

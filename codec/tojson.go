@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 )
 
 // ToJSON returns canonical bytes as JSON text, without white space, keys in
@@ -132,6 +133,10 @@ func appendJSONFloat(out []byte, f float64) []byte {
 	return strconv.AppendFloat(out, f, format, -1, 64)
 }
 
+// The characters that have an escape of their own, but for a slash, and the
+// letters of these escapes.
+const escaped, escapes = "\"\\\b\f\n\r\t", `"\bfnrt`
+
 // appendJSONText writes valid UTF-8 as a JSON string. Only what must be
 // escaped is.
 func appendJSONText(out, s []byte) []byte {
@@ -144,20 +149,9 @@ func appendJSONText(out, s []byte) []byte {
 		}
 		out = append(out, s[from:i]...)
 		from = i + 1
-		switch c {
-		case '"', '\\':
-			out = append(out, '\\', c)
-		case '\b':
-			out = append(out, '\\', 'b')
-		case '\f':
-			out = append(out, '\\', 'f')
-		case '\n':
-			out = append(out, '\\', 'n')
-		case '\r':
-			out = append(out, '\\', 'r')
-		case '\t':
-			out = append(out, '\\', 't')
-		default:
+		if e := strings.IndexByte(escaped, c); e >= 0 {
+			out = append(out, '\\', escapes[e])
+		} else {
 			out = append(out, '\\', 'u', '0', '0', digits[c>>4], digits[c&15])
 		}
 	}

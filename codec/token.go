@@ -19,6 +19,12 @@ const (
 	Map
 )
 
+// tokenKinds are the Kinds of the kinds on the wire.
+var tokenKinds = [...]Kind{
+	kindNil: Null, kindFalse: Bool, kindTrue: Bool, kindUint: Number, kindInt: Number, kindFloat: Number,
+	kindText: Text, kindBin: Binary, kindArray: Array, kindMap: Map,
+}
+
 // Token is the beginning of a canonical value: all of it, but for the values
 // that an array or a map holds. Those follow it: Len of an array, Len keys
 // (texts) of a map, each with its value behind it.
@@ -50,23 +56,12 @@ func Next(b []byte) (t Token, rest []byte, err error) {
 	if err != nil {
 		return Token{}, nil, err
 	}
-	t, rest = Token{head: h}, b[h.next:]
+	t, rest = Token{Kind: tokenKinds[h.kind], True: h.kind == kindTrue, head: h}, b[h.next:]
 	switch h.kind {
-	case kindNil:
-		t.Kind = Null
-	case kindFalse, kindTrue:
-		t.Kind, t.True = Bool, h.kind == kindTrue
-	case kindUint, kindInt, kindFloat:
-		t.Kind = Number
 	case kindText, kindBin:
-		t.Kind, t.Bytes, rest = Text, rest[:h.n], rest[h.n:]
-		if h.kind == kindBin {
-			t.Kind = Binary
-		}
-	case kindArray:
-		t.Kind, t.Len = Array, h.n
-	case kindMap:
-		t.Kind, t.Len = Map, h.n
+		t.Bytes, rest = rest[:h.n], rest[h.n:]
+	case kindArray, kindMap:
+		t.Len = h.n
 	}
 	return t, rest, nil
 }

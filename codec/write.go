@@ -78,22 +78,26 @@ func appendTextHead(b []byte, n int) []byte {
 		return append(b, codeTextShort|byte(n))
 	case n < 1<<8:
 		return append(b, codeText8, byte(n))
-	case n < 1<<16:
-		return binary.BigEndian.AppendUint16(append(b, codeText16), uint16(n))
 	}
-	return binary.BigEndian.AppendUint32(append(b, codeText32), uint32(n))
+	return appendLongHead(b, n, codeText16)
 }
 
 func appendBin(b, s []byte) []byte {
-	switch n := len(s); {
-	case n < 1<<8:
+	if n := len(s); n < 1<<8 {
 		b = append(b, codeBin8, byte(n))
-	case n < 1<<16:
-		b = binary.BigEndian.AppendUint16(append(b, codeBin16), uint16(n))
-	default:
-		b = binary.BigEndian.AppendUint32(append(b, codeBin32), uint32(n))
+	} else {
+		b = appendLongHead(b, n, codeBin16)
 	}
 	return append(b, s...)
+}
+
+// appendLongHead writes a header of 16 or 32 bits. The code for 32 bits follows the
+// one for 16.
+func appendLongHead(b []byte, n int, code16 byte) []byte {
+	if n < 1<<16 {
+		return binary.BigEndian.AppendUint16(append(b, code16), uint16(n))
+	}
+	return binary.BigEndian.AppendUint32(append(b, code16+1), uint32(n))
 }
 
 func appendArrayHead(b []byte, n int) []byte {
@@ -104,16 +108,12 @@ func appendMapHead(b []byte, n int) []byte {
 	return appendContainerHead(b, n, codeMapShort, codeMap16)
 }
 
-// appendContainerHead writes the header of a container of n. The code for 32
-// bits follows the one for 16.
+// appendContainerHead writes the header of a container of n.
 func appendContainerHead(b []byte, n int, short, code16 byte) []byte {
-	switch {
-	case n < 16:
+	if n < 16 {
 		return append(b, short|byte(n))
-	case n < 1<<16:
-		return binary.BigEndian.AppendUint16(append(b, code16), uint16(n))
 	}
-	return binary.BigEndian.AppendUint32(append(b, code16+1), uint32(n))
+	return appendLongHead(b, n, code16)
 }
 
 // closeContainer puts the header of a container of n before what was written

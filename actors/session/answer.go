@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/refold/refold/codec"
@@ -21,15 +22,7 @@ func observedFault(b *ToolCallsObserved) *refusal {
 			return refuse(RejectInvalidData, "calls["+strconv.Itoa(i)+"]."+fault)
 		}
 	}
-	if bad := opaqueFault(b.Opaque); bad != nil {
-		return bad
-	}
-	if b.Text != nil {
-		if bad := contentFault("text", b.Text, true); bad != nil {
-			return bad
-		}
-	}
-	return usageFault(b.Usage)
+	return cmp.Or(opaqueFault(b.Opaque), contentFault("text", b.Text, true), usageFault(b.Usage))
 }
 
 // fault says what is wrong with a call as the model made it.
@@ -67,18 +60,7 @@ func generationFault(b *GenerationSettled) *refusal {
 	if len(b.Model) > NameBytesMax || len(b.FinishReason) > NameBytesMax {
 		return refuse(RejectInvalidData, "model and finish_reason: at most "+strconv.Itoa(NameBytesMax)+" bytes")
 	}
-	if bad := faultFault(b.Error); bad != nil {
-		return bad
-	}
-	if bad := opaqueFault(b.Opaque); bad != nil {
-		return bad
-	}
-	if b.Text != nil {
-		if bad := contentFault("text", b.Text, true); bad != nil {
-			return bad
-		}
-	}
-	return usageFault(b.Usage)
+	return cmp.Or(faultFault(b.Error), opaqueFault(b.Opaque), contentFault("text", b.Text, true), usageFault(b.Usage))
 }
 
 // statusFault says what is wrong with a settlement that is ok or failed: an
@@ -97,16 +79,12 @@ func statusFault(status string, f *Fault) *refusal {
 
 // faultFault says what is wrong with the error of a settlement.
 func faultFault(f *Fault) *refusal {
-	switch {
-	case f == nil:
-		return nil
-	case f.Code == "" || len(f.Code) > CodeBytesMax:
+	if f != nil && (f.Code == "" || len(f.Code) > CodeBytesMax) {
 		return refuse(RejectInvalidData, "error.code: 1 to "+strconv.Itoa(CodeBytesMax)+" bytes")
 	}
 	return nil
 }
 
-// usageFault says what is wrong with a usage.
 func usageFault(u *Usage) *refusal {
 	if u == nil {
 		return nil
@@ -119,5 +97,4 @@ func usageFault(u *Usage) *refusal {
 	return nil
 }
 
-// isEmpty reports whether c holds nothing.
 func (c *Content) isEmpty() bool { return c.Text == "" && c.Blob == nil && len(c.Parts) == 0 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/refold/refold/codec"
@@ -172,10 +173,5 @@ func (s *State) awaiting(b *ApprovalDecided) (int, *refusal) {
 // isInOpenGroup reports whether call i is in the group that is open.
 func (s *State) isInOpenGroup(i int) bool {
 	b := s.Turn.Batch
-	for _, at := range b.Plan.Groups[b.Group] {
-		if at == i {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(b.Plan.Groups[b.Group], i)
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -167,10 +168,7 @@ func policyDenies() planner.Rejection {
 // may take. A tool's own run time stretches the default, never a deadline
 // that the config gives.
 func callDeadline(c *RunConfig, toolMS int64) (deadline, runMS int64) {
-	runMS = RunDefaultMS
-	if toolMS > 0 {
-		runMS = toolMS
-	}
+	runMS = cmp.Or(toolMS, RunDefaultMS)
 	if c.DeadlinesMS != nil && c.DeadlinesMS.Call > 0 {
 		return c.DeadlinesMS.Call, min(runMS, c.DeadlinesMS.Call/2)
 	}
@@ -187,17 +185,10 @@ func (calls) decode(b *settlement, data codec.Raw) (string, *refusal) {
 }
 
 func (calls) settle(s *State, p Place, b *settlement) *refusal {
-	if bad := s.hostLoopFault(int(p.n), b); bad != nil {
+	i := int(p.n)
+	if bad := s.hostLoopFault(i, b); bad != nil {
 		return bad
 	}
-	s.settleCall(int(p.n), b)
-	return nil
-}
-
-func (calls) effect(s *State, p Place, room []byte) Effect { return s.toolCall(s.Turn, int(p.n), room) }
-
-// settleCall folds a settlement of open call i.
-func (s *State) settleCall(i int, b *settlement) {
 	bad := b.bad
 	if bad == nil {
 		bad = s.callFault(b)
@@ -211,6 +202,7 @@ func (s *State) settleCall(i int, b *settlement) {
 		s.callSettled(i, &b.call, b.outputText())
 	}
 	s.closeGroup()
+	return nil
 }
 
 // takeResult gives call i the result that the event being folded holds.
@@ -275,17 +267,7 @@ func resultFault(b *ToolCallSettled) *refusal {
 	if b.DurationMS < 0 || b.DurationMS > NumberMax {
 		return refuse(RejectInvalidData, "duration_ms: "+numberRange)
 	}
-	if b.Output != nil {
-		if bad := contentFault("output", b.Output, true); bad != nil {
-			return bad
-		}
-	}
-	if b.HostSession != nil {
-		if bad := hostFault(b.HostSession); bad != nil {
-			return bad
-		}
-	}
-	return faultFault(b.Error)
+	return cmp.Or(contentFault("output", b.Output, true), hostFault(b.HostSession), faultFault(b.Error))
 }
 
 // endCall gives call i its result. With a code, the session makes the result;

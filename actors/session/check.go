@@ -154,11 +154,7 @@ func (s *State) checkRuns() error {
 	if s.Run == nil {
 		return nil
 	}
-	for i := -1; i < len(s.Queue); i++ {
-		r := s.Run
-		if i >= 0 {
-			r = &s.Queue[i]
-		}
+	for i, r := range s.runs() {
 		if r.Number == 0 || r.Number > s.Runs || r.Seq == 0 || r.Seq > s.Seq {
 			return fmt.Errorf("run %d of %d is of event %d", r.Number, s.Runs, r.Seq)
 		}
@@ -249,13 +245,8 @@ func (s *State) checkWoken() error {
 		return fmt.Errorf("run %d is active and waits for nothing", s.Run.Number)
 	case s.Run == nil && t.isOpen():
 		return fmt.Errorf("something of %s is open without an active run", turnName(t.Run, t.Number))
-	case !any:
+	case !any, s.isWokenBy(deadline):
 		return nil
-	}
-	for i := range s.Wakes {
-		if s.Wakes[i].Due <= deadline {
-			return nil
-		}
 	}
 	return fmt.Errorf("nothing wakes the session by %d", deadline)
 }

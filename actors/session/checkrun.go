@@ -4,11 +4,7 @@ import "fmt"
 
 // isEnd reports whether a run that stands there is over.
 func (l Lifecycle) isEnd() bool {
-	switch l {
-	case Completed, Failed, Cancelled, Interrupted:
-		return true
-	}
-	return false
+	return l == Completed || l == Failed || l == Cancelled || l == Interrupted
 }
 
 // isInput reports whether one input can show a model so many bytes.

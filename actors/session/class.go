@@ -18,7 +18,7 @@ const (
 type ClassInfo struct {
 	Class   Class
 	Role    string // of the users that carry it out, as internal/roles names it
-	About   string // what comes through its door, for people
+	About   string // the events of its door, for people
 	Claimed bool   // bridges claim its effects before they start them
 	Bridged bool   // bridges pull its effects; else session-actors schedule them
 
@@ -37,7 +37,10 @@ const (
 	kindSpace
 )
 
-// classes is the table of classes, in the order of their doors.
+// classes is the table of classes, in the order of their doors. A new class has a
+// row here, the events that ask for it and settle it below, its folder, a field of
+// Record for what is open, a carrier in internal/worker/class.go, a method of
+// bridge.Bridge, and its subjects and consumer in streams.conf.
 var classes = [...]ClassInfo{
 	kindLLM:   {Class: ClassLLM, Role: "models", About: "what models answered", Claimed: true, Bridged: true, folds: generations{}},
 	kindTool:  {Class: ClassTool, Role: "tools", About: "what tools answered", Claimed: true, Bridged: true, folds: calls{}},

@@ -1,8 +1,11 @@
 package session
 
 import (
+	"cmp"
+	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -55,10 +58,7 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 	case c.Profile != "" && !reg.HasProfile(c.Profile):
 		return refuse(RejectUnknownProfile, "config.profile: the registry has no profile "+quoted(c.Profile))
 	}
-	if bad := runFault(c); bad != nil {
-		return bad
-	}
-	return configToolsFault(reg, c)
+	return cmp.Or(runFault(c), configToolsFault(reg, c))
 }
 
 // isFormat reports whether a response_format is one, or absent.
@@ -81,10 +81,7 @@ func isFormat(raw codec.Raw) bool {
 
 // configToolsFault checks all that names tools in c.
 func configToolsFault(reg *planner.Registry, c *RunConfig) *refusal {
-	if bad := listsFault(reg, "config.", c.lists()); bad != nil {
-		return bad
-	}
-	if bad := refsFault(reg, c); bad != nil {
+	if bad := cmp.Or(listsFault(reg, "config.", c.lists()), refsFault(reg, c)); bad != nil {
 		return bad
 	}
 	if _, ok := reg.Lookup(c.ToolChoice); !ok && !isModeOfChoice(c.ToolChoice) {
@@ -119,7 +116,6 @@ func refsFault(reg *planner.Registry, c *RunConfig) *refusal {
 	return nil
 }
 
-// hookFault checks a step_hook.
 func hookFault(h *StepHook) *refusal {
 	switch {
 	case h == nil:
@@ -149,48 +145,32 @@ func ruleRefusal(path string, err *planner.RuleError) *refusal {
 
 // isModeOfChoice reports whether a tool_choice names no tool.
 func isModeOfChoice(choice string) bool {
-	switch choice {
-	case "", planner.ChoiceAuto, planner.ChoiceNone, planner.ChoiceRequired:
-		return true
-	}
-	return false
+	return choice == "" || choice == planner.ChoiceAuto || choice == planner.ChoiceNone || choice == planner.ChoiceRequired
 }
 
 // ingressFault says which field of c may not come through the door `in`.
 func (in *Install) ingressFault(c *RunConfig) *refusal {
-	given := []struct {
-		field string
-		is    bool
-	}{
-		{"active_tools", c.ActiveTools != nil}, {"budget", c.Budget != nil}, {"cache_ttl", c.CacheTTL != ""}, {"completion", c.Completion != ""},
-		{"deadlines_ms", c.DeadlinesMS != nil}, {"disable", c.Disable != nil},
-		{"enable", c.Enable != nil}, {"force", c.Force != nil}, {"model", c.Model != ""}, {"params", c.Params != nil},
-		{"prices", c.Prices != nil}, {"profile", c.Profile != ""}, {"prompt_pack", c.PromptPack != ""}, {"prompt_refs", c.PromptRefs != nil},
-		{"provider", c.Provider != ""},
-		{"response_format", c.ResponseFormat != nil}, {"retry", c.Retry != nil}, {"skills", c.Skills != nil},
-		{"step_hook", c.StepHook != nil}, {"steps", c.Steps != nil},
-		{"system", c.System != ""}, {"tool_catalog", c.ToolCatalog != ""}, {"tool_choice", c.ToolChoice != ""}, {"tool_refs", c.ToolRefs != nil},
-		{"tools_mode", c.ToolsMode != ""}, {"turns_max", c.TurnsMax != 0}, {"workspace", c.Workspace != ""},
-	}
-	for _, g := range given {
-		if g.is && !slices.Contains(in.ingress, g.field) {
-			return refuse(RejectNotPermitted, "config."+g.field+": the install policy keeps it to the door ctl")
+	v := reflect.ValueOf(c).Elem()
+	for i, field := range configFields() {
+		if !v.Field(i).IsZero() && !slices.Contains(in.ingress, field) {
+			return refuse(RejectNotPermitted, "config."+field+": the install policy keeps it to the door ctl")
 		}
 	}
 	return nil
 }
 
-// lists returns the lists of tools in the config.
-func (c *RunConfig) lists() []list {
-	return []list{{"active_tools", c.active()}, {"disable", c.Disable}, {"enable", c.Enable}, {"force", c.Force}}
+// configFields returns the names of a RunConfig's fields on the wire.
+func configFields() []string {
+	t := reflect.TypeFor[RunConfig]()
+	names := make([]string, t.NumField())
+	for i := range names {
+		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("msgpack"), ",")
+	}
+	return names
 }
 
-// active returns the tools that the config names as active.
-func (c *RunConfig) active() []string {
-	if c.ActiveTools == nil {
-		return nil
-	}
-	return *c.ActiveTools
+func (c *RunConfig) lists() []list {
+	return []list{{"active_tools", listOf(c.ActiveTools)}, {"disable", c.Disable}, {"enable", c.Enable}, {"force", c.Force}}
 }
 
 // sessionConfigured replaces the session's config. Runs that were requested
@@ -204,10 +184,7 @@ func (s *State) sessionConfigured(data codec.Raw) *refusal {
 		return bad
 	}
 	st := s.stack()
-	if bad := s.configFault(&st, &config.Run, config.Workspace, false); bad != nil {
-		return bad
-	}
-	if bad := queueMaxFault(config.QueueMax); bad != nil {
+	if bad := cmp.Or(s.configFault(&st, &config.Run, config.Workspace, false), queueMaxFault(config.QueueMax)); bad != nil {
 		return bad
 	}
 	s.Config = config
@@ -217,7 +194,6 @@ func (s *State) sessionConfigured(data codec.Raw) *refusal {
 	return nil
 }
 
-// queueMaxFault says what is wrong with a queue_max.
 func queueMaxFault(n int) *refusal {
 	if n < 0 || n > QueueMax {
 		return refuse(RejectInvalidData, "queue_max: 1 to "+strconv.Itoa(QueueMax)+", or absent")

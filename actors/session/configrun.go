@@ -1,16 +1,16 @@
 package session
 
-import "strconv"
+import (
+	"cmp"
+	"strconv"
+)
 
 // runFault checks the parts of a config that decide how a run ends.
 func runFault(c *RunConfig) *refusal {
 	if c.Completion != "" && c.Completion != CompletionText && c.Completion != CompletionExplicit {
 		return refuse(RejectInvalidData, "config.completion: text or explicit, not "+quoted(c.Completion))
 	}
-	if bad := deadlinesFault(c.DeadlinesMS); bad != nil {
-		return bad
-	}
-	if bad := budgetFault("config.budget", c.Budget); bad != nil {
+	if bad := cmp.Or(deadlinesFault(c.DeadlinesMS), budgetFault("config.budget", c.Budget)); bad != nil {
 		return bad
 	}
 	if p := c.Prices; p != nil {
@@ -59,7 +59,6 @@ func budgetFault(path string, b *Budget) *refusal {
 	return nil
 }
 
-// retryFault says what is wrong with a retry policy.
 func retryFault(r *Retry) *refusal {
 	switch {
 	case r == nil:

@@ -7,10 +7,13 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// contentFault says what is wrong with c. Empty content is wrong unless
-// mayBeEmpty.
+// contentFault says what is wrong with c, nothing if it is nil. Empty content is
+// wrong unless mayBeEmpty.
 func contentFault(path string, c *Content, mayBeEmpty bool) *refusal {
-	if c.partsCount() > PartsMax {
+	switch {
+	case c == nil:
+		return nil
+	case c.partsCount() > PartsMax:
 		return tooManyParts(path)
 	}
 	return contentFaultAt(path, c, mayBeEmpty)
@@ -49,7 +52,6 @@ func contentFaultAt(path string, c *Content, mayBeEmpty bool) *refusal {
 // numberRange says what a time, a duration or a size may be.
 const numberRange = "0 to 2^53"
 
-// partsCount returns how many parts c has, nested ones included.
 func (c *Content) partsCount() int {
 	n := len(c.Parts)
 	for i := range c.Parts {
@@ -71,13 +73,9 @@ const partsUncounted = 8 << 10
 // of them; so those of a large event are counted before they are decoded.
 func decodeContent(data codec.Raw, field string, b any) *refusal {
 	if len(data) > partsUncounted {
-		var room [16]codec.Entry
-		entries, err := codec.Entries(room[:0], data)
-		for i := 0; err == nil && i < len(entries); i++ { // decodeBody reports data that is no map
-			parts := 0
-			if string(entries[i].Key) == field && !countParts(&token{rest: entries[i].Value}, &parts) {
-				return tooManyParts(field)
-			}
+		content, _ := fieldOf(data, field) // decodeBody reports data that is no map
+		if parts := 0; !countParts(&token{rest: content}, &parts) {
+			return tooManyParts(field)
 		}
 	}
 	return decodeBody(data, b)
@@ -89,20 +87,17 @@ func resultsPartsFault(data codec.Raw) *refusal {
 	if len(data) <= partsUncounted {
 		return nil
 	}
-	var room [16]codec.Entry
-	entries, err := codec.Entries(room[:0], data)
-	for i := 0; err == nil && i < len(entries); i++ {
-		t := token{rest: entries[i].Value}
-		if t.next(); string(entries[i].Key) != "results" || t.Kind != codec.Array {
-			continue
-		}
-		if t.Len > CallsMax {
-			return tooManyResults()
-		}
-		for range t.Len {
-			if !countResultParts(&t) {
-				return tooManyParts("output")
-			}
+	results, _ := fieldOf(data, "results")
+	t := token{rest: results}
+	switch t.next(); {
+	case t.Kind != codec.Array:
+		return nil
+	case t.Len > CallsMax:
+		return tooManyResults()
+	}
+	for range t.Len {
+		if !countResultParts(&t) {
+			return tooManyParts("output")
 		}
 	}
 	return nil
@@ -135,13 +130,10 @@ func rulesCountFault(path string, object codec.Raw) *refusal {
 	if len(object) <= partsUncounted {
 		return nil
 	}
-	var room [24]codec.Entry
-	entries, err := codec.Entries(room[:0], object)
-	for i := 0; err == nil && i < len(entries); i++ {
-		t := token{rest: entries[i].Value}
-		if t.next(); string(entries[i].Key) == "steps" && t.Kind == codec.Array && t.Len > planner.StepRulesMax {
-			return refuse(RejectLimitExceeded, path+"steps: "+strconv.Itoa(t.Len)+" step rules, at most "+strconv.Itoa(planner.StepRulesMax))
-		}
+	steps, _ := fieldOf(object, "steps")
+	t := token{rest: steps}
+	if t.next(); t.Kind == codec.Array && t.Len > planner.StepRulesMax {
+		return refuse(RejectLimitExceeded, path+"steps: "+strconv.Itoa(t.Len)+" step rules, at most "+strconv.Itoa(planner.StepRulesMax))
 	}
 	return nil
 }

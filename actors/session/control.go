@@ -1,15 +1,30 @@
 package session
 
 import (
+	"cmp"
+	"iter"
 	"slices"
 	"strconv"
 
 	"github.com/refold/refold/codec"
 )
 
-// active is the place of the active run among those that a request addresses;
-// others are positions in the queue.
+// active is the place of the active run; others are positions in the queue.
 const active = -1
+
+// runs returns the active run, if there is one, and the queued ones, by place.
+func (s *State) runs() iter.Seq2[int, *Run] {
+	return func(yield func(int, *Run) bool) {
+		if s.Run != nil && !yield(active, s.Run) {
+			return
+		}
+		for i := range s.Queue {
+			if !yield(i, &s.Queue[i]) {
+				return
+			}
+		}
+	}
+}
 
 // addressed returns which run a request is about: 0 is the active one.
 func (s *State) addressed(number uint32) (int, *refusal) {
@@ -73,10 +88,7 @@ func (s *State) runCancelRequested(b *RunControl) *refusal {
 // runInterruptRequested lets what is open settle, asks nothing new, and then
 // ends the run.
 func (s *State) runInterruptRequested(b *RunControl) *refusal {
-	if bad := controlFault(b.Reason); bad != nil {
-		return bad
-	}
-	if bad := s.activeOnly(b.Run, "interrupt"); bad != nil {
+	if bad := cmp.Or(controlFault(b.Reason), s.activeOnly(b.Run, "interrupt")); bad != nil {
 		return bad
 	}
 	s.interrupt()
@@ -175,10 +187,7 @@ func (s *State) stopCalls() {
 // runPauseRequested asks nothing new until the run is resumed. What is open
 // may settle.
 func (s *State) runPauseRequested(b *RunControl) *refusal {
-	if bad := controlFault(b.Reason); bad != nil {
-		return bad
-	}
-	if bad := s.activeOnly(b.Run, "pause"); bad != nil {
+	if bad := cmp.Or(controlFault(b.Reason), s.activeOnly(b.Run, "pause")); bad != nil {
 		return bad
 	}
 	if from := s.Run.Lifecycle; from == Paused || from == Interrupting {
@@ -199,10 +208,7 @@ func (s *State) runResumeRequested(door Door, data codec.Raw) *refusal {
 	if bad := decodeBody(data, &b); bad != nil {
 		return bad
 	}
-	if bad := controlFault(b.Reason); bad != nil {
-		return bad
-	}
-	if bad := s.activeOnly(b.Run, "resume"); bad != nil {
+	if bad := cmp.Or(controlFault(b.Reason), s.activeOnly(b.Run, "resume")); bad != nil {
 		return bad
 	}
 	run := s.Run

@@ -7,14 +7,17 @@ import (
 	"github.com/refold/refold/codec"
 )
 
+// isWokenBy reports whether a wake is due by a deadline.
+func (s *State) isWokenBy(deadline int64) bool {
+	return slices.ContainsFunc(s.Wakes, func(w OpenWake) bool { return w.Due <= deadline })
+}
+
 // needWake sees to it that a wake is due by deadline, the earliest of all that
 // is open after an event. A session keeps at most one useful wake open: a new
 // one is asked only if none is due by then.
 func (s *State) needWake(deadline int64) {
-	for i := range s.Wakes {
-		if s.Wakes[i].Due <= deadline {
-			return
-		}
+	if s.isWokenBy(deadline) {
+		return
 	}
 	if len(s.Wakes) == WakesMax {
 		// The one due last is of no use any more: this one comes before it
@@ -52,7 +55,6 @@ func (wakes) status(s *State, p Place) (codec.Hash, effectStatus) {
 	return codec.Hash{}, effectOver
 }
 
-// wakeAt returns where open wake n is, -1 if it is not open.
 func (s *State) wakeAt(n uint32) int {
 	return slices.IndexFunc(s.Wakes, func(w OpenWake) bool { return w.Number == n })
 }
@@ -70,10 +72,6 @@ func (wakes) settle(s *State, p Place, _ *settlement) *refusal {
 	return nil
 }
 
-func (wakes) effect(s *State, p Place, room []byte) Effect {
-	return s.wake(&s.Wakes[s.wakeAt(p.n)], room)
-}
-
 func (wakes) open(s *State, index int) (uint32, bool) {
 	if index >= len(s.Wakes) {
 		return 0, false
@@ -85,9 +83,9 @@ func (wakes) deadline(*State) int64 { return noDeadline }
 
 func (wakes) settleOverdue(*State) {}
 
-// settleOverdue settles everything whose deadline has come. An unsafe call may
-// have taken effect, and the model is told so; claims are not in the log, so
-// the fold can't know better, and a live bridge has said better before.
+// settleOverdue settles everything whose deadline has come. The model is told that
+// an unsafe call may have taken effect: claims are not in the log, so the fold
+// can't know more, and a live bridge would have settled the call before.
 func (s *State) settleOverdue() {
 	run, t := s.Run, s.Turn
 	switch {

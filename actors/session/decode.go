@@ -93,19 +93,16 @@ func decodeBody(data codec.Raw, b any) *refusal {
 	return nil
 }
 
-// fieldOf returns one field of an object, whatever else is in it.
+// fieldOf returns one field of an object, whatever else is in it. It shares the
+// object's memory.
 func fieldOf(object codec.Raw, name string) (codec.Raw, bool) {
-	var fields codec.Pairs
-	if !codec.IsMap(object) || codec.Decode(object, &fields) != nil {
+	var room [24]codec.Entry
+	entries, err := codec.Entries(room[:0], object)
+	field := find(entries, func(e *codec.Entry) bool { return string(e.Key) == name })
+	if err != nil || field == nil {
 		return nil, false
 	}
-	for _, f := range fields {
-		if f.Key == name {
-			return f.Value, true
-		}
-	}
-	return nil, false
+	return field.Value, true
 }
 
-// emptyObject returns the canonical encoding of {}.
 func emptyObject() codec.Raw { return codec.Raw{0x80} }

@@ -64,7 +64,6 @@ func (r *envelopeReader) begin(payload []byte) {
 	}
 }
 
-// beginBody moves to the body.
 func (r *envelopeReader) beginBody() {
 	r.Must("data")
 	r.from = r.Pos()

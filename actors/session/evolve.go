@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/binary"
 	"iter"
+	"slices"
 
 	"github.com/refold/refold/codec"
 )
@@ -201,14 +202,7 @@ func sessionClosedRefusal() *refusal {
 }
 
 // seen reports whether an event with this id was accepted recently.
-func (s *State) seen(id string) bool {
-	for _, have := range s.IDs {
-		if have == id {
-			return true
-		}
-	}
-	return false
-}
+func (s *State) seen(id string) bool { return slices.Contains(s.IDs, id) }
 
 // remember keeps the id of an accepted event and forgets the oldest id.
 func (s *State) remember(id string) {

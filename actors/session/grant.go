@@ -178,7 +178,6 @@ const (
 	SourceModule  = "module"  // a folder or a bucket
 )
 
-// isSource reports whether a reader may call itself so.
 func isSource(source string) bool {
 	return source == SourceFactory || source == SourcePackage || source == SourceModule
 }
@@ -199,18 +198,12 @@ func (g *Grant) matches(name string) bool {
 
 // target returns the target whose reader reads a space under the grant.
 func (g *Grant) target(name string) string {
-	if g.Target != "" {
-		return g.Target
-	}
-	return name
+	return cmp.Or(g.Target, name)
 }
 
 // runMS returns what one reading may take.
 func (g *Grant) runMS() int64 {
-	if g.RunMS > 0 {
-		return g.RunMS
-	}
-	return SyncRunDefaultMS
+	return cmp.Or(g.RunMS, SyncRunDefaultMS)
 }
 
 // pinned reports whether only manifests that the grant names or signs are

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -27,8 +28,11 @@ func (s *State) endsAnother(h *HostSession) bool {
 	return h.Status != "ready" && h.Status != "none" && h.ID != "" && s.hostStatus() == "ready" && s.Host.ID != "" && s.Host.ID != h.ID
 }
 
-// hostFault says what is wrong with a host session.
+// hostFault says what is wrong with a host session, nothing if there is none.
 func hostFault(h *HostSession) *refusal {
+	if h == nil {
+		return nil
+	}
 	switch h.Status {
 	case "ready", "closed", "expired", "error", "none":
 	default:
@@ -74,10 +78,8 @@ func callTarget(tool *planner.ToolSpec, h *HostSession) string {
 	if h == nil || !strings.HasPrefix(h.Route, target+"-") || !planner.IsName(h.Route) {
 		return target
 	}
-	for _, rule := range tool.Availability {
-		if rule.Kind == planner.RuleHostSessionReady {
-			return h.Route
-		}
+	if slices.ContainsFunc(tool.Availability, func(r planner.Rule) bool { return r.Kind == planner.RuleHostSessionReady }) {
+		return h.Route
 	}
 	return target
 }

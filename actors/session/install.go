@@ -166,14 +166,5 @@ func toolFault(tool *planner.ToolSpec) string {
 	return ""
 }
 
-// configFields returns the names of a RunConfig's fields on the wire.
-func configFields() []string {
-	return []string{
-		"active_tools", "budget", "cache_ttl", "completion", "deadlines_ms", "disable", "enable", "force", "model", "params",
-		"prices", "profile", "prompt_pack", "prompt_refs", "provider", "response_format", "retry", "skills", "step_hook", "steps", "system",
-		"tool_catalog", "tool_choice", "tool_refs", "tools_mode", "turns_max", "workspace",
-	}
-}
-
 // ingressRoles names a run's roles in the list of what may come through `in`.
 const ingressRoles = "roles"

@@ -108,7 +108,6 @@ func (o *lazyHashes) clear() {
 	o.pending, o.bytes = o.pending[:0], 0
 }
 
-// weight returns what o takes of memory.
 func (o *lazyHashes) weight() int { return cap(o.pending)*unhashedWeight + o.bytes }
 
 // hash returns the hash of the result in a ToolCallSettled that was decoded

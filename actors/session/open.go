@@ -90,10 +90,10 @@ func (s *State) eachOpen(fn func(Place)) {
 // effect builds the effect that is open at a place, in room if there is any.
 func (s *State) effect(p Place, room []byte) Effect { return classes[p.kind].folds.effect(s, p, room) }
 
-// generation builds the effect that asks for a turn of the model: as the run's
-// config says, but for what the turn's step says.
-func (s *State) generation(t *Turn, room []byte) Effect {
-	c := &s.Run.Config
+// effect builds the effect that asks for a turn of the model: as the run's config
+// says, but for what the turn's step says.
+func (generations) effect(s *State, _ Place, room []byte) Effect {
+	t, c := s.Turn, &s.Run.Config
 	name := t.name()
 	g := Generation{
 		At: t.At, CacheTTL: c.CacheTTL, Class: ClassLLM, Defined: s.definitions(t), Effect: name, Items: s.Items[:t.Items], Model: s.TurnModel(), Params: c.Params,
@@ -200,8 +200,8 @@ func (s *State) isHostLoop(c *Call) bool {
 	return s.tool(c.ToolID).Executor.Kind == planner.ExecutorHostLoop
 }
 
-// toolCall builds the effect that asks for call i.
-func (s *State) toolCall(t *Turn, i int, room []byte) Effect {
+func (calls) effect(s *State, p Place, room []byte) Effect {
+	t, i := s.Turn, int(p.n)
 	c := &t.Batch.Calls[i]
 	tool := s.tool(c.ToolID)
 	key, name, batch := s.callNames(t, i)
@@ -236,9 +236,8 @@ func (s *State) callNames(t *Turn, i int) (key, name, batch string) {
 	return key, key[from:], key[from:to]
 }
 
-// wake builds the effect that asks to be woken.
-func (s *State) wake(w *OpenWake, room []byte) Effect {
-	name := wakeName(w.Number)
+func (wakes) effect(s *State, p Place, room []byte) Effect {
+	w, name := &s.Wakes[s.wakeAt(p.n)], p.String()
 	asked := Wake{At: w.At, Class: ClassWake, Due: w.Due, Effect: name, Session: s.Session, StartBy: w.Due, V: Version}
 	return Effect{Name: name, Class: ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due, Payload: encodeIn(room, &asked)}
 }

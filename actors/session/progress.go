@@ -21,7 +21,7 @@ const (
 type TurnSettled struct {
 	Effect       string     `json:"effect"`
 	Calls        int        `json:"calls,omitempty"`      // that the model made
-	Text         string     `json:"text,omitempty"`       // the beginning of what it said
+	Text         string     `json:"text,omitempty"`       // its beginning
 	TextBytes    int64      `json:"text_bytes,omitempty"` // of all of it, if Text is not all
 	FinishReason string     `json:"finish_reason,omitempty"`
 	Code         string     `json:"code,omitempty"` // of a turn that failed
@@ -92,8 +92,8 @@ func (s *State) turnSettled(b *settlement, bad *refusal) {
 	sayProgress(s, ProgressTurnSettled, d)
 }
 
-// turnRetries adds to what was said last, that an attempt at a turn failed, when
-// the next one is asked.
+// turnRetries adds to the latest progress, which says that an attempt at a turn
+// failed, when the next attempt is asked.
 func (s *State) turnRetries(at int64) {
 	last := len(s.progress) - 1
 	if s.scratch == nil || last < 0 {
@@ -105,8 +105,8 @@ func (s *State) turnRetries(at int64) {
 	}
 }
 
-// forgetTurnSettled takes back that a turn was settled, if this ends its run:
-// RunFinished says the same, and more.
+// forgetTurnSettled drops the progress of a turn that ends its run: RunFinished
+// says the same, and more.
 func (s *State) forgetTurnSettled() {
 	if s.scratch == nil || len(s.progress) == 0 {
 		return
@@ -123,9 +123,9 @@ func (s *State) turnFailed(f *Fault) {
 	}
 }
 
-// callSettled says that call i has its result: the one that the settlement b
-// brings, whose output is text if it was not decoded, or, if b is nil, one that
-// the session gave.
+// callSettled says that call i has its result. It is that of settlement b, with
+// text as its output if the output was not decoded. If b is nil, the session gave
+// the result.
 func (s *State) callSettled(i int, b *ToolCallSettled, text []byte) {
 	if s.quiet {
 		return
@@ -160,7 +160,7 @@ func beginning[T ~string | ~[]byte](text T, limit int) (begin string, of int64) 
 }
 
 // beginning returns the same of a content: its texts, one after the other, up to
-// the first blob. A blob of which nobody said the size counts as one byte.
+// the first blob. A blob without a size counts as one byte.
 func (c *Content) beginning(limit int) (begin string, of int64) {
 	switch {
 	case c == nil:

@@ -135,14 +135,7 @@ func (s *State) orphanFault(st *stack) *refusal {
 			return refuse(bad.code, "the install record's "+bad.detail)
 		}
 	}
-	for i := -1; i < len(s.Queue); i++ {
-		run := s.Run
-		if i >= 0 {
-			run = &s.Queue[i]
-		}
-		if run == nil {
-			continue
-		}
+	for _, run := range s.runs() {
 		bad := s.configFault(st, &run.Config, run.Workspace, true)
 		if bad == nil && run.Asked != nil {
 			bad = listsFault(registry, "config.", run.Asked.lists())

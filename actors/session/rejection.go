@@ -15,7 +15,7 @@ const (
 	RejectUnsupportedVersion  Rejection = "unsupported_version"  // v is not 1
 	RejectUnknownType         Rejection = "unknown_type"         // no such event
 	RejectReservedType        Rejection = "reserved_type"        // an event that a later release will have
-	RejectWrongDoor           Rejection = "wrong_door"           // not said through this door
+	RejectWrongDoor           Rejection = "wrong_door"           // comes through another door
 	RejectNotPermitted        Rejection = "not_permitted"        // the install policy keeps it to ctl
 	RejectInvalidData         Rejection = "invalid_data"         // unknown field, wrong type, bad value
 	RejectDuplicateEvent      Rejection = "duplicate_event"      // id seen before
@@ -93,6 +93,6 @@ func clip(text string, n int) string {
 	return strings.Clone(text[:n])
 }
 
-// quoted writes what others said, cut and in ASCII: which other characters can
-// be printed changes with Go's own releases, and a detail may enter the state.
+// quoted writes a foreign text, cut and in ASCII: which other characters can be
+// printed changes with Go's own releases, and a detail may enter the state.
 func quoted(text string) string { return strconv.QuoteToASCII(clip(text, NameBytesMax)) }

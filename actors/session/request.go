@@ -41,11 +41,7 @@ func (q *request) read(r *codec.Reader) {
 		r.Fail()
 	}
 	q.bytes = int64(n)
-	if r.Has("submission") {
-		q.body.Submission = r.SomeText()
-	}
-	if r.Has("when_busy") {
-		q.body.WhenBusy = r.SomeText()
-	}
+	q.body.Submission = r.SomeText("submission")
+	q.body.WhenBusy = r.SomeText("when_busy")
 	r.EndMap(outer)
 }

@@ -14,11 +14,10 @@ func (s *State) foldRunRequested(door Door, data codec.Raw) *refusal {
 		return bad
 	}
 	var b RunRequested
-	bad := decodeContent(data, "input", &b)
-	if bad == nil {
-		bad = contentFault("input", &b.Input, false)
+	if bad := decodeContent(data, "input", &b); bad != nil {
+		return bad
 	}
-	if bad != nil {
+	if bad := contentFault("input", &b.Input, false); bad != nil {
 		return bad
 	}
 	return s.runRequested(door, &b, b.Input.shownBytes(), data)
@@ -226,7 +225,6 @@ func (s *State) busyFault(whenBusy string, config *RunConfig) *refusal {
 	return nil
 }
 
-// queueMax returns how many runs may wait.
 func (s *State) queueMax() int {
 	if s.Config != nil && s.Config.QueueMax > 0 {
 		return s.Config.QueueMax

@@ -27,7 +27,7 @@ func (s *State) settle(b *settlement) *refusal {
 		return refuse(RejectEffectSettled, string(b.effect)+" was settled before, otherwise")
 	case effectOver:
 		if place.IsWake() {
-			return nil // it can only say what the first one said
+			return nil // it has one possible content
 		}
 		return refuse(RejectStale, string(b.effect)+" was over long before")
 	case effectNotBegun:
@@ -161,7 +161,6 @@ func (b *settlement) scanBody(door Door, r *codec.Reader, bytes int) bool {
 // and the body.
 const bodyDepth = 2
 
-// settlementHash identifies a settlement.
 func settlementHash(typ string, data codec.Raw) codec.Hash {
 	var room [hashRoom]byte
 	return codec.Digest(append(append(room[:0], typ...), data...))
@@ -235,7 +234,6 @@ func (ofTurn) status(s *State, p Place) (codec.Hash, effectStatus) {
 	return c.Settled, effectSettled
 }
 
-// stepOpen reports whether the turn's hook is asked.
 func (t *Turn) stepOpen() bool { return t.Step != nil && t.Step.Open }
 
 // stepStatus returns the status of the turn's step.

@@ -2,6 +2,7 @@ package session
 
 import (
 	"path"
+	"slices"
 	"strconv"
 
 	"github.com/refold/refold/planner"
@@ -68,10 +69,8 @@ func (st *stack) skillsFault(c *RunConfig) *refusal {
 	}
 	for i, name := range c.Skills {
 		path := "config.skills[" + strconv.Itoa(i) + "]: "
-		for _, before := range c.Skills[:i] {
-			if before == name {
-				return refuse(RejectInvalidData, path+quoted(name)+" stands twice")
-			}
+		if slices.Contains(c.Skills[:i], name) {
+			return refuse(RejectInvalidData, path+quoted(name)+" stands twice")
 		}
 		if _, skill := st.skill(name); skill == nil {
 			return refuse(RejectWorkspaceInvalid, path+"no applied space has a skill "+quoted(name))
@@ -163,13 +162,8 @@ func (r *Run) checkSkills(queued bool) bool {
 		return false
 	}
 	for i, active := range r.Skills {
-		if !space.IsSkillName(active.Name) || !space.IsSpaceName(active.Space, space.Workspace) {
+		if !space.IsSkillName(active.Name) || !space.IsSpaceName(active.Space, space.Workspace) || slices.Contains(r.Skills[:i], active) {
 			return false
-		}
-		for _, before := range r.Skills[:i] {
-			if before == active {
-				return false
-			}
 		}
 	}
 	return true

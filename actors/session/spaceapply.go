@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -11,10 +12,7 @@ import (
 
 // workspaceApplyRequested makes what is staged pending, or applies it at once.
 func (s *State) workspaceApplyRequested(b *WorkspaceApplyRequested) *refusal {
-	mode := b.Mode
-	if mode == "" {
-		mode = ModeNextRun
-	}
+	mode := cmp.Or(b.Mode, ModeNextRun)
 	if !isMode(mode) {
 		return modeFault("mode", mode)
 	}
@@ -54,7 +52,6 @@ func (s *State) stagedFor(name string) (int, *refusal) {
 	return 0, nil
 }
 
-// isGranted reports whether a grant is about a space.
 func (s *State) isGranted(name string) bool {
 	grant, _ := s.grantNow(name)
 	return grant != nil
@@ -227,7 +224,6 @@ func (s *State) sayFailed(o *OpenSync, m *adopted, code, detail string, problems
 	say(s, NoticeWorkspaceFailed, failed)
 }
 
-// firstProblems returns as many problems as a notice has room for.
 func firstProblems(problems []space.Problem) []space.Problem {
 	return problems[:min(len(problems), NoticeProblemsMax)]
 }

@@ -45,7 +45,6 @@ func (r *read) isOlder(st *stack) bool {
 	return v.Compare(w) < 0
 }
 
-// selects reports whether a selector matches a version.
 func selects(selector, version string) bool {
 	s, ok := space.ParseSelector(selector)
 	v, is := space.ParseVersion(version)

@@ -19,11 +19,7 @@ func (st *stack) chosenPrompt(c *RunConfig) (*adopted, *space.Prompt) {
 	if w == nil || c.PromptRefs != nil || c.PromptPack == space.None {
 		return nil, nil
 	}
-	name := cmp.Or(c.PromptPack, w.Prompt)
-	if name == "" && w.manifest.Defaults != nil {
-		name = w.manifest.Defaults.PromptPack
-	}
-	return w, w.manifest.Prompt(cmp.Or(name, space.Default))
+	return w, w.manifest.Prompt(cmp.Or(c.PromptPack, w.Prompt, w.defaults().PromptPack, space.Default))
 }
 
 // chosenCatalog returns the catalog that is the base of a run of a config, nil
@@ -33,11 +29,15 @@ func (st *stack) chosenCatalog(c *RunConfig) (*adopted, *space.Catalog) {
 	if w == nil || c.ToolCatalog == space.None {
 		return nil, nil
 	}
-	name := cmp.Or(c.ToolCatalog, w.Catalog)
-	if name == "" && w.manifest.Defaults != nil {
-		name = w.manifest.Defaults.ToolCatalog
+	return w, w.manifest.Catalog(cmp.Or(c.ToolCatalog, w.Catalog, w.defaults().ToolCatalog, space.Default))
+}
+
+// defaults returns what the manifest chooses.
+func (a *adopted) defaults() space.Defaults {
+	if a.manifest.Defaults == nil {
+		return space.Defaults{}
 	}
-	return w, w.manifest.Catalog(cmp.Or(name, space.Default))
+	return *a.manifest.Defaults
 }
 
 // catalogBase returns the base of a catalog as the planner takes it. A tool that

@@ -138,15 +138,12 @@ func (c *spaceContent) find(hash codec.Hash) *space.Manifest {
 	if c == nil {
 		return nil
 	}
-	for i := range c.manifests {
-		if c.manifests[i].hash == hash {
-			return c.manifests[i].Manifest
-		}
+	if m := find(c.manifests, func(m *heldManifest) bool { return m.hash == hash }); m != nil {
+		return m.Manifest
 	}
 	return nil
 }
 
-// add keeps a manifest.
 func (c *spaceContent) add(hash codec.Hash, m *space.Manifest) {
 	if c.find(hash) == nil {
 		c.manifests = append(c.manifests, heldManifest{hash, m})
@@ -174,12 +171,9 @@ func (s *State) eachPin(fn func(*SpacePin)) {
 	if s.Config != nil && s.Config.Workspace != nil {
 		fn(s.Config.Workspace)
 	}
-	if s.Run != nil && s.Run.Workspace != nil {
-		fn(s.Run.Workspace)
-	}
-	for i := range s.Queue {
-		if s.Queue[i].Workspace != nil {
-			fn(s.Queue[i].Workspace)
+	for _, run := range s.runs() {
+		if run.Workspace != nil {
+			fn(run.Workspace)
 		}
 	}
 	if s.turnSpace() != nil {
@@ -209,25 +203,18 @@ func (s *State) dropContent() {
 
 // grant returns the grant of a sequence; 0 is the install record's for a space.
 func (s *State) grant(seq uint64, name string) *Grant {
-	if seq > 0 {
-		for i := range s.Spaces.Grants {
-			if s.Spaces.Grants[i].Seq == seq {
-				return &s.Spaces.Grants[i].Grant
-			}
-		}
-		return nil
+	if seq == 0 {
+		return s.install.grant(name)
 	}
-	return s.install.grant(name)
+	if pin := find(s.Spaces.Grants, func(g *GrantPin) bool { return g.Seq == seq }); pin != nil {
+		return &pin.Grant
+	}
+	return nil
 }
 
 // grant returns the first grant of the record that is about a space, or nil.
 func (in *Install) grant(name string) *Grant {
-	for i := range in.Record.Spaces {
-		if in.Record.Spaces[i].matches(name) {
-			return &in.Record.Spaces[i]
-		}
-	}
-	return nil
+	return find(in.Record.Spaces, func(g *Grant) bool { return g.matches(name) })
 }
 
 // grantNow returns the grant that a sync of a space counts under, and the

@@ -107,10 +107,8 @@ func (b *syncSettlement) fault(typ string) *refusal {
 
 // readerFault checks what a reader sends besides the manifest.
 func readerFault(source string, lacks []string, by *Signature, output *Content) *refusal {
-	if output != nil {
-		if bad := contentFault("output", output, true); bad != nil {
-			return bad
-		}
+	if bad := contentFault("output", output, true); bad != nil {
+		return bad
 	}
 	switch {
 	case source != "" && !isSource(source):
@@ -321,10 +319,8 @@ func (s *State) applySynced(o *OpenSync, r *read, outcome string) string {
 
 // latest returns the pin of a space that is pending, else applied. There is one.
 func (s *State) latest(name string) *SpacePin {
-	for i := range s.Spaces.Pending {
-		if p := &s.Spaces.Pending[i].Pin; p.Space == name {
-			return p
-		}
+	if p := find(s.Spaces.Pending, func(p *SpaceStage) bool { return p.Pin.Space == name }); p != nil {
+		return &p.Pin
 	}
-	return &s.Spaces.Applied[slices.IndexFunc(s.Spaces.Applied, func(p SpacePin) bool { return p.Space == name })]
+	return find(s.Spaces.Applied, func(p *SpacePin) bool { return p.Space == name })
 }

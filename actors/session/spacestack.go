@@ -47,21 +47,19 @@ func (a *adopted) layer() planner.Layer {
 	return l
 }
 
-// workspace returns the workspace of a stack, or nil.
 func (st *stack) workspace() *adopted {
-	for i := range st.spaces {
-		if st.spaces[i].Kind == space.Workspace {
-			return &st.spaces[i]
-		}
-	}
-	return nil
+	return find(st.spaces, func(a *adopted) bool { return a.Kind == space.Workspace })
 }
 
-// find returns the space of a name in a stack, or nil.
 func (st *stack) find(name string) *adopted {
-	for i := range st.spaces {
-		if st.spaces[i].Space == name {
-			return &st.spaces[i]
+	return find(st.spaces, func(a *adopted) bool { return a.Space == name })
+}
+
+// find returns the first element of a list that is so, nil if none is.
+func find[T any](list []T, is func(*T) bool) *T {
+	for i := range list {
+		if is(&list[i]) {
+			return &list[i]
 		}
 	}
 	return nil
@@ -99,7 +97,6 @@ func (st *stack) without(gone func(*adopted) bool) stack {
 	return out
 }
 
-// hasFiles reports whether a space of the stack has context files.
 func (st *stack) hasFiles() bool {
 	return slices.ContainsFunc(st.spaces, func(a adopted) bool { return len(a.manifest.Context) > 0 })
 }
@@ -144,10 +141,7 @@ func (s *State) stackOf(st *stack, c *RunConfig, own *SpacePin) (stack, *refusal
 	if c == nil || !c.isOwn() {
 		return *st, nil
 	}
-	out := st.without(func(a *adopted) bool { return a.Kind == space.Workspace })
-	if own != nil {
-		out = st.with(adopted{*own, s.manifest(own.Hash)})
-	}
+	out := s.under(st, own)
 	if bad := out.compose(); bad != nil {
 		return out, refuse(RejectWorkspaceInvalid, "config.workspace: "+bad.Error())
 	}
@@ -160,28 +154,33 @@ func (s *State) runStack() stack {
 	if s.Run == nil || !s.Run.Config.isOwn() {
 		return st
 	}
-	own := s.Run.Workspace
-	out := st.without(func(a *adopted) bool { return a.Kind == space.Workspace })
 	var hash codec.Hash
-	if own != nil {
-		hash = own.Hash
-		out = st.with(adopted{*own, s.manifest(hash)})
+	if s.Run.Workspace != nil {
+		hash = s.Run.Workspace.Hash
 	}
+	out := s.under(&st, s.Run.Workspace)
 	out.registry = s.ownRegistry(hash, &out)
 	return out
 }
 
-// ownRegistry returns the registry of a stack whose workspace has a hash. What
-// was composed once is kept; whoever changed what is below has seen that it
-// composes.
+// under returns the stack with another workspace, or with none. It is not
+// composed.
+func (s *State) under(st *stack, own *SpacePin) stack {
+	if own != nil {
+		return st.with(adopted{*own, s.manifest(own.Hash)})
+	}
+	return st.without(func(a *adopted) bool { return a.Kind == space.Workspace })
+}
+
+// ownRegistry returns the registry of a stack whose workspace has a hash. A
+// composed registry is kept. Composing does not fail: the event that changed a
+// layer below was checked.
 func (s *State) ownRegistry(hash codec.Hash, st *stack) *planner.Registry {
 	if s.Spaces == nil { // without a grant there is nothing to leave out
 		return st.base
 	}
-	for i := range s.Spaces.content.own {
-		if s.Spaces.content.own[i].hash == hash {
-			return s.Spaces.content.own[i].registry
-		}
+	if own := find(s.Spaces.content.own, func(o *ownRegistry) bool { return o.hash == hash }); own != nil {
+		return own.registry
 	}
 	if st.compose() != nil {
 		return s.registry

@@ -111,7 +111,6 @@ func choiceFault(prompt, catalog string) *refusal {
 	return nil
 }
 
-// isMode reports whether an apply can have that mode.
 func isMode(mode string) bool {
 	return mode == ModeNextRun || mode == ModeNextStep || mode == ModeImmediate
 }
@@ -232,12 +231,10 @@ func (s *State) endSyncOf(c *Call, code, detail string) {
 	}
 }
 
-// syncAt returns where open sync n is, -1 if it is not open.
 func (s *State) syncAt(n uint32) int {
 	return slices.IndexFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Number == n })
 }
 
-// name returns the name of the sync's effect.
 func (o *OpenSync) name() string { return Place{kind: kindSpace, n: o.Number}.String() }
 
 func (syncs) status(s *State, p Place) (codec.Hash, effectStatus) {
@@ -247,10 +244,8 @@ func (syncs) status(s *State, p Place) (codec.Hash, effectStatus) {
 	case s.syncAt(p.n) >= 0:
 		return codec.Hash{}, effectOpen
 	}
-	for i := range s.Spaces.SyncsDone {
-		if done := &s.Spaces.SyncsDone[i]; done.Number == p.n && !done.Hash.IsZero() {
-			return done.Hash, effectSettled
-		}
+	if done := find(s.Spaces.SyncsDone, func(d *DoneSync) bool { return d.Number == p.n && !d.Hash.IsZero() }); done != nil {
+		return done.Hash, effectSettled
 	}
 	return codec.Hash{}, effectOver
 }
@@ -353,12 +348,8 @@ func (s *State) namesOwn(is func(*SpacePin) bool) string {
 	if s.Config != nil && s.Config.Workspace != nil && is(s.Config.Workspace) {
 		return "the session's config.workspace"
 	}
-	for i := -1; i < len(s.Queue); i++ {
-		run := s.Run
-		if i >= 0 {
-			run = &s.Queue[i]
-		}
-		if run != nil && run.Workspace != nil && is(run.Workspace) {
+	for _, run := range s.runs() {
+		if run.Workspace != nil && is(run.Workspace) {
 			return "run " + strconv.FormatUint(uint64(run.Number), 10) + ": config.workspace"
 		}
 	}

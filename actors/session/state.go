@@ -21,7 +21,7 @@ type State struct {
 // rebuild. An idle session should take little memory.
 type scratch struct {
 	rules      runRules     // the active run's step rules, compiled
-	notices    []Notice     // said by the event being folded
+	notices    []Notice     // of the event being folded
 	progress   []Notice     // of the event folded last, until somebody takes it
 	withdrawn  []Withdrawal // withdrawn by the event folded last
 	toolsMoved bool         // what decides over tools may have changed since the latest turn
@@ -55,7 +55,7 @@ type Record struct {
 	Registry    *RegistryPin   `msgpack:"registry,omitempty"`  // absent: the install record's
 	Run         *Run           `msgpack:"run,omitempty"`       // the active one
 	ItemBytes   int32          `msgpack:"item_bytes"`          // encoded size of Items
-	NoticeN     uint32         `msgpack:"notice_n"`            // notices said
+	NoticeN     uint32         `msgpack:"notice_n"`            // notices so far
 	Rules       uint8          `msgpack:"rules"`
 	Runs        uint32         `msgpack:"runs"` // runs numbered so far
 	Closed      bool           `msgpack:"closed,omitempty"`

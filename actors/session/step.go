@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/refold/refold/codec"
@@ -20,7 +21,7 @@ type TurnStep struct {
 	From     StepSource            `msgpack:"from,omitempty"`     // empty: nothing applies
 	Last     []string              `msgpack:"last,omitempty"`     // while the hook is asked: tool_names of the last step
 	Open     bool                  `msgpack:"open,omitempty"`     // the hook is asked
-	Prepared *planner.StepRule     `msgpack:"prepared,omitempty"` // what the hook said
+	Prepared *planner.StepRule     `msgpack:"prepared,omitempty"` // the hook's answer
 	Profile  string                `msgpack:"profile,omitempty"`  // whose rules, if from a profile
 	Rule     int                   `msgpack:"rule"`               // index, from 0
 	RunMS    int64                 `msgpack:"run_ms,omitempty"`
@@ -112,10 +113,7 @@ func (s *State) matchRules(rules *planner.Steps, step *TurnStep, last []string, 
 
 // askStep asks an outside hook what the latest turn offers.
 func (s *State) askStep(hook *StepHook, last []string, calls []planner.LastCall) {
-	deadline := int64(StepDefaultMS)
-	if hook.DeadlineMS > 0 {
-		deadline = hook.DeadlineMS
-	}
+	deadline := cmp.Or(hook.DeadlineMS, StepDefaultMS)
 	s.Turn.Step = &TurnStep{
 		At: s.Clock, Calls: calls, Deadline: s.Clock + deadline, Facts: s.Facts, Last: last, Open: true, RunMS: deadline / 2,
 		Tools: planner.Offerable(s.turnsOwn, s.toolRequest(), s.plannerFacts()),
@@ -133,14 +131,6 @@ func (steps) decode(b *settlement, data codec.Raw) (string, *refusal) {
 }
 
 func (steps) settle(s *State, _ Place, b *settlement) *refusal {
-	s.settleStep(b)
-	return nil
-}
-
-func (steps) effect(s *State, _ Place, _ []byte) Effect { return s.step(s.Turn) }
-
-// settleStep folds a settlement of the open step.
-func (s *State) settleStep(b *settlement) {
 	step := s.Turn.Step
 	step.Settled = settlementHash(b.typ, b.data)
 	bad, prepared := b.bad, b.body.(*StepPrepared)
@@ -157,6 +147,7 @@ func (s *State) settleStep(b *settlement) {
 		step.From, step.Prepared = StepFromHook, prepared.rule()
 		s.askGeneration(nil)
 	}
+	return nil
 }
 
 // close takes the hook as answered.
@@ -196,10 +187,7 @@ func (s *State) fallBack(code, detail string) {
 
 // preparedFault says what is wrong with a StepPrepared by itself.
 func (s *State) preparedFault(b *StepPrepared) *refusal {
-	if bad := statusFault(b.Status, b.Error); bad != nil {
-		return bad
-	}
-	if bad := faultFault(b.Error); bad != nil {
+	if bad := cmp.Or(statusFault(b.Status, b.Error), faultFault(b.Error)); bad != nil {
 		return bad
 	}
 	if err := planner.CheckStep(s.turnsOwn, "", b.rule()); err != nil {
@@ -208,7 +196,7 @@ func (s *State) preparedFault(b *StepPrepared) *refusal {
 	return nil
 }
 
-// rule returns what the hook said in the form of a rule.
+// rule returns the hook's answer in the form of a rule.
 func (b *StepPrepared) rule() *planner.StepRule {
 	return &planner.StepRule{
 		ActiveTools: b.ActiveTools, Context: b.Context, Model: b.Model, Params: b.Params, System: b.System,
@@ -229,9 +217,5 @@ func (r *Run) forget(registry *planner.Registry) {
 // carriedOut reports whether the call was asked and may have done something: a
 // call that was refused or cancelled unlocks nothing.
 func (c *Call) carriedOut() bool {
-	switch c.Status {
-	case CallSucceeded, CallFailed, CallUnknown:
-		return c.RunMS > 0
-	}
-	return false
+	return c.RunMS > 0 && (c.Status == CallSucceeded || c.Status == CallFailed || c.Status == CallUnknown)
 }

@@ -130,8 +130,9 @@ func (s *State) latestItems() []Item {
 	return items
 }
 
-// step builds the effect that asks the hook of the latest turn.
-func (s *State) step(t *Turn) Effect {
+// effect builds the effect that asks the hook of the latest turn.
+func (steps) effect(s *State, _ Place, _ []byte) Effect {
+	t := s.Turn
 	run, name, items := s.Run, t.step().String(), s.latestItems()
 	hook := run.Config.StepHook.Hook
 	facts := make(codec.Pairs, len(t.Step.Facts))

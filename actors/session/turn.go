@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 
@@ -190,12 +191,8 @@ func (s *State) plannerFacts() planner.Facts {
 	return facts
 }
 
-// turnsMax returns how many turns the run may ask.
 func (c *RunConfig) turnsMax() int {
-	if c.TurnsMax > 0 {
-		return c.TurnsMax
-	}
-	return TurnsDefault
+	return cmp.Or(c.TurnsMax, TurnsDefault)
 }
 
 // turnDeadline returns how long a generation may be open, and what one start
@@ -222,19 +219,11 @@ func (generations) decode(b *settlement, data codec.Raw) (string, *refusal) {
 }
 
 func (generations) settle(s *State, _ Place, b *settlement) *refusal {
-	s.settleGeneration(b)
-	return nil
-}
-
-func (generations) effect(s *State, _ Place, room []byte) Effect { return s.generation(s.Turn, room) }
-
-// settleGeneration folds a settlement of the open generation.
-func (s *State) settleGeneration(b *settlement) {
 	s.Turn.Open = false
 	observed := b.typ == TypeToolCallsObserved
 	if observed {
 		s.hashLazily(-1, b, false)
-	} else { // mostly the run's end, which leaves nothing owed
+	} else { // mostly the run's end, when lazy hashes are computed anyway
 		s.Turn.Settled = settlementHash(b.typ, b.data)
 	}
 	bad := b.bad
@@ -249,6 +238,7 @@ func (s *State) settleGeneration(b *settlement) {
 		s.turnSettled(b, bad)
 		s.generationFailed(Fault{Code: CodeBadSettlement, Detail: bad.detail})
 	}
+	return nil
 }
 
 // toolCallsObserved takes in the calls that the model made.
@@ -335,13 +325,7 @@ func (r *Retry) covers(f Fault) bool {
 // backoff returns how long to wait, in milliseconds, after so many attempts
 // failed before this one.
 func (r *Retry) backoff(failed uint8) int64 {
-	wait, most := r.BackoffMS, r.BackoffMaxMS
-	if wait == 0 {
-		wait = BackoffDefaultMS
-	}
-	if most == 0 {
-		most = BackoffCapMS
-	}
+	wait, most := cmp.Or(r.BackoffMS, BackoffDefaultMS), cmp.Or(r.BackoffMaxMS, BackoffCapMS)
 	for range failed {
 		wait = min(2*wait, most)
 	}

@@ -21,7 +21,7 @@ type ViewTurn struct {
 	Prompt *ViewPrompt `json:"prompt,omitempty"` // absent: nothing is shown before the transcript
 }
 
-// ViewStep is what a step rule or an outside hook said of the turn.
+// ViewStep is what a step rule or an outside hook decided for the turn.
 type ViewStep struct {
 	Step    int              `json:"step"`              // 0-based
 	From    StepSource       `json:"from,omitempty"`    // run, profile, hook; empty: nothing applies

@@ -29,7 +29,7 @@ func (p *part) end(s *session.State, said, progress []session.Notice) {
 	}
 }
 
-// finished returns what the event said of the end of a run.
+// finished returns the notice about the end of a run.
 func finished(said []session.Notice, run uint32) (session.RunFinished, bool) {
 	for _, n := range said {
 		if end, is := n.Data.(session.RunFinished); is && end.Run == run {
@@ -71,7 +71,7 @@ func (p *part) endAttempt(said, progress []session.Notice) {
 	}
 }
 
-// settledCall returns what the event said of the result of a call.
+// settledCall returns the progress about the result of a call.
 func (p *part) settledCall(progress []session.Notice) (session.CallSettled, bool) {
 	effect := key{kind: KindCall, run: p.key.run, turn: p.key.turn, n: p.key.n}.effect()
 	for _, n := range progress {

@@ -1,6 +1,7 @@
 package timeline
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -103,22 +104,22 @@ type Call struct {
 // TraceID returns the id of the trace that a run is, or a turn, by its place,
 // under a prefix of subjects. It is a hash, the same in every process.
 func TraceID(prefix, sid, place string) (id [16]byte) {
-	sum := sum("refold/trace/1", prefix, sid, place)
-	copy(id[:], sum[:])
-	if id == ([16]byte{}) {
-		id[len(id)-1] = 1 // zero is no id
-	}
+	fill(id[:], sum("refold/trace/1", prefix, sid, place))
 	return id
 }
 
 // SpanID returns the id of the span at a place of a session.
 func SpanID(prefix, sid, place string) (id [8]byte) {
-	sum := sum("refold/span/1", prefix, sid, place)
-	copy(id[:], sum[:])
-	if id == ([8]byte{}) {
+	fill(id[:], sum("refold/span/1", prefix, sid, place))
+	return id
+}
+
+// fill makes an id of a hash. Zero is no id.
+func fill(id []byte, sum codec.Hash) {
+	copy(id, sum[:])
+	if !slices.ContainsFunc(id, func(b byte) bool { return b != 0 }) {
 		id[len(id)-1] = 1
 	}
-	return id
 }
 
 // sum hashes texts, with a zero byte between them.

@@ -38,7 +38,8 @@ const openRoom = 6
 
 // Follow takes note of the event that s folded last and returns the spans that
 // ended with it, the spans within a span before the span itself. They are the
-// caller's. said and progress are what that event said: s must not be quiet.
+// caller's. said and progress are that event's notices and progress: s must not be
+// quiet.
 // caller is the traceparent that the event came with, if any: the run that it
 // asks for has it.
 func (t *Tracker) Follow(s *session.State, said, progress []session.Notice, caller string) []*Span {
@@ -291,7 +292,6 @@ func (t *Tracker) refuse(said []session.Notice) {
 	}
 }
 
-// runOf returns an active or queued run.
 func runOf(s *session.State, number uint32) *session.Run {
 	if s.Run != nil && s.Run.Number == number {
 		return s.Run

@@ -1,7 +1,7 @@
 package natsio
 
 import (
-	"math"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,48 +19,33 @@ const (
 	ackTokens         = 9
 	ackTokensDomain   = 11 // at least
 	ackNumbersAt      = 4
-	ackNumbersAtAfter = 6  // with a domain
-	numberDigitsMax   = 19 // of an int64; a uint64 holds all numbers of so many
+	ackNumbersAtAfter = 6 // with a domain
 )
 
 // ParseAckReply reads the reply subject of a message that a consumer delivered.
 // Every message of every stream has one: it allocates nothing.
 func ParseAckReply(reply string) (d AckReply, ok bool) {
-	at, tokens := ackNumbersAt, strings.Count(reply, ".")+1
+	skip, tokens := ackNumbersAt, strings.Count(reply, ".")+1
 	switch {
 	case tokens >= ackTokensDomain:
-		at = ackNumbersAtAfter
+		skip = ackNumbersAtAfter
 	case tokens != ackTokens:
 		return AckReply{}, false
 	}
-	for range at {
-		reply = reply[strings.IndexByte(reply, '.')+1:]
+	for range skip {
+		_, reply, _ = strings.Cut(reply, ".")
 	}
 	var nanoseconds uint64
 	for _, number := range [...]*uint64{&d.Count, &d.Seq, &d.ConsumerSeq, &nanoseconds, &d.Pending} {
-		var digits int
-		if *number, digits = leadingNumber(reply); digits == 0 || digits < len(reply) && reply[digits] != '.' {
+		var token string
+		var err error
+		token, reply, _ = strings.Cut(reply, ".")
+		if *number, err = strconv.ParseUint(token, 10, 63); err != nil {
 			return AckReply{}, false
 		}
-		reply = reply[min(digits+1, len(reply)):]
 	}
 	d.Time = time.Unix(0, int64(nanoseconds))
 	return d, true
-}
-
-// leadingNumber reads the number that text begins with, and tells how many digits
-// it has; 0, if there is none or an int64 does not hold it.
-func leadingNumber(text string) (n uint64, digits int) {
-	for ; digits < len(text) && text[digits]-'0' <= 9; digits++ {
-		if digits == numberDigitsMax {
-			return 0, 0
-		}
-		n = 10*n + uint64(text[digits]-'0')
-	}
-	if n > math.MaxInt64 {
-		return 0, 0
-	}
-	return n, digits
 }
 
 // AckReply says where a message stands: in the stream and with its consumer.

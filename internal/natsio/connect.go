@@ -1,11 +1,12 @@
 package natsio
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
-	"strconv"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -82,7 +83,6 @@ type Conn struct {
 	names    subjects.Names
 	url      string // where to connect
 	context  natsContext
-	dial     dialer
 	requests *requestTracker
 	mux      replyMux
 
@@ -98,7 +98,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{names: names, API: "$JS.API.", Log: o.Logger, requests: &requestTracker{inbox: nats.InboxPrefix}}
+	c := &Conn{names: names, API: "$JS.API.", Log: o.Logger, requests: newRequestTracker()}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -107,7 +107,6 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 			return nil, err
 		}
 	}
-	c.dial.server = o.InProcess
 	opts, err := c.options(o)
 	if err != nil {
 		return nil, err
@@ -127,7 +126,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 
 // Unconnected returns a Conn without a connection, for a model of a server.
 func Unconnected(names subjects.Names, log *slog.Logger) *Conn {
-	return &Conn{names: names, Log: log, requests: new(requestTracker)}
+	return &Conn{names: names, Log: log, requests: newRequestTracker()}
 }
 
 // Close closes the connection. What waits on it ends with an error.
@@ -140,12 +139,12 @@ func (c *Conn) Names() subjects.Names { return c.names }
 // credentials.
 func (c *Conn) URL() string { return c.NC.ConnectedUrlRedacted() }
 
-// Incarnation counts the connections that this Conn has begun. An ack,
-// nak or in-progress of a delivery is sent only in the incarnation in which it was
+// Incarnation counts how often the connection was made again. An ack, nak or
+// in-progress of a delivery is sent only in the incarnation in which it was
 // delivered: a server that lost the unsynced end of a stream uses its sequences
 // again, and an acknowledgement of the former message would acknowledge the new one.
 // Whatever else was read by sequence is as old as its incarnation.
-func (c *Conn) Incarnation() uint64 { return c.dial.begun.Load() }
+func (c *Conn) Incarnation() uint64 { return c.NC.Stats().Reconnects }
 
 // Reconnected returns when the connection was last made again, zero if it never
 // was: silence before it proves nothing.
@@ -161,10 +160,10 @@ func (c *Conn) ServerVersion() string { return c.NC.ConnectedServerVersion() }
 
 func (c *Conn) options(o Options) ([]nats.Option, error) {
 	nctx := c.context
-	c.url = firstOf(o.URL, nctx.URL, nats.DefaultURL)
+	c.url = cmp.Or(o.URL, nctx.URL, nats.DefaultURL)
 	c.Where = redact(c.url)
 	opts := []nats.Option{
-		nats.Name(firstOf(o.Name, c.names.Prefix())),
+		nats.Name(cmp.Or(o.Name, c.names.Prefix())),
 		nats.Timeout(connectTimeout),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(ReconnectWait),
@@ -181,24 +180,21 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			c.Log.Info("nats_reconnected", "url", nc.ConnectedUrlRedacted())
 			c.reconnected.Store(time.Now().UnixNano())
-			c.requests.reconnected()
+			c.requests.each(func(w *waiting) { w.lost() })
 		}),
 	}
 	if o.InProcess != nil {
 		c.Where = "the server in this process"
-		opts = append(opts, nats.InProcessServer(&c.dial))
-	} else {
-		opts = append(opts, nats.SetCustomDialer(&c.dial))
-		if o.Creds != "" {
-			nctx.Creds = o.Creds
-		}
+		opts = append(opts, nats.InProcessServer(o.InProcess))
+	} else if o.Creds != "" {
+		nctx.Creds = o.Creds
 	}
 	auth, err := nctx.options()
 	if err != nil {
 		return nil, err
 	}
 	opts = append(opts, auth...)
-	if inbox := firstOf(o.InboxPrefix, nctx.InboxPrefix); inbox != "" {
+	if inbox := cmp.Or(o.InboxPrefix, nctx.InboxPrefix); inbox != "" {
 		opts = append(opts, nats.CustomInboxPrefix(inbox))
 		c.requests.inbox = inbox
 	}
@@ -209,7 +205,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 func (c *Conn) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if p := parseViolation(err.Error()); p != nil {
 		c.Log.Error("nats_permission_denied", "op", p.Op, "subject", p.Subject)
-		c.requests.denied(p)
+		c.requests.each(func(w *waiting) { w.denied(p) })
 		return
 	}
 	subject := ""
@@ -221,11 +217,6 @@ func (c *Conn) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 
 // connectError says why there is no connection.
 func (c *Conn) connectError(ctx context.Context, err error) error {
-	// A server that is too old may end the handshake in any way; what it said
-	// of itself first tells more than how.
-	if v := c.dial.serverVersion(); v != "" && tooOld(v) {
-		return &VersionError{Server: v, Least: leastVersion()}
-	}
 	if ctx.Err() != nil {
 		return fmt.Errorf("connect to %s: %w", c.Where, ctx.Err())
 	}
@@ -258,65 +249,49 @@ func (c *Conn) usable() error {
 	return err
 }
 
-// hasJetStream checks that this user has JetStream.
+// hasJetStream checks that this user has JetStream. It asks until there is an
+// answer, for startTimeout: a server that is just going down takes the connection
+// with it, and a cluster may be without a leader. That nobody listens is an answer.
 func (c *Conn) hasJetStream(ctx context.Context) error {
-	err := c.askAccount(ctx)
-	switch {
-	case err == nil:
-		return nil
-	case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount), errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("%w at %s: start nats-server with -js, or enable it for this account (%w)", ErrNoJetStream, c.Where, err)
-	default:
-		return fmt.Errorf("ask %s for its JetStream account: %w", c.Where, Typed(err))
-	}
-}
-
-// askAccount asks for the account until there is an answer, for startTimeout: a
-// server that is just going down takes the connection with it, and a cluster may
-// be without a leader. Nobody there to answer at all is an answer.
-func (c *Conn) askAccount(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	for wait := RetryWaitMin; ; wait = min(2*wait, RetryWaitMax) {
-		err := c.Attempt(ctx, "", func(ctx context.Context) error {
-			_, err := c.JS.AccountInfo(ctx)
-			return err
-		})
-		if err == nil || errors.Is(err, nats.ErrNoResponders) || !IsTransient(err) || Sleep(ctx, wait) != nil {
-			return err
+	err := c.Retry(ctx, func(ctx context.Context) error {
+		_, err := c.JS.AccountInfo(ctx)
+		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) || errors.Is(err, nats.ErrNoResponders) {
+			return fmt.Errorf("%w at %s: start nats-server with -js, or enable it for this account (%v)", ErrNoJetStream, c.Where, err) //nolint:errorlint // with its cause it would be asked again
 		}
+		return err
+	})
+	if err == nil || errors.Is(err, ErrNoJetStream) {
+		return err
 	}
+	return fmt.Errorf("ask %s for its JetStream account: %w", c.Where, err)
 }
 
 // tooOld reports that a server's version is below the least; one that does
 // not parse is taken as new enough, since only development builds have such.
 func tooOld(version string) bool {
-	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
-	if len(parts) < 2 {
-		return false
-	}
-	major, err := strconv.Atoi(parts[0])
-	if err != nil {
-		return false
-	}
-	minor, err := strconv.Atoi(parts[1])
-	if err != nil {
+	var major, minor int
+	if _, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &major, &minor); err != nil {
 		return false
 	}
 	return major < serverMajorLeast || major == serverMajorLeast && minor < serverMinorLeast
 }
 
 func leastVersion() string {
-	return strconv.Itoa(serverMajorLeast) + "." + strconv.Itoa(serverMinorLeast)
+	return fmt.Sprintf("%d.%d", serverMajorLeast, serverMinorLeast)
 }
 
-func firstOf(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
+// redact takes user, password and token out of addresses.
+func redact(urls string) string {
+	all := strings.Split(urls, ",")
+	for i, one := range all {
+		if u, err := url.Parse(strings.TrimSpace(one)); err == nil && u.User != nil {
+			u.User = nil
+			all[i] = u.String()
 		}
 	}
-	return ""
+	return strings.Join(all, ",")
 }
 
 // IsConnected reports whether the connection is there now. While it is not, it is

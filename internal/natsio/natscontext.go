@@ -2,6 +2,7 @@ package natsio
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -33,45 +34,26 @@ type natsContext struct {
 }
 
 // readContext reads the context of this name, which may also be the path of a
-// file.
-func readContext(name string) (natsContext, error) {
-	path, err := contextPath(name)
-	if err != nil {
-		return natsContext{}, fmt.Errorf("NATS context %q: %w", name, err)
+// file. The nats tool keeps contexts in the user's configuration directory, or in
+// ~/.config where that is another one.
+func readContext(name string) (c natsContext, err error) {
+	paths := []string{name}
+	if !strings.ContainsRune(name, filepath.Separator) {
+		config, _ := os.UserConfigDir()
+		home, _ := os.UserHomeDir()
+		file := filepath.Join("nats", "context", name+".json")
+		paths = []string{filepath.Join(config, file), filepath.Join(home, ".config", file)}
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return natsContext{}, fmt.Errorf("NATS context %q: %w: list them with `nats context ls`", name, err)
-	}
-	var c natsContext
-	if err := json.Unmarshal(data, &c); err != nil {
-		return natsContext{}, fmt.Errorf("NATS context %q: %s: %w", name, path, err)
-	}
-	return c, nil
-}
-
-// contextPath finds a context where the nats tool keeps it: in the user's
-// configuration directory, or in ~/.config where that is another one.
-func contextPath(name string) (string, error) {
-	if strings.ContainsRune(name, filepath.Separator) {
-		return name, nil
-	}
-	file := filepath.Join("nats", "context", name+".json")
-	if dir, err := os.UserConfigDir(); err == nil {
-		if path := filepath.Join(dir, file); exists(path) {
-			return path, nil
+	var data []byte
+	for _, path := range paths {
+		if data, err = os.ReadFile(path); err == nil {
+			if err = json.Unmarshal(data, &c); err != nil {
+				return c, fmt.Errorf("NATS context %q: %s: %w", name, path, err)
+			}
+			return c, nil
 		}
 	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(home, ".config", file), nil
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
+	return c, fmt.Errorf("NATS context %q: %w: list them with `nats context ls`", name, err)
 }
 
 // options returns what the context says about how to authenticate.
@@ -126,38 +108,27 @@ func expand(path string) string {
 }
 
 // ConnectSystem connects as a user of the system account, for one question: path
-// is that of a file of credentials, or of a context of the nats tool. The caller
-// closes the connection.
+// is that of a credentials file, in which case the rest is as in this connection, or
+// of a context of the nats tool, which is JSON. The caller closes the connection.
 func (c *Conn) ConnectSystem(path string) (*nats.Conn, error) {
-	system, err := systemContext(path, c.context)
+	data, err := os.ReadFile(expand(path))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("--system-creds: %w", err)
+	}
+	system := natsContext{Creds: path, Cert: c.context.Cert, Key: c.context.Key, CA: c.context.CA, TLSFirst: c.context.TLSFirst}
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		system = natsContext{}
+		if err := json.Unmarshal(data, &system); err != nil {
+			return nil, fmt.Errorf("--system-creds: NATS context %s: %w", path, err)
+		}
 	}
 	auth, err := system.options()
 	if err != nil {
 		return nil, err
 	}
-	nc, err := nats.Connect(firstOf(system.URL, redact(c.url)), append(auth, nats.Name("refold-durability"), nats.Timeout(connectTimeout), nats.NoReconnect())...)
+	nc, err := nats.Connect(cmp.Or(system.URL, redact(c.url)), append(auth, nats.Name("refold-durability"), nats.Timeout(connectTimeout), nats.NoReconnect())...)
 	if err != nil {
 		return nil, fmt.Errorf("connect with --system-creds %s: %w", path, err)
 	}
 	return nc, nil
-}
-
-// systemContext is how the system account's user connects: a file of its
-// credentials, in which case the rest is as in the other connection, or of a
-// context of the nats tool, which is JSON.
-func systemContext(path string, other natsContext) (natsContext, error) {
-	data, err := os.ReadFile(expand(path))
-	if err != nil {
-		return natsContext{}, fmt.Errorf("--system-creds: %w", err)
-	}
-	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-		return natsContext{Creds: path, Cert: other.Cert, Key: other.Key, CA: other.CA, TLSFirst: other.TLSFirst}, nil
-	}
-	var c natsContext
-	if err := json.Unmarshal(data, &c); err != nil {
-		return natsContext{}, fmt.Errorf("--system-creds: NATS context %s: %w", path, err)
-	}
-	return c, nil
 }

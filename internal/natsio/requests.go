@@ -2,35 +2,55 @@ package natsio
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
-// requestTracker knows the requests that wait for an answer, to end those that
-// will not get one: the server denies a publish asynchronously (to the
-// requester it looks like a timeout), and a lost connection takes answers
-// with it.
+// requestTracker ends the requests that will get no answer: the server denies a
+// publish asynchronously (to the requester it looks like a timeout), and a lost
+// connection takes answers with it.
 type requestTracker struct {
 	inbox string // prefix of the subjects that answers come on
 
-	mu        sync.Mutex
-	waiting   map[*waitingRequest]struct{}
-	listening map[*listener]struct{}
+	mu      sync.Mutex
+	waiting map[*waiting]struct{}
 }
 
-// listener is told what ends requests, instead of having a context for each.
-type listener struct {
-	denied chan<- *PermissionError
-	lost   chan<- struct{}
+// waiting is told what ends requests. Its functions don't block.
+type waiting struct {
+	denied func(*PermissionError)
+	lost   func() // the connection was lost, and made again
 }
 
-type waitingRequest struct {
-	subject           string // empty: whatever is denied concerns it
-	survivesReconnect bool   // a lost connection does not end it
-	cancel            context.CancelCauseFunc
+func newRequestTracker() *requestTracker {
+	return &requestTracker{inbox: nats.InboxPrefix, waiting: make(map[*waiting]struct{})}
+}
+
+func (o *requestTracker) add(w *waiting) (remove func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waiting[w] = struct{}{}
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.waiting, w)
+	}
+}
+
+// each calls f with all that wait.
+func (o *requestTracker) each(f func(*waiting)) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for w := range o.waiting {
+		f(w)
+	}
 }
 
 // Retryable is an error after which the same request may succeed.
@@ -62,80 +82,48 @@ func parseViolation(text string) *PermissionError {
 // stop when done.
 func (c *Conn) Watch(ctx context.Context, subject string, survivesReconnect bool) (watched context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	o, w := c.requests, &waitingRequest{subject, survivesReconnect, cancel}
-	o.mu.Lock()
-	if o.waiting == nil {
-		o.waiting = make(map[*waitingRequest]struct{})
-	}
-	o.waiting[w] = struct{}{}
-	o.mu.Unlock()
+	remove := c.requests.add(&waiting{
+		denied: func(p *PermissionError) {
+			if subject == "" || c.Concerns(p, subject) {
+				cancel(p)
+			}
+		},
+		lost: func() {
+			if !survivesReconnect {
+				cancel(ErrReconnected)
+			}
+		},
+	})
 	return ctx, func() {
-		o.mu.Lock()
-		delete(o.waiting, w)
-		o.mu.Unlock()
+		remove()
 		cancel(nil)
 	}
 }
 
 // Listen tells of denials and of connections made anew until stop is called.
-// Neither waits: denied has room for some, lost for one.
+// Neither waits: denied has room for some, lost for one. What a denial that does
+// not fit is about is sent again, and denied again.
 func (c *Conn) Listen(denied chan<- *PermissionError, lost chan<- struct{}) (stop func()) {
-	o, l := c.requests, &listener{denied, lost}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.listening == nil {
-		o.listening = make(map[*listener]struct{})
-	}
-	o.listening[l] = struct{}{}
-	return func() {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		delete(o.listening, l)
-	}
+	return c.requests.add(&waiting{
+		denied: func(p *PermissionError) {
+			select {
+			case denied <- p:
+			default:
+			}
+		},
+		lost: func() {
+			select {
+			case lost <- struct{}{}:
+			default:
+			}
+		},
+	})
 }
 
 // Concerns reports whether a denial ends a request on subject: the server takes
 // no publish there, or this user gets no replies.
 func (c *Conn) Concerns(p *PermissionError, subject string) bool {
-	return c.requests.concerns(p, subject)
-}
-
-func (o *requestTracker) concerns(p *PermissionError, subject string) bool {
-	return subject == p.Subject || p.Op == "subscribe" && strings.HasPrefix(p.Subject, o.inbox)
-}
-
-// denied ends the requests that the violation is about.
-func (o *requestTracker) denied(p *PermissionError) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for w := range o.waiting {
-		if w.subject == "" || o.concerns(p, w.subject) {
-			w.cancel(p)
-		}
-	}
-	for l := range o.listening {
-		select {
-		case l.denied <- p:
-		default: // what it is about is sent again, and denied again
-		}
-	}
-}
-
-// reconnected ends all requests that do not survive it. Their callers repeat them.
-func (o *requestTracker) reconnected() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	for w := range o.waiting {
-		if !w.survivesReconnect {
-			w.cancel(ErrReconnected)
-		}
-	}
-	for l := range o.listening {
-		select {
-		case l.lost <- struct{}{}:
-		default:
-		}
-	}
+	return subject == p.Subject || p.Op == "subscribe" && strings.HasPrefix(p.Subject, c.requests.inbox)
 }
 
 // Cause returns the cause of ctx's end in place of err, if ctx ended.
@@ -156,22 +144,55 @@ const (
 // has RequestTimeout; it ends at once if the server denies a publish to subject
 // (any, if empty). The last error comes back typed.
 func (c *Conn) Repeat(ctx context.Context, subject string, f func(context.Context) error) error {
-	wait := RetryWaitMin
-	for {
-		err := c.Attempt(ctx, subject, f)
+	return Backoff(ctx, func() error { return c.Attempt(ctx, subject, f) })
+}
+
+// Backoff calls f until it succeeds, fails for good, or ctx ends, with longer and
+// longer waits. The last error comes back typed.
+func Backoff(ctx context.Context, f func() error) error {
+	for wait := RetryWaitMin; ; wait = min(2*wait, RetryWaitMax) {
+		err := f()
 		if err == nil || !IsTransient(err) {
 			return Typed(err)
 		}
 		if ended := Sleep(ctx, wait); ended != nil {
 			return fmt.Errorf("%w (last attempt: %w)", ended, Typed(err))
 		}
-		wait = min(2*wait, RetryWaitMax)
 	}
 }
 
 // Retry is Repeat for requests whose subjects are many: any denial ends it.
 func (c *Conn) Retry(ctx context.Context, f func(context.Context) error) error {
 	return c.Repeat(ctx, "", f)
+}
+
+// Answer is embedded in what an answer of the JetStream API is read into.
+type Answer struct {
+	Error *jetstream.APIError `json:"error"`
+}
+
+func (a *Answer) refusal() error {
+	if a.Error == nil {
+		return nil
+	}
+	return a.Error
+}
+
+// Ask sends one request of the JetStream API, without its prefix, and reads the answer.
+// What the server refuses is a *jetstream.APIError.
+func (c *Conn) Ask(ctx context.Context, request string, body any, answer interface{ refusal() error }) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	msg, err := c.NC.RequestWithContext(ctx, c.API+request, data)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(msg.Data, answer); err != nil {
+		return fmt.Errorf("the answer of JetStream does not parse: %w", err)
+	}
+	return answer.refusal()
 }
 
 // Attempt calls f once, within RequestTimeout. It ends at once if the server denies

@@ -8,7 +8,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -66,22 +65,31 @@ func (s *Streams) Backlog(ctx context.Context) (all Backlog, err error) {
 // BridgeTargets returns the targets of a class that some bridge served once: each
 // has a consumer, whoever lives now.
 func (s *Streams) BridgeTargets(ctx context.Context, class session.Class) (targets []string, err error) {
+	names, err := s.consumers(ctx, s.names.EffectsStream())
+	for _, name := range names {
+		if of, target, ok := subjects.ParseBridgeName(name); ok && of == class {
+			targets = append(targets, target)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list who served %s: %w", class, err)
+	}
+	return targets, nil
+}
+
+// consumers returns the names of a stream's consumers.
+func (s *Streams) consumers(ctx context.Context, name string) (all []string, err error) {
 	err = s.conn.Retry(ctx, func(ctx context.Context) error {
-		targets = nil
-		stream, err := s.conn.JS.Stream(ctx, s.names.EffectsStream())
+		all = nil
+		stream, err := s.conn.JS.Stream(ctx, name)
 		if err != nil {
 			return err
 		}
 		names := stream.ConsumerNames(ctx)
-		for name := range names.Name() {
-			if of, target, ok := subjects.ParseBridgeName(name); ok && of == class {
-				targets = append(targets, target)
-			}
+		for consumer := range names.Name() {
+			all = append(all, consumer)
 		}
 		return names.Err()
 	})
-	if err != nil {
-		return nil, fmt.Errorf("list who served %s: %w", class, natsio.Typed(err))
-	}
-	return targets, nil
+	return all, err
 }

@@ -140,11 +140,7 @@ func (c *Conf) Lease(class session.Class, target string) (time.Duration, error) 
 }
 
 func (c *Conf) readStreams(section entry) error {
-	entries, err := section.entries()
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return section.each(func(e entry) (err error) {
 		var s streamConf
 		if s.keys, err = e.decode(&s.cfg); err != nil {
 			return err
@@ -165,8 +161,8 @@ func (c *Conf) readStreams(section entry) error {
 			return e.errorf("no such stream: use %s", strings.Join(c.names.Streams(), ", "))
 		}
 		c.streams[s.cfg.Name] = s
-	}
-	return nil
+		return nil
+	})
 }
 
 // rename moves a name of the file under the prefix that is in use.
@@ -187,11 +183,7 @@ func (c *Conf) rename(name string) string {
 }
 
 func (c *Conf) readLanes(section entry) error {
-	entries, err := section.entries()
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return section.each(func(e entry) (err error) {
 		switch e.key {
 		case "count":
 			count, ok := e.value.(int64)
@@ -200,32 +192,29 @@ func (c *Conf) readLanes(section entry) error {
 			}
 			c.lanes = int(count)
 		case "consumer":
-			if c.lane.keys, err = e.decode(&c.lane.cfg); err != nil {
-				return err
-			}
+			c.lane.keys, err = e.decode(&c.lane.cfg)
 		default:
 			return e.errorf("unknown key: use count, consumer")
 		}
-	}
-	return nil
+		return err
+	})
 }
 
 func (c *Conf) readBridges(section entry) error {
-	entries, err := section.entries()
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
+	return section.each(func(e entry) (err error) {
 		class, b := session.Class(e.key), consumerConf{}
 		if err := subjects.ValidClass(class); err != nil {
 			return e.errorf("%w", err)
 		}
-		if b.keys, err = e.decode(&b.cfg); err != nil {
-			return err
-		}
+		b.keys, err = e.decode(&b.cfg)
 		c.bridges[class] = b
-	}
-	return nil
+		return err
+	})
+}
+
+func (c *Conf) readTimers(section entry) (err error) {
+	c.timers.keys, err = section.decode(&c.timers.cfg)
+	return err
 }
 
 // check refuses a file that lacks something, or breaks what the rest relies on.
@@ -291,11 +280,6 @@ func (c *Conf) checkPacks() error {
 		return fmt.Errorf("stream %s: want max_msgs_per_subject 1, discard new, discard_new_per_subject, deny_delete and deny_purge true, and no rollups, TTLs or max_age: else a published version could change", cfg.Name)
 	}
 	return nil
-}
-
-func (c *Conf) readTimers(section entry) (err error) {
-	c.timers.keys, err = section.decode(&c.timers.cfg)
-	return err
 }
 
 // checkTimers refuses a stream of timers that would lose some, or fill up.

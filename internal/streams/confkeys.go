@@ -46,40 +46,35 @@ func entriesOf(m map[string]any) []entry {
 	return all
 }
 
-// entries returns what is in a block.
-func (e entry) entries() ([]entry, error) {
+// each calls f with each entry of a block, until one has an error.
+func (e entry) each(f func(entry) error) error {
 	m, ok := e.value.(map[string]any)
 	if !ok {
-		return nil, e.errorf("want a block { … }, got %v", e.value)
+		return e.errorf("want a block { … }, got %v", e.value)
 	}
-	all := entriesOf(m)
-	for i := range all {
-		all[i].path = e.path + "." + all[i].key
+	for _, one := range entriesOf(m) {
+		one.path = e.path + "." + one.key
+		if err := f(one); err != nil {
+			return err
+		}
 	}
-	return all, nil
+	return nil
 }
 
 // decode fills the struct that out points to from a block: each key is the
 // JSON name of a field. It returns the keys that the block has, sorted.
-func (e entry) decode(out any) ([]string, error) {
-	entries, err := e.entries()
-	if err != nil {
-		return nil, err
-	}
+func (e entry) decode(out any) (keys []string, err error) {
 	target := reflect.ValueOf(out).Elem()
-	var keys []string
-	for _, f := range entries {
+	err = e.each(func(f entry) error {
 		field, ok := fieldOf(target, f.key)
 		if !ok {
-			return nil, f.errorf("unknown key: use a name of the JetStream API")
-		}
-		if err := f.decodeInto(field); err != nil {
-			return nil, err
+			return f.errorf("unknown key: use a name of the JetStream API")
 		}
 		keys = append(keys, f.key)
-	}
+		return f.decodeInto(field)
+	})
 	slices.Sort(keys)
-	return keys, nil
+	return keys, err
 }
 
 // fieldOf finds the field of a struct that has this JSON name.

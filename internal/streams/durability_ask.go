@@ -218,8 +218,8 @@ func ParseMonitors(text string) (urls []string, err error) {
 	return urls, nil
 }
 
-// askSystem asks all servers over a connection of the system account's, which
-// ends with the answers.
+// askSystem asks all servers over a connection of the system account, which ends with
+// the answers. Each server of a cluster says how many there are.
 func (s *Streams) askSystem(ctx context.Context, creds string) ([]jsz, error) {
 	nc, err := s.conn.ConnectSystem(creds)
 	if err != nil {
@@ -234,21 +234,27 @@ func (s *Streams) askSystem(ctx context.Context, creds string) ([]jsz, error) {
 		return nil, err
 	}
 	var answers []jsz
-	for size := 0; ; {
-		patience := monitorTimeout
+	for size := 0; size == 0 || len(answers) < size; {
+		patience := othersWithin
 		switch {
-		case len(answers) > 0 && size == 0:
+		case len(answers) == 0:
+			patience = monitorTimeout
+		case size == 0:
 			patience = aloneWithin
-		case len(answers) > 0 && len(answers) >= size:
-			return answers, nil
-		case len(answers) > 0:
-			patience = othersWithin
 		}
 		wait, done := context.WithTimeout(ctx, patience)
 		msg, err := inbox.NextMsgWithContext(wait)
 		done()
-		if err != nil {
-			return answers, quietOr(err, len(answers), size)
+		silent := errors.Is(err, context.DeadlineExceeded)
+		switch {
+		case silent && len(answers) > 0 && size == 0:
+			return answers, nil // one that does not say how many there are
+		case silent && len(answers) > 0:
+			return answers, fmt.Errorf("the others are silent for %v", othersWithin)
+		case silent, errors.Is(err, nats.ErrNoResponders):
+			return answers, errors.New("nobody answers on " + systemJSZ + ": are the credentials those of a user of the system account?")
+		case err != nil:
+			return answers, err
 		}
 		one, err := readSystem(msg.Data)
 		if err != nil {
@@ -261,21 +267,7 @@ func (s *Streams) askSystem(ctx context.Context, creds string) ([]jsz, error) {
 			}
 		}
 	}
-}
-
-// quietOr says what it means that no further server answers: nothing, if as many
-// did as there are, or if there is one only, which does not say how many.
-func quietOr(err error, answers, size int) error {
-	switch {
-	case answers > 0 && answers >= size:
-		return nil
-	case errors.Is(err, nats.ErrNoResponders) || errors.Is(err, context.DeadlineExceeded) && answers == 0:
-		return errors.New("nobody answers on " + systemJSZ + ": are the credentials those of a user of the system account?")
-	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the others are silent for %v", othersWithin)
-	default:
-		return err
-	}
+	return answers, nil
 }
 
 // readSystem reads one server's answer.

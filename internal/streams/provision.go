@@ -182,26 +182,20 @@ func (s *Streams) ensureLane(ctx context.Context, conf *Conf, lane int) error {
 // noOtherLanes refuses a log that has lanes beyond the count: their messages
 // would be folded twice.
 func (s *Streams) noOtherLanes(ctx context.Context, conf *Conf) error {
-	return s.conn.Retry(ctx, func(ctx context.Context) error {
-		stream, err := s.conn.JS.Stream(ctx, conf.names.LogStream())
-		if err != nil {
-			return err
+	names, err := s.consumers(ctx, conf.names.LogStream())
+	if err != nil {
+		return err
+	}
+	most := 0
+	for _, name := range names {
+		if lane, ok := subjects.ParseLaneName(name); ok {
+			most = max(most, lane+1)
 		}
-		most := 0
-		names := stream.ConsumerNames(ctx)
-		for name := range names.Name() {
-			if lane, ok := subjects.ParseLaneName(name); ok {
-				most = max(most, lane+1)
-			}
-		}
-		if err := names.Err(); err != nil {
-			return err
-		}
-		if most > conf.lanes {
-			return laneCountError(conf, most)
-		}
-		return nil
-	})
+	}
+	if most > conf.lanes {
+		return laneCountError(conf, most)
+	}
+	return nil
 }
 
 func laneCountError(conf *Conf, have int) error {

@@ -44,7 +44,7 @@ func (p *Presence) Heartbeat(ctx context.Context, kind, instance string, body fu
 	}
 }
 
-// Beat publishes one heartbeat now, beside those of Heartbeat: what an instance
+// Beat publishes one heartbeat now, besides those of Heartbeat: what an instance
 // says has changed, and others should not learn it half a second late.
 func (p *Presence) Beat(kind, instance string, body []byte) error {
 	subject, err := p.names.Alive(kind, instance)
@@ -97,10 +97,7 @@ func (p *Presence) TrackMembers(ctx context.Context, kind string) (*Members, err
 			m.hear(instance, msg.Data)
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
+	return m, err
 }
 
 func (m *Members) hear(instance string, body []byte) {
@@ -148,9 +145,7 @@ func (m *Members) Gone(instance string) bool {
 
 // Live returns the instances that were heard within the last d, by name.
 func (m *Members) Live(d time.Duration) []Member {
-	m.mu.Lock()
 	now := m.now()
-	m.mu.Unlock()
 	return slices.DeleteFunc(m.Known(), func(member Member) bool { return now.Sub(member.Heard) > d })
 }
 
@@ -159,9 +154,7 @@ func (m *Members) Live(d time.Duration) []Member {
 func (m *Members) Known() []Member {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known := slices.Collect(maps.Values(m.heard))
-	slices.SortFunc(known, func(a, b Member) int { return cmp.Compare(a.Instance, b.Instance) })
-	return known
+	return slices.SortedFunc(maps.Values(m.heard), func(a, b Member) int { return cmp.Compare(a.Instance, b.Instance) })
 }
 
 // SilentAfter is how long nothing must have been heard of a bridge for people to
@@ -169,8 +162,8 @@ func (m *Members) Known() []Member {
 // is decided by it: that takes GoneAfter.
 const SilentAfter = 3 * HeartbeatEvery
 
-// Served are the targets that bridges serve, and by how many, as their
-// heartbeats say: tool/host, llm/openai.
+// Served has how many bridges serve a target (tool/host, llm/openai), as their
+// heartbeats say.
 type Served map[string]int
 
 // BridgeHeard is what a bridge's latest heartbeat said.
@@ -191,7 +184,7 @@ func (m *Members) Bridges() (all []BridgeHeard, sure bool) {
 			all = append(all, heard)
 		}
 	}
-	return all, m.Gone("") // whom nobody ever hears
+	return all, m.Gone("") // nobody has this name
 }
 
 // Serving returns what those who were heard within GoneAfter serve: m is of

@@ -35,9 +35,7 @@ func (p *Presence) Discover(ctx context.Context, kind string) (all []Running, er
 		return nil, fmt.Errorf("ask who is a %s: %w", kind, err)
 	}
 	for _, info := range infos {
-		all = append(all, Running{ID: info.ID, Service: Service{
-			Kind: kind, Version: info.Version, Description: info.Description, Metadata: info.Metadata,
-		}})
+		all = append(all, Running{info.ID, Service{Kind: kind, Version: info.Version, Description: info.Description, Metadata: info.Metadata}})
 	}
 	slices.SortFunc(all, func(a, b Running) int { return cmp.Compare(a.ID, b.ID) })
 	return all, nil
@@ -99,7 +97,9 @@ func (p *Presence) everyAnswer(ctx context.Context, subject string, take func(an
 		return err
 	}
 	for {
-		answer, err := nextWithin(ctx, sub, discoverQuiet)
+		quiet, cancel := context.WithTimeout(ctx, discoverQuiet)
+		answer, err := sub.NextMsgWithContext(quiet)
+		cancel()
 		switch {
 		case errors.Is(err, nats.ErrNoResponders), err == nil && answer.Header.Get(subjects.HeaderStatus) == natsio.StatusNoResponders:
 			return nil
@@ -110,12 +110,4 @@ func (p *Presence) everyAnswer(ctx context.Context, subject string, take func(an
 		}
 		take(answer.Data)
 	}
-}
-
-// nextWithin returns the next message, or context.DeadlineExceeded when none
-// came within d.
-func nextWithin(ctx context.Context, sub *nats.Subscription, d time.Duration) (*nats.Msg, error) {
-	ctx, cancel := context.WithTimeout(ctx, d)
-	defer cancel()
-	return sub.NextMsgWithContext(ctx)
 }

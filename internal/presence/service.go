@@ -47,10 +47,8 @@ func (p *Presence) Register(ctx context.Context, s Service, endpoints ...Endpoin
 	if errors.Is(err, micro.ErrConfigValidation) && cfg.Version != versionUnknown {
 		// A development build's version is no semantic one.
 		cfg.Version = versionUnknown
-		cfg.Metadata = maps.Clone(s.Metadata)
-		if cfg.Metadata == nil {
-			cfg.Metadata = make(map[string]string, 1)
-		}
+		cfg.Metadata = map[string]string{}
+		maps.Copy(cfg.Metadata, s.Metadata)
 		cfg.Metadata["version"] = s.Version
 		service, err = micro.AddService(p.conn.NC, cfg)
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
 
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
@@ -29,12 +30,9 @@ type FoundService struct {
 	Endpoints                      []FoundEndpoint
 }
 
-// FoundEndpoint is a subject that a FoundService answers.
-type FoundEndpoint struct {
-	Name, Subject string
-	QueueGroup    string // empty: each instance gets each request, or the instance does not tell
-	Metadata      map[string]string
-}
+// FoundEndpoint is a subject that a FoundService answers. Without a QueueGroup each
+// instance gets each request, or the instance does not tell.
+type FoundEndpoint = micro.EndpointInfo
 
 // Services asks all micro services of the account what they are, whosever they
 // are, and returns the instances that answer, by name and ID, when nothing has
@@ -46,11 +44,7 @@ func (p *Presence) Services(ctx context.Context) (all []FoundService, err error)
 		return nil, fmt.Errorf("ask which services there are: %w", err)
 	}
 	for _, info := range infos {
-		found := FoundService{Name: info.Name, ID: info.ID, Version: info.Version, Description: info.Description}
-		for _, e := range info.Endpoints {
-			found.Endpoints = append(found.Endpoints, FoundEndpoint{Name: e.Name, Subject: e.Subject, QueueGroup: e.QueueGroup, Metadata: e.Metadata})
-		}
-		all = append(all, found)
+		all = append(all, FoundService{Name: info.Name, ID: info.ID, Version: info.Version, Description: info.Description, Endpoints: info.Endpoints})
 	}
 	slices.SortFunc(all, func(a, b FoundService) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.ID, b.ID)) })
 	return all, nil

@@ -39,6 +39,8 @@ type DuePuller struct {
 	log    *slog.Logger
 
 	skipped atomic.Uint64
+	carry   func(DueDelivery)
+	puller  *puller
 }
 
 // Dues returns a puller.
@@ -61,30 +63,21 @@ const dueLease = 5 * time.Second
 // Run outlives restarts of the server. A consumer that is deleted is made again if
 // this process provisioned it. When ctx ends, Run gives back what still arrives, waits
 // until every carry has returned, and returns nil. It returns an error only if the
-// consumer is not there at the start.
+// consumer is not there at the start. A puller is run once.
 func (p *DuePuller) Run(ctx context.Context, slots int, carry func(DueDelivery)) error {
-	of := &duePull{DuePuller: p, carry: carry}
-	l, err := newPuller(ctx, p.source, p.source.names.TimersStream(), of, slots, dueLease)
+	l, err := newPuller(ctx, p.source, p.source.names.TimersStream(), p, slots, dueLease)
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil:
 		return fmt.Errorf("pull what is due: %w", err)
 	}
-	of.puller = l
+	p.carry, p.puller = carry, l
 	l.run(context.WithoutCancel(ctx), ctx.Done())
 	return nil
 }
 
-// duePull is one run of a DuePuller.
-type duePull struct {
-	*DuePuller
-	carry  func(DueDelivery)
-	puller *puller
-	held   atomic.Int64
-}
-
-func (p *duePull) ensure(ctx context.Context) (consumer string, err error) {
+func (p *DuePuller) ensure(ctx context.Context) (consumer string, err error) {
 	if err := p.source.streams.EnsureDue(ctx); err != nil {
 		return "", err
 	}
@@ -95,19 +88,17 @@ func (p *duePull) ensure(ctx context.Context) (consumer string, err error) {
 	return subjects.DueConsumer, err
 }
 
-func (p *duePull) holding() int { return int(p.held.Load()) }
+func (*DuePuller) extend() {}
 
-func (*duePull) extend() {}
+func (p *DuePuller) waits(err error) { p.log.Warn("due_waiting", "error", err.Error()) }
 
-func (p *duePull) waits(err error) { p.log.Warn("due_waiting", "error", err.Error()) }
+func (p *DuePuller) refused(err error) { p.waits(err) }
 
-func (p *duePull) refused(err error) { p.waits(err) }
-
-func (*duePull) attached(string) {}
+func (*DuePuller) attached(string) {}
 
 // take carries a wake out, or gives it back to the server. A message that is no wake
 // is acked.
-func (p *duePull) take(m *nats.Msg, at natsio.AckReply, of token, full func(holding int) bool) {
+func (p *DuePuller) take(m *nats.Msg, at natsio.AckReply, of token) {
 	d := DueDelivery{Payload: m.Data, Fired: at.Time, NumDelivered: at.Count, source: p.source, token: of}
 	var err error
 	if d.Session, d.Wake, err = p.source.names.ParseDue(m.Subject); err != nil {
@@ -116,13 +107,12 @@ func (p *duePull) take(m *nats.Msg, at natsio.AckReply, of token, full func(hold
 		d.Ack()
 		return
 	}
-	if full(int(p.held.Add(1))) {
-		p.held.Add(-1)
+	if !p.puller.begin() {
 		d.Nak(0)
 		return
 	}
 	go func() {
 		p.carry(d)
-		p.puller.ended(int(p.held.Add(-1)))
+		p.puller.ended()
 	}()
 }

@@ -102,11 +102,6 @@ func (p *EffectPuller) attached(consumer string) {
 	p.log.Info("effects_attached", "consumer", consumer)
 }
 
-// Drain ends pulling; what is delivered from then on is given back. It returns
-// nil when no slot is taken and Run has returned, ctx's error if that ends
-// before. A puller that does not run returns nil, and never runs.
-func (p *EffectPuller) Drain(ctx context.Context) error { return p.drain(ctx) }
-
 // EffectDelivery is one effect that a bridge is to carry out.
 type EffectDelivery struct {
 	subjects.EffectName        // class, target, session, effect
@@ -157,7 +152,8 @@ func (d *EffectDelivery) Done() {
 	if d.done.Swap(true) {
 		return
 	}
-	d.of.puller.ended(d.of.release(d))
+	d.of.release(d)
+	d.of.puller.ended()
 }
 
 // end answers for good; a repeated delivery is answered in the same way.
@@ -195,7 +191,7 @@ func (h *heldEffect) again(t token) {
 func (h *heldEffect) send(body []byte) { _ = h.source.respond(h.token, body) }
 
 // take carries an effect out, or gives it back to the server.
-func (p *EffectPuller) take(m *nats.Msg, at natsio.AckReply, of token, full func(holding int) bool) {
+func (p *EffectPuller) take(m *nats.Msg, at natsio.AckReply, of token) {
 	name, err := p.source.names.ParseEffect(m.Subject)
 	if err != nil {
 		p.skipped.Add(1)
@@ -208,12 +204,11 @@ func (p *EffectPuller) take(m *nats.Msg, at natsio.AckReply, of token, full func
 		TraceParent: natsio.TraceParentOf(m.Header), Seq: at.Seq, NumDelivered: at.Count,
 		of: p, held: heldEffect{source: p.source, payload: m.Data, token: of},
 	}
-	other, holding := p.hold(d)
-	if other != nil {
+	if other := p.hold(d); other != nil {
 		other.again(of)
 		return
 	}
-	if full(holding) {
+	if !p.puller.begin() {
 		p.release(d)
 		d.Nak(0)
 		return
@@ -221,34 +216,26 @@ func (p *EffectPuller) take(m *nats.Msg, at natsio.AckReply, of token, full func
 	p.workers.Go((*carryOut)(d))
 }
 
-// hold notes that an effect is being carried out, and returns how many are then;
-// other is what has it already. One of the same name and of other bytes is another
-// effect: the stream holds one message of a name, so it has lost the former. That
-// is not held any more, and its tokens are of nothing.
-func (p *EffectPuller) hold(d *EffectDelivery) (other *heldEffect, holding int) {
+// hold notes that an effect is being carried out; other is what has it already. One of
+// the same name and of other bytes is another effect: the stream holds one message of a
+// name, so it has lost the former. That is not held any more, and its tokens are of
+// nothing.
+func (p *EffectPuller) hold(d *EffectDelivery) (other *heldEffect) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if other, known := p.held[d.Subject]; known && bytes.Equal(other.payload, d.Payload) {
-		return other, len(p.held)
+		return other
 	}
 	p.held[d.Subject] = &d.held
-	return nil, len(p.held)
+	return nil
 }
 
-// release returns how many are held still.
-func (p *EffectPuller) release(d *EffectDelivery) int {
+func (p *EffectPuller) release(d *EffectDelivery) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.held[d.Subject] == &d.held {
 		delete(p.held, d.Subject)
 	}
-	return len(p.held)
-}
-
-func (p *EffectPuller) holding() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return len(p.held)
 }
 
 // extend extends the leases of all that is held.

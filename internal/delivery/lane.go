@@ -84,7 +84,7 @@ func (s *Source) LaneOf(server LaneServer, n int) *Lane {
 	close(last)
 	return &Lane{
 		source: s, server: server, number: n, consumer: name,
-		log: s.conn.Log.With("lane", name), once: once{draining: make(chan struct{})}, last: last, resetMu: s.resets.all(),
+		log: s.conn.Log.With("lane", name), once: once{draining: make(chan struct{})}, last: last, resetMu: s.resets,
 	}
 }
 
@@ -141,12 +141,6 @@ func (l *Lane) Run(ctx context.Context, owner LaneOwner) error {
 	<-l.last
 	return nil
 }
-
-// Drain hands the lane over: no event is given to the owner any more, and when
-// all that was given is acked, the lane is unpinned, so that a host that
-// stands by has it at once. It returns nil when Run has returned, ctx's error
-// if that ends before. A lane that does not run returns nil, and never runs.
-func (l *Lane) Drain(ctx context.Context) error { return l.drain(ctx) }
 
 // open learns how long the server keeps a pin.
 func (l *Lane) open(ctx context.Context) error {

@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -11,44 +10,18 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// laneFloors are the ack floors of lanes, as far as this process knows them: a
-// lane whose consumer was deleted is made again where it was. The zero value
-// knows none.
-type laneFloors struct {
-	mu    sync.Mutex
-	known map[string]laneFloor // by consumer
-}
-
-// laneFloor is an ack floor that was known over one connection. A server that
-// was restarted may have lost the end of its log, and have other events at these
-// sequences: the next connection asks anew.
+// laneFloor is the ack floor of a lane, as it was known over one connection: a lane
+// whose consumer was deleted is made again where it was. A server that was restarted
+// may have lost the end of its log, and have other events at these sequences: the next
+// connection asks anew.
 type laneFloor struct{ seq, reconnects uint64 }
-
-func (f *laneFloors) set(consumer string, floor laneFloor) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.known == nil {
-		f.known = map[string]laneFloor{}
-	}
-	f.known[consumer] = floor
-}
-
-// of returns the ack floor of a lane; 0: it is not known.
-func (f *laneFloors) of(consumer string, reconnects uint64) uint64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if floor := f.known[consumer]; floor.reconnects == reconnects {
-		return floor.seq
-	}
-	return 0
-}
 
 // ackedUpTo takes note that the event of a delivery is acked, and all before it;
 // an empty reply is of none. Whether the server has heard so does not matter: their
 // outputs are stored.
 func (l *Lane) ackedUpTo(reply string, reconnects uint64) {
 	if at, ok := natsio.ParseAckReply(reply); ok {
-		l.source.floors.set(l.consumer, laneFloor{at.Seq, reconnects})
+		l.source.floors.Store(l.consumer, laneFloor{at.Seq, reconnects})
 	}
 }
 
@@ -81,7 +54,10 @@ func (l *Lane) look(ctx context.Context) (LaneInfo, error) {
 // what was done comes again then and changes nothing, but takes its time. If
 // another process was faster, its consumer counts, wherever it begins.
 func (l *Lane) makeAgain(ctx context.Context, cfg jetstream.ConsumerConfig) error {
-	floor := l.source.floors.of(l.consumer, l.server.Reconnects())
+	var floor uint64
+	if known, ok := l.source.floors.Load(l.consumer); ok && known.(laneFloor).reconnects == l.server.Reconnects() {
+		floor = known.(laneFloor).seq
+	}
 	if floor > 0 {
 		cfg.DeliverPolicy, cfg.OptStartSeq = jetstream.DeliverByStartSequencePolicy, floor+1
 	}

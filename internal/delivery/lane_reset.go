@@ -3,24 +3,11 @@ package delivery
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
-
-// resetMutex lets one lane at a time be reset. The zero value is ready.
-type resetMutex struct {
-	once sync.Once
-	one  chan struct{}
-}
-
-// all returns what is sent to for a turn, and received from at its end.
-func (t *resetMutex) all() chan struct{} {
-	t.once.Do(func() { t.one = make(chan struct{}, 1) })
-	return t.one
-}
 
 var errPinLost = errors.New("another has the pin")
 

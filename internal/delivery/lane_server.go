@@ -2,8 +2,6 @@ package delivery
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -61,7 +59,7 @@ func (s natsLane) Info(ctx context.Context) (LaneInfo, error) {
 		return LaneInfo{}, err
 	}
 	is := consumer.CachedInfo()
-	s.source.floors.set(s.consumer, laneFloor{is.AckFloor.Stream, reconnects})
+	s.source.floors.Store(s.consumer, laneFloor{is.AckFloor.Stream, reconnects})
 	info := LaneInfo{Pending: is.NumPending, Unacked: is.NumAckPending, Delivered: is.Delivered.Stream, Floor: is.AckFloor.Stream}
 	if is.Config.PriorityPolicy == jetstream.PriorityPolicyPinned {
 		info.TTL = is.Config.PinnedTTL
@@ -84,7 +82,7 @@ func (s natsLane) Reset(ctx context.Context) (pending uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	s.source.floors.set(s.consumer, laneFloor{answer.AckFloor.Stream, reconnects})
+	s.source.floors.Store(s.consumer, laneFloor{answer.AckFloor.Stream, reconnects})
 	return answer.NumPending, nil
 }
 
@@ -92,26 +90,8 @@ func (s natsLane) Unpin(ctx context.Context) error {
 	if !s.source.conn.NC.IsConnected() {
 		return nats.ErrDisconnected // as for a reset: another may have the pin by then
 	}
-	body, err := json.Marshal(struct {
-		Group string `json:"group"`
-	}{subjects.LaneGroup})
-	if err != nil {
-		return err
-	}
-	answer, err := s.source.conn.NC.RequestWithContext(ctx, s.source.conn.API+"CONSUMER.UNPIN."+s.stream+"."+s.consumer, body)
-	if err != nil {
-		return err
-	}
-	var refused struct {
-		Error *jetstream.APIError `json:"error"`
-	}
-	if err := json.Unmarshal(answer.Data, &refused); err != nil {
-		return fmt.Errorf("unpin %s: %w", s.consumer, err)
-	}
-	if refused.Error != nil {
-		return refused.Error
-	}
-	return nil
+	group := map[string]string{"group": subjects.LaneGroup}
+	return s.source.conn.Ask(ctx, "CONSUMER.UNPIN."+s.stream+"."+s.consumer, group, new(natsio.Answer))
 }
 
 func (s natsLane) Listen(room int) (inbox string, msgs <-chan *nats.Msg, stop func(), err error) {
@@ -130,4 +110,4 @@ func (s natsLane) AckSure(ctx context.Context, reply string) error {
 	return err
 }
 
-func (s natsLane) Reconnects() uint64 { return s.source.conn.NC.Stats().Reconnects }
+func (s natsLane) Reconnects() uint64 { return s.source.conn.Incarnation() }

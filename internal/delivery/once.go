@@ -11,7 +11,7 @@ type once struct {
 	mu       sync.Mutex
 	running  chan struct{} // closed when Run returns; nil before it
 	draining chan struct{} // closed by Drain
-	drained  bool
+	drain    sync.Once
 }
 
 var errRunTwice = errors.New("it is run once: take a new one from the Source")
@@ -27,14 +27,13 @@ func (o *once) begin() (done chan struct{}, err error) {
 	return o.running, nil
 }
 
-// drain closes draining and waits until the run has ended. It returns at once if
-// nothing was run.
-func (o *once) drain(ctx context.Context) error {
+// Drain ends the run: nothing is given out any more, and what a puller gets is given
+// back. When all that was given is acked, a lane is unpinned, so that a host that
+// stands by has it at once. Drain returns nil when Run has returned, ctx's error if
+// that ends before. What does not run returns nil, and never runs.
+func (o *once) Drain(ctx context.Context) error {
+	o.drain.Do(func() { close(o.draining) })
 	o.mu.Lock()
-	if !o.drained {
-		o.drained = true
-		close(o.draining)
-	}
 	running := o.running
 	o.mu.Unlock()
 	if running == nil {

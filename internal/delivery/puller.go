@@ -25,12 +25,10 @@ const (
 type pulled interface {
 	// ensure makes sure of the consumer and returns its name.
 	ensure(ctx context.Context) (consumer string, err error)
-	// take gets a delivery to work on; when that ends it calls puller.ended. It gives
-	// the delivery back if full.
-	take(m *nats.Msg, at natsio.AckReply, of token, full func(holding int) bool)
-	// holding returns how many deliveries are worked on.
-	holding() int
-	// extend extends the leases of those.
+	// take gets a delivery to work on, if puller.begin allows that, and calls
+	// puller.ended then. Else it gives the delivery back.
+	take(m *nats.Msg, at natsio.AckReply, of token)
+	// extend extends the leases of what is worked on.
 	extend()
 	waits(err error)          // the consumer can't be had now
 	refused(err error)        // the server refuses requests
@@ -49,6 +47,7 @@ type puller struct {
 	inbox    string
 	sub      *nats.Subscription
 	msgs     chan *nats.Msg // of all inboxes, one after another
+	held     atomic.Int64   // deliveries that are worked on
 	freed    chan struct{}  // of capacity 1: fewer are held than lowWater
 	lowWater atomic.Int64   // below how many held deliveries more are asked for
 
@@ -111,7 +110,7 @@ func (l *puller) run(ctx context.Context, draining <-chan struct{}) {
 	tick := time.NewTicker(pullTick)
 	defer tick.Stop()
 	attached := true
-	for !l.draining || l.of.holding() > 0 {
+	for !l.draining || l.held.Load() > 0 {
 		if attached && !l.draining {
 			l.fill()
 		}
@@ -140,7 +139,7 @@ func (l *puller) run(ctx context.Context, draining <-chan struct{}) {
 // cost the server as much as the delivery.
 func (l *puller) fill() {
 	l.lowWater.Store(int64(l.slots - 2*l.asked)) // before it is looked: who ends one then sees it, or is seen
-	slots := l.slots - l.of.holding()
+	slots := l.slots - int(l.held.Load())
 	free := slots - l.asked
 	if free <= 0 || 2*l.asked >= slots {
 		return
@@ -191,7 +190,7 @@ func (l *puller) receive(m *nats.Msg) bool {
 	if l.asked > 0 {
 		l.asked--
 	}
-	l.of.take(m, at, token{m.Reply, l.incarnation}, func(holding int) bool { return l.draining || holding > l.slots })
+	l.of.take(m, at, token{m.Reply, l.incarnation})
 	return true
 }
 
@@ -207,11 +206,20 @@ func (l *puller) hear(s pullStatus) bool {
 	return false
 }
 
-// ended notes that a delivery is worked on no more, and so many are. It wakes the
-// puller if that wants to know: where it has asked for enough, a free slot changes
-// nothing. It may be called from any goroutine.
-func (l *puller) ended(holding int) {
-	if int64(holding) >= l.lowWater.Load() {
+// begin notes that a delivery is worked on, and reports whether it may be.
+func (l *puller) begin() bool {
+	if l.draining || l.held.Load() >= int64(l.slots) {
+		return false
+	}
+	l.held.Add(1)
+	return true
+}
+
+// ended notes that a delivery is worked on no more. It wakes the puller if that wants
+// to know: where it has asked for enough, a free slot changes nothing. It may be
+// called from any goroutine.
+func (l *puller) ended() {
+	if l.held.Add(-1) >= l.lowWater.Load() {
 		return
 	}
 	select {

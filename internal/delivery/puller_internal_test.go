@@ -175,14 +175,10 @@ func TestPullerHears(t *testing.T) {
 func TestPullerAsksByTheHalf(t *testing.T) {
 	t.Parallel()
 	l, _ := testPuller(t, 8, nil)
-	p := l.of.(*EffectPuller)
 	for _, test := range []struct{ held, asked, want int }{
 		{0, 0, 8}, {0, 3, 8}, {0, 4, 4}, {0, 7, 7}, {5, 1, 3}, {5, 2, 2}, {7, 0, 1}, {8, 0, 0},
 	} {
-		p.held = map[string]*heldEffect{}
-		for i := range test.held {
-			p.held[strconv.Itoa(i)] = nil
-		}
+		l.held.Store(int64(test.held))
 		l.asked = test.asked
 		if l.fill(); l.asked != test.want {
 			t.Errorf("%d held, %d asked for: got %d asked for, want %d", test.held, test.asked, l.asked, test.want)
@@ -194,16 +190,11 @@ func TestPullerAsksByTheHalf(t *testing.T) {
 // nowhere else; the last that ends always, once the puller drains.
 func TestPullerIsToldOfSlotsThatItWants(t *testing.T) {
 	t.Parallel()
-	p := &EffectPuller{held: make(map[string]*heldEffect)}
-	l := &puller{of: p, slots: 6, asked: 2, freed: make(chan struct{}, 1)}
-	var all [4]EffectDelivery
-	for i := range all {
-		all[i].Subject = strconv.Itoa(i)
-		p.held[all[i].Subject] = &all[i].held
-	}
+	l := &puller{slots: 6, asked: 2, freed: make(chan struct{}, 1)}
+	l.held.Store(4)
 	l.fill() // no slot is free that is not asked for
 	for i, want := range []bool{false, false, true, true} {
-		l.ended(p.release(&all[i]))
+		l.ended()
 		if got := len(l.freed) == 1; got != want {
 			t.Errorf("with %d held, %d asked for, of %d: got told %t, want %t", 3-i, l.asked, l.slots, got, want)
 		}
@@ -237,8 +228,8 @@ func TestPullerTellsEffectsOfOneNameApart(t *testing.T) {
 	}
 	close(gate)
 	received(t, l.freed)
-	if latter.Done(); l.of.holding() != 0 {
-		t.Errorf("%d are held, want none", l.of.holding())
+	if latter.Done(); l.held.Load() != 0 {
+		t.Errorf("%d are held, want none", l.held.Load())
 	}
 	l.incarnation++ // what another connection brought is answered no more
 	l.receive(effectMsg("r1t1c1", "3"))

@@ -3,6 +3,7 @@ package journal
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -40,20 +41,11 @@ func (j *Journal) PutBlob(ctx context.Context, content []byte) (codec.Ref, error
 		return codec.Ref{}, fmt.Errorf("put blob %s: %w: it has %d bytes, and a blob has %d at most", ref, ErrTooLarge, len(content), blobBytesMax)
 	}
 	upload := "" // the name under which the chunks lie, once they do
-	wait := natsio.RetryWaitMin
-	for {
-		err := j.putBlob(ctx, ref, content, &upload)
-		if err == nil {
-			return ref, nil
-		}
-		if ctx.Err() != nil || !natsio.IsTransient(err) && !errors.Is(err, errDescribed) {
-			return codec.Ref{}, fmt.Errorf("put blob %s (%d bytes): %w", ref, len(content), natsio.Typed(err))
-		}
-		if ended := natsio.Sleep(ctx, wait); ended != nil {
-			return codec.Ref{}, fmt.Errorf("put blob %s: %w (last attempt: %w)", ref, ended, err)
-		}
-		wait = min(2*wait, natsio.RetryWaitMax)
+	err := natsio.Backoff(ctx, func() error { return j.putBlob(ctx, ref, content, &upload) })
+	if err != nil {
+		return codec.Ref{}, fmt.Errorf("put blob %s (%d bytes): %w", ref, len(content), err)
 	}
+	return ref, nil
 }
 
 // putBlob makes one attempt: chunks first, under a name of their own, then the
@@ -61,9 +53,9 @@ func (j *Journal) PutBlob(ctx context.Context, content []byte) (codec.Ref, error
 // may have stored a description is followed by one with the same chunks, whose
 // name is in upload: so whatever became of it, no chunks are left over.
 func (j *Journal) putBlob(ctx context.Context, ref codec.Ref, content []byte, upload *string) error {
-	digest := "SHA-256=" + base64.URLEncoding.EncodeToString(ref.Hash[:])
+	digest := digestOf(ref.Hash)
 	have, seq, err := j.blobInfo(ctx, ref)
-	if err == nil && !have.Deleted && have.Digest == digest && have.Size == uint64(len(content)) {
+	if err == nil && have.Digest == digest && have.Size == uint64(len(content)) {
 		if *upload != "" && *upload != have.NUID {
 			j.dropChunks(ctx, *upload)
 		}
@@ -134,7 +126,7 @@ func (j *Journal) putChunks(ctx context.Context, subject string, content []byte)
 
 // errDescribed says that another description was stored first, and that this
 // one never will be.
-var errDescribed = errors.New("another writer described the blob first")
+const errDescribed = natsio.Retryable("another writer described the blob first")
 
 // putBlobInfo stores a description in place of the one at sequence former, 0
 // for none. errDescribed means that somebody else did; after any other error
@@ -169,7 +161,7 @@ func (j *Journal) GetBlob(ctx context.Context, ref codec.Ref) ([]byte, error) {
 func (j *Journal) GetBlobUpTo(ctx context.Context, ref codec.Ref, bytesMax int) ([]byte, error) {
 	content, err := j.getBlob(ctx, ref, bytesMax)
 	if errors.Is(err, ErrOtherBytes) {
-		if now, _, gone := j.blobInfo(ctx, ref); gone == nil && now.Deleted {
+		if _, _, gone := j.blobInfo(ctx, ref); errors.Is(gone, natsio.ErrNotFound) {
 			err = fmt.Errorf("%w: it was deleted meanwhile", natsio.ErrNotFound)
 		}
 	}
@@ -184,25 +176,17 @@ func (j *Journal) getBlob(ctx context.Context, ref codec.Ref, bytesMax int) ([]b
 	switch {
 	case err != nil:
 		return nil, err
-	case info.Deleted:
-		return nil, natsio.ErrNotFound
 	case info.NUID == "":
 		return nil, fmt.Errorf("%w: its description names no chunks; restore it from a backup", ErrOtherBytes)
 	case info.Size > uint64(bytesMax):
 		return nil, fmt.Errorf("%w: it has %d bytes, and %d are taken", ErrTooLarge, info.Size, bytesMax)
 	}
-	var content []byte
-	for m, err := range j.read(ctx, j.names.BlobsStream(), j.names.BlobChunks(info.NUID), 1, 0, true) {
-		if err != nil {
-			return nil, err
-		}
-		if uint64(len(content)+len(m.data)) > info.Size {
-			return nil, fmt.Errorf("%w: more than %d bytes; restore it from a backup", ErrOtherBytes, info.Size)
-		}
-		if content == nil { // most blobs are one chunk; the size is only claimed until more come
-			content = make([]byte, 0, min(info.Size, 8*blobChunkBytes))
-		}
-		content = append(content, m.data...)
+	content, err := j.chunks(ctx, j.names.BlobsStream(), j.names.BlobChunks(info.NUID), info.Size)
+	if errors.Is(err, errTooMany) {
+		return nil, fmt.Errorf("%w: more than %d bytes; restore it from a backup", ErrOtherBytes, info.Size)
+	}
+	if err != nil {
+		return nil, err
 	}
 	if got := codec.RefOf(content); got != ref {
 		return nil, fmt.Errorf("%w: %s; restore it from a backup", ErrOtherBytes, got)
@@ -213,7 +197,7 @@ func (j *Journal) getBlob(ctx context.Context, ref codec.Ref, bytesMax int) ([]b
 // deleteBlob removes a blob; one that is not there is fine.
 func (j *Journal) deleteBlob(ctx context.Context, ref codec.Ref) error {
 	info, seq, err := j.blobInfo(ctx, ref)
-	if errors.Is(err, natsio.ErrNotFound) || err == nil && info.Deleted {
+	if errors.Is(err, natsio.ErrNotFound) {
 		return nil
 	}
 	if err != nil {
@@ -230,21 +214,54 @@ func (j *Journal) deleteBlob(ctx context.Context, ref codec.Ref) error {
 	return j.purge(ctx, j.names.BlobChunks(upload))
 }
 
-// blobInfo reads the description of a blob from the leader, and its sequence.
-// One whose chunks have no name of an upload, with a wildcard in it perhaps,
-// names none.
+// blobInfo reads the description of a blob, and its sequence, as describe does.
 func (j *Journal) blobInfo(ctx context.Context, ref codec.Ref) (info jetstream.ObjectInfo, seq uint64, err error) {
-	m, err := j.leaderGet(ctx, j.names.BlobsStream(), getRequest{LastFor: j.blobSubject(ref.String())})
+	return j.describe(ctx, j.names.BlobsStream(), j.blobSubject(ref.String()))
+}
+
+// describe reads the description of an object from the leader, and its sequence. One
+// that says that the object was deleted comes with ErrNotFound. One whose chunks have no
+// name of an upload, with a wildcard in it perhaps, names none.
+func (j *Journal) describe(ctx context.Context, stream, subject string) (info jetstream.ObjectInfo, seq uint64, err error) {
+	m, err := j.leaderGet(ctx, stream, getRequest{LastFor: subject})
 	if err != nil {
 		return info, 0, err
 	}
 	if err := json.Unmarshal(m.data, &info); err != nil {
-		return info, 0, fmt.Errorf("description of blob %s: %w", ref, err)
+		return info, 0, fmt.Errorf("description of an object on %s: %w", subject, err)
 	}
 	if !isUpload(info.NUID) {
 		info.NUID, info.Digest = "", ""
 	}
-	return info, m.seq, nil
+	if info.Deleted {
+		err = natsio.ErrNotFound
+	}
+	return info, m.seq, err
+}
+
+// errTooMany says that an object's chunks have more bytes than its description says.
+var errTooMany = errors.New("more bytes than the description says")
+
+// chunks reads the content of an object, of at most size bytes: then it is errTooMany.
+func (j *Journal) chunks(ctx context.Context, stream, subject string, size uint64) (content []byte, err error) {
+	for m, err := range j.read(ctx, stream, subject, 1, 0, true) {
+		if err != nil {
+			return nil, err
+		}
+		if uint64(len(content)+len(m.data)) > size {
+			return nil, errTooMany
+		}
+		if content == nil { // most objects are one chunk; the size is only claimed until more come
+			content = make([]byte, 0, min(size, 8*blobChunkBytes))
+		}
+		content = append(content, m.data...)
+	}
+	return content, nil
+}
+
+// digestOf is what a description says of an object's content.
+func digestOf(sum [sha256.Size]byte) string {
+	return "SHA-256=" + base64.URLEncoding.EncodeToString(sum[:])
 }
 
 // isUpload reports whether chunks may lie under a name: it is one token of a
@@ -275,12 +292,12 @@ func (j *Journal) purge(ctx context.Context, subject string) error {
 
 // HasBlob reports whether a blob is stored, without reading it.
 func (j *Journal) HasBlob(ctx context.Context, ref codec.Ref) (bool, error) {
-	info, _, err := j.blobInfo(ctx, ref)
-	switch {
-	case errors.Is(err, natsio.ErrNotFound):
+	_, _, err := j.blobInfo(ctx, ref)
+	if errors.Is(err, natsio.ErrNotFound) {
 		return false, nil
-	case err != nil:
-		return false, fmt.Errorf("look for blob %s: %w", ref, natsio.Typed(err))
 	}
-	return !info.Deleted, nil
+	if err != nil {
+		return false, fmt.Errorf("look for blob %s: %w", ref, err)
+	}
+	return true, nil
 }

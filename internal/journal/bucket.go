@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -36,11 +37,11 @@ func (j *Journal) askBucket(ctx context.Context, f func(context.Context) error) 
 	})
 }
 
-// leaderKey reads what the bucket's leader has last under a key; ErrNotFound if
-// nothing ever was there.
+// leaderKey reads what the bucket's leader has last under a key. Nothing ever was
+// there if its sequence is 0.
 func (j *Journal) leaderKey(ctx context.Context, key string) (m stored, err error) {
 	err = j.askBucket(ctx, func(ctx context.Context) (err error) {
-		m, err = j.leaderGet(ctx, j.names.SnapshotsStream(), getRequest{LastFor: j.names.SnapshotsSubject(key)})
+		m, err = j.lastOn(ctx, j.names.SnapshotsStream(), j.names.SnapshotsSubject(key))
 		return err
 	})
 	return m, err
@@ -78,5 +79,36 @@ func (j *Journal) putKey(ctx context.Context, key string, value []byte, opts ...
 	return rev, err
 }
 
-// deleted reports whether a message of a bucket says that its key was deleted.
-func (m *stored) deleted() bool { return m.header.Get(subjects.HeaderKVOperation) != "" }
+// deleted reports whether a message of a bucket says that its key was deleted, or is
+// none.
+func (m *stored) deleted() bool {
+	return m.seq == 0 || m.header.Get(subjects.HeaderKVOperation) != ""
+}
+
+// LaneNote returns what an owner of a lane has noted under a key of the snapshots
+// bucket (subjects.GuardKey), and its revision; nil: nothing. It is read from the
+// leader: the next owner must not miss it.
+func (j *Journal) LaneNote(ctx context.Context, key string) (note []byte, rev uint64, err error) {
+	m, err := j.leaderKey(ctx, key)
+	if err != nil {
+		return nil, 0, fmt.Errorf("note %s: %w", key, err)
+	}
+	if !m.deleted() {
+		note = m.data
+	}
+	return note, m.seq, nil
+}
+
+// PutLaneNote notes something of a lane in place of what has the revision after
+// (0: nothing has one), and returns the revision; nil deletes it. It fails with
+// ErrOvertaken if something else was put or deleted since.
+func (j *Journal) PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error) {
+	rev, err = j.putKey(ctx, key, note, jetstream.WithExpectLastSequencePerSubject(after))
+	if natsio.IsConflict(err) {
+		err = ErrOvertaken
+	}
+	if err != nil {
+		return 0, fmt.Errorf("note %s: %w", key, err)
+	}
+	return rev, nil
+}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -47,10 +46,10 @@ func ParseClaimBody(body []byte) (ClaimBody, error) {
 	return c, nil
 }
 
-// Claim stores a claim of an effect. The first that is stored stands for good: won tells whether it says what body says (it may
-// have been stored by an earlier, unanswered call), and holder is its body, which is
-// empty if the server can't read it.
-// When ctx ends before that is known the error wraps ErrUnknownOutcome, and
+// Claim stores a claim of an effect. The first that is stored stands for good: won
+// tells whether it says what body says (it may have been stored by an earlier,
+// unanswered call), and holder is its body, which is empty if the server can't read
+// it. When ctx ends before that is known the error wraps ErrUnknownOutcome, and
 // nothing may be started; claiming again is safe.
 func (j *Journal) Claim(ctx context.Context, name subjects.ClaimName, body []byte) (won bool, holder []byte, err error) {
 	c, err := j.BeginClaim(ctx, name, body)
@@ -118,12 +117,12 @@ func (j *Journal) Holder(ctx context.Context, name subjects.EffectName) (instanc
 		if err != nil {
 			return "", false, err
 		}
-		m, err := j.leaderGet(ctx, j.names.EffectsStream(), getRequest{LastFor: subject})
-		if errors.Is(err, natsio.ErrNotFound) {
-			return instance, instance != "", nil
-		}
+		m, err := j.lastOn(ctx, j.names.EffectsStream(), subject)
 		if err != nil {
 			return "", false, fmt.Errorf("read the claim on %s: %w", subject, err)
+		}
+		if m.seq == 0 {
+			return instance, instance != "", nil
 		}
 		c, err := ParseClaimBody(m.data)
 		if err != nil || c.Withdrawn {

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -11,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/natsio"
@@ -22,8 +22,8 @@ import (
 // behind; with leader it has all that was acknowledged before the call. An error
 // ends it.
 func (j *Journal) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
-	return j.events(sid, func(filter string, yield func(stored, error) bool) {
-		j.read(ctx, j.names.LogStream(), filter, from, to, leader)(yield)
+	return j.events(sid, func(filter string) iter.Seq2[stored, error] {
+		return j.read(ctx, j.names.LogStream(), filter, from, to, leader)
 	})
 }
 
@@ -31,33 +31,32 @@ func (j *Journal) ReadSession(ctx context.Context, sid string, from, to uint64, 
 // in order, none left out. Each is asked for alone, so that nothing is looked at
 // behind the last one. Any replica answers; one that is behind ends early.
 func (j *Journal) ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error] {
-	return j.events(sid, func(filter string, yield func(stored, error) bool) {
-		if n > 0 {
-			r := reading{journal: j, stream: j.names.LogStream(), filter: filter, next: max(from, 1), to: to, alone: int(min(n, math.MaxInt)), known: true, yield: yield}
-			r.run(ctx, false)
-		}
+	return j.events(sid, func(filter string) iter.Seq2[stored, error] {
+		return j.readNext(ctx, j.names.LogStream(), filter, from, to, int(min(n, math.MaxInt)))
 	})
 }
 
-// events yields as events what read finds by the filter of a session.
-func (j *Journal) events(sid string, read func(filter string, yield func(stored, error) bool)) iter.Seq2[session.Event, error] {
+// events yields as events what read yields for the filter of a session.
+func (j *Journal) events(sid string, read func(filter string) iter.Seq2[stored, error]) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		filter, err := j.names.Session(sid)
 		if err != nil {
 			yield(session.Event{}, err)
 			return
 		}
-		read(filter, func(m stored, err error) bool {
+		for m, err := range read(filter) {
 			var e session.Event
 			if err == nil {
 				e, err = j.event(m)
 			}
 			if err != nil {
 				yield(session.Event{}, fmt.Errorf("read session %s: %w", sid, err))
-				return false
+				return
 			}
-			return yield(e, nil)
-		})
+			if !yield(e, nil) {
+				return
+			}
+		}
 	}
 }
 
@@ -80,7 +79,7 @@ type Scanned struct {
 // error of fn ends it and comes back as it is.
 func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Event) error) (s Scanned, err error) {
 	next := max(from, 1)
-	err = j.scan(ctx, j.names.LogStream(), next, func(m stored) error {
+	last, err := j.scan(ctx, j.names.LogStream(), next, func(m stored) error {
 		if m.seq > next {
 			s.Holes = append(s.Holes, Hole{next, m.seq - 1})
 		}
@@ -92,11 +91,10 @@ func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Even
 			return nil
 		}
 		return fn(e)
-	}, func(last uint64) {
-		if last >= next {
-			s.Holes = append(s.Holes, Hole{next, last})
-		}
 	})
+	if err == nil && last >= next {
+		s.Holes = append(s.Holes, Hole{next, last})
+	}
 	return s, err
 }
 
@@ -106,10 +104,37 @@ func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Even
 // have been taken before the loss.
 func (j *Journal) LogMissing(ctx context.Context) (missing uint64, err error) {
 	state, err := j.state(ctx, j.names.LogStream(), "")
+	return state.LastSeq - min(state.LastSeq, state.Msgs), err
+}
+
+// CountEvents returns how many events a session has, which is the number of
+// those that the log has at have or before, and of what came later. 0: the leader
+// does not tell; the log misses some that it had, or does not have that one yet.
+//
+// The server keeps this number. To find the end of a session by reading, it loads
+// all blocks of the log between the session's last event and the log's.
+func (j *Journal) CountEvents(ctx context.Context, sid string, have uint64) (n uint64, err error) {
+	filter, err := j.names.Session(sid)
 	if err != nil {
-		return 0, fmt.Errorf("look at %s: %w", j.names.LogStream(), err)
+		return 0, err
 	}
-	return state.LastSeq - min(state.LastSeq, state.Msgs), nil
+	state, err := j.state(ctx, j.names.LogStream(), filter)
+	if err != nil {
+		return 0, fmt.Errorf("count the events of %s: %w", sid, err)
+	}
+	return countIn(state, have), nil
+}
+
+// countIn adds up what a stream has on the subjects that were asked for, if it has all
+// that it ever had, and the message at have.
+func countIn(state jetstream.StreamState, have uint64) (n uint64) {
+	if state.Msgs != state.LastSeq || state.LastSeq < have {
+		return 0
+	}
+	for _, one := range state.Subjects {
+		n += one
+	}
+	return n
 }
 
 // EventAt returns the event at a sequence. One that does not exist, or that is
@@ -269,7 +294,15 @@ func (j *Journal) installBefore(ctx context.Context, seq uint64) (stored, error)
 	}
 	// The newest is too new. A replica finds the one before seq in one step,
 	// but it may be behind; from there the leader's records lead to it.
-	if best, err = j.directInstall(ctx, seq); err != nil {
+	best = stored{}
+	if seq > 1 {
+		for m, err := range j.lasts(ctx, log, []string{install}, seq-1) {
+			if err == nil {
+				best = m
+			}
+		}
+	}
+	if best.seq == 0 {
 		if best, err = j.leaderGet(ctx, log, getRequest{Seq: 1, NextFor: install}); err != nil {
 			return stored{}, err
 		}
@@ -285,31 +318,6 @@ func (j *Journal) installBefore(ctx context.Context, seq uint64) (stored, error)
 		best = next
 	}
 	return best, nil
-}
-
-// directInstall returns the newest install record below seq that a replica has.
-func (j *Journal) directInstall(ctx context.Context, seq uint64) (stored, error) {
-	if seq <= 1 {
-		return stored{}, natsio.ErrNotFound
-	}
-	body, err := json.Marshal(getRequest{MultiLast: []string{j.names.Install()}, UpToSeq: seq - 1})
-	if err != nil {
-		return stored{}, err
-	}
-	var m stored
-	subject := j.directSubject(j.names.LogStream())
-	err = j.conn.Attempt(ctx, subject, func(ctx context.Context) error {
-		msg, err := j.conn.NC.RequestWithContext(ctx, subject, body)
-		if err != nil {
-			return err
-		}
-		var end bool
-		if m, end, err = parseDirect(msg); err == nil && end {
-			err = natsio.ErrNotFound
-		}
-		return err
-	})
-	return m, err
 }
 
 // TraceParentAt returns the trace context that the event at a sequence came with,

@@ -2,14 +2,17 @@ package journal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // stored is a message of a stream.
@@ -46,47 +49,89 @@ func appendFirst(out []byte, filter string) []byte {
 // leaderGet reads one message from the stream's leader, which has everything
 // that was acknowledged. A message that is not there is ErrNotFound.
 func (j *Journal) leaderGet(ctx context.Context, stream string, req getRequest) (stored, error) {
-	body, err := json.Marshal(req)
+	var answer leaderAnswer
+	request := "STREAM.MSG.GET." + stream
+	err := j.conn.Repeat(ctx, j.conn.API+request, func(ctx context.Context) error {
+		answer = leaderAnswer{}
+		return j.conn.Ask(ctx, request, req, &answer)
+	})
 	if err != nil {
 		return stored{}, err
 	}
-	subject := j.conn.API + "STREAM.MSG.GET." + stream
-	var m stored
-	err = j.conn.Repeat(ctx, subject, func(ctx context.Context) error {
-		answer, err := j.conn.NC.RequestWithContext(ctx, subject, body)
-		if err != nil {
-			return err
-		}
-		m, err = parseLeaderAnswer(answer.Data)
-		return err
-	})
-	return m, err
-}
-
-func parseLeaderAnswer(data []byte) (stored, error) {
-	var answer struct {
-		Error   *jetstream.APIError `json:"error"`
-		Message *struct {
-			Subject  string    `json:"subject"`
-			Sequence uint64    `json:"seq"`
-			Header   []byte    `json:"hdrs"`
-			Data     []byte    `json:"data"`
-			Time     time.Time `json:"time"`
-		} `json:"message"`
-	}
-	if err := json.Unmarshal(data, &answer); err != nil {
-		return stored{}, fmt.Errorf("the answer of JetStream does not parse: %w", err)
-	}
-	if answer.Error != nil {
-		return stored{}, answer.Error
-	}
-	if answer.Message == nil {
-		return stored{}, errors.New("the answer of JetStream has no message")
-	}
 	got := answer.Message
 	m := stored{subject: got.Subject, seq: got.Sequence, time: got.Time.UnixMilli(), data: got.Data}
-	if header, err := nats.DecodeHeadersMsg(got.Header); err == nil { // else who published it wrote none that can be read
+	if header, err := nats.DecodeHeadersMsg(got.Header); err == nil { // else its publisher wrote none that can be read
 		m.header = header
 	}
 	return m, nil
+}
+
+// leaderAnswer is what a leader answers to leaderGet.
+type leaderAnswer struct {
+	natsio.Answer
+	Message struct {
+		Subject  string    `json:"subject"`
+		Sequence uint64    `json:"seq"`
+		Header   []byte    `json:"hdrs"`
+		Data     []byte    `json:"data"`
+		Time     time.Time `json:"time"`
+	} `json:"message"`
+}
+
+// lastOn reads the last message on a subject from the stream's leader. Its sequence
+// is 0 if there is none.
+func (j *Journal) lastOn(ctx context.Context, stream, subject string) (stored, error) {
+	m, err := j.leaderGet(ctx, stream, getRequest{LastFor: subject})
+	if errors.Is(err, natsio.ErrNotFound) {
+		return stored{}, nil
+	}
+	return m, err
+}
+
+// state returns what the leader of a stream says of it, with the number of messages on
+// each subject that filter matches, if it is not empty. The leader looks at the stream
+// first and at the subjects then.
+func (j *Journal) state(ctx context.Context, stream, filter string) (state jetstream.StreamState, err error) {
+	err = j.conn.Repeat(ctx, j.conn.API+"STREAM.INFO."+stream, func(ctx context.Context) (err error) {
+		state, err = j.askState(ctx, stream, filter)
+		return err
+	})
+	if err != nil {
+		return state, fmt.Errorf("look at %s: %w", stream, err)
+	}
+	return state, nil
+}
+
+// askState is one attempt at state. The leader tells of subjects a page at a time.
+func (j *Journal) askState(ctx context.Context, stream, filter string) (state jetstream.StreamState, err error) {
+	for {
+		request := struct {
+			Filter string `json:"subjects_filter,omitempty"`
+			Offset int    `json:"offset,omitempty"`
+		}{filter, len(state.Subjects)}
+		var page struct {
+			natsio.Answer
+			Total int                   `json:"total"`
+			State jetstream.StreamState `json:"state"`
+		}
+		if err := j.conn.Ask(ctx, "STREAM.INFO."+stream, request, &page); err != nil {
+			return state, err
+		}
+		if request.Offset == 0 {
+			state = page.State
+		}
+		maps.Copy(state.Subjects, page.State.Subjects)
+		if len(page.State.Subjects) == 0 || len(state.Subjects) >= page.Total {
+			return state, nil
+		}
+	}
+}
+
+// event makes an event of a stored message.
+func (j *Journal) event(m stored) (session.Event, error) {
+	door, sid, err := j.names.ParseStored(m.subject)
+	if err != nil {
+		return session.Event{}, fmt.Errorf("event %d: %w", m.seq, err)
+	}
+	return session.Event{Session: sid, Door: door, Seq: m.seq, Time: m.time, Payload: m.data}, nil
 }

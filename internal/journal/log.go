@@ -4,14 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -80,36 +79,8 @@ func (j *Journal) PublishInstall(ctx context.Context, payload []byte, onlyIfNone
 // LastSeq returns the sequence of the log's last event, 0 if it has none; from
 // the leader.
 func (j *Journal) LastSeq(ctx context.Context) (uint64, error) {
-	return j.lastSeq(ctx, j.names.LogStream())
-}
-
-func (j *Journal) lastSeq(ctx context.Context, stream string) (uint64, error) {
-	state, err := j.state(ctx, stream, "")
+	state, err := j.state(ctx, j.names.LogStream(), "")
 	return state.LastSeq, err
-}
-
-// state returns what a stream's leader says of the stream, with the subjects that a
-// filter matches, if one is given.
-func (j *Journal) state(ctx context.Context, stream, filter string) (state jetstream.StreamState, err error) {
-	err = j.conn.Retry(ctx, func(ctx context.Context) (err error) {
-		state, err = j.askState(ctx, stream, filter)
-		return err
-	})
-	return state, err
-}
-
-func (j *Journal) askState(ctx context.Context, stream, filter string) (jetstream.StreamState, error) {
-	s, err := j.conn.JS.Stream(ctx, stream)
-	if err != nil {
-		return jetstream.StreamState{}, err
-	}
-	info := s.CachedInfo()
-	if filter != "" {
-		if info, err = s.Info(ctx, jetstream.WithSubjectFilter(filter)); err != nil {
-			return jetstream.StreamState{}, err
-		}
-	}
-	return info.State, nil
 }
 
 // LastOf returns the last event of a session through one door, from the
@@ -119,22 +90,31 @@ func (j *Journal) LastOf(ctx context.Context, door session.Door, sid string) (e 
 	if err != nil {
 		return session.Event{}, false, err
 	}
-	m, err := j.leaderGet(ctx, j.names.LogStream(), getRequest{LastFor: subject})
-	if errors.Is(err, natsio.ErrNotFound) {
-		return session.Event{}, false, nil
-	}
+	m, err := j.lastOn(ctx, j.names.LogStream(), subject)
 	if err != nil {
 		return session.Event{}, false, fmt.Errorf("read the last event on %s: %w", subject, err)
 	}
-	e, err = j.event(m)
-	return e, err == nil, err
+	if m.seq > 0 {
+		e, err = j.event(m)
+	}
+	return e, err == nil && m.seq > 0, err
 }
 
-// event makes an event of a stored message.
-func (j *Journal) event(m stored) (session.Event, error) {
-	door, sid, err := j.names.ParseStored(m.subject)
+// SessionNames returns the names of the sessions of one partition of the log, in
+// their order. The server walks the subjects of that partition to answer.
+func (j *Journal) SessionNames(ctx context.Context, partition int) ([]string, error) {
+	state, err := j.state(ctx, j.names.LogStream(), j.names.LaneFilters(partition, subjects.Partitions)[0])
 	if err != nil {
-		return session.Event{}, fmt.Errorf("event %d: %w", m.seq, err)
+		return nil, fmt.Errorf("list the sessions of partition %d: %w", partition, err)
 	}
-	return session.Event{Session: sid, Door: door, Seq: m.seq, Time: m.time, Payload: m.data}, nil
+	names := map[string]bool{}
+	for stored := range state.Subjects {
+		if _, sid, err := j.names.ParseStored(stored); err == nil && sid != "" {
+			names[sid] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(names)), nil
 }
+
+// Partitions is how many partitions the log has.
+const Partitions = subjects.Partitions

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -45,11 +43,48 @@ func (j *Journal) noticeWrite(sid string, n uint64, payload []byte) (*write, err
 	return w, j.check(w, noticeBytesMax)
 }
 
+// LastNoticesMax is how many sessions one call of LastNotices takes. The server
+// answers for at most 1,024 subjects.
+const LastNoticesMax = 512
+
+// NoticesKept returns the sequences of the first and the last notice that the
+// stream holds; last is less than first if it holds none.
+func (j *Journal) NoticesKept(ctx context.Context) (first, last uint64, err error) {
+	state, err := j.state(ctx, j.names.NoticesStream(), "")
+	return state.FirstSeq, state.LastSeq, err
+}
+
 // LastNotice returns the sequence of the last notice of any session, 0 if
 // there is none: following from the next one on misses nothing that is said
 // after this call.
 func (j *Journal) LastNotice(ctx context.Context) (uint64, error) {
-	return j.lastSeq(ctx, j.names.NoticesStream())
+	_, last, err := j.NoticesKept(ctx)
+	return last, err
+}
+
+// ReadNotices yields the notices of a session (of all, if sid is empty) with
+// sequences from from to to in their stream, in order. An error ends it.
+func (j *Journal) ReadNotices(ctx context.Context, sid string, from, to uint64) iter.Seq2[Notice, error] {
+	filter, err := ">", error(nil)
+	if sid != "" {
+		filter, err = j.names.Out(sid)
+	}
+	return j.noticesOf(err, j.read(ctx, j.names.NoticesStream(), filter, from, to, true))
+}
+
+// LastNotices yields the last notice of each of these sessions, at most
+// LastNoticesMax, in the order of the stream: the last one whose sequence is at
+// most upTo (0: the newest). A session without one is left out. An error ends it.
+func (j *Journal) LastNotices(ctx context.Context, sids []string, upTo uint64) iter.Seq2[Notice, error] {
+	all := make([]string, len(sids))
+	var failed error
+	for i, sid := range sids {
+		var err error
+		if all[i], err = j.names.Out(sid); err != nil {
+			failed = err
+		}
+	}
+	return j.noticesOf(failed, j.lasts(ctx, j.names.NoticesStream(), all, upTo))
 }
 
 // FollowNotices yields the notices of a session (of all, if sid is empty) from
@@ -58,122 +93,32 @@ func (j *Journal) LastNotice(ctx context.Context) (uint64, error) {
 // no error; it goes on where it was. The last thing it yields when ctx ends is
 // ctx's error.
 func (j *Journal) FollowNotices(ctx context.Context, sid string, from uint64) iter.Seq2[Notice, error] {
+	filter, err := j.names.OutAll(), error(nil)
+	if sid != "" {
+		filter, err = j.names.Out(sid)
+	}
+	return j.noticesOf(err, j.follow(ctx, j.names.NoticesStream(), filter, from))
+}
+
+// noticesOf yields as notices what a read yields, or only failed if that is an error.
+func (j *Journal) noticesOf(failed error, read iter.Seq2[stored, error]) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
-		filter := j.names.OutAll()
-		if sid != "" {
-			var err error
-			if filter, err = j.names.Out(sid); err != nil {
-				yield(Notice{}, err)
-				return
-			}
+		if failed != nil {
+			yield(Notice{}, failed)
+			return
 		}
-		for m, err := range j.follow(ctx, j.names.NoticesStream(), filter, from) {
+		for m, err := range read {
 			if err != nil {
-				yield(Notice{}, fmt.Errorf("follow notices: %w", err))
+				yield(Notice{}, fmt.Errorf("read notices: %w", err))
 				return
 			}
-			of, err := j.names.ParseOut(m.subject)
+			sid, err := j.names.ParseOut(m.subject)
 			if err != nil {
 				continue // published by somebody under a name that is no session's
 			}
-			if !yield(Notice{Session: of, Seq: m.seq, Time: m.time, Payload: m.data}, nil) {
+			if !yield(Notice{Session: sid, Seq: m.seq, Time: m.time, Payload: m.data}, nil) {
 				return
 			}
 		}
 	}
-}
-
-// FollowEvents yields the events of a session (of all, if sid is empty) from a
-// sequence of the log on, and then as they come, as FollowNotices does.
-func (j *Journal) FollowEvents(ctx context.Context, sid string, from uint64) iter.Seq2[session.Event, error] {
-	return func(yield func(session.Event, error) bool) {
-		filter := ""
-		if sid != "" {
-			var err error
-			if filter, err = j.names.Session(sid); err != nil {
-				yield(session.Event{}, err)
-				return
-			}
-		}
-		for m, err := range j.follow(ctx, j.names.LogStream(), filter, from) {
-			if err != nil {
-				yield(session.Event{}, fmt.Errorf("follow events: %w", err))
-				return
-			}
-			e, err := j.event(m)
-			if err != nil {
-				j.conn.Log.Warn("event_skipped", "seq", m.seq, "subject", m.subject, "error", err.Error())
-				continue
-			}
-			if !yield(e, nil) {
-				return
-			}
-		}
-	}
-}
-
-// follow reads a stream in order, and waits for more at its end.
-func (j *Journal) follow(ctx context.Context, stream, filter string, from uint64) iter.Seq2[stored, error] {
-	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(from, 1)}
-	if filter != "" {
-		cfg.FilterSubjects = []string{filter}
-	}
-	return j.ordered(ctx, stream, cfg, true)
-}
-
-// ordered yields what an ordered consumer brings: all that is there when it begins,
-// and with more what comes then, until ctx ends.
-func (j *Journal) ordered(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig, more bool) iter.Seq2[stored, error] {
-	return func(yield func(stored, error) bool) {
-		var consumer jetstream.Consumer
-		var messages jetstream.MessagesContext
-		err := j.conn.Retry(ctx, func(ctx context.Context) (err error) {
-			if consumer, err = j.conn.JS.OrderedConsumer(ctx, stream, cfg); err == nil {
-				messages, err = consumer.Messages()
-			}
-			return err
-		})
-		if err != nil {
-			yield(stored{}, err)
-			return
-		}
-		info := consumer.CachedInfo()
-		defer func() {
-			messages.Stop()
-			if info := consumer.CachedInfo(); info != nil {
-				j.deleteConsumer(ctx, info.Stream, info.Name)
-			}
-		}()
-		defer context.AfterFunc(ctx, messages.Stop)()
-		for more || info == nil || info.NumPending > 0 {
-			msg, err := messages.Next()
-			var meta *jetstream.MsgMetadata
-			if err == nil {
-				meta, err = msg.Metadata()
-			}
-			switch {
-			case err == nil:
-				m := stored{subject: msg.Subject(), seq: meta.Sequence.Stream, time: meta.Timestamp.UnixMilli(), header: msg.Headers(), data: msg.Data()}
-				if !yield(m, nil) || !more && meta.NumPending == 0 {
-					return
-				}
-				continue
-			case ctx.Err() != nil:
-				err = ctx.Err()
-			case errors.Is(err, jetstream.ErrMsgIteratorClosed):
-				err = natsio.ErrClosed
-			}
-			yield(stored{}, natsio.Typed(err))
-			return
-		}
-	}
-}
-
-// deleteConsumer deletes a consumer that nobody needs any more: a stream takes a
-// thousand, and the server keeps one for minutes. One that can't be deleted the server
-// deletes later.
-func (j *Journal) deleteConsumer(ctx context.Context, stream, name string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), natsio.RequestTimeout)
-	defer cancel()
-	_ = j.conn.JS.DeleteConsumer(ctx, stream, name)
 }

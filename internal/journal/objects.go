@@ -56,30 +56,18 @@ func (j *Journal) Objects(ctx context.Context, bucket, prefix string) (fs.FS, er
 // readObject returns the content of an object, of at most size bytes. The error
 // wraps spaces.ErrReplaced if it is not the one of that id any more.
 func (j *Journal) readObject(ctx context.Context, bucket, name, nuid string, size int64) ([]byte, error) {
-	stream := "OBJ_" + bucket
-	described, err := j.leaderGet(ctx, stream, getRequest{LastFor: "$O." + bucket + ".M." + base64.URLEncoding.EncodeToString([]byte(name))})
-	if errors.Is(err, natsio.ErrNotFound) {
+	stream, subject := "OBJ_"+bucket, "$O."+bucket+".M."+base64.URLEncoding.EncodeToString([]byte(name))
+	info, _, err := j.describe(ctx, stream, subject)
+	if errors.Is(err, natsio.ErrNotFound) || err == nil && (info.NUID == "" || info.NUID != nuid) {
 		return nil, spaces.ErrReplaced
 	}
 	if err != nil {
 		return nil, err
 	}
-	var info jetstream.ObjectInfo
-	if err := json.Unmarshal(described.data, &info); err != nil || info.Deleted || info.NUID != nuid || !isUpload(nuid) {
-		return nil, errors.Join(spaces.ErrReplaced, err)
-	}
-	var content []byte
-	for m, err := range j.read(ctx, stream, "$O."+bucket+".C."+nuid, 1, 0, true) {
-		if err != nil {
-			return nil, err
-		}
-		if content = append(content, m.data...); int64(len(content)) > size {
-			return nil, spaces.ErrReplaced
-		}
-	}
-	sum := sha256.Sum256(content)
-	if info.Digest != "SHA-256="+base64.URLEncoding.EncodeToString(sum[:]) { // its chunks went while they were read
+	content, err := j.chunks(ctx, stream, "$O."+bucket+".C."+nuid, uint64(size))
+	// Its chunks may go while they are read.
+	if errors.Is(err, errTooMany) || err == nil && info.Digest != digestOf(sha256.Sum256(content)) {
 		return nil, spaces.ErrReplaced
 	}
-	return content, nil
+	return content, err
 }

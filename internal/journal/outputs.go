@@ -40,117 +40,90 @@ type Output struct {
 // be read is an *UnreadableError. If ctx ends first, errors wrap ErrUnknownOutcome;
 // storing everything again is safe.
 func (j *Journal) Store(ctx context.Context, outputs []Output) []error {
-	p := newParting(outputs)
-	errs, failed := make([]error, len(outputs)), map[string]int{}
-	asks := j.begin(ctx, j.effects, outputs, p.asks, errs, failed)
-	wakes := j.begin(ctx, j.timers, outputs, p.wakes, errs, failed)
-	alone := j.begin(ctx, j.notices, outputs, p.alone, errs, failed)
-	j.end(j.effects, asks, outputs, errs, failed)
-	j.end(j.notices, alone, outputs, errs, failed)
-	behind := j.begin(ctx, j.notices, outputs, p.behind, errs, failed)
-	j.end(j.notices, behind, outputs, errs, failed)
-	j.end(j.timers, wakes, outputs, errs, failed) // only the acknowledgement waits for them
-	return errs
-}
-
-// parting splits outputs by when they are stored. It holds their indices.
-type parting struct {
-	asks   []int // effects and withdrawals: at once
-	wakes  []int // message schedules: at once
-	alone  []int // notices of sessions without asks: at once
-	behind []int // other notices: after the asks
-}
-
-func newParting(outputs []Output) (p parting) {
-	p.asks = make([]int, 0, len(outputs))
-	var asking map[string]bool
-	notices := 0
+	s := storing{journal: j, outputs: outputs, errs: make([]error, len(outputs)), failed: map[string]int{}}
+	asking := make(map[string]bool, len(outputs)) // sessions with effects or withdrawals
 	for i := range outputs {
-		switch o := &outputs[i]; {
-		case o.Notice != nil:
-			notices++
-		case o.isWake():
-			p.wakes = append(p.wakes, i)
-		default:
-			p.asks = append(p.asks, i)
-		}
-	}
-	if len(p.asks) > 0 && notices > 0 {
-		asking = make(map[string]bool, len(p.asks))
-		for _, i := range p.asks {
+		if outputs[i].isAsk() {
 			asking[outputs[i].Session] = true
 		}
 	}
-	for i := range outputs {
-		switch {
-		case outputs[i].Notice == nil:
-		case asking[outputs[i].Session]:
-			p.behind = append(p.behind, i)
-		default:
-			p.alone = append(p.alone, i)
-		}
-	}
-	return p
+	asks := s.begin(ctx, j.effects, (*Output).isAsk)
+	wakes := s.begin(ctx, j.timers, (*Output).isWake)
+	alone := s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil && !asking[o.Session] })
+	s.end(asks)
+	s.end(alone)
+	s.end(s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil && asking[o.Session] }))
+	s.end(wakes) // only the acknowledgement waits for them
+	return s.errs
 }
 
 // isWake reports whether the output is a message schedule.
 func (o *Output) isWake() bool { return o.Effect != nil && o.Effect.Class == session.ClassWake }
 
+// isAsk reports whether the output is another effect, or a withdrawal.
+func (o *Output) isAsk() bool { return o.Notice == nil && !o.isWake() }
+
+// storing is one call of Store.
+type storing struct {
+	journal *Journal
+	outputs []Output
+	errs    []error
+	failed  map[string]int // the first output of a session that failed
+}
+
 // begun is what a committer was given, and at which places of the outputs.
 type begun struct {
+	to     *committer
 	writes []*write
 	of     []int
 	until  *waiter
 	err    error
 }
 
-// begin gives the outputs at some places to c. failed has the first output of a
-// session that failed.
-func (j *Journal) begin(ctx context.Context, c *committer, outputs []Output, places []int, errs []error, failed map[string]int) (g begun) {
-	if len(places) == 0 {
-		return g
-	}
-	g.writes, g.of = make([]*write, 0, len(places)), make([]int, 0, len(places))
-	for _, i := range places {
-		o := &outputs[i]
-		if first, some := failed[o.Session]; o.Notice != nil && some && first < i {
-			errs[i] = errOrder
+// begin gives some of the outputs to a committer.
+func (s *storing) begin(ctx context.Context, to *committer, some func(*Output) bool) begun {
+	g := begun{to: to}
+	for i := range s.outputs {
+		o := &s.outputs[i]
+		if !some(o) {
 			continue
 		}
-		w, err := j.writeOf(o)
+		if first, failed := s.failed[o.Session]; o.Notice != nil && failed && first < i {
+			s.errs[i] = errOrder
+			continue
+		}
+		w, err := s.journal.writeOf(o)
 		if err != nil {
-			errs[i] = err
-			note(failed, o.Session, i)
+			s.fail(i, err)
 			continue
 		}
 		g.writes, g.of = append(g.writes, w), append(g.of, i)
 	}
-	g.until, g.err = c.begin(ctx, g.writes)
+	g.until, g.err = to.begin(ctx, g.writes)
 	return g
 }
 
 // end waits for what was begun, and takes note of what became of it.
-func (j *Journal) end(c *committer, g begun, outputs []Output, errs []error, failed map[string]int) {
-	err := g.err
-	if err == nil {
-		err = c.wait(g.until)
+func (s *storing) end(g begun) {
+	if g.err == nil {
+		g.err = g.to.wait(g.until)
 	}
 	for at, i := range g.of {
-		w := g.writes[at]
-		if errs[i] = err; err == nil {
-			errs[i] = outcomeOf(&outputs[i], w)
+		w, err := g.writes[at], g.err
+		if err == nil {
+			err = outcomeOf(&s.outputs[i], w)
 		}
-		if errs[i] != nil {
-			errs[i] = fmt.Errorf("store %s: %w", w.subject, errs[i])
-			note(failed, outputs[i].Session, i)
+		if err != nil {
+			s.fail(i, fmt.Errorf("store %s: %w", w.subject, err))
 		}
 	}
 }
 
-// note notes that output i of a session failed.
-func note(failed map[string]int, sid string, i int) {
-	if first, some := failed[sid]; !some || i < first {
-		failed[sid] = i
+// fail notes that output i failed.
+func (s *storing) fail(i int, err error) {
+	s.errs[i] = err
+	if first, some := s.failed[s.outputs[i].Session]; !some || i < first {
+		s.failed[s.outputs[i].Session] = i
 	}
 }
 

@@ -50,11 +50,8 @@ func (j *Journal) PublishPack(ctx context.Context, p Published) (stands Publishe
 		return Published{}, false, err
 	}
 	stands, err = j.Pack(ctx, p.Pack, p.Version)
-	if err == nil {
-		return stands, true, p.sameAs(stands)
-	}
 	if !errors.Is(err, natsio.ErrNotFound) {
-		return Published{}, false, err
+		return stands, err == nil, p.differs(stands, err)
 	}
 	w := &write{subject: subject, data: p.Manifest, fenced: true, alone: true, headers: []string{subjects.HeaderContentType, subjects.ContentTypeMsgpack}}
 	if p.Signature != (session.Signature{}) {
@@ -66,18 +63,17 @@ func (j *Journal) PublishPack(ctx context.Context, p Published) (stands Publishe
 	if err != nil {
 		return Published{}, false, fmt.Errorf("publish %s %s: %w", p.Pack, p.Version, natsio.Typed(err))
 	}
-	if stands, err = j.Pack(ctx, p.Pack, p.Version); err != nil {
-		return Published{}, false, err
-	}
-	return stands, false, p.sameAs(stands)
+	stands, err = j.Pack(ctx, p.Pack, p.Version)
+	return stands, false, p.differs(stands, err)
 }
 
-// sameAs returns the error of a version that has another manifest.
-func (p *Published) sameAs(stands Published) error {
-	if hash := codec.Sum(stands.Manifest); hash != codec.Sum(p.Manifest) {
+// differs returns the error of a version that has another manifest, or err if that
+// can't be told.
+func (p *Published) differs(stands Published, err error) error {
+	if hash := codec.Sum(stands.Manifest); err == nil && hash != codec.Sum(p.Manifest) {
 		return &VersionTakenError{Pack: p.Pack, Version: p.Version, Seq: stands.Seq, Hash: hash}
 	}
-	return nil
+	return err
 }
 
 // Pack returns one version of a pack as the stream's leader has it. The error
@@ -120,9 +116,15 @@ func (j *Journal) Packs(ctx context.Context) (all []Published, err error) {
 // versions that there are, in no order; the error wraps ErrNotFound if none
 // matches.
 func (j *Journal) FindPack(ctx context.Context, pack, selector string) (p Published, known []string, err error) {
-	if known, err = j.packVersions(ctx, pack); err != nil {
+	filter, err := j.names.PackVersions(pack)
+	if err != nil {
 		return Published{}, nil, err
 	}
+	versions, err := j.packNames(ctx, filter)
+	if err != nil {
+		return Published{}, nil, fmt.Errorf("versions of %s: %w", pack, err)
+	}
+	known = versions[pack]
 	version := newest(known, selector)
 	if version == "" {
 		return Published{}, known, fmt.Errorf("%s %s: %w", pack, selector, natsio.ErrNotFound)
@@ -148,19 +150,6 @@ func newest(versions []string, selector string) (best string) {
 		}
 	}
 	return best
-}
-
-// packVersions returns the versions of a pack that are published.
-func (j *Journal) packVersions(ctx context.Context, pack string) ([]string, error) {
-	filter, err := j.names.PackVersions(pack)
-	if err != nil {
-		return nil, err
-	}
-	all, err := j.packNames(ctx, filter)
-	if err != nil {
-		return nil, fmt.Errorf("versions of %s: %w", pack, err)
-	}
-	return all[pack], nil
 }
 
 // NewestPacks returns, of each published pack whose name begins with prefix, what

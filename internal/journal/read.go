@@ -53,6 +53,27 @@ func (j *Journal) read(ctx context.Context, stream, filter string, from, to uint
 	}
 }
 
+// readNext yields at most n messages, as read does without leader. Each is asked for
+// alone.
+func (j *Journal) readNext(ctx context.Context, stream, filter string, from, to uint64, n int) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		r := reading{journal: j, stream: stream, filter: filter, next: max(from, 1), to: to, alone: n, known: true, yield: yield}
+		if n > 0 {
+			r.run(ctx, false)
+		}
+	}
+}
+
+// lasts yields the last message on each of these subjects with a sequence of at most
+// to (0: the newest), in the order of the stream. Any replica answers.
+func (j *Journal) lasts(ctx context.Context, stream string, subjects []string, to uint64) iter.Seq2[stored, error] {
+	return func(yield func(stored, error) bool) {
+		r := reading{journal: j, stream: stream, lasts: subjects, next: 1, to: to, size: batchMsgsMax, yield: yield}
+		for len(subjects) > 0 && r.direct(ctx) && r.more && !r.ended {
+		}
+	}
+}
+
 // reading is how far a read has come.
 type reading struct {
 	journal *Journal

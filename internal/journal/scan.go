@@ -18,13 +18,14 @@ import (
 // is called, in the order in which they were asked, claims left out. An error
 // of fn ends it and comes back as it is.
 func (j *Journal) ScanEffects(ctx context.Context, fn func(StoredEffect) error) error {
-	return j.scan(ctx, j.names.EffectsStream(), 1, func(m stored) error {
+	_, err := j.scan(ctx, j.names.EffectsStream(), 1, func(m stored) error {
 		name, err := j.names.ParseEffect(m.subject)
 		if err != nil {
 			return nil //nolint:nilerr // a claim, or what can be no effect of a session
 		}
 		return fn(StoredEffect{Name: name, Seq: m.seq, Time: m.time, Payload: m.data})
-	}, nil)
+	})
+	return err
 }
 
 // Kept is one entry of the snapshots' bucket.
@@ -39,7 +40,7 @@ type Kept struct {
 // is.
 func (j *Journal) ScanSnapshots(ctx context.Context, fn func(Kept) error) error {
 	prefix := j.names.SnapshotsSubject("")
-	return j.scan(ctx, j.names.SnapshotsStream(), 1, func(m stored) error {
+	_, err := j.scan(ctx, j.names.SnapshotsStream(), 1, func(m stored) error {
 		key, ours := strings.CutPrefix(m.subject, prefix)
 		if !ours || m.deleted() {
 			return nil
@@ -55,50 +56,48 @@ func (j *Journal) ScanSnapshots(ctx context.Context, fn func(Kept) error) error 
 			return fn(Kept{Session: sid})
 		}
 		return fn(Kept{Session: sid, Snapshot: m.data})
-	}, nil)
+	})
+	return err
 }
 
 // scan calls fn for every message of a stream from sequence from on, up to the
-// last that there is when it is called, in order and without a gap, and then
-// ended (if not nil) with the sequence of that last one. What the server does
-// not push, because it restarted or this user may create no consumer, is read
-// by requests, which takes longer.
-func (j *Journal) scan(ctx context.Context, stream string, from uint64, fn func(stored) error, ended func(last uint64)) error {
-	last, err := j.lastSeq(ctx, stream)
+// last that there is when it is called, in order and without a gap. It returns the
+// sequence of that last one. The server pushes messages, at twice the speed of reading
+// by requests. From where it does not, because it restarted or this user may create no
+// consumer, the rest is read by requests.
+func (j *Journal) scan(ctx context.Context, stream string, from uint64, fn func(stored) error) (last uint64, err error) {
+	state, err := j.state(ctx, stream, "")
 	if err != nil {
-		return fmt.Errorf("read %s: %w", stream, err)
+		return 0, err
 	}
-	s := &scanning{journal: j, stream: stream, next: max(from, 1), to: last, fn: fn}
-	_ = s.push(ctx)
-	if s.failed != nil {
-		return s.failed
+	s := &scanning{journal: j, stream: stream, next: from, to: state.LastSeq, fn: fn}
+	if err := s.push(ctx); err != nil && s.failed == nil {
+		j.conn.Log.Debug("scan_interrupted", "stream", stream, "seq", s.next, "error", err.Error())
 	}
-	if s.next <= s.to {
+	if s.failed == nil && s.next <= s.to {
 		for m, err := range j.read(ctx, stream, ">", s.next, s.to, true) {
 			if err != nil {
-				return fmt.Errorf("read %s: %w", stream, err)
+				return 0, fmt.Errorf("read %s: %w", stream, err)
 			}
-			if err := fn(m); err != nil {
-				return err
+			if s.failed = fn(m); s.failed != nil {
+				break
 			}
 		}
 	}
-	if ended != nil {
-		ended(last)
-	}
-	return nil
+	return s.to, s.failed
 }
 
 // headerStalled names in a heartbeat the subject on which the server waits to
 // hear that what it has sent is taken.
 const headerStalled = "Nats-Consumer-Stalled"
 
-// scanSilence is how long a scan waits for anything at all from the server,
-// which says every scanHeartbeat that it is there.
 const (
-	scanSilence   = 5 * time.Second
-	scanHeartbeat = time.Second
+	scanHeartbeat = time.Second      // how often a server says that it is there, if it pushes nothing
+	scanSilence   = 5 * time.Second  // then it is gone
 	scanInactive  = 30 * time.Second // after which the server forgets the consumer of a scan that died
+	// scanRoom is more messages than the 32 MiB have that the server pushes without a
+	// word of ours. If it is not, some are lost, and the rest is read by requests.
+	scanRoom = 1 << 17
 )
 
 // scanning is how far a scan has come.
@@ -108,95 +107,43 @@ type scanning struct {
 	next    uint64 // sequence to go on from
 	to      uint64
 	fn      func(stored) error
-	failed  error // of fn
-	drained bool  // the server has nothing more to push
+	failed  error  // of fn
+	taken   uint64 // consumer sequence of the last message
 }
 
-// push has the server push all of it, from where it stopped when something comes
-// between, as long as that gets any further. The error is why it did not.
+// push takes what the server pushes, until it pushes nothing more, a message is lost,
+// or fn fails.
 func (s *scanning) push(ctx context.Context) error {
-	for s.next <= s.to && !s.drained {
-		before := s.next
-		err := s.pushed(ctx)
-		if err != nil {
-			s.journal.conn.Log.Debug("scan_interrupted", "stream", s.stream, "seq", s.next, "error", err.Error())
-		}
-		if s.failed != nil || err != nil && s.next == before {
-			return err
-		}
-		if err == nil {
-			return nil
-		}
+	conn := s.journal.conn
+	inbox, msgs := conn.NC.NewInbox(), make(chan *nats.Msg, scanRoom)
+	sub, err := conn.NC.ChanSubscribe(inbox, msgs)
+	if err != nil {
+		return err
 	}
-	return nil
-}
-
-// config is of the consumer that pushes what is still to come.
-func (s *scanning) config(inbox string) jetstream.ConsumerConfig {
-	return jetstream.ConsumerConfig{
+	defer natsio.Unsubscribe(sub)
+	cfg := jetstream.ConsumerConfig{
 		DeliverSubject: inbox, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: s.next,
 		AckPolicy: jetstream.AckNonePolicy, MaxDeliver: 1, Replicas: 1, MemoryStorage: true,
 		FlowControl: true, IdleHeartbeat: scanHeartbeat, InactiveThreshold: scanInactive,
 	}
-}
-
-// pushed has the server push messages, until there are no more or something
-// comes between.
-func (s *scanning) pushed(ctx context.Context) error {
-	inbox := s.journal.conn.NC.NewInbox()
-	arrived, over := make(chan struct{}, 1), make(chan error, 1)
-	var taken uint64
-	done := false
-	sub, err := s.journal.conn.NC.Subscribe(inbox, func(msg *nats.Msg) {
-		select {
-		case arrived <- struct{}{}:
-		default:
-		}
-		if done {
-			return
-		}
-		end, err := s.take(msg, &taken)
-		if err == nil {
-			err = ctx.Err()
-		}
-		if end || err != nil {
-			done = true
-			over <- err
-		}
-	})
-	if err != nil {
-		return err
-	}
-	// What is under way is bounded by the server's flow control.
-	_ = sub.SetPendingLimits(-1, -1)
-	finished := make(chan struct{})
-	sub.SetClosedHandler(func(string) { close(finished) })
-	empty := false
-	defer func() {
-		natsio.Unsubscribe(sub)
-		<-finished // fn is called no more, and nobody else is at s
-		s.drained = s.drained || empty
-	}()
 	var consumer jetstream.PushConsumer
-	err = s.journal.conn.Attempt(ctx, "", func(ctx context.Context) (err error) {
-		consumer, err = s.journal.conn.JS.CreatePushConsumer(ctx, s.stream, s.config(inbox))
+	err = conn.Attempt(ctx, "", func(ctx context.Context) (err error) {
+		consumer, err = conn.JS.CreatePushConsumer(ctx, s.stream, cfg)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	defer s.forget(ctx, consumer.CachedInfo().Name)
-	if info := consumer.CachedInfo(); info.NumPending == 0 && info.Delivered.Consumer == 0 {
-		empty = true
-		return nil
-	}
+	info := consumer.CachedInfo()
+	defer s.journal.deleteConsumer(ctx, s.stream, info.Name)
 	silence := time.NewTimer(scanSilence)
 	defer silence.Stop()
-	for {
+	for more := info.NumPending > 0 || info.Delivered.Consumer > 0; more && s.next <= s.to; {
 		select {
-		case err := <-over:
-			return err
-		case <-arrived:
+		case m := <-msgs:
+			if more, err = s.take(m); err != nil {
+				return err
+			}
 			silence.Reset(scanSilence)
 		case <-silence.C:
 			return errors.New("the server pushes nothing")
@@ -204,55 +151,28 @@ func (s *scanning) pushed(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+	return nil
 }
 
-// forget deletes the consumer of a scan. If it can't, the server does later.
-func (s *scanning) forget(ctx context.Context, name string) {
-	_ = s.journal.conn.Attempt(context.WithoutCancel(ctx), "", func(ctx context.Context) error {
-		return s.journal.conn.JS.DeleteConsumer(ctx, s.stream, name)
-	})
-}
-
-// take takes one message of the server; end is true after the last one. A
-// message of the stream is known by its reply subject: a publisher may set any
-// header.
-func (s *scanning) take(msg *nats.Msg, taken *uint64) (end bool, err error) {
-	if !strings.HasPrefix(msg.Reply, natsio.AckReplyPrefix) {
-		return s.status(msg, *taken)
+// take takes one message of the server; more is false after the last one. A message of
+// the stream is known by its reply subject: a publisher may set any header.
+func (s *scanning) take(m *nats.Msg) (more bool, err error) {
+	if at, ok := natsio.ReadAckReply(m); ok {
+		if at.ConsumerSeq != s.taken+1 {
+			return false, errBrokenBatch
+		}
+		if at.Seq > s.to {
+			return false, nil
+		}
+		s.taken, s.next = at.ConsumerSeq, at.Seq+1
+		s.failed = s.fn(stored{subject: m.Subject, seq: at.Seq, time: at.Time.UnixMilli(), header: m.Header, data: m.Data})
+		return at.Pending > 0, s.failed
 	}
-	d, ok := natsio.ReadAckReply(msg)
-	if !ok {
-		return false, errBrokenBatch
+	if m.Reply != "" { // the server waits until what it has sent is taken
+		return true, m.Respond(nil)
 	}
-	if d.ConsumerSeq != *taken+1 {
-		return false, errBrokenBatch
+	if stalled := m.Header.Get(headerStalled); stalled != "" {
+		return true, s.journal.conn.NC.Publish(stalled, nil)
 	}
-	*taken = d.ConsumerSeq
-	if d.Seq > s.to {
-		s.drained = true
-		return true, nil
-	}
-	s.next = d.Seq + 1
-	m := stored{subject: msg.Subject, seq: d.Seq, time: d.Time.UnixMilli(), header: msg.Header, data: msg.Data}
-	if s.failed = s.fn(m); s.failed != nil {
-		return true, s.failed
-	}
-	s.drained = d.Pending == 0
-	return s.drained || s.next > s.to, nil
-}
-
-// status hears what the server says besides: it waits until what it has sent is
-// taken, or it has nothing to send.
-func (s *scanning) status(msg *nats.Msg, taken uint64) (end bool, err error) {
-	if msg.Reply != "" {
-		return false, msg.Respond(nil)
-	}
-	if stalled := msg.Header.Get(headerStalled); stalled != "" {
-		return false, s.journal.conn.NC.Publish(stalled, nil)
-	}
-	if sent, known := headerNumber(msg, natsio.HeaderLastConsumer); known && sent != taken {
-		return false, errBrokenBatch
-	}
-	s.drained = true
-	return true, nil
+	return false, nil // it has nothing more to push, or what it has pushed is lost
 }

@@ -114,9 +114,6 @@ func parseSnapshotRef(value []byte) (codec.Ref, bool) {
 // tells: by what a replica that is behind has, a blob would be left over.
 func (j *Journal) snapshotBlob(ctx context.Context, key string) (codec.Ref, error) {
 	m, err := j.leaderKey(ctx, key)
-	if errors.Is(err, natsio.ErrNotFound) {
-		return codec.Ref{}, nil
-	}
 	ref, _ := parseSnapshotRef(m.data)
 	return ref, err
 }
@@ -124,15 +121,6 @@ func (j *Journal) snapshotBlob(ctx context.Context, key string) (codec.Ref, erro
 // PutQuarantine stops a session: body says why and from where. It stands until
 // DeleteQuarantine.
 func (j *Journal) PutQuarantine(ctx context.Context, sid string, body []byte) error {
-	return j.quarantine(ctx, sid, body)
-}
-
-// DeleteQuarantine ends a quarantine; none there is fine.
-func (j *Journal) DeleteQuarantine(ctx context.Context, sid string) error {
-	return j.quarantine(ctx, sid, nil)
-}
-
-func (j *Journal) quarantine(ctx context.Context, sid string, body []byte) error {
 	key, err := subjects.QuarantineKey(sid)
 	if err != nil {
 		return err
@@ -143,6 +131,11 @@ func (j *Journal) quarantine(ctx context.Context, sid string, body []byte) error
 	return nil
 }
 
+// DeleteQuarantine ends a quarantine; none there is fine.
+func (j *Journal) DeleteQuarantine(ctx context.Context, sid string) error {
+	return j.PutQuarantine(ctx, sid, nil)
+}
+
 // GetQuarantine returns why a session is stopped; found is false if it is not.
 // It is read from the leader: an owner must not miss it.
 func (j *Journal) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {
@@ -151,11 +144,11 @@ func (j *Journal) GetQuarantine(ctx context.Context, sid string) (body []byte, f
 		return nil, false, err
 	}
 	m, err := j.leaderKey(ctx, key)
-	if errors.Is(err, natsio.ErrNotFound) || err == nil && m.deleted() {
-		return nil, false, nil
-	}
 	if err != nil {
 		return nil, false, fmt.Errorf("quarantine of %s: %w", sid, err)
+	}
+	if m.deleted() {
+		return nil, false, nil
 	}
 	return m.data, true, nil
 }
@@ -164,12 +157,16 @@ func (j *Journal) GetQuarantine(ctx context.Context, sid string) (body []byte, f
 // order. It is read from the leader: an owner must not miss one.
 func (j *Journal) Quarantined(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		found, err := j.quarantineKeys(ctx)
+		var state jetstream.StreamState
+		err := j.askBucket(ctx, func(ctx context.Context) (err error) {
+			state, err = j.askState(ctx, j.names.SnapshotsStream(), j.names.SnapshotsSubject(subjects.QuarantineKeys))
+			return err
+		})
 		if err != nil {
 			yield("", fmt.Errorf("list quarantines: %w", err))
 			return
 		}
-		for subject := range found {
+		for subject := range state.Subjects {
 			sid, ok := subjects.ParseQuarantineKey(strings.TrimPrefix(subject, j.names.SnapshotsSubject("")))
 			if !ok {
 				continue
@@ -183,16 +180,6 @@ func (j *Journal) Quarantined(ctx context.Context) iter.Seq2[string, error] {
 			}
 		}
 	}
-}
-
-// quarantineKeys returns the subjects of all quarantines, ended ones too.
-func (j *Journal) quarantineKeys(ctx context.Context) (map[string]uint64, error) {
-	var state jetstream.StreamState
-	err := j.askBucket(ctx, func(ctx context.Context) (err error) {
-		state, err = j.askState(ctx, j.names.SnapshotsStream(), j.names.SnapshotsSubject(subjects.QuarantineKeys))
-		return err
-	})
-	return state.Subjects, err
 }
 
 // SnapshotAt is where the snapshot of a session is.

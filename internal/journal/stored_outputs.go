@@ -3,10 +3,7 @@ package journal
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-
-	"github.com/refold/refold/internal/natsio"
 )
 
 // StoredOutputs is what is stored of a session that its events led to, besides its
@@ -34,10 +31,7 @@ func (j *Journal) StoredOutputs(ctx context.Context, sid string) (w StoredOutput
 	if err != nil {
 		return w, err
 	}
-	m, err := j.leaderGet(ctx, j.names.NoticesStream(), getRequest{LastFor: subject})
-	if errors.Is(err, natsio.ErrNotFound) {
-		return w, nil
-	}
+	m, err := j.lastOn(ctx, j.names.NoticesStream(), subject)
 	if err != nil {
 		return w, fmt.Errorf("read the last notice of %s: %w", sid, err)
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// What is on core NATS is kept nowhere: it reaches who listens at the moment.
+// Messages on core NATS are kept nowhere: they reach those who listen at the moment.
 
-// PublishLive sends a streaming delta of a session to who listens.
+// PublishLive sends a streaming delta of a session to those who listen.
 func (c *Conn) PublishLive(sid string, payload []byte) error {
 	subject, err := c.names.Live(sid)
 	if err != nil {
@@ -39,8 +39,7 @@ func (c *Conn) SubscribeLive(ctx context.Context, sid string, fn func(sid string
 	})
 }
 
-// PublishProgress sends what a session says about a run under way to who
-// listens.
+// PublishProgress sends what a session says about a run under way to those who listen.
 func (c *Conn) PublishProgress(sid string, payload []byte) error {
 	subject, err := c.names.Progress(sid)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// replyMux takes what comes in answer to direct reads, all on one subscription:
-// one for each read costs more than most reads.
+// replyMux receives the replies to all direct reads on one subscription: one for each
+// read costs more than most reads.
 type replyMux struct {
 	mu    sync.Mutex
 	inbox string // of the subscription, with its dot; empty: there is none yet
@@ -17,9 +17,9 @@ type replyMux struct {
 	open  map[string]chan *nats.Msg // by the first token behind inbox
 }
 
-// Await returns a reply subject and what comes on it, and on subjects below it.
-// room must be more than can come: what does not fit is lost, as any message on
-// a core subscription. Call done at the end.
+// Await returns a reply subject and the messages on it, and on subjects below it.
+// room must be more than can come: messages that don't fit are lost, as on any core
+// subscription. Call done at the end.
 func (c *Conn) Await(room int) (reply string, msgs <-chan *nats.Msg, done func(), err error) {
 	a := &c.mux
 	a.mu.Lock()
@@ -46,7 +46,7 @@ func (c *Conn) Await(room int) (reply string, msgs <-chan *nats.Msg, done func()
 	}, nil
 }
 
-// take hands an answer to who waits for it.
+// take hands a reply to the caller that waits for it.
 func (a *replyMux) take(m *nats.Msg) {
 	a.mu.Lock()
 	token, _, _ := strings.Cut(m.Subject[len(a.inbox):], ".")
@@ -57,6 +57,6 @@ func (a *replyMux) take(m *nats.Msg) {
 	}
 	select {
 	case ch <- m:
-	default: // more than was asked for; who waits sees a gap
+	default: // more than was asked for; the caller sees a gap
 	}
 }

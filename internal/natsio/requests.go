@@ -100,7 +100,7 @@ func (c *Conn) Watch(ctx context.Context, subject string, survivesReconnect bool
 	}
 }
 
-// Listen tells of denials and of connections made anew until stop is called.
+// Listen tells of denials and of reconnects until stop is called.
 // Neither waits: denied has room for some, lost for one. What a denial that does
 // not fit is about is sent again, and denied again.
 func (c *Conn) Listen(denied chan<- *PermissionError, lost chan<- struct{}) (stop func()) {

@@ -28,14 +28,12 @@ const (
 // HeartbeatEvery, until ctx ends. body is called for each, and says what the
 // instance serves.
 func (p *Presence) Heartbeat(ctx context.Context, kind, instance string, body func() []byte) error {
-	subject, err := p.names.Alive(kind, instance)
-	if err != nil {
-		return err
-	}
 	tick := time.NewTicker(HeartbeatEvery)
 	defer tick.Stop()
 	for {
-		p.beat(subject, body())
+		if err := p.Beat(kind, instance, body()); err != nil {
+			return err
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -45,23 +43,17 @@ func (p *Presence) Heartbeat(ctx context.Context, kind, instance string, body fu
 }
 
 // Beat publishes one heartbeat now, besides those of Heartbeat: what an instance
-// says has changed, and others should not learn it half a second late.
+// says has changed, and others should not learn it half a second late. It does nothing
+// without a connection.
 func (p *Presence) Beat(kind, instance string, body []byte) error {
 	subject, err := p.names.Alive(kind, instance)
-	if err == nil {
-		p.beat(subject, body)
-	}
-	return err
-}
-
-func (p *Presence) beat(subject string, body []byte) {
-	// Out of the buffer of a lost connection they would come late and lie.
-	if !p.conn.NC.IsConnected() {
-		return
+	if err != nil || !p.conn.IsConnected() {
+		return err
 	}
 	if err := p.conn.PublishCore(subject, body); err != nil {
 		p.conn.Log.Warn("heartbeat_failed", "error", err.Error())
 	}
+	return nil
 }
 
 // Member is an instance that was heard.

@@ -27,8 +27,8 @@ type Running struct {
 
 // Discover asks the daemons of a kind, as Register announced them, who is
 // there, and returns those that answer, by ID, when nothing has come for 300
-// ms. A daemon that is too busy to answer is not among them: who misses one
-// asks again. None at all is no error.
+// ms. A daemon that is too busy to answer is not among them: ask again to find it.
+// None at all is no error.
 func (p *Presence) Discover(ctx context.Context, kind string) (all []Running, err error) {
 	infos, err := p.whoIsThere(ctx, p.names.ServiceName(kind))
 	if err != nil {

@@ -18,7 +18,7 @@ type Service struct {
 	Version     string // semantic version; anything else is shown as 0.0.0 with the text in the metadata
 	Description string
 	Metadata    map[string]string
-	// Stats, if given, returns what `nats micro stats` shows beside the counts
+	// Stats, if given, returns what `nats micro stats` shows besides the counts
 	// of each endpoint, as JSON.
 	Stats func() any
 }

@@ -61,7 +61,7 @@ type ServiceRequest struct {
 }
 
 // ServiceReply is the answer to a ServiceRequest. One that has ErrorCode or
-// Error is a service's way to say that it failed; Data is beside it.
+// Error is a service's way to say that it failed; it may have Data too.
 type ServiceReply struct {
 	Data             []byte
 	ErrorCode, Error string

@@ -62,8 +62,8 @@ func (s *Streams) Backlog(ctx context.Context) (all Backlog, err error) {
 	return all, nil
 }
 
-// BridgeTargets returns the targets of a class that some bridge served once: each
-// has a consumer, whoever lives now.
+// BridgeTargets returns the targets of a class that some bridge has ever served: each
+// has a consumer, whether a bridge lives now or not.
 func (s *Streams) BridgeTargets(ctx context.Context, class session.Class) (targets []string, err error) {
 	names, err := s.consumers(ctx, s.names.EffectsStream())
 	for _, name := range names {

@@ -33,8 +33,8 @@ const (
 // systemJSZ is where every server of the system account answers.
 const systemJSZ = "$SYS.REQ.SERVER.PING.JSZ"
 
-// jsz is what a server says of its JetStream, as far as it is looked at: the
-// body of /jsz, which is also what the system account answers.
+// jsz is what a server says of its JetStream, as far as it is needed: the body of
+// /jsz, which is also what the system account answers.
 type jsz struct {
 	ID       string `json:"server_id"`
 	Disabled bool   `json:"disabled"`

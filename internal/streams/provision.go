@@ -130,7 +130,7 @@ func (s *Streams) ensureStream(ctx context.Context, want streamConf, replicas in
 		cfg := want.cfg
 		cfg.Replicas = max(replicas, 1)
 		// Another daemon may create it first: the same configuration is a
-		// success, another one is looked at again, as an update.
+		// success, another one is read again, as an update.
 		if _, err = s.conn.JS.CreateStream(ctx, cfg); err == nil {
 			s.conn.Log.Info("stream_created", "stream", cfg.Name, "replicas", cfg.Replicas)
 		}

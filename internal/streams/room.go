@@ -24,7 +24,7 @@ const (
 
 // KeepRoom keeps the last tenth of the log for sessions that run, until ctx ends.
 // While less is left, of the stream's limit or of the account's storage, the log
-// takes nothing through the door of clients; who publishes there is answered with
+// takes nothing through the door of clients; a client that publishes there is answered with
 // JetStream's own error for a full store (10047) and what to do. With room again the
 // log takes it again.
 //
@@ -117,7 +117,7 @@ func (k *keeper) refuse(ctx context.Context) error {
 	}
 	sub, err := k.streams.conn.NC.Subscribe(k.door, func(m *nats.Msg) {
 		if m.Reply != "" {
-			_ = m.Respond(answer) // who asked asks again
+			_ = m.Respond(answer) // the client asks again
 		}
 	})
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -38,19 +37,14 @@ type DuePuller struct {
 	source *Source
 	log    *slog.Logger
 
-	skipped atomic.Uint64
-	carry   func(DueDelivery)
-	puller  *puller
+	carry  func(DueDelivery)
+	puller *puller
 }
 
 // Dues returns a puller.
 func (s *Source) Dues() *DuePuller {
 	return &DuePuller{source: s, log: s.conn.Log.With("consumer", subjects.DueConsumer)}
 }
-
-// Skipped returns how many messages were acked unread since the start, because
-// their subjects are no wake's.
-func (p *DuePuller) Skipped() uint64 { return p.skipped.Load() }
 
 // dueLease is about how long a wake may take (ack_wait in streams.conf). It is not
 // extended.
@@ -102,7 +96,6 @@ func (p *DuePuller) take(m *nats.Msg, at natsio.AckReply, of token) {
 	d := DueDelivery{Payload: m.Data, Fired: at.Time, NumDelivered: at.Count, source: p.source, token: of}
 	var err error
 	if d.Session, d.Wake, err = p.source.names.ParseDue(m.Subject); err != nil {
-		p.skipped.Add(1)
 		p.log.Warn("due_skipped", "subject", m.Subject, "error", err.Error())
 		d.Ack()
 		return

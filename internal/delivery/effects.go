@@ -26,7 +26,6 @@ type EffectPuller struct {
 	target string
 	log    *slog.Logger
 
-	skipped atomic.Uint64
 	carry   func(*EffectDelivery)
 	puller  *puller
 	workers workerPool
@@ -44,10 +43,6 @@ func (s *Source) Effects(conf *streams.Conf, class session.Class, target string)
 		workers: make(workerPool), held: make(map[string]*heldEffect), once: once{draining: make(chan struct{})},
 	}
 }
-
-// Skipped returns how many messages were acked unread since the start, because
-// their subjects are no effect's.
-func (p *EffectPuller) Skipped() uint64 { return p.skipped.Load() }
 
 // Run creates or updates the consumer, pulls and calls carry for each effect,
 // in a goroutine of its own, at most slots at once. No more is asked of the
@@ -109,7 +104,6 @@ type EffectDelivery struct {
 	Payload             []byte // the receiver's to keep
 	TraceParent         string // W3C trace context, or empty
 	Seq                 uint64 // of the effects stream
-	NumDelivered        uint64 // as far as the server remembers; decides nothing
 
 	held heldEffect
 	of   *EffectPuller
@@ -174,17 +168,17 @@ func (h *heldEffect) extend() {
 	}
 }
 
-// again notes a repeated delivery of what is held: the server counts its lease
-// anew, or has forgotten the answer.
+// again notes a repeated delivery of what is held: the server has begun another
+// lease, or has forgotten the answer.
 func (h *heldEffect) again(t token) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.token = t
-	if h.answer != nil {
-		h.send(h.answer)
-		return
+	answer := h.answer
+	if answer == nil {
+		answer = ackProgress
 	}
-	h.send(ackProgress)
+	h.send(answer)
 }
 
 // send may fail; the effect comes again then.
@@ -194,14 +188,13 @@ func (h *heldEffect) send(body []byte) { _ = h.source.respond(h.token, body) }
 func (p *EffectPuller) take(m *nats.Msg, at natsio.AckReply, of token) {
 	name, err := p.source.names.ParseEffect(m.Subject)
 	if err != nil {
-		p.skipped.Add(1)
 		p.log.Warn("effect_skipped", "seq", at.Seq, "error", err.Error())
 		_ = p.source.respond(of, ackDone) // else it is skipped again
 		return
 	}
 	d := &EffectDelivery{
 		EffectName: name, Subject: m.Subject, Payload: m.Data,
-		TraceParent: natsio.TraceParentOf(m.Header), Seq: at.Seq, NumDelivered: at.Count,
+		TraceParent: natsio.TraceParentOf(m.Header), Seq: at.Seq,
 		of: p, held: heldEffect{source: p.source, payload: m.Data, token: of},
 	}
 	if other := p.hold(d); other != nil {

@@ -15,9 +15,9 @@ import (
 // LaneOwner is who gets a lane's events. Its methods are called by one
 // goroutine at a time, never after Lane.Run has returned.
 type LaneOwner interface {
-	// Epoch begins an epoch: the lane is this process's anew, or was reset. What
-	// comes next begins at the lane's ack floor again, in order, so every
-	// session in memory is unproven. Acks of earlier epochs do nothing any more.
+	// Epoch begins an epoch: this process owns the lane again, or the lane was reset.
+	// The next deliveries begin at the lane's ack floor, in order, so every session
+	// in memory is unproven. Acks of earlier epochs do nothing any more.
 	Epoch(epoch uint64)
 	// Deliver takes the next event of the lane. It may block for as long as
 	// it likes: the lane is kept, and no more than its limits is received.
@@ -26,12 +26,11 @@ type LaneOwner interface {
 
 // Delivery is one event of a lane.
 type Delivery struct {
-	Event        session.Event // its payload is the receiver's to keep
-	Epoch        uint64
-	ConsumerSeq  uint64 // from 1 in each epoch, without gaps
-	NumDelivered uint64 // as far as the server remembers; decides nothing
-	Pending      uint64 // events of the lane behind this one
-	TraceParent  string // W3C trace context of whoever published it: a claim, of the right length; empty: none
+	Event       session.Event // its payload is the receiver's to keep
+	Epoch       uint64
+	ConsumerSeq uint64 // from 1 in each epoch, without gaps
+	Pending     uint64 // events of the lane behind this one
+	TraceParent string // W3C trace context, as its publisher claims; empty: none of the right length
 
 	window *window
 	number uint64
@@ -44,7 +43,7 @@ type Delivery struct {
 // delivery's epoch Ack does nothing.
 func (d Delivery) Ack() { d.window.done(d.number) }
 
-// AckLater returns Ack for who keeps nothing else of the delivery.
+// AckLater returns Ack for a caller that keeps nothing else of the delivery.
 func (d Delivery) AckLater() func() {
 	window, number := d.window, d.number
 	return func() { window.done(number) }
@@ -63,7 +62,6 @@ type Lane struct {
 
 	resetMu chan struct{} // of those lanes of this process that are to be reset
 	ttl     time.Duration // how long the server keeps a pin without a request
-	skipped atomic.Uint64
 	owned   atomic.Bool
 	left    atomic.Uint64 // see Left
 	epoch   uint64        // of the last epoch; Run's goroutine only
@@ -110,10 +108,6 @@ func (l *Lane) Stray(ctx context.Context) (bool, error) {
 	}
 	return info.Pin == "" && (info.Pending > 0 || info.Unacked > 0), nil
 }
-
-// Skipped returns how many messages were skipped since the start, because
-// their subjects name no door or no valid session.
-func (l *Lane) Skipped() uint64 { return l.skipped.Load() }
 
 // Run waits for the lane, owns it and gives its events to owner, for as long
 // as it can; what it loses it waits for again. It returns nil when ctx ends

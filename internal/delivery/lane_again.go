@@ -13,7 +13,7 @@ import (
 // laneFloor is the ack floor of a lane, as it was known over one connection: a lane
 // whose consumer was deleted is made again where it was. A server that was restarted
 // may have lost the end of its log, and have other events at these sequences: the next
-// connection asks anew.
+// connection asks again.
 type laneFloor struct{ seq, reconnects uint64 }
 
 // ackedUpTo takes note that the event of a delivery is acked, and all before it;
@@ -30,8 +30,8 @@ func (l *Lane) ackedUpTo(reply string, reconnects uint64) {
 // one that is made at once may begin with the old state, or lose its own files.
 const deletedFor = 500 * time.Millisecond
 
-// look returns how the lane's consumer stands, for who is to run the lane. One
-// that was deleted is made again first, if this process provisioned it.
+// look returns how the lane's consumer stands. A consumer that was deleted is made
+// again first, if this process provisioned it.
 func (l *Lane) look(ctx context.Context) (LaneInfo, error) {
 	info, err := l.server.Info(ctx)
 	cfg, ours := l.source.streams.LaneConfig(l.number)

@@ -20,7 +20,7 @@ import (
 const (
 	ttlPartKeep  = 3
 	ttlPartTick  = 6
-	ttlPartStood = 2 // who looked at nothing for that long may have lost the pin
+	ttlPartStood = 2 // a process that did nothing for that long may have lost the pin
 )
 
 // tickMax is how late a reconnect may be noticed, however long pins last.
@@ -245,10 +245,10 @@ func (e *epoch) check(now time.Time) epochEnd {
 }
 
 // stood reports that this process did not run for a while (it was stopped, or
-// had no processor), and lets every wait begin anew. The pin may be another's by
-// now, and a reset would take from it what it has under way: so nothing is
-// concluded from what did not come meanwhile. The requests that are due now tell
-// whose the pin is.
+// had no processor), and lets every wait begin again. Another process may have the
+// pin by now, and a reset would take from it what it has under way. So nothing is
+// concluded from messages that did not come meanwhile. The requests that are due now
+// tell who has the pin.
 func (e *epoch) stood(now time.Time) bool {
 	last := e.checked
 	e.checked = now
@@ -313,7 +313,6 @@ func (e *epoch) take(m *nats.Msg, at natsio.AckReply) {
 	door, sid, err := e.lane.source.names.ParseStored(m.Subject)
 	number := e.window.add(heldEvent{seq: at.Seq, reply: m.Reply, bytes: m.Size()})
 	if err != nil {
-		e.lane.skipped.Add(1)
 		e.log.Warn("event_skipped", "seq", at.Seq, "error", err.Error())
 		e.window.done(number)
 		return
@@ -321,7 +320,7 @@ func (e *epoch) take(m *nats.Msg, at natsio.AckReply) {
 	// The queue has room for all that the window may hold.
 	e.queue <- Delivery{
 		Event: session.Event{Session: sid, Door: door, Seq: at.Seq, Time: at.Time.UnixMilli(), Payload: m.Data},
-		Epoch: e.number, ConsumerSeq: at.ConsumerSeq, NumDelivered: at.Count, Pending: at.Pending,
+		Epoch: e.number, ConsumerSeq: at.ConsumerSeq, Pending: at.Pending,
 		TraceParent: natsio.TraceParentOf(m.Header),
 		window:      e.window, number: number,
 	}
@@ -351,8 +350,8 @@ func (e *epoch) hear(s pullStatus) epochEnd {
 	case errors.Is(err, errTooLarge):
 		e.whole = true
 	default:
-		// Another leader, a consumer made anew, a server that goes: whatever
-		// it is, pins don't outlive it.
+		// Another leader, another consumer, a server that shuts down: no pin
+		// outlives any of these.
 		e.log.Info("lane_pull_refused", "error", err.Error())
 		return epochLost
 	}

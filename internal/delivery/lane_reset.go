@@ -32,34 +32,31 @@ func (l *Lane) turn(ctx context.Context, pin string) (done func(), err error) {
 	defer unlisten()
 	tick := time.NewTicker(l.ttl / ttlPartKeep)
 	defer tick.Stop()
-	for request, due := uint64(0), true; ; {
-		if due {
-			request++
-			// It expires as it arrives, so it brings nothing.
-			keep := PullRequest{Batch: 1, Expires: time.Nanosecond, Group: subjects.LaneGroup, Pin: pin}
-			if err := l.server.Pull(natsio.ReplySubject(inbox, request), keep); err != nil {
-				return nil, err
-			}
-		}
-		due = false
+	request := uint64(0)
+	keep := func() error { // by a request that expires as it arrives, and so brings nothing
+		request++
+		return l.server.Pull(natsio.ReplySubject(inbox, request), PullRequest{Batch: 1, Expires: time.Nanosecond, Group: subjects.LaneGroup, Pin: pin})
+	}
+	for err = keep(); err == nil; {
 		select {
 		case l.resetMu <- struct{}{}:
 			return done, nil
 		case <-tick.C:
-			due = true
+			err = keep()
 		case m := <-msgs:
 			if status, ok := readStatus(inbox, m); ok && status.code == statusWrongPin {
-				return nil, errPinLost
+				err = errPinLost
 			}
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			err = ctx.Err()
 		}
 	}
+	return nil, err
 }
 
-// resetInTurn is reset for who has this pin. Who has none (adopt) waits for no
-// turn: should the reset take longer than that is waited for, it happens even so,
-// and is not asked for again.
+// resetInTurn is reset for the owner of this pin. Without a pin (adopt) there is no
+// turn to wait for: should the reset take longer than its caller waits, it happens
+// even so, and is not asked for again.
 func (l *Lane) resetInTurn(ctx context.Context, pin string) (pending uint64, err error) {
 	done, err := l.turn(ctx, pin)
 	if err != nil {
@@ -69,9 +66,9 @@ func (l *Lane) resetInTurn(ctx context.Context, pin string) (pending uint64, err
 	return l.reset(ctx)
 }
 
-// giveBack ends the last epoch of a run: the acks are made sure of, and the lane
-// is unpinned, whatever became of what comes before that, and with a time of its
-// own: the next owner resets the lane itself, or waits for as long as a pin lasts.
+// giveBack ends the last epoch of a run: it makes sure of the acks, and unpins the lane
+// even if that failed, with a time limit of its own. The next owner resets the lane
+// itself, or waits for as long as a pin lasts.
 func (l *Lane) giveBack(ctx context.Context, e *epoch) {
 	ctx = context.WithoutCancel(ctx)
 	last := e.window.end()
@@ -93,9 +90,9 @@ func (l *Lane) giveBack(ctx context.Context, e *epoch) {
 	e.log.Info("lane_given_back")
 }
 
-// offer has what is delivered and not acked offered to the next owner at once:
-// who stands by would find it only when it looks again. With nothing unacked, by
-// the server's count, no reset keeps it busy. last is the last ack, if any.
+// offer has the server offer unacked events to the next owner at once: a process that
+// stands by would find them only when it looks again. With nothing unacked, by the
+// server's count, there is no reset. last is the last ack, if any.
 func (l *Lane) offer(ctx context.Context, pin, last string) error {
 	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
 	defer cancel()

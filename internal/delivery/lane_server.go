@@ -18,7 +18,7 @@ type LaneServer interface {
 	// Reset begins delivery at the ack floor again, with consumer sequence 1, and
 	// returns how many events are to come. After an error it may have happened.
 	Reset(ctx context.Context) (pending uint64, err error)
-	// Unpin takes the pin away, whoever has it.
+	// Unpin takes the pin away from any owner.
 	Unpin(ctx context.Context) error
 	// Listen subscribes to inbox.1, inbox.2, …: what does not fit into room is
 	// lost. stop ends interest.
@@ -29,7 +29,7 @@ type LaneServer interface {
 	Ack(reply string) error
 	// AckSure does, and returns when the server has taken that in.
 	AckSure(ctx context.Context, reply string) error
-	// Reconnects counts how often the connection was made anew.
+	// Reconnects counts how often the connection was made again.
 	Reconnects() uint64
 }
 

@@ -73,7 +73,7 @@ func (l *Lane) adopt(ctx context.Context) (within time.Duration, left uint64, er
 
 // leftTo returns the last event that a former owner was given and that is not
 // acknowledged, or left if there is none: with the pin comes one unacked event of
-// this client's. Who can't ask believes that the lane was handed over.
+// this client's. If the server does not answer, the lane counts as handed over.
 func (l *Lane) leftTo(ctx context.Context, left uint64) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, l.ttl/2)
 	defer cancel()
@@ -84,8 +84,8 @@ func (l *Lane) leftTo(ctx context.Context, left uint64) uint64 {
 	return max(left, info.Delivered)
 }
 
-// probe asks for one message without a pin, and waits for it. Whoever gets one
-// is pinned. The message itself is dropped: the reset that follows brings it
+// probe asks for one message without a pin, and waits for it. The client that gets
+// one is pinned. The message itself is dropped: the reset that follows brings it
 // again, in its place.
 func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err error) {
 	inbox, msgs, stop, err := l.server.Listen(8)
@@ -114,7 +114,7 @@ func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err
 	case m = <-msgs:
 	case <-silence.C:
 		select {
-		case m = <-msgs: // it was in time, and we were not
+		case m = <-msgs: // it arrived in time; this goroutine ran late
 		default:
 			return "", errSilent
 		}

@@ -1,6 +1,10 @@
 package delivery
 
-import "sync"
+import (
+	"cmp"
+	"slices"
+	"sync"
+)
 
 // Limits of what one lane may have received and not acknowledged. Together
 // they bound a host's memory: events that wait for their fold, are being
@@ -60,7 +64,7 @@ func (w *window) hand(number uint64) bool {
 }
 
 // done acknowledges the prefix that is done now. After the epoch's end it does
-// nothing: the event comes again, to whoever owns the lane then.
+// nothing: the event comes again, to the owner of the lane then.
 func (w *window) done(number uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,15 +96,8 @@ func (w *window) done(number uint64) {
 func (w *window) holds(seq uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	low, high := 0, len(w.held)
-	for low < high {
-		if mid := (low + high) / 2; w.held[mid].seq < seq {
-			low = mid + 1
-		} else {
-			high = mid
-		}
-	}
-	return low < len(w.held) && w.held[low].seq == seq
+	_, held := slices.BinarySearchFunc(w.held, seq, func(e heldEvent, seq uint64) int { return cmp.Compare(e.seq, seq) })
+	return held
 }
 
 // room returns how many more events and bytes may come.

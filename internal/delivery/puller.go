@@ -138,7 +138,7 @@ func (l *puller) run(ctx context.Context, draining <-chan struct{}) {
 // for is less than half of that: a request for each slot as it becomes free would
 // cost the server as much as the delivery.
 func (l *puller) fill() {
-	l.lowWater.Store(int64(l.slots - 2*l.asked)) // before it is looked: who ends one then sees it, or is seen
+	l.lowWater.Store(int64(l.slots - 2*l.asked)) // before held is read: a delivery that ends now sees it, or is seen
 	slots := l.slots - int(l.held.Load())
 	free := slots - l.asked
 	if free <= 0 || 2*l.asked >= slots {
@@ -153,7 +153,7 @@ func (l *puller) fill() {
 	}
 }
 
-// check extends leases, and attaches anew when the requests are lost. It
+// check extends leases, and attaches again when the requests are lost. It
 // returns whether the puller is attached.
 func (l *puller) check(ctx context.Context, now time.Time, attached bool) bool {
 	if now.Sub(l.extended) >= l.lease/leasePart {

@@ -7,14 +7,14 @@ import "runtime"
 // one of 16 KiB, which carrying out an effect needs, it leaves alone so.
 const workerStackBytes = 4 << 10
 
-// workerPool runs what it is given in goroutines of their own, and keeps those that are
-// done for what comes next, with the stacks that they have: a new goroutine's stack
-// is copied each time it grows, and what carries out an effect grows it three
-// times. Goroutines that are idle receive from the channel, until it is closed.
+// workerPool runs tasks in goroutines of their own, and keeps idle goroutines for later
+// tasks, with their stacks: a new goroutine's stack is copied each time it grows, and
+// carrying out an effect grows it three times. Idle goroutines receive from the
+// channel, until it is closed.
 type workerPool chan runnable
 
-// runnable is what a worker pool runs. It is no function, since one that knows what it is
-// for would be made anew each time.
+// runnable is what a worker pool runs. It is no function: a closure would be allocated
+// each time.
 type runnable interface{ Run() }
 
 // Go runs f in another goroutine. It never waits.

@@ -282,11 +282,7 @@ func (j *Journal) purge(ctx context.Context, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, purgeTime)
 	defer cancel()
 	return j.conn.Retry(ctx, func(ctx context.Context) error {
-		stream, err := j.conn.JS.Stream(ctx, j.names.BlobsStream())
-		if err != nil {
-			return err
-		}
-		return stream.Purge(ctx, jetstream.WithPurgeSubject(subject))
+		return j.conn.Ask(ctx, "STREAM.PURGE."+j.names.BlobsStream(), map[string]string{"filter": subject}, new(natsio.Answer))
 	})
 }
 

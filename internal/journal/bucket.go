@@ -16,8 +16,8 @@ import (
 // was asked of it can be asked again.
 const errBucketThere = natsio.Retryable("the bucket of snapshots is there again")
 
-// askBucket is Retry for what is asked of the bucket of snapshots. Who provisioned
-// the bucket makes it again when it is gone: a cache is nothing to wait for.
+// askBucket is Retry for requests to the bucket of snapshots. The process that
+// provisioned the bucket makes it again when it is gone: a cache is nothing to wait for.
 func (j *Journal) askBucket(ctx context.Context, f func(context.Context) error) error {
 	return j.conn.Retry(ctx, func(ctx context.Context) error {
 		err := f(ctx)

@@ -13,7 +13,7 @@ import (
 // claimBytesMax bounds a claim's body, which names an instance.
 const claimBytesMax = 1 << 10
 
-// ClaimBody is what a claim says: who may start the effect, or that nobody may.
+// ClaimBody is what a claim says: which instance may start the effect, or that none may.
 // Hash is the SHA-256 of the effect's payload in hex. A claim without it, such as
 // a session-actor's withdrawal, holds for any payload under the effect's name.
 type ClaimBody struct {

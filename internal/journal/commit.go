@@ -25,9 +25,9 @@ const (
 	// messages.
 	batchMost      = 1000
 	batchBytesMost = 8 << 20
-	// checkedBytes is from how many bytes on the server's limit is looked at:
-	// that waits for the connection, and most writes are small. The connection
-	// refuses what is too large even so.
+	// checkedBytes is from how many bytes on the server's limit is compared: reading
+	// the limit waits for the connection, and most writes are small. The connection
+	// refuses a message that is too large anyway.
 	checkedBytes = 4 << 10
 	// wakesGap is from one group of wakes to the next at least, unless somebody waits
 	// for a wake. Else only acknowledgements wait, and each group costs the server
@@ -213,14 +213,11 @@ func (c *committer) close() {
 
 // check refuses a payload that is over limit, or over what the server takes.
 func (j *Journal) check(w *write, limit int) error {
+	if len(w.data) > checkedBytes {
+		limit = min(limit, int(j.conn.NC.MaxPayload()))
+	}
 	if len(w.data) > limit {
 		return &natsio.MaxPayloadError{Subject: w.subject, Bytes: len(w.data), Limit: limit}
-	}
-	if len(w.data) <= checkedBytes {
-		return nil
-	}
-	if most := int(j.conn.NC.MaxPayload()); len(w.data) > most {
-		return &natsio.MaxPayloadError{Subject: w.subject, Bytes: len(w.data), Limit: most}
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (s *committerLoop) answered(p *pending, a acked) {
 	case natsio.IsTransient(a.err):
 		s.unknown(p.writes)
 	default:
-		w.err = s.failed(w, a.err)
+		w.err = natsio.Typed(s.journal.conn.PayloadError(a.err, w.subject, len(w.data)))
 		s.settle(w)
 	}
 }
@@ -119,9 +119,9 @@ func (s *committerLoop) unknown(writes []*write) {
 }
 
 // rejected takes the rejection of a batch, of which nothing is stored (or all
-// of it, when the answer was lost). Names that are taken are looked at, and the
-// rest goes out as a batch again. What no batch takes goes out one by one, and
-// hears what is wrong with it.
+// of it, when the answer was lost). Names that are taken are read, and the rest
+// goes out as a batch again. Messages that no batch takes go out one by one, and the
+// server says what is wrong with each.
 func (s *committerLoop) rejected(writes []*write, err error) {
 	for _, w := range writes {
 		w.rejected++
@@ -150,11 +150,6 @@ func (s *committerLoop) rejected(writes []*write, err error) {
 // noBatchFor is how long single messages are sent after the server had no room
 // for another batch.
 const noBatchFor = time.Second
-
-// failed returns the error of a write that the server refuses for good.
-func (s *committerLoop) failed(w *write, err error) error {
-	return natsio.Typed(s.journal.conn.PayloadError(err, w.subject, len(w.data)))
-}
 
 // lookup is what became of writes whose outcome had to be looked up.
 type lookup struct {

@@ -101,10 +101,9 @@ func (s *committerLoop) queued() <-chan struct{} {
 // held 135 messages after three rounds, 170 after twelve, and no more after any number.
 const yieldRounds = 12
 
-// yield lets everybody else who could run now go first, where a sync costs
-// more than that: what they have to store goes with the next group, which under
-// load holds a fifth to a half more. Where nobody could run, nothing is waited
-// for.
+// yield lets all other goroutines that could run go first, where a sync costs more
+// than that: what they store goes with the next group, which under load holds a fifth
+// to a half more. If none could run, it waits for nothing.
 func (s *committerLoop) yield() {
 	if s.outstanding > 0 || !s.pace.groups || time.Now().Before(s.next) {
 		return
@@ -298,7 +297,7 @@ func (s *committerLoop) finish(p *pending) {
 	}
 }
 
-// occupy holds back what comes of an order until free.
+// occupy holds back later writes of an order until free.
 func (s *committerLoop) occupy(order string) {
 	if _, busy := s.orders[order]; order != "" && !busy {
 		s.orders[order] = nil
@@ -312,8 +311,8 @@ func (s *committerLoop) free(order string) {
 	s.requeue(behind)
 }
 
-// settle says that a write has its outcome. What comes after one that failed,
-// in its order and of its caller, is not tried.
+// settle says that a write has its outcome. After a failure, the later writes of its
+// order and caller are not tried.
 func (s *committerLoop) settle(w *write) {
 	if w.of.left--; w.of.left == 0 {
 		s.giveBack(w.of) // the caller may look for room at once

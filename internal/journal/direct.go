@@ -1,9 +1,11 @@
 package journal
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -64,14 +66,9 @@ func parseDirect(msg *nats.Msg) (m stored, end bool, err error) {
 // directSeq returns the sequence of the message that answers a direct read, 0 if
 // there is none.
 func directSeq(msg *nats.Msg) (uint64, error) {
-	if accounted(msg) {
-		if seq, ok := headerNumber(msg, subjects.HeaderSequence); ok {
-			return seq, nil
-		}
-	}
 	m, _, err := parseDirect(msg)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return 0, nil
+		err = nil
 	}
 	return m.seq, err
 }
@@ -97,11 +94,11 @@ const (
 	headerAround = len(": ") + len("\r\n")
 )
 
-// headersToldMost is of how many headers it can be told whether they account for all
-// bytes. A publisher saves two for each who leaves out the blank behind the colon
-// and the carriage return, and some 25 with a status in the first line; what the
-// server writes of a message, which an empty line before it would hide, is a hundred
-// at least. The messages of Refold have a dozen headers.
+// headersToldMost is for how many headers it can be told whether they account for all
+// bytes. A publisher who leaves out the blank behind the colon and the carriage return
+// saves two bytes a header, and some 25 with a status in the first line. What the server
+// writes of a message, which an empty line before it would hide, has a hundred bytes at
+// least. The messages of Refold have a dozen headers.
 const headersToldMost = 32
 
 // accounted reports whether the headers of a message are all that stands in it
@@ -129,6 +126,54 @@ func accounted(msg *nats.Msg) bool {
 		n -= len(subjects.HeaderDescription) + headerAround - len(" ")
 	}
 	return n == has && lines <= headersToldMost
+}
+
+// directMost is how many requests of directEach are under way at a time.
+const directMost = 256
+
+// directEach sends requests for messages of a stream, each by itself, and calls took
+// with each answer, in any order. Its error ends it.
+func (j *Journal) directEach(ctx context.Context, stream string, requests [][]byte, took func(i int, msg *nats.Msg) error) error {
+	subject := j.directSubject(stream)
+	for start := 0; start < len(requests); start += directMost {
+		some := requests[start:min(start+directMost, len(requests))]
+		err := j.conn.Attempt(ctx, subject, func(ctx context.Context) error {
+			return j.directSome(ctx, subject, some, func(i int, msg *nats.Msg) error { return took(start+i, msg) })
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (j *Journal) directSome(ctx context.Context, subject string, requests [][]byte, took func(i int, msg *nats.Msg) error) error {
+	inbox, msgs, done, err := j.conn.Await(len(requests))
+	if err != nil {
+		return err
+	}
+	defer done()
+	for i, request := range requests {
+		if err := j.conn.NC.PublishRequest(subject, natsio.ReplySubject(inbox, uint64(i)), request); err != nil {
+			return err
+		}
+	}
+	for range requests {
+		var msg *nats.Msg
+		select {
+		case msg = <-msgs:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		i, err := strconv.Atoi(strings.TrimPrefix(msg.Subject, inbox+"."))
+		if err != nil || i < 0 || i >= len(requests) {
+			return fmt.Errorf("an answer on %s, which nobody asked for", msg.Subject)
+		}
+		if err := took(i, msg); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (j *Journal) directSubject(stream string) string { return j.conn.API + "DIRECT.GET." + stream }

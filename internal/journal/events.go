@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"strconv"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -147,19 +145,25 @@ func (j *Journal) EventAt(ctx context.Context, seq uint64) (session.Event, error
 	return events[0], nil
 }
 
-// eventsInFlight is how many reads of EventsAt are under way at a time.
-const eventsInFlight = 256
-
 // EventsAt returns the events at these sequences, in their order. Any replica
 // answers; where it does not have the event, the leader is asked. If one of
 // them does not exist the error is ErrNotFound and names it.
 func (j *Journal) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event, error) {
-	// What it can't get for whatever reason is asked of the leader, which tells
-	// the reason too.
-	found := j.directAt(ctx, seqs)
+	found, requests := make([]stored, len(seqs)), make([][]byte, len(seqs))
+	for i, seq := range seqs {
+		requests[i] = seqRequest(seq)
+	}
+	err := j.directEach(ctx, j.names.LogStream(), requests, func(i int, msg *nats.Msg) error {
+		if m, end, err := parseDirect(msg); err == nil && !end {
+			found[i] = m
+		}
+		return nil
+	})
+	if err != nil { // the leader tells the reason
+		j.conn.Log.Debug("direct_read_failed", "error", err.Error())
+	}
 	events := make([]session.Event, len(seqs))
 	for i, m := range found {
-		var err error
 		if m.seq == 0 {
 			if m, err = j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: max(seqs[i], 1)}); err != nil {
 				return nil, fmt.Errorf("read event %d: %w", seqs[i], err)
@@ -175,97 +179,36 @@ func (j *Journal) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event,
 	return events, nil
 }
 
-// directAt returns what a replica has at these sequences, at their places. What
-// it does not have, and what did not come for whatever reason, is zero.
-func (j *Journal) directAt(ctx context.Context, seqs []uint64) []stored {
-	found := make([]stored, len(seqs))
-	for start := 0; start < len(seqs); start += eventsInFlight {
-		some := seqs[start:min(start+eventsInFlight, len(seqs))]
-		body := func(room []byte, i int) []byte { return appendSeq(room, some[i]) }
-		err := j.directEach(ctx, j.names.LogStream(), len(some), body, func(i int, msg *nats.Msg) error {
-			if m, end, err := parseDirect(msg); err == nil && !end {
-				found[start+i] = m
-			}
-			return nil
-		})
-		if err != nil {
-			j.conn.Log.Debug("direct_read_failed", "error", err.Error())
-		}
-	}
-	return found
-}
-
-// directEach asks for n messages of a stream at once, for each by a request of
-// its own, whose body is appended to room, and calls took with each answer, in any
-// order. Its error ends it.
-func (j *Journal) directEach(ctx context.Context, stream string, n int, body func(room []byte, i int) []byte, took func(i int, msg *nats.Msg) error) error {
-	subject := j.directSubject(stream)
-	return j.conn.Attempt(ctx, subject, func(ctx context.Context) error {
-		inbox, msgs, done, err := j.conn.Await(n)
-		if err != nil {
-			return err
-		}
-		defer done()
-		inbox += "."
-		var request, reply []byte // the connection keeps nothing of them
-		for i := range n {
-			request, reply = body(request[:0], i), strconv.AppendInt(append(reply[:0], inbox...), int64(i), 10)
-			if err := j.conn.NC.PublishRequest(subject, string(reply), request); err != nil {
-				return err
-			}
-		}
-		for range n {
-			var msg *nats.Msg
-			select {
-			case msg = <-msgs:
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			i, err := strconv.Atoi(strings.TrimPrefix(msg.Subject, inbox))
-			if err != nil || i < 0 || i >= n {
-				return fmt.Errorf("an answer on %s, which nobody asked for", msg.Subject)
-			}
-			if err := took(i, msg); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 // FirstSeqs returns the sequence of each session's first event, in their order;
 // 0: there is none. Any replica answers, each question for itself. One that is
 // behind may know of none, and never tells a later one than the first.
 func (j *Journal) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error) {
-	filters := make([]string, len(sids))
+	filters, requests := make([]string, len(sids)), make([][]byte, len(sids))
 	for i, sid := range sids {
 		var err error
 		if filters[i], err = j.names.Session(sid); err != nil {
 			return nil, err
 		}
+		requests[i] = firstRequest(filters[i])
 	}
+	var hidden []int
 	seqs := make([]uint64, len(sids))
-	for start := 0; start < len(sids); start += eventsInFlight {
-		some := seqs[start:min(start+eventsInFlight, len(sids))]
-		body := func(room []byte, i int) []byte { return appendFirst(room, filters[start+i]) }
-		var hidden []int
-		err := j.directEach(ctx, j.names.LogStream(), len(some), body, func(i int, msg *nats.Msg) (err error) {
-			if some[i], err = directSeq(msg); errors.Is(err, errHidden) {
-				hidden = append(hidden, i)
-				return nil
-			}
-			return err
-		})
-		for _, i := range hidden {
-			var m stored
-			if err == nil {
-				m, err = j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: 1, NextFor: filters[start+i]})
-				some[i] = m.seq
-			}
+	err := j.directEach(ctx, j.names.LogStream(), requests, func(i int, msg *nats.Msg) (err error) {
+		if seqs[i], err = directSeq(msg); errors.Is(err, errHidden) {
+			hidden = append(hidden, i)
+			return nil
 		}
-		if err != nil {
-			return nil, fmt.Errorf("look for the first events of %d sessions: %w", len(some), natsio.Typed(err))
+		return err
+	})
+	for _, i := range hidden {
+		var m stored
+		if err == nil {
+			m, err = j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: 1, NextFor: filters[i]})
+			seqs[i] = m.seq
 		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for the first events of %d sessions: %w", len(sids), natsio.Typed(err))
 	}
 	return seqs, nil
 }

@@ -50,8 +50,8 @@ func (j *Journal) follow(ctx context.Context, stream, filter string, from uint64
 	return j.ordered(ctx, stream, cfg, true)
 }
 
-// ordered yields what an ordered consumer brings: all that is there when it begins,
-// and with more what comes then, until ctx ends.
+// ordered yields what an ordered consumer brings: all messages that are there when it
+// begins, and with more also later ones, until ctx ends.
 func (j *Journal) ordered(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig, more bool) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		var consumer jetstream.Consumer

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -35,15 +34,13 @@ type getRequest struct {
 	UpToSeq   uint64   `json:"up_to_seq,omitempty"`
 }
 
-// appendSeq writes the request for one sequence.
-func appendSeq(out []byte, seq uint64) []byte {
-	return append(strconv.AppendUint(append(out, `{"seq":`...), seq, 10), '}')
-}
+// seqRequest returns the direct read of one sequence.
+func seqRequest(seq uint64) []byte { return fmt.Appendf(nil, `{"seq":%d}`, seq) }
 
-// appendFirst writes the request for the first message under a filter: one of our
-// names, in which nothing needs an escape.
-func appendFirst(out []byte, filter string) []byte {
-	return append(append(append(out, `{"seq":1,"next_by_subj":"`...), filter...), `"}`...)
+// firstRequest returns the direct read of the first message that a filter matches: one
+// of our names, in which nothing needs an escape.
+func firstRequest(filter string) []byte {
+	return []byte(`{"seq":1,"next_by_subj":"` + filter + `"}`)
 }
 
 // leaderGet reads one message from the stream's leader, which has everything

@@ -115,8 +115,8 @@ func place(list []placed, p placed) []placed {
 	return slices.Insert(list, at, p)
 }
 
-// Known is Pinned without a look at the log, for who has taken in every record
-// below seq: by Load, and by See what came since.
+// Known is Pinned without reading the log, for a caller that has taken in every record
+// below seq: by Load, and later ones by See.
 func (in *Installs) Known(seq uint64) (*session.Install, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()

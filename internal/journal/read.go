@@ -114,8 +114,14 @@ func (r *reading) run(ctx context.Context, leader bool) {
 	}
 }
 
-// take passes one message on.
+// take passes one message on. Without a batch, it was asked for alone.
 func (r *reading) take(m stored) {
+	if r.size == 0 {
+		r.alone--
+		if r.more = r.alone > 0 || !r.known; r.alone <= 0 {
+			r.size = batchMsgsMax
+		}
+	}
 	if r.to != 0 && m.seq > r.to {
 		r.ended = true
 		return
@@ -182,7 +188,7 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 			return err
 		}
 		if alone {
-			r.took(m)
+			r.take(m)
 			return nil
 		}
 		if previous, ok := headerNumber(msg, subjects.HeaderLastSequence); !ok || previous != last {
@@ -204,30 +210,17 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 	}
 }
 
-// hidden passes on the next message as the leader has it, which says what it is
-// beside it. What the replica sent behind it is asked for again.
+// hidden passes on the next message as the leader has it: its answer tells the
+// sequence outside of the message. Messages behind it are asked for again.
 func (r *reading) hidden(ctx context.Context) error {
 	m, err := r.journal.leaderGet(ctx, r.stream, getRequest{Seq: r.next, NextFor: r.filter})
 	if errors.Is(err, natsio.ErrNotFound) { // the mark of the end was meant, by a server that writes it otherwise
 		r.more = false
 		return nil
 	}
-	switch {
-	case err != nil:
-	case r.size == 0:
-		r.took(m)
-	default:
+	if err == nil {
 		r.more = true
 		r.take(m)
 	}
 	return err
-}
-
-// took passes on a message that was asked for alone.
-func (r *reading) took(m stored) {
-	r.alone--
-	if r.more = r.alone > 0 || !r.known; r.alone <= 0 {
-		r.size = batchMsgsMax
-	}
-	r.take(m)
 }

@@ -13,7 +13,7 @@ import (
 const scheduleTime = "2006-01-02T15:04:05.000Z07:00"
 
 // scheduleMost is how far ahead a schedule lies at most. A wake that is due later
-// fires early, and whoever pulls it stores it again.
+// fires early, and the session-actor that pulls it stores it again.
 const scheduleMost = 10 * 365 * 24 * time.Hour
 
 // wakeWrite returns the message schedule that a wake is: it comes back in a

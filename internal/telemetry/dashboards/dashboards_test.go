@@ -16,7 +16,6 @@ import (
 
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/meter"
-	"github.com/refold/refold/internal/telemetry/dashboards"
 	"github.com/refold/refold/internal/telemetry/metrics"
 )
 
@@ -60,14 +59,14 @@ func TestFilesAreCurrent(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	document := between(t, string(text), "metrics", dashboards.Table(described()))
-	document = between(t, document, "alerts", dashboards.AlertTable())
+	document := between(t, string(text), "metrics", Table(described()))
+	document = between(t, document, "alerts", AlertTable())
 	files := map[string][]byte{
-		filepath.Join(deploy, "prometheus", "alerts.yaml"): dashboards.Rules(),
+		filepath.Join(deploy, "prometheus", "alerts.yaml"): Rules(),
 		docs: []byte(document),
-		filepath.Join("testdata", "promql", "queries.txt"): []byte(strings.Join(dashboards.Queries(), "\n") + "\n"),
+		filepath.Join("testdata", "promql", "queries.txt"): []byte(strings.Join(Queries(), "\n") + "\n"),
 	}
-	for _, d := range dashboards.All {
+	for _, d := range All {
 		files[filepath.Join(deploy, "grafana", d.Name+".json")] = d.Grafana()
 	}
 	for path, want := range files {
@@ -108,7 +107,7 @@ func seriesOf(all []*meter.Desc) map[string]*meter.Desc {
 
 func TestQueriesNameWhatExists(t *testing.T) {
 	t.Parallel()
-	for _, query := range dashboards.Queries() {
+	for _, query := range Queries() {
 		for _, complaint := range complaints(query, seriesOf(described())) {
 			t.Errorf("%s: %s", query, complaint)
 		}
@@ -150,7 +149,7 @@ func complaints(query string, series map[string]*meter.Desc) (all []string) {
 
 func TestEveryMetricIsShown(t *testing.T) {
 	t.Parallel()
-	all, queries := described(), strings.Join(dashboards.Queries(), "\n")
+	all, queries := described(), strings.Join(Queries(), "\n")
 	shown := map[string]bool{}
 	series := seriesOf(all)
 	for _, n := range name.FindAllString(queries, -1) {
@@ -161,11 +160,11 @@ func TestEveryMetricIsShown(t *testing.T) {
 	known := map[string]bool{}
 	for _, d := range all {
 		known[d.Name] = true
-		if _, unshown := dashboards.Unshown[d.Name]; shown[d.Name] == unshown {
+		if _, unshown := Unshown[d.Name]; shown[d.Name] == unshown {
 			t.Errorf("%s: on a dashboard: %v, in the list of those that need none: %v", d.Name, shown[d.Name], unshown)
 		}
 	}
-	for n := range dashboards.Unshown {
+	for n := range Unshown {
 		if !known[n] {
 			t.Errorf("%s needs no dashboard, and does not exist", n)
 		}

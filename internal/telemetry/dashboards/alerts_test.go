@@ -1,4 +1,4 @@
-package dashboards
+package dashboards_test
 
 // Alert is a rule of Prometheus.
 type Alert struct {

@@ -18,10 +18,8 @@ func (r *Registry) Counter(name, unit, help string, sets ...*Label) *Counter {
 	if r == nil {
 		return nil
 	}
-	c := &Counter{}
-	var cells int
-	c.family, cells = newFamily(KindCounter, name, unit, help, sets)
-	c.cells = make([]atomic.Int64, cells)
+	c := &Counter{family: newFamily(KindCounter, name, unit, help, sets)}
+	c.cells = make([]atomic.Int64, c.size())
 	r.add(c)
 	return c
 }
@@ -61,13 +59,9 @@ func (r *Registry) Gauge(name, unit, help string, sets ...*Label) *Gauge {
 	if r == nil {
 		return nil
 	}
-	g := &Gauge{}
-	var cells int
-	g.family, cells = newFamily(KindGauge, name, unit, help, sets)
-	g.cells = make([]atomic.Uint64, cells)
-	for i := range g.cells {
-		g.cells[i].Store(unset)
-	}
+	g := &Gauge{family: newFamily(KindGauge, name, unit, help, sets)}
+	g.cells = make([]atomic.Uint64, g.size())
+	g.Clear()
 	r.add(g)
 	return g
 }
@@ -118,11 +112,9 @@ func (r *Registry) Histogram(name, unit, help string, bounds []float64, sets ...
 	if r == nil {
 		return nil
 	}
-	h := &Histogram{}
-	var cells int
-	h.family, cells = newFamily(KindHistogram, name, unit, help, sets)
+	h := &Histogram{family: newFamily(KindHistogram, name, unit, help, sets)}
 	h.of.Bounds = bounds
-	h.cells = make([]atomic.Pointer[distribution], cells)
+	h.cells = make([]atomic.Pointer[distribution], h.size())
 	r.add(h)
 	return h
 }

@@ -141,15 +141,22 @@ type family struct {
 	sizes []int // of the labels' sets
 }
 
-func newFamily(kind Kind, name, unit, help string, sets []*Label) (family, int) {
+func newFamily(kind Kind, name, unit, help string, sets []*Label) family {
 	f := family{of: Desc{Name: name, Kind: kind, Unit: unit, Help: help, Sets: sets}}
-	cells := 1
 	for _, l := range sets {
 		f.of.Labels = append(f.of.Labels, l.names...)
 		f.sizes = append(f.sizes, l.size())
-		cells *= l.size()
 	}
-	return f, cells
+	return f
+}
+
+// size returns how many cells there are.
+func (f *family) size() int {
+	n := 1
+	for _, size := range f.sizes {
+		n *= size
+	}
+	return n
 }
 
 func (f *family) desc() *Desc { return &f.of }

@@ -2,6 +2,7 @@ package traces
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/refold/refold/actors/session/timeline"
 )
@@ -52,14 +53,8 @@ func runNumber(name string) uint32 {
 // runDigits returns how many bytes of an effect's name or of a place are the place of
 // its run, 0 if it has none.
 func runDigits(name string) int {
-	if name == "" || name[0] != 'r' {
-		return 0
-	}
-	end := 1
-	for end < len(name) && name[end] >= '0' && name[end] <= '9' {
-		end++
-	}
-	if end == 1 {
+	end := len(name) - len(strings.TrimLeft(name[min(1, len(name)):], "0123456789"))
+	if end <= 1 || name[0] != 'r' {
 		return 0
 	}
 	return end

@@ -24,18 +24,17 @@ type actor struct {
 
 	accepted bool // it was released although the log lost events of it
 
-	snapped          uint64  // events folded when the last snapshot was taken; 0: in none
-	snapshotsPending int     // snapshots on their way
-	barred           bool    // its state is not what the log folds to: it is not to be snapshotted
-	used             uint64  // when it was used last, by the lane's count
-	batch            uint64  // the latest batch that it had outputs in, by the lane's count
-	storing          *batch  // that stores something of it; nil: none
-	stopping         bool    // its quarantine is being stored, and nothing else of it meanwhile
-	bytes            int     // that it takes, about, without its registries
-	progress         []byte  // lines that its events in one batch say, while they are put together
-	loaded           *sample // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
+	snapped  uint64  // events folded when the last snapshot was taken; 0: in none
+	barred   bool    // its state is not what the log folds to: it is not to be snapshotted
+	used     uint64  // when it was used last, by the lane's count
+	batch    uint64  // the latest batch that it had outputs in, by the lane's count
+	storing  *batch  // that stores something of it; nil: none
+	stopping bool    // its quarantine is being stored, and nothing else of it meanwhile
+	bytes    int     // that it takes, about, without its registries
+	progress []byte  // lines that its events in one batch say, while they are put together
+	loaded   *sample // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
 
-	since *since // for durations; nil: nothing is measured, or it did nothing yet
+	moments []moment // for durations
 
 	tracing *tracing // its spans; nil: none are asked for, or it was just loaded
 

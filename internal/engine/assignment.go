@@ -27,30 +27,17 @@ const (
 
 // assignment is which lanes of the log this host is to run, and which it runs.
 type assignment struct {
-	mu       sync.Mutex
-	share    []bool        // what it is to run
-	orphaned []bool        // what it runs besides, since nobody else does
-	running  []bool        // what it runs; one that it gives away for a while yet
-	begun    bool          // it has had a share
-	closed   bool          // it is to run nothing any more
-	changed  chan struct{} // closed at the next change of what it is to run
+	mu      sync.Mutex
+	wanted  []bool        // its share, and lanes that nobody else runs
+	running []bool        // what it runs; also what it hands over
+	begun   bool          // it has had a share
+	closed  bool          // it is to run nothing any more
+	changed chan struct{} // closed at the next change of what it is to run
 }
 
 func newAssignment(lanes int) *assignment {
-	return &assignment{share: make([]bool, lanes), orphaned: make([]bool, lanes), running: make([]bool, lanes), changed: make(chan struct{})}
+	return &assignment{wanted: make([]bool, lanes), running: make([]bool, lanes), changed: make(chan struct{})}
 }
-
-// set says what the host's share is from now on. Lanes that nobody else ran are given
-// up: with other members, others run them.
-func (p *assignment) set(share []bool) {
-	p.change(func() { p.share, p.orphaned, p.begun = share, make([]bool, len(share)), true })
-}
-
-// take adds a lane that nobody else runs.
-func (p *assignment) take(lane int) { p.change(func() { p.orphaned[lane] = true }) }
-
-// close ends all runs, for good.
-func (p *assignment) close() { p.change(func() { p.closed = true }) }
 
 // change makes a change, and wakes whoever waits for one.
 func (p *assignment) change(f func()) {
@@ -66,19 +53,13 @@ func (p *assignment) change(f func()) {
 func (p *assignment) assigned(lane int) (yes, over bool, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return !p.closed && (p.share[lane] || p.orphaned[lane]), p.closed, p.changed
+	return !p.closed && p.wanted[lane], p.closed, p.changed
 }
 
 func (p *assignment) runs(lane int, yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running[lane] = yes
-}
-
-// lanes returns how many lanes run.
-func (p *assignment) lanes() int {
-	lanes, _, _ := p.now()
-	return len(lanes)
 }
 
 // now returns the lanes that run, and whether the host has no share yet, or none
@@ -138,7 +119,7 @@ func (h *Host) Wants(lane int) bool {
 }
 
 // Leave says that this host is to run nothing any more, for good.
-func (h *Host) Leave() { h.assignment.close() }
+func (h *Host) Leave() { h.assignment.change(func() { h.assignment.closed = true }) }
 
 // isAlive reports whether a session-actor was heard a moment ago.
 func (h *Host) isAlive(instance string) bool {
@@ -182,14 +163,15 @@ func (h *Host) shares(ctx context.Context, members *presence.Members) {
 	}
 }
 
-// divide takes this host's share of what the members have to do.
+// divide takes this host's share of what the members have to do. Lanes that nobody
+// else ran are given up: with other members, others run them.
 func (h *Host) divide(members []string) {
 	mine := make([]bool, h.opts.Lanes)
 	for lane, owner := range share(members, h.opts.Lanes) {
 		mine[lane] = owner == h.instance
 	}
 	h.log.Info("lanes_shared", "lanes", numbers(mine), "hosts", len(members))
-	h.assignment.set(mine)
+	h.assignment.change(func() { h.assignment.wanted, h.assignment.begun = mine, true })
 }
 
 // serve runs a lane whenever it is in this host's share, until the assignment is
@@ -197,10 +179,10 @@ func (h *Host) divide(members []string) {
 func (h *Host) serve(ctx context.Context, lane int) error {
 	for {
 		yes, over, changed := h.assignment.assigned(lane)
-		switch {
-		case over || ctx.Err() != nil:
+		if over || ctx.Err() != nil {
 			return nil
-		case yes:
+		}
+		if yes {
 			if err := h.serveOnce(ctx, lane); err != nil {
 				return err
 			}
@@ -221,11 +203,7 @@ func (h *Host) serveOnce(ctx context.Context, lane int) error {
 	l := newDriver(h, h.bus.Lane(lane))
 	ended := make(chan error, 1)
 	go func() { ended <- l.run(ctx) }()
-	for yes := true; yes; {
-		var changed <-chan struct{}
-		if yes, _, changed = h.assignment.assigned(lane); !yes {
-			break
-		}
+	for yes, _, changed := h.assignment.assigned(lane); yes; yes, _, changed = h.assignment.assigned(lane) {
 		select {
 		case err := <-ended:
 			return err
@@ -241,7 +219,7 @@ func (h *Host) serveOnce(ctx context.Context, lane int) error {
 	return <-ended
 }
 
-// adoptOrphaned runs lanes of which nobody asks for the events that wait, though
+// adoptOrphaned takes lanes of which nobody asks for the events that wait, though
 // they are in another's share: that host may be unable to, or hosts may have
 // heard of different members. A lane that was taken stays until members change.
 func (h *Host) adoptOrphaned(ctx context.Context) {
@@ -259,7 +237,7 @@ func (h *Host) adoptOrphaned(ctx context.Context) {
 			if found[n]++; found[n] >= orphanedLooks {
 				found[n] = 0
 				h.log.Warn("lane_without_owner_taken", "lane", n)
-				h.assignment.take(n)
+				h.assignment.change(func() { h.assignment.wanted[n] = true })
 			}
 		}
 	}

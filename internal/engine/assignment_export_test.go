@@ -11,9 +11,9 @@ func (h *Host) Runs() []int {
 	return lanes
 }
 
-// SharesNow returns the lanes that are a host's by who shares them.
-func (h *Host) SharesNow() []int {
+// Wanted returns the lanes that a host is to run.
+func (h *Host) Wanted() []int {
 	h.assignment.mu.Lock()
 	defer h.assignment.mu.Unlock()
-	return numbers(h.assignment.share)
+	return numbers(h.assignment.wanted)
 }

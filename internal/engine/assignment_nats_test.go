@@ -128,7 +128,7 @@ func TestALaneWhoseHostDoesNothing(t *testing.T) {
 	a := w.sharing()
 	// What it runs may be more by the time that anybody looks: the install record
 	// waits in the idle one's lanes.
-	bustest.Until(t, "half is the other's share", func() bool { return len(a.host.SharesNow()) == 4 })
+	bustest.Until(t, "half is the other's share", func() bool { return len(a.host.Wanted()) == 4 })
 	for i := range 32 {
 		w.run(fmt.Sprintf("s%d", i), "hi")
 	}

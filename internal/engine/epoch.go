@@ -14,15 +14,13 @@ func (l *Lane) begin(e *EpochStarted) {
 		s.proven = false
 	}
 	for _, r := range l.released {
-		r.anew()
+		r.last, r.going = 0, nil // another owner may have gone on with it
 	}
 	var stops map[string]*Stop
 	var listErr, recordErr, endErr error
 	lane, known, began, end := l.number, l.stopped(), guard{left: e.Left}, uint64(0)
 	l.wait("begins an epoch", func(ctx context.Context, w outside) error {
-		if stops, listErr = w.host.stopsIn(ctx, lane, time.Now(), known); listErr != nil && ctx.Err() == nil {
-			w.log.Warn("quarantined sessions not listed", "error", listErr)
-		}
+		stops, listErr = w.stopsIn(ctx, lane, time.Now(), known)
 		if recordErr = w.host.installs.Load(ctx); recordErr != nil && ctx.Err() == nil {
 			w.log.Warn("install records not read", "error", recordErr)
 		}

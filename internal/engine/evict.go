@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
 )
 
 // memoryDefault is how many bytes the sessions in memory of a host take at most.
@@ -22,53 +22,67 @@ const evictTo = 3
 // no need of one leave without.
 const captureMax = 1024
 
-// weigh estimates again what a session takes, after it was folded.
+// keep takes a session into memory, in the place of what was there of it.
+func (l *Lane) keep(s *actor) {
+	l.leave(s.sid)
+	l.sessions[s.sid] = s
+	l.weigh(s)
+}
+
+// leave takes a session out of memory.
+func (l *Lane) leave(sid string) {
+	if s := l.sessions[sid]; s != nil {
+		delete(l.sessions, sid)
+		l.bytes -= s.bytes
+		l.host.registries.letGo(s.registries...)
+	}
+}
+
+// weigh estimates again what a session in memory takes, after it was folded.
+// Registries that it set are counted by the host, each once. The install record's
+// are not counted, since they stay.
 func (l *Lane) weigh(s *actor) {
 	l.bytes -= s.bytes
 	s.bytes = actorWeight + len(s.sid)
+	var room [4]*planner.Registry
+	now := room[:0]
 	if s.state != nil {
 		s.bytes += s.state.Weight()
+		s.state.ShareRegistries(func(r *planner.Registry) *planner.Registry {
+			now = append(now, r)
+			return r
+		})
 	}
 	l.bytes += s.bytes
-	l.weighRegistries(s)
-}
-
-// recount adds up what the sessions in memory take: what has left since is
-// counted until then.
-func (l *Lane) recount() {
-	l.bytes = 0
-	before := l.weights
-	l.weights = map[codec.Hash]heldWeight{}
-	for _, s := range l.sessions {
-		l.bytes += s.bytes
-		for _, r := range s.registries {
-			l.hold(r)
-		}
-	}
-	for hash := range before {
-		l.host.registries.letGo(hash)
+	if !slices.Equal(now, s.registries) {
+		l.host.registries.hold(now...)
+		l.host.registries.letGo(s.registries...)
+		s.registries = slices.Clone(now)
 	}
 }
 
-// bytesMax is how many bytes the lane's sessions may take: the lanes that the
-// host runs now have equal parts, so that none waits for another.
-func (l *Lane) bytesMax() int {
-	return int(l.host.opts.Memory) / max(1, l.host.assignment.lanes())
+// memory returns how many bytes the lane's sessions take, and how many they may
+// take. The lanes that the host runs now have equal parts, so that none waits for
+// another, and share the registries that sessions set.
+func (l *Lane) memory() (bytes, bytesMax int) {
+	running, _, _ := l.host.assignment.now()
+	lanes := max(1, len(running))
+	return l.bytes + int(l.host.registries.used.Load())/lanes, int(l.host.opts.Memory) / lanes
 }
 
 // isOver reports whether the lane keeps more than so many quarters of what it
 // may.
 func (l *Lane) isOver(quarters int) bool {
+	bytes, bytesMax := l.memory()
 	most := l.host.opts.SessionsMax
-	return l.bytes > l.bytesMax()/4*quarters || most > 0 && len(l.sessions) > max(1, most*quarters/4)
+	return bytes > bytesMax/4*quarters || most > 0 && len(l.sessions) > max(1, most*quarters/4)
 }
 
 // cacheSession takes a session into memory that was loaded for an event.
 func (l *Lane) cacheSession(s *actor) {
 	l.clock++
 	s.used = l.clock
-	l.sessions[s.sid] = s
-	l.weigh(s)
+	l.keep(s)
 	l.evict(s)
 	if s.loaded != nil {
 		l.sample(s.loaded)
@@ -85,20 +99,12 @@ func (l *Lane) evict(keep *actor) {
 	if !l.isOver(4) {
 		return
 	}
-	l.recount()
-	if !l.isOver(4) {
-		return
-	}
 	var behind []*actor
 	for _, s := range l.evictable(keep) {
 		if !l.isOver(evictTo) {
 			break
 		}
-		delete(l.sessions, s.sid)
-		l.bytes -= s.bytes
-		for _, r := range s.registries {
-			l.letGoOf(r)
-		}
+		l.leave(s.sid)
 		if s.proven && s.isWorthSnapshot() && len(behind) < captureMax {
 			behind = append(behind, s)
 		}
@@ -110,7 +116,7 @@ func (l *Lane) evict(keep *actor) {
 // first: those that wait for nothing to be stored or read.
 func (l *Lane) evictable(keep *actor) (list []*actor) {
 	for _, s := range l.sessions {
-		if _, busy := l.parked[s.sid]; !busy && s != keep && s.stop == nil && s.snapshotsPending == 0 && s.settled() {
+		if _, busy := l.parked[s.sid]; !busy && s != keep && s.stop == nil && s.settled() {
 			list = append(list, s)
 		}
 	}

@@ -107,8 +107,8 @@ func TestRegistriesCountIntoMemory(t *testing.T) {
 		for n := range 20 {
 			s.deliver(s.set(fmt.Sprintf("own%d", n), wide(fmt.Sprintf("t%d_", n))))
 			most = max(most, len(s.actor.sessions))
-			if s.actor.bytes > room {
-				t.Fatalf("after %d registries all takes %d bytes, want at most %d", n+1, s.actor.bytes, room)
+			if bytes, _ := s.actor.memory(); bytes > room {
+				t.Fatalf("after %d registries all takes %d bytes, want at most %d", n+1, bytes, room)
 			}
 		}
 		if most < 2 || most > 8 {
@@ -126,15 +126,17 @@ func TestRegistriesCountIntoMemory(t *testing.T) {
 		for n := range 3 {
 			s.deliver(s.set(fmt.Sprintf("last%d", n), wide(fmt.Sprintf("l%d_", n))))
 		}
-		s.actor.recount()
 		sum := s.weight()
-		for hash, held := range s.actor.weights {
-			if n := s.holders(hash); held.sessions != n {
-				t.Errorf("registry %s is counted for %d assignment in sessions, and stands in %d", hash, held.sessions, n)
+		for hash, held := range s.host.registries.byHash {
+			n := s.holders(hash)
+			if held.holders != n {
+				t.Errorf("registry %s is counted for %d places in sessions, and stands in %d", hash, held.holders, n)
 			}
-			sum += held.bytes
+			if n > 0 {
+				sum += held.registry.Weight()
+			}
 		}
-		if got := s.actor.bytes; got != sum {
+		if got, _ := s.actor.memory(); got != sum {
 			t.Errorf("all takes %d bytes, and its parts take %d", got, sum)
 		}
 	})

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/codec"
 )
 
 // Limits of a lane.
@@ -39,7 +38,7 @@ type Lane struct {
 
 	sessions map[string]*actor
 	parked   map[string][]*outputs // sessions that work is under way for, and their events that wait for it, in order
-	loads    []Work                // loads and proofs that are to be begun
+	loads    []*load               // that are to be begun
 	loading  int                   // those that are under way, one by one
 	listed   bool                  // quarantined sessions are in memory, since the epoch began
 	recorded bool                  // install records are known up to what was delivered
@@ -53,7 +52,7 @@ type Lane struct {
 
 	clock   uint64 // counts uses, for eviction
 	batches uint64 // counts batches
-	bytes   int    // that the sessions take; those that have left are counted until the next recount
+	bytes   int    // that the sessions take, without registries
 	newest  uint64 // sequence of the latest event of this epoch; 0: none yet
 	end     uint64 // sequence of the log's last event when the epoch began, or later
 	arrived bool   // something arrived since quarantines were looked after
@@ -61,10 +60,8 @@ type Lane struct {
 	guard   guard
 	alone   atomic.Bool // this lane holds the host's alone
 
-	verifying bool                      // a snapshot is being verified
-	sampled   *sample                   // the next one to be
-	wrong     []*wrong                  // snapshots that are to be replaced later
-	weights   map[codec.Hash]heldWeight // of registries that the sessions set, each counted once
+	verifying bool     // a snapshot is being verified
+	wrong     []*wrong // snapshots that are to be replaced later
 }
 
 // NewLane returns a lane of the host, which runs it until Close is called. owned
@@ -73,7 +70,7 @@ func (h *Host) NewLane(number int, owned func() bool) *Lane {
 	h.assignment.runs(number, true)
 	return &Lane{
 		outside: outside{h, h.log.With("lane", number)}, number: number, owned: owned,
-		sessions: map[string]*actor{}, parked: map[string][]*outputs{}, snapshots: newSnapshots(), weights: map[codec.Hash]heldWeight{},
+		sessions: map[string]*actor{}, parked: map[string][]*outputs{}, snapshots: snapshots{under: map[string]bool{}},
 	}
 }
 
@@ -171,10 +168,10 @@ func (l *Lane) Close() {
 	if l.ready.GiveBack == nil {
 		l.snapshotAll()
 	}
-	for hash := range l.weights {
-		l.host.registries.letGo(hash)
+	for _, s := range l.sessions {
+		l.host.registries.letGo(s.registries...)
+		s.registries = nil
 	}
-	clear(l.weights)
 }
 
 // fail says that this host can't go on with the lane.
@@ -276,7 +273,6 @@ func (Recheck) step(l *Lane) { l.rechecks = true }
 // A Tick makes room in memory: a lane that is idle gives way when the host runs
 // more lanes.
 func (Tick) step(l *Lane) {
-	l.recount()
 	l.evict(nil)
 	l.replaceAgain()
 }
@@ -358,12 +354,10 @@ func (l *Lane) fold(o *outputs) {
 	}
 	switch {
 	case s == nil || s.state == nil && !s.stops(e.Seq):
-		l.park(o)
-		l.loads = append(l.loads, &load{outside: l.outside, event: e, informed: l.informed() && (s == nil || s.stop == nil)})
+		l.load(o, nil)
 		return
 	case !s.proven:
-		l.park(o)
-		l.loads = append(l.loads, &proving{outside: l.outside, actor: s, event: e, state: s.state, tracing: s.tracing})
+		l.load(o, s)
 		return
 	}
 	l.clock++
@@ -371,6 +365,7 @@ func (l *Lane) fold(o *outputs) {
 	switch {
 	case s.stops(e.Seq):
 		s.state = nil // its events count as stored; what it was is not needed
+		l.weigh(s)
 	case e.Seq <= s.state.Seq:
 		// Folded: what it says is stored, or waits in front of this to be.
 	default:

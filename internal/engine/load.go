@@ -144,12 +144,6 @@ func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.E
 	return nil, err
 }
 
-// foldTo folds the session's events after state up to the one before seq. The
-// event at seq must be among those read, or the read was incomplete.
-func (h *Host) foldTo(ctx context.Context, sid string, state *session.State, seq uint64, leader, informed bool) (*session.State, error) {
-	return h.foldRead(ctx, sid, state, seq, h.behind(ctx, sid, state, seq, leader), informed)
-}
-
 // behind reads the session's events after state (nil: all) up to seq.
 func (h *Host) behind(ctx context.Context, sid string, state *session.State, seq uint64, leader bool) iter.Seq2[session.Event, error] {
 	from := uint64(1)
@@ -159,7 +153,8 @@ func (h *Host) behind(ctx context.Context, sid string, state *session.State, seq
 	return h.world.ReadSession(ctx, sid, from, seq, leader)
 }
 
-// foldRead is foldTo with the events as they are read.
+// foldRead folds the session's events after state, as they are read, up to the one
+// before seq. The event at seq must be among them, or the read was incomplete.
 func (h *Host) foldRead(ctx context.Context, sid string, state *session.State, seq uint64, events iter.Seq2[session.Event, error], informed bool) (*session.State, error) {
 	for e, err := range events {
 		if err != nil {

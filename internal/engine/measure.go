@@ -107,20 +107,12 @@ func (m *Meters) loaded(from string, took time.Duration) {
 	m.loadDuration.Record(took.Seconds())
 }
 
-func (m *Meters) snapshot(err error) {
-	if err == nil {
-		m.snapshots.Add(1, m.done.Of("stored"))
-	} else {
-		m.snapshots.Add(1, m.done.Of("failed"))
+// ended counts an outcome: good, or else bad.
+func (m *Meters) ended(c *meter.Counter, well bool, good, bad string) {
+	if !well {
+		good = bad
 	}
-}
-
-func (m *Meters) comparedWith(same bool) {
-	if same {
-		m.compared.Add(1, m.done.Of("same"))
-	} else {
-		m.compared.Add(1, m.done.Of("different"))
-	}
+	c.Add(1, m.done.Of(good))
 }
 
 func (m *Meters) stops(cause error) {

@@ -90,28 +90,22 @@ type membership struct {
 
 // member is another session-actor.
 type member struct {
-	at    time.Time // heard last then
-	beats int       // own heartbeats that had been heard by then
-	role  role      // by what it says
+	at     time.Time // heard last then
+	beats  int       // own heartbeats that had been heard by then
+	active bool      // it takes its share, by what it says
 }
-
-// role is what an instance has to do with lanes.
-type role int
-
-const (
-	absent  role = iota // it leaves, counts other lanes, or can't be read
-	joining             // it starts, and wants to hear of the others
-	active              // it takes its share
-)
 
 func newMembership(self string, lanes int) *membership {
 	return &membership{self: self, lanes: lanes, heard: make(map[string]member)}
 }
 
 // look takes in what was heard, and returns who shares the lanes, this host
-// among them. met says that one was heard for the first time, who takes part or
-// is about to. mismatched are those who were heard for the first time and count other
-// lanes: they have no part in it.
+// among them. met says that one was heard for the first time that takes part or
+// is about to. mismatched were heard for the first time and count other lanes: they
+// have no part in it.
+//
+// Rules don't matter here: a host that meets rules which it does not know ends, and
+// says that it leaves.
 func (r *membership) look(known []presence.Member) (sharing []string, met bool, mismatched []string) {
 	for _, m := range known {
 		if m.Instance == r.self && m.Heard.Sub(r.own) >= beatLeast {
@@ -119,53 +113,32 @@ func (r *membership) look(known []presence.Member) (sharing []string, met bool, 
 			r.beats++
 		}
 	}
-	sharing = append(sharing, r.self)
+	remembered := map[string]bool{}
 	for _, m := range known {
+		remembered[m.Instance] = true
 		p, before := r.heard[m.Instance]
 		if m.Instance == r.self || before && !m.Heard.After(p.at) {
 			continue
 		}
-		role, fits := r.takesPart(m.Body)
-		r.heard[m.Instance] = member{at: m.Heard, beats: r.beats, role: role}
-		met = met || !before && role != absent
-		if !before && !fits {
+		var beat heartbeat
+		readable := json.Unmarshal(m.Body, &beat) == nil
+		fits := beat.LaneCount == r.lanes
+		shares := readable && fits && !beat.Leaving
+		r.heard[m.Instance] = member{at: m.Heard, beats: r.beats, active: shares && !beat.Joining}
+		met = met || !before && shares
+		if !before && readable && !fits {
 			mismatched = append(mismatched, m.Instance)
 		}
 	}
+	sharing = append(sharing, r.self)
 	for instance, p := range r.heard {
-		if p.role == active && r.beats-p.beats < goneBeats {
+		switch gone := r.beats-p.beats >= goneBeats; {
+		case !gone && p.active:
 			sharing = append(sharing, instance)
-		}
-	}
-	slices.Sort(sharing)
-	r.forget(known)
-	return sharing, met, mismatched
-}
-
-// forget drops who is gone and no longer remembered by anybody.
-func (r *membership) forget(known []presence.Member) {
-	for instance, p := range r.heard {
-		if r.beats-p.beats >= goneBeats && !slices.ContainsFunc(known, func(m presence.Member) bool { return m.Instance == instance }) {
+		case gone && !remembered[instance]:
 			delete(r.heard, instance)
 		}
 	}
-}
-
-// takesPart reads a heartbeat. Rules have no part in it: a host that meets rules
-// which it does not know ends, and says that it leaves. fits is false for a
-// session-actor that counts other lanes.
-func (r *membership) takesPart(body []byte) (is role, fits bool) {
-	var beat heartbeat
-	if json.Unmarshal(body, &beat) != nil {
-		return absent, true
-	}
-	switch {
-	case beat.LaneCount != r.lanes:
-		return absent, false
-	case beat.Leaving:
-		return absent, true
-	case beat.Joining:
-		return joining, true
-	}
-	return active, true
+	slices.Sort(sharing)
+	return sharing, met, mismatched
 }

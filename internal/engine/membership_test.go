@@ -219,13 +219,13 @@ func TestHeartbeatSaysWhatRuns(t *testing.T) {
 	if got, want := said(), `{"lanes":[],"lane_count":8,"rules":1,"joining":true}`; got != want {
 		t.Errorf("at the start: got %s, want %s", got, want)
 	}
-	h.assignment.set(make([]bool, 8))
+	h.assignment.change(func() { h.assignment.begun = true })
 	if got, want := said(), `{"lanes":[],"lane_count":8,"rules":1}`; got != want {
 		t.Errorf("with a share: got %s, want %s", got, want)
 	}
 	h.assignment.runs(3, true)
 	h.assignment.runs(5, true)
-	h.assignment.close()
+	h.Leave()
 	var beat heartbeat
 	if err := json.Unmarshal(h.Heartbeat(), &beat); err != nil || !beat.Leaving || !slices.Equal(beat.Lanes, []int{3, 5}) {
 		t.Errorf("on leaving: got %s (%v), want that it leaves, and lanes 3 and 5", said(), err)

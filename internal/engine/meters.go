@@ -196,7 +196,8 @@ func (l *Lane) gauge() {
 	}
 	m.oldest.Set(age.Seconds(), n)
 	m.memory.Set(float64(len(l.sessions)), n)
-	m.memoryBytes.Set(float64(l.bytes), n)
+	bytes, _ := l.memory()
+	m.memoryBytes.Set(float64(bytes), n)
 }
 
 // reasonOf returns why a session is quarantined, as a label.

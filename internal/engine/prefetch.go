@@ -11,16 +11,34 @@ import (
 // loadsAtOnce is how many sessions of a lane are loaded or proven one by one at once.
 const loadsAtOnce = 32
 
-// load loads a session for an event. Meanwhile the session's events are parked, and
-// those of other sessions are folded.
+// load brings a session into memory for an event, or makes sure of one that is there
+// since an earlier epoch: another owner may have gone on with it, or stopped it.
+// Meanwhile the session's events are parked, and those of others are folded.
 type load struct {
 	outside
 	event    session.Event
-	informed bool // see Host.load
-	looked   bool // lookingAtFirsts has asked for it
+	informed bool           // see Host.load
+	looked   bool           // lookingAtFirsts has asked for it
+	was      *actor         // unproven; nil: it is not in memory
+	stopped  bool           // was is quarantined
+	state    *session.State // of was
+	tracing  *tracing       // of was
 
-	actor *actor
+	actor *actor // as it is loaded; nil: was is of use
+	stop  *Stop  // of was
 	err   error
+}
+
+// load loads a session for the event of o. was is the session if it is unproven.
+func (l *Lane) load(o *outputs, was *actor) {
+	e := o.arrival.Event
+	s := l.sessions[e.Session]
+	w := &load{outside: l.outside, event: e, was: was, informed: l.informed() && (s == nil || s.stop == nil)}
+	if was != nil {
+		w.stopped, w.state, w.tracing = was.state == nil, was.state, was.tracing
+	}
+	l.park(o)
+	l.loads = append(l.loads, w)
 }
 
 // informed reports whether all quarantines and install records are known since the
@@ -30,13 +48,11 @@ func (l *Lane) informed() bool { return l.listed && l.recorded }
 // startLoads begins to load and prove sessions. It asks which of them are new by one
 // request, and loads the others concurrently.
 func (l *Lane) startLoads() {
-	var first []*load
-	var wait []Work
+	var first, wait []*load
 	for _, w := range l.loads {
-		one, loads := w.(*load)
 		switch {
-		case loads && l.mayBeNew(one):
-			first = append(first, one)
+		case l.mayBeNew(w):
+			first = append(first, w)
 		case l.loading == loadsAtOnce:
 			wait = append(wait, w)
 		default:
@@ -54,7 +70,7 @@ func (l *Lane) startLoads() {
 // stored of the session then. An event that the log took after the epoch began (behind
 // end) was folded by no other owner, so its session has no snapshot of a later state.
 func (l *Lane) mayBeNew(w *load) bool {
-	return w.informed && !w.looked && w.event.Seq > l.end && !l.host.unverified(w.event.Session)
+	return w.was == nil && w.informed && !w.looked && w.event.Seq > l.end && !l.host.unverified(w.event.Session)
 }
 
 // lookingAtFirsts asks which sessions begin with the event that they are loaded for.
@@ -104,22 +120,45 @@ func (w *lookingAtFirsts) step(l *Lane) {
 
 func (w *load) String() string { return "loads " + w.event.Session }
 
-// Do loads the session. It tells an error only if trying again can't help.
+// Do tells an error only if trying again can't help.
 func (w *load) Do(ctx context.Context, tell func(Input)) {
-	err := w.retry(ctx, "load", w.event, func() (err error) {
-		w.actor, err = w.host.load(ctx, w.event, w.informed)
-		if w.err = err; stopsSession(err) || errors.Is(err, errVoid) {
+	defer func() { tell(w) }()
+	err := w.retry(ctx, "load", w.event, func() error {
+		if w.err = w.try(ctx); stopsSession(w.err) || errors.Is(w.err, errVoid) {
 			return nil
 		}
-		return err
+		return w.err
 	})
 	switch {
 	case err != nil:
 		w.err = err
-	case w.err == nil:
+	case w.actor != nil:
 		w.actor.tracing = w.host.traced(ctx, w.actor.sid, w.actor.state, nil)
+	case w.state != nil:
+		w.tracing = w.host.traced(ctx, w.event.Session, w.state, w.tracing)
 	}
-	tell(w)
+}
+
+// try proves the session, or loads it. What can't be proven is loaded anew.
+func (w *load) try(ctx context.Context) (err error) {
+	switch {
+	case w.stopped:
+		w.stop, err = w.host.stopOf(ctx, w.event.Session)
+		return err
+	case w.state != nil:
+		w.state, w.stop, err = w.host.prove(ctx, w.event, w.state)
+		switch {
+		case err == nil, stopsSession(err):
+			return err
+		case errors.Is(err, errRewritten):
+			w.log.Warn("session read anew: the log lost what was folded", "session", w.event.Session)
+		default:
+			w.log.Warn("failed, trying again", "what", "prove", "session", w.event.Session, "seq", w.event.Seq, "error", err)
+		}
+		w.state = nil
+	}
+	w.actor, err = w.host.load(ctx, w.event, w.informed)
+	return err
 }
 
 func (w *load) step(l *Lane) {
@@ -131,20 +170,32 @@ func (w *load) step(l *Lane) {
 // waited for it.
 func (w *load) loaded(l *Lane) {
 	sid := w.event.Session
+	s := l.sessions[sid]
 	switch {
 	case stopsSession(w.err):
 		l.quarantine(w.event, w.err, nil)
 		return
 	case errors.Is(w.err, errVoid):
+		if s == w.was {
+			l.leave(sid) // it could not be proven
+		}
 		l.forget(w.event)
 	case w.err != nil:
 		l.fail(w.err)
 		return
-	default:
-		// It may have been stopped meanwhile.
-		if s := l.sessions[sid]; s == nil || s.state == nil && !s.stops(w.event.Seq) {
+	case w.actor != nil:
+		if s == nil || s == w.was || s.state == nil && !s.stops(w.event.Seq) { // it may have been stopped meanwhile
 			l.cacheSession(w.actor)
 		}
+	case s != w.was: // it was stopped meanwhile
+	case w.state != nil:
+		s.state, s.stop, s.tracing, s.proven = w.state, w.stop, w.tracing, true
+		s.stored = s.state.Seq
+	case w.stop == nil:
+		l.release(s)
+		return
+	default:
+		s.stop, s.proven = w.stop, true
 	}
 	l.free(sid)
 }
@@ -158,62 +209,4 @@ func (l *Lane) forget(e session.Event) {
 	}
 	l.order, l.folded = slices.DeleteFunc(l.order, is), slices.DeleteFunc(l.folded, is)
 	l.parked[e.Session] = slices.DeleteFunc(l.parked[e.Session], is)
-}
-
-// proving makes sure of a session that is in memory since an earlier epoch, before
-// an event of it is looked at: another owner may have gone on with it, or stopped
-// it.
-type proving struct {
-	outside
-	actor   *actor
-	event   session.Event
-	state   *session.State // nil: it is quarantined
-	tracing *tracing
-	stop    *Stop
-	err     error
-}
-
-func (w *proving) String() string { return "proves " + w.event.Session }
-
-func (w *proving) Do(ctx context.Context, tell func(Input)) {
-	if w.state != nil {
-		w.state, w.stop, w.err = w.host.prove(ctx, w.event, w.state)
-		if w.err == nil {
-			w.tracing = w.host.traced(ctx, w.event.Session, w.state, w.tracing)
-		}
-	} else {
-		w.err = w.retry(ctx, "look at a quarantine", w.event, func() (err error) {
-			w.stop, err = w.host.stopOf(ctx, w.event.Session)
-			return err
-		})
-	}
-	tell(w)
-}
-
-func (w *proving) step(l *Lane) {
-	l.loading--
-	s, sid := w.actor, w.event.Session
-	switch {
-	case l.sessions[sid] != s: // it was quarantined meanwhile
-	case w.err == nil && w.state == nil && w.stop == nil:
-		l.release(s)
-		return
-	case w.err == nil && w.state == nil:
-		s.stop, s.proven = w.stop, true
-	case w.err == nil:
-		s.state, s.stop, s.tracing, s.proven = w.state, w.stop, w.tracing, true
-		s.stored = s.state.Seq
-	case stopsSession(w.err):
-		l.quarantine(w.event, w.err, nil)
-		return
-	default:
-		// What can't be proven is forgotten, and loaded anew.
-		delete(l.sessions, sid)
-		if errors.Is(w.err, errRewritten) {
-			l.log.Warn("session read anew: the log lost what was folded", "session", sid)
-		} else {
-			l.log.Warn("failed, trying again", "what", "prove", "session", sid, "seq", w.event.Seq, "error", w.err)
-		}
-	}
-	l.free(sid)
 }

@@ -82,7 +82,7 @@ func (w *marking) step(l *Lane) {
 		return
 	}
 	sid := w.event.Session
-	l.sessions[sid] = &actor{sid: sid, stop: &w.stop, proven: true, used: l.clock}
+	l.keep(&actor{sid: sid, stop: &w.stop, proven: true, used: l.clock})
 	lists := [][]*outputs{l.folded}
 	if w.of != nil {
 		lists = append(lists, w.of.outputs)
@@ -125,19 +125,24 @@ func (h *Host) putStop(ctx context.Context, sid string, stop Stop) error {
 }
 
 // stopsIn returns the quarantines of a lane's sessions, as they were after since,
-// but for those that are known.
-func (h *Host) stopsIn(ctx context.Context, lane int, since time.Time, known map[string]bool) (map[string]*Stop, error) {
-	all, err := h.stops.all(ctx, h, since)
+// but for those that are known. An error is logged.
+func (o outside) stopsIn(ctx context.Context, lane int, since time.Time, known map[string]bool) (found map[string]*Stop, err error) {
+	defer func() {
+		if err != nil && ctx.Err() == nil {
+			o.log.Warn("quarantined sessions not listed", "error", err)
+		}
+	}()
+	all, err := o.host.stops.all(ctx, o.host, since)
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]*Stop{}
+	found = map[string]*Stop{}
 	for _, sid := range all {
-		if subjects.LaneOf(subjects.Partition(sid), h.opts.Lanes) != lane || known[sid] {
+		if subjects.LaneOf(subjects.Partition(sid), o.host.opts.Lanes) != lane || known[sid] {
 			continue
 		}
 		// The list is of a moment ago, and the session may go on since.
-		stop, err := h.stopOf(ctx, sid)
+		stop, err := o.host.stopOf(ctx, sid)
 		if err != nil {
 			return nil, err
 		}
@@ -168,7 +173,7 @@ func (l *Lane) takeStops(found map[string]*Stop) {
 		switch s := l.sessions[sid]; {
 		case s != nil && (s.stop != nil || s.stopping):
 		case s == nil || !s.proven || s.state.Seq >= stop.Seq:
-			l.sessions[sid] = &actor{sid: sid, stop: stop, used: l.clock}
+			l.keep(&actor{sid: sid, stop: stop, used: l.clock})
 		default:
 			s.stop = stop
 		}

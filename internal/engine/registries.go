@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -24,12 +24,13 @@ const idleBytesMax = 4 << 20
 type registries struct {
 	mu     sync.Mutex
 	byHash map[codec.Hash]*heldRegistry
-	idle   int // bytes of those that no lane has
+	idle   int          // bytes of those that no session in memory has
+	used   atomic.Int64 // bytes of the others
 }
 
 type heldRegistry struct {
 	registry *planner.Registry
-	lanes    int  // that have sessions with it in memory
+	holders  int  // places in sessions in memory
 	stored   bool // this process has stored its descriptors
 }
 
@@ -65,91 +66,39 @@ func (r *registries) held(reg *planner.Registry) *heldRegistry {
 	return held
 }
 
-// isIdle counts a registry that no lane has. Too many of them are forgotten.
+// isIdle counts a registry that no session has. Too many of them are forgotten.
 func (r *registries) isIdle(reg *planner.Registry) {
 	if r.idle += reg.Weight(); r.idle <= idleBytesMax {
 		return
 	}
 	r.idle = reg.Weight()
-	maps.DeleteFunc(r.byHash, func(hash codec.Hash, held *heldRegistry) bool { return held.lanes == 0 && hash != reg.Hash() })
+	maps.DeleteFunc(r.byHash, func(hash codec.Hash, held *heldRegistry) bool { return held.holders == 0 && hash != reg.Hash() })
 }
 
-// hold says that a lane has sessions with a registry now.
-func (r *registries) hold(reg *planner.Registry) {
+// hold says that sessions in memory have these registries.
+func (r *registries) hold(all ...*planner.Registry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	held := r.held(reg)
-	if held.lanes++; held.lanes == 1 {
-		r.idle -= held.registry.Weight()
+	for _, reg := range all {
+		held := r.held(reg)
+		if held.holders++; held.holders == 1 {
+			r.idle -= reg.Weight()
+			r.used.Add(int64(reg.Weight()))
+		}
 	}
 }
 
-// letGo says that a lane has none any more.
-func (r *registries) letGo(hash codec.Hash) {
+// letGo takes back what was said with hold.
+func (r *registries) letGo(all ...*planner.Registry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	held := r.byHash[hash]
-	if held.lanes--; held.lanes == 0 {
-		r.isIdle(held.registry)
+	for _, reg := range all {
+		held := r.byHash[reg.Hash()]
+		if held.holders--; held.holders == 0 {
+			r.used.Add(-int64(reg.Weight()))
+			r.isIdle(held.registry)
+		}
 	}
-}
-
-// heldWeight says how many of a lane's sessions hold a registry, and what it
-// takes.
-type heldWeight struct{ sessions, bytes int }
-
-// weighRegistries counts the registries that a session holds now instead of
-// those that it held when it was weighed last. The install record's is not
-// counted: it stays, whoever leaves.
-func (l *Lane) weighRegistries(s *actor) {
-	var room [4]*planner.Registry
-	now := room[:0]
-	if s.state != nil {
-		s.state.ShareRegistries(func(r *planner.Registry) *planner.Registry {
-			now = append(now, r)
-			return r
-		})
-	}
-	if slices.Equal(now, s.registries) {
-		return
-	}
-	for _, r := range now {
-		l.hold(r)
-	}
-	for _, r := range s.registries {
-		l.letGoOf(r)
-	}
-	s.registries = slices.Clone(now)
-}
-
-// hold counts a session more that has a registry; nil is none.
-func (l *Lane) hold(r *planner.Registry) {
-	if r == nil {
-		return
-	}
-	held, known := l.weights[r.Hash()]
-	if !known {
-		held.bytes = r.Weight()
-		l.bytes += held.bytes
-		l.host.registries.hold(r)
-	}
-	held.sessions++
-	l.weights[r.Hash()] = held
-}
-
-// letGoOf counts a session less that has a registry; nil is none.
-func (l *Lane) letGoOf(r *planner.Registry) {
-	if r == nil {
-		return
-	}
-	held := l.weights[r.Hash()]
-	if held.sessions--; held.sessions > 0 {
-		l.weights[r.Hash()] = held
-		return
-	}
-	delete(l.weights, r.Hash())
-	l.bytes -= held.bytes
-	l.host.registries.letGo(r.Hash())
 }
 
 // isStored reports whether this process has stored the descriptors of reg.
@@ -194,32 +143,39 @@ func (c content) Registry(seq uint64, hash codec.Hash) (*planner.Registry, error
 	if held := c.h.registries.get(hash); held != nil {
 		return held, nil
 	}
-	for e, err := range c.h.world.ReadSession(c.ctx, c.sid, seq, seq, true) {
-		if err != nil {
-			return nil, fmt.Errorf("%w: event %d of %s: %w", errUnread, seq, c.sid, err)
-		}
-		reg, err := session.ParseRegistrySet(e)
-		if err != nil {
-			return nil, err
-		}
-		return c.h.registries.same(reg), nil
+	e, err := c.event(seq)
+	if err != nil {
+		return nil, err
 	}
-	return nil, fmt.Errorf("the log has no event %d of %s", seq, c.sid)
+	reg, err := session.ParseRegistrySet(e)
+	if err != nil {
+		return nil, err
+	}
+	return c.h.registries.same(reg), nil
 }
 
 // Space returns the manifest that the session's event at seq holds.
 func (c content) Space(seq uint64, hash codec.Hash) (*space.Manifest, error) {
+	e, err := c.event(seq)
+	if err != nil {
+		return nil, err
+	}
+	m, found, err := session.ParseSnapshotReady(e)
+	if err == nil && found != hash {
+		err = fmt.Errorf("event %d of %s holds manifest %s", seq, c.sid, found)
+	}
+	return m, err
+}
+
+// event returns the session's event at seq.
+func (c content) event(seq uint64) (session.Event, error) {
 	for e, err := range c.h.world.ReadSession(c.ctx, c.sid, seq, seq, true) {
 		if err != nil {
-			return nil, fmt.Errorf("%w: event %d of %s: %w", errUnread, seq, c.sid, err)
+			err = fmt.Errorf("%w: event %d of %s: %w", errUnread, seq, c.sid, err)
 		}
-		m, found, err := session.ParseSnapshotReady(e)
-		if err == nil && found != hash {
-			err = fmt.Errorf("event %d of %s holds manifest %s", seq, c.sid, found)
-		}
-		return m, err
+		return e, err
 	}
-	return nil, fmt.Errorf("the log has no event %d of %s", seq, c.sid)
+	return session.Event{}, fmt.Errorf("the log has no event %d of %s", seq, c.sid)
 }
 
 // putting is how many descriptors are stored at once: a registry may have

@@ -191,8 +191,8 @@ func TestRegistriesAreForgotten(t *testing.T) {
 		if i%2 == 0 { // a session of two lanes has it for a while
 			r.hold(other)
 			r.hold(other)
-			r.letGo(other.Hash())
-			r.letGo(other.Hash())
+			r.letGo(other)
+			r.letGo(other)
 		}
 		if r.same(other) != other {
 			t.Fatalf("registry %d is forgotten at once", i)
@@ -205,7 +205,7 @@ func TestRegistriesAreForgotten(t *testing.T) {
 	if r.get(kept.Hash()) != kept || r.same(oneTool(t, "kept")) != kept || !r.isStored(kept) {
 		t.Error("the one that a lane has is forgotten")
 	}
-	r.letGo(kept.Hash())
+	r.letGo(kept)
 	for i := range 2 * idleBytesMax / kept.Weight() {
 		r.same(oneTool(t, fmt.Sprintf("u%d", i)))
 	}

@@ -33,10 +33,7 @@ func (l *Lane) recheck() {
 	var err error
 	stops := map[string]*Stop{} // of sids; nil: it is released; none: that is not known
 	l.wait("rechecks", func(ctx context.Context, w outside) error {
-		if found, err = w.host.stopsIn(ctx, lane, time.Now().Add(-since), known); err != nil {
-			if ctx.Err() == nil {
-				w.log.Warn("quarantined sessions not listed", "error", err)
-			}
+		if found, err = w.stopsIn(ctx, lane, time.Now().Add(-since), known); err != nil {
 			return nil
 		}
 		for _, sid := range sids {
@@ -100,10 +97,6 @@ type resuming struct {
 	failed     session.Event   // which err is about
 	err        error
 }
-
-// anew has the session read from the beginning again: another owner may have gone
-// on with it.
-func (r *resuming) anew() { r.last, r.going = 0, nil }
 
 // resume has the next part of a released session read, when all that it said before
 // is stored.
@@ -214,10 +207,10 @@ func (l *Lane) resumed(r *resuming) {
 	switch {
 	case l.sessions[sid] != s: // quarantined again
 	case going == nil:
-		delete(l.sessions, sid) // the log has nothing of it from there on
+		l.leave(sid) // the log has nothing of it from there on
 	default:
 		going.used = s.used
-		l.sessions[sid] = going
+		l.keep(going)
 		if going.accepted {
 			// The next one to load it finds a snapshot of what it goes on from.
 			l.captures([]*actor{going})

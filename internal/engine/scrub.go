@@ -2,32 +2,29 @@ package engine
 
 import (
 	"context"
-	"math"
 	"math/rand/v2"
 	"time"
 
-	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
 
 // Limits of scrubbing.
 const (
-	scrubFirst = 5 * time.Minute // after the start: others have work to do then
+	scrubFirst = 5 * time.Minute // after the start, when others have work to do
 	scrubEvery = 24 * time.Hour  // from the beginning of one to that of the next
-	scrubPage  = 256             // snapshots that are held at a time
 )
 
-// scrub compares the snapshots of all sessions of the lane with what the log
-// folds to, one after the other, once a day, until ctx ends. A load begins at the
-// snapshot, and so does not see an event before it that was altered; samples are
-// of sessions that something happens to. This is how it is seen in the others.
+// scrub compares the snapshots of all sessions of the lane with what the log folds
+// to, one after the other, once a day, until ctx ends. A load begins at the
+// snapshot, so it does not see that an earlier event was altered. Samples see it
+// only in sessions that something happens to.
 func (d *driver) scrub(ctx context.Context) {
 	if d.host.opts.VerifyPart <= 0 {
 		return
 	}
 	for next := scrubFirst; pause(ctx, next); {
 		began := time.Now()
-		next = scrubFirst // of a lane that this host does not own: it may soon
+		next = scrubFirst // for a lane that this host does not own yet
 		if !d.owned() {
 			continue
 		}
@@ -43,75 +40,24 @@ func (d *driver) scrub(ctx context.Context) {
 	}
 }
 
-// scrubOnce scrubs once, and returns how many sessions it looked at. It begins
-// anywhere: one that is started each morning would else never come to the last ones.
+// scrubOnce scrubs once, as long as the host owns the lane, and returns how many
+// sessions it looked at. It begins at a random session: a host that is restarted
+// each morning would otherwise never reach the last ones.
 func (d *driver) scrubOnce(ctx context.Context) (n int, err error) {
-	start, err := d.randomStart(ctx)
-	if err != nil || start == 0 {
-		return 0, err
-	}
-	for _, part := range [][2]uint64{{start, math.MaxUint64}, {1, start}} {
-		for from := part[0]; from > 0 && from < part[1]; {
-			var page []journal.SnapshotAt
-			if page, from, err = d.snapshotsFrom(ctx, from, part[1]); err != nil {
-				return n, err
-			}
-			for _, w := range page {
-				if !d.owned() {
-					return n, nil // whoever owns it goes his own
-				}
-				if !d.host.inTurn(ctx, func() {
-					if wrong := d.auditSnapshot(ctx, w.Session, nil); wrong != nil {
-						d.tell(ctx, wrong)
-					}
-				}) {
-					return n, ctx.Err()
-				}
-				n++
-			}
-		}
-	}
-	return n, nil
-}
-
-// snapshotsFrom returns some of the lane's snapshots, by their sequences in the
-// bucket, and from where to go on; 0: that was all before end.
-func (d *driver) snapshotsFrom(ctx context.Context, from, end uint64) (page []journal.SnapshotAt, next uint64, err error) {
-	for w, err := range d.host.world.ListSnapshots(ctx, from) {
-		if err != nil {
-			return nil, 0, err
-		}
-		if w.Seq >= end {
-			break
-		}
-		if !d.has(w.Session) {
-			continue
-		}
-		if page = append(page, w); len(page) == scrubPage {
-			return page, w.Seq + 1, nil
-		}
-	}
-	return page, 0, nil
-}
-
-// randomStart returns the sequence of one of the lane's snapshots, each as likely;
-// 0: there are none.
-func (d *driver) randomStart(ctx context.Context) (seq uint64, err error) {
-	n := 0
-	for w, err := range d.host.world.ListSnapshots(ctx, 1) {
+	var sids []string
+	for s, err := range d.host.world.ListSnapshots(ctx, 1) {
 		if err != nil {
 			return 0, err
 		}
-		if d.has(w.Session) {
-			if n++; rand.IntN(n) == 0 {
-				seq = w.Seq
-			}
+		if subjects.LaneOf(subjects.Partition(s.Session), d.host.opts.Lanes) == d.number {
+			sids = append(sids, s.Session)
 		}
 	}
-	return seq, nil
-}
-
-// has reports whether a session is of this lane.
-func (d *driver) has(sid string) bool {
-	return subjects.LaneOf(subjects.Partition(sid), d.host.opts.Lanes) == d.number
+	for first := rand.IntN(len(sids) + 1); n < len(sids) && d.owned(); n++ {
+		verify := verification{outside: d.outside, sid: sids[(first+n)%len(sids)]}
+		if !verify.inTurn(ctx, func(in Input) { d.tell(ctx, in) }) {
+			return n, ctx.Err()
+		}
+	}
+	return n, nil
 }

@@ -223,7 +223,7 @@ func (s *sim) synced(e session.Effect) (session.Door, string, any) {
 	if err := codec.Unmarshal(e.Payload, &asked); err != nil {
 		panic(err)
 	}
-	if len(asked.Known) > 0 && s.draw(3) == 0 {
+	if len(asked.Known) > 0 && s.draw(3) > 0 {
 		hash := asked.Known[s.draw(len(asked.Known))].String()
 		return session.DoorSpace, session.TypeWorkspaceSyncUnchanged, map[string]any{"effect": e.Name, "hash": hash}
 	}

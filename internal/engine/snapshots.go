@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -27,18 +26,13 @@ const (
 	lastSnapshotEvents = 16
 )
 
-// snapshots are those of a lane on their way to the bucket: of one session one
-// after another, and of several that wait only the newest, so that none takes the
+// snapshots are those of a lane on their way to the bucket. Those of one session are
+// put one after the other, and only the newest of them waits, so that none takes the
 // place of a newer one.
 type snapshots struct {
-	next  map[string]*snapshot // that waits, by session
-	order []string             // of those
-	under map[string]*snapshot // is being put, by session
-	until time.Time            // none is tried before: the last one failed
-}
-
-func newSnapshots() snapshots {
-	return snapshots{next: map[string]*snapshot{}, under: map[string]*snapshot{}}
+	waiting []*snapshot
+	under   map[string]bool // sessions whose snapshot is being put
+	until   time.Time       // none is taken before: the last one failed
 }
 
 // snapshot is the snapshot of a session on its way to the bucket.
@@ -48,14 +42,13 @@ type snapshot struct {
 	seq   uint64
 	count uint64 // events folded
 	data  []byte
-	right *wrong // whose place it takes; nil: nobody waits for it
-	err   error  // it is not stored
+	err   error // it is not stored
 }
 
 // due returns the snapshot of a session's state, if one is due. The state need
 // not be stored yet; the snapshot must not be put before it is.
 func (l *Lane) due(s *actor) *snapshot {
-	if s.state == nil {
+	if s.state == nil || l.sessions[s.sid] != s {
 		return nil
 	}
 	l.weigh(s)
@@ -66,27 +59,23 @@ func (l *Lane) due(s *actor) *snapshot {
 }
 
 // capture takes the snapshot of a session, and counts it as stored until it is
-// known to have failed. It may be verified, unless its state is known to be wrong.
+// known to have failed. It returns nil if none can be taken now.
 func (l *Lane) capture(s *actor) *snapshot {
-	p := l.captureOf(s)
-	if p != nil && l.host.chosen() && !s.barred {
-		if snap, err := session.ParseSnapshot(p.data); err == nil {
-			l.sample(&sample{sid: s.sid, seq: snap.Seq, hash: snap.Hash, data: p.data})
-		}
+	if s.barred || l.now.Before(l.snapshots.until) {
+		return nil
 	}
-	return p
-}
-
-func (l *Lane) captureOf(s *actor) *snapshot {
 	data, err := snapshotOf(s.state)
 	if err != nil {
 		l.log.Error("snapshot not taken", "session", s.sid, "error", err)
 		return nil
 	}
-	p := &snapshot{outside: l.outside, actor: s, seq: s.state.Seq, count: s.state.Count, data: data}
+	if l.host.chosen() {
+		if snap, err := session.ParseSnapshot(data); err == nil {
+			l.sample(&sample{sid: s.sid, seq: snap.Seq, hash: snap.Hash, data: data})
+		}
+	}
 	s.snapped = s.state.Count
-	s.snapshotsPending++
-	return p
+	return &snapshot{outside: l.outside, actor: s, seq: s.state.Seq, count: s.state.Count, data: data}
 }
 
 // captures takes snapshots of sessions whose states are stored, and has them
@@ -103,97 +92,64 @@ func (l *Lane) captures(list []*actor) {
 func (l *Lane) put(list ...*snapshot) {
 	k := &l.snapshots
 	for _, p := range list {
-		sid := p.actor.sid
-		if p.actor.barred {
-			p.isNotStored()
-			continue
+		switch at := slices.IndexFunc(k.waiting, func(old *snapshot) bool { return old.actor.sid == p.actor.sid }); {
+		case p.actor.barred:
+		case at >= 0:
+			k.waiting[at] = p
+		default:
+			k.waiting = append(k.waiting, p)
 		}
-		if old := k.next[sid]; old == nil {
-			k.order = append(k.order, sid)
-		} else {
-			old.actor.snapshotsPending-- // the newer one tells for both
-		}
-		k.next[sid] = p
 	}
 }
-
-// errPutPaused says that no snapshot is put for a while after one failed.
-var errPutPaused = errors.New("not tried: one failed a moment ago")
 
 // putSnapshots begins to put what waits, as far as it may be.
 func (l *Lane) putSnapshots() {
 	k := &l.snapshots
-	var wait []string
-	for _, sid := range k.order {
-		p := k.next[sid]
-		switch {
-		case p.right == nil && l.now.Before(k.until):
-			l.host.meters.snapshot(errPutPaused)
-			p.isNotStored()
-		case k.under[sid] != nil || len(k.under) == puttingMax:
-			wait = append(wait, sid)
-			continue
-		default:
-			k.under[sid] = p
+	k.waiting = slices.DeleteFunc(k.waiting, func(p *snapshot) bool {
+		begins := !k.under[p.actor.sid] && len(k.under) < puttingMax
+		if begins {
+			k.under[p.actor.sid] = true
 			l.ready.Snapshots = append(l.ready.Snapshots, p)
 		}
-		delete(k.next, sid)
-	}
-	k.order = wait
+		return begins
+	})
 }
 
 // IsSnapshotting reports whether snapshots wait to be put, or are being put.
-func (l *Lane) IsSnapshotting() bool { return len(l.snapshots.order)+len(l.snapshots.under) > 0 }
-
-// isNotStored takes back what was counted as stored and is not.
-func (p *snapshot) isNotStored() {
-	p.actor.snapshotsPending--
-	if p.actor.snapped == p.count {
-		p.actor.snapped = 0
-	}
-}
+func (l *Lane) IsSnapshotting() bool { return len(l.snapshots.waiting)+len(l.snapshots.under) > 0 }
 
 func (p *snapshot) String() string { return "puts the snapshot of " + p.actor.sid }
 
 func (p *snapshot) Do(ctx context.Context, tell func(Input)) {
-	within, cancel := context.WithTimeout(ctx, snapshotWithin)
+	ctx, cancel := context.WithTimeout(ctx, snapshotWithin)
 	defer cancel()
-	for range 2 {
-		p.err = p.host.world.PutSnapshot(within, p.actor.sid, p.seq, p.data)
-		if p.err == nil || p.right == nil {
-			break
-		}
-	}
-	if p.right != nil && p.err == nil {
-		p.right.keep(ctx, p.host)
-	}
+	p.err = p.host.world.PutSnapshot(ctx, p.actor.sid, p.seq, p.data)
 	tell(p)
 }
 
 // step takes note of what became of a snapshot. It is a cache: one that is not
-// stored costs time at the next load.
+// stored costs time at the next load. After a failure those that wait are dropped.
 func (p *snapshot) step(l *Lane) {
-	delete(l.snapshots.under, p.actor.sid)
-	p.data = nil
-	l.host.meters.snapshot(p.err)
+	k := &l.snapshots
+	delete(k.under, p.actor.sid)
+	l.host.meters.ended(l.host.meters.snapshots, p.err == nil, "stored", "failed")
 	if p.err == nil {
-		p.actor.snapshotsPending--
-	} else {
-		l.log.Warn("snapshot not stored", "session", p.actor.sid, "error", p.err)
-		l.snapshots.until = l.now.Add(snapshotPause)
-		p.isNotStored()
+		return
 	}
-	if p.right != nil {
-		l.replaced(p.right, p.err)
+	l.log.Warn("snapshot not stored", "session", p.actor.sid, "error", p.err)
+	for _, lost := range append(k.waiting, p) {
+		if lost.actor.snapped == lost.count {
+			lost.actor.snapped = 0
+		}
 	}
+	k.waiting, k.until = nil, l.now.Add(snapshotPause)
 }
 
 // snapshotAll puts what the next owner will ask for first.
 func (l *Lane) snapshotAll() {
 	var list []*actor
 	for _, sid := range slices.Sorted(maps.Keys(l.sessions)) {
-		s := l.sessions[sid]
-		if len(list) < lastSnapshotsMax && s.settled() && s.state.Count-s.snapped >= lastSnapshotEvents {
+		if s := l.sessions[sid]; len(list) < lastSnapshotsMax && s.settled() && s.isWorthSnapshot() {
 			list = append(list, s)
 		}
 	}

@@ -20,18 +20,17 @@ type SessionStatus struct {
 	Seq, Stored     uint64
 	Hash            func() string // of the state; until the lane is stepped next
 	Proven, Stopped bool
-	Snapshotting    bool // a snapshot of it is on its way
-	Asked           int  // names that are remembered
+	Asked           int // names that are remembered
 }
 
 // Status returns what is in memory.
 func (l *Lane) Status() Status {
-	m := Status{Waits: len(l.folded), Loaded: len(l.parked), Most: l.host.opts.SessionsMax, Putting: len(l.snapshots.order) + len(l.snapshots.under)}
+	m := Status{Waits: len(l.folded), Loaded: len(l.parked), Most: l.host.opts.SessionsMax, Putting: len(l.snapshots.waiting) + len(l.snapshots.under)}
 	for _, b := range slices.Concat(l.storing, l.waking) {
 		m.Waits += len(b.outputs)
 	}
 	for sid, a := range l.sessions {
-		one := SessionStatus{Session: sid, Stored: a.stored, Proven: a.proven, Stopped: a.stop != nil, Snapshotting: a.snapshotsPending > 0, Asked: len(a.asked)}
+		one := SessionStatus{Session: sid, Stored: a.stored, Proven: a.proven, Stopped: a.stop != nil, Asked: len(a.asked)}
 		if a.state != nil && a.proven {
 			one.Seq, one.Hash = a.state.Seq, func() string { return a.state.Hash().String() }
 		}

@@ -139,13 +139,8 @@ func (b *batch) store(ctx context.Context) error {
 		}
 	}
 	b.tried = true
-	if len(all) > 0 {
-		began := time.Now()
-		errs := b.host.world.Store(ctx, all)
-		b.host.meters.stored(len(all), time.Since(began), errs)
-		if err := b.take(errs); err != nil {
-			return err
-		}
+	if err := b.take(b.send(ctx, all)); err != nil {
+		return err
 	}
 	for _, o := range b.outputs {
 		if err := b.cancel(ctx, o); err != nil {
@@ -153,6 +148,17 @@ func (b *batch) store(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// send stores outputs together, and returns the error of each.
+func (o outside) send(ctx context.Context, all []journal.Output) []error {
+	if len(all) == 0 {
+		return nil
+	}
+	began := time.Now()
+	errs := o.host.world.Store(ctx, all)
+	o.host.meters.stored(len(all), time.Since(began), errs)
+	return errs
 }
 
 // publishProgress publishes what events say about runs under way, all of a session

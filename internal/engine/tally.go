@@ -17,83 +17,76 @@ import (
 // After the death of a process it may have been stored, and counts twice then.
 type tally struct {
 	prior
-	trace   string // traceparent of its run, if that is traced
-	counts  []count
-	records []measured
+	trace  string // traceparent of its run, if that is traced
+	counts []count
 }
 
+// count is a number that a counter is raised by, or a time that a histogram records.
 type count struct {
 	counter *meter.Counter
-	n       int64
+	hist    *meter.Histogram // nil: the counter's
+	n       int64            // of a histogram: ms
 	at      [3]int
-	labels  int
 }
 
-type measured struct {
-	hist   *meter.Histogram
-	value  float64
-	at     [2]int
-	labels int
-}
-
-var tallies = sync.Pool{New: func() any { return &tally{counts: make([]count, 0, 16), records: make([]measured, 0, 4)} }}
+var tallies = sync.Pool{New: func() any { return &tally{counts: make([]count, 0, 16)} }}
 
 func (t *tally) add(c *meter.Counter, n int64, at ...int) {
-	one := count{counter: c, n: n, labels: len(at)}
+	one := count{counter: c, n: n}
 	copy(one.at[:], at)
 	t.counts = append(t.counts, one)
 }
 
 func (t *tally) record(h *meter.Histogram, ms int64, at ...int) {
-	one := measured{hist: h, value: float64(max(ms, 0)) / 1000, labels: len(at)}
+	one := count{hist: h, n: ms}
 	copy(one.at[:], at)
-	t.records = append(t.records, one)
+	t.counts = append(t.counts, one)
 }
 
 // end applies the tally, if the event is done, and gives it back.
 func (t *tally) end(done bool) {
-	if done {
-		for i := range t.counts {
-			c := &t.counts[i]
-			c.counter.Add(c.n, c.at[:c.labels]...)
-		}
-		for i := range t.records {
-			r := &t.records[i]
-			r.hist.RecordTraced(r.value, t.trace, r.at[:r.labels]...)
+	for i := range t.counts {
+		switch c := &t.counts[i]; {
+		case !done:
+		case c.hist != nil:
+			c.hist.RecordTraced(float64(max(c.n, 0))/1000, t.trace, c.at[:]...)
+		default:
+			c.counter.Add(c.n, c.at[:]...)
 		}
 	}
-	t.counts, t.records, t.prior, t.trace = t.counts[:0], t.records[:0], prior{}, ""
+	t.counts, t.prior, t.trace = t.counts[:0], prior{}, ""
 	tallies.Put(t)
 }
 
-// since is what an actor remembers of a session at work, for durations: when runs
-// were requested, and when calls began to wait for a person. Of what began under
-// another owner it knows nothing.
-type since struct {
-	runs      []moment
-	approvals []moment
-}
-
+// moment is when a run was requested, or when a call began to wait for a person.
+// An actor remembers them for durations. Of what began under another owner it knows
+// nothing.
 type moment struct {
-	run uint32
+	run uint32 // 0: it is a call's
 	of  string // a call
 	at  int64  // Unix ms
 }
 
+// momentsMax bounds what is remembered of a session: as many runs as may be queued,
+// and as many calls as a batch may have.
+const momentsMax = session.QueueMax + session.CallsMax
+
+func (s *actor) remember(m moment) {
+	if len(s.moments) < momentsMax {
+		s.moments = append(s.moments, m)
+	}
+}
+
 // took takes the moment of a run or a call out, and returns when it was.
-func took(list *[]moment, run uint32, of string) (at int64, known bool) {
-	for i, m := range *list {
+func (s *actor) took(run uint32, of string) (at int64, known bool) {
+	for i, m := range s.moments {
 		if m.run == run && m.of == of {
-			*list = append((*list)[:i], (*list)[i+1:]...)
+			s.moments = append(s.moments[:i], s.moments[i+1:]...)
 			return m.at, true
 		}
 	}
 	return 0, false
 }
-
-// sinceMax bounds what is remembered of a session: as many runs as may be queued,
-// and as many calls as a batch may have.
-const sinceMax = session.QueueMax + session.CallsMax
 
 // prior is what the tally of an event needs of the state before it.
 type prior struct {
@@ -187,20 +180,13 @@ func (m *Meters) event(t *tally, typ string, e session.Event, said []session.Not
 func (m *Meters) notice(t *tally, s *actor, n session.Notice) {
 	switch d := n.Data.(type) {
 	case session.RunPlaced:
-		if s.since == nil {
-			s.since = &since{}
-		}
-		if n.Type == session.NoticeRunQueued && len(s.since.runs) < sinceMax {
-			s.since.runs = append(s.since.runs, moment{run: d.Run, at: n.At})
-			return
-		}
-		requested, known := took(&s.since.runs, d.Run, "")
-		if !known {
-			requested = n.At // it did not wait, or waited under another owner
-		} else {
+		requested, known := s.took(d.Run, "")
+		if known {
 			t.record(m.runQueued, n.At-requested)
+		} else {
+			requested = n.At // it waits, did not wait, or waited under another owner
 		}
-		s.since.runs = append(s.since.runs, moment{run: d.Run, at: requested})
+		s.remember(moment{run: d.Run, at: requested})
 	case session.RunFinished:
 		lifecycle := m.lifecycle.Of(string(d.Lifecycle))
 		t.add(m.runs, 1, lifecycle, m.endCode.Of(d.Code))
@@ -212,22 +198,15 @@ func (m *Meters) notice(t *tally, s *actor, n session.Notice) {
 		if d.OverBudget != nil {
 			t.add(m.breaches, 1, m.budget.Of(d.OverBudget.Budget))
 		}
-		if s.since != nil {
-			if requested, known := took(&s.since.runs, d.Run, ""); known {
-				t.record(m.runDuration, n.At-requested, lifecycle)
-			}
+		if requested, known := s.took(d.Run, ""); known {
+			t.record(m.runDuration, n.At-requested, lifecycle)
 		}
 	case session.ToolRejected:
 		t.add(m.refused, 1, m.refusal.Of(d.Code))
 	case session.BudgetExceeded:
 		t.add(m.breaches, 1, m.budget.Of(d.Budget))
 	case session.ApprovalRequested:
-		if s.since == nil {
-			s.since = &since{}
-		}
-		if len(s.since.approvals) < sinceMax {
-			s.since.approvals = append(s.since.approvals, moment{of: d.Call, at: n.At})
-		}
+		s.remember(moment{of: d.Call, at: n.At})
 	}
 }
 
@@ -334,10 +313,8 @@ func (m *Meters) decided(t *tally, s *actor, b *prior, progress []session.Notice
 			}
 		}
 		t.add(m.approvals, 1, m.decision.Of(decision))
-		if s.since != nil {
-			if at, known := took(&s.since.approvals, 0, name); known {
-				t.record(m.approvalDuration, s.state.Clock-at)
-			}
+		if at, known := s.took(0, name); known {
+			t.record(m.approvalDuration, s.state.Clock-at)
 		}
 	}
 }

@@ -45,11 +45,8 @@ func (h *Host) tellWaits(ctx context.Context, state *session.State, v *session.V
 // settle them.
 func unserved(open []session.ViewEffect, bridges []presence.BridgeHeard, now time.Time) (targets []string) {
 	for _, e := range open {
-		of := targetOf(e)
-		if e.Class != session.ClassWake && !slices.ContainsFunc(bridges, func(b presence.BridgeHeard) bool {
-			return !silent(b, now) && slices.Contains(b.Targets, of)
-		}) {
-			targets = append(targets, of)
+		if e.Class != session.ClassWake && !slices.ContainsFunc(bridges, serving(e, false, now)) {
+			targets = append(targets, targetOf(e))
 		}
 	}
 	slices.Sort(targets)
@@ -59,6 +56,14 @@ func unserved(open []session.ViewEffect, bridges []presence.BridgeHeard, now tim
 func targetOf(e session.ViewEffect) string { return string(e.Class) + "/" + e.Target }
 
 func silent(b presence.BridgeHeard, now time.Time) bool { return now.Sub(b.At) > presence.SilentAfter }
+
+// serving tells the bridges that serve an effect's target, either those that are
+// silent or the others.
+func serving(e session.ViewEffect, isSilent bool, now time.Time) func(presence.BridgeHeard) bool {
+	return func(b presence.BridgeHeard) bool {
+		return silent(b, now) == isSilent && slices.Contains(b.Targets, targetOf(e))
+	}
+}
 
 // troubles returns what bridges say of the targets of what is open, one for each
 // target. A failure after which nothing is tried again holds nothing up: what
@@ -96,12 +101,7 @@ const orphansMax = 16
 // one serves their target.
 func orphans(open []session.ViewEffect, bridges []presence.BridgeHeard, now time.Time) (some []session.ViewEffect) {
 	for _, e := range open {
-		serves := func(quiet bool) func(presence.BridgeHeard) bool {
-			return func(b presence.BridgeHeard) bool {
-				return silent(b, now) == quiet && slices.Contains(b.Targets, targetOf(e))
-			}
-		}
-		if len(some) < orphansMax && slices.ContainsFunc(bridges, serves(true)) && slices.ContainsFunc(bridges, serves(false)) {
+		if len(some) < orphansMax && slices.ContainsFunc(bridges, serving(e, true, now)) && slices.ContainsFunc(bridges, serving(e, false, now)) {
 			some = append(some, e)
 		}
 	}
@@ -115,14 +115,8 @@ func (h *Host) silentHolder(ctx context.Context, sid string, e session.ViewEffec
 	if err != nil || !held {
 		return t, false
 	}
-	at := slices.IndexFunc(bridges, func(b presence.BridgeHeard) bool { return b.Instance == holder && silent(b, now) })
-	if at < 0 {
-		return t, false
-	}
-	return session.Trouble{
-		Target: targetOf(e), Code: session.TroubleSilent, Effects: []string{e.Effect}, Since: bridges[at].At.UnixMilli(),
-		Detail: "the bridge that began it is not heard any more: another one goes on with it, or says that its outcome is unknown",
-	}, true
+	return silence(e, bridges, func(b presence.BridgeHeard) bool { return b.Instance == holder && silent(b, now) },
+		"the bridge that began it is not heard any more: another one goes on with it, or says that its outcome is unknown")
 }
 
 // mayBeHeld tells that a call that nobody claims, since it may run twice, was asked
@@ -133,15 +127,21 @@ func mayBeHeld(state *session.State, e session.ViewEffect, bridges []presence.Br
 	if !ok {
 		return t, false
 	}
-	at := slices.IndexFunc(bridges, func(b presence.BridgeHeard) bool {
-		return silent(b, now) && slices.Contains(b.Targets, targetOf(e)) && asked <= b.At.Add(presence.HeartbeatEvery).UnixMilli()
-	})
+	serves := serving(e, true, now)
+	return silence(e, bridges, func(b presence.BridgeHeard) bool {
+		return serves(b) && asked <= b.At.Add(presence.HeartbeatEvery).UnixMilli()
+	},
+		"a bridge that serves it is not heard any more: if that one had begun the call, another one begins it again when its lease is over")
+}
+
+// silence is the trouble of an effect whose bridge is silent, if there is such one.
+func silence(e session.ViewEffect, bridges []presence.BridgeHeard, is func(presence.BridgeHeard) bool, detail string) (t session.Trouble, ok bool) {
+	at := slices.IndexFunc(bridges, is)
 	if at < 0 {
 		return t, false
 	}
 	return session.Trouble{
-		Target: targetOf(e), Code: session.TroubleSilent, Effects: []string{e.Effect}, Since: bridges[at].At.UnixMilli(),
-		Detail: "a bridge that serves it is not heard any more: if that one had begun the call, another one begins it again when its lease is over",
+		Target: targetOf(e), Code: session.TroubleSilent, Effects: []string{e.Effect}, Since: bridges[at].At.UnixMilli(), Detail: detail,
 	}, true
 }
 

@@ -31,18 +31,15 @@ type sample struct {
 // no session is always or never.
 func (h *Host) chosen() bool { return h.opts.VerifyPart > 0 && rand.Float64() < h.opts.VerifyPart }
 
-// sample has a snapshot verified, unless another one waits for that.
+// sample has a snapshot verified, unless another one is.
 func (l *Lane) sample(p *sample) {
-	switch {
-	case !l.verifying:
+	if !l.verifying {
 		l.verifying = true
 		l.do(&verification{outside: l.outside, sid: p.sid, of: p})
-	case l.sampled == nil:
-		l.sampled = p
 	}
 }
 
-// verification compares a snapshot with what the log folds to, and rests after that.
+// verification compares a snapshot with what the log folds to.
 type verification struct {
 	outside
 	sid string
@@ -52,36 +49,33 @@ type verification struct {
 func (w *verification) String() string { return "verifies " + w.sid }
 
 func (w *verification) Do(ctx context.Context, tell func(Input)) {
-	w.host.inTurn(ctx, func() {
-		if wrong := w.auditSnapshot(ctx, w.sid, w.of); wrong != nil {
-			tell(wrong)
-		}
-	})
+	w.inTurn(ctx, tell)
 	tell(w)
 }
 
 func (w *verification) step(l *Lane) {
-	if w.of == nil {
-		return // it was found wrong before, and is none of the samples
-	}
-	l.verifying = false
-	if next := l.sampled; next != nil {
-		l.sampled = nil
-		l.sample(next)
+	if w.of != nil {
+		l.verifying = false
 	}
 }
 
-// inTurn has a session refolded when no other lane of the host has one, and none
-// is for a while after that. It reports false if ctx has ended.
-func (h *Host) inTurn(ctx context.Context, refold func()) bool {
+// inTurn compares when no other lane of the host does, tells what is wrong, and then
+// rests: the next one begins after that. It reports false if ctx has ended.
+func (w *verification) inTurn(ctx context.Context, tell func(Input)) bool {
 	select {
-	case h.verifying <- struct{}{}:
-		defer func() { <-h.verifying }()
+	case w.host.verifying <- struct{}{}:
+		defer func() { <-w.host.verifying }()
 	case <-ctx.Done():
 		return false
 	}
 	began := time.Now()
-	refold()
+	is, err := w.host.verify(ctx, w.sid, w.of)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		w.log.Warn("snapshot not verified", "session", w.sid, "error", err)
+	case is != nil:
+		tell(is)
+	}
 	return pause(ctx, verifyRest*time.Since(began))
 }
 
@@ -106,16 +100,8 @@ func (e *snapshotError) Error() string {
 	return said
 }
 
-// auditSnapshot compares a snapshot with what the log folds to: p, or that of sid
-// which is stored. It returns what is wrong, nil if nothing is.
-func (o outside) auditSnapshot(ctx context.Context, sid string, p *sample) *wrong {
-	is, err := o.host.verify(ctx, sid, p)
-	if err != nil && ctx.Err() == nil {
-		o.log.Warn("snapshot not verified", "session", sid, "error", err)
-	}
-	return is
-}
-
+// verify compares a snapshot with what the log folds to: p, or that of sid which is
+// stored. It returns what is wrong, nil if nothing is.
 func (h *Host) verify(ctx context.Context, sid string, p *sample) (is *wrong, err error) {
 	defer func() { err = recovered(recover(), err) }()
 	if p == nil {
@@ -142,112 +128,117 @@ func (h *Host) verify(ctx context.Context, sid string, p *sample) (is *wrong, er
 	case r.SnapshotAt == 0:
 		return nil, nil //nolint:nilnil // the log has not the event that it names: no load uses it
 	}
-	h.meters.comparedWith(r.Hash == p.hash)
+	h.meters.ended(h.meters.compared, r.Hash == p.hash, "same", "different")
 	if r.Hash == p.hash {
 		return nil, nil //nolint:nilnil // it is right
 	}
 	return &wrong{of: p, state: r.State, cause: &snapshotError{seq: p.seq, expected: r.Hash, found: p.hash, count: r.Events}}, nil
 }
 
-// wrong is a snapshot that is not what its session's events fold to. The session is
-// quarantined, but not before the right snapshot is in its place: stopped, it would
-// be released to the wrong one.
+// wrong is a snapshot that is not what its session's events fold to. The right one
+// takes its place before the session is quarantined: a release goes on from the
+// snapshot that is stored.
 type wrong struct {
 	of    *sample
 	state *session.State // the right one
 	cause *snapshotError
-	held  *actor    // what was in memory when that was found
-	tried bool      // held is known
+	held  *actor    // what was in memory when it was found; nil: nothing
 	at    time.Time // it is tried again then
-	seq   uint64    // from which on the session is stopped
 }
 
 // replaceEvery is how long after a right snapshot could not be put it is tried
 // again.
 const replaceEvery = 10 * time.Second
 
-func (w *wrong) step(l *Lane) { l.replace(w) }
+func (w *wrong) step(l *Lane) {
+	w.held = l.sessions[w.of.sid]
+	if !l.owned() {
+		l.log.Warn("snapshot not verified", "session", w.of.sid, "error", fmt.Errorf("left to the lane's owner: %w", w.cause))
+		return
+	}
+	l.replace(w)
+}
 
 // replace puts the right snapshot in the place of a wrong one, and has the
 // session's events wait for that. What is folded of it is stored first, and
 // stays.
 func (l *Lane) replace(w *wrong) {
-	sid := w.of.sid
-	if _, busy := l.parked[sid]; busy {
-		l.later(w, 0)
-		return
-	}
+	sid, seq := w.of.sid, w.of.seq+1
 	s := l.sessions[sid]
-	if !w.tried {
-		w.held, w.tried = s, true
-	}
-	if !l.owned() || s != nil && s.stop != nil {
-		l.log.Warn("snapshot not verified", "session", sid, "error", fmt.Errorf("left to the lane's owner: %w", w.cause))
+	if s != nil && s.stop != nil {
 		return
 	}
-	w.seq = w.of.seq + 1
 	if s != nil && s.state != nil {
-		w.seq = max(w.seq, s.state.Seq+1)
+		seq = max(seq, s.state.Seq+1)
 		s.barred = true
 	}
-	l.occupy(sid)
-	if p := l.captureOf(&actor{sid: sid, state: w.state}); p != nil {
-		p.right = w
-		l.put(p)
-	} else {
-		l.replaced(w, nil) // a fault of this program, which says so; stopped, the session does no harm
-	}
-}
-
-// keep keeps the wrong snapshot's bytes when it is replaced, not before: a large
-// one is a blob by the same name already, which goes with it. Should this process
-// die in between, the next owner goes on from the right snapshot, and all that is
-// lost is the evidence. The other way round it would go on from a state that never
-// was. For the same reason a session is stopped even if its evidence can't be kept.
-func (w *wrong) keep(ctx context.Context, h *Host) {
-	ctx, cancel := context.WithTimeout(ctx, snapshotWithin)
-	defer cancel()
-	w.cause.kept, w.cause.lost = h.world.PutBlob(ctx, w.of.data)
-}
-
-// replaced stops a session whose right snapshot is in its place, or tries again
-// later (err).
-func (l *Lane) replaced(w *wrong, err error) {
-	sid := w.of.sid
-	if s := l.sessions[sid]; err == nil && (s == nil || s.stop == nil) {
-		l.quarantine(session.Event{Session: sid, Seq: w.seq}, w.cause, nil)
+	if _, busy := l.parked[sid]; busy || l.snapshots.under[sid] {
+		l.wrong = append(l.wrong, w)
 		return
 	}
-	if err != nil {
-		l.log.Warn("snapshot not verified", "session", sid, "seq", w.of.seq, "error", fmt.Errorf("the right snapshot is not put in its place: %w: %w", err, w.cause))
-		l.later(w, replaceEvery)
-	}
-	l.free(sid)
-}
-
-// later tries again to replace a wrong snapshot.
-func (l *Lane) later(w *wrong, after time.Duration) {
-	w.at = l.now.Add(after)
-	l.wrong = append(l.wrong, w)
+	l.occupy(sid)
+	l.do(&replacing{outside: l.outside, wrong: w, seq: seq})
 }
 
 // replaceAgain tries again what could not be done. While the session that is in
 // memory is the one that was, nothing is folded again, since what the log folds to
-// up to there does not change. Of another one, or none, the snapshot that is there
+// up to there does not change. Of another one, or none, the snapshot that is stored
 // by then decides.
 func (l *Lane) replaceAgain() {
 	all := l.wrong
 	l.wrong = nil
 	for _, w := range all {
 		switch {
-		case l.now.Before(w.at):
+		case l.now.Before(w.at) || !l.owned():
 			l.wrong = append(l.wrong, w)
-		case !l.owned():
-			l.later(w, replaceEvery)
-		case w.tried && (w.held == nil || l.sessions[w.of.sid] != w.held):
+		case w.held == nil || l.sessions[w.of.sid] != w.held:
 			l.do(&verification{outside: l.outside, sid: w.of.sid})
 		default:
 			l.replace(w)
 		}
 	}
+}
+
+// replacing puts the right snapshot in the place of a wrong one.
+type replacing struct {
+	outside
+	*wrong
+	seq uint64 // from which on the session is stopped
+	err error
+}
+
+func (w *replacing) String() string { return "replaces the snapshot of " + w.of.sid }
+
+// Do keeps the wrong snapshot's bytes when it is replaced, not before: a large one
+// is a blob by the same name already, which goes with it. Should this process die in
+// between, the next owner goes on from the right snapshot, and only the evidence is
+// lost. The other way round it would go on from a state that never was. For the same
+// reason a session is stopped even if its evidence can't be kept.
+func (w *replacing) Do(ctx context.Context, tell func(Input)) {
+	defer func() { tell(w) }()
+	data, err := snapshotOf(w.state)
+	if err != nil {
+		w.log.Error("snapshot not taken", "session", w.of.sid, "error", err)
+		return // a fault of this program; the session is stopped all the same
+	}
+	within, cancel := context.WithTimeout(ctx, snapshotWithin)
+	defer cancel()
+	if w.err = w.host.world.PutSnapshot(within, w.of.sid, w.state.Seq, data); w.err == nil {
+		w.cause.kept, w.cause.lost = w.host.world.PutBlob(within, w.of.data)
+	}
+}
+
+func (w *replacing) step(l *Lane) {
+	sid := w.of.sid
+	if s := l.sessions[sid]; w.err == nil && (s == nil || s.stop == nil) {
+		l.quarantine(session.Event{Session: sid, Seq: w.seq}, w.cause, nil)
+		return
+	}
+	if w.err != nil {
+		l.log.Warn("snapshot not verified", "session", sid, "seq", w.of.seq,
+			"error", fmt.Errorf("the right snapshot is not put in its place: %w: %w", w.err, w.cause))
+		w.at = l.now.Add(replaceEvery)
+		l.wrong = append(l.wrong, w.wrong)
+	}
+	l.free(sid)
 }

@@ -78,23 +78,6 @@ func TestASessionIsStoppedWhenItsSnapshotIsRight(t *testing.T) {
 	}
 }
 
-// A put of the session has just failed, so none is put for a while but this.
-func TestAPauseDoesNotHoldTheRightSnapshotUp(t *testing.T) {
-	t.Parallel()
-	var failed atomic.Bool
-	onWrongSnapshot(t, func(c call) outcome {
-		if puts(c, "s1") && failed.CompareAndSwap(false, true) {
-			return fails
-		}
-		return works
-	}, func(t *testing.T, s *stage, _ codec.Hash) {
-		if s.stopOf("s1") == nil {
-			t.Fatal("it is not stopped")
-		}
-		s.wantReleasedRight()
-	})
-}
-
 // The lane is another's while the right snapshot can't be put, and comes back with
 // the session in memory as it was.
 func TestAWrongSessionIsStoppedWhenTheLaneComesBack(t *testing.T) {

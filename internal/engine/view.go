@@ -117,7 +117,7 @@ func (h *Host) latest(ctx context.Context, sid string) (*session.State, error) {
 		end = min(end, stop.Seq)
 	}
 	// The event behind the last one never comes, so the read ends incomplete.
-	state, err = h.foldTo(ctx, sid, state, end, true, false)
+	state, err = h.foldRead(ctx, sid, state, end, h.behind(ctx, sid, state, end, true), false)
 	if errors.Is(err, errIncomplete) {
 		err = nil
 	}

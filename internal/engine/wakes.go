@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/refold/refold/internal/journal"
 )
@@ -98,12 +97,7 @@ func (w *scheduling) store(ctx context.Context, of []*outputs) error {
 	for _, o := range of {
 		all = append(all, o.wakes...)
 	}
-	if len(all) == 0 {
-		return nil
-	}
-	began := time.Now()
-	errs := w.host.world.Store(ctx, all)
-	w.host.meters.stored(len(all), time.Since(began), errs)
+	errs := w.send(ctx, all)
 	var first error
 	for _, o := range of {
 		left := o.wakes[:0]

@@ -45,7 +45,7 @@ func (r *referee) boundsOf(run *simRun) {
 	m := run.machine.Status()
 	kept := 0
 	for _, one := range m.Sessions {
-		if !one.Stopped && !one.Snapshotting {
+		if !one.Stopped {
 			kept++
 		}
 		if one.Asked > askedMost {

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -117,9 +118,10 @@ type Bridge struct {
 	instance string // ULID of this process's start
 	by       string // who settles, for people
 
+	pulls atomic.Bool // it carries out effects now
+
 	mu     sync.Mutex
 	ran    bool
-	pulls  bool // it carries out effects now
 	served []worker.Target
 	fleets []Fleet
 	packs  []*builtPack
@@ -259,8 +261,8 @@ func (b *Bridge) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.setPulls(true)
-	defer b.setPulls(false)
+	b.pulls.Store(true)
+	defer b.pulls.Store(false)
 	errs := make([]error, len(targets))
 	var serving sync.WaitGroup
 	for i, s := range targets {
@@ -279,18 +281,18 @@ func (b *Bridge) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// listen begins what goes on beside the work: heartbeats, those of others, and
-// cancellations. It is all in place when listen returns. stop ends it.
+// listen begins what runs concurrently with the work: heartbeats, those of others,
+// and cancellations. It is all in place when listen returns. stop ends it.
 func (b *Bridge) listen(ctx context.Context, served []worker.Target) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	var beside sync.WaitGroup
+	var tasks sync.WaitGroup
 	stopService := func() error { return nil }
 	stop = func() {
 		if err := stopService(); err != nil {
 			b.options.Logger.Debug("service_not_stopped", "error", err.Error())
 		}
 		cancel()
-		beside.Wait()
+		tasks.Wait()
 	}
 	members, err := b.bus.TrackMembers(ctx, subjects.KindBridge)
 	if err != nil {
@@ -304,12 +306,12 @@ func (b *Bridge) listen(ctx context.Context, served []worker.Target) (stop func(
 	b.mu.Lock()
 	body := b.worker.Heartbeats(targets, slices.Clone(b.served))
 	b.mu.Unlock()
-	beside.Go(func() {
+	tasks.Go(func() {
 		if err := b.bus.Heartbeat(ctx, subjects.KindBridge, b.instance, body); err != nil {
 			b.options.Logger.Error("heartbeats_ended", "error", err.Error())
 		}
 	})
-	beside.Go(func() { b.worker.Watch(ctx) })
+	tasks.Go(func() { b.worker.Watch(ctx) })
 	endpoints, err := b.readerEndpoints(ctx, served)
 	if err != nil {
 		return stop, err

@@ -22,8 +22,7 @@ import (
 // served here, and does not fit.
 const codeToolChanged = "tool_changed"
 
-// Pack is Go functions, and files beside them, that a session adopts while it
-// lives: a factory pack. Bridge.Pack serves it.
+// Pack is Go functions and files that a session adopts while it lives: a factory pack. Bridge.Pack serves it.
 type Pack struct {
 	Name    string // such as crm: the tool_ids of all its tools begin with crm.
 	Version string // MAJOR.MINOR.PATCH, with or without - and a pre-release

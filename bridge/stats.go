@@ -55,7 +55,7 @@ func (b *Bridge) Stats() Stats {
 }
 
 // statsEndpoint answers with this bridge's counts. A micro service shows its
-// own counts beside those of an endpoint, so it takes one to show any.
+// own counts along with those of an endpoint, so it takes one to show any.
 func (b *Bridge) statsEndpoint() (presence.Endpoint, error) {
 	subject, err := b.bus.Names().ServiceStats(subjects.KindBridge, b.instance)
 	return presence.Endpoint{

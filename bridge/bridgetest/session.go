@@ -24,7 +24,7 @@ type Options struct {
 	Turns []Turn               // what the model says, turn by turn, over all runs
 	Model executor.Model       // in place of Turns
 
-	// Record is what the install record has beside Tools, as
+	// Record is what the install record has besides Tools, as
 	// function.InstallRecord takes it: capabilities, policy, a config.
 	Record []byte
 	// Serve, if given, gives each bridge more to carry out: executors of tools
@@ -43,7 +43,8 @@ const (
 	patience     = time.Minute
 )
 
-// Session is a session with all that carries it.
+// Session is a session, with the server, the session-actor and the bridge that it
+// runs on.
 type Session struct {
 	t        T
 	options  Options

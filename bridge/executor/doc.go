@@ -1,4 +1,4 @@
-// Package executor holds what people write who carry out what sessions ask for,
+// Package executor has the interfaces of code that carries out what sessions ask for,
 // and the types that they are called with: an [Executor] for tool calls, a
 // [Model] for generations, a [StepHook] that chooses what turns offer, a
 // [SpaceReader] for workspaces and packs, and an [Observer] for metrics and

@@ -22,7 +22,7 @@ import (
 // draining past its grace time) Execute must return soon. What it returns then
 // is not believed: a call that is retry-safe is settled `cancelled` or
 // `failed`, or given to another bridge, and any other `outcome_unknown`, with
-// the output beside it. See "Ends" in the package's doc.
+// the output. See "Ends" in the package's doc.
 type Executor interface {
 	// Execute runs one tool call.
 	Execute(ctx context.Context, call Call) (Result, error)
@@ -91,7 +91,7 @@ type HostSession struct {
 // Result is the outcome of one call. The zero value is an empty success.
 type Result struct {
 	Output      string       // what the model is shown; any size, see "Results" in the package's doc
-	Files       []File       // what is no text, beside it: each becomes a blob
+	Files       []File       // results that are not text: each becomes a blob
 	Error       *Error       // nil: succeeded
 	Unknown     bool         // the outcome can't be told: settles `outcome_unknown`
 	HostSession *HostSession // nil: unchanged

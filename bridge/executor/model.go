@@ -175,7 +175,7 @@ func (r *Request) Again(d time.Duration) time.Duration {
 // it of them. It is kept: for each toolset a provider's bridge renders once, not
 // every turn, also if many turns begin at once, and until so much else was
 // rendered that it is forgotten. What render returns must follow from the tools
-// alone; form names it, so that different forms are kept beside each other. The
+// alone; form names it, so that different forms are kept separately. The
 // result is shared and must not be changed. An error of render is returned, and
 // nothing is kept. A Request that no bridge made keeps nothing.
 func (r Request) RenderTools(form string, render func(tools []Tool) ([]byte, error)) ([]byte, error) {

@@ -44,7 +44,7 @@ type SpaceContent struct {
 	Revision string          // of the source, for people: a commit, a date; at most 128 bytes
 	Source   string          // factory, package or module: what the reader says of itself; empty: nothing
 	Sign     *SpaceSignature // of the manifest; nil: none
-	Lacks    []string        // needs of the manifest that are not met here, beside those that the bridge finds
+	Lacks    []string        // needs of the manifest that are not met here, besides those that the bridge finds
 
 	// Manifest, if it is not nil, takes the place of Files, NoScan and the rest of
 	// the folder: it is there already, and Blobs has those of its files that are

@@ -86,7 +86,7 @@ type StepCall struct {
 	Code     string // of a result that the session itself gave: tool_unknown, invalid_arguments, …
 	Step     int    // 0-based
 	Seq      uint64 // sequence of the event with the result; of the one that made the session give it, if it has a Code
-	CallsSeq uint64 // sequence of the event in which the model called it, beside what it said
+	CallsSeq uint64 // sequence of the event in which the model called it, along with what it said
 	Edit     uint64 // sequence of the approval that changed the arguments; 0: none did
 	// Arguments are JSON text as they were carried out, or as the model wrote
 	// them if they were refused: at most 1 KiB of a call, and 64 KiB of all, the

@@ -66,7 +66,7 @@ type Option func(*Function)
 // Result as it is, nothing of an empty struct, a []byte as text, or as a file
 // if it is not text; anything else as JSON.
 //
-// An error of fn settles the call as Executor says; a text or a Result beside it
+// An error of fn settles the call as Executor says; a text or a Result returned with it
 // is shown too. Two kinds say more: *RetryableError and *UnknownOutcomeError. ctx ends when the session withdraws
 // the call, when its run time is over, and when the bridge stops; CallOf(ctx)
 // returns the Call, with its idempotency key, session and effect.

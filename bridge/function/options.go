@@ -42,12 +42,12 @@ func ArgsSchema(schema json.RawMessage) Option {
 // became is settled `outcome_unknown`.
 func RetrySafe() Option { return func(f *Function) { f.spec.RetrySafe = true } }
 
-// ParallelSafe says that calls may run beside others of a batch, as far as
+// ParallelSafe says that calls may run concurrently with others of a batch, as far as
 // ResourceKey allows. Without it a call runs alone.
 func ParallelSafe() Option { return func(f *Function) { f.spec.ParallelSafe = true } }
 
 // ReadOnly says that calls change nothing: those with the same resource key
-// may run side by side, if they are ParallelSafe.
+// may run concurrently, if they are ParallelSafe.
 func ReadOnly() Option { return func(f *Function) { f.spec.Access = planner.AccessRead } }
 
 // ResourceKey is what a call works on: orders:{id}, where {id} is an argument.

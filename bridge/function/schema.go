@@ -251,7 +251,7 @@ func (d *derivation) embed(t reflect.Type, properties object, required *[]string
 // values of a list is said of its items.
 func annotate(schema object, field reflect.StructField) error {
 	if text, ok := field.Tag.Lookup("description"); ok {
-		schema["description"] = text // beside a $ref too
+		schema["description"] = text // also next to a $ref
 	}
 	for _, keyword := range [...]string{"minItems", "maxItems"} {
 		if err := constrain(schema, field.Tag, keyword, "array"); err != nil {

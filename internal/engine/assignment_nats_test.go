@@ -86,7 +86,7 @@ func TestHostsShareTheLanes(t *testing.T) {
 
 // A host says that it leaves while it still has its lanes, so that others stand
 // by when it gives them up.
-func TestLeavingIsSaid(t *testing.T) {
+func TestHeartbeatSaysThatTheHostLeaves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	members, err := w.bus.TrackMembers(w.ctx, subjects.KindSessionActor)
@@ -112,7 +112,7 @@ func TestLeavingIsSaid(t *testing.T) {
 
 // A member lives, and asks for nothing of its share: it may have lost the right
 // to. Whoever sees that events wait and nobody asks for them runs the lane.
-func TestALaneWhoseHostDoesNothing(t *testing.T) {
+func TestLaneOfAnIdleHostIsAdopted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	body := []byte(`{"lanes":[0],"lane_count":8,"rules":1}`)

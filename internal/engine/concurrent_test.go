@@ -31,7 +31,7 @@ func (s *stage) together(events ...session.Event) {
 	s.settle()
 }
 
-func TestABatchThatIsNotStoredHoldsNobodyUp(t *testing.T) {
+func TestUnstoredBatchBlocksNoOtherSession(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.begin()
@@ -51,7 +51,7 @@ func TestABatchThatIsNotStoredHoldsNobodyUp(t *testing.T) {
 
 // What a session says next is stored behind what it says before, though that
 // takes longer than what others say, and though it says nothing in between.
-func TestOneSessionSaysOneThingAfterAnother(t *testing.T) {
+func TestOutputsOfOneSessionAreStoredInOrder(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		s.begin()
@@ -85,7 +85,7 @@ func TestOneSessionSaysOneThingAfterAnother(t *testing.T) {
 
 // A session that is to be quarantined says nothing more, also if that was folded
 // while what can't be stored was on its way; others go on beside it.
-func TestWhatIsFoldedBehindAViolationIsNotSaid(t *testing.T) {
+func TestOutputsAfterAViolationAreNotStored(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.begin()
@@ -110,7 +110,7 @@ func TestWhatIsFoldedBehindAViolationIsNotSaid(t *testing.T) {
 	})
 }
 
-func TestASessionThatIsBeingLoadedHoldsNobodyUp(t *testing.T) {
+func TestLoadBlocksNoOtherSession(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.run("old")
@@ -130,7 +130,7 @@ func TestASessionThatIsBeingLoadedHoldsNobodyUp(t *testing.T) {
 
 // What a session stores is on its way until all of it is stored, also if something
 // that it was silent about is acknowledged meanwhile.
-func TestASilentEventEndsNoWait(t *testing.T) {
+func TestEventWithoutOutputsLeavesEarlierOutputsPending(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.begin()
@@ -167,7 +167,7 @@ func TestASilentEventEndsNoWait(t *testing.T) {
 
 // Events that wait for one load are folded in their order when it is done, and an
 // epoch begins when they are.
-func TestWhatIsParkedIsFoldedInItsOrder(t *testing.T) {
+func TestParkedEventsAreFoldedInOrder(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.run("old")

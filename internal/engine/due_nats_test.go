@@ -11,7 +11,7 @@ import (
 
 // A host is killed while sessions wait. Their schedules fire while none runs, and
 // the next host settles what came due, though nothing arrives on the sessions' lanes.
-func TestTheNextHostSettlesWhatCameDue(t *testing.T) {
+func TestNextHostSettlesDueWakes(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t)
 	_, js := w.js()

@@ -51,9 +51,9 @@ func TestALongSessionIsSnapshottedWhenItSleeps(t *testing.T) {
 	})
 }
 
-// TestALaneGivesWay: what a lane may keep is less when its host runs more lanes,
+// TestLaneEvictsWhenItsHostRunsMoreLanes: what a lane may keep is less when its host runs more lanes,
 // also if nothing arrives on it.
-func TestALaneGivesWay(t *testing.T) {
+func TestLaneEvictsWhenItsHostRunsMoreLanes(t *testing.T) {
 	t.Parallel()
 	const room = 200 << 10
 	onStage(t, Options{Memory: room}, func(t *testing.T, s *stage) {

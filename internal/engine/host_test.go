@@ -82,7 +82,7 @@ func TestKilledHostLosesNothing(t *testing.T) {
 	}
 }
 
-func TestBadBytesAreSaidAndTheSessionGoesOn(t *testing.T) {
+func TestUndecodableEventIsRejectedAndTheSessionGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.host(engine.Options{})

@@ -150,7 +150,7 @@ func (h *hearing) want(what, sharing string, met bool, odd string) {
 	}
 }
 
-func TestRosterWhoTakesPart(t *testing.T) {
+func TestMembersThatShareTheLanes(t *testing.T) {
 	t.Parallel()
 	h := newHearing(t)
 	h.want("nobody is heard", "self", false, "")
@@ -173,7 +173,7 @@ func TestRosterWhoTakesPart(t *testing.T) {
 	h.want("a says nothing more", "e self", false, "")
 }
 
-func TestRosterWhoIsGone(t *testing.T) {
+func TestMemberIsGoneAfterFourOwnHeartbeats(t *testing.T) {
 	t.Parallel()
 	h := newHearing(t)
 	h.hear("self", "a")
@@ -190,7 +190,7 @@ func TestRosterWhoIsGone(t *testing.T) {
 
 // Whoever does not hear itself knows nothing of others: it was cut off, or stood
 // still, or may not publish.
-func TestRosterDeafness(t *testing.T) {
+func TestHostThatDoesNotHearItselfKeepsMembers(t *testing.T) {
 	t.Parallel()
 	h := newHearing(t)
 	h.hear("self", "a")

@@ -105,7 +105,7 @@ func TestOldSessionsAreNotTakenForNew(t *testing.T) {
 
 // Neither a replica that is behind nor one that does not answer makes an old
 // session new, or keeps a new one from being folded.
-func TestFirstEventsThatNobodyTells(t *testing.T) {
+func TestFailedFirstSeqsLoadSessionsOneByOne(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(s *stage, e session.Event){
 		"behind": func(s *stage, e session.Event) { s.mem.lagging = e.Seq },

@@ -28,7 +28,7 @@ func TestANewEpochFoldsNothingTwice(t *testing.T) {
 	})
 }
 
-func TestWhatAnotherOwnerDidIsFoldedAndNotSaidAgain(t *testing.T) {
+func TestEventsOfAnotherOwnerAreFoldedWithoutOutputs(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		first := s.run("s1")
@@ -218,7 +218,7 @@ func TestAViewOfAQuarantinedSession(t *testing.T) {
 }
 
 // What stopped a session may be there still when it is released.
-func TestAReleaseInVain(t *testing.T) {
+func TestReleaseOfAStillFaultySessionStopsItAgain(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.mem.effects["s1 r1t1"] = []byte{0x80}
@@ -261,7 +261,7 @@ func TestALogThatLostItsEnd(t *testing.T) {
 	}
 }
 
-func TestADeliveryThatTheLogLostHoldsNobodyUp(t *testing.T) {
+func TestLostDeliveryBlocksNoOtherSession(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		lost := s.run("s1")

@@ -32,9 +32,9 @@ func (s *stage) rewrite(sid string) {
 	s.t.Fatalf("no event of %s", sid)
 }
 
-// TestARoundFindsAnAlteredEvent: the event lies before the snapshot, the session
+// TestScrubFindsAnAlteredEvent: the event lies before the snapshot, the session
 // sleeps and nothing happens to it. It stops alone; one that is as it was goes on.
-func TestARoundFindsAnAlteredEvent(t *testing.T) {
+func TestScrubFindsAnAlteredEvent(t *testing.T) {
 	t.Parallel()
 	opts := Options{SnapshotEach: 2, VerifyPart: seldom}
 	onStage(t, opts, func(t *testing.T, s *stage) {
@@ -68,8 +68,8 @@ func TestARoundFindsAnAlteredEvent(t *testing.T) {
 	})
 }
 
-// TestNoRounds: 0 turns them off, and a host goes none on a lane of another.
-func TestNoRounds(t *testing.T) {
+// TestNoScrubWhenTurnedOffOrUnowned: 0 turns them off, and a host goes none on a lane of another.
+func TestNoScrubWhenTurnedOffOrUnowned(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		part    float64

@@ -85,7 +85,7 @@ func (s *stage) logged(sid string) []string {
 	return places
 }
 
-func TestSpansAreToldOnceTheirEventIsStored(t *testing.T) {
+func TestSpansAreExportedAfterTheirEventIsStored(t *testing.T) {
 	t.Parallel()
 	h := &told{}
 	onStage(t, Options{Traces: h}, func(t *testing.T, s *stage) {
@@ -148,9 +148,9 @@ func exemplars(r *meter.Registry) map[string]string {
 	return all
 }
 
-// TestARunThatWaitsForDaysIsToldWhole: a person is asked, the session leaves memory
+// TestSpansOfARunOfSeveralDaysAreComplete: a person is asked, the session leaves memory
 // and with it all that is kept of its spans, and the person answers days later.
-func TestARunThatWaitsForDaysIsToldWhole(t *testing.T) {
+func TestSpansOfARunOfSeveralDaysAreComplete(t *testing.T) {
 	t.Parallel()
 	h := &told{}
 	onStage(t, Options{Traces: h, SessionsMax: 8}, func(t *testing.T, s *stage) {
@@ -179,9 +179,9 @@ func TestARunThatWaitsForDaysIsToldWhole(t *testing.T) {
 	})
 }
 
-// TestAnotherOwnerTellsTheWholeRun: a process is killed after each number of
+// TestNextOwnerExportsAllSpansOfARun: a process is killed after each number of
 // events, and the next one tells what the first had told, or not, and the rest.
-func TestAnotherOwnerTellsTheWholeRun(t *testing.T) {
+func TestNextOwnerExportsAllSpansOfARun(t *testing.T) {
 	t.Parallel()
 	for killedAfter := range 5 {
 		h := &told{}

@@ -38,7 +38,7 @@ func TestSnapshotsAtTheEndAreOfStoredStates(t *testing.T) {
 	})
 }
 
-func TestSnapshotsBesideAQuarantineAreOfStoredStates(t *testing.T) {
+func TestQuarantineSnapshotsOnlyStoredStates(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		first, second := s.wrong("s1", 1)[0], s.run("s1")
@@ -77,7 +77,7 @@ func TestNoSnapshotOfAHalfFoldedState(t *testing.T) {
 	})
 }
 
-func TestWhatCantBeAskedForStopsOneSession(t *testing.T) {
+func TestUnstorableEffectStopsOneSession(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.host.evolve = func(state *session.State, e session.Event) ([]session.Notice, error) {
@@ -209,7 +209,7 @@ func TestNothingIsAskedPastItsStart(t *testing.T) {
 	})
 }
 
-func TestALargeAnswerStopsNobody(t *testing.T) {
+func TestLargeAnswerStopsNoSession(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		text := strings.Repeat("<\u2028", session.TextBytesMax/4) // twice that in JSON
@@ -220,7 +220,7 @@ func TestALargeAnswerStopsNobody(t *testing.T) {
 	})
 }
 
-func TestASnapshotThatHangsHoldsNobodyUp(t *testing.T) {
+func TestHangingSnapshotBlocksNothing(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		s.mem.plan = on(hangs, func(c call) bool { return c.op == "PutSnapshot" })

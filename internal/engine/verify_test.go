@@ -86,8 +86,8 @@ func TestAnAlteredSnapshotIsFound(t *testing.T) {
 	})
 }
 
-// TestWithoutVerifyingItIsNot: the same snapshot is used when none is verified.
-func TestWithoutVerifyingItIsNot(t *testing.T) {
+// TestAlteredSnapshotIsUsedWithoutVerification: the same snapshot is used when none is verified.
+func TestAlteredSnapshotIsUsedWithoutVerification(t *testing.T) {
 	t.Parallel()
 	opts := Options{SnapshotEach: 4}
 	onStage(t, opts, func(t *testing.T, s *stage) {
@@ -109,9 +109,9 @@ func TestWithoutVerifyingItIsNot(t *testing.T) {
 	})
 }
 
-// TestVerifyingGoesOnBesideTheLane: a refold that hangs holds no event up, and no
+// TestVerificationRunsConcurrentlyWithTheLane: a refold that hangs holds no event up, and no
 // second one is begun.
-func TestVerifyingGoesOnBesideTheLane(t *testing.T) {
+func TestVerificationRunsConcurrentlyWithTheLane(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 2, VerifyPart: 1}, func(t *testing.T, s *stage) {
 		var hanging atomic.Int64

@@ -146,21 +146,6 @@ func (c *Client) latest(ctx context.Context, sid string) (*session.State, error)
 	return state, err
 }
 
-// stop is where a session stopped, for an operator to look at it.
-type stop struct{ journal.Stop } // Seq 0: it did not stop
-
-// stopOf returns where a session stopped.
-func (c *Client) stopOf(ctx context.Context, sid string) (s stop, err error) {
-	body, found, err := c.bus.GetQuarantine(ctx, sid)
-	if err != nil || !found {
-		return s, err
-	}
-	return stop{journal.ParseStop(body)}, nil
-}
-
-// before reports whether the session stopped before the event at seq.
-func (s stop) before(seq uint64) bool { return s.Seq != 0 && s.Seq <= seq }
-
 // errNotThere is the error for a sequence that is no event of the session.
 func errNotThere(sid string, seq uint64) error {
 	return fmt.Errorf("event %d: %w: it is of another session than %s, or of none", seq, ErrNoSession, sid)

@@ -24,16 +24,28 @@ type Quarantined struct {
 // Quarantined returns why a session is stopped, and ErrNotQuarantined if it is
 // not.
 func (c *Client) Quarantined(ctx context.Context, sid string) (*Quarantined, error) {
-	body, found, err := c.bus.GetQuarantine(ctx, sid)
+	q, err := c.stopOf(ctx, sid)
 	switch {
 	case err != nil:
 		return nil, err
-	case !found:
+	case q.Seq == 0:
 		return nil, fmt.Errorf("session %s: %w", sid, ErrNotQuarantined)
 	}
-	stop := journal.ParseStop(body)
-	return &Quarantined{Seq: stop.Seq, Reason: stop.Reason}, nil
+	return &q, nil
 }
+
+// stopOf returns where a session stopped, with Seq 0 if it did not.
+func (c *Client) stopOf(ctx context.Context, sid string) (q Quarantined, err error) {
+	body, found, err := c.bus.GetQuarantine(ctx, sid)
+	if err == nil && found {
+		stop := journal.ParseStop(body)
+		q = Quarantined{Seq: stop.Seq, Reason: stop.Reason}
+	}
+	return q, err
+}
+
+// before reports whether the session stopped before the event at seq.
+func (q Quarantined) before(seq uint64) bool { return q.Seq != 0 && q.Seq <= seq }
 
 // Release ends a quarantine as it was seen: an ErrOtherQuarantine if another
 // one stands by now. Within 15 s the session's session-actor loads it up to the

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -16,11 +15,7 @@ type applyPatchArguments struct {
 }
 
 // applyPatch changes all files that a patch names, or none.
-func (h *Host) applyPatch(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
-	var args applyPatchArguments
-	if err := decode(raw, &args); err != nil {
-		return "", err
-	}
+func (h *Host) applyPatch(ctx context.Context, p *workdir, args applyPatchArguments) (string, error) {
 	if len(args.Patch) > patchBytesMax {
 		return "", refuse(CodeTooLarge, "the patch has %d bytes; send several of at most %d", len(args.Patch), patchBytesMax)
 	}

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -28,11 +27,7 @@ type execArguments struct {
 // What the command started ends with it, in the background or not: when the
 // shell is done, and on timeout and cancel, the whole group is killed. A
 // process that left the group (setsid) is found only in a sandbox.
-func (h *Host) exec(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
-	var args execArguments
-	if err := decode(raw, &args); err != nil {
-		return "", err
-	}
+func (h *Host) exec(ctx context.Context, p *workdir, args execArguments) (string, error) {
 	if h.opts.NoShell != "" {
 		return "", refuse(CodeToolUnbound, "%s", h.opts.NoShell)
 	}

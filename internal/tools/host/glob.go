@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"io/fs"
 	"path"
 	"slices"
@@ -17,11 +16,7 @@ type globArguments struct {
 
 // glob shows the paths that match a pattern, sorted: *, ?, [a-z], {a,b}, and **
 // for any directories. Links are shown, and not followed by wildcards.
-func (h *Host) glob(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
-	var args globArguments
-	if err := decode(raw, &args); err != nil {
-		return "", err
-	}
+func (h *Host) glob(ctx context.Context, p *workdir, args globArguments) (string, error) {
 	patterns, err := p.patterns(args.Pattern)
 	if err != nil {
 		return "", err

@@ -3,7 +3,6 @@ package host
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -28,11 +27,7 @@ type grepArguments struct {
 
 // grep shows the lines that a regular expression matches, as path:line:text,
 // in the order of paths. Binary files, links and .git are passed over.
-func (h *Host) grep(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
-	var args grepArguments
-	if err := decode(raw, &args); err != nil {
-		return "", err
-	}
+func (h *Host) grep(ctx context.Context, p *workdir, args grepArguments) (string, error) {
 	s := search{ctx: ctx, dir: p, bytesMax: h.opts.OutputBytes}
 	if err := s.prepare(args); err != nil {
 		return "", err

@@ -37,18 +37,29 @@ const (
 // is shown. Output with an error is shown as well.
 type tool func(h *Host, ctx context.Context, p *workdir, arguments json.RawMessage) (string, error)
 
+// takes returns the tool that run is, with its arguments decoded.
+func takes[A any](run func(h *Host, ctx context.Context, p *workdir, args A) (string, error)) tool {
+	return func(h *Host, ctx context.Context, p *workdir, arguments json.RawMessage) (string, error) {
+		var args A
+		if err := decode(arguments, &args); err != nil {
+			return "", err
+		}
+		return run(h, ctx, p, args)
+	}
+}
+
 // tools are those that need a host session.
 var tools = map[string]tool{
-	ToolExec:       (*Host).exec,
-	ToolReadFile:   (*Host).readFile,
-	ToolStat:       (*Host).stat,
-	ToolExists:     (*Host).exists,
-	ToolGrep:       (*Host).grep,
-	ToolGlob:       (*Host).glob,
-	ToolListDir:    (*Host).listDir,
-	ToolWriteFile:  (*Host).writeFile,
-	ToolEditFile:   (*Host).editFile,
-	ToolApplyPatch: (*Host).applyPatch,
+	ToolExec:       takes((*Host).exec),
+	ToolReadFile:   takes((*Host).readFile),
+	ToolStat:       takes((*Host).stat),
+	ToolExists:     takes((*Host).exists),
+	ToolGrep:       takes((*Host).grep),
+	ToolGlob:       takes((*Host).glob),
+	ToolListDir:    takes((*Host).listDir),
+	ToolWriteFile:  takes((*Host).writeFile),
+	ToolEditFile:   takes((*Host).editFile),
+	ToolApplyPatch: takes((*Host).applyPatch),
 }
 
 // ToolIDs returns the ids of all tools that a Host carries out, sorted.

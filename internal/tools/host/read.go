@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,11 +19,7 @@ type readFileArguments struct {
 
 // readFile shows lines of a text file as they are, and a note below them if
 // the file goes on.
-func (h *Host) readFile(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
-	var args readFileArguments
-	if err := decode(raw, &args); err != nil {
-		return "", err
-	}
+func (h *Host) readFile(ctx context.Context, p *workdir, args readFileArguments) (string, error) {
 	first, err := positive("offset", args.Offset, 1)
 	if err != nil {
 		return "", err

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,11 +17,7 @@ type pathArguments struct {
 }
 
 // stat says what a path leads to.
-func (h *Host) stat(_ context.Context, p *workdir, raw json.RawMessage) (string, error) {
-	var args pathArguments
-	if err := decode(raw, &args); err != nil {
-		return "", err
-	}
+func (h *Host) stat(_ context.Context, p *workdir, args pathArguments) (string, error) {
 	rel, err := p.resolve(args.Path)
 	if err != nil {
 		return "", err
@@ -50,11 +45,7 @@ func fileType(mode fs.FileMode) string {
 
 // exists says true or false. A link that leads nowhere doesn't exist; a path
 // that leads out of the working directory is refused, not answered.
-func (h *Host) exists(_ context.Context, p *workdir, raw json.RawMessage) (string, error) {
-	var args pathArguments
-	if err := decode(raw, &args); err != nil {
-		return "", err
-	}
+func (h *Host) exists(_ context.Context, p *workdir, args pathArguments) (string, error) {
 	rel, err := p.resolve(args.Path)
 	if err == nil {
 		_, err = p.root.Stat(rel)
@@ -75,11 +66,7 @@ type listDirArguments struct {
 // listDir shows what a directory holds, sorted by name: type, size in bytes and
 // name of each, with tabs between. Directories end in a slash, links show where
 // they lead.
-func (h *Host) listDir(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
-	var args listDirArguments
-	if err := decode(raw, &args); err != nil {
-		return "", err
-	}
+func (h *Host) listDir(ctx context.Context, p *workdir, args listDirArguments) (string, error) {
 	name := "."
 	if args.Path != nil {
 		name = *args.Path

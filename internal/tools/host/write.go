@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,11 +16,7 @@ type writeFileArguments struct {
 
 // writeFile makes a file have the content, or leaves everything as it was. It
 // may be repeated, and then says the same again.
-func (h *Host) writeFile(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
-	var args writeFileArguments
-	if err := decode(raw, &args); err != nil {
-		return "", err
-	}
+func (h *Host) writeFile(ctx context.Context, p *workdir, args writeFileArguments) (string, error) {
 	l := h.lock(p)
 	l.Lock()
 	defer l.Unlock()
@@ -81,11 +76,7 @@ type editFileArguments struct {
 
 // editFile replaces a text that stands in the file exactly once, or with
 // replace_all wherever it stands.
-func (h *Host) editFile(ctx context.Context, p *workdir, raw json.RawMessage) (string, error) {
-	var args editFileArguments
-	if err := decode(raw, &args); err != nil {
-		return "", err
-	}
+func (h *Host) editFile(ctx context.Context, p *workdir, args editFileArguments) (string, error) {
 	if args.OldText == "" {
 		return "", refuse(CodeInvalidArguments, "old_text is empty; copy the text to replace from the file, or use write_file for a new file")
 	}

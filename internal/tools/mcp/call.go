@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +72,7 @@ func (s *Servers) Execute(ctx context.Context, call executor.Call) (executor.Res
 	}
 	server := s.of(call.ToolID)
 	if server == nil {
-		return failed(CodeToolNotServed, "no server of this bridge's config has %s; it has %s", call.ToolID, strings.Join(sorted(s.servers), ", "))
+		return failed(CodeToolNotServed, "no server of this bridge's config has %s; it has %s", call.ToolID, strings.Join(slices.Sorted(maps.Keys(s.servers)), ", "))
 	}
 	pin, ok := server.lock[call.ToolID]
 	if !ok {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -33,7 +34,7 @@ func (s *Servers) Check(ctx context.Context) (findings []Finding, same int) {
 		})
 	}
 	asking.Wait()
-	for _, id := range sorted(s.lock) {
+	for _, id := range slices.Sorted(maps.Keys(s.lock)) {
 		if s.of(id) == nil {
 			findings = append(findings, Finding{ToolID: id, Tool: s.lock[id].Tool, What: "its server is not in the file any more"})
 		}
@@ -76,7 +77,7 @@ func (s *server) check(ctx context.Context) (findings []Finding, same int) {
 
 // pinned returns the tool_ids of the server's imported tools, sorted.
 func (s *server) pinned() (ids []string) {
-	for _, id := range sorted(s.lock) {
+	for _, id := range slices.Sorted(maps.Keys(s.lock)) {
 		if strings.HasPrefix(id, s.prefix()) {
 			ids = append(ids, id)
 		}

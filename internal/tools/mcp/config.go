@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
 	"path"
 	"regexp"
@@ -107,7 +108,7 @@ func (c *Config) Validate(env map[string]string) error {
 		return errors.New("servers: there is none: name one, with a command or a url")
 	}
 	var all []error
-	for _, name := range sorted(c.Servers) {
+	for _, name := range slices.Sorted(maps.Keys(c.Servers)) {
 		s := c.Servers[name]
 		for _, problem := range s.problems(name, env) {
 			all = append(all, fmt.Errorf("servers.%s%s", name, problem))
@@ -137,7 +138,7 @@ func (s *Server) problems(name string, env map[string]string) (all []string) {
 		_, there := env[variable]
 		say(!given && !there && variables.MatchString(variable), ".env[%d]: %s is not set: set it for this program, or say %s=value", i, variable, variable)
 	}
-	for _, key := range sorted(s.Headers) {
+	for _, key := range slices.Sorted(maps.Keys(s.Headers)) {
 		say(!headerName.MatchString(key), ".headers: %q is no name of a header", key)
 		named := reference.FindAllStringSubmatch(s.Headers[key], -1)
 		say(len(named) == 0, ".headers.%s: take the value from a secret, as in Bearer ${secret:CRM_KEY}, or from the environment, as in Bearer ${TOKEN}: this file holds no keys", key)
@@ -159,7 +160,7 @@ func (s *Server) problems(name string, env map[string]string) (all []string) {
 			say(err != nil || pattern == "", ".%s[%d]: %q is no name of a tool, nor a pattern with * and ?", key, i, pattern)
 		}
 	}
-	for _, tool := range sorted(s.Tools) {
+	for _, tool := range slices.Sorted(maps.Keys(s.Tools)) {
 		o := s.Tools[tool]
 		say(o.Deadline < 0 || o.Deadline%time.Millisecond != 0 || o.Deadline.Milliseconds() > planner.DeadlineMSMax,
 			".tools.%s.deadline: is whole milliseconds, up to %v", tool, planner.DeadlineMSMax*time.Millisecond)
@@ -179,15 +180,9 @@ func (s *Server) takes(tool string) bool {
 // override returns what the file says of a tool.
 func (s *Server) override(tool string) Override {
 	o, all := s.Tools[tool], s.Tools["*"]
-	if o.RetrySafe == nil {
-		o.RetrySafe = all.RetrySafe
-	}
-	if o.ParallelSafe == nil {
-		o.ParallelSafe = all.ParallelSafe
-	}
-	if o.Approval == nil {
-		o.Approval = all.Approval
-	}
+	o.RetrySafe = cmp.Or(o.RetrySafe, all.RetrySafe)
+	o.ParallelSafe = cmp.Or(o.ParallelSafe, all.ParallelSafe)
+	o.Approval = cmp.Or(o.Approval, all.Approval)
 	if o.Requires == nil {
 		o.Requires = all.Requires
 	}
@@ -197,7 +192,7 @@ func (s *Server) override(tool string) Override {
 
 // unlisted returns the names that the file gives to tools that are not listed.
 func (s *Server) unlisted(listed []string) (names []string) {
-	for _, name := range slices.Concat(s.Include, s.Exclude, sorted(s.Tools)) {
+	for _, name := range slices.Concat(s.Include, s.Exclude, slices.Sorted(maps.Keys(s.Tools))) {
 		if !strings.ContainsAny(name, `*?[\`) && !slices.Contains(listed, name) && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
@@ -246,16 +241,6 @@ func (s *Server) header(env, secrets map[string]string) map[string]string {
 
 // target is the target of the server's tools if the file names none.
 func (s *Server) target(without string) string { return cmp.Or(s.Target, without, TargetDefault) }
-
-// sorted returns the keys of a map in their order.
-func sorted[V any](of map[string]V) []string {
-	keys := make([]string, 0, len(of))
-	for key := range of {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
 
 // clip cuts what is quoted.
 func clip(text string, most int) string {

@@ -61,10 +61,7 @@ func exact(message []byte) []byte {
 		return message
 	}
 	structured, err := keep(result, "structuredContent", metaStructured)
-	if err != nil {
-		return message
-	}
-	if listed := keepSchemas(result); !structured && !listed {
+	if err != nil || !keepSchemas(result) && !structured {
 		return message
 	}
 	if whole["result"], err = json.Marshal(result); err != nil {
@@ -137,9 +134,9 @@ func exactly(r *http.Response) {
 	r.Header.Del("Content-Length")
 }
 
-// body is the body of an answer as it is passed on.
+// body is an answer's body, or a program's output, as it is passed on.
 type body struct {
-	of   io.ReadCloser
+	of   io.Closer
 	more func() ([]byte, error) // the next part; with an error the last
 	rest []byte
 	err  error

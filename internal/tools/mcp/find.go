@@ -168,16 +168,7 @@ func safety(pin Pin, own Override) (safe, parallel bool, approval string) {
 	if slices.Contains(pin.Hints, hintDestructive) {
 		approval = planner.ApprovalAlways
 	}
-	if own.RetrySafe != nil {
-		safe = *own.RetrySafe
-	}
-	if own.ParallelSafe != nil {
-		parallel = *own.ParallelSafe
-	}
-	if own.Approval != nil {
-		approval = *own.Approval
-	}
-	return safe, parallel, approval
+	return *cmp.Or(own.RetrySafe, &safe), *cmp.Or(own.ParallelSafe, &parallel), *cmp.Or(own.Approval, &approval)
 }
 
 // pinOf returns what a call of a listed tool relies on.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,7 +113,7 @@ var hints = []string{hintReadOnly, hintIdempotent, hintDestructive}
 
 // Since says what changed of tools that were imported before, for people.
 func (l Lock) Since(before Lock) (notes []string) {
-	for _, id := range sorted(before) {
+	for _, id := range slices.Sorted(maps.Keys(before)) {
 		is, there := l[id]
 		if !there {
 			notes = append(notes, id+" is not there any more")

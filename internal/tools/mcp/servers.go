@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/refold/refold/bridge/executor"
@@ -56,7 +58,7 @@ func New(c *Config, lock Lock, o Options) (*Servers, error) {
 		s.base, s.cancel = context.WithCancel(context.Background())
 		all.servers[name] = s
 	}
-	for _, id := range sorted(lock) {
+	for _, id := range slices.Sorted(maps.Keys(lock)) {
 		if all.of(id) == nil {
 			log.Info("mcp_import_unused", "tool", id, "do", "its server is not in the config any more: import the tools again")
 		}
@@ -83,13 +85,13 @@ type target struct {
 // which servers were not there when they were asked last: the bridge's stats have
 // it, and refold bridge doctor.
 func (t target) Troubles() (all []string) {
-	for _, name := range sorted(t.servers) {
+	for _, name := range slices.Sorted(maps.Keys(t.servers)) {
 		server := t.servers[name]
 		if server.target != t.name {
 			continue
 		}
 		changes := server.changes()
-		for _, id := range sorted(changes) {
+		for _, id := range slices.Sorted(maps.Keys(changes)) {
 			all = append(all, fmt.Sprintf("server %s, tool %s: %s", name, id, changes[id]))
 		}
 		if missing := server.missing(); missing != "" {
@@ -121,7 +123,7 @@ type Imported struct {
 func (s *Servers) Import(ctx context.Context) (*Imported, error) {
 	all := &Imported{Lock: Lock{}}
 	var failed []error
-	for _, name := range sorted(s.servers) {
+	for _, name := range slices.Sorted(maps.Keys(s.servers)) {
 		if err := s.servers[name].list(ctx, all); err != nil {
 			failed = append(failed, fmt.Errorf("server %s: %w", name, err))
 		}
@@ -147,7 +149,7 @@ func (s *server) list(ctx context.Context, all *Imported) error {
 	defer t.close()
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for _, id := range sorted(t.tools) {
+	for _, id := range slices.Sorted(maps.Keys(t.tools)) {
 		all.Tools = append(all.Tools, t.tools[id])
 		all.Lock[id] = t.tools[id].Pin
 	}

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -181,50 +182,26 @@ func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
 func (p *program) messages() io.ReadCloser {
 	lines := bufio.NewScanner(p.stdout)
 	lines.Buffer(nil, messageBytesMax)
-	return &lineReader{lines: lines, close: p.stdout, garbage: func(n int, line []byte) {
-		if n <= garbageLinesMax {
-			p.log.Warn("mcp_server_wrote_garbage", "text", clip(string(line), errorTextMax),
-				"do", "a server's standard output is for messages alone, one a line; this is left out")
+	garbage := 0
+	return &body{of: p.stdout, more: func() ([]byte, error) {
+		for lines.Scan() {
+			line := bytes.TrimSpace(lines.Bytes())
+			switch {
+			case len(line) == 0:
+			case (line[0] == '{' || line[0] == '[') && json.Valid(line):
+				return append(slices.Clone(exact(line)), '\n'), nil
+			case garbage < garbageLinesMax:
+				garbage++
+				p.log.Warn("mcp_server_wrote_garbage", "text", clip(string(line), errorTextMax),
+					"do", "a server's standard output is for messages alone, one a line; this is left out")
+			}
 		}
+		if err := lines.Err(); err != nil {
+			return nil, fmt.Errorf("read a server's message: %w", err)
+		}
+		return nil, io.EOF
 	}}
 }
-
-// lineReader reads the lines that are JSON objects or lists.
-type lineReader struct {
-	lines   *bufio.Scanner
-	close   io.Closer
-	rest    []byte
-	left    int
-	garbage func(n int, line []byte)
-}
-
-// Read reads of the next message.
-func (r *lineReader) Read(to []byte) (int, error) {
-	for len(r.rest) == 0 {
-		if !r.lines.Scan() {
-			if err := r.lines.Err(); err != nil {
-				return 0, fmt.Errorf("read a server's message: %w", err)
-			}
-			return 0, io.EOF
-		}
-		line := bytes.TrimSpace(r.lines.Bytes())
-		if len(line) == 0 {
-			continue
-		}
-		if line[0] != '{' && line[0] != '[' || !json.Valid(line) {
-			r.left++
-			r.garbage(r.left, line)
-			continue
-		}
-		r.rest = append(append(r.rest[:0:0], exact(line)...), '\n')
-	}
-	n := copy(to, r.rest)
-	r.rest = r.rest[n:]
-	return n, nil
-}
-
-// Close ends reading.
-func (r *lineReader) Close() error { return r.close.Close() }
 
 // progressConnection is a connection that records each call before it is sent.
 type progressConnection struct{ sdk.Connection }

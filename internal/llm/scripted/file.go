@@ -107,15 +107,18 @@ func Parse(name string, data []byte) (*Script, error) {
 	return src.script(&wire)
 }
 
-// source finds the lines of keys.
+// source finds the lines of keys, and keeps the first thing that is wrong.
 type source struct {
 	name string
 	file *ast.File
+	err  error
 }
 
-// fault returns an error that names the key and its line.
-func (s *source) fault(key, format string, args ...any) error {
-	return fmt.Errorf("%s:%d: %s: %w", s.name, s.line(key), key, fmt.Errorf(format, args...))
+// fault notes what is wrong with a key, which it names with its line.
+func (s *source) fault(key, format string, args ...any) {
+	if s.err == nil {
+		s.err = fmt.Errorf("%s:%d: %s: %w", s.name, s.line(key), key, fmt.Errorf(format, args...))
+	}
 }
 
 // line returns the line on which the value of a key begins, such as

@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -139,14 +140,9 @@ func (t *turn) answer(before []executor.Message, number int) executor.Answer {
 	a := executor.Answer{Text: t.say.render(&f), Model: t.model, FinishReason: llm.FinishStop, Usage: t.usage}
 	for i := range t.calls {
 		a.FinishReason = llm.FinishToolCalls
-		id := t.calls[i].id
-		if id == "" {
-			id = fmt.Sprintf("call_%d_%d", number, i)
-		}
+		id := cmp.Or(t.calls[i].id, fmt.Sprintf("call_%d_%d", number, i))
 		a.Calls = append(a.Calls, executor.AnswerCall{ID: id, Name: t.calls[i].tool, Arguments: t.calls[i].arguments.render(&f)})
 	}
-	if t.finish != "" {
-		a.FinishReason = t.finish
-	}
+	a.FinishReason = cmp.Or(t.finish, a.FinishReason)
 	return a
 }

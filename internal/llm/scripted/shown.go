@@ -34,51 +34,31 @@ type result struct {
 }
 
 // shown makes what a turn expects ready; key is where it stands.
-func (s *source) shown(key string, w *wireShown) (shown, error) {
-	e := shown{last: w.Last}
-	if e.last != "" && e.last != "user" && e.last != "tool" {
-		return e, s.fault(key+".last", "is user or tool, not %q", e.last)
+func (s *source) shown(key string, w *wireShown) shown {
+	if w.Last != "" && w.Last != "user" && w.Last != "tool" {
+		s.fault(key+".last", "is user or tool, not %q", w.Last)
 	}
-	var err error
-	if e.message, err = s.words(key, w.Text, w.Lacks, w.Matches); err != nil {
-		return e, err
-	}
-	if e.asked, err = s.pattern(key+".asked", w.Asked); err != nil {
-		return e, err
-	}
-	if e.system, err = s.texts(key+".system", w.System); err != nil {
-		return e, err
-	}
-	if e.include, err = s.texts(key+".tools.include", w.Tools.Include); err != nil {
-		return e, err
-	}
-	if e.exclude, err = s.texts(key+".tools.exclude", w.Tools.Exclude); err != nil {
-		return e, err
+	e := shown{
+		last:    w.Last,
+		message: s.words(key, w.Text, w.Lacks, w.Matches),
+		asked:   s.pattern(key+".asked", w.Asked),
+		system:  s.texts(key+".system", w.System),
+		include: s.texts(key+".tools.include", w.Tools.Include),
+		exclude: s.texts(key+".tools.exclude", w.Tools.Exclude),
 	}
 	if w.Results == nil {
-		return e, nil
+		return e
 	}
 	e.results = make([]result, len(*w.Results))
 	for i, r := range *w.Results {
-		e.results[i].tool, e.results[i].error = r.Tool, r.Error
-		e.results[i].words, err = s.words(fmt.Sprintf("%s.results[%d]", key, i), r.Text, r.Lacks, r.Matches)
-		if err != nil {
-			return e, err
-		}
+		e.results[i] = result{r.Tool, r.Error, s.words(fmt.Sprintf("%s.results[%d]", key, i), r.Text, r.Lacks, r.Matches)}
 	}
-	return e, nil
+	return e
 }
 
 // words makes what a text has to have ready.
-func (s *source) words(key string, text, lacks any, matches string) (w words, err error) {
-	if w.text, err = s.texts(key+".text", text); err != nil {
-		return w, err
-	}
-	if w.lacks, err = s.texts(key+".lacks", lacks); err != nil {
-		return w, err
-	}
-	w.matches, err = s.pattern(key+".matches", matches)
-	return w, err
+func (s *source) words(key string, text, lacks any, matches string) words {
+	return words{s.texts(key+".text", text), s.texts(key+".lacks", lacks), s.pattern(key+".matches", matches)}
 }
 
 // groups returns how many groups of a match the turn's texts may name.

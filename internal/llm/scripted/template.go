@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -13,12 +14,12 @@ import (
 
 // template is a text with places that are filled in from what is shown.
 type template struct {
-	pieces []piece
-	quote  func(string) string // for what is filled in; nil: as it is
+	text  string
+	quote func(string) string // for what is filled in; nil: as it is
 }
 
-// piece is a text, or the name of what is filled in.
-type piece struct{ text, name string }
+// place is where something is filled in, or where $${ stands for ${ itself.
+var place = regexp.MustCompile(`\$\$\{|\$\{([^}]*)(\}?)`)
 
 // filling is what templates are filled with.
 type filling struct {
@@ -28,33 +29,18 @@ type filling struct {
 
 // parseTemplate reads a text; groups is how many groups it may name.
 func parseTemplate(text string, groups int, quote func(string) string) (template, error) {
-	t := template{quote: quote}
-	var plain strings.Builder
-	for text != "" {
-		at := strings.Index(text, "${")
-		if at < 0 {
-			plain.WriteString(text)
-			break
-		}
-		if at > 0 && text[at-1] == '$' {
-			plain.WriteString(text[:at-1] + "${")
-			text = text[at+len("${"):]
+	for _, m := range place.FindAllStringSubmatch(text, -1) {
+		if m[0] == "$${" {
 			continue
 		}
-		plain.WriteString(text[:at])
-		name, rest, closed := strings.Cut(text[at+len("${"):], "}")
-		if !closed {
-			return t, errors.New("${ without its }: write $${ for the characters themselves")
+		if m[2] == "" {
+			return template{}, errors.New("${ without its }: write $${ for the characters themselves")
 		}
-		if err := checkName(name, groups); err != nil {
-			return t, err
+		if err := checkName(m[1], groups); err != nil {
+			return template{}, err
 		}
-		t.pieces = append(t.pieces, piece{text: plain.String()}, piece{name: name})
-		plain.Reset()
-		text = rest
 	}
-	t.pieces = append(t.pieces, piece{text: plain.String()})
-	return t, nil
+	return template{text, quote}, nil
 }
 
 // checkName returns nil if name is known and its group is there.
@@ -75,19 +61,16 @@ func checkName(name string, groups int) error {
 
 // render returns the text with everything filled in.
 func (t *template) render(f *filling) string {
-	var b strings.Builder
-	for _, p := range t.pieces {
-		b.WriteString(p.text)
-		if p.name == "" {
-			continue
+	return place.ReplaceAllStringFunc(t.text, func(at string) string {
+		if at == "$${" {
+			return "${"
 		}
-		value := f.value(p.name)
+		value := f.value(at[len("${") : len(at)-1])
 		if t.quote != nil {
 			value = t.quote(value)
 		}
-		b.WriteString(value)
-	}
-	return b.String()
+		return value
+	})
 }
 
 // value returns what a name stands for.

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
@@ -28,9 +29,7 @@ func TestMain(m *testing.M) {
 func write(t *testing.T, name, content string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -110,8 +109,8 @@ func TestArgumentsRefused(t *testing.T) {
 			}
 			var stdout, stderr bytes.Buffer
 			status := Main(t.Context(), args, nil, &stdout, &stderr)
-			if status != statusUsage {
-				t.Errorf("status: got %d, want %d", status, statusUsage)
+			if status != settings.StatusUsage {
+				t.Errorf("status: got %d, want %d", status, settings.StatusUsage)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(stderr.String(), want) {
@@ -158,8 +157,8 @@ func TestOffersRefused(t *testing.T) {
 				environ = append(environ, name+"="+value)
 			}
 			var stderr bytes.Buffer
-			if status := Main(t.Context(), c.args, environ, io.Discard, &stderr); status != statusFailed {
-				t.Errorf("status: got %d, want %d", status, statusFailed)
+			if status := Main(t.Context(), c.args, environ, io.Discard, &stderr); status != settings.StatusFailed {
+				t.Errorf("status: got %d, want %d", status, settings.StatusFailed)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(stderr.String(), want) {
@@ -174,7 +173,7 @@ func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ flag, want string }{{"--help", "--openai-base-url"}, {"--help", "bridge --model openai --tools host --workdir"}, {"--version", "bridge "}} {
 		var stdout, stderr bytes.Buffer
-		if status := Main(t.Context(), []string{c.flag}, nil, &stdout, &stderr); status != statusDone {
+		if status := Main(t.Context(), []string{c.flag}, nil, &stdout, &stderr); status != settings.StatusDone {
 			t.Errorf("%s: status %d: %s", c.flag, status, stderr.String())
 		}
 		if !strings.Contains(stdout.String(), c.want) {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
@@ -17,9 +18,7 @@ func TestReadyWhileItPulls(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	address := l.Addr().String()
 	l.Close()
 	ctx, stop := context.WithCancel(t.Context())
@@ -31,9 +30,7 @@ func TestReadyWhileItPulls(t *testing.T) {
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	get := func(path string) (int, string) {
 		request, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodGet, "http://"+address+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		answer, err := client.Do(request)
 		if err != nil {
 			return 0, ""
@@ -60,7 +57,7 @@ func TestReadyWhileItPulls(t *testing.T) {
 	node.Start()
 	bustest.Until(t, "it is ready again", func() bool { status, _ := get("/readyz"); return status == http.StatusOK })
 	stop()
-	if status := <-ended; status != statusDone {
+	if status := <-ended; status != settings.StatusDone {
 		t.Errorf("status %d", status)
 	}
 }

@@ -14,7 +14,9 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/planner"
 )
 
@@ -51,9 +53,7 @@ func TestRunsOpenAI(t *testing.T) {
 		Config:         &session.RunConfig{Provider: "openai", Model: "m"},
 		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	s := startSystem(t, install)
 	stop := s.daemon(t, []string{"OPENAI_BASE_URL=" + provider.URL + "/v1", keyVariable + "=sk-test"},
 		"--model", "openai=openai-chat", "--openai-whole", "--tools", "host", "--workdir", filepath.Join(t.TempDir(), "hosts"))
@@ -61,7 +61,7 @@ func TestRunsOpenAI(t *testing.T) {
 	if end.Lifecycle != session.Completed || end.Output == nil || end.Output.Text != "It is open." || end.Usage.InputTokens != 10 || end.Usage.OutputTokens != 14 {
 		t.Errorf("run: got %+v, output %+v", end, end.Output)
 	}
-	if status, log := stop(); status != statusDone || strings.Contains(log, "sk-test") {
+	if status, log := stop(); status != settings.StatusDone || strings.Contains(log, "sk-test") {
 		t.Errorf("status %d, log %s", status, log)
 	}
 	mu.Lock()

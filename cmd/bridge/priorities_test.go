@@ -7,15 +7,14 @@ import (
 	"testing"
 
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 func TestPriorities(t *testing.T) {
 	t.Parallel()
 	served := []string{"--model", "openai", "--model", "batch=openai", "--tools", "mail=services"}
 	f, _, err := parse(append(served, "--slots", "8", "--priority", "llm/openai=2,tool/mail=1", "--priority", "llm/batch=-1"), settings.Environment{}, io.Discard, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	got, err := f.priorities()
 	if want := map[string]int{"llm/openai": 2, "tool/mail": 1, "llm/batch": -1}; err != nil || !maps.Equal(got, want) {
 		t.Errorf("got %v, %v; want %v", got, err, want)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 func TestRates(t *testing.T) {
@@ -18,9 +19,7 @@ func TestRates(t *testing.T) {
 		"--model", "openai", "--model", "local=openai-chat:http://127.0.0.1:1/v1",
 		"--rate", "openai=60/m,openai/gpt-x=10/s", "--rate", "local/a/b=c=5/h",
 	}, env, io.Discard, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	got, err := f.limits()
 	want := []limit{
 		{"openai", "", bridge.Rate{N: 60, Per: time.Minute}},

@@ -26,6 +26,7 @@ import (
 
 	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
@@ -65,8 +66,8 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 				if c.name == "may not make streams" && provision == "--no-provision" {
 					want = "REFOLD_FX" // it is not there, and nobody asks this bridge to make it
 				}
-				if status != statusFailed || len(said) != 1 || !strings.Contains(said[0], want) {
-					t.Errorf("status %d, %q; want %d and one line with %q", status, stderr.String(), statusFailed, want)
+				if status != settings.StatusFailed || len(said) != 1 || !strings.Contains(said[0], want) {
+					t.Errorf("status %d, %q; want %d and one line with %q", status, stderr.String(), settings.StatusFailed, want)
 				}
 				if strings.Contains(stderr.String(), ":p@") {
 					t.Error("the password is told")
@@ -88,9 +89,9 @@ func TestDurability(t *testing.T) {
 			var stderr bytes.Buffer
 			args := []string{"--model", "scripted:echo", "--monitor", monitor, provision}
 			env := []string{"NATS_URL=" + node.URL(), "REFOLD_DURABILITY=interval"}
-			if status := Main(t.Context(), args, env, io.Discard, &stderr); status != statusFailed || strings.Count(stderr.String(), "\n") != 1 ||
+			if status := Main(t.Context(), args, env, io.Discard, &stderr); status != settings.StatusFailed || strings.Count(stderr.String(), "\n") != 1 ||
 				!strings.Contains(stderr.String(), "sync always") || !strings.Contains(stderr.String(), "--durability always") {
-				t.Errorf("status %d, %q; want %d and one line", status, stderr.String(), statusFailed)
+				t.Errorf("status %d, %q; want %d and one line", status, stderr.String(), settings.StatusFailed)
 			}
 		})
 	}
@@ -107,9 +108,7 @@ func TestDurability(t *testing.T) {
 func oldServer(t *testing.T) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -143,17 +142,12 @@ func startSystem(t *testing.T, install []byte) *system {
 	s := &system{server: bustest.Server(t)}
 	var err error
 	log := slog.New(slog.DiscardHandler)
-	if s.bus, err = bus.Connect(t.Context(), natsio.Options{URL: s.server.URL(), Logger: log}); err != nil {
-		t.Fatal(err)
-	}
+	s.bus, err = bus.Connect(t.Context(), natsio.Options{URL: s.server.URL(), Logger: log})
+	bustest.OK(t, err)
 	t.Cleanup(s.bus.Close)
 	conf, err := streams.ParseConf(refold.StreamsConf, s.bus.Names())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.bus.Provision(t.Context(), conf, 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
+	bustest.OK(t, s.bus.Provision(t.Context(), conf, 1))
 	if _, err := engine.EnsureInstall(t.Context(), s.bus, install); err != nil {
 		t.Fatal(err)
 	}
@@ -168,9 +162,8 @@ func startSystem(t *testing.T, install []byte) *system {
 		cancel()
 		running.Wait()
 	})
-	if s.nc, err = nats.Connect(s.server.URL()); err != nil {
-		t.Fatal(err)
-	}
+	s.nc, err = nats.Connect(s.server.URL())
+	bustest.OK(t, err)
 	t.Cleanup(s.nc.Close)
 	return s
 }
@@ -208,9 +201,7 @@ func (s *system) ask(t *testing.T, sid, text string) session.RunFinished {
 func (s *system) askWith(t *testing.T, sid, text string, config map[string]any) session.RunFinished {
 	t.Helper()
 	notices, err := s.nc.SubscribeSync("refold.out." + sid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer notices.Unsubscribe()
 	door := "refold.in."
 	data := map[string]any{"input": map[string]any{"text": text}}
@@ -218,12 +209,8 @@ func (s *system) askWith(t *testing.T, sid, text string, config map[string]any) 
 		door, data["config"] = "refold.ctl.", config
 	}
 	request, err := json.Marshal(map[string]any{"type": "RunRequested", "data": data})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.nc.Publish(door+sid, request); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
+	bustest.OK(t, s.nc.Publish(door+sid, request))
 	for {
 		msg, err := notices.NextMsg(patience)
 		if err != nil {
@@ -233,9 +220,7 @@ func (s *system) askWith(t *testing.T, sid, text string, config map[string]any) 
 			Type string              `json:"type"`
 			Data session.RunFinished `json:"data"`
 		}
-		if err := json.Unmarshal(msg.Data, &notice); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, json.Unmarshal(msg.Data, &notice))
 		if notice.Type == "EventRejected" {
 			t.Errorf("%s", msg.Data)
 		}
@@ -253,9 +238,7 @@ func TestRunsWithHostTools(t *testing.T) {
 		Config:         &session.RunConfig{Provider: "echo", Model: "echo"},
 		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	s := startSystem(t, install)
 	dir := filepath.Join(t.TempDir(), "hosts")
 	stop := s.daemon(t, []string{keyVariable + "=sk-very-secret"}, "--model", "echo=scripted:echo", "--model", "openai", "--tools", "host", "--workdir", dir, "--worker", "w1")
@@ -275,8 +258,8 @@ func TestRunsWithHostTools(t *testing.T) {
 		t.Errorf("second run: got %+v, output %+v", end, end.Output)
 	}
 	status, log := stop()
-	if status != statusDone {
-		t.Errorf("status: got %d, want %d", status, statusDone)
+	if status != settings.StatusDone {
+		t.Errorf("status: got %d, want %d", status, settings.StatusDone)
 	}
 	for _, want := range []string{"msg=bridge_starts", `targets="llm/echo llm/openai tool/host tool/host-w1 tool/refold"`, "msg=sandbox", "openai_key_given=true", "prefix=refold", "concurrency=16", "msg=bridge_stopped", "started=6 settled=6"} {
 		if !strings.Contains(log, want) {
@@ -294,17 +277,11 @@ func TestRunsRecording(t *testing.T) {
 	t.Parallel()
 	const file = "../../testdata/recordings/warehouse.jsonl"
 	recording, err := recorded.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	tools, err := recorded.LoadTools(recorded.ToolsFile(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	install, _, err := recording.Install(tools, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	s := startSystem(t, install)
 	ledger := filepath.Join(t.TempDir(), "ledger.jsonl")
 	var stops []func() (int, string)
@@ -328,23 +305,19 @@ func TestRunsRecording(t *testing.T) {
 	settled := 0
 	for _, stop := range stops {
 		status, log := stop()
-		if status != statusDone {
-			t.Errorf("status: got %d, want %d", status, statusDone)
+		if status != settings.StatusDone {
+			t.Errorf("status: got %d, want %d", status, settings.StatusDone)
 		}
 		m := regexp.MustCompile(` settled=(\d+) given_back`).FindStringSubmatch(log)
 		if m == nil {
 			t.Fatalf("the log has no account: %s", log)
 		}
 		n, err := strconv.Atoi(m[1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		settled += n
 	}
 	got, err := recorded.ReadLedger(ledger)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if err := recorded.Tally(want, got).Err(); err != nil {
 		t.Errorf("the ledger: %v", err)
 	}
@@ -362,15 +335,13 @@ func TestStopDrains(t *testing.T) {
 		Config:         &session.RunConfig{Provider: "scripted", Model: "m"},
 		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	s := startSystem(t, install)
 	first := s.daemon(t, nil, "--model", "scripted:"+script)
 	if end := s.ask(t, "s1", "one"); end.Lifecycle != session.Completed {
 		t.Errorf("first run: got %+v", end)
 	}
-	if status, log := first(); status != statusDone || !strings.Contains(log, "started=1 settled=1 given_back=0") {
+	if status, log := first(); status != settings.StatusDone || !strings.Contains(log, "started=1 settled=1 given_back=0") {
 		t.Errorf("first daemon: status %d, log %s", status, log)
 	}
 	s.daemon(t, nil, "--model", "scripted:"+script, "--no-provision")

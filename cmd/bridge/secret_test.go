@@ -13,6 +13,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/planner"
 )
 
@@ -50,9 +51,7 @@ func TestNothingStoredHoldsKeys(t *testing.T) {
 				Config:         &session.RunConfig{Provider: kind, Model: "m"},
 				DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			s := startSystem(t, install)
 			stop := s.daemon(t, nil, "--log-level", "debug", "--model", kind+"="+kind+":"+provider.URL, "--key-file", kind+"="+write(t, "key", key+"\n"))
 			for i, reply := range replies {
@@ -67,9 +66,7 @@ func TestNothingStoredHoldsKeys(t *testing.T) {
 				t.Errorf("the log tells the key: %s", log)
 			}
 			js, err := s.nc.JetStream()
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			read := 0
 			for stream := range js.Streams() {
 				for seq := stream.State.FirstSeq; seq <= stream.State.LastSeq; seq++ {

@@ -22,9 +22,7 @@ func TestSecretsAreLookedForInOrder(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) string {
 		name = filepath.Join(dir, name)
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, os.WriteFile(name, []byte(text), 0o600))
 		return name
 	}
 	config, err := spaces.LoadConfig(put("spaces.yaml", `
@@ -32,18 +30,14 @@ targets:
   a: {spaces: {crm: {dir: x, secrets: {ONE: {file: one}, TWO: {env: TWO_OF_CRM}, THREE: {file: none}}}}}
   b: {spaces: {"*": {packs: true, secrets: {ONE: {env: ONE_OF_ALL}, FOUR: {env: FOUR}}}}}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	put("one", "one of crm\n")
 	o := &offers{spaces: config}
 	env := settings.Environment{"TWO_OF_CRM": "two of crm", "ONE_OF_ALL": "one of all", "FOUR": "four of all", "FIVE": "never"}
 	find := func(f *flags, space, name string) string {
 		for _, source := range o.given(f, env) {
 			value, err := source.Secret(t.Context(), space, name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			if value != "" {
 				return value
 			}
@@ -59,9 +53,7 @@ targets:
 		}
 	}
 	tree := t.TempDir()
-	if err := os.WriteFile(filepath.Join(tree, "ONE"), []byte("one of the tree"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, os.WriteFile(filepath.Join(tree, "ONE"), []byte("one of the tree"), 0o600))
 	f := &flags{SecretsDir: tree}
 	if got := find(f, "crm", "ONE"); got != "one of the tree" {
 		t.Errorf("the tree before the space's: got %q", got)
@@ -93,14 +85,10 @@ func TestShortSecretsAreReportedAtStart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"SHORT": "12345\n", "LONG": "long-enough\n", "..data": "x"} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	config := filepath.Join(dir, "spaces.yaml")
-	if err := os.WriteFile(config, []byte("targets: {packs: {spaces: {crm: {packs: true, secrets: {OF_CRM: {file: SHORT}}}, '*': {packs: true, secrets: {OF_ALL: {env: ANY}}}}}}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, os.WriteFile(config, []byte("targets: {packs: {spaces: {crm: {packs: true, secrets: {OF_CRM: {file: SHORT}}}, '*': {packs: true, secrets: {OF_ALL: {env: ANY}}}}}}"), 0o600))
 	server := bustest.Server(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()

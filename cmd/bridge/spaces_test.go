@@ -14,6 +14,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 func TestSpacesFile(t *testing.T) {
@@ -31,9 +32,7 @@ func TestSpacesFile(t *testing.T) {
 	} {
 		file := filepath.Join(t.TempDir(), "spaces.yaml")
 		if c.text != "" {
-			if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, os.WriteFile(file, []byte(c.text), 0o600))
 		}
 		var stderr bytes.Buffer
 		status := Main(t.Context(), []string{"--spaces", file, "--nats", "nats://127.0.0.1:1"}, nil, io.Discard, &stderr)
@@ -51,9 +50,7 @@ func TestSpacesFile(t *testing.T) {
 func TestSpacesOfATarget(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("x"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, os.WriteFile(filepath.Join(dir, "AGENTS.md"), []byte("x"), 0o600))
 	target := byName{"support": bridge.Folder{Dir: dir}, "gone": bridge.Folder{Dir: filepath.Join(dir, "gone")}}
 	for space, want := range map[string]string{"support": "", "other": "space_unknown", "gone": "space_unknown"} {
 		content, err := target.ReadSpace(t.Context(), executor.SpaceRequest{Space: space})

@@ -6,6 +6,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
@@ -18,7 +19,7 @@ func TestStopDuringStartIsNoFailure(t *testing.T) {
 	stop()
 	var log bytes.Buffer
 	args := []string{"--model", "scripted=scripted:echo"}
-	if status := Main(told, args, []string{"NATS_URL=" + node.URL()}, io.Discard, &log); status != statusDone {
-		t.Errorf("status %d, want %d; it says %q", status, statusDone, &log)
+	if status := Main(told, args, []string{"NATS_URL=" + node.URL()}, io.Discard, &log); status != settings.StatusDone {
+		t.Errorf("status %d, want %d; it says %q", status, settings.StatusDone, &log)
 	}
 }

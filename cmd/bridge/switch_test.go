@@ -19,7 +19,9 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/proof/strict"
 )
 
@@ -35,9 +37,7 @@ type replier struct {
 func newReplier(t *testing.T, api string, names ...string) *replier {
 	t.Helper()
 	archive, err := txtar.ParseFile("../../internal/llm/conformance/testdata/" + api + ".txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	recorded := map[string]string{}
 	for _, f := range archive.Files {
 		_, recorded[f.Name], _ = strings.Cut(string(f.Data), "\n\n")
@@ -72,9 +72,7 @@ func sent[T any](t *testing.T, r *replier, n int, member string, rules func([]T)
 		t.Fatalf("%d requests, want %d", len(r.bodies), n)
 	}
 	var request map[string]json.RawMessage
-	if err := json.Unmarshal([]byte(r.bodies[n-1]), &request); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, json.Unmarshal([]byte(r.bodies[n-1]), &request))
 	var all []T
 	dec := json.NewDecoder(bytes.NewReader(request[member]))
 	dec.DisallowUnknownFields()
@@ -92,9 +90,7 @@ func sent[T any](t *testing.T, r *replier, n int, member string, rules func([]T)
 	if err = json.Unmarshal(request[member], &value); err == nil {
 		err = enc.Encode(value)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	return plain.String()
 }
 
@@ -117,9 +113,7 @@ func TestSessionChangesItsProvider(t *testing.T) {
 	t.Parallel()
 	claude, gpt := newReplier(t, "anthropic", "calls", "text", "text"), newReplier(t, "openai", "calls", "text")
 	install, err := codec.Marshal(session.InstallRecord{Rules: session.RulesVersion, V: session.Version})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	s := startSystem(t, install)
 	stop := s.daemon(t, nil, "--model", "claude=anthropic:"+claude.url, "--model", "gpt=openai:"+gpt.url+"/v1")
 	for i, provider := range []string{"claude", "gpt", "claude"} {
@@ -128,7 +122,7 @@ func TestSessionChangesItsProvider(t *testing.T) {
 			t.Fatalf("run %d: %+v, %+v", i+1, end, end.Output)
 		}
 	}
-	if status, log := stop(); status != statusDone {
+	if status, log := stop(); status != settings.StatusDone {
 		t.Errorf("status %d: %s", status, log)
 	}
 	own := map[string][]string{

@@ -102,8 +102,8 @@ func TestArgumentsRefused(t *testing.T) {
 				args = append(args, "--config", write(t, "c.yaml", c.config))
 			}
 			var stdout, stderr bytes.Buffer
-			if status := Main(t.Context(), args, nil, &stdout, &stderr); status != statusUsage {
-				t.Errorf("status: got %d, want %d", status, statusUsage)
+			if status := Main(t.Context(), args, nil, &stdout, &stderr); status != settings.StatusUsage {
+				t.Errorf("status: got %d, want %d", status, settings.StatusUsage)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(stderr.String(), want) {
@@ -127,7 +127,7 @@ func TestHelpAndVersion(t *testing.T) {
 		{[]string{"--version"}, []string{"session-actor " + settings.Version()}},
 	} {
 		var stdout, stderr bytes.Buffer
-		if status := Main(t.Context(), c.args, nil, &stdout, &stderr); status != statusDone || stderr.Len() > 0 {
+		if status := Main(t.Context(), c.args, nil, &stdout, &stderr); status != settings.StatusDone || stderr.Len() > 0 {
 			t.Errorf("%v: status %d, stderr %q", c.args, status, stderr.String())
 		}
 		for _, want := range c.want {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
@@ -113,7 +114,7 @@ func TestReadinessThroughStartOutageAndDrain(t *testing.T) {
 			t.Fatalf("/readyz while it drains: got %d %q, want 503", status, body)
 		}
 	}
-	if status := <-r.ended; status != statusDone {
+	if status := <-r.ended; status != settings.StatusDone {
 		t.Errorf("status %d, log:\n%s", status, r.log)
 	}
 }
@@ -165,13 +166,13 @@ func TestHTTPFlagsRefused(t *testing.T) {
 		{"--log-format xml", "text"},
 	} {
 		log := &lines{}
-		if status := Main(t.Context(), strings.Fields(c.args), nil, io.Discard, log); status != statusUsage || !strings.Contains(log.String(), c.want) {
+		if status := Main(t.Context(), strings.Fields(c.args), nil, io.Discard, log); status != settings.StatusUsage || !strings.Contains(log.String(), c.want) {
 			t.Errorf("%s: status %d, %q, which does not tell of %s", c.args, status, log, c.want)
 		}
 	}
 	log := &lines{}
 	status := Main(t.Context(), nil, []string{"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4317", "OTEL_EXPORTER_OTLP_PROTOCOL=grpc"}, io.Discard, log)
-	if status != statusFailed || !strings.Contains(log.String(), "http/protobuf") {
+	if status != settings.StatusFailed || !strings.Contains(log.String(), "http/protobuf") {
 		t.Errorf("grpc: status %d, %q", status, log)
 	}
 }

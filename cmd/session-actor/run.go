@@ -17,31 +17,12 @@ import (
 	"github.com/refold/refold/internal/streams"
 )
 
-// Exit statuses.
-const (
-	statusDone   = 0 // it was stopped, and ended
-	statusFailed = 1 // it can't run
-	statusUsage  = 2 // the arguments are wrong
-)
-
-// Main runs the daemon until ctx ends, and what it has until then to its end.
-// It returns the exit status; what is wrong is on stderr.
+// Main runs the daemon until ctx ends, and returns the exit status.
 func Main(ctx context.Context, args, environ []string, stdout, stderr io.Writer) int {
 	env := settings.ReadEnvironment(environ)
-	f, done, err := parse(args, env, stdout, stderr)
-	switch {
-	case done:
-		return statusDone
-	case err != nil:
-		program.Complain(stderr, err)
-		return statusUsage
-	}
-	err = run(ctx, f, env, stderr)
-	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return statusDone // perhaps while it still started
-	}
-	program.Complain(stderr, err)
-	return statusFailed
+	return settings.Run(ctx, program, stderr,
+		func() (flags, bool, error) { return parse(args, env, stdout, stderr) },
+		func(f flags) error { return run(ctx, f, env, stderr) })
 }
 
 // run connects, provisions and runs a host until ctx ends.

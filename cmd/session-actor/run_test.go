@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
@@ -74,7 +75,7 @@ func TestRunsSessionsUntilStopped(t *testing.T) {
 	stop()
 	select {
 	case status := <-ended:
-		if status != statusDone || !strings.Contains(log.String(), "session_actor_stopped") {
+		if status != settings.StatusDone || !strings.Contains(log.String(), "session_actor_stopped") {
 			t.Errorf("status %d, log:\n%s", status, log)
 		}
 	case <-ctx.Done():
@@ -109,8 +110,8 @@ func TestStartErrorsSayWhatToDo(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 			defer cancel()
 			var stderr lines
-			if status := Main(ctx, c.args, nil, io.Discard, &stderr); status != statusFailed {
-				t.Errorf("status: got %d, want %d", status, statusFailed)
+			if status := Main(ctx, c.args, nil, io.Discard, &stderr); status != settings.StatusFailed {
+				t.Errorf("status: got %d, want %d", status, settings.StatusFailed)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(stderr.String(), want) {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"testing"
 
+	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
@@ -16,7 +17,7 @@ func TestStopDuringStartIsNoFailure(t *testing.T) {
 	told, stop := context.WithCancel(t.Context())
 	stop()
 	log := &lines{}
-	if status := Main(told, nil, []string{"NATS_URL=" + node.URL()}, io.Discard, log); status != statusDone {
-		t.Errorf("status %d, want %d; it says %q", status, statusDone, log)
+	if status := Main(told, nil, []string{"NATS_URL=" + node.URL()}, io.Discard, log); status != settings.StatusDone {
+		t.Errorf("status %d, want %d; it says %q", status, settings.StatusDone, log)
 	}
 }

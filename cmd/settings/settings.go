@@ -9,6 +9,7 @@
 package settings
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -54,6 +55,35 @@ type Program struct {
 	Description string
 	Variables   map[string]string // besides those of Connection: flags that the environment may give, and the variable of each
 	Groups      []kong.Group      // of its flags, in the order of the help
+}
+
+// Exit statuses of a daemon.
+const (
+	StatusDone   = 0 // it was stopped, and ended
+	StatusFailed = 1 // it can't run
+	StatusUsage  = 2 // the arguments are wrong
+)
+
+// Run runs a daemon until ctx ends, and what it has until then to its end. parse
+// reads its flags, as Parse does. Run returns the exit status; what is wrong is on
+// stderr.
+func Run[F any](
+	ctx context.Context, p Program, stderr io.Writer, parse func() (f F, done bool, err error), run func(F) error,
+) int {
+	f, done, err := parse()
+	switch {
+	case done:
+		return StatusDone
+	case err != nil:
+		p.Complain(stderr, err)
+		return StatusUsage
+	}
+	err = run(f)
+	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return StatusDone // perhaps while it still started
+	}
+	p.Complain(stderr, err)
+	return StatusFailed
 }
 
 // Complain prints an error, each of its lines with the program's name.

@@ -37,23 +37,19 @@ func (a approvalsCommand) Run(ctx context.Context, s streams, conn connection) e
 	}
 	if a.JSON {
 		for _, one := range waiting {
-			if err := printJSON(s.out, approvalJSON(one)); err != nil {
-				return err
-			}
+			printJSON(s.out, approvalJSON(one))
 		}
 		return nil
 	}
 	if len(waiting) == 0 {
-		_, err := fmt.Fprintln(s.out, "no call waits for approval")
-		return err
+		fmt.Fprintln(s.out, "no call waits for approval")
+		return nil
 	}
 	for i, one := range waiting {
 		if i > 0 {
 			fmt.Fprintln(s.out)
 		}
-		if err := show(s.out, one); err != nil {
-			return err
-		}
+		show(s.out, one)
 		fmt.Fprintf(s.out, "  refold approve %s %s    refold deny %s %s --reason …\n", one.Session, one.Call, one.Session, one.Call)
 	}
 	return nil
@@ -82,10 +78,9 @@ func approvals(ctx context.Context, c *client.Client, sid string) ([]client.Appr
 }
 
 // show prints a call for the person who decides: in full, with nothing hidden.
-func show(out io.Writer, a client.Approval) error {
-	_, err := fmt.Fprintf(out, "session %s  run %d  call %s  %s (%s)  until %s\n  arguments %s\n  hash %s\n",
+func show(out io.Writer, a client.Approval) {
+	fmt.Fprintf(out, "session %s  run %d  call %s  %s (%s)  until %s\n  arguments %s\n  hash %s\n",
 		a.Session, a.Run, a.Call, a.ToolName, a.ToolID, moment(a.Deadline), pretty(a.Arguments), a.ArgsHash)
-	return err
 }
 
 // pretty returns JSON text with one member a line. It spells characters that
@@ -142,9 +137,7 @@ func (a approveCommand) Run(ctx context.Context, s streams, conn connection) err
 	}
 	confirm := func() error {
 		if a.Args != "" {
-			if _, err := fmt.Fprintf(s.out, "  will run with %s\n", pretty(a.Args)); err != nil {
-				return err
-			}
+			fmt.Fprintf(s.out, "  will run with %s\n", pretty(a.Args))
 		}
 		if a.Yes || a.Hash != "" {
 			return nil
@@ -199,19 +192,17 @@ func (d decision) decide(
 			d.Call, d.Session, cmp.Or(strings.Join(calls, ", "), "no call"))
 	}
 	one := waiting[i]
-	if err := show(s.out, one); err != nil {
-		return err
-	}
+	show(s.out, one)
 	if d.Hash != "" && hash.String() != one.ArgsHash {
 		return fmt.Errorf("not %s: %s waits with other arguments than those of hash %s: look at them above, and decide over hash %s", done, d.Call, hash, one.ArgsHash)
 	}
-	if err := confirm(); err != nil {
+	if err := cmp.Or(confirm(), ctx.Err()); err != nil { // what could not be shown is not decided
 		return err
 	}
 	v, err := taken(ctx, c, d.Session, func(c *client.Client) (uint64, error) { return publish(c, one) })
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "%s\n%s\n", done, standing(&v))
-	return err
+	fmt.Fprintf(s.out, "%s\n%s\n", done, standing(&v))
+	return nil
 }

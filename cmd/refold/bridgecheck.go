@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,9 +69,7 @@ func (c bridgeCheckCommand) Run(ctx context.Context, s streams, conn connection)
 		Target: c.Target, Tool: c.Tool, Arguments: c.Arguments, Slow: c.Slow, Large: c.Large,
 		Instance: ulid.Make().String(), Within: c.Within, Quiet: 3 * time.Second,
 	}
-	if o.Tool == "" {
-		o.Tool = c.Target
-	}
+	o.Tool = cmp.Or(o.Tool, c.Target)
 	if len(c.Command) > 0 {
 		var tried *triedBridge
 		if tried, err = c.start(ctx, s, &conn); err != nil {
@@ -85,12 +84,11 @@ func (c bridgeCheckCommand) Run(ctx context.Context, s streams, conn connection)
 	}
 	defer b.Close()
 	count := map[bridgecheck.Verdict]int{}
-	var printed error
 	err = bridgecheck.Run(ctx, b, o, func(r bridgecheck.Result) {
 		count[r.Verdict]++
-		printed = errors.Join(printed, c.print(s.out, r))
+		c.print(s.out, r)
 	})
-	if err = errors.Join(err, printed); err != nil {
+	if err != nil {
 		return err
 	}
 	if !c.JSON {
@@ -109,19 +107,17 @@ func isObject(text string) bool {
 }
 
 // print prints what one check came to.
-func (c bridgeCheckCommand) print(out io.Writer, r bridgecheck.Result) (err error) {
-	if c.JSON {
-		return printJSON(out, r)
+func (c bridgeCheckCommand) print(out io.Writer, r bridgecheck.Result) {
+	switch {
+	case c.JSON:
+		printJSON(out, r)
+	case r.Verdict == bridgecheck.Failed:
+		fmt.Fprintf(out, "%-7s  %s\n         seen: %s\n         rule: %s\n         docs/bridges.md, %s\n", r.Verdict, r.Check, r.Seen, r.Rule, r.Section)
+	case r.Verdict == bridgecheck.Skipped:
+		fmt.Fprintf(out, "%-7s  %s: %s\n", r.Verdict, r.Check, r.Seen)
+	default:
+		fmt.Fprintf(out, "%-7s  %s\n", r.Verdict, r.Check)
 	}
-	switch r.Verdict {
-	case bridgecheck.Failed:
-		_, err = fmt.Fprintf(out, "%-7s  %s\n         seen: %s\n         rule: %s\n         docs/bridges.md, %s\n", r.Verdict, r.Check, r.Seen, r.Rule, r.Section)
-	case bridgecheck.Skipped:
-		_, err = fmt.Fprintf(out, "%-7s  %s: %s\n", r.Verdict, r.Check, r.Seen)
-	case bridgecheck.OK:
-		_, err = fmt.Fprintf(out, "%-7s  %s\n", r.Verdict, r.Check)
-	}
-	return err
 }
 
 // triedBridge is a bridge that this process started, with its server.

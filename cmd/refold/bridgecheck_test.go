@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 // TestBridgeCheckRefusesArguments: what can't be checked is an error of usage,
@@ -33,9 +35,7 @@ func TestBridgeCheckRefusesArguments(t *testing.T) {
 func TestBridgeCheckOfProgramThatEnds(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("false")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	var out, errOut bytes.Buffer
 	status := Main(t.Context(), []string{"bridge", "check", "text", "--", program}, strings.NewReader(""), &out, &errOut)
 	if status != statusFailed || !strings.Contains(errOut.String(), "the bridge ended by itself") {

@@ -157,14 +157,10 @@ func absentDescriptors(ctx context.Context, b *bus.Bus, registry *planner.Regist
 func (c checkCommand) tell(s streams, what *checked) error {
 	needs := what.needs()
 	missing := uncovered(needs)
-	var err error
 	if c.JSON {
-		err = c.printJSON(s.out, what, needs)
+		c.printJSON(s.out, what, needs)
 	} else {
-		err = c.print(s.out, what, needs)
-	}
-	if err != nil {
-		return err
+		c.print(s.out, what, needs)
 	}
 	for _, line := range warnings(missing) {
 		fmt.Fprintln(s.err, "refold: warning:", line)
@@ -176,16 +172,13 @@ func (c checkCommand) tell(s streams, what *checked) error {
 }
 
 // print prints the table and the verdict for people.
-func (checkCommand) print(out io.Writer, what *checked, needs []need) error {
-	if err := printNeeds(out, needs); err != nil {
-		return err
-	}
+func (checkCommand) print(out io.Writer, what *checked, needs []need) {
+	printNeeds(out, needs)
 	verdict := "covered"
 	if len(uncovered(needs)) > 0 {
 		verdict = "NOT covered"
 	}
-	_, err := fmt.Fprintf(out, "\n%s: %s, for %s\n", verdict, what.tally(), what.where)
-	return err
+	fmt.Fprintf(out, "\n%s: %s, for %s\n", verdict, what.tally(), what.where)
 }
 
 // needJSON is a need, as programs read it.
@@ -205,11 +198,9 @@ type verdictJSON struct {
 }
 
 // printJSON prints the needs and, last, the verdict.
-func (checkCommand) printJSON(out io.Writer, what *checked, needs []need) error {
+func (checkCommand) printJSON(out io.Writer, what *checked, needs []need) {
 	for _, n := range needs {
-		if err := printJSON(out, needJSON{n.what, n.target, what.served[n.target], n.by, n.lacking}); err != nil {
-			return err
-		}
+		printJSON(out, needJSON{n.what, n.target, what.served[n.target], n.by, n.lacking})
 	}
-	return printJSON(out, verdictJSON{len(uncovered(needs)) == 0, what.where, what.tally()})
+	printJSON(out, verdictJSON{len(uncovered(needs)) == 0, what.where, what.tally()})
 }

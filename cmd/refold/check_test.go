@@ -9,9 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
@@ -25,9 +22,7 @@ import (
 func registry(t *testing.T, tools ...[3]string) *planner.Registry {
 	t.Helper()
 	schema, err := codec.FromJSON([]byte(`{"type":"object"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	var specs []planner.ToolSpec
 	for _, tool := range tools {
 		specs = append(specs, planner.ToolSpec{
@@ -36,9 +31,7 @@ func registry(t *testing.T, tools ...[3]string) *planner.Registry {
 		})
 	}
 	reg, err := planner.NewRegistry(specs, nil, "", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	return reg
 }
 
@@ -58,9 +51,7 @@ func TestCoverage(t *testing.T) {
 		t.Error("tool/mail is not served, and it says so of nothing")
 	}
 	var out strings.Builder
-	if err := printNeeds(&out, c.needs()); err != nil {
-		t.Fatal(err)
-	}
+	printNeeds(&out, c.needs())
 	const want = `TOOL              EXECUTOR       SERVED BY
 app.ask           host_loop/app  the program that drives the session
 fs.stat           tool/host      2 bridges; its descriptor is not stored: a session-actor stores it, start one
@@ -94,9 +85,7 @@ config.step_hook  step/gate      nobody serves it: start a program that serves i
 func (w *world) serves(targets string) {
 	w.t.Helper()
 	stop, err := w.bus.Register(w.ctx, presence.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{"targets": targets}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	w.t.Cleanup(func() {
 		if err := stop(); err != nil {
 			w.t.Error(err)
@@ -132,9 +121,7 @@ func TestToolsCheck(t *testing.T) {
 	// The session-actor of this world stores the descriptors when it sees the record.
 	bustest.Until(t, "the descriptor is stored", func() bool {
 		install, err := session.ParseInstall([]byte(mailRecord))
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		there, err := w.bus.HasBlob(w.ctx, install.Registry.Ref(0))
 		return err == nil && there
 	})
@@ -159,9 +146,7 @@ func TestToolsCheckMissesDescriptors(t *testing.T) {
 		return !strings.Contains(out, "NOT covered")
 	})
 	install, err := session.ParseInstall([]byte(mailRecord))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	w.deletes(install.Registry.Ref(0))
 	for _, args := range [][]string{{}, {"--session", "s1"}, {file(t, mailRecord)}} {
 		out, errOut := w.does(statusFailed, append([]string{"tools", "check", "--coverage", "fail"}, args...)...)
@@ -176,22 +161,9 @@ func TestToolsCheckMissesDescriptors(t *testing.T) {
 // deletes removes a blob.
 func (w *world) deletes(ref codec.Ref) {
 	w.t.Helper()
-	nc, err := nats.Connect(w.node.URL())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	objects, err := js.ObjectStore(w.ctx, w.bus.Names().BlobsBucket())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := objects.Delete(w.ctx, ref.String()); err != nil {
-		w.t.Fatal(err)
-	}
+	objects, err := w.jetStream().ObjectStore(w.ctx, w.bus.Names().BlobsBucket())
+	bustest.OK(w.t, err)
+	bustest.OK(w.t, objects.Delete(w.ctx, ref.String()))
 }
 
 // Real bridges say what they serve where the check looks for it.
@@ -203,21 +175,13 @@ func TestToolsCheckFindsBridges(t *testing.T) {
 	var ended []chan error
 	for range 2 {
 		b, err := bridge.Connect(ctx, bridge.Options{URL: w.node.URL()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		defer b.Close()
-		if err := b.Tool("mail", nobody{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Model("openai", nobody{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.Step("gate", executor.PrepareStep(func(context.Context, executor.StepRequest) (executor.StepChoice, error) {
+		bustest.OK(t, b.Tool("mail", nobody{}))
+		bustest.OK(t, b.Model("openai", nobody{}))
+		bustest.OK(t, b.Step("gate", executor.PrepareStep(func(context.Context, executor.StepRequest) (executor.StepChoice, error) {
 			return executor.StepChoice{}, nil
-		})); err != nil {
-			t.Fatal(err)
-		}
+		})))
 		done := make(chan error, 1)
 		ended = append(ended, done)
 		go func() { done <- b.Run(ctx) }()

@@ -98,11 +98,33 @@ func (c connection) dial(ctx context.Context) (*bus.Bus, error) {
 	return bus.Connect(ctx, natsio.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold"})
 }
 
-// streams are where a command reads and writes.
+// streams are where a command reads and writes. A write to out that fails ends
+// the command, so what prints returns no error.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
+
+// output is where a command prints: it ends the command when a write fails.
+type output struct {
+	io.Writer
+	end context.CancelCauseFunc
+}
+
+// writeError is the cause of a context that a failed write ended.
+type writeError struct{ error }
+
+// Write writes, or ends the command.
+func (o output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	if err != nil {
+		o.end(writeError{err})
+	}
+	return n, err
+}
+
+// Below returns the writer that it writes to.
+func (o output) Below() io.Writer { return o.Writer }
 
 // asJSON is the flag of commands that print facts.
 type asJSON struct {
@@ -110,13 +132,12 @@ type asJSON struct {
 }
 
 // printJSON prints a value as JSON on a line of its own.
-func printJSON(out io.Writer, v any) error {
+func printJSON(out io.Writer, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		return err
+		panic(err) // a type that JSON does not have
 	}
-	_, err = fmt.Fprintf(out, "%s\n", text)
-	return err
+	fmt.Fprintf(out, "%s\n", text)
 }
 
 // statusError ends the program with a status other than 1. An empty text
@@ -179,8 +200,14 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 	if c.Raw {
 		out, errOut = settings.Raw(out), settings.Raw(errOut)
 	}
-	command.BindTo(ctx, (*context.Context)(nil))
-	return exitOf(ctx, errOut, command.Run(streams{in, out, errOut}, proof.Streams{In: in, Out: out, Err: errOut}, c.connection, parser))
+	running, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	command.BindTo(running, (*context.Context)(nil))
+	err = command.Run(streams{in, output{out, end}, errOut}, proof.Streams{In: in, Out: out, Err: errOut}, c.connection, parser)
+	if failed, ok := context.Cause(running).(writeError); ok {
+		err = failed.error
+	}
+	return exitOf(ctx, errOut, err)
 }
 
 func newParser(c *cli, out, errOut io.Writer) (*kong.Kong, error) {
@@ -274,6 +301,6 @@ type versionCommand struct{}
 
 // Run prints the version.
 func (versionCommand) Run(s streams) error {
-	_, err := fmt.Fprintln(s.out, "refold", settings.Version())
-	return err
+	fmt.Fprintln(s.out, "refold", settings.Version())
+	return nil
 }

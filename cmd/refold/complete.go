@@ -40,8 +40,8 @@ var (
 // Run prints the script.
 func (c completionCommand) Run(s streams) error {
 	script := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[c.Shell]
-	_, err := fmt.Fprint(s.out, script)
-	return err
+	fmt.Fprint(s.out, script)
+	return nil
 }
 
 // completeCommand says what may stand at the end of a command line: a value a
@@ -72,9 +72,7 @@ func (c completeCommand) Run(ctx context.Context, s streams, conn connection, pa
 	}
 	for _, v := range l.values(ctx, last) {
 		if strings.HasPrefix(v.text, last) {
-			if _, err := fmt.Fprintf(s.out, "%s\t%s\n", v.text, v.help); err != nil {
-				return err
-			}
+			fmt.Fprintf(s.out, "%s\t%s\n", v.text, v.help)
 		}
 	}
 	return nil
@@ -123,15 +121,9 @@ func (l *line) take(word string) {
 
 // connect keeps the value of a flag that says how to connect.
 func (l *line) connect(value string) {
-	switch l.flag.Name {
-	case "nats":
-		l.conn.NATS = value
-	case "creds":
-		l.conn.Creds = value
-	case "context":
-		l.conn.Context = value
-	case "prefix":
-		l.conn.Prefix = value
+	c := &l.conn
+	if of := map[string]*string{"nats": &c.NATS, "creds": &c.Creds, "context": &c.Context, "prefix": &c.Prefix}[l.flag.Name]; of != nil {
+		*of = value
 	}
 }
 

@@ -28,6 +28,13 @@ type withReason struct {
 	Reason string `placeholder:"TEXT" help:"The reason, for people."`
 }
 
+// ask sends a request about the run, and prints its outcome.
+func (r withReason) ask(
+	ctx context.Context, out io.Writer, conn connection, request func(*client.Client, context.Context, string, client.ControlOptions) (uint64, error),
+) error {
+	return ask(ctx, out, conn, r.Session, func(c *client.Client) (uint64, error) { return request(c, ctx, r.Session, r.options(r.Reason)) })
+}
+
 // steerCommand gives a run more input.
 type steerCommand struct {
 	aboutRun
@@ -60,8 +67,8 @@ func (s steerCommand) Run(ctx context.Context, std streams, conn connection) err
 	if run := startedBy(seq, &before, &v); run != 0 {
 		fmt.Fprintf(std.out, "no run was active: the steer started run %d; refold run asks for a run and follows it\n", run)
 	}
-	_, err = fmt.Fprintln(std.out, standing(&v))
-	return err
+	fmt.Fprintln(std.out, standing(&v))
+	return nil
 }
 
 // startedBy returns the run that the steer at seq started because none was
@@ -83,9 +90,7 @@ type cancelCommand struct{ withReason }
 
 // Run sends the request and prints its outcome.
 func (r cancelCommand) Run(ctx context.Context, s streams, conn connection) error {
-	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
-		return c.Cancel(ctx, r.Session, r.options(r.Reason))
-	})
+	return r.ask(ctx, s.out, conn, (*client.Client).Cancel)
 }
 
 // interruptCommand ends a run when what it has open is settled.
@@ -93,9 +98,7 @@ type interruptCommand struct{ withReason }
 
 // Run sends the request and prints its outcome.
 func (r interruptCommand) Run(ctx context.Context, s streams, conn connection) error {
-	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
-		return c.Interrupt(ctx, r.Session, r.options(r.Reason))
-	})
+	return r.ask(ctx, s.out, conn, (*client.Client).Interrupt)
 }
 
 // pauseCommand keeps a run from asking anything new.
@@ -103,9 +106,7 @@ type pauseCommand struct{ withReason }
 
 // Run sends the request and prints its outcome.
 func (r pauseCommand) Run(ctx context.Context, s streams, conn connection) error {
-	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
-		return c.Pause(ctx, r.Session, r.options(r.Reason))
-	})
+	return r.ask(ctx, s.out, conn, (*client.Client).Pause)
 }
 
 // resumeCommand lets a paused run go on.
@@ -150,8 +151,8 @@ func ask(ctx context.Context, out io.Writer, conn connection, sid string, publis
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, standing(&v))
-	return err
+	fmt.Fprintln(out, standing(&v))
+	return nil
 }
 
 // taken publishes an event and returns the session as the event left it. A

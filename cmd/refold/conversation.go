@@ -49,7 +49,7 @@ type entry struct {
 // the order in which a model is shown it.
 type conversation struct {
 	c    *client.Client
-	each func(*entry) error
+	each func(*entry)
 
 	run    uint32
 	items  int                                 // of the transcript that were passed on
@@ -62,7 +62,7 @@ type conversation struct {
 	edits  map[uint64]*session.ApprovalDecided // that changed arguments
 }
 
-func newConversation(c *client.Client, each func(*entry) error) *conversation {
+func newConversation(c *client.Client, each func(*entry)) *conversation {
 	return &conversation{
 		c: c, each: each, inputs: map[uint64]*session.Content{}, steers: map[uint64]bool{},
 		given: map[string]*session.ToolCallSettled{}, synced: map[uint64]*session.Content{}, edits: map[uint64]*session.ApprovalDecided{},
@@ -97,13 +97,12 @@ func (v *conversation) tell(ctx context.Context, e session.Event, said []session
 	base := entry{Run: v.run, Seq: e.Seq, Time: e.Time}
 	if refused := rejection(said); refused != nil {
 		base.Kind, base.Detail, base.Code, base.Status = kindRejected, refused.Detail, string(refused.Code), refused.Type
-		return v.each(&base)
+		v.each(&base)
+		return nil
 	}
 	env, err := session.ReadEnvelope(e.Payload)
 	if err == nil {
-		if err := v.hear(base, &env); err != nil {
-			return err
-		}
+		v.hear(base, &env)
 	}
 	started := map[uint64]bool{} // inputs of runs that this event began: they come behind the notice
 	for _, n := range said {
@@ -123,9 +122,7 @@ func (v *conversation) tell(ctx context.Context, e session.Event, said []session
 	}
 	v.items = len(after.Items)
 	for _, n := range said {
-		if err := v.notice(base, n); err != nil {
-			return err
-		}
+		v.notice(base, n)
 		base.Run = v.run
 		if d, ok := n.Data.(session.RunPlaced); ok && started[d.Seq] {
 			for i := range first {
@@ -142,62 +139,58 @@ func (v *conversation) tell(ctx context.Context, e session.Event, said []session
 
 // hear keeps of an event what later items show of it, and passes on what no item
 // does.
-func (v *conversation) hear(base entry, env *session.Envelope) error {
+func (v *conversation) hear(base entry, env *session.Envelope) {
 	switch env.Type {
 	case session.TypeRunRequested:
-		var b session.RunRequested
-		if codec.Decode(env.Data, &b) == nil {
+		if b, ok := bodyOf[session.RunRequested](env); ok {
 			v.inputs[base.Seq] = &b.Input
 			v.steers[base.Seq] = b.WhenBusy == session.BusySteer
 		}
 	case session.TypeSteerRequested:
-		var b session.SteerRequested
-		if codec.Decode(env.Data, &b) == nil {
+		if b, ok := bodyOf[session.SteerRequested](env); ok {
 			v.inputs[base.Seq], v.steers[base.Seq] = &b.Input, true
 		}
 	case session.TypeRunEdited:
-		var b session.RunEdited
-		if codec.Decode(env.Data, &b) == nil {
+		if b, ok := bodyOf[session.RunEdited](env); ok {
 			v.inputs[base.Seq] = &b.Input
 		}
 	case session.TypeToolCallSettled:
-		var b session.ToolCallSettled
-		if codec.Decode(env.Data, &b) == nil {
-			v.give(&b)
+		if b, ok := bodyOf[session.ToolCallSettled](env); ok {
+			v.give(b)
 		}
 	case session.TypeToolBatchSettled:
-		var b session.ToolBatchSettled
-		if codec.Decode(env.Data, &b) == nil {
+		if b, ok := bodyOf[session.ToolBatchSettled](env); ok {
 			for i := range b.Results {
 				v.give(&b.Results[i])
 			}
 		}
 	case session.TypeWorkspaceSnapshotReady:
-		var b session.WorkspaceSnapshotReady
-		if codec.Decode(env.Data, &b) == nil && b.Output != nil {
+		if b, ok := bodyOf[session.WorkspaceSnapshotReady](env); ok && b.Output != nil {
 			v.synced[base.Seq] = b.Output
 		}
 	case session.TypeWorkspaceSyncUnchanged:
-		var b session.WorkspaceSyncUnchanged
-		if codec.Decode(env.Data, &b) == nil && b.Output != nil {
+		if b, ok := bodyOf[session.WorkspaceSyncUnchanged](env); ok && b.Output != nil {
 			v.synced[base.Seq] = b.Output
 		}
 	case session.TypeApprovalDecided:
-		var b session.ApprovalDecided
-		if codec.Decode(env.Data, &b) == nil {
-			v.edits[base.Seq] = &b
+		if b, ok := bodyOf[session.ApprovalDecided](env); ok {
+			v.edits[base.Seq] = b
 			base.Kind, base.Call, base.Tool, base.Status = kindDecided, b.Call, v.toolOf(b.Call), b.Decision
 			base.Detail, base.Arguments, base.By = b.Reason, b.Arguments, env.By
-			return v.each(&base)
+			v.each(&base)
 		}
 	case session.TypeGenerationSettled:
-		var b session.GenerationSettled
-		if codec.Decode(env.Data, &b) == nil && b.Error != nil {
+		if b, ok := bodyOf[session.GenerationSettled](env); ok && b.Error != nil {
 			base.Kind, base.Turn, base.Code, base.Detail = kindFailed, b.Effect, b.Error.Code, b.Error.Detail
-			return v.each(&base)
+			v.each(&base)
 		}
 	}
-	return nil
+}
+
+// bodyOf returns the data of an event, if it has that form.
+func bodyOf[T any](env *session.Envelope) (*T, bool) {
+	body := new(T)
+	return body, codec.Decode(env.Data, body) == nil
 }
 
 // give keeps the result of a call; the first one counts.
@@ -231,11 +224,11 @@ func (v *conversation) item(ctx context.Context, base entry, it *session.Item, e
 		base.Text = v.text(ctx, v.inputs[it.Seq])
 		delete(v.inputs, it.Seq)
 		delete(v.steers, it.Seq)
-		return v.each(&base)
+		v.each(&base)
 	case session.RoleAssistant:
 		return v.answer(ctx, base, env)
 	case session.RoleTool:
-		return v.result(ctx, base, it)
+		v.result(ctx, base, it)
 	}
 	return nil
 }
@@ -258,9 +251,7 @@ func (v *conversation) answer(ctx context.Context, base entry, env *session.Enve
 	said := base
 	said.Kind, said.Text = kindText, v.text(ctx, b.Text)
 	if said.Text != "" || len(b.Calls) == 0 {
-		if err := v.each(&said); err != nil {
-			return err
-		}
+		v.each(&said)
 	}
 	for i := range b.Calls {
 		call := base
@@ -268,15 +259,13 @@ func (v *conversation) answer(ctx context.Context, base entry, env *session.Enve
 		if ref := b.Calls[i].ArgumentsBlob; ref != nil {
 			call.Arguments = v.text(ctx, &session.Content{Blob: ref, MediaType: "application/json", Size: b.Calls[i].Size})
 		}
-		if err := v.each(&call); err != nil {
-			return err
-		}
+		v.each(&call)
 	}
 	return nil
 }
 
 // result passes on the result of a call.
-func (v *conversation) result(ctx context.Context, base entry, it *session.Item) error {
+func (v *conversation) result(ctx context.Context, base entry, it *session.Item) {
 	base.Kind, base.Seq, base.Turn, base.Call = kindResult, it.Seq, v.turn, v.callAt(it.Call)
 	base.Tool = v.toolOf(base.Call)
 	if edit := v.edits[it.Edit]; edit != nil {
@@ -300,7 +289,7 @@ func (v *conversation) result(ctx context.Context, base entry, it *session.Item)
 			base.Code, base.Detail = given.Error.Code, given.Error.Detail
 		}
 	}
-	return v.each(&base)
+	v.each(&base)
 }
 
 // statusGiven is the status of a result that the session made: the status of a
@@ -318,11 +307,11 @@ func statusGiven(code string) string {
 }
 
 // notice passes on what the fold says of runs and approvals.
-func (v *conversation) notice(base entry, n session.Notice) error {
+func (v *conversation) notice(base entry, n session.Notice) {
 	switch d := n.Data.(type) {
 	case session.RunPlaced:
 		if n.Type != session.NoticeRunStarted {
-			return nil
+			return
 		}
 		v.run = d.Run
 		base.Kind, base.Run, base.Model = kindRun, d.Run, d.Provider+"/"+d.Model
@@ -333,9 +322,9 @@ func (v *conversation) notice(base entry, n session.Notice) error {
 	case session.RunFinished:
 		base.Kind, base.Run, base.Status, base.Code, base.Detail = kindEnd, d.Run, string(d.Lifecycle), d.Code, d.Detail
 	default:
-		return nil
+		return
 	}
-	return v.each(&base)
+	v.each(&base)
 }
 
 // blobMax is how large a blob may be that is printed.

@@ -135,18 +135,16 @@ func howToServe(class session.Class, name string) string {
 
 // printNeeds prints each need with the bridges that serve it and what is
 // missing.
-func printNeeds(out io.Writer, needs []need) error {
+func printNeeds(out io.Writer, needs []need) {
 	table := newWholeTable(out, "TOOL", "EXECUTOR", "SERVED BY")
 	for _, n := range needs {
 		has := n.lacking
 		if n.by != "" {
 			has = append([]string{n.by}, n.lacking...)
 		}
-		if err := table.texts(n.what, n.target, strings.Join(has, "; ")); err != nil {
-			return err
-		}
+		table.texts(n.what, n.target, strings.Join(has, "; "))
 	}
-	return table.flush()
+	table.flush()
 }
 
 // tally counts what is covered, of the tools and of the config.

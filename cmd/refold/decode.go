@@ -43,8 +43,8 @@ func (d decodeCommand) Run(s streams) error {
 	if err != nil {
 		return fmt.Errorf("decode: %w", err)
 	}
-	_, err = fmt.Fprintf(s.out, "%s\n", text)
-	return err
+	fmt.Fprintf(s.out, "%s\n", text)
+	return nil
 }
 
 // streamsCommand prints what streams.conf declares.
@@ -73,14 +73,11 @@ func (c streamsCommand) Run(s streams, conn connection) error {
 		case err != nil:
 			return &statusError{statusUsage, err.Error()}
 		case c.JSON:
-			err = printJSON(s.out, json.RawMessage(text))
+			printJSON(s.out, json.RawMessage(text))
 		case c.Name != "":
-			_, err = fmt.Fprintf(s.out, "%s\n", text)
+			fmt.Fprintf(s.out, "%s\n", text)
 		default:
-			_, err = fmt.Fprintln(s.out, name)
-		}
-		if err != nil {
-			return err
+			fmt.Fprintln(s.out, name)
 		}
 	}
 	return nil

@@ -118,8 +118,32 @@ func (d demoCommand) repair(ctx context.Context, out io.Writer, c *client.Client
 	}
 	fmt.Fprintf(out, "A session repairs the program in %s\n\n", work)
 	began := time.Now()
-	end, err := tellRun(ctx, out, c, demoSession, scripted.DemoInput)
+	if err := tellRun(ctx, out, c, demoSession, scripted.DemoInput); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nThe run took %.1f s. Now everything is folded again, from sequence zero:\n", time.Since(began).Seconds())
+	return foldAgain(ctx, out, c, demoSession)
+}
+
+// tellRun asks for a run and prints what happens until it ends, and its answer.
+// It fails if the run does.
+func tellRun(ctx context.Context, out io.Writer, c *client.Client, sid, text string) error {
+	from, err := c.LastNotice(ctx)
 	if err != nil {
+		return err
+	}
+	seq, err := c.Run(ctx, sid, text, client.RunOptions{})
+	if err != nil {
+		return err
+	}
+	t := printEvents(ctx, out, c, sid)
+	defer t.stop()
+	var last uint64
+	end, err := c.End(ctx, sid, seq, from+1, func(n client.Notice) { last = n.Seq })
+	if err != nil {
+		return err
+	}
+	if err := t.until(last); err != nil {
 		return err
 	}
 	if end.Lifecycle != session.Completed {
@@ -128,28 +152,7 @@ func (d demoCommand) repair(ctx context.Context, out io.Writer, c *client.Client
 	if end.Output != nil {
 		fmt.Fprintf(out, "\n%s\n", end.Output.Text)
 	}
-	fmt.Fprintf(out, "\nThe run took %.1f s. Now everything is folded again, from sequence zero:\n", time.Since(began).Seconds())
-	return foldAgain(ctx, out, c, demoSession)
-}
-
-// tellRun asks for a run and prints what happens until it ends.
-func tellRun(ctx context.Context, out io.Writer, c *client.Client, sid, text string) (client.RunEnd, error) {
-	from, err := c.LastNotice(ctx)
-	if err != nil {
-		return client.RunEnd{}, err
-	}
-	seq, err := c.Run(ctx, sid, text, client.RunOptions{})
-	if err != nil {
-		return client.RunEnd{}, err
-	}
-	t := printEvents(ctx, out, c, sid)
-	defer t.stop()
-	var last uint64
-	end, err := c.End(ctx, sid, seq, from+1, func(n client.Notice) { last = n.Seq })
-	if err != nil {
-		return end, err
-	}
-	return end, t.until(last)
+	return nil
 }
 
 // eventPrinter prints a session's events as they arrive.

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/client"
@@ -128,15 +127,8 @@ func (d demoCommand) mcpServer(work string) (mcp.Server, error) {
 // again.
 func (d demoCommand) note(ctx context.Context, out io.Writer, c *client.Client, work string) error {
 	fmt.Fprintf(out, "A session uses them on %s\n\n", work)
-	end, err := tellRun(ctx, out, c, demoSession, mcpInput)
-	if err != nil {
+	if err := tellRun(ctx, out, c, demoSession, mcpInput); err != nil {
 		return err
-	}
-	if end.Lifecycle != session.Completed {
-		return errors.New(outcome(end))
-	}
-	if end.Output != nil {
-		fmt.Fprintf(out, "\n%s\n", end.Output.Text)
 	}
 	fmt.Fprintln(out, "\nNow everything is folded again, from sequence zero:")
 	return foldAgain(ctx, out, c, demoSession)

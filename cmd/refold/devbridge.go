@@ -15,6 +15,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/internal/tools/host"
+	"github.com/refold/refold/planner"
 )
 
 // kinds are the kinds of models that the daemon bridge asks, each with the variable
@@ -61,13 +62,13 @@ func networkedModel(text string) (kind, name string, ok bool, err error) {
 }
 
 // hostTools serves the built-in host tools alone, with a record whose config
-// names the model.
-func hostTools(kind, name string, at hostDirs) (*model, error) {
+// names the model, and rules for approvals.
+func hostTools(kind, name string, at hostDirs, approval ...planner.ApprovalRule) (*model, error) {
 	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir, Sandbox: at.box, NoShell: at.noShell})
 	if err := tools.Prepare(); err != nil {
 		return nil, err
 	}
-	record, err := withConfig(kind, name)
+	record, err := withConfig(kind, name, approval...)
 	if err != nil {
 		return nil, err
 	}

@@ -42,6 +42,9 @@ func newDisplay(s streams) *display {
 
 // statOf returns the file information of what is written to or read from.
 func statOf(stream any) (os.FileInfo, bool) {
+	if w, ok := stream.(io.Writer); ok {
+		stream = settings.Raw(w)
+	}
 	f, ok := stream.(interface{ Stat() (os.FileInfo, error) })
 	if !ok {
 		return nil, false

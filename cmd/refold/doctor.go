@@ -188,23 +188,20 @@ func (d *diagnosis) tell(s streams, asJSON bool) error {
 	if d.silent {
 		fmt.Fprintln(s.err, "refold: warning: no session-actor answers, so open effects are not known: start session-actor")
 	}
-	var err error
 	if asJSON {
-		err = d.printJSON(s.out)
+		d.printJSON(s.out)
 	} else {
-		err = d.print(s.out)
+		d.print(s.out)
 	}
-	if err == nil && (len(d.open) > 0 || d.silent && len(d.asked) > 0) {
-		err = &statusError{statusFailed, ""}
+	if len(d.open) > 0 || d.silent && len(d.asked) > 0 {
+		return &statusError{statusFailed, ""}
 	}
-	return err
+	return nil
 }
 
 // print prints it for people.
-func (d *diagnosis) print(out io.Writer) error {
-	if err := d.printBridges(out); err != nil {
-		return err
-	}
+func (d *diagnosis) print(out io.Writer) {
+	d.printBridges(out)
 	for _, line := range d.wrong {
 		fmt.Fprintln(out, line)
 	}
@@ -225,40 +222,35 @@ func (d *diagnosis) print(out io.Writer) error {
 		}
 	}
 	if len(d.open) > 0 || d.silent && len(d.asked) > 0 {
-		return nil
+		return
 	}
 	text := "all that is open is served"
 	if d.failing > 0 {
 		text += "; what does not work stands above"
 	}
-	_, err := fmt.Fprintln(out, text)
-	return err
+	fmt.Fprintln(out, text)
 }
 
 // printBridges prints a row for each target, and what its bridges lack: in lines of
 // its own where the terminal has no room for it.
-func (d *diagnosis) printBridges(out io.Writer) error {
+func (d *diagnosis) printBridges(out io.Writer) {
 	if len(d.served) == 0 {
-		_, err := fmt.Fprintln(out, "no bridge runs: start bridge --model MODEL, or --tools TOOLS, or both")
-		return err
+		fmt.Fprintln(out, "no bridge runs: start bridge --model MODEL, or --tools TOOLS, or both")
+		return
 	}
 	table := newWholeTable(out, "TARGET", "BRIDGES", "LACKS")
 	for _, of := range slices.Sorted(maps.Keys(d.served)) {
-		if err := table.texts(of, strconv.Itoa(d.served[of]), strings.Join(d.bridges.lacks(of), "; ")); err != nil {
-			return err
-		}
+		table.texts(of, strconv.Itoa(d.served[of]), strings.Join(d.bridges.lacks(of), "; "))
 	}
-	if err := table.flush(); err != nil || !table.cut {
-		return err
+	table.flush()
+	if !table.cut {
+		return
 	}
 	for _, of := range slices.Sorted(maps.Keys(d.served)) {
 		for _, lack := range d.bridges.lacks(of) {
-			if _, err := fmt.Fprintf(out, "lacks: %s: %s\n", of, lack); err != nil {
-				return err
-			}
+			fmt.Fprintf(out, "lacks: %s: %s\n", of, lack)
 		}
 	}
-	return nil
 }
 
 // targetJSON is a target that is served or asked for, as programs read it.
@@ -273,16 +265,12 @@ type targetJSON struct {
 }
 
 // printJSON prints an object for each target, and one for each trouble.
-func (d *diagnosis) printJSON(out io.Writer) error {
+func (d *diagnosis) printJSON(out io.Writer) {
 	for _, of := range slices.Sorted(maps.Keys(d.served)) {
-		if err := printJSON(out, targetJSON{Target: of, Bridges: d.served[of], Lacks: d.bridges.lacks(of)}); err != nil {
-			return err
-		}
+		printJSON(out, targetJSON{Target: of, Bridges: d.served[of], Lacks: d.bridges.lacks(of)})
 	}
 	for _, line := range d.wrong {
-		if err := printJSON(out, map[string]string{"trouble": line}); err != nil {
-			return err
-		}
+		printJSON(out, map[string]string{"trouble": line})
 	}
 	for _, of := range slices.Sorted(maps.Keys(d.asked)) {
 		row := targetJSON{Target: of, Open: d.open[of], NotAsked: d.more[of], Advice: howToServeTarget(of)}
@@ -293,9 +281,6 @@ func (d *diagnosis) printJSON(out io.Writer) error {
 		default:
 			continue
 		}
-		if err := printJSON(out, row); err != nil {
-			return err
-		}
+		printJSON(out, row)
 	}
-	return nil
 }

@@ -81,14 +81,14 @@ func (d doctorCommand) checkMCP(ctx context.Context, s streams, file string) err
 	findings, same := servers.Check(ctx)
 	shown.show("")
 	if d.JSON {
-		err = printFindingsJSON(s.out, file, findings, same)
+		printFindingsJSON(s.out, file, findings, same)
 	} else {
-		err = printFindings(s.out, file, findings, same)
+		printFindings(s.out, file, findings, same)
 	}
-	if err == nil && len(findings) > 0 {
-		err = &statusError{statusFailed, ""}
+	if len(findings) > 0 {
+		return &statusError{statusFailed, ""}
 	}
-	return err
+	return nil
 }
 
 // findingJSON is what is wrong with a server or a tool, as programs read it.
@@ -102,13 +102,11 @@ type findingJSON struct {
 
 // printFindingsJSON prints an object for each finding, and last how many tools are
 // as they were.
-func printFindingsJSON(out io.Writer, file string, findings []mcp.Finding, same int) error {
+func printFindingsJSON(out io.Writer, file string, findings []mcp.Finding, same int) {
 	for _, f := range findings {
-		if err := printJSON(out, findingJSON{file, f.Server, f.Tool, f.ToolID, f.What}); err != nil {
-			return err
-		}
+		printJSON(out, findingJSON{file, f.Server, f.Tool, f.ToolID, f.What})
 	}
-	return printJSON(out, struct {
+	printJSON(out, struct {
 		MCP       string `json:"mcp"`
 		Unchanged int    `json:"unchanged"`
 	}{file, same})
@@ -116,7 +114,7 @@ func printFindingsJSON(out io.Writer, file string, findings []mcp.Finding, same 
 
 // printFindings prints a line for each finding, and last how many tools are as they
 // were.
-func printFindings(out io.Writer, file string, findings []mcp.Finding, same int) error {
+func printFindings(out io.Writer, file string, findings []mcp.Finding, same int) {
 	changed := false
 	for _, f := range findings {
 		switch {
@@ -132,6 +130,5 @@ func printFindings(out io.Writer, file string, findings []mcp.Finding, same int)
 	if changed {
 		fmt.Fprintf(out, "mcp: calls of what has changed are refused: look at it, then refold tools import mcp %s | refold install -, and start the bridges again\n", file)
 	}
-	_, err := fmt.Fprintf(out, "mcp: %d imported tools are as they were\n", same)
-	return err
+	fmt.Fprintf(out, "mcp: %d imported tools are as they were\n", same)
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/refold/refold/actors/session"
@@ -59,8 +60,8 @@ func (c installCommand) Run(ctx context.Context, s streams, conn connection) err
 		}
 	}
 	if c.DryRun {
-		_, err := fmt.Fprintf(s.out, "valid: %s, rules %d; nothing is published\n", content(install), install.Rules)
-		return err
+		fmt.Fprintf(s.out, "valid: %s, rules %d; nothing is published\n", content(install), install.Rules)
+		return nil
 	}
 	b, err := conn.dial(ctx)
 	if err != nil {
@@ -141,7 +142,8 @@ func assemble(s streams, source string, record []byte, bundles []*bundled) (*ses
 			return nil, nil, err
 		}
 	}
-	return install, record, warnOfRules(s.err, install)
+	warnOfRules(s.err, install)
+	return install, record, nil
 }
 
 // renewed puts the manifests of folders into the record that new sessions pin.
@@ -171,8 +173,8 @@ func publish(ctx context.Context, out io.Writer, b *bus.Bus, install *session.In
 		return err
 	}
 	if found && newest.hash == install.Hash {
-		_, err := fmt.Fprintf(out, "nothing published: the record at %d is the same: %s\n", newest.seq, content(install))
-		return err
+		fmt.Fprintf(out, "nothing published: the record at %d is the same: %s\n", newest.seq, content(install))
+		return nil
 	}
 	canonical, err := codec.Canonicalize(record)
 	if err != nil {
@@ -182,25 +184,22 @@ func publish(ctx context.Context, out io.Writer, b *bus.Bus, install *session.In
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(out, "published at %d: %s; sessions that have an event keep the record that they pinned\n", seq, content(install))
-	return err
+	fmt.Fprintf(out, "published at %d: %s; sessions that have an event keep the record that they pinned\n", seq, content(install))
+	return nil
 }
 
 // warnOfRules says which rules of the approval policy name what no tool of the
 // record is called: a misspelt name guards nothing.
-func warnOfRules(out io.Writer, install *session.Install) error {
+func warnOfRules(out io.Writer, install *session.Install) {
 	for i, rule := range install.Record.Policy.Approval {
 		for j, name := range rule.Tools {
 			if _, known := install.Registry.Lookup(name); known {
 				continue
 			}
-			if _, err := fmt.Fprintf(out, "warning: policy.approval[%d].tools[%d]: no tool of the record has the tool_id or tool_name %q: "+
-				"the rule holds only for a tool with this tool_id in a session's own registry\n", i, j, name); err != nil {
-				return err
-			}
+			fmt.Fprintf(out, "warning: policy.approval[%d].tools[%d]: no tool of the record has the tool_id or tool_name %q: "+
+				"the rule holds only for a tool with this tool_id in a session's own registry\n", i, j, name)
 		}
 	}
-	return nil
 }
 
 // content summarises a record.
@@ -230,10 +229,11 @@ func (c installCommand) show(ctx context.Context, s streams, b *bus.Bus) error {
 		fmt.Fprintf(s.err, "refold: warning: %v\n", p.fault)
 	}
 	if c.JSON {
-		return printJSON(s.out, json.RawMessage(text))
+		printJSON(s.out, json.RawMessage(text))
+	} else {
+		fmt.Fprintf(s.out, "%s\n", text)
 	}
-	_, err = fmt.Fprintf(s.out, "%s\n", text)
-	return err
+	return nil
 }
 
 // wanted returns the record that --seq or --hash names, else the one that new
@@ -247,15 +247,15 @@ func (c installCommand) wanted(ctx context.Context, b *bus.Bus) (published, erro
 		return p, err
 	}
 	var matching []published
-	err := walk(ctx, b, func(p published) bool {
+	for p, err := range records(ctx, b) {
+		if err != nil {
+			return published{}, err
+		}
 		if c.Seq != 0 && p.seq == c.Seq || c.Hash != "" && p.canonical != nil && strings.HasPrefix(p.hash.String(), c.Hash) {
 			matching = append(matching, p)
 		}
-		return false
-	})
+	}
 	switch {
-	case err != nil:
-		return published{}, err
 	case len(matching) == 0 && c.Seq != 0:
 		return published{}, fmt.Errorf("no install record is at %d: refold install --list shows where they are", c.Seq)
 	case len(matching) == 0:
@@ -272,42 +272,35 @@ func (c installCommand) wanted(ctx context.Context, b *bus.Bus) (published, erro
 // list prints a line for each record, the oldest first.
 func list(ctx context.Context, out io.Writer, b *bus.Bus, asJSON bool) error {
 	var all []published
-	if err := walk(ctx, b, func(p published) bool {
+	for p, err := range records(ctx, b) {
+		if err != nil {
+			return err
+		}
 		all = append(all, p)
-		return false
-	}); err != nil {
-		return err
 	}
 	if len(all) == 0 {
 		return journal.ErrNoInstall
 	}
 	if asJSON {
 		for i := range all {
-			if err := printJSON(out, all[i].json()); err != nil {
-				return err
-			}
+			printJSON(out, all[i].json())
 		}
 		return nil
 	}
 	table := newWholeTable(out, "SEQ", "TIME", "HASH", "TOOLS", "PROFILES", "RULES", "NOTE")
-	current := false
-	rows := make([][]string, len(all))
-	for i, p := range all { // the newest first, which shows the one that is pinned
+	current := slices.IndexFunc(all, func(p published) bool { return p.pinnable() })
+	for i, p := range slices.Backward(all) {
 		note := ""
 		switch {
-		case p.pinnable() && !current:
-			current, note = true, "new sessions pin it"
+		case i == current:
+			note = "new sessions pin it"
 		case !p.pinnable():
 			note = "pinned by nobody: " + oneLine(p.fault)
 		}
-		rows[len(all)-1-i] = p.row(note)
+		table.texts(p.row(note)...)
 	}
-	for _, row := range rows {
-		if err := table.texts(row...); err != nil {
-			return err
-		}
-	}
-	return table.flush()
+	table.flush()
+	return nil
 }
 
 // oneLine is an error's text without breaks of lines and columns.

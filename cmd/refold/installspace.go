@@ -36,23 +36,26 @@ func bundle(ctx context.Context, s streams, name, dir string) (*bundled, error) 
 		return nil, fmt.Errorf("%s: its index calls the space %s, not %s: use that name", dir, built.Manifest.Space, name)
 	}
 	for _, p := range built.Problems {
-		if _, err := fmt.Fprintln(s.out, placed(dir, p)); err != nil {
-			return nil, err
-		}
+		fmt.Fprintln(s.out, placed(dir, p))
 	}
 	return nil, fmt.Errorf("%s: %s", dir, count(len(built.Problems), "problem"))
+}
+
+// decodeRecord returns what a record says, JSON or msgpack.
+func decodeRecord(record []byte) (r session.InstallRecord, err error) {
+	canonical, err := codec.Canonicalize(record)
+	if err == nil {
+		err = codec.Decode(canonical, &r)
+	}
+	return r, err
 }
 
 // into returns the record with the manifest embedded: in the grant of that name,
 // else in a new one, which has what the first grant with a wildcard says of the
 // space.
 func (b *bundled) into(record []byte) ([]byte, error) {
-	canonical, err := codec.Canonicalize(record)
+	r, err := decodeRecord(record)
 	if err != nil {
-		return nil, err
-	}
-	var r session.InstallRecord
-	if err := codec.Decode(canonical, &r); err != nil {
 		return nil, err
 	}
 	i := slices.IndexFunc(r.Spaces, func(g session.Grant) bool { return g.Space == b.name })
@@ -74,12 +77,8 @@ func (b *bundled) into(record []byte) ([]byte, error) {
 
 // withoutManifests returns a record whose grants bring no workspace.
 func withoutManifests(record []byte) ([]byte, error) {
-	canonical, err := codec.Canonicalize(record)
+	r, err := decodeRecord(record)
 	if err != nil {
-		return nil, err
-	}
-	var r session.InstallRecord
-	if err := codec.Decode(canonical, &r); err != nil {
 		return nil, err
 	}
 	for i := range r.Spaces {

@@ -56,11 +56,11 @@ func (l *live) line() {
 }
 
 // aside calls fn between two lines.
-func (l *live) aside(fn func() error) error {
+func (l *live) aside(fn func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.line()
-	return fn()
+	fn()
 }
 
 // stop prints nothing more.

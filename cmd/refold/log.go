@@ -53,9 +53,7 @@ func (l logCommand) Run(ctx context.Context, s streams, conn connection) error {
 			return err
 		}
 		n++
-		if err := l.print(screen, readEvent(e)); err != nil {
-			return err
-		}
+		l.print(screen, readEvent(e))
 	}
 	switch {
 	case n == 0 && l.From == 0 && l.To == 0:
@@ -81,9 +79,10 @@ func readEvent(e session.Event) logEvent {
 	return out
 }
 
-func (l logCommand) print(screen settings.Screen, e logEvent) error {
+func (l logCommand) print(screen settings.Screen, e logEvent) {
 	if l.JSON {
-		return printJSON(screen, e)
+		printJSON(screen, e)
+		return
 	}
 	at := time.UnixMilli(e.Time).UTC().Format("2006-01-02 15:04:05.000Z")
 	head := fmt.Sprintf("%d  %s  %s  %s", e.Seq, at, e.Door, orDash(e.Type))
@@ -93,20 +92,15 @@ func (l logCommand) print(screen settings.Screen, e logEvent) error {
 	if e.By != "" {
 		head += "  by " + e.By
 	}
-	if err := screen.Paint(settings.Bold, settings.Spelled(head)); err != nil {
-		return err
-	}
+	screen.Paint(settings.Bold, settings.Spelled(head))
 	if e.Fault != "" {
-		_, err := fmt.Fprintf(screen, "\n  can't be decoded: %s\n  payload, as base64: %s\n", e.Fault, e.Payload)
-		return err
+		fmt.Fprintf(screen, "\n  can't be decoded: %s\n  payload, as base64: %s\n", e.Fault, e.Payload)
+		return
 	}
 	var data bytes.Buffer
 	if len(e.Data) > 0 {
 		data.WriteString("\n  ")
-		if err := json.Indent(&data, e.Data, "  ", "  "); err != nil {
-			return err
-		}
+		_ = json.Indent(&data, e.Data, "  ", "  ") // it is JSON
 	}
-	_, err := fmt.Fprintf(screen, "%s\n", data.Bytes())
-	return err
+	fmt.Fprintf(screen, "%s\n", data.Bytes())
 }

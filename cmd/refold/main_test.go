@@ -16,9 +16,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	refold "github.com/refold/refold"
@@ -89,17 +92,12 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, ctx: ctx, node: bustest.Server(t)}
 	t.Cleanup(cancel)
 	var err error
-	if w.bus, err = bus.Connect(ctx, natsio.Options{URL: w.node.URL()}); err != nil {
-		t.Fatal(err)
-	}
+	w.bus, err = bus.Connect(ctx, natsio.Options{URL: w.node.URL()})
+	bustest.OK(t, err)
 	t.Cleanup(w.bus.Close)
 	conf, err := streamconf.ParseConf(refold.StreamsConf, w.bus.Names())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.bus.Provision(ctx, conf, 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
+	bustest.OK(t, w.bus.Provision(ctx, conf, 1))
 	record := []byte(`{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"}}`)
 	if _, err := engine.EnsureInstall(ctx, w.bus, record); err != nil {
 		t.Fatal(err)
@@ -114,11 +112,21 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	<-h.Ready()
-	if w.Client, err = client.Connect(ctx, client.Options{URL: w.node.URL()}); err != nil {
-		t.Fatal(err)
-	}
+	w.Client, err = client.Connect(ctx, client.Options{URL: w.node.URL()})
+	bustest.OK(t, err)
 	t.Cleanup(w.Close)
 	return w
+}
+
+// jetStream connects to the world's server without a client.
+func (w *world) jetStream() jetstream.JetStream {
+	w.t.Helper()
+	nc, err := nats.Connect(w.node.URL())
+	bustest.OK(w.t, err)
+	w.t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	bustest.OK(w.t, err)
+	return js
 }
 
 // command is a command that runs.
@@ -166,9 +174,7 @@ func (w *world) settle(sid, effect string, rest map[string]any) {
 		data[key] = value
 	}
 	payload, err := json.Marshal(map[string]any{"type": session.TypeGenerationSettled, "data": data})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	if _, err := w.Publish(w.ctx, session.DoorLLM, sid, payload, ""); err != nil {
 		w.t.Fatal(err)
 	}
@@ -189,9 +195,7 @@ func TestRunPrintsTheAnswerOnce(t *testing.T) {
 	run := w.begin("", "run", "s1", "hi")
 	w.waits("s1", 1)
 	for n, word := range []string{"hel", "lo"} {
-		if err := w.bus.PublishLive("s1", fmt.Appendf(nil, `{"effect":"r1t1","start":"A","n":%d,"text":%q}`, n, word)); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, w.bus.PublishLive("s1", fmt.Appendf(nil, `{"effect":"r1t1","start":"A","n":%d,"text":%q}`, n, word)))
 	}
 	run.out.shows(t, "hello")
 	w.settle("s1", "r1t1", map[string]any{
@@ -279,9 +283,7 @@ func TestReplaySaysWhatDiffers(t *testing.T) {
 			return err == nil && v.Lifecycle == session.Completed
 		})
 	}
-	if err := errors.Join(w.bus.Store(w.ctx, []journal.Output{{Session: "bad", Effect: &session.Effect{Name: "r9t1", Class: session.ClassLLM, Target: "p", Payload: []byte{0x80}}}})...); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, errors.Join(w.bus.Store(w.ctx, []journal.Output{{Session: "bad", Effect: &session.Effect{Name: "r9t1", Class: session.ClassLLM, Target: "p", Payload: []byte{0x80}}}})...))
 	for _, c := range []struct {
 		status int
 		args   []string
@@ -396,6 +398,21 @@ func TestCommandsThatNeedNoServer(t *testing.T) {
 				t.Errorf("status %d, and on standard error %q", status, errOut.String())
 			}
 		})
+	}
+}
+
+// full is a disk that takes no more.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestFailedWriteEndsTheCommand(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"version"}, {"streams"}, {"streams", "--json"}, {"completion", "bash"}, {"install", "--builtin", "--dry-run"}} {
+		var errOut text
+		if status := Main(t.Context(), args, nil, full{}, &errOut); status != statusFailed || errOut.String() != "refold: no space left on device\n" {
+			t.Errorf("%q: status %d, %q", args, status, errOut.String())
+		}
 	}
 }
 

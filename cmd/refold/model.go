@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,7 +12,6 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/llm/scripted"
-	"github.com/refold/refold/internal/tools/host"
 	"github.com/refold/refold/internal/tools/sandbox"
 	"github.com/refold/refold/planner"
 )
@@ -68,26 +68,19 @@ func scriptedModel(name string, at hostDirs) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir, Sandbox: at.box, NoShell: at.noShell})
-	if err := tools.Prepare(); err != nil {
-		return nil, err
-	}
 	var asks []planner.ApprovalRule
 	if name == scripted.NameEcho { // so that approvals can be tried
 		asks = []planner.ApprovalRule{{Decision: planner.Ask, Tools: []string{"write_file"}}}
 	}
-	record, err := withConfig("scripted", "scripted", asks...)
+	m, err := hostTools("scripted", "scripted", at, asks...)
 	if err != nil {
 		return nil, err
 	}
-	return &model{
-		install: record,
-		close:   func() error { return nil },
-		serve: func(b *bridge.Bridge) error {
-			tools.UseBlobs(b.Blob)
-			return errors.Join(b.Model("scripted", scripted.NewModel(script)), b.Tool("host", tools))
-		},
-	}, nil
+	tools := m.serve
+	m.serve = func(b *bridge.Bridge) error {
+		return errors.Join(b.Model("scripted", scripted.NewModel(script)), tools(b))
+	}
+	return m, nil
 }
 
 // withConfig returns the built-in install record with a default config, so
@@ -106,10 +99,7 @@ func (f modelFlags) recordedModel(file, dir string) (*model, error) {
 	if err != nil {
 		return nil, err
 	}
-	path := f.Ledger
-	if path == "" {
-		path = filepath.Join(dir, "ledger.jsonl")
-	}
+	path := cmp.Or(f.Ledger, filepath.Join(dir, "ledger.jsonl"))
 	ledger, err := recorded.OpenLedger(path)
 	if err != nil {
 		return nil, err

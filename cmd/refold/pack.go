@@ -46,9 +46,7 @@ func (p packFolder) read(ctx context.Context, s streams) (*bundled, spaces.Signa
 	}
 	if found := b.built.Secrets(); len(found) > 0 && !p.Secrets {
 		for _, problem := range found {
-			if _, err := fmt.Fprintln(s.out, placed(p.Dir, problem)); err != nil {
-				return nil, spaces.Signature{}, err
-			}
+			fmt.Fprintln(s.out, placed(p.Dir, problem))
 		}
 		return nil, spaces.Signature{}, fmt.Errorf("%s: %s; --allow-secrets lets files hold them", p.Dir, count(len(found), "problem"))
 	}
@@ -69,8 +67,8 @@ func (c packSignCommand) Run(ctx context.Context, s streams) error {
 		return fmt.Errorf("%s: %w", c.Dir, err)
 	}
 	m := b.built.Manifest
-	_, err = fmt.Fprintf(s.out, "%s: manifest %s is signed by %s\n", named(m.Space, m.Version), m.Hash(), signature.Key)
-	return err
+	fmt.Fprintf(s.out, "%s: manifest %s is signed by %s\n", named(m.Space, m.Version), m.Hash(), signature.Key)
+	return nil
 }
 
 // packPublishCommand publishes a folder.
@@ -112,9 +110,7 @@ func (c packPublishCommand) Run(ctx context.Context, s streams, conn connection)
 	if again {
 		verb = "was published already"
 	}
-	if _, err := fmt.Fprintf(s.out, "%s %s, at sequence %d: manifest %s, signed by %s\n", named(m.Space, m.Version), verb, stands.Seq, m.Hash(), stands.Signature.Key); err != nil {
-		return err
-	}
+	fmt.Fprintf(s.out, "%s %s, at sequence %d: manifest %s, signed by %s\n", named(m.Space, m.Version), verb, stands.Seq, m.Hash(), stands.Signature.Key)
 	if again && stands.Signature.Key != signature.Key {
 		fmt.Fprintf(s.err, "refold: warning: it stands with the signature of %s, not of %s: publish another version to sign with that key\n", stands.Signature.Key, signature.Key)
 	}
@@ -145,13 +141,9 @@ func (c packListCommand) Run(ctx context.Context, s streams, conn connection) er
 		case c.Pack != "" && p.Pack != c.Pack:
 			continue
 		case c.JSON:
-			if err := printJSON(s.out, packJSON{p.Pack, p.Version, p.Seq, codec.Sum(p.Manifest), p.Signature.Key}); err != nil {
-				return err
-			}
+			printJSON(s.out, packJSON{p.Pack, p.Version, p.Seq, codec.Sum(p.Manifest), p.Signature.Key})
 		default:
-			if err := table.texts(p.Pack, p.Version, fmt.Sprint(p.Seq), codec.Sum(p.Manifest).String(), shownKey(p.Signature.Key)); err != nil {
-				return err
-			}
+			table.texts(p.Pack, p.Version, fmt.Sprint(p.Seq), codec.Sum(p.Manifest).String(), shownKey(p.Signature.Key))
 		}
 		listed++
 	}
@@ -161,7 +153,8 @@ func (c packListCommand) Run(ctx context.Context, s streams, conn connection) er
 	if listed == 0 {
 		return errors.New(strings.TrimSpace("nothing is published"+prefixed(" of ", c.Pack)) + ": refold pack publish DIR --key FILE publishes a pack")
 	}
-	return table.flush()
+	table.flush()
+	return nil
 }
 
 // packJSON is a version of a pack, as programs read it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,7 +113,7 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 	total, missing, images := int64(0), 0, 0
 	section := func(head, text string) {
 		if asJSON {
-			_ = printJSON(&body, partJSON{sid, p.turn, head, text})
+			printJSON(&body, partJSON{sid, p.turn, head, text})
 			return
 		}
 		fmt.Fprintf(&body, "\n--- %s\n%s", head, text)
@@ -147,27 +148,21 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 		total += int64(len(text))
 		section(fmt.Sprintf("%s, %d bytes", head, len(text)), text)
 	}
-	if asJSON {
-		_, err := io.WriteString(out, body.String())
-		return errors.Join(err, lacks(missing))
-	}
 	mark := "nothing comes before the transcript"
 	if p.generation.PromptMark != nil {
 		mark = "prompt_mark " + p.generation.PromptMark.String()
 	} else if total > 0 {
 		mark = "no prompt pack"
 	}
-	_, err = fmt.Fprintf(out, "turn %s of session %s: %s of text in %s and %s before the transcript; %s\n%s",
-		p.turn, sid, count(int(total), "byte"), count(len(p.generation.Prompt), "part"), count(images, "image"), mark, body.String())
-	return errors.Join(err, lacks(missing))
-}
-
-// lacks says that parts are not in the blob store.
-func lacks(missing int) error {
-	if missing == 0 {
-		return nil
+	if !asJSON {
+		fmt.Fprintf(out, "turn %s of session %s: %s of text in %s and %s before the transcript; %s\n",
+			p.turn, sid, count(int(total), "byte"), count(len(p.generation.Prompt), "part"), count(images, "image"), mark)
 	}
-	return fmt.Errorf("%s missing in the blob store: restore it from a backup, or sync the space again", count(missing, "part"))
+	fmt.Fprint(out, body.String())
+	if missing > 0 {
+		return fmt.Errorf("%s missing in the blob store: restore it from a backup, or sync the space again", count(missing, "part"))
+	}
+	return nil
 }
 
 // partJSON is a part of a prompt, as programs read it.
@@ -217,10 +212,7 @@ func shownPart(part *session.PromptPart, text string, values map[string]string) 
 // head describes a part and names its file.
 func (p *shownPrompt) head(i int) string {
 	part := &p.generation.Prompt[i]
-	role := part.Role
-	if role == "" {
-		role = "system"
-	}
+	role := cmp.Or(part.Role, "system")
 	file := "prompt ref"
 	if i < len(p.parts) && p.parts[i].Space != "" {
 		file = strings.TrimSpace(p.parts[i].Space + " " + p.parts[i].Path)

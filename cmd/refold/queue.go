@@ -62,18 +62,15 @@ func (q queueCommand) Run(ctx context.Context, s streams, conn connection) error
 func (q queueCommand) print(ctx context.Context, s streams, c *client.Client, v *session.View) error {
 	if q.JSON {
 		for i := range v.Queue {
-			if err := printJSON(s.out, &v.Queue[i]); err != nil {
-				return err
-			}
+			printJSON(s.out, &v.Queue[i])
 		}
 		return nil
 	}
-	if _, err := fmt.Fprintln(s.out, standing(v)); err != nil || len(v.Queue) == 0 {
-		return err
+	fmt.Fprintln(s.out, standing(v))
+	if len(v.Queue) == 0 {
+		return nil
 	}
-	if _, err := fmt.Fprintln(s.out); err != nil {
-		return err
-	}
+	fmt.Fprintln(s.out)
 	table := newWholeTable(s.out, "RUN", "SUBMISSION", "MODEL", "TEXT")
 	for _, r := range v.Queue {
 		text := ""
@@ -82,16 +79,8 @@ func (q queueCommand) print(ctx context.Context, s streams, c *client.Client, v 
 		} else if input != nil {
 			text = (&timelinePrinter{}).words(input)
 		}
-		if err := table.texts(fmt.Sprint(r.Number), orDash(r.Submission), r.Provider+"/"+r.Model, text); err != nil {
-			return err
-		}
+		table.texts(fmt.Sprint(r.Number), orDash(r.Submission), r.Provider+"/"+r.Model, text)
 	}
-	return table.flush()
-}
-
-// viewSoon returns a session's view, or the error why there is none.
-func viewSoon(ctx context.Context, c *client.Client, sid string) (session.View, error) {
-	ctx, cancel := context.WithTimeout(ctx, viewWithin)
-	defer cancel()
-	return c.View(ctx, sid)
+	table.flush()
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"math"
 	"os"
 	"time"
@@ -75,29 +76,31 @@ func recordOf(e session.Event) published {
 	return p
 }
 
-// walk shows each record to fn, the newest first, until fn has seen enough.
-func walk(ctx context.Context, b *bus.Bus, fn func(published) (enough bool)) error {
-	for before := uint64(math.MaxUint64); ; {
-		e, found, err := b.InstallBefore(ctx, before)
-		if err != nil || !found || e.Seq >= before { // none is below: that is the oldest again
-			return err
+// records yields all records, the newest first.
+func records(ctx context.Context, b *bus.Bus) iter.Seq2[published, error] {
+	return func(yield func(published, error) bool) {
+		for before := uint64(math.MaxUint64); ; {
+			e, found, err := b.InstallBefore(ctx, before)
+			if err != nil {
+				yield(published{}, err)
+				return
+			}
+			if !found || e.Seq >= before || !yield(recordOf(e), nil) { // none is below: that is the oldest again
+				return
+			}
+			before = e.Seq
 		}
-		if fn(recordOf(e)) {
-			return nil
-		}
-		before = e.Seq
 	}
 }
 
 // pinned returns the record that a session pins which opens now.
 func pinned(ctx context.Context, b *bus.Bus) (p published, found bool, err error) {
-	err = walk(ctx, b, func(one published) bool {
-		if one.pinnable() {
-			p, found = one, true
+	for p, err := range records(ctx, b) {
+		if err != nil || p.pinnable() {
+			return p, err == nil, err
 		}
-		return found
-	})
-	return p, found, err
+	}
+	return published{}, false, nil
 }
 
 // row is the record's row in a list.

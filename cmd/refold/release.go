@@ -42,16 +42,14 @@ func (r releaseCommand) Run(ctx context.Context, s streams, conn connection) err
 	if err := c.Release(ctx, r.Session, seen); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "session %s  released: %s\n", r.Session, after)
-	return err
+	fmt.Fprintf(s.out, "session %s  released: %s\n", r.Session, after)
+	return nil
 }
 
 // confirmed asks a question and reports whether the answer is yes. When ctx ends
 // it returns at once; what is typed then is lost.
 func confirmed(ctx context.Context, s streams, question string) (bool, error) {
-	if _, err := fmt.Fprint(s.out, question+" [y/N] "); err != nil {
-		return false, err
-	}
+	fmt.Fprint(s.out, question+" [y/N] ")
 	type reply struct {
 		line string
 		err  error
@@ -81,22 +79,18 @@ func (r releaseCommand) tell(ctx context.Context, out io.Writer, c *client.Clien
 	if err != nil && !bare {
 		return "", err
 	}
-	if _, err := fmt.Fprintf(out, "session %s  quarantined from %d on: %s\n", r.Session, seen.Seq, seen.Reason); err != nil {
-		return "", err
-	}
+	fmt.Fprintf(out, "session %s  quarantined from %d on: %s\n", r.Session, seen.Seq, seen.Reason)
 	if bare {
-		_, err = fmt.Fprintln(out, "Nothing else is stored of it: released, a session of that name begins anew.")
-		return "it begins with its next event", err
+		fmt.Fprintln(out, "Nothing else is stored of it: released, a session of that name begins anew.")
+		return "it begins with its next event", nil
 	}
 	for _, d := range folded.Differences {
 		if strings.HasPrefix(d, "the session is quarantined") {
 			continue // that is why we are here
 		}
-		if _, err := fmt.Fprintf(out, "session %s  DIFFERENT for this build: %s\n", r.Session, d); err != nil {
-			return "", err
-		}
+		fmt.Fprintf(out, "session %s  DIFFERENT for this build: %s\n", r.Session, d)
 	}
-	_, err = fmt.Fprintf(out, "Released, it is loaded up to the event before %d, and goes on from there: what it asks for then is carried out.\n"+
+	fmt.Fprintf(out, "Released, it is loaded up to the event before %d, and goes on from there: what it asks for then is carried out.\n"+
 		"Its events are %d, up to %d; none of them is lost or done twice. If the cause is still there, it stops again.\n", seen.Seq, folded.Events, folded.Seq)
-	return fmt.Sprintf("it goes on with %d within 15 s, if a session-actor runs", seen.Seq), err
+	return fmt.Sprintf("it goes on with %d within 15 s, if a session-actor runs", seen.Seq), nil
 }

@@ -43,8 +43,8 @@ func (r replayCommand) Run(ctx context.Context, s streams, conn connection) erro
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprint(s.out, text)
-		return err
+		fmt.Fprint(s.out, text)
+		return nil
 	}
 	var each func(session.Event, []session.Notice, *session.State)
 	if r.Events {
@@ -54,15 +54,19 @@ func (r replayCommand) Run(ctx context.Context, s streams, conn connection) erro
 	if err != nil {
 		return err
 	}
-	if err := r.print(s.out, replayed); err != nil {
-		return err
+	r.print(s.out, replayed)
+	if r.Verify && !replayed.Identical() {
+		return &statusError{statusFailed, ""}
 	}
-	return r.verdict(replayed)
+	return nil
 }
 
 // all folds every session.
 func (r replayCommand) all(ctx context.Context, s streams, c *client.Client) error {
-	v, err := c.Verify(ctx, client.VerifyOptions{Each: func(replayed *client.Replayed) error { return r.print(s.out, replayed) }})
+	v, err := c.Verify(ctx, client.VerifyOptions{Each: func(replayed *client.Replayed) error {
+		r.print(s.out, replayed)
+		return nil
+	}})
 	if err != nil {
 		return err
 	}
@@ -76,25 +80,16 @@ func (r replayCommand) all(ctx context.Context, s streams, c *client.Client) err
 	return nil
 }
 
-// verdict is the exit status of one session.
-func (r replayCommand) verdict(replayed *client.Replayed) error {
-	if r.Verify && !replayed.Identical() {
-		return &statusError{statusFailed, ""}
-	}
-	return nil
-}
-
 // print prints what one session came to.
-func (r replayCommand) print(out io.Writer, replayed *client.Replayed) error {
-	if r.JSON {
-		return printJSON(out, replayed)
+func (r replayCommand) print(out io.Writer, replayed *client.Replayed) {
+	switch {
+	case r.JSON:
+		printJSON(out, replayed)
+	case r.Verify:
+		fmt.Fprintln(out, verdictLine(replayed))
+	default:
+		fmt.Fprintf(out, "%s  %s  %d events\n", replayed.Hash, replayed.Session, replayed.Events)
 	}
-	if !r.Verify {
-		_, err := fmt.Fprintf(out, "%s  %s  %d events\n", replayed.Hash, replayed.Session, replayed.Events)
-		return err
-	}
-	_, err := fmt.Fprintf(out, "%s\n", verdictLine(replayed))
-	return err
 }
 
 // verdictLine reports whether a replay was identical, and to what.
@@ -106,11 +101,11 @@ func verdictLine(r *client.Replayed) string {
 	if r.SnapshotAt != 0 {
 		compared += fmt.Sprintf(", snapshot at %d", r.SnapshotAt)
 	}
-	line := fmt.Sprintf("replay: identical  session %s  %d events  %s  state %s", r.Session, r.Events, compared, r.Hash)
-	if r.Identical() {
-		return line
+	verdict := "identical"
+	if !r.Identical() {
+		verdict = "DIFFERENT"
 	}
-	line = fmt.Sprintf("replay: DIFFERENT  session %s  %d events  %s  state %s", r.Session, r.Events, compared, r.Hash)
+	line := fmt.Sprintf("replay: %s  session %s  %d events  %s  state %s", verdict, r.Session, r.Events, compared, r.Hash)
 	for _, d := range r.Differences {
 		line += "\n  " + d
 	}

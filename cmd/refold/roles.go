@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,13 +81,9 @@ func (r rolesWrite) Run(s streams, conn connection) error {
 		if made[u.String()] {
 			key = "new"
 		}
-		if err := table.texts(u.String(), u.Roles(), key, roles.UserDir(r.Dir, u)); err != nil {
-			return err
-		}
+		table.texts(u.String(), u.Roles(), key, roles.UserDir(r.Dir, u))
 	}
-	if err := table.flush(); err != nil {
-		return err
-	}
+	table.flush()
 	if w.Changed {
 		fmt.Fprintf(s.out, "\nThe accounts are new: %s\nHave the servers' configuration include that file, by its path from the configuration's own directory, and read it again (nats-server --signal reload).\n",
 			roles.AccountsFile(r.Dir))
@@ -100,11 +97,16 @@ func (r rolesWrite) read(prefix string) (*roles.File, error) {
 		if len(r.Clients)+len(r.Models)+len(r.Tools)+len(r.Apps) > 0 {
 			return nil, errors.New("name users in --file or by flags, not both")
 		}
-		f, err := readUsers(r.File)
-		if err == nil && f.URL == "" {
-			f.URL = r.URL
+		text, err := yamlfile.Read(r.File)
+		var f *roles.File
+		if err == nil {
+			f, err = roles.Parse(text)
 		}
-		return f, err
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", r.File, err)
+		}
+		f.URL = cmp.Or(f.URL, r.URL)
+		return f, nil
 	}
 	t := roles.DefaultTenant()
 	if len(r.Clients) > 0 {
@@ -130,19 +132,6 @@ func (r rolesWrite) read(prefix string) (*roles.File, error) {
 	return &roles.File{URL: r.URL, Tenants: map[string]*roles.Tenant{prefix: t}}, nil
 }
 
-// readUsers reads a file that names users.
-func readUsers(file string) (*roles.File, error) {
-	text, err := yamlfile.Read(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	f, err := roles.Parse(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return f, nil
-}
-
 // rolesCheck tries the table.
 type rolesCheck struct {
 	Dir string `default:"roles" type:"path" placeholder:"DIR" help:"Directory that refold roles has written."`
@@ -165,26 +154,18 @@ func (r rolesCheck) Run(ctx context.Context, s streams, conn connection) error {
 	if err != nil {
 		return fmt.Errorf("roles check: %w", err)
 	}
-	url := f.URL
-	if conn.NATS != "" {
-		url = conn.NATS
-	}
-	cells, err := trial.Try(ctx, trial.Servers{URL: url, Dir: r.Dir}, f)
+	cells, err := trial.Try(ctx, trial.Servers{URL: cmp.Or(conn.NATS, f.URL), Dir: r.Dir}, f)
 	if err != nil {
 		return fmt.Errorf("roles check: %w", err)
 	}
 	wrong := trial.Wrong(cells)
 	if r.JSON {
 		for _, c := range cells {
-			if err := printJSON(s.out, cellJSON{c.User.Name, string(c.User.Role), c.Subject.Row, c.Subject.Name, says(c.Got), says(c.Want)}); err != nil {
-				return err
-			}
+			printJSON(s.out, cellJSON{c.User.Name, string(c.User.Role), c.Subject.Row, c.Subject.Name, says(c.Got), says(c.Want)})
 		}
 		return cellsVerdict(wrong)
 	}
-	if err := printCells(s, cells); err != nil {
-		return err
-	}
+	printCells(s, cells)
 	for _, c := range wrong {
 		fmt.Fprintf(s.out, "%s (%s), %s: %s: the servers %s, the table %s\n", c.User, c.User.Roles(), c.Subject.Row, c.Subject.Name, says(c.Got), says(c.Want))
 	}
@@ -201,22 +182,15 @@ func cellsVerdict(wrong []trial.Cell) error {
 }
 
 // printCells prints a line for each row and tenant, and a column for each user.
-func printCells(s streams, cells []trial.Cell) error {
+func printCells(s streams, cells []trial.Cell) {
 	for _, tenant := range trial.Tenants(cells) {
 		table := newWholeTable(s.out, append([]string{tenant.Prefix}, tenant.Users...)...)
 		for _, row := range tenant.Rows {
-			if err := table.texts(append([]string{row.Name}, row.Cells...)...); err != nil {
-				return err
-			}
+			table.texts(append([]string{row.Name}, row.Cells...)...)
 		}
-		if err := table.flush(); err != nil {
-			return err
-		}
-		if _, err := fmt.Fprintln(s.out); err != nil {
-			return err
-		}
+		table.flush()
+		fmt.Fprintln(s.out)
 	}
-	return nil
 }
 
 // says describes a permission of a user.
@@ -237,6 +211,6 @@ type rolesTable struct{}
 
 // Run prints it.
 func (rolesTable) Run(s streams) error {
-	_, err := fmt.Fprint(s.out, roles.Markdown())
-	return err
+	fmt.Fprint(s.out, roles.Markdown())
+	return nil
 }

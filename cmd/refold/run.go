@@ -52,8 +52,8 @@ func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintln(s.out, seq)
-		return err
+		fmt.Fprintln(s.out, seq)
+		return nil
 	}
 	return r.follow(ctx, s, c, text, options)
 }

@@ -88,15 +88,11 @@ func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) 
 			break
 		}
 		progress.clear()
-		if err := l.print(s, out, &row); err != nil {
-			return err
-		}
+		l.print(s, out, &row)
 		n, last, noticed = n+1, row, noticed || row.Noticed
 	}
 	progress.clear()
-	if err := out.flush(); err != nil {
-		return err
-	}
+	out.flush()
 	if noticed {
 		fmt.Fprintln(s.err, "no session-actor answered for some of these: they are as of their latest notice")
 	}
@@ -123,12 +119,13 @@ func (l sessionsCommand) none() string {
 	return text
 }
 
-func (l sessionsCommand) print(s streams, out *table, row *client.IndexRow) error {
+func (l sessionsCommand) print(s streams, out *table, row *client.IndexRow) {
 	if l.JSON {
-		return printJSON(s.out, row)
+		printJSON(s.out, row)
+		return
 	}
 	model := strings.Trim(row.Provider+"/"+row.Model, "/")
-	return out.row(cell{text: row.Session}, cell{row.State, stateColor(row.State)}, cell{text: orDash(row.WaitsFor)},
+	out.row(cell{text: row.Session}, cell{row.State, stateColor(row.State)}, cell{text: orDash(row.WaitsFor)},
 		cell{text: orDash(model)}, cell{text: age(out.screen, row.At)}, cell{text: row.Words})
 }
 

@@ -32,23 +32,20 @@ func (k skillsCommand) Run(ctx context.Context, s streams, conn connection) erro
 	}
 	if k.JSON {
 		for _, skill := range v.Skills {
-			if err := printJSON(s.out, skill); err != nil {
-				return err
-			}
+			printJSON(s.out, skill)
 		}
 		return nil
 	}
 	if len(v.Skills) == 0 {
-		_, err := fmt.Fprintf(s.out, "session %s has no skills: no space that is applied brings any\n", k.Session)
-		return err
+		fmt.Fprintf(s.out, "session %s has no skills: no space that is applied brings any\n", k.Session)
+		return nil
 	}
 	table := newWholeTable(s.out, "SKILL", "SPACE", "ELIGIBLE", "ACTIVE", "WHY NOT")
 	for _, skill := range v.Skills {
-		if err := table.texts(skill.Skill, skill.Space, yesNo(skill.Why == ""), yesNo(skill.Active), skill.Why); err != nil {
-			return err
-		}
+		table.texts(skill.Skill, skill.Space, yesNo(skill.Why == ""), yesNo(skill.Active), skill.Why)
 	}
-	return table.flush()
+	table.flush()
+	return nil
 }
 
 // yesNo writes whether something is so.
@@ -61,7 +58,7 @@ func yesNo(is bool) string {
 
 // printSkills prints the skills of a manifest: what each needs, and what its
 // allowed-tools names.
-func printSkills(out io.Writer, m *space.Manifest) error {
+func printSkills(out io.Writer, m *space.Manifest) {
 	for i := range m.Skills {
 		k := &m.Skills[i]
 		line := fmt.Sprintf("  skill %s: %s", k.Skill, count(1+len(k.Files), "file"))
@@ -77,9 +74,6 @@ func printSkills(out io.Writer, m *space.Manifest) error {
 		if k.Hidden {
 			line += "; only the config of a run can name it"
 		}
-		if _, err := fmt.Fprintln(out, line); err != nil {
-			return err
-		}
+		fmt.Fprintln(out, line)
 	}
-	return nil
 }

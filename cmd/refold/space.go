@@ -57,21 +57,21 @@ func (c spaceCheckCommand) Run(ctx context.Context, s streams) error {
 		problems, warnings, untrusted = append(problems, wrong...), append(warnings, said...), err
 	}
 	tellWarnings(s, c.Dir, warnings)
-	if c.JSON {
-		return c.printJSON(s, built.Manifest, problems, untrusted)
-	}
-	if len(problems) == 0 {
-		if _, err := fmt.Fprintf(s.out, "%s  %s\n", built.Manifest.Hash(), summary(built.Manifest)); err != nil {
-			return err
-		}
-		if err := printSkills(s.out, built.Manifest); err != nil {
-			return err
-		}
+	m := built.Manifest
+	switch {
+	case len(problems) == 0 && c.JSON:
+		printJSON(s.out, checkedJSON{m.Hash(), m.Space, m.Version, len(m.Files)})
+		return untrusted
+	case len(problems) == 0:
+		fmt.Fprintf(s.out, "%s  %s\n", m.Hash(), summary(m))
+		printSkills(s.out, m)
 		return untrusted
 	}
 	for _, p := range space.SortProblems(problems) {
-		if _, err := fmt.Fprintln(s.out, placed(c.Dir, p)); err != nil {
-			return err
+		if c.JSON {
+			printJSON(s.out, p)
+		} else {
+			fmt.Fprintln(s.out, placed(c.Dir, p))
 		}
 	}
 	return errors.Join(untrusted, errors.New(count(len(problems), "problem")))
@@ -83,19 +83,6 @@ type checkedJSON struct {
 	Space   string     `json:"space"`
 	Version string     `json:"version,omitempty"`
 	Files   int        `json:"files"`
-}
-
-// printJSON prints the manifest, or each problem.
-func (c spaceCheckCommand) printJSON(s streams, m *space.Manifest, problems []space.Problem, untrusted error) error {
-	if len(problems) == 0 {
-		return errors.Join(printJSON(s.out, checkedJSON{m.Hash(), m.Space, m.Version, len(m.Files)}), untrusted)
-	}
-	for _, p := range space.SortProblems(problems) {
-		if err := printJSON(s.out, p); err != nil {
-			return err
-		}
-	}
-	return errors.Join(untrusted, errors.New(count(len(problems), "problem")))
 }
 
 // spaceIndexCommand writes an index.

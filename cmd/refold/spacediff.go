@@ -50,16 +50,13 @@ func (c spaceDiffCommand) Run(ctx context.Context, s streams, conn connection) e
 	}
 	if c.JSON {
 		for _, one := range changes(manifestOf(applied), held[i].Manifest) {
-			if err := printJSON(s.out, changeJSON{one.verb, one.what, one.how}); err != nil {
-				return err
-			}
+			printJSON(s.out, changeJSON{one.verb, one.what, one.how})
 		}
 		return nil
 	}
-	if _, err := fmt.Fprintf(s.out, "%s, %s\n", stands(&held[i]), against); err != nil {
-		return err
-	}
-	return printChanges(s.out, changes(manifestOf(applied), held[i].Manifest))
+	fmt.Fprintf(s.out, "%s, %s\n", stands(&held[i]), against)
+	printChanges(s.out, changes(manifestOf(applied), held[i].Manifest))
+	return nil
 }
 
 // stands describes the stage of each manifest of a space.
@@ -93,21 +90,17 @@ const (
 )
 
 // printChanges prints a line for each.
-func printChanges(out io.Writer, all []change) error {
+func printChanges(out io.Writer, all []change) {
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(out, "  no difference")
-		return err
+		fmt.Fprintln(out, "  no difference")
 	}
 	for _, c := range all {
 		line := fmt.Sprintf("  %-7s  %s", c.verb, c.what)
 		if c.how != "" {
 			line += ": " + c.how
 		}
-		if _, err := fmt.Fprintln(out, line); err != nil {
-			return err
-		}
+		fmt.Fprintln(out, line)
 	}
-	return nil
 }
 
 // changes returns what is otherwise in b than in a: files, then what the index
@@ -152,10 +145,8 @@ func changes(a, b *space.Manifest) []change {
 // entries of one name differ, and nothing if they don't.
 func compare[T any](what string, a, b []T, name func(*T) string, how func(x, y *T) string) (all []change) {
 	find := func(list []T, of string) *T {
-		for i := range list {
-			if name(&list[i]) == of {
-				return &list[i]
-			}
+		if i := slices.IndexFunc(list, func(one T) bool { return name(&one) == of }); i >= 0 {
+			return &list[i]
 		}
 		return nil
 	}

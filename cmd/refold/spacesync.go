@@ -111,9 +111,7 @@ func (c spaceSyncCommand) tell(s streams, end *client.SyncEnd) error {
 		return nil
 	}
 	for _, p := range end.Problems {
-		if _, err := fmt.Fprintln(s.out, p); err != nil {
-			return err
-		}
+		fmt.Fprintln(s.out, p)
 	}
 	failed := "not staged"
 	if end.Staged != nil {
@@ -136,16 +134,14 @@ func (c spaceSyncCommand) tellStaged(out io.Writer, end *client.SyncEnd) error {
 	if end.Staged.Revision != "" {
 		source = ", revision " + end.Staged.Revision
 	}
-	if _, err := fmt.Fprintf(out, "%s %s: manifest %s (%s%s)\n", name, verb, end.Staged.Hash, end.Staged.Effect, source); err != nil {
-		return err
-	}
+	fmt.Fprintf(out, "%s %s: manifest %s (%s%s)\n", name, verb, end.Staged.Hash, end.Staged.Effect, source)
 	for i := range end.After {
 		h := &end.After[i]
 		if !h.Pin.Hash.Is(end.Staged.Hash) {
 			continue
 		}
-		_, err := fmt.Fprintln(out, "  "+whatNow(c.Session, h))
-		return err
+		fmt.Fprintln(out, "  "+whatNow(c.Session, h))
+		return nil
 	}
 	return nil
 }
@@ -157,19 +153,15 @@ func (c spaceSyncCommand) tellDry(out io.Writer, end *client.SyncEnd) error {
 		before = &end.Before[0]
 	}
 	if before != nil && before.Pin.Hash.Is(end.Staged.Hash) {
-		_, err := fmt.Fprintf(out, "%s: nothing would change: manifest %s is %s\n", c.Space, end.Staged.Hash, before.Stage)
-		return err
+		fmt.Fprintf(out, "%s: nothing would change: manifest %s is %s\n", c.Space, end.Staged.Hash, before.Stage)
+		return nil
 	}
 	against := "the session has none"
 	if before != nil {
 		against = stands(before)
 	}
-	if _, err := fmt.Fprintf(out, "%s would be staged: manifest %s; %s\n", named(c.Space, end.Staged.Version), end.Staged.Hash, against); err != nil {
-		return err
-	}
-	if err := printChanges(out, changes(manifestOf(before), end.Manifest)); err != nil {
-		return err
-	}
+	fmt.Fprintf(out, "%s would be staged: manifest %s; %s\n", named(c.Space, end.Staged.Version), end.Staged.Hash, against)
+	printChanges(out, changes(manifestOf(before), end.Manifest))
 	return &statusError{statusFailed, ""}
 }
 
@@ -233,12 +225,12 @@ func (c spaceApplyCommand) Run(ctx context.Context, s streams, conn connection) 
 		return err
 	}
 	if len(v.Pending) == 0 { // of workspaces one is pending at most
-		_, err = fmt.Fprintf(s.out, "%s is applied: manifest %s\n", named(v.Workspace.Space, v.Workspace.Version), v.Workspace.Hash)
-		return err
+		fmt.Fprintf(s.out, "%s is applied: manifest %s\n", named(v.Workspace.Space, v.Workspace.Version), v.Workspace.Hash)
+		return nil
 	}
 	p := v.Pending[0]
-	_, err = fmt.Fprintf(s.out, "%s is pending: manifest %s; it is applied %s\n", named(p.Space, p.Version), p.Hash, boundary(p.Mode))
-	return err
+	fmt.Fprintf(s.out, "%s is pending: manifest %s; it is applied %s\n", named(p.Space, p.Version), p.Hash, boundary(p.Mode))
+	return nil
 }
 
 // spaceDetachCommand drops a space.
@@ -257,8 +249,8 @@ func (c spaceDetachCommand) Run(ctx context.Context, s streams, conn connection)
 	if v.Workspace != nil {
 		rest = named(v.Workspace.Space, v.Workspace.Version) + " is applied"
 	}
-	_, err = fmt.Fprintf(s.out, "%s is detached; %s\n", c.Space, rest)
-	return err
+	fmt.Fprintf(s.out, "%s is detached; %s\n", c.Space, rest)
+	return nil
 }
 
 // askSpace publishes an event about a space and returns the session as the event

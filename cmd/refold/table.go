@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -56,38 +58,37 @@ func newWholeTable(out io.Writer, heads ...string) *table {
 }
 
 // texts is row for values without a color.
-func (t *table) texts(texts ...string) error {
+func (t *table) texts(texts ...string) {
 	cells := make([]cell, len(texts))
 	for i, text := range texts {
 		cells[i].text = text
 	}
-	return t.row(cells...)
+	t.row(cells...)
 }
 
 // row prints a row, or keeps it until there are enough to choose the widths by.
-func (t *table) row(cells ...cell) error {
+func (t *table) row(cells ...cell) {
 	for i := range cells {
 		cells[i].text = settings.Spelled(cells[i].text)
 	}
 	switch {
 	case t.whole:
 		t.first = append(t.first, cells)
-		return nil
 	case t.screen.Columns == 0:
-		return t.plain(cells)
+		t.plain(cells)
 	case t.widths != nil:
-		return t.line(cells)
+		t.line(cells)
+	default:
+		if t.first = append(t.first, cells); len(t.first) >= tableFirst {
+			t.flush()
+		}
 	}
-	if t.first = append(t.first, cells); len(t.first) < tableFirst {
-		return nil
-	}
-	return t.flush()
 }
 
 // flush prints the rows that were kept.
-func (t *table) flush() error {
+func (t *table) flush() {
 	if t.widths != nil || len(t.first) == 0 && !t.whole {
-		return nil
+		return
 	}
 	heads, named := make([]cell, len(t.columns)), false
 	for i, c := range t.columns {
@@ -98,12 +99,9 @@ func (t *table) flush() error {
 		t.first = slices.Insert(t.first, 0, heads)
 	}
 	for _, cells := range t.first {
-		if err := t.line(cells); err != nil {
-			return err
-		}
+		t.line(cells)
 	}
 	t.first = nil
-	return nil
 }
 
 // choose chooses the widths: what the first rows take, and where that is more
@@ -134,11 +132,8 @@ func (t *table) choose(heads []cell) {
 }
 
 // line prints a row in columns.
-func (t *table) line(cells []cell) error {
-	room := t.screen.Columns
-	if room == 0 {
-		room = math.MaxInt
-	}
+func (t *table) line(cells []cell) {
+	room := cmp.Or(t.screen.Columns, math.MaxInt)
 	for i, c := range cells {
 		wide := min(t.widths[i], room)
 		if i == len(cells)-1 {
@@ -146,29 +141,23 @@ func (t *table) line(cells []cell) error {
 		}
 		text := settings.Fit(c.text, wide)
 		t.cut = t.cut || text != c.text
-		if err := t.screen.Paint(c.color, text); err != nil {
-			return err
-		}
+		t.screen.Paint(c.color, text)
 		if i == len(cells)-1 {
 			break
 		}
 		used := settings.Cells(text)
 		pad := min(wide-used+gap, room-used)
-		if _, err := t.screen.Write([]byte(strings.Repeat(" ", pad))); err != nil {
-			return err
-		}
+		fmt.Fprint(t.screen, strings.Repeat(" ", pad))
 		room -= used + pad
 	}
-	_, err := t.screen.Write([]byte("\n"))
-	return err
+	fmt.Fprintln(t.screen)
 }
 
 // plain prints a row for a program.
-func (t *table) plain(cells []cell) error {
+func (t *table) plain(cells []cell) {
 	texts := make([]string, len(cells))
 	for i, c := range cells {
 		texts[i] = c.text
 	}
-	_, err := t.screen.Write([]byte(strings.Join(texts, "\t") + "\n"))
-	return err
+	fmt.Fprintln(t.screen, strings.Join(texts, "\t"))
 }

@@ -65,9 +65,7 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 		if t.Session == "" {
 			watched.note(n)
 		}
-		if err := words.aside(func() error { return t.print(s, n) }); err != nil {
-			return err
-		}
+		words.aside(func() { t.print(s, n) })
 	}
 	return nil
 }
@@ -78,21 +76,19 @@ func (t tailCommand) kept(ctx context.Context, s streams, c *client.Client, newe
 		if err != nil {
 			return err
 		}
-		if err := t.print(s, n); err != nil {
-			return err
-		}
+		t.print(s, n)
 	}
 	return nil
 }
 
 // print prints one notice.
-func (t tailCommand) print(s streams, n client.Notice) error {
+func (t tailCommand) print(s streams, n client.Notice) {
 	if t.JSON {
-		return printJSON(s.out, n)
+		printJSON(s.out, n)
+		return
 	}
 	at := time.UnixMilli(n.At).UTC().Format("15:04:05.000")
-	_, err := fmt.Fprintf(s.out, "%s  %s  %d  %s %s\n", at, n.Session, n.N, n.Type, about(n))
-	return err
+	fmt.Fprintf(s.out, "%s  %s  %d  %s %s\n", at, n.Session, n.N, n.Type, about(n))
 }
 
 // about describes a notice, with what to do if it asks for an action.

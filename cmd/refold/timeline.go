@@ -34,9 +34,7 @@ func newTimelinePrinter(out io.Writer) *timelinePrinter {
 // tell prints one event. said are the notices that the fold returned for it,
 // and after is the state after it.
 func (s *timelinePrinter) tell(e session.Event, said []session.Notice, after *session.State) {
-	if s.began == 0 {
-		s.began = e.Time
-	}
+	s.began = cmp.Or(s.began, e.Time)
 	var names mentions
 	env, err := session.ReadEnvelope(e.Payload)
 	if err == nil { // else it is printed by its rejection
@@ -116,8 +114,7 @@ func (s *timelinePrinter) taken(e session.Event, env *session.Envelope, names me
 	}
 	switch env.Type {
 	case session.TypeRunRequested:
-		var b session.RunRequested
-		if codec.Decode(env.Data, &b) == nil {
+		if b, ok := bodyOf[session.RunRequested](env); ok {
 			s.line(e, "run requested: %s", s.words(&b.Input))
 		}
 	case session.TypeToolCallsObserved, session.TypeGenerationSettled:
@@ -125,19 +122,16 @@ func (s *timelinePrinter) taken(e session.Event, env *session.Envelope, names me
 	case session.TypeToolCallSettled:
 		s.result(e, env.Data, names.Effect, after)
 	case session.TypeSteerRequested:
-		var b session.SteerRequested
-		if codec.Decode(env.Data, &b) == nil {
+		if b, ok := bodyOf[session.SteerRequested](env); ok {
 			s.line(e, "steered: %s", s.words(&b.Input))
 		}
 	case session.TypeRunEdited:
-		var b session.RunEdited
-		if codec.Decode(env.Data, &b) == nil {
+		if b, ok := bodyOf[session.RunEdited](env); ok {
 			s.line(e, "run %d edited: %s", b.Run, s.words(&b.Input))
 		}
 	case session.TypeApprovalDecided:
-		var b session.ApprovalDecided
-		if codec.Decode(env.Data, &b) == nil {
-			s.decision(e, &b)
+		if b, ok := bodyOf[session.ApprovalDecided](env); ok {
+			s.decision(e, b)
 		}
 	case session.TypeStepPrepared:
 		if t := after.Turn; t != nil && t.Step != nil && t.Step.Code != "" {

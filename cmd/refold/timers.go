@@ -26,8 +26,9 @@ func (t timersRestoreCommand) Run(ctx context.Context, s streams, conn connectio
 		return fmt.Errorf("timers restore: %w", err)
 	}
 	if t.JSON {
-		return printJSON(s.out, map[string]any{"sessions": r.Sessions, "scheduled": r.Wakes, "took_ms": r.Took.Milliseconds()})
+		printJSON(s.out, map[string]any{"sessions": r.Sessions, "scheduled": r.Wakes, "took_ms": r.Took.Milliseconds()})
+		return nil
 	}
-	_, err = fmt.Fprintf(s.out, "%d wakes scheduled, of %d sessions, in %v\n", r.Wakes, r.Sessions, r.Took.Round(time.Millisecond))
-	return err
+	fmt.Fprintf(s.out, "%d wakes scheduled, of %d sessions, in %v\n", r.Wakes, r.Sessions, r.Took.Round(time.Millisecond))
+	return nil
 }

@@ -36,16 +36,13 @@ func (c toolsShowCommand) Run(ctx context.Context, s streams, conn connection) e
 	}
 	if c.JSON {
 		for _, t := range v.Tools {
-			if err := printJSON(s.out, t); err != nil {
-				return err
-			}
+			printJSON(s.out, t)
 		}
 		return nil
 	}
-	if _, err := fmt.Fprintln(s.out, headline(&v)); err != nil {
-		return err
-	}
-	return printTools(s.out, v.Tools)
+	fmt.Fprintln(s.out, headline(&v))
+	printTools(s.out, v.Tools)
+	return nil
 }
 
 // whyCommand explains one tool.
@@ -68,14 +65,15 @@ func (c whyCommand) Run(ctx context.Context, s streams, conn connection) error {
 	}
 	tool := v.Tools[i]
 	if c.JSON {
-		return printJSON(s.out, tool)
+		printJSON(s.out, tool)
+		return nil
 	}
 	text := "hidden, " + tool.Why
 	if tool.Offered {
 		text = fmt.Sprintf("offered, %d of %d", tool.Place, offered(v.Tools))
 	}
-	_, err = fmt.Fprintf(s.out, "%s\n%s (%s): %s\n", headline(&v), tool.ToolName, tool.ToolID, text)
-	return err
+	fmt.Fprintf(s.out, "%s\n%s (%s): %s\n", headline(&v), tool.ToolName, tool.ToolID, text)
+	return nil
 }
 
 // whyUnbound adds to an error about a tool that there is none of why it may be
@@ -123,9 +121,7 @@ func viewAt(ctx context.Context, conn connection, sid, turn string) (session.Vie
 	defer c.Close()
 	var v session.View
 	if turn == "" {
-		ctx, cancel := context.WithTimeout(ctx, viewWithin)
-		defer cancel()
-		v, err = c.View(ctx, sid)
+		v, err = viewSoon(ctx, c, sid)
 	} else {
 		v, err = viewOf(ctx, c, sid, turn)
 	}
@@ -248,7 +244,7 @@ func faultOf(step *session.ViewStep) string {
 
 // printTools prints the tools that were offered as the model was shown them,
 // and then the others by tool_id.
-func printTools(out io.Writer, tools []session.ViewTool) error {
+func printTools(out io.Writer, tools []session.ViewTool) {
 	shown, hidden := []session.ViewTool(nil), []session.ViewTool(nil)
 	for _, t := range tools {
 		if t.Offered {
@@ -261,19 +257,13 @@ func printTools(out io.Writer, tools []session.ViewTool) error {
 	table := newWholeTable(out, "", "", "")
 	fmt.Fprintf(out, "\noffered, in the order in which the model was shown them: %d\n", len(shown))
 	for _, t := range shown {
-		if err := table.texts("  "+strconv.Itoa(t.Place), t.ToolName, t.ToolID); err != nil {
-			return err
-		}
+		table.texts("  "+strconv.Itoa(t.Place), t.ToolName, t.ToolID)
 	}
-	if err := table.flush(); err != nil {
-		return err
-	}
+	table.flush()
 	table = newWholeTable(out, "", "", "")
 	fmt.Fprintf(out, "\nhidden: %d\n", len(hidden))
 	for _, t := range hidden {
-		if err := table.texts("  "+t.ToolName, t.ToolID, t.Why); err != nil {
-			return err
-		}
+		table.texts("  "+t.ToolName, t.ToolID, t.Why)
 	}
-	return table.flush()
+	table.flush()
 }

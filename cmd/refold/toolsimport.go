@@ -98,8 +98,8 @@ func (c addTo) print(ctx context.Context, s streams, dial func() (*bus.Bus, erro
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "%s\n", strings.TrimSuffix(string(text), "\n"))
-	return err
+	fmt.Fprintf(s.out, "%s\n", strings.TrimSuffix(string(text), "\n"))
+	return nil
 }
 
 // text returns what is printed of the tools.

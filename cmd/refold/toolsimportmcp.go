@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ func (c importMCPCommand) Run(ctx context.Context, s streams, conn connection) e
 	if b != nil {
 		b.Close()
 	}
-	if err != nil {
+	if err = cmp.Or(err, ctx.Err()); err != nil { // what could not be printed is not imported
 		return err
 	}
 	return mcp.WriteLock(c.File, found.Lock)

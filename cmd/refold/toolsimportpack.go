@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -52,8 +53,8 @@ func writePack(ctx context.Context, s streams, dir string, tools []*function.Fun
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "%s  %s\n", b.built.Manifest.Hash(), summary(b.built.Manifest))
-	return err
+	fmt.Fprintf(s.out, "%s  %s\n", b.built.Manifest.Hash(), summary(b.built.Manifest))
+	return nil
 }
 
 // packHead returns what the pack of a folder is called: as its index says, else as
@@ -75,12 +76,8 @@ func packHead(dir string) (spaces.PackHead, error) {
 		}
 	}
 	head := spaces.PackHead{Name: index.Name, Version: index.Version}
-	if head.Name == "" {
-		head.Name = filepath.Base(full)
-	}
-	if head.Version == "" {
-		head.Version = firstVersion
-	}
+	head.Name = cmp.Or(head.Name, filepath.Base(full))
+	head.Version = cmp.Or(head.Version, firstVersion)
 	if !space.IsSpaceName(head.Name, space.Pack) {
 		return head, fmt.Errorf("%q names no pack: call the folder by 1 to %d of A-Za-z0-9_-, or write an index with a name", head.Name, space.PackNameBytesMax)
 	}

@@ -54,7 +54,8 @@ func (t traceCommand) Run(ctx context.Context, s streams, conn connection) error
 	case t.OTLP != "":
 		return t.send(ctx, s.err, conn.Prefix, spans)
 	}
-	return drawRuns(s.out, spans)
+	drawRuns(s.out, spans)
+	return nil
 }
 
 // messages returns the spans as they are exported.
@@ -80,9 +81,7 @@ func (t traceCommand) print(out io.Writer, prefix string, spans []*timeline.Span
 		if err != nil {
 			return err
 		}
-		if _, err := fmt.Fprintf(out, "%s\n", line); err != nil {
-			return err
-		}
+		fmt.Fprintf(out, "%s\n", line)
 	}
 	return nil
 }
@@ -116,7 +115,7 @@ const barWidth = 40
 
 // drawRuns draws each run as a waterfall: a line a span, children below their
 // parents, with a bar where the span lies in the time of the run.
-func drawRuns(out io.Writer, spans []*timeline.Span) error {
+func drawRuns(out io.Writer, spans []*timeline.Span) {
 	children := map[string][]*timeline.Span{}
 	first, last := map[uint32]int64{}, map[uint32]int64{}
 	var runs []uint32
@@ -144,11 +143,8 @@ func drawRuns(out io.Writer, spans []*timeline.Span) error {
 	slices.Sort(runs)
 	for _, run := range runs {
 		w := waterfall{out: out, children: children, from: first[run], to: max(last[run], first[run]+1)}
-		if err := w.draw(fmt.Sprint(run), 0); err != nil {
-			return err
-		}
+		w.draw(fmt.Sprint(run), 0)
 	}
-	return nil
 }
 
 type waterfall struct {
@@ -157,21 +153,16 @@ type waterfall struct {
 	from, to int64 // Unix ms
 }
 
-func (w *waterfall) draw(at string, depth int) error {
+func (w *waterfall) draw(at string, depth int) {
 	lines := w.children[at]
 	slices.SortStableFunc(lines, func(a, b *timeline.Span) int {
 		return cmp.Or(cmp.Compare(a.Begin, b.Begin), cmp.Compare(a.Place, b.Place))
 	})
 	for _, s := range lines {
 		name := strings.Repeat("  ", depth) + s.Place + " " + wordsOf(s)
-		if _, err := fmt.Fprintf(w.out, "%-44s %9s  %s\n", name, time.Duration(s.End-s.Begin)*time.Millisecond, w.bar(s)); err != nil {
-			return err
-		}
-		if err := w.draw(fmt.Sprint(s.Run, s.Place), depth+1); err != nil {
-			return err
-		}
+		fmt.Fprintf(w.out, "%-44s %9s  %s\n", name, time.Duration(s.End-s.Begin)*time.Millisecond, w.bar(s))
+		w.draw(fmt.Sprint(s.Run, s.Place), depth+1)
 	}
-	return nil
 }
 
 // bar shows where a span lies: at least one column.

@@ -30,9 +30,9 @@ that has no result, openai says so in the call's place, since the API wants one.
 
 // transcriptFormat prints a conversation, entry by entry.
 type transcriptFormat interface {
-	begin() error
-	entry(*entry) error
-	end() error
+	begin()
+	entry(*entry)
+	end()
 }
 
 // Run prints the conversation.
@@ -50,17 +50,15 @@ func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) 
 		out = &chat{out: s.out}
 	}
 	printed := false
-	each := func(e *entry) (err error) {
+	each := func(e *entry) {
 		if t.Number != 0 && e.Run != t.Number {
-			return nil
+			return
 		}
 		if !printed {
-			printed, err = true, out.begin()
+			printed = true
+			out.begin()
 		}
-		if err == nil {
-			err = out.entry(e)
-		}
-		return err
+		out.entry(e)
 	}
 	runs, err := newConversation(c, each).read(ctx, t.Session)
 	switch {
@@ -69,19 +67,18 @@ func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) 
 	case !printed && t.Number != 0:
 		return fmt.Errorf("session %s has no run %d that has begun; it has asked for %d", t.Session, t.Number, runs)
 	case !printed:
-		if err := out.begin(); err != nil {
-			return err
-		}
+		out.begin()
 	}
-	return out.end()
+	out.end()
+	return nil
 }
 
 // objects prints a JSON object an entry.
 type objects struct{ out io.Writer }
 
-func (o objects) begin() error         { return nil }
-func (o objects) entry(e *entry) error { return printJSON(o.out, e) }
-func (o objects) end() error           { return nil }
+func (o objects) begin()         {}
+func (o objects) entry(e *entry) { printJSON(o.out, e) }
+func (o objects) end()           {}
 
 // markdown prints a conversation for people. What was said is quoted, and what a
 // tool was given and returned stands in fences, so that no text looks like the
@@ -91,25 +88,26 @@ type markdown struct {
 	session string
 }
 
-func (m *markdown) begin() error { return m.head("# Session " + m.session) }
+func (m *markdown) begin() { m.head("# Session " + m.session) }
 
-func (m *markdown) end() error { return nil }
+func (m *markdown) end() {}
 
-func (m *markdown) entry(e *entry) error {
+func (m *markdown) entry(e *entry) {
 	at := time.UnixMilli(e.Time).UTC().Format("2006-01-02 15:04:05Z")
 	tool := fmt.Sprintf("`%s` %s", e.Tool, e.Call)
 	because := strings.Trim(e.Code+": "+e.Detail, ": ")
 	switch e.Kind {
 	case kindRun:
-		return m.head(fmt.Sprintf("\n## Run %d: %s, %s", e.Run, e.Model, at))
+		fmt.Fprintln(m.screen)
+		m.head(fmt.Sprintf("## Run %d: %s, %s", e.Run, e.Model, at))
 	case kindInput:
-		return m.quoted("User", e.Text)
+		m.quoted("User", e.Text)
 	case kindSteer:
-		return m.quoted("User, while the run was active", e.Text)
+		m.quoted("User, while the run was active", e.Text)
 	case kindText:
-		return m.quoted("Assistant", e.Text)
+		m.quoted("Assistant", e.Text)
 	case kindCall:
-		return m.fenced("Call of "+tool, "json", indented(e.Arguments))
+		m.fenced("Call of "+tool, "json", indented(e.Arguments))
 	case kindResult:
 		head := fmt.Sprintf("Result of %s, %s", tool, e.Status)
 		if because != "" {
@@ -118,78 +116,56 @@ func (m *markdown) entry(e *entry) error {
 		if e.Arguments != "" {
 			head += ", run with other arguments: " + e.Arguments
 		}
-		return m.fenced(head, "", e.Text)
+		m.fenced(head, "", e.Text)
 	case kindAsked:
-		return m.line("%s waits for approval.", tool)
+		m.line("%s waits for approval.", tool)
 	case kindDecided:
 		verb := map[string]string{"approve": "approved", "deny": "denied"}[e.Status]
-		return m.line("%s was %s%s%s.", tool, verb, prefixed(" by ", e.By), prefixed(": ", e.Detail))
+		m.line("%s was %s%s%s.", tool, verb, prefixed(" by ", e.By), prefixed(": ", e.Detail))
 	case kindFailed:
-		return m.line("Turn %s failed: %s", e.Turn, because)
+		m.line("Turn %s failed: %s", e.Turn, because)
 	case kindRejected:
-		return m.line("%s was rejected: %s", orDash(e.Status), because)
+		m.line("%s was rejected: %s", orDash(e.Status), because)
 	case kindPaused:
-		return m.line("The run is paused: %s", e.Detail)
+		m.line("The run is paused: %s", e.Detail)
 	case kindEnd:
-		return m.line("Run %d %s%s.", e.Run, e.Status, prefixed(": ", because))
+		m.line("Run %d %s%s.", e.Run, e.Status, prefixed(": ", because))
 	}
-	return nil
 }
 
 // head prints a line that the terminal shows in bold.
-func (m *markdown) head(text string) error {
-	before, text, found := strings.Cut(text, "#")
-	if !found {
-		before, text = "", before
-	} else {
-		text = "#" + text
-	}
-	if _, err := io.WriteString(m.screen, before); err != nil {
-		return err
-	}
-	if err := m.screen.Paint(settings.Bold, settings.Spelled(text)); err != nil {
-		return err
-	}
-	_, err := io.WriteString(m.screen, "\n")
-	return err
+func (m *markdown) head(text string) {
+	m.screen.Paint(settings.Bold, settings.Spelled(text))
+	fmt.Fprintln(m.screen)
 }
 
 // title prints the heading of an entry: the speaker, or what follows.
-func (m *markdown) title(text string) error {
-	if _, err := io.WriteString(m.screen, "\n"); err != nil {
-		return err
-	}
-	if err := m.screen.Paint(settings.Bold, "**"+settings.Spelled(text)+"**"); err != nil {
-		return err
-	}
-	_, err := io.WriteString(m.screen, "\n")
-	return err
+func (m *markdown) title(text string) {
+	fmt.Fprintln(m.screen)
+	m.screen.Paint(settings.Bold, "**"+settings.Spelled(text)+"**")
+	fmt.Fprintln(m.screen)
 }
 
-func (m *markdown) line(format string, args ...any) error {
-	_, err := fmt.Fprintf(m.screen, "\n*%s*\n", settings.Spelled(fmt.Sprintf(format, args...)))
-	return err
+func (m *markdown) line(format string, args ...any) {
+	fmt.Fprintf(m.screen, "\n*%s*\n", settings.Spelled(fmt.Sprintf(format, args...)))
 }
 
-func (m *markdown) quoted(who, text string) error {
-	if err := m.title(who); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(m.screen, "\n> %s\n", strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n> "))
-	return err
+func (m *markdown) quoted(who, text string) {
+	m.title(who)
+	fmt.Fprintf(m.screen, "\n> %s\n", strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n> "))
 }
 
 // fenced prints text in a fence that is longer than any in it.
-func (m *markdown) fenced(head, language, text string) error {
-	if err := m.title(head); err != nil || text == "" {
-		return err
+func (m *markdown) fenced(head, language, text string) {
+	m.title(head)
+	if text == "" {
+		return
 	}
 	fence := "```"
 	for strings.Contains(text, fence) {
 		fence += "`"
 	}
-	_, err := fmt.Fprintf(m.screen, "\n%s%s\n%s\n%s\n", fence, language, strings.TrimRight(text, "\n"), fence)
-	return err
+	fmt.Fprintf(m.screen, "\n%s%s\n%s\n%s\n", fence, language, strings.TrimRight(text, "\n"), fence)
 }
 
 // indented returns JSON text with a member a line, and other text as it is.

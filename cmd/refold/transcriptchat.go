@@ -39,36 +39,26 @@ type chatCall struct {
 // without a result.
 const noResult = "(no result)"
 
-func (c *chat) begin() error {
-	_, err := io.WriteString(c.out, "[")
-	return err
+func (c *chat) begin() { fmt.Fprint(c.out, "[") }
+
+func (c *chat) end() {
+	c.settle()
+	fmt.Fprint(c.out, "\n]\n")
 }
 
-func (c *chat) end() error {
-	if err := c.settle(); err != nil {
-		return err
-	}
-	_, err := io.WriteString(c.out, "\n]\n")
-	return err
-}
-
-func (c *chat) entry(e *entry) error {
+func (c *chat) entry(e *entry) {
 	switch e.Kind {
 	case kindInput, kindSteer:
-		if err := c.settle(); err != nil {
-			return err
-		}
-		return c.print(&chatMessage{Role: "user", Content: e.Text})
+		c.settle()
+		c.print(&chatMessage{Role: "user", Content: e.Text})
 	case kindText, kindCall:
 		if c.turn == nil || c.turnIs != e.Turn {
-			if err := c.settle(); err != nil {
-				return err
-			}
+			c.settle()
 			c.turn, c.turnIs = &chatMessage{Role: "assistant"}, e.Turn
 		}
 		if e.Kind == kindText {
 			c.turn.Content = e.Text
-			return nil
+			return
 		}
 		call := chatCall{ID: e.Call, Type: "function"}
 		call.Function.Name, call.Function.Arguments = e.Tool, e.Arguments
@@ -78,13 +68,10 @@ func (c *chat) entry(e *entry) error {
 		c.turn.ToolCalls = append(c.turn.ToolCalls, call)
 		c.pending = append(c.pending, e.Call)
 	case kindResult:
-		if err := c.flush(); err != nil {
-			return err
-		}
+		c.flush()
 		c.pending = slices.DeleteFunc(c.pending, func(call string) bool { return call == e.Call })
-		return c.print(&chatMessage{Role: "tool", ToolCallID: e.Call, Content: resultText(e)})
+		c.print(&chatMessage{Role: "tool", ToolCallID: e.Call, Content: resultText(e)})
 	}
-	return nil
 }
 
 // resultText is a result as a model is shown it.
@@ -103,38 +90,27 @@ func resultText(e *entry) string {
 }
 
 // flush prints the turn that was collected.
-func (c *chat) flush() error {
-	if c.turn == nil {
-		return nil
+func (c *chat) flush() {
+	if c.turn != nil {
+		c.print(c.turn)
+		c.turn = nil
 	}
-	turn := c.turn
-	c.turn = nil
-	return c.print(turn)
 }
 
 // settle prints the turn that was collected, and what stands for missing results.
-func (c *chat) settle() error {
-	if err := c.flush(); err != nil {
-		return err
-	}
+func (c *chat) settle() {
+	c.flush()
 	for _, call := range c.pending {
-		if err := c.print(&chatMessage{Role: "tool", ToolCallID: call, Content: noResult}); err != nil {
-			return err
-		}
+		c.print(&chatMessage{Role: "tool", ToolCallID: call, Content: noResult})
 	}
 	c.pending = nil
-	return nil
 }
 
-func (c *chat) print(m *chatMessage) error {
-	text, err := json.Marshal(m)
-	if err != nil {
-		return err
-	}
+func (c *chat) print(m *chatMessage) {
+	text, _ := json.Marshal(m) // texts alone
 	comma := ","
 	if c.n++; c.n == 1 {
 		comma = ""
 	}
-	_, err = fmt.Fprintf(c.out, "%s\n%s", comma, text)
-	return err
+	fmt.Fprintf(c.out, "%s\n%s", comma, text)
 }

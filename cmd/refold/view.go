@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
 )
 
 // viewCommand shows a session.
@@ -25,14 +26,15 @@ func (v viewCommand) Run(ctx context.Context, s streams, conn connection) error 
 		return err
 	}
 	if v.JSON {
-		return printJSON(s.out, view)
+		printJSON(s.out, view)
+		return nil
 	}
 	text, err := json.MarshalIndent(view, "", "  ")
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(s.out, "%s\n", text)
-	return err
+	fmt.Fprintf(s.out, "%s\n", text)
+	return nil
 }
 
 // viewOf asks for the view of a session, for at most viewWithin.
@@ -42,6 +44,11 @@ func (conn connection) viewOf(ctx context.Context, sid string) (session.View, er
 		return session.View{}, err
 	}
 	defer c.Close()
+	return viewSoon(ctx, c, sid)
+}
+
+// viewSoon returns a session's view, or the error why there is none.
+func viewSoon(ctx context.Context, c *client.Client, sid string) (session.View, error) {
 	ctx, cancel := context.WithTimeout(ctx, viewWithin)
 	defer cancel()
 	return c.View(ctx, sid)

@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"strconv"
@@ -55,26 +56,21 @@ const (
 )
 
 // Paint writes text in a color. Without colors it writes the text alone.
-func (s Screen) Paint(c Color, text string) error {
+func (s Screen) Paint(c Color, text string) {
 	if !s.Colors || c == Plain {
-		_, err := io.WriteString(s, text)
-		return err
+		fmt.Fprint(s, text)
+		return
 	}
 	below := Raw(s.Writer) // which does not spell out what begins a color
-	if _, err := io.WriteString(below, "\x1b["+string(c)+"m"); err != nil {
-		return err
-	}
-	_, err := io.WriteString(s, text)
-	if _, ended := io.WriteString(below, "\x1b[0m"); err == nil {
-		err = ended
-	}
-	return err
+	fmt.Fprint(below, "\x1b["+string(c)+"m")
+	fmt.Fprint(s, text)
+	fmt.Fprint(below, "\x1b[0m")
 }
 
 // ClearLine takes the line away on which the cursor stands, if the screen Clears.
 func (s Screen) ClearLine() {
 	if s.Clears {
-		_, _ = io.WriteString(Raw(s.Writer), "\r\x1b[K")
+		fmt.Fprint(Raw(s.Writer), "\r\x1b[K")
 	}
 }
 

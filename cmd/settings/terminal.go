@@ -22,13 +22,16 @@ func Terminal(f *os.File) io.Writer {
 	return &spelling{to: f}
 }
 
-// Raw returns the writer below one that Terminal returned, and any other as it
-// is.
+// Raw returns the writer below one that Terminal returned or that has a method
+// Below, and any other as it is.
 func Raw(w io.Writer) io.Writer {
-	if s, ok := w.(*spelling); ok {
-		return s.to
+	for {
+		above, ok := w.(interface{ Below() io.Writer })
+		if !ok {
+			return w
+		}
+		w = above.Below()
 	}
-	return w
 }
 
 // spelling spells out what a terminal would obey. It may be used by several
@@ -90,15 +93,8 @@ func appendSpelled(safe, text []byte) (_ []byte, size int) {
 	return fmt.Appendf(safe, `\U%08x`, char), size
 }
 
-// Stat returns the file information of the file below: the program asks
-// questions only on a terminal.
-func (s *spelling) Stat() (os.FileInfo, error) {
-	f, ok := s.to.(*os.File)
-	if !ok {
-		return nil, os.ErrInvalid
-	}
-	return f.Stat()
-}
+// Below returns the terminal.
+func (s *spelling) Below() io.Writer { return s.to }
 
 // isObeyed reports whether a terminal does something else with a character than
 // show it: controls of both blocks, what turns the direction of text, what has

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 // approvalRecord has a tool that asks a person first, one that a host loop
@@ -158,9 +159,7 @@ func TestRunReattaches(t *testing.T) {
 	args := []string{"run", "s1", "hi", "--submission", "once"}
 	first := w.begin("", args...)
 	w.waits("s1", 1)
-	if err := w.bus.PublishLive("s1", []byte(`{"effect":"r1t1","start":"A","n":0,"text":"I look."}`)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.PublishLive("s1", []byte(`{"effect":"r1t1","start":"A","n":0,"text":"I look."}`)))
 	first.out.shows(t, "I look.")
 	first.stop()
 	_, errOut := w.end(first, statusInterrupted)
@@ -171,9 +170,7 @@ func TestRunReattaches(t *testing.T) {
 	again.err.shows(t, `waits for approval until .*: send {"to":"ann"}\n  refold approve s1 r1t1c0`)
 	w.does(0, "deny", "s1", "r1t1c0")
 	w.reaches("s1", "the next turn", turnOf("r1t2"))
-	if err := w.bus.PublishLive("s1", []byte(`{"effect":"r1t2","start":"A","n":0,"text":"hel"}`)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.PublishLive("s1", []byte(`{"effect":"r1t2","start":"A","n":0,"text":"hel"}`)))
 	again.out.shows(t, "hel")
 	w.settle("s1", "r1t2", map[string]any{"text": map[string]any{"text": "hello"}})
 	if out, errOut := w.end(again, 0); out != "hello\n" || strings.Count(errOut, "waits for approval") != 1 || !strings.Contains(errOut, "run 1: 2 turns\n") {

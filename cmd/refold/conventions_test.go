@@ -23,15 +23,14 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 // commands returns the commands that can be run, as words behind refold.
 func commands(t *testing.T) map[string]*kong.Node {
 	t.Helper()
 	parser, err := newParser(&cli{}, io.Discard, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	all := map[string]*kong.Node{}
 	for _, leaf := range parser.Model.Leaves(true) {
 		all[strings.TrimPrefix(leaf.FullPath(), "refold ")] = leaf
@@ -98,9 +97,7 @@ func TestErrorsNameTheNearest(t *testing.T) {
 	record := file(t, "{\"v\":1,\"rules\":1,\"tools\":[],\n \"policy\":{\n   \"aproval\":[]}}")
 	broken := file(t, "{\"v\":1,\n \"tools\":[,]}")
 	roles := filepath.Join(t.TempDir(), "roles.yaml")
-	if err := os.WriteFile(roles, []byte("tenants:\n  refold:\n    aprovers: [ann]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, os.WriteFile(roles, []byte("tenants:\n  refold:\n    aprovers: [ann]\n"), 0o600))
 	for _, c := range []struct {
 		status int
 		args   []string
@@ -250,13 +247,9 @@ func TestBashCompletes(t *testing.T) {
 	dir := t.TempDir()
 	program := filepath.Join(dir, "refold")
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	script := "#!/bin/sh\n" + mainEnv + "=1 exec '" + self + "' \"$@\"\n"
-	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, os.WriteFile(program, []byte(script), 0o700))
 	for _, c := range []struct{ line, want string }{
 		{"refold trans", "transcript"},
 		{"refold transcript s1 --format ", "md json openai"},

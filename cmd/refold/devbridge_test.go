@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 func TestNetworkedModel(t *testing.T) {
@@ -33,9 +35,7 @@ func TestFindBridge(t *testing.T) {
 		t.Errorf("without one: got %v", err)
 	}
 	inPath := filepath.Join(dir, "bridge")
-	if err := os.WriteFile(inPath, []byte("#!/bin/sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, os.WriteFile(inPath, []byte("#!/bin/sh\n"), 0o755))
 	if got, err := findBridge(filepath.Join(dir, "bin", "refold")); err != nil || got != inPath {
 		t.Errorf("in the PATH: got %s, %v", got, err)
 	}

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 // speak writes text and messages as a run does, whose model is interrupted by a
@@ -28,9 +30,7 @@ func speak(d *display) {
 func TestMessagesNeverSplitTextInOneFile(t *testing.T) {
 	t.Parallel()
 	file, err := os.Create(filepath.Join(t.TempDir(), "both"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer file.Close()
 	speak(newDisplay(streams{out: file, err: file}))
 	got, err := os.ReadFile(file.Name())

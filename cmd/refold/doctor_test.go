@@ -42,9 +42,7 @@ func TestDoctor(t *testing.T) {
 	stop, err := w.bus.Register(w.ctx, presence.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{
 		"name": "b1", "targets": "llm/p", "lacks llm/p": "no key",
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	bustest.Until(t, "the bridge answers", func() bool { // one that is busy is asked again
 		c := w.begin("", "bridge", "doctor", "--within", "1ms")
 		select {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/spaces"
 )
 
@@ -26,9 +27,7 @@ type step struct{ command, want string }
 func stepsOf(t *testing.T, file string) (steps []step) {
 	t.Helper()
 	readme, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	within := false // of what a command prints, in which a line may be empty
 	for line := range strings.Lines(string(readme)) {
 		code, is := strings.CutPrefix(strings.TrimRight(line, "\n"), "    ")
@@ -146,9 +145,7 @@ type block struct{ name, content string }
 func blocksOf(t *testing.T, file string) (blocks []block) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	for _, m := range regexp.MustCompile("(?ms)^```[a-z]+ (\\S+)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1) {
 		blocks = append(blocks, block{m[1], m[2]})
 	}
@@ -164,14 +161,10 @@ func TestWorkspacesDocumentHasValidFiles(t *testing.T) {
 		switch seen[b.name]++; b.name {
 		case "grants":
 			var grants map[string]any
-			if err := json.Unmarshal([]byte(b.content), &grants); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, json.Unmarshal([]byte(b.content), &grants))
 			grants["v"], grants["rules"], grants["tools"] = 1, 1, []any{}
 			record, err := json.Marshal(grants)
-			if err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, err)
 			runs(t, 0, "install", file(t, string(record)), "--dry-run")
 		case "spaces.yaml":
 			if _, err := spaces.LoadConfig(file(t, b.content)); err != nil {

@@ -19,9 +19,7 @@ import (
 func builtinHash(t *testing.T) string {
 	t.Helper()
 	install, err := session.ParseInstall(session.BuiltinInstall())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	return install.Hash.String()
 }
 
@@ -29,9 +27,7 @@ func builtinHash(t *testing.T) string {
 func file(t *testing.T, content string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "record.json")
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, os.WriteFile(path, []byte(content), 0o600))
 	return path
 }
 
@@ -49,9 +45,7 @@ func TestInstallPublishesWhatIsNew(t *testing.T) {
 	last := func() uint64 {
 		t.Helper()
 		seq, err := w.LastEvent(w.ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		return seq
 	}
 	out, errOut := w.does(0, "install", "--builtin")
@@ -188,9 +182,7 @@ func TestAmbiguousHashPrefixIsRefused(t *testing.T) {
 	for turns := 1; ; turns++ {
 		record := fmt.Sprintf(`{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m","turns_max":%d}}`, turns)
 		install, err := session.ParseInstall([]byte(record))
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		first := install.Hash.String()[0]
 		other, taken := byFirst[first]
 		if byFirst[first] = record; !taken {

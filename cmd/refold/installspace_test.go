@@ -11,34 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/bus/bustest"
 )
-
-// deleteBlob removes a blob, as an operator may.
-func (w *world) deleteBlob(ref codec.Ref) {
-	w.t.Helper()
-	nc, err := nats.Connect(w.node.URL())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	store, err := js.ObjectStore(w.ctx, w.bus.Names().BlobsBucket())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := store.Delete(w.ctx, ref.String()); err != nil {
-		w.t.Fatal(err)
-	}
-}
 
 func TestInstallStoresManifestsOfTheRecord(t *testing.T) {
 	t.Parallel()
@@ -52,9 +29,7 @@ func TestInstallStoresManifestsOfTheRecord(t *testing.T) {
 	like(t, "published", out+errOut, `^published at \d+: hash [0-9a-f]{64}, 2 tools, .*, workspace support 1\.4\.2; sessions that have an event`)
 	w.prints(0, `^nothing published: the record at \d+ is the same`, "install", record, "--space", "support="+dir)
 	ref, err := codec.ParseRef("sha256-" + hash)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if _, err := w.Blob(w.ctx, ref); err != nil {
 		t.Errorf("the manifest is not stored: %v", err)
 	}
@@ -112,18 +87,12 @@ func TestInstallCopiesWildcardGrant(t *testing.T) {
 	b := &bundled{name: "support-eu"}
 	dir := folder(t, "support-eu", map[string]string{"AGENTS.md": "x"})
 	built, err := readFolder(t.Context(), dir, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	b.built = built
 	record, err := b.into([]byte(`{"v":1,"rules":1,"tools":[],"spaces":[{"space":"a"},{"space":"support-*","target":"files","may":["prompt"]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	install, err := session.ParseInstall(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	g := install.Record.Spaces
 	if len(g) != 3 || g[1].Space != "support-eu" || g[1].Target != "files" || len(g[1].May) != 1 || len(g[1].Manifest) == 0 || g[2].Space != "support-*" || g[2].Manifest != nil {
 		t.Errorf("got grants %+v", g)
@@ -157,7 +126,7 @@ func TestPromptShowsWhatATurnShowed(t *testing.T) {
 
 	// The blob of a part is gone: the rest is shown, and a replay needs none.
 	ref := codec.RefOf([]byte("Ann\n"))
-	w.deleteBlob(ref)
+	w.deletes(ref)
 	w.prints(statusFailed, `(?s)base\.md.*\n--- document, support docs/a\.md, .*, prompt_missing: the store does not have it\n.*Hello\nrefold: 1 part missing in the blob store: restore it`, "prompt", "s1")
 	w.prints(0, `^replay: identical`, "replay", "s1", "--verify")
 }
@@ -186,7 +155,7 @@ func TestToolsCheckCountsReaders(t *testing.T) {
 	like(t, "warnings", errOut, `catalog default names "crm\.refund".*: add the tool to the install record, or take it out of the catalog \(workspace support\)`)
 	like(t, "the session's own tools", errOut, `tool/refold: nobody serves it: start any bridge`)
 	w.does(statusFailed, "tools", "check", "--within", "0s", "--coverage", "fail")
-	w.deleteBlob(codec.RefOf([]byte("Ann\n")))
+	w.deletes(codec.RefOf([]byte("Ann\n")))
 	w.says(session.DoorIn, "s1", session.TypeRunRequested, `{"input":{"text":"hi"}}`)
 	out, _ = w.does(0, "tools", "check", "--session", "s1", "--within", "0s")
 	like(t, "of a session", out, `(?m)^workspace support .*1 file not stored: refold install --space support=DIR, or sync it; catalog default names`)

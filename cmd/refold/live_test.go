@@ -64,9 +64,7 @@ func TestTextIsShownAsItArrives(t *testing.T) {
 	w.waits("s1", 1)
 	say := func(start string, n int, text string) {
 		t.Helper()
-		if err := w.bus.PublishLive("s1", fmt.Appendf(nil, `{"effect":"r1t1","start":%q,"n":%d,"text":%q}`, start, n, text)); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, w.bus.PublishLive("s1", fmt.Appendf(nil, `{"effect":"r1t1","start":%q,"n":%d,"text":%q}`, start, n, text)))
 	}
 	bustest.Until(t, "tail prints words", func() bool {
 		say("A", 0, "hel") // until it listens: a repeat is not shown

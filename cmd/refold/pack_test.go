@@ -14,6 +14,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/spaces"
 )
@@ -32,20 +33,14 @@ func crm(version string) map[string]string {
 func seed(t *testing.T) (file, key string) {
 	t.Helper()
 	pair, err := nkeys.CreateUser()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	text, err := pair.Seed()
 	if err == nil {
 		key, err = pair.PublicKey()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	file = filepath.Join(t.TempDir(), "seed")
-	if err := os.WriteFile(file, append(text, '\n'), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, os.WriteFile(file, append(text, '\n'), 0o600))
 	return file, key
 }
 
@@ -87,9 +82,7 @@ func TestPackIsNotSigned(t *testing.T) {
 		"holds no seed of a N": "",
 	} {
 		name := filepath.Join(t.TempDir(), "key")
-		if err := os.WriteFile(name, []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, os.WriteFile(name, []byte(file), 0o600))
 		_, errOut := runs(t, statusFailed, "pack", "sign", folder(t, "crm", crm("1.0.0")), "--key", name)
 		if !strings.Contains(errOut, want) || strings.Contains(errOut, "SUAKAA") {
 			t.Errorf("%q: got %q, want %q", file, errOut, want)
@@ -131,9 +124,7 @@ func TestPackIsPublishedOnce(t *testing.T) {
 	like(t, "another", errOut, `nothing is published of other`)
 
 	b, err := bridge.Connect(w.ctx, bridge.Options{URL: w.node.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(b.Close)
 	for version, want := range map[string]string{"": "", "1": "", "1.4": "", "1.4.2": "", "2": "version_unknown"} {
 		content, err := bridge.Published{Bridge: b}.ReadSpace(w.ctx, executor.SpaceRequest{Space: "crm", Kind: "pack", Version: version})
@@ -164,17 +155,13 @@ func TestImportWritesAPack(t *testing.T) {
 	}
 	bindings, err := os.ReadFile(filepath.Join(dir, "bindings.json"))
 	like(t, "bindings", string(bindings), `(?s)"target": "shop-v1".*"tool_id": "shop.orders.do".*`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	put(t, dir, "agent.workspace.json", `{"v": 1, "kind": "pack", "name": "shop", "version": "2.1.0", "bindings": "bindings.json", "description": "Ours."}`)
 	out, _ = w.does(0, "tools", "import", "services", "--pack", dir)
 	like(t, "again", out, ` shop 2\.1\.0: `)
 	index, err := os.ReadFile(filepath.Join(dir, "agent.workspace.json"))
 	like(t, "index", string(index), `"description": "Ours."`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 
 	var schema atomic.Value
 	schema.Store(`{"type": "object"}`)
@@ -183,22 +170,16 @@ func TestImportWritesAPack(t *testing.T) {
 	like(t, "mcp", out, `^[0-9a-f]{64}  notes 1\.0\.0: .*, 1 tool\n$`)
 	bindings, err = os.ReadFile(filepath.Join(notes, "bindings.json"))
 	like(t, "mcp's bindings", string(bindings), `"tool_id": "notes.notes.find"`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	config, err := os.ReadFile(mcpServer(t, &schema))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	secret := file(t, strings.TrimSuffix(string(config), "\n")+"\n    headers: {X-Key: \"${secret:NOTES_KEY}\"}\n")
 	_, stderr := w.does(1, "tools", "import", "mcp", secret, "--pack", notes)
 	like(t, "without its secret", stderr, `server notes: secret NOTES_KEY is missing: .*--secret NOTES_KEY=FILE`)
 	w.does(0, "tools", "import", "mcp", secret, "--secret", "NOTES_KEY="+file(t, "notes-secret"), "--pack", notes)
 	bindings, err = os.ReadFile(filepath.Join(notes, "bindings.json"))
 	like(t, "the need of the server", string(bindings), `"needs": \[\s*"secret:NOTES_KEY"\s*\]`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 }
 
 // The files that docs/packs.md shows are valid.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/function"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 // crmOf is a factory pack.
@@ -22,9 +23,7 @@ func TestPackIsEnabledAndDisabled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	one, err := crmOf("1.4.2", "secret:CRM_KEY").Hash()
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	w.does(0, "install", file(t, `{"v":1,"rules":1,"config":{"provider":"p","model":"m"},"tools":[],"spaces":[{"space":"crm","kind":"pack","digests":["`+one+`"]},
 		{"space":"odd","kind":"pack","target":"crm","digests":["`+one+`"]}]}`))
 	w.serve(func(b *bridge.Bridge) error { return b.Pack(crmOf("1.4.2", "secret:CRM_KEY")) })

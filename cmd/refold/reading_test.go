@@ -17,7 +17,6 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
@@ -34,9 +33,7 @@ func (w *world) onTerminal(columns uint16, args ...string) (status int, shown st
 	if err == nil {
 		err = pty.Setsize(theirs, &pty.Winsize{Rows: 24, Cols: columns})
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	defer ours.Close()
 	read := make(chan string, 1)
 	go func() {
@@ -173,9 +170,7 @@ func TestSessionsWithoutNotices(t *testing.T) { //nolint:paralleltest // it sets
 	w.ended("kept", "hi", "hello")
 	w.ended("gone", "hi", "hello")
 	out, err := w.bus.Names().Out("gone")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	w.purges(w.bus.Names().NoticesStream(), out)
 	w.prints(0, `^kept\t.*\n$`, "sessions")
 	w.prints(0, `^kept\t.*\ngone\tsilent\t-\t-\t-\t\n$`, "sessions", "--all")
@@ -204,13 +199,9 @@ func (w *world) converses() {
 	w.does(0, "approve", "s1", "r1t1c0", "--args", `{"to":"anna"}`, "--yes", "--reason", "her name")
 	text := strings.Repeat("sent ```\n", session.TextBytesMax/8)
 	ref, err := w.bus.PutBlob(w.ctx, []byte(text))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	output, err := json.Marshal(session.Content{Blob: &ref, MediaType: "text/plain", Size: int64(len(text))})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	w.says(session.DoorTool, "s1", session.TypeToolCallSettled, `{"effect":"r1t1c0","status":"succeeded","output":`+string(output)+`}`)
 	w.reaches("s1", "turn 2", func(v session.View) bool { return v.Turn != nil && v.Turn.Effect == "r1t2" })
 	w.settle("s1", "r1t2", map[string]any{"text": map[string]any{"text": "Done.\n> not a quote of mine"}})
@@ -370,9 +361,7 @@ func TestColorsAreOfTerminals(t *testing.T) { //nolint:paralleltest // it sets t
 			t.Errorf("%q on a terminal: %q", args, shown)
 		}
 		f, err := os.CreateTemp(t.TempDir(), "out")
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		status := Main(w.ctx, append([]string{"--nats", w.node.URL()}, args...), strings.NewReader(""), settings.Terminal(f), io.Discard)
 		written, err := os.ReadFile(f.Name())
 		if f.Close(); err != nil || status != 0 || strings.Contains(string(written), "\x1b") || len(written) == 0 {
@@ -384,20 +373,7 @@ func TestColorsAreOfTerminals(t *testing.T) { //nolint:paralleltest // it sets t
 // purges takes what a stream has on a subject out of it, as its age does.
 func (w *world) purges(stream, subject string) {
 	w.t.Helper()
-	nc, err := nats.Connect(w.node.URL())
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	s, err := js.Stream(w.ctx, stream)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := s.Purge(w.ctx, jetstream.WithPurgeSubject(subject)); err != nil {
-		w.t.Fatal(err)
-	}
+	s, err := w.jetStream().Stream(w.ctx, stream)
+	bustest.OK(w.t, err)
+	bustest.OK(w.t, s.Purge(w.ctx, jetstream.WithPurgeSubject(subject)))
 }

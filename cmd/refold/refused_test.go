@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 func TestRefused(t *testing.T) {
@@ -32,9 +33,7 @@ func TestRefused(t *testing.T) {
 		},
 	} {
 		data, err := json.Marshal(session.ToolRejected{Effect: "r1t2c0", ToolName: "ls", Code: c.code, Detail: c.detail})
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		n := client.Notice{Type: session.NoticeToolRejected, Data: data}
 		var out strings.Builder
 		(&following{out: &out, run: 1}).note(n)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 func TestReleaseSaysWhatItDoes(t *testing.T) {
@@ -15,13 +17,9 @@ func TestReleaseSaysWhatItDoes(t *testing.T) {
 		t.Errorf("got %q, want that it is not quarantined", errOut)
 	}
 	view, err := w.View(w.ctx, "s1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	at := view.Seq + 1
-	if err := w.bus.PutQuarantine(w.ctx, "s1", fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, at)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.PutQuarantine(w.ctx, "s1", fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, at)))
 	said := fmt.Sprintf(`^session s1  quarantined from %d on: a test\nReleased, it is loaded up to the event before %d, `, at, at)
 	w.prints(statusFailed, said, "release", "s1") // nobody says yes
 	if _, found, err := w.bus.GetQuarantine(w.ctx, "s1"); err != nil || !found {
@@ -38,9 +36,7 @@ func TestReleaseSaysWhatItDoes(t *testing.T) {
 func TestReleaseOfUnknownSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	if err := w.bus.PutQuarantine(w.ctx, "s1", []byte(`{"seq":7,"reason":"a test"}`)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.PutQuarantine(w.ctx, "s1", []byte(`{"seq":7,"reason":"a test"}`)))
 	w.prints(0, `^session s1  quarantined from 7 on: a test\nNothing else is stored of it: .*\nsession s1  released: it begins with its next event\n$`, "release", "s1", "--yes")
 	if _, found, err := w.bus.GetQuarantine(w.ctx, "s1"); err != nil || found {
 		t.Errorf("released: quarantined %v (%v)", found, err)

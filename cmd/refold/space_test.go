@@ -13,6 +13,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 // folder writes files into a folder of one test and returns its path.
@@ -29,12 +30,8 @@ func folder(t *testing.T, name string, files map[string]string) string {
 func put(t *testing.T, dir, path, content string) {
 	t.Helper()
 	full := filepath.Join(dir, filepath.FromSlash(path))
-	if err := os.MkdirAll(filepath.Dir(full), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(full, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, os.MkdirAll(filepath.Dir(full), 0o750))
+	bustest.OK(t, os.WriteFile(full, []byte(content), 0o600))
 }
 
 // support is a workspace with one of everything.
@@ -72,12 +69,8 @@ func runs(t *testing.T, status int, args ...string) (out, errOut string) {
 func (w *world) serve(serve func(*bridge.Bridge) error) {
 	w.t.Helper()
 	b, err := bridge.Connect(w.ctx, bridge.Options{URL: w.node.URL()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := serve(b); err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
+	bustest.OK(w.t, serve(b))
 	ended := make(chan error, 1)
 	ctx, stop := context.WithCancel(w.ctx)
 	go func() { ended <- b.Run(ctx) }()

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 // teaching is a session whose story is told.
@@ -24,9 +25,7 @@ type teaching struct {
 func newTeaching(t *testing.T, record string) *teaching {
 	t.Helper()
 	install, err := session.ParseInstall([]byte(record))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	w := &teaching{t: t, state: session.New(install, "s1"), seq: 1}
 	w.tale = newTimelinePrinter(&w.out)
 	return w

@@ -4,9 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
@@ -22,33 +19,19 @@ func TestTimersRestore(t *testing.T) {
 	w.ended("over", "hi", "hello") // its wake is open, too
 	w.waits("far", 1)
 	w.says(session.DoorCtl, "late", session.TypeRunRequested, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","deadlines_ms":{"turn":10000}}}`)
-	nc, err := nats.Connect(w.node.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	js := w.jetStream()
 	kept := func() uint64 {
 		stream, err := js.Stream(w.ctx, "REFOLD_TIMERS")
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		return stream.CachedInfo().State.Msgs
 	}
 	bustest.Until(t, "all wakes are scheduled", func() bool { return kept() == 3 })
-	if err := js.DeleteStream(w.ctx, "REFOLD_TIMERS"); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, js.DeleteStream(w.ctx, "REFOLD_TIMERS"))
 	if _, errOut := w.does(1, "timers", "restore"); !strings.Contains(errOut, "REFOLD_TIMERS") && !strings.Contains(errOut, "the stream does not exist") {
 		t.Errorf("without the stream: got %q", errOut)
 	}
 	conf, err := streamconf.ParseConf(refold.StreamsConf, w.bus.Names())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if err := w.bus.Provision(w.ctx, conf, 1); err != nil { // as a session-actor does that is started again
 		t.Fatal(err)
 	}

@@ -16,9 +16,7 @@ import (
 func (w *world) says(door session.Door, sid, typ, data string) {
 	w.t.Helper()
 	payload, err := json.Marshal(map[string]any{"type": typ, "data": json.RawMessage(data)})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	if _, err := w.Publish(w.ctx, door, sid, payload, ""); err != nil {
 		w.t.Fatal(err)
 	}
@@ -37,9 +35,7 @@ func (w *world) reaches(sid, what string, holds func(session.View) bool) {
 func (w *world) view(sid string) session.View {
 	w.t.Helper()
 	v, err := w.View(w.ctx, sid)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	return v
 }
 
@@ -52,9 +48,7 @@ func turnOf(name string) func(session.View) bool {
 func (w *world) builtinWithConfig() {
 	w.t.Helper()
 	record, err := withConfig("p", "m")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	w.does(0, "install", file(w.t, string(record)))
 }
 

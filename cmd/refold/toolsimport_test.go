@@ -9,15 +9,15 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 // service starts a service with one endpoint, do, that says text of itself.
 func (w *world) service(name, text string) {
 	w.t.Helper()
 	nc, err := nats.Connect(w.node.URL())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	w.t.Cleanup(nc.Close)
 	s, err := micro.AddService(nc, micro.Config{Name: name, Version: "1.0.0"})
 	if err == nil {
@@ -27,9 +27,7 @@ func (w *world) service(name, text string) {
 	if err == nil {
 		err = nc.Flush()
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 }
 
 func TestImportServices(t *testing.T) {

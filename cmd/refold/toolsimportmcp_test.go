@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/internal/tools/mcp"
 )
@@ -47,9 +48,7 @@ func mcpServer(t *testing.T, schema *atomic.Value) (file string) {
 	}))
 	t.Cleanup(server.Close)
 	file = filepath.Join(t.TempDir(), "servers.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "servers:\n  notes:\n    url: %s\n", server.URL), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, os.WriteFile(file, fmt.Appendf(nil, "servers:\n  notes:\n    url: %s\n", server.URL), 0o600))
 	return file
 }
 
@@ -66,9 +65,7 @@ func TestImportMCP(t *testing.T) {
 	out, _ := w.end(w.begin(record, "install", "-"), 0)
 	like(t, "installed", out, `^published at 2: hash [0-9a-f]{64}, 1 tools`)
 	lock, err := os.ReadFile(file + ".lock")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	like(t, "lock", string(lock), `(?s)"mcp.notes.find": \{\s*"tool": "find",\s*"schema": "sha256-[0-9a-f]{64}",\s*"hints": \[\s*"read_only"\s*\]`)
 
 	out, _ = w.does(0, "bridge", "doctor", "--within", "1ms", "--mcp", file)
@@ -108,15 +105,11 @@ func TestDoctorMCP(t *testing.T) {
 	_, errOut := w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--mcp", writeServers(t, file, server.URL))
 	like(t, "not imported", errOut, `^refold: .*servers.yaml.lock is not there`)
 	lock := mcp.Lock{"mcp.mute.find": {Tool: "find", Hints: []string{}}, "mcp.old.find": {Tool: "find", Hints: []string{}}}
-	if err := mcp.WriteLock(file, lock); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, mcp.WriteLock(file, lock))
 	stop, err := w.bus.Register(w.ctx, presence.Service{Kind: "bridge", Version: "1.0.0", Metadata: map[string]string{"name": "b1", "targets": "tool/mcp"}, Stats: func() any {
 		return bridge.Stats{Targets: map[string]bridge.TargetStats{"tool/mcp": {Troubles: []string{"server mute is not there: refused"}}}}
 	}}, presence.Endpoint{Name: "stats", Subject: "refold.test.stats", Answer: func(string, []byte) ([]byte, error) { return nil, nil }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	out, _ := w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--mcp", file, "--mcp-within", "50ms")
 	like(t, "doctor", out, `\ntrouble: tool/mcp \(b1\): server mute is not there: refused\n(?s).*\nmcp: mcp.old.find: its server is not in the file any more\n`+
 		`mcp: server gone: it is not reached, so its imported tools \(0\) can't be compared: .*\nmcp: server mute: it is not reached, so its imported tools \(1\) can't be compared: .*deadline.*`+
@@ -131,8 +124,6 @@ func TestDoctorMCP(t *testing.T) {
 func writeServers(t *testing.T, file, url string) string {
 	t.Helper()
 	text := fmt.Appendf(nil, "servers:\n  mute:\n    url: %s\n  gone:\n    command: %s\n", url, filepath.Join(t.TempDir(), "none"))
-	if err := os.WriteFile(file, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, os.WriteFile(file, text, 0o600))
 	return file
 }

@@ -28,9 +28,7 @@ func TestVerifySaysWhatDiffers(t *testing.T) {
 	sum := `2 sessions, %d differ  4 events  2 effects compared, 0 not stored any more  \d snapshots compared  [0-9.]+ s, \d+ events/s(, \d+ bytes of memory a session)?\n$`
 	w.prints(0, `^verify: identical  `+fmt.Sprintf(sum, 0), "verify", "--all")
 	w.prints(0, `^verify: identical  1 sessions, 0 differ  2 events  1 effects compared`, "verify", "good")
-	if err := errors.Join(w.bus.Store(w.ctx, []journal.Output{{Session: "bad", Effect: &session.Effect{Name: "r9t1", Class: session.ClassLLM, Target: "p", Payload: []byte{0x80}}}})...); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, errors.Join(w.bus.Store(w.ctx, []journal.Output{{Session: "bad", Effect: &session.Effect{Name: "r9t1", Class: session.ClassLLM, Target: "p", Payload: []byte{0x80}}}})...))
 	line := `^session bad  seq \d+  effect r9t1 is stored, and the fold never asks for it\nverify: DIFFERENT  `
 	w.prints(1, line+fmt.Sprintf(sum, 1), "verify", "--all")
 	w.prints(1, line+fmt.Sprintf(sum, 1), "verify", "--all", "--jobs", "4")

@@ -37,15 +37,7 @@ func Seal(of string, pieces []Piece) json.RawMessage {
 	if !own {
 		return nil
 	}
-	return opaque{Of: of, Pieces: pieces}.bytes()
-}
-
-func (o opaque) bytes() json.RawMessage {
-	sealed, err := json.Marshal(o)
-	if err != nil { // strings and numbers can be written
-		panic(err)
-	}
-	return sealed
+	return JSON(opaque{Of: of, Pieces: pieces})
 }
 
 // Pieces returns what an assistant's message is made of, for the provider of:

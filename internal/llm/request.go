@@ -43,6 +43,26 @@ func Schema(t *executor.Tool) (map[string]any, error) {
 	return schema, nil
 }
 
+// RenderTools returns a request's member tools, as JSON: what one makes of each tool
+// and of what schema returns for it.
+func RenderTools[T any](
+	tools []executor.Tool, schema func(*executor.Tool) (map[string]any, error), one func(*executor.Tool, map[string]any) T,
+) ([]byte, error) {
+	all := make([]T, len(tools))
+	for i := range tools {
+		members, err := schema(&tools[i])
+		if err != nil {
+			return nil, err
+		}
+		all[i] = one(&tools[i], members)
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		return nil, Fail(CodeBadRequest, "tools: %s", err)
+	}
+	return text, nil
+}
+
 // Merge adds member with value to params' object of the same name as of, which
 // params may have for its other members. Members that params set are kept.
 func Merge(members map[string]json.RawMessage, of, member string, value any) (map[string]any, error) {
@@ -112,16 +132,16 @@ func Object(arguments string) json.RawMessage {
 	case text[0] == '{' && json.Valid([]byte(text)):
 		return json.RawMessage(text)
 	}
-	return Keyed("unreadable", arguments)
+	return JSON(map[string]string{"unreadable": arguments})
 }
 
-// Keyed is an object of one text.
-func Keyed(key, text string) json.RawMessage {
-	object, err := json.Marshal(map[string]string{key: text})
-	if err != nil { // text can be written
+// JSON is a value as JSON, of texts, numbers and what was read from JSON.
+func JSON(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil { // these can be written
 		panic(err)
 	}
-	return object
+	return text
 }
 
 // IsBlank reports whether a text is empty, or white space alone.

@@ -47,5 +47,5 @@ func Remember(of string, thoughts Thoughts, sealed json.RawMessage) json.RawMess
 		o = &opaque{Of: of}
 	}
 	o.Thoughts = thoughts
-	return o.bytes()
+	return JSON(o)
 }

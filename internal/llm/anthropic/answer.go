@@ -1,14 +1,13 @@
 package anthropic
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
 
-	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
@@ -29,9 +28,8 @@ func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, though
 	for stream.Next() {
 		event := stream.Current()
 		text := b.add(&event)
-		if b.bytes > answerBytesMax || len(b.blocks) > session.CallsSeenMax {
-			return executor.Answer{}, endpoint.Final(llm.CodeBadRequest, "%s answered more than %d bytes or %d calls: limit the answer in params",
-				m.endpoint.Host(), answerBytesMax, session.CallsSeenMax)
+		if much := m.endpoint.TooMuch(b.bytes, len(b.blocks)); much != nil {
+			return executor.Answer{}, much
 		}
 		if text != "" {
 			delta(text)
@@ -155,10 +153,7 @@ func (b *builder) answer(of string) executor.Answer {
 				pieces = append(pieces, llm.Piece{Text: n.text.Len()})
 			}
 		case "tool_use":
-			arguments := n.text.String()
-			if arguments == "" {
-				arguments = n.input
-			}
+			arguments := cmp.Or(n.text.String(), n.input)
 			a.Calls = append(a.Calls, executor.AnswerCall{ID: n.id, Name: n.name, Arguments: arguments})
 			pieces = append(pieces, llm.Piece{Call: len(a.Calls)})
 		case "thinking":
@@ -183,9 +178,5 @@ func (b *builder) answer(of string) executor.Answer {
 
 // thought is a thought as the API takes it back: it must be signed as it was.
 func thought(n *block) string {
-	item, err := json.Marshal(map[string]string{"type": "thinking", "thinking": n.text.String(), "signature": n.signature.String()})
-	if err != nil { // text can be written
-		panic(err)
-	}
-	return string(item)
+	return string(llm.JSON(map[string]string{"type": "thinking", "thinking": n.text.String(), "signature": n.signature.String()}))
 }

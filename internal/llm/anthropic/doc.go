@@ -31,5 +31,5 @@
 //
 // # Limits
 //
-// limits.go has the limits of an answer.
+// Package endpoint has the limits of an answer, limits.go the others.
 package anthropic

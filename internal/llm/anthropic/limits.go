@@ -1,8 +1,7 @@
 package anthropic
 
 const (
-	answerBytesMax   = 8 << 20 // words, thoughts and arguments of one answer
-	maxTokensDefault = 8192    // all models of today can say so much
+	maxTokensDefault = 8192 // all models of today can say so much
 
 	cacheTokensMinDefault = 4096 // what a model caches at least, if it is not known: the most that any asks for
 )

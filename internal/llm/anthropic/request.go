@@ -225,20 +225,13 @@ func renderMarked(tools []executor.Tool, mark *anthropic.CacheControlEphemeralPa
 
 		CacheControl *anthropic.CacheControlEphemeralParam `json:"cache_control,omitempty"`
 	}
-	all := make([]tool, len(tools))
-	for i := range tools {
-		schema, err := llm.Schema(&tools[i])
-		if err != nil {
-			return nil, err
+	return llm.RenderTools(tools, llm.Schema, func(t *executor.Tool, schema map[string]any) tool {
+		made := tool{Name: t.Name, Description: t.Description, InputSchema: schema}
+		if t == &tools[len(tools)-1] {
+			made.CacheControl = mark
 		}
-		all[i] = tool{Name: tools[i].Name, Description: tools[i].Description, InputSchema: schema}
-	}
-	all[len(all)-1].CacheControl = mark // there is a tool
-	text, err := json.Marshal(all)
-	if err != nil {
-		return nil, llm.Fail(llm.CodeBadRequest, "tools: %s", err)
-	}
-	return text, nil
+		return made
+	})
 }
 
 // newToolChoice makes the choice; auto is the default and not sent.

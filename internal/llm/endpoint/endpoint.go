@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,10 +80,7 @@ func New(c Config, base string, log *slog.Logger) (*Endpoint, error) {
 	if c.Client != nil {
 		client = *c.Client
 	}
-	idle := c.Idle
-	if idle == 0 {
-		idle = DefaultIdle
-	}
+	idle := cmp.Or(c.Idle, DefaultIdle)
 	client.Transport = &transport{next: client.Transport, idle: idle}
 	// A library's own header with a key would go with the request, wherever a
 	// redirect leads.

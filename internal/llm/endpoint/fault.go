@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -9,9 +10,11 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/llm"
 )
 
@@ -55,6 +58,16 @@ func (e *Endpoint) Failed(err error) *Failure {
 // BrokeOff is the failure of an answer that did not say how it ends.
 func (e *Endpoint) BrokeOff() *Failure {
 	return paid(Passing(llm.CodeNetwork, "the answer of %s broke off", e.host))
+}
+
+// TooMuch is the failure of an answer with so many bytes of words, thoughts and
+// arguments, or so many calls, that it is not taken; nil if it is.
+func (e *Endpoint) TooMuch(bytes, calls int) *Failure {
+	if bytes <= answerBytesMax && calls <= session.CallsSeenMax {
+		return nil
+	}
+	return Final(llm.CodeBadRequest, "%s answered more than %d bytes or %d calls: limit the answer in params",
+		e.host, answerBytesMax, session.CallsSeenMax)
 }
 
 func paid(f *Failure) *Failure {
@@ -132,35 +145,21 @@ var kinds = map[string]int{
 func (e *Endpoint) FailureOf(s ServerError) *Failure {
 	status := s.Status
 	for _, name := range []string{s.Kind, s.Code} {
-		if status == 0 {
-			status = kinds[name]
-		}
+		status = cmp.Or(status, kinds[name])
 	}
-	if status == 0 {
-		status = http.StatusInternalServerError
-	}
+	status = cmp.Or(status, http.StatusInternalServerError)
 	return e.classify(status, nil, s)
 }
 
 // is reports whether code or kind is one of these.
 func (s ServerError) is(names ...string) bool {
-	for _, name := range names {
-		if s.Code == name || s.Kind == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(names, s.Code) || slices.Contains(names, s.Kind)
 }
 
 // has reports whether the server's words hold one of these.
 func (s ServerError) has(words ...string) bool {
 	message := strings.ToLower(s.Message)
-	for _, w := range words {
-		if strings.Contains(message, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(message, w) })
 }
 
 // tooLong reports whether the server says that the conversation is too long.

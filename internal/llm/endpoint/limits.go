@@ -5,6 +5,9 @@ import "time"
 // faultBytesMax is what is read of a response that says what is wrong.
 const faultBytesMax = 64 << 10
 
+// answerBytesMax is how much words, thoughts and arguments of one answer may be.
+const answerBytesMax = 8 << 20
+
 // eventBytesMax is how large one event of a stream may be, and an answer that is
 // no stream.
 const eventBytesMax = 64 << 20

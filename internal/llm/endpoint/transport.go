@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,10 +47,7 @@ type transport struct {
 
 // RoundTrip sends one request.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	next := t.next
-	if next == nil {
-		next = http.DefaultTransport
-	}
+	next := cmp.Or(t.next, http.DefaultTransport)
 	ctx, cancel := context.WithCancelCause(req.Context())
 	response, err := next.RoundTrip(req.WithContext(ctx))
 	if err != nil {

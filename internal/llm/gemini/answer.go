@@ -3,12 +3,10 @@ package gemini
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
 	"strings"
 
 	"google.golang.org/genai"
 
-	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
@@ -27,9 +25,8 @@ func (m *Model) ask(
 			return executor.Answer{}, m.failed(err)
 		}
 		text := b.add(chunk)
-		if b.bytes > answerBytesMax || len(b.calls) > session.CallsSeenMax {
-			return executor.Answer{}, endpoint.Final(llm.CodeBadRequest, "%s answered more than %d bytes or %d calls: limit the answer in params",
-				m.endpoint.Host(), answerBytesMax, session.CallsSeenMax)
+		if much := m.endpoint.TooMuch(b.bytes, len(b.calls)); much != nil {
+			return executor.Answer{}, much
 		}
 		if b.blocked != "" {
 			return executor.Answer{}, endpoint.Final(llm.CodeContentFilter, "%s refused the conversation: %s", m.endpoint.Host(), m.endpoint.Clean(b.blocked))
@@ -96,9 +93,7 @@ func (b *builder) part(p *genai.Part) string {
 	case p.FunctionCall != nil:
 		arguments := "{}"
 		if len(p.FunctionCall.Args) > 0 {
-			// What was decoded of JSON can be written.
-			text, _ := json.Marshal(p.FunctionCall.Args)
-			arguments = string(text)
+			arguments = string(llm.JSON(p.FunctionCall.Args))
 		}
 		b.bytes += len(arguments)
 		b.calls = append(b.calls, executor.AnswerCall{ID: p.FunctionCall.ID, Name: p.FunctionCall.Name, Arguments: arguments})

@@ -29,5 +29,5 @@
 //
 // # Limits
 //
-// limits.go has the limits of an answer.
+// Package endpoint has the limits of an answer.
 package gemini

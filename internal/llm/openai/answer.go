@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,6 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
-	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
@@ -46,8 +46,8 @@ func (m *Model) streamed(response *http.Response, delta func(text string)) (exec
 	var b builder
 	for stream.Next() {
 		text := b.add(stream.Current())
-		if b.bytes > answerBytesMax || len(b.calls) > session.CallsSeenMax {
-			return executor.Answer{}, m.tooLarge()
+		if much := m.endpoint.TooMuch(b.bytes, len(b.calls)); much != nil {
+			return executor.Answer{}, much
 		}
 		if text != "" {
 			delta(text)
@@ -80,8 +80,8 @@ func (m *Model) wholly(body io.Reader, delta func(text string)) (executor.Answer
 	}
 	var b builder
 	b.whole(&completion)
-	if b.bytes > answerBytesMax || len(b.calls) > session.CallsSeenMax {
-		return executor.Answer{}, m.tooLarge()
+	if much := m.endpoint.TooMuch(b.bytes, len(b.calls)); much != nil {
+		return executor.Answer{}, much
 	}
 	answer := b.answer(m.of)
 	if answer.Text != "" {
@@ -97,7 +97,7 @@ func (m *Model) readAll(body io.Reader) ([]byte, *endpoint.Failure) {
 		return nil, m.failed(err)
 	}
 	if len(data) > wholeBytesMax {
-		return nil, m.tooLarge()
+		return nil, m.endpoint.TooMuch(len(data), 0)
 	}
 	return data, nil
 }
@@ -109,11 +109,6 @@ func inStream(err error) ([]byte, bool) {
 		return nil, false
 	}
 	return said.Event.Data, true
-}
-
-func (m *Model) tooLarge() *endpoint.Failure {
-	return endpoint.Final(llm.CodeBadRequest, "%s answered more than %d bytes or %d calls: limit the answer in params",
-		m.endpoint.Host(), answerBytesMax, session.CallsSeenMax)
 }
 
 // builder puts an answer together.
@@ -177,9 +172,7 @@ func (b *builder) addCall(part *openai.ChatCompletionChunkChoiceDeltaToolCall) {
 	if part.ID != "" {
 		call.id = part.ID
 	}
-	if call.name == "" {
-		call.name = part.Function.Name
-	}
+	call.name = cmp.Or(call.name, part.Function.Name)
 	call.arguments.WriteString(part.Function.Arguments)
 	if _, ok := part.JSON.ExtraFields[memberExtra]; ok {
 		call.extra = extraOf(part.RawJSON())

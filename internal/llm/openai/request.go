@@ -209,32 +209,13 @@ const toolsForm = "openai.chat.tools"
 
 // renderTools makes the request's member tools, as JSON.
 func renderTools(tools []executor.Tool) ([]byte, error) {
-	all := make([]openai.ChatCompletionToolUnionParam, len(tools))
-	for i := range tools {
-		var err error
-		if all[i], err = newTool(&tools[i]); err != nil {
-			return nil, err
+	return llm.RenderTools(tools, schemaOf, func(t *executor.Tool, schema map[string]any) openai.ChatCompletionToolUnionParam {
+		fn := shared.FunctionDefinitionParam{Name: t.Name, Parameters: schema}
+		if t.Description != "" {
+			fn.Description = param.NewOpt(t.Description)
 		}
-	}
-	text, err := json.Marshal(all)
-	if err != nil {
-		return nil, llm.Fail(llm.CodeBadRequest, "tools: %s", err)
-	}
-	return text, nil
-}
-
-// newTool makes one tool. The schema's members are passed on byte for byte.
-func newTool(t *executor.Tool) (openai.ChatCompletionToolUnionParam, error) {
-	fn := shared.FunctionDefinitionParam{Name: t.Name}
-	if t.Description != "" {
-		fn.Description = param.NewOpt(t.Description)
-	}
-	schema, err := schemaOf(t)
-	if err != nil {
-		return openai.ChatCompletionToolUnionParam{}, err
-	}
-	fn.Parameters = schema
-	return openai.ChatCompletionFunctionTool(fn), nil
+		return openai.ChatCompletionFunctionTool(fn)
+	})
 }
 
 // schemaOf returns the members of a tool's schema, byte for byte.

@@ -11,7 +11,6 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 	"github.com/openai/openai-go/v3/responses"
 
-	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
@@ -59,8 +58,9 @@ func (m *Model) events(raw *http.Response, delta func(text string)) (executor.An
 	bytes := 0
 	for stream.Next() {
 		event := stream.Current()
-		if bytes += len(event.Delta); bytes > answerBytesMax || len(items) > session.CallsSeenMax {
-			return executor.Answer{}, m.tooLarge()
+		bytes += len(event.Delta)
+		if much := m.endpoint.TooMuch(bytes, len(items)); much != nil {
+			return executor.Answer{}, much
 		}
 		switch event.Type {
 		case "response.output_text.delta":
@@ -102,8 +102,8 @@ func (m *Model) responded(r *responses.Response, items []responses.ResponseOutpu
 		return a, m.failed(endpoint.ErrBroken)
 	}
 	refusal := m.fill(&a, items)
-	if len(a.Text) > answerBytesMax || len(a.Calls) > session.CallsSeenMax {
-		return executor.Answer{}, m.tooLarge()
+	if much := m.endpoint.TooMuch(len(a.Text), len(a.Calls)); much != nil {
+		return executor.Answer{}, much
 	}
 	switch {
 	case a.Text == "" && refusal != "":

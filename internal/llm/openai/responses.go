@@ -199,24 +199,14 @@ const responseToolsForm = "openai.responses.tools"
 
 // renderResponseTools makes the request's member tools, as JSON.
 func renderResponseTools(tools []executor.Tool) ([]byte, error) {
-	all := make([]responses.ToolUnionParam, len(tools))
-	for i := range tools {
-		t := &tools[i]
-		schema, err := llm.Schema(t)
-		if err != nil {
-			return nil, err
-		}
+	return llm.RenderTools(tools, llm.Schema, func(t *executor.Tool, schema map[string]any) responses.ToolUnionParam {
 		// Strict schemas would have to be of a form that few tools keep to.
-		all[i] = responses.ToolParamOfFunction(t.Name, schema, false)
+		tool := responses.ToolParamOfFunction(t.Name, schema, false)
 		if t.Description != "" {
-			all[i].OfFunction.Description = param.NewOpt(t.Description)
+			tool.OfFunction.Description = param.NewOpt(t.Description)
 		}
-	}
-	text, err := json.Marshal(all)
-	if err != nil {
-		return nil, llm.Fail(llm.CodeBadRequest, "tools: %s", err)
-	}
-	return text, nil
+		return tool
+	})
 }
 
 // newResponseChoice makes the choice; auto is the default and not sent.

@@ -118,7 +118,7 @@ func (t *thought) item() string {
 		all := make([]map[string]json.RawMessage, len(t.details))
 		for i, d := range t.details {
 			for name, b := range d.grown {
-				d.members[name] = mustJSON(b.String())
+				d.members[name] = llm.JSON(b.String())
 			}
 			all[i] = d.members
 		}
@@ -127,16 +127,7 @@ func (t *thought) item() string {
 	if len(item) == 0 {
 		return ""
 	}
-	return string(mustJSON(item))
-}
-
-// mustJSON is what can be written as JSON.
-func mustJSON(v any) json.RawMessage {
-	text, err := json.Marshal(v)
-	if err != nil { // texts, and what was read from JSON
-		panic(err)
-	}
-	return text
+	return string(llm.JSON(item))
 }
 
 // extraOf returns what a call has besides its name and arguments, to be sent

@@ -1,6 +1,7 @@
 package recorded
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,9 +36,7 @@ func LoadInstall(file, definitions string, retrySafe []string) (r *Recording, re
 	if r, err = Load(file); err != nil {
 		return nil, nil, nil, err
 	}
-	if definitions == "" {
-		definitions = ToolsFile(file)
-	}
+	definitions = cmp.Or(definitions, ToolsFile(file))
 	tools, err := LoadTools(definitions)
 	if err != nil {
 		return nil, nil, nil, err

@@ -103,9 +103,7 @@ func (a api) answers(t *testing.T) map[string]string {
 func answersIn(t *testing.T, file string) map[string]string {
 	t.Helper()
 	archive, err := txtar.ParseFile(file + ".txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	answers := make(map[string]string, len(archive.Files))
 	for _, f := range archive.Files {
 		head, body, ok := strings.Cut(string(f.Data), "\n\n")
@@ -140,9 +138,7 @@ const hang = "\x00hang"
 func serve(t *testing.T, responses ...string) *server {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	s := &server{url: "http://" + l.Addr().String()}
 	var open sync.WaitGroup
 	open.Go(func() {
@@ -188,4 +184,12 @@ func (s *server) got() []request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

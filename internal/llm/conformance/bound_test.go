@@ -84,9 +84,7 @@ func TestThoughtsBoundToTheirPrefix(t *testing.T) {
 		b := &binding{a: a, answers: a.answers(t), thought: c.thought, knows: c.knows,
 			refusal: `{"error":{"type":"invalid_request_error","status":"INVALID_ARGUMENT","message":"` + c.refusal + `"}}`}
 		m, err := a.open(endpoint.Config{BaseURL: "https://models.example", Client: &http.Client{Transport: b}}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req := executor.Request{Session: "s1", Effect: "r1t1", Model: "m-1", Tools: tools[:1], Messages: []executor.Message{user("hello")}, Params: []byte(c.params)}
 		ask := func(tries int) executor.Answer {
 			t.Helper()
@@ -126,15 +124,11 @@ func TestOtherRefusalsAreFinal(t *testing.T) {
 	for _, a := range apis() {
 		b := &binding{a: a, answers: a.answers(t), refusal: `{"error":{"message":"there is no such parameter"}}`}
 		m, err := a.open(endpoint.Config{BaseURL: "https://models.example", Client: &http.Client{Transport: b}}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		req := hello
 		req.Tools = tools[:1]
 		first, err := m.Generate(t.Context(), req, func(string) {})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		next := after(first)
 		next.Tools = tools
 		if _, err := m.Generate(t.Context(), next, func(string) {}); err == nil || len(b.got) != 2 {

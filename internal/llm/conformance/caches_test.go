@@ -24,9 +24,7 @@ func marksOf(t *testing.T, body []byte) (marks []int, blocks int, system, tool s
 		System, Tools []marked
 		Messages      []struct{ Content []marked }
 	}
-	if err := json.Unmarshal(body, &request); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(body, &request))
 	last := func(all []marked) string {
 		if n := len(all); n > 0 && all[n-1].Cache != nil {
 			return all[n-1].Cache.Type + all[n-1].Cache.TTL
@@ -168,9 +166,7 @@ func TestOpenAICache(t *testing.T) {
 			Options   json.RawMessage `json:"prompt_cache_options"`
 			Retention json.RawMessage `json:"prompt_cache_retention"`
 		}
-		if err := json.Unmarshal(body, &got); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(body, &got))
 		if string(got.Key) != c.key || string(got.Options) != c.options || string(got.Retention) != c.retention {
 			t.Errorf("%+v: got %s", c, body)
 		}

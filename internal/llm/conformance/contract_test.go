@@ -44,9 +44,7 @@ func (a api) ask(t *testing.T, req executor.Request, idle time.Duration, respons
 			return ctx.Err()
 		},
 	}, slog.New(slog.NewTextHandler(&log, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got.answer, got.err = m.Generate(t.Context(), req, func(text string) { got.pieces = append(got.pieces, text) })
 	errors.As(got.err, &got.fault)
 	if got.err != nil && got.fault == nil {
@@ -208,9 +206,7 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 	for _, a := range apis() {
 		s := serve(t, a.answers(t)["text"])
 		m, err := a.open(endpoint.Config{BaseURL: s.url}, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if _, err := m.Generate(t.Context(), hello, func(string) {}); err != nil {
 			t.Fatalf("%s: %v", a.name, err)
 		}
@@ -254,9 +250,7 @@ func TestAcrossProviders(t *testing.T) {
 			}
 			req.Messages = append(append(req.Messages, turn), results...)
 			m, err := to.open(endpoint.Config{BaseURL: s.url}, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if _, err := m.Generate(t.Context(), req, func(string) {}); err != nil {
 				t.Fatalf("%s to %s: %v", from.name, to.name, err)
 			}
@@ -283,15 +277,11 @@ func TestAcrossProviders(t *testing.T) {
 func unescaped(t *testing.T, body []byte) string {
 	t.Helper()
 	var value any
-	if err := json.Unmarshal(body, &value); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(body, &value))
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(value); err != nil {
-		t.Fatal(err)
-	}
+	must(t, enc.Encode(value))
 	return b.String()
 }
 

@@ -140,9 +140,7 @@ func TestConversations(t *testing.T) {
 		for _, c := range all {
 			s := serve(t, answer)
 			m, err := a.open(endpoint.Config{BaseURL: s.url}, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			req := c.req
 			req.Session, req.Effect, req.Model = "s1", "r9t1", "m-1"
 			if _, err := m.Generate(t.Context(), req, func(string) {}); err != nil {

@@ -47,9 +47,7 @@ func (a api) sender(t *testing.T, host string) (executor.Model, *capture) {
 	t.Helper()
 	c := &capture{answer: a.answers(t)["text"]}
 	m, err := a.open(endpoint.Config{BaseURL: "https://" + host, Client: &http.Client{Transport: c}}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m, c
 }
 
@@ -69,9 +67,7 @@ var cacheMark = regexp.MustCompile(`"cache_control":\{[^}]*\},|,"cache_control":
 func (a api) elements(t *testing.T, body []byte) [][]byte {
 	t.Helper()
 	var members map[string]json.RawMessage
-	if err := json.Unmarshal(body, &members); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(body, &members))
 	list := func(value json.RawMessage) (all []json.RawMessage) {
 		if len(value) > 0 {
 			if err := json.Unmarshal(value, &all); err != nil {
@@ -117,9 +113,7 @@ func (a api) elements(t *testing.T, body []byte) [][]byte {
 func blocksOf(t *testing.T, m json.RawMessage) [][]byte {
 	t.Helper()
 	var message map[string]json.RawMessage
-	if err := json.Unmarshal(m, &message); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal(m, &message))
 	for _, member := range []string{"content", "parts"} {
 		var blocks []json.RawMessage
 		if len(message["role"]) == 0 || len(message) != 2 || json.Unmarshal(message[member], &blocks) != nil {
@@ -172,9 +166,7 @@ func recordedTurns(t *testing.T) (all []turns) {
 	}
 	for _, file := range files {
 		r, err := recorded.Load(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, c := range r.Conversations() {
 			req := executor.Request{System: c.System, Tools: tools}
 			for i, run := range c.Runs {

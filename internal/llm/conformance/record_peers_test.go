@@ -51,9 +51,7 @@ func TestPeersRecord(t *testing.T) {
 			m, err := a.open(endpoint.Config{
 				BaseURL: proxy.url, Key: key, Wait: func(context.Context, time.Duration) error { return errAsked },
 			}, slog.New(slog.DiscardHandler))
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			request := hello
 			request.Model = a.name + "." + name
 			request.Tools = []executor.Tool{{Name: "look", Description: "Looks.", Schema: json.RawMessage(`{"type":"object","properties":{"at":{"type":"string"}}}`)}}
@@ -76,9 +74,7 @@ func TestPeersRecord(t *testing.T) {
 
 func write(t *testing.T, name string, data []byte) {
 	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, data, 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, data, 0o644)))
 }
 
 // recorder is a proxy that keeps what the server answers.
@@ -92,9 +88,7 @@ type recorder struct {
 func newRecorder(t *testing.T, server string) *recorder {
 	t.Helper()
 	to, err := url.Parse(server)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := &recorder{}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.ModifyResponse = r.keep
@@ -159,9 +153,7 @@ func startAimock(t *testing.T) string {
 		}
 	}
 	text, err := json.Marshal(object{"fixtures": fixtures})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	file := filepath.Join(t.TempDir(), "fixtures.json")
 	write(t, file, text)
 	node, err := exec.LookPath("node")
@@ -171,13 +163,9 @@ func startAimock(t *testing.T) string {
 	cli := filepath.Join("..", "..", "..", "e2e", "peers", "models", "node_modules", "@copilotkit", "aimock", "dist", "cli.js")
 	cmd := exec.Command(node, cli, "--port", "0", "--host", "127.0.0.1", "--fixtures", file, "--strict", "--validate-on-load")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd.Stderr = cmd.Stdout
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

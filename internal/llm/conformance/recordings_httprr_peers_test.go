@@ -78,9 +78,7 @@ func parsed(sent, came string) (x exchange, err error) {
 func TestRecordingsOfErrors(t *testing.T) {
 	t.Parallel()
 	dir, err := download(langchainModule)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, c := range []struct {
 		api, file    string
 		at           int
@@ -91,9 +89,7 @@ func TestRecordingsOfErrors(t *testing.T) {
 		{"openai-chat", limitedFile, 1, "429", "rate_limited", true},
 	} {
 		x, response, err := httprr(dir, c.file, c.at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		x.scrubbed(t, c.file)
 		if !strings.HasPrefix(response, "HTTP/2.0 "+c.status) {
 			t.Errorf("%s: %.40s, want the status %s", c.file, response, c.status)

@@ -148,9 +148,7 @@ func readCassette(root, path string) (recording, error) {
 func recordings(t *testing.T) []recording {
 	t.Helper()
 	all, err := load()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 

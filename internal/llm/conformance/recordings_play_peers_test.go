@@ -70,9 +70,7 @@ func (d *dialect) open(t *testing.T, base string, whole bool) executor.Model {
 		c.BaseURL += "/v1"
 		m, err = openai.New(openai.Config{Config: c, Chat: d.api == "openai-chat", Whole: true}, log)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return m
 }
 

@@ -26,13 +26,9 @@ func scenarios(t *testing.T) (all []turns) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		parsed, err := scenario.Parse(string(text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p := play{t: t, name: filepath.Base(file), payloads: map[uint64][]byte{}, asked: map[string]bool{}}
 		for _, step := range parsed.Steps {
 			p.do(step.Input)
@@ -96,9 +92,7 @@ func (p *play) do(input string) {
 func (p *play) request(payload []byte) executor.Request {
 	p.t.Helper()
 	var g session.Generation
-	if err := codec.Unmarshal(payload, &g); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, codec.Unmarshal(payload, &g))
 	req := executor.Request{
 		Session: "s1", Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice, CacheTTL: g.CacheTTL,
 		Tools: toolsOf(g.Tools), Defined: toolsOf(g.Defined),
@@ -134,21 +128,16 @@ func (p *play) calls(seq uint64) ([]session.ObservedCall, string) {
 	payload := p.payloads[seq]
 	if payload[0] == '{' {
 		var err error
-		if payload, err = codec.FromJSON(payload); err != nil {
-			p.t.Fatal(err)
-		}
+		payload, err = codec.FromJSON(payload)
+		must(p.t, err)
 	}
 	var envelope session.Envelope
-	if err := codec.Unmarshal(payload, &envelope); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, codec.Unmarshal(payload, &envelope))
 	if envelope.Type != session.TypeToolCallsObserved {
 		return nil, ""
 	}
 	var body session.ToolCallsObserved
-	if err := codec.Decode(envelope.Data, &body); err != nil {
-		p.t.Fatal(err)
-	}
+	must(p.t, codec.Decode(envelope.Data, &body))
 	return body.Calls, body.Effect
 }
 

@@ -52,9 +52,7 @@ func (a api) nextTurn(t *testing.T, answer string) (executor.Answer, string) {
 	t.Helper()
 	s := serve(t, answer, answer)
 	m, err := a.open(endpoint.Config{BaseURL: s.url}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	said, err := m.Generate(t.Context(), hello, func(string) {})
 	if err != nil {
 		t.Fatalf("%s: %v", a.name, err)

@@ -131,9 +131,8 @@ func (s *server) model(t *testing.T, c Config) *model {
 		return ctx.Err()
 	}
 	var err error
-	if m.Model, err = New(c, slog.New(slog.NewTextHandler(&m.logs, nil))); err != nil {
-		t.Fatal(err)
-	}
+	m.Model, err = New(c, slog.New(slog.NewTextHandler(&m.logs, nil)))
+	must(t, err)
 	return m
 }
 
@@ -158,20 +157,14 @@ func (m *model) generate(t *testing.T, req executor.Request) (executor.Answer, [
 func golden(t *testing.T, name string, body []byte) {
 	t.Helper()
 	var got bytes.Buffer
-	if err := json.Indent(&got, body, "", "  "); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Indent(&got, body, "", "  "))
 	got.WriteByte('\n')
 	path := filepath.Join("testdata", name)
 	if *rewrite {
-		if err := os.WriteFile(path, got.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, got.Bytes(), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if !bytes.Equal(got.Bytes(), want) {
 		t.Errorf("%s: sent\n%s\nwant\n%s", path, got.Bytes(), want)
 	}
@@ -409,5 +402,13 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 		if strings.Contains(strings.Join(values, " "), "of-the-environment") {
 			t.Errorf("sent %s: %q", name, values)
 		}
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -44,35 +44,25 @@ func TestToolsAreRenderedOnce(t *testing.T) {
 	// Three runs of three turns; the last one is offered one tool only.
 	s := newServer(t, call, call, text("one"), call, call, text("two"), call, call, text("three"))
 	model, err := New(Config{Chat: true, Config: endpoint.Config{BaseURL: s.URL}}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var served *bridge.Bridge
 	dev, err := devserver.Start(t.Context(), devserver.Options{Dir: t.TempDir(), Install: []byte(record), Serve: func(b *bridge.Bridge) error {
 		served = b
 		return errors.Join(b.Model("openai", model), b.Tool("a", done{}))
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer dev.Stop()
 	c, err := client.Connect(t.Context(), client.Options{InProcess: dev.InProcess()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer c.Close()
 	for _, run := range []struct {
 		sid, want string
 		options   client.RunOptions
 	}{{sid: "s1", want: "one"}, {sid: "s2", want: "two"}, {"s3", "three", client.RunOptions{Config: json.RawMessage(`{"provider":"openai","model":"m-1","params":{"seed":7},"active_tools":["look"]}`)}}} {
 		from, err := c.LastNotice(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		seq, err := c.Run(t.Context(), run.sid, "go", run.options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		end, err := c.End(t.Context(), run.sid, seq, from+1, nil)
 		if err != nil || end.Output == nil || end.Output.Text != run.want {
 			t.Fatalf("%s: got %+v, %v", run.sid, end, err)

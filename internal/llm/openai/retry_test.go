@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -102,10 +103,7 @@ func TestPassingFailures(t *testing.T) {
 			t.Errorf("%s: got %+v, %v, waited %v", c.what, answer, failure, m.waits)
 		}
 		// Nobody reads two beginnings.
-		want := c.text
-		if want == "" {
-			want = "whole"
-		}
+		want := cmp.Or(c.text, "whole")
 		if got := strings.Join(pieces, ""); got != want {
 			t.Errorf("%s: streamed %q, want %q", c.what, got, want)
 		}
@@ -118,18 +116,12 @@ func TestPassingFailures(t *testing.T) {
 func TestRefusedConnection(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	address := listener.Addr().String()
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, listener.Close())
 	tries := 0
 	m, err := New(Config{Chat: true, Config: endpoint.Config{BaseURL: "http://" + address + "/v1", Key: key, Wait: func(context.Context, time.Duration) error { tries++; return nil }}}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = m.Generate(t.Context(), hello, func(string) {})
 	var failure *executor.Error
 	want := "network: no answer from " + address + ": dial tcp " + address + ": connect: connection refused"
@@ -145,9 +137,7 @@ func TestUntrustedCertificate(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 	m, err := New(Config{Chat: true, Config: endpoint.Config{BaseURL: s.URL}}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, err = m.Generate(t.Context(), hello, func(string) {})
 	var failure *executor.Error
 	if !errors.As(err, &failure) || failure.Code != "network" || failure.Retryable || !strings.Contains(failure.Detail, "no certificate that this machine trusts") {
@@ -224,9 +214,7 @@ func TestCancelled(t *testing.T) {
 	defer s.Close()
 	defer close(done)
 	m, err := New(Config{Chat: true, Config: endpoint.Config{BaseURL: s.URL, Client: s.Client()}}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-asked

@@ -61,9 +61,7 @@ func TestExecutor(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.what, got, c.want)
 		}
 		lines, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := strings.TrimSuffix(string(lines), "\n"); got != c.line {
 			t.Errorf("%s: the ledger has\n%s\nwant\n%s", c.what, got, c.line)
 		}
@@ -86,12 +84,8 @@ func TestExecutorCancelled(t *testing.T) {
 func TestExecutorWithoutALedgerToWrite(t *testing.T) {
 	t.Parallel()
 	ledger, err := recorded.OpenLedger(filepath.Join(t.TempDir(), "ledger.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := ledger.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, ledger.Close())
 	result, err := recorded.NewExecutor(read(t, small), ledger).Execute(t.Context(), call("r1t1c0", "get", `{"n":1}`))
 	if !errors.Is(err, os.ErrClosed) || result.Output != "" {
 		t.Errorf("got %q, %v: an execution that is not in the ledger must not be settled", result.Output, err)
@@ -109,9 +103,7 @@ func TestLedgerIsShared(t *testing.T) {
 	var group sync.WaitGroup
 	for _, session := range []string{"first", "second"} {
 		ledger, err := recorded.OpenLedger(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		defer ledger.Close()
 		for _, effect := range strings.Fields("r1t1c0 r1t1c1 r1t1c2 r1t1c3 r1t1c4 r1t1c5 r1t1c6 r1t1c7") {
 			want[session+"."+effect] = true
@@ -126,9 +118,7 @@ func TestLedgerIsShared(t *testing.T) {
 	}
 	group.Wait()
 	entries, err := recorded.ReadLedger(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got := map[string]bool{}
 	for _, e := range entries {
 		got[e.IdempotencyKey] = true
@@ -142,9 +132,7 @@ func TestReadLedgerRefuses(t *testing.T) {
 	t.Parallel()
 	for what, text := range map[string]string{"cut off": "{}\n{\"session\":", "cut off between": "{}\n{}", "no JSON": "{}\nx\n"} {
 		path := filepath.Join(t.TempDir(), "ledger.jsonl")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := recorded.ReadLedger(path); err == nil || !strings.HasPrefix(err.Error(), "read ledger: line 2: ") {
 			t.Errorf("%s: got %v", what, err)
 		}

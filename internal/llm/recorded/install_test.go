@@ -17,20 +17,14 @@ func TestInstallOffersWhatWasCalled(t *testing.T) {
 	for _, file := range files(t) {
 		r := load(t, file)
 		tools, err := recorded.LoadTools(recorded.ToolsFile(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		record, notes, err := r.Install(tools, []string{"get_*", "list_*", "search_*"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, note := range notes {
 			t.Logf("%s: %s", filepath.Base(file), note)
 		}
 		in, err := session.ParseInstall(record)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		offered := planner.Select(in.Registry, planner.Request{Profile: in.Record.Config.Profile}, planner.Facts{})
 		if got := len(offered.Offers); got < len(tools) {
 			t.Errorf("%s: %d of %d tools are offered", filepath.Base(file), got, len(tools))
@@ -55,20 +49,14 @@ func TestInstall(t *testing.T) {
 	tools, err := recorded.ParseTools([]byte(`[
 		{"type":"function","function":{"name":"get","description":"Gets.","parameters":{"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"]}}},
 		{"name":"bare"}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	record, notes, err := read(t, small).Install(tools, []string{"g?t", "b*"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if want := []string{"put is called and not defined: added, with any object as arguments"}; !slices.Equal(notes, want) {
 		t.Errorf("notes %q, want %q", notes, want)
 	}
 	in, err := session.ParseInstall(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if c := in.Record.Config; c.Provider != "recorded" || c.Model != "recorded" || c.Profile != "recorded" || c.TurnsMax != session.TurnsDefault {
 		t.Errorf("config %+v", c)
 	}
@@ -96,20 +84,14 @@ func TestInstall(t *testing.T) {
 func TestInstallTrustsRecordedArguments(t *testing.T) {
 	t.Parallel()
 	tools, err := recorded.ParseTools([]byte(`[{"name":"get","parameters":{"type":"object","properties":{"n":{"type":"string"}}}},{"name":"put"}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	record, notes, err := read(t, small).Install(tools, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if len(notes) != 1 || !strings.HasPrefix(notes[0], "get was called otherwise than its schema says (") {
 		t.Errorf("notes %q", notes)
 	}
 	in, err := session.ParseInstall(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	offered := planner.Select(in.Registry, planner.Request{Profile: recorded.Profile}, planner.Facts{})
 	if _, bad := planner.Check(in.Registry, &offered, planner.ObservedCall{ToolName: "get", Arguments: `{"n": 1}`}); !bad.OK() {
 		t.Errorf("the recorded call is refused: %+v", bad)
@@ -123,13 +105,9 @@ func TestInstallOfALongRun(t *testing.T) {
 		turns.WriteString(`,{"role":"assistant","tool_calls":[{"id":"x","function":{"name":"get","arguments":""}}]},{"role":"tool","tool_call_id":"x","content":"r"}`)
 	}
 	record, _, err := read(t, `{"id":"a","messages":[{"role":"user","content":"u"}`+turns.String()+`]}`).Install(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	in, err := session.ParseInstall(record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if got := in.Record.Config.TurnsMax; got != 141 {
 		t.Errorf("turns_max is %d, want 141: 140 turns, and the one that finds the end", got)
 	}

@@ -34,9 +34,7 @@ func read(t *testing.T, conversations ...string) *recorded.Recording {
 		conversations[i] = strings.ReplaceAll(conversations[i], "\n", "")
 	}
 	r, err := recorded.Read("test.jsonl", strings.NewReader(strings.Join(conversations, "\n")+"\n\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 

@@ -37,9 +37,7 @@ func files(t *testing.T) []string {
 func load(t *testing.T, file string) *recorded.Recording {
 	t.Helper()
 	r, err := recorded.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return r
 }
 
@@ -47,9 +45,7 @@ func openLedger(t *testing.T) (*recorded.Ledger, string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")
 	ledger, err := recorded.OpenLedger(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() {
 		if err := ledger.Close(); err != nil {
 			t.Error(err)
@@ -130,9 +126,7 @@ func (h *held) execute(t *testing.T, calls []executor.MessageCall, observed []ex
 func counted(t *testing.T, file string) (conversations, users, calls int) {
 	t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for line := range strings.Lines(string(data)) {
 		var c struct {
 			Messages []struct {
@@ -140,9 +134,7 @@ func counted(t *testing.T, file string) (conversations, users, calls int) {
 				Calls []json.RawMessage `json:"tool_calls"`
 			} `json:"messages"`
 		}
-		if err := json.Unmarshal([]byte(line), &c); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(line), &c))
 		conversations++
 		for _, m := range c.Messages {
 			if m.Role == "user" {
@@ -182,9 +174,7 @@ func TestEveryConversationIsReplayed(t *testing.T) {
 				users += len(c.Users())
 			}
 			got, err := recorded.ReadLedger(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if err := recorded.Tally(want, got).Err(); err != nil {
 				t.Error(err)
 			}
@@ -233,5 +223,13 @@ func TestProjectRecordings(t *testing.T) {
 	}
 	if restock, _ := r.Conversation("warehouse-restock"); !strings.HasPrefix(restock.System, "You keep the stock") {
 		t.Errorf("warehouse-restock: system is %q", restock.System)
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -35,9 +35,7 @@ func newTalk(t *testing.T, s *scripted.Script, dir string) *talk {
 	t.Helper()
 	d := planner.Builtin()
 	registry, err := planner.NewRegistry(d.Tools, d.Profiles, d.DefaultProfile, d.ProfileByProvider)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return &talk{script: s, host: host.New(t.TempDir(), host.Options{WorkDir: dir}), registry: registry}
 }
 
@@ -108,9 +106,7 @@ func (k *talk) execute(t *testing.T, c executor.MessageCall) executor.Message {
 		Session: "s1", Effect: c.ID, ToolID: k.registry.Tool(index).ToolID, ToolName: c.Name,
 		Arguments: json.RawMessage(c.Arguments), IdempotencyKey: "s1." + c.ID, HostSession: k.session,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if r.HostSession != nil {
 		k.session = r.HostSession
 	}
@@ -136,9 +132,7 @@ func TestDemo(t *testing.T) {
 	t.Parallel()
 	script, files := scripted.Demo()
 	dir := t.TempDir()
-	if err := scripted.Unpack(files, dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, scripted.Unpack(files, dir))
 	if out, err := goTest(t, dir); err == nil || !strings.Contains(out, "right after another: Book(blue, 10:00-11:00) = blue is taken 09:00-10:00") {
 		t.Fatalf("before: %v\n%s", err, out)
 	}
@@ -164,9 +158,7 @@ func TestDemoOfAnotherProgram(t *testing.T) {
 		files.Files[i].Data = []byte(strings.ReplaceAll(string(files.Files[i].Data), "<=", "<"))
 	}
 	dir := t.TempDir()
-	if err := scripted.Unpack(files, dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, scripted.Unpack(files, dir))
 	_, err := newTalk(t, script, dir).say(t, scripted.DemoInput)
 	want := `script_mismatch: demo.yaml:32: turn 3: results[0].text: expected what contains "s.From <= t.To && t.From <= s.To", shown "`
 	if err == nil || !strings.HasPrefix(err.Error(), want) {
@@ -177,9 +169,7 @@ func TestDemoOfAnotherProgram(t *testing.T) {
 func TestEcho(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "note.txt"), []byte("milk and bread\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(dir, "note.txt"), []byte("milk and bread\n"), 0o600))
 	k := newTalk(t, scripted.Echo(), dir)
 	for _, c := range []struct {
 		input string
@@ -227,9 +217,7 @@ func TestUnpackStaysInside(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if err := scripted.Unpack(&txtar.Archive{Files: []txtar.File{{Name: "b/c", Data: []byte("d")}}}, dir); err != nil {
-		t.Fatal(err)
-	}
+	must(t, scripted.Unpack(&txtar.Archive{Files: []txtar.File{{Name: "b/c", Data: []byte("d")}}}, dir))
 	if got, err := os.ReadFile(filepath.Join(dir, "b", "c")); err != nil || string(got) != "d" {
 		t.Errorf("got %q, %v", got, err)
 	}

@@ -19,9 +19,7 @@ import (
 func parse(t *testing.T, text string) *scripted.Script {
 	t.Helper()
 	s, err := scripted.Parse("test.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return s
 }
 
@@ -38,9 +36,7 @@ func say(t *testing.T, s *scripted.Script, req executor.Request) string {
 		}
 		return fmt.Sprintf("%s (retryable %t)", failure.Error(), failure.Retryable)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if streamed.String() != answer.Text {
 		t.Errorf("streamed %q, answered %q", streamed.String(), answer.Text)
 	}
@@ -284,9 +280,7 @@ func TestAttackYAML(t *testing.T) {
 	}
 	text += "          x: [" + strings.Repeat("*x5, ", 10) + "]\n"
 	file := filepath.Join(t.TempDir(), "bomb.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte(text), 0o600))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	_, err := scripted.Load(file)
@@ -299,23 +293,27 @@ func TestAttackYAML(t *testing.T) {
 func TestOpen(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "mine.yaml")
-	if err := os.WriteFile(file, []byte("turns: [{say: from a file}]"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, []byte("turns: [{say: from a file}]"), 0o600))
 	for name, want := range map[string]string{
 		scripted.NameEcho: "You said: The tests fail (echo, stop)",
 		scripted.NameDemo: `script_mismatch: demo.yaml:6: turn 1: tools: expected open_session among them, shown "" (retryable false)`,
 		file:              "from a file (scripted, stop)",
 	} {
 		s, err := scripted.Open(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := say(t, s, executor.Request{Messages: []executor.Message{user("The tests fail")}}); got != want {
 			t.Errorf("%s: got %s, want %s", name, got, want)
 		}
 	}
 	if _, err := scripted.Open(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that is not there: %v", err)
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -149,30 +149,22 @@ func (m *Manifest) Hash() codec.Hash { return codec.Sum(m.Bytes()) }
 
 // Prompt returns a prompt pack by name, or nil.
 func (m *Manifest) Prompt(name string) *Prompt {
-	for i := range m.Prompts {
-		if m.Prompts[i].PromptPack == name {
-			return &m.Prompts[i]
-		}
-	}
-	return nil
+	return find(m.Prompts, func(p Prompt) bool { return p.PromptPack == name })
 }
 
 // Catalog returns a catalog by name, or nil.
 func (m *Manifest) Catalog(name string) *Catalog {
-	for i := range m.Catalogs {
-		if m.Catalogs[i].ToolCatalog == name {
-			return &m.Catalogs[i]
-		}
-	}
-	return nil
+	return find(m.Catalogs, func(c Catalog) bool { return c.ToolCatalog == name })
 }
 
 // Group returns a context group by name, or nil.
 func (m *Manifest) Group(name string) *Group {
-	for i := range m.Context {
-		if m.Context[i].Group == name {
-			return &m.Context[i]
-		}
+	return find(m.Context, func(g Group) bool { return g.Group == name })
+}
+
+func find[T any](list []T, is func(T) bool) *T {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return &list[i]
 	}
 	return nil
 }

@@ -8,12 +8,7 @@ import (
 
 // Skill returns a skill by name, or nil.
 func (m *Manifest) Skill(name string) *Skill {
-	for i := range m.Skills {
-		if m.Skills[i].Skill == name {
-			return &m.Skills[i]
-		}
-	}
-	return nil
+	return find(m.Skills, func(s Skill) bool { return s.Skill == name })
 }
 
 // skillsHead begins the index of skills.

@@ -1,6 +1,7 @@
 package spaces_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io/fs"
@@ -62,13 +63,9 @@ func folder(files map[string]string) fstest.MapFS {
 
 func build(t testing.TB, fsys fs.FS, o spaces.Options) spaces.Built {
 	t.Helper()
-	if o.Space == "" {
-		o.Space = "support"
-	}
+	o.Space = cmp.Or(o.Space, "support")
 	built, err := spaces.Read(context.Background(), func(context.Context) (fs.FS, error) { return fsys, nil }, func() spaces.Options { return o })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return built
 }
 
@@ -280,9 +277,7 @@ func TestScan(t *testing.T) {
 		t.Errorf("got warnings %v", built.Warnings)
 	}
 	index, err := spaces.WriteIndex(t.Context(), folder(files))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	files["agent.workspace.json"] = string(index)
 	indexed := mustBuild(t, folder(files), spaces.Options{})
 	indexed.Scanned = true
@@ -336,5 +331,13 @@ func TestOnly(t *testing.T) {
 	}
 	if slices.Collect(maps.Keys(build(t, folder(files), spaces.Options{Only: []string{spaces.PartSkills}, Known: known}).Files)) == nil {
 		t.Error("the files of what was read are not there")
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -22,12 +22,8 @@ func write(t testing.TB, dir string, files map[string]string) {
 	t.Helper()
 	for name, content := range files {
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must(t, os.WriteFile(file, []byte(content), 0o600))
 	}
 }
 
@@ -47,17 +43,11 @@ func TestAttackFilesThatLeadOut(t *testing.T) {
 	for name, target := range map[string]string{
 		"docs/link.md": filepath.Join(outside, "secret.md"), "docs/up.md": "../../" + filepath.Base(outside) + "/secret.md", "docs/out": outside, "docs/inside.md": "a.md",
 	} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Symlink(target, filepath.Join(dir, name)))
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "docs/pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(filepath.Join(dir, "docs/pipe"), 0o600))
 	built, err := spaces.Read(t.Context(), openDir(dir), asSupport)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var got []string
 	for _, p := range built.Problems {
 		got = append(got, string(p.Code)+" "+p.Path+" "+p.File)
@@ -196,9 +186,7 @@ func TestGiantFilesAreNotRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"agent.workspace.json": `{"v": 1, "context": {"docs": ["docs/*"]}}`, "docs/a.md": "A"})
-	if err := os.Truncate(filepath.Join(dir, "docs/a.md"), 1<<40); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Truncate(filepath.Join(dir, "docs/a.md"), 1<<40))
 	built, err := spaces.Read(t.Context(), openDir(dir), asSupport)
 	if err != nil || len(built.Problems) != 1 || built.Problems[0].Code != space.TooLarge || built.Problems[0].File != "docs/a.md" {
 		t.Errorf("a file of a TiB: got %v, %v", built.Problems, err)
@@ -221,9 +209,7 @@ func TestConfig(t *testing.T) {
 		return spaces.LoadConfig(file)
 	}
 	c, err := load("targets:\n  files:\n    spaces:\n      support: {dir: agents/support}\n      shared: {bucket: FILES, prefix: a/b/, scan: false}\n")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if s := c.Targets["files"].Spaces["support"]; s.Dir != filepath.Join(dir, "agents/support") {
 		t.Errorf("the folder is %s: it is relative to the file", s.Dir)
 	}
@@ -286,9 +272,7 @@ func TestVersionsThatAreNoFolders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"1.0.0": "a file"})
-	if err := os.Symlink(t.TempDir(), filepath.Join(dir, "2.0.0")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(t.TempDir(), filepath.Join(dir, "2.0.0")))
 	for _, version := range []string{"1.0.0", "2.0.0"} {
 		if _, err := (&spaces.Source{Dir: dir}).Open(t.Context(), version, nil); !errors.Is(err, spaces.ErrVersion) {
 			t.Errorf("version %s: got %v, want ErrVersion", version, err)

@@ -97,9 +97,7 @@ func FuzzScan(f *testing.F) {
 		scanned := build(t, fsys, spaces.Options{})
 		wantWhole(t, scanned)
 		text, err := spaces.WriteIndex(t.Context(), fsys)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		fsys["agent.workspace.json"] = &fstest.MapFile{Data: text}
 		indexed := build(t, fsys, spaces.Options{})
 		wantWhole(t, indexed)

@@ -122,7 +122,7 @@ func (b *builder) readIndex(content []byte) {
 	}
 	b.readHead(d, n)
 	if b.takes(PartContext) {
-		b.readContext(d, n.get("context"))
+		d.named(n, "context", b.readGroup)
 	}
 	if b.takes(PartPrompts) {
 		d.named(n, "prompts", b.readPrompt)
@@ -170,7 +170,7 @@ func (b *builder) readHead(d document, n *node) {
 	}
 }
 
-// named reads an object of ids and the files that they stand for.
+// named reads an object of ids and what they stand for.
 func (d document) named(n *node, member string, read func(d document, id string, value *node, path string)) {
 	list := n.get(member)
 	if list == nil || !d.is(list, member, kindObject) {
@@ -186,28 +186,18 @@ func (d document) named(n *node, member string, read func(d document, id string,
 	}
 }
 
-// readContext reads the groups of context files.
-func (b *builder) readContext(d document, n *node) {
-	if n == nil || !d.is(n, "context", kindObject) {
-		return
-	}
-	for _, m := range n.members {
-		path := join("context", m.name)
-		if !space.IsID(m.name) {
-			d.say(&node{line: m.line}, space.BadName, path, "is 1 to %d of A-Za-z0-9_-, and not none", space.TokenBytesMax)
-			continue
-		}
-		g := space.Group{Group: m.name, Files: []int{}}
-		for i, item := range d.texts(m.value, path) {
-			at := d.at(item, index(path, i))
-			for _, name := range b.match(item.text, at) {
-				if i, _, ok := b.file(name, space.FileBytesMax, at); ok && len(g.Files) <= space.FilesMax {
-					g.Files = append(g.Files, i)
-				}
+// readGroup reads a group of context files.
+func (b *builder) readGroup(d document, id string, value *node, path string) {
+	g := space.Group{Group: id, Files: []int{}}
+	for i, item := range d.texts(value, path) {
+		at := d.at(item, index(path, i))
+		for _, name := range b.match(item.text, at) {
+			if i, _, ok := b.file(name, space.FileBytesMax, at); ok && len(g.Files) <= space.FilesMax {
+				g.Files = append(g.Files, i)
 			}
 		}
-		b.m.Context = append(b.m.Context, g)
 	}
+	b.m.Context = append(b.m.Context, g)
 }
 
 // readDefaults reads which prompt pack and catalog apply by default.

@@ -36,15 +36,11 @@ func fileSchemas(t *testing.T) map[string]*jsonschema.Schema {
 	c.DefaultDraft(jsonschema.Draft2020)
 	c.UseLoader(closed{})
 	entries, err := os.ReadDir(schemasDir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	compiled := map[string]*jsonschema.Schema{}
 	for _, e := range entries {
 		text, err := os.ReadFile(filepath.Join(schemasDir, e.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 		if err != nil {
 			t.Fatalf("%s: %v", e.Name(), err)
@@ -199,14 +195,10 @@ func decoded(t *testing.T, name, content string) any {
 		if err == nil {
 			text, err = json.Marshal(v)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 	}
 	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return v
 }
 
@@ -216,9 +208,7 @@ func problemsOf(t *testing.T, name, content string) string {
 	t.Helper()
 	if name == "spaces.json" {
 		file := filepath.Join(t.TempDir(), "spaces.yaml")
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(content), 0o600))
 		if _, err := spaces.LoadConfig(file); err != nil {
 			return err.Error()
 		}
@@ -250,9 +240,7 @@ func TestSchemasOfFilesDescribe(t *testing.T) {
 	t.Parallel()
 	for name := range fileCases {
 		text, err := os.ReadFile(filepath.Join(schemasDir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var doc map[string]any
 		if err := json.Unmarshal(text, &doc); err != nil {
 			t.Fatalf("%s: %v", name, err)

@@ -140,10 +140,7 @@ func cutFrontmatter(text string) (front, body string, line int, ok bool) {
 	}
 	at := 0
 	for at < len(rest) {
-		end := strings.IndexByte(rest[at:], '\n') + 1
-		if end == 0 {
-			end = len(rest) - at
-		}
+		end := cmp.Or(strings.IndexByte(rest[at:], '\n')+1, len(rest)-at)
 		if strings.TrimRight(rest[at:at+end], " \t\r\n") == "---" {
 			return rest[:at], rest[at+end:], 1, true
 		}

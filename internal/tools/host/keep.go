@@ -4,6 +4,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -86,10 +87,7 @@ func isOwn(dir string) bool {
 
 // sharedWith reports that others use a directory, one above it or one below.
 func sharedWith(dir string, others []record) bool {
-	for _, o := range others {
-		if o.WorkDir == dir || strings.HasPrefix(o.WorkDir, dir+"/") || strings.HasPrefix(dir, o.WorkDir+"/") || o.WorkDir == "." {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(others, func(o record) bool {
+		return o.WorkDir == dir || strings.HasPrefix(o.WorkDir, dir+"/") || strings.HasPrefix(dir, o.WorkDir+"/") || o.WorkDir == "."
+	})
 }

@@ -1,11 +1,13 @@
 package host
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -102,18 +104,10 @@ func (o Options) Validate() error {
 }
 
 func (o Options) withDefaults() Options {
-	if o.OutputBytes == 0 {
-		o.OutputBytes = outputBytesDefault
-	}
-	if o.OutputMax == 0 {
-		o.OutputMax = outputMaxDefault
-	}
-	if o.ExecTimeoutMax == 0 {
-		o.ExecTimeoutMax = execTimeoutLimit
-	}
-	if o.ExecTimeout == 0 {
-		o.ExecTimeout = min(execTimeoutDefault, o.ExecTimeoutMax)
-	}
+	o.OutputBytes = cmp.Or(o.OutputBytes, outputBytesDefault)
+	o.OutputMax = cmp.Or(o.OutputMax, outputMaxDefault)
+	o.ExecTimeoutMax = cmp.Or(o.ExecTimeoutMax, execTimeoutLimit)
+	o.ExecTimeout = cmp.Or(o.ExecTimeout, min(execTimeoutDefault, o.ExecTimeoutMax))
 	if o.Environ == nil {
 		o.Environ = os.Environ()
 	}
@@ -139,10 +133,8 @@ func (o Options) environ(dir string) []string {
 var userinfo = regexp.MustCompile(`://[^/?#\s,|]*@`)
 
 func allowed(name string, list []string) bool {
-	for _, a := range list {
-		if prefix, ok := strings.CutSuffix(a, "*"); name == a || ok && strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(a string) bool {
+		prefix, ok := strings.CutSuffix(a, "*")
+		return name == a || ok && strings.HasPrefix(name, prefix)
+	})
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -56,10 +57,7 @@ func (r record) hostSession(status string) *executor.HostSession {
 // another call: an open that is carried out a second time, even after later
 // ones, finds its own session and touches no other.
 func hostSessionID(call executor.Call) string {
-	key := call.IdempotencyKey
-	if key == "" {
-		key = call.Session
-	}
+	key := cmp.Or(call.IdempotencyKey, call.Session)
 	sum := sha256.Sum256([]byte(key))
 	return "h" + hex.EncodeToString(sum[:10])
 }

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -191,9 +192,7 @@ func (t *Tool) failed(try *try, err error, sent bool, status int) (executor.Resu
 	switch {
 	case errors.As(err, &protocol) && !refused(status) && (protocol.Code != codeRejected || status == 200):
 		code := map[int64]string{jsonrpc.CodeInvalidParams: "bad_request", jsonrpc.CodeMethodNotFound: "not_found"}[protocol.Code]
-		if code == "" {
-			code = CodeServerError
-		}
+		code = cmp.Or(code, CodeServerError)
 		return failed(code, "server %s answers %d: %s", t.Server, protocol.Code, clip(try.hide(protocol.Message), errorTextMax))
 	case !sent, refused(status):
 		return t.refused(try, err, status)

@@ -3,6 +3,7 @@ package mcp
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 )
 
@@ -32,10 +33,7 @@ var (
 
 // respell returns a copy of a schema in today's spelling.
 func respell(old map[string]any) map[string]any {
-	s := make(map[string]any, len(old))
-	for key, value := range old {
-		s[key] = value
-	}
+	s := maps.Clone(old)
 	for _, key := range holdsOne {
 		if sub, ok := s[key].(map[string]any); ok {
 			s[key] = respell(sub)

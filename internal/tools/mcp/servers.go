@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,10 +37,7 @@ func New(c *Config, lock Lock, o Options) (*Servers, error) {
 	if err := c.Validate(o.Env); err != nil {
 		return nil, err
 	}
-	log := o.Logger
-	if log == nil {
-		log = slog.New(slog.DiscardHandler)
-	}
+	log := cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if o.Secrets == nil {
 		catalog, err := secrets.NewCatalog(func(name string) (string, bool) { value, ok := o.Env[name]; return value, ok })
 		if err != nil {

@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -106,9 +107,7 @@ func placed(err error, s *Section, hunk int) error {
 	var wrong *Error
 	if errors.As(err, &wrong) {
 		wrong.Path, wrong.Hunk = s.Path, hunk
-		if wrong.Line == 0 {
-			wrong.Line = s.Line
-		}
+		wrong.Line = cmp.Or(wrong.Line, s.Line)
 	}
 	return err
 }

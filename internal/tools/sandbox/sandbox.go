@@ -1,9 +1,11 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -70,22 +72,12 @@ func (c Config) Validate() error {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Mode == "" {
-		c.Mode = Auto
-	}
+	c.Mode = cmp.Or(c.Mode, Auto)
 	l := &c.Limits
-	if l.CPU == 0 {
-		l.CPU = cpuDefault
-	}
-	if l.Memory == 0 {
-		l.Memory = memoryDefault
-	}
-	if l.FileSize == 0 {
-		l.FileSize = fileSizeDefault
-	}
-	if l.Processes == 0 {
-		l.Processes = processesDefault
-	}
+	l.CPU = cmp.Or(l.CPU, cpuDefault)
+	l.Memory = cmp.Or(l.Memory, memoryDefault)
+	l.FileSize = cmp.Or(l.FileSize, fileSizeDefault)
+	l.Processes = cmp.Or(l.Processes, processesDefault)
 	return c
 }
 
@@ -121,14 +113,7 @@ type Gap struct {
 }
 
 // Holds reports whether a guarantee was found to hold.
-func (r Report) Holds(g Guarantee) bool {
-	for _, held := range r.Enforced {
-		if held == g {
-			return true
-		}
-	}
-	return false
-}
+func (r Report) Holds(g Guarantee) bool { return slices.Contains(r.Enforced, g) }
 
 // Lacks lists what does not hold, with reasons; empty if nothing.
 func (r Report) Lacks() string {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -64,7 +65,7 @@ func Find(services []presence.FoundService, target, prefix string, only []string
 		}
 	}
 	byID := map[string][]*Tool{}
-	for _, key := range sorted(newest) {
+	for _, key := range slices.Sorted(maps.Keys(newest)) {
 		s := newest[key]
 		tool, id, err := newTool(s, s.Endpoints[0], target, prefix)
 		if err != nil {
@@ -73,7 +74,7 @@ func Find(services []presence.FoundService, target, prefix string, only []string
 		}
 		byID[id] = append(byID[id], tool)
 	}
-	for _, id := range sorted(byID) {
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
 		same := byID[id]
 		if len(same) == 1 {
 			tools = append(tools, same[0])

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -59,12 +60,12 @@ func parseMetadata(text string) (m metadata, err error) {
 	}
 	members := m.members()
 	var all []error
-	for _, name := range sorted(given) {
+	for _, name := range slices.Sorted(maps.Keys(given)) {
 		value := given[name]
 		to, known := members[name]
 		switch {
 		case !known:
-			all = append(all, fmt.Errorf("%s: there is no such member, there are %s", name, strings.Join(sorted(members), ", ")))
+			all = append(all, fmt.Errorf("%s: there is no such member, there are %s", name, strings.Join(slices.Sorted(maps.Keys(members)), ", ")))
 		case bytes.Equal(value, []byte("null")), json.Unmarshal(value, to.to) != nil:
 			all = append(all, fmt.Errorf("%s: is %s, not %s", name, to.want, clip(string(value))))
 		}
@@ -83,16 +84,6 @@ func parseMetadata(text string) (m metadata, err error) {
 
 // deadline is DeadlineMS as a time.
 func (m *metadata) deadline() time.Duration { return time.Duration(m.DeadlineMS) * time.Millisecond }
-
-// sorted returns the keys of a map in their order.
-func sorted[V any](of map[string]V) []string {
-	keys := make([]string, 0, len(of))
-	for key := range of {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
-}
 
 // clip cuts what is quoted in an error.
 func clip(text string) string {

@@ -2,6 +2,7 @@ package service
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,22 +74,18 @@ type entry struct {
 // problem of o.
 func New(o Options) (*Tools, error) {
 	var all []error
-	if o.Target == "" {
-		o.Target = TargetDefault
-	}
+	o.Target = cmp.Or(o.Target, TargetDefault)
 	if err := subjects.ValidTarget(o.Target); err != nil {
 		all = append(all, err)
 	}
-	if o.Prefix == "" {
-		o.Prefix = "refold"
-	}
+	o.Prefix = cmp.Or(o.Prefix, "refold")
 	if o.Every < 0 || o.Patience < 0 {
 		all = append(all, errors.New("every and patience are not negative"))
 	}
 	if slices.Contains(o.Only, "") {
 		all = append(all, errors.New("the name of a service is empty"))
 	}
-	for _, header := range sorted(o.Headers) {
+	for _, header := range slices.Sorted(maps.Keys(o.Headers)) {
 		switch reserved := strings.ToLower(header); {
 		case !headerName.MatchString(header) || strings.HasPrefix(reserved, "refold-") || strings.HasPrefix(reserved, "nats-"):
 			all = append(all, fmt.Errorf("header %q: is letters, digits and -, and does not begin with Refold- or Nats-", header))
@@ -96,15 +93,9 @@ func New(o Options) (*Tools, error) {
 			all = append(all, fmt.Errorf("header %s: %q names no secret: use letters, digits and _, such as CRM_KEY", header, o.Headers[header]))
 		}
 	}
-	if o.Every == 0 {
-		o.Every = everyDefault
-	}
-	if o.Patience == 0 {
-		o.Patience = patienceDefault
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Every = cmp.Or(o.Every, everyDefault)
+	o.Patience = cmp.Or(o.Patience, patienceDefault)
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	if err := errors.Join(all...); err != nil {
 		return nil, fmt.Errorf("tools of services: %w", err)
 	}
@@ -137,7 +128,7 @@ func (ts *Tools) Start(ctx context.Context, wire Wire) (stop func(), err error) 
 func (ts *Tools) Known() (all []*Tool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	for _, id := range sorted(ts.known) {
+	for _, id := range slices.Sorted(maps.Keys(ts.known)) {
 		if e := ts.known[id]; e.misses < missesMax && ts.refused[id] == "" {
 			all = append(all, e.tool)
 		}
@@ -283,7 +274,7 @@ func (ts *Tools) Execute(ctx context.Context, call executor.Call) (executor.Resu
 // of the pack.
 func (ts *Tools) header(ctx context.Context, pack string) (map[string]string, error) {
 	header := make(map[string]string, len(ts.o.Headers))
-	for _, key := range sorted(ts.o.Headers) {
+	for _, key := range slices.Sorted(maps.Keys(ts.o.Headers)) {
 		name := ts.o.Headers[key]
 		value, err := ts.o.Secrets.Secret(ctx, pack, name)
 		switch {

@@ -28,16 +28,12 @@ func TestBuiltinRegistry(t *testing.T) {
 		}
 		ids = append(ids, spec.ToolID)
 		text, err := codec.ToJSON(spec.ArgsSchema)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var schema struct {
 			Properties map[string]any `json:"properties"`
 			Required   []string       `json:"required"`
 		}
-		if err := json.Unmarshal(text, &schema); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(text, &schema))
 		if takes[spec.ToolID] == nil {
 			t.Errorf("%s: the host has no such tool", spec.ToolID)
 			continue

@@ -14,12 +14,8 @@ import (
 func outside(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "secret"), []byte("secret\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	must(t, os.WriteFile(filepath.Join(dir, "secret"), []byte("secret\n"), 0o644))
 	return dir
 }
 
@@ -30,18 +26,12 @@ func TestEscapes(t *testing.T) {
 	out := outside(t)
 	r := newRig(t, Options{}, map[string]string{"in": "text\n", "d/f": "x\n"})
 	sibling := r.root + "/" + rigSession + "-other"
-	if err := os.Mkdir(sibling, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(sibling+"/secret", []byte("secret\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(sibling, 0o755))
+	must(t, os.WriteFile(sibling+"/secret", []byte("secret\n"), 0o644))
 	r.symlink(out, "abs-dir")
 	r.symlink(filepath.Join(out, "secret"), "abs-file")
 	rel, err := filepath.Rel(r.dir, out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r.symlink(rel, "rel-dir")
 	r.symlink("rel-dir", "twice")
 	r.symlink("../..", "d/up")
@@ -118,9 +108,7 @@ func TestResolveIsCanonical(t *testing.T) {
 	r.symlink("d/e", "link")
 	r.symlink("../e/f", "d/e/back")
 	p, err := openWorkdir(r.root, rigSession)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.close()
 	for name, want := range map[string]string{
 		"d/e/f": "d/e/f", "./d//e/f/": "d/e/f", "link/f": "d/e/f", "d/e/back": "d/e/f", "link/back": "d/e/f",
@@ -162,9 +150,7 @@ func TestSwappedLinks(t *testing.T) {
 	}
 	for i := range 1200 {
 		got, err := r.h.Execute(t.Context(), calls[i%len(calls)])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if strings.Contains(got.Output, "secret\n") && !strings.Contains(got.Output, "deleted") && !strings.Contains(got.Output, "wrote") {
 			t.Errorf("%s shows %q", calls[i%len(calls)].ToolID, got.Output)
 		}

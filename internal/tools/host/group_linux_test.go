@@ -90,13 +90,9 @@ func readIDs(t *testing.T, pipe string, n int) []process {
 	// Open for both, the pipe neither waits for a writer nor ends with it, and
 	// can have a deadline.
 	f, err := os.OpenFile(pipe, os.O_RDWR|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer f.Close()
-	if err := f.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, f.SetReadDeadline(time.Now().Add(time.Minute)))
 	var found []process
 	for lines := bufio.NewScanner(f); len(found) < n && lines.Scan(); {
 		var p process
@@ -126,9 +122,7 @@ func (p process) gone(t *testing.T, within time.Duration) bool {
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return n == 1
 	}
 }
@@ -207,9 +201,7 @@ func TestBackgroundEndsWithItsCall(t *testing.T) {
 		done <- got
 	}()
 	all := readIDs(t, filepath.Join(r.dir, "ids"), 3)
-	if err := os.WriteFile(filepath.Join(r.dir, "gate"), []byte("go\n"), 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(r.dir, "gate"), []byte("go\n"), 0))
 	got := <-done
 	wantOutput(t, "output", got.Output, "exit status 0\nshell done\n")
 	if got.Error != nil {
@@ -223,9 +215,7 @@ func TestBackgroundEndsWithItsCall(t *testing.T) {
 func TestHeldOutput(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := newRig(t, Options{EnvironAdd: []string{envMode + "=" + modeHold}}, nil)
 	mkfifo(t, filepath.Join(r.dir, "ids"))
 	mkfifo(t, filepath.Join(r.dir, "gate"))
@@ -237,9 +227,7 @@ func TestHeldOutput(t *testing.T) {
 	}()
 	holder := readIDs(t, filepath.Join(r.dir, "ids"), 1)[0]
 	defer func() { _ = syscall.Kill(holder.pid, syscall.SIGKILL) }()
-	if err := os.WriteFile(filepath.Join(r.dir, "gate"), []byte("go\n"), 0); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(filepath.Join(r.dir, "gate"), []byte("go\n"), 0))
 	got := <-done
 	wantIn(t, got.Output, "exit status 0\nshell done\n", "still holds its output")
 	if holder.gone(t, 0) {
@@ -253,26 +241,18 @@ func TestKilledBridge(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	dir := filepath.Join(root, rigSession)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o755))
 	mkfifo(t, filepath.Join(dir, "ids"))
 	mkfifo(t, filepath.Join(dir, "gate"))
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	var out bytes.Buffer
 	b := exec.Command(self)
 	b.Env = append(os.Environ(), envMode+"="+modeServe, envRoot+"="+root)
 	b.Stdout, b.Stderr = &out, &out
-	if err := b.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Start())
 	shell := readIDs(t, filepath.Join(dir, "ids"), 1)
-	if err := b.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, b.Process.Kill())
 	_ = b.Wait()
 	wantGone(t, shell)
 	if strings.Contains(out.String(), "ended") {

@@ -35,9 +35,7 @@ const rigSession = "s1"
 func newRig(t testing.TB, opts Options, files map[string]string) *rig {
 	t.Helper()
 	root, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	r := &rig{t: t, h: New(root, opts), root: root}
 	got := r.call(ToolSessionOpen, nil)
 	if got.Error != nil || got.HostSession == nil {
@@ -57,26 +55,18 @@ func newRig(t testing.TB, opts Options, files map[string]string) *rig {
 func (r *rig) write(name, content string) {
 	r.t.Helper()
 	full := filepath.Join(r.dir, name)
-	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
-		r.t.Fatal(err)
-	}
-	if err := os.WriteFile(full, []byte(content), 0o644); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, os.MkdirAll(filepath.Dir(full), 0o755))
+	must(r.t, os.WriteFile(full, []byte(content), 0o644))
 }
 
 func (r *rig) symlink(target, name string) {
 	r.t.Helper()
-	if err := os.Symlink(target, filepath.Join(r.dir, name)); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, os.Symlink(target, filepath.Join(r.dir, name)))
 }
 
 func mkfifo(t *testing.T, name string) {
 	t.Helper()
-	if err := syscall.Mkfifo(name, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, syscall.Mkfifo(name, 0o600))
 }
 
 // args are arguments of a call.
@@ -87,9 +77,8 @@ func (r *rig) newCall(tool string, a args) executor.Call {
 	raw := json.RawMessage("{}")
 	if a != nil {
 		var err error
-		if raw, err = json.Marshal(a); err != nil {
-			r.t.Fatal(err)
-		}
+		raw, err = json.Marshal(a)
+		must(r.t, err)
 	}
 	r.n++
 	effect := fmt.Sprintf("r1t%dc0", r.n)
@@ -186,9 +175,7 @@ func snapshot(t testing.TB, dir string) map[string]string {
 		all[rel] = fi.Mode().String() + " " + content
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return all
 }
 
@@ -281,5 +268,13 @@ func TestCancelledBeforeStart(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(r.dir, "ran")); err == nil {
 		t.Error("the command ran")
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

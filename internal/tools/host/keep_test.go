@@ -39,9 +39,7 @@ func TestKeep(t *testing.T) {
 			t.Fatalf("close: %+v, %v", got, err)
 		}
 		at := time.Now().Add(-ago)
-		if err := os.Chtimes(h.recordPath(hs.ID), at, at); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.Chtimes(h.recordPath(hs.ID), at, at))
 	}
 	const long, short = 25 * time.Hour, 23 * time.Hour
 	over("old", open("old", ""), long)
@@ -53,9 +51,7 @@ func TestKeep(t *testing.T) {
 	over("outer", open("outer", "outer"), long)
 	over("inner", open("inner", "outer/inner"), short)
 	open("live", "")
-	if err := errors.Join(os.Mkdir(filepath.Join(root, "mine"), 0o755), os.Symlink(filepath.Join(root, "mine"), filepath.Join(root, "old", "link"))); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.Mkdir(filepath.Join(root, "mine"), 0o755), os.Symlink(filepath.Join(root, "mine"), filepath.Join(root, "old", "link"))))
 	h.Sweep(t.Context(), &told{}, slog.New(slog.DiscardHandler))
 	var left []string
 	for _, dir := range []string{"old", "young", "again", "shared", "shared/deep", "outer", "outer/inner", "live", "mine"} {
@@ -73,9 +69,7 @@ func TestKeep(t *testing.T) {
 
 	// One that can't be read may be anybody's: nothing is removed then.
 	over("late", open("late", ""), long)
-	if err := os.WriteFile(h.recordPath("hbad"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(h.recordPath("hbad"), []byte("{"), 0o600))
 	h.Sweep(t.Context(), &told{}, slog.New(slog.DiscardHandler))
 	if _, err := os.Stat(filepath.Join(root, "late")); errors.Is(err, fs.ErrNotExist) {
 		t.Error("files were removed though a record can't be read")

@@ -18,23 +18,17 @@ func TestLeftoversEnd(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	dir := filepath.Join(root, rigSession)
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Mkdir(dir, 0o755))
 	mkfifo(t, filepath.Join(dir, "ids"))
 	mkfifo(t, filepath.Join(dir, "gate"))
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	const line = `sh -c 'echo $$ > ids; read never < gate' & setsid sh -c 'echo $$ > ids; read never < gate' & read never < gate`
 	begin := func() (b *exec.Cmd, left []process) {
 		b = exec.Command(self)
 		b.Env = append(os.Environ(), envMode+"="+modeServe, envRoot+"="+root, envShell+"="+line)
 		b.Stdout, b.Stderr = io.Discard, io.Discard
-		if err := b.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, b.Start())
 		t.Cleanup(func() { _ = b.Process.Kill() })
 		return b, readIDs(t, filepath.Join(dir, "ids"), 2)
 	}
@@ -44,15 +38,11 @@ func TestLeftoversEnd(t *testing.T) {
 		return log.String()
 	}
 	killed, left := begin()
-	if err := killed.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, killed.Process.Kill())
 	_ = killed.Wait()
 	lives, goOn := begin()
 	other := t.TempDir()
-	if err := New(other, Options{}).Prepare(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, New(other, Options{}).Prepare())
 	if log := sweep(other); log != "" {
 		t.Errorf("a host on another root says %q", log)
 	}
@@ -70,9 +60,7 @@ func TestLeftoversEnd(t *testing.T) {
 			t.Errorf("process %d of a host that lives is gone", p.pid)
 		}
 	}
-	if err := lives.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, lives.Process.Kill())
 	_ = lives.Wait()
 	sweep(root)
 	wantGone(t, goOn)

@@ -18,9 +18,7 @@ func TestApplyPatch(t *testing.T) {
 	r := newRig(t, Options{}, map[string]string{
 		"src/app.go": "package app\n\nfunc a() {}\n", "old.sh": "echo\n", "gone.txt": "x\n", "same.txt": "x\n",
 	})
-	if err := os.Chmod(filepath.Join(r.dir, "old.sh"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(filepath.Join(r.dir, "old.sh"), 0o755))
 	got := r.ok(ToolApplyPatch, args{"patch": `*** Begin Patch
 *** Update File: src/app.go
 @@ func a() {}
@@ -96,9 +94,7 @@ func FuzzApplyPatch(f *testing.F) {
 	}
 	for _, name := range names {
 		a, err := txtar.ParseFile(name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		must(f, err)
 		content := ""
 		for _, file := range a.Files {
 			if strings.HasPrefix(file.Name, "before/") {

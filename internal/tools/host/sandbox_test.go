@@ -18,9 +18,7 @@ import (
 func boxed(t *testing.T) (*sandbox.Box, sandbox.Report) {
 	t.Helper()
 	box, report, err := sandbox.New(sandbox.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if box == nil && !strings.HasPrefix(report.String(), "sandbox enforces nothing; not enforced: files (") {
 		t.Fatalf("there is no sandbox, and the report says %q", report)
 	}
@@ -62,12 +60,8 @@ func TestExecInSandboxWorkDir(t *testing.T) {
 		t.Errorf("temporary files after the call: %v, %v; want none", left, err)
 	}
 	other := filepath.Join(r.root, "other")
-	if err := os.MkdirAll(other, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(other, "f"), []byte("theirs"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.MkdirAll(other, 0o755))
+	must(t, os.WriteFile(filepath.Join(other, "f"), []byte("theirs"), 0o644))
 	for _, line := range []string{"cat " + other + "/f", "cat ../.sessions/*", "echo x > " + other + "/g"} {
 		if out := r.ok(ToolExec, args{"command": line}); report.Holds(sandbox.Files) && (!strings.HasPrefix(out, "exit status ") || strings.HasPrefix(out, "exit status 0")) {
 			t.Errorf("%s: %q; want it refused", line, out)

@@ -59,9 +59,7 @@ func TestOpenWorkDir(t *testing.T) {
 	for _, own := range []string{".", ".sessions", ".sessions/x"} {
 		r.refused(CodeInvalidArguments, ToolSessionOpen, args{"workdir": own})
 	}
-	if err := os.Symlink(t.TempDir(), filepath.Join(r.root, "out")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(t.TempDir(), filepath.Join(r.root, "out")))
 	r.refused(CodePathEscapes, ToolSessionOpen, args{"workdir": "out/x"})
 	call := r.newCall(ToolSessionOpen, nil)
 	call.Session = "../s2"
@@ -122,20 +120,14 @@ func TestNoHostSession(t *testing.T) {
 		}, "error", "is not known on this host"},
 		{"closed", func(_ *testing.T, r *rig) { r.ok(ToolSessionClose, nil) }, "closed", "the host session is closed"},
 		{"damaged record", func(t *testing.T, r *rig) {
-			if err := os.WriteFile(r.h.recordPath(r.hs.ID), []byte("{"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.WriteFile(r.h.recordPath(r.hs.ID), []byte("{"), 0o600))
 		}, "error", "is not known on this host"},
 		{"directory gone", func(t *testing.T, r *rig) {
-			if err := os.RemoveAll(r.dir); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.RemoveAll(r.dir))
 		}, "error", "working directory is gone"},
 		{"idle too long", func(t *testing.T, r *rig) {
 			long := time.Now().Add(-2 * time.Hour)
-			if err := os.Chtimes(r.h.recordPath(r.hs.ID), long, long); err != nil {
-				t.Fatal(err)
-			}
+			must(t, os.Chtimes(r.h.recordPath(r.hs.ID), long, long))
 		}, "expired", "expired; its files are still there"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -163,9 +155,7 @@ func TestUseKeepsAlive(t *testing.T) {
 	r := newRig(t, Options{IdleTTL: time.Hour}, nil)
 	almost := time.Now().Add(-59 * time.Minute)
 	name := r.h.recordPath(r.hs.ID)
-	if err := os.Chtimes(name, almost, almost); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(name, almost, almost))
 	r.ok(ToolListDir, nil)
 	if fi, err := os.Stat(name); err != nil || time.Since(fi.ModTime()) > 30*time.Minute {
 		t.Errorf("last use is %v, %v: want now", fi.ModTime(), err)
@@ -246,9 +236,7 @@ func TestOptions(t *testing.T) {
 		t.Errorf("open: got %+v, want %s", got, CodeIO)
 	}
 	file := filepath.Join(t.TempDir(), "f")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(file, nil, 0o600))
 	if err := New(file, Options{}).Prepare(); err == nil {
 		t.Error("a file as root: got nil, want an error")
 	}

@@ -38,9 +38,7 @@ func (r *rig) unpack(skill string, of executor.CallSpace) executor.Result {
 	got, err := r.h.Execute(r.t.Context(), executor.Call{
 		ToolID: ToolSkillUnpack, Session: rigSession, Arguments: json.RawMessage(`{"skill":"` + skill + `"}`), HostSession: r.hs, Spaces: []executor.CallSpace{of},
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, err)
 	return got
 }
 
@@ -90,16 +88,12 @@ func TestUnpackedSkillStaysInside(t *testing.T) {
 	if entries, err := os.ReadDir(outside); err != nil || len(entries) > 0 {
 		t.Errorf("outside: %v, %v", entries, err)
 	}
-	if err := os.Remove(filepath.Join(r.dir, ".refold")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(r.dir, ".refold")))
 	r.write(".refold", "a file")
 	if got := r.unpack("greet", of); got.Error == nil {
 		t.Errorf("a file in the way: got %+v", got)
 	}
-	if err := os.Remove(filepath.Join(r.dir, ".refold")); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Remove(filepath.Join(r.dir, ".refold")))
 	notes := codec.RefOf([]byte("n\n")).String()
 	blobs[notes] = []byte("other")
 	if got := r.unpack("greet", of); got.Error == nil || !strings.Contains(got.Error.Detail, "other bytes") {

@@ -35,9 +35,7 @@ func (t *told) EndHostSession(_ context.Context, _ string, h executor.HostSessio
 func (r *rig) unused(d time.Duration) {
 	r.t.Helper()
 	at := time.Now().Add(-d)
-	if err := os.Chtimes(r.h.recordPath(r.hs.ID), at, at); err != nil {
-		r.t.Fatal(err)
-	}
+	must(r.t, os.Chtimes(r.h.recordPath(r.hs.ID), at, at))
 }
 
 func (r *rig) wantStatus(want string) {
@@ -115,13 +113,9 @@ func TestSweepLeftovers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, nil)
 	old, fresh := filepath.Join(r.root, recordsDir, tempPrefix+"old"), filepath.Join(r.root, recordsDir, ".h1.half")
-	if err := errors.Join(os.MkdirAll(filepath.Join(old, "below"), 0o755), os.WriteFile(fresh, nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, errors.Join(os.MkdirAll(filepath.Join(old, "below"), 0o755), os.WriteFile(fresh, nil, 0o600)))
 	at := time.Now().Add(-2 * leftoverAge)
-	if err := os.Chtimes(old, at, at); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chtimes(old, at, at))
 	r.h.Sweep(t.Context(), &told{}, slog.New(slog.DiscardHandler))
 	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what a killed host left: %v, want it gone", err)

@@ -49,9 +49,7 @@ func TestWriteFile(t *testing.T) {
 func TestWriteKeepsModeAndLinks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"bin/run.sh": "old"})
-	if err := os.Chmod(filepath.Join(r.dir, "bin/run.sh"), 0o775); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(filepath.Join(r.dir, "bin/run.sh"), 0o775))
 	r.symlink("bin/run.sh", "run")
 	r.symlink(filepath.Join(r.dir, "bin"), "abs") // inside, though absolute
 	r.symlink("later", "soon")
@@ -176,13 +174,9 @@ func TestReadersSeeWholeFiles(t *testing.T) {
 func TestCommitUndoes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"changed": "before", "removed": "before", "full/x": "x"})
-	if err := os.Chmod(filepath.Join(r.dir, "removed"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Chmod(filepath.Join(r.dir, "removed"), 0o755))
 	p, err := openWorkdir(r.root, rigSession)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.close()
 	before := snapshot(t, r.dir)
 	writes := func() []write {
@@ -201,9 +195,7 @@ func TestCommitUndoes(t *testing.T) {
 	wantIn(t, err.Error(), "changed back")
 	wantSame(t, r.dir, before)
 
-	if err := p.commit(t.Context(), writes()[:3]); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.commit(t.Context(), writes()[:3]))
 	r.wantFile("changed", "after")
 	r.wantFile("made/new", "new")
 	if names := slices.Sorted(maps.Keys(snapshot(t, r.dir))); len(names) != 6 { // ".", changed, made, made/new, full, full/x
@@ -217,9 +209,7 @@ func TestUndoFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"f": "x"})
 	p, err := openWorkdir(r.root, rigSession)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.close()
 	err = p.undo([]write{{path: "f/below", existed: true, before: "y"}}, errors.New("disk on fire"))
 	got := result("", err)

@@ -12,9 +12,7 @@ import (
 func TestAttackTerminal(t *testing.T) {
 	t.Parallel()
 	p, err := startProgram(&Server{Command: "/bin/cat"}, nil, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer p.stop()
 	if session, err := unix.Getsid(p.pid); err != nil || session != p.pid {
 		t.Errorf("the server is in session %d (%v), want one of its own, %d", session, err, p.pid)

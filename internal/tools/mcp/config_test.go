@@ -39,9 +39,7 @@ func TestLoad(t *testing.T) {
 		{"a deadline", "servers:\n  a:\n    command: x\n    tools: {t: {deadline: 1us}}\n", []string{"servers.a.tools.t.deadline"}},
 	} {
 		file := filepath.Join(t.TempDir(), "servers.yaml")
-		if err := os.WriteFile(file, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(file, []byte(c.text), 0o600))
 		got, err := Load(file, env)
 		if len(c.want) == 0 {
 			if err != nil {
@@ -90,9 +88,7 @@ func TestLock(t *testing.T) {
 	}
 	want := Lock{"mcp.a.b": {Tool: "b", Schema: codec.RefOf([]byte("x")), Hints: []string{hintReadOnly}}}
 	for range 2 {
-		if err := WriteLock(file, want); err != nil {
-			t.Fatal(err)
-		}
+		must(t, WriteLock(file, want))
 	}
 	if got, err := ReadLock(file); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v; want %v", got, err, want)
@@ -102,9 +98,7 @@ func TestLock(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for _, text := range []string{"", `{"v": 2}`, `{"v": 1, "tols": {}}`} {
-		if err := os.WriteFile(LockFile(file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(LockFile(file), []byte(text), 0o600))
 		if _, err := ReadLock(file); err == nil || !strings.Contains(err.Error(), "import the tools again") {
 			t.Errorf("%s: got %v", text, err)
 		}

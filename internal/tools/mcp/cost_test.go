@@ -74,8 +74,6 @@ func numbered(n int, format string) string {
 // parsed returns what a JSON text holds.
 func parsed(t *testing.T, text string) (v any) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	must(t, json.Unmarshal([]byte(text), &v))
 	return v
 }

@@ -20,9 +20,7 @@ import (
 func TestExactSchemas(t *testing.T) {
 	t.Parallel()
 	canonical, err := codec.FromJSON([]byte(schemaExact))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	over(t, append(slices.Clone(allWays), "json"), func(t *testing.T, w *world) {
 		all := w.imports()
 		if got, want := w.lock["mcp.peer.large"].Schema, codec.RefOf(canonical); got != want {
@@ -33,15 +31,11 @@ func TestExactSchemas(t *testing.T) {
 			t.Fatal("no tool large was imported")
 		}
 		text, err := all.Tools[i].Function.Spec()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		var spec struct {
 			ArgsSchema json.RawMessage `json:"args_schema"`
 		}
-		if err := json.Unmarshal(text, &spec); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal(text, &spec))
 		if got, err := codec.FromJSON(spec.ArgsSchema); err != nil || !slices.Equal(got, canonical) {
 			t.Errorf("imported is %s, %v; want %s", spec.ArgsSchema, err, schemaExact)
 		}
@@ -74,13 +68,9 @@ func TestExactPins(t *testing.T) {
 		if err == nil {
 			err = json.Unmarshal(text, &answer)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		p, err := pinOf(answer.Result.Tools[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		return p
 	}
 	want := pin("9007199254740993", "")

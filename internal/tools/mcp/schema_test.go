@@ -23,9 +23,7 @@ func TestModern(t *testing.T) {
 		{"a property called $schema", `{"properties":{"$schema":{"type":"string"}}}`, `{"properties":{"$schema":{"type":"string"}}}`},
 	} {
 		var old any
-		if err := json.Unmarshal([]byte(c.old), &old); err != nil {
-			t.Fatal(err)
-		}
+		must(t, json.Unmarshal([]byte(c.old), &old))
 		got, err := modern(old)
 		if err != nil || string(got) != c.want {
 			t.Errorf("%s: got %s, %v; want %s", c.name, got, err, c.want)

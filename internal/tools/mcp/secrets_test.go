@@ -115,8 +115,6 @@ func TestNoServerStartsWithoutItsSecret(t *testing.T) {
 func (w *world) unused() *Servers {
 	w.t.Helper()
 	servers, err := New(w.config, nil, Options{Env: w.env, Secrets: w.secrets})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	return servers
 }

@@ -63,9 +63,7 @@ type world struct {
 func newWorld(t *testing.T, mode string) *world {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ledger := filepath.Join(t.TempDir(), "ledger")
 	return worldOf(t, ledger, Server{Command: self, Env: []string{envMode + "=" + mode, envLedger + "=" + ledger, "SEEN"}})
 }
@@ -99,9 +97,7 @@ func remoteWorld(t *testing.T, o *sdk.StreamableHTTPOptions, front func(http.Han
 func (w *world) open() {
 	w.t.Helper()
 	servers, err := New(w.config, w.lock, Options{Env: w.env, Secrets: w.secrets, Logger: slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.t.Cleanup(func() {
 		servers.Close()
 		if w.t.Failed() {
@@ -116,9 +112,7 @@ func (w *world) imports() *Imported {
 	w.t.Helper()
 	w.open()
 	all, err := w.servers.Import(w.t.Context())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	must(w.t, err)
 	w.lock = all.Lock
 	w.open()
 	return all
@@ -200,9 +194,7 @@ func TestImport(t *testing.T) {
 		var got []string
 		for _, tool := range all.Tools {
 			spec, err := tool.Function.Spec()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			var s struct {
 				ToolName     string   `json:"tool_name"`
 				RetrySafe    bool     `json:"retry_safe"`
@@ -212,9 +204,7 @@ func TestImport(t *testing.T) {
 				Requires     []string `json:"requires"`
 				DeadlineMS   int      `json:"deadline_ms"`
 			}
-			if err := json.Unmarshal(spec, &s); err != nil {
-				t.Fatal(err)
-			}
+			must(t, json.Unmarshal(spec, &s))
 			if s.DeadlineMS != 60_000 || tool.Function.Target() != "box" {
 				t.Errorf("%s: deadline %d, target %s", s.ToolName, s.DeadlineMS, tool.Function.Target())
 			}
@@ -303,9 +293,7 @@ func TestChange(t *testing.T) {
 		w.want(w.call(t.Context(), "set", `{"text": "a"}`, true), "failed", CodeToolGone, "server peer does not list set any more")
 		got := w.servers.Executors()[TargetDefault].(interface{ Troubles() []string }).Troubles()
 		found, err := pinOf(&sdk.Tool{InputSchema: json.RawMessage(schemaOther)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		want := []string{
 			fmt.Sprintf("server peer, tool mcp.peer.echo: schema (schema pinned %s, found %s)", w.lock["mcp.peer.echo"].Schema, found.Schema),
 			"server peer, tool mcp.peer.set: the server does not list it",
@@ -455,5 +443,13 @@ func TestCallOfAPack(t *testing.T) {
 	})
 	if err != nil || got.Error != nil || got.Output != `{"text":"a"}` {
 		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

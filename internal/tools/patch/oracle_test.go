@@ -32,9 +32,7 @@ func applier(t *testing.T) string {
 		t.Fatal("REFOLD_V4A_APPLIER is not set: give it the path of an applier of the form")
 	}
 	link := filepath.Join(t.TempDir(), "apply_patch")
-	if err := os.Symlink(program, link); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.Symlink(program, link))
 	return link
 }
 
@@ -44,12 +42,8 @@ func other(t *testing.T, program, text string, before tree) (tree, error) {
 	dir := t.TempDir()
 	for path, content := range before {
 		name := filepath.Join(dir, path)
-		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.MkdirAll(filepath.Dir(name), 0o755))
+		must(t, os.WriteFile(name, []byte(content), 0o644))
 	}
 	c := exec.Command(program, text)
 	c.Dir = dir
@@ -66,9 +60,7 @@ func other(t *testing.T, program, text string, before tree) (tree, error) {
 		after[filepath.ToSlash(rel)] = string(data)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return after, nil
 }
 

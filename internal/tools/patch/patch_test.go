@@ -61,9 +61,7 @@ type vector struct {
 func readVector(t *testing.T, name string) vector {
 	t.Helper()
 	a, err := txtar.ParseFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	v := vector{comment: string(a.Comment), before: tree{}, after: tree{}}
 	for _, f := range a.Files {
 		where, path, _ := strings.Cut(f.Name, "/")
@@ -99,9 +97,7 @@ func (v vector) write(t *testing.T, name string) {
 	if v.err != "" {
 		a.Files = append(a.Files, txtar.File{Name: "error", Data: []byte(v.err + "\n")})
 	}
-	if err := os.WriteFile(name, txtar.Format(&a), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(name, txtar.Format(&a), 0o644))
 }
 
 func TestVectors(t *testing.T) {
@@ -153,9 +149,7 @@ func TestLineEnds(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := apply(head+c.patch+foot, tree{"f": c.before})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			if got["f"] != c.after {
 				t.Errorf("got %q, want %q", got["f"], c.after)
 			}
@@ -177,9 +171,7 @@ func TestPatchInCRLF(t *testing.T) {
 func TestReadError(t *testing.T) {
 	t.Parallel()
 	p, err := patch.Parse("*** Begin Patch\n*** Delete File: f\n*** End Patch")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	broken := errors.New("broken disk")
 	changes, err := p.Changes(t.Context(), func(string) (string, bool, error) { return "", false, broken })
 	if !errors.Is(err, broken) || changes != nil {
@@ -211,9 +203,7 @@ func TestStepsAreBounded(t *testing.T) {
 func TestPatchEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	p, err := patch.Parse("*** Begin Patch\n*** Update File: f\n@@\n-a\n*** Update File: g\n@@\n-a\n*** End Patch")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	reads := 0
 	_, err = p.Changes(ctx, func(string) (string, bool, error) {
@@ -230,11 +220,17 @@ func TestPatchEndsWithItsContext(t *testing.T) {
 func TestNothingChanges(t *testing.T) {
 	t.Parallel()
 	p, err := patch.Parse("*** Begin Patch\n*** Update File: f\n@@\n a\n*** End Patch")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	changes, err := p.Changes(t.Context(), tree{"f": "a\n"}.read)
 	if err != nil || len(changes) != 0 {
 		t.Errorf("got %v, %v, want no changes", changes, err)
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

@@ -23,13 +23,9 @@ import (
 func TestAttackInheritedDescriptor(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must(t, os.WriteFile(secret, []byte("secret"), 0o600))
 	fd, err := syscall.Open(secret, syscall.O_RDONLY, 0) // inherited: no O_CLOEXEC
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = syscall.Close(fd) })
 	boxes(t, sandbox.Config{}, sandbox.CPU, func(t *testing.T, b *sandbox.Box) {
 		if out, end := escape(t, b, t.TempDir(), "descriptor", strconv.Itoa(fd)); end.Exit != 7 {
@@ -57,9 +53,7 @@ func TestAttackKeyring(t *testing.T) {
 func TestAttackOtherSockets(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	boxes(t, sandbox.Config{}, sandbox.CPU, func(t *testing.T, b *sandbox.Box) {
 		to, firm := listener.Addr().String(), b.Command(nil, "/", nil).KillsDescendants()
@@ -82,9 +76,7 @@ func TestAttackOtherSockets(t *testing.T) {
 func TestAttackTerminal(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	boxes(t, sandbox.Config{}, sandbox.CPU, func(t *testing.T, b *sandbox.Box) {
 		theirs := openTerminal(t)
 		var out bytes.Buffer

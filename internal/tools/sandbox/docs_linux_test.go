@@ -15,9 +15,7 @@ import (
 func TestDocsNameWhatCommandsRead(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/tools.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	_, list, _ := strings.Cut(string(text), "\n## What a command may read\n")
 	list, _, found := strings.Cut(list, "\nKeep no secret in them")
 	if !found {

@@ -29,9 +29,7 @@ const giveUp = 60 * time.Second
 func boxes(t *testing.T, c sandbox.Config, g sandbox.Guarantee, test func(t *testing.T, b *sandbox.Box)) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c.Read = append(c.Read, self) // commands are this program, played otherwise
 	for i, means := range sandbox.Means() {
 		t.Run(strings.ReplaceAll(means, " ", "_"), func(t *testing.T) {
@@ -65,9 +63,7 @@ func run(t *testing.T, b *sandbox.Box, dir string, env []string, argv ...string)
 	var out bytes.Buffer
 	cmd := b.Command(argv, dir, env)
 	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	late := time.AfterFunc(giveUp, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
 	_ = cmd.Wait() // End tells
@@ -85,9 +81,7 @@ func run(t *testing.T, b *sandbox.Box, dir string, env []string, argv ...string)
 func escape(t *testing.T, b *sandbox.Box, dir string, args ...string) (string, sandbox.End) {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	// The shell gives the name, as a command line would.
 	line := `exec_self() { exec -a escape "$@"; }; exec_self "$@"`
 	return run(t, b, dir, []string{"PATH=/usr/bin:/bin"}, append([]string{"/bin/bash", "-c", line, "bash", self}, args...)...)
@@ -98,13 +92,9 @@ func TestFilesOutside(t *testing.T) {
 	boxes(t, sandbox.Config{}, sandbox.Files, func(t *testing.T, b *sandbox.Box) {
 		dir, outside := t.TempDir(), t.TempDir()
 		secret := filepath.Join(outside, "secret")
-		if err := os.WriteFile(secret, []byte("x"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must(t, os.WriteFile(secret, []byte("x"), 0o644))
 		source, err := filepath.Abs("escape_linux_test.go")
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		for _, name := range []string{"/etc/shadow", secret, "/proc/" + strconv.Itoa(os.Getpid()) + "/environ", source} {
 			if out, end := escape(t, b, dir, "read", name); end.Exit != 7 {
 				t.Errorf("read %s: %q, %+v; want it refused", name, out, end)
@@ -128,9 +118,7 @@ func TestFilesOutside(t *testing.T) {
 func TestNetworkOutside(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	boxes(t, sandbox.Config{}, sandbox.Network, func(t *testing.T, b *sandbox.Box) {
 		dir := t.TempDir()
@@ -147,9 +135,7 @@ func TestNetworkOutside(t *testing.T) {
 func TestNetworkAllowed(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { listener.Close() })
 	boxes(t, sandbox.Config{Network: true}, sandbox.CPU, func(t *testing.T, b *sandbox.Box) {
 		if out, end := escape(t, b, t.TempDir(), "connect", listener.Addr().String()); end.Exit != 0 {
@@ -239,9 +225,7 @@ func TestLimitsOfTheCommandAlone(t *testing.T) {
 	boxes(t, sandbox.Config{Limits: sandbox.Limits{Memory: 123 << 20}}, sandbox.Memory, func(t *testing.T, b *sandbox.Box) {
 		const line = `PATH=/usr/bin:/bin; for pid in $$ $PPID; do sed -n 's/^Max data size *\([a-z0-9]*\) .*/\1/p' /proc/$pid/limits; done`
 		var own syscall.Rlimit
-		if err := syscall.Getrlimit(syscall.RLIMIT_DATA, &own); err != nil {
-			t.Fatal(err)
-		}
+		must(t, syscall.Getrlimit(syscall.RLIMIT_DATA, &own))
 		supervisor := fmt.Sprint(own.Cur)
 		if own.Cur == math.MaxUint64 {
 			supervisor = "unlimited"
@@ -263,21 +247,15 @@ func TestSupervisorFails(t *testing.T) {
 			t.Fatal(err)
 		}
 		out, err := cmd.StderrPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
+		must(t, cmd.Start())
 		late := time.AfterFunc(giveUp, func() { _ = cmd.Process.Kill() })
 		defer late.Stop()
 		said := make([]byte, len("begun\n"))
 		if _, err := io.ReadFull(out, said); err != nil || string(said) != "begun\n" {
 			t.Fatalf("the command: %q, %v; want it to say that it has begun", said, err)
 		}
-		if err := cmd.Process.Signal(syscall.SIGABRT); err != nil {
-			t.Fatal(err)
-		}
+		must(t, cmd.Process.Signal(syscall.SIGABRT))
 		_ = cmd.Wait()
 		if end, err := cmd.End(); err == nil || !strings.Contains(err.Error(), "the supervisor of the command failed: SIGABRT: abort") {
 			t.Errorf("end: %+v, %v; want what the runtime said", end, err)
@@ -296,9 +274,7 @@ func TestDescendants(t *testing.T) {
 	} {
 		boxesNamed(t, name, sandbox.Ends, func(t *testing.T, b *sandbox.Box) {
 			cmd, out := stays(t, b)
-			if err := stop(cmd); err != nil {
-				t.Fatal(err)
-			}
+			must(t, stop(cmd))
 			ended(t, cmd, out)
 		})
 	}
@@ -306,9 +282,7 @@ func TestDescendants(t *testing.T) {
 		t.Parallel()
 		means := sandbox.Means()
 		b, _, err := sandbox.NewBy(readsSelf(t), means[len(means)-1])
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		cmd, out := stays(t, b)
 		cmd.Stop()
 		ended(t, cmd, out)
@@ -325,9 +299,7 @@ func boxesNamed(t *testing.T, name string, g sandbox.Guarantee, test func(t *tes
 func readsSelf(t *testing.T) sandbox.Config {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return sandbox.Config{Read: []string{self}}
 }
 
@@ -335,15 +307,11 @@ func readsSelf(t *testing.T) sandbox.Config {
 func stays(t *testing.T, b *sandbox.Box) (*sandbox.Confined, *os.File) {
 	t.Helper()
 	out, in, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { out.Close() })
 	cmd := b.Command([]string{"/bin/bash", "-c", `exec -a escape "$0" stay`, readsSelf(t).Read[0]}, t.TempDir(), nil)
 	cmd.Stdout = in
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, cmd.Start())
 	in.Close()
 	_ = out.SetReadDeadline(time.Now().Add(giveUp))
 	said := make([]byte, len("stays\n"))

@@ -137,3 +137,11 @@ var escapes = map[string]func(args []string) error{
 		return unix.Mount("tmpfs", "/proc", "tmpfs", 0, "")
 	},
 }
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -29,7 +30,16 @@ func (s store) get(_ context.Context, name string) ([]byte, error) {
 // add stores a space of context files and returns it as a call has it.
 func (s store) add(t *testing.T, name string, files map[string]string) executor.CallSpace {
 	t.Helper()
-	fsys := fstest.MapFS{"agent.workspace.json": {Data: []byte(`{"v": 1, "context": {"docs": ["docs/**"]}, "prompts": {"p": "hidden.md"}}`)}, "hidden.md": {Data: []byte("needle hidden")}}
+	files = maps.Clone(files)
+	files["agent.workspace.json"] = `{"v": 1, "context": {"docs": ["docs/**"]}, "prompts": {"p": "hidden.md"}}`
+	files["hidden.md"] = "needle hidden"
+	return s.addSkills(t, name, files)
+}
+
+// addSkills stores a folder without an index, and returns it as a call has it.
+func (s store) addSkills(t *testing.T, name string, files map[string]string) executor.CallSpace {
+	t.Helper()
+	fsys := fstest.MapFS{}
 	for path, content := range files {
 		fsys[path] = &fstest.MapFile{Data: []byte(content)}
 	}
@@ -44,6 +54,25 @@ func (s store) add(t *testing.T, name string, files map[string]string) executor.
 	ref := codec.RefOf(manifest).String()
 	s[ref] = manifest
 	return executor.CallSpace{Space: name, Kind: "workspace", Manifest: ref}
+}
+
+// gone is a space whose manifest is not stored.
+var gone = []executor.CallSpace{{Space: "gone", Manifest: codec.RefOf(nil).String()}}
+
+// says is what a call of a tool comes to, as text.
+func says(t *testing.T, tools executor.Executor, tool, arguments string, of []executor.CallSpace) string {
+	t.Helper()
+	got, err := tools.Execute(t.Context(), executor.Call{ToolID: tool, Arguments: json.RawMessage(arguments), Spaces: of})
+	switch {
+	case err != nil:
+		return "fault " + err.Error()
+	case got.Error != nil:
+		return "error " + got.Error.Code
+	}
+	for _, f := range got.Files {
+		got.Output += " + " + f.MediaType
+	}
+	return got.Output
 }
 
 func TestSessionTools(t *testing.T) {
@@ -74,16 +103,9 @@ func TestSessionTools(t *testing.T) {
 		{"search", `{"pattern":"("}`, "error invalid_arguments"},
 		{"other", `{}`, "error tool_not_served"},
 	} {
-		got, err := tools.Execute(t.Context(), executor.Call{ToolID: "refold.space." + c.tool, Arguments: json.RawMessage(c.arguments), Spaces: of})
-		text := got.Output
-		for _, f := range got.Files {
-			text += " + " + f.MediaType
-		}
-		if got.Error != nil {
-			text = "error " + got.Error.Code
-		}
-		if err != nil || text != c.want && (c.tool != "list" || !strings.HasPrefix(text, c.want)) {
-			t.Errorf("%s %s: got %q, %v, want %q", c.tool, c.arguments, text, err, c.want)
+		text := says(t, tools, "refold.space."+c.tool, c.arguments, of)
+		if text != c.want && (c.tool != "list" || !strings.HasPrefix(text, c.want)) {
+			t.Errorf("%s %s: got %q, want %q", c.tool, c.arguments, text, c.want)
 		}
 	}
 	many := make(map[string]string)
@@ -92,11 +114,10 @@ func TestSessionTools(t *testing.T) {
 	}
 	delete(many, "docs/0.md")
 	delete(many, "docs/1.md")
-	got, err := tools.Execute(t.Context(), executor.Call{ToolID: "refold.space.list", Arguments: json.RawMessage(`{}`), Spaces: append(of, s.add(t, "many", many))})
-	if err != nil || !strings.HasSuffix(got.Output, `"truncated":true}`) {
-		t.Errorf("more than %d files: got …%s, %v", 1000, got.Output[len(got.Output)-40:], err)
+	if got := says(t, tools, "refold.space.list", `{}`, append(of, s.add(t, "many", many))); !strings.HasSuffix(got, `"truncated":true}`) {
+		t.Errorf("more than 1,000 files: got …%s", got[max(0, len(got)-40):])
 	}
-	if _, err := tools.Execute(t.Context(), executor.Call{ToolID: "refold.space.list", Arguments: json.RawMessage(`{}`), Spaces: []executor.CallSpace{{Space: "gone", Manifest: codec.RefOf(nil).String()}}}); err == nil {
-		t.Error("a manifest that is not stored: no error")
+	if got := says(t, tools, "refold.space.list", `{}`, gone); !strings.HasPrefix(got, "fault ") {
+		t.Errorf("a manifest that is not stored: got %q, want an error", got)
 	}
 }

@@ -1,38 +1,12 @@
 package sessiontools_test
 
 import (
-	"context"
-	"encoding/json"
-	"io/fs"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/refold/refold/bridge/executor"
-	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/internal/tools/sessiontools"
 )
-
-// addSkills stores a folder with skills, and returns it as a call has it.
-func (s store) addSkills(t *testing.T, name string, files map[string]string) executor.CallSpace {
-	t.Helper()
-	fsys := fstest.MapFS{}
-	for path, content := range files {
-		fsys[path] = &fstest.MapFile{Data: []byte(content)}
-	}
-	built, err := spaces.Read(t.Context(), func(context.Context) (fs.FS, error) { return fsys, nil }, func() spaces.Options { return spaces.Options{Space: name} })
-	if err != nil || built.Manifest == nil {
-		t.Fatal(err, built.Problems)
-	}
-	for ref, content := range built.Files {
-		s[ref.String()] = content
-	}
-	manifest := built.Manifest.Bytes()
-	ref := codec.RefOf(manifest).String()
-	s[ref] = manifest
-	return executor.CallSpace{Space: name, Kind: "workspace", Manifest: ref}
-}
 
 func TestSkillTools(t *testing.T) {
 	t.Parallel()
@@ -66,23 +40,15 @@ func TestSkillTools(t *testing.T) {
 		{"read", `{"skill":"greet","path":"data"}`, "error invalid_arguments"},
 		{"unpack", `{"skill":"greet"}`, "error tool_not_served"},
 	} {
-		got, err := tools.Execute(t.Context(), executor.Call{ToolID: "refold.skill." + c.tool, Arguments: json.RawMessage(c.arguments), Spaces: of})
-		text := got.Output
-		for _, f := range got.Files {
-			text += " + " + f.MediaType
-		}
-		if got.Error != nil {
-			text = "error " + got.Error.Code
-		}
-		if err != nil || text != c.want && !strings.HasPrefix(text, c.want+"\n\nFiles of this skill") {
-			t.Errorf("%s %.80s: got %q, %v, want %q", c.tool, c.arguments, text, err, c.want)
+		text := says(t, tools, "refold.skill."+c.tool, c.arguments, of)
+		if text != c.want && !strings.HasPrefix(text, c.want+"\n\nFiles of this skill") {
+			t.Errorf("%s %.80s: got %q, want %q", c.tool, c.arguments, text, c.want)
 		}
 	}
-	got, err := tools.Execute(t.Context(), executor.Call{ToolID: "refold.skill.read", Arguments: json.RawMessage(`{"skill":"greet","path":"data/long.txt"}`), Spaces: of})
-	if err != nil || !strings.HasSuffix(got.Output, "x\n[bytes 0 to 65536 of 70000]") {
-		t.Errorf("a long file: got …%s, %v", got.Output[max(0, len(got.Output)-40):], err)
+	if got := says(t, tools, "refold.skill.read", `{"skill":"greet","path":"data/long.txt"}`, of); !strings.HasSuffix(got, "x\n[bytes 0 to 65536 of 70000]") {
+		t.Errorf("a long file: got …%s", got[max(0, len(got)-40):])
 	}
-	if _, err := tools.Execute(t.Context(), executor.Call{ToolID: "refold.skill.load", Arguments: json.RawMessage(`{"skill":"x"}`), Spaces: []executor.CallSpace{{Space: "gone", Manifest: codec.RefOf(nil).String()}}}); err == nil {
-		t.Error("a manifest that is not stored: no error")
+	if got := says(t, tools, "refold.skill.load", `{"skill":"x"}`, gone); !strings.HasPrefix(got, "fault ") {
+		t.Errorf("a manifest that is not stored: got %q, want an error", got)
 	}
 }

@@ -131,9 +131,7 @@ func TestNoticesByType(t *testing.T) {
 	w.took("s1")(w.Cancel(w.ctx, "s1", client.ControlOptions{}))
 	var got []string
 	for n, err := range w.Notices(w.ctx, "s1", 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		text := "?"
 		switch d := n.Body().(type) {
 		case session.SessionOpened:

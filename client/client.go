@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -56,12 +57,8 @@ type Client struct {
 // Connect connects to NATS and checks that it is usable: the error is one line
 // that says what to do. Call Close when done.
 func Connect(ctx context.Context, o Options) (*Client, error) {
-	if o.Name == "" {
-		o.Name = "refold-client"
-	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Name = cmp.Or(o.Name, "refold-client")
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 	b, err := bus.Connect(ctx, natsio.Options{
 		URL: o.URL, Creds: o.Creds, Context: o.Context, Prefix: o.Prefix, Name: o.Name, Logger: o.Logger,
 		InboxPrefix: o.InboxPrefix, CoreOnly: o.CoreOnly, InProcess: o.InProcess,

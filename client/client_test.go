@@ -21,16 +21,12 @@ func TestEndWaitsForItsRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	from, err := w.LastNotice(w.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	seq := w.ask("s1", "hi")
 	w.answer("s1", 1, "hello")
 	var said []string
 	end, err := w.End(w.ctx, "s1", seq, from+1, func(n client.Notice) { said = append(said, n.Type) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if end.Run != 1 || end.Lifecycle != session.Completed || end.Output == nil || end.Output.Text != "hello" {
 		t.Errorf("end: got %+v, want run 1 completed with hello", end)
 	}
@@ -63,9 +59,7 @@ func TestRepeatedRequestIDRunsOnce(t *testing.T) {
 	w := newWorld(t)
 	o := client.RunOptions{ID: "id-1"}
 	first, err := w.Run(w.ctx, "s1", "hi", o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if again, err := w.Run(w.ctx, "s1", "hi", o); err != nil || again != first {
 		t.Errorf("the same again: got %d (%v), want %d", again, err, first)
 	}
@@ -82,13 +76,9 @@ func TestLargeTextIsStoredAsBlob(t *testing.T) {
 	w.answer("s1", 1, "ok")
 	w.end("s1", seq)
 	for e, err := range w.Events(w.ctx, "s1", seq) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		var content *session.Content
-		if err := decodeInput(e, &content); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, decodeInput(e, &content))
 		if content.Blob == nil || content.Size != int64(len(text)) {
 			t.Fatalf("input: got %+v, want a blob of %d bytes", content, len(text))
 		}
@@ -106,9 +96,7 @@ func TestALargeAnswer(t *testing.T) {
 	seq := w.ask("s1", "hi")
 	text := strings.Repeat("\x01", session.TextBytesMax/2-1000) // six bytes each in JSON
 	payload, err := packed(session.TypeGenerationSettled, session.GenerationSettled{Effect: "r1t1", Status: "ok", Text: &session.Content{Text: text}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if _, err := w.Publish(w.ctx, session.DoorLLM, "s1", payload, ""); err != nil {
 		t.Fatal(err)
 	}
@@ -122,9 +110,7 @@ func TestEndReportsWhyRunDoesNotEnd(t *testing.T) {
 	w := newWorld(t).host()
 	w.ask("s1", "hi")
 	refused, err := w.Run(w.ctx, "s1", "more", client.RunOptions{WhenBusy: "reject"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	var rejected *client.RejectedError
 	if _, err := w.End(w.ctx, "s1", refused, 0, nil); !errors.As(err, &rejected) || rejected.Code != session.RejectRunActive {
 		t.Errorf("a busy session: got %v, want run_active", err)
@@ -140,9 +126,7 @@ func TestInvalidRequestsAreNotSent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	before, err := w.LastEvent(w.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	for want, ask := range map[string]func() (uint64, error){
 		"UTF-8": func() (uint64, error) { return w.Run(w.ctx, "s1", "\xff", client.RunOptions{}) },
 		"no_such_field": func() (uint64, error) {
@@ -229,9 +213,7 @@ func TestViewIsRetriedAfterTimeout(t *testing.T) {
 	w.answer("s1", 1, "hello")
 	w.end("s1", seq)
 	nc, err := nats.Connect(w.node.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer nc.Close()
 	hung := make(chan struct{}, 64)
 	// That of the services of the same name.
@@ -239,30 +221,22 @@ func TestViewIsRetriedAfterTimeout(t *testing.T) {
 	if err == nil {
 		err = nc.FlushWithContext(w.ctx)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	for len(hung) == 0 {
 		if v, err := w.View(w.ctx, "s1"); err != nil || v.Events != 2 {
 			t.Fatalf("view: got %+v (%v)", v, err)
 		}
 	}
-	if err := sub.Unsubscribe(); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, sub.Unsubscribe())
 }
 
 func TestLiveDeltas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	deltas := make(chan client.Delta, 16)
-	if err := w.Live(w.ctx, "s1", func(d client.Delta) { deltas <- d }); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.Live(w.ctx, "s1", func(d client.Delta) { deltas <- d }))
 	for _, payload := range []string{`no JSON`, `{"effect":"r1t1","start":"a","n":0,"text":"he"}`, `{"effect":"r1t1","start":"a","n":1,"text":"llo"}`} {
-		if err := w.bus.PublishLive("s1", []byte(payload)); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, w.bus.PublishLive("s1", []byte(payload)))
 	}
 	if got, want := (<-deltas).Text+(<-deltas).Text, "hello"; got != want {
 		t.Errorf("deltas: got %q, want %q", got, want)

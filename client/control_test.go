@@ -11,15 +11,14 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 // took is what the session made of a request that it must take.
 func (w *world) took(sid string) func(seq uint64, err error) session.View {
 	return func(seq uint64, err error) session.View {
 		w.t.Helper()
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		bustest.OK(w.t, err)
 		v, err := w.Taken(w.ctx, sid, seq)
 		if err != nil {
 			w.t.Fatalf("event %d: %v", seq, err)
@@ -33,17 +32,13 @@ func (w *world) took(sid string) func(seq uint64, err error) session.View {
 func (w *world) refuses(sid string, code session.Rejection) func(seq uint64, err error) {
 	return func(seq uint64, err error) {
 		w.t.Helper()
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		bustest.OK(w.t, err)
 		var refused *client.RejectedError
 		if _, err := w.Taken(w.ctx, sid, seq); !errors.As(err, &refused) || refused.Code != code {
 			w.t.Fatalf("event %d: got %v, want %s", seq, err, code)
 		}
 		for n, err := range w.Notices(w.ctx, sid, 0) {
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			bustest.OK(w.t, err)
 			if d, ok := n.Body().(session.EventRejected); ok && d.Seq == seq {
 				if d.Code != code || d.Detail != refused.Detail {
 					w.t.Errorf("event %d: the notice says %s: %s, the fold %s: %s", seq, d.Code, d.Detail, code, refused.Detail)
@@ -106,9 +101,7 @@ func TestARunOfExplicitCompletion(t *testing.T) {
 	ask := func(text string) uint64 {
 		t.Helper()
 		seq, err := w.Run(w.ctx, "s1", text, explicit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		return seq
 	}
 	first := ask("one")
@@ -135,9 +128,7 @@ func TestTakenWithSnapshotBeforeAndAfter(t *testing.T) {
 	want := map[uint64]string{}
 	sent := func(seq uint64, err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		seqs = append(seqs, seq)
 	}
 	sent(w.Run(w.ctx, "s1", "hi", client.RunOptions{}))
@@ -156,18 +147,14 @@ func TestTakenWithSnapshotBeforeAndAfter(t *testing.T) {
 	}
 	for _, at := range seqs {
 		snap := w.replay("s1", at).State.Snapshot()
-		if err := w.bus.PutSnapshot(w.ctx, "s1", snap.Seq, snap.Bytes()); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, w.bus.PutSnapshot(w.ctx, "s1", snap.Seq, snap.Bytes()))
 		for _, seq := range seqs {
 			if got := tell(seq); got != want[seq] {
 				t.Errorf("event %d with a snapshot at %d: got %s, want %s", seq, at, got, want[seq])
 			}
 		}
 	}
-	if err := w.bus.PutSnapshot(w.ctx, "s1", seqs[3]+1, []byte("no snapshot")); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.PutSnapshot(w.ctx, "s1", seqs[3]+1, []byte("no snapshot")))
 	if got := tell(seqs[3]); got != want[seqs[3]] {
 		t.Errorf("with a broken snapshot: got %s, want %s", got, want[seqs[3]])
 	}
@@ -193,9 +180,7 @@ func TestTakenOfQuarantinedSession(t *testing.T) {
 	before := w.ask("s1", "hi")
 	w.answer("s1", 1, "hello")
 	after := w.ask("s1", "more")
-	if err := w.bus.PutQuarantine(w.ctx, "s1", fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, after)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.PutQuarantine(w.ctx, "s1", fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, after)))
 	var stopped *client.QuarantinedError
 	if _, err := w.Taken(w.ctx, "s1", after); !errors.As(err, &stopped) || stopped.Reason != "a test" {
 		t.Errorf("after it stopped: got %v", err)
@@ -209,13 +194,9 @@ func TestTakenOfQuarantinedSession(t *testing.T) {
 	if end := w.end("s1", before); end.Run != 1 || end.Output.Text != "hello" {
 		t.Errorf("the run that ended: got %+v", end)
 	}
-	if err := w.bus.PutQuarantine(w.ctx, "s2", fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, w.ask("s2", "hi")+1)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.PutQuarantine(w.ctx, "s2", fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, w.ask("s2", "hi")+1)))
 	last, err := w.LastEvent(w.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if _, err := w.End(w.ctx, "s2", last, 0, nil); !errors.As(err, &stopped) {
 		t.Errorf("a run that stands still: got %v", err)
 	}

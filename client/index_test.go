@@ -26,9 +26,7 @@ import (
 func (w *world) index(o client.IndexOptions, n int) (rows []client.IndexRow) {
 	w.t.Helper()
 	for row, err := range w.Index(w.ctx, o) {
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		bustest.OK(w.t, err)
 		if rows = append(rows, row); len(rows) == n {
 			break
 		}
@@ -108,9 +106,7 @@ func TestIndexShowsSessionStatus(t *testing.T) {
 func (w *world) asked() int64 {
 	w.t.Helper()
 	all, err := w.node.Raw().Connz(&server.ConnzOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	for _, one := range all.Conns {
 		if one.Name == "test" {
 			return one.InMsgs
@@ -144,9 +140,7 @@ func TestIndexOfManySessions(t *testing.T) {
 	}
 	seen, i := map[string]string{}, 0
 	for row, err := range w.Index(w.ctx, client.IndexOptions{All: true, Name: "s0"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		seen[row.Session] = row.State
 		i++
 	}

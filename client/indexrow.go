@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,9 +66,7 @@ func (f *noticeFacts) addOlder(old *noticeFacts) {
 	if f.state == "" {
 		f.state, f.waitsFor = old.state, old.waitsFor
 	}
-	if f.run == 0 {
-		f.run = old.run
-	}
+	f.run = cmp.Or(f.run, old.run)
 	if f.model == "" {
 		f.provider, f.model = old.provider, old.model
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 // TestFaultyInstallRecordsAreReadOnce: a replay of all sessions, and of one, asks
@@ -16,23 +17,16 @@ func TestFaultyInstallRecordsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	nc, err := nats.Connect(w.node.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer nc.Close()
 	asked, err := nc.SubscribeSync("$JS.API.STREAM.MSG.GET.REFOLD_LOG")
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	requests := func(do func()) int {
 		var n [2]int
 		for i := range n {
-			if err := nc.Flush(); err != nil {
-				t.Fatal(err)
-			}
-			if n[i], _, err = asked.Pending(); err != nil {
-				t.Fatal(err)
-			}
+			bustest.OK(t, nc.Flush())
+			n[i], _, err = asked.Pending()
+			bustest.OK(t, err)
 			if i == 0 {
 				do()
 			}

@@ -23,9 +23,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("release of what is not stopped: got %v, want ErrNotQuarantined", err)
 	}
 	at := of["s1"][3] + 1
-	if err := w.bus.PutQuarantine(w.ctx, "s1", fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, at)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.PutQuarantine(w.ctx, "s1", fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, at)))
 	w.hosted(1)
 	seq := w.ask("s1", "are you there?")
 	w.asksOn("s2", 3) // behind it, on whichever lane: the stopped one asks nothing
@@ -41,9 +39,7 @@ func TestRelease(t *testing.T) {
 	if err := w.Release(w.ctx, "s1", &other); !errors.Is(err, client.ErrOtherQuarantine) {
 		t.Errorf("release of another quarantine: got %v, want ErrOtherQuarantine", err)
 	}
-	if err := w.Release(w.ctx, "s1", seen); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.Release(w.ctx, "s1", seen))
 	bustest.Until(t, "the released session asks for its run", func() bool { return w.asks("s1", "r3t1") })
 	w.answer("s1", 3, "yes")
 	w.end("s1", seq)
@@ -56,8 +52,6 @@ func TestRelease(t *testing.T) {
 func (w *world) asks(sid, effect string) bool {
 	w.t.Helper()
 	all, err := w.bus.ListEffects(w.ctx, sid)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	return slices.ContainsFunc(all, func(e journal.StoredEffect) bool { return e.Name.Effect == effect })
 }

@@ -64,9 +64,7 @@ func TestReplayOfUnchangedLogIsIdentical(t *testing.T) {
 			t.Errorf("event %d: the state is at %d after %d", e.Seq, after.Seq, after.Count)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if !r.Identical() || r.Events != 10 || told != 10 || r.Seq != last || r.Rejected != 0 {
 		t.Errorf("replay: got %+v, want 10 events up to %d, identical", r, last)
 	}
@@ -128,9 +126,7 @@ func TestReplayReportsDifferences(t *testing.T) {
 	}
 	put := func(snap session.Snapshot) {
 		t.Helper()
-		if err := w.bus.PutSnapshot(w.ctx, "s1", snap.Seq, snap.Bytes()); err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, w.bus.PutSnapshot(w.ctx, "s1", snap.Seq, snap.Bytes()))
 	}
 	snap := whole.State.Snapshot()
 	put(snap)
@@ -149,9 +145,7 @@ func TestReplayReportsDifferences(t *testing.T) {
 	other.Hash[0]++
 	put(other)
 	want("its state hashes to")
-	if err := w.bus.PutSnapshot(w.ctx, "s1", seq, []byte("no snapshot")); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.PutSnapshot(w.ctx, "s1", seq, []byte("no snapshot")))
 	want("snapshot: ")
 	if v, err := w.Verify(w.ctx, client.VerifyOptions{}); err != nil || v.Differ != 1 || v.Identical() {
 		t.Errorf("a snapshot that can't be read: got %+v, %v, want that its session differs", v, err)
@@ -161,9 +155,7 @@ func TestReplayReportsDifferences(t *testing.T) {
 	want("effect r1t1: other bytes")
 	w.forge("s1", "r7t1", []byte{0x80})
 	want("effect r1t1: other bytes", "effect r7t1 is stored, and the fold never asks for it")
-	if err := w.bus.PutQuarantine(w.ctx, "s1", []byte(`{"seq":2,"reason":"a test"}`)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.PutQuarantine(w.ctx, "s1", []byte(`{"seq":2,"reason":"a test"}`)))
 	want("effect r1t1: other bytes", "effect r7t1", "quarantined: {\"seq\":2,\"reason\":\"a test\"}")
 }
 
@@ -226,9 +218,7 @@ func TestAllSessionsAreFoldedInOnePass(t *testing.T) {
 	}
 	// What is no session's is left out and counted.
 	nc, err := nats.Connect(w.node.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer nc.Close()
 	if _, err := nc.RequestWithContext(w.ctx, w.bus.Names().Prefix()+".in.no!session", []byte("{}")); err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/scenario"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 // runScenario folds a scenario and compares what each step leaves.
@@ -53,9 +54,7 @@ func runScenario(t *testing.T, text string) (events int) {
 			var said []scenario.Said
 			for _, n := range notices {
 				var s scenario.Said
-				if err := json.Unmarshal(n.JSON(), &s); err != nil {
-					t.Fatal(err)
-				}
+				bustest.OK(t, json.Unmarshal(n.JSON(), &s))
 				said = append(said, s)
 			}
 			got = scenario.Picture(before, state.View(), action.Settles, said)
@@ -83,9 +82,7 @@ func TestExportFoldsToSameState(t *testing.T) {
 	pack := func(typ string, body any) []byte {
 		t.Helper()
 		payload, err := packed(typ, body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		return payload
 	}
 	if _, err := w.Run(w.ctx, "a-session", "über \"alles\"\n\nzwei Zeilen", client.RunOptions{}); err != nil {
@@ -103,9 +100,7 @@ func TestExportFoldsToSameState(t *testing.T) {
 	publish(session.DoorIn, []byte(``))
 	publish(session.DoorIn, []byte(`7`))
 	raw, err := hex.DecodeString("82a474797065ac52756e526571756573746564a464617461c4020102") // data: binary, which JSON has not
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	publish(session.DoorIn, raw)
 	publish(session.DoorLLM, pack(session.TypeToolCallsObserved, session.ToolCallsObserved{
 		Effect: "r1t1", Calls: []session.ObservedCall{{ToolName: "no_such_tool", Arguments: "{}"}, {ToolName: "no such name", Arguments: "\n"}},
@@ -118,16 +113,12 @@ func TestExportFoldsToSameState(t *testing.T) {
 		Effect: "r2t1", Status: "ok", Text: &session.Content{Text: strings.Repeat("\x01", 200_000)}, // too long as JSON
 	}))
 	text, err := w.Export(w.ctx, "a-session", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if got := runScenario(t, text); got != events {
 		t.Errorf("%d events were exported, want %d", got, events)
 	}
 	last, err := w.LastEvent(w.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	part, err := w.Export(w.ctx, "a-session", last-2)
 	if err != nil || !strings.HasPrefix(text, part) {
 		t.Errorf("a part of it (%v) is not its beginning:\n%s", err, part)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/space"
 )
 
@@ -32,9 +33,7 @@ func hashOf(version string) string {
 func (w *world) sync(o client.SyncOptions) uint64 {
 	w.t.Helper()
 	seq, err := w.Sync(w.ctx, "s1", "support", o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	return seq
 }
 
@@ -48,9 +47,7 @@ func (w *world) ready(effect, version string) {
 func (w *world) syncEnd(seq uint64) *client.SyncEnd {
 	w.t.Helper()
 	end, err := w.SyncEnd(w.ctx, "s1", seq)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	return end
 }
 
@@ -79,9 +76,7 @@ func TestSyncIsFollowedToItsEnd(t *testing.T) {
 		t.Errorf("asked again: got %+v", again)
 	}
 	apply, err := w.Apply(w.ctx, "s1", client.ApplyOptions{Mode: session.ModeImmediate, Hash: hashOf("1.0.0")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	if v, err := w.Taken(w.ctx, "s1", apply); err != nil || v.Workspace == nil || v.Workspace.Version != "1.0.0" {
 		t.Errorf("applied: got %+v, %v", v.Workspace, err)
 	}
@@ -133,16 +128,13 @@ func TestSyncThatFails(t *testing.T) {
 
 	// A request that is refused has no end, and neither has what is none.
 	seq, err := w.Sync(w.ctx, "s1", "other", client.SyncOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	var refused *client.RejectedError
 	if _, err := w.SyncEnd(w.ctx, "s1", seq); !errors.As(err, &refused) || refused.Code != session.RejectUnknownSpace {
 		t.Errorf("refused: got %v", err)
 	}
-	if seq, err = w.Detach(w.ctx, "s1", "support"); err != nil {
-		t.Fatal(err)
-	}
+	seq, err = w.Detach(w.ctx, "s1", "support")
+	bustest.OK(t, err)
 	if _, err := w.SyncEnd(w.ctx, "s1", seq); err == nil || !strings.Contains(err.Error(), "requests no sync") {
 		t.Errorf("a detach: got %v", err)
 	}
@@ -176,13 +168,9 @@ func TestSyncOfQuarantinedSession(t *testing.T) {
 		_, err := w.SyncEnd(w.ctx, "s1", seq)
 		waits <- err
 	}()
-	if err := w.bus.PutQuarantine(w.ctx, "s1", fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, seq+1)); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.PutQuarantine(w.ctx, "s1", fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, seq+1)))
 	notice := session.Notice{Type: session.NoticeSessionQuarantined, Session: "s1", Data: session.SessionQuarantined{Reason: "a test"}}
-	if err := w.bus.Notify(w.ctx, "s1", 0, notice.JSON()); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.Notify(w.ctx, "s1", 0, notice.JSON()))
 	w.ready("y2", "1.1.0") // the session does not fold it
 	var stopped *client.QuarantinedError
 	if err := <-waits; !errors.As(err, &stopped) || stopped.Reason != "a test" {
@@ -223,9 +211,7 @@ func TestNoticesOfSpacesHaveBodies(t *testing.T) {
 	w.say(session.DoorSpace, "s1", session.TypeWorkspaceSyncFailed, map[string]any{"effect": "y2", "error": map[string]any{"code": "space_unknown"}})
 	var said []string
 	for n, err := range w.Notices(w.ctx, "s1", 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		switch d := n.Body().(type) {
 		case session.WorkspaceStaged:
 			said = append(said, "staged "+d.Version)

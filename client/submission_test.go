@@ -4,6 +4,7 @@ package client_test
 // became of the first.
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,18 +17,15 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus/bustest"
 )
 
 // submit asks for a run by a submission.
 func (w *world) submit(text string, o client.RunOptions) uint64 {
 	w.t.Helper()
-	if o.Submission == "" {
-		o.Submission = "once"
-	}
+	o.Submission = cmp.Or(o.Submission, "once")
 	seq, err := w.Run(w.ctx, "s1", text, o)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	return seq
 }
 
@@ -51,9 +49,7 @@ func TestRepeatedSubmissionReattaches(t *testing.T) {
 		}
 	}
 	from, err := w.LastNotice(w.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -61,9 +57,8 @@ func TestRepeatedSubmissionReattaches(t *testing.T) {
 	}()
 	w.answer("s1", 1, "hello")
 	<-ended
-	if from, err = w.LastNotice(w.ctx); err != nil {
-		t.Fatal(err)
-	}
+	from, err = w.LastNotice(w.ctx)
+	bustest.OK(t, err)
 	w.theOne("when it has ended", w.submit("hi", client.RunOptions{}), from+1, func(n client.Notice) { t.Errorf("a notice: %s", n.Type) })
 	var refused *client.RejectedError
 	if _, err := w.End(w.ctx, "s1", w.submit("other", client.RunOptions{}), from+1, nil); !errors.As(err, &refused) || refused.Code != session.RejectDuplicateSubmission {
@@ -92,9 +87,7 @@ func TestRepeatedSubmissionReattaches(t *testing.T) {
 func (w *world) forgetNotices() {
 	w.t.Helper()
 	nc, err := nats.Connect(w.node.URL())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	defer nc.Close()
 	answer, err := nc.RequestWithContext(w.ctx, "$JS.API.STREAM.PURGE."+w.bus.Names().NoticesStream(), nil)
 	if err != nil || !strings.Contains(string(answer.Data), `"success":true`) {
@@ -111,9 +104,7 @@ func TestRepeatedSubmissionThatSteered(t *testing.T) {
 	first := w.submit("more", steer)
 	second := w.submit("more", steer)
 	seq, err := w.Steer(w.ctx, "s1", "and more", client.ControlOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	w.answer("s1", 1, "wait")
 	w.say(session.DoorLLM, "s1", session.TypeGenerationSettled, map[string]any{"effect": "r1t2", "status": "ok", "text": map[string]any{"text": "hello"}})
 	for _, seq := range []uint64{first, second, seq, w.submit("more", steer)} {
@@ -131,9 +122,7 @@ func TestUntakenSteersOfEndedRuns(t *testing.T) {
 	w := newWorld(t).host()
 	hi := w.ask("s1", "hi")
 	steered, err := w.Steer(w.ctx, "s1", "more", client.ControlOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	w.took("s1")(w.Cancel(w.ctx, "s1", client.ControlOptions{}))
 	if end := w.end("s1", hi); end.Lifecycle != session.Cancelled || !slices.Equal(end.Untaken, []uint64{steered}) {
 		t.Errorf("cancelled: got %+v, want the steer at %d untaken", end, steered)
@@ -162,9 +151,7 @@ func TestRepeatThroughWrongDoorIsRefused(t *testing.T) {
 	denied := w.submit("hi", o)
 	other := w.submit("other", client.RunOptions{})
 	snap := w.replay("s1", other).State.Snapshot() // which has folded both
-	if err := w.bus.PutSnapshot(w.ctx, "s1", snap.Seq, snap.Bytes()); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.PutSnapshot(w.ctx, "s1", snap.Seq, snap.Bytes()))
 	var refused *client.RejectedError
 	if _, err := w.End(w.ctx, "s1", denied, 0, nil); !errors.As(err, &refused) || refused.Code != session.RejectNotPermitted {
 		t.Errorf("got %v, want not_permitted", err)
@@ -182,9 +169,7 @@ func TestThousandRepeatsGetOneRun(t *testing.T) {
 	clients := make([]*client.Client, connections)
 	for i := range clients {
 		c, err := client.Connect(w.ctx, client.Options{URL: w.node.URL(), Name: fmt.Sprintf("test-%d", i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		t.Cleanup(c.Close)
 		clients[i] = c
 	}
@@ -192,9 +177,7 @@ func TestThousandRepeatsGetOneRun(t *testing.T) {
 	var asking sync.WaitGroup
 	begin := make(chan struct{})
 	from, err := w.LastNotice(w.ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	ask := func(ctx context.Context, c *client.Client, i int) (err error) {
 		<-begin
 		if seqs[i], err = c.Run(ctx, "s1", "hi", client.RunOptions{Submission: "once"}); err != nil {
@@ -210,9 +193,7 @@ func TestThousandRepeatsGetOneRun(t *testing.T) {
 	w.stored("s1", "r1t1")
 	w.answer("s1", 1, "hello")
 	asking.Wait()
-	if err := errors.Join(failures...); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, errors.Join(failures...))
 	for i, end := range ends {
 		if end.Run != 1 || end.Lifecycle != session.Completed || end.Output == nil || end.Output.Text != "hello" {
 			t.Errorf("program %d: got %+v, want run 1 completed with hello", i, end)

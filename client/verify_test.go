@@ -37,22 +37,14 @@ func newFragile(t *testing.T) *world {
 func (w *world) erase(seqs ...uint64) {
 	w.t.Helper()
 	nc, err := nats.Connect(w.node.URL())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	log, err := js.Stream(w.ctx, w.bus.Names().LogStream())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	for _, seq := range seqs {
-		if err := log.SecureDeleteMsg(w.ctx, seq); err != nil {
-			w.t.Fatal(err)
-		}
+		bustest.OK(w.t, log.SecureDeleteMsg(w.ctx, seq))
 	}
 }
 
@@ -61,9 +53,7 @@ func (w *world) erase(seqs ...uint64) {
 func (w *world) altered(pairs ...string) (url string) {
 	w.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	var running sync.WaitGroup
 	w.t.Cleanup(func() {
 		l.Close()
@@ -125,9 +115,7 @@ func alter(to io.Writer, from io.Reader, pairs []string) {
 func (w *world) through(url string) *client.Client {
 	w.t.Helper()
 	c, err := client.Connect(w.ctx, client.Options{URL: url, Name: "other"})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	w.t.Cleanup(c.Close)
 	return c
 }
@@ -199,9 +187,7 @@ func verified(t *testing.T, c *client.Client) (*client.Verified, []string) {
 			}
 			return nil
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		v.Took, v.SessionBytes = 0, 0
 		if jobs > 1 && (!slices.Equal(now, lines) || fmt.Sprint(v) != fmt.Sprint(sum)) {
 			t.Errorf("%d at a time: got %q and %v, want %q and %v", jobs, now, v, lines, sum)

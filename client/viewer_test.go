@@ -18,6 +18,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
+	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/natsio"
 )
 
@@ -314,9 +315,8 @@ func TestHundredViewers(t *testing.T) {
 	var conns [connections]*client.Client
 	for i := range conns {
 		var err error
-		if conns[i], err = p.connect(); err != nil {
-			t.Fatal(err)
-		}
+		conns[i], err = p.connect()
+		bustest.OK(t, err)
 	}
 	var watching sync.WaitGroup
 	var lives [viewers]int

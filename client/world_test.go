@@ -52,23 +52,17 @@ func newWorldOf(t *testing.T, record, streamsConf string) *world {
 	t.Cleanup(cancel)
 	w := &world{t: t, ctx: ctx, node: bustest.Server(t)}
 	var err error
-	if w.bus, err = bus.Connect(ctx, natsio.Options{URL: w.node.URL()}); err != nil {
-		t.Fatal(err)
-	}
+	w.bus, err = bus.Connect(ctx, natsio.Options{URL: w.node.URL()})
+	bustest.OK(t, err)
 	t.Cleanup(w.bus.Close)
 	conf, err := streams.ParseConf([]byte(streamsConf), w.bus.Names())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.bus.Provision(ctx, conf, 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
+	bustest.OK(t, w.bus.Provision(ctx, conf, 1))
 	if _, err := engine.EnsureInstall(ctx, w.bus, []byte(record)); err != nil {
 		t.Fatal(err)
 	}
-	if w.Client, err = client.Connect(ctx, client.Options{URL: w.node.URL(), Name: "test"}); err != nil {
-		t.Fatal(err)
-	}
+	w.Client, err = client.Connect(ctx, client.Options{URL: w.node.URL(), Name: "test"})
+	bustest.OK(t, err)
 	t.Cleanup(w.Close)
 	return w
 }
@@ -108,13 +102,9 @@ func (w *world) host() *world {
 func (w *world) say(door session.Door, sid, typ string, data any) uint64 {
 	w.t.Helper()
 	payload, err := json.Marshal(map[string]any{"type": typ, "data": data})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	seq, err := w.Publish(w.ctx, door, sid, payload, "")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	return seq
 }
 
@@ -122,9 +112,7 @@ func (w *world) say(door session.Door, sid, typ string, data any) uint64 {
 func (w *world) ask(sid, text string) uint64 {
 	w.t.Helper()
 	seq, err := w.Run(w.ctx, sid, text, client.RunOptions{})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	return seq
 }
 
@@ -140,9 +128,7 @@ func (w *world) answer(sid string, run int, text string) uint64 {
 func (w *world) end(sid string, seq uint64) client.RunEnd {
 	w.t.Helper()
 	end, err := w.End(w.ctx, sid, seq, 0, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	return end
 }
 
@@ -150,9 +136,7 @@ func (w *world) end(sid string, seq uint64) client.RunEnd {
 func (w *world) forge(sid, effect string, payload []byte) {
 	w.t.Helper()
 	err := errors.Join(w.bus.Store(w.ctx, []journal.Output{{Session: sid, Effect: &session.Effect{Name: effect, Class: session.ClassLLM, Target: "p", Payload: payload}}})...)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 }
 
 // stored waits until an effect is stored.
@@ -167,8 +151,6 @@ func (w *world) stored(sid, effect string) {
 func (w *world) replay(sid string, to uint64) *client.Replayed {
 	w.t.Helper()
 	r, err := w.Replay(w.ctx, sid, to, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	bustest.OK(w.t, err)
 	return r
 }

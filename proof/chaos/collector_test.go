@@ -30,9 +30,7 @@ func logged() []*timeline.Span {
 func export(t *testing.T, c *collector, spans ...*tracepb.Span) {
 	t.Helper()
 	group := traces.Group(traces.Resource("test", "", ""), spans)
-	if err := traces.HTTP(c.url).UploadTraces(t.Context(), []*tracepb.ResourceSpans{group}); err != nil {
-		t.Fatal(err)
-	}
+	must(t, traces.HTTP(c.url).UploadTraces(t.Context(), []*tracepb.ResourceSpans{group}))
 }
 
 func render(s *timeline.Span) *tracepb.Span { return traceForm.Render("s1", s) }
@@ -67,9 +65,7 @@ func TestCollectorFindsDifferences(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			collector, err := newCollector()
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			defer collector.close()
 			export(t, collector, c.spans()...)
 			got := collector.differences("s1", logged())
@@ -84,19 +80,13 @@ func TestCollectorFindsDifferences(t *testing.T) {
 func TestCollectorTakesStartsOfBridges(t *testing.T) {
 	t.Parallel()
 	collector, err := newCollector()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer collector.close()
 	tracer, err := traces.New(t.Context(), traces.Options{Form: traceForm, Ratio: 1, To: traces.HTTP(collector.url), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	start := executor.Start{Class: "llm", Session: "s1", Effect: "r1t1", ID: "01", At: time.UnixMilli(1000)}
 	tracer.Finished(start, executor.End{At: time.UnixMilli(2000)})
-	if err := tracer.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, tracer.Close())
 	export(t, collector, render(logged()[0]), render(logged()[1]))
 	if got := collector.differences("s1", logged()); len(got) > 0 || len(collector.spans) != 3 {
 		t.Errorf("%d spans arrived, want 3; differences: %q", len(collector.spans), got)
@@ -106,14 +96,10 @@ func TestCollectorTakesStartsOfBridges(t *testing.T) {
 func TestCollectorReportsUndecodableData(t *testing.T) {
 	t.Parallel()
 	collector, err := newCollector()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer collector.close()
 	response, err := http.Post(collector.url, "application/x-protobuf", strings.NewReader("no protobuf"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	response.Body.Close()
 	if got := collector.differences("s1", nil); response.StatusCode != http.StatusBadRequest || len(got) != 1 || !strings.Contains(got[0], "could not be decoded") {
 		t.Errorf("status %d, differences %q", response.StatusCode, got)
@@ -123,9 +109,7 @@ func TestCollectorReportsUndecodableData(t *testing.T) {
 // A session-actor exports to the collector that its environment names.
 func TestCollectorGetsWhatASessionActorExports(t *testing.T) {
 	collector, err := newCollector()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer collector.close()
 	name, url, _ := strings.Cut(collector.environ(), "=")
 	t.Setenv(name, url)

@@ -91,13 +91,9 @@ func TestDense(t *testing.T) {
 func TestKillsOfAConversation(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := ParseCourse("session-actor/before/ack.l1/2&session-actor/after/ack.l1/4&bridge/before/ack.llm-recorded/2&bridge/before/ack.llm-recorded/3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := newAim(namer{names}, c)
 	passes := func(part Part, consumer string, seq int, want string) {
 		t.Helper()

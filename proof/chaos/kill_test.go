@@ -43,9 +43,7 @@ func TestLosesCalls(t *testing.T) {
 		"session-actor/before/ask.r1t1/1+session-actor/after/x/1": false,
 	} {
 		c, err := ParseCourse(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		if got := c.losesCalls(); got != want {
 			t.Errorf("%s: got %v, want %v", name, got, want)
 		}
@@ -57,13 +55,9 @@ func TestLosesCalls(t *testing.T) {
 func TestSecondKill(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := ParseCourse("bridge/after/install/1+session-actor/before/install/2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := newAim(namer{names}, c)
 	install := &frame{op: "PUB", subject: names.Install()}
 	passes := func(part Part, want *Kill) {

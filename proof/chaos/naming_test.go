@@ -13,9 +13,7 @@ import (
 func TestWhat(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := namer{names}
 	for _, c := range []struct{ subject, payload, want string }{
 		{"$JS.ACK.REFOLD_LOG.l6.1.7.3.1763740000000000000.0", "", "ack.l6"},
@@ -63,9 +61,7 @@ func TestWhat(t *testing.T) {
 func TestIdentity(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	n := namer{names}
 	for _, c := range []struct {
 		subject, payload string

@@ -18,9 +18,7 @@ func ending(t *testing.T, status string) (p *process, failed chan error) {
 	failed = make(chan error, 8)
 	p = &process{part: Bridge, argv: []string{"sh", "-c", "read x; exit " + status}, failed: func(err error) { failed <- err }}
 	t.Cleanup(p.stop)
-	if err := p.start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.start())
 	return p, failed
 }
 
@@ -35,9 +33,7 @@ func (p *process) life() *life {
 func ends(t *testing.T, p *process, failed chan error) error {
 	t.Helper()
 	old := p.life()
-	if err := old.stdin.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, old.stdin.Close())
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	late := time.NewTimer(patience)
@@ -81,9 +77,7 @@ func TestReviveNoneThatWorked(t *testing.T) {
 	p, failed := ending(t, "1")
 	p.alive("first")
 	p.kill()
-	if err := p.start(); err != nil {
-		t.Fatal(err)
-	}
+	must(t, p.start())
 	p.alive("first") // late, from a connection that was not read to its end
 	if err := ends(t, p, failed); err != nil {
 		t.Fatalf("one that has said nothing: %v", err)
@@ -106,9 +100,7 @@ func TestReviveNoOtherStatus(t *testing.T) {
 func TestAimReportsHeartbeats(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := newAim(namer{names}, nil)
 	var heard []string
 	a.alive = func(part Part, instance string) { heard = append(heard, string(part)+" "+instance) }
@@ -120,5 +112,13 @@ func TestAimReportsHeartbeats(t *testing.T) {
 	}
 	if got := len(a.points()); got != 4 {
 		t.Errorf("%d points, want both sides of two", got)
+	}
+}
+
+// must ends the test on an error.
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

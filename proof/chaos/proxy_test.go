@@ -34,13 +34,9 @@ const patience = 30 * time.Second
 func newRig(t *testing.T, course Course) *rig {
 	t.Helper()
 	names, err := subjects.New("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoLog: true, NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	go srv.Start()
 	t.Cleanup(func() { srv.Shutdown(); srv.WaitForShutdown() })
 	if !srv.ReadyForConnections(patience) {
@@ -50,13 +46,10 @@ func newRig(t *testing.T, course Course) *rig {
 	address := srv.Addr().String()
 	aim := newAim(namer{names}, course)
 	r.proxy, err = newProxy(Bridge, func() string { return address }, aim, func(s Kill) { aim.done(); r.killed <- s })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(r.proxy.close)
-	if r.by, err = nats.Connect(srv.ClientURL()); err != nil {
-		t.Fatal(err)
-	}
+	r.by, err = nats.Connect(srv.ClientURL())
+	must(t, err)
 	t.Cleanup(r.by.Close)
 	_, err = r.by.Subscribe(">", func(m *nats.Msg) {
 		if m.Reply != "" {
@@ -67,12 +60,9 @@ func newRig(t *testing.T, course Course) *rig {
 	if err == nil {
 		err = r.by.Flush()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	if r.through, err = nats.Connect(r.proxy.url(), nats.NoReconnect(), nats.Timeout(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
+	r.through, err = nats.Connect(r.proxy.url(), nats.NoReconnect(), nats.Timeout(patience))
+	must(t, err)
 	t.Cleanup(r.through.Close)
 	return r
 }
@@ -114,9 +104,7 @@ func TestProxyPassesOn(t *testing.T) {
 	if err := r.through.Publish("refold.alive.bridge.i", nil); err != nil { // no point
 		t.Fatal(err)
 	}
-	if err := r.through.FlushTimeout(patience); err != nil {
-		t.Fatal(err)
-	}
+	must(t, r.through.FlushTimeout(patience))
 	var got []string
 	for _, p := range r.proxy.aim.points() {
 		got = append(got, p.String())
@@ -161,9 +149,7 @@ func TestProxyKills(t *testing.T) {
 					t.Fatalf("got %s, want %s", got, want)
 				}
 			}
-			if err := send(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, send())
 			came("refold.install")
 			if err := send(); c.request && err == nil {
 				t.Error("the answer came through")
@@ -182,9 +168,7 @@ func TestProxyKills(t *testing.T) {
 			if c.came { // on its own connection: what another one sends could overtake it
 				came("refold.install")
 			}
-			if err := r.by.Publish("refold.out.end", nil); err != nil {
-				t.Fatal(err)
-			}
+			must(t, r.by.Publish("refold.out.end", nil))
 			came("refold.out.end")
 		})
 	}
@@ -208,9 +192,7 @@ func TestProxyTerm(t *testing.T) {
 					t.Fatal(err)
 				}
 				for range 3 { // a pong too many, or too few, would end or hang one of these
-					if err := r.through.FlushTimeout(patience); err != nil {
-						t.Fatal(err)
-					}
+					must(t, r.through.FlushTimeout(patience))
 				}
 				select {
 				case got := <-r.killed:

@@ -16,13 +16,9 @@ import (
 func TestKillsTogether(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := ParseCourse("session-actor/before/chunk.1/1&session-actor/before/chunk.2/1&session-actor/before/install/1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	a := newAim(namer{names}, c)
 	chunk := func(nuid, text string) *frame {
 		return &frame{op: "PUB", subject: names.BlobChunks(nuid), payload: []byte(text)}

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -127,9 +128,7 @@ func (c Call) fault() string {
 	if c.RetrySafe {
 		kind = "retry-safe"
 	}
-	if status == "" {
-		status = "by the session"
-	}
+	status = cmp.Or(status, "by the session")
 	return fmt.Sprintf("%s, %s, was settled %s and carried out %d times", c.Effect, kind, status, c.Executed)
 }
 

@@ -101,12 +101,13 @@ func (l *puller) detach() {
 	}
 }
 
-// run pulls until ctx ends, or until everything is given back after draining is
-// closed.
-func (l *puller) run(ctx context.Context, draining <-chan struct{}) {
+// run pulls until ctx ends, or until everything is given back after drained has ended.
+func (l *puller) run(ctx, drained context.Context) {
 	defer l.detach()
-	pulling, cancel := untilDone(ctx, draining)
+	pulling, cancel := context.WithCancel(ctx)
 	defer cancel()
+	defer context.AfterFunc(drained, cancel)()
+	draining := drained.Done()
 	tick := time.NewTicker(pullTick)
 	defer tick.Stop()
 	attached := true

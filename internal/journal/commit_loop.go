@@ -55,7 +55,7 @@ func (c *committer) run() {
 		c.close() // the connection is closed
 		return
 	}
-	defer natsio.Unsubscribe(sub)
+	defer sub.Unsubscribe()
 	defer c.journal.conn.Listen(s.denied, s.reset)()
 	s.timeouts = time.NewTicker(natsio.RequestTimeout / 5)
 	defer s.timeouts.Stop()

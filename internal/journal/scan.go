@@ -120,7 +120,7 @@ func (s *scanning) push(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer natsio.Unsubscribe(sub)
+	defer sub.Unsubscribe()
 	cfg := jetstream.ConsumerConfig{
 		DeliverSubject: inbox, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: s.next,
 		AckPolicy: jetstream.AckNonePolicy, MaxDeliver: 1, Replicas: 1, MemoryStorage: true,

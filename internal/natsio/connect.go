@@ -3,6 +3,7 @@ package natsio
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -98,7 +99,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Conn{names: names, API: "$JS.API.", Log: o.Logger, requests: newRequestTracker()}
+	c := &Conn{names: names, Log: o.Logger, requests: newRequestTracker()}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -234,18 +235,16 @@ func (c *Conn) usable() error {
 	if n := c.NC.MaxPayload(); n < payloadLeast {
 		return fmt.Errorf("the NATS server at %s takes messages of at most %d bytes, and Refold needs %d: raise max_payload in its configuration", c.Where, n, payloadLeast)
 	}
-	opts := []jetstream.JetStreamOpt{jetstream.WithDefaultTimeout(RequestTimeout), jetstream.WithPublishAsyncTimeout(RequestTimeout)}
-	var err error
+	prefix := "$JS.API"
 	switch {
 	case c.context.Domain != "":
-		c.API = "$JS." + c.context.Domain + ".API."
-		c.JS, err = jetstream.NewWithDomain(c.NC, c.context.Domain, opts...)
+		prefix = "$JS." + c.context.Domain + ".API"
 	case c.context.APIPrefix != "":
-		c.API = strings.TrimSuffix(c.context.APIPrefix, ".") + "."
-		c.JS, err = jetstream.NewWithAPIPrefix(c.NC, strings.TrimSuffix(c.context.APIPrefix, "."), opts...)
-	default:
-		c.JS, err = jetstream.New(c.NC, opts...)
+		prefix = strings.TrimSuffix(c.context.APIPrefix, ".")
 	}
+	c.API = prefix + "."
+	var err error
+	c.JS, err = jetstream.NewWithAPIPrefix(c.NC, prefix, jetstream.WithDefaultTimeout(RequestTimeout), jetstream.WithPublishAsyncTimeout(RequestTimeout))
 	return err
 }
 
@@ -257,8 +256,12 @@ func (c *Conn) hasJetStream(ctx context.Context) error {
 	defer cancel()
 	err := c.Retry(ctx, func(ctx context.Context) error {
 		_, err := c.JS.AccountInfo(ctx)
-		if errors.Is(err, jetstream.ErrJetStreamNotEnabled) || errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount) || errors.Is(err, nats.ErrNoResponders) {
-			return fmt.Errorf("%w at %s: start nats-server with -js, or enable it for this account (%v)", ErrNoJetStream, c.Where, err) //nolint:errorlint // with its cause it would be asked again
+		switch {
+		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
+			errors.Is(err, nats.ErrNoResponders):
+			// As text: with this cause it would be asked again.
+			err = fmt.Errorf("%w at %s: start nats-server with -js, or enable it for this account (%s)",
+				ErrNoJetStream, c.Where, err.Error())
 		}
 		return err
 	})
@@ -310,4 +313,19 @@ func (c *Conn) NotReady(ctx context.Context) (reasons []string) {
 		}
 	}
 	return reasons
+}
+
+// LetsAnybodyIn reports whether the servers let somebody in who has no
+// credentials. It tries: a server that asks for none may have a default user.
+func (c *Conn) LetsAnybodyIn() bool {
+	options := []nats.Option{nats.NoReconnect(), nats.Timeout(connectTimeout), nats.Name("refold: may anybody connect?")}
+	if _, err := c.NC.TLSConnectionState(); !errors.Is(err, nats.ErrConnectionNotTLS) {
+		options = append(options, nats.Secure(&tls.Config{InsecureSkipVerify: true})) //nolint:gosec // whoever tries this need not verify anything either
+	}
+	nc, err := nats.Connect(redact(c.url), options...)
+	if err != nil {
+		return false
+	}
+	nc.Close()
+	return true
 }

@@ -12,7 +12,8 @@
 // # Requests
 //
 //   - Repeat and Retry send a request again until it succeeds, fails for good, or ctx
-//     ends. IsTransient decides which errors may pass.
+//     ends. IsTransient decides which errors may pass. Backoff does the same for what is
+//     no single request. Ask is one request of the JetStream API.
 //   - A request ends at once when the server denies its subject, and when the
 //     connection is lost: see Watch. The server says of a denied publish nothing else.
 //   - Await gives replies to many requests over one subscription. SubscribeReplies is

@@ -2,6 +2,8 @@ package natsio
 
 import (
 	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 
@@ -31,10 +33,6 @@ func ReplySubject(inbox string, request uint64) string {
 	return inbox + "." + strconv.FormatUint(request, 10)
 }
 
-// Unsubscribe ends interest; an error means that the connection is closed,
-// and interest with it.
-func Unsubscribe(sub *nats.Subscription) { _ = sub.Unsubscribe() }
-
 // traceParentBytes is the length of every traceparent of version 00.
 const traceParentBytes = 55
 
@@ -45,4 +43,57 @@ func TraceParentOf(h nats.Header) string {
 		return parent
 	}
 	return ""
+}
+
+// replyMux receives the replies to all direct reads on one subscription: one for each
+// read costs more than most reads.
+type replyMux struct {
+	mu    sync.Mutex
+	inbox string // of the subscription, with its dot; empty: there is none yet
+	next  uint64
+	open  map[string]chan *nats.Msg // by the first token behind inbox
+}
+
+// Await returns a reply subject and the messages on it, and on subjects below it.
+// room must be more than can come: messages that don't fit are lost, as on any core
+// subscription. Call done at the end.
+func (c *Conn) Await(room int) (reply string, msgs <-chan *nats.Msg, done func(), err error) {
+	a := &c.mux
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.inbox == "" {
+		inbox := c.NC.NewInbox() + "."
+		sub, err := c.NC.Subscribe(inbox+">", a.take)
+		if err != nil {
+			return "", nil, nil, err
+		}
+		if err := sub.SetPendingLimits(-1, -1); err != nil {
+			return "", nil, nil, err
+		}
+		a.inbox, a.open = inbox, make(map[string]chan *nats.Msg)
+	}
+	a.next++
+	token := strconv.FormatUint(a.next, 36)
+	ch := make(chan *nats.Msg, room)
+	a.open[token] = ch
+	return a.inbox + token, ch, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.open, token)
+	}, nil
+}
+
+// take hands a reply to the caller that waits for it.
+func (a *replyMux) take(m *nats.Msg) {
+	a.mu.Lock()
+	token, _, _ := strings.Cut(m.Subject[len(a.inbox):], ".")
+	ch := a.open[token]
+	a.mu.Unlock()
+	if ch == nil {
+		return // it came too late
+	}
+	select {
+	case ch <- m:
+	default: // more than was asked for; the caller sees a gap
+	}
 }

@@ -76,13 +76,15 @@ func (k *keeper) look(ctx context.Context) error {
 	switch {
 	case short && open:
 		cfg.Subjects = slices.DeleteFunc(slices.Clone(cfg.Subjects), func(s string) bool { return s == k.door })
-		if _, err = k.streams.conn.JS.UpdateStream(ctx, cfg); err == nil {
-			k.streams.conn.Log.Warn("log_almost_full", "stream", cfg.Name, "bytes", info.State.Bytes, "max_bytes", cfg.MaxBytes, "account_store", account.Store,
-				"account_max_store", account.Limits.MaxStore, "do", "raise the limit: requests of clients are refused until then, and what runs goes on")
-			err = k.refuse(ctx)
+		if _, err = k.streams.conn.JS.UpdateStream(ctx, cfg); err != nil {
+			return err
 		}
+		k.streams.conn.Log.Warn("log_almost_full", "stream", cfg.Name, "bytes", info.State.Bytes, "max_bytes", cfg.MaxBytes,
+			"account_store", account.Store, "account_max_store", account.Limits.MaxStore,
+			"do", "raise the limit: requests of clients are refused until then, and what runs goes on")
+		return k.refuse(ctx)
 	case short:
-		err = k.refuse(ctx)
+		return k.refuse(ctx)
 	case !open:
 		// Nobody is told that the log is full of what the log stores.
 		if err = k.trust(ctx); err != nil {

@@ -14,36 +14,20 @@ const nameShift = 48
 
 // fingerprinter makes fingerprints. No publisher can know its seed, so two
 // effects of one name collide once in 2^48 times.
-type fingerprinter struct {
-	seed maphash.Seed
-	room []uint64 // for the fingerprints of later sessions
-}
-
-func newFingerprinter() *fingerprinter { return &fingerprinter{seed: maphash.MakeSeed()} }
-
-const (
-	fingerprintsFirst = 8    // first capacity for a session: enough for a short run
-	fingerprintsSlab  = 1024 // capacities are cut from slabs of this size
-)
+type fingerprinter struct{ seed maphash.Seed }
 
 // put adds the fingerprint of a stored effect.
-func (r *fingerprinter) put(m *fingerprints, name string, payload []byte) {
-	if *m == nil {
-		if len(r.room) < fingerprintsFirst {
-			r.room = make([]uint64, fingerprintsSlab)
-		}
-		*m, r.room = r.room[:0:fingerprintsFirst], r.room[fingerprintsFirst:]
-	}
+func (r fingerprinter) put(m *fingerprints, name string, payload []byte) {
 	*m = append(*m, fingerprint(maphash.String(r.seed, name), maphash.Bytes(r.seed, payload)))
 }
 
 // name returns the name bits of a fingerprint.
-func (r *fingerprinter) name(name []byte) uint64 {
+func (r fingerprinter) name(name []byte) uint64 {
 	return maphash.Bytes(r.seed, name) >> nameShift << nameShift
 }
 
 // of returns the fingerprint of an effect whose name bits are known.
-func (r *fingerprinter) of(name uint64, payload []byte) uint64 {
+func (r fingerprinter) of(name uint64, payload []byte) uint64 {
 	return fingerprint(name, maphash.Bytes(r.seed, payload))
 }
 

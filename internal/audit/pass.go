@@ -3,6 +3,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"iter"
 	"maps"
 	"slices"
@@ -29,7 +30,7 @@ type Pass struct {
 
 	from    Archive
 	pinned  Pinned
-	of      *fingerprinter
+	of      fingerprinter
 	stored  map[string]*stored // by session
 	suspect map[string]bool    // sessions whose report needs more than stored holds
 	folders []*folder
@@ -48,7 +49,7 @@ type stored struct {
 type passed struct {
 	fold
 	stored     // what it was not compared with yet
-	of         *fingerprinter
+	of         fingerprinter
 	began      uint64 // sequence of its first event
 	otherState bool   // the snapshot's is another
 
@@ -59,7 +60,7 @@ type passed struct {
 // All folds the events of all sessions in one pass, jobs of them at a time, and
 // compares. The outcome does not depend on jobs.
 func All(ctx context.Context, from Archive, pinned Pinned, jobs int) (*Pass, error) {
-	p := &Pass{from: from, pinned: pinned, of: newFingerprinter(), stored: map[string]*stored{}, suspect: map[string]bool{}}
+	p := &Pass{from: from, pinned: pinned, of: fingerprinter{maphash.MakeSeed()}, stored: map[string]*stored{}, suspect: map[string]bool{}}
 	if err := p.readStored(ctx); err != nil {
 		return nil, err
 	}
@@ -68,7 +69,7 @@ func All(ctx context.Context, from Archive, pinned Pinned, jobs int) (*Pass, err
 
 // States is All without anything to compare with: Results have states.
 func States(ctx context.Context, from Archive, pinned Pinned) (*Pass, error) {
-	p := &Pass{from: from, pinned: pinned, of: newFingerprinter()}
+	p := &Pass{from: from, pinned: pinned, of: fingerprinter{maphash.MakeSeed()}}
 	return p, p.run(ctx, 1)
 }
 
@@ -120,14 +121,10 @@ func (p *Pass) differs(f *passed) bool {
 
 // readStored reads what is stored besides the log.
 func (p *Pass) readStored(ctx context.Context) error {
-	var slab []stored
 	of := func(sid string) *stored {
 		s := p.stored[sid]
 		if s == nil {
-			if len(slab) == 0 {
-				slab = make([]stored, slabLen)
-			}
-			s, slab = &slab[0], slab[1:]
+			s = new(stored)
 			p.stored[sid] = s
 		}
 		return s
@@ -167,9 +164,6 @@ func (p *Pass) readStored(ctx context.Context) error {
 	})
 }
 
-// slabLen is how many of what every session has one of are allocated at a time.
-const slabLen = 32
-
 // portionMax is how many events a folder is handed at a time: some megabytes.
 const portionMax = 8192
 
@@ -186,9 +180,6 @@ type portion struct {
 func (p *Pass) fold(ctx context.Context) (journal.Scanned, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	if len(p.folders) == 1 {
-		return p.scan(ctx, func(_ int, part portion) error { return p.folders[0].take(part) })
-	}
 	var folding sync.WaitGroup
 	queues := make([]chan portion, len(p.folders))
 	for i, f := range p.folders {
@@ -229,9 +220,6 @@ func (p *Pass) scan(ctx context.Context, hand func(i int, part portion) error) (
 		}
 		part := portion{events: parts[i].events, install: current.install, unknown: current.unknown}
 		parts[i].events = nil
-		if len(parts) == 1 {
-			parts[i].events = part.events[:0] // it is folded when hand returns
-		}
 		return hand(i, part)
 	}
 	flushAll := func() error {
@@ -252,10 +240,7 @@ func (p *Pass) scan(ctx context.Context, hand func(i int, part portion) error) (
 			current.install, current.unknown = p.pinned(ctx, e.Seq)
 			pinned = true
 		}
-		i := 0
-		if len(parts) > 1 {
-			i = subjects.Partition(e.Session) % len(parts)
-		}
+		i := subjects.Partition(e.Session) % len(parts)
 		if parts[i].events == nil {
 			parts[i].events = make([]session.Event, 0, portionMax)
 		}
@@ -280,11 +265,11 @@ type folder struct {
 	next     []int     // of each event in the portion, the next one of its session; 0: none
 }
 
-// take folds a portion, session by session: what is at hand is fast.
+// take folds a portion, session by session: their states stay in the processor's caches.
 func (w *folder) take(part portion) error {
 	w.touched, w.next = w.touched[:0], append(w.next[:0], make([]int, len(part.events))...)
 	for i := range part.events {
-		f, err := w.session(part, i)
+		f, err := w.session(part, &part.events[i])
 		if err != nil {
 			return err
 		}
@@ -307,8 +292,7 @@ func (w *folder) take(part portion) error {
 }
 
 // session returns the session of an event.
-func (w *folder) session(part portion, i int) (*passed, error) {
-	e := &part.events[i]
+func (w *folder) session(part portion, e *session.Event) (*passed, error) {
 	f := w.sessions[e.Session]
 	if f != nil {
 		return f, nil

@@ -24,7 +24,7 @@ type Result struct {
 	SnapshotAt  uint64 // sequence of the snapshot that was compared; 0: none
 
 	Differences []Difference // by their kinds
-	Panicked    bool         // the fold panicked: what comes after that event was not compared
+	Panicked    bool         // the fold panicked: later events were not compared
 
 	State *session.State // as folded; nil: the log has no event
 }

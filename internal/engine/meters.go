@@ -9,12 +9,13 @@ import (
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/planner"
 	"github.com/refold/refold/subjects"
 )
 
-// Limits of labels whose values clients and operators choose.
+// Limits of labels whose values clients and operators choose, and of codes that the
+// rules give.
 const (
+	codesMax   = 64
 	targetsMax = 64
 	modelsMax  = 64
 	toolsMax   = 256
@@ -25,20 +26,6 @@ const (
 var (
 	eventTypes = session.EventTypes()
 	doors      = texts(subjects.Doors()...)
-	rejections = texts(session.RejectUndecodable, session.RejectUnsupportedVersion, session.RejectUnknownType, session.RejectReservedType,
-		session.RejectWrongDoor, session.RejectNotPermitted, session.RejectInvalidData, session.RejectDuplicateEvent,
-		session.RejectDuplicateSubmission, session.RejectStale, session.RejectSessionClosed, session.RejectApprovalStale,
-		session.RejectRunActive, session.RejectQueueFull, session.RejectMissingProvider, session.RejectMissingModel,
-		session.RejectUnknownProfile, session.RejectUnknownTool, session.RejectInvalidRegistry, session.RejectRegistryLoosens,
-		session.RejectInvalidRule, session.RejectRunNotActive, session.RejectUnknownEffect, session.RejectEffectSettled,
-		session.RejectBatchMismatch, session.RejectPlanMismatch, session.RejectUnknownCall, session.RejectIllegalTransition,
-		session.RejectUnknownSpace, session.RejectNothingStaged, session.RejectWorkspaceInvalid, session.RejectLimitExceeded)
-	noticeTypes = []string{
-		session.NoticeSessionOpened, session.NoticeRunQueued, session.NoticeRunStarted, session.NoticeRunFinished,
-		session.NoticeEventRejected, session.NoticeToolRejected, session.NoticeCallsPlanned, session.NoticeApprovalRequested,
-		session.NoticeBudgetExceeded, session.NoticeSessionQuarantined, session.NoticeWorkspaceStaged, session.NoticeWorkspaceApplied,
-		session.NoticeWorkspaceFailed, session.NoticeWorkspaceGone,
-	}
 	lifecycles = texts(session.Completed, session.Failed, session.Cancelled, session.Interrupted)
 	endCodes   = []string{
 		"", session.CodeLimitExceeded, session.CodeDeadlineExceeded, session.CodeOutcomeUnknown, session.CodeBadSettlement, session.CodeApprovalDenied,
@@ -49,10 +36,6 @@ var (
 		"executor_panic", "transcript_unreadable", "request_too_large", "answer_too_large", "descriptor_missing", "hook_failed",
 	}
 	callStatuses = texts(session.CallSucceeded, session.CallFailed, session.CallCancelled, session.CallUnknown, session.CallIgnored)
-	refusals     = append(texts(planner.ToolUnknown, planner.ToolDisabled, planner.ToolUnavailable, planner.ToolUnbound, planner.ToolDenied,
-		planner.InvalidArguments), session.RefusedToolChanged, session.RefusedToolGone, session.RefusedToolNotPinned, session.RefusedToolNotServed,
-		session.RefusedService, session.CodeLimitExceeded, session.CodeApprovalDenied, session.CodeApprovalExpired, session.CodePackRefused,
-		session.CodeAlreadyLoaded)
 )
 
 // Bounds of histograms: seconds of what people wait for, of what a process
@@ -101,10 +84,10 @@ func Register(r *meter.Registry, lanes int) *Meters {
 	}
 	m := &Meters{
 		eventType: meter.Closed("type", eventTypes...), door: meter.Closed("door", doors...), outcome: meter.Closed("outcome", "accepted", "rejected"),
-		rejection: meter.Closed("code", rejections...), noticeType: meter.Closed("type", noticeTypes...),
+		rejection: meter.Open(codesMax, "code"), noticeType: meter.Open(codesMax, "type"),
 		lifecycle: meter.Closed("lifecycle", lifecycles...), endCode: meter.Closed("code", endCodes...),
 		model: meter.Open(modelsMax, "model"), tokenKind: meter.Closed("kind", "input", "cached", "output", "reasoning"),
-		tool: meter.Open(toolsMax, "tool"), callStatus: meter.Closed("status", callStatuses...), refusal: meter.Closed("code", refusals...),
+		tool: meter.Open(toolsMax, "tool"), callStatus: meter.Closed("status", callStatuses...), refusal: meter.Open(codesMax, "code"),
 		decision: meter.Closed("decision", "approve", "edit", "deny", "expired", "closed"),
 		budget:   meter.Closed("budget", "tokens", "cost", "session_tokens", "session_cost"),
 		target:   meter.Open(targetsMax, "class", "target"), lane: meter.Closed("lane", numbers...),

@@ -304,10 +304,7 @@ func TestLabelsAreComplete(t *testing.T) {
 		set         []string
 	}{
 		{"../../actors/session", "Type", eventTypes},
-		{"../../actors/session", "Reject", rejections},
-		{"../../actors/session", "Notice", noticeTypes},
 		{"../../actors/session", "Code", endCodes},
-		{"../../actors/session", "Refused", refusals},
 		{"../../actors/session", "Door", append(slices.Clone(doors), "install")},
 	} {
 		found := constants(t, c.dir, c.prefix)

@@ -24,15 +24,15 @@ type actor struct {
 
 	accepted bool // it was released although the log lost events of it
 
-	snapped  uint64  // events folded when the last snapshot was taken; 0: in none
-	barred   bool    // its state is not what the log folds to: it is not to be snapshotted
-	used     uint64  // when it was used last, by the lane's count
-	batch    uint64  // the latest batch that it had outputs in, by the lane's count
-	storing  *batch  // that stores something of it; nil: none
-	stopping bool    // its quarantine is being stored, and nothing else of it meanwhile
-	bytes    int     // that it takes, about, without its registries
-	progress []byte  // lines that its events in one batch say, while they are put together
-	loaded   *sample // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
+	snapped  uint64 // events folded when the last snapshot was taken; 0: in none
+	barred   bool   // its state is not what the log folds to: it is not to be snapshotted
+	used     uint64 // when it was used last, by the lane's count
+	batch    uint64 // the latest batch that it had outputs in, by the lane's count
+	storing  *batch // that stores something of it; nil: none
+	stopping bool   // its quarantine is being stored, and nothing else of it meanwhile
+	bytes    int    // that it takes, about, without its registries
+	progress []byte // lines that its events in one batch say, while they are put together
+	loaded   []byte // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
 
 	moments []moment // for durations
 
@@ -117,7 +117,7 @@ func joined(lines, more []byte) []byte {
 }
 
 // appendAsks appends the outputs that ask for effects of a session, and returns
-// those that are wakes beside.
+// wakes separately.
 func appendAsks(outputs []journal.Output, sid string, effects []session.Effect) (all, wakes []journal.Output) {
 	for i := range effects {
 		one := journal.Output{Session: sid, Effect: &effects[i]}

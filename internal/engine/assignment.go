@@ -39,7 +39,7 @@ func newAssignment(lanes int) *assignment {
 	return &assignment{wanted: make([]bool, lanes), running: make([]bool, lanes), changed: make(chan struct{})}
 }
 
-// change makes a change, and wakes whoever waits for one.
+// change makes a change, and wakes those that wait for one.
 func (p *assignment) change(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,12 +48,21 @@ func (p *assignment) change(f func()) {
 	p.changed = make(chan struct{})
 }
 
-// assigned reports whether the host is to run a lane. changed is closed when that
-// may be otherwise; over, that it never will.
-func (p *assignment) assigned(lane int) (yes, over bool, changed <-chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return !p.closed && p.wanted[lane], p.closed, p.changed
+// await waits until the host is to run a lane (yes), or is not to any more. It
+// reports false when ctx has ended, or the host is to run nothing any more.
+func (p *assignment) await(ctx context.Context, lane int, yes bool) bool {
+	for {
+		p.mu.Lock()
+		wanted, closed, changed := p.wanted[lane], p.closed, p.changed
+		p.mu.Unlock()
+		if closed || wanted == yes || ctx.Err() != nil {
+			return !closed && ctx.Err() == nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
 }
 
 func (p *assignment) runs(lane int, yes bool) {
@@ -114,8 +123,10 @@ func (h *Host) Share(known []presence.Member, takesPart bool) (met bool, mismatc
 
 // Wants reports whether this host is to run a lane.
 func (h *Host) Wants(lane int) bool {
-	yes, _, _ := h.assignment.assigned(lane)
-	return yes
+	p := h.assignment
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.closed && p.wanted[lane]
 }
 
 // Leave says that this host is to run nothing any more, for good.
@@ -144,7 +155,7 @@ func (h *Host) shares(ctx context.Context, members *presence.Members) {
 			h.publishHeartbeat()
 			close(h.ready)
 		} else if met {
-			h.publishHeartbeat() // whoever starts should not have to wait for the regular ones
+			h.publishHeartbeat() // a host that starts need not wait for the regular ones
 		}
 		for _, instance := range mismatched {
 			h.log.Warn("lane_count_differs", "of", instance, "lane_count", h.opts.Lanes)
@@ -177,22 +188,12 @@ func (h *Host) divide(members []string) {
 // serve runs a lane whenever it is in this host's share, until the assignment is
 // closed or ctx ends. An error means that this host can't go on with the lane.
 func (h *Host) serve(ctx context.Context, lane int) error {
-	for {
-		yes, over, changed := h.assignment.assigned(lane)
-		if over || ctx.Err() != nil {
-			return nil
-		}
-		if yes {
-			if err := h.serveOnce(ctx, lane); err != nil {
-				return err
-			}
-			continue
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
+	for h.assignment.await(ctx, lane, true) {
+		if err := h.serveOnce(ctx, lane); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // serveOnce runs a lane until it leaves this host's share. It is handed over
@@ -201,22 +202,23 @@ func (h *Host) serveOnce(ctx context.Context, lane int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	l := newDriver(h, h.bus.Lane(lane))
-	ended := make(chan error, 1)
-	go func() { ended <- l.run(ctx) }()
-	for yes, _, changed := h.assignment.assigned(lane); yes; yes, _, changed = h.assignment.assigned(lane) {
-		select {
-		case err := <-ended:
-			return err
-		case <-changed:
+	var cause error
+	running, ended := context.WithCancel(context.WithoutCancel(ctx))
+	go func() {
+		cause = l.run(ctx)
+		ended()
+	}()
+	h.assignment.await(running, lane, false)
+	if running.Err() == nil {
+		draining, stop := context.WithTimeout(ctx, h.opts.DrainFor)
+		defer stop()
+		if err := l.lane.Drain(draining); err != nil {
+			h.log.Warn("lane not drained in time", "lane", lane, "error", err)
 		}
 	}
-	draining, stop := context.WithTimeout(ctx, h.opts.DrainFor)
-	defer stop()
-	if err := l.lane.Drain(draining); err != nil {
-		h.log.Warn("lane not drained in time", "lane", lane, "error", err)
-	}
-	cancel() // what is not done comes again, to whoever has the lane next
-	return <-ended
+	cancel() // what is not done is delivered again, to the lane's next owner
+	<-running.Done()
+	return cause
 }
 
 // adoptOrphaned takes lanes of which nobody asks for the events that wait, though
@@ -247,5 +249,5 @@ func (h *Host) isOrphaned(ctx context.Context, lane *delivery.Lane) bool {
 	ctx, cancel := context.WithTimeout(ctx, orphanedEvery)
 	defer cancel()
 	stray, err := lane.Stray(ctx)
-	return err == nil && stray // who can't see it can't run it either
+	return err == nil && stray // a host that can't ask can't run the lane either
 }

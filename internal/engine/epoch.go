@@ -20,7 +20,7 @@ func (l *Lane) begin(e *EpochStarted) {
 	var listErr, recordErr, endErr error
 	lane, known, began, end := l.number, l.stopped(), guard{left: e.Left}, uint64(0)
 	l.wait("begins an epoch", func(ctx context.Context, w outside) error {
-		stops, listErr = w.stopsIn(ctx, lane, time.Now(), known)
+		stops, listErr = w.stopsIn(ctx, lane, time.Now(), known, nil)
 		if recordErr = w.host.installs.Load(ctx); recordErr != nil && ctx.Err() == nil {
 			w.log.Warn("install records not read", "error", recordErr)
 		}

@@ -10,7 +10,7 @@ import (
 // memoryDefault is how many bytes the sessions in memory of a host take at most.
 const memoryDefault = 256 << 20
 
-// actorWeight is what an actor takes beside its state: itself, its place in the
+// actorWeight is what an actor takes besides its state: itself, its place in the
 // lane's map, its lists of names and numbers.
 const actorWeight = 384
 
@@ -85,7 +85,7 @@ func (l *Lane) cacheSession(s *actor) {
 	l.keep(s)
 	l.evict(s)
 	if s.loaded != nil {
-		l.sample(s.loaded)
+		l.verify(s.sid, s.loaded)
 		s.loaded = nil
 	}
 }

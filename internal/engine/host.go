@@ -147,7 +147,7 @@ func (h *Host) Run(ctx context.Context) error {
 		return errors.Join(err, <-alive)
 	}
 	failed := make(chan error, h.opts.Lanes+1)
-	var running, beside sync.WaitGroup
+	var running, background sync.WaitGroup
 	for lane := range h.opts.Lanes {
 		running.Go(func() {
 			if err := h.serve(working, lane); err != nil {
@@ -155,17 +155,17 @@ func (h *Host) Run(ctx context.Context) error {
 			}
 		})
 	}
-	beside.Go(func() { h.shares(working, members) })
-	beside.Go(func() { h.adoptOrphaned(working) })
+	background.Go(func() { h.shares(working, members) })
+	background.Go(func() { h.adoptOrphaned(working) })
 	pulling, stopPulling := context.WithCancel(ctx)
 	defer stopPulling()
-	beside.Go(func() {
+	background.Go(func() {
 		if err := h.pullsDue(pulling, working); err != nil {
 			failed <- err
 		}
 	})
-	beside.Go(func() { h.asks(working) })
-	beside.Go(func() {
+	background.Go(func() { h.asks(working) })
+	background.Go(func() {
 		h.bus.KeepRoom(working, func() bool {
 			lanes, _, _ := h.assignment.now()
 			return slices.Contains(lanes, 0)
@@ -182,7 +182,7 @@ func (h *Host) Run(ctx context.Context) error {
 	h.publishHeartbeat()
 	running.Wait()
 	cancel()
-	beside.Wait()
+	background.Wait()
 	return errors.Join(cause, stopService(), <-alive)
 }
 

@@ -180,8 +180,8 @@ func (l *Lane) fail(err error) { l.ready.GiveBack = err }
 // do has work done.
 func (l *Lane) do(w Work) { l.ready.Work = append(l.ready.Work, w) }
 
-// attempt is work of which nothing is to be known but whether it failed: then the lane
-// is given back.
+// attempt is work whose only result is whether it failed. If so, the lane is given
+// back.
 type attempt struct {
 	outside
 	name string

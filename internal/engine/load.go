@@ -192,7 +192,7 @@ func (h *Host) pinned(ctx context.Context, seq uint64, informed bool) (*session.
 
 // restore returns the state of the session's snapshot, nil if there is none that
 // counts. verify is the snapshot if it is to be verified.
-func (h *Host) restore(ctx context.Context, sid string, stop *Stop) (state *session.State, verify *sample, err error) {
+func (h *Host) restore(ctx context.Context, sid string, stop *Stop) (state *session.State, verify []byte, err error) {
 	data, found, err := h.world.GetSnapshot(ctx, sid)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read the snapshot of %s: %w", sid, err)
@@ -200,7 +200,7 @@ func (h *Host) restore(ctx context.Context, sid string, stop *Stop) (state *sess
 	if !found {
 		return nil, nil, nil
 	}
-	ignore := func(why error) (*session.State, *sample, error) {
+	ignore := func(why error) (*session.State, []byte, error) {
 		h.log.Warn("snapshot ignored", "session", sid, "error", why)
 		return nil, nil, nil
 	}
@@ -229,7 +229,7 @@ func (h *Host) restore(ctx context.Context, sid string, stop *Stop) (state *sess
 		return ignore(fmt.Errorf("it is of session %s", state.Session))
 	}
 	if h.chosen() {
-		verify = &sample{sid: sid, seq: snap.Seq, hash: snap.Hash, data: data}
+		verify = data
 	}
 	return state, verify, nil
 }

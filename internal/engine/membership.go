@@ -78,8 +78,8 @@ const (
 )
 
 // membership is who shares the lanes, as far as this host has heard. Silence is
-// counted in heartbeats of its own that came back to it: whoever was cut off, or
-// stood still, has not heard itself either, and takes nobody for gone.
+// counted in heartbeats of its own that came back to it: a host that was cut
+// off, or suspended, has not heard itself either, so it takes nobody for gone.
 type membership struct {
 	self  string
 	lanes int

@@ -3,6 +3,8 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,65 +44,54 @@ func (l *Lane) quarantine(e session.Event, cause error, of *batch) {
 		s.state, s.stopping = nil, true // it is ahead of what is done, or half folded
 	}
 	l.occupy(e.Session)
-	l.do(&marking{outside: l.outside, event: e, stop: stop, cause: cause, of: of})
+	l.do(&attempt{outside: l.outside, name: "quarantines " + e.Session, try: func(ctx context.Context, w outside) (err error) {
+		stop, err = w.mark(ctx, e, stop, cause)
+		return err
+	}, then: func(l *Lane) { l.stop(e.Session, stop, of) }})
 }
 
-// marking stores a quarantine. If another owner has stored an earlier one, that one counts.
-type marking struct {
-	outside
-	event session.Event
-	stop  Stop
-	cause error
-	of    *batch
-	err   error
-}
-
-func (w *marking) String() string { return "quarantines " + w.event.Session }
-
-func (w *marking) Do(ctx context.Context, tell func(Input)) {
-	w.err = w.retry(ctx, "quarantine", w.event, func() error {
-		earlier, err := w.host.stopOf(ctx, w.event.Session)
+// mark stores a quarantine. If another owner has stored an earlier one, that counts,
+// and is returned.
+func (o outside) mark(ctx context.Context, e session.Event, stop Stop, cause error) (Stop, error) {
+	err := o.retry(ctx, "quarantine", e, func() error {
+		earlier, err := o.host.stopOf(ctx, e.Session)
 		if err != nil {
 			return err
 		}
-		if earlier != nil && earlier.Seq <= w.stop.Seq {
-			w.stop = *earlier
+		if earlier != nil && earlier.Seq <= stop.Seq {
+			stop = *earlier
 			return nil
 		}
-		if err := w.host.putStop(ctx, w.event.Session, w.stop); err != nil {
+		if err := o.host.putStop(ctx, e.Session, stop); err != nil {
 			return err
 		}
-		w.host.meters.stops(w.cause)
+		o.host.meters.stops(cause)
 		return nil
 	})
-	tell(w)
+	return stop, err
 }
 
-func (w *marking) step(l *Lane) {
-	if w.err != nil {
-		l.fail(w.err)
-		return
-	}
-	sid := w.event.Session
-	l.keep(&actor{sid: sid, stop: &w.stop, proven: true, used: l.clock})
+// stop stops a session whose quarantine is stored.
+func (l *Lane) stop(sid string, stop Stop, of *batch) {
+	l.keep(&actor{sid: sid, stop: &stop, proven: true, used: l.clock})
 	lists := [][]*outputs{l.folded}
-	if w.of != nil {
-		lists = append(lists, w.of.outputs)
+	if of != nil {
+		lists = append(lists, of.outputs)
 	}
 	for _, list := range lists {
 		for _, o := range list {
 			switch e := o.arrival.Event; {
 			case e.Session != sid:
-			case e.Seq >= w.stop.Seq:
+			case e.Seq >= stop.Seq:
 				*o = outputs{arrival: o.arrival, parked: o.parked}
 			case o.actor != nil:
 				o.actor.stopping = false
 			}
 		}
 	}
-	if w.of != nil {
-		w.of.marks--
-		l.finish(w.of)
+	if of != nil {
+		of.marks--
+		l.finish(of)
 	}
 	if !l.isReleased(sid) {
 		l.free(sid)
@@ -124,58 +115,62 @@ func (h *Host) putStop(ctx context.Context, sid string, stop Stop) error {
 	return h.world.PutQuarantine(ctx, sid, body)
 }
 
-// stopsIn returns the quarantines of a lane's sessions, as they were after since,
-// but for those that are known. An error is logged.
-func (o outside) stopsIn(ctx context.Context, lane int, since time.Time, known map[string]bool) (found map[string]*Stop, err error) {
-	defer func() {
-		if err != nil && ctx.Err() == nil {
-			o.log.Warn("quarantined sessions not listed", "error", err)
-		}
-	}()
-	all, err := o.host.stops.all(ctx, o.host, since)
-	if err != nil {
-		return nil, err
-	}
-	found = map[string]*Stop{}
-	for _, sid := range all {
-		if subjects.LaneOf(subjects.Partition(sid), o.host.opts.Lanes) != lane || known[sid] {
+// stopsIn looks at the quarantines of a lane's sessions: of sids, where nil says that
+// there is none any more, and of all that are listed, as of since or later, and not
+// known. It returns what it could read; an error is logged.
+func (o outside) stopsIn(ctx context.Context, lane int, since time.Time, known, sids []string) (stops map[string]*Stop, err error) {
+	listed, err := o.host.stops.all(ctx, o.host, since)
+	stops = map[string]*Stop{}
+	for i, sid := range slices.Concat(sids, listed) {
+		isAsked := i < len(sids)
+		if !isAsked && (subjects.LaneOf(subjects.Partition(sid), o.host.opts.Lanes) != lane || slices.Contains(known, sid)) {
 			continue
 		}
 		// The list is of a moment ago, and the session may go on since.
-		stop, err := o.host.stopOf(ctx, sid)
-		if err != nil {
-			return nil, err
-		}
-		if stop != nil {
-			found[sid] = stop
+		stop, lookErr := o.host.stopOf(ctx, sid)
+		switch {
+		case lookErr != nil:
+			err = lookErr
+		case isAsked || stop != nil:
+			stops[sid] = stop
 		}
 	}
-	return found, nil
+	if err != nil && ctx.Err() == nil {
+		o.log.Warn("quarantined sessions not listed", "error", err)
+	}
+	return stops, err
 }
 
-// stopped returns the sessions in memory that are known to be quarantined.
-func (l *Lane) stopped() map[string]bool {
-	known := map[string]bool{}
+// stopped returns the sessions in memory that are known to be quarantined, by name.
+func (l *Lane) stopped() (sids []string) {
 	for sid, s := range l.sessions {
 		if s.stop != nil {
-			known[sid] = true
+			sids = append(sids, sid)
 		}
 	}
-	return known
+	slices.Sort(sids)
+	return sids
 }
 
-// takeStops takes the quarantined sessions of the lane into memory: a release is
-// the end of what is remembered here, since it leaves nothing behind. When they are
-// listed at the beginning of an epoch, loads need not look: who stops a session of
-// this lane after that is its owner.
-func (l *Lane) takeStops(found map[string]*Stop) {
-	for sid, stop := range found {
-		switch s := l.sessions[sid]; {
-		case s != nil && (s.stop != nil || s.stopping):
-		case s == nil || !s.proven || s.state.Seq >= stop.Seq:
+// takeStops takes note of quarantines that were looked at. Those that are stopped
+// stay in memory: a release leaves nothing behind, so it is only seen as the end of
+// what is remembered here. When they are listed at the beginning of an epoch, loads
+// need not look: only the lane's owner stops a session of it after that.
+func (l *Lane) takeStops(stops map[string]*Stop) {
+	for _, sid := range slices.Sorted(maps.Keys(stops)) {
+		stop, s := stops[sid], l.sessions[sid]
+		_, busy := l.parked[sid]
+		switch {
+		case stop == nil && !busy && s != nil && s.stop != nil:
+			l.occupy(sid)
+			l.release(s)
+		case stop == nil:
+		case s == nil || s.stop == nil && !s.stopping && (!s.proven || s.state.Seq >= stop.Seq):
 			l.keep(&actor{sid: sid, stop: stop, used: l.clock})
-		default:
+		case s.stop == nil && !s.stopping:
 			s.stop = stop
+		case s.stop != nil && !busy:
+			s.stop, s.proven = stop, true
 		}
 	}
 }

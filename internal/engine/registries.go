@@ -30,8 +30,8 @@ type registries struct {
 
 type heldRegistry struct {
 	registry *planner.Registry
-	holders  int  // places in sessions in memory
-	stored   bool // this process has stored its descriptors
+	holders  int         // places in sessions in memory
+	stored   atomic.Bool // this process has stored its descriptors
 }
 
 // get returns the registry of a hash, nil if none is held.
@@ -46,10 +46,12 @@ func (r *registries) get(hash codec.Hash) *planner.Registry {
 
 // same returns the registry that is held for the hash of reg: reg itself if
 // there was none.
-func (r *registries) same(reg *planner.Registry) *planner.Registry {
+func (r *registries) same(reg *planner.Registry) *planner.Registry { return r.entry(reg).registry }
+
+func (r *registries) entry(reg *planner.Registry) *heldRegistry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.held(reg).registry
+	return r.held(reg)
 }
 
 // held returns what is held for the hash of reg.
@@ -98,23 +100,6 @@ func (r *registries) letGo(all ...*planner.Registry) {
 			r.used.Add(-int64(reg.Weight()))
 			r.isIdle(held.registry)
 		}
-	}
-}
-
-// isStored reports whether this process has stored the descriptors of reg.
-func (r *registries) isStored(reg *planner.Registry) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	held := r.byHash[reg.Hash()]
-	return held != nil && held.stored
-}
-
-// setStored takes the descriptors of reg as stored.
-func (r *registries) setStored(reg *planner.Registry) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if held := r.byHash[reg.Hash()]; held != nil {
-		held.stored = true
 	}
 }
 

@@ -184,7 +184,7 @@ func TestRegistriesAreForgotten(t *testing.T) {
 	var r registries
 	kept := r.same(oneTool(t, "kept"))
 	r.hold(kept)
-	r.setStored(kept)
+	r.entry(kept).stored.Store(true)
 	most := 0
 	for i := range 3 * idleBytesMax / kept.Weight() {
 		other := r.same(oneTool(t, fmt.Sprintf("t%d", i)))
@@ -202,7 +202,7 @@ func TestRegistriesAreForgotten(t *testing.T) {
 	if limit := idleBytesMax/kept.Weight() + 2; most > limit || most < limit/4 {
 		t.Errorf("up to %d registries were held, want up to about %d", most, limit)
 	}
-	if r.get(kept.Hash()) != kept || r.same(oneTool(t, "kept")) != kept || !r.isStored(kept) {
+	if r.get(kept.Hash()) != kept || r.same(oneTool(t, "kept")) != kept || !r.entry(kept).stored.Load() {
 		t.Error("the one that a lane has is forgotten")
 	}
 	r.letGo(kept)
@@ -212,7 +212,7 @@ func TestRegistriesAreForgotten(t *testing.T) {
 	if r.get(kept.Hash()) != nil {
 		t.Error("one that nobody has is found")
 	}
-	if back := r.same(oneTool(t, "kept")); r.isStored(back) {
+	if back := r.same(oneTool(t, "kept")); r.entry(back).stored.Load() {
 		t.Error("one that comes back counts as stored: who held it may have died before it stored it")
 	}
 }
@@ -236,12 +236,12 @@ func TestRegistriesAreSharedBySeveralGoroutines(t *testing.T) {
 	for i := range got {
 		all.Go(func() {
 			got[i] = r.same(oneTool(t, "one"))
-			r.setStored(got[i])
+			r.entry(got[i]).stored.Store(true)
 		})
 	}
 	all.Wait()
 	for _, reg := range got {
-		if reg != got[0] || !r.isStored(reg) {
+		if reg != got[0] || !r.entry(reg).stored.Load() {
 			t.Fatal("several of one registry are held")
 		}
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -20,8 +19,8 @@ func (l *Lane) recheck() {
 	quiet := !l.arrived
 	l.arrived = false
 	var sids []string
-	lane, known, since := l.number, l.stopped(), l.host.recheck/2
-	for _, sid := range slices.Sorted(maps.Keys(known)) {
+	lane, known, since := l.number, l.stopped(), time.Now().Add(-l.host.recheck/2)
+	for _, sid := range known {
 		// All that comes before the stop must have been delivered: a release
 		// begins behind it.
 		s := l.sessions[sid]
@@ -29,45 +28,15 @@ func (l *Lane) recheck() {
 			sids = append(sids, sid)
 		}
 	}
-	var found map[string]*Stop
+	var stops map[string]*Stop
 	var err error
-	stops := map[string]*Stop{} // of sids; nil: it is released; none: that is not known
 	l.wait("rechecks", func(ctx context.Context, w outside) error {
-		if found, err = w.stopsIn(ctx, lane, time.Now().Add(-since), known); err != nil {
-			return nil
-		}
-		for _, sid := range sids {
-			stop, err := w.host.stopOf(ctx, sid)
-			switch {
-			case err == nil:
-				stops[sid] = stop
-			case ctx.Err() == nil:
-				w.log.Warn("quarantine not looked at", "session", sid, "error", err)
-			}
-		}
+		stops, err = w.stopsIn(ctx, lane, since, known, sids)
 		return nil
 	}, func() {
 		l.listed = err == nil
-		l.takeStops(found)
-		l.rechecked(sids, stops)
+		l.takeStops(stops)
 	})
-}
-
-// rechecked takes note of what has become of quarantined sessions.
-func (l *Lane) rechecked(sids []string, stops map[string]*Stop) {
-	for _, sid := range sids {
-		stop, known := stops[sid]
-		s := l.sessions[sid]
-		_, busy := l.parked[sid]
-		switch {
-		case !known || busy || s == nil || s.stop == nil:
-		case stop == nil:
-			l.occupy(sid)
-			l.release(s)
-		default:
-			s.stop, s.proven = stop, true
-		}
-	}
 }
 
 // release lets a session go on that people have released. Work is under way for it
@@ -108,18 +77,14 @@ func (l *Lane) resume(r *resuming) {
 		r.at = l.now.Add(retryMax) // quarantines and install records are not read yet
 		l.released = append(l.released[1:], r)
 	default:
-		l.waiting = true
-		l.do(r)
+		l.wait("resumes "+s.sid, func(ctx context.Context, _ outside) error {
+			r.err = r.read(ctx)
+			return nil
+		}, func() { l.foldReleased(r) })
 	}
 }
 
-func (r *resuming) String() string { return "resumes " + r.actor.sid }
-
-func (r *resuming) Do(ctx context.Context, tell func(Input)) {
-	r.err = r.read(ctx)
-	tell(r)
-}
-
+// read reads the next part of the session.
 func (r *resuming) read(ctx context.Context) (err error) {
 	h, sid, stop := r.host, r.actor.sid, *r.actor.stop
 	if r.last == 0 {
@@ -158,9 +123,8 @@ func (r *resuming) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// step folds what was read.
-func (r *resuming) step(l *Lane) {
-	l.waiting = false
+// foldReleased folds what was read of a released session.
+func (l *Lane) foldReleased(r *resuming) {
 	if r.err != nil && !stopsSession(r.err) {
 		l.log.Warn("quarantine not looked at", "session", r.actor.sid, "error", r.err)
 		r.at = l.now.Add(retryMax)

@@ -5,8 +5,6 @@ import (
 	"maps"
 	"slices"
 	"time"
-
-	"github.com/refold/refold/actors/session"
 )
 
 // Limits of storing snapshots: how many are put at once, how long one may take, and
@@ -70,9 +68,7 @@ func (l *Lane) capture(s *actor) *snapshot {
 		return nil
 	}
 	if l.host.chosen() {
-		if snap, err := session.ParseSnapshot(data); err == nil {
-			l.sample(&sample{sid: s.sid, seq: snap.Seq, hash: snap.Hash, data: data})
-		}
+		l.verify(s.sid, data)
 	}
 	s.snapped = s.state.Count
 	return &snapshot{outside: l.outside, actor: s, seq: s.state.Seq, count: s.state.Count, data: data}

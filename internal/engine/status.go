@@ -17,7 +17,7 @@ type Status struct {
 // SessionStatus is a session in memory.
 type SessionStatus struct {
 	Session         string
-	Seq, Stored     uint64
+	Seq             uint64
 	Hash            func() string // of the state; until the lane is stepped next
 	Proven, Stopped bool
 	Asked           int // names that are remembered
@@ -30,7 +30,7 @@ func (l *Lane) Status() Status {
 		m.Waits += len(b.outputs)
 	}
 	for sid, a := range l.sessions {
-		one := SessionStatus{Session: sid, Stored: a.stored, Proven: a.proven, Stopped: a.stop != nil, Asked: len(a.asked)}
+		one := SessionStatus{Session: sid, Proven: a.proven, Stopped: a.stop != nil, Asked: len(a.asked)}
 		if a.state != nil && a.proven {
 			one.Seq, one.Hash = a.state.Seq, func() string { return a.state.Hash().String() }
 		}

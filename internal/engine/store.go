@@ -233,14 +233,16 @@ func (b *batch) fails(a *actor) bool {
 // effect can name one. Those that this process has stored are not sent again:
 // many sessions set the same registry.
 func (h *Host) describe(ctx context.Context, registry *planner.Registry) error {
-	if registry == nil || h.registries.isStored(registry) {
+	if registry == nil {
 		return nil
 	}
-	if err := putDescriptors(ctx, h.world, registry); err != nil {
-		return err
+	held := h.registries.entry(registry)
+	if held.stored.Load() {
+		return nil
 	}
-	h.registries.setStored(registry)
-	return nil
+	err := putDescriptors(ctx, h.world, registry)
+	held.stored.Store(err == nil)
+	return err
 }
 
 // startable takes out the effects that may not be started any more. Nothing is

@@ -19,31 +19,23 @@ const verifyRest = 19
 // verifyWithin is how long refolding one session may take.
 const verifyWithin = 5 * time.Minute
 
-// sample is a snapshot that is to be compared with what the log folds to.
-type sample struct {
-	sid  string
-	seq  uint64
-	hash codec.Hash // of its state
-	data []byte     // all of it
-}
-
 // chosen reports whether a snapshot is to be verified: chance decides, so that
 // no session is always or never.
 func (h *Host) chosen() bool { return h.opts.VerifyPart > 0 && rand.Float64() < h.opts.VerifyPart }
 
-// sample has a snapshot verified, unless another one is.
-func (l *Lane) sample(p *sample) {
+// verify has a snapshot of a session verified, unless another one is.
+func (l *Lane) verify(sid string, snapshot []byte) {
 	if !l.verifying {
 		l.verifying = true
-		l.do(&verification{outside: l.outside, sid: p.sid, of: p})
+		l.do(&verification{outside: l.outside, sid: sid, snapshot: snapshot})
 	}
 }
 
 // verification compares a snapshot with what the log folds to.
 type verification struct {
 	outside
-	sid string
-	of  *sample // nil: the snapshot that is stored
+	sid      string
+	snapshot []byte // nil: the one that is stored
 }
 
 func (w *verification) String() string { return "verifies " + w.sid }
@@ -54,7 +46,7 @@ func (w *verification) Do(ctx context.Context, tell func(Input)) {
 }
 
 func (w *verification) step(l *Lane) {
-	if w.of != nil {
+	if w.snapshot != nil {
 		l.verifying = false
 	}
 }
@@ -69,7 +61,7 @@ func (w *verification) inTurn(ctx context.Context, tell func(Input)) bool {
 		return false
 	}
 	began := time.Now()
-	is, err := w.host.verify(ctx, w.sid, w.of)
+	is, err := w.host.verify(ctx, w.sid, w.snapshot)
 	switch {
 	case err != nil && ctx.Err() == nil:
 		w.log.Warn("snapshot not verified", "session", w.sid, "error", err)
@@ -100,26 +92,25 @@ func (e *snapshotError) Error() string {
 	return said
 }
 
-// verify compares a snapshot with what the log folds to: p, or that of sid which is
-// stored. It returns what is wrong, nil if nothing is.
-func (h *Host) verify(ctx context.Context, sid string, p *sample) (is *wrong, err error) {
+// verify compares a snapshot with what the log folds to: data, or, if that is nil,
+// the one that is stored. It returns what is wrong, nil if nothing is.
+func (h *Host) verify(ctx context.Context, sid string, data []byte) (is *wrong, err error) {
 	defer func() { err = recovered(recover(), err) }()
-	if p == nil {
-		data, found, err := h.world.GetSnapshot(ctx, sid)
-		if err != nil || !found {
+	if data == nil {
+		var found bool
+		if data, found, err = h.world.GetSnapshot(ctx, sid); err != nil || !found {
 			return nil, err
 		}
-		snap, err := session.ParseSnapshot(data)
-		if err != nil {
-			return nil, err
-		}
-		p = &sample{sid: sid, seq: snap.Seq, hash: snap.Hash, data: data}
+	}
+	snap, err := session.ParseSnapshot(data)
+	if err != nil {
+		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, verifyWithin)
 	defer cancel()
 	expected := &audit.Stored{}
-	expected.ExpectSnapshot(sid, p.data)
-	r, err := audit.Session(ctx, h.world, h.installs.Pinned, sid, p.seq, expected, nil)
+	expected.ExpectSnapshot(sid, data)
+	r, err := audit.Session(ctx, h.world, h.installs.Pinned, sid, snap.Seq, expected, nil)
 	switch {
 	case err != nil:
 		return nil, err
@@ -128,18 +119,19 @@ func (h *Host) verify(ctx context.Context, sid string, p *sample) (is *wrong, er
 	case r.SnapshotAt == 0:
 		return nil, nil //nolint:nilnil // the log has not the event that it names: no load uses it
 	}
-	h.meters.ended(h.meters.compared, r.Hash == p.hash, "same", "different")
-	if r.Hash == p.hash {
+	h.meters.ended(h.meters.compared, r.Hash == snap.Hash, "same", "different")
+	if r.Hash == snap.Hash {
 		return nil, nil //nolint:nilnil // it is right
 	}
-	return &wrong{of: p, state: r.State, cause: &snapshotError{seq: p.seq, expected: r.Hash, found: p.hash, count: r.Events}}, nil
+	return &wrong{sid: sid, data: data, state: r.State, cause: &snapshotError{seq: snap.Seq, expected: r.Hash, found: snap.Hash, count: r.Events}}, nil
 }
 
 // wrong is a snapshot that is not what its session's events fold to. The right one
 // takes its place before the session is quarantined: a release goes on from the
 // snapshot that is stored.
 type wrong struct {
-	of    *sample
+	sid   string
+	data  []byte         // the snapshot
 	state *session.State // the right one
 	cause *snapshotError
 	held  *actor    // what was in memory when it was found; nil: nothing
@@ -151,9 +143,9 @@ type wrong struct {
 const replaceEvery = 10 * time.Second
 
 func (w *wrong) step(l *Lane) {
-	w.held = l.sessions[w.of.sid]
+	w.held = l.sessions[w.sid]
 	if !l.owned() {
-		l.log.Warn("snapshot not verified", "session", w.of.sid, "error", fmt.Errorf("left to the lane's owner: %w", w.cause))
+		l.log.Warn("snapshot not verified", "session", w.sid, "error", fmt.Errorf("left to the lane's owner: %w", w.cause))
 		return
 	}
 	l.replace(w)
@@ -163,7 +155,7 @@ func (w *wrong) step(l *Lane) {
 // session's events wait for that. What is folded of it is stored first, and
 // stays.
 func (l *Lane) replace(w *wrong) {
-	sid, seq := w.of.sid, w.of.seq+1
+	sid, seq := w.sid, w.cause.seq+1
 	s := l.sessions[sid]
 	if s != nil && s.stop != nil {
 		return
@@ -191,8 +183,8 @@ func (l *Lane) replaceAgain() {
 		switch {
 		case l.now.Before(w.at) || !l.owned():
 			l.wrong = append(l.wrong, w)
-		case w.held == nil || l.sessions[w.of.sid] != w.held:
-			l.do(&verification{outside: l.outside, sid: w.of.sid})
+		case w.held == nil || l.sessions[w.sid] != w.held:
+			l.do(&verification{outside: l.outside, sid: w.sid})
 		default:
 			l.replace(w)
 		}
@@ -207,7 +199,7 @@ type replacing struct {
 	err error
 }
 
-func (w *replacing) String() string { return "replaces the snapshot of " + w.of.sid }
+func (w *replacing) String() string { return "replaces the snapshot of " + w.sid }
 
 // Do keeps the wrong snapshot's bytes when it is replaced, not before: a large one
 // is a blob by the same name already, which goes with it. Should this process die in
@@ -218,24 +210,24 @@ func (w *replacing) Do(ctx context.Context, tell func(Input)) {
 	defer func() { tell(w) }()
 	data, err := snapshotOf(w.state)
 	if err != nil {
-		w.log.Error("snapshot not taken", "session", w.of.sid, "error", err)
+		w.log.Error("snapshot not taken", "session", w.sid, "error", err)
 		return // a fault of this program; the session is stopped all the same
 	}
 	within, cancel := context.WithTimeout(ctx, snapshotWithin)
 	defer cancel()
-	if w.err = w.host.world.PutSnapshot(within, w.of.sid, w.state.Seq, data); w.err == nil {
-		w.cause.kept, w.cause.lost = w.host.world.PutBlob(within, w.of.data)
+	if w.err = w.host.world.PutSnapshot(within, w.sid, w.state.Seq, data); w.err == nil {
+		w.cause.kept, w.cause.lost = w.host.world.PutBlob(within, w.data)
 	}
 }
 
 func (w *replacing) step(l *Lane) {
-	sid := w.of.sid
+	sid := w.sid
 	if s := l.sessions[sid]; w.err == nil && (s == nil || s.stop == nil) {
 		l.quarantine(session.Event{Session: sid, Seq: w.seq}, w.cause, nil)
 		return
 	}
 	if w.err != nil {
-		l.log.Warn("snapshot not verified", "session", sid, "seq", w.of.seq,
+		l.log.Warn("snapshot not verified", "session", sid, "seq", w.cause.seq,
 			"error", fmt.Errorf("the right snapshot is not put in its place: %w: %w", w.err, w.cause))
 		w.at = l.now.Add(replaceEvery)
 		l.wrong = append(l.wrong, w.wrong)

@@ -28,7 +28,14 @@ func (l *Lane) acknowledgeStored() {
 	}
 	l.acknowledge(n)
 	if l.scheduling = len(l.waking) > 0; l.scheduling {
-		l.do(&scheduling{outside: l.outside, batches: slices.Clone(l.waking), awaited: l.then != nil})
+		batches, awaited := slices.Clone(l.waking), l.then != nil
+		l.do(&attempt{outside: l.outside, name: "stores wakes", try: func(ctx context.Context, w outside) error {
+			return w.schedule(ctx, batches, awaited)
+		}, then: func(l *Lane) {
+			l.scheduling = false
+			l.acknowledge(len(batches))
+			l.acknowledgeStored()
+		}})
 	}
 }
 
@@ -64,40 +71,30 @@ func (l *Lane) acknowledge(n int) {
 	l.evict(nil) // what was being stored could not leave before
 }
 
-// scheduling stores the wakes of batches. No wake can fail for good: its name takes
-// any bytes, and it is small.
-type scheduling struct {
-	outside
-	batches []*batch
-	awaited bool // the lane waits for them
-	err     error
-}
-
-func (w *scheduling) String() string { return "stores wakes" }
-
-func (w *scheduling) Do(ctx context.Context, tell func(Input)) {
+// schedule stores the wakes of batches. No wake can fail for good: its name takes
+// any bytes, and it is small. awaited says that the lane waits for them.
+func (o outside) schedule(ctx context.Context, batches []*batch, awaited bool) error {
 	var of []*outputs
-	for _, b := range w.batches {
+	for _, b := range batches {
 		for _, o := range b.outputs {
 			if len(o.wakes) > 0 {
 				of = append(of, o)
 			}
 			for i := range o.wakes {
-				o.wakes[i].Awaited = w.awaited
+				o.wakes[i].Awaited = awaited
 			}
 		}
 	}
-	w.err = w.retry(ctx, "store wakes", of[0].arrival.Event, func() error { return w.store(ctx, of) })
-	tell(w)
+	return o.retry(ctx, "store wakes", of[0].arrival.Event, func() error { return o.storeWakes(ctx, of) })
 }
 
-// store stores the wakes of some events, together, and takes out what is stored.
-func (w *scheduling) store(ctx context.Context, of []*outputs) error {
+// storeWakes stores the wakes of some events, together, and takes out what is stored.
+func (o outside) storeWakes(ctx context.Context, of []*outputs) error {
 	var all []journal.Output
 	for _, o := range of {
 		all = append(all, o.wakes...)
 	}
-	errs := w.send(ctx, all)
+	errs := o.send(ctx, all)
 	var first error
 	for _, o := range of {
 		left := o.wakes[:0]
@@ -114,14 +111,4 @@ func (w *scheduling) store(ctx context.Context, of []*outputs) error {
 		o.wakes = left
 	}
 	return first
-}
-
-func (w *scheduling) step(l *Lane) {
-	if w.err != nil {
-		l.fail(w.err)
-		return
-	}
-	l.scheduling = false
-	l.acknowledge(len(w.batches))
-	l.acknowledgeStored()
 }

@@ -61,8 +61,8 @@ type ObservedCall struct {
 // produced it, and that turn's registry, in this order: in the registry,
 // listed, available, bound, permitted, arguments. The first that fails is the
 // rejection. A tool that is offered under one of its names is not offered under
-// another: a model calls what it was shown. The PlanCall goes to Schedule, in the place of the call, also if
-// it is rejected.
+// another: a model calls what it was shown. The PlanCall goes to Schedule in the
+// call's place, also if it is rejected.
 func Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall, Rejection) {
 	return new(Checker).Check(reg, ts, call)
 }

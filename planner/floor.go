@@ -49,10 +49,10 @@ func NewFloor(record *Registry) *Floor {
 	return f
 }
 
-// Check returns a *RegistryError for the first of tools, those that reg was made
-// of in the order in which they were given, that binds more loosely than the install record does: a tool of the
-// record by its tool_id, and by its target a tool that the record lacks or has
-// elsewhere. The record's own registry passes.
+// Check returns a *RegistryError for the first tool that is bound more loosely than
+// the install record binds it. tools are those of reg in the order in which they
+// were given. A tool of the record is compared by its tool_id; a tool that the
+// record lacks, or has elsewhere, by its target. The record's own registry passes.
 func (f *Floor) Check(reg *Registry, tools []ToolSpec) *RegistryError {
 	for i := range tools {
 		t := reg.byID[tools[i].ToolID]

@@ -96,46 +96,41 @@ func (p *Plan) append(out []byte) []byte {
 	return out
 }
 
-// append writes the call as its tags say.
+// append writes the call as its tags say. A map of so few entries has a head of one
+// byte, which is their number added to that of none.
 func (c *PlanCall) append(out []byte) []byte {
-	n := 1
-	for _, given := range [...]bool{c.Access != "", c.ParallelSafe, c.Rejected, c.ToolID != "", c.ToolName != ""} {
-		if given {
-			n++
+	head := len(out)
+	out, n := appendEntry(codec.AppendMap(out, 0), 1, "access", string(c.Access))
+	out = c.Key.append(codec.AppendString(out, "key"))
+	for _, flag := range [...]struct {
+		key string
+		is  bool
+	}{{"parallel_safe", c.ParallelSafe}, {"rejected", c.Rejected}} {
+		if flag.is {
+			out, n = codec.AppendBool(codec.AppendString(out, flag.key), true), n+1
 		}
 	}
-	out = codec.AppendMap(out, n)
-	if c.Access != "" {
-		out = codec.AppendString(codec.AppendString(out, "access"), string(c.Access))
-	}
-	out = c.Key.append(codec.AppendString(out, "key"))
-	if c.ParallelSafe {
-		out = codec.AppendBool(codec.AppendString(out, "parallel_safe"), true)
-	}
-	if c.Rejected {
-		out = codec.AppendBool(codec.AppendString(out, "rejected"), true)
-	}
-	if c.ToolID != "" {
-		out = codec.AppendString(codec.AppendString(out, "tool_id"), c.ToolID)
-	}
-	if c.ToolName != "" {
-		out = codec.AppendString(codec.AppendString(out, "tool_name"), c.ToolName)
-	}
+	out, n = appendEntry(out, n, "tool_id", c.ToolID)
+	out, n = appendEntry(out, n, "tool_name", c.ToolName)
+	out[head] += n
 	return out
 }
 
 // append writes the key as its tags say.
 func (k Key) append(out []byte) []byte {
-	switch {
-	case k.Bare == "" && k.Part == "":
-		return codec.AppendMap(out, 0)
-	case k.Part == "":
-		return codec.AppendString(codec.AppendString(codec.AppendMap(out, 1), "bare"), k.Bare)
-	case k.Bare == "":
-		return codec.AppendString(codec.AppendString(codec.AppendMap(out, 1), "part"), k.Part)
+	head := len(out)
+	out, n := appendEntry(codec.AppendMap(out, 0), 0, "bare", k.Bare)
+	out, n = appendEntry(out, n, "part", k.Part)
+	out[head] += n
+	return out
+}
+
+// appendEntry writes an entry of a map that has n, unless its text is empty.
+func appendEntry(out []byte, n byte, key, text string) ([]byte, byte) {
+	if text == "" {
+		return out, n
 	}
-	out = codec.AppendString(codec.AppendString(codec.AppendMap(out, 2), "bare"), k.Bare)
-	return codec.AppendString(codec.AppendString(out, "part"), k.Part)
+	return codec.AppendString(codec.AppendString(out, key), text), n + 1
 }
 
 // Hash returns the BLAKE2b-256 of Bytes: the plan_hash.

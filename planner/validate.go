@@ -10,11 +10,9 @@ import (
 
 // NewRegistry validates tools and profiles as a whole and returns them as a
 // registry, or a *RegistryError for the first fault: tools in the order given,
-// then profiles, then the default, then the table of providers. The registry keeps copies of what it was
-// given, with defaults filled in, tools ordered by tool_id, profiles by name,
-// and names in profiles' lists of tools replaced by tool_ids. A profile's own
-// order counts and is kept. byProvider maps providers to profiles: see
-// ResolveProfile; its names are kept in lower case.
+// then profiles, then the default, then the table of providers. The registry keeps
+// copies with defaults filled in: tools by tool_id, profiles by name with tool_ids
+// in their own order, providers in lower case (see ResolveProfile).
 func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string, byProvider codec.Pairs) (*Registry, error) {
 	if len(tools) > ToolsMax {
 		return nil, fault("tools", "%d tools, at most %d", len(tools), ToolsMax)

@@ -27,10 +27,7 @@ type EffectName struct {
 // Effect returns the subject of an effect:
 // refold.fx.<class>.<target>.<sid>.<effect>.
 func (n Names) Effect(name EffectName) (string, error) {
-	if err := name.valid(); err != nil {
-		return "", err
-	}
-	return n.join("fx", string(name.Class), name.Target, name.Session, name.Effect), nil
+	return n.checked(name.valid(), "fx", string(name.Class), name.Target, name.Session, name.Effect)
 }
 
 // ParseEffect reads an effect's subject; it refuses what Effect does not make,
@@ -58,10 +55,7 @@ func (name EffectName) valid() error {
 // SessionEffects returns a filter that matches all effects of a session, and no
 // claim.
 func (n Names) SessionEffects(sid string) (string, error) {
-	if err := ValidSession(sid); err != nil {
-		return "", err
-	}
-	return n.join("fx", "*", "*", sid, "*"), nil
+	return n.checked(ValidSession(sid), "fx", "*", "*", sid, "*")
 }
 
 // ClaimName is a claim's subject, taken apart.
@@ -126,8 +120,6 @@ func ParseBridgeName(name string) (class session.Class, target string, ok bool) 
 // BridgeFilter returns the subjects of the effects that a bridge's consumer
 // delivers.
 func (n Names) BridgeFilter(class session.Class, target string) (string, error) {
-	if _, err := BridgeName(class, target); err != nil {
-		return "", err
-	}
-	return n.join("fx", string(class), target, "*", "*"), nil
+	_, err := BridgeName(class, target)
+	return n.checked(err, "fx", string(class), target, "*", "*")
 }

@@ -66,10 +66,7 @@ func (n Names) Log(door session.Door, sid string) (string, error) {
 	if door == session.DoorInstall {
 		return n.install(sid)
 	}
-	if err := validDoorSession(door, sid); err != nil {
-		return "", err
-	}
-	return n.join(string(door), sid), nil
+	return n.checked(validDoorSession(door, sid), string(door), sid)
 }
 
 // Stored returns the subject under which the log holds an event:
@@ -78,19 +75,13 @@ func (n Names) Stored(door session.Door, sid string) (string, error) {
 	if door == session.DoorInstall {
 		return n.install(sid)
 	}
-	if err := validDoorSession(door, sid); err != nil {
-		return "", err
-	}
-	return n.join(strconv.Itoa(Partition(sid)), string(door), sid), nil
+	return n.checked(validDoorSession(door, sid), strconv.Itoa(Partition(sid)), string(door), sid)
 }
 
 // Session returns the stored subjects of all events of a session, as one
 // filter: refold.<p>.*.<sid>.
 func (n Names) Session(sid string) (string, error) {
-	if err := ValidSession(sid); err != nil {
-		return "", err
-	}
-	return n.join(strconv.Itoa(Partition(sid)), "*", sid), nil
+	return n.checked(ValidSession(sid), strconv.Itoa(Partition(sid)), "*", sid)
 }
 
 // ParseStored reads a stored subject. The error says why a subject is not one

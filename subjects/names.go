@@ -142,6 +142,14 @@ func (n Names) ServiceStats(kind, instance string) (string, error) {
 	return "$SRV.STATS." + n.ServiceName(kind) + "." + instance, nil
 }
 
+// checked returns a subject, unless something is wrong with one of its tokens.
+func (n Names) checked(err error, tokens ...string) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return n.join(tokens...), nil
+}
+
 func (n Names) join(tokens ...string) string {
 	size := len(n.prefix)
 	for _, t := range tokens {

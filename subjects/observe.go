@@ -54,10 +54,7 @@ func (n Names) ParseView(subject string) (string, error) { return n.parsePerSess
 // Readers returns the subject that answers requests with what a bridge that reads
 // the spaces of a target would read now.
 func (n Names) Readers(target string) (string, error) {
-	if err := ValidTarget(target); err != nil {
-		return "", err
-	}
-	return n.join("spaces", target), nil
+	return n.checked(ValidTarget(target), "spaces", target)
 }
 
 // ReadersAll matches those requests for any target.
@@ -75,10 +72,7 @@ func (n Names) Alive(kind, instance string) (string, error) {
 	if kind != KindSessionActor && kind != KindBridge {
 		return "", fmt.Errorf("subjects: no such kind of daemon %q: use %s or %s", kind, KindSessionActor, KindBridge)
 	}
-	if err := ValidInstance(instance); err != nil {
-		return "", err
-	}
-	return n.join("alive", kind, instance), nil
+	return n.checked(ValidInstance(instance), "alive", kind, instance)
 }
 
 // AliveAll matches the heartbeats of every daemon of a kind.
@@ -125,17 +119,11 @@ func (n Names) ParseDue(subject string) (sid, wake string, err error) {
 }
 
 func (n Names) perWake(what, sid, wake string) (string, error) {
-	if err := cmp.Or(ValidSession(sid), ValidEffect(wake)); err != nil {
-		return "", err
-	}
-	return n.join(what, sid, wake), nil
+	return n.checked(cmp.Or(ValidSession(sid), ValidEffect(wake)), what, sid, wake)
 }
 
 func (n Names) perSession(what, sid string) (string, error) {
-	if err := ValidSession(sid); err != nil {
-		return "", err
-	}
-	return n.join(what, sid), nil
+	return n.checked(ValidSession(sid), what, sid)
 }
 
 func (n Names) parsePerSession(what, subject string) (string, error) {

@@ -20,10 +20,7 @@ func (n Names) Pack(pack, version string) (string, error) {
 
 // PackVersions matches every version of a pack.
 func (n Names) PackVersions(pack string) (string, error) {
-	if err := validPack(pack); err != nil {
-		return "", err
-	}
-	return n.join("pack", pack, "*"), nil
+	return n.checked(validPack(pack), "pack", pack, "*")
 }
 
 func validPack(pack string) error {

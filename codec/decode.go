@@ -62,9 +62,8 @@ type decoder struct {
 	recent [recentTexts]string // short texts that were read, by their beginning
 }
 
-// A short text that stands at many places, such as a role or an effect's name, is
-// copied once in a while: what is decoded from a transcript would otherwise be
-// mostly copies of three words.
+// Equal short texts, such as roles and names of effects, share one copy: a decoded
+// transcript would otherwise be mostly copies of three words.
 const (
 	recentTexts    = 16
 	recentBytesMax = 32

@@ -1,8 +1,8 @@
 package codec
 
-// Reader reads a canonical map entry by entry, for the few events that are
-// read too often for a walk by plan. It takes exactly what Unmarshal takes; at the first fault it stops, and End says so. It reports no
-// errors: on failure the caller uses Unmarshal.
+// Reader reads a canonical map entry by entry, for the few events that are read too
+// often for a walk by plan. It takes exactly what Unmarshal takes. At the first
+// fault it stops, and End says so: the caller then uses Unmarshal for the error.
 type Reader struct {
 	b    []byte
 	pos  int

@@ -33,11 +33,10 @@ type Action struct {
 	Show    string // what: see Show
 }
 
-// Read reads the input of a step. reg gives the tools that short arguments are
-// of; nil if none is known yet. view is the session's before the step: the
-// plan hash of its batch is what a settlement of the whole batch carries, and
-// what plan_hash=plan stands for; the args_hash of a call that awaits approval is
-// what a decision carries. Without a view, a batch or such a call, that is no text.
+// Read reads the input of a step. reg has the tools of short arguments; nil if none
+// is known yet. view is the session's view before the step. It gives the plan hash
+// of a settlement of the whole batch, also for plan_hash=plan, and the args_hash of
+// a decision. Without a view, a batch or such a call these are empty.
 func Read(input string, reg *planner.Registry, view ...session.View) (Action, error) {
 	first, rest := cutWord(input)
 	switch first {

@@ -184,20 +184,17 @@ func run(v session.View, seqs []uint64) string {
 	}
 	fmt.Fprintf(&b, "run %d: %s, waits for %s\nturns: %d of %d\nused: %s\n",
 		r.Number, v.Lifecycle, v.WaitsFor, r.Turns, r.TurnsMax, usageText(r.Usage, r.Cost))
-	if r.Budget != nil {
-		b.WriteString("budget: " + budgetText(r.Budget) + "\n")
-	}
-	if r.Deadline > 0 {
-		b.WriteString("deadline: " + span(r.Deadline-v.Clock) + "\n")
-	}
-	if len(r.Context) > 0 {
-		b.WriteString("context: " + string(r.Context) + "\n")
-	}
-	if len(r.Used) > 0 {
-		b.WriteString("tools used: " + strings.Join(r.Used, " ") + "\n")
-	}
-	if len(r.Steers) > 0 {
-		b.WriteString("steers:" + numbers(r.Steers, seqs) + "\n")
+	for _, of := range []struct {
+		is   bool
+		text string
+	}{
+		{r.Budget != nil, "budget: " + budgetText(r.Budget)}, {r.Deadline > 0, "deadline: " + span(r.Deadline-v.Clock)},
+		{len(r.Context) > 0, "context: " + string(r.Context)}, {len(r.Used) > 0, "tools used: " + strings.Join(r.Used, " ")},
+		{len(r.Steers) > 0, "steers:" + numbers(r.Steers, seqs)},
+	} {
+		if of.is {
+			b.WriteString(of.text + "\n")
+		}
 	}
 	return b.String()
 }
@@ -205,14 +202,13 @@ func run(v session.View, seqs []uint64) string {
 // usageText writes tokens as a settlement gives them, and what they cost.
 func usageText(u session.UsageTotal, cost int64) string {
 	text := fmt.Sprintf("%d/%d tokens", u.InputTokens, u.OutputTokens)
-	if u.CachedTokens > 0 {
-		text += ", " + strconv.FormatInt(u.CachedTokens, 10) + " cached"
-	}
-	if u.CacheWriteTokens > 0 {
-		text += ", " + strconv.FormatInt(u.CacheWriteTokens, 10) + " written to the cache"
-	}
-	if cost > 0 {
-		text += ", cost " + strconv.FormatInt(cost, 10)
+	for _, of := range []struct {
+		format string
+		n      int64
+	}{{", %d cached", u.CachedTokens}, {", %d written to the cache", u.CacheWriteTokens}, {", cost %d", cost}} {
+		if of.n > 0 {
+			text += fmt.Sprintf(of.format, of.n)
+		}
 	}
 	return text
 }

@@ -38,10 +38,8 @@ const openRoom = 6
 
 // Follow takes note of the event that s folded last and returns the spans that
 // ended with it, the spans within a span before the span itself. They are the
-// caller's. said and progress are that event's notices and progress: s must not be
-// quiet.
-// caller is the traceparent that the event came with, if any: the run that it
-// asks for has it.
+// caller's. said and progress are the event's notices and progress: s must not be
+// quiet. caller is the event's traceparent, if any, for the run that it asks for.
 func (t *Tracker) Follow(s *session.State, said, progress []session.Notice, caller string) []*Span {
 	if len(t.open) == 0 && t.runs == s.Runs {
 		return nil

@@ -27,15 +27,11 @@ import (
 func FillIndex(t testing.TB, url string, n, silent int) {
 	t.Helper()
 	nc, err := nats.Connect(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer nc.Close()
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(2048), jetstream.WithPublishAsyncTimeout(time.Minute),
 		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, _ *nats.Msg, err error) { t.Error(err) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	say := func(subject, text string) {
 		if _, err := js.PublishAsync(subject, []byte(text), jetstream.WithStallWait(time.Minute)); err != nil {
 			t.Fatal(err)
@@ -72,17 +68,11 @@ func filled(t testing.TB, sessions int) *Client {
 	t.Helper()
 	url := bustest.ServerBeside(t)
 	c, err := Connect(t.Context(), Options{URL: url})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(c.Close)
 	conf, err := streams.ParseConf(refold.StreamsConf, c.bus.Names())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.bus.Provision(t.Context(), conf, 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
+	bustest.OK(t, c.bus.Provision(t.Context(), conf, 1))
 	FillIndex(t, url, sessions, sessions)
 	return c
 }
@@ -93,9 +83,7 @@ func walk(t testing.TB, c *Client) (rows int, held int64, page time.Duration) {
 	t.Helper()
 	base, begun := live(), time.Now()
 	for _, err := range c.Index(t.Context(), IndexOptions{}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		if rows++; rows == 50 {
 			page = time.Since(begun)
 		}

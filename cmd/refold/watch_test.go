@@ -43,6 +43,14 @@ func (w *watching) looks(t *testing.T, after time.Duration) string {
 	return w.out.String()
 }
 
+// tells checks what a look tells, a time after the last one.
+func (w *watching) tells(t *testing.T, what string, after time.Duration, want string) {
+	t.Helper()
+	if got := w.looks(t, after); got != want {
+		t.Errorf("%s: it tells\n%s\nwant\n%s", what, got, want)
+	}
+}
+
 func TestUnservedToolIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWatching()
@@ -68,9 +76,7 @@ func TestUnservedToolIsReportedOnce(t *testing.T) {
 	}
 	w.note(client.Notice{Type: session.NoticeRunFinished, Session: "s1"})
 	w.view.Unserved = []string{"tool/host"}
-	if got := w.looks(t, lookSoon); got != "" {
-		t.Errorf("after the run's end: %q", got)
-	}
+	w.tells(t, "after the run's end", lookSoon, "")
 }
 
 func TestTroubleIsReportedOnceAndItsEnd(t *testing.T) {
@@ -82,25 +88,17 @@ func TestTroubleIsReportedOnceAndItsEnd(t *testing.T) {
 	}
 	w.view.Open = []session.ViewEffect{{Effect: "r1t1", Class: session.ClassLLM, Target: "p"}}
 	w.view.Troubles = down("overloaded", 4*time.Second)
-	if got, want := w.looks(t, time.Second), "retrying: s1 waits for llm/p (r1t1): overloaded: p answered 503; since 10:00:00Z, next try in 3s\n"; got != want {
-		t.Errorf("it tells\n%s\nwant\n%s", got, want)
-	}
+	w.tells(t, "a look", time.Second, "retrying: s1 waits for llm/p (r1t1): overloaded: p answered 503; since 10:00:00Z, next try in 3s\n")
 	w.view.Troubles = down("overloaded", 9*time.Second)
-	if got := w.looks(t, time.Second); got != "" {
-		t.Errorf("the next try failed in the same way: it tells %q", got)
-	}
+	w.tells(t, "the next try failed in the same way", time.Second, "")
 	w.view.Troubles = down("network", 0)
-	if got, want := w.looks(t, time.Second), "retrying: s1 waits for llm/p (r1t1): network: p answered 503; since 10:00:00Z, the next try is under way\n"; got != want {
-		t.Errorf("it fails otherwise: it tells\n%s\nwant\n%s", got, want)
-	}
+	w.tells(t, "it fails otherwise", time.Second, "retrying: s1 waits for llm/p (r1t1): network: p answered 503; since 10:00:00Z, the next try is under way\n")
 	w.out.Reset()
 	w.speaks("s1")
 	if got, want := w.out.String(), "over: llm/p of s1 (network), after 3s\n"; got != want {
 		t.Errorf("it answers: it tells %q, want %q", got, want)
 	}
-	if got := w.looks(t, time.Second); got != "" {
-		t.Errorf("a view of before: it tells %q", got)
-	}
+	w.tells(t, "a view of before", time.Second, "")
 	since = w.now.UnixMilli()
 	w.view.Troubles = down("network", time.Second)
 	if got := w.looks(t, 0); !strings.HasPrefix(got, "retrying: ") {
@@ -113,9 +111,7 @@ func TestTroubleIsReportedOnceAndItsEnd(t *testing.T) {
 	w.view.Unserved = nil
 	w.looks(t, 0)
 	w.view.Troubles = nil
-	if got, want := w.looks(t, 2*time.Second), "over: llm/p of s1 (network), after 2s\n"; got != want {
-		t.Errorf("no view has it any more: it tells %q, want %q", got, want)
-	}
+	w.tells(t, "no view has it any more", 2*time.Second, "over: llm/p of s1 (network), after 2s\n")
 }
 
 func TestOtherTroubles(t *testing.T) {
@@ -146,12 +142,7 @@ func TestSilentModelIsReportedOnceInAPipe(t *testing.T) {
 	at := func(effect string) {
 		w.view = session.View{Open: []session.ViewEffect{{Effect: effect, Class: session.ClassLLM, Target: "openai"}}}
 	}
-	tells := func(after time.Duration, want string) {
-		t.Helper()
-		if got := w.looks(t, after); got != want {
-			t.Errorf("%v later: it tells %q, want %q", after, got, want)
-		}
-	}
+	tells := func(after time.Duration, want string) { w.tells(t, after.String()+" later", after, want) }
 	at("r1t1")
 	tells(0, "")
 	tells(silentModelFrom-1, "")
@@ -186,13 +177,7 @@ func TestSlowCallIsReportedOnceInAPipe(t *testing.T) {
 	}
 	w.view.Unserved = []string{"tool/mail"}
 	w.looks(t, 0)
-	if got := w.looks(t, slowToolFrom-1); got != "" {
-		t.Errorf("within a second: it tells %q", got)
-	}
-	if got, want := w.looks(t, 1), "running: shell (r1t1c0), for more than a second\n"; got != want {
-		t.Errorf("it tells %q, want %q", got, want)
-	}
-	if got := w.looks(t, time.Minute); got != "" {
-		t.Errorf("again: it tells %q", got)
-	}
+	w.tells(t, "within a second", slowToolFrom-1, "")
+	w.tells(t, "a look", 1, "running: shell (r1t1c0), for more than a second\n")
+	w.tells(t, "again", time.Minute, "")
 }

@@ -55,9 +55,7 @@ func runs(t *testing.T, args []string, environ ...string) *running {
 func (r *running) get(path string) (status int, body string) {
 	r.t.Helper()
 	request, err := http.NewRequestWithContext(context.WithoutCancel(r.t.Context()), http.MethodGet, r.url+path, nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	bustest.OK(r.t, err)
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, err.Error()
@@ -127,9 +125,7 @@ func TestMetricsOfARun(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := client.Connect(ctx, client.Options{URL: node.URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer c.Close()
 	if _, err := c.Run(ctx, "s1", "hi", client.RunOptions{Config: json.RawMessage(`{"provider":"nobody","model":"m"}`)}); err != nil {
 		t.Fatal(err)

@@ -57,17 +57,13 @@ func TestRunsSessionsUntilStopped(t *testing.T) {
 		}
 	}
 	c, err := client.Connect(ctx, client.Options{URL: node.URL(), Prefix: "app"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	defer c.Close()
 	if _, err := c.Run(ctx, "s1", "hi", client.RunOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	for n, err := range c.Notices(ctx, "s1", 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		bustest.OK(t, err)
 		if n.Type == "RunStarted" {
 			break
 		}

@@ -25,17 +25,11 @@ func checkForeign(t *testing.T, does mistake, only ...string) map[string]Result 
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	b, err := bus.Connect(ctx, natsio.Options{URL: bustest.Server(t).URL()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
 	t.Cleanup(b.Close)
 	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Provision(ctx, conf, 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, err)
+	bustest.OK(t, b.Provision(ctx, conf, 1))
 	f := startForeign(t, b.URL(), does)
 	o := Options{
 		Target: foreignTarget, Tool: "echo.wait", Arguments: `{}`, Slow: `{"ms":1600}`, Large: `{"bytes":300000}`, Instance: "I1",

@@ -70,7 +70,6 @@ func (c *Client) begin(ctx context.Context, first session.Event) (*session.State
 	return session.New(install, first.Session), nil
 }
 
-// fold folds the event.
 func (t *foldedEvent) fold() (err error) {
 	defer func() {
 		if v := recover(); v != nil {

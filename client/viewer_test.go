@@ -265,7 +265,6 @@ func (p *playing) watch(c *client.Client, rng *rand.Rand) (lives int, err error)
 	}
 }
 
-// look looks for a while.
 func (p *playing) look(
 	w *watcher, shown func(context.Context, uint64) iter.Seq2[client.Shown, error], from uint64, rng *rand.Rand,
 ) (ended bool, err error) {

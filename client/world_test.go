@@ -108,7 +108,6 @@ func (w *world) say(door session.Door, sid, typ string, data any) uint64 {
 	return seq
 }
 
-// ask asks for a run.
 func (w *world) ask(sid, text string) uint64 {
 	w.t.Helper()
 	seq, err := w.Run(w.ctx, sid, text, client.RunOptions{})

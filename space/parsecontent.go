@@ -8,7 +8,6 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// checkSkill checks one skill.
 func (c *checker) checkSkill(path string, s *Skill) {
 	if !IsSkillName(s.Skill) {
 		c.add(BadName, path+".skill", "is 1 to %d of a-z0-9-, no hyphen at an end or doubled, not %s", TokenBytesMax, quoted(s.Skill))
@@ -44,7 +43,6 @@ func (c *checker) checkSkill(path string, s *Skill) {
 	}
 }
 
-// checkPrompt checks one prompt pack.
 func (c *checker) checkPrompt(path string, p *Prompt) {
 	if !IsID(p.PromptPack) {
 		c.add(BadName, path+".prompt_pack", "%s", badID(p.PromptPack))

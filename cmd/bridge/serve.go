@@ -50,7 +50,6 @@ type offers struct {
 	shellDials bool // commands of the host tools may use the network
 }
 
-// close closes what was opened.
 func (o *offers) close() error {
 	for _, servers := range o.mcp {
 		servers.Close()

@@ -156,7 +156,6 @@ func (a approveCommand) Run(ctx context.Context, s streams, conn connection) err
 // has done nothing, and the model may make it again.
 type denyCommand struct{ decision }
 
-// Run shows the call, and denies it.
 func (d denyCommand) Run(ctx context.Context, s streams, conn connection) error {
 	confirm := func() error { return nil }
 	return d.decide(ctx, s, conn, "denied", confirm, func(c *client.Client, one client.Approval) (uint64, error) {

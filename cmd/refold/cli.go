@@ -83,7 +83,6 @@ type connection struct {
 	Prefix  string `group:"NATS" env:"REFOLD_PREFIX" default:"refold" help:"Prefix of all subjects."`
 }
 
-// connect connects a client.
 func (c connection) connect(ctx context.Context) (*client.Client, error) {
 	return client.Connect(ctx, client.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold"})
 }
@@ -114,7 +113,6 @@ type output struct {
 // writeError is the cause of a context that a failed write ended.
 type writeError struct{ error }
 
-// Write writes, or ends the command.
 func (o output) Write(p []byte) (int, error) {
 	n, err := o.Writer.Write(p)
 	if err != nil {
@@ -299,7 +297,6 @@ type exitStatus int
 // versionCommand prints the version.
 type versionCommand struct{}
 
-// Run prints the version.
 func (versionCommand) Run(s streams) error {
 	fmt.Fprintln(s.out, "refold", settings.Version())
 	return nil

@@ -37,7 +37,6 @@ var (
 	fishCompletion string
 )
 
-// Run prints the script.
 func (c completionCommand) Run(s streams) error {
 	script := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[c.Shell]
 	fmt.Fprint(s.out, script)

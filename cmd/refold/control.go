@@ -41,7 +41,6 @@ type steerCommand struct {
 	Text string `arg:"" optional:"" help:"The user's text; - or nothing reads standard input."`
 }
 
-// Run sends the request and prints its outcome.
 func (s steerCommand) Run(ctx context.Context, std streams, conn connection) error {
 	text, err := said(std.in, s.Text, `steer: what shall be said? As in: refold steer hello "Use the other file."`)
 	if err != nil {
@@ -88,7 +87,6 @@ func startedBy(seq uint64, before, after *session.View) uint32 {
 // cancelCommand ends a run at once.
 type cancelCommand struct{ withReason }
 
-// Run sends the request and prints its outcome.
 func (r cancelCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return r.ask(ctx, s.out, conn, (*client.Client).Cancel)
 }
@@ -96,7 +94,6 @@ func (r cancelCommand) Run(ctx context.Context, s streams, conn connection) erro
 // interruptCommand ends a run when what it has open is settled.
 type interruptCommand struct{ withReason }
 
-// Run sends the request and prints its outcome.
 func (r interruptCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return r.ask(ctx, s.out, conn, (*client.Client).Interrupt)
 }
@@ -104,7 +101,6 @@ func (r interruptCommand) Run(ctx context.Context, s streams, conn connection) e
 // pauseCommand keeps a run from asking anything new.
 type pauseCommand struct{ withReason }
 
-// Run sends the request and prints its outcome.
 func (r pauseCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return r.ask(ctx, s.out, conn, (*client.Client).Pause)
 }
@@ -115,7 +111,6 @@ type resumeCommand struct {
 	Budget string `placeholder:"JSON" help:"The budget that holds from now on, as in '{\"tokens\":20000}'; through the door ctl."`
 }
 
-// Run sends the request and prints its outcome.
 func (r resumeCommand) Run(ctx context.Context, s streams, conn connection) error {
 	var budget *session.Budget
 	if r.Budget != "" {
@@ -133,7 +128,6 @@ type closeCommand struct {
 	Session string `arg:"" help:"The session."`
 }
 
-// Run sends the request and prints its outcome.
 func (r closeCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return ask(ctx, s.out, conn, r.Session, func(c *client.Client) (uint64, error) {
 		return c.CloseSession(ctx, r.Session, "")

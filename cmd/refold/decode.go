@@ -53,7 +53,6 @@ type streamsCommand struct {
 	asJSON
 }
 
-// Run lists names, or prints one.
 func (c streamsCommand) Run(s streams, conn connection) error {
 	names, err := subjects.New(conn.Prefix)
 	if err != nil {

@@ -32,7 +32,6 @@ type demoCommand struct {
 // demoSession is the session of the built-in demo.
 const demoSession = "demo"
 
-// Run runs the demo in a temporary directory.
 func (d demoCommand) Run(ctx context.Context, s streams, conn connection) (err error) {
 	dir, err := os.MkdirTemp("", "refold-demo-")
 	if err != nil {

@@ -37,7 +37,6 @@ type devCommand struct {
 	modelFlags
 }
 
-// Run runs until it is stopped.
 func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err error) {
 	if d.Memory < 1<<20 || d.SnapshotVerify < 0 || d.SnapshotVerify > 1 {
 		return &statusError{statusUsage, "dev: --memory is at least 1MiB, and --snapshot-verify 0 (none) to 1 (all)"}

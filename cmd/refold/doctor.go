@@ -199,7 +199,6 @@ func (d *diagnosis) tell(s streams, asJSON bool) error {
 	return nil
 }
 
-// print prints it for people.
 func (d *diagnosis) print(out io.Writer) {
 	d.printBridges(out)
 	for _, line := range d.wrong {

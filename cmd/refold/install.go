@@ -40,7 +40,6 @@ sessions that open after it. Publishing one changes no session that has an event
                                               the same record again, with this workspace in it`
 }
 
-// Run publishes, validates, shows or lists.
 func (c installCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if err := c.usage(); err != nil {
 		return err

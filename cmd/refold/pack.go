@@ -57,7 +57,6 @@ func (p packFolder) read(ctx context.Context, s streams) (*bundled, spaces.Signa
 // packSignCommand signs a folder.
 type packSignCommand struct{ packFolder }
 
-// Run writes the signature.
 func (c packSignCommand) Run(ctx context.Context, s streams) error {
 	b, signature, err := c.read(ctx, s)
 	if err != nil {
@@ -85,7 +84,6 @@ needs another version. No session changes: refold pack enable upgrades one.
     refold pack list`
 }
 
-// Run stores the files, then the manifest.
 func (c packPublishCommand) Run(ctx context.Context, s streams, conn connection) error {
 	pack, signature, err := c.read(ctx, s)
 	if err != nil {
@@ -123,7 +121,6 @@ type packListCommand struct {
 	asJSON
 }
 
-// Run prints a table.
 func (c packListCommand) Run(ctx context.Context, s streams, conn connection) error {
 	b, err := conn.dial(ctx)
 	if err != nil {
@@ -201,7 +198,6 @@ another version upgrades the session, or takes it back if the version is told wh
     refold pack enable s1 crm@1.4.2`
 }
 
-// Run syncs and applies.
 func (c packEnableCommand) Run(ctx context.Context, s streams, conn connection) error {
 	pack, version, named := strings.Cut(c.Pack, "@")
 	if named && version == "" {
@@ -216,7 +212,6 @@ type packDisableCommand struct {
 	Pack    string `arg:"" help:"The pack."`
 }
 
-// Run detaches it.
 func (c packDisableCommand) Run(ctx context.Context, s streams, conn connection) error {
 	_, err := askSpace(ctx, conn, c.Session, func(asked *client.Client) (uint64, error) { return asked.Detach(ctx, c.Session, c.Pack) })
 	if err == nil {

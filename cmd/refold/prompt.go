@@ -39,7 +39,6 @@ type shownPrompt struct {
 	parts      []session.ViewPromptPart // of generation.Prompt, with their files
 }
 
-// Run prints the prompt, part by part.
 func (c promptCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if c.Turn != "" && !turnName.MatchString(c.Turn) {
 		return &statusError{statusUsage, fmt.Sprintf("prompt %s: a turn is named as r1t2: run 1, turn 2", c.Turn)}

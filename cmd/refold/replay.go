@@ -20,7 +20,6 @@ type replayCommand struct {
 	JSON    bool   `name:"json" help:"Print a JSON object a session."`
 }
 
-// Run folds one session or all.
 func (r replayCommand) Run(ctx context.Context, s streams, conn connection) error {
 	switch {
 	case r.All == (r.Session != ""):

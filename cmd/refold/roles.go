@@ -61,7 +61,6 @@ may also name auditors, step-hooks, space-readers, their buckets, publishers, an
 tools asks: docs/operations.md.`
 }
 
-// Run writes.
 func (r rolesWrite) Run(s streams, conn connection) error {
 	f, err := r.read(conn.Prefix)
 	if err != nil {
@@ -209,7 +208,6 @@ func says(a roles.Act) string {
 // rolesTable prints the table.
 type rolesTable struct{}
 
-// Run prints it.
 func (rolesTable) Run(s streams) error {
 	fmt.Fprint(s.out, roles.Markdown())
 	return nil

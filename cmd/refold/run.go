@@ -32,7 +32,6 @@ type runCommand struct {
 	Operator   bool     `help:"Ask through the door ctl, as operators do, instead of in."`
 }
 
-// Run asks, follows, and ends with the run's outcome.
 func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
 	text, err := said(s.in, r.Text, `run: what shall be said? As in: refold run hello "What is here?"`)
 	if err != nil {

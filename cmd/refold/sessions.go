@@ -34,7 +34,6 @@ session-actor says. Columns on a pipe are separated by tabs: session, state, wha
 waits for, provider/model, time, the last words.`
 }
 
-// Run prints a page of sessions.
 func (l sessionsCommand) Run(ctx context.Context, s streams, conn connection) error {
 	o := client.IndexOptions{Name: l.Name, State: l.State, WaitsFor: l.WaitsFor, Model: l.Model, After: l.After, All: l.All}
 	if l.Limit < 1 {

@@ -33,7 +33,6 @@ type spaceCheckCommand struct {
 	asJSON
 }
 
-// Run prints the hash, or all problems.
 func (c spaceCheckCommand) Run(ctx context.Context, s streams) error {
 	built, err := readFolder(ctx, c.Dir, c.Name)
 	if err != nil {
@@ -90,7 +89,6 @@ type spaceIndexCommand struct {
 	Dir string `arg:"" type:"existingdir" help:"The folder."`
 }
 
-// Run prints the index.
 func (c spaceIndexCommand) Run(ctx context.Context, s streams) error {
 	dir, err := spaces.OpenDir(c.Dir)
 	if err != nil {
@@ -134,7 +132,6 @@ func placed(dir string, p space.Problem) string {
 	return p.String()
 }
 
-// summary summarises a manifest.
 func summary(m *space.Manifest) string {
 	var size int64
 	for i := range m.Files {

@@ -20,7 +20,6 @@ type spaceDiffCommand struct {
 	asJSON
 }
 
-// Run prints what is staged against what is applied.
 func (c spaceDiffCommand) Run(ctx context.Context, s streams, conn connection) error {
 	reader, err := conn.connect(ctx)
 	if err != nil {
@@ -89,7 +88,6 @@ const (
 	changed = "changed"
 )
 
-// printChanges prints a line for each.
 func printChanges(out io.Writer, all []change) {
 	if len(all) == 0 {
 		fmt.Fprintln(out, "  no difference")

@@ -42,7 +42,6 @@ is staged is adopted by refold space apply, or at once with --apply.
     refold space sync s1 support --dry                 is the source what the session has?`
 }
 
-// Run follows a sync to its end.
 func (c spaceSyncCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if err := c.usage(); err != nil {
 		return err

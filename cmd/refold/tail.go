@@ -81,7 +81,6 @@ func (t tailCommand) kept(ctx context.Context, s streams, c *client.Client, newe
 	return nil
 }
 
-// print prints one notice.
 func (t tailCommand) print(s streams, n client.Notice) {
 	if t.JSON {
 		printJSON(s.out, n)

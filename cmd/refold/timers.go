@@ -14,7 +14,6 @@ type timersCommand struct {
 // timersRestoreCommand schedules the open wakes of all sessions.
 type timersRestoreCommand struct{ asJSON }
 
-// Run folds the log and schedules what is open.
 func (t timersRestoreCommand) Run(ctx context.Context, s streams, conn connection) error {
 	c, err := conn.connect(ctx)
 	if err != nil {

@@ -48,7 +48,6 @@ docs/tools.md. What is printed changes nothing until it is published:
     bridge --tools shop-v1=services             carries its tools out`
 }
 
-// Run prints a record, or a registry.
 func (c importServicesCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if err := c.usage("services"); err != nil {
 		return err

@@ -35,7 +35,6 @@ type transcriptFormat interface {
 	end()
 }
 
-// Run prints the conversation.
 func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) error {
 	c, err := conn.connect(ctx)
 	if err != nil {

@@ -92,7 +92,6 @@ func run(ctx context.Context, f flags, env settings.Environment, stderr io.Write
 	return nil
 }
 
-// connect connects as the flags say.
 func connect(ctx context.Context, f flags, log *slog.Logger) (*bus.Bus, error) {
 	wanted, err := natsio.ParseDurability(f.Durability)
 	if err != nil {

@@ -26,7 +26,6 @@ func (w *writer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Close passes on the rest.
 func (w *writer) Close() error { return w.pass(len(w.kept)) }
 
 // pass passes on the first n bytes that are kept.

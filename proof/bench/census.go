@@ -106,7 +106,6 @@ func settled(ctx context.Context, js jetstream.JetStream, names subjects.Names, 
 	return nil // what is missing, the census shows
 }
 
-// read reads all of a stream.
 func (c *census) read(ctx context.Context, js jetstream.JetStream, names subjects.Names, stream string) error {
 	s, err := js.Stream(ctx, stream)
 	if err != nil {

@@ -29,7 +29,6 @@ func (f *frame) published() bool { return f.op == "PUB" || f.op == "HPUB" }
 // delivered reports that a server delivers a message with it.
 func (f *frame) delivered() bool { return f.op == "MSG" || f.op == "HMSG" }
 
-// readFrame reads one operation.
 func readFrame(r *bufio.Reader) (*frame, error) {
 	line, err := readLine(r)
 	if err != nil {

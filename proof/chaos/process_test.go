@@ -115,7 +115,6 @@ func TestAimReportsHeartbeats(t *testing.T) {
 	}
 }
 
-// must ends the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

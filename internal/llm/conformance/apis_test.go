@@ -186,7 +186,6 @@ func (s *server) got() []request {
 	return s.requests
 }
 
-// must ends the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

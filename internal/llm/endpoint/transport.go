@@ -45,7 +45,6 @@ type transport struct {
 	idle time.Duration
 }
 
-// RoundTrip sends one request.
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	next := cmp.Or(t.next, http.DefaultTransport)
 	ctx, cancel := context.WithCancelCause(req.Context())
@@ -126,7 +125,6 @@ func (w *watched) Read(p []byte) (int, error) {
 	return n, &cut{err}
 }
 
-// Close ends the request.
 func (w *watched) Close() error {
 	w.timer.Stop()
 	w.cancel(nil)

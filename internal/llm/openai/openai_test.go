@@ -405,7 +405,6 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 	}
 }
 
-// must ends the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -226,7 +226,6 @@ func TestProjectRecordings(t *testing.T) {
 	}
 }
 
-// must ends the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -310,7 +310,6 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// must ends the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

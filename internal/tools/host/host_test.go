@@ -271,7 +271,6 @@ func TestCancelledBeforeStart(t *testing.T) {
 	}
 }
 
-// must ends the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -7,5 +7,4 @@ import "log/slog"
 // marks returns nothing: no process is known by its environment here.
 func (h *Host) marks() []string { return nil }
 
-// endLeftovers ends nothing.
 func (h *Host) endLeftovers(*slog.Logger) {}

@@ -45,7 +45,6 @@ func (t *treeFS) spend(steps int) error {
 	return nil
 }
 
-// Open opens a file.
 func (t *treeFS) Open(name string) (fs.File, error) {
 	if err := t.spend(parts(name)); err != nil {
 		return nil, err

@@ -142,7 +142,6 @@ type body struct {
 	err  error
 }
 
-// Read reads of the next part.
 func (b *body) Read(to []byte) (int, error) {
 	for len(b.rest) == 0 {
 		if b.err != nil {
@@ -155,7 +154,6 @@ func (b *body) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// Close closes the body.
 func (b *body) Close() error { return b.of.Close() }
 
 // errTooLong says that an answer is longer than a message may be.

@@ -32,7 +32,6 @@ type messenger struct {
 	header *atomic.Pointer[map[string]string] // with secrets
 }
 
-// RoundTrip carries one request.
 func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 	if from, to := originOf(m.origin), originOf(r.URL); from != to {
 		return nil, fmt.Errorf("%s redirects to %s, and requests go to no other origin: give the url that it has now", from, to)

@@ -94,8 +94,6 @@ type hidden struct {
 	text string
 }
 
-// Error returns the text.
 func (h *hidden) Error() string { return h.text }
 
-// Unwrap returns the error.
 func (h *hidden) Unwrap() error { return h.err }

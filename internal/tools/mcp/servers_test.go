@@ -107,7 +107,6 @@ func (w *world) open() {
 	w.servers = servers
 }
 
-// imports imports what the servers list.
 func (w *world) imports() *Imported {
 	w.t.Helper()
 	w.open()
@@ -446,7 +445,6 @@ func TestCallOfAPack(t *testing.T) {
 	}
 }
 
-// must ends the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -206,7 +206,6 @@ func (p *program) messages() io.ReadCloser {
 // progressConnection is a connection that records each call before it is sent.
 type progressConnection struct{ sdk.Connection }
 
-// Write writes a message.
 func (m progressConnection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	progress := callProgressOf(ctx)
 	if request, ok := msg.(*jsonrpc.Request); !ok || request.Method != methodCall {

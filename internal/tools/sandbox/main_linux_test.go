@@ -138,7 +138,6 @@ var escapes = map[string]func(args []string) error{
 	},
 }
 
-// must ends the test on an error.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // its path.
 const documentOverhead = int64(len("<document path=\"\">\n\n</document>\n\n"))
 
-func TestLargestPromptIsAsked(t *testing.T) {
+func TestLargestPromptFitsItsEffect(t *testing.T) {
 	t.Parallel()
 	const path = "handbook.md"
 	largest := space.ShownBytesMax - space.SystemBytes - documentOverhead - int64(len(path))

@@ -42,8 +42,8 @@ func (w *told) step(name string) session.Step {
 	return s
 }
 
-// TestHookIsAsked before each turn, and shown the run so far.
-func TestHookIsAsked(t *testing.T) {
+// TestHookReceivesItsRequest before each turn, and shown the run so far.
+func TestHookReceivesItsRequest(t *testing.T) {
 	t.Parallel()
 	w := hooked(t, nil, nil)
 	w.wants("r1t1s", "step")

@@ -259,7 +259,7 @@ func TestScheduleOutlives(t *testing.T) {
 }
 
 // What a session-actor that died had, another one gets; a nak brings it again.
-func TestDueOfADeadPuller(t *testing.T) {
+func TestDueWakesOfADeadPullerAreRedelivered(t *testing.T) {
 	t.Parallel()
 	c := newClock(t, setting("ack_wait", "1s")...)
 	first := make(chan delivery.DueDelivery, 1)

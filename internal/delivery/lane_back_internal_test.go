@@ -82,7 +82,7 @@ func TestLanesAreUnpinnedThoughResetsAreSlow(t *testing.T) {
 }
 
 // What a reset comes to, and whether there is one, is no reason to keep a pin.
-func TestALaneIsGivenBack(t *testing.T) {
+func TestLaneIsGivenBackDuringReset(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name             string

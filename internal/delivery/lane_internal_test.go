@@ -209,7 +209,7 @@ func TestEpochMissesTheFirst(t *testing.T) {
 
 // A process that stood still concludes nothing from what it did not get: the
 // lane may be another's, and a reset would take from it what it has under way.
-func TestEpochStoodStill(t *testing.T) {
+func TestSuspendedEpochDoesNotReset(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name string

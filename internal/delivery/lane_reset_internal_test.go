@@ -109,7 +109,7 @@ func TestLanesAreResetInTurn(t *testing.T) {
 
 // Who has lost the pin, or is told to end, does not reset: that would take from
 // the next owner what it has under way.
-func TestAPinThatIsLostIsNotReset(t *testing.T) {
+func TestLaneWithLostPinIsNotReset(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		lanes, servers := slowLanes(3, 2*time.Second, time.Hour)

@@ -188,7 +188,7 @@ func TestPullerAsksByTheHalf(t *testing.T) {
 
 // A slot that becomes free wakes the puller where it would ask for more, and
 // nowhere else; the last that ends always, once the puller drains.
-func TestPullerIsToldOfSlotsThatItWants(t *testing.T) {
+func TestFreedSlotWakesThePullerWhenNeeded(t *testing.T) {
 	t.Parallel()
 	l := &puller{slots: 6, asked: 2, freed: make(chan struct{}, 1)}
 	l.held.Store(4)
@@ -207,7 +207,7 @@ func TestPullerIsToldOfSlotsThatItWants(t *testing.T) {
 
 // A running effect takes the token of a delivery of the same bytes only: another
 // effect of its name is carried out by itself, and answered by itself.
-func TestPullerTellsEffectsOfOneNameApart(t *testing.T) {
+func TestPullerDistinguishesEffectsOfOneName(t *testing.T) {
 	t.Parallel()
 	got, gate := make(chan *EffectDelivery), make(chan struct{})
 	l, answers := testPuller(t, 2, func(d *EffectDelivery) {

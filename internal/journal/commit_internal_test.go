@@ -293,7 +293,7 @@ func TestCommitterIsToldOnlyWhereItSends(t *testing.T) {
 
 // A caller hears one of: its outcome, that its context ended, that the committer was
 // closed.
-func TestCommitterTellsWhoWaits(t *testing.T) {
+func TestCommitterResolvesEveryWaiter(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
 	s.started = true // by nobody

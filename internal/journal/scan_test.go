@@ -32,7 +32,7 @@ func erasable(t *testing.T, node *bustest.Node, b *bus.Bus) jetstream.Stream {
 }
 
 // What was erased from the log is told, wherever it was.
-func TestHolesAreTold(t *testing.T) {
+func TestErasedEventsAreReported(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")

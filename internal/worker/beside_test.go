@@ -83,7 +83,7 @@ var besideCases = []besideCase{
 	{name: "unreadable, held: not ours to say", gone: true, first: byOther, beats: []string{"other"}, stands: [2]Claim{byOther}},
 }
 
-func TestReadBesideClaim(t *testing.T) {
+func TestTranscriptIsReadWhileClaiming(t *testing.T) {
 	t.Parallel()
 	for _, c := range besideCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -173,7 +173,7 @@ func (w sideBySide) Events(ctx context.Context, sid string, seqs []uint64) ([]se
 }
 
 // Neither of the two waits for the other.
-func TestReadAndClaimGoSideBySide(t *testing.T) {
+func TestReadAndClaimRunConcurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := sideBySide{newWorld(), make(chan struct{}), make(chan struct{})}, newQueue()

@@ -64,11 +64,11 @@ func TestANoisySessionIsBounded(t *testing.T) {
 	}
 }
 
-// TestWhatIsPulledAheadIsKept: why nothing is by default. A bridge that pulls
+// TestPrefetchedCallsAreKeptFromOtherBridges: why nothing is by default. A bridge that pulls
 // ahead has all the calls; another that is started beside it has free slots and
 // gets none of them, and the last of them come to their turn too late to start.
 // Without it, both carry them out in time.
-func TestWhatIsPulledAheadIsKept(t *testing.T) {
+func TestPrefetchedCallsAreKeptFromOtherBridges(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		ahead, late int

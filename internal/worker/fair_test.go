@@ -88,7 +88,7 @@ func TestFairWorker(t *testing.T) {
 }
 
 // Who gives up leaves the line; a slot that it was given meanwhile goes on.
-func TestWhoGivesUp(t *testing.T) {
+func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		line := &slots{free: 1, byTurn: true}

@@ -35,7 +35,7 @@ func TestOneTroubleIsOneLine(t *testing.T) {
 }
 
 // A bridge whose claims nobody answers says so twice in 15 s, whatever waits.
-func TestClaimsThatNobodyAnswersAreToldOfQuietly(t *testing.T) {
+func TestUnansweredClaimsAreLoggedTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()

@@ -130,7 +130,7 @@ func TestRateOfOneModel(t *testing.T) {
 
 // Nobody starts while a provider asks to wait, and a further try of the model
 // itself waits its turn.
-func TestWhatAProviderAsksToWait(t *testing.T) {
+func TestProviderRetryAfterHoldsStarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var waits []time.Duration

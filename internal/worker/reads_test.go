@@ -78,7 +78,7 @@ func (c *counting) Events(ctx context.Context, sid string, seqs []uint64) ([]ses
 }
 
 // What a bridge settled itself it need not read for the next turn.
-func TestWhatWasSettledHereIsNotRead(t *testing.T) {
+func TestOwnSettlementIsNotReadAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := &counting{world: newWorld()}, newQueue()

@@ -205,7 +205,7 @@ func TestCallWithoutItsSecretIsNotStarted(t *testing.T) {
 	})
 }
 
-func TestShortSecretIsToldOf(t *testing.T) {
+func TestShortSecretIsReported(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		_, _, logged := outcomeOf(t, crmPack(t, func(context.Context) (executor.Result, error) { return executor.Result{}, nil }), map[string]string{"CRM_KEY": "12345"}, nil)

@@ -44,7 +44,7 @@ func (c *crowd) enter(name string, priority int) {
 
 // Behind a flood of what has a lower priority, one waits for the next slot and
 // no longer, however many waited before.
-func TestAFloodDelaysByOneSlot(t *testing.T) {
+func TestLowPriorityFloodDelaysByOneSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 2)
@@ -74,7 +74,7 @@ func TestAFloodDelaysByOneSlot(t *testing.T) {
 
 // While there is always somebody with a high priority, every eighth slot is for
 // the one of the others that waits the longest.
-func TestNobodyWaitsForEver(t *testing.T) {
+func TestEighthSlotGoesToTheLongestWaiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1)
@@ -100,7 +100,7 @@ func TestNobodyWaitsForEver(t *testing.T) {
 }
 
 // Who gives up leaves the line.
-func TestWhoGivesUpASlot(t *testing.T) {
+func TestCancelledWaiterForASlotLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &slots{free: 1}

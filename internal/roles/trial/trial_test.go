@@ -216,9 +216,9 @@ func act(a roles.Act) string {
 	return "[" + strings.Join(all, " ") + "]"
 }
 
-// TestWhatIsStored: what is published without a condition is stored exactly when
+// TestUnconditionalPublishIsStoredOnce: what is published without a condition is stored exactly when
 // the table lets the user publish there, and then once.
-func TestWhatIsStored(t *testing.T) {
+func TestUnconditionalPublishIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t, everybody)
 	all, err := roles.Subjects(s.users)

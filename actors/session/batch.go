@@ -67,9 +67,9 @@ func (s *State) rejectCall(i int, why planner.Rejection) {
 	})
 }
 
-// askGroup asks the calls of the open group that were not asked, or of the
-// first later one that has something left to ask; when none has, the batch is
-// complete and the next turn starts. Asked again, it asks nothing twice.
+// askGroup asks the calls of the open group that were not asked yet, else those of
+// the first later group that has some. If none has, the batch is complete and the
+// next turn starts.
 func (s *State) askGroup() {
 	b := s.Turn.Batch
 	for ; b.Group < len(b.Plan.Groups); b.Group++ {

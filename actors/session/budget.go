@@ -138,9 +138,9 @@ func tokensFor(amount, price int64) int64 {
 	return int64(min(tokens, OutputTokensMax))
 }
 
-// budgetSpent stops the active run if one of its budgets does not suffice for
-// its next turn, which shows the model at least so many bytes: the run is paused
-// until somebody raises the budget, and holds back what, or it fails.
+// budgetSpent stops the active run if a budget does not suffice for its next turn,
+// which shows the model at least so many bytes. The run fails, or it is paused
+// until the budget is raised, and holds back what.
 func (s *State) budgetSpent(what Held, inputBytes int64) bool {
 	spent, is := s.breached(inputBytes)
 	if !is {

@@ -69,9 +69,8 @@ func (s *State) checkBatch() error {
 	return nil
 }
 
-// checkDone checks that the batch that was completed last is one: not of a turn
-// that is still to come, whose results would be taken for its own, and as long as
-// the latest turn's, if it is that.
+// checkDone checks the batch that was completed last. A later turn must not take
+// its results for its own. If it is the latest turn's, it has as many calls.
 func (s *State) checkDone() error {
 	d, t := s.Done, s.Turn
 	if d == nil {

@@ -22,8 +22,8 @@ type ClassInfo struct {
 	Claimed bool   // bridges claim its effects before they start them
 	Bridged bool   // bridges pull its effects; else session-actors schedule them
 
-	initial byte   // its effects are named by it and a number; 0: by their turn
-	folds   folder // how the fold deals with it
+	prefix byte   // its effects are named by it and a number; 0: by their turn
+	folds  folder // how the fold deals with it
 }
 
 // kind is the place of a class in the table.
@@ -44,9 +44,9 @@ const (
 var classes = [...]ClassInfo{
 	kindLLM:   {Class: ClassLLM, Role: "models", About: "what models answered", Claimed: true, Bridged: true, folds: generations{}},
 	kindTool:  {Class: ClassTool, Role: "tools", About: "what tools answered", Claimed: true, Bridged: true, folds: calls{}},
-	kindWake:  {Class: ClassWake, Role: "session-actor", About: "what came due", initial: 'w', folds: wakes{}},
+	kindWake:  {Class: ClassWake, Role: "session-actor", About: "what came due", prefix: 'w', folds: wakes{}},
 	kindStep:  {Class: ClassStep, Role: "step-hooks", About: "what step hooks decided", Bridged: true, folds: steps{}},
-	kindSpace: {Class: ClassSpace, Role: "space-readers", About: "what spaces hold", Bridged: true, initial: 'y', folds: syncs{}},
+	kindSpace: {Class: ClassSpace, Role: "space-readers", About: "what spaces hold", Bridged: true, prefix: 'y', folds: syncs{}},
 }
 
 // numberedClass is a class whose effects are numbered.
@@ -83,7 +83,7 @@ type folder interface {
 	effect(s *State, p Place, room []byte) Effect
 }
 
-// numbered is a folder of effects that are named by an initial and a number.
+// numbered is a folder of effects that are named by a prefix and a number.
 type numbered interface {
 	folder
 	// open returns the number of the open effect at an index; false: it is past

@@ -68,9 +68,9 @@ func tooManyParts(path string) *refusal {
 // parts: it can't hold enough of them to cost much.
 const partsUncounted = 8 << 10
 
-// decodeContent is decodeBody for a body whose field holds a Content. A part is
-// a byte on the wire and a hundred in memory, and an event has room for 780,000
-// of them; so those of a large event are counted before they are decoded.
+// decodeContent is decodeBody for a body whose field holds a Content. An event has
+// room for 780,000 parts of a byte, each a hundred bytes in memory. So the parts of
+// a large event are counted before they are decoded.
 func decodeContent(data codec.Raw, field string, b any) *refusal {
 	if len(data) > partsUncounted {
 		content, _ := fieldOf(data, field) // decodeBody reports data that is no map
@@ -123,9 +123,8 @@ func countResultParts(t *token) bool {
 	return true
 }
 
-// rulesCountFault counts the step rules of a large object, for the same reason:
-// a rule may be one byte on the wire, and is two hundred in memory. Path is
-// where the object stands.
+// rulesCountFault counts the step rules of a large object, for the same reason: a
+// rule of one byte is two hundred in memory. Path is where the object stands.
 func rulesCountFault(path string, object codec.Raw) *refusal {
 	if len(object) <= partsUncounted {
 		return nil

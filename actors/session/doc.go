@@ -4,8 +4,8 @@
 //
 // # Path
 //
-// Event (what happened, event.go) → Evolve (one switch over the event's body,
-// evolve.go) → State (state.go) → Open (the open effects, open.go). A requested
+// Event (what happened, event.go) → Evolve (evolve.go, by the tables of events and
+// classes in class.go) → State (state.go) → Open (the open effects, open.go). A requested
 // run (requests.go) asks for a turn of the model (turn.go). The turn's calls
 // make a batch, which runs group by group (batch.go). Settlements end effects
 // (settle.go); a wake ends effects whose deadline has passed (deadline.go).

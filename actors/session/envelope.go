@@ -23,9 +23,8 @@ func decodeEnvelope(payload []byte) (Envelope, error) {
 	return env, err
 }
 
-// scanEnvelope decodes what is canonical, as our own bridges write it, and without a
-// fault, in one pass. It leaves all else to codec.Decode, which also knows what is
-// wrong.
+// scanEnvelope decodes a canonical envelope without faults in one pass. All else is
+// left to codec.Decode, which also says what is wrong.
 func scanEnvelope(payload []byte) (env Envelope, ok bool) {
 	if !codec.IsMap(payload) || len(payload) > codec.BytesMax {
 		return Envelope{}, false // most likely it is JSON

@@ -71,8 +71,8 @@ func (e *enabling) target() string {
 }
 
 // enableFault says why a call of extensions_enable does not begin now: it is
-// refused, or there is nothing to do. It is asked when the batch is planned,
-// before a person is, and again when the call's turn comes.
+// refused, or there is nothing to do. It is checked when the batch is planned, and
+// again when the call is asked.
 func (s *State) enableFault(arguments string) (status CallStatus, code, detail string) {
 	e := s.readEnable(arguments)
 	refused := func(detail string) (CallStatus, string, string) { return CallFailed, CodePackRefused, detail }

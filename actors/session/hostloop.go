@@ -6,10 +6,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// hostLoopFault says why a single settlement of open call i, if a host loop
-// carries it out, has no effect: it is of another plan. A bridge's is then
-// settled as `bad_settlement`, so that the bridge's fault hangs nothing; a host
-// loop reads the rejection, looks at the view, and says it again.
+// hostLoopFault rejects a single settlement of open call i by a host loop if it is
+// of another plan: the host loop reads the rejection and tries again. The same from
+// a bridge settles the call as `bad_settlement`, so that nothing hangs.
 func (s *State) hostLoopFault(i int, b *settlement) *refusal {
 	batch := s.Turn.Batch
 	if b.bad != nil || len(b.planHash) == 0 || batch.PlanHash.IsText(b.planHash) || !s.isHostLoop(&batch.Calls[i]) {

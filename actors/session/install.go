@@ -107,9 +107,8 @@ func ParseInstall(payload []byte) (*Install, error) {
 	return in, nil
 }
 
-// rulesOf reads the field `rules` of a record, whatever else is in it: what
-// later rules allow there, this release has no names for. It returns 0 if
-// there is no such number.
+// rulesOf reads the field `rules` of a record, 0 if it is no number. Later rules
+// may allow other fields, which are ignored.
 func rulesOf(record []byte) int {
 	var rules int
 	if field, ok := fieldOf(record, "rules"); !ok || codec.Decode(field, &rules) != nil {

@@ -35,12 +35,7 @@ func (s *State) shown(set *planner.Toolset) []planner.Offer {
 }
 
 // defined returns the definitions that the turn shows, nil unless it is masked.
-func (t *Turn) defined() []planner.Offer {
-	if t.Defined == nil {
-		return nil
-	}
-	return *t.Defined
-}
+func (t *Turn) defined() []planner.Offer { return listOf(t.Defined) }
 
 // definitions returns the descriptors that the latest turn's generation defines,
 // nil if they are those of the tools offered.

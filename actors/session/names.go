@@ -21,8 +21,8 @@ func (p Place) String() string {
 
 // Append appends the name to b.
 func (p Place) Append(b []byte) []byte {
-	if initial := classes[p.kind].initial; initial != 0 {
-		return strconv.AppendUint(append(b, initial), uint64(p.n), 10)
+	if prefix := classes[p.kind].prefix; prefix != 0 {
+		return strconv.AppendUint(append(b, prefix), uint64(p.n), 10)
 	}
 	b = appendTurn(b, p.run, p.turn)
 	switch {
@@ -77,10 +77,10 @@ func parseName(name string) (Place, bool) {
 	return p, true
 }
 
-// parseNumbered reads a name that is an initial and a number.
+// parseNumbered reads a name that is a prefix and a number.
 func parseNumbered(name string) (Place, bool) {
 	for k := range classes {
-		if initial := classes[k].initial; initial != 0 && name != "" && name[0] == initial {
+		if prefix := classes[k].prefix; prefix != 0 && name != "" && name[0] == prefix {
 			n, ok := parseNumber(name[1:])
 			return Place{kind: kind(k), n: n}, ok && n > 0
 		}

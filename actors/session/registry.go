@@ -243,7 +243,7 @@ func setLists(b *ToolOverridesSet, disable, enable, force *[]string) {
 }
 
 // listOf returns the list that p points to, nil if it points to none.
-func listOf(p *[]string) []string {
+func listOf[T any](p *[]T) []T {
 	if p == nil {
 		return nil
 	}

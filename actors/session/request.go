@@ -2,9 +2,8 @@ package session
 
 import "github.com/refold/refold/codec"
 
-// request is a RunRequested that was read in one pass, envelope and body, as
-// clients write it: with text as input and no config. All else, and what is
-// wrong, is left to open and applyBody, which come to the same.
+// request is a RunRequested with text as input and no config, as clients write it,
+// read in one pass. Other events are left to open and applyType.
 type request struct {
 	canonical []byte // of the payload, if that is JSON and could be read
 	body      RunRequested

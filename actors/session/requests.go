@@ -25,8 +25,8 @@ func (s *State) foldRunRequested(door Door, data codec.Raw) *refusal {
 
 // runRequested queues a run, and starts it if none is active. The config that
 // holds (the run's, else the session's, else the install record's) is resolved
-// and frozen here: what was accepted is what will run. Its input was checked
-// before and may be left out of b: the log has it. inputBytes is its size.
+// and frozen here. The input was checked before and may be missing from b, since
+// the log has it. inputBytes is its size.
 func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data codec.Raw) *refusal {
 	if bad := s.requestFault(door, b); bad != nil {
 		return bad
@@ -163,9 +163,8 @@ func rolesFault(roles []string) *refusal {
 }
 
 // configFor returns the config that holds for a request, or for a steer that
-// starts a run: whole, never merged,
-// but for the step rules, which a run that gives none has from the session, and
-// for the budget of a run that a client asks for.
+// starts a run. It is whole, never merged, with two exceptions: a run without step
+// rules has the session's, and a client's run has the budget that keepBudget gives.
 func (s *State) configFor(door Door, b *RunRequested) RunConfig {
 	switch {
 	case b != nil && b.Config != nil:
@@ -235,24 +234,16 @@ func (s *State) queueMax() int {
 // configBytes bounds the encoded size of a config from above.
 func configBytes(c *RunConfig) int {
 	size := configFixedBytesMax + len(c.System) + len(c.Params) + len(c.ResponseFormat)
-	for _, l := range c.lists() {
+	for _, l := range append(c.lists(), list{"skills", c.Skills}) {
 		for _, name := range l.names {
 			size += 3 + len(name)
 		}
 	}
-	if c.ToolRefs != nil {
-		size += refBytesMax * len(*c.ToolRefs)
-	}
+	size += refBytesMax * (len(listOf(c.ToolRefs)) + len(listOf(c.PromptRefs)))
 	for _, name := range [...]string{c.PromptPack, c.ToolCatalog, c.Workspace} {
 		if name != "" {
 			size += len("\xaetool_catalog\xd9\x40") + len(name)
 		}
-	}
-	for _, name := range c.Skills {
-		size += 3 + len(name)
-	}
-	if c.PromptRefs != nil {
-		size += refBytesMax * len(*c.PromptRefs)
 	}
 	if c.Retry != nil {
 		for _, code := range c.Retry.Codes {

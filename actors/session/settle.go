@@ -37,7 +37,18 @@ func (s *State) settle(b *settlement) *refusal {
 	default:
 		return refuse(RejectUnknownEffect, "this session has not asked "+string(b.effect))
 	}
-	return classes[place.kind].folds.settle(s, place, b)
+	// Most events are of these classes. They are called directly: the compiler can't
+	// keep b on the stack for a call through the table.
+	switch place.kind {
+	case kindLLM:
+		return generations{}.settle(s, place, b)
+	case kindTool:
+		return calls{}.settle(s, place, b)
+	case kindWake:
+		return wakes{}.settle(s, place, b)
+	}
+	rare := *b
+	return classes[place.kind].folds.settle(s, place, &rare)
 }
 
 // settlement is a decoded settlement: one of the bodies, by its type, or what is
@@ -104,9 +115,8 @@ func (b *settlement) decode(of *eventType, env Envelope) *refusal {
 // in it: what the fold keeps of them may hold all of that.
 const oneCopyMax = 2 << 10
 
-// scan reads an event that is a settlement as our own bridges write it, envelope
-// and body in one pass. All else, and what is wrong, it leaves to open and
-// decode, which come to the same.
+// scan reads a settlement as our own bridges write it, envelope and body in one
+// pass. Other events are left to open and decode.
 func (b *settlement) scan(e *Event) (env Envelope, ok bool) {
 	if len(e.Payload) > EventBytesMax || !codec.IsMap(e.Payload) {
 		return Envelope{}, false

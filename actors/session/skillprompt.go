@@ -33,8 +33,7 @@ func (s *State) skillParts(st *stack) (parts []PromptPart) {
 }
 
 // promptSize bounds what a run of a config is shown before the transcript,
-// whichever skills are eligible. What prompt refs name is known to the bridge
-// alone.
+// whichever skills are eligible. Of prompt refs it knows the number alone.
 func (st *stack) promptSize(c *RunConfig) (size space.Size) {
 	var index [][]*space.Skill
 	for i := range st.spaces {
@@ -55,9 +54,7 @@ func (st *stack) promptSize(c *RunConfig) (size space.Size) {
 		}
 	}
 	size = st.sizeOf(c).WithSkills(index, bodies)
-	if c.PromptRefs != nil {
-		size.Parts += len(*c.PromptRefs)
-	}
+	size.Parts += len(listOf(c.PromptRefs))
 	return size
 }
 

@@ -59,9 +59,8 @@ func ParseSnapshot(data []byte) (Snapshot, error) {
 	return snap, nil
 }
 
-// readSnapshot reads what stands around a snapshot's state, and takes all that is
-// between as that: a walk through a long session's only to find its end takes as
-// long as reading it.
+// readSnapshot reads what surrounds a snapshot's state and takes all bytes between
+// as the state: to find the end of a long state takes as long as reading it.
 func readSnapshot(data []byte) (snap Snapshot, ok bool) {
 	begin, end := codec.AppendMap(nil, snapshotFields), codec.AppendInt(codec.AppendString(nil, "v"), Version)
 	if len(data) > codec.BytesMax || !bytes.HasPrefix(data, begin) || !bytes.HasSuffix(data, end) {

@@ -57,10 +57,10 @@ func (s *State) isGranted(name string) bool {
 	return grant != nil
 }
 
-// makePending checks a pin as it would be applied with all that waits, and has it
-// wait for its boundary: a workspace in place of the one that waits, a pack in
-// place of its former self. asked is the sequence of the request. An earlier
-// boundary of the same space stands. If the boundary is now, it is applied at once.
+// makePending checks a pin on top of all pending ones and makes it pending, in
+// place of a pending one of the same space, or of the pending workspace. An earlier
+// boundary of the space stands. If the boundary is now, the pin is applied at once.
+// asked is the sequence of the request.
 func (s *State) makePending(pin SpacePin, mode string, asked uint64) *refusal {
 	pin.Asked = asked
 	now, atOnce := s.stack(), mode == ModeImmediate && s.Run == nil

@@ -90,10 +90,8 @@ func (s *State) fixPrompt() {
 		return
 	}
 	st, c := s.turnStack(), &s.Run.Config
-	if c.PromptRefs != nil {
-		for _, ref := range *c.PromptRefs {
-			t.Parts = append(t.Parts, PromptPart{Ref: ref.Hash})
-		}
+	for _, ref := range listOf(c.PromptRefs) {
+		t.Parts = append(t.Parts, PromptPart{Ref: ref.Hash})
 	}
 	t.Parts = append(t.Parts, st.promptParts(c, s.skillParts(&st))...)
 	t.Vars = s.varsOf(&st, c)

@@ -288,9 +288,9 @@ func (s *State) takeLacks(r *read) {
 	})
 }
 
-// applySynced applies what a sync brought, as its request says. What is known
-// already is applied only if the request chooses another prompt or catalog. It
-// returns why it does not fit, or "". What a model asked for is not staged then.
+// applySynced applies a synced manifest as its request says, a known one only if
+// the request chooses another prompt or catalog. It returns why the manifest does
+// not fit, or "". If a model asked for it, it is not staged then.
 func (s *State) applySynced(o *OpenSync, r *read, outcome string) string {
 	pin := r.SpacePin
 	pin.Prompt, pin.Catalog = o.Prompt, o.Catalog

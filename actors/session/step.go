@@ -204,9 +204,8 @@ func (b *StepPrepared) rule() *planner.StepRule {
 	}
 }
 
-// forget drops, of the tools that were used, those that a registry doesn't
-// have: no rule for it can ask for them, and a run may go through any number of
-// registries.
+// forget drops the used tools that a registry lacks. No rule for it can ask for
+// them, and a run may go through any number of registries.
 func (r *Run) forget(registry *planner.Registry) {
 	r.Used = slices.DeleteFunc(r.Used, func(id string) bool {
 		t, ok := registry.Lookup(id)

@@ -125,12 +125,7 @@ func (c *RunConfig) weight(install *Install) int {
 		n += weightOf(c.System)
 	}
 	n += weightOfList(c.Disable) + weightOfList(c.Enable) + weightOfList(c.Force) + weightOfList(c.Skills)
-	if c.ActiveTools != nil {
-		n += weightOfList(*c.ActiveTools)
-	}
-	if c.ToolRefs != nil {
-		n += cap(*c.ToolRefs) * len(codec.Hash{})
-	}
+	n += weightOfList(listOf(c.ActiveTools)) + cap(listOf(c.ToolRefs))*len(codec.Hash{})
 	for i := range c.Steps {
 		n += weightOfRule(&c.Steps[i])
 	}
@@ -138,11 +133,7 @@ func (c *RunConfig) weight(install *Install) int {
 }
 
 func weightOfRule(r *planner.StepRule) int {
-	n := ruleWeight + weightOf(r.Context) + weightOf(r.Params) + weightOf(r.System) + weightOf(r.When)
-	if r.ActiveTools != nil {
-		n += weightOfList(*r.ActiveTools)
-	}
-	return n
+	return ruleWeight + weightOf(r.Context) + weightOf(r.Params) + weightOf(r.System) + weightOf(r.When) + weightOfList(listOf(r.ActiveTools))
 }
 
 func (t *Turn) weight() int {

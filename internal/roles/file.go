@@ -155,23 +155,16 @@ func (t *Tenant) bucketProblems(prefix string) (all []error) {
 
 func (t *Tenant) users(prefix string) (all []User) {
 	for _, of := range []struct {
-		role  Role
-		names []string
+		role    Role
+		names   []string
+		targets map[string][]string
 	}{
-		{SessionActor, t.SessionActors}, {Admin, t.Admins}, {Client, t.Clients}, {Approver, t.Approvers}, {Operator, t.Operators}, {Auditor, t.Auditors}, {Publishers, t.Publishers}, {Loopback, t.Loopback},
+		{SessionActor, t.SessionActors, nil}, {Admin, t.Admins, nil}, {Client, t.Clients, nil}, {Approver, t.Approvers, nil},
+		{Operator, t.Operators, nil}, {Auditor, t.Auditors, nil}, {Publishers, t.Publishers, nil}, {Loopback, t.Loopback, nil},
+		{Models, nil, t.Models}, {Tools, nil, t.Tools}, {StepHooks, nil, t.StepHooks}, {SpaceReaders, nil, t.SpaceReaders}, {App, nil, t.Apps},
 	} {
-		for _, name := range of.names {
-			all = append(all, User{Prefix: prefix, Role: of.role, Name: name})
-		}
-	}
-	for _, of := range []struct {
-		role  Role
-		names map[string][]string
-	}{
-		{Models, t.Models}, {Tools, t.Tools}, {StepHooks, t.StepHooks}, {SpaceReaders, t.SpaceReaders}, {App, t.Apps},
-	} {
-		for _, name := range slices.Sorted(maps.Keys(of.names)) {
-			u := User{Prefix: prefix, Role: of.role, Name: name, Targets: of.names[name]}
+		for _, name := range slices.Concat(of.names, slices.Sorted(maps.Keys(of.targets))) {
+			u := User{Prefix: prefix, Role: of.role, Name: name, Targets: of.targets[name]}
 			if of.role == SpaceReaders {
 				u.Buckets = t.Buckets[name]
 			}

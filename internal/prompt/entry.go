@@ -68,32 +68,18 @@ func (s *entry) bytes() int {
 	return n
 }
 
-// bodyOf returns what an event of this type is decoded into, nil if no model is
-// shown any.
-func bodyOf(typ string) any {
-	switch typ {
-	case session.TypeRunRequested:
-		return new(session.RunRequested)
-	case session.TypeSteerRequested:
-		return new(session.SteerRequested)
-	case session.TypeRunEdited:
-		return new(session.RunEdited)
-	case session.TypeApprovalDecided:
-		return new(session.ApprovalDecided)
-	case session.TypeToolCallsObserved:
-		return new(session.ToolCallsObserved)
-	case session.TypeGenerationSettled:
-		return new(session.GenerationSettled)
-	case session.TypeToolCallSettled:
-		return new(session.ToolCallSettled)
-	case session.TypeToolBatchSettled:
-		return new(session.ToolBatchSettled)
-	case session.TypeWorkspaceSnapshotReady:
-		return new(session.WorkspaceSnapshotReady)
-	case session.TypeWorkspaceSyncUnchanged:
-		return new(session.WorkspaceSyncUnchanged)
-	}
-	return nil
+// bodies make what an event is decoded into, by its type. No model is shown others.
+var bodies = map[string]func() any{
+	session.TypeRunRequested:           func() any { return new(session.RunRequested) },
+	session.TypeSteerRequested:         func() any { return new(session.SteerRequested) },
+	session.TypeRunEdited:              func() any { return new(session.RunEdited) },
+	session.TypeApprovalDecided:        func() any { return new(session.ApprovalDecided) },
+	session.TypeToolCallsObserved:      func() any { return new(session.ToolCallsObserved) },
+	session.TypeGenerationSettled:      func() any { return new(session.GenerationSettled) },
+	session.TypeToolCallSettled:        func() any { return new(session.ToolCallSettled) },
+	session.TypeToolBatchSettled:       func() any { return new(session.ToolBatchSettled) },
+	session.TypeWorkspaceSnapshotReady: func() any { return new(session.WorkspaceSnapshotReady) },
+	session.TypeWorkspaceSyncUnchanged: func() any { return new(session.WorkspaceSyncUnchanged) },
 }
 
 // decode returns an event's body. An error is a fault: it can't pass.
@@ -102,10 +88,11 @@ func decode(e session.Event) (any, error) {
 	if err != nil {
 		return nil, unreadable(e.Seq, "can't be decoded: "+err.Error())
 	}
-	body := bodyOf(env.Type)
-	if body == nil {
+	bodyOf := bodies[env.Type]
+	if bodyOf == nil {
 		return nil, unreadable(e.Seq, "is of the type "+env.Type+", which this bridge does not show to models")
 	}
+	body := bodyOf()
 	if err := codec.Decode(env.Data, body); err != nil {
 		return nil, unreadable(e.Seq, "can't be decoded: "+err.Error())
 	}

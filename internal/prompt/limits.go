@@ -14,5 +14,5 @@ const (
 	toolsCacheBytes    = 16 << 20 // descriptors of tools
 	promptsCacheBytes  = 32 << 20 // files of prompts
 	renderCacheBytes   = 16 << 20 // toolsets as providers take them
-	renderedFixedBytes = 256      // what an entry of the cache of rendered tools takes beside its bytes
+	renderedFixedBytes = 256      // what an entry of the cache of rendered tools takes in addition to its bytes
 )

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// admission is what an effect holds while it is carried: admit takes it, and leave,
-// which is called once in the end, gives it back. It is passed in this order:
+// admission is what an effect holds of its target's and its process's slots. admit
+// takes it, and leave, which is called once, gives it back. admit asks in this order:
 //
 //	rule      of             who goes first                      until then
 //	turn      target         the session longest without a turn  it waits
@@ -19,11 +19,11 @@ import (
 //	rate      model          first come                          the same
 //	rate      provider       first come                          the same
 //
-// A turn is only for targets with Ahead, a slot for processes that share slots, the
-// rest for models. The first two keep queues, since what ends frees the next; the
-// others give back what can't start soon, so that another bridge may start it, and
-// wait for time alone. That is why a queue for all of them was not built: it would
-// hold effects that others could carry out, or know of two kinds of waiting.
+// Turns are for targets with Ahead, slots for processes that share them, the rest for
+// models. The first two are queues: an effect that ends frees a place for the next.
+// The others wait for time alone, and give back what can't start soon, so that another
+// bridge may start it. One queue for all of them would keep effects from other
+// bridges, or need both ways to wait in it.
 type admission struct{ turn, slot bool }
 
 // admit waits until f may start, or rules that it is given back. A generation that

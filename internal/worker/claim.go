@@ -62,9 +62,9 @@ func settleAs(o outcome) decision { return decision{next: nextSettle, outcome: o
 // A call that ran here under a claim of ours does not come to this table again: the
 // table of executions knows it (settledEarlier).
 //
-// beside, unless it is nil, is called while the first one is on its way, unless f
-// is late: whatever the answer comes to is looked at after both.
-func (w *Worker) claim(ctx context.Context, f *execution, beside func()) decision {
+// during, unless it is nil, is called while the first claim is under way, unless f
+// is late. The answer is looked at after both.
+func (w *Worker) claim(ctx context.Context, f *execution, during func()) decision {
 	for n := 1; n <= claimsMax; n++ {
 		late := f.late(w.now())
 		wanted := Claim{By: w.instance, Hash: f.hash}
@@ -75,10 +75,11 @@ func (w *Worker) claim(ctx context.Context, f *execution, beside func()) decisio
 		}
 		name := subjects.ClaimName{EffectName: f.name, N: n}
 		f.asks(n, w.detector)
-		if n > 1 || late {
-			beside = nil
+		answer := w.wire.BeginClaim(ctx, name, wanted)
+		if during != nil && n == 1 && !late {
+			during()
 		}
-		stands, won, err := w.ask(ctx, name, wanted, beside)
+		stands, won, err := answer()
 		if err != nil {
 			if times, ok := w.limiter.allow("claim_not_answered", w.now()); ok {
 				w.about(f).Warn("claim_not_answered", "error", err.Error(), "times", times)
@@ -105,7 +106,7 @@ func (w *Worker) claim(ctx context.Context, f *execution, beside func()) decisio
 		case stands.Withdrawn:
 			return ack("withdrawn")
 		}
-		w.count(&w.stats.Conflicts)
+		w.stats.Conflicts.Add(1)
 		if r := w.onConflict(ctx, f, stands); r.next != nextStart {
 			return r
 		}
@@ -118,22 +119,12 @@ func (w *Worker) claim(ctx context.Context, f *execution, beside func()) decisio
 func (w *Worker) countClaim(n int, won bool, stands Claim) {
 	switch {
 	case stands.Withdrawn:
-		w.count(&w.stats.Withdrawn)
+		w.stats.Withdrawn.Add(1)
 	case won && n > 1:
-		w.count(&w.stats.TakenOver)
+		w.stats.TakenOver.Add(1)
 	case won:
-		w.count(&w.stats.Won)
+		w.stats.Won.Add(1)
 	}
-}
-
-// ask claims, and calls beside, if there is one, while that is on its way.
-func (w *Worker) ask(ctx context.Context, name subjects.ClaimName, wanted Claim, beside func()) (stands Claim, won bool, err error) {
-	if beside == nil {
-		return w.wire.Claim(ctx, name, wanted)
-	}
-	answer := w.wire.BeginClaim(ctx, name, wanted)
-	beside()
-	return answer()
 }
 
 // holds says what becomes of f under a claim of ours: stored just now, or by an
@@ -143,12 +134,17 @@ func (w *Worker) holds(ctx context.Context, f *execution, n int) (r decision, ou
 	if f.call != nil {
 		return decision{next: nextStart}, true
 	}
-	if n > 1 && n > f.claims.passed && w.settledBefore(ctx, f) {
-		return ack("settled by its former holder"), true
+	if n > 1 && n > f.claims.passed {
+		// The former holder may have been cut off, not gone, and may have settled the
+		// turn between the first look and our claim. If the log does not answer, the
+		// turn starts: the claim is ours.
+		if last, err := w.wire.LastModelEvent(ctx, f.name.Session); err == nil && settles(last, f.name.Effect) {
+			return ack("settled by its former holder"), true
+		}
 	}
 	// The last look before the start: while we did not know that we had won,
 	// another bridge may have found us gone and gone on with the next claim.
-	switch heard, now := w.detector.heardWithoutGap(f.claims.mark, w.now()); {
+	switch heard, now := w.detector.heardWithoutGap(f.claims.gaps, w.now()); {
 	case !now:
 		return giveBack(aliveEvery, "nobody hears this bridge"), true
 	case heard && n > f.claims.passed:
@@ -180,8 +176,8 @@ func (w *Worker) onConflict(ctx context.Context, f *execution, stands Claim) dec
 
 // settledEarlier finds out whether the log has kept the settlement of an effect
 // that was settled here, and that another connection delivers: the server may have
-// lost it. A turn of a model is claimed anew then, and what may run twice runs.
-// nextStart: it is to be carried.
+// lost it. Then a turn of a model is claimed again, and what may run twice runs.
+// nextStart: go on with it.
 func (w *Worker) settledEarlier(ctx context.Context, f *execution) decision {
 	at := f.settled
 	if at.seq > 0 {
@@ -200,15 +196,6 @@ func (w *Worker) settledEarlier(ctx context.Context, f *execution) decision {
 		return settleAs(outcomeUnknown("it ran, and the server lost what it came to", outcome{}))
 	}
 	return decision{next: nextStart}
-}
-
-// settledBefore looks once more whether a model turn that was taken over is
-// settled: between the first look and the claim its holder, cut off and not
-// gone, may have said what it came to. Who can't be asked stops nothing: the
-// claim is ours.
-func (w *Worker) settledBefore(ctx context.Context, f *execution) bool {
-	last, err := w.wire.LastModelEvent(ctx, f.name.Session)
-	return err == nil && f.call == nil && settles(last, f.name.Effect)
 }
 
 // takeOver finds out whether a model turn whose holder is gone is still wanted:
@@ -238,9 +225,8 @@ func (w *Worker) takeOver(ctx context.Context, f *execution) decision {
 }
 
 // stillWanted looks whether a retry-safe call that has waited for a while is
-// still open: its run may have been cancelled since, and no claim says so. Best
-// effort: who can't be asked is not waited for, since to start it once more does
-// no harm.
+// still open: its run may have been cancelled since, and no claim says so. Without an
+// answer the call starts, since a further start does no harm.
 func (w *Worker) stillWanted(ctx context.Context, f *execution) decision {
 	view, err := w.wire.View(ctx, f.name.Session)
 	if err == nil && view.Clock > f.call.At && !isOpen(view, f.name.Effect) { // a view of that very moment may be from just before
@@ -255,15 +241,15 @@ func (w *Worker) stillWanted(ctx context.Context, f *execution) decision {
 type claimState struct {
 	passed int // the last claim of ours that others may have passed over; 0: none
 	asked  int // the claim that was asked for, and not answered yet or ours; 0: none
-	mark   int // what failureDetector.mark said when it was asked for first
+	gaps   int // those that the failure detector had seen when it was asked for first
 }
 
 // asks notes that the claim n is asked for, for the first time or again: what
 // counts is the first time, since that one may have been stored. Those before the
 // one that is asked for are known, and asked for only on the way to it.
 func (f *execution) asks(n int, h *failureDetector) {
-	if h.look(); f.claims.asked < n {
-		f.claims.asked, f.claims.mark = n, h.mark()
+	if gaps := h.look(); f.claims.asked < n {
+		f.claims.asked, f.claims.gaps = n, gaps
 	}
 }
 
@@ -278,7 +264,7 @@ func (f *execution) answered(n int, passed bool) {
 	if passed {
 		f.claims.passed = n
 	}
-	f.claims.asked, f.claims.mark = 0, 0
+	f.claims.asked, f.claims.gaps = 0, 0
 }
 
 // liveness is what is known of the process that holds a claim.
@@ -290,10 +276,10 @@ const (
 	gone
 )
 
-// failureDetector tells who lives. We listen only as long as we hear ourselves: our
-// heartbeats take the same way through the server as all others, so a broken
-// connection, or a process that stood still, never looks like the death of
-// another.
+// failureDetector tells which processes are alive. A process counts as listening only
+// while it hears its own heartbeats, which take the same way through the server as
+// all others. So a broken connection, or a process that stood still, never looks
+// like the death of another.
 type failureDetector struct {
 	self string
 	wire Transport
@@ -320,14 +306,14 @@ func (h *failureDetector) watch(ctx context.Context, broken func()) {
 	}
 }
 
-// look notes our own latest heartbeat, and a gap before it. To look late makes
-// a gap where there was none, which does no harm.
-func (h *failureDetector) look() {
+// look notes our own latest heartbeat, and a gap before it. It returns how many gaps
+// there were. To look late makes a gap where there was none, which does no harm.
+func (h *failureDetector) look() (gaps int) {
 	at, ok := h.wire.Heard(h.self)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !ok || !at.After(h.own) {
-		return
+		return h.gaps
 	}
 	if at.Sub(h.own) > aliveGapMax {
 		h.gaps++
@@ -337,9 +323,10 @@ func (h *failureDetector) look() {
 		h.since, h.gap, h.first = at, true, true
 	}
 	h.own = at
+	return h.gaps
 }
 
-// tookGap reports once that there was a gap, whoever looked first.
+// tookGap reports a gap once.
 func (h *failureDetector) tookGap() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -348,20 +335,13 @@ func (h *failureDetector) tookGap() bool {
 	return gap
 }
 
-// mark returns a value that heardWithoutGap takes. look was called just before.
-func (h *failureDetector) mark() int {
+// heardWithoutGap reports whether we were heard without a gap since there were so
+// many, so that nobody found us gone, and whether we are heard now.
+func (h *failureDetector) heardWithoutGap(gaps int, at time.Time) (heard, now bool) {
+	heard = h.look() == gaps
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.gaps
-}
-
-// heardWithoutGap reports whether we were heard without a gap from before a mark was
-// taken on, so that nobody found us gone, and whether we are heard now.
-func (h *failureDetector) heardWithoutGap(mark int, at time.Time) (heard, now bool) {
-	h.look()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.gaps == mark, at.Sub(h.own) <= aliveGapMax
+	return heard, at.Sub(h.own) <= aliveGapMax
 }
 
 // ask tells of an instance whether it lives. While that is unheard, wait is

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -16,8 +17,9 @@ type carrier interface {
 	decode(e *effect, payload []byte) (header, error)
 	// start carries out an effect, and says what becomes of it.
 	start(w *Worker, f *execution) decision
-	// returned says what becomes of an effect whose executor has returned r.
-	returned(w *Worker, f *execution, r *returned) decision
+	// outcome says what an effect comes to whose executor has returned r. again says
+	// that nothing is to be settled: it may run elsewhere.
+	outcome(w *Worker, f *execution, r *returned, now time.Time) (o outcome, again bool)
 	// body returns the settlement of an outcome. Text above inlineMax bytes is
 	// stored as a blob.
 	body(ctx context.Context, w *Worker, e *effect, o outcome, inlineMax int) (typ string, body any, err error)

@@ -10,34 +10,32 @@ import (
 	"github.com/refold/refold/internal/prompt"
 )
 
-// content returns text as an event holds it, in c: itself, or a blob; nil if empty.
-func (w *Worker) content(ctx context.Context, c *session.Content, text string, inlineMax int) (*session.Content, error) {
+// content returns text as an event holds it: itself, or a blob; nil if empty.
+func (w *Worker) content(ctx context.Context, text string, inlineMax int) (*session.Content, error) {
 	text = prompt.Valid(text)
 	switch {
 	case text == "":
 		return nil, nil
 	case len(text) <= inlineMax:
-		*c = session.Content{Text: text}
-		return c, nil
+		return &session.Content{Text: text}, nil
 	}
 	ref, err := w.wire.PutBlob(ctx, []byte(text))
 	if err != nil {
 		return nil, fmt.Errorf("store %d bytes of text: %w", len(text), err)
 	}
-	*c = session.Content{Blob: &ref, MediaType: "text/plain; charset=utf-8", Size: int64(len(text))}
-	return c, nil
+	return &session.Content{Blob: &ref, MediaType: "text/plain; charset=utf-8", Size: int64(len(text))}, nil
 }
 
 // outputContent returns what a tool call returned as an event holds it: its
-// text, in room, and beside it a blob for each file.
-func (w *Worker) outputContent(ctx context.Context, room *session.Content, o outcome, inlineMax int) (*session.Content, error) {
+// text, and a blob for each file.
+func (w *Worker) outputContent(ctx context.Context, o outcome, inlineMax int) (*session.Content, error) {
 	text := o.output
 	files := o.files
 	if len(files) > filesMax {
 		text = strings.TrimPrefix(text+fmt.Sprintf("\n[%d more files are left out: at most %d are kept]", len(files)-filesMax, filesMax), "\n")
 		files = files[:filesMax]
 	}
-	whole, err := w.content(ctx, room, text, inlineMax)
+	whole, err := w.content(ctx, text, inlineMax)
 	if err != nil || len(files) == 0 {
 		return whole, err
 	}

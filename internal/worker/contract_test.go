@@ -34,7 +34,7 @@ func TestWire(t *testing.T) {
 			t.Fatal(err)
 		}
 		name := turnClaim("r9t9", 1)
-		if stands, won, err := w.Claim(t.Context(), name, Claim{By: "A"}); err != nil || won || stands.By != unknownHolder || stands.Withdrawn {
+		if stands, won, err := w.BeginClaim(t.Context(), name, Claim{By: "A"})(); err != nil || won || stands.By != unknownHolder || stands.Withdrawn {
 			t.Errorf("a claim that can't be read: got %+v, %v, %v", stands, won, err)
 		}
 		checkWire(t, w, func(instance string) {
@@ -126,7 +126,7 @@ func checkClaims(t *testing.T, w Transport) {
 	} {
 		first := w.BeginClaim(t.Context(), c.name, c.claim)
 		for i, claims := range []func() (Claim, bool, error){
-			first, func() (Claim, bool, error) { return w.Claim(t.Context(), c.name, c.claim) },
+			first, w.BeginClaim(t.Context(), c.name, c.claim),
 		} {
 			stands, won, err := claims()
 			if err != nil || stands != c.stands || won != c.won {
@@ -136,9 +136,6 @@ func checkClaims(t *testing.T, w Transport) {
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := w.Claim(ended, name("r1t3", 1), Claim{By: "A"}); !errors.Is(err, journal.ErrUnknownOutcome) {
-		t.Errorf("with an ended context: got %v", err)
-	}
 	if _, _, err := w.BeginClaim(ended, name("r1t4", 1), Claim{By: "A"})(); !errors.Is(err, journal.ErrUnknownOutcome) {
 		t.Errorf("begun with an ended context: got %v", err)
 	}

@@ -27,8 +27,7 @@ type effect struct {
 	hash        string        // SHA-256 of the payload, for claims; empty: it needs none
 }
 
-// errClass says that an effect is of a class that this package does not carry
-// out.
+// errClass says that an effect is of a class that this package does not execute.
 var errClass = errors.New("neither llm, tool, step nor space")
 
 // errNewer says that bridges of a newer release may read an effect.
@@ -78,7 +77,7 @@ func (e *effect) late(now time.Time) bool { return now.After(e.startBy) }
 // claimed reports that the effect starts only with a claim.
 func (e *effect) claimed() bool { return e.generation != nil || e.call != nil && !e.call.RetrySafe }
 
-// safe reports that the effect may be carried out twice without harm.
+// safe reports that the effect may be executed twice without harm.
 func (e *effect) safe() bool {
 	return e.call != nil && e.call.RetrySafe || e.step != nil || e.space != nil
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"hash/maphash"
 	"maps"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// execution is one effect that this process carries: it is being claimed, or it
+// execution is one effect that this process has in hand: it is being claimed, or it
 // runs, or its settlement is being stored.
 type execution struct {
 	effect
@@ -97,9 +98,9 @@ func newExecutions() *executions {
 type entryState int
 
 const (
-	entryNew      entryState = iota // it is ours to carry from now on
-	entryBusy                       // it is carried already
-	entryReplaces                   // one of its name and of other bytes is carried, and was stopped
+	entryNew      entryState = iota // it is ours from now on
+	entryBusy                       // it is in hand already
+	entryReplaces                   // one of its name and of other bytes was in hand, and was stopped
 	entrySettled                    // it was settled here, over this connection
 )
 
@@ -113,7 +114,7 @@ func (t *executions) enter(e effect) (*execution, entryState) {
 		if other.bytes == e.bytes {
 			return nil, entryBusy
 		}
-		other.replace()
+		other.end(errWithdrawn, true)
 		return nil, entryReplaces
 	}
 	f := &execution{effect: e, digest: digest}
@@ -139,7 +140,16 @@ func (t *executions) leave(f *execution, settled bool, now time.Time) {
 	defer t.mu.Unlock()
 	delete(t.byName, f.digest)
 	if settled || f.claims != (claimState{}) {
-		t.keep(f, settled)
+		minute, as := minuteOf(f.startBy), f.keptAs()
+		if t.settled[minute] == nil {
+			t.settled[minute] = &settledCache{settled: make(map[digest]settledAt), claims: make(map[digest]claimState)}
+		}
+		if kept := t.settled[minute]; settled {
+			kept.settled[as] = settledAt{seq: f.settled.seq, incarnation: f.incarnation, claim: f.claims.asked}
+			delete(kept.claims, as)
+		} else {
+			kept.claims[as] = f.claims
+		}
 	}
 	if minute := minuteOf(now); minute != t.swept {
 		t.swept = minute
@@ -149,21 +159,6 @@ func (t *executions) leave(f *execution, settled bool, now time.Time) {
 			}
 		}
 	}
-}
-
-// keep keeps what is to be known when f is delivered again. The lock is held.
-func (t *executions) keep(f *execution, settled bool) {
-	minute := minuteOf(f.startBy)
-	if t.settled[minute] == nil {
-		t.settled[minute] = &settledCache{settled: make(map[digest]settledAt), claims: make(map[digest]claimState)}
-	}
-	kept, as := t.settled[minute], f.keptAs()
-	if settled {
-		kept.settled[as] = settledAt{seq: f.settled.seq, incarnation: f.incarnation, claim: f.claims.asked}
-		delete(kept.claims, as)
-		return
-	}
-	kept.claims[as] = f.claims
 }
 
 func minuteOf(at time.Time) int64 { return at.Unix() / 60 }
@@ -176,11 +171,18 @@ func (t *executions) withdraw(sid, name string) {
 	if f == nil {
 		return
 	}
+	f.end(errWithdrawn, false)
+}
+
+// end ends what runs of f. Replaced says that nothing it comes to is said: the
+// session would take it for the settlement of the effect that has its name now.
+func (f *execution) end(cause error, replaced bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.withdrawn = true
+	f.replaced = f.replaced || replaced
+	f.withdrawn = f.withdrawn || errors.Is(cause, errWithdrawn)
 	if f.stop != nil {
-		f.stop(errWithdrawn)
+		f.stop(cause)
 	}
 }
 
@@ -204,22 +206,7 @@ func (t *executions) endAll(cause error) {
 	all := slices.Collect(maps.Values(t.byName))
 	t.mu.Unlock()
 	for _, f := range all {
-		f.mu.Lock()
-		if f.stop != nil {
-			f.stop(cause)
-		}
-		f.mu.Unlock()
-	}
-}
-
-// replace stops f, and nothing that it comes to is said: the session would take
-// it for the settlement of the effect that has its name now.
-func (f *execution) replace() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.replaced, f.withdrawn = true, true
-	if f.stop != nil {
-		f.stop(errWithdrawn)
+		f.end(cause, false)
 	}
 }
 

@@ -11,12 +11,10 @@ import (
 const (
 	inlineBytesSlim = 4 << 10 // text that a settlement holds itself, for a server whose max_payload is below ours
 
-	// What a call's arguments take of an event beside their text, the lengths
+	// What a call's arguments take of an event in addition to their text, the lengths
 	// before them included; and what a reference takes in their place.
 	argumentsFixedBytes = 32
 	argumentsApartBytes = 128
-
-	draftBytesMax = 16 << 10 // of the memory that settlements are written in; a larger one is not kept for the next
 
 	filesMax = session.PartsMax - 1 // of a result: its text is a part too
 
@@ -26,7 +24,7 @@ const (
 	unclaimedFreshFor   = time.Second // for so long after it was asked, a retry-safe call is started without a look
 	claimsMax           = 1024        // claims of one model turn: each but the last is of a bridge that is gone
 
-	slotsPassed = 7 // slots in a row that go past who has a lower priority
+	slotsPassed = 7 // slots in a row that go past effects of a lower priority
 
 	paceWaitMax       = 10 * time.Second // that an effect waits in its slot for its target's rate; else it is given back
 	holdMax           = time.Hour        // that a provider is left alone because it asks for it

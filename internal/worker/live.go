@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"sync"
 	"sync/atomic"
@@ -39,8 +40,8 @@ type liveDeltas struct {
 	ended bool
 }
 
-// say takes what a model says. Nobody waits for a delta, so a failure is
-// nobody's business: the settlement has the whole text.
+// say takes what a model says. Nobody waits for a delta, and the settlement has the
+// whole text, so a failure is not reported.
 func (l *liveDeltas) say(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,8 +69,8 @@ func (l *liveDeltas) later() {
 }
 
 // publish publishes what is held, in pieces if it is long. What does not end
-// with a character waits for the rest of it: else who joins the deltas would
-// have other text than the settlement. The lock is held.
+// with a whole character waits for the rest of it: the deltas, joined, are the text of
+// the settlement. The lock is held.
 func (l *liveDeltas) publish() {
 	whole := wholeBytes(l.held)
 	if whole == 0 || l.over.Err() != nil {
@@ -79,14 +80,7 @@ func (l *liveDeltas) publish() {
 	l.held = append(l.held[:0], l.held[whole:]...)
 	l.at = time.Now()
 	for text != "" {
-		piece := text
-		if len(piece) > deltaBytesMax {
-			end := deltaBytesMax
-			for !utf8.RuneStart(text[end]) {
-				end--
-			}
-			piece = text[:end]
-		}
+		piece := prompt.Clip(text, deltaBytesMax)
 		text = text[len(piece):]
 		payload, err := json.Marshal(delta{Effect: l.effect, Start: l.start, N: l.n, Text: piece})
 		if err != nil {
@@ -126,6 +120,11 @@ func (l *liveDeltas) end() {
 	}
 	l.publish()
 	l.ended = true
+}
+
+// NewULID returns a fresh ULID: the name of a process's start, or of an effect's.
+func NewULID(now time.Time) string {
+	return ulid.MustNew(ulid.Timestamp(now), rand.Reader).String()
 }
 
 // laterULID returns a fresh ULID that is greater than another one, whatever

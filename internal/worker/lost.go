@@ -14,12 +14,12 @@ const (
 )
 
 // LostTarget is the target of a worker of a fleet that is gone: its calls are
-// settled, and none is carried out.
+// settled, and none is executed.
 func LostTarget(target string) Target {
 	return Target{Class: session.ClassTool, Name: target, Executor: lostWorker{}, Concurrency: adoptAtOnce, Counts: new(TargetCounts), lost: true}
 }
 
-// lostWorker carries out what a worker that is gone was asked.
+// lostWorker executes what a worker that is gone was asked.
 type lostWorker struct{}
 
 // Execute says that the host session is lost. What was claimed and may have
@@ -33,7 +33,7 @@ func (lostWorker) Execute(_ context.Context, c executor.Call) (executor.Result, 
 	}}, nil
 }
 
-// lostHost is the host session of a call that nobody can carry out any more.
+// lostHost is the host session of a call that can't be executed any more.
 func lostHost(c *session.ToolCall) *executor.HostSession {
 	if c == nil || c.HostSession == nil {
 		return nil

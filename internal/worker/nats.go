@@ -27,65 +27,36 @@ type NATS struct {
 // NewNATS returns the transport over a connection.
 func NewNATS(b *bus.Bus) *NATS { return &NATS{Bus: b} }
 
-// unknownHolder stands for who stored a claim that can't be read. No instance
-// has this name.
+// unknownHolder is the holder of a claim that can't be read. No instance has this
+// name.
 const unknownHolder = "-"
-
-// Claim implements Transport.
-func (w NATS) Claim(ctx context.Context, name subjects.ClaimName, c Claim) (Claim, bool, error) {
-	return w.begin(ctx, name, c).wait()
-}
 
 // BeginClaim implements Transport.
 func (w NATS) BeginClaim(ctx context.Context, name subjects.ClaimName, c Claim) func() (Claim, bool, error) {
-	begun := w.begin(ctx, name, c)
-	return begun.wait
-}
-
-// claiming is a claim on its way, or why it is not.
-type claiming struct {
-	of  Claim
-	on  journal.Claiming
-	err error
-}
-
-func (w NATS) begin(ctx context.Context, name subjects.ClaimName, c Claim) claiming {
+	var begun journal.Claiming
 	body, err := bodyOf(c)
-	if err != nil {
-		return claiming{err: err}
+	if err == nil {
+		begun, err = w.Bus.BeginClaim(ctx, name, body)
 	}
-	on, err := w.Bus.BeginClaim(ctx, name, body)
-	return claiming{of: c, on: on, err: err}
+	if err != nil {
+		return func() (Claim, bool, error) { return Claim{}, false, err }
+	}
+	return func() (Claim, bool, error) {
+		won, holder, err := begun.Wait()
+		if err != nil || won {
+			return c, won, err
+		}
+		stands, err := journal.ParseClaimBody(holder)
+		if err != nil {
+			// Another body on a claim's subject means that the claim is held, by
+			// an instance that is never heard.
+			return Claim{By: unknownHolder}, false, nil //nolint:nilerr // see above
+		}
+		return Claim(stands), false, nil
+	}
 }
 
-func (c claiming) wait() (Claim, bool, error) {
-	if c.err != nil {
-		return Claim{}, false, c.err
-	}
-	won, holder, err := c.on.Wait()
-	if err != nil {
-		return Claim{}, false, err
-	}
-	if won {
-		return c.of, true, nil
-	}
-	stands, err := journal.ParseClaimBody(holder)
-	if err != nil {
-		// On a claim's subject another body is an answer: somebody holds it,
-		// of whom nobody will hear.
-		return Claim{By: unknownHolder}, false, nil //nolint:nilerr // see above
-	}
-	return Claim(stands), false, nil
-}
-
-// bodyOf returns the body of a claim: what encoding/json makes of it, without
-// that for a claim of ours. Nothing in an instance's name or a hash is escaped.
-func bodyOf(c Claim) ([]byte, error) {
-	if !c.Withdrawn && c.Hash != "" && subjects.ValidInstance(c.By) == nil {
-		return []byte(`{"by":"` + c.By + `","hash":"` + c.Hash + `"}`), nil
-	}
-	return json.Marshal(journal.ClaimBody(c))
-}
+func bodyOf(c Claim) ([]byte, error) { return json.Marshal(journal.ClaimBody(c)) }
 
 // Publish implements Transport.
 func (w NATS) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (uint64, error) {
@@ -147,8 +118,8 @@ type natsSource struct{ puller *natsdelivery.EffectPuller }
 // NewNATSSource returns a source of what a puller is delivered.
 func NewNATSSource(p *natsdelivery.EffectPuller) Source { return natsSource{p} }
 
-func (s natsSource) Run(ctx context.Context, slots int, carry func(delivery)) error {
-	return s.puller.Run(ctx, slots, func(d *natsdelivery.EffectDelivery) { carry(natsDelivery{d}) })
+func (s natsSource) Run(ctx context.Context, slots int, handle func(delivery)) error {
+	return s.puller.Run(ctx, slots, func(d *natsdelivery.EffectDelivery) { handle(natsDelivery{d}) })
 }
 
 func (s natsSource) Drain(ctx context.Context) error { return s.puller.Drain(ctx) }

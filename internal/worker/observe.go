@@ -35,14 +35,6 @@ func (w *Worker) begins(f *execution, id string, now time.Time) {
 	f.observed = o
 }
 
-// traceparent returns what the observer said of the execution's start.
-func (f *execution) traceparent() string {
-	if f.observed == nil {
-		return ""
-	}
-	return f.observed.traceparent
-}
-
 // ends tells the observer what became of the start of f, if there was one that
 // it was not told of, and returns r.
 func (w *Worker) ends(f *execution, r decision) decision {

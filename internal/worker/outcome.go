@@ -18,7 +18,7 @@ type outcome struct {
 	files    []executor.File       // of a tool call
 	host     *executor.HostSession // of a tool call; nil: unchanged
 	answer   *executor.Answer      // of a generation that succeeded
-	apart    map[int]bool          // calls of answer whose arguments no event can hold beside the others
+	apart    map[int]bool          // calls of answer whose arguments no event can hold together with the others
 	prepared *session.StepPrepared // of a step that succeeded
 	synced   *synced               // of a sync that was read
 	duration time.Duration         // of a tool call that ran; 0: it did not
@@ -53,9 +53,8 @@ func deadlineExceeded(e *effect) outcome {
 }
 
 // tooLate is the outcome of what nobody starts any more. REFOLD_FX keeps names
-// for longer than a deadline may be and not for ever: whoever comes after that (a
-// bridge that was cut off for an hour) finds no claim of a call that was claimed
-// and started, and can't tell.
+// for longer than a deadline may be, but not for ever. A bridge that was cut off until
+// then finds no claim of a call that was claimed and started, and can't tell.
 func tooLate(e *effect, now time.Time) outcome {
 	if e.call == nil || e.safe() || now.UnixMilli()-e.call.At < session.DeadlineMaxMS {
 		return deadlineExceeded(e)
@@ -89,6 +88,17 @@ type returned struct {
 	abandoned bool  // it had not returned when we stopped waiting
 }
 
+// returned says what becomes of f after its executor has returned, or was given up.
+func (w *Worker) returned(f *execution, r *returned) decision {
+	now := w.now()
+	o, again := carriers[f.name.Class].outcome(w, f, r, now)
+	if again {
+		return giveBack(stoppingDelay, "this bridge is stopping")
+	}
+	o.at = now
+	return settleAs(o)
+}
+
 // toolOutcome says what a returned tool call comes to. again says that nothing
 // is to be settled: the call may run again elsewhere.
 func toolOutcome(e *effect, r *returned, took time.Duration) (o outcome, again bool) {
@@ -99,15 +109,11 @@ func toolOutcome(e *effect, r *returned, took time.Duration) (o outcome, again b
 	case r.panicked != nil:
 		return outcomeUnknown(fmt.Sprint("the executor panicked, the call may have taken effect: ", r.panicked), o), false
 	case r.cause != nil && e.safe():
-		switch {
-		case errors.Is(r.cause, errDraining):
-			return outcome{}, true
-		case errors.Is(r.cause, errWithdrawn):
-			o.status, o.fault = session.CallCancelled, &executor.Error{Code: codeCancelled, Detail: "withdrawn while it ran"}
-		default:
-			o.status, o.fault = session.CallFailed, &executor.Error{Code: session.CodeDeadlineExceeded, Detail: "it ran for longer than " + e.runTime.String()}
+		stopped, again := r.outcome(e, "executor", codeExecutorPanic, codeExecutorError)
+		if o.status, o.fault = stopped.status, stopped.fault; codeOf(o.fault) == codeCancelled {
+			o.status = session.CallCancelled
 		}
-		return o, false
+		return o, again
 	case r.cause != nil:
 		return outcomeUnknown("stopped while it ran, it may have taken effect: "+r.cause.Error(), o), false
 	case r.err != nil && !e.safe() && timedOut(r.err):
@@ -130,23 +136,22 @@ func toolOutcome(e *effect, r *returned, took time.Duration) (o outcome, again b
 	return o, false
 }
 
-// modelOutcome says what a returned generation comes to. An answer that came
-// counts, also after the context ended: a generation has no other effect.
-// again says that nothing is to be settled: another bridge takes it over.
-func modelOutcome(e *effect, r *returned) (o outcome, again bool) {
+// outcome says what r comes to where nothing can have taken effect. who names what
+// ran. again says that nothing is to be settled: it may run elsewhere.
+func (r *returned) outcome(e *effect, who, panicCode, code string) (o outcome, again bool) {
 	switch {
 	case r.panicked != nil:
-		return failed(codeExecutorPanic, fmt.Sprint("the model's executor panicked: ", r.panicked)), false
-	case r.err == nil && !r.abandoned:
-		return outcome{status: session.CallSucceeded, answer: &r.answer}, false
+		return failed(panicCode, fmt.Sprintf("the %s panicked: %v", who, r.panicked)), false
 	case errors.Is(r.cause, errDraining):
 		return outcome{}, true
 	case errors.Is(r.cause, errWithdrawn):
 		return failed(codeCancelled, "withdrawn while it ran"), false
 	case r.cause != nil:
-		return failed(session.CodeDeadlineExceeded, "no answer of the model within "+e.runTime.String()), false
+		return failed(session.CodeDeadlineExceeded, "it ran for longer than "+e.runTime.String()), false
+	case r.err != nil:
+		return outcome{status: session.CallFailed, fault: faultOf(r.err, code)}, false
 	}
-	return outcome{status: session.CallFailed, fault: faultOf(r.err, codeModelError)}, false
+	return outcome{status: session.CallSucceeded, prepared: r.prepared, synced: r.synced}, false
 }
 
 // timedOut reports that err tells of a time-out, and does not say what became

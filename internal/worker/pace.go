@@ -21,13 +21,6 @@ const (
 	codeContextLength = "context_length_exceeded"
 )
 
-// States of a breaker, as Stats tell them.
-const (
-	breakerClosed = "closed"    // all start
-	breakerOpen   = "open"      // none
-	breakerTrial  = "half_open" // one is tried, or the next one is
-)
-
 // Pacer says when the generations of one provider may start, and how the provider
 // does. It is nil for what is no model.
 type Pacer struct {
@@ -79,11 +72,11 @@ func (p *Pacer) State(now time.Time) (breaker string, pausedMS int64) {
 	switch {
 	case p.faultsMax == 0:
 	case p.open.IsZero():
-		breaker = breakerClosed
+		breaker = "closed" // all start
 	case now.Before(p.open):
-		breaker = breakerOpen
+		breaker = "open" // none
 	default:
-		breaker = breakerTrial
+		breaker = "half_open" // one is tried, or the next one is
 	}
 	return breaker, pausedMS
 }

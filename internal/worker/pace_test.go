@@ -211,9 +211,9 @@ func TestBreaker(t *testing.T) {
 			fault.Store(&executor.Error{Code: code})
 			b.ask(fmt.Sprintf("r%dt1", n+2), "m")
 		}
-		state(breakerClosed) // an answer, even a refusal, begins the count anew
+		state("closed") // an answer, even a refusal, begins the count anew
 		b.ask("r7t1", "m")
-		state(breakerOpen)
+		state("open")
 		b.ask("r8t1", "m")
 		b.ask("r9t1", "m")
 		pass(19 * time.Second)
@@ -221,13 +221,13 @@ func TestBreaker(t *testing.T) {
 			t.Errorf("started %d, want 7: none while it is open", got)
 		}
 		pass(time.Second) // r8t1 and r9t1 come again: one of them is tried, in vain
-		state(breakerOpen)
+		state("open")
 		if got := len(b.starts.all()); got != 8 {
 			t.Errorf("started %d, want 8: one for a trial", got)
 		}
 		fault.Store(nil)
 		pass(25 * time.Second)
-		state(breakerClosed)
+		state("closed")
 		got := b.world.settlements(t)
 		failed := 0
 		for _, line := range got {

@@ -3,9 +3,9 @@ package worker
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
@@ -15,8 +15,7 @@ import (
 )
 
 func (steps) start(w *Worker, f *execution) decision {
-	var r returned
-	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
+	return w.execute(f, func(ctx context.Context, start string, r *returned) {
 		asked := *f.step
 		asked.Start, asked.Log = start, w.reader.StepLog(f.step, f.items)
 		choice, err := f.served.Hook.PrepareStep(ctx, asked)
@@ -24,39 +23,15 @@ func (steps) start(w *Worker, f *execution) decision {
 			r.prepared, err = preparedOf(&choice)
 		}
 		r.err = err
-	}); !ok {
-		return refused
-	}
-	return steps{}.returned(w, f, &r)
+	})
 }
 
-func (steps) returned(w *Worker, f *execution, r *returned) decision {
-	o, again := stepOutcome(&f.effect, r)
-	if again {
-		return giveBack(stoppingDelay, "this bridge is stopping")
-	}
+func (steps) outcome(w *Worker, f *execution, r *returned, _ time.Time) (outcome, bool) {
+	o, again := r.outcome(&f.effect, "hook", codeHookFailed, codeHookFailed)
 	if codeOf(o.fault) == session.CodeBadSettlement {
 		w.about(f).Error("choice_refused", "detail", o.fault.Detail)
 	}
-	return settleAs(o)
-}
-
-// stepOutcome says what a returned hook comes to. again says that nothing is
-// to be settled: the hook may be asked elsewhere.
-func stepOutcome(e *effect, r *returned) (o outcome, again bool) {
-	switch {
-	case r.panicked != nil:
-		return failed(codeHookFailed, fmt.Sprint("the hook panicked: ", r.panicked)), false
-	case errors.Is(r.cause, errDraining):
-		return outcome{}, true
-	case errors.Is(r.cause, errWithdrawn):
-		return failed(codeCancelled, "withdrawn while it ran"), false
-	case r.cause != nil:
-		return failed(session.CodeDeadlineExceeded, "it ran for longer than "+e.runTime.String()), false
-	case r.err != nil:
-		return outcome{status: session.CallFailed, fault: faultOf(r.err, codeHookFailed)}, false
-	}
-	return outcome{status: session.CallSucceeded, prepared: r.prepared}, false
+	return o, again
 }
 
 func (steps) body(_ context.Context, _ *Worker, e *effect, o outcome, _ int) (string, any, error) {

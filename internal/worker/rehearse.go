@@ -41,7 +41,7 @@ type Rehearsal struct {
 // rehearsalRunTime is a session's default.
 const rehearsalRunTime = 5 * time.Minute
 
-// Rehearse carries out one call without a session and without NATS.
+// Rehearse executes one call without a session and without NATS.
 func Rehearse(ctx context.Context, e executor.Executor, call executor.Call, o Rehearsal) Rehearsed {
 	kept := &keptBlobs{blobs: map[codec.Ref][]byte{}}
 	now := time.Now()

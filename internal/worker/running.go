@@ -9,10 +9,9 @@ import (
 // executionContext is what an executor runs under: a context that ends when the run time
 // is over, and when it is cancelled with a cause.
 //
-// It also says who goes on with the execution. The executor runs in the goroutine
-// that carries the effect, which goes on when it has returned. If it has not
-// within stopGrace after the context ended, another goroutine does: whoever
-// leaves first.
+// It also decides which goroutine goes on with the execution: the one that the
+// executor ran in, when it returns, or another one, stopGrace after the context
+// ended. The first that leaves goes on.
 type executionContext struct {
 	context.Context
 	cancel  context.CancelCauseFunc
@@ -28,9 +27,8 @@ type executionContext struct {
 	gone     chan struct{} // closed when another goroutine has brought the execution to its end; nil: none has it
 }
 
-// newExecutionContext returns what runs for the execution's run time at most. Of the execution's
-// life it has the values alone: who ends that ends it too. If the executor does not
-// return, the worker is told that it is abandoned.
+// newExecutionContext returns a context for the execution's run time at most. It has
+// the values of the grace context and does not end with it: endAll ends it.
 func newExecutionContext(w *Worker, f *execution) *executionContext {
 	r := &executionContext{worker: w, execution: f}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(f.life.grace))
@@ -40,8 +38,7 @@ func newExecutionContext(w *Worker, f *execution) *executionContext {
 	return r
 }
 
-// begins notes when the executor is called. The lock is for who may find it
-// abandoned.
+// begins notes when the executor is called. abandon reads that in another goroutine.
 func (r *executionContext) begins(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -89,5 +86,6 @@ func (r *executionContext) abandon() {
 	r.left, r.gone = true, make(chan struct{})
 	r.mu.Unlock()
 	defer close(r.gone)
-	r.worker.abandoned(r.execution, context.Cause(r))
+	r.worker.about(r.execution).Error("executor_does_not_return", "waited_ms", stopGrace.Milliseconds())
+	r.worker.goOn(r.execution, &returned{abandoned: true, cause: context.Cause(r)})
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/subjects"
 )
 
 // keepsTime is when a call of an executor that does not return is given up.
@@ -143,7 +144,7 @@ func TestStartAfterTheGraceTime(t *testing.T) {
 		stop(errDraining)
 		var cause error
 		call := toolCall("r1t1c0", true)
-		f, _ := w.executions.enter(effect{call: &call, runTime: testRun, startBy: time.Now().Add(testStartBy)})
+		f, _ := w.executions.enter(effect{name: subjects.EffectName{Class: session.ClassTool}, call: &call, runTime: testRun, startBy: time.Now().Add(testStartBy)})
 		f.life = &Lifetimes{Drain: t.Context(), grace: grace, Last: t.Context()}
 		f.served = &Target{Executor: executorFunc(func(ctx context.Context, _ executor.Call) (executor.Result, error) {
 			cause = context.Cause(ctx)

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"slices"
+
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 )
@@ -35,10 +37,5 @@ func seqLeast(g *session.Generation) uint64 {
 }
 
 func isOpen(view session.View, name string) bool {
-	for _, e := range view.Open {
-		if e.Effect == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(view.Open, func(e session.ViewEffect) bool { return e.Effect == name })
 }

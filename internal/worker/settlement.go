@@ -3,13 +3,10 @@ package worker
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
@@ -23,9 +20,8 @@ import (
 type settlement struct {
 	door    session.Door
 	id      string // tells it from every other settlement, of this effect too
-	payload []byte // of draft: until that is put back
-	body    any    // what payload says: a pointer
-	draft   *draft
+	payload []byte
+	body    any // what payload says: a pointer
 }
 
 // errTooLarge says that no event can hold the outcome.
@@ -69,9 +65,8 @@ func (w *Worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	if err != nil {
 		return settlement{}, err
 	}
-	draft, payload, err := written(session.Envelope{V: session.Version, Type: typ, At: o.at.UnixMilli(), By: w.by}, body)
+	payload, err := session.Envelope{V: session.Version, Type: typ, At: o.at.UnixMilli(), By: w.by}.With(body)
 	if err != nil || len(payload) > session.EventBytesMax {
-		drafts.Put(draft)
 		return settlement{}, errors.Join(errTooLarge, err)
 	}
 	// The id holds a digest of what is said: the same event sent again counts
@@ -81,25 +76,7 @@ func (w *Worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 		id:      settlementID(&e.name, payload),
 		payload: payload,
 		body:    body,
-		draft:   draft,
 	}, nil
-}
-
-// drafts are what payloads are written into. A settlement's is put back when it is
-// stored; if it was published and nobody knows what became of it, it never is:
-// somebody may still read it.
-var drafts = sync.Pool{New: func() any { return new(draft) }}
-
-type draft struct{ bytes []byte }
-
-// written is env.With(body), in memory that may be put back.
-func written(env session.Envelope, body any) (d *draft, payload []byte, err error) {
-	d = drafts.Get().(*draft)
-	payload, err = env.AppendWith(d.bytes[:0], body)
-	if cap(payload) <= draftBytesMax {
-		d.bytes = payload
-	}
-	return d, payload, err
 }
 
 // settlementID returns the id of a settlement of an effect. Its digest is of
@@ -107,38 +84,12 @@ func written(env session.Envelope, body any) (d *draft, payload []byte, err erro
 // equal id. Two payloads with one digest would only be told apart later, by the
 // stream's answer.
 func settlementID(of *subjects.EffectName, payload []byte) string {
-	var room [192]byte // of the stack
-	id := append(append(append(append(room[:0], of.Session...), '.'), of.Effect...), '.')
-	var digest [8]byte
-	for _, half := range digestOf(payload) {
-		binary.BigEndian.PutUint64(digest[:], half)
-		id = hex.AppendEncode(id, digest[:])
-	}
-	return string(id)
+	digest := digestOf(payload)
+	return fmt.Sprintf("%s.%s.%016x%016x", of.Session, of.Effect, digest[0], digest[1])
 }
 
-// The bodies of settlements have room for what they point to: each is one
-// allocation.
-type (
-	callBody struct {
-		session.ToolCallSettled
-		output session.Content
-	}
-	callsBody struct {
-		session.ToolCallsObserved
-		text  session.Content
-		usage session.Usage
-	}
-	generationBody struct {
-		session.GenerationSettled
-		text  session.Content
-		usage session.Usage
-	}
-)
-
 func (w *Worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax int) (*session.ToolCallSettled, error) {
-	b := new(callBody)
-	b.ToolCallSettled = session.ToolCallSettled{
+	b := &session.ToolCallSettled{
 		DurationMS: o.duration.Milliseconds(), Effect: e.name.Effect, Error: wireFault(o.fault, codeExecutorError),
 		PlanHash: e.call.PlanHash.String(), Status: string(o.status),
 	}
@@ -146,8 +97,8 @@ func (w *Worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax i
 		b.HostSession = &session.HostSession{ID: prompt.Valid(o.host.ID), Root: prompt.Valid(o.host.Root), Route: prompt.Valid(o.host.Route), Status: prompt.Valid(o.host.Status)}
 	}
 	var err error
-	b.Output, err = w.outputContent(ctx, &b.output, o, inlineMax)
-	return &b.ToolCallSettled, err
+	b.Output, err = w.outputContent(ctx, o, inlineMax)
+	return b, err
 }
 
 // callsBody stores arguments apart from the event that are too large for the
@@ -156,10 +107,9 @@ func (w *Worker) callsBody(ctx context.Context, e *effect, a *executor.Answer, a
 	if len(a.Calls) > session.CallsSeenMax {
 		return nil, errTooLarge
 	}
-	b := new(callsBody)
-	b.ToolCallsObserved = session.ToolCallsObserved{
+	b := &session.ToolCallsObserved{
 		Calls: make([]session.ObservedCall, len(a.Calls)), Effect: e.name.Effect, Model: prompt.Clip(a.Model, session.NameBytesMax),
-		Opaque: w.opaque(e, a.Opaque), Usage: wireUsage(&b.usage, a.Usage),
+		Opaque: w.opaque(e, a.Opaque), Usage: wireUsage(a.Usage),
 	}
 	for i, c := range a.Calls {
 		call := session.ObservedCall{
@@ -175,8 +125,8 @@ func (w *Worker) callsBody(ctx context.Context, e *effect, a *executor.Answer, a
 		b.Calls[i] = call
 	}
 	var err error
-	b.Text, err = w.content(ctx, &b.text, a.Text, inlineMax)
-	return &b.ToolCallsObserved, err
+	b.Text, err = w.content(ctx, a.Text, inlineMax)
+	return b, err
 }
 
 // apart returns which calls' arguments to store apart from the event so that
@@ -219,14 +169,13 @@ func (w *Worker) generationBody(ctx context.Context, e *effect, o outcome, inlin
 		return &session.GenerationSettled{Effect: e.name.Effect, Error: wireFault(o.fault, codeModelError), Status: "failed"}, nil
 	}
 	a := o.answer
-	b := new(generationBody)
-	b.GenerationSettled = session.GenerationSettled{
+	b := &session.GenerationSettled{
 		Effect: e.name.Effect, FinishReason: prompt.Clip(a.FinishReason, session.NameBytesMax), Model: prompt.Clip(a.Model, session.NameBytesMax),
-		Opaque: w.opaque(e, a.Opaque), Status: "ok", Usage: wireUsage(&b.usage, a.Usage),
+		Opaque: w.opaque(e, a.Opaque), Status: "ok", Usage: wireUsage(a.Usage),
 	}
 	var err error
-	b.Text, err = w.content(ctx, &b.text, a.Text, inlineMax)
-	return &b.GenerationSettled, err
+	b.Text, err = w.content(ctx, a.Text, inlineMax)
+	return b, err
 }
 
 // opaque returns a provider's items as an event holds them. They are an aid
@@ -256,15 +205,14 @@ func wireFault(e *executor.Error, code string) *session.Fault {
 	return f
 }
 
-// wireUsage returns a usage as the session takes it, in room, nil for none.
-func wireUsage(room *session.Usage, u executor.Usage) *session.Usage {
+// wireUsage returns a usage as the session takes it, nil for none.
+func wireUsage(u executor.Usage) *session.Usage {
 	if u == (executor.Usage{}) {
 		return nil
 	}
 	bound := func(n int64) int64 { return min(max(n, 0), session.TokensMax) }
-	*room = session.Usage{
+	return &session.Usage{
 		CacheWriteTokens: bound(u.CacheWriteTokens), CachedTokens: bound(u.CachedTokens), InputTokens: bound(u.InputTokens),
 		OutputTokens: bound(u.OutputTokens), ReasoningTokens: bound(u.ReasoningTokens),
 	}
-	return room
 }

@@ -3,10 +3,10 @@ package worker
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
@@ -34,29 +34,11 @@ type synced struct {
 }
 
 func (syncs) start(w *Worker, f *execution) decision {
-	var r returned
-	if refused, ok := w.execute(f, &r, func(ctx context.Context, _ string) {
-		r.synced, r.err = w.sync(ctx, f)
-	}); !ok {
-		return refused
-	}
-	return syncs{}.returned(w, f, &r)
+	return w.execute(f, func(ctx context.Context, _ string, r *returned) { r.synced, r.err = w.sync(ctx, f) })
 }
 
-func (syncs) returned(_ *Worker, f *execution, r *returned) decision {
-	switch {
-	case r.panicked != nil:
-		return settleAs(failed(CodeSpaceUnreadable, fmt.Sprint("the reader panicked: ", r.panicked)))
-	case errors.Is(r.cause, errDraining):
-		return giveBack(stoppingDelay, "this bridge is stopping")
-	case errors.Is(r.cause, errWithdrawn):
-		return settleAs(failed(codeCancelled, "withdrawn while it was read"))
-	case r.cause != nil:
-		return settleAs(failed(session.CodeDeadlineExceeded, "it was read for longer than "+f.runTime.String()))
-	case r.err != nil:
-		return settleAs(outcome{status: session.CallFailed, fault: faultOf(r.err, CodeSpaceUnreadable)})
-	}
-	return settleAs(outcome{status: session.CallSucceeded, synced: r.synced})
+func (syncs) outcome(_ *Worker, f *execution, r *returned, _ time.Time) (outcome, bool) {
+	return r.outcome(&f.effect, "reader", CodeSpaceUnreadable, CodeSpaceUnreadable)
 }
 
 // sync reads a space, stores its files and its manifest, and says what is to be

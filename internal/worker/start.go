@@ -25,7 +25,7 @@ func (generations) start(w *Worker, f *execution) decision {
 	request, wait := f.asked, modelWaitMin
 	for {
 		r := w.ends(f, w.startGeneration(f, request))
-		if !retried(r) {
+		if r.next != nextSettle || r.outcome.fault == nil || !r.outcome.fault.Retryable {
 			return r
 		}
 		// The model may do better next time, and until start_by there is one.
@@ -44,11 +44,6 @@ func (generations) start(w *Worker, f *execution) decision {
 		f.served.Counts.retry()
 		wait = min(2*wait, modelWaitMax)
 	}
-}
-
-// retried reports that a generation failed in a way that may pass.
-func retried(r decision) bool {
-	return r.next == nextSettle && r.outcome.fault != nil && r.outcome.fault.Retryable
 }
 
 // waitToRetry waits before a generation is started again; false if it is
@@ -88,91 +83,76 @@ func (calls) start(w *Worker, f *execution) decision {
 	if refused, ok := w.equip(f, &call); !ok {
 		return refused
 	}
-	var r returned
-	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
-		call.Start, call.Traceparent = start, f.traceparent()
+	return w.execute(f, func(ctx context.Context, start string, r *returned) {
+		if call.Start = start; f.observed != nil {
+			call.Traceparent = f.observed.traceparent
+		}
 		r.result, r.err = f.served.Executor.Execute(ctx, call)
-	}); !ok {
-		return refused
-	}
-	return calls{}.returned(w, f, &r)
+	})
 }
 
-func (calls) returned(w *Worker, f *execution, r *returned) decision {
-	now := w.now()
+func (calls) outcome(_ *Worker, f *execution, r *returned, now time.Time) (outcome, bool) {
 	o, again := toolOutcome(&f.effect, r, now.Sub(f.started))
-	if again {
-		return giveBack(stoppingDelay, "this bridge is stopping")
-	}
-	o = o.redacted(f.secrets.redacts())
-	o.at = now
-	return settleAs(o)
+	return o.redacted(f.secrets.redacts()), again
 }
 
 // startGeneration asks the model once.
 func (w *Worker) startGeneration(f *execution, request *executor.Request) decision {
-	var r returned
 	f.told = &feedback{of: f}
-	if refused, ok := w.execute(f, &r, func(ctx context.Context, start string) {
+	return w.execute(f, func(ctx context.Context, start string, r *returned) {
 		own, told := *request, f.told
 		told.deltas.wire, told.deltas.sid, told.deltas.effect, told.deltas.start, told.deltas.over = w.wire, f.name.Session, f.name.Effect, start, ctx
 		told.deltas.published = &w.stats.Deltas
 		own.Start, own.Feedback = start, told
 		r.answer, r.err = f.served.Model.Generate(ctx, own, w.noteFirst(f, told.deltas.say))
 		told.deltas.end()
-	}); !ok {
-		return refused
-	}
-	return generations{}.returned(w, f, &r)
+	})
 }
 
-func (generations) returned(w *Worker, f *execution, r *returned) decision {
-	o, again := modelOutcome(&f.effect, r)
-	now := w.now()
+func (generations) outcome(_ *Worker, f *execution, r *returned, now time.Time) (outcome, bool) {
+	answered := r.panicked == nil && r.err == nil && !r.abandoned
+	if answered { // it counts also after the context ended: a generation has no other effect
+		r.cause = nil
+	}
+	o, again := r.outcome(&f.effect, "model's executor", codeExecutorPanic, codeModelError)
+	if answered {
+		o.answer = &r.answer
+	}
 	f.told.ended(&o, now)
-	if again {
-		return giveBack(stoppingDelay, "this bridge is stopping")
-	}
-	o.at = now
-	return settleAs(o)
+	return o, again
 }
 
-// execute runs what carries out f, for f.runTime at most: run is given the
-// start's name, and fills in r. It starts nothing that is late or withdrawn: ok is
-// false then, and refused says what becomes of f. So it is when another goroutine
-// has brought f to its end meanwhile.
-func (w *Worker) execute(f *execution, r *returned, run func(ctx context.Context, start string)) (refused decision, ok bool) {
+// execute calls run, for f.runTime at most, and says what became of f. run is given
+// the start's name, and fills in what was returned. Nothing that is late or withdrawn
+// is started.
+func (w *Worker) execute(f *execution, run func(ctx context.Context, start string, r *returned)) decision {
 	ctx := newExecutionContext(w, f)
+	defer ctx.over()
 	withdrawn := f.startUnder(ctx.cancel)
 	now := w.now()
 	switch {
 	case withdrawn:
-		refused = settleAs(withdrawnOutcome(&f.effect))
+		ctx.leave()
+		return settleAs(withdrawnOutcome(&f.effect))
 	case f.late(now): // the last look at the clock before the start
-		refused = settleAs(tooLate(&f.effect, now))
-	default:
-		if f.life.grace.Err() != nil { // endAll came before startUnder
-			ctx.cancel(context.Cause(f.life.grace))
-		}
-		start := newStart(now)
-		w.begins(f, start, now)
-		ctx.begins(now)
-		w.count(&w.stats.Started)
-		ok = w.run(f, ctx, r, start, run)
-		ctx.over()
-		if !ok {
-			return decision{next: nextHandedOff}, false
-		}
-		return decision{}, true
+		ctx.leave()
+		return settleAs(tooLate(&f.effect, now))
+	case f.life.grace.Err() != nil: // endAll came before startUnder
+		ctx.cancel(context.Cause(f.life.grace))
 	}
-	ctx.leave()
-	ctx.over()
-	return refused, false
+	start, r := NewULID(now), new(returned)
+	w.begins(f, start, now)
+	ctx.begins(now)
+	w.stats.Started.Add(1)
+	if !w.run(f, ctx, r, func() { run(ctx.Context, start, r) }) {
+		return decision{next: nextHandedOff}
+	}
+	return w.returned(f, r)
 }
 
-// run calls run, and reports whether to go on with f after it. If not, another
+// run calls execute, and reports whether to go on with f after it. If not, another
 // goroutine has brought f to its end.
-func (w *Worker) run(f *execution, ctx *executionContext, r *returned, start string, run func(ctx context.Context, start string)) (ours bool) {
+func (w *Worker) run(f *execution, ctx *executionContext, r *returned, execute func()) (ours bool) {
 	over := false
 	r.panicked = errGoexit // until it has returned
 	defer func() {
@@ -189,26 +169,19 @@ func (w *Worker) run(f *execution, ctx *executionContext, r *returned, start str
 			<-ctx.gone // its slot is not free before
 		case ours && !over && p == nil: // this goroutine ends
 			left := *r
-			ctx.over()
 			go w.goOn(f, &left)
 		}
 	}()
-	run(ctx.Context, start)
+	execute()
 	over, r.panicked = true, nil
 	return
 }
 
-// abandoned goes on with an execution whose executor does not return.
-func (w *Worker) abandoned(f *execution, cause error) {
-	w.about(f).Error("executor_does_not_return", "waited_ms", stopGrace.Milliseconds())
-	w.goOn(f, &returned{abandoned: true, cause: cause})
-}
-
-// goOn goes on with an execution whose goroutine is lost to its executor: that does
-// not return, or has ended it.
+// goOn goes on with an execution whose goroutine is lost to its executor, which does
+// not return or has ended it. A generation is not started again: what was given up
+// was not refused for a while.
 func (w *Worker) goOn(f *execution, r *returned) {
-	// A generation is not started again: what was given up was not refused for a while.
-	end := w.ends(f, carriers[f.name.Class].returned(w, f, r))
+	end := w.ends(f, w.returned(f, r))
 	if f.resume != nil {
 		f.resume(end)
 		return

@@ -5,7 +5,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Target is one target and what carries its effects out: of Model, Executor, Hook
+// Target is one target and what executes its effects: of Model, Executor, Hook
 // and Spaces the one of its class.
 type Target struct {
 	Class       session.Class

@@ -6,6 +6,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/prompt"
 	"github.com/refold/refold/subjects"
 )
 
@@ -15,20 +16,18 @@ import (
 // An error of a method is a trouble that may pass, unless its doc says
 // otherwise; errors are those of natsio and journal.
 type Transport interface {
-	// Claim stores c as the named claim if there is none, and returns the
-	// claim that stands. won says that it equals c: stored now, or by an
-	// earlier call. An error leaves open whether c stands.
-	Claim(ctx context.Context, name subjects.ClaimName, c Claim) (stands Claim, won bool, err error)
+	prompt.Store
 
-	// BeginClaim begins a Claim, and answer, which is to be called once, waits
-	// for it.
+	// BeginClaim begins to store c as the named claim, if there is none. answer, which
+	// is to be called once, waits for it and returns the claim that stands. won says
+	// that it equals c: stored now, or by an earlier call. An error leaves open whether
+	// c stands.
 	BeginClaim(ctx context.Context, name subjects.ClaimName, c Claim) (answer func() (stands Claim, won bool, err error))
 
 	// Publish stores an event of sid and returns its sequence. An event with
 	// the same id and payload that was stored within the last two minutes
 	// counts as this one. A *natsio.MaxPayloadError never passes; journal.ErrIDTaken
-	// passes with another id. The payload is the caller's again if there is no
-	// error; after one it must not be changed any more.
+	// passes with another id. The payload must not be changed any more.
 	Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (seq uint64, err error)
 
 	// LastModelEvent returns the latest event of sid on the door llm, as the
@@ -38,18 +37,8 @@ type Transport interface {
 	// View asks for the session's View. No answer is an error.
 	View(ctx context.Context, sid string) (session.View, error)
 
-	// Events returns the events of sid at these sequences, in this order.
-	// natsio.ErrNotFound: the log lacks one of them for good.
-	Events(ctx context.Context, sid string, seqs []uint64) ([]session.Event, error)
-
-	// PutBlob stores content; Blob returns it, and natsio.ErrNotFound if nobody
-	// stored it.
+	// PutBlob stores content.
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
-	Blob(ctx context.Context, ref codec.Ref) ([]byte, error)
-
-	// Incarnation counts the connections to the server. What the log held over an
-	// earlier one it may have lost since, and then its sequences are used again.
-	Incarnation() uint64
 
 	// Heard returns when a heartbeat of an instance was heard last, those of
 	// our own included.
@@ -61,11 +50,11 @@ type Transport interface {
 
 // Source delivers the effects of one class and target.
 type Source interface {
-	// Run calls carry for each effect that is delivered, in goroutines, at
-	// most slots at once and never twice at once for one effect; until carry
+	// Run calls handle for each effect that is delivered, in goroutines, at
+	// most slots at once and never twice at once for one effect; until handle
 	// returns, or the delivery is done, the lease is extended. Run returns when ctx ends, at
 	// once, or when Drain is done. An error means that it could not begin.
-	Run(ctx context.Context, slots int, carry func(delivery)) error
+	Run(ctx context.Context, slots int, handle func(delivery)) error
 	// Drain ends the pulling and returns when every delivery is done, or when
 	// ctx ends.
 	Drain(ctx context.Context) error
@@ -84,12 +73,12 @@ type delivery interface {
 	Ack()
 	// GiveBack offers the effect again, to any bridge, after delay.
 	GiveBack(delay time.Duration)
-	// Done frees the delivery's slot. It is called once, before carry returns or
+	// Done frees the delivery's slot. It is called once, before handle returns or
 	// instead: an executor may end its goroutine.
 	Done()
 }
 
-// Claim is what a claim says: who starts an effect, or that nobody may.
+// Claim is what a claim says: which process starts an effect, or that none may.
 type Claim struct {
 	By        string // instance; empty when withdrawn
 	Hash      string // of the effect's payload; empty: the claim holds for any payload

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,11 +18,11 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Worker carries out effects. It is all of a bridge but the connection.
+// Worker executes effects.
 type Worker struct {
 	wire       Transport
 	instance   string // ULID of this process's start
-	by         string // who settles, for people
+	by         string // in settlements, for people: the bridge
 	log        *slog.Logger
 	now        func() time.Time
 	detector   *failureDetector
@@ -44,7 +43,7 @@ type Counters struct {
 	Won, TakenOver, Withdrawn                               atomic.Uint64 // claims
 }
 
-// New returns a worker. by says who settles, for people.
+// New returns a worker. by names it in settlements, for people.
 func New(w Transport, instance, by string, log *slog.Logger) *Worker {
 	v := &vault{env: NoEnvironment, catalog: new(secrets.Catalog)}
 	return &Worker{
@@ -75,16 +74,10 @@ func (w *Worker) Caches() prompt.Counts { return w.reader.Counts() }
 // Counts returns what the worker did.
 func (w *Worker) Counts() *Counters { return &w.stats }
 
-func (w *Worker) count(c *atomic.Uint64) { c.Add(1) }
-
 // about returns a logger that names the effect of f in every line.
 func (w *Worker) about(f *execution) *slog.Logger {
 	return w.log.With("session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target)
 }
-
-// debugs reports whether anybody wants to know what is said at debug level:
-// putting it together costs more than some effects.
-func (w *Worker) debugs() bool { return w.log.Enabled(context.Background(), slog.LevelDebug) }
 
 // Lifetimes are the stages of a bridge's end: drain ends when no more effects
 // are taken, grace when executors must stop, last when nothing more is stored.
@@ -99,8 +92,7 @@ func NewLifetimes(ctx context.Context, grace time.Duration) (l Lifetimes, stop f
 	graceCtx, endGrace := context.WithCancelCause(base)
 	lastCtx, endLast := context.WithCancel(base)
 	done := make(chan struct{})
-	var ended sync.WaitGroup
-	ended.Go(func() {
+	go func() {
 		select {
 		case <-ctx.Done():
 		case <-done:
@@ -113,10 +105,9 @@ func NewLifetimes(ctx context.Context, grace time.Duration) (l Lifetimes, stop f
 		if pause(done, stopGrace+settleGrace) {
 			endLast()
 		}
-	})
+	}()
 	return Lifetimes{Drain: ctx, grace: graceCtx, Last: lastCtx}, func() {
 		close(done)
-		ended.Wait()
 		endGrace(errDraining)
 		endLast()
 	}
@@ -134,16 +125,15 @@ func pause(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// Serve carries out the effects of one target until life.drain ends, and what
-// was taken until then to its end. An error means that it could not begin.
+// Serve executes the effects of one target until life.Drain ends, and finishes those
+// that were taken by then. An error means that it could not begin.
 func (w *Worker) Serve(life Lifetimes, s Target, src Source) error {
 	ran := make(chan error, 1)
 	defer w.heed(life)()
-	carry := func(d delivery) { w.take(&life, &s, d) }
 	if s.Ahead > 0 {
 		s.turns = &slots{free: s.Concurrency, byTurn: true}
 	}
-	go func() { ran <- src.Run(life.Last, s.Concurrency+s.Ahead, carry) }()
+	go func() { ran <- src.Run(life.Last, s.Concurrency+s.Ahead, func(d delivery) { w.take(&life, &s, d) }) }()
 	select {
 	case err := <-ran:
 		return err
@@ -160,8 +150,8 @@ func (w *Worker) heed(life Lifetimes) (stop func() bool) {
 	return context.AfterFunc(life.grace, func() { w.executions.endAll(context.Cause(life.grace)) })
 }
 
-// take carries one delivery to its end: its message is acked or given back, and
-// it is done. That may be in another goroutine, before take returns.
+// take processes one delivery: its message is acked or given back, and it is done.
+// That may be in another goroutine, before take returns.
 func (w *Worker) take(life *Lifetimes, s *Target, d delivery) {
 	f := w.taken(d)
 	if f == nil {
@@ -169,12 +159,12 @@ func (w *Worker) take(life *Lifetimes, s *Target, d delivery) {
 		return
 	}
 	f.life, f.served, f.answer, f.sampled = life, s, d, d.Traced()
-	if r := w.carry(f); r.next != nextHandedOff {
+	if r := w.process(f); r.next != nextHandedOff {
 		w.land(f, r)
 	}
 }
 
-// taken returns the execution of a delivery, nil if there is nothing to carry.
+// taken returns the execution of a delivery, nil if there is nothing to do.
 func (w *Worker) taken(d delivery) *execution {
 	var e effect
 	name, err := d.Name()
@@ -182,14 +172,14 @@ func (w *Worker) taken(d delivery) *execution {
 		e, err = decodeEffect(name, d.Subject(), d.Payload())
 	}
 	if errors.Is(err, errNewer) {
-		w.count(&w.stats.GivenBack)
+		w.stats.GivenBack.Add(1)
 		w.log.Warn("newer_effect_given_back", "subject", d.Subject(), "error", err.Error())
 		d.GiveBack(newerDelay)
 		return nil
 	}
 	if err != nil {
 		// It settles nothing: there is no telling what it would settle.
-		w.count(&w.stats.Foreign)
+		w.stats.Foreign.Add(1)
 		w.log.Error("foreign_message_skipped", "subject", d.Subject(), "bytes", len(d.Payload()), "error", err.Error())
 		d.Ack()
 		return nil
@@ -197,10 +187,10 @@ func (w *Worker) taken(d delivery) *execution {
 	e.incarnation = w.wire.Incarnation()
 	f, known := w.executions.enter(e)
 	switch known {
-	case entryBusy: // who carries it answers for it
+	case entryBusy: // its execution answers for both
 		w.log.Error("effect_delivered_twice_at_once", "session", e.name.Session, "effect", e.name.Effect)
 	case entryReplaces:
-		w.count(&w.stats.GivenBack)
+		w.stats.GivenBack.Add(1)
 		w.log.Warn("effect_replaced", "session", e.name.Session, "effect", e.name.Effect, "note", "the server lost an effect of this name that is in progress here: that is stopped, and says nothing")
 		d.GiveBack(heldDelay)
 	case entrySettled:
@@ -219,21 +209,17 @@ func (w *Worker) land(f *execution, r decision) {
 	s.Counts.end(&r, now.Sub(f.began))
 	w.executions.leave(f, r.next == nextAck, now)
 	if r.next == nextAck {
-		if w.debugs() {
-			w.about(f).Debug("effect_acked", "why", r.why)
-		}
+		w.log.Debug("effect_acked", "session", f.name.Session, "effect", f.name.Effect, "why", r.why)
 		d.Ack()
 		return
 	}
-	w.count(&w.stats.GivenBack)
-	if w.debugs() {
-		w.about(f).Debug("effect_given_back", "why", r.why, "delay_ms", r.delay.Milliseconds())
-	}
+	w.stats.GivenBack.Add(1)
+	w.log.Debug("effect_given_back", "session", f.name.Session, "effect", f.name.Effect, "why", r.why, "delay_ms", r.delay.Milliseconds())
 	d.GiveBack(r.delay)
 }
 
-// carry takes an execution from where it is to an ack or back to the stream.
-func (w *Worker) carry(f *execution) decision {
+// process admits, claims, starts and settles an execution.
+func (w *Worker) process(f *execution) decision {
 	r := w.admit(f)
 	switch {
 	case r.next != nextStart:
@@ -251,10 +237,10 @@ func (w *Worker) carry(f *execution) decision {
 	return w.end(f, r)
 }
 
-// turn carries out a generation, or says why not. What the model is shown is read
-// while the claim is on its way: the turn takes one round trip less so. But where
-// the last one could not be read it is read first, as it is at the start: a bridge
-// that can read nothing claims no turns then that another one could carry out.
+// turn executes a generation, or says why not. Its request is built while the claim is
+// under way, which saves a round trip. Only if the last request could not be built, or
+// none was yet, it is built first: a bridge that can't read the log claims no turns
+// that another one could execute.
 func (w *Worker) turn(f *execution) decision {
 	life := f.life
 	var request *executor.Request
@@ -265,14 +251,14 @@ func (w *Worker) turn(f *execution) decision {
 			w.reads.Store(err == nil)
 		}
 	}
-	beside := read
+	during := read
 	if !w.reads.Load() && !f.late(w.now()) {
-		beside = nil
+		during = nil
 		if read(); err != nil {
 			return w.unread(f, err)
 		}
 	}
-	if r := w.claim(life.grace, f, beside); r.next != nextStart {
+	if r := w.claim(life.grace, f, during); r.next != nextStart {
 		return r
 	}
 	if request == nil && wrong == nil && err == nil && !f.late(w.now()) {
@@ -282,7 +268,7 @@ func (w *Worker) turn(f *execution) decision {
 	case err != nil:
 		return w.unread(f, err)
 	case wrong != nil:
-		// Only who may start it may say that it failed.
+		// Only the holder of the claim may say that it failed.
 		w.about(f).Error("generation_refused", "code", wrong.Code, "detail", wrong.Detail)
 		return settleAs(outcome{status: session.CallFailed, fault: wrong})
 	}
@@ -307,7 +293,7 @@ func (w *Worker) end(f *execution, r decision) decision {
 	}
 	if f.served.lost {
 		r.outcome.host = lostHost(f.call) // also where the outcome is unknown
-		r.outcome.duration = 0            // nothing ran, and who else answers says the same bytes
+		r.outcome.duration = 0            // nothing ran; another bridge that answers says the same bytes
 	}
 	if err := w.settle(f.life.Last, f, r.outcome); err != nil {
 		return giveBack(stoppingDelay, "settlement not stored: "+err.Error())
@@ -335,7 +321,6 @@ func (w *Worker) settle(ctx context.Context, f *execution, o outcome) error {
 		}
 		if err == nil {
 			w.settled(f, seq, &s, &o)
-			drafts.Put(s.draft)
 			return nil
 		}
 		var large *natsio.MaxPayloadError
@@ -367,12 +352,10 @@ func (w *Worker) settle(ctx context.Context, f *execution, o outcome) error {
 
 // settled notes that the settlement of an execution is stored.
 func (w *Worker) settled(f *execution, seq uint64, s *settlement, o *outcome) {
-	w.count(&w.stats.Settled)
+	w.stats.Settled.Add(1)
 	f.settled.seq = seq
 	if w.wire.Incarnation() == f.incarnation { // else another event may have that sequence
 		w.reader.Keep(f.name.Session, seq, s.body)
 	}
-	if w.log.Enabled(context.Background(), slog.LevelInfo) { // putting it together costs more than some effects
-		w.log.Info("effect_settled", "session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target, "status", string(o.status), "code", codeOf(o.fault))
-	}
+	w.log.Info("effect_settled", "session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target, "status", string(o.status), "code", codeOf(o.fault))
 }

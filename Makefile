@@ -98,7 +98,7 @@ plain: ## run the tests of packages that start no goroutine, and of those with p
 
 .PHONY: simulated
 simulated: ## play the seeds of the simulations of hosts and bridges that make check plays, and print how many
-	go test -count=1 -timeout 15m -v -run '^TestSimulation$$' ./internal/worker ./internal/engine | grep -vE '^ *(=== |--- PASS: TestSimulation/)'
+	go test -count=1 -timeout 15m -v -run '^TestSimulation$$' ./proof/sim ./internal/engine | grep -vE '^ *(=== |--- PASS: TestSimulation/)'
 
 .PHONY: race
 race: ## run the tests of all other packages but e2e under the race detector
@@ -198,8 +198,8 @@ fuzz: ## fuzz every fuzz test in turn, for FUZZTIME each
 
 .PHONY: simulate
 simulate: ## play 10,000 seeds of the simulation, or REFOLD_SIM_SEEDS from REFOLD_SIM_FROM on, then 100, or REFOLD_SIM_AGAIN, twice
-	REFOLD_SIM_SEEDS=$${REFOLD_SIM_SEEDS:-10000} go test -count=1 -timeout 20m -run '^TestSimulation$$' -v ./internal/worker
-	REFOLD_SIM_AGAIN=$${REFOLD_SIM_AGAIN:-100} CGO_ENABLED=1 go test -race -count=1 -timeout 20m -run '^TestSimulationAgain$$' ./internal/worker
+	REFOLD_SIM_SEEDS=$${REFOLD_SIM_SEEDS:-10000} go test -count=1 -timeout 20m -run '^TestSimulation$$' -v ./proof/sim
+	REFOLD_SIM_AGAIN=$${REFOLD_SIM_AGAIN:-100} CGO_ENABLED=1 go test -race -count=1 -timeout 20m -run '^TestSimulationAgain$$' ./proof/sim
 
 .PHONY: faults
 faults: ## build in each fault of proof/faults, and see whether the simulation or its test finds it

@@ -165,7 +165,7 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	}
 	b.instance, b.wire = worker.NewULID(time.Now()), worker.NewNATS(nc)
 	b.by = prompt.Clip(o.Name+"/"+b.instance, session.ByBytesMax)
-	b.worker = worker.New(b.wire, b.instance, b.by, o.Logger.With("instance", b.instance))
+	b.worker = worker.New(b.wire, b.instance, b.by, time.Now, o.Logger.With("instance", b.instance))
 	sources := make([]secrets.Source, len(o.Secrets))
 	for i, s := range o.Secrets {
 		sources[i] = s

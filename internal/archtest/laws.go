@@ -80,7 +80,7 @@ var repository = laws{
 		{"bridge"},
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads what hosts count
 		{"internal/devserver"},
-		{"proof/bench", "proof/chaos"},
+		{"proof/bench", "proof/chaos", "proof/sim"},
 		{"bridge/bridgetest", "proof/cli"},
 		{"cmd"},
 		{"proof/faults", "proof/kit"},
@@ -107,9 +107,9 @@ var repository = laws{
 	fences: []fence{
 		{
 			what:  "github.com/nats-io/nats.go",
-			only:  []string{"internal/natsio", "internal/streams", "internal/journal", "internal/delivery", "internal/presence", "internal/bus/testbus", "e2e", "bridge", "client", "proof/bench", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
+			only:  []string{"internal/natsio", "internal/streams", "internal/journal", "internal/delivery", "internal/presence", "internal/bus/testbus", "e2e", "bridge", "client", "proof/bench", "proof/sim", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
 			tests: true,
-			why:   "JetStream's conflicts, timeouts and stale reads are understood in internal/natsio and the four packages over it; internal/bus/testbus gives tests a plain client; bridge and client take a connection from their caller; proof/bench measures the bus against plain publishes; internal/roles/trial does what no program of ours may; cmd/refold/bridgecheck listens to how bridges answer deliveries, and answers some; examples/service-go is a service that knows nothing of Refold",
+			why:   "JetStream's conflicts, timeouts and stale reads are understood in internal/natsio and the four packages over it; internal/bus/testbus gives tests a plain client; bridge and client take a connection from their caller; proof/bench measures the bus against plain publishes; proof/sim hands a lane its messages; internal/roles/trial does what no program of ours may; cmd/refold/bridgecheck listens to how bridges answer deliveries, and answers some; examples/service-go is a service that knows nothing of Refold",
 		},
 		{
 			what:  "github.com/nats-io/nats-server/v2",

@@ -100,11 +100,11 @@ func benchmarkEffect(b *testing.B, s Target, of func(sid string) any) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := New(nowhere{asked}, "one", "one", slog.New(slog.DiscardHandler))
+	w := New(nowhere{asked}, "one", "one", time.Now, slog.New(slog.DiscardHandler))
 	life, end := NewLifetimes(b.Context(), time.Second)
 	defer end()
 	const sessions = 1024
-	var notes [sessions]delivery
+	var notes [sessions]Delivery
 	for i := range notes {
 		sid := fmt.Sprintf("session-%04d", i)
 		e := of(sid)

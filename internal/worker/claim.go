@@ -144,7 +144,7 @@ func (w *Worker) holds(ctx context.Context, f *execution, n int) (r decision, ou
 	}
 	// The last look before the start: while we did not know that we had won,
 	// another bridge may have found us gone and gone on with the next claim.
-	switch heard, now := w.detector.heardWithoutGap(f.claims.gaps, w.now()); {
+	switch heard, now := w.detector.heardWithoutGap(f.claims.gaps); {
 	case !now:
 		return giveBack(aliveEvery, "nobody hears this bridge"), true
 	case heard && n > f.claims.passed:
@@ -161,7 +161,7 @@ func (w *Worker) holds(ctx context.Context, f *execution, n int) (r decision, ou
 // onConflict applies the rules for a conflict with another's claim. nextStart means
 // that the next claim may be tried.
 func (w *Worker) onConflict(ctx context.Context, f *execution, stands Claim) decision {
-	switch state, wait := w.detector.ask(stands.By, w.now()); state {
+	switch state, wait := w.detector.ask(stands.By); state {
 	case alive:
 		return giveBack(heldDelay, "another bridge holds it")
 	case unknown:
@@ -279,7 +279,7 @@ const (
 // failureDetector tells which processes are alive. A process counts as listening only
 // while it hears its own heartbeats, which take the same way through the server as
 // all others. So a broken connection, or a process that stood still, never looks
-// like the death of another.
+// like the death of another. Its clock is the monotonic one of time.Now, which nobody sets.
 type failureDetector struct {
 	self string
 	wire Transport
@@ -337,18 +337,19 @@ func (h *failureDetector) tookGap() bool {
 
 // heardWithoutGap reports whether we were heard without a gap since there were so
 // many, so that nobody found us gone, and whether we are heard now.
-func (h *failureDetector) heardWithoutGap(gaps int, at time.Time) (heard, now bool) {
+func (h *failureDetector) heardWithoutGap(gaps int) (heard, now bool) {
 	heard = h.look() == gaps
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return heard, at.Sub(h.own) <= aliveGapMax
+	return heard, time.Since(h.own) <= aliveGapMax
 }
 
 // ask tells of an instance whether it lives. While that is unheard, wait is
 // when to ask again.
-func (h *failureDetector) ask(instance string, now time.Time) (state liveness, wait time.Duration) {
+func (h *failureDetector) ask(instance string) (state liveness, wait time.Duration) {
 	h.look()
 	heard, _ := h.wire.Heard(instance)
+	now := time.Now()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {

@@ -370,7 +370,7 @@ func TestGoneTakesListening(t *testing.T) {
 		at := func(after time.Duration, instance string, want liveness) {
 			t.Helper()
 			pass(after)
-			if got, _ := h.ask(instance, time.Now()); got != want {
+			if got, _ := h.ask(instance); got != want {
 				t.Errorf("%s: got %v, want %v", instance, got, want)
 			}
 		}
@@ -417,7 +417,7 @@ func TestBreakIsNotSwallowed(t *testing.T) {
 		w.beat("me", false)
 		pass(10*time.Second + aliveEvery/2)
 		w.beat("me", true)
-		h.ask("other", time.Now())
+		h.ask("other")
 		pass(time.Second)
 		cancel()
 		<-done
@@ -468,11 +468,11 @@ func TestTableForgetsWhatIsLate(t *testing.T) {
 			e := effect{name: subjects.EffectName{Session: "s" + string(rune('a'+i/10)), Effect: call.Effect}, call: &call, startBy: time.Now().Add(testStartBy)}
 			f, known := table.enter(e)
 			if known != entryNew {
-				t.Fatalf("%s: got %v, want new", e.key(), known)
+				t.Fatalf("%s: got %v, want new", e.name.Effect, known)
 			}
 			table.leave(f, true, time.Now())
 			if _, known := table.enter(e); known != entrySettled {
-				t.Errorf("%s: got %v, want settled", e.key(), known)
+				t.Errorf("%s: got %v, want settled", e.name.Effect, known)
 			}
 			pass(10 * time.Second)
 		}

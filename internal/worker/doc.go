@@ -63,6 +63,6 @@
 // # Testing
 //
 // The rules run against a world in memory, in virtual time; contract_test.go
-// holds that world, and NATS, to the same promises. TestSimulation runs whole
-// systems on a model of JetStream: see docs/simulator.md.
+// holds that world, and NATS, to the same promises. proof/sim runs whole
+// systems on a model of JetStream.
 package worker

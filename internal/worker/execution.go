@@ -23,7 +23,7 @@ type execution struct {
 
 	life   *Lifetimes
 	served *Target
-	answer delivery  // nil: nobody waits for one
+	answer Delivery  // nil: nobody waits for one
 	began  time.Time // when it had its slots
 
 	admitted admission

@@ -63,7 +63,7 @@ func (t troubled) Troubles() []string { return t.all }
 // TestHeartbeatsSayTroubles: one for each target, without secrets, and bounded.
 func TestHeartbeatsSayTroubles(t *testing.T) {
 	t.Parallel()
-	w := New(newWorld(), "me", "test/me", slog.New(slog.DiscardHandler))
+	w := New(newWorld(), "me", "test/me", time.Now, slog.New(slog.DiscardHandler))
 	w.vault.given.Add("s3cret-value")
 	down := Target{Class: session.ClassLLM, Name: "p"}
 	down.Paced().failed(&executor.Error{Code: codeNetwork, Detail: "no answer to s3cret-value"}, w.now())

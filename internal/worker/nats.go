@@ -118,7 +118,7 @@ type natsSource struct{ puller *natsdelivery.EffectPuller }
 // NewNATSSource returns a source of what a puller is delivered.
 func NewNATSSource(p *natsdelivery.EffectPuller) Source { return natsSource{p} }
 
-func (s natsSource) Run(ctx context.Context, slots int, handle func(delivery)) error {
+func (s natsSource) Run(ctx context.Context, slots int, handle func(Delivery)) error {
 	return s.puller.Run(ctx, slots, func(d *natsdelivery.EffectDelivery) { handle(natsDelivery{d}) })
 }
 

@@ -133,7 +133,7 @@ func TestKeptIsWhatIsRead(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := &counting{world: newWorld()}
-			b := New(w, "one", "one", slog.New(slog.DiscardHandler))
+			b := New(w, "one", "one", time.Now, slog.New(slog.DiscardHandler))
 			asked := w.say(t, session.DoorLLM, "s1", session.TypeToolCallsObserved, session.ToolCallsObserved{Effect: "r1t1", Calls: []session.ObservedCall{{ToolName: "stat"}}})
 			e, item := effect{generation: &session.Generation{}}, session.Item{Role: session.RoleAssistant, Seq: asked + 1}
 			e.name.Session, e.name.Effect, e.name.Class = "s1", "r1t2a2", session.ClassLLM

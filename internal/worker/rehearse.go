@@ -45,7 +45,7 @@ const rehearsalRunTime = 5 * time.Minute
 func Rehearse(ctx context.Context, e executor.Executor, call executor.Call, o Rehearsal) Rehearsed {
 	kept := &keptBlobs{blobs: map[codec.Ref][]byte{}}
 	now := time.Now()
-	w := New(kept, NewULID(now), "rehearsal", slog.New(slog.DiscardHandler))
+	w := New(kept, NewULID(now), "rehearsal", time.Now, slog.New(slog.DiscardHandler))
 	f := &execution{effect: effect{
 		name: subjects.EffectName{Class: session.ClassTool, Target: "rehearsal", Session: call.Session, Effect: call.Effect},
 		call: &session.ToolCall{

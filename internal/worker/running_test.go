@@ -79,7 +79,7 @@ func (c lostCase) run(t *testing.T, lines bool) {
 		}
 		return nil
 	}
-	w := New(world, "me", "test/me", slog.New(slog.DiscardHandler))
+	w := New(world, "me", "test/me", time.Now, slog.New(slog.DiscardHandler))
 	world.beat("me", true)
 	ctx, cancel := context.WithCancel(t.Context())
 	life, end := NewLifetimes(ctx, GraceDefault)
@@ -139,7 +139,7 @@ func (c lostCase) run(t *testing.T, lines bool) {
 func TestStartAfterTheGraceTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := New(newWorld(), "me", "test/me", slog.New(slog.DiscardHandler))
+		w := New(newWorld(), "me", "test/me", time.Now, slog.New(slog.DiscardHandler))
 		grace, stop := context.WithCancelCause(t.Context())
 		stop(errDraining)
 		var cause error

@@ -250,7 +250,7 @@ func TestReaderSaysWhatIsMissing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := New(newWorld(), "me", "me", slog.New(slog.DiscardHandler))
+			w := New(newWorld(), "me", "me", time.Now, slog.New(slog.DiscardHandler))
 			w.vault.env = func(name string) (string, bool) { return c.env[name], c.env[name] != "" }
 			for name, value := range c.values {
 				w.vault.sources = append(w.vault.sources, valueOf(name, value))

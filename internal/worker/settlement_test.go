@@ -235,7 +235,7 @@ func TestSettlementIDTaken(t *testing.T) {
 func TestSettlementIDs(t *testing.T) {
 	t.Parallel()
 	call := toolCall("r1t1c0", false)
-	b := New(newWorld(), "one", "one", slog.New(slog.DiscardHandler))
+	b := New(newWorld(), "one", "one", time.Now, slog.New(slog.DiscardHandler))
 	idOf := func(sid, name string, o outcome) string {
 		e := effect{call: &call}
 		e.name.Session, e.name.Effect, e.name.Class = sid, name, session.ClassTool
@@ -275,7 +275,7 @@ func TestOutcomeUnknownIsTheSameForAll(t *testing.T) {
 		e.name.Session, e.name.Effect, e.name.Class = "s1", "r1t1c0", session.ClassTool
 		var data []string
 		for _, name := range []string{"one", "two"} {
-			b := New(w, name, name, slog.New(slog.DiscardHandler))
+			b := New(w, name, name, time.Now, slog.New(slog.DiscardHandler))
 			o := outcomeUnknown("gone", outcome{})
 			o.at = time.Now()
 			pass(time.Second)

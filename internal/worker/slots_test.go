@@ -132,7 +132,7 @@ func TestTargetsThatShareSlots(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		world := newWorld()
-		w := New(world, "me", "test/me", slog.New(slog.DiscardHandler))
+		w := New(world, "me", "test/me", time.Now, slog.New(slog.DiscardHandler))
 		w.slots = &slots{free: 1}
 		world.beat("me", true)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -54,15 +54,15 @@ type Source interface {
 	// most slots at once and never twice at once for one effect; until handle
 	// returns, or the delivery is done, the lease is extended. Run returns when ctx ends, at
 	// once, or when Drain is done. An error means that it could not begin.
-	Run(ctx context.Context, slots int, handle func(delivery)) error
+	Run(ctx context.Context, slots int, handle func(Delivery)) error
 	// Drain ends the pulling and returns when every delivery is done, or when
 	// ctx ends.
 	Drain(ctx context.Context) error
 }
 
-// delivery is one delivery of an effect's message. It takes one answer; its
+// Delivery is one delivery of an effect's message. It takes one answer; its
 // loss does no harm, the effect then comes again.
-type delivery interface {
+type Delivery interface {
 	Subject() string
 	// Name returns what the subject says, or why it is no effect's.
 	Name() (subjects.EffectName, error)

@@ -43,11 +43,12 @@ type Counters struct {
 	Won, TakenOver, Withdrawn                               atomic.Uint64 // claims
 }
 
-// New returns a worker. by names it in settlements, for people.
-func New(w Transport, instance, by string, log *slog.Logger) *Worker {
+// New returns a worker. by names it in settlements, for people; now is the clock that
+// says what is too late to start.
+func New(w Transport, instance, by string, now func() time.Time, log *slog.Logger) *Worker {
 	v := &vault{env: NoEnvironment, catalog: new(secrets.Catalog)}
 	return &Worker{
-		wire: w, instance: instance, by: by, log: slog.New(v.given.Handler(log.Handler())), now: time.Now,
+		wire: w, instance: instance, by: by, log: slog.New(v.given.Handler(log.Handler())), now: now,
 		vault: v, manifests: prompt.NewCache[codec.Hash, *space.Manifest](manifestsCacheBytes),
 		detector: newFailureDetector(instance, w), executions: newExecutions(), reader: prompt.New(w),
 	}
@@ -133,7 +134,7 @@ func (w *Worker) Serve(life Lifetimes, s Target, src Source) error {
 	if s.Ahead > 0 {
 		s.turns = &slots{free: s.Concurrency, byTurn: true}
 	}
-	go func() { ran <- src.Run(life.Last, s.Concurrency+s.Ahead, func(d delivery) { w.take(&life, &s, d) }) }()
+	go func() { ran <- src.Run(life.Last, s.Concurrency+s.Ahead, func(d Delivery) { w.take(&life, &s, d) }) }()
 	select {
 	case err := <-ran:
 		return err
@@ -152,7 +153,7 @@ func (w *Worker) heed(life Lifetimes) (stop func() bool) {
 
 // take processes one delivery: its message is acked or given back, and it is done.
 // That may be in another goroutine, before take returns.
-func (w *Worker) take(life *Lifetimes, s *Target, d delivery) {
+func (w *Worker) take(life *Lifetimes, s *Target, d Delivery) {
 	f := w.taken(d)
 	if f == nil {
 		d.Done()
@@ -165,7 +166,7 @@ func (w *Worker) take(life *Lifetimes, s *Target, d delivery) {
 }
 
 // taken returns the execution of a delivery, nil if there is nothing to do.
-func (w *Worker) taken(d delivery) *execution {
+func (w *Worker) taken(d Delivery) *execution {
 	var e effect
 	name, err := d.Name()
 	if err == nil {

@@ -426,7 +426,7 @@ func (q *queue) consumer() *consumer {
 	return &consumer{queue: q, draining: make(chan struct{}), done: make(chan struct{})}
 }
 
-func (c *consumer) Run(ctx context.Context, slots int, carry func(delivery)) error {
+func (c *consumer) Run(ctx context.Context, slots int, carry func(Delivery)) error {
 	defer close(c.done)
 	room := make(chan struct{}, slots)
 	var carrying sync.WaitGroup
@@ -496,7 +496,7 @@ func startBridge(t *testing.T, w *world, name string, q *queue, s Target) *bridg
 func startBridgeOn(t *testing.T, on Transport, w *world, name string, q *queue, s Target) *bridgeInWorld {
 	t.Helper()
 	b := &bridgeInWorld{world: w, served: make(chan struct{})}
-	b.Worker = New(on, name, "test/"+name, slog.New(slog.DiscardHandler))
+	b.Worker = New(on, name, "test/"+name, time.Now, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	life, end := NewLifetimes(ctx, GraceDefault)
 	w.beat(name, true)

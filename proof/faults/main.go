@@ -5,7 +5,7 @@
 //	go run ./proof/faults                    # all of them, which takes 20 minutes or more
 //	go run ./proof/faults -seeds 100 no-claim gap-ignored
 //	go run ./proof/faults -list
-//	go run ./proof/faults -write /tmp/f no-claim && go test -overlay /tmp/f/overlay.json ./internal/worker
+//	go run ./proof/faults -write /tmp/f no-claim && go test -overlay /tmp/f/overlay.json ./proof/sim
 //
 // A fault must be found by the simulation (docs/simulator.md), or by the test
 // that it names. The command prints by which seed and rule, or by which test. It

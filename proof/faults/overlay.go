@@ -58,7 +58,7 @@ func parse(name, text string) (all []*fault, err error) {
 		case line == "" || word == "#":
 			ok = true
 		case word == "fault":
-			f = &fault{test: "TestSimulation", pkg: "./internal/worker"}
+			f = &fault{test: "TestSimulation", pkg: "./proof/sim"}
 			f.name, f.does, ok = strings.Cut(rest, ": ")
 			all = append(all, f)
 		case ok && word == "found":

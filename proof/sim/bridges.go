@@ -1,7 +1,6 @@
-package worker
+package sim
 
-// The bridge processes of the simulation, with their model, their tools and their
-// hook.
+// The bridge processes, with their model, their tools and their step hook.
 
 import (
 	"bytes"
@@ -14,34 +13,30 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/worker"
 	"github.com/refold/refold/proof/jetmodel"
 	"github.com/refold/refold/subjects"
 )
 
-// simBridge is a bridge process.
-type simBridge struct {
+// bridge is a bridge process.
+type bridge struct {
 	*proc
 	sim      *sim
-	worker   *Worker
-	life     Lifetimes
+	worker   *worker.Worker
+	counts   worker.TargetCounts // of all its targets
+	serving  context.Context     // until it is told to stop
 	drain    context.CancelFunc
-	draining time.Time                                      // since it was told to stop; zero: it was not
-	held     map[*jetmodel.Consumer]map[string]*simDelivery // by subject
+	draining time.Time                                   // since it was told to stop; zero: it was not
+	held     map[*jetmodel.Consumer]map[string]*delivery // by subject
 }
 
 func (s *sim) startBridge(i int) {
 	s.lives++
 	p := s.start(fmt.Sprintf("b%d-%d", i, s.lives))
 	p.skew = s.skewed()
-	b := &simBridge{proc: p, sim: s, held: map[*jetmodel.Consumer]map[string]*simDelivery{}}
-	b.worker = New(simWire{p, s}, p.name, "sim/"+p.name, slog.New(slog.DiscardHandler))
-	b.worker.now = p.now
-	drain, cancel := context.WithCancel(p.ctx)
-	b.drain = cancel
-	life, stop := NewLifetimes(drain, bridgeGrace)
-	b.life = life
-	b.worker.heed(life)
-	context.AfterFunc(p.ctx, stop)
+	b := &bridge{proc: p, sim: s, held: map[*jetmodel.Consumer]map[string]*delivery{}}
+	b.worker = worker.New(transport{p, s}, p.name, "sim/"+p.name, p.now, slog.New(slog.DiscardHandler))
+	b.serving, b.drain = context.WithCancel(p.ctx)
 	go b.worker.Watch(p.ctx)
 	s.mu.Lock()
 	s.alive[p.name] = p
@@ -50,16 +45,14 @@ func (s *sim) startBridge(i int) {
 }
 
 const (
-	simSlots = 3
+	slotsMax = 3 // effects of one target that a bridge carries at once
 
-	// bridgeGrace is what a bridge that is told to stop leaves to what runs, and
-	// bridgeLeaves how long it may take to end.
-	bridgeGrace  = 5 * time.Second
-	bridgeLeaves = bridgeGrace + stopGrace + settleGrace + 5*time.Second
+	bridgeGrace  = 5 * time.Second              // that a bridge which is told to stop leaves to what runs
+	bridgeLeaves = bridgeGrace + 15*time.Second // that it may take to end, with its last settlements
 )
 
-// looksGone starts a bridge anew that has stopped.
-func (b *simBridge) looksGone(i int) {
+// looksGone starts another bridge when this one has stopped.
+func (b *bridge) looksGone(i int) {
 	if b.draining.IsZero() || b.dead {
 		return
 	}
@@ -80,27 +73,15 @@ func (b *simBridge) looksGone(i int) {
 	}
 }
 
-// jump sets the clock of a bridge. What it heard of others is counted by a clock
-// that does not jump.
-func (b *simBridge) jump(by time.Duration) {
-	h := b.worker.detector
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	b.sim.mu.Lock()
-	defer b.sim.mu.Unlock()
-	b.skew += by
-	h.since, h.own = h.since.Add(by), h.own.Add(by)
-}
-
 // pull takes an effect of a target; false: there is none.
-func (b *simBridge) pull(of *target) bool {
+func (b *bridge) pull(of *target) bool {
 	c := of.consumer
 	d, found, err := c.Pull("")
 	if err != nil || !found {
 		return false
 	}
 	if b.held[c] == nil {
-		b.held[c] = map[string]*simDelivery{}
+		b.held[c] = map[string]*delivery{}
 	}
 	if b.sim.fault(60) {
 		b.sim.say("%s: delivery of %s is lost", b.name, d.Subject)
@@ -112,53 +93,69 @@ func (b *simBridge) pull(of *target) bool {
 		return true
 	}
 	b.sim.say("%s: delivered %s, time %d", b.name, d.Subject, d.Count)
-	one := &simDelivery{b: b, c: c, d: d, epoch: b.joins}
+	one := &delivery{b: b, c: c, d: d, epoch: b.joins}
 	b.held[c][d.Subject] = one
 	go b.carry(of, one)
 	return true
 }
 
-// carry carries an effect of a target.
-func (b *simBridge) carry(of *target, one *simDelivery) {
-	life := b.life
-	life.grace = context.WithValue(life.grace, carries{}, one.d.Subject)
-	life.Last = context.WithValue(life.Last, carries{}, one.d.Subject)
-	serves := b.serves(of)
-	b.worker.take(&life, &serves, one)
+// carry has the worker carry out one effect. The contexts of all calls that this
+// makes have the effect's subject.
+func (b *bridge) carry(of *target, one *delivery) {
+	serving := context.WithValue(b.serving, carries{}, one.d.Subject)
+	life, stop := worker.NewLifetimes(serving, bridgeGrace)
+	stays := context.AfterFunc(b.ctx, stop)
+	if err := b.worker.Serve(life, b.serves(of), one); err != nil {
+		b.sim.breaks("%s does not serve %s: %v", b.name, of.target, err)
+	}
+	if stays() {
+		stop()
+	}
 }
 
-func (b *simBridge) serves(of *target) Target {
-	s := Target{Class: of.class, Name: of.target, Concurrency: simSlots}
+func (b *bridge) serves(of *target) worker.Target {
+	s := worker.Target{Class: of.class, Name: of.target, Concurrency: 1, Counts: &b.counts}
 	switch of.class {
 	case session.ClassLLM:
-		s.Model = modelFunc(b.generate)
+		s.Model = b
 	case session.ClassStep:
 		s.Hook = executor.PrepareStep(b.prepare)
 	case session.ClassSpace:
-		s.Spaces = readSpace(b.readSpace)
+		s.Spaces = b
 	default:
-		s.Executor = executorFunc(b.execute)
+		s.Executor = b
 	}
 	return s
 }
 
-// simDelivery is a delivery of an effect.
-type simDelivery struct {
-	b *simBridge
+// delivery is a delivery of an effect. It is a source that delivers itself alone.
+type delivery struct {
+	b *bridge
 	c *jetmodel.Consumer
 	d jetmodel.Delivery
 
 	epoch uint64 // of the connection that delivered it last
 }
 
-func (d *simDelivery) Subject() string { return d.d.Subject }
-func (d *simDelivery) Payload() []byte { return d.d.Data }
+var _ worker.Source = (*delivery)(nil)
 
-func (d *simDelivery) Name() (subjects.EffectName, error) {
+// Run delivers the one delivery.
+func (d *delivery) Run(_ context.Context, _ int, carry func(worker.Delivery)) error {
+	carry(d)
+	return nil
+}
+
+// Drain has nothing to end: no other delivery follows.
+func (d *delivery) Drain(context.Context) error { return nil }
+
+func (d *delivery) Subject() string { return d.d.Subject }
+func (d *delivery) Payload() []byte { return d.d.Data }
+
+func (d *delivery) Name() (subjects.EffectName, error) {
 	return d.b.sim.names.ParseEffect(d.d.Subject)
 }
 
-func (d *simDelivery) Ack() {
+func (d *delivery) Ack() {
 	d.b.sim.meet()
 	if d.b.dead {
 		return
@@ -169,16 +166,16 @@ func (d *simDelivery) Ack() {
 	d.send(d.b.name+" acks "+d.d.Subject, func() { d.c.Ack(d.d.Seq) })
 }
 
-func (d *simDelivery) Traced() bool { return false }
+func (d *delivery) Traced() bool { return false }
 
-func (d *simDelivery) GiveBack(delay time.Duration) {
+func (d *delivery) GiveBack(delay time.Duration) {
 	d.b.sim.meet()
 	if !d.b.dead {
 		d.send(fmt.Sprintf("%s gives %s back for %v", d.b.name, d.d.Subject, delay), func() { d.c.Nak(d.d.Seq, delay) })
 	}
 }
 
-func (d *simDelivery) Done() {
+func (d *delivery) Done() {
 	d.b.sim.mu.Lock()
 	defer d.b.sim.mu.Unlock()
 	if !d.b.dead && d.b.held[d.c][d.d.Subject] == d {
@@ -187,7 +184,7 @@ func (d *simDelivery) Done() {
 }
 
 // send sends an answer over the connection that delivered, as internal/delivery does.
-func (d *simDelivery) send(text string, arrive func()) {
+func (d *delivery) send(text string, arrive func()) {
 	d.b.sim.mu.Lock()
 	defer d.b.sim.mu.Unlock()
 	if d.epoch != d.b.joins {
@@ -198,8 +195,9 @@ func (d *simDelivery) send(text string, arrive func()) {
 
 var errTool = errors.New("the tool says no")
 
-func (b *simBridge) execute(ctx context.Context, c executor.Call) (executor.Result, error) {
-	one := b.sim.judge.start(b.proc, b.worker.instance, subjects.EffectName{Class: session.ClassTool, Target: "x", Session: c.Session, Effect: c.Effect})
+// Execute is a tool that takes its time, and fails now and then.
+func (b *bridge) Execute(ctx context.Context, c executor.Call) (executor.Result, error) {
+	one := b.sim.judge.start(b.proc, subjects.EffectName{Class: session.ClassTool, Target: "x", Session: c.Session, Effect: c.Effect})
 	if c.Pack() != "" {
 		b.sim.judge.packTool()
 	}
@@ -215,7 +213,7 @@ func (b *simBridge) execute(ctx context.Context, c executor.Call) (executor.Resu
 }
 
 // run is what takes time in a tool or a model.
-func (b *simBridge) run(ctx context.Context, key string) (becomes, error) {
+func (b *bridge) run(ctx context.Context, key string) (becomes, error) {
 	what, err := b.wait(ctx, key, false)
 	for err == nil && what == slowly {
 		what, err = b.wait(ctx, key+" (slow)", false)
@@ -227,8 +225,9 @@ func (b *simBridge) run(ctx context.Context, key string) (becomes, error) {
 	return what, err
 }
 
-func (b *simBridge) generate(ctx context.Context, req executor.Request, delta func(string)) (executor.Answer, error) {
-	one := b.sim.judge.start(b.proc, b.worker.instance, subjects.EffectName{Class: session.ClassLLM, Target: "p", Session: req.Session, Effect: req.Effect})
+// Generate is a model that calls tools at random.
+func (b *bridge) Generate(ctx context.Context, req executor.Request, delta func(string)) (executor.Answer, error) {
+	one := b.sim.judge.start(b.proc, subjects.EffectName{Class: session.ClassLLM, Target: "p", Session: req.Session, Effect: req.Effect})
 	what, err := b.run(ctx, "generate "+req.Session+"."+req.Effect)
 	if err != nil {
 		return executor.Answer{}, err
@@ -260,8 +259,8 @@ func (b *simBridge) generate(ctx context.Context, req executor.Request, delta fu
 }
 
 // prepare is the hook that chooses what a step offers.
-func (b *simBridge) prepare(ctx context.Context, req executor.StepRequest) (executor.StepChoice, error) {
-	one := b.sim.judge.start(b.proc, b.worker.instance, subjects.EffectName{Class: session.ClassStep, Target: "h", Session: req.Session, Effect: req.Effect})
+func (b *bridge) prepare(ctx context.Context, req executor.StepRequest) (executor.StepChoice, error) {
+	one := b.sim.judge.start(b.proc, subjects.EffectName{Class: session.ClassStep, Target: "h", Session: req.Session, Effect: req.Effect})
 	what, err := b.run(ctx, "prepare "+req.Session+"."+req.Effect)
 	if err != nil {
 		return executor.StepChoice{}, err

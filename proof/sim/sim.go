@@ -1,13 +1,6 @@
-package worker
+package sim
 
-// Hosts, bridges and people on a model of JetStream, in one goroutine at
-// a time, by seed: docs/simulator.md. sim_stage_test.go has the stage,
-// sim_server_test.go the server and sim_laneend_test.go its lanes;
-// sim_wire_test.go, sim_world_test.go and sim_lane_test.go what processes see of
-// it, sim_hosts_test.go and sim_bridges_test.go the processes,
-// sim_people_test.go the people and sim_disasters_test.go what goes wrong;
-// sim_laws_test.go, sim_starts_test.go and sim_bounds_test.go what must hold, and
-// sim_shrink_test.go makes a failing run smaller.
+// A run, from its first draw to its end.
 
 import (
 	"strings"
@@ -17,12 +10,12 @@ import (
 )
 
 const (
-	simHosts    = 2
-	simBridges  = 2
-	simLanes    = 2
-	simSessions = 5
-	simSteps    = 350
-	simRuns     = 12 // asked for at most
+	hostCount    = 2
+	bridgeCount  = 2
+	laneCount    = 2
+	sessionCount = 5
+	stepsMax     = 350
+	runsMax      = 12 // asked for at most
 )
 
 // sim is one run.
@@ -30,8 +23,8 @@ type sim struct {
 	*stage
 	*jetServer
 	install session.Event
-	hosts   []*simHost
-	bridges []*simBridge
+	hosts   []*host
+	bridges []*bridge
 	mail    []*posted
 	lives   int
 	mood    mood
@@ -55,7 +48,7 @@ type option struct {
 
 func newSim(d *draws) *sim {
 	st := &stage{draws: d, started: time.Now(), happened: map[string]int{}}
-	s := &sim{stage: st, jetServer: newServer(st), hosts: make([]*simHost, simHosts), bridges: make([]*simBridge, simBridges)}
+	s := &sim{stage: st, jetServer: newServer(st), hosts: make([]*host, hostCount), bridges: make([]*bridge, bridgeCount)}
 	s.play = s
 	s.faults = []int{0, 4, 12, 25}[s.draw(4)]
 	s.mood = mood{kills: s.draw(3), cuts: s.draw(3), restarts: s.draw(2), waits: s.draw(3), stops: s.draw(3), jumps: max(0, s.draw(6)-3)}
@@ -68,7 +61,7 @@ func newSim(d *draws) *sim {
 		s.mood.hours = false // names of a past that is gone, and forgotten, are nobody's
 	}
 	s.behind = uint64(s.draw(2) * 3)
-	payload := []byte(simInstall)
+	payload := []byte(installRecord)
 	install, err := session.ParseInstall(payload)
 	if err != nil {
 		panic(err)
@@ -110,7 +103,7 @@ func play(d *draws) *sim {
 		s.startBridge(i)
 	}
 	s.passes(200 * time.Millisecond)
-	for step := 0; step < simSteps && len(s.broken) == 0 && !d.spent(); step++ {
+	for step := 0; step < stepsMax && len(s.broken) == 0 && !d.spent(); step++ {
 		s.next()
 		s.judge.bounds()
 	}
@@ -162,7 +155,7 @@ func (s *sim) next() {
 	}
 }
 
-// deliveries are what the server may do for who pulls.
+// deliveries are what the server may do for the processes that pull.
 func (s *sim) deliveries() (all []option) {
 	if ready := s.inFlight(); len(ready) > 0 {
 		all = append(all, option{8, func() { s.post(ready[0]) }})
@@ -190,7 +183,7 @@ func (s *sim) deliveries() (all []option) {
 		}
 		for _, of := range s.targets {
 			if info := of.consumer.Info(); info.Pending > 0 || info.AckPending > 0 {
-				if len(b.held[of.consumer]) < simSlots {
+				if len(b.held[of.consumer]) < slotsMax {
 					all = append(all, option{3, func() { b.pull(of); s.rest() }})
 				}
 			}

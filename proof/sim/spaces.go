@@ -1,6 +1,6 @@
-package worker
+package sim
 
-// What readers of spaces do in the simulation, and what operators do with spaces.
+// What readers of spaces and operators do with spaces.
 
 import (
 	"context"
@@ -13,12 +13,13 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/internal/worker"
 	"github.com/refold/refold/space"
 	"github.com/refold/refold/subjects"
 )
 
-// simKey signs packs.
-var simKey = func() nkeys.KeyPair {
+// packKey signs packs.
+var packKey = func() nkeys.KeyPair {
 	pair, err := nkeys.FromSeed([]byte("SUACVJZMGJ5FNP6KCG7Z3ASVT65VKBBKFSHCS7ETAIZQXXU3DPSCAV3EWA"))
 	if err != nil {
 		panic(err)
@@ -26,10 +27,10 @@ var simKey = func() nkeys.KeyPair {
 	return pair
 }()
 
-// simSpaces are the grants of the install record: two workspaces, and a pack that
+// grants are the grants of the install record: two workspaces, and a pack that
 // operators and models may enable.
-var simSpaces = func() string {
-	key, err := simKey.PublicKey()
+var grants = func() string {
+	key, err := packKey.PublicKey()
 	if err != nil {
 		panic(err)
 	}
@@ -37,8 +38,8 @@ var simSpaces = func() string {
 		`{"space":"k","kind":"pack","target":"s","targets":["x"],"sources":["module"],"attach":["operator","model"],"keys":[%q]}]`, key)
 }()
 
-// simSpaceControls are what operators do with spaces.
-var simSpaceControls = []struct{ typ, data string }{
+// spaceControls are what operators do with spaces.
+var spaceControls = []struct{ typ, data string }{
 	{session.TypeWorkspaceSyncRequested, `{"workspace":"a"}`},
 	{session.TypeWorkspaceSyncRequested, `{"workspace":"a","apply":"next_step_boundary"}`},
 	{session.TypeWorkspaceSyncRequested, `{"workspace":"a","apply":"immediate_if_idle"}`},
@@ -54,8 +55,8 @@ var simSpaceControls = []struct{ typ, data string }{
 	{session.TypeWorkspaceDetached, `{"workspace":"k"}`},
 }
 
-// simPackControls are the last of them, about the pack.
-const simPackControls = 5
+// packControls are the last of them, about the pack.
+const packControls = 5
 
 // controlSpace detaches what is applied now and then, or does something else: while
 // nothing is applied, by turns about the pack, so that turns come that have its tool.
@@ -64,65 +65,65 @@ func (s *sim) controlSpace(sid string) {
 	switch spaces := s.judge.of(sid).state.Spaces; {
 	case spaces == nil || len(spaces.Applied) == 0:
 		if s.draw(4) > 1 {
-			from = len(simSpaceControls) - simPackControls
+			from = len(spaceControls) - packControls
 		}
 	case s.draw(3) == 2:
 		s.publish(session.DoorCtl, sid, session.TypeWorkspaceDetached, `{"workspace":"`+spaces.Applied[0].Space+`"}`)
 		return
 	}
-	c := simSpaceControls[from+s.draw(len(simSpaceControls)-from)]
+	c := spaceControls[from+s.draw(len(spaceControls)-from)]
 	s.publish(session.DoorCtl, sid, c.typ, c.data)
 }
 
 const (
-	simIndex = `{"v":1,"prompts":{"default":"p.json"},"tools":{"default":"t.json"},"context":{"docs":["doc.md"]}}`
-	simDoc   = "Goods can be returned within 14 days."
+	folderIndex = `{"v":1,"prompts":{"default":"p.json"},"tools":{"default":"t.json"},"context":{"docs":["doc.md"]}}`
+	docText     = "Goods can be returned within 14 days."
 )
 
-// simFolders are what a reader finds: what a session may adopt, twice, and what it
+// folders are what a reader finds: what a session may adopt, twice, and what it
 // may not.
-var simFolders = []map[string]string{
-	{"agent.workspace.json": simIndex, "p.json": `["one.md"]`, "t.json": `["read","write"]`, "doc.md": simDoc, "one.md": "You are the desk of {{session}}."},
-	{"agent.workspace.json": simIndex, "p.json": `["two.md",{"context":"docs"}]`, "t.json": `["ask","gone"]`, "doc.md": simDoc, "two.md": "You are the desk."},
-	{"agent.workspace.json": simIndex, "p.json": `["nosuch.md"]`},
+var folders = []map[string]string{
+	{"agent.workspace.json": folderIndex, "p.json": `["one.md"]`, "t.json": `["read","write"]`, "doc.md": docText, "one.md": "You are the desk of {{session}}."},
+	{"agent.workspace.json": folderIndex, "p.json": `["two.md",{"context":"docs"}]`, "t.json": `["ask","gone"]`, "doc.md": docText, "two.md": "You are the desk."},
+	{"agent.workspace.json": folderIndex, "p.json": `["nosuch.md"]`},
 }
 
-// simPack is a version of the pack k.
-func simPack(version string) map[string]string {
+// packFiles is a version of the pack k.
+func packFiles(version string) map[string]string {
 	return map[string]string{
 		"agent.workspace.json": `{"v":1,"kind":"pack","name":"k","version":"` + version + `","bindings":"b.json"}`,
 		"b.json":               `{"tools":[{"tool_id":"k.extra","tool_name":"extra","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"}}]}`,
 	}
 }
 
-// simPacks are what a reader finds of the pack: versions that it signed, one that
+// packContents are what a reader finds of the pack: versions that it signed, one that
 // is signed as another, one that is not signed, and a workspace.
-var simPacks = func() (all []executor.SpaceContent) {
+var packContents = func() (all []executor.SpaceContent) {
 	for _, c := range []struct{ files, signed map[string]string }{
-		{simPack("1.0.0"), simPack("1.0.0")}, {simPack("1.1.0"), simPack("1.1.0")}, {simPack("1.1.0"), simPack("1.1.0")},
-		{simPack("1.2.0"), simPack("1.1.0")}, {simPack("1.1.0"), nil}, {simFolders[0], nil},
+		{packFiles("1.0.0"), packFiles("1.0.0")}, {packFiles("1.1.0"), packFiles("1.1.0")}, {packFiles("1.1.0"), packFiles("1.1.0")},
+		{packFiles("1.2.0"), packFiles("1.1.0")}, {packFiles("1.1.0"), nil}, {folders[0], nil},
 	} {
 		content := executor.SpaceContent{Files: mapFS(c.files), Revision: "r", Source: "module"}
 		if c.signed != nil {
-			content.Sign = simSign(c.signed)
+			content.Sign = signOf(c.signed)
 		}
 		all = append(all, content)
 	}
 	return all
 }()
 
-// simSign signs the manifest of a folder.
-func simSign(files map[string]string) *executor.SpaceSignature {
+// signOf signs the manifest of a folder.
+func signOf(files map[string]string) *executor.SpaceSignature {
 	built, err := spaces.Read(context.Background(), func(context.Context) (fs.FS, error) { return mapFS(files), nil },
 		func() spaces.Options { return spaces.Options{Space: "k", Kind: space.Pack} })
 	if err != nil || built.Manifest == nil {
 		panic(fmt.Sprint(err, built.Problems))
 	}
-	key, err := simKey.PublicKey()
+	key, err := packKey.PublicKey()
 	if err != nil {
 		panic(err)
 	}
-	sig, err := simKey.Sign([]byte("refold space " + built.Manifest.Hash().String()))
+	sig, err := packKey.Sign([]byte("refold space " + built.Manifest.Hash().String()))
 	if err != nil {
 		panic(err)
 	}
@@ -137,21 +138,21 @@ func mapFS(texts map[string]string) fs.FS {
 	return files
 }
 
-// readSpace reads one of a few folders: it stands as the source does at the time.
-func (b *simBridge) readSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
+// ReadSpace reads one of a few folders: it stands as the source does at the time.
+func (b *bridge) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	subject, _ := ctx.Value(carries{}).(string)
 	name, err := b.sim.names.ParseEffect(subject)
 	if err != nil {
 		panic(err)
 	}
-	one := b.sim.judge.start(b.proc, b.worker.instance, subjects.EffectName{Class: session.ClassSpace, Target: "s", Session: r.Session, Effect: name.Effect})
+	one := b.sim.judge.start(b.proc, subjects.EffectName{Class: session.ClassSpace, Target: "s", Session: r.Session, Effect: name.Effect})
 	what, err := b.run(ctx, "read "+r.Space+" "+r.Session+"."+name.Effect)
 	if err != nil {
 		return executor.SpaceContent{}, err
 	}
 	b.sim.judge.answer(one)
 	if what == lost {
-		return executor.SpaceContent{}, &executor.Error{Code: CodeSpaceUnreadable, Detail: "the disk is gone"}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnreadable, Detail: "the disk is gone"}
 	}
 	pick := func(n int) int {
 		if b.sim.calm {
@@ -160,7 +161,7 @@ func (b *simBridge) readSpace(ctx context.Context, r executor.SpaceRequest) (exe
 		return b.sim.draw(n)
 	}
 	if r.Space == "k" {
-		return simPacks[pick(len(simPacks))], nil
+		return packContents[pick(len(packContents))], nil
 	}
-	return executor.SpaceContent{Files: mapFS(simFolders[pick(len(simFolders))]), Revision: "r"}, nil
+	return executor.SpaceContent{Files: mapFS(folders[pick(len(folders))]), Revision: "r"}, nil
 }

@@ -1,55 +1,69 @@
-package worker
+package sim
 
-// What a bridge sees of the server: wire. Every call waits for the simulation.
+// What a bridge sees of the server: worker.Transport. Every call waits for the simulation.
 
 import (
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/worker"
 	"github.com/refold/refold/subjects"
 )
 
-// simWire is a bridge's connection.
-type simWire struct {
+// transport is a bridge's connection.
+type transport struct {
 	*proc
 	sim *sim
 }
 
-var _ Transport = simWire{}
+var _ worker.Transport = transport{}
 
-func (w simWire) Claim(ctx context.Context, name subjects.ClaimName, c Claim) (stands Claim, won bool, err error) {
-	body, err := bodyOf(c)
+func (w transport) Claim(ctx context.Context, name subjects.ClaimName, c worker.Claim) (stands worker.Claim, won bool, err error) {
+	body, err := json.Marshal(journal.ClaimBody(c))
 	if err != nil {
-		return Claim{}, false, err
+		return worker.Claim{}, false, err
 	}
 	subject, err := w.sim.names.Claim(name)
 	if err != nil {
-		return Claim{}, false, err
+		return worker.Claim{}, false, err
 	}
 	err = w.call(ctx, fmt.Sprintf("claim %s.%s %d withdrawn=%v", name.Session, name.Effect, name.N, c.Withdrawn), func() error {
 		same, held := w.sim.fence(subject, body)
 		parsed, err := journal.ParseClaimBody(held)
-		stands, won = Claim(parsed), same
+		stands, won = worker.Claim(parsed), same
 		return err
 	})
 	if err != nil {
-		return Claim{}, false, err
+		return worker.Claim{}, false, err
 	}
 	return stands, won, nil
 }
 
-func (w simWire) BeginClaim(ctx context.Context, name subjects.ClaimName, c Claim) func() (Claim, bool, error) {
-	return beginClaim(ctx, w.Claim, name, c)
+func (w transport) BeginClaim(ctx context.Context, name subjects.ClaimName, c worker.Claim) func() (worker.Claim, bool, error) {
+	var stands worker.Claim
+	var won bool
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		stands, won, err = w.Claim(ctx, name, c)
+	}()
+	return func() (worker.Claim, bool, error) {
+		<-done
+		return stands, won, err
+	}
 }
 
-func (w simWire) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (seq uint64, err error) {
+func (w transport) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (seq uint64, err error) {
 	what := textOf(payload)
 	payload = bytes.Clone(payload) // it is the caller's
 	err = w.call(ctx, fmt.Sprintf("publish %s %s", sid, what), func() (err error) {
@@ -60,7 +74,7 @@ func (w simWire) Publish(ctx context.Context, door session.Door, sid, id string,
 	return seq, err
 }
 
-func (w simWire) LastModelEvent(ctx context.Context, sid string) (e session.Event, err error) {
+func (w transport) LastModelEvent(ctx context.Context, sid string) (e session.Event, err error) {
 	err = w.call(ctx, "last llm event of "+sid, func() error {
 		w.sim.judge.looked[w.name+" "+sid] = w.sim.log.LastSeq()
 		subject, err := w.sim.names.Stored(session.DoorLLM, sid)
@@ -77,7 +91,10 @@ func (w simWire) LastModelEvent(ctx context.Context, sid string) (e session.Even
 	return e, err
 }
 
-func (w simWire) View(ctx context.Context, sid string) (view session.View, err error) {
+// viewWait is for how long a bridge waits for a View.
+const viewWait = 2 * time.Second
+
+func (w transport) View(ctx context.Context, sid string) (view session.View, err error) {
 	ctx, cancel := context.WithTimeout(ctx, viewWait)
 	defer cancel()
 	var data []byte
@@ -95,7 +112,7 @@ func (w simWire) View(ctx context.Context, sid string) (view session.View, err e
 	return view, json.Unmarshal(data, &view)
 }
 
-func (w simWire) Events(ctx context.Context, sid string, seqs []uint64) (events []session.Event, err error) {
+func (w transport) Events(ctx context.Context, sid string, seqs []uint64) (events []session.Event, err error) {
 	err = w.call(ctx, fmt.Sprintf("events of %s at %v", sid, seqs), func() error {
 		for _, seq := range seqs {
 			m, err := w.sim.log.At(seq, 0)
@@ -109,7 +126,7 @@ func (w simWire) Events(ctx context.Context, sid string, seqs []uint64) (events 
 	return events, err
 }
 
-func (w simWire) PutBlob(ctx context.Context, content []byte) (codec.Ref, error) {
+func (w transport) PutBlob(ctx context.Context, content []byte) (codec.Ref, error) {
 	ref := codec.RefOf(content)
 	return ref, w.call(ctx, "put blob "+ref.String(), func() error {
 		w.sim.mu.Lock()
@@ -119,7 +136,7 @@ func (w simWire) PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 	})
 }
 
-func (w simWire) Blob(ctx context.Context, ref codec.Ref) (content []byte, err error) {
+func (w transport) Blob(ctx context.Context, ref codec.Ref) (content []byte, err error) {
 	err = w.call(ctx, "blob "+ref.String(), func() error {
 		w.sim.mu.Lock()
 		defer w.sim.mu.Unlock()
@@ -132,31 +149,21 @@ func (w simWire) Blob(ctx context.Context, ref codec.Ref) (content []byte, err e
 	return content, err
 }
 
-func (w simWire) Incarnation() uint64 {
+func (w transport) Incarnation() uint64 {
 	w.sim.mu.Lock()
 	defer w.sim.mu.Unlock()
 	return w.joins
 }
 
-func (w simWire) Heard(instance string) (time.Time, bool) { return w.sim.heard(w.proc, instance) }
+func (w transport) Heard(instance string) (time.Time, bool) { return w.sim.heard(w.proc, instance) }
 
-func (w simWire) Live(string, []byte) error { return nil }
+func (w transport) Live(string, []byte) error { return nil }
 
 // textOf tells an event's type and what it is about.
 func textOf(payload []byte) string {
-	env, err := envelopeOf(session.Event{Payload: payload})
+	typ, effect, status, err := settlementOf(payload)
 	if err != nil {
 		return "?"
 	}
-	var fields codec.Pairs
-	_ = codec.Unmarshal(env.Data, &fields)
-	text := env.Type
-	for _, f := range fields {
-		if f.Key == "effect" || f.Key == "status" {
-			var of string
-			_ = codec.Unmarshal(f.Value, &of)
-			text += " " + of
-		}
-	}
-	return text
+	return strings.Join(slices.DeleteFunc([]string{typ, effect, status}, func(s string) bool { return s == "" }), " ")
 }

@@ -1,4 +1,4 @@
-package worker
+package sim
 
 // The referee of the simulation: it folds every event when it is stored, so it
 // knows what each one owes, and looks at all that is started, settled, stored,
@@ -243,7 +243,7 @@ func (r *referee) notice(sid string, n uint64, data []byte) {
 		}
 	}
 	if n > s.said && bytes.Contains(data, []byte(`"kind":"pack"`)) {
-		for what, marks := range simPackNotices {
+		for what, marks := range packNotices {
 			if bytes.Contains(data, []byte(marks)) {
 				r.j.did(what)
 			}
@@ -258,8 +258,8 @@ func (r *referee) notice(sid string, n uint64, data []byte) {
 	}
 }
 
-// simPackNotices are what notices say of packs.
-var simPackNotices = map[string]string{
+// packNotices are what notices say of packs.
+var packNotices = map[string]string{
 	"pack applied": session.NoticeWorkspaceApplied, "pack gone": session.NoticeWorkspaceGone, "pack refused": session.CodeWorkspaceUntrusted,
 }
 

@@ -1,6 +1,6 @@
-package worker
+package sim
 
-// What goes wrong in the simulation with whole processes, servers and clocks.
+// What goes wrong with whole processes, servers and clocks.
 
 import "time"
 
@@ -41,10 +41,10 @@ func weightOf(yes bool) int {
 
 // toOne does something to one of the processes.
 func (s *sim) toOne(host, bridge func(i int)) {
-	if i := s.draw(simHosts + simBridges); i < simHosts {
+	if i := s.draw(hostCount + bridgeCount); i < hostCount {
 		host(i)
 	} else {
-		bridge(i - simHosts)
+		bridge(i - hostCount)
 	}
 }
 
@@ -130,27 +130,29 @@ func (s *sim) killBridge(i int) {
 func (s *sim) jump() {
 	to := []time.Duration{0, 3 * time.Second, -3 * time.Second, 40 * time.Second, -40 * time.Second, 4 * time.Minute, -4 * time.Minute}[s.draw(7)]
 	s.did("clock jumps")
-	s.setClock(s.draw(simHosts+simBridges+1), to)
+	s.setClock(s.draw(hostCount+bridgeCount+1), to)
 }
 
 // setClock sets a clock to so much ahead.
 func (s *sim) setClock(i int, to time.Duration) {
 	s.latest = s.newest()
 	switch {
-	case i < simHosts:
-		p := s.hosts[i].proc
-		s.say("the clock of %s is %v ahead", p.name, to)
-		s.mu.Lock()
-		p.skew = to
-		s.mu.Unlock()
-	case i < simHosts+simBridges:
-		b := s.bridges[i-simHosts]
-		s.say("the clock of %s is %v ahead", b.name, to)
-		b.jump(to - b.skew)
+	case i < hostCount:
+		s.hosts[i].setClock(to)
+	case i < hostCount+bridgeCount:
+		s.bridges[i-hostCount].setClock(to)
 	default:
 		s.say("the clock of the server is %v ahead", to)
 		s.skew = to
 	}
+}
+
+// setClock sets the clock of a process.
+func (p *proc) setClock(to time.Duration) {
+	p.stage.say("the clock of %s is %v ahead", p.name, to)
+	p.stage.mu.Lock()
+	defer p.stage.mu.Unlock()
+	p.skew = to
 }
 
 // newest is the latest that any clock has shown.

@@ -1,4 +1,4 @@
-package worker
+package sim
 
 // What a host sees of the server: engine.World. Every call waits for the simulation.
 
@@ -17,33 +17,33 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// simWorld is a host's connection.
-type simWorld struct {
+// world is a host's connection.
+type world struct {
 	*proc
 	sim *sim
 }
 
-var _ engine.World = simWorld{}
+var _ engine.World = world{}
 
 // InstallBefore answers at once: there is one record.
-func (w simWorld) InstallBefore(_ context.Context, seq uint64) (session.Event, bool, error) {
+func (w world) InstallBefore(_ context.Context, seq uint64) (session.Event, bool, error) {
 	w.sim.mu.Lock()
 	defer w.sim.mu.Unlock()
 	return w.sim.install, true, nil
 }
 
-func (w simWorld) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
+func (w world) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
 	return w.read(ctx, fmt.Sprintf("read %s from %d to %d", sid, from, to), func() []session.Event { return w.sim.history(sid, from, to, leader) })
 }
 
-func (w simWorld) ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error] {
+func (w world) ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error] {
 	return w.read(ctx, fmt.Sprintf("read %d of %s from %d to %d", n, sid, from, to), func() []session.Event {
 		all := w.sim.history(sid, from, to, false)
 		return all[:min(uint64(len(all)), n)]
 	})
 }
 
-func (w simWorld) read(ctx context.Context, text string, events func() []session.Event) iter.Seq2[session.Event, error] {
+func (w world) read(ctx context.Context, text string, events func() []session.Event) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		var all []session.Event
 		err := w.call(ctx, text, func() error {
@@ -61,7 +61,7 @@ func (w simWorld) read(ctx context.Context, text string, events func() []session
 	}
 }
 
-func (w simWorld) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error) {
+func (w world) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error) {
 	seqs := make([]uint64, len(sids))
 	err := w.call(ctx, "first of "+strings.Join(sids, " "), func() error {
 		for i, sid := range sids {
@@ -74,7 +74,7 @@ func (w simWorld) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error
 	return seqs, err
 }
 
-func (w simWorld) CountEvents(ctx context.Context, sid string, have uint64) (n uint64, err error) {
+func (w world) CountEvents(ctx context.Context, sid string, have uint64) (n uint64, err error) {
 	err = w.call(ctx, "count "+sid, func() error {
 		if last := w.sim.log.LastSeq(); last >= have {
 			n = uint64(len(w.sim.history(sid, 1, last, true)))
@@ -84,7 +84,7 @@ func (w simWorld) CountEvents(ctx context.Context, sid string, have uint64) (n u
 	return n, err
 }
 
-func (w simWorld) LastSeq(ctx context.Context) (seq uint64, err error) {
+func (w world) LastSeq(ctx context.Context) (seq uint64, err error) {
 	err = w.call(ctx, "last sequence", func() error {
 		seq = w.sim.log.LastSeq()
 		return nil
@@ -92,7 +92,7 @@ func (w simWorld) LastSeq(ctx context.Context) (seq uint64, err error) {
 	return seq, err
 }
 
-func (w simWorld) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (seq uint64, err error) {
+func (w world) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (seq uint64, err error) {
 	err = w.call(ctx, fmt.Sprintf("publish %s %s", sid, textOf(payload)), func() error {
 		w.sim.judge.wakes(w.proc, sid, payload)
 		seq, err = w.sim.append(door, sid, id, payload)
@@ -105,7 +105,7 @@ func (w simWorld) Publish(ctx context.Context, door session.Door, sid string, pa
 // and withdrawals in groups as long as that goes, then one by one; then notices.
 // Wakes come before or after them: no output waits for a wake. What is not known to
 // be stored is stored again, under the same names.
-func (w simWorld) Store(ctx context.Context, outputs []journal.Output) []error {
+func (w world) Store(ctx context.Context, outputs []journal.Output) []error {
 	errs := make([]error, len(outputs))
 	var left, wakes, notices []int
 	for i := range outputs {
@@ -134,7 +134,7 @@ func (w simWorld) Store(ctx context.Context, outputs []journal.Output) []error {
 }
 
 // asks stores effects and withdrawals. False: it gave up.
-func (w simWorld) asks(ctx context.Context, outputs []journal.Output, left []int, errs []error) bool {
+func (w world) asks(ctx context.Context, outputs []journal.Output, left []int, errs []error) bool {
 	grouped := w.sim.grouped()
 	for tries := 0; len(left) > 0; tries++ {
 		var still []int
@@ -169,7 +169,7 @@ func (w simWorld) asks(ctx context.Context, outputs []journal.Output, left []int
 
 // notices stores what there is to say, in order and of no session that an output
 // failed of.
-func (w simWorld) notices(ctx context.Context, outputs []journal.Output, left []int, errs []error) {
+func (w world) notices(ctx context.Context, outputs []journal.Output, left []int, errs []error) {
 	failed := map[string]bool{}
 	for i, o := range outputs {
 		if o.Notice == nil && (o.Effect == nil || o.Effect.Class != session.ClassWake) && errs[i] != nil {
@@ -187,7 +187,7 @@ func (w simWorld) notices(ctx context.Context, outputs []journal.Output, left []
 }
 
 // schedules stores wakes, in any order.
-func (w simWorld) schedules(ctx context.Context, outputs []journal.Output, left []int, errs []error) {
+func (w world) schedules(ctx context.Context, outputs []journal.Output, left []int, errs []error) {
 	w.each(ctx, outputs, left, errs, func(o *journal.Output) bool {
 		if w.sim.denies() {
 			return false
@@ -198,7 +198,7 @@ func (w simWorld) schedules(ctx context.Context, outputs []journal.Output, left 
 }
 
 // each stores some outputs, in steps between which a process may die.
-func (w simWorld) each(ctx context.Context, outputs []journal.Output, left []int, errs []error, store func(*journal.Output) bool) {
+func (w world) each(ctx context.Context, outputs []journal.Output, left []int, errs []error, store func(*journal.Output) bool) {
 	for len(left) > 0 {
 		var still []int
 		err := w.call(ctx, "store"+textsOf(outputs, left), func() error {
@@ -256,9 +256,9 @@ func textsOf(outputs []journal.Output, some []int) (text string) {
 	return text
 }
 
-func (w simWorld) PublishProgress(string, []byte) error { return nil } // nobody follows a run here
+func (w world) PublishProgress(string, []byte) error { return nil } // nobody follows a run here
 
-func (w simWorld) PublishCancel(ctx context.Context, sid string, payload []byte) error {
+func (w world) PublishCancel(ctx context.Context, sid string, payload []byte) error {
 	return w.call(ctx, "cancel "+sid+" "+string(payload), func() error {
 		w.sim.judge.cancel(sid, payload)
 		for _, b := range w.sim.bridges {
@@ -271,7 +271,7 @@ func (w simWorld) PublishCancel(ctx context.Context, sid string, payload []byte)
 	})
 }
 
-func (w simWorld) GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error) {
+func (w world) GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error) {
 	err = w.call(ctx, "get snapshot "+sid, func() error {
 		data, found = w.sim.snapshot(sid)
 		return nil
@@ -279,7 +279,7 @@ func (w simWorld) GetSnapshot(ctx context.Context, sid string) (data []byte, fou
 	return data, found, err
 }
 
-func (w simWorld) PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error {
+func (w world) PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error {
 	w.sim.judge.snapshot(sid, seq, data)
 	return w.call(ctx, fmt.Sprintf("put snapshot %s at %d", sid, seq), func() error {
 		w.sim.put(sid, data)
@@ -288,15 +288,15 @@ func (w simWorld) PutSnapshot(ctx context.Context, sid string, seq uint64, data 
 }
 
 // ListSnapshots is for rounds, which no stepper goes.
-func (w simWorld) ListSnapshots(context.Context, uint64) iter.Seq2[journal.SnapshotAt, error] {
+func (w world) ListSnapshots(context.Context, uint64) iter.Seq2[journal.SnapshotAt, error] {
 	return func(yield func(journal.SnapshotAt, error) bool) { yield(journal.SnapshotAt{}, errors.ErrUnsupported) }
 }
 
 // The model's log loses its end, and never has a hole: of what else is stored of a
 // session nobody asks.
-func (w simWorld) LogMissing(context.Context) (uint64, error) { return 0, nil }
+func (w world) LogMissing(context.Context) (uint64, error) { return 0, nil }
 
-func (w simWorld) EventAt(ctx context.Context, seq uint64) (e session.Event, err error) {
+func (w world) EventAt(ctx context.Context, seq uint64) (e session.Event, err error) {
 	err = w.call(ctx, fmt.Sprintf("event at %d", seq), func() error {
 		m, err := w.sim.log.At(seq, 0)
 		if err != nil {
@@ -308,11 +308,11 @@ func (w simWorld) EventAt(ctx context.Context, seq uint64) (e session.Event, err
 	return e, err
 }
 
-func (w simWorld) StoredOutputs(context.Context, string) (journal.StoredOutputs, error) {
+func (w world) StoredOutputs(context.Context, string) (journal.StoredOutputs, error) {
 	return journal.StoredOutputs{}, errors.ErrUnsupported
 }
 
-func (w simWorld) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {
+func (w world) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {
 	err = w.call(ctx, "get quarantine "+sid, func() error {
 		body, found = w.sim.stops[sid]
 		return nil
@@ -320,7 +320,7 @@ func (w simWorld) GetQuarantine(ctx context.Context, sid string) (body []byte, f
 	return body, found, err
 }
 
-func (w simWorld) PutQuarantine(ctx context.Context, sid string, body []byte) error {
+func (w world) PutQuarantine(ctx context.Context, sid string, body []byte) error {
 	return w.call(ctx, "quarantine "+sid+" "+string(body), func() error {
 		w.sim.stops[sid] = body
 		w.sim.judge.quarantine(sid, body)
@@ -329,7 +329,7 @@ func (w simWorld) PutQuarantine(ctx context.Context, sid string, body []byte) er
 }
 
 // Quarantined answers at once, since who asks holds a lock.
-func (w simWorld) Quarantined(context.Context) iter.Seq2[string, error] {
+func (w world) Quarantined(context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		w.sim.mu.Lock()
 		all := sortedKeys(w.sim.stops)
@@ -342,14 +342,14 @@ func (w simWorld) Quarantined(context.Context) iter.Seq2[string, error] {
 	}
 }
 
-func (w simWorld) DeleteQuarantine(ctx context.Context, sid string) error {
+func (w world) DeleteQuarantine(ctx context.Context, sid string) error {
 	return w.call(ctx, "release "+sid, func() error {
 		delete(w.sim.stops, sid)
 		return nil
 	})
 }
 
-func (w simWorld) LaneNote(ctx context.Context, key string) (note []byte, rev uint64, err error) {
+func (w world) LaneNote(ctx context.Context, key string) (note []byte, rev uint64, err error) {
 	err = w.call(ctx, "read the note "+key, func() error {
 		note, rev = w.sim.notes[key].note, w.sim.notes[key].rev
 		return nil
@@ -357,7 +357,7 @@ func (w simWorld) LaneNote(ctx context.Context, key string) (note []byte, rev ui
 	return note, rev, err
 }
 
-func (w simWorld) PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error) {
+func (w world) PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error) {
 	err = w.call(ctx, fmt.Sprintf("note %s %q", key, note), func() error {
 		p := w.sim.notes[key]
 		if p.rev != after {
@@ -372,7 +372,7 @@ func (w simWorld) PutLaneNote(ctx context.Context, key string, note []byte, afte
 	return rev, err
 }
 
-func (w simWorld) PutBlob(_ context.Context, content []byte) (codec.Ref, error) {
+func (w world) PutBlob(_ context.Context, content []byte) (codec.Ref, error) {
 	w.sim.mu.Lock()
 	defer w.sim.mu.Unlock()
 	ref := codec.RefOf(content)

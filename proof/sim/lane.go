@@ -1,8 +1,7 @@
-package worker
+package sim
 
-// The consumers of lanes, as hosts meet them: requests that wait at the server,
-// what it sends to their inboxes, and acknowledgements on their way. The hosts'
-// end is that of production: natsdelivery.Lane.
+// What a host does with a lane: it takes what natsdelivery.Lane delivers, steps
+// engine.Lane with it, and has its work done.
 
 import (
 	"context"
@@ -19,34 +18,15 @@ import (
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/streams"
-	"github.com/refold/refold/proof/jetmodel"
 )
 
-// laneEnd is the server's end of a lane.
-type laneEnd struct {
-	number   int
-	consumer *jetmodel.Consumer
-	open     []*openPull
-}
-
-// openPull is a request that waits at the server.
-type openPull struct {
-	run       *simRun
-	reply     string
-	left      int
-	until     time.Time
-	heartbeat time.Duration
-	said      time.Time
-	pin       string
-}
-
-// simRun is a host that runs a lane, from when it is in its share until it is
+// laneRun is a host that runs a lane, from when it is in its share until it is
 // handed over: the model that its natsdelivery.Lane runs on, and the owner that gets what
 // that delivers.
-type simRun struct {
+type laneRun struct {
 	*proc
 	sim     *sim
-	host    *simHost
+	host    *host
 	end     *laneEnd
 	lane    *natsdelivery.Lane
 	machine *engine.Lane
@@ -59,7 +39,7 @@ type simRun struct {
 	stopPutting context.CancelFunc
 
 	draining bool
-	done     []simDone
+	done     []finished
 	told     chan struct{} // of capacity 1: there is more of it
 	over     bool          // it runs no more
 	inboxes  map[string]chan *nats.Msg
@@ -73,22 +53,22 @@ type simRun struct {
 	crowded  time.Time // since it has too many sessions in memory
 }
 
-// simDone is what became of a lane's work.
-type simDone struct {
+// finished is what became of a lane's work.
+type finished struct {
 	of string // its name
 	is engine.Input
 }
 
 var (
-	_ natsdelivery.LaneServer = (*simRun)(nil)
-	_ natsdelivery.LaneOwner  = (*simRun)(nil)
+	_ natsdelivery.LaneServer = (*laneRun)(nil)
+	_ natsdelivery.LaneOwner  = (*laneRun)(nil)
 )
 
 // runLane has a host run a lane.
-func (h *simHost) runLane(n int) {
+func (h *host) runLane(n int) {
 	s := h.sim
 	ctx, stop := context.WithCancel(h.ctx)
-	r := &simRun{
+	r := &laneRun{
 		proc: h.proc, sim: s, host: h, end: s.lanes[n], stop: stop, running: ctx, inboxes: map[string]chan *nats.Msg{},
 		gave: map[uint64]string{}, told: make(chan struct{}, 1), ticked: time.Now(), looked: time.Now(),
 	}
@@ -110,7 +90,7 @@ func (h *simHost) runLane(n int) {
 }
 
 // ends puts the last snapshots of a lane that has ended, for a while.
-func (r *simRun) ends() {
+func (r *laneRun) ends() {
 	r.works.Wait()
 	r.sim.meet()
 	r.machine.Close()
@@ -143,7 +123,7 @@ func (r *simRun) ends() {
 }
 
 // drain hands the lane over, as far as the time allows.
-func (r *simRun) drain() {
+func (r *laneRun) drain() {
 	if r.draining {
 		return
 	}
@@ -163,103 +143,8 @@ func (r *simRun) drain() {
 // drainFor is how long a host may take to hand a lane over.
 const drainFor = 10 * time.Second
 
-func (r *simRun) key(what string) string { return fmt.Sprintf("lane %d %s", r.end.number, what) }
-
-func (r *simRun) Info(ctx context.Context) (info natsdelivery.LaneInfo, err error) {
-	if r.cut() {
-		return info, mayPass(errRefused)
-	}
-	at, _ := ctx.Deadline() // tells who asks
-	err = r.call(ctx, r.key("info "+time.Until(at).String()), func() error {
-		i := r.end.consumer.Info()
-		info = natsdelivery.LaneInfo{Pin: i.Pin, TTL: laneTTL, Pending: uint64(i.Pending), Unacked: i.AckPending, Delivered: i.DeliveredStream, Floor: i.FloorStream}
-		return nil
-	})
-	return info, mayPass(err)
-}
-
-// mayPass has an error taken for one of the connection, after which a lane asks again.
-func mayPass(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%w: %w", nats.ErrTimeout, err)
-}
-
-func (r *simRun) Reset(ctx context.Context) (pending uint64, err error) {
-	if r.cut() {
-		return 0, errRefused
-	}
-	err = r.call(ctx, r.key("reset"), func() error {
-		r.sim.did("lane reset")
-		r.end.consumer.Reset()
-		pending = uint64(r.end.consumer.Info().Pending)
-		return nil
-	})
-	return pending, err
-}
-
-func (r *simRun) Unpin(ctx context.Context) error {
-	return r.call(ctx, r.key("unpin"), func() error {
-		r.end.consumer.Unpin()
-		return nil
-	})
-}
-
-func (r *simRun) Listen(room int) (inbox string, msgs <-chan *nats.Msg, stop func(), err error) {
-	r.sim.mu.Lock()
-	defer r.sim.mu.Unlock()
-	r.listened++
-	inbox = fmt.Sprintf("%s.lane%d.%d", r.name, r.end.number, r.listened)
-	all := make(chan *nats.Msg, room)
-	r.inboxes[inbox] = all
-	return inbox, all, func() {
-		r.sim.mu.Lock()
-		defer r.sim.mu.Unlock()
-		delete(r.inboxes, inbox)
-	}, nil
-}
-
-// send puts a message to the server on its way: those of one lane are in order,
-// but for what it asks at the moment in which it acks: that comes behind.
-func (r *simRun) send(keeps bool, text string, arrive func()) {
-	r.sim.mu.Lock()
-	defer r.sim.mu.Unlock()
-	r.sent++
-	r.sim.mail = append(r.sim.mail, &posted{
-		from: r.proc, key: fmt.Sprintf("%s %d %v %08d", r.name, r.end.number, keeps, r.sent), text: r.name + " " + r.key(text), keeps: keeps, arrive: arrive,
-	})
-}
-
-func (r *simRun) Pull(reply string, p natsdelivery.PullRequest) error {
-	r.send(true, fmt.Sprintf("pulls %d with pin %q", p.Batch, p.Pin), func() { r.end.ask(r, reply, p) })
-	return nil
-}
-
-func (r *simRun) Ack(reply string) error {
-	seq := seqOf(reply)
-	r.judge(seq)
-	r.send(false, fmt.Sprintf("acks %d", seq), func() { r.end.consumer.Ack(seq) })
-	return nil
-}
-
-func (r *simRun) AckSure(ctx context.Context, reply string) error {
-	seq := seqOf(reply)
-	r.judge(seq)
-	return r.call(ctx, r.key(fmt.Sprintf("acks %d for sure", seq)), func() error {
-		r.end.consumer.Ack(seq)
-		return nil
-	})
-}
-
-func (r *simRun) Reconnects() uint64 {
-	r.sim.mu.Lock()
-	defer r.sim.mu.Unlock()
-	return r.host.joins
-}
-
 // judge shows the referee what is acknowledged, if the log has it.
-func (r *simRun) judge(seq uint64) {
+func (r *laneRun) judge(seq uint64) {
 	if r.dead {
 		return
 	}
@@ -282,21 +167,21 @@ func (r *simRun) judge(seq uint64) {
 func whatIs(e session.Event) string { return e.Session + " " + session.LeafOf(e).String() }
 
 // Epoch takes the beginning of an epoch.
-func (r *simRun) Epoch(uint64) {
+func (r *laneRun) Epoch(uint64) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
 	r.queue = append(r.queue, &engine.EpochStarted{Left: r.lane.Left()})
 }
 
 // Deliver takes an event.
-func (r *simRun) Deliver(d natsdelivery.Delivery) {
+func (r *laneRun) Deliver(d natsdelivery.Delivery) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
 	r.queue = append(r.queue, &engine.Delivered{Event: d.Event, Ack: d.Ack})
 }
 
 // isReady reports that a step can be taken.
-func (r *simRun) isReady() bool {
+func (r *laneRun) isReady() bool {
 	if r.over || r.running.Err() != nil {
 		return false
 	}
@@ -307,14 +192,14 @@ func (r *simRun) isReady() bool {
 
 // step takes a step: what became of some work, or some of what arrived. False:
 // there is nothing.
-func (r *simRun) step() bool {
+func (r *laneRun) step() bool {
 	if !r.isReady() {
 		return false
 	}
 	arrived := len(r.queue) > 0 && !r.machine.IsFull()
 	if len(r.done) > 0 && (!arrived || r.sim.calm || r.sim.draw(4) < 3) {
 		r.sim.mu.Lock()
-		slices.SortStableFunc(r.done, func(a, b simDone) int { return strings.Compare(a.of, b.of) })
+		slices.SortStableFunc(r.done, func(a, b finished) int { return strings.Compare(a.of, b.of) })
 		r.sim.mu.Unlock()
 		at := r.sim.draw(len(r.done))
 		d := r.done[at]
@@ -357,7 +242,7 @@ func (r *simRun) step() bool {
 }
 
 // carryOut has done what the lane wants done.
-func (r *simRun) carryOut() {
+func (r *laneRun) carryOut() {
 	ready := r.machine.Ready(false)
 	for _, ack := range ready.Ack {
 		ack()
@@ -373,19 +258,19 @@ func (r *simRun) carryOut() {
 }
 
 // put puts snapshots.
-func (r *simRun) put(snapshots []engine.Work) {
+func (r *laneRun) put(snapshots []engine.Work) {
 	for _, w := range snapshots {
 		r.puts.Go(func() { r.do(r.putting, w) })
 	}
 }
 
 // do does some work.
-func (r *simRun) do(ctx context.Context, w engine.Work) {
+func (r *laneRun) do(ctx context.Context, w engine.Work) {
 	of := w.String()
 	w.Do(context.WithValue(ctx, carries{}, r.key(of)), func(in engine.Input) {
 		r.sim.mu.Lock()
 		defer r.sim.mu.Unlock()
-		r.done = append(r.done, simDone{of, in})
+		r.done = append(r.done, finished{of, in})
 		select {
 		case r.told <- struct{}{}:
 		default:
@@ -394,7 +279,7 @@ func (r *simRun) do(ctx context.Context, w engine.Work) {
 }
 
 // keep has the lane look around, as it does by the clock.
-func (r *simRun) keep() {
+func (r *laneRun) keep() {
 	if r.over || r.running.Err() != nil {
 		return
 	}
@@ -408,28 +293,4 @@ func (r *simRun) keep() {
 	}
 	r.carryOut()
 	r.sim.rest()
-}
-
-// listens reports that the host listens on a reply subject.
-func (r *simRun) listens(reply string) bool {
-	r.sim.mu.Lock()
-	defer r.sim.mu.Unlock()
-	return r.inboxes[reply[:strings.LastIndexByte(reply, '.')]] != nil
-}
-
-// hears delivers a message to an inbox; false: nobody listens there. What does not
-// fit is lost, as on a core subscription.
-func (r *simRun) hears(reply string, m *nats.Msg) bool {
-	r.sim.mu.Lock()
-	inbox := r.inboxes[reply[:strings.LastIndexByte(reply, '.')]]
-	r.sim.mu.Unlock()
-	if r.dead || r.cut() || inbox == nil {
-		return false
-	}
-	select {
-	case inbox <- m:
-	default:
-	}
-	r.sim.rest()
-	return true
 }

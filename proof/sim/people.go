@@ -1,6 +1,6 @@
-package worker
+package sim
 
-// What people do in the simulation, and how it comes to its end.
+// What people do, and how a run comes to its end.
 
 import (
 	"fmt"
@@ -10,32 +10,32 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// simTools are a tool that may run twice, two that may not, one of which somebody
+// toolList are a tool that may run twice, two that may not, one of which somebody
 // must approve, and one that a host loop carries out.
-const simTools = `"tools":[` +
+const toolList = `"tools":[` +
 	`{"tool_id":"x.read","tool_name":"read","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"parallel_safe":true,"retry_safe":true,"access":"read"},` +
 	`{"tool_id":"x.write","tool_name":"write","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"parallel_safe":true},` +
 	`{"tool_id":"x.danger","tool_name":"danger","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"approval":"always"},` +
 	`{"tool_id":"x.ask","tool_name":"ask","args_schema":{"type":"object"},"executor":{"kind":"host_loop","target":"x"}%s}]`
 
-const simDeadlines = `"deadlines_ms":{"turn":90000,"call":60000,"approval":120000}`
+const deadlines = `"deadlines_ms":{"turn":90000,"call":60000,"approval":120000}`
 
-// simInstall is the install record.
-var simInstall = `{"v":1,"rules":1,"config":{"provider":"p","model":"m",` + simDeadlines + `},` + simSpaces + `,` + fmt.Sprintf(simTools, "") + `}`
+// installRecord is the install record.
+var installRecord = `{"v":1,"rules":1,"config":{"provider":"p","model":"m",` + deadlines + `},` + grants + `,` + fmt.Sprintf(toolList, "") + `}`
 
-// simRuns are what runs are asked for with.
-var simRequests = []struct {
+// runsMax are what runs are asked for with.
+var requests = []struct {
 	door session.Door
 	data string
 }{
 	{session.DoorIn, `{"input":{"text":"hi"}}`},
 	{session.DoorIn, `{"input":{"text":"hi"}}`},
-	{session.DoorCtl, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","step_hook":{"hook":"h","deadline_ms":30000},` + simDeadlines + `}}`},
-	{session.DoorCtl, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","steps":[{"when":"step == 1","active_tools":["read"]}],` + simDeadlines + `}}`},
+	{session.DoorCtl, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","step_hook":{"hook":"h","deadline_ms":30000},` + deadlines + `}}`},
+	{session.DoorCtl, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","steps":[{"when":"step == 1","active_tools":["read"]}],` + deadlines + `}}`},
 }
 
-// simControls are what people do about a session in which a run is under way.
-var simControls = []struct {
+// controls are what people do about a session in which a run is under way.
+var controls = []struct {
 	door      session.Door
 	typ, data string
 }{
@@ -47,17 +47,17 @@ var simControls = []struct {
 	{session.DoorIn, session.TypeRunResumeRequested, `{}`},
 	{session.DoorCtl, session.TypeToolOverridesSet, `{"scope":"session","disable":["x.write"]}`},
 	{session.DoorCtl, session.TypeToolOverridesSet, `{"scope":"session","disable":[]}`},
-	{session.DoorCtl, session.TypeToolRegistrySet, `{` + fmt.Sprintf(simTools, `,"description":"other words"`) + `}`},
+	{session.DoorCtl, session.TypeToolRegistrySet, `{` + fmt.Sprintf(toolList, `,"description":"other words"`) + `}`},
 	{session.DoorIn, "Nothing", `{}`},
 }
 
 // people publish what clients and operators do.
 func (s *sim) people() {
-	sid := "s" + strconv.Itoa(s.draw(simSessions))
+	sid := "s" + strconv.Itoa(s.draw(sessionCount))
 	state := s.judge.of(sid).state
 	if state.Run == nil {
-		if s.runs++; s.runs <= simRuns {
-			r := simRequests[s.draw(len(simRequests))]
+		if s.runs++; s.runs <= runsMax {
+			r := requests[s.draw(len(requests))]
 			s.publish(r.door, sid, session.TypeRunRequested, r.data)
 		} else if s.draw(2) == 1 {
 			s.controlSpace(sid)
@@ -77,11 +77,11 @@ func (s *sim) people() {
 			}
 		}
 	}
-	switch i := s.draw(5 * len(simControls)); {
-	case i > 0 && i <= len(simControls):
-		c := simControls[i-1]
+	switch i := s.draw(5 * len(controls)); {
+	case i > 0 && i <= len(controls):
+		c := controls[i-1]
 		s.publish(c.door, sid, c.typ, c.data)
-	case i > 2*len(simControls):
+	case i > 2*len(controls):
 		s.controlSpace(sid)
 	}
 }
@@ -115,7 +115,7 @@ func (s *sim) calmDown() {
 			s.startBridge(i)
 		}
 	}
-	for i := range simHosts + simBridges + 1 {
+	for i := range hostCount + bridgeCount + 1 {
 		s.setClock(i, 0)
 	}
 	s.resume()
@@ -137,7 +137,7 @@ func (s *sim) resume() {
 // lastAct has a host stop when nothing goes wrong: its lanes must be the other's
 // at once.
 func (s *sim) lastAct() {
-	i := s.draw(simHosts)
+	i := s.draw(hostCount)
 	leaves, stays := s.hosts[i], s.hosts[1-i]
 	s.stopHost(i)
 	for range 3 {
@@ -147,7 +147,7 @@ func (s *sim) lastAct() {
 	if !leaves.dead {
 		s.breaks("%s has nothing to do, was told to stop %v ago, and runs", leaves.name, time.Since(leaves.leaving))
 	}
-	for n := range simSessions {
+	for n := range sessionCount {
 		s.publish(session.DoorIn, "s"+strconv.Itoa(n), session.TypeRunRequested, `{"input":{"text":"again"}}`)
 	}
 	for range 3 {

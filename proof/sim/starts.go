@@ -1,8 +1,9 @@
-package worker
+package sim
 
 // Laws about what bridges start, settle and ack.
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -12,8 +13,38 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
+// asked is what the message of an effect says.
+type asked struct {
+	startBy   time.Time
+	retrySafe bool
+	forCall   bool // it is a sync that a model's call waits for
+	hash      string
+}
+
+// readAsked reads the message of an effect.
+func readAsked(payload []byte) (a asked, err error) {
+	var fields codec.Pairs
+	if err := codec.Unmarshal(payload, &fields); err != nil {
+		return a, err
+	}
+	for _, f := range fields {
+		switch f.Key {
+		case "call":
+			a.forCall = true
+		case "retry_safe":
+			err = errors.Join(err, codec.Unmarshal(f.Value, &a.retrySafe))
+		case "start_by":
+			var ms int64
+			err = errors.Join(err, codec.Unmarshal(f.Value, &ms))
+			a.startBy = time.UnixMilli(ms)
+		}
+	}
+	a.hash = codec.Sum(payload).String()
+	return a, err
+}
+
 // start looks at an effect that a bridge starts.
-func (r *referee) start(p *proc, instance string, of subjects.EffectName) *started {
+func (r *referee) start(p *proc, of subjects.EffectName) *started {
 	r.j.meet()
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -21,86 +52,101 @@ func (r *referee) start(p *proc, instance string, of subjects.EffectName) *start
 	if err != nil {
 		panic(err)
 	}
-	e, err := decodeEffect(of, subject, r.names[subject])
+	one := &started{by: p}
+	e, err := readAsked(r.names[subject])
 	if err != nil {
 		r.j.breaks("%s starts %s, which was never asked: %v", p.name, subject, err)
-		return &started{by: p}
+		return one
 	}
-	name := e.key()
-	one := &started{by: p}
+	name := of.Session + "." + of.Effect
 	before := r.starts[name]
 	r.starts[name] = append(before, one)
 	switch {
 	case len(before) > 0:
 		r.j.did("started again")
-	case e.generation != nil:
+	case of.Class == session.ClassLLM:
 		r.j.did("model started")
-	case of.Class == session.ClassSpace && e.space.Call != "":
+	case of.Class == session.ClassSpace && e.forCall:
 		r.j.did("pack asked for by a model")
 	case of.Class == session.ClassSpace:
 		r.j.did("space read")
 	default:
 		r.j.did("tool started")
 	}
-	if e.late(p.now()) {
+	if p.now().After(e.startBy) {
 		r.j.breaks("%s starts %s past its start_by", p.name, name)
 	}
 	if r.claimGone(of) {
-		return one // nobody can tell who may
+		return one // nobody can tell which bridge may
 	}
-	if len(before) > 0 && e.call != nil && !e.call.RetrySafe {
-		r.j.breaks("%s starts %s, which %s has started before", p.name, name, before[0].by.name)
+	switch {
+	case of.Class == session.ClassTool && !e.retrySafe:
+		if len(before) > 0 {
+			r.j.breaks("%s starts %s, which %s has started before", p.name, name, before[0].by.name)
+		}
+		r.startClaimed(p, of, e, before)
+	case of.Class == session.ClassLLM:
+		r.startClaimed(p, of, e, before)
 	}
-	if !e.claimed() {
-		return one
-	}
+	return one
+}
+
+// startClaimed looks at the start of an effect that needs a claim, after earlier
+// starts of it.
+func (r *referee) startClaimed(p *proc, of subjects.EffectName, e asked, before []*started) {
+	name := of.Session + "." + of.Effect
 	for _, b := range before {
 		if b.by != p && !b.answered && b.by.steady() && p.steady() {
 			r.j.breaks("%s starts %s, which %s runs, whom everybody hears", p.name, name, b.by.name)
 		}
 	}
-	mine := 0
-	for n := 1; ; n++ {
-		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: e.name, N: n})
-		if err != nil {
-			panic(err)
-		}
-		held, ok := r.names[subject]
-		if !ok {
-			break
-		}
-		body, err := journal.ParseClaimBody(held)
-		switch {
-		case err != nil, body.Hash != "" && body.Hash != e.hash:
-		case body.Withdrawn:
-			r.j.breaks("%s starts %s, which is withdrawn", p.name, name)
-		case body.By == instance:
-			mine = n
-		}
-	}
+	mine := r.claimOf(p, of, e)
 	if mine > 1 {
 		r.j.did("model taken over")
 	}
-	// Who takes a turn over looks first, and what is settled between the look and
-	// the claim is paid twice.
-	seen, looked := r.looked[p.name+" "+e.name.Session]
+	// A bridge that takes a turn over looks first, and what is settled between the
+	// look and the claim is paid twice.
+	seen, looked := r.looked[p.name+" "+of.Session]
 	if !looked || mine <= 1 {
 		seen = r.j.log.LastSeq()
 	}
-	if len(before) > 0 && e.generation != nil && r.settledBy(e.name.Session, e.name.Effect, seen) && !r.of(e.name.Session).lost {
+	again := len(before) > 0 && of.Class == session.ClassLLM && !r.of(of.Session).lost
+	if again && r.settledBy(of.Session, of.Effect, seen) {
 		r.j.breaks("%s starts %s, which is settled: it is paid twice", p.name, name)
 	}
 	switch {
 	case mine == 0:
 		r.j.breaks("%s starts %s, which it has not claimed", p.name, name)
-	case e.generation != nil:
+	case of.Class == session.ClassLLM:
 		for _, b := range before {
 			if b.by == p && !b.answered {
 				r.j.breaks("%s starts %s a second time while it runs", p.name, name)
 			}
 		}
 	}
-	return one
+}
+
+// claimOf returns the number of the last claim of an effect that is a bridge's; 0:
+// there is none.
+func (r *referee) claimOf(p *proc, of subjects.EffectName, e asked) (mine int) {
+	for n := 1; ; n++ {
+		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: of, N: n})
+		if err != nil {
+			panic(err)
+		}
+		held, ok := r.names[subject]
+		if !ok {
+			return mine
+		}
+		body, err := journal.ParseClaimBody(held)
+		switch {
+		case err != nil, body.Hash != "" && body.Hash != e.hash:
+		case body.Withdrawn:
+			r.j.breaks("%s starts %s.%s, which is withdrawn", p.name, of.Session, of.Effect)
+		case body.By == p.name:
+			mine = n
+		}
+	}
 }
 
 // answer notes that an executor returned while it was listened to.
@@ -122,32 +168,31 @@ func (r *referee) settledBy(sid, name string, seq uint64) bool {
 		}
 		switch e.Door {
 		case session.DoorLLM, session.DoorTool, session.DoorStep, session.DoorSpace:
-			of, _ := settledOf(e.Payload)
-			return of == name
+			_, of, _, err := settlementOf(e.Payload)
+			return err == nil && of == name
 		}
 		return false
 	})
 }
 
-// settledOf returns what a settlement is about, and its status.
-func settledOf(payload []byte) (name, status string) {
-	env, err := envelopeOf(session.Event{Payload: payload})
-	var fields codec.Pairs
-	if err != nil || codec.Unmarshal(env.Data, &fields) != nil {
-		return "", ""
+// settlementOf returns an event's type, and the effect and the status that it
+// names; empty: it names none.
+func settlementOf(payload []byte) (typ, effect, status string, err error) {
+	env, err := session.ReadEnvelope(payload)
+	if err != nil {
+		return "", "", "", err
 	}
+	var fields codec.Pairs
+	_ = codec.Unmarshal(env.Data, &fields)
 	for _, f := range fields {
-		var text string
 		switch f.Key {
 		case "effect":
-			_ = codec.Unmarshal(f.Value, &name)
+			_ = codec.Unmarshal(f.Value, &effect)
 		case "status":
-			if codec.Unmarshal(f.Value, &text) == nil {
-				status = text
-			}
+			_ = codec.Unmarshal(f.Value, &status)
 		}
 	}
-	return name, status
+	return env.Type, effect, status, nil
 }
 
 // settles looks at a settlement that a bridge sends.
@@ -155,7 +200,7 @@ func (r *referee) settles(p *proc, door session.Door, sid string, payload []byte
 	if door != session.DoorTool {
 		return
 	}
-	name, status := settledOf(payload)
+	_, name, status, _ := settlementOf(payload)
 	if status == string(session.CallUnknown) {
 		r.j.did("outcome_unknown")
 		for _, b := range r.starts[sid+"."+name] {
@@ -177,9 +222,8 @@ func (r *referee) isSafe(of subjects.EffectName) bool {
 	if err != nil {
 		panic(err)
 	}
-	var c session.ToolCall
-	_ = codec.Unmarshal(r.names[subject], &c)
-	return c.RetrySafe
+	asked, err := readAsked(r.names[subject])
+	return err == nil && asked.retrySafe
 }
 
 // claimGone reports that a claim of an effect was lost.
@@ -199,7 +243,7 @@ func (r *referee) claimGone(of subjects.EffectName) bool {
 // wakes looks at a wake that is settled.
 func (r *referee) wakes(p *proc, sid string, payload []byte) {
 	r.j.did("wake settled")
-	name, _ := settledOf(payload)
+	_, name, _, _ := settlementOf(payload)
 	now := r.j.play.newest().UnixMilli() // by its clock or by the server's
 	for _, e := range r.of(sid).state.Open() {
 		// What was lost may have been the newest that the server's clock had said.
@@ -232,6 +276,3 @@ func (r *referee) done(p *proc, sid, name string) {
 		}
 	}
 }
-
-// key tells effects of all sessions apart.
-func (e *effect) key() string { return e.name.Session + "." + e.name.Effect }

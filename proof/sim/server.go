@@ -1,4 +1,4 @@
-package worker
+package sim
 
 // The server of the simulation: the streams of streams.conf on the model of
 // JetStream, and what internal/journal and internal/delivery make of them. What is stored is shown to
@@ -14,6 +14,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/proof/jetmodel"
 	"github.com/refold/refold/subjects"
 )
@@ -33,7 +34,7 @@ type jetServer struct {
 	play  *sim
 
 	log, fx, out, due *jetmodel.Stream
-	lanes             [simLanes]*laneEnd
+	lanes             [laneCount]*laneEnd
 	targets           []*target
 	dues              *jetmodel.Consumer
 	saved             map[*jetmodel.Consumer]jetmodel.Saved // as it was flushed last
@@ -91,7 +92,7 @@ func newServer(s *stage) *jetServer {
 	}
 	for n := range j.lanes {
 		j.lanes[n] = &laneEnd{number: n, consumer: j.log.Consumer(jetmodel.ConsumerConfig{
-			Filters: names.LaneFilters(n, simLanes), AckWait: 30 * time.Second, AckPending: 1000, Pinned: laneTTL,
+			Filters: names.LaneFilters(n, laneCount), AckWait: 30 * time.Second, AckPending: 1000, Pinned: laneTTL,
 		})}
 	}
 	for _, of := range []*target{
@@ -355,7 +356,7 @@ func (j *jetServer) fire() {
 }
 
 // heard tells when observer heard of an instance last: everybody who lives and
-// is not cut off is heard every aliveEvery.
+// is not cut off is heard every HeartbeatEvery.
 func (j *jetServer) heard(observer *proc, instance string) (time.Time, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -375,5 +376,5 @@ func (j *jetServer) heard(observer *proc, instance string) (time.Time, bool) {
 	if at.Before(of.bornAt) || at.Before(observer.bornAt) {
 		return time.Time{}, false
 	}
-	return at.Truncate(aliveEvery).Add(observer.skew), true
+	return at.Truncate(presence.HeartbeatEvery), true
 }

@@ -1,4 +1,4 @@
-package worker
+package sim
 
 // The stage of the simulation: processes whose every call of the outside waits
 // until the simulation lets it happen, and says what becomes of it. One
@@ -21,6 +21,7 @@ import (
 
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
 )
 
 // draws is where the decisions of a run come from: the numbers that are given,
@@ -31,6 +32,9 @@ type draws struct {
 	rand  *rand.Rand // nil: zeros
 	taken []uint32
 }
+
+// seeded returns the draws of a seed.
+func seeded(seed uint64) *draws { return &draws{seed: seed, rand: rand.New(rand.NewPCG(seed, 5))} }
 
 // draw returns 0 to n-1. 0 is always what does the least harm.
 func (d *draws) draw(n int) int {
@@ -114,7 +118,7 @@ func (p *proc) cut() bool { return p.cutOff.Load() }
 
 // steady reports that everybody has heard the process for a while.
 func (p *proc) steady() bool {
-	const while = 2 * holderGone
+	const while = 2 * presence.GoneAfter
 	return !p.dead && !p.cut() && time.Since(p.bornAt) > while && time.Since(p.joinedAt) > while
 }
 
@@ -279,6 +283,6 @@ func (s *stage) let(w *waiting) {
 // pass lets time pass.
 func (s *stage) pass(d time.Duration) {
 	s.meet()
-	time.Sleep(d) //nolint:forbidigo // it is the bubble's, and nothing else makes it pass
+	time.Sleep(d) // it is the bubble's, and nothing else makes it pass
 	synctest.Wait()
 }

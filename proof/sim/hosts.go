@@ -1,6 +1,6 @@
-package worker
+package sim
 
-// The host processes of the simulation: which lanes they run, by the heartbeats
+// The host processes: which lanes they run, by the heartbeats
 // that they hear, and how they end.
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/refold/refold/internal/presence"
 )
 
-// simHost is a host process.
-type simHost struct {
+// host is a host process.
+type host struct {
 	*proc
 	sim     *sim
 	host    *engine.Host
 	log     *slog.Logger
-	runs    [simLanes]*simRun // nil: it does not run the lane
-	epochs  [simLanes]int     // that its lanes have begun
+	runs    [laneCount]*laneRun // nil: it does not run the lane
+	epochs  [laneCount]int      // that its lanes have begun
 	heard   map[string]presence.Member
 	leaving time.Time // since it was told to stop; zero: it was not
 	loaded  bool
@@ -39,8 +39,8 @@ func (s *sim) startHost(i int) {
 	s.lives++
 	p := s.start(fmt.Sprintf("h%d.%d", i, s.lives))
 	p.skew = s.skewed()
-	h := &simHost{proc: p, sim: s, log: slog.New(resets{s}), heard: map[string]presence.Member{}, keeps: 2 + s.draw(4)}
-	h.host = engine.NewOn(simWorld{p, s}, p.name, p.now, slog.New(slog.DiscardHandler), engine.Options{Lanes: simLanes, SessionsMax: h.keeps, SnapshotEach: uint64(1 + s.draw(8))})
+	h := &host{proc: p, sim: s, log: slog.New(resets{s}), heard: map[string]presence.Member{}, keeps: 2 + s.draw(4)}
+	h.host = engine.NewOn(world{p, s}, p.name, p.now, slog.New(slog.DiscardHandler), engine.Options{Lanes: laneCount, SessionsMax: h.keeps, SnapshotEach: uint64(1 + s.draw(8))})
 	s.hosts[i] = h
 	go func() {
 		for p.ctx.Err() == nil && h.host.Load(p.ctx) != nil { // a process would be started again
@@ -70,7 +70,7 @@ func (l resets) Handle(_ context.Context, r slog.Record) error {
 }
 
 // share takes the host's share of the lanes.
-func (h *simHost) share() {
+func (h *host) share() {
 	if h.dead || !h.loaded || time.Since(h.bornAt) < 100*time.Millisecond {
 		return
 	}
@@ -127,7 +127,7 @@ func (s *sim) stopHost(i int) {
 	s.beat()
 }
 
-// looksGone starts a host anew that has stopped.
+// looksGone starts another host when this one has stopped.
 func (s *sim) looksGone(i int) {
 	h := s.hosts[i]
 	if h.leaving.IsZero() || h.dead {
@@ -148,7 +148,7 @@ func (s *sim) looksGone(i int) {
 }
 
 // keep has the lanes look around.
-func (h *simHost) keep() {
+func (h *host) keep() {
 	for _, r := range h.runs {
 		if r != nil && !h.dead {
 			r.keep()
@@ -157,7 +157,7 @@ func (h *simHost) keep() {
 }
 
 // steps are the lanes that can take a step.
-func (h *simHost) steps() (all []*simRun) {
+func (h *host) steps() (all []*laneRun) {
 	for _, r := range h.runs {
 		if r != nil && !h.dead && r.isReady() {
 			all = append(all, r)
@@ -167,9 +167,9 @@ func (h *simHost) steps() (all []*simRun) {
 }
 
 // pullDue takes a wake that is due and settles it; false: there is none.
-func (h *simHost) pullDue() bool {
+func (h *host) pullDue() bool {
 	h.sim.mu.Lock()
-	full := h.dues == simSlots
+	full := h.dues == slotsMax
 	h.sim.mu.Unlock()
 	if full || h.dead || !h.leaving.IsZero() || h.cut() {
 		return false
@@ -213,7 +213,7 @@ func (h *simHost) pullDue() bool {
 
 // view returns a View, as the host answers for it; nil if the log has no event of the
 // session.
-func (h *simHost) view(ctx context.Context, sid string) ([]byte, error) {
+func (h *host) view(ctx context.Context, sid string) ([]byte, error) {
 	data, err := h.host.View(ctx, sid)
 	if errors.Is(err, engine.ErrNoSession) {
 		return nil, nil

@@ -1,4 +1,4 @@
-package worker
+package sim
 
 // Laws about what processes remember, and about what is there in the end: states,
 // Views and notices against a fresh fold of the log.
@@ -30,18 +30,14 @@ func (r *referee) bounds() {
 		}
 	}
 	for _, b := range r.j.play.bridges {
-		t := b.worker.executions
-		t.mu.Lock()
-		flights := len(t.byName)
-		t.mu.Unlock()
-		if most := simSlots * len(r.j.targets); flights > most {
-			r.j.breaks("%s carries %d effects, %d at most", b.name, flights, most)
+		if n, most := b.counts.InFlight.Load(), slotsMax*len(r.j.targets); n > int64(most) {
+			r.j.breaks("%s carries %d effects, %d at most", b.name, n, most)
 		}
 	}
 }
 
 // boundsOf looks at what a host has in memory of a lane.
-func (r *referee) boundsOf(run *simRun) {
+func (r *referee) boundsOf(run *laneRun) {
 	m := run.machine.Status()
 	kept := 0
 	for _, one := range m.Sessions {
@@ -101,15 +97,12 @@ func (r *referee) endMemory() {
 		}
 	}
 	for _, b := range r.j.play.bridges {
-		b.worker.executions.mu.Lock()
-		flights := len(b.worker.executions.byName)
-		b.worker.executions.mu.Unlock()
 		held := 0
 		for _, of := range b.held {
 			held += len(of)
 		}
-		if flights > 0 || held > 0 {
-			r.j.breaks("%s carries %d effects in the end, and holds %d deliveries", b.name, flights, held)
+		if n := b.counts.InFlight.Load(); n > 0 || held > 0 {
+			r.j.breaks("%s carries %d effects in the end, and holds %d deliveries", b.name, n, held)
 		}
 	}
 }
@@ -150,7 +143,7 @@ func (r *referee) endView(sid string, s *judged) {
 }
 
 // viewBy asks a host for a View, with nothing else under way.
-func (r *referee) viewBy(h *simHost, sid string) ([]byte, error) {
+func (r *referee) viewBy(h *host, sid string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	type answer struct {

@@ -75,7 +75,7 @@ var repository = laws{
 		{"internal/streams"}, // the consumers that delivery pulls from, and the bucket that journal keeps snapshots in, are made again by it
 		{"internal/journal", "internal/delivery", "internal/presence"},
 		{"internal/audit", "internal/prompt"}, // what a session's owner and refold verify compare alike; what a model is asked
-		{"internal/bus"},   // all of them over one connection
+		{"internal/bus"},                      // all of them over one connection
 		{"internal/engine", "internal/worker", "client", "internal/inspector"},
 		{"bridge"},
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads what hosts count

@@ -43,13 +43,13 @@ func (f *File) Config(key func(User) string) (string, error) {
 }
 
 // printAll prints a list of an account, nothing if it is empty.
-func printAll[T any](b *strings.Builder, key string, all []T, print func(*strings.Builder, T)) {
+func printAll[T any](b *strings.Builder, key string, all []T, write func(*strings.Builder, T)) {
 	if len(all) == 0 {
 		return
 	}
 	b.WriteString("    " + key + ": [\n")
 	for _, of := range all {
-		print(b, of)
+		write(b, of)
 	}
 	b.WriteString("    ]\n")
 }

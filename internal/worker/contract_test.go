@@ -30,7 +30,7 @@ func TestWire(t *testing.T) {
 	t.Run("nats", func(t *testing.T) {
 		t.Parallel()
 		w := newNatsWire(t, bustest.Server(t))
-		if _, _, err := w.Bus.Claim(t.Context(), turnClaim("r9t9", 1), []byte("nobody can read this")); err != nil {
+		if _, _, err := w.Claim(t.Context(), turnClaim("r9t9", 1), []byte("nobody can read this")); err != nil {
 			t.Fatal(err)
 		}
 		name := turnClaim("r9t9", 1)

@@ -115,8 +115,11 @@ func (generations) outcome(_ *Worker, f *execution, r *returned, now time.Time) 
 		r.cause = nil
 	}
 	o, again := r.outcome(&f.effect, "model's executor", codeExecutorPanic, codeModelError)
-	if answered {
+	switch {
+	case answered:
 		o.answer = &r.answer
+	case r.cause != nil && codeOf(o.fault) == session.CodeDeadlineExceeded:
+		o.fault.Detail = "no answer of the model within " + f.runTime.String()
 	}
 	f.told.ended(&o, now)
 	return o, again

@@ -67,7 +67,7 @@ func (p *DuePuller) Run(ctx context.Context, slots int, carry func(DueDelivery))
 		return fmt.Errorf("pull what is due: %w", err)
 	}
 	p.carry, p.puller = carry, l
-	l.run(context.WithoutCancel(ctx), ctx)
+	l.run(context.WithoutCancel(ctx), ctx.Done())
 	return nil
 }
 

@@ -40,7 +40,7 @@ func (s *Source) Effects(conf *streams.Conf, class session.Class, target string)
 	return &EffectPuller{
 		source: s, conf: conf, class: class, target: target,
 		log:     s.conn.Log.With("class", string(class), "target", target),
-		workers: make(workerPool), held: make(map[string]*heldEffect), once: newOnce(),
+		workers: make(workerPool), held: make(map[string]*heldEffect), once: once{draining: make(chan struct{})},
 	}
 }
 

@@ -82,7 +82,7 @@ func (s *Source) LaneOf(server LaneServer, n int) *Lane {
 	close(last)
 	return &Lane{
 		source: s, server: server, number: n, consumer: name,
-		log: s.conn.Log.With("lane", name), once: newOnce(), last: last, resetMu: s.resets,
+		log: s.conn.Log.With("lane", name), once: once{draining: make(chan struct{})}, last: last, resetMu: s.resets,
 	}
 }
 
@@ -121,15 +121,14 @@ func (l *Lane) Run(ctx context.Context, owner LaneOwner) error {
 		return err
 	}
 	defer close(done)
-	waiting, cancel := context.WithCancel(ctx)
+	waiting, cancel := untilDone(ctx, l.draining)
 	defer cancel()
-	defer context.AfterFunc(l.draining, cancel)()
 	if err := l.open(waiting); err != nil && waiting.Err() == nil {
 		return fmt.Errorf("run lane %s: %w", l.consumer, err)
 	}
 	for waiting.Err() == nil {
 		if pin, left := l.standBy(waiting); pin != "" {
-			l.left.Store(left)
+			l.left.Store(l.leftTo(ctx, left))
 			l.own(ctx, pin, owner)
 		}
 	}

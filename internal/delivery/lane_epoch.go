@@ -115,9 +115,11 @@ func (l *Lane) newEpoch(ctx context.Context, pin string, owner LaneOwner) (*epoc
 		return nil, natsio.Typed(err)
 	}
 	e.begun = time.Now()
-	if l.draining.Err() != nil { // nothing of it is given, however fast deliver is
+	select {
+	case <-l.draining: // nothing of it is given, however fast deliver is
 		e.draining = true
 		e.window.close()
+	default:
 	}
 	before := l.last
 	l.last = make(chan struct{})
@@ -160,7 +162,7 @@ func (e *epoch) run(ctx context.Context) (end epochEnd) {
 	}()
 	tick := time.NewTicker(min(e.lane.ttl/ttlPartTick, tickMax))
 	defer tick.Stop()
-	draining := e.lane.draining.Done()
+	draining := e.lane.draining
 	for end == epochRuns {
 		if err := e.fill(); err != nil {
 			e.log.Warn("lane_pull_failed", "error", err.Error())

@@ -23,25 +23,21 @@ func (l *Lane) standBy(ctx context.Context) (pin string, left uint64) {
 	told := false // one line for one outage, however long
 	for ctx.Err() == nil {
 		within, left, err := l.adopt(ctx)
-		pinned := false
 		if err == nil {
-			pinned, err = l.probe(ctx, within)
-		}
-		if pinned {
-			if pin, left, err = l.taken(ctx, left); err == nil {
-				l.log.Info("lane_owned")
-				return pin, left
-			}
+			pin, err = l.probe(ctx, within)
 		}
 		switch {
-		case err == nil:
-			told = false
-		case ctx.Err() == nil:
+		case pin != "":
+			l.log.Info("lane_owned")
+			return pin, left
+		case err != nil && ctx.Err() == nil:
 			if !told {
 				l.log.Warn("lane_waiting", "error", err.Error())
 			}
 			told = true
 			_ = natsio.Sleep(ctx, l.ttl/4) // its error is ctx's, which the loop reads
+		default:
+			told = false
 		}
 	}
 	return "", 0
@@ -75,39 +71,33 @@ func (l *Lane) adopt(ctx context.Context) (within time.Duration, left uint64, er
 	return l.ttl / ttlPartProbe, info.Delivered, natsio.Typed(err)
 }
 
-// taken returns the pin that this client has just got, and the last event that a former
-// owner was given and that is not acknowledged, or left if there is none: with the pin
-// comes one unacked event of this client's. The pin is fresh, so it is the one that the
-// consumer knows. The delivery tells it in a header, which the publisher's may hide.
-func (l *Lane) taken(ctx context.Context, left uint64) (string, uint64, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), l.ttl/2)
+// leftTo returns the last event that a former owner was given and that is not
+// acknowledged, or left if there is none: with the pin comes one unacked event of
+// this client's. If the server does not answer, the lane counts as handed over.
+func (l *Lane) leftTo(ctx context.Context, left uint64) uint64 {
+	ctx, cancel := context.WithTimeout(ctx, l.ttl/2)
 	defer cancel()
 	info, err := l.server.Info(ctx)
-	switch {
-	case err != nil:
-		return "", 0, natsio.Typed(err)
-	case info.Pin == "":
-		return "", 0, errNoPin
-	case info.Unacked > 1:
-		left = max(left, info.Delivered)
+	if err != nil || info.Unacked <= 1 {
+		return left
 	}
-	return info.Pin, left, nil
+	return max(left, info.Delivered)
 }
 
 // probe asks for one message without a pin, and waits for it. The client that gets
 // one is pinned. The message itself is dropped: the reset that follows brings it
 // again, in its place.
-func (l *Lane) probe(ctx context.Context, within time.Duration) (pinned bool, err error) {
+func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err error) {
 	inbox, msgs, stop, err := l.server.Listen(8)
 	if err != nil {
-		return false, natsio.Typed(err)
+		return "", natsio.Typed(err)
 	}
 	defer stop()
 	err = l.server.Pull(natsio.ReplySubject(inbox, 1), PullRequest{
 		Batch: 1, Expires: within, Group: subjects.LaneGroup,
 	})
 	if err != nil {
-		return false, natsio.Typed(err)
+		return "", natsio.Typed(err)
 	}
 	silence := time.NewTimer(l.ttl)
 	defer silence.Stop()
@@ -119,20 +109,20 @@ func (l *Lane) probe(ctx context.Context, within time.Duration) (pinned bool, er
 		select {
 		case m = <-msgs: // it was on its way: the pin is to be given back
 		default:
-			return false, nil
+			return "", nil
 		}
 	case m = <-msgs:
 	case <-silence.C:
 		select {
 		case m = <-msgs: // it arrived in time; this goroutine ran late
 		default:
-			return false, errSilent
+			return "", errSilent
 		}
 	}
 	if status, ok := readStatus(inbox, m); ok {
-		return false, status.fault()
+		return "", status.fault()
 	}
-	return true, nil
+	return l.pinOf(ctx, m)
 }
 
 // withdraw makes the server drop a request that nobody listens for any more, by
@@ -148,3 +138,23 @@ var (
 	errSilent = errors.New("the server does not answer: it may be restarting, or the consumer has no leader")
 	errNoPin  = errors.New("the server pins no client: it needs nats-server 2.14 or later, and the consumer's priority policy")
 )
+
+// pinOf returns the pin that a delivery tells. The server appends its header
+// to those of the publisher, who may have written one of the same name.
+func (l *Lane) pinOf(ctx context.Context, m *nats.Msg) (string, error) {
+	if pins := m.Header.Values(subjects.HeaderPinID); len(pins) > 0 {
+		return pins[len(pins)-1], nil
+	}
+	// Headers that don't parse hide the server's own. The pin is fresh, so it
+	// is still the one that the consumer knows.
+	ctx, cancel := context.WithTimeout(ctx, l.ttl/2)
+	defer cancel()
+	info, err := l.server.Info(ctx)
+	if err != nil {
+		return "", natsio.Typed(err)
+	}
+	if info.Pin != "" {
+		return info.Pin, nil
+	}
+	return "", errNoPin
+}

@@ -9,14 +9,9 @@ import (
 // once guards the single run of a Lane or an EffectPuller.
 type once struct {
 	mu       sync.Mutex
-	running  chan struct{}   // closed when Run returns; nil before it
-	draining context.Context // ended by Drain
-	drain    context.CancelFunc
-}
-
-func newOnce() once {
-	draining, drain := context.WithCancel(context.Background())
-	return once{draining: draining, drain: drain}
+	running  chan struct{} // closed when Run returns; nil before it
+	draining chan struct{} // closed by Drain
+	drain    sync.Once
 }
 
 var errRunTwice = errors.New("it is run once: take a new one from the Source")
@@ -37,7 +32,7 @@ func (o *once) begin() (done chan struct{}, err error) {
 // stands by has it at once. Drain returns nil when Run has returned, ctx's error if
 // that ends before. What does not run returns nil, and never runs.
 func (o *once) Drain(ctx context.Context) error {
-	o.drain()
+	o.drain.Do(func() { close(o.draining) })
 	o.mu.Lock()
 	running := o.running
 	o.mu.Unlock()

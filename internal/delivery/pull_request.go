@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -132,4 +133,18 @@ func (s pullStatus) fault() error {
 	default:
 		return fmt.Errorf("%s %s", s.code, s.text)
 	}
+}
+
+// untilDone returns a context that ends with ctx or when done is closed. Call
+// cancel, or a goroutine stays.
+func untilDone(ctx context.Context, done <-chan struct{}) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-done:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }

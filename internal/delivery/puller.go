@@ -101,13 +101,12 @@ func (l *puller) detach() {
 	}
 }
 
-// run pulls until ctx ends, or until everything is given back after drained has ended.
-func (l *puller) run(ctx, drained context.Context) {
+// run pulls until ctx ends, or until everything is given back after draining is
+// closed.
+func (l *puller) run(ctx context.Context, draining <-chan struct{}) {
 	defer l.detach()
-	pulling, cancel := context.WithCancel(ctx)
+	pulling, cancel := untilDone(ctx, draining)
 	defer cancel()
-	defer context.AfterFunc(drained, cancel)()
-	draining := drained.Done()
 	tick := time.NewTicker(pullTick)
 	defer tick.Stop()
 	attached := true

@@ -30,16 +30,16 @@ type admission struct{ turn, slot bool }
 // is late passes: it is not started, only settled.
 func (w *Worker) admit(f *execution) decision {
 	s, drain := f.served, f.life.Drain
-	if s.turns != nil && drain.Err() == nil {
-		f.admitted.turn = s.turns.enter(drain, f.name.Session, 0)
-	}
-	if w.slots != nil && drain.Err() == nil {
-		f.admitted.slot = w.slots.enter(drain, f.name.Session, s.Priority)
+	if s.turns != nil || w.slots != nil {
+		w.takeSlots(f)
 	}
 	f.began = w.now()
 	s.Counts.begin()
 	if drain.Err() != nil {
 		return giveBack(stoppingDelay, "this bridge is stopping")
+	}
+	if f.isWithdrawn() { // while it waited, or another effect has its name
+		return ack("withdrawn")
 	}
 	if f.settled != (settledAt{}) {
 		if r := w.settledEarlier(f.life.grace, f); r.next != nextStart {
@@ -50,6 +50,22 @@ func (w *Worker) admit(f *execution) decision {
 		return w.pace(f, now)
 	}
 	return decision{next: nextStart}
+}
+
+// takeSlots waits for the slots that f needs, until it has them, or is withdrawn, or
+// this bridge is stopping.
+func (w *Worker) takeSlots(f *execution) {
+	ctx, cancel := context.WithCancelCause(f.life.Drain)
+	defer cancel(nil)
+	if f.startUnder(cancel) {
+		return
+	}
+	if turns := f.served.turns; turns != nil && ctx.Err() == nil {
+		f.admitted.turn = turns.enter(ctx, f.name.Session, 0)
+	}
+	if w.slots != nil && ctx.Err() == nil {
+		f.admitted.slot = w.slots.enter(ctx, f.name.Session, f.served.Priority)
+	}
 }
 
 // leave gives back what f holds.
@@ -129,7 +145,7 @@ func (s *slots) enter(ctx context.Context, session string, priority int) bool {
 	}
 	own := &waiter{session, -priority, make(chan struct{})}
 	if s.byTurn {
-		own.rank = s.round
+		own.rank = s.round + 1 // behind those that waited before this round
 		for _, w := range s.waiting {
 			if w.session == session {
 				own.rank = max(own.rank, w.rank+1)

@@ -52,6 +52,69 @@ func TestANoisySession(t *testing.T) {
 	})
 }
 
+// Sessions that ask again as soon as they were served do not keep another one from
+// its second slot.
+func TestReturningSessionsDoNotStarveOthers(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		line := &slots{free: 1, byTurn: true}
+		var starts ledger
+		serve := func(sid string) bool {
+			if !line.enter(t.Context(), sid, 0) {
+				return false
+			}
+			starts.add(sid)
+			<-time.After(time.Second)
+			line.leave()
+			return true
+		}
+		for range 4 {
+			go serve("n")
+			synctest.Wait()
+		}
+		for _, sid := range []string{"d", "e"} {
+			go func() {
+				for range 10 {
+					serve(sid)
+				}
+			}()
+			synctest.Wait()
+		}
+		pass(time.Hour)
+		got := starts.all()
+		if want := "n n d e n d n e d e"; len(got) != 24 || strings.Join(got[:10], " ") != want {
+			t.Errorf("%d starts: got %q, want 24, the first %q", len(got), got, want)
+		}
+	})
+}
+
+// A waiting effect that is withdrawn, or whose name another effect has, waits no
+// longer.
+func TestWithdrawnEffectLeavesTheQueue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, q := newWorld(), newQueue()
+		var starts ledger
+		s := Target{Class: session.ClassTool, Name: "host", Concurrency: 1, Ahead: 4, Executor: executorFunc(func(ctx context.Context, c executor.Call) (executor.Result, error) {
+			starts.add(c.Effect)
+			<-ctx.Done()
+			return executor.Result{}, nil
+		})}
+		b := startBridge(t, w, "me", q, s)
+		defer b.stop()
+		for n := range 2 {
+			call := toolCall(fmt.Sprintf("r1t1c%d", n), true)
+			q.ask(t, session.ClassTool, "host", call.Session, call.Effect, call)
+			synctest.Wait()
+		}
+		b.Cancelled("s1", []byte(`{"effects":["r1t1c1"]}`))
+		synctest.Wait()
+		if acked, _ := q.counts(); acked != 1 || len(starts.all()) != 1 {
+			t.Errorf("acked %d, started %q; want the withdrawn effect acked at once, and not started", acked, starts.all())
+		}
+	})
+}
+
 // The same through a worker, which carries what is pulled ahead.
 func TestFairWorker(t *testing.T) {
 	t.Parallel()

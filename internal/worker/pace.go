@@ -156,6 +156,16 @@ func (p *Pacer) again(f *execution, now time.Time, d time.Duration) time.Duratio
 	return wait
 }
 
+// noTry forgets that f was to be tried again.
+func (p *Pacer) noTry(f *execution) {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.tries, f.digest)
+}
+
 // failed takes in a try that failed. What it says of the provider depends on its
 // code:
 //

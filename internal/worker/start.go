@@ -32,6 +32,7 @@ func (generations) start(w *Worker, f *execution) decision {
 		now := w.now()
 		pauseFor := f.served.Pace.again(f, now, wait/2+rand.N(wait/2+1))
 		if f.late(now.Add(pauseFor)) {
+			f.served.Pace.noTry(f)
 			return r
 		}
 		if !w.waitToRetry(f, pauseFor) {

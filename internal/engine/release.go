@@ -19,7 +19,7 @@ func (l *Lane) recheck() {
 	quiet := !l.arrived
 	l.arrived = false
 	var sids []string
-	lane, known, since := l.number, l.stopped(), time.Now().Add(-l.host.recheck/2)
+	lane, known, every := l.number, l.stopped(), l.host.recheck
 	for _, sid := range known {
 		// All that comes before the stop must have been delivered: a release
 		// begins behind it.
@@ -31,7 +31,7 @@ func (l *Lane) recheck() {
 	var stops map[string]*Stop
 	var err error
 	l.wait("rechecks", func(ctx context.Context, w outside) error {
-		stops, err = w.stopsIn(ctx, lane, since, known, sids)
+		stops, err = w.stopsIn(ctx, lane, time.Now().Add(-every/2), known, sids)
 		return nil
 	}, func() {
 		l.listed = err == nil

@@ -98,6 +98,11 @@ func (l *Lane) put(list ...*snapshot) {
 	}
 }
 
+// drop forgets the snapshot of a session that waits.
+func (k *snapshots) drop(sid string) {
+	k.waiting = slices.DeleteFunc(k.waiting, func(p *snapshot) bool { return p.actor.sid == sid })
+}
+
 // putSnapshots begins to put what waits, as far as it may be.
 func (l *Lane) putSnapshots() {
 	k := &l.snapshots

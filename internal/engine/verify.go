@@ -134,7 +134,8 @@ type wrong struct {
 	data  []byte         // the snapshot
 	state *session.State // the right one
 	cause *snapshotError
-	held  *actor    // what was in memory when it was found; nil: nothing
+	held  *actor    // what was in memory when it was tried first; nil: nothing
+	tried bool      // held is known
 	at    time.Time // it is tried again then
 }
 
@@ -143,8 +144,7 @@ type wrong struct {
 const replaceEvery = 10 * time.Second
 
 func (w *wrong) step(l *Lane) {
-	w.held = l.sessions[w.sid]
-	if !l.owned() {
+	if s := l.sessions[w.sid]; !l.owned() || s != nil && s.stop != nil {
 		l.log.Warn("snapshot not verified", "session", w.sid, "error", fmt.Errorf("left to the lane's owner: %w", w.cause))
 		return
 	}
@@ -153,7 +153,8 @@ func (w *wrong) step(l *Lane) {
 
 // replace puts the right snapshot in the place of a wrong one, and has the
 // session's events wait for that. What is folded of it is stored first, and
-// stays.
+// stays. A snapshot that waits to be put is as wrong, and is dropped: put later, it
+// would take the right one's place.
 func (l *Lane) replace(w *wrong) {
 	sid, seq := w.sid, w.cause.seq+1
 	s := l.sessions[sid]
@@ -164,9 +165,13 @@ func (l *Lane) replace(w *wrong) {
 		seq = max(seq, s.state.Seq+1)
 		s.barred = true
 	}
+	l.snapshots.drop(sid)
 	if _, busy := l.parked[sid]; busy || l.snapshots.under[sid] {
 		l.wrong = append(l.wrong, w)
 		return
+	}
+	if !w.tried {
+		w.held, w.tried = s, true
 	}
 	l.occupy(sid)
 	l.do(&replacing{outside: l.outside, wrong: w, seq: seq})
@@ -183,7 +188,7 @@ func (l *Lane) replaceAgain() {
 		switch {
 		case l.now.Before(w.at) || !l.owned():
 			l.wrong = append(l.wrong, w)
-		case w.held == nil || l.sessions[w.sid] != w.held:
+		case w.tried && (w.held == nil || l.sessions[w.sid] != w.held):
 			l.do(&verification{outside: l.outside, sid: w.sid})
 		default:
 			l.replace(w)
@@ -215,9 +220,12 @@ func (w *replacing) Do(ctx context.Context, tell func(Input)) {
 	}
 	within, cancel := context.WithTimeout(ctx, snapshotWithin)
 	defer cancel()
-	if w.err = w.host.world.PutSnapshot(within, w.sid, w.state.Seq, data); w.err == nil {
-		w.cause.kept, w.cause.lost = w.host.world.PutBlob(within, w.data)
+	if w.err = w.host.world.PutSnapshot(within, w.sid, w.state.Seq, data); w.err != nil {
+		return
 	}
+	within, cancelBlob := context.WithTimeout(ctx, snapshotWithin)
+	defer cancelBlob()
+	w.cause.kept, w.cause.lost = w.host.world.PutBlob(within, w.data)
 }
 
 func (w *replacing) step(l *Lane) {

@@ -96,7 +96,7 @@ func (s natsLane) Unpin(ctx context.Context) error {
 
 func (s natsLane) Listen(room int) (inbox string, msgs <-chan *nats.Msg, stop func(), err error) {
 	inbox, sub, all, err := s.source.conn.SubscribeReplies(room)
-	return inbox, all, func() { natsio.Unsubscribe(sub) }, err
+	return inbox, all, func() { _ = sub.Unsubscribe() }, err
 }
 
 func (s natsLane) Pull(reply string, r PullRequest) error {

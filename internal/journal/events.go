@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"math"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -229,6 +230,9 @@ func (j *Journal) InstallBefore(ctx context.Context, seq uint64) (e session.Even
 	return e, err == nil, err
 }
 
+// replicaWithin is how long replicas are asked for an install record.
+const replicaWithin = 2 * time.Second
+
 func (j *Journal) installBefore(ctx context.Context, seq uint64) (stored, error) {
 	log, install := j.names.LogStream(), j.names.Install()
 	best, err := j.leaderGet(ctx, log, getRequest{LastFor: install})
@@ -239,11 +243,13 @@ func (j *Journal) installBefore(ctx context.Context, seq uint64) (stored, error)
 	// but it may be behind; from there the leader's records lead to it.
 	best = stored{}
 	if seq > 1 {
-		for m, err := range j.lasts(ctx, log, []string{install}, seq-1) {
+		short, cancel := context.WithTimeout(ctx, replicaWithin) // the leader is asked where no replica answers
+		for m, err := range j.lasts(short, log, []string{install}, seq-1) {
 			if err == nil {
 				best = m
 			}
 		}
+		cancel()
 	}
 	if best.seq == 0 {
 		if best, err = j.leaderGet(ctx, log, getRequest{Seq: 1, NextFor: install}); err != nil {

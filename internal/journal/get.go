@@ -57,6 +57,9 @@ func (j *Journal) leaderGet(ctx context.Context, stream string, req getRequest) 
 		return stored{}, err
 	}
 	got := answer.Message
+	if got.Sequence == 0 {
+		return stored{}, errors.New("the answer of JetStream has no message")
+	}
 	m := stored{subject: got.Subject, seq: got.Sequence, time: got.Time.UnixMilli(), data: got.Data}
 	if header, err := nats.DecodeHeadersMsg(got.Header); err == nil { // else its publisher wrote none that can be read
 		m.header = header

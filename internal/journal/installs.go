@@ -26,8 +26,9 @@ type InstallLog interface {
 // and shared by all sessions that pinned it. Its methods may be called from
 // several goroutines at once.
 //
-// A record with a fault is logged and never pinned. One whose rules this release
-// doesn't know may be pinned, and then the session can't be folded here: that is a
+// A record with a fault is logged and never pinned. It is read and parsed once:
+// what comes before it is remembered. One whose rules this release doesn't know
+// may be pinned, and then the session can't be folded here: that is a
 // *session.UnknownRulesError.
 type Installs struct {
 	log   InstallLog
@@ -37,10 +38,19 @@ type Installs struct {
 	mu     sync.Mutex
 	parsed map[codec.Hash]parsedInstall // by payload: sequences may come again after a loss
 	byHash map[codec.Hash]*session.Install
+	faulty map[codec.Hash]bool // payloads with a fault; at most faultyMax
+	// Records that can be pinned, by the leaf of a record with a fault that comes
+	// after it, with no other one between them; seq 0: there is none. At most
+	// faultyMax.
+	behind map[codec.Hash]placed
 
 	list  []placed // every record that can be pinned and that Load found or See took in, ascending
 	count uint64   // records that See took in
 }
+
+// faultyMax is how many records with a fault are remembered, some 100 bytes each.
+// Of more than that, the newest are.
+const faultyMax = 1 << 14
 
 // placed is a record at its place in the log.
 type placed struct {
@@ -61,7 +71,11 @@ type parsedInstall struct {
 // pinned before any session gets it; its error ends the call that came upon
 // the record, and the next call tries again. It may be called twice for one.
 func NewInstalls(log InstallLog, warn *slog.Logger, fresh func(context.Context, *session.Install) error) *Installs {
-	return &Installs{log: log, warn: warn, fresh: fresh, parsed: map[codec.Hash]parsedInstall{}, byHash: map[codec.Hash]*session.Install{}}
+	return &Installs{
+		log: log, warn: warn, fresh: fresh,
+		parsed: map[codec.Hash]parsedInstall{}, byHash: map[codec.Hash]*session.Install{},
+		faulty: map[codec.Hash]bool{}, behind: map[codec.Hash]placed{},
+	}
 }
 
 // Load finds every record that can be pinned and that the log holds now.
@@ -115,8 +129,8 @@ func place(list []placed, p placed) []placed {
 	return slices.Insert(list, at, p)
 }
 
-// Known is Pinned without reading the log, for a caller that has taken in every record
-// below seq: by Load, and later ones by See.
+// Known is Pinned without a look at the log, for who has taken in every record
+// below seq: by Load, and by See what came since.
 func (in *Installs) Known(seq uint64) (*session.Install, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -166,17 +180,16 @@ func (in *Installs) Pinned(ctx context.Context, seq uint64) (*session.Install, e
 // Named returns a function that finds the record that a snapshot names.
 func (in *Installs) Named(ctx context.Context) func(codec.Hash) (*session.Install, error) {
 	return func(hash codec.Hash) (*session.Install, error) {
-		install := in.named(hash)
-		if install == nil {
-			if err := in.Load(ctx); err != nil {
-				return nil, err
-			}
-			install = in.named(hash)
+		if install := in.named(hash); install != nil {
+			return install, nil
 		}
-		if install == nil {
-			return nil, fmt.Errorf("%w: none has the hash %s", ErrNoInstall, hash)
+		if err := in.Load(ctx); err != nil {
+			return nil, err
 		}
-		return install, nil
+		if install := in.named(hash); install != nil {
+			return install, nil
+		}
+		return nil, fmt.Errorf("%w: none has the hash %s", ErrNoInstall, hash)
 	}
 }
 
@@ -189,19 +202,58 @@ func (in *Installs) named(hash codec.Hash) *session.Install {
 // walk shows enough every record below seq that can be pinned, the newest first,
 // until it has enough; found tells whether it had.
 func (in *Installs) walk(ctx context.Context, seq uint64, enough func(placed) bool) (found bool, err error) {
+	var passed []codec.Hash // leaves of records with a fault, since the last one that can be pinned
 	for {
 		e, any, err := in.log.InstallBefore(ctx, seq)
-		if err != nil || !any || e.Seq >= seq { // the oldest is not below
-			return false, err
-		}
-		p, err := in.parse(ctx, e)
 		if err != nil {
 			return false, err
 		}
-		if p.pinnable() && enough(placed{seq: e.Seq, parsedInstall: p}) {
+		var next placed         // none
+		if any && e.Seq < seq { // else none is below: e is the oldest
+			p, err := in.parse(ctx, e)
+			if err != nil {
+				return false, err
+			}
+			next = placed{seq: e.Seq, parsedInstall: p}
+			if !p.pinnable() {
+				var known bool
+				leaf := session.LeafOf(e)
+				if next, known = in.next(leaf); !known {
+					passed, seq = append(passed, leaf), e.Seq
+					continue
+				}
+			}
+		}
+		in.leadTo(passed, next)
+		if passed = nil; next.seq == 0 {
+			return false, nil
+		}
+		if enough(next) {
 			return true, nil
 		}
-		seq = e.Seq
+		seq = next.seq
+	}
+}
+
+// next returns the record before one with a fault that can be pinned, as it was
+// found before. While the log has the one, it has all that was before it.
+func (in *Installs) next(leaf codec.Hash) (p placed, known bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	p, known = in.behind[leaf]
+	return p, known
+}
+
+// leadTo takes note that next is the first before each of these that can be pinned.
+func (in *Installs) leadTo(passed []codec.Hash, next placed) {
+	passed = passed[:min(len(passed), faultyMax)]
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if len(in.behind)+len(passed) > faultyMax {
+		clear(in.behind)
+	}
+	for _, leaf := range passed {
+		in.behind[leaf] = next
 	}
 }
 
@@ -210,6 +262,7 @@ func (in *Installs) parse(ctx context.Context, e session.Event) (parsedInstall, 
 	payload := codec.Sum(e.Payload)
 	in.mu.Lock()
 	p, known := in.parsed[payload]
+	known = known || in.faulty[payload]
 	in.mu.Unlock()
 	if known {
 		return p, nil
@@ -232,6 +285,13 @@ func (in *Installs) parse(ctx context.Context, e session.Event) (parsedInstall, 
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if !p.pinnable() {
+		if len(in.faulty) >= faultyMax {
+			clear(in.faulty)
+		}
+		in.faulty[payload] = true
+		return p, nil
+	}
 	if p.install != nil {
 		if same := in.byHash[p.install.Hash]; same != nil {
 			p.install = same

@@ -1,6 +1,6 @@
 package journal_test
 
-// Records with a fault are parsed once, and what is before them is pinned.
+// Records with a fault are read and parsed once, whoever looks behind them.
 
 import (
 	"context"
@@ -15,10 +15,14 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-// records is a log of install records.
-type records struct{ log []session.Event }
+// records is a log of install records that counts how many were read.
+type records struct {
+	log  []session.Event
+	read int
+}
 
 func (r *records) InstallBefore(_ context.Context, seq uint64) (e session.Event, found bool, err error) {
+	r.read++
 	for _, have := range r.log {
 		if !found || have.Seq < seq {
 			e, found = have, true
@@ -40,16 +44,20 @@ func goodRecord(model string) string {
 
 func faultyRecord(n int) string { return fmt.Sprintf(`{"v":1,"rules":1,"fault":%d}`, n) }
 
-// wantPinned looks up what a session pins, and wants a model.
-func wantPinned(t *testing.T, in *journal.Installs, seq uint64, model string) {
+// wantPinned looks up what a session pins, and wants a model and so many reads.
+func wantPinned(t *testing.T, in *journal.Installs, r *records, seq uint64, model string, read int) {
 	t.Helper()
+	before := r.read
 	install, err := in.Pinned(t.Context(), seq)
 	if err != nil || install.Record.Config.Model != model {
 		t.Fatalf("the session at %d: got %+v %v, want the record of %q", seq, install, err, model)
 	}
+	if got := r.read - before; got != read {
+		t.Errorf("the session at %d: %d records read, want %d", seq, got, read)
+	}
 }
 
-func TestFaultyRecordsAreParsedOnce(t *testing.T) {
+func TestFaultyRecordsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	const faulty = 200
 	r, said := &records{}, &testbus.Log{}
@@ -59,32 +67,47 @@ func TestFaultyRecordsAreParsedOnce(t *testing.T) {
 		r.add(faultyRecord(n))
 	}
 	last := r.log[len(r.log)-1].Seq
-	for _, seq := range []uint64{last + 1, last - 1, 3, 2} {
-		wantPinned(t, in, seq, "a")
+	wantPinned(t, in, r, last+1, "a", faulty+1)
+	for seq := last + 1; seq > 1; seq -= 2 { // one read tells that nothing is newer
+		wantPinned(t, in, r, seq, "a", 1)
 	}
-	bustest.OK(t, in.Load(t.Context()))
+	// A new one is read, and nothing behind it.
+	r.add(faultyRecord(faulty))
+	wantPinned(t, in, r, last+3, "a", 2)
+	wantPinned(t, in, r, last+3, "a", 1)
+	for range 2 { // the newest, and from the one that can be pinned on
+		before := r.read
+		bustest.OK(t, in.Load(t.Context()))
+		if got := r.read - before; got != 2 {
+			t.Errorf("loading the records: %d read, want 2", got)
+		}
+	}
 	for _, e := range r.log {
 		bustest.OK(t, in.See(t.Context(), e))
 	}
-	if install, err := in.Known(last + 1); err != nil || install.Record.Config.Model != "a" {
+	if install, err := in.Known(last + 3); err != nil || install.Record.Config.Model != "a" {
 		t.Errorf("known: got %+v %v, want the record of a", install, err)
 	}
-	if got := len(said.Lines(`"install record ignored"`)); got != faulty {
-		t.Errorf("%d records parsed and found faulty, want each of %d once", got, faulty)
+	if got := len(said.Lines(`"install record ignored"`)); got != faulty+1 {
+		t.Errorf("%d records parsed and found faulty, want each of %d once", got, faulty+1)
 	}
+	// One that can be pinned ends the look, and one of newer rules is no fault.
 	r.add(goodRecord("b"))
-	wantPinned(t, in, last+3, "b")
+	wantPinned(t, in, r, last+5, "b", 1)
 	r.add(`{"v":1,"rules":2,"tools":[]}`)
 	r.add(faultyRecord(0))
-	var unknown *session.UnknownRulesError
-	if _, err := in.Pinned(t.Context(), last+9); !errors.As(err, &unknown) {
-		t.Errorf("behind a record of newer rules: got %v, want *UnknownRulesError", err)
+	for range 2 {
+		var unknown *session.UnknownRulesError
+		if _, err := in.Pinned(t.Context(), last+9); !errors.As(err, &unknown) {
+			t.Errorf("behind a record of newer rules: got %v, want *UnknownRulesError", err)
+		}
 	}
-	wantPinned(t, in, last+3, "b")
+	wantPinned(t, in, r, last+5, "b", 1)
 }
 
-// A session that has faulty records only before it pins the oldest that is not.
-func TestFaultyRecordsAtTheStart(t *testing.T) {
+// Where all before a session are faulty it pins the oldest that is not: the look
+// from the top comes by them, too.
+func TestFaultyRecordsAtTheStartAreReadOnce(t *testing.T) {
 	t.Parallel()
 	r := &records{}
 	in := journal.NewInstalls(r, slog.New(slog.DiscardHandler), nil)
@@ -95,22 +118,60 @@ func TestFaultyRecordsAtTheStart(t *testing.T) {
 		t.Fatalf("got %v, want ErrNoInstall", err)
 	}
 	r.add(goodRecord("a"))
-	wantPinned(t, in, 51, "a")
+	wantPinned(t, in, r, 51, "a", 3) // its own last one, the newest, and the last again
 }
 
-// A log that lost its end has other records at the same sequences.
-func TestRewrittenRecordCounts(t *testing.T) {
+// TestARewrittenRecordCounts: a log that lost its end has other records at the same
+// sequences.
+func TestARewrittenRecordCounts(t *testing.T) {
 	t.Parallel()
 	r := &records{}
 	in := journal.NewInstalls(r, slog.New(slog.DiscardHandler), nil)
 	for _, payload := range []string{goodRecord("a"), goodRecord("b"), faultyRecord(1), faultyRecord(2)} {
 		r.add(payload)
 	}
-	wantPinned(t, in, 100, "b")
+	wantPinned(t, in, r, 100, "b", 3)
 	r.log = r.log[:1]
 	for _, payload := range []string{goodRecord("c"), faultyRecord(3), faultyRecord(2)} {
 		r.add(payload)
 		r.log[len(r.log)-1].Time += 1000
 	}
-	wantPinned(t, in, 100, "c")
+	wantPinned(t, in, r, 100, "c", 3)
+}
+
+// TestFaultyRecordsHaveALimit: more of them than are remembered are still passed
+// with one read.
+func TestFaultyRecordsHaveALimit(t *testing.T) {
+	t.Parallel()
+	r := &newestFirst{first: session.Event{Door: session.DoorInstall, Seq: 1, Payload: []byte(goodRecord("a"))}}
+	in := journal.NewInstalls(r, slog.New(slog.DiscardHandler), nil)
+	for range 3 {
+		r.read = 0
+		install, err := in.Pinned(t.Context(), faultyMany)
+		if err != nil || install.Record.Config.Model != "a" {
+			t.Fatalf("got %+v %v", install, err)
+		}
+	}
+	if r.read != 1 {
+		t.Errorf("%d records read, want 1", r.read)
+	}
+	if _, err := in.Pinned(t.Context(), faultyMany/2); err != nil { // not remembered, and found
+		t.Error(err)
+	}
+}
+
+const faultyMany = 20_000
+
+// newestFirst has a faulty record at each sequence behind the first.
+type newestFirst struct {
+	first session.Event
+	read  int
+}
+
+func (r *newestFirst) InstallBefore(_ context.Context, seq uint64) (session.Event, bool, error) {
+	r.read++
+	if seq = min(seq, faultyMany) - 1; seq <= 1 {
+		return r.first, true, nil
+	}
+	return session.Event{Door: session.DoorInstall, Seq: seq, Payload: []byte(faultyRecord(int(seq)))}, true, nil
 }

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -39,10 +41,15 @@ type natsContext struct {
 func readContext(name string) (c natsContext, err error) {
 	paths := []string{name}
 	if !strings.ContainsRune(name, filepath.Separator) {
-		config, _ := os.UserConfigDir()
-		home, _ := os.UserHomeDir()
+		config, err := os.UserConfigDir()
+		if err != nil {
+			return c, fmt.Errorf("NATS context %q: %w", name, err)
+		}
 		file := filepath.Join("nats", "context", name+".json")
-		paths = []string{filepath.Join(config, file), filepath.Join(home, ".config", file)}
+		paths = []string{filepath.Join(config, file)}
+		if home, err := os.UserHomeDir(); err == nil {
+			paths = append(paths, filepath.Join(home, ".config", file))
+		}
 	}
 	var data []byte
 	for _, path := range paths {
@@ -51,6 +58,9 @@ func readContext(name string) (c natsContext, err error) {
 				return c, fmt.Errorf("NATS context %q: %s: %w", name, path, err)
 			}
 			return c, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			break
 		}
 	}
 	return c, fmt.Errorf("NATS context %q: %w: list them with `nats context ls`", name, err)

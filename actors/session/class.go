@@ -1,6 +1,10 @@
 package session
 
-import "github.com/refold/refold/codec"
+import (
+	"slices"
+
+	"github.com/refold/refold/codec"
+)
 
 // Class is the kind of bridge that carries an effect out.
 type Class string
@@ -67,7 +71,7 @@ var numberedClasses = func() (all []numberedClass) {
 }()
 
 // Classes returns the table of classes, in the order of their doors.
-func Classes() []ClassInfo { return classes[:] }
+func Classes() []ClassInfo { return slices.Clone(classes[:]) }
 
 // folder is how the fold deals with the effects of one class.
 type folder interface {

@@ -121,6 +121,14 @@ func (o output) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// unguarded returns s with an output whose failed writes end nothing.
+func (s streams) unguarded() streams {
+	if out, ok := s.out.(output); ok {
+		s.out = out.Below()
+	}
+	return s
+}
+
 // Below returns the writer that it writes to.
 func (o output) Below() io.Writer { return o.Writer }
 

@@ -38,6 +38,7 @@ type devCommand struct {
 }
 
 func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err error) {
+	s = s.unguarded() // the servers go on where their banner can't be printed
 	if d.Memory < 1<<20 || d.SnapshotVerify < 0 || d.SnapshotVerify > 1 {
 		return &statusError{statusUsage, "dev: --memory is at least 1MiB, and --snapshot-verify 0 (none) to 1 (all)"}
 	}

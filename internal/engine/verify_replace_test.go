@@ -4,6 +4,8 @@ package engine
 // right one is in its place, and not before, since it is released to that.
 
 import (
+	"log/slog"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -127,4 +129,23 @@ func TestASessionIsStoppedWithoutItsEvidence(t *testing.T) {
 		}
 		s.wantReleasedRight()
 	})
+}
+
+// A snapshot that waits while the session's state is found to be wrong is not put: it
+// would take the place of the right one.
+func TestWaitingSnapshotOfAWrongStateIsDropped(t *testing.T) {
+	t.Parallel()
+	h := newHost(newMemory(t), slog.New(slog.DiscardHandler), Options{Lanes: 1})
+	l := h.NewLane(0, func() bool { return true })
+	l.Step(&EpochStarted{}, time.Now())
+	l.Ready(false)
+	l.put(&snapshot{actor: &actor{sid: "s1"}}, &snapshot{actor: &actor{sid: "s2"}})
+	l.Step(&wrong{sid: "s1", cause: &snapshotError{seq: 4}}, time.Now())
+	r := l.Ready(false)
+	if got := len(r.Snapshots); got != 1 || r.Snapshots[0].String() != "puts the snapshot of s2" {
+		t.Errorf("got %d snapshots, %v; want that of s2 alone", got, r.Snapshots)
+	}
+	if !slices.ContainsFunc(r.Work, func(w Work) bool { return w.String() == "replaces the snapshot of s1" }) {
+		t.Errorf("got %v, want the snapshot of s1 replaced", r.Work)
+	}
 }

@@ -60,11 +60,9 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
-	install := m.install
-	if d.Install != "" {
-		if install, err = os.ReadFile(d.Install); err != nil {
-			return err
-		}
+	install, err := d.record(m.install)
+	if err != nil {
+		return err
 	}
 	space, err := d.openWorkspace(ctx, s)
 	if err != nil {
@@ -107,6 +105,15 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 		fmt.Fprintln(s.err, "refold: warning:", lacks)
 	}
 	return untilStopped(ctx, s.out, server, ended)
+}
+
+// record returns the install record that is published: that of --install, else the
+// model's.
+func (d devCommand) record(ofModel []byte) ([]byte, error) {
+	if d.Install == "" {
+		return ofModel, nil
+	}
+	return os.ReadFile(d.Install)
 }
 
 // tell prints what confines the shell.

@@ -6,7 +6,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Class is the kind of bridge that carries an effect out.
+// Class is the kind of bridge that executes an effect.
 type Class string
 
 const (
@@ -17,11 +17,11 @@ const (
 	ClassSpace Class = "space" // syncs
 )
 
-// ClassInfo is a row of the table of classes: what everybody who handles effects
-// has to know of a class. The door that settles its effects has its name.
+// ClassInfo is a row of the table of classes: what all code that handles effects has
+// to know of a class. The door that settles its effects has its name.
 type ClassInfo struct {
 	Class   Class
-	Role    string // of the users that carry it out, as internal/roles names it
+	Role    string // of the users that execute it, as internal/roles names it
 	About   string // the events of its door, for people
 	Claimed bool   // bridges claim its effects before they start them
 	Bridged bool   // bridges pull its effects; else session-actors schedule them
@@ -43,7 +43,7 @@ const (
 
 // classes is the table of classes, in the order of their doors. A new class has a
 // row here, the events that ask for it and settle it below, its folder, a field of
-// Record for what is open, a carrier in internal/worker/class.go, a method of
+// Record for what is open, its operations in internal/worker/class.go, a method of
 // bridge.Bridge, and its subjects and consumer in streams.conf.
 var classes = [...]ClassInfo{
 	kindLLM:   {Class: ClassLLM, Role: "models", About: "what models answered", Claimed: true, Bridged: true, folds: generations{}},

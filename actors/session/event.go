@@ -51,12 +51,7 @@ const eventRoom = 320
 // as its Data. It is what encoding the body first, and then e with that, comes
 // to. It fails as codec.Marshal does.
 func (e Envelope) With(body any) ([]byte, error) {
-	return e.AppendWith(make([]byte, 0, eventRoom), body)
-}
-
-// AppendWith is With, appended to out. Where it fails out has nothing more.
-func (e Envelope) AppendWith(out []byte, body any) ([]byte, error) {
-	payload, err := codec.MarshalIn(out[len(out):], struct {
+	return codec.MarshalIn(make([]byte, 0, eventRoom), struct {
 		At   int64  `msgpack:"at,omitempty"`
 		By   string `msgpack:"by,omitempty"`
 		Data any    `msgpack:"data,omitempty"`
@@ -64,7 +59,6 @@ func (e Envelope) AppendWith(out []byte, body any) ([]byte, error) {
 		Type string `msgpack:"type"`
 		V    int    `msgpack:"v,omitempty"`
 	}{e.At, e.By, body, e.ID, e.Type, e.V})
-	return append(out, payload...), err
 }
 
 // Event types: the wire's names.

@@ -9,13 +9,13 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// carrier carries out the effects of one class.
-type carrier interface {
-	// serves reports whether a target has what carries its effects out.
+// operations are what the worker does with the effects of one class.
+type operations interface {
+	// serves reports whether a target has an executor for them.
 	serves(s *Target) bool
 	// decode reads a payload into e, and returns what the payload says of itself.
 	decode(e *effect, payload []byte) (header, error)
-	// start carries out an effect, and says what becomes of it.
+	// start executes an effect, and says what becomes of it.
 	start(w *Worker, f *execution) decision
 	// outcome says what an effect comes to whose executor has returned r. again says
 	// that nothing is to be settled: it may run elsewhere.
@@ -25,8 +25,8 @@ type carrier interface {
 	body(ctx context.Context, w *Worker, e *effect, o outcome, inlineMax int) (typ string, body any, err error)
 }
 
-// carriers is the table of classes.
-var carriers = map[session.Class]carrier{
+// classOps is the table of classes.
+var classOps = map[session.Class]operations{
 	session.ClassLLM:   generations{},
 	session.ClassTool:  calls{},
 	session.ClassStep:  steps{},
@@ -40,9 +40,9 @@ type header struct {
 	runMS, startBy int64
 }
 
-// Served reports whether the target has what carries out the effects of its class.
+// Served reports whether the target has an executor for the effects of its class.
 func (s *Target) Served() bool {
-	of, known := carriers[s.Class]
+	of, known := classOps[s.Class]
 	return known && of.serves(s)
 }
 

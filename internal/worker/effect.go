@@ -47,7 +47,7 @@ func undecoded(subject string, payload []byte, err error) error {
 // effect that its subject names.
 func decodeEffect(name subjects.EffectName, subject string, payload []byte) (effect, error) {
 	e := effect{name: name}
-	of, known := carriers[name.Class]
+	of, known := classOps[name.Class]
 	if !known {
 		return effect{}, fmt.Errorf("%s: class %s: %w", subject, name.Class, errClass)
 	}

@@ -91,7 +91,7 @@ type returned struct {
 // returned says what becomes of f after its executor has returned, or was given up.
 func (w *Worker) returned(f *execution, r *returned) decision {
 	now := w.now()
-	o, again := carriers[f.name.Class].outcome(w, f, r, now)
+	o, again := classOps[f.name.Class].outcome(w, f, r, now)
 	if again {
 		return giveBack(stoppingDelay, "this bridge is stopping")
 	}

@@ -156,8 +156,8 @@ func (p *Pacer) again(f *execution, now time.Time, d time.Duration) time.Duratio
 	return wait
 }
 
-// noTry forgets that f was to be tried again.
-func (p *Pacer) noTry(f *execution) {
+// forgetTry forgets that f was to be tried again.
+func (p *Pacer) forgetTry(f *execution) {
 	if p == nil {
 		return
 	}

@@ -61,7 +61,7 @@ func (w *Worker) encode(ctx context.Context, e *effect, o outcome, inlineMax int
 }
 
 func (w *Worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax int) (settlement, error) {
-	typ, body, err := carriers[e.name.Class].body(ctx, w, e, o, inlineMax)
+	typ, body, err := classOps[e.name.Class].body(ctx, w, e, o, inlineMax)
 	if err != nil {
 		return settlement{}, err
 	}

@@ -16,7 +16,7 @@ import (
 // start starts an execution, unless it is too late or it was withdrawn, and says
 // what became of it.
 func (w *Worker) start(f *execution) decision {
-	return w.ends(f, carriers[f.name.Class].start(w, f))
+	return w.ends(f, classOps[f.name.Class].start(w, f))
 }
 
 // start starts a generation until it does not fail in a way that may pass, or there
@@ -32,7 +32,7 @@ func (generations) start(w *Worker, f *execution) decision {
 		now := w.now()
 		pauseFor := f.served.Pace.again(f, now, wait/2+rand.N(wait/2+1))
 		if f.late(now.Add(pauseFor)) {
-			f.served.Pace.noTry(f)
+			f.served.Pace.forgetTry(f)
 			return r
 		}
 		if !w.waitToRetry(f, pauseFor) {

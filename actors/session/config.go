@@ -151,7 +151,7 @@ func isModeOfChoice(choice string) bool {
 // ingressFault says which field of c may not come through the door `in`.
 func (in *Install) ingressFault(c *RunConfig) *refusal {
 	v := reflect.ValueOf(c).Elem()
-	for i, field := range configFields() {
+	for i, field := range configFields {
 		if !v.Field(i).IsZero() && !slices.Contains(in.ingress, field) {
 			return refuse(RejectNotPermitted, "config."+field+": the install policy keeps it to the door ctl")
 		}
@@ -159,15 +159,16 @@ func (in *Install) ingressFault(c *RunConfig) *refusal {
 	return nil
 }
 
-// configFields returns the names of a RunConfig's fields on the wire.
-func configFields() []string {
+// configFields are the names of a RunConfig's fields on the wire. Every request is
+// checked against them: to make the list each time took 8% of the fold.
+var configFields = func() (names []string) {
 	t := reflect.TypeFor[RunConfig]()
-	names := make([]string, t.NumField())
-	for i := range names {
-		names[i], _, _ = strings.Cut(t.Field(i).Tag.Get("msgpack"), ",")
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("msgpack"), ",")
+		names = append(names, name)
 	}
 	return names
-}
+}()
 
 func (c *RunConfig) lists() []list {
 	return []list{{"active_tools", listOf(c.ActiveTools)}, {"disable", c.Disable}, {"enable", c.Enable}, {"force", c.Force}}

@@ -144,7 +144,7 @@ func (in *Install) check() error {
 	}
 	in.approvals = approvals
 	for i, field := range in.ingress {
-		if field != ingressRoles && !slices.Contains(configFields(), field) {
+		if field != ingressRoles && !slices.Contains(configFields, field) {
 			return fmt.Errorf("install record: policy.ingress[%d]: a run config has no field %q", i, field)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -86,6 +87,7 @@ type Conn struct {
 	context  natsContext
 	requests *requestTracker
 	mux      replyMux
+	dial     dialer
 
 	reconnected atomic.Int64 // when the connection was last made again, Unix nanoseconds
 }
@@ -140,12 +142,36 @@ func (c *Conn) Names() subjects.Names { return c.names }
 // credentials.
 func (c *Conn) URL() string { return c.NC.ConnectedUrlRedacted() }
 
-// Incarnation counts how often the connection was made again. An ack, nak or
+// Incarnation counts the connections to servers that were opened. An ack, nak or
 // in-progress of a delivery is sent only in the incarnation in which it was
 // delivered: a server that lost the unsynced end of a stream uses its sequences
 // again, and an acknowledgement of the former message would acknowledge the new one.
 // Whatever else was read by sequence is as old as its incarnation.
-func (c *Conn) Incarnation() uint64 { return c.NC.Stats().Reconnects }
+func (c *Conn) Incarnation() uint64 { return c.dial.opened.Load() }
+
+// dialer opens connections and counts them. Incarnation is read several times for
+// each effect; the client library's own count takes the lock that publishing takes,
+// which cost 10 us of a run with 1,000 runs in flight.
+type dialer struct {
+	net.Dialer
+	server nats.InProcessConnProvider // nil: connect over TCP
+	opened atomic.Uint64
+}
+
+// Dial implements nats.CustomDialer.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	return d.count(d.Dialer.Dial(network, address))
+}
+
+// InProcessConn implements nats.InProcessConnProvider.
+func (d *dialer) InProcessConn() (net.Conn, error) { return d.count(d.server.InProcessConn()) }
+
+func (d *dialer) count(conn net.Conn, err error) (net.Conn, error) {
+	if err == nil {
+		d.opened.Add(1)
+	}
+	return conn, err
+}
 
 // Reconnected returns when the connection was last made again, zero if it never
 // was: silence before it proves nothing.
@@ -184,11 +210,13 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 			c.requests.each(func(w *waiting) { w.lost() })
 		}),
 	}
+	c.dial.Timeout, c.dial.server = connectTimeout, o.InProcess
 	if o.InProcess != nil {
 		c.Where = "the server in this process"
-		opts = append(opts, nats.InProcessServer(o.InProcess))
-	} else if o.Creds != "" {
-		nctx.Creds = o.Creds
+		opts = append(opts, nats.InProcessServer(&c.dial))
+	} else {
+		opts = append(opts, nats.SetCustomDialer(&c.dial))
+		nctx.Creds = cmp.Or(o.Creds, nctx.Creds)
 	}
 	auth, err := nctx.options()
 	if err != nil {

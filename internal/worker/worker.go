@@ -210,12 +210,14 @@ func (w *Worker) land(f *execution, r decision) {
 	s.Counts.end(&r, now.Sub(f.began))
 	w.executions.leave(f, r.next == nextAck, now)
 	if r.next == nextAck {
-		w.log.Debug("effect_acked", "session", f.name.Session, "effect", f.name.Effect, "why", r.why)
+		if w.logs(slog.LevelDebug) {
+			w.about(f).Debug("effect_acked", "why", r.why)
+		}
 		d.Ack()
 		return
 	}
 	w.stats.GivenBack.Add(1)
-	w.log.Debug("effect_given_back", "session", f.name.Session, "effect", f.name.Effect, "why", r.why, "delay_ms", r.delay.Milliseconds())
+	w.about(f).Debug("effect_given_back", "why", r.why, "delay_ms", r.delay.Milliseconds())
 	d.GiveBack(r.delay)
 }
 
@@ -358,5 +360,11 @@ func (w *Worker) settled(f *execution, seq uint64, s *settlement, o *outcome) {
 	if w.wire.Incarnation() == f.incarnation { // else another event may have that sequence
 		w.reader.Keep(f.name.Session, seq, s.body)
 	}
-	w.log.Info("effect_settled", "session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target, "status", string(o.status), "code", codeOf(o.fault))
+	if w.logs(slog.LevelInfo) {
+		w.about(f).Info("effect_settled", "status", string(o.status), "code", codeOf(o.fault))
+	}
 }
+
+// logs reports whether lines of a level are logged: for every effect, their
+// attributes cost more than some tools do.
+func (w *Worker) logs(level slog.Level) bool { return w.log.Enabled(context.Background(), level) }

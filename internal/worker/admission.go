@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// admission is what an effect holds of its target's and its process's slots. admit
-// takes it, and leave, which is called once, gives it back. admit asks in this order:
+// admission records which slots of its target and process an effect holds. admit
+// acquires them, and leave, called once, releases them. admit applies these rules in order:
 //
-//	rule      of             who goes first                      until then
+//	rule      of             goes first                          until then
 //	turn      target         the session longest without a turn  it waits
 //	slot      process        the greatest priority               it waits
 //	breaker   provider       one for a trial                     given back
@@ -19,15 +19,15 @@ import (
 //	rate      model          first come                          the same
 //	rate      provider       first come                          the same
 //
-// Turns are for targets with Ahead, slots for processes that share them, the rest for
+// Turns apply to targets with Ahead, slots to processes that share them, the rest to
 // models. The first two are queues: an effect that ends frees a place for the next.
-// The others wait for time alone, and give back what can't start soon, so that another
-// bridge may start it. One queue for all of them would keep effects from other
-// bridges, or need both ways to wait in it.
+// The others wait for time alone, and give back an effect that can't start soon, so
+// that another bridge may start it. One queue for all would keep effects from other
+// bridges, or need both ways of waiting.
 type admission struct{ turn, slot bool }
 
-// admit waits until f may start, or rules that it is given back. A generation that
-// is late passes: it is not started, only settled.
+// admit waits until f may start, or decides to give it back. A late generation
+// passes, since it is only settled.
 func (w *Worker) admit(f *execution) decision {
 	s, drain := f.served, f.life.Drain
 	if s.turns != nil || w.slots != nil {
@@ -38,7 +38,7 @@ func (w *Worker) admit(f *execution) decision {
 	if drain.Err() != nil {
 		return giveBack(stoppingDelay, "this bridge is stopping")
 	}
-	if f.isWithdrawn() { // while it waited, or another effect has its name
+	if f.isWithdrawn() { // while it waited, or replaced by another effect of its name
 		return ack("withdrawn")
 	}
 	if f.settled != (settledAt{}) {
@@ -52,12 +52,12 @@ func (w *Worker) admit(f *execution) decision {
 	return decision{next: nextStart}
 }
 
-// takeSlots waits for the slots that f needs, until it has them, or is withdrawn, or
-// this bridge is stopping.
+// takeSlots waits until f has the slots that it needs, is withdrawn, or this bridge
+// stops.
 func (w *Worker) takeSlots(f *execution) {
 	ctx, cancel := context.WithCancelCause(f.life.Drain)
 	defer cancel(nil)
-	if f.startUnder(cancel) {
+	if f.setStop(cancel) {
 		return
 	}
 	if turns := f.served.turns; turns != nil && ctx.Err() == nil {
@@ -68,7 +68,7 @@ func (w *Worker) takeSlots(f *execution) {
 	}
 }
 
-// leave gives back what f holds.
+// leave releases the slots of f.
 func (w *Worker) leave(f *execution) {
 	if f.served.Pace != nil {
 		f.served.Pace.leave(f)
@@ -81,10 +81,10 @@ func (w *Worker) leave(f *execution) {
 	}
 }
 
-// pace waits until the provider of f may be asked, or rules that f is given back.
+// pace waits until the provider of f accepts requests, or decides to give f back.
 func (w *Worker) pace(f *execution, now time.Time) decision {
 	p := f.served.Pace
-	if wait := p.broken(f, now); wait > 0 {
+	if wait := p.breakerWait(f, now); wait > 0 {
 		return giveBack(untilLate(f, now, wait), "the provider fails, others wait until it answers")
 	}
 	wait, taken := p.reserve(f.generation.Model, now)
@@ -102,50 +102,50 @@ func (w *Worker) pace(f *execution, now time.Time) decision {
 		}
 		return giveBack(stoppingDelay, "this bridge is stopping")
 	}
-	if now = w.now(); p.pausedFor(now) > 0 { // asked for meanwhile
+	if now = w.now(); p.pausedFor(now) > 0 { // the pause began meanwhile
 		return giveBack(untilLate(f, now, p.pausedFor(now)), "the provider asked to wait")
 	}
 	return decision{next: nextStart}
 }
 
-// untilLate is wait, but for what would be late then: that comes back as soon
-// as it is, to be settled.
+// untilLate returns wait, or the shorter time after which f is late and can be
+// settled.
 func untilLate(f *execution, now time.Time, wait time.Duration) time.Duration {
 	return max(0, min(wait, f.startBy.Sub(now)+time.Millisecond))
 }
 
-// slots are a number of places. The next of those that wait for one is the one of
-// the least rank, and of equals the one that came first.
+// slots is a counting semaphore. A free slot goes to the waiter of the lowest rank,
+// among equals to the first.
 type slots struct {
 	byTurn bool // else by priority
 
 	mu      sync.Mutex
 	free    int
-	waiting []*waiter // in the order of coming
-	round   int       // by turns: the rank that was served last
-	passed  int       // by priority: slots in a row that went past another rank
+	waiting []*waiter // in order of arrival
+	round   int       // by turns: the rank served last
+	passed  int       // by priority: grants in a row that passed over another rank
 }
 
 type waiter struct {
 	session string
-	// rank is, by turns, the round of the session's turn: a session that waits for
-	// several slots has one in each. By priority it is the less the higher that is.
+	// rank is, by turns, a round: each waiter of a session has a round of its own. By
+	// priority it is the negated priority.
 	rank  int
 	given chan struct{} // closed when it has its slot
 }
 
-// enter waits for a slot; false if ctx ended before. leave must be called after
-// true.
+// enter waits for a slot, and returns false if ctx ends first. The caller must call
+// leave after true.
 func (s *slots) enter(ctx context.Context, session string, priority int) bool {
 	s.mu.Lock()
-	if s.free > 0 { // then nobody waits
+	if s.free > 0 { // then the queue is empty
 		s.free--
 		s.mu.Unlock()
 		return true
 	}
 	own := &waiter{session, -priority, make(chan struct{})}
 	if s.byTurn {
-		own.rank = s.round + 1 // behind those that waited before this round
+		own.rank = s.round + 1 // after the waiters of this round
 		for _, w := range s.waiting {
 			if w.session == session {
 				own.rank = max(own.rank, w.rank+1)
@@ -163,7 +163,7 @@ func (s *slots) enter(ctx context.Context, session string, priority int) bool {
 	defer s.mu.Unlock()
 	if at := slices.Index(s.waiting, own); at >= 0 {
 		s.waiting = slices.Delete(s.waiting, at, at+1)
-	} else { // it was given at the same moment
+	} else { // granted at the same moment
 		s.grant()
 	}
 	return false
@@ -176,9 +176,9 @@ func (s *slots) leave() {
 	s.grant()
 }
 
-// grant gives a free slot to the one that is next. By priority, after slotsPassed
-// slots in a row that went past others, one is for the one of those that has waited
-// longest. The lock is held.
+// grant gives a slot to the next waiter. By priority, after slotsPassed grants in a
+// row that passed over lower priorities, the longest waiting of those is next. The
+// caller holds the lock.
 func (s *slots) grant() {
 	if len(s.waiting) == 0 {
 		s.free++

@@ -128,7 +128,7 @@ func benchmarkEffect(b *testing.B, s Target, of func(sid string) any) {
 		if i%sessions == 0 {
 			w.executions = newExecutions() // what is settled is not carried out again
 		}
-		w.take(&life, &s, notes[i%sessions])
+		w.deliver(&life, &s, notes[i%sessions])
 	}
 	if got := w.stats.Settled.Load(); got != uint64(b.N) {
 		b.Fatalf("%d effects settled, want %d", got, b.N)

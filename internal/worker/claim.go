@@ -10,18 +10,18 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// next is what becomes of an execution after its claim was looked at.
+// next is the next step of an execution.
 type next int
 
 const (
 	nextStart     next = iota // the claim is ours: start, if there is still time
-	nextAck                   // it is settled or withdrawn: nothing is left to say
-	nextGiveBack              // not now: offer it again after a delay
-	nextSettle                // it ends here, with an outcome and without a start
-	nextHandedOff             // another goroutine has brought it to its end
+	nextAck                   // settled or withdrawn: it needs no settlement from us
+	nextGiveBack              // not now: deliver it again after a delay
+	nextSettle                // settle it with an outcome, without a start
+	nextHandedOff             // another goroutine has finished it
 )
 
-// decision is a next with what it needs.
+// decision is a next with its parameters.
 type decision struct {
 	next    next
 	delay   time.Duration // nextGiveBack
@@ -37,44 +37,44 @@ func ack(why string) decision { return decision{next: nextAck, why: why} }
 
 func settleAs(o outcome) decision { return decision{next: nextSettle, outcome: o} }
 
-// claim stores the claim of an execution, or finds out what the one that stands
-// means. Whoever stores a claim first decides; delivery counts decide nothing.
-// Claims are numbered from 1, and a bridge looks at them in this order. What it
-// does about claim n depends on the claim that stands there:
+// claim stores the claim of an execution, or decides what follows from the stored one.
+// The first claim stored is valid; delivery counts decide nothing. Claims are numbered
+// from 1, and a bridge tries them in this order. What it does about claim n depends on
+// the claim stored there:
 //
-//	stands                       tool call                     model turn
+//	stored                       tool call                     model turn
 //	none                         store ours, start             store ours, start
 //	none, past start_by          store withdrawn, settle       store withdrawn, settle
 //	of other bytes               go on with n+1                go on with n+1
 //	withdrawn                    ack                           ack
 //	withdrawn, past start_by     settle                        settle
-//	ours                         start                         start; n+1 if we may have been taken for gone
+//	ours                         start                         start; n+1 if others may have considered us gone
 //	another's, which is alive    give back                     give back
 //	another's, which is gone     settle outcome_unknown        n+1 if it is open and not settled, else ack
 //	unreadable                   as another's, which is gone   as another's, which is gone
 //
-// A claim is of other bytes if its hash is not that of this effect's payload: a
-// server that lost the unsynced end of its streams kept it, or was sent it again,
-// and the session then asked for something else under the same name. A claim
-// without a hash holds for any bytes. For the same bytes a claim stands, so that
-// no call runs twice and no turn is paid for twice.
+// A claim is of other bytes if its hash is not that of this effect's payload: a server
+// that lost the unsynced end of its streams kept the claim, or received it again, and
+// the session then published another effect under the same name. A claim without a
+// hash is valid for any bytes. For the same bytes a claim stays valid, so that no call
+// runs twice and no turn is paid for twice.
 //
-// A call that ran here under a claim of ours does not come to this table again: the
-// table of executions knows it (settledEarlier).
+// A call that ran here under a claim of ours does not get here again: the table of
+// executions knows it (settledEarlier).
 //
-// during, unless it is nil, is called while the first claim is under way, unless f
-// is late. The answer is looked at after both.
+// claim calls during, unless it is nil or f is late, while the first claim is in
+// progress, and then waits for the reply.
 func (w *Worker) claim(ctx context.Context, f *execution, during func()) decision {
 	for n := 1; n <= claimsMax; n++ {
 		late := f.late(w.now())
 		wanted := Claim{By: w.instance, Hash: f.hash}
 		if late {
-			// Nothing is started past start_by. Withdrawn first, so that no
-			// other bridge with a slower clock starts it either.
+			// Nothing starts after start_by. The withdrawal also keeps another
+			// bridge, whose clock is slower, from starting it.
 			wanted = Claim{Withdrawn: true, Hash: f.hash}
 		}
 		name := subjects.ClaimName{EffectName: f.name, N: n}
-		f.asks(n, w.detector)
+		f.claimRequested(n, w.detector)
 		answer := w.wire.BeginClaim(ctx, name, wanted)
 		if during != nil && n == 1 && !late {
 			during()
@@ -82,24 +82,24 @@ func (w *Worker) claim(ctx context.Context, f *execution, during func()) decisio
 		stands, won, err := answer()
 		if err != nil {
 			if times, ok := w.limiter.allow("claim_not_answered", w.now()); ok {
-				w.about(f).Warn("claim_not_answered", "error", err.Error(), "times", times)
+				w.logFor(f).Warn("claim_not_answered", "error", err.Error(), "times", times)
 			}
 			return giveBack(troubleDelay, "claim not answered")
 		}
 		if stands.Hash != "" && stands.Hash != f.hash {
-			f.answered(n, false)
-			w.about(f).Warn("claim_of_other_bytes", "claim", n, "note", "it is of an effect of this name that the server lost: it is passed over")
+			f.claimNotOurs(n, false)
+			w.logFor(f).Warn("claim_of_other_bytes", "claim", n, "note", "the claim is of another effect of this name, which the server lost: it is skipped")
 			continue
 		}
 		if stands.By != w.instance {
-			f.answered(n, false)
+			f.claimNotOurs(n, false)
 		}
 		w.countClaim(n, won, stands)
 		switch {
 		case late && stands.Withdrawn:
 			return settleAs(tooLate(&f.effect, w.now()))
 		case stands.By == w.instance:
-			if r, ours := w.holds(ctx, f, n); ours {
+			if r, ours := w.underOurClaim(ctx, f, n); ours {
 				return r
 			}
 			continue
@@ -114,8 +114,8 @@ func (w *Worker) claim(ctx context.Context, f *execution, during func()) decisio
 	return giveBack(heldDelay, "too many claims")
 }
 
-// countClaim counts what the nth claim of an effect came to. Those that another
-// bridge has are counted as conflicts.
+// countClaim counts the result of the nth claim of an effect. Claims of other bridges
+// are counted as conflicts.
 func (w *Worker) countClaim(n int, won bool, stands Claim) {
 	switch {
 	case stands.Withdrawn:
@@ -127,30 +127,30 @@ func (w *Worker) countClaim(n int, won bool, stands Claim) {
 	}
 }
 
-// holds says what becomes of f under a claim of ours: stored just now, or by an
-// earlier try whose answer was lost; the table would know if it had been settled
-// here. ours is false if the next claim is needed.
-func (w *Worker) holds(ctx context.Context, f *execution, n int) (r decision, ours bool) {
+// underOurClaim decides what follows from a claim of ours, stored just now or by an
+// earlier try whose reply was lost; had f been settled here, the table of executions
+// would know. ours is false if the next claim is needed.
+func (w *Worker) underOurClaim(ctx context.Context, f *execution, n int) (r decision, ours bool) {
 	if f.call != nil {
 		return decision{next: nextStart}, true
 	}
 	if n > 1 && n > f.claims.passed {
 		// The former holder may have been cut off, not gone, and may have settled the
-		// turn between the first look and our claim. If the log does not answer, the
-		// turn starts: the claim is ours.
+		// turn between takeOver and our claim. If the log can't be read, the turn
+		// starts: the claim is ours.
 		if last, err := w.wire.LastModelEvent(ctx, f.name.Session); err == nil && settles(last, f.name.Effect) {
 			return ack("settled by its former holder"), true
 		}
 	}
-	// The last look before the start: while we did not know that we had won,
-	// another bridge may have found us gone and gone on with the next claim.
+	// The last check before the start: before we knew that we had won, another bridge
+	// may have considered us gone and stored the next claim.
 	switch heard, now := w.detector.heardWithoutGap(f.claims.gaps); {
 	case !now:
 		return giveBack(aliveEvery, "nobody hears this bridge"), true
 	case heard && n > f.claims.passed:
 		return decision{next: nextStart}, true
 	default:
-		f.answered(n, !heard)
+		f.claimNotOurs(n, !heard)
 	}
 	if r := w.takeOver(ctx, f); r.next != nextStart {
 		return r, true
@@ -158,26 +158,26 @@ func (w *Worker) holds(ctx context.Context, f *execution, n int) (r decision, ou
 	return decision{}, false
 }
 
-// onConflict applies the rules for a conflict with another's claim. nextStart means
-// that the next claim may be tried.
+// onConflict applies the rules for a claim of another bridge. nextStart means that
+// the next claim may be tried.
 func (w *Worker) onConflict(ctx context.Context, f *execution, stands Claim) decision {
-	switch state, wait := w.detector.ask(stands.By); state {
+	switch state, wait := w.detector.stateOf(stands.By); state {
 	case alive:
 		return giveBack(heldDelay, "another bridge holds it")
 	case unknown:
 		return giveBack(max(wait, aliveEvery), "its holder is not heard yet")
 	}
-	w.about(f).Warn("holder_gone", "holder", stands.By)
+	w.logFor(f).Warn("holder_gone", "holder", stands.By)
 	if f.call != nil {
 		return settleAs(outcomeUnknown("the bridge that ran this call is gone: it may have taken effect", outcome{}))
 	}
 	return w.takeOver(ctx, f)
 }
 
-// settledEarlier finds out whether the log has kept the settlement of an effect
-// that was settled here, and that another connection delivers: the server may have
-// lost it. Then a turn of a model is claimed again, and what may run twice runs.
-// nextStart: go on with it.
+// settledEarlier checks whether the log still has the settlement of an effect that was
+// settled here over an earlier connection: the server may have lost it. If so, it
+// returns nextStart for a model turn, which is claimed again, and for an effect that
+// may run twice.
 func (w *Worker) settledEarlier(ctx context.Context, f *execution) decision {
 	at := f.settled
 	if at.seq > 0 {
@@ -186,9 +186,9 @@ func (w *Worker) settledEarlier(ctx context.Context, f *execution) decision {
 			f.claims.asked = at.claim
 			return ack("settled before")
 		case err != nil && !errors.Is(err, natsio.ErrNotFound):
-			return giveBack(troubleDelay, "settlement not looked at")
+			return giveBack(troubleDelay, "settlement not read")
 		}
-		w.about(f).Warn("settlement_lost", "seq", at.seq)
+		w.logFor(f).Warn("settlement_lost", "seq", at.seq)
 	}
 	f.settled = settledAt{}
 	f.claims = claimState{passed: at.claim}
@@ -198,15 +198,15 @@ func (w *Worker) settledEarlier(ctx context.Context, f *execution) decision {
 	return decision{next: nextStart}
 }
 
-// takeOver finds out whether a model turn whose holder is gone is still wanted:
-// nextStart, and the next claim may be tried.
+// takeOver checks whether a model turn whose holder is gone is still open. nextStart
+// means that the next claim may be tried.
 func (w *Worker) takeOver(ctx context.Context, f *execution) decision {
 	sid, name := f.name.Session, f.name.Effect
 	switch last, err := w.wire.LastModelEvent(ctx, sid); {
 	case errors.Is(err, natsio.ErrNotFound):
 	case err != nil:
 		if times, ok := w.limiter.allow("last_settlement_not_read", w.now()); ok {
-			w.about(f).Warn("last_settlement_not_read", "error", err.Error(), "times", times)
+			w.logFor(f).Warn("last_settlement_not_read", "error", err.Error(), "times", times)
 		}
 		return giveBack(troubleDelay, "last settlement not read")
 	case settles(last, name):
@@ -224,40 +224,39 @@ func (w *Worker) takeOver(ctx context.Context, f *execution) decision {
 	return decision{next: nextStart}
 }
 
-// stillWanted looks whether a retry-safe call that has waited for a while is
-// still open: its run may have been cancelled since, and no claim says so. Without an
-// answer the call starts, since a further start does no harm.
+// stillWanted checks whether a retry-safe call that has waited for a while is still
+// open: its run may have been cancelled, and it has no claim that would say so. If no
+// view arrives, the call starts, since another start does no harm.
 func (w *Worker) stillWanted(ctx context.Context, f *execution) decision {
 	view, err := w.wire.View(ctx, f.name.Session)
-	if err == nil && view.Clock > f.call.At && !isOpen(view, f.name.Effect) { // a view of that very moment may be from just before
+	if err == nil && view.Clock > f.call.At && !isOpen(view, f.name.Effect) { // a view of the same millisecond may precede it
 		return ack("not open")
 	}
 	return decision{next: nextStart}
 }
 
-// claimState is what this process does not know of its claims of a model turn. While
-// nobody hears us, another bridge may find us gone, and go on with the next claim:
-// ours is worth nothing then, and it would be a second start to trust it.
+// claimState records which of our claims of a model turn may have been superseded. If
+// our heartbeats don't arrive, another bridge may consider us gone and store the next
+// claim: a start under ours would then be a second start.
 type claimState struct {
-	passed int // the last claim of ours that others may have passed over; 0: none
-	asked  int // the claim that was asked for, and not answered yet or ours; 0: none
-	gaps   int // those that the failure detector had seen when it was asked for first
+	passed int // our last claim that others may have superseded; 0: none
+	asked  int // the latest claim requested, while it is unanswered or ours; 0: none
+	gaps   int // gaps that the failure detector had counted at its first request
 }
 
-// asks notes that the claim n is asked for, for the first time or again: what
-// counts is the first time, since that one may have been stored. Those before the
-// one that is asked for are known, and asked for only on the way to it.
-func (f *execution) asks(n int, h *failureDetector) {
+// claimRequested records a request for claim n. The first request of the latest claim
+// counts, since that one may have been stored. Earlier claims are known, and are only
+// requested again on the way to it.
+func (f *execution) claimRequested(n int, h *failureDetector) {
 	if gaps := h.look(); f.claims.asked < n {
 		f.claims.asked, f.claims.gaps = n, gaps
 	}
 }
 
-// answered notes that the claim n, if it is the one that was asked for, is not
-// ours, or worth nothing: passed says that others may have passed it over. One
-// that is ours is doubted until what it is for is settled, since it may be given
-// back before it starts.
-func (f *execution) answered(n int, passed bool) {
+// claimNotOurs records that claim n, if it is the latest requested, is not ours or has
+// no value: passed says that others may have superseded it. A claim of ours stays in
+// doubt until the turn is settled, since the turn may be given back before it starts.
+func (f *execution) claimNotOurs(n int, passed bool) {
 	if n != f.claims.asked {
 		return
 	}
@@ -267,47 +266,47 @@ func (f *execution) answered(n int, passed bool) {
 	f.claims.asked, f.claims.gaps = 0, 0
 }
 
-// liveness is what is known of the process that holds a claim.
+// liveness is the state of the process that holds a claim.
 type liveness int
 
 const (
-	unknown liveness = iota // we have not listened for long enough to say
+	unknown liveness = iota // we have not listened for long enough
 	alive
 	gone
 )
 
-// failureDetector tells which processes are alive. A process counts as listening only
-// while it hears its own heartbeats, which take the same way through the server as
-// all others. So a broken connection, or a process that stood still, never looks
-// like the death of another. Its clock is the monotonic one of time.Now, which nobody sets.
+// failureDetector reports which processes are alive. A process counts as listening only
+// while it receives its own heartbeats, which take the same path through the server as
+// all others. So a broken connection, or a stalled process, never looks like the death
+// of another. It uses the monotonic clock of time.Now, which can't be set.
 type failureDetector struct {
 	self string
 	wire Transport
 
 	mu    sync.Mutex
-	since time.Time // we have been listening without a gap since then
-	own   time.Time // our own heartbeat was heard last then, or this process began
-	first bool      // it was heard once
-	gap   bool      // there was one that watch has not told of
-	gaps  int       // that were longer than aliveGapMax
+	since time.Time // start of the listening without a gap
+	own   time.Time // our last own heartbeat, or the start of this process
+	first bool      // a heartbeat of ours has arrived since the last gap
+	gap   bool      // a gap that watch has not reported
+	gaps  int       // gaps longer than aliveGapMax
 }
 
 func newFailureDetector(self string, w Transport) *failureDetector {
 	return &failureDetector{self: self, wire: w, own: time.Now()}
 }
 
-// watch looks for our own heartbeats until ctx ends. After a gap it calls
-// broken: the server may have been away.
+// watch checks our own heartbeats until ctx ends. After a gap it calls broken: the
+// server may have restarted.
 func (h *failureDetector) watch(ctx context.Context, broken func()) {
 	for pause(ctx.Done(), aliveEvery) {
-		if h.look(); h.tookGap() {
+		if h.look(); h.takeGap() {
 			broken()
 		}
 	}
 }
 
-// look notes our own latest heartbeat, and a gap before it. It returns how many gaps
-// there were. To look late makes a gap where there was none, which does no harm.
+// look records our own latest heartbeat, and a gap before it, and returns the number
+// of gaps. A late call counts a gap where there was none, which does no harm.
 func (h *failureDetector) look() (gaps int) {
 	at, ok := h.wire.Heard(h.self)
 	h.mu.Lock()
@@ -326,8 +325,8 @@ func (h *failureDetector) look() (gaps int) {
 	return h.gaps
 }
 
-// tookGap reports a gap once.
-func (h *failureDetector) tookGap() bool {
+// takeGap reports each gap once.
+func (h *failureDetector) takeGap() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	gap := h.gap
@@ -335,8 +334,8 @@ func (h *failureDetector) tookGap() bool {
 	return gap
 }
 
-// heardWithoutGap reports whether we were heard without a gap since there were so
-// many, so that nobody found us gone, and whether we are heard now.
+// heardWithoutGap reports whether our heartbeats arrived without a gap since the count
+// was gaps, so that no bridge considers us gone, and whether they arrive now.
 func (h *failureDetector) heardWithoutGap(gaps int) (heard, now bool) {
 	heard = h.look() == gaps
 	h.mu.Lock()
@@ -344,9 +343,9 @@ func (h *failureDetector) heardWithoutGap(gaps int) (heard, now bool) {
 	return heard, time.Since(h.own) <= aliveGapMax
 }
 
-// ask tells of an instance whether it lives. While that is unheard, wait is
-// when to ask again.
-func (h *failureDetector) ask(instance string) (state liveness, wait time.Duration) {
+// stateOf returns whether an instance is alive. If that is unknown, wait is the time
+// until the next check.
+func (h *failureDetector) stateOf(instance string) (state liveness, wait time.Duration) {
 	h.look()
 	heard, _ := h.wire.Heard(instance)
 	now := time.Now()

@@ -370,7 +370,7 @@ func TestGoneTakesListening(t *testing.T) {
 		at := func(after time.Duration, instance string, want liveness) {
 			t.Helper()
 			pass(after)
-			if got, _ := h.ask(instance); got != want {
+			if got, _ := h.stateOf(instance); got != want {
 				t.Errorf("%s: got %v, want %v", instance, got, want)
 			}
 		}
@@ -417,7 +417,7 @@ func TestBreakIsNotSwallowed(t *testing.T) {
 		w.beat("me", false)
 		pass(10*time.Second + aliveEvery/2)
 		w.beat("me", true)
-		h.ask("other")
+		h.stateOf("other")
 		pass(time.Second)
 		cancel()
 		<-done

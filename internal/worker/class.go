@@ -9,18 +9,18 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// operations are what the worker does with the effects of one class.
+// operations are the worker's operations on the effects of one class.
 type operations interface {
 	// serves reports whether a target has an executor for them.
 	serves(s *Target) bool
-	// decode reads a payload into e, and returns what the payload says of itself.
+	// decode reads a payload into e, and returns its header.
 	decode(e *effect, payload []byte) (header, error)
-	// start executes an effect, and says what becomes of it.
+	// start executes an effect, and decides what follows.
 	start(w *Worker, f *execution) decision
-	// outcome says what an effect comes to whose executor has returned r. again says
-	// that nothing is to be settled: it may run elsewhere.
+	// outcome returns the outcome of an effect whose executor has returned r. again
+	// says that it is not settled: it may run elsewhere.
 	outcome(w *Worker, f *execution, r *returned, now time.Time) (o outcome, again bool)
-	// body returns the settlement of an outcome. Text above inlineMax bytes is
+	// body returns the body of an outcome's settlement. Text above inlineMax bytes is
 	// stored as a blob.
 	body(ctx context.Context, w *Worker, e *effect, o outcome, inlineMax int) (typ string, body any, err error)
 }
@@ -33,7 +33,7 @@ var classOps = map[session.Class]operations{
 	session.ClassSpace: syncs{},
 }
 
-// header is what a payload says of its effect.
+// header holds the fields of a payload that all classes have.
 type header struct {
 	name           subjects.EffectName
 	version        int
@@ -42,8 +42,8 @@ type header struct {
 
 // Served reports whether the target has an executor for the effects of its class.
 func (s *Target) Served() bool {
-	of, known := classOps[s.Class]
-	return known && of.serves(s)
+	ops, known := classOps[s.Class]
+	return known && ops.serves(s)
 }
 
 type generations struct{}
@@ -54,13 +54,13 @@ func (generations) decode(e *effect, payload []byte) (header, error) {
 	g := new(session.Generation)
 	e.generation = g
 	err := codec.Unmarshal(payload, g)
-	said := subjects.EffectName{Class: g.Class, Target: g.Provider, Session: g.Session, Effect: g.Effect}
-	return header{said, g.V, g.RunMS, g.StartBy}, err
+	name := subjects.EffectName{Class: g.Class, Target: g.Provider, Session: g.Session, Effect: g.Effect}
+	return header{name, g.V, g.RunMS, g.StartBy}, err
 }
 
 func (generations) body(ctx context.Context, w *Worker, e *effect, o outcome, inlineMax int) (string, any, error) {
 	if o.answer != nil && len(o.answer.Calls) > 0 {
-		body, err := w.callsBody(ctx, e, o.answer, o.apart, inlineMax)
+		body, err := w.callsBody(ctx, e, o.answer, o.offloaded, inlineMax)
 		return session.TypeToolCallsObserved, body, err
 	}
 	body, err := w.generationBody(ctx, e, o, inlineMax)
@@ -75,8 +75,8 @@ func (calls) decode(e *effect, payload []byte) (header, error) {
 	c := new(session.ToolCall)
 	e.call = c
 	err := codec.Unmarshal(payload, c)
-	said := subjects.EffectName{Class: c.Class, Target: e.name.Target, Session: c.Session, Effect: c.Effect}
-	return header{said, c.V, c.RunMS, c.StartBy}, err
+	name := subjects.EffectName{Class: c.Class, Target: e.name.Target, Session: c.Session, Effect: c.Effect}
+	return header{name, c.V, c.RunMS, c.StartBy}, err
 }
 
 func (calls) body(ctx context.Context, w *Worker, e *effect, o outcome, inlineMax int) (string, any, error) {
@@ -95,8 +95,8 @@ func (steps) decode(e *effect, payload []byte) (header, error) {
 		e.step, err = stepRequest(p)
 		e.items = p.Items
 	}
-	said := subjects.EffectName{Class: p.Class, Target: p.Hook, Session: p.Session, Effect: p.Effect}
-	return header{said, p.V, p.RunMS, p.StartBy}, err
+	name := subjects.EffectName{Class: p.Class, Target: p.Hook, Session: p.Session, Effect: p.Effect}
+	return header{name, p.V, p.RunMS, p.StartBy}, err
 }
 
 type syncs struct{}
@@ -107,6 +107,6 @@ func (syncs) decode(e *effect, payload []byte) (header, error) {
 	p := new(session.Space)
 	e.space = p
 	err := codec.Unmarshal(payload, p)
-	said := subjects.EffectName{Class: p.Class, Target: e.name.Target, Session: p.Session, Effect: p.Effect}
-	return header{said, p.V, p.RunMS, p.StartBy}, err
+	name := subjects.EffectName{Class: p.Class, Target: e.name.Target, Session: p.Session, Effect: p.Effect}
+	return header{name, p.V, p.RunMS, p.StartBy}, err
 }

@@ -26,8 +26,8 @@ func (w *Worker) content(ctx context.Context, text string, inlineMax int) (*sess
 	return &session.Content{Blob: &ref, MediaType: "text/plain; charset=utf-8", Size: int64(len(text))}, nil
 }
 
-// outputContent returns what a tool call returned as an event holds it: its
-// text, and a blob for each file.
+// outputContent returns a tool call's output as an event holds it: its text, and a
+// blob for each file.
 func (w *Worker) outputContent(ctx context.Context, o outcome, inlineMax int) (*session.Content, error) {
 	text := o.output
 	files := o.files

@@ -7,11 +7,11 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// TargetCounts are the counts of one target, while they grow. nil counts nothing.
+// TargetCounts are the running counts of one target. nil counts nothing.
 type TargetCounts struct {
 	InFlight                         atomic.Int64
 	Done, Failed, Retried, GivenBack atomic.Uint64
-	Took, TookMax                    atomic.Int64 // nanoseconds, of those settled
+	Took, TookMax                    atomic.Int64 // nanoseconds, of settled effects
 }
 
 func (c *TargetCounts) begin() {
@@ -26,7 +26,7 @@ func (c *TargetCounts) retry() {
 	}
 }
 
-// end takes what became of an effect.
+// end counts the result of an effect.
 func (c *TargetCounts) end(r *decision, took time.Duration) {
 	if c == nil {
 		return
@@ -36,7 +36,7 @@ func (c *TargetCounts) end(r *decision, took time.Duration) {
 	case r.next != nextAck:
 		c.GivenBack.Add(1)
 		return
-	case r.outcome.status == "": // another bridge has settled it, or nobody needs it
+	case r.outcome.status == "": // settled by another bridge, or withdrawn
 		return
 	case r.outcome.status == session.CallSucceeded:
 		c.Done.Add(1)

@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// effect is one effect as it was asked. Exactly one of generation, call, step
+// effect is one effect as it was published. Exactly one of generation, call, step
 // and space is set.
 type effect struct {
 	name        subjects.EffectName
@@ -20,21 +20,21 @@ type effect struct {
 	step        *executor.StepRequest
 	items       []session.Item // of step: the latest of the transcript
 	space       *session.Space
-	startBy     time.Time     // past it nothing is started
-	runTime     time.Duration // what one start may take
+	startBy     time.Time     // it must not start later
+	runTime     time.Duration // the limit of one start
 	incarnation uint64        // of the connection that delivered it
 	bytes       digest        // of the payload, in this process
-	hash        string        // SHA-256 of the payload, for claims; empty: it needs none
+	hash        string        // SHA-256 of the payload, for claims; empty: no claim is needed
 }
 
-// errClass says that an effect is of a class that this package does not execute.
+// errClass says that this package does not execute effects of the class.
 var errClass = errors.New("neither llm, tool, step nor space")
 
-// errNewer says that bridges of a newer release may read an effect.
+// errNewer says that only bridges of a newer release may be able to read an effect.
 var errNewer = errors.New("this bridge is too old for it: upgrade it")
 
-// undecoded is the error of a payload that is not as this release knows it. A
-// canonical map may be what a newer one asks.
+// undecoded is the error of a payload that this release can't decode. A canonical map
+// may be an effect of a newer release.
 func undecoded(subject string, payload []byte, err error) error {
 	var fields codec.Pairs
 	if codec.IsMap(payload) && codec.Unmarshal(payload, &fields) == nil {
@@ -43,27 +43,27 @@ func undecoded(subject string, payload []byte, err error) error {
 	return fmt.Errorf("decode %s: %w", subject, err)
 }
 
-// decodeEffect reads an effect's payload, and makes sure that it speaks of the
-// effect that its subject names.
+// decodeEffect reads an effect's payload, and checks that it names the same effect as
+// its subject.
 func decodeEffect(name subjects.EffectName, subject string, payload []byte) (effect, error) {
 	e := effect{name: name}
-	of, known := classOps[name.Class]
+	ops, known := classOps[name.Class]
 	if !known {
 		return effect{}, fmt.Errorf("%s: class %s: %w", subject, name.Class, errClass)
 	}
-	is, err := of.decode(&e, payload)
+	h, err := ops.decode(&e, payload)
 	switch {
 	case err != nil:
 		return effect{}, undecoded(subject, payload, err)
-	case is.version != session.Version:
-		return effect{}, fmt.Errorf("%s: version %d, and this bridge reads %d: %w", subject, is.version, session.Version, errNewer)
-	case is.name != name:
-		return effect{}, fmt.Errorf("%s: its payload is of %s/%s, %s of %s", subject, is.name.Class, is.name.Target, is.name.Effect, is.name.Session)
-	case is.runMS <= 0:
-		return effect{}, fmt.Errorf("%s: run_ms is %d", subject, is.runMS)
+	case h.version != session.Version:
+		return effect{}, fmt.Errorf("%s: version %d, and this bridge reads %d: %w", subject, h.version, session.Version, errNewer)
+	case h.name != name:
+		return effect{}, fmt.Errorf("%s: its payload names %s/%s, %s of %s", subject, h.name.Class, h.name.Target, h.name.Effect, h.name.Session)
+	case h.runMS <= 0:
+		return effect{}, fmt.Errorf("%s: run_ms is %d", subject, h.runMS)
 	}
-	e.runTime = time.Duration(is.runMS) * time.Millisecond
-	e.startBy = time.UnixMilli(is.startBy)
+	e.runTime = time.Duration(h.runMS) * time.Millisecond
+	e.startBy = time.UnixMilli(h.startBy)
 	e.bytes = digestOf(payload)
 	if e.claimed() {
 		e.hash = codec.Sum(payload).String()
@@ -71,13 +71,13 @@ func decodeEffect(name subjects.EffectName, subject string, payload []byte) (eff
 	return e, nil
 }
 
-// late reports that nothing may be started any more.
+// late reports whether it is too late to start.
 func (e *effect) late(now time.Time) bool { return now.After(e.startBy) }
 
-// claimed reports that the effect starts only with a claim.
+// claimed reports whether the effect starts only with a claim.
 func (e *effect) claimed() bool { return e.generation != nil || e.call != nil && !e.call.RetrySafe }
 
-// safe reports that the effect may be executed twice without harm.
+// safe reports whether the effect may be executed twice without harm.
 func (e *effect) safe() bool {
 	return e.call != nil && e.call.RetrySafe || e.step != nil || e.space != nil
 }

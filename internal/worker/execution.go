@@ -13,8 +13,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// execution is one effect that this process has in hand: it is being claimed, or it
-// runs, or its settlement is being stored.
+// execution is one effect in progress in this process: it is being claimed, it runs,
+// or its settlement is being stored.
 type execution struct {
 	effect
 	digest  digest     // of its name
@@ -23,45 +23,44 @@ type execution struct {
 
 	life   *Lifetimes
 	served *Target
-	answer Delivery  // nil: nobody waits for one
+	answer Delivery  // nil in a rehearsal
 	began  time.Time // when it had its slots
 
 	admitted admission
 
-	started time.Time    // the latest time
-	secrets *callSecrets // of a call that is about to start; nil: none
-	told    *feedback    // of the generation's latest start
+	started  time.Time    // of the latest start
+	secrets  *callSecrets // of a call that is about to start; nil: none
+	feedback *feedback    // of the generation's latest start
 
-	observed *observed         // the start that the observer has not heard the end of; nil: none
-	asked    *executor.Request // of a generation: what the model is shown
+	observed *observed         // the latest start, for the observer; nil: none
+	request  *executor.Request // of a generation: what the model is shown
 	sampled  bool              // its run is traced
 
-	// resume takes a decision that the goroutine which began with the execution does
-	// not come to; nil: the worker lands it.
+	// resume receives the decision if another goroutine than the first makes it; nil:
+	// the worker finishes the execution itself.
 	resume func(decision)
 
 	mu        sync.Mutex
 	withdrawn bool
 	replaced  bool                    // the server lost this effect, and another has its name
-	stop      context.CancelCauseFunc // ends what runs, or waits; nil: nothing did
+	stop      context.CancelCauseFunc // ends the executor or the wait; nil: neither began
 }
 
-// executions knows the executions of this process, and what it settled. The server
-// forgets acks and delivery counts, so an effect may be delivered again long
-// after it was settled; its claim would still say that it is ours to start.
-// What is settled, and which claims are doubted, is kept until it could not
-// start anyway, being late.
+// executions holds the executions of this process, and the effects that it settled.
+// The server loses acks and delivery counts, so an effect may be delivered again long
+// after it was settled; its claim would still let us start it. Settled effects, and
+// claims in doubt, are kept until the effect is too late to start.
 //
 // A server that lost the unsynced end of its streams may deliver another effect
-// under the name of one that was here. So what is kept is known by name and bytes.
+// under the name of an earlier one. So entries are kept by name and bytes.
 type executions struct {
 	mu      sync.Mutex
 	byName  map[digest]*execution
 	settled map[int64]*settledCache // by the minute of start_by
-	swept   int64                   // the minute when settled was swept
+	swept   int64                   // the minute of the last sweep of settled
 }
 
-// settledCache is what is kept of effects that were here, by name and bytes.
+// settledCache keeps settlements and claims of past executions, by name and bytes.
 type settledCache struct {
 	settled map[digest]settledAt
 	claims  map[digest]claimState // of those that are not settled
@@ -74,8 +73,8 @@ type settledAt struct {
 	claim       int    // the last claim of ours; 0: none
 }
 
-// digest stands for an effect's name, in this process: two names with one digest
-// are as likely as two equal ULIDs.
+// digest identifies an effect's name or payload in this process: a collision is as
+// likely as two equal ULIDs.
 type digest [2]uint64
 
 var digestSeeds = [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}
@@ -84,9 +83,9 @@ func digestOf(of []byte) digest {
 	return digest{maphash.Bytes(digestSeeds[0], of), maphash.Bytes(digestSeeds[1], of)}
 }
 
-// named returns the digest of an effect's name.
-func named(sid, effect string) digest {
-	var room [128]byte // of the stack
+// nameDigest returns the digest of an effect's name.
+func nameDigest(sid, effect string) digest {
+	var room [128]byte // on the stack
 	return digestOf(append(append(append(room[:0], sid...), '.'), effect...))
 }
 
@@ -94,20 +93,20 @@ func newExecutions() *executions {
 	return &executions{byName: make(map[digest]*execution), settled: make(map[int64]*settledCache)}
 }
 
-// entryState is what the table knew of an effect that is delivered.
+// entryState is what the table knew of a delivered effect.
 type entryState int
 
 const (
-	entryNew      entryState = iota // it is ours from now on
-	entryBusy                       // it is in hand already
-	entryReplaces                   // one of its name and of other bytes was in hand, and was stopped
+	entryNew      entryState = iota // it was not in the table
+	entryBusy                       // it is in progress
+	entryReplaces                   // an effect of its name and other bytes was in progress: it is stopped
 	entrySettled                    // it was settled here, over this connection
 )
 
-// enter takes an effect in. Only if it is entryNew there is an execution, and
-// leave must be called in the end.
+// enter adds an effect. It returns an execution only with entryNew, and the caller
+// must then call leave in the end.
 func (t *executions) enter(e effect) (*execution, entryState) {
-	digest := named(e.name.Session, e.name.Effect)
+	digest := nameDigest(e.name.Session, e.name.Effect)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if other, ok := t.byName[digest]; ok {
@@ -119,28 +118,28 @@ func (t *executions) enter(e effect) (*execution, entryState) {
 	}
 	f := &execution{effect: e, digest: digest}
 	if was := t.settled[minuteOf(e.startBy)]; was != nil {
-		at, ok := was.settled[f.keptAs()]
+		at, ok := was.settled[f.cacheKey()]
 		if ok && at.incarnation == e.incarnation {
 			return nil, entrySettled
 		}
-		f.settled, f.claims = at, was.claims[f.keptAs()]
+		f.settled, f.claims = at, was.claims[f.cacheKey()]
 	}
 	t.byName[digest] = f
 	return f, entryNew
 }
 
-// keptAs returns what f is kept under: its name and its bytes.
-func (f *execution) keptAs() digest {
+// cacheKey returns the key of f in a settledCache: its name and its bytes.
+func (f *execution) cacheKey() digest {
 	return digest{f.digest[0] ^ f.bytes[0], f.digest[1] ^ f.bytes[1]}
 }
 
-// leave ends an execution. settled says that nothing is left to say about it.
+// leave removes an execution. settled says that it needs no settlement any more.
 func (t *executions) leave(f *execution, settled bool, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.byName, f.digest)
 	if settled || f.claims != (claimState{}) {
-		minute, as := minuteOf(f.startBy), f.keptAs()
+		minute, as := minuteOf(f.startBy), f.cacheKey()
 		if t.settled[minute] == nil {
 			t.settled[minute] = &settledCache{settled: make(map[digest]settledAt), claims: make(map[digest]claimState)}
 		}
@@ -163,10 +162,10 @@ func (t *executions) leave(f *execution, settled bool, now time.Time) {
 
 func minuteOf(at time.Time) int64 { return at.Unix() / 60 }
 
-// withdraw stops an effect of a session, if it is here.
+// withdraw stops an effect of a session, if it is in progress.
 func (t *executions) withdraw(sid, name string) {
 	t.mu.Lock()
-	f := t.byName[named(sid, name)]
+	f := t.byName[nameDigest(sid, name)]
 	t.mu.Unlock()
 	if f == nil {
 		return
@@ -174,8 +173,8 @@ func (t *executions) withdraw(sid, name string) {
 	f.end(errWithdrawn, false)
 }
 
-// end ends what runs of f. Replaced says that nothing it comes to is said: the
-// session would take it for the settlement of the effect that has its name now.
+// end stops f. replaced suppresses its settlement: the session would take it for the
+// settlement of the effect that has its name now.
 func (f *execution) end(cause error, replaced bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -186,21 +185,21 @@ func (f *execution) end(cause error, replaced bool) {
 	}
 }
 
-// Cancelled stops what is in progress here of the effects that a session withdrew.
+// Cancelled stops the effects that a session withdrew, as far as they are in progress.
 func (w *Worker) Cancelled(sid string, payload []byte) {
-	var said struct {
+	var body struct {
 		Effects []string `json:"effects"`
 	}
-	if err := json.Unmarshal(payload, &said); err != nil {
+	if err := json.Unmarshal(payload, &body); err != nil {
 		w.log.Warn("cancellation_unreadable", "session", sid, "error", err.Error())
 		return
 	}
-	for _, name := range said.Effects {
+	for _, name := range body.Effects {
 		w.executions.withdraw(sid, name)
 	}
 }
 
-// endAll ends what runs of all executions.
+// endAll stops all executions.
 func (t *executions) endAll(cause error) {
 	t.mu.Lock()
 	all := slices.Collect(maps.Values(t.byName))
@@ -222,9 +221,8 @@ func (f *execution) isWithdrawn() bool {
 	return f.withdrawn
 }
 
-// startUnder gives f what a withdrawal is to end. It reports whether f was
-// withdrawn before.
-func (f *execution) startUnder(stop context.CancelCauseFunc) (withdrawn bool) {
+// setStop sets what a withdrawal calls. It reports whether f is already withdrawn.
+func (f *execution) setStop(stop context.CancelCauseFunc) (withdrawn bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.stop = stop

@@ -7,42 +7,42 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// feedback takes what a Model tells of one start of a generation: it implements
+// feedback receives a Model's reports about one start of a generation: it implements
 // executor.Feedback.
 type feedback struct {
-	of     *execution
-	told   atomic.Pointer[executor.Error] // the latest fault that the model told of
-	deltas liveDeltas                     // what is streamed goes there
+	of       *execution
+	reported atomic.Pointer[executor.Error] // the latest fault that the model reported
+	deltas   liveDeltas
 }
 
-// Anew begins another start of what is streamed.
+// Anew restarts the streamed text.
 func (b *feedback) Anew() bool {
-	b.deltas.anew(time.Now())
+	b.deltas.restart(time.Now())
 	return true
 }
 
-// Tried tells the target of a try that failed.
+// Tried reports a failed try to the target.
 func (b *feedback) Tried(fault *executor.Error, after time.Duration) {
 	p, now := b.of.served.Pace, time.Now()
 	if p == nil {
 		return
 	}
-	b.told.Store(fault)
+	b.reported.Store(fault)
 	p.pauseFor(after, now)
 	p.failed(fault, now)
 }
 
-// Again takes a place for one more try.
+// Again reserves one more try.
 func (b *feedback) Again(d time.Duration) time.Duration {
 	s := b.of.served
 	if s.Pace == nil {
 		return d
 	}
 	s.Counts.retry()
-	return s.Pace.again(b.of, time.Now(), d)
+	return s.Pace.reserveRetry(b.of, time.Now(), d)
 }
 
-// ended tells the target what became of the start.
+// ended reports the outcome of the start to the target.
 func (b *feedback) ended(o *outcome, now time.Time) {
 	p := b.of.served.Pace
 	if p == nil {
@@ -51,7 +51,7 @@ func (b *feedback) ended(o *outcome, now time.Time) {
 	switch {
 	case o.answer != nil:
 		p.answered()
-	case o.fault != nil && o.fault != b.told.Load():
+	case o.fault != nil && o.fault != b.reported.Load():
 		p.failed(o.fault, now)
 	}
 }

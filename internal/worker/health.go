@@ -9,7 +9,7 @@ import (
 	"github.com/refold/refold/internal/prompt"
 )
 
-// Troubles returns what an executor says is wrong now.
+// Troubles returns the current troubles that an executor reports.
 func (s *Target) Troubles() []string {
 	if of, ok := s.Executor.(interface{ Troubles() []string }); ok {
 		return of.Troubles()
@@ -17,7 +17,7 @@ func (s *Target) Troubles() []string {
 	return nil
 }
 
-// trouble returns what is wrong with a target now, nil if nothing is.
+// trouble returns the current trouble of a target, nil if there is none.
 func (s *Target) trouble(began, now time.Time) *session.Trouble {
 	var t *session.Trouble
 	if s.Pace != nil {
@@ -43,12 +43,12 @@ func (s *Target) trouble(began, now time.Time) *session.Trouble {
 // heartbeat is the body of a bridge's heartbeats.
 type heartbeat struct {
 	Targets  []string          `json:"targets"`
-	Rules    int               `json:"rules"` // the newest version that it knows
+	Rules    int               `json:"rules"` // the newest version that the bridge knows
 	Troubles []session.Trouble `json:"troubles,omitempty"`
 }
 
-// Heartbeats returns what makes the body of each heartbeat of a bridge that
-// serves these targets.
+// Heartbeats returns a function that builds the heartbeats of a bridge that serves
+// these targets.
 func (w *Worker) Heartbeats(targets []string, all []Target) func() []byte {
 	began := w.now()
 	return func() []byte {
@@ -62,7 +62,7 @@ func (w *Worker) Heartbeats(targets []string, all []Target) func() []byte {
 		}
 		body, err := json.Marshal(beat)
 		if err != nil {
-			panic("bridge: a heartbeat does not encode: " + err.Error()) // it has texts and numbers alone
+			panic("bridge: a heartbeat does not encode: " + err.Error()) // it has only texts and numbers
 		}
 		return body
 	}

@@ -21,7 +21,7 @@ func TestHealth(t *testing.T) {
 		return &executor.Error{Code: code, Detail: "d", Retryable: retryable}
 	}
 	turn := func(sid string) *execution {
-		return &execution{digest: named(sid, "r1t1"), effect: effect{generation: new(session.Generation)}}
+		return &execution{digest: nameDigest(sid, "r1t1"), effect: effect{generation: new(session.Generation)}}
 	}
 	one, other := turn("s1"), turn("s2")
 	var h Pacer
@@ -33,8 +33,8 @@ func TestHealth(t *testing.T) {
 	}{
 		{"healthy", func() {}, at(9), nil},
 		{"it tells of the generation alone", func() { h.failed(fault("script_mismatch", false), at(1)) }, time.Time{}, nil},
-		{"a try failed", func() { h.failed(fault(codeNetwork, true), at(1)); h.again(one, at(4), 0) }, time.Time{}, &session.Trouble{Code: codeNetwork, Since: at(1).UnixMilli(), Next: at(4).UnixMilli()}},
-		{"another one, which is tried before", func() { h.failed(fault(codeOverloaded, true), at(2)); h.again(other, at(3), 0) }, at(9), &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli(), Next: at(3).UnixMilli()}},
+		{"a try failed", func() { h.failed(fault(codeNetwork, true), at(1)); h.reserveRetry(one, at(4), 0) }, time.Time{}, &session.Trouble{Code: codeNetwork, Since: at(1).UnixMilli(), Next: at(4).UnixMilli()}},
+		{"another one, which is tried before", func() { h.failed(fault(codeOverloaded, true), at(2)); h.reserveRetry(other, at(3), 0) }, at(9), &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli(), Next: at(3).UnixMilli()}},
 		{"that was withdrawn", func() { h.leave(other) }, time.Time{}, &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli(), Next: at(4).UnixMilli()}},
 		{"the breaker holds all", func() { h.leave(one) }, at(9), &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli(), Next: at(9).UnixMilli()}},
 		{"nothing is tried", func() {}, time.Time{}, &session.Trouble{Code: codeOverloaded, Since: at(1).UnixMilli()}},

@@ -6,37 +6,36 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// Every limit of a bridge, with its unit. limits_test.go asserts how they
-// relate.
+// Every limit of a bridge, with its unit. limits_test.go asserts their relations.
 const (
-	inlineBytesSlim = 4 << 10 // text that a settlement holds itself, for a server whose max_payload is below ours
+	inlineBytesSlim = 4 << 10 // text in a settlement, for a server whose max_payload is below ours
 
-	// What a call's arguments take of an event in addition to their text, the lengths
-	// before them included; and what a reference takes in their place.
+	// The size of a call's arguments in an event without their text, the lengths before
+	// them included; and the size of a reference in their place.
 	argumentsFixedBytes = 32
-	argumentsApartBytes = 128
+	argumentsRefBytes   = 128
 
-	filesMax = session.PartsMax - 1 // of a result: its text is a part too
+	filesMax = session.PartsMax - 1 // files of a result, whose text is a part too
 
 	manifestsCacheBytes = 32 << 20    // manifests of packs whose tools are called
 	deltaBytesMax       = 32 << 10    // text of one streaming delta
-	heldBytesMax        = 64 << 10    // that waits for the end of a character
-	unclaimedFreshFor   = time.Second // for so long after it was asked, a retry-safe call is started without a look
-	claimsMax           = 1024        // claims of one model turn: each but the last is of a bridge that is gone
+	heldBytesMax        = 64 << 10    // text that waits for the end of a character
+	unclaimedFreshFor   = time.Second // age up to which a retry-safe call starts without a check that it is open
+	claimsMax           = 1024        // claims of one model turn: each except the last is of a bridge that is gone
 
-	slotsPassed = 7 // slots in a row that go past effects of a lower priority
+	slotsPassed = 7 // grants in a row that may pass over effects of a lower priority
 
-	paceWaitMax       = 10 * time.Second // that an effect waits in its slot for its target's rate; else it is given back
-	holdMax           = time.Hour        // that a provider is left alone because it asks for it
-	breakerTrialDelay = 2 * time.Second  // until what can't start while one is tried is offered again
+	paceWaitMax       = 10 * time.Second // wait in a slot for the target's rate; a longer one is given back
+	holdMax           = time.Hour        // pause that a provider may ask for
+	breakerTrialDelay = 2 * time.Second  // before the next delivery of an effect that can't start during a trial
 
 	aliveEvery    = 500 * time.Millisecond // between two heartbeats
 	aliveGapMax   = 2 * time.Second        // without a heartbeat of our own: we were not listening
 	holderGone    = 5 * time.Second        // of listening without a heartbeat of a claim's holder
-	heldDelay     = 2 * time.Second        // until what another bridge holds is offered again
-	troubleDelay  = 2 * time.Second        // until what could not be looked at is offered again
-	newerDelay    = 10 * time.Second       // until what only a newer bridge can read is offered again
-	stoppingDelay = 100 * time.Millisecond // until what a stopping bridge has is offered to others: not to itself
+	heldDelay     = 2 * time.Second        // before the next delivery of an effect that another bridge holds
+	troubleDelay  = 2 * time.Second        // the same, after a temporary error
+	newerDelay    = 10 * time.Second       // the same, for an effect that only a newer bridge can read
+	stoppingDelay = 100 * time.Millisecond // the same, to another bridge, when this one stops
 
 	retryWaitMin = 100 * time.Millisecond // between attempts to store a settlement
 	retryWaitMax = 5 * time.Second
@@ -46,21 +45,21 @@ const (
 	stopGrace   = 5 * time.Second // for an executor to return after its context ended
 	settleGrace = 5 * time.Second // for the last settlements, after the grace time and stopGrace
 
-	// settledKept is for how long after its start_by an effect that was settled
-	// here is remembered: longer than this process's clock is ever set back.
+	// settledKept is how long a settled effect stays in the table after its start_by:
+	// longer than this process's clock is ever set back.
 	settledKept = 10 * time.Minute
 
-	deltaEvery = 20 * time.Millisecond // between two deltas of a generation that speaks fast
+	deltaEvery = 20 * time.Millisecond // between two deltas of a fast generation
 
 	ConcurrencyDefault = 16 // effects of one target that run at once
 	ConcurrencyMax     = 1024
 	SlotsMax           = 4096             // effects of all targets of a process that run at once
-	GraceDefault       = 20 * time.Second // for what runs when a bridge is told to stop
-	viewWait           = 2 * time.Second  // for an answer with a session's view
+	GraceDefault       = 20 * time.Second // for executions in progress when a bridge is told to stop
+	viewWait           = 2 * time.Second  // for a session's view
 	LookAheadMax       = 4096             // effects of one target that are pulled and wait for a slot
 	PriorityMax        = 100
 	RateMax            = 1_000_000
 	BreakerFaultsMax   = 1000
 
-	inlineBytesMax = session.TextBytesMax // text that a settlement holds itself; more goes to a blob
+	inlineBytesMax = session.TextBytesMax // text in a settlement; more goes to a blob
 )

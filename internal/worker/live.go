@@ -14,39 +14,39 @@ import (
 	"github.com/refold/refold/internal/prompt"
 )
 
-// delta is one streaming delta. It is gone when read; the log never has it.
+// delta is one streaming delta. It is not stored.
 type delta struct {
 	Effect string `json:"effect"`
-	Start  string `json:"start"` // which start of the effect says it
+	Start  string `json:"start"` // the start of the effect that produced it
 	N      int    `json:"n"`     // from 0, per start, without gaps
 	Text   string `json:"text"`
 }
 
-// liveDeltas publishes what a model says while it says it. One start of one
-// generation has one. What comes fast is put together: there are no more than
-// one delta in deltaEvery, but for those that are full.
+// liveDeltas publishes a model's text while it streams, for one start of one
+// generation. It joins fast text: except for full ones, there is at most one delta in
+// deltaEvery.
 type liveDeltas struct {
 	wire        Transport
 	sid, effect string
-	over        context.Context // when it ends, nobody listens any more
-	published   *atomic.Uint64  // counts deltas; nil: nobody does
+	ctx         context.Context // when it ends, nothing more is published
+	published   *atomic.Uint64  // counts deltas; nil: not counted
 
 	mu    sync.Mutex
 	start string
 	n     int
-	held  []byte    // said, and not published yet
-	at    time.Time // of the delta that was published last
+	held  []byte    // not published yet
+	at    time.Time // of the last delta
 	timer *time.Timer
 	ended bool
 }
 
-// say takes what a model says. Nobody waits for a delta, and the settlement has the
-// whole text, so a failure is not reported.
-func (l *liveDeltas) say(text string) {
+// add adds text of the model. The settlement has the whole text, so a failure to
+// publish is not reported.
+func (l *liveDeltas) add(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended || len(l.held) > heldBytesMax {
-		return // nothing but broken characters: a gap then, and the log tells
+		return // nothing but broken characters: a gap, and the settlement has the text
 	}
 	l.held = append(l.held, text...)
 	wait := deltaEvery - time.Since(l.at)
@@ -54,12 +54,12 @@ func (l *liveDeltas) say(text string) {
 	case len(l.held) >= deltaBytesMax || l.at.IsZero() || wait <= 0:
 		l.publish()
 	case l.timer == nil:
-		l.timer = time.AfterFunc(wait, l.later)
+		l.timer = time.AfterFunc(wait, l.flush)
 	}
 }
 
-// later publishes what waited.
-func (l *liveDeltas) later() {
+// flush publishes the held text when the timer fires.
+func (l *liveDeltas) flush() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer = nil
@@ -68,12 +68,12 @@ func (l *liveDeltas) later() {
 	}
 }
 
-// publish publishes what is held, in pieces if it is long. What does not end
-// with a whole character waits for the rest of it: the deltas, joined, are the text of
-// the settlement. The lock is held.
+// publish publishes the held text, in pieces if it is long. An incomplete character at
+// its end waits for its remaining bytes: the deltas, joined, are the text of the
+// settlement. The caller holds the lock.
 func (l *liveDeltas) publish() {
 	whole := wholeBytes(l.held)
-	if whole == 0 || l.over.Err() != nil {
+	if whole == 0 || l.ctx.Err() != nil {
 		return
 	}
 	text := prompt.Valid(string(l.held[:whole]))
@@ -93,7 +93,7 @@ func (l *liveDeltas) publish() {
 	}
 }
 
-// wholeBytes returns how many bytes of text end with a whole character.
+// wholeBytes returns the length of text without an incomplete character at its end.
 func wholeBytes(text []byte) int {
 	for n := len(text); n > 0; n-- {
 		if r, size := utf8.DecodeLastRune(text[:n]); r != utf8.RuneError || size > 1 {
@@ -103,14 +103,14 @@ func wholeBytes(text []byte) int {
 	return 0
 }
 
-// anew begins another start: what was said so far is void.
-func (l *liveDeltas) anew(now time.Time) {
+// restart begins another start: the text so far is void.
+func (l *liveDeltas) restart(now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.start, l.n, l.held, l.at = laterULID(l.start, now), 0, nil, time.Time{}
 }
 
-// end publishes what is left, and nothing after it.
+// end publishes the held text, and nothing after it.
 func (l *liveDeltas) end() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -122,13 +122,13 @@ func (l *liveDeltas) end() {
 	l.ended = true
 }
 
-// NewULID returns a fresh ULID: the name of a process's start, or of an effect's.
+// NewULID returns a fresh ULID, which names one start of a process or of an effect.
 func NewULID(now time.Time) string {
 	return ulid.MustNew(ulid.Timestamp(now), rand.Reader).String()
 }
 
-// laterULID returns a fresh ULID that is greater than another one, whatever
-// the clock says.
+// laterULID returns a fresh ULID that is greater than another one, even if the clock
+// was set back.
 func laterULID(than string, now time.Time) string {
 	if last, err := ulid.ParseStrict(than); err == nil && ulid.Timestamp(now) <= last.Time() {
 		now = ulid.Time(last.Time() + 1)

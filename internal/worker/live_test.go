@@ -62,12 +62,12 @@ func liveDeltasOf(t *testing.T, seed uint64) {
 		}
 	}
 	w := newWorld()
-	l := &liveDeltas{wire: w, sid: "s1", effect: "r1t1", start: "A", over: context.Background()}
+	l := &liveDeltas{wire: w, sid: "s1", effect: "r1t1", start: "A", ctx: context.Background()}
 	var said strings.Builder
 	full := 0
 	began := time.Now()
 	for i, p := range pieces {
-		l.say(p)
+		l.add(p)
 		said.WriteString(p)
 		full += 1 + len(p)/deltaBytesMax
 		if len(p) < 100 {
@@ -77,7 +77,7 @@ func liveDeltasOf(t *testing.T, seed uint64) {
 	}
 	took := time.Since(began)
 	l.end()
-	l.say("after its end")
+	l.add("after its end")
 	pass(time.Second)
 	got, want := heardText(t, w.live, "A"), prompt.Valid(said.String())
 	if !strings.HasPrefix(want, got) {
@@ -98,13 +98,13 @@ func TestLiveDeltasAreNotKeptBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		ctx, cancel := context.WithCancel(t.Context())
-		l := &liveDeltas{wire: w, sid: "s1", effect: "r1t1", start: "A", over: ctx}
+		l := &liveDeltas{wire: w, sid: "s1", effect: "r1t1", start: "A", ctx: ctx}
 		for _, step := range []struct {
 			say  string
 			wait time.Duration
 			want string
 		}{{"one", 0, "one"}, {" two", 0, "one"}, {" three", deltaEvery, "one two three"}, {" four", deltaEvery, "one two three four"}} {
-			l.say(step.say)
+			l.add(step.say)
 			pass(step.wait)
 			synctest.Wait()
 			if got := heardText(t, w.live, "A"); got != step.want {
@@ -116,7 +116,7 @@ func TestLiveDeltasAreNotKeptBack(t *testing.T) {
 		}
 		cancel() // withdrawn: who watches is told otherwise
 		for range 100 {
-			l.say(strings.Repeat("x", deltaBytesMax))
+			l.add(strings.Repeat("x", deltaBytesMax))
 		}
 		l.end()
 		if len(w.live) != 3 || cap(l.held) > 4*heldBytesMax {

@@ -5,35 +5,35 @@ import (
 	"time"
 )
 
-// logEvery is how long a trouble that goes on is not told of again.
+// logEvery is the least time between two log lines about one trouble.
 const logEvery = 10 * time.Second
 
-// logLimiter tells of what goes wrong for every effect alike once in logEvery, and how
-// often it happened: a full disk is one trouble, however many effects meet it.
+// logLimiter limits a log message to one in logEvery and counts its occurrences: a full
+// disk is one trouble, however many effects it fails.
 type logLimiter struct {
-	mu   sync.Mutex
-	told map[string]trouble
+	mu       sync.Mutex
+	troubles map[string]trouble
 }
 
-// trouble is what was not told of since.
+// trouble counts the occurrences since its last log line.
 type trouble struct {
 	since time.Time
 	times int
 }
 
-// allow counts one occurrence of what goes wrong, and reports whether it is to
-// be told of now. times is how often it happened since it was told of last.
+// allow counts one occurrence, and reports whether to log it now. times is the number
+// of occurrences since the last log line.
 func (q *logLimiter) allow(what string, now time.Time) (times int, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	last := q.told[what]
+	last := q.troubles[what]
 	last.times++
 	if ok = last.since.IsZero() || now.Sub(last.since) >= logEvery || now.Before(last.since); ok {
 		times, last = last.times, trouble{since: now}
 	}
-	if q.told == nil {
-		q.told = make(map[string]trouble)
+	if q.troubles == nil {
+		q.troubles = make(map[string]trouble)
 	}
-	q.told[what] = last
+	q.troubles[what] = last
 	return times, ok
 }

@@ -8,24 +8,23 @@ import (
 )
 
 const (
-	adoptAtOnce         = 4       // calls of one lost worker that this process settles at once
+	adoptAtOnce         = 4       // calls of one lost worker that this process settles concurrently
 	statusHostError     = "error" // of a host session that is lost
 	codeHostSessionLost = "host_session_lost"
 )
 
-// LostTarget is the target of a worker of a fleet that is gone: its calls are
-// settled, and none is executed.
+// LostTarget is the target of a fleet's worker that is gone: this process settles its
+// calls and executes none.
 func LostTarget(target string) Target {
 	return Target{Class: session.ClassTool, Name: target, Executor: lostWorker{}, Concurrency: adoptAtOnce, Counts: new(TargetCounts), lost: true}
 }
 
-// lostWorker executes what a worker that is gone was asked.
+// lostWorker stands in for a worker that is gone.
 type lostWorker struct{}
 
-// Execute says that the host session is lost. What was claimed and may have
-// taken effect does not come here: it is settled by its claim. A call that may
-// run twice has no claim, so nobody can tell whether it ran there; its files are
-// gone with the worker either way.
+// Execute reports that the host session is lost. A claimed call, which may have taken
+// effect, is settled by its claim and does not get here. A retry-safe call has no
+// claim, so it may have run there; its files are gone with the worker either way.
 func (lostWorker) Execute(_ context.Context, c executor.Call) (executor.Result, error) {
 	return executor.Result{Error: &executor.Error{
 		Code:   codeHostSessionLost,
@@ -33,7 +32,7 @@ func (lostWorker) Execute(_ context.Context, c executor.Call) (executor.Result, 
 	}}, nil
 }
 
-// lostHost is the host session of a call that can't be executed any more.
+// lostHost returns the host session of a call whose worker is gone.
 func lostHost(c *session.ToolCall) *executor.HostSession {
 	if c == nil || c.HostSession == nil {
 		return nil

@@ -18,7 +18,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// NATS is the wire of a real bridge.
+// NATS is the Transport of a real bridge.
 type NATS struct {
 	*bus.Bus
 	Members *presence.Members
@@ -27,8 +27,7 @@ type NATS struct {
 // NewNATS returns the transport over a connection.
 func NewNATS(b *bus.Bus) *NATS { return &NATS{Bus: b} }
 
-// unknownHolder is the holder of a claim that can't be read. No instance has this
-// name.
+// unknownHolder is the holder of an unreadable claim. No instance has this name.
 const unknownHolder = "-"
 
 // BeginClaim implements Transport.
@@ -48,8 +47,7 @@ func (w NATS) BeginClaim(ctx context.Context, name subjects.ClaimName, c Claim) 
 		}
 		stands, err := journal.ParseClaimBody(holder)
 		if err != nil {
-			// Another body on a claim's subject means that the claim is held, by
-			// an instance that is never heard.
+			// An unreadable body is a claim of an instance without heartbeats.
 			return Claim{By: unknownHolder}, false, nil //nolint:nilerr // see above
 		}
 		return Claim(stands), false, nil
@@ -103,7 +101,7 @@ func (w NATS) Events(ctx context.Context, sid string, seqs []uint64) ([]session.
 
 // Blob implements Transport.
 func (w NATS) Blob(ctx context.Context, ref codec.Ref) ([]byte, error) {
-	return w.GetBlobUpTo(ctx, ref, prompt.ContentBytesMax) // no reader takes more
+	return w.GetBlobUpTo(ctx, ref, prompt.ContentBytesMax) // no reader accepts more
 }
 
 // Live implements Transport.
@@ -112,10 +110,10 @@ func (w NATS) Live(sid string, payload []byte) error { return w.PublishLive(sid,
 // Heard implements Transport.
 func (w NATS) Heard(instance string) (time.Time, bool) { return w.Members.Heard(instance) }
 
-// natsSource is the source of a real bridge.
+// natsSource is the Source of a real bridge.
 type natsSource struct{ puller *natsdelivery.EffectPuller }
 
-// NewNATSSource returns a source of what a puller is delivered.
+// NewNATSSource returns a source of a puller's deliveries.
 func NewNATSSource(p *natsdelivery.EffectPuller) Source { return natsSource{p} }
 
 func (s natsSource) Run(ctx context.Context, slots int, handle func(Delivery)) error {

@@ -7,16 +7,16 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// observed is the start that an execution's executor runs under.
+// observed is one start of an execution, as the observer knows it.
 type observed struct {
 	start       executor.Start
 	traceparent string
-	ended       atomic.Bool  // the observer was told
-	first       atomic.Int64 // when the first words came, Unix ns; 0: none yet
+	ended       atomic.Bool  // the end was reported
+	first       atomic.Int64 // when the first text arrived, Unix ns; 0: none yet
 }
 
-// begins tells the observer that f is started under id.
-func (w *Worker) begins(f *execution, id string, now time.Time) {
+// reportStart tells the observer that f starts under id.
+func (w *Worker) reportStart(f *execution, id string, now time.Time) {
 	if w.observer == nil {
 		return
 	}
@@ -29,15 +29,15 @@ func (w *Worker) begins(f *execution, id string, now time.Time) {
 		o.start.ToolID, o.start.ToolName, o.start.CallID = f.call.ToolID, f.call.ToolName, f.call.ProviderCallID
 		o.start.Arguments = f.call.Arguments
 	case f.generation != nil:
-		o.start.Model, o.start.Messages = f.generation.Model, f.asked.Messages
+		o.start.Model, o.start.Messages = f.generation.Model, f.request.Messages
 	}
 	o.traceparent = w.observer.Started(o.start)
 	f.observed = o
 }
 
-// ends tells the observer what became of the start of f, if there was one that
-// it was not told of, and returns r.
-func (w *Worker) ends(f *execution, r decision) decision {
+// reportEnd tells the observer the result of the start of f, unless there was none or
+// its end was reported. It returns r.
+func (w *Worker) reportEnd(f *execution, r decision) decision {
 	o := f.observed
 	if o == nil || r.next == nextHandedOff || o.ended.Swap(true) {
 		return r
@@ -57,7 +57,7 @@ func (w *Worker) ends(f *execution, r decision) decision {
 	return r
 }
 
-// noteFirst returns delta with a note of when its first words come.
+// noteFirst wraps delta to record when the first text arrives.
 func (w *Worker) noteFirst(f *execution, delta func(text string)) func(text string) {
 	o := f.observed
 	if o == nil {

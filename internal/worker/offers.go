@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	OfferWithin = 2 * time.Second // in which a reader answers what it would read
-	OffersMax   = 64              // packs that it is asked for at once
+	OfferWithin = 2 * time.Second // for a reader's answer
+	OffersMax   = 64              // packs in one request
 )
 
 // ReaderRequest is the body of a request to a reader.
@@ -23,14 +23,13 @@ type ReaderRequest struct {
 	Spaces []executor.SpaceAsked `json:"spaces"`
 }
 
-// ReaderAnswer is the body of a reader's answer. Packs that can't be read are
-// missing.
+// ReaderAnswer is the body of a reader's answer, without the packs that can't be read.
 type ReaderAnswer struct {
 	Spaces []executor.SpaceOffer `json:"spaces"`
 }
 
-// OfferOf returns what a manifest says of a pack. Secrets that the catalog calls
-// optional are not required.
+// OfferOf returns the offer of a pack with this manifest. Secrets that the catalog
+// calls optional are not required.
 func (w *Worker) OfferOf(m *space.Manifest, source string) executor.SpaceOffer {
 	o := executor.SpaceOffer{Space: m.Space, Version: m.Version, Source: source, Category: m.Category, DisplayName: m.DisplayName, Description: m.Description}
 	for _, need := range m.AllNeeds() {
@@ -51,11 +50,11 @@ func (w *Worker) Offers(ctx context.Context, reader executor.SpaceReader, body [
 	defer cancel()
 	found := make([]*executor.SpaceOffer, len(request.Spaces))
 	var reading sync.WaitGroup
-	for i, asked := range request.Spaces {
+	for i, wanted := range request.Spaces {
 		reading.Go(func() {
 			var err error
-			if found[i], err = w.offer(ctx, reader, asked); err != nil {
-				w.log.Debug("space_not_offered", "space", asked.Space, "error", err.Error())
+			if found[i], err = w.offer(ctx, reader, wanted); err != nil {
+				w.log.Debug("space_not_offered", "space", wanted.Space, "error", err.Error())
 			}
 		})
 	}
@@ -70,13 +69,13 @@ func (w *Worker) Offers(ctx context.Context, reader executor.SpaceReader, body [
 }
 
 // offer reads one pack.
-func (w *Worker) offer(ctx context.Context, reader executor.SpaceReader, asked executor.SpaceAsked) (_ *executor.SpaceOffer, err error) {
+func (w *Worker) offer(ctx context.Context, reader executor.SpaceReader, wanted executor.SpaceAsked) (_ *executor.SpaceOffer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the reader panicked: %v", p)
 		}
 	}()
-	built, content, err := buildSpace(ctx, reader, executor.SpaceRequest{Space: asked.Space, Kind: string(space.Pack), Version: asked.Version}, nil)
+	built, content, err := buildSpace(ctx, reader, executor.SpaceRequest{Space: wanted.Space, Kind: string(space.Pack), Version: wanted.Version}, nil)
 	switch {
 	case err != nil:
 		return nil, err
@@ -84,7 +83,7 @@ func (w *Worker) offer(ctx context.Context, reader executor.SpaceReader, asked e
 		return nil, errors.New(built.Problems[0].String())
 	}
 	version, _ := space.ParseVersion(built.Manifest.Version)
-	if selector, ok := space.ParseSelector(asked.Version); asked.Version != "" && (!ok || !selector.Matches(version)) {
+	if selector, ok := space.ParseSelector(wanted.Version); wanted.Version != "" && (!ok || !selector.Matches(version)) {
 		return nil, fmt.Errorf("its version is %s", built.Manifest.Version)
 	}
 	o := w.OfferOf(built.Manifest, content.Source)

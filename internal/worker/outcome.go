@@ -10,19 +10,19 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// outcome is what became of an effect: what its settlement will say.
+// outcome is the result of an effect, from which its settlement is made.
 type outcome struct {
-	status   session.CallStatus    // of a generation or a step: succeeded or failed
-	fault    *executor.Error       // nil only when succeeded
-	output   string                // of a tool call
-	files    []executor.File       // of a tool call
-	host     *executor.HostSession // of a tool call; nil: unchanged
-	answer   *executor.Answer      // of a generation that succeeded
-	apart    map[int]bool          // calls of answer whose arguments no event can hold together with the others
-	prepared *session.StepPrepared // of a step that succeeded
-	synced   *synced               // of a sync that was read
-	duration time.Duration         // of a tool call that ran; 0: it did not
-	at       time.Time             // when it was known; for people
+	status    session.CallStatus    // of a generation or a step: succeeded or failed
+	fault     *executor.Error       // nil only when succeeded
+	output    string                // of a tool call
+	files     []executor.File       // of a tool call
+	host      *executor.HostSession // of a tool call; nil: unchanged
+	answer    *executor.Answer      // of a generation that succeeded
+	offloaded map[int]bool          // calls of answer whose arguments go to blobs, because no event can hold all
+	prepared  *session.StepPrepared // of a step that succeeded
+	synced    *synced               // of a sync that was read
+	duration  time.Duration         // of a tool call; 0: it did not run
+	at        time.Time             // when it was known; for people
 }
 
 // Why the context of an executor ended.
@@ -32,10 +32,10 @@ var (
 	errDraining  = errors.New("this bridge is stopping")
 )
 
-// errGoexit stands for a panic where an executor ended its goroutine.
+// errGoexit takes the place of a panic if an executor ended its goroutine.
 var errGoexit = errors.New("it called runtime.Goexit")
 
-// Codes of settlements that a bridge gives itself.
+// Codes of settlements that the bridge itself gives.
 const (
 	codeExecutorError   = "executor_error"
 	codeExecutorPanic   = "executor_panic"
@@ -47,14 +47,14 @@ const (
 	codeSecretMissing   = "secret_missing"
 )
 
-// deadlineExceeded is the outcome of what was not started in time.
+// deadlineExceeded is the outcome of an effect that did not start in time.
 func deadlineExceeded(e *effect) outcome {
 	return failed(session.CodeDeadlineExceeded, "no bridge started it by "+e.startBy.UTC().Format(time.RFC3339))
 }
 
-// tooLate is the outcome of what nobody starts any more. REFOLD_FX keeps names
-// for longer than a deadline may be, but not for ever. A bridge that was cut off until
-// then finds no claim of a call that was claimed and started, and can't tell.
+// tooLate is the outcome of an effect that is late. REFOLD_FX keeps claims for longer
+// than the longest deadline, but not for ever. A bridge that was cut off until then
+// finds no claim of a call that may have started.
 func tooLate(e *effect, now time.Time) outcome {
 	if e.call == nil || e.safe() || now.UnixMilli()-e.call.At < session.DeadlineMaxMS {
 		return deadlineExceeded(e)
@@ -62,21 +62,20 @@ func tooLate(e *effect, now time.Time) outcome {
 	return outcomeUnknown("it was asked so long ago that a claim of it may be forgotten: it may have taken effect", outcome{})
 }
 
-// failed is an outcome that is known to be a failure.
+// failed is the outcome of an effect that certainly failed.
 func failed(code, detail string) outcome {
 	return outcome{status: session.CallFailed, fault: &executor.Error{Code: code, Detail: detail}}
 }
 
-// outcomeUnknown is the outcome of what may or may not have happened. of holds
-// what there is to show for it. Two bridges that come to it for the same
-// reason say it with the same bytes.
-func outcomeUnknown(detail string, of outcome) outcome {
-	of.status, of.host = session.CallUnknown, nil
-	of.fault = &executor.Error{Code: session.CodeOutcomeUnknown, Detail: detail}
-	return of
+// outcomeUnknown is the outcome of an effect that may have happened. partial holds its
+// output. Two bridges with the same reason give the same bytes.
+func outcomeUnknown(detail string, partial outcome) outcome {
+	partial.status, partial.host = session.CallUnknown, nil
+	partial.fault = &executor.Error{Code: session.CodeOutcomeUnknown, Detail: detail}
+	return partial
 }
 
-// returned is what an executor gave back.
+// returned is what an executor returned.
 type returned struct {
 	result    executor.Result
 	answer    executor.Answer
@@ -84,11 +83,11 @@ type returned struct {
 	synced    *synced
 	err       error
 	cause     error // why its context had ended when it returned; nil: it had not
-	panicked  any   // what it panicked with
-	abandoned bool  // it had not returned when we stopped waiting
+	panicked  any   // the value of its panic
+	abandoned bool  // it did not return in time
 }
 
-// returned says what becomes of f after its executor has returned, or was given up.
+// returned decides what follows after the executor of f has returned, or was abandoned.
 func (w *Worker) returned(f *execution, r *returned) decision {
 	now := w.now()
 	o, again := classOps[f.name.Class].outcome(w, f, r, now)
@@ -99,8 +98,8 @@ func (w *Worker) returned(f *execution, r *returned) decision {
 	return settleAs(o)
 }
 
-// toolOutcome says what a returned tool call comes to. again says that nothing
-// is to be settled: the call may run again elsewhere.
+// toolOutcome returns the outcome of a tool call. again says that it is not settled:
+// the call may run again elsewhere.
 func toolOutcome(e *effect, r *returned, took time.Duration) (o outcome, again bool) {
 	o = outcome{output: r.result.Output, files: r.result.Files, duration: took}
 	switch {
@@ -136,12 +135,12 @@ func toolOutcome(e *effect, r *returned, took time.Duration) (o outcome, again b
 	return o, false
 }
 
-// outcome says what r comes to where nothing can have taken effect. who names what
-// ran. again says that nothing is to be settled: it may run elsewhere.
-func (r *returned) outcome(e *effect, who, panicCode, code string) (o outcome, again bool) {
+// outcome returns the outcome of an effect that may run twice. name is the executor's
+// kind in texts. again says that it is not settled: it may run elsewhere.
+func (r *returned) outcome(e *effect, name, panicCode, code string) (o outcome, again bool) {
 	switch {
 	case r.panicked != nil:
-		return failed(panicCode, fmt.Sprintf("the %s panicked: %v", who, r.panicked)), false
+		return failed(panicCode, fmt.Sprintf("the %s panicked: %v", name, r.panicked)), false
 	case errors.Is(r.cause, errDraining):
 		return outcome{}, true
 	case errors.Is(r.cause, errWithdrawn):
@@ -154,14 +153,13 @@ func (r *returned) outcome(e *effect, who, panicCode, code string) (o outcome, a
 	return outcome{status: session.CallSucceeded, prepared: r.prepared, synced: r.synced}, false
 }
 
-// timedOut reports that err tells of a time-out, and does not say what became
-// of the call.
+// timedOut reports whether err is a time-out that leaves the call's outcome open.
 func timedOut(err error) bool {
 	var e *executor.Error
 	return errors.Is(err, context.DeadlineExceeded) && !errors.As(err, &e)
 }
 
-// faultOf returns the *Error in err, or one with code that tells of err.
+// faultOf returns the *Error in err, or a new one with code and the text of err.
 func faultOf(err error, code string) *executor.Error {
 	var e *executor.Error
 	if errors.As(err, &e) && e != nil {

@@ -12,7 +12,7 @@ import (
 
 // Codes of faults of models.
 const (
-	codeNetwork       = "network"    // the provider, or the way to it, is down
+	codeNetwork       = "network"    // the provider, or the network to it, is down
 	codeOverloaded    = "overloaded" // the same
 	codeRateLimited   = "rate_limited"
 	codeAuth          = "auth"
@@ -21,26 +21,26 @@ const (
 	codeContextLength = "context_length_exceeded"
 )
 
-// Pacer says when the generations of one provider may start, and how the provider
-// does. It is nil for what is no model.
+// Pacer decides when the generations of one provider may start, and keeps the
+// provider's health. Targets without a model have none.
 type Pacer struct {
-	limits    map[string]*rate.Limiter // by model; of "" for all; fixed before Run
+	limits    map[string]*rate.Limiter // by model; "" is for all; fixed before Run
 	faultsMax int                      // faults in a row that open the breaker; 0: there is none
 	openFor   time.Duration
 
 	mu     sync.Mutex
-	paused time.Time  // nothing starts before: the provider asked for it
+	paused time.Time  // no start before it: the provider asked for a pause
 	faults int        // in a row
 	open   time.Time  // zero: the breaker is closed; else it is open until then, and half open after
-	trial  *execution // of a half-open breaker; nil: none is tried
+	trial  *execution // of a half-open breaker; nil: no trial
 
 	since  time.Time // of the first failure since the last answer; zero: the provider is healthy
 	code   string    // of the latest failure
 	detail string
-	tries  map[digest]time.Time // when generations that failed are tried again
+	tries  map[digest]time.Time // when failed generations start again
 }
 
-// Limit holds the starts of a model, or of all of them, to n in each per.
+// Limit limits the starts of a model, or of all of them, to n in each per.
 func (s *Target) Limit(model string, n int, per time.Duration) {
 	p := s.Paced()
 	if p.limits == nil {
@@ -55,7 +55,7 @@ func (s *Target) BreakAfter(faults int, pause time.Duration) {
 	p.faultsMax, p.openFor = faults, pause
 }
 
-// Paced returns the target's pace, and makes it if there is none.
+// Paced returns the target's Pacer, which it creates if there is none.
 func (s *Target) Paced() *Pacer {
 	if s.Pace == nil {
 		s.Pace = new(Pacer)
@@ -63,8 +63,8 @@ func (s *Target) Paced() *Pacer {
 	return s.Pace
 }
 
-// State returns what Stats tell: of the breaker, empty without one, and for how
-// long nothing starts because the provider asked for it.
+// State returns the breaker's state for Stats, empty without a breaker, and the
+// remaining pause that the provider asked for.
 func (p *Pacer) State(now time.Time) (breaker string, pausedMS int64) {
 	pausedMS = p.pausedFor(now).Milliseconds()
 	p.mu.Lock()
@@ -74,14 +74,14 @@ func (p *Pacer) State(now time.Time) (breaker string, pausedMS int64) {
 	case p.open.IsZero():
 		breaker = "closed" // all start
 	case now.Before(p.open):
-		breaker = "open" // none
+		breaker = "open" // none starts
 	default:
-		breaker = "half_open" // one is tried, or the next one is
+		breaker = "half_open" // one trial starts
 	}
 	return breaker, pausedMS
 }
 
-// pauseFor lets nothing start for d.
+// pauseFor pauses all starts for d.
 func (p *Pacer) pauseFor(d time.Duration, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,16 +90,16 @@ func (p *Pacer) pauseFor(d time.Duration, now time.Time) {
 	}
 }
 
-// pausedFor returns for how long nothing starts.
+// pausedFor returns the remaining pause.
 func (p *Pacer) pausedFor(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return max(0, p.paused.Sub(now))
 }
 
-// broken returns for how long the breaker keeps f from starting. At 0, f may be the
-// trial of a half-open one.
-func (p *Pacer) broken(f *execution, now time.Time) time.Duration {
+// breakerWait returns for how long the breaker keeps f from starting. At 0, f may
+// become the trial of a half-open breaker.
+func (p *Pacer) breakerWait(f *execution, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -114,10 +114,10 @@ func (p *Pacer) broken(f *execution, now time.Time) time.Duration {
 	return 0
 }
 
-// reservations is a place among the starts of all models, and of one.
+// reservations are one start's reservations: of all models, and of its model.
 type reservations [2]*rate.Reservation
 
-// reserve takes a place and returns how long it is until then.
+// reserve reserves a start and returns the time until it.
 func (p *Pacer) reserve(model string, now time.Time) (wait time.Duration, taken reservations) {
 	wait = p.pausedFor(now)
 	for i, limiter := range [...]*rate.Limiter{p.limits[""], p.limits[model]} {
@@ -130,7 +130,7 @@ func (p *Pacer) reserve(model string, now time.Time) (wait time.Duration, taken 
 	return wait, taken
 }
 
-// cancel gives a place back.
+// cancel returns a reserved start.
 func (taken reservations) cancel(now time.Time) {
 	for _, r := range taken {
 		if r != nil {
@@ -139,9 +139,9 @@ func (taken reservations) cancel(now time.Time) {
 	}
 }
 
-// again takes a place for another try of f, which would wait for d, and returns how
-// long it waits.
-func (p *Pacer) again(f *execution, now time.Time, d time.Duration) time.Duration {
+// reserveRetry reserves another try of f, after d at the earliest, and returns its
+// wait.
+func (p *Pacer) reserveRetry(f *execution, now time.Time, d time.Duration) time.Duration {
 	if p == nil {
 		return d
 	}
@@ -156,7 +156,7 @@ func (p *Pacer) again(f *execution, now time.Time, d time.Duration) time.Duratio
 	return wait
 }
 
-// forgetTry forgets that f was to be tried again.
+// forgetTry removes the retry of f.
 func (p *Pacer) forgetTry(f *execution) {
 	if p == nil {
 		return
@@ -166,22 +166,21 @@ func (p *Pacer) forgetTry(f *execution) {
 	delete(p.tries, f.digest)
 }
 
-// failed takes in a try that failed. What it says of the provider depends on its
-// code:
+// failed records a failed try. Its meaning for the provider depends on the code:
 //
 //	code                                          the breaker       the provider
 //	network, overloaded                           counts a fault    is in trouble
 //	rate_limited, auth                            closes            is in trouble
 //	bad_request, content_filter, context_length…  closes            is healthy
-//	deadline_exceeded, and what may be retried    -                 is in trouble
+//	deadline_exceeded, other retryable ones       -                 is in trouble
 //	any other                                     -                 -
 func (p *Pacer) failed(fault *executor.Error, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch fault.Code {
 	case codeNetwork, codeOverloaded:
-		// Starts from before an open breaker opened do not keep it open; the trial
-		// of a half-open one opens it again.
+		// A start from before the breaker opened does not extend that; the trial of a
+		// half-open breaker opens it again.
 		if p.faults++; p.faultsMax > 0 && p.faults >= p.faultsMax && !now.Before(p.open) {
 			p.open = now.Add(p.openFor)
 		}
@@ -202,17 +201,17 @@ func (p *Pacer) failed(fault *executor.Error, now time.Time) {
 	p.code, p.detail = fault.Code, fault.Detail
 }
 
-// answered takes in that the provider answered.
+// answered records that the provider answered.
 func (p *Pacer) answered() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.healthy()
 }
 
-// healthy closes the breaker and ends the trouble. The lock is held.
+// healthy closes the breaker and ends the trouble. The caller holds the lock.
 func (p *Pacer) healthy() { p.faults, p.open, p.since = 0, time.Time{}, time.Time{} }
 
-// leave ends f. If it was the trial and told nothing, another one is tried.
+// leave removes f. If it was a trial without a result, another one may follow.
 func (p *Pacer) leave(f *execution) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -222,7 +221,7 @@ func (p *Pacer) leave(f *execution) {
 	}
 }
 
-// trouble returns what is wrong with the provider, nil if nothing is.
+// trouble returns the provider's trouble, nil if there is none.
 func (p *Pacer) trouble(now time.Time) *session.Trouble {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -250,17 +250,17 @@ func TestBreakerTrialThatTellsNothing(t *testing.T) {
 	p.failed(&executor.Error{Code: codeNetwork}, now)
 	one, two := new(execution), new(execution)
 	later := now.Add(time.Second)
-	if p.broken(one, now) == 0 {
+	if p.breakerWait(one, now) == 0 {
 		t.Error("it is open and lets one through")
 	}
-	if p.broken(one, later) > 0 {
+	if p.breakerWait(one, later) > 0 {
 		t.Error("it is half open and lets none through")
 	}
-	if wait := p.broken(two, later); wait != breakerTrialDelay {
+	if wait := p.breakerWait(two, later); wait != breakerTrialDelay {
 		t.Errorf("while one is tried another waits %v", wait)
 	}
 	p.leave(one)
-	if p.broken(two, later) > 0 {
+	if p.breakerWait(two, later) > 0 {
 		t.Error("after a trial without an outcome it lets none through")
 	}
 }

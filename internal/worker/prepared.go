@@ -16,9 +16,9 @@ import (
 
 func (steps) start(w *Worker, f *execution) decision {
 	return w.execute(f, func(ctx context.Context, start string, r *returned) {
-		asked := *f.step
-		asked.Start, asked.Log = start, w.reader.StepLog(f.step, f.items)
-		choice, err := f.served.Hook.PrepareStep(ctx, asked)
+		request := *f.step
+		request.Start, request.Log = start, w.reader.StepLog(f.step, f.items)
+		choice, err := f.served.Hook.PrepareStep(ctx, request)
 		if err == nil {
 			r.prepared, err = preparedOf(&choice)
 		}
@@ -29,7 +29,7 @@ func (steps) start(w *Worker, f *execution) decision {
 func (steps) outcome(w *Worker, f *execution, r *returned, _ time.Time) (outcome, bool) {
 	o, again := r.outcome(&f.effect, "hook", codeHookFailed, codeHookFailed)
 	if codeOf(o.fault) == session.CodeBadSettlement {
-		w.about(f).Error("choice_refused", "detail", o.fault.Detail)
+		w.logFor(f).Error("choice_refused", "detail", o.fault.Detail)
 	}
 	return o, again
 }
@@ -44,9 +44,8 @@ func (steps) body(_ context.Context, _ *Worker, e *effect, o outcome, _ int) (st
 	return session.TypeStepPrepared, b, nil
 }
 
-// preparedOf returns a choice as the session takes it. The error is an *Error
-// that names the limit, or what else no session takes; which tools there are
-// only the session knows.
+// preparedOf returns a choice as the session accepts it. The error is an *Error that
+// names the limit or other rule broken. Only the session knows which tools there are.
 func preparedOf(c *executor.StepChoice) (*session.StepPrepared, error) {
 	b := &session.StepPrepared{Model: c.Model, System: c.System, ToolChoice: c.ToolChoice}
 	var err error
@@ -56,7 +55,7 @@ func preparedOf(c *executor.StepChoice) (*session.StepPrepared, error) {
 	if b.Params, err = objectOf("params", c.Params); err != nil {
 		return nil, err
 	}
-	// The session's own rules for what needs no registry; below are the rest.
+	// The session's own rules that need no registry; the others follow.
 	if bad := planner.CheckStep(nil, "", &planner.StepRule{Context: b.Context, Model: b.Model, Params: b.Params, System: b.System}); bad != nil {
 		return nil, badChoice(bad.Path, bad.Detail)
 	}
@@ -100,10 +99,10 @@ func refsOf(c *executor.StepChoice) ([]codec.Ref, error) {
 	return refs, nil
 }
 
-// checkNames checks how many names a list has, and how long they are.
-func checkNames(field, what string, names []string) error {
+// checkNames checks the number of names in a list, and their lengths.
+func checkNames(field, unit string, names []string) error {
 	if len(names) > planner.StepToolsMax {
-		return badChoice(field, fmt.Sprintf("%d %s, at most %d", len(names), what, planner.StepToolsMax))
+		return badChoice(field, fmt.Sprintf("%d %s, at most %d", len(names), unit, planner.StepToolsMax))
 	}
 	for i, name := range names {
 		switch {
@@ -116,8 +115,7 @@ func checkNames(field, what string, names []string) error {
 	return nil
 }
 
-// objectOf returns a value that encoding/json makes an object of, nil for
-// none.
+// objectOf returns the object that encoding/json makes of v, nil for none.
 func objectOf(field string, v any) (codec.Raw, error) {
 	if v == nil {
 		return nil, nil
@@ -136,13 +134,13 @@ func objectOf(field string, v any) (codec.Raw, error) {
 	return raw, nil
 }
 
-// badChoice is the fault of a choice that no session takes. It has the code
-// that the session would give.
+// badChoice is the fault of a choice that no session accepts. It has the code that the
+// session would give.
 func badChoice(field, detail string) error {
 	return &executor.Error{Code: session.CodeBadSettlement, Detail: field + ": " + detail}
 }
 
-// stepRequest returns what a hook is asked.
+// stepRequest returns a hook's request.
 func stepRequest(p *session.Step) (*executor.StepRequest, error) {
 	s := &executor.StepRequest{
 		Session: p.Session, Effect: p.Effect, Hook: p.Hook, Step: p.Step, Used: p.Used, Roles: p.Roles, InputSeq: p.InputSeq, Cut: p.ItemsCut,

@@ -14,27 +14,25 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Rehearsed is what one call came to: its settlement, and what a model is shown.
+// Rehearsed is the result of one rehearsed call: its settlement, and what a model is shown.
 type Rehearsed struct {
 	Status      string // succeeded, failed, cancelled, outcome_unknown; empty: given back, for another bridge to run
-	Code        string // of what did not succeed
+	Code        string // unless it succeeded
 	Detail      string
 	Retryable   bool
 	Shown       string          // what the model is shown
-	Output      string          // what was returned, whole; of a file, its line
+	Output      string          // the whole output; of a file, its line
 	Files       []executor.File // as they were returned
 	HostSession *executor.HostSession
 }
 
-// Rehearsal is how a call is rehearsed.
+// Rehearsal holds the options of a rehearsed call.
 type Rehearsal struct {
-	// RunTime is what the call may take; 0: five minutes, as in a session that
-	// says nothing else.
+	// RunTime limits the call; 0: five minutes, a session's default.
 	RunTime time.Duration
-	// Stopped, if given, ends when the bridge is told to stop and its grace time
-	// is over.
+	// Stopped, if given, ends when the bridge stops and its grace time is over.
 	Stopped context.Context
-	// Secrets are what the call is given, by name.
+	// Secrets are the call's secrets, by name.
 	Secrets map[string]string
 }
 
@@ -71,14 +69,14 @@ func Rehearse(ctx context.Context, e executor.Executor, call executor.Call, o Re
 		defer context.AfterFunc(o.Stopped, func() { stop(errDraining) })()
 	}
 	f.secrets = newCallSecrets(o.Secrets, nil)
-	f.digest = named(call.Session, call.Effect)
+	f.digest = nameDigest(call.Session, call.Effect)
 	w.executions.byName[f.digest] = f
-	if ctx.Err() != nil { // else AfterFunc may come late
+	if ctx.Err() != nil { // AfterFunc alone may run too late
 		w.executions.withdraw(call.Session, call.Effect)
 	}
 	defer context.AfterFunc(ctx, func() { w.executions.withdraw(call.Session, call.Effect) })()
 	f.life, f.served = &Lifetimes{Drain: base, grace: grace, Last: base}, &Target{Executor: e}
-	defer w.heed(*f.life)()
+	defer w.stopAfterGrace(*f.life)()
 	ended := make(chan decision, 1)
 	f.resume = func(r decision) { ended <- r }
 	go func() {
@@ -90,12 +88,12 @@ func Rehearse(ctx context.Context, e executor.Executor, call executor.Call, o Re
 	if r.next != nextSettle {
 		return Rehearsed{}
 	}
-	return w.told(base, kept, f, r.outcome)
+	return w.rehearsed(base, kept, f, r.outcome)
 }
 
-// told returns an outcome as its settlement has it, and as the next turn
-// of a model shows it.
-func (w *Worker) told(ctx context.Context, kept *keptBlobs, f *execution, o outcome) Rehearsed {
+// rehearsed returns an outcome as its settlement holds it, and as the next turn of a
+// model shows it.
+func (w *Worker) rehearsed(ctx context.Context, kept *keptBlobs, f *execution, o outcome) Rehearsed {
 	out := Rehearsed{Status: string(o.status), Output: o.output, Files: o.files}
 	if o.fault != nil {
 		fault := wireFault(o.fault, codeExecutorError)
@@ -108,27 +106,27 @@ func (w *Worker) told(ctx context.Context, kept *keptBlobs, f *execution, o outc
 	if err == nil {
 		out.Shown, err = prompt.New(kept).Result(ctx, settled)
 	}
-	if err != nil { // of a store in memory: what is too much
+	if err != nil { // the store is in memory, so the result is too large
 		out.Shown = err.Error()
 	}
 	return out
 }
 
-// keptBlobs is the wire of a rehearsal: it keeps blobs, and is asked for
-// nothing else.
+// keptBlobs is the Transport of a rehearsal: it keeps blobs, and no other method is
+// called.
 type keptBlobs struct {
 	Transport
 	blobs map[codec.Ref][]byte
 }
 
-// PutBlob keeps content.
+// PutBlob implements Transport.
 func (k *keptBlobs) PutBlob(_ context.Context, content []byte) (codec.Ref, error) {
 	ref := codec.RefOf(content)
 	k.blobs[ref] = content
 	return ref, nil
 }
 
-// Blob returns what is kept.
+// Blob implements Transport.
 func (k *keptBlobs) Blob(_ context.Context, ref codec.Ref) ([]byte, error) {
 	content, ok := k.blobs[ref]
 	if !ok {

@@ -6,28 +6,28 @@ import (
 	"time"
 )
 
-// executionContext is what an executor runs under: a context that ends when the run time
-// is over, and when it is cancelled with a cause.
+// executionContext is an executor's context: it ends when the run time is over, or when
+// it is cancelled with a cause.
 //
-// It also decides which goroutine goes on with the execution: the one that the
-// executor ran in, when it returns, or another one, stopGrace after the context
-// ended. The first that leaves goes on.
+// It also decides which goroutine finishes the execution: the executor's, when the
+// executor returns, or another one, stopGrace after the context ended. The first to
+// call finish or abandon does.
 type executionContext struct {
 	context.Context
 	cancel  context.CancelCauseFunc
-	release func() // of what the context holds
+	release func() // frees the timer of Context
 	unwatch func() bool
 
 	worker    *Worker
 	execution *execution
 
-	mu       sync.Mutex
-	patience *time.Timer   // since the context ended; nil: it has not
-	left     bool          // somebody goes on
-	gone     chan struct{} // closed when another goroutine has brought the execution to its end; nil: none has it
+	mu        sync.Mutex
+	stopTimer *time.Timer   // runs stopGrace from the end of the context; nil: it has not ended
+	finished  bool          // a goroutine finishes the execution
+	gone      chan struct{} // closed when another goroutine has finished the execution; nil: none does
 }
 
-// newExecutionContext returns a context for the execution's run time at most. It has
+// newExecutionContext returns a context for at most the execution's run time. It has
 // the values of the grace context and does not end with it: endAll ends it.
 func newExecutionContext(w *Worker, f *execution) *executionContext {
 	r := &executionContext{worker: w, execution: f}
@@ -38,54 +38,55 @@ func newExecutionContext(w *Worker, f *execution) *executionContext {
 	return r
 }
 
-// begins notes when the executor is called. abandon reads that in another goroutine.
-func (r *executionContext) begins(now time.Time) {
+// setStarted records when the executor is called. abandon, in another goroutine,
+// reads it.
+func (r *executionContext) setStarted(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.execution.started = now
 }
 
-// over ends the context of an executor that has returned, or never started.
-func (r *executionContext) over() {
+// close ends the context of an executor that has returned, or never started.
+func (r *executionContext) close() {
 	r.release()
 	r.cancel(nil)
 }
 
-// wait leaves the executor stopGrace to return: its context has ended.
+// wait gives the executor stopGrace to return: its context has ended.
 func (r *executionContext) wait() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.left {
-		r.patience = time.AfterFunc(stopGrace, r.abandon)
+	if !r.finished {
+		r.stopTimer = time.AfterFunc(stopGrace, r.abandon)
 	}
 }
 
-// leave reports whether the executor's goroutine is to go on with the execution: it
+// finish reports whether the executor's goroutine finishes the execution, because it
 // has not been abandoned.
-func (r *executionContext) leave() bool {
+func (r *executionContext) finish() bool {
 	r.unwatch()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.left {
+	if r.finished {
 		return false
 	}
-	r.left = true
-	if r.patience != nil {
-		r.patience.Stop()
+	r.finished = true
+	if r.stopTimer != nil {
+		r.stopTimer.Stop()
 	}
 	return true
 }
 
-// abandon goes on without the executor.
+// abandon finishes the execution without the executor.
 func (r *executionContext) abandon() {
 	r.mu.Lock()
-	if r.left {
+	if r.finished {
 		r.mu.Unlock()
 		return
 	}
-	r.left, r.gone = true, make(chan struct{})
+	r.finished, r.gone = true, make(chan struct{})
 	r.mu.Unlock()
 	defer close(r.gone)
-	r.worker.about(r.execution).Error("executor_does_not_return", "waited_ms", stopGrace.Milliseconds())
-	r.worker.goOn(r.execution, &returned{abandoned: true, cause: context.Cause(r)})
+	r.worker.logFor(r.execution).Error("executor_does_not_return", "waited_ms", stopGrace.Milliseconds())
+	r.worker.continueExecution(r.execution, &returned{abandoned: true, cause: context.Cause(r)})
 }

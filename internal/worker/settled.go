@@ -7,7 +7,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// settles reports that an event of the door llm settles the named effect.
+// settles reports whether an event of the door llm settles the named effect.
 func settles(e session.Event, name string) bool {
 	env, err := session.ReadEnvelope(e.Payload)
 	if err != nil {
@@ -19,15 +19,15 @@ func settles(e session.Event, name string) bool {
 	}
 	for _, field := range fields {
 		if field.Key == "effect" {
-			var of string
-			return codec.Unmarshal(field.Value, &of) == nil && of == name
+			var effect string
+			return codec.Unmarshal(field.Value, &effect) == nil && effect == name
 		}
 	}
 	return false
 }
 
-// seqLeast returns the least sequence of a view that has seen g asked: every
-// item of a generation was in the log when it was asked.
+// seqLeast returns the least sequence of a view in which g is open: all items of a
+// generation are in the log before it is published.
 func seqLeast(g *session.Generation) uint64 {
 	var seq uint64
 	for _, it := range g.Items {

@@ -19,20 +19,20 @@ import (
 // settlement is an event that ends an effect, ready to be stored.
 type settlement struct {
 	door    session.Door
-	id      string // tells it from every other settlement, of this effect too
+	id      string // unique among all settlements, also of this effect
 	payload []byte
-	body    any // what payload says: a pointer
+	body    any // a pointer to the body in payload
 }
 
 // errTooLarge says that no event can hold the outcome.
 var errTooLarge = errors.New("larger than an event may be")
 
-// encode makes the settlement of an outcome. Text above inlineMax bytes, and
-// arguments above the session's limit, are stored as blobs first; a failure of
-// that is a trouble that may pass. If an event can't hold what is left, all
-// text goes to blobs, then a provider's items are left out, then arguments go
-// to blobs, the largest first: the session refuses these calls, and the run
-// goes on. What no event can hold even so becomes a failure that says so.
+// encode makes the settlement of an outcome. It first stores text above inlineMax
+// bytes, and arguments above the session's limit, as blobs; an error of that is
+// temporary. If an event can't hold the rest, all text goes to blobs, then a
+// provider's items are left out, then arguments go to blobs, the largest first: the
+// session refuses these calls, and the run goes on. An outcome that is still too large
+// becomes a failure with that reason.
 func (w *Worker) encode(ctx context.Context, e *effect, o outcome, inlineMax int) (settlement, error) {
 	s, err := w.encodeAs(ctx, e, o, inlineMax)
 	if errors.Is(err, errTooLarge) && inlineMax > inlineBytesSlim {
@@ -45,7 +45,7 @@ func (w *Worker) encode(ctx context.Context, e *effect, o outcome, inlineMax int
 		s, err = w.encodeAs(ctx, e, o, inlineBytesSlim)
 	}
 	if errors.Is(err, errTooLarge) && o.answer != nil && len(o.answer.Calls) > 0 {
-		if o.apart, err = w.apart(ctx, e, o); err == nil {
+		if o.offloaded, err = w.offload(ctx, e, o); err == nil {
 			s, err = w.encodeAs(ctx, e, o, inlineBytesSlim)
 		}
 	}
@@ -69,8 +69,8 @@ func (w *Worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	if err != nil || len(payload) > session.EventBytesMax {
 		return settlement{}, errors.Join(errTooLarge, err)
 	}
-	// The id holds a digest of what is said: the same event sent again counts
-	// once, and another settlement of the effect is never taken for it.
+	// The id holds a digest of the payload: the same event published again counts
+	// once, and another settlement of the effect never counts as it.
 	return settlement{
 		door:    subjects.DoorOf(e.name.Class),
 		id:      settlementID(&e.name, payload),
@@ -79,13 +79,12 @@ func (w *Worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	}, nil
 }
 
-// settlementID returns the id of a settlement of an effect. Its digest is of
-// this process: another one's payload has another name in it, so it needs no
-// equal id. Two payloads with one digest would only be told apart later, by the
-// stream's answer.
-func settlementID(of *subjects.EffectName, payload []byte) string {
+// settlementID returns the id of a settlement of an effect. Its digest is valid in this
+// process only: the payload of another one has another bridge's name, so its id may
+// differ. The stream's reply tells apart two payloads with one digest.
+func settlementID(name *subjects.EffectName, payload []byte) string {
 	digest := digestOf(payload)
-	return fmt.Sprintf("%s.%s.%016x%016x", of.Session, of.Effect, digest[0], digest[1])
+	return fmt.Sprintf("%s.%s.%016x%016x", name.Session, name.Effect, digest[0], digest[1])
 }
 
 func (w *Worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax int) (*session.ToolCallSettled, error) {
@@ -101,9 +100,9 @@ func (w *Worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax i
 	return b, err
 }
 
-// callsBody stores arguments apart from the event that are too large for the
-// session, or whose index is in apart.
-func (w *Worker) callsBody(ctx context.Context, e *effect, a *executor.Answer, apart map[int]bool, inlineMax int) (*session.ToolCallsObserved, error) {
+// callsBody stores arguments as blobs if they are too large for the session, or if
+// their index is in offloaded.
+func (w *Worker) callsBody(ctx context.Context, e *effect, a *executor.Answer, offloaded map[int]bool, inlineMax int) (*session.ToolCallsObserved, error) {
 	if len(a.Calls) > session.CallsSeenMax {
 		return nil, errTooLarge
 	}
@@ -115,7 +114,7 @@ func (w *Worker) callsBody(ctx context.Context, e *effect, a *executor.Answer, a
 		call := session.ObservedCall{
 			Arguments: prompt.Valid(c.Arguments), ProviderCallID: prompt.Clip(c.ID, session.ByBytesMax), ToolName: prompt.Valid(c.Name),
 		}
-		if len(call.Arguments) > planner.ArgumentsBytesMax || apart[i] {
+		if len(call.Arguments) > planner.ArgumentsBytesMax || offloaded[i] {
 			ref, err := w.wire.PutBlob(ctx, []byte(call.Arguments))
 			if err != nil {
 				return nil, fmt.Errorf("store %d bytes of arguments: %w", len(call.Arguments), err)
@@ -129,9 +128,9 @@ func (w *Worker) callsBody(ctx context.Context, e *effect, a *executor.Answer, a
 	return b, err
 }
 
-// apart returns which calls' arguments to store apart from the event so that
-// it can hold the rest: the largest first, and no more than must be.
-func (w *Worker) apart(ctx context.Context, e *effect, o outcome) (map[int]bool, error) {
+// offload returns the calls whose arguments to store as blobs so that the event can
+// hold the rest: the largest first, and no more than necessary.
+func (w *Worker) offload(ctx context.Context, e *effect, o outcome) (map[int]bool, error) {
 	bare := *o.answer
 	bare.Calls = slices.Clone(bare.Calls)
 	bytes, order := make([]int, len(bare.Calls)), make([]int, len(bare.Calls))
@@ -140,8 +139,8 @@ func (w *Worker) apart(ctx context.Context, e *effect, o outcome) (map[int]bool,
 		bytes[i], order[i] = len(prompt.Valid(bare.Calls[i].Arguments)), i
 		bare.Calls[i].Arguments = ""
 		if bytes[i] > planner.ArgumentsBytesMax {
-			bytes[i] = 0 // apart already
-			total += argumentsApartBytes
+			bytes[i] = 0 // a blob already
+			total += argumentsRefBytes
 		} else {
 			total += bytes[i] + argumentsFixedBytes
 		}
@@ -153,15 +152,15 @@ func (w *Worker) apart(ctx context.Context, e *effect, o outcome) (map[int]bool,
 	}
 	total += len(s.payload)
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(bytes[j], bytes[i]) })
-	apart := make(map[int]bool)
+	offloaded := make(map[int]bool)
 	for _, i := range order {
-		if total <= session.EventBytesMax || bytes[i] <= argumentsApartBytes {
+		if total <= session.EventBytesMax || bytes[i] <= argumentsRefBytes {
 			break
 		}
-		apart[i] = true
-		total -= bytes[i] + argumentsFixedBytes - argumentsApartBytes
+		offloaded[i] = true
+		total -= bytes[i] + argumentsFixedBytes - argumentsRefBytes
 	}
-	return apart, nil
+	return offloaded, nil
 }
 
 func (w *Worker) generationBody(ctx context.Context, e *effect, o outcome, inlineMax int) (*session.GenerationSettled, error) {
@@ -178,8 +177,8 @@ func (w *Worker) generationBody(ctx context.Context, e *effect, o outcome, inlin
 	return b, err
 }
 
-// opaque returns a provider's items as an event holds them. They are an aid
-// for the next turn: what can't be kept is left out.
+// opaque returns a provider's items as an event holds them. They only help the next
+// turn, so items that can't be stored are left out.
 func (w *Worker) opaque(e *effect, items json.RawMessage) codec.Raw {
 	if len(items) == 0 {
 		return nil
@@ -192,8 +191,7 @@ func (w *Worker) opaque(e *effect, items json.RawMessage) codec.Raw {
 	return nil
 }
 
-// wireFault returns a fault as the session takes it. code stands in for a
-// missing one.
+// wireFault returns a fault as the session accepts it. code replaces a missing code.
 func wireFault(e *executor.Error, code string) *session.Fault {
 	if e == nil {
 		return nil
@@ -205,7 +203,7 @@ func wireFault(e *executor.Error, code string) *session.Fault {
 	return f
 }
 
-// wireUsage returns a usage as the session takes it, nil for none.
+// wireUsage returns a usage as the session accepts it, nil for none.
 func wireUsage(u executor.Usage) *session.Usage {
 	if u == (executor.Usage{}) {
 		return nil

@@ -27,7 +27,7 @@ const (
 // revisionBytesMax bounds a revision.
 const revisionBytesMax = 128
 
-// synced is what became of a sync: the body of its settlement.
+// synced is the result of a sync: the body of its settlement.
 type synced struct {
 	typ  string
 	body any
@@ -41,30 +41,29 @@ func (syncs) outcome(_ *Worker, f *execution, r *returned, _ time.Time) (outcome
 	return r.outcome(&f.effect, "reader", CodeSpaceUnreadable, CodeSpaceUnreadable)
 }
 
-// sync reads a space, stores its files and its manifest, and says what is to be
-// settled.
+// sync reads a space, stores its files and its manifest, and returns the settlement.
 func (w *Worker) sync(ctx context.Context, f *execution) (*synced, error) {
-	asked := f.space
-	known, err := w.known(ctx, asked)
+	s := f.space
+	known, err := w.knownManifest(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	request := executor.SpaceRequest{Session: asked.Session, Space: asked.Space, Kind: string(asked.Kind), Version: asked.Version, Only: asked.Only}
+	request := executor.SpaceRequest{Session: s.Session, Space: s.Space, Kind: string(s.Kind), Version: s.Version, Only: s.Only}
 	built, content, err := buildSpace(ctx, f.served.Spaces, request, known)
 	if err != nil {
 		return nil, err
 	}
 	for _, warning := range built.Warnings {
-		w.about(f).Warn("space_warning", "warning", warning.String())
+		w.logFor(f).Warn("space_warning", "warning", warning.String())
 	}
 	if built.Manifest == nil {
-		return unsynced(f, built.Problems), nil
+		return syncFailed(f, built.Problems), nil
 	}
-	return w.stored(ctx, f, built, content)
+	return w.storeSpace(ctx, f, built, content)
 }
 
-// buildSpace reads a space and builds its manifest. known is the manifest that
-// parts which are not asked for are taken from.
+// buildSpace reads a space and builds its manifest. Parts that the request leaves out
+// are taken from the manifest known.
 func buildSpace(ctx context.Context, reader executor.SpaceReader, request executor.SpaceRequest, known *space.Manifest) (*spaces.Built, executor.SpaceContent, error) {
 	content, err := reader.ReadSpace(ctx, request)
 	if err != nil || content.Manifest != nil {
@@ -88,12 +87,13 @@ func buildSpace(ctx context.Context, reader executor.SpaceReader, request execut
 	return &built, content, err
 }
 
-// known returns the manifest that parts which are not asked for are taken from.
-func (w *Worker) known(ctx context.Context, asked *session.Space) (*space.Manifest, error) {
-	if len(asked.Only) == 0 || len(asked.Known) == 0 {
+// knownManifest returns the manifest for the parts that a sync leaves out, nil if it
+// reads all.
+func (w *Worker) knownManifest(ctx context.Context, s *session.Space) (*space.Manifest, error) {
+	if len(s.Only) == 0 || len(s.Known) == 0 {
 		return nil, nil
 	}
-	ref := codec.Ref{Hash: asked.Known[0]}
+	ref := codec.Ref{Hash: s.Known[0]}
 	data, err := w.wire.Blob(ctx, ref)
 	if err != nil {
 		return nil, fmt.Errorf("read the known manifest %s: %w", ref, err)
@@ -105,8 +105,8 @@ func (w *Worker) known(ctx context.Context, asked *session.Space) (*space.Manife
 	return m, nil
 }
 
-// unsynced is the settlement of a space that is invalid.
-func unsynced(f *execution, problems []space.Problem) *synced {
+// syncFailed is the settlement of an invalid space.
+func syncFailed(f *execution, problems []space.Problem) *synced {
 	detail := fmt.Sprintf("%d problems; the first: %s", len(problems), problems[0])
 	return &synced{session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{
 		Effect:   f.name.Effect,
@@ -115,9 +115,9 @@ func unsynced(f *execution, problems []space.Problem) *synced {
 	}}
 }
 
-// stored stores what a manifest names and the manifest, unless the sync is dry,
-// and returns the settlement.
-func (w *Worker) stored(ctx context.Context, f *execution, built *spaces.Built, content executor.SpaceContent) (*synced, error) {
+// storeSpace stores a manifest and its files, unless the sync is dry, and returns the
+// settlement.
+func (w *Worker) storeSpace(ctx context.Context, f *execution, built *spaces.Built, content executor.SpaceContent) (*synced, error) {
 	lacks, err := w.vault.lacks(ctx, built.Manifest)
 	if err != nil {
 		return nil, err
@@ -128,7 +128,7 @@ func (w *Worker) stored(ctx context.Context, f *execution, built *spaces.Built, 
 	slices.Sort(lacks)
 	lacks = slices.Compact(lacks)
 	if len(lacks) > space.LacksMax {
-		return unsynced(f, []space.Problem{space.TooManyNeeds(lacks)}), nil
+		return syncFailed(f, []space.Problem{space.TooManyNeeds(lacks)}), nil
 	}
 	manifest := built.Manifest.Bytes()
 	hash := codec.Sum(manifest)
@@ -136,7 +136,7 @@ func (w *Worker) stored(ctx context.Context, f *execution, built *spaces.Built, 
 		for i := range built.Manifest.Files {
 			file, ok := built.Files[built.Manifest.Files[i].Ref]
 			if !ok {
-				continue // of the known manifest: stored already
+				continue // from the known manifest: stored already
 			}
 			if _, err := w.wire.PutBlob(ctx, file); err != nil {
 				return nil, fmt.Errorf("store %s: %w", built.Manifest.Files[i].Path, err)
@@ -162,15 +162,15 @@ func (w *Worker) stored(ctx context.Context, f *execution, built *spaces.Built, 
 	}}, nil
 }
 
-// enableOutput is what a model is shown whose call of extensions_enable waits for
-// the sync; nil if none does.
-func enableOutput(asked *session.Space, m *space.Manifest, source string) *session.Content {
-	if asked.Call == "" {
+// enableOutput is the result of the call of extensions_enable that waits for the sync;
+// nil if none does.
+func enableOutput(s *session.Space, m *space.Manifest, source string) *session.Content {
+	if s.Call == "" {
 		return nil
 	}
 	out := session.EnableOutput{
-		Source: session.SourceCurated, Extension: asked.Space, Resolved: &session.EnableResolved{Identifier: m.Space + "@" + m.Version},
-		Loaded: !asked.Dry, ToolsAdded: make([]string, len(m.Tools)), ToolsCountBefore: int(asked.Tools), ToolsCountAfter: int(asked.Tools) + len(m.Tools),
+		Source: session.SourceCurated, Extension: s.Space, Resolved: &session.EnableResolved{Identifier: m.Space + "@" + m.Version},
+		Loaded: !s.Dry, ToolsAdded: make([]string, len(m.Tools)), ToolsCountBefore: int(s.Tools), ToolsCountAfter: int(s.Tools) + len(m.Tools),
 	}
 	switch source {
 	case session.SourcePackage:
@@ -181,7 +181,7 @@ func enableOutput(asked *session.Space, m *space.Manifest, source string) *sessi
 	for i := range m.Tools {
 		out.ToolsAdded[i] = m.Tools[i].ToolID
 	}
-	if asked.Dry {
+	if s.Dry {
 		out.Skipped, out.Reason, out.ToolsCountAfter = true, "dry_run", out.ToolsCountBefore
 	}
 	return &session.Content{Text: out.JSON()}

@@ -13,24 +13,24 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// start starts an execution, unless it is too late or it was withdrawn, and says
-// what became of it.
+// start starts an execution, unless it is late or withdrawn, and decides what follows
+// from its outcome.
 func (w *Worker) start(f *execution) decision {
-	return w.ends(f, classOps[f.name.Class].start(w, f))
+	return w.reportEnd(f, classOps[f.name.Class].start(w, f))
 }
 
-// start starts a generation until it does not fail in a way that may pass, or there
-// is no time left.
+// start starts a generation, and again after each retryable failure while there is
+// time.
 func (generations) start(w *Worker, f *execution) decision {
-	request, wait := f.asked, modelWaitMin
+	request, wait := f.request, modelWaitMin
 	for {
-		r := w.ends(f, w.startGeneration(f, request))
+		r := w.reportEnd(f, w.startGeneration(f, request))
 		if r.next != nextSettle || r.outcome.fault == nil || !r.outcome.fault.Retryable {
 			return r
 		}
-		// The model may do better next time, and until start_by there is one.
+		// Another try may succeed, if it can start before start_by.
 		now := w.now()
-		pauseFor := f.served.Pace.again(f, now, wait/2+rand.N(wait/2+1))
+		pauseFor := f.served.Pace.reserveRetry(f, now, wait/2+rand.N(wait/2+1))
 		if f.late(now.Add(pauseFor)) {
 			f.served.Pace.forgetTry(f)
 			return r
@@ -41,18 +41,18 @@ func (generations) start(w *Worker, f *execution) decision {
 			}
 			return giveBack(stoppingDelay, "this bridge is stopping")
 		}
-		w.about(f).Warn("generation_started_again", "code", r.outcome.fault.Code, "detail", r.outcome.fault.Detail)
+		w.logFor(f).Warn("generation_started_again", "code", r.outcome.fault.Code, "detail", r.outcome.fault.Detail)
 		f.served.Counts.retry()
 		wait = min(2*wait, modelWaitMax)
 	}
 }
 
-// waitToRetry waits before a generation is started again; false if it is
-// withdrawn meanwhile, or this bridge is stopping.
+// waitToRetry waits before a generation starts again. It returns false if the
+// generation is withdrawn or this bridge stops.
 func (w *Worker) waitToRetry(f *execution, d time.Duration) bool {
 	ctx, cancel := context.WithCancelCause(f.life.Drain)
 	defer cancel(nil)
-	if f.startUnder(cancel) {
+	if f.setStop(cancel) {
 		return false
 	}
 	return pause(ctx.Done(), d)
@@ -81,7 +81,7 @@ func (calls) start(w *Worker, f *execution) decision {
 			return settleAs(outcome{status: session.CallFailed, fault: faultOf(err, codeExecutorError)})
 		}
 	}
-	if refused, ok := w.equip(f, &call); !ok {
+	if refused, ok := w.provideSecrets(f, &call); !ok {
 		return refused
 	}
 	return w.execute(f, func(ctx context.Context, start string, r *returned) {
@@ -97,22 +97,22 @@ func (calls) outcome(_ *Worker, f *execution, r *returned, now time.Time) (outco
 	return o.redacted(f.secrets.redacts()), again
 }
 
-// startGeneration asks the model once.
+// startGeneration calls the model once.
 func (w *Worker) startGeneration(f *execution, request *executor.Request) decision {
-	f.told = &feedback{of: f}
+	f.feedback = &feedback{of: f}
 	return w.execute(f, func(ctx context.Context, start string, r *returned) {
-		own, told := *request, f.told
-		told.deltas.wire, told.deltas.sid, told.deltas.effect, told.deltas.start, told.deltas.over = w.wire, f.name.Session, f.name.Effect, start, ctx
-		told.deltas.published = &w.stats.Deltas
-		own.Start, own.Feedback = start, told
-		r.answer, r.err = f.served.Model.Generate(ctx, own, w.noteFirst(f, told.deltas.say))
-		told.deltas.end()
+		own, live := *request, &f.feedback.deltas
+		live.wire, live.sid, live.effect, live.start, live.ctx = w.wire, f.name.Session, f.name.Effect, start, ctx
+		live.published = &w.stats.Deltas
+		own.Start, own.Feedback = start, f.feedback
+		r.answer, r.err = f.served.Model.Generate(ctx, own, w.noteFirst(f, live.add))
+		live.end()
 	})
 }
 
 func (generations) outcome(_ *Worker, f *execution, r *returned, now time.Time) (outcome, bool) {
 	answered := r.panicked == nil && r.err == nil && !r.abandoned
-	if answered { // it counts also after the context ended: a generation has no other effect
+	if answered { // it counts even after the context ended: a generation has no other effect
 		r.cause = nil
 	}
 	o, again := r.outcome(&f.effect, "model's executor", codeExecutorPanic, codeModelError)
@@ -122,31 +122,30 @@ func (generations) outcome(_ *Worker, f *execution, r *returned, now time.Time) 
 	case r.cause != nil && codeOf(o.fault) == session.CodeDeadlineExceeded:
 		o.fault.Detail = "no answer of the model within " + f.runTime.String()
 	}
-	f.told.ended(&o, now)
+	f.feedback.ended(&o, now)
 	return o, again
 }
 
-// execute calls run, for f.runTime at most, and says what became of f. run is given
-// the start's name, and fills in what was returned. Nothing that is late or withdrawn
-// is started.
+// execute calls run, for at most f.runTime, and decides what follows. run receives the
+// start's name, and fills in r. A late or withdrawn execution does not start.
 func (w *Worker) execute(f *execution, run func(ctx context.Context, start string, r *returned)) decision {
 	ctx := newExecutionContext(w, f)
-	defer ctx.over()
-	withdrawn := f.startUnder(ctx.cancel)
+	defer ctx.close()
+	withdrawn := f.setStop(ctx.cancel)
 	now := w.now()
 	switch {
 	case withdrawn:
-		ctx.leave()
+		ctx.finish()
 		return settleAs(withdrawnOutcome(&f.effect))
 	case f.late(now): // the last look at the clock before the start
-		ctx.leave()
+		ctx.finish()
 		return settleAs(tooLate(&f.effect, now))
-	case f.life.grace.Err() != nil: // endAll came before startUnder
+	case f.life.grace.Err() != nil: // endAll came before setStop
 		ctx.cancel(context.Cause(f.life.grace))
 	}
 	start, r := NewULID(now), new(returned)
-	w.begins(f, start, now)
-	ctx.begins(now)
+	w.reportStart(f, start, now)
+	ctx.setStarted(now)
 	w.stats.Started.Add(1)
 	if !w.run(f, ctx, r, func() { run(ctx.Context, start, r) }) {
 		return decision{next: nextHandedOff}
@@ -154,26 +153,26 @@ func (w *Worker) execute(f *execution, run func(ctx context.Context, start strin
 	return w.returned(f, r)
 }
 
-// run calls execute, and reports whether to go on with f after it. If not, another
-// goroutine has brought f to its end.
+// run calls execute, and reports whether the caller continues with f. If not, another
+// goroutine has finished f.
 func (w *Worker) run(f *execution, ctx *executionContext, r *returned, execute func()) (ours bool) {
 	over := false
-	r.panicked = errGoexit // until it has returned
+	r.panicked = errGoexit // until execute returns
 	defer func() {
 		p := recover()
 		if p != nil {
 			r.panicked = p
 		}
 		if r.panicked != nil {
-			w.about(f).Error("executor_panicked", "panic", fmt.Sprint(r.panicked), "stack", string(debug.Stack()))
+			w.logFor(f).Error("executor_panicked", "panic", fmt.Sprint(r.panicked), "stack", string(debug.Stack()))
 		}
 		r.cause = context.Cause(ctx)
-		switch ours = ctx.leave(); {
+		switch ours = ctx.finish(); {
 		case !ours && (over || p != nil):
-			<-ctx.gone // its slot is not free before
+			<-ctx.gone // the slot must not be free before
 		case ours && !over && p == nil: // this goroutine ends
 			left := *r
-			go w.goOn(f, &left)
+			go w.continueExecution(f, &left)
 		}
 	}()
 	execute()
@@ -181,19 +180,19 @@ func (w *Worker) run(f *execution, ctx *executionContext, r *returned, execute f
 	return
 }
 
-// goOn goes on with an execution whose goroutine is lost to its executor, which does
-// not return or has ended it. A generation is not started again: what was given up
-// was not refused for a while.
-func (w *Worker) goOn(f *execution, r *returned) {
-	end := w.ends(f, w.returned(f, r))
+// continueExecution finishes an execution in place of its goroutine, which the executor
+// blocks or has ended. A generation is not started again: the provider did not refuse
+// it for a while.
+func (w *Worker) continueExecution(f *execution, r *returned) {
+	end := w.reportEnd(f, w.returned(f, r))
 	if f.resume != nil {
 		f.resume(end)
 		return
 	}
-	w.land(f, w.end(f, end))
+	w.finish(f, w.end(f, end))
 }
 
-// withdrawnOutcome is the outcome of what was withdrawn before it started.
+// withdrawnOutcome is the outcome of an effect withdrawn before its start.
 func withdrawnOutcome(e *effect) outcome {
 	o := outcome{status: session.CallCancelled, fault: &executor.Error{Code: codeCancelled, Detail: "withdrawn before it started"}}
 	if e.call == nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Target is one target and what executes its effects: of Model, Executor, Hook
-// and Spaces the one of its class.
+// Target is one target and its executor: of Model, Executor, Hook and Spaces the one of
+// its class.
 type Target struct {
 	Class       session.Class
 	Name        string
@@ -16,15 +16,15 @@ type Target struct {
 	Hook        executor.StepHook
 	Spaces      executor.SpaceReader
 
-	Pace   *Pacer        // nil: nothing holds its generations
-	Counts *TargetCounts // nil: nobody counts
-	Ahead  int           // effects that are pulled and wait their session's turn; 0: none
+	Pace   *Pacer        // nil: its generations start at once
+	Counts *TargetCounts // nil: not counted
+	Ahead  int           // effects pulled in advance, which wait for their session's turn; 0: none
 
 	Priority int    // among targets that share slots
 	turns    *slots // of its sessions; nil: without Ahead
 	lost     bool   // it answers for a worker that is gone
-	Lacks    string // what people should know; empty: nothing
+	Lacks    string // what the target lacks, for people; empty: nothing
 }
 
-// String is how a target is shown: tool/host.
+// String returns the target as tool/host.
 func (s *Target) String() string { return string(s.Class) + "/" + s.Name }

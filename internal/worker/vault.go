@@ -22,7 +22,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// vault is where a worker looks for what spaces need.
+// vault looks up the secrets, variables and programs that spaces need.
 type vault struct {
 	sources secrets.Chain
 	catalog *secrets.Catalog
@@ -30,11 +30,11 @@ type vault struct {
 	given   secrets.Given
 }
 
-// NoEnvironment is the environment of a program that lets its bridge read none.
+// NoEnvironment is an empty environment.
 func NoEnvironment(string) (string, bool) { return "", false }
 
-// lacks returns which needs of a space this machine does not meet. A secret that
-// the catalog calls optional is never among them.
+// lacks returns the needs of a space that this machine does not meet, without
+// secrets that the catalog calls optional.
 func (v *vault) lacks(ctx context.Context, m *space.Manifest) ([]string, error) {
 	var all []error
 	return spaces.Lacks(m.AllNeeds(), spaces.Lookup{
@@ -60,15 +60,15 @@ func (v *vault) optional(name string) bool {
 	return ok && e.Optional
 }
 
-// callSecrets are the values that one call was given. It is a pointer in a Call,
-// so that printing a Call shows none.
+// callSecrets holds the secrets of one call. A Call has a pointer to it, so that
+// printing a Call shows none.
 type callSecrets struct {
-	values map[string]string // that the call may ask for
-	given  secrets.Given     // these, and those that were told by Hide
+	values map[string]string // that the call may read
+	given  secrets.Given     // these, and those added by Hide
 	all    *secrets.Given    // of all calls of the bridge; nil: none
 }
 
-// redacts returns what replaces the values; nil replaces nothing.
+// redacts returns the redactor of the values; nil redacts nothing.
 func (s *callSecrets) redacts() *secrets.Redactor {
 	if s == nil {
 		return nil
@@ -76,15 +76,14 @@ func (s *callSecrets) redacts() *secrets.Redactor {
 	return s.given.Redactor()
 }
 
-// newCallSecrets returns values as a call has them. What it learns later is added
-// to all, too.
+// newCallSecrets returns the secrets of a call. Values that Hide adds go to all, too.
 func newCallSecrets(values map[string]string, all *secrets.Given) *callSecrets {
 	s := &callSecrets{values: values, all: all}
 	s.given.Add(slices.Collect(maps.Values(values))...)
 	return s
 }
 
-// Secret returns a value that the call may ask for.
+// Secret returns a value that the call may read.
 func (s *callSecrets) Secret(name string) (value string, ok bool) {
 	value, ok = s.values[name]
 	return value, ok
@@ -101,10 +100,10 @@ func (s *callSecrets) Hide(values ...string) {
 // Redacting returns a writer that replaces the values.
 func (s *callSecrets) Redacting(w io.Writer) io.WriteCloser { return s.redacts().Writer(w) }
 
-// equip looks up what the tool of a pack needs before its call is started. ok is
-// false if the call is not to be started: refused says what becomes of it then.
-func (w *Worker) equip(f *execution, call *executor.Call) (refused decision, ok bool) {
-	if f.secrets == nil { // else it is rehearsed
+// provideSecrets looks up the secrets that a pack's tool needs, before its call
+// starts. If ok is false, the call must not start, and refused is the decision.
+func (w *Worker) provideSecrets(f *execution, call *executor.Call) (refused decision, ok bool) {
+	if f.secrets == nil { // else it is a rehearsal
 		f.secrets = newCallSecrets(nil, &w.vault.given)
 	}
 	call.Secrets = f.secrets
@@ -119,7 +118,7 @@ func (w *Worker) equip(f *execution, call *executor.Call) (refused decision, ok 
 		return settleAs(failed(codeManifestMissing, fmt.Sprintf("the manifest of %s can't be read: %v", pack, err))), false
 	case err != nil:
 		if times, ok := w.limiter.allow("manifest_not_read", w.now()); ok {
-			w.about(f).Warn("manifest_not_read", "error", err.Error(), "times", times)
+			w.logFor(f).Warn("manifest_not_read", "error", err.Error(), "times", times)
 		}
 		return giveBack(troubleDelay, "manifest not read"), false
 	}
@@ -151,10 +150,10 @@ func (w *Worker) equip(f *execution, call *executor.Call) (refused decision, ok 
 	return decision{}, true
 }
 
-// errNoManifest says that a blob which should hold a manifest holds something else.
+// errNoManifest says that a manifest's blob holds something else.
 var errNoManifest = errors.New("it is no manifest")
 
-// manifest returns the manifest of that hash.
+// manifest returns the manifest with this hash.
 func (w *Worker) manifest(ctx context.Context, hash codec.Hash) (*space.Manifest, error) {
 	if m, ok := w.manifests.Get(hash); ok {
 		return m, nil
@@ -171,7 +170,7 @@ func (w *Worker) manifest(ctx context.Context, hash codec.Hash) (*space.Manifest
 	return m, nil
 }
 
-// warnShort says, now and then, that a value is too short to be redacted.
+// warnShort warns, at most once in logEvery, that a value is too short to be redacted.
 func (w *Worker) warnShort(name, value string) {
 	if value == "" || len(value) >= secrets.ValueBytesMin {
 		return
@@ -181,22 +180,22 @@ func (w *Worker) warnShort(name, value string) {
 	}
 }
 
-// WarnShortSecret says whether a secret of a space is too short to be redacted.
+// WarnShortSecret warns if a secret of a space is too short to be redacted.
 func (w *Worker) WarnShortSecret(ctx context.Context, space, name string) {
 	if value, err := w.vault.sources.Secret(ctx, space, name); err == nil {
 		w.warnShort(name, value)
 	}
 }
 
-// WarnShortCatalog does so for the secrets of the catalog.
+// WarnShortCatalog does the same for the secrets of the catalog.
 func (w *Worker) WarnShortCatalog(ctx context.Context) {
 	for _, name := range w.vault.catalog.Names() {
 		w.WarnShortSecret(ctx, "", name)
 	}
 }
 
-// redacted returns an outcome without the values of secrets. It is called before
-// anything of the outcome is stored or logged, whatever became of the call.
+// redacted returns an outcome without the values of secrets. It must be called before
+// any part of the outcome is stored or logged.
 func (o outcome) redacted(r *secrets.Redactor) outcome {
 	if r == nil {
 		return o

@@ -22,29 +22,29 @@ import (
 type Worker struct {
 	wire       Transport
 	instance   string // ULID of this process's start
-	by         string // in settlements, for people: the bridge
+	by         string // the bridge's name in settlements, for people
 	log        *slog.Logger
 	now        func() time.Time
 	detector   *failureDetector
 	executions *executions
 	reads      atomic.Bool // the latest transcript could be read
 	reader     *prompt.Reader
-	vault      *vault                                     // where secrets are
+	vault      *vault
 	manifests  *prompt.Cache[codec.Hash, *space.Manifest] // of packs whose tools are called
 	stats      Counters
 	limiter    logLimiter
-	slots      *slots            // that all targets share; nil: each has its own alone
-	observer   executor.Observer // nil: nobody asks
+	slots      *slots            // shared by all targets; nil: none
+	observer   executor.Observer // nil: none
 }
 
-// Counters counts what a bridge did since it started.
+// Counters counts the effects and claims of a bridge since it started.
 type Counters struct {
 	Started, Settled, Foreign, Conflicts, GivenBack, Deltas atomic.Uint64
 	Won, TakenOver, Withdrawn                               atomic.Uint64 // claims
 }
 
-// New returns a worker. by names it in settlements, for people; now is the clock that
-// says what is too late to start.
+// New returns a worker. by names it in settlements, for people; now is the clock for
+// start_by.
 func New(w Transport, instance, by string, now func() time.Time, log *slog.Logger) *Worker {
 	v := &vault{env: NoEnvironment, catalog: new(secrets.Catalog)}
 	return &Worker{
@@ -54,40 +54,41 @@ func New(w Transport, instance, by string, now func() time.Time, log *slog.Logge
 	}
 }
 
-// OpenVault lets w look for secrets in sources, then in the catalog, and read env.
+// OpenVault lets w look up secrets in from, then in the catalog, and read env.
 func (w *Worker) OpenVault(env func(string) (string, bool), catalog *secrets.Catalog, from ...secrets.Source) {
 	w.vault.env, w.vault.catalog = env, catalog
 	w.vault.sources = append(append(w.vault.sources, from...), catalog)
 }
 
-// Observe has o told of every start; nil: nobody is.
+// Observe reports every start to o, unless it is nil.
 func (w *Worker) Observe(o executor.Observer) { w.observer = o }
 
 // Share lets all targets share n slots.
 func (w *Worker) Share(n int) { w.slots = &slots{free: n} }
 
-// Watch looks for our own heartbeats until ctx ends.
+// Watch checks our own heartbeats until ctx ends.
 func (w *Worker) Watch(ctx context.Context) { w.detector.watch(ctx, w.reader.Forget) }
 
-// Caches returns what the caches were good for.
+// Caches returns the counts of the caches.
 func (w *Worker) Caches() prompt.Counts { return w.reader.Counts() }
 
-// Counts returns what the worker did.
+// Counts returns the worker's counters.
 func (w *Worker) Counts() *Counters { return &w.stats }
 
-// about returns a logger that names the effect of f in every line.
-func (w *Worker) about(f *execution) *slog.Logger {
+// logFor returns a logger that names the effect of f in every line.
+func (w *Worker) logFor(f *execution) *slog.Logger {
 	return w.log.With("session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target)
 }
 
-// Lifetimes are the stages of a bridge's end: drain ends when no more effects
-// are taken, grace when executors must stop, last when nothing more is stored.
+// Lifetimes are the stages of a bridge's end: when Drain ends, the bridge accepts no
+// more effects; when grace ends, executors must stop; when Last ends, nothing more is
+// stored.
 type Lifetimes struct {
 	Drain, grace, Last context.Context
 }
 
-// NewLifetimes derives the stages from ctx, whose end begins them. stop ends
-// all of them and waits for nothing.
+// NewLifetimes derives the stages from ctx, whose end begins them. stop ends all of
+// them at once.
 func NewLifetimes(ctx context.Context, grace time.Duration) (l Lifetimes, stop func()) {
 	base := context.WithoutCancel(ctx)
 	graceCtx, endGrace := context.WithCancelCause(base)
@@ -114,7 +115,7 @@ func NewLifetimes(ctx context.Context, grace time.Duration) (l Lifetimes, stop f
 	}
 }
 
-// pause waits for d; false if done came first.
+// pause waits for d, and returns false if done is closed first.
 func pause(done <-chan struct{}, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -127,14 +128,14 @@ func pause(done <-chan struct{}, d time.Duration) bool {
 }
 
 // Serve executes the effects of one target until life.Drain ends, and finishes those
-// that were taken by then. An error means that it could not begin.
+// delivered by then. An error means that it could not begin.
 func (w *Worker) Serve(life Lifetimes, s Target, src Source) error {
 	ran := make(chan error, 1)
-	defer w.heed(life)()
+	defer w.stopAfterGrace(life)()
 	if s.Ahead > 0 {
 		s.turns = &slots{free: s.Concurrency, byTurn: true}
 	}
-	go func() { ran <- src.Run(life.Last, s.Concurrency+s.Ahead, func(d Delivery) { w.take(&life, &s, d) }) }()
+	go func() { ran <- src.Run(life.Last, s.Concurrency+s.Ahead, func(d Delivery) { w.deliver(&life, &s, d) }) }()
 	select {
 	case err := <-ran:
 		return err
@@ -146,27 +147,28 @@ func (w *Worker) Serve(life Lifetimes, s Target, src Source) error {
 	return <-ran
 }
 
-// heed ends what runs when the grace time is over, until stop is called.
-func (w *Worker) heed(life Lifetimes) (stop func() bool) {
+// stopAfterGrace stops all executions when the grace time is over, unless the caller
+// calls stop first.
+func (w *Worker) stopAfterGrace(life Lifetimes) (stop func() bool) {
 	return context.AfterFunc(life.grace, func() { w.executions.endAll(context.Cause(life.grace)) })
 }
 
-// take processes one delivery: its message is acked or given back, and it is done.
-// That may be in another goroutine, before take returns.
-func (w *Worker) take(life *Lifetimes, s *Target, d Delivery) {
-	f := w.taken(d)
+// deliver processes one delivery: its message is acked or given back, and Done is
+// called, perhaps by another goroutine before deliver returns.
+func (w *Worker) deliver(life *Lifetimes, s *Target, d Delivery) {
+	f := w.accept(d)
 	if f == nil {
 		d.Done()
 		return
 	}
 	f.life, f.served, f.answer, f.sampled = life, s, d, d.Traced()
 	if r := w.process(f); r.next != nextHandedOff {
-		w.land(f, r)
+		w.finish(f, r)
 	}
 }
 
-// taken returns the execution of a delivery, nil if there is nothing to do.
-func (w *Worker) taken(d Delivery) *execution {
+// accept returns the execution of a delivery, nil if there is nothing to do.
+func (w *Worker) accept(d Delivery) *execution {
 	var e effect
 	name, err := d.Name()
 	if err == nil {
@@ -179,7 +181,7 @@ func (w *Worker) taken(d Delivery) *execution {
 		return nil
 	}
 	if err != nil {
-		// It settles nothing: there is no telling what it would settle.
+		// It is not settled: its effect is unknown.
 		w.stats.Foreign.Add(1)
 		w.log.Error("foreign_message_skipped", "subject", d.Subject(), "bytes", len(d.Payload()), "error", err.Error())
 		d.Ack()
@@ -188,11 +190,11 @@ func (w *Worker) taken(d Delivery) *execution {
 	e.incarnation = w.wire.Incarnation()
 	f, known := w.executions.enter(e)
 	switch known {
-	case entryBusy: // its execution answers for both
+	case entryBusy: // the execution answers for both deliveries
 		w.log.Error("effect_delivered_twice_at_once", "session", e.name.Session, "effect", e.name.Effect)
 	case entryReplaces:
 		w.stats.GivenBack.Add(1)
-		w.log.Warn("effect_replaced", "session", e.name.Session, "effect", e.name.Effect, "note", "the server lost an effect of this name that is in progress here: that is stopped, and says nothing")
+		w.log.Warn("effect_replaced", "session", e.name.Session, "effect", e.name.Effect, "note", "the server lost an effect of this name that is in progress here: it is stopped, and is not settled")
 		d.GiveBack(heldDelay)
 	case entrySettled:
 		d.Ack()
@@ -200,8 +202,8 @@ func (w *Worker) taken(d Delivery) *execution {
 	return f
 }
 
-// land ends an execution.
-func (w *Worker) land(f *execution, r decision) {
+// finish ends an execution: it acks its delivery or gives it back.
+func (w *Worker) finish(f *execution, r decision) {
 	d, s, now := f.answer, f.served, w.now()
 	defer func() {
 		w.leave(f)
@@ -240,14 +242,14 @@ func (w *Worker) process(f *execution) decision {
 	return w.end(f, r)
 }
 
-// turn executes a generation, or says why not. Its request is built while the claim is
-// under way, which saves a round trip. Only if the last request could not be built, or
-// none was yet, it is built first: a bridge that can't read the log claims no turns
-// that another one could execute.
+// turn executes a generation. It builds the request while the claim is in progress,
+// which saves a round trip. If the last request could not be built, or none was built
+// yet, it builds the request first: a bridge that can't read the log must not claim
+// turns that another one could execute.
 func (w *Worker) turn(f *execution) decision {
 	life := f.life
 	var request *executor.Request
-	var wrong *executor.Error // why no model can ever be asked
+	var wrong *executor.Error // why the request can never be built
 	var err error
 	read := func() {
 		if request, wrong, err = w.reader.Request(life.grace, f.generation); wrong == nil {
@@ -258,45 +260,45 @@ func (w *Worker) turn(f *execution) decision {
 	if !w.reads.Load() && !f.late(w.now()) {
 		during = nil
 		if read(); err != nil {
-			return w.unread(f, err)
+			return w.giveBackUnread(f, err)
 		}
 	}
 	if r := w.claim(life.grace, f, during); r.next != nextStart {
 		return r
 	}
 	if request == nil && wrong == nil && err == nil && !f.late(w.now()) {
-		return giveBack(troubleDelay, "it was late, and is not any more: the clock was set")
+		return giveBack(troubleDelay, "it was late and no longer is: the clock was set back")
 	}
 	switch {
 	case err != nil:
-		return w.unread(f, err)
+		return w.giveBackUnread(f, err)
 	case wrong != nil:
-		// Only the holder of the claim may say that it failed.
-		w.about(f).Error("generation_refused", "code", wrong.Code, "detail", wrong.Detail)
+		// Only the holder of the claim may settle it as failed.
+		w.logFor(f).Error("generation_refused", "code", wrong.Code, "detail", wrong.Detail)
 		return settleAs(outcome{status: session.CallFailed, fault: wrong})
 	}
-	f.asked = request
+	f.request = request
 	return w.start(f)
 }
 
-// unread gives back a generation whose transcript could not be read now. If it is
-// claimed here it stays so: only this bridge goes on with it then, as long as it
-// is heard.
-func (w *Worker) unread(f *execution, err error) decision {
+// giveBackUnread gives back a generation whose transcript could not be read. If this
+// bridge has claimed it, the claim stays: no other bridge continues it while our
+// heartbeats arrive.
+func (w *Worker) giveBackUnread(f *execution, err error) decision {
 	if times, ok := w.limiter.allow("transcript_not_read", w.now()); ok {
-		w.about(f).Warn("transcript_not_read", "error", err.Error(), "times", times)
+		w.logFor(f).Warn("transcript_not_read", "error", err.Error(), "times", times)
 	}
 	return giveBack(troubleDelay, "transcript not read")
 }
 
-// end stores the settlement that r asks for, if any.
+// end stores the settlement of a decision to settle; it returns any other decision.
 func (w *Worker) end(f *execution, r decision) decision {
 	if r.next != nextSettle {
 		return r
 	}
 	if f.served.lost {
-		r.outcome.host = lostHost(f.call) // also where the outcome is unknown
-		r.outcome.duration = 0            // nothing ran; another bridge that answers says the same bytes
+		r.outcome.host = lostHost(f.call) // also if the outcome is unknown
+		r.outcome.duration = 0            // nothing ran; another bridge settles with the same bytes
 	}
 	if err := w.settle(f.life.Last, f, r.outcome); err != nil {
 		return giveBack(stoppingDelay, "settlement not stored: "+err.Error())
@@ -304,9 +306,9 @@ func (w *Worker) end(f *execution, r decision) decision {
 	return decision{next: nextAck, why: "settled", outcome: r.outcome}
 }
 
-// settle stores the settlement of an execution. It tries until it is stored: it
-// returns an error only when ctx ends. What is stored once may be stored
-// again, the fold takes the first.
+// settle stores the settlement of an execution. It retries until that succeeds, and
+// returns an error only when ctx ends or the connection is closed. It may store a
+// settlement twice; the fold applies the first.
 func (w *Worker) settle(ctx context.Context, f *execution, o outcome) error {
 	inlineMax, again := inlineBytesMax, ""
 	wait := retryWaitMin
@@ -333,7 +335,7 @@ func (w *Worker) settle(ctx context.Context, f *execution, o outcome) error {
 		case errors.Is(err, natsio.ErrClosed):
 			return err
 		case errors.As(err, &large) && inlineMax > inlineBytesSlim:
-			// This server takes less than we may send: texts go to blobs.
+			// This server's max_payload is below our limit: texts go to blobs.
 			inlineMax = inlineBytesSlim
 			continue
 		case errors.As(err, &large) && codeOf(o.fault) != codeAnswerTooLarge:
@@ -342,18 +344,18 @@ func (w *Worker) settle(ctx context.Context, f *execution, o outcome) error {
 			o.at = at
 			continue
 		case errors.Is(err, journal.ErrIDTaken):
-			// Somebody guessed the id. Another one is as good.
+			// Another publisher used the id.
 			again = "." + NewULID(w.now())
 		}
 		if times, ok := w.limiter.allow("settlement_not_stored", w.now()); ok {
-			w.about(f).Warn("settlement_not_stored", "error", err.Error(), "times", times)
+			w.logFor(f).Warn("settlement_not_stored", "error", err.Error(), "times", times)
 		}
 		pause(ctx.Done(), wait)
 		wait = min(2*wait, retryWaitMax)
 	}
 }
 
-// settled notes that the settlement of an execution is stored.
+// settled records that the settlement of an execution is stored.
 func (w *Worker) settled(f *execution, seq uint64, s *settlement, o *outcome) {
 	w.stats.Settled.Add(1)
 	f.settled.seq = seq

@@ -1,6 +1,6 @@
 package worker
 
-// Arguments that are too large: which of them an event holds.
+// Arguments that are too large: which of them become blobs.
 
 import (
 	"slices"
@@ -13,15 +13,15 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// The largest arguments are stored apart, and no more than must be; what is
-// stored is what the model wrote.
-func TestLargeArguments(t *testing.T) {
+// The largest arguments become blobs, and no more than necessary; the bytes are the
+// model's.
+func TestLargestArgumentsBecomeBlobs(t *testing.T) {
 	t.Parallel()
 	const kib = 1 << 10
 	for _, c := range []struct {
 		name  string
 		sizes []int
-		apart []int // indices
+		blobs []int // indices
 	}{
 		{"at the limit", []int{planner.ArgumentsBytesMax}, nil},
 		{"above the limit", []int{planner.ArgumentsBytesMax + 1, 5}, []int{0}},
@@ -45,21 +45,21 @@ func TestLargeArguments(t *testing.T) {
 				if len(b.Calls) != len(c.sizes) {
 					t.Fatalf("calls: got %d, want %d", len(b.Calls), len(c.sizes))
 				}
-				var apart []int
+				var blobs []int
 				for i, call := range b.Calls {
 					text := call.Arguments
 					if call.ArgumentsBlob != nil {
-						apart = append(apart, i)
+						blobs = append(blobs, i)
 						if text = string(w.blobs[*call.ArgumentsBlob]); call.Arguments != "" || call.Size != int64(len(text)) {
-							t.Errorf("%d: %d bytes inline beside a blob, which is %d bytes and said to be %d", i, len(call.Arguments), len(text), call.Size)
+							t.Errorf("%d: %d bytes inline besides a blob, which has %d bytes and the size %d", i, len(call.Arguments), len(text), call.Size)
 						}
 					}
 					if text != a.Calls[i].Arguments {
-						t.Errorf("%d: %d bytes are kept, and not those that the model wrote", i, len(text))
+						t.Errorf("%d: the %d bytes stored are not those that the model wrote", i, len(text))
 					}
 				}
-				if !slices.Equal(apart, c.apart) {
-					t.Errorf("apart: got %v, want %v", apart, c.apart)
+				if !slices.Equal(blobs, c.blobs) {
+					t.Errorf("blobs: got %v, want %v", blobs, c.blobs)
 				}
 			})
 		})

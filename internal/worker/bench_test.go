@@ -1,6 +1,6 @@
 package worker
 
-// What a bridge itself spends on an effect: everything but NATS.
+// The cost of an effect in a bridge, without NATS.
 
 import (
 	"context"

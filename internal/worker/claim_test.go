@@ -1,8 +1,7 @@
 package worker
 
-// The rules of claims, each as a case: what stands before a bridge takes an
-// effect, what happens then, and what must be true in the end. Time is
-// virtual.
+// The rules of claims, each as a case: the claims stored before a bridge receives an
+// effect, the events after that, and the result in the end. Time is virtual.
 
 import (
 	"context"
@@ -334,8 +333,8 @@ func (c claimCase) run(t *testing.T) {
 	}
 }
 
-// What another bridge holds is offered again and again, and looked at no more
-// often than every heldDelay.
+// An effect that another bridge holds is delivered again every heldDelay, and not more
+// often.
 func TestHeldIsGivenBackWithDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -399,8 +398,8 @@ func TestGoneTakesListening(t *testing.T) {
 	})
 }
 
-// Whoever looks first after a break, watch hears of it.
-func TestBreakIsNotSwallowed(t *testing.T) {
+// watch reports a gap even if another caller of look found it first.
+func TestWatchReportsGapThatAnotherCallFound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -427,9 +426,9 @@ func TestBreakIsNotSwallowed(t *testing.T) {
 	})
 }
 
-// The server forgets acks and delivers what was settled long ago: neither a
-// second start nor a second settlement comes of it.
-func TestDeliveredAgainAfterSettled(t *testing.T) {
+// The server loses acks and delivers an effect that was settled long ago: it is
+// neither started nor settled again.
+func TestSettledEffectIsNotStartedAgain(t *testing.T) {
 	t.Parallel()
 	for _, safe := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -458,7 +457,7 @@ func TestDeliveredAgainAfterSettled(t *testing.T) {
 	}
 }
 
-// What was settled is remembered until it is late, and then forgotten.
+// The table keeps a settled effect until it is late.
 func TestTableForgetsWhatIsLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -493,7 +492,7 @@ func TestTableForgetsWhatIsLate(t *testing.T) {
 	})
 }
 
-// A bridge dies with a call in progress, and another one is offered it.
+// A bridge dies with a call in progress, which another one then receives.
 func TestRestartSettlesUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -523,8 +522,8 @@ func TestRestartSettlesUnknown(t *testing.T) {
 	})
 }
 
-// TestStillWanted: who can't be asked, or knows no better, stops nothing.
-func TestStillWanted(t *testing.T) {
+// Only a newer view in which the call is not open keeps it from starting.
+func TestCallStartsUnlessAViewSaysItIsNotOpen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		view session.View

@@ -1,6 +1,6 @@
 package worker
 
-// The promises of wire.go, tried on the world in memory and on NATS alike.
+// The promises of wire.go, tested on the Transport in memory and on NATS.
 
 import (
 	"context"
@@ -20,7 +20,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-func TestWire(t *testing.T) {
+func TestTransportKeepsItsPromises(t *testing.T) {
 	t.Parallel()
 	t.Run("world", func(t *testing.T) {
 		t.Parallel()

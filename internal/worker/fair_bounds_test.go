@@ -1,8 +1,8 @@
 package worker
 
-// What a session that asks for all it can does to others, without and with
-// Fair; and what Fair does to other bridges. What is compared is the order of
-// starts, and how calls end.
+// The effect of a session with many calls on other sessions, without and with Fair,
+// and the effect of Fair on other bridges. The tests compare the order of starts and
+// the outcomes of calls.
 
 import (
 	"context"
@@ -40,12 +40,11 @@ func askCalls(t *testing.T, q *queue, sid string, n int) {
 	}
 }
 
-// TestANoisySessionIsBounded: a session has one batch of calls open, and asks
-// for the next when all of these have a result. So with no option at all
-// another's call waits for at most the batch; under Fair for one call of it, so
-// that it is one of those that start as soon as slots are free. Those that start
-// at one moment have no order.
-func TestANoisySessionIsBounded(t *testing.T) {
+// A session has one batch of calls open, and publishes the next when all of these have
+// a result. So without options another session's call waits for at most the batch;
+// under Fair for one call of it, so that it is among those that start as soon as slots
+// are free. Starts at the same moment have no order.
+func TestCallWaitsForAtMostOneBatchOfAnotherSession(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ ahead, want int }{{0, session.CallsMax / ConcurrencyDefault}, {session.CallsMax, 1}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -64,10 +63,9 @@ func TestANoisySessionIsBounded(t *testing.T) {
 	}
 }
 
-// TestPrefetchedCallsAreKeptFromOtherBridges: why nothing is by default. A bridge that pulls
-// ahead has all the calls; another that is started beside it has free slots and
-// gets none of them, and the last of them come to their turn too late to start.
-// Without it, both carry them out in time.
+// Why prefetching is not the default. A bridge that prefetches holds all the calls: a
+// second bridge has free slots and receives none of them, and the last calls are too
+// late to start. Without prefetching, both bridges execute them in time.
 func TestPrefetchedCallsAreKeptFromOtherBridges(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -104,9 +102,9 @@ func TestPrefetchedCallsAreKeptFromOtherBridges(t *testing.T) {
 	}
 }
 
-// TestFairIsOfTools: sessions with one effect each, as of a model, take turns as
-// they came. There is nothing to be fair about.
-func TestFairIsOfTools(t *testing.T) {
+// Sessions with one effect each, as of a model, are served in order of arrival, so Fair
+// changes nothing.
+func TestFairKeepsOrderOfArrivalForOneEffectEach(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		line := &slots{free: 1, byTurn: true}

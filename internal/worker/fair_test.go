@@ -1,6 +1,6 @@
 package worker
 
-// Slots go to sessions by turns: what is compared is the order of starts.
+// Slots go to sessions in turn. The tests compare the order of starts.
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// One slot, a thousand effects of one session, and then two of each of three
-// others: these are done after the eighth start.
-func TestANoisySession(t *testing.T) {
+// One slot, a thousand effects of one session, and then two of each of three others:
+// these have ended after the eighth start.
+func TestLargeQueueOfOneSessionDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		line := &slots{free: 1, byTurn: true}
@@ -52,7 +52,7 @@ func TestANoisySession(t *testing.T) {
 	})
 }
 
-// Sessions that ask again as soon as they were served do not keep another one from
+// Sessions that queue again as soon as they were served do not keep another one from
 // its second slot.
 func TestReturningSessionsDoNotStarveOthers(t *testing.T) {
 	t.Parallel()
@@ -88,8 +88,8 @@ func TestReturningSessionsDoNotStarveOthers(t *testing.T) {
 	})
 }
 
-// A waiting effect that is withdrawn, or whose name another effect has, waits no
-// longer.
+// A waiting effect leaves the queue when it is withdrawn or replaced by another effect
+// of its name.
 func TestWithdrawnEffectLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -115,8 +115,8 @@ func TestWithdrawnEffectLeavesTheQueue(t *testing.T) {
 	})
 }
 
-// The same through a worker, which carries what is pulled ahead.
-func TestFairWorker(t *testing.T) {
+// The same through a worker that prefetches effects.
+func TestWorkerServesSessionsInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
@@ -150,7 +150,7 @@ func TestFairWorker(t *testing.T) {
 	})
 }
 
-// Who gives up leaves the line; a slot that it was given meanwhile goes on.
+// A waiter whose context ends leaves the queue; a slot granted meanwhile goes to the next.
 func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

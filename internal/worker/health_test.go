@@ -11,9 +11,8 @@ import (
 	"github.com/refold/refold/internal/secrets"
 )
 
-// TestHealth: a provider is in trouble from the first failed try to the first answer,
-// and the earliest next try is told.
-func TestHealth(t *testing.T) {
+// The trouble also reports the earliest next try.
+func TestProviderIsInTroubleUntilItAnswers(t *testing.T) {
 	t.Parallel()
 	start := time.UnixMilli(1_000_000)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -52,7 +51,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// troubled carries out nothing, and says what is wrong.
+// troubled executes nothing, and reports troubles.
 type troubled struct {
 	executor.Executor
 	all []string
@@ -60,8 +59,8 @@ type troubled struct {
 
 func (t troubled) Troubles() []string { return t.all }
 
-// TestHeartbeatsSayTroubles: one for each target, without secrets, and bounded.
-func TestHeartbeatsSayTroubles(t *testing.T) {
+// One trouble for each target, without secrets, and bounded.
+func TestHeartbeatsReportTroubles(t *testing.T) {
 	t.Parallel()
 	w := New(newWorld(), "me", "test/me", time.Now, slog.New(slog.DiscardHandler))
 	w.vault.given.Add("s3cret-value")

@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// How the limits relate, with the reason beside each.
+// The relations of the limits, each with its reason.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

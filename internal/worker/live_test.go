@@ -1,8 +1,7 @@
 package worker
 
-// What goes out of what a model says: joined, the beginning of what the
-// settlement will say, whatever the model cuts its words into; in few deltas,
-// however many pieces come.
+// Streaming deltas: joined, they are a prefix of the settlement's text, however the
+// model splits it; and many pieces make few deltas.
 
 import (
 	"context"
@@ -40,7 +39,7 @@ func heardText(t *testing.T, live []string, start string) string {
 	return all.String()
 }
 
-func TestLiveDeltas(t *testing.T) {
+func TestJoinedDeltasAreTheText(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		for seed := range uint64(100) {
@@ -91,9 +90,9 @@ func liveDeltasOf(t *testing.T, seed uint64) {
 	}
 }
 
-// What is said is not kept back: the first words go at once, the others after
-// deltaEvery at the latest, also if nothing more comes.
-func TestLiveDeltasAreNotKeptBack(t *testing.T) {
+// The first text is published at once, later text within deltaEvery, even if no more
+// follows.
+func TestDeltasArePublishedInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -125,9 +124,9 @@ func TestLiveDeltasAreNotKeptBack(t *testing.T) {
 	})
 }
 
-// A model that asks again within one start is another start to who watches; a
-// request that no bridge made can tell nobody.
-func TestAnew(t *testing.T) {
+// A model's own retry within one start is another start for followers; a request
+// without a bridge has no followers.
+func TestModelRetryRestartsDeltas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()

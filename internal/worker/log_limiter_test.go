@@ -14,8 +14,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// What goes wrong for many effects is told once in a while, with how often.
-func TestOneTroubleIsOneLine(t *testing.T) {
+// A trouble of many effects is logged once in logEvery, with the number of occurrences.
+func TestTroubleIsLoggedOncePerInterval(t *testing.T) {
 	t.Parallel()
 	q, now := logLimiter{}, time.Now()
 	var told []int
@@ -34,7 +34,7 @@ func TestOneTroubleIsOneLine(t *testing.T) {
 	}
 }
 
-// A bridge whose claims nobody answers says so twice in 15 s, whatever waits.
+// A bridge whose claims get no reply logs that twice in 15 s, however many wait.
 func TestUnansweredClaimsAreLoggedTwice(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

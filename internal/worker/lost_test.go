@@ -1,8 +1,8 @@
 package worker
 
-// What a bridge does when the server has lost the unsynced end of its streams:
-// effects, claims and settlements that were stored are gone, or outlive one
-// another, and sequences and names are used again. Time is virtual.
+// A bridge when the server has lost the unsynced end of its streams: stored effects,
+// claims and settlements are gone, or some of them are, and sequences and names are
+// used again. Time is virtual.
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// lose takes away the events from a sequence on, and has everybody connect anew.
+// lose removes the events from a sequence on, and has all bridges reconnect.
 func (w *world) lose(from uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -29,10 +29,10 @@ func (w *world) lose(from uint64) {
 	}
 }
 
-// An effect that runs is lost with the event that asked for it, and its claim
-// outlives it: its name is asked with other bytes. It is stopped, and nothing is
-// said for it; the other one runs under a claim of its own.
-func TestEffectThatReplacesALostOne(t *testing.T) {
+// A running effect is lost with the event that opened it, but its claim is not, and
+// another effect gets its name. The first is stopped and not settled; the other one
+// runs under a claim of its own.
+func TestEffectReplacesALostOneOfItsName(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
@@ -71,9 +71,8 @@ func TestEffectThatReplacesALostOne(t *testing.T) {
 	})
 }
 
-// A claim of other bytes is passed over, whoever holds it and whatever it says; one
-// of the same bytes stands.
-func TestClaimOfOtherBytes(t *testing.T) {
+// A claim of other bytes is skipped, whatever it states; one of the same bytes is valid.
+func TestClaimOfOtherBytesIsSkipped(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		stands  Claim
@@ -120,10 +119,10 @@ func TestClaimOfOtherBytes(t *testing.T) {
 	}
 }
 
-// An effect that was settled is delivered again over another connection. As long
-// as the log has its settlement it is acked. If that was lost, a call that may not
-// run twice is settled as unknown, what may runs again, and a model's turn is
-// claimed anew.
+// A settled effect is delivered again over another connection. While the log has its
+// settlement, it is acked. If the settlement was lost, a call that is not retry-safe is
+// settled as unknown, an effect that may run twice runs again, and a model's turn is
+// claimed again.
 func TestSettlementThatIsLost(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -191,9 +190,9 @@ func TestSettlementThatIsLost(t *testing.T) {
 	}
 }
 
-// A model is shown what the log has, and not what it had at these sequences before
-// it lost its end.
-func TestTranscriptAfterALoss(t *testing.T) {
+// A model is shown the log's events, not those that had these sequences before the log
+// lost its end.
+func TestTranscriptAfterALossIsReadAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()

@@ -11,11 +11,10 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// TestTwoAnswerForOneLost: two bridges answer at once for a worker that is gone,
-// and an answer of each is on its way when the other has one call too (a lease
-// that the server forgot). What is settled twice is settled with the same words,
-// though one of them takes its time: the fold then takes the second for a repeat.
-func TestTwoAnswerForOneLost(t *testing.T) {
+// Two bridges answer at once for a worker that is gone, and both receive one call (the
+// server lost a lease). Both settle it with the same bytes, though one of them is slow:
+// the fold then treats the second as a repeat.
+func TestTwoBridgesSettleForALostWorkerAlike(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -1,7 +1,7 @@
 package worker
 
-// The observer of a bridge hears every start, and its end once, whatever becomes
-// of it; TestStart has one beside each of its cases.
+// The observer of a bridge receives every start, and its end once, whatever the
+// outcome; the cases of TestStart have one too.
 
 import (
 	"context"
@@ -16,7 +16,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// heard is an observer that keeps what it hears.
+// heard is an observer that keeps what it receives.
 type heard struct {
 	mu     sync.Mutex
 	starts []executor.Start
@@ -51,8 +51,8 @@ func (h *heard) Ended(s executor.Start, e executor.End) {
 	h.ends = append(h.ends, e)
 }
 
-// check compares what was heard with the settlements of an effect: one start and
-// one end, which says the same status and code, or none if nothing was settled.
+// check compares the reports with the settlements of an effect: one start and one end
+// with the same status and code, or no status if nothing was settled.
 func (h *heard) check(t *testing.T, effect string, settlements []string) {
 	t.Helper()
 	h.mu.Lock()
@@ -74,7 +74,7 @@ func (h *heard) check(t *testing.T, effect string, settlements []string) {
 	}
 }
 
-func TestObserverHearsEachTryOfAModel(t *testing.T) {
+func TestObserverReceivesEachTryOfAModel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
@@ -113,7 +113,7 @@ func TestObserverHearsEachTryOfAModel(t *testing.T) {
 	})
 }
 
-func TestCallHandsTheTraceparentOn(t *testing.T) {
+func TestCallCarriesTheTraceparent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()

@@ -1,8 +1,7 @@
 package worker
 
-// Rates, what providers ask to wait, and the breaker, with whole workers in
-// virtual time. What is compared is when generations start, and what becomes of
-// those that don't.
+// Rates, pauses that providers ask for, and the breaker, with whole workers in virtual
+// time. The tests compare when generations start, and the outcomes of those that don't.
 
 import (
 	"context"
@@ -18,8 +17,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// pacedBridge is a bridge of the provider p, whose model notes when it starts
-// what. answer is called for each start; nil: all are answered.
+// pacedBridge is a bridge of the provider p, whose model records its starts. answer is
+// called for each start; nil: all are answered.
 type pacedBridge struct {
 	*bridgeInWorld
 	t      *testing.T
@@ -60,7 +59,7 @@ func startPaced(t *testing.T, answer func(r executor.Request) error, options ...
 	return b
 }
 
-// ask asks for a generation, and lets what can happen at once happen.
+// ask publishes a generation, and waits until the bridge is idle.
 func (b *pacedBridge) ask(name, model string) {
 	b.t.Helper()
 	g := generation(name, session.Item{Role: session.RoleUser, Seq: b.seq})
@@ -83,9 +82,9 @@ func (b *pacedBridge) settled(what string, want ...string) {
 	}
 }
 
-// Two at once and then one each five seconds; who would wait in its slot for
-// more than ten seconds is given back until then.
-func TestRate(t *testing.T) {
+// Two start at once and then one each five seconds; a generation that would wait in its
+// slot for more than ten seconds is given back until then.
+func TestRateSpacesStarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := startPaced(t, nil, limited("", 2, 10*time.Second))
@@ -113,8 +112,8 @@ func TestRate(t *testing.T) {
 	})
 }
 
-// A model's rate holds that model, and a start takes from its provider's too.
-func TestRateOfOneModel(t *testing.T) {
+// A model's rate delays that model only; its starts count for the provider's rate too.
+func TestRateOfOneModelDelaysOnlyThatModel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := startPaced(t, nil, limited("slow", 1, 4*time.Second), limited("", 3, 24*time.Second))
@@ -128,8 +127,8 @@ func TestRateOfOneModel(t *testing.T) {
 	})
 }
 
-// Nobody starts while a provider asks to wait, and a further try of the model
-// itself waits its turn.
+// Nothing starts during a pause that the provider asked for, and the model's own next
+// try waits too.
 func TestProviderRetryAfterHoldsStarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -156,8 +155,8 @@ func TestProviderRetryAfterHoldsStarts(t *testing.T) {
 	})
 }
 
-// What its rate never lets start ends when its time is over, and not before.
-func TestRateThatLeavesNoTime(t *testing.T) {
+// A generation that its rate never lets start is settled when it is late, not before.
+func TestGenerationThatItsRateNeverStartsIsSettledLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := startPaced(t, nil, limited("m", 1, time.Hour))
@@ -172,8 +171,8 @@ func TestRateThatLeavesNoTime(t *testing.T) {
 	})
 }
 
-// A stopping bridge gives back what waits for the rate.
-func TestRateAtTheEnd(t *testing.T) {
+// A stopping bridge gives back generations that wait for the rate.
+func TestStoppingBridgeGivesBackWhatWaitsForTheRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := startPaced(t, nil, limited("m", 1, 9*time.Second))
@@ -187,9 +186,9 @@ func TestRateAtTheEnd(t *testing.T) {
 	})
 }
 
-// The breaker opens after three faults in a row, lets one through when its time
-// is over, and all when that is answered.
-func TestBreaker(t *testing.T) {
+// The breaker opens after three faults in a row, lets one trial start when its time is
+// over, and all when the trial is answered.
+func TestBreakerOpensAfterFaultsAndTriesOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var fault atomic.Pointer[executor.Error]
@@ -242,8 +241,8 @@ func TestBreaker(t *testing.T) {
 	})
 }
 
-// A trial that is withdrawn tells nothing: another one is tried.
-func TestBreakerTrialThatTellsNothing(t *testing.T) {
+// A withdrawn trial has no result.
+func TestWithdrawnTrialLeavesRoomForAnother(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	p := &Pacer{faultsMax: 1, openFor: time.Second}

@@ -1,7 +1,7 @@
 package worker
 
-// What a worker reads for the turns of models: what it settled itself is kept as
-// the log has it, and what can't be read is left to others.
+// What a worker reads for the turns of models: its own settlements are cached as the
+// log has them, and a turn whose transcript can't be read is left to other bridges.
 
 import (
 	"context"
@@ -25,9 +25,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// A generation that can't be asked fails, but only by the bridge that holds
-// its claim; one that can't be read now is offered again.
-func TestRefusedGeneration(t *testing.T) {
+// A generation whose request can't be built is settled as failed, only by the bridge
+// that holds its claim; one that can't be read now is given back.
+func TestOnlyTheClaimHolderSettlesAnUnreadableGeneration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
@@ -52,7 +52,7 @@ func TestRefusedGeneration(t *testing.T) {
 	})
 }
 
-// logless is a world whose log is away at first.
+// logless is a world whose log fails the first reads.
 type logless struct {
 	*world
 	left int
@@ -66,7 +66,7 @@ func (l *logless) Events(ctx context.Context, sid string, seqs []uint64) ([]sess
 	return l.world.Events(ctx, sid, seqs)
 }
 
-// counting is a world that counts what is read.
+// counting is a world that counts reads.
 type counting struct {
 	*world
 	requests []int // events in each
@@ -77,7 +77,7 @@ func (c *counting) Events(ctx context.Context, sid string, seqs []uint64) ([]ses
 	return c.world.Events(ctx, sid, seqs)
 }
 
-// What a bridge settled itself it need not read for the next turn.
+// A bridge does not read its own settlements for the next turn.
 func TestOwnSettlementIsNotReadAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -106,8 +106,8 @@ func TestOwnSettlementIsNotReadAgain(t *testing.T) {
 	})
 }
 
-// A settlement that is kept says to the next turn what the log would.
-func TestKeptIsWhatIsRead(t *testing.T) {
+// A cached settlement is the same to the next turn as the log's.
+func TestCachedSettlementEqualsTheLogs(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", inlineBytesMax+1)
 	calls := []executor.AnswerCall{{ID: "p1", Name: "stat", Arguments: `{"path":"a"}`}, {Name: "stat", Arguments: "\xff"}}
@@ -166,7 +166,7 @@ func TestKeptIsWhatIsRead(t *testing.T) {
 	}
 }
 
-// A thousand items, read from a server.
+// A thousand items are read from a server.
 func BenchmarkColdTranscript(b *testing.B) {
 	for _, n := range []int{100, 1000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) { coldTranscript(b, n) })

@@ -1,7 +1,7 @@
 package worker
 
-// What tools return, whatever it is: its settlement holds it, or a blob does; and
-// an effect that comes again while it is carried is carried once.
+// Whatever a tool returns, its settlement or a blob holds it; and an effect delivered
+// again while it runs starts once.
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-func TestResults(t *testing.T) {
+func TestSettlementHoldsWhatAToolReturns(t *testing.T) {
 	t.Parallel()
 	full := strings.Repeat("x", inlineBytesMax)
 	for _, c := range []struct {
@@ -60,9 +60,9 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// An effect that is delivered while it is carried, and once more when it is
-// settled, starts once and is settled once; its second copy is answered too.
-func TestDeliveredWhileItRuns(t *testing.T) {
+// An effect delivered while it runs, and once more when it is settled, starts once and
+// is settled once; its second delivery is answered too.
+func TestEffectDeliveredWhileItRunsStartsOnce(t *testing.T) {
 	t.Parallel()
 	for _, safe := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {

@@ -1,8 +1,8 @@
 package worker
 
-// Who goes on with an effect whose executor keeps its goroutine, or ends it; and
-// that its slot is free once, when it is settled, whatever the executor does
-// then. Time is virtual.
+// Executors that keep their goroutine, or end it: another goroutine finishes the
+// effect, and its slot becomes free once, when it is settled, whatever the executor
+// does then. Time is virtual.
 
 import (
 	"context"
@@ -21,10 +21,10 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// keepsTime is when a call of an executor that does not return is given up.
+// keepsTime is when a call of an executor that does not return is abandoned.
 const keepsTime = testRun + stopGrace
 
-// lostCase is an executor that is lost, and when its call is settled.
+// lostCase is an executor that keeps or ends its goroutine, and when its call is settled.
 type lostCase struct {
 	name    string
 	execute func()
@@ -52,11 +52,11 @@ var lostCases = []lostCase{
 	}, keepsTime + storeTrouble, session.CodeDeadlineExceeded},
 }
 
-// storeTrouble is for how long nothing is stored, where that matters. It is one
-// of the moments when a settlement is tried again.
+// storeTrouble is how long the store fails, in cases that need it. At its end a
+// settlement is tried again.
 const storeTrouble = retryWaitMin + 2*retryWaitMin + 4*retryWaitMin + 8*retryWaitMin
 
-func TestSlotsOfLostExecutors(t *testing.T) {
+func TestSlotOfALostExecutorIsFreeOnceItIsSettled(t *testing.T) {
 	t.Parallel()
 	for _, c := range lostCases {
 		for _, lines := range []bool{false, true} {
@@ -68,8 +68,8 @@ func TestSlotsOfLostExecutors(t *testing.T) {
 	}
 }
 
-// run asks two calls of a bridge with one slot: its source's, or with lines that
-// of its process and that of its sessions' turns.
+// run publishes two calls to a bridge with one slot: its source's, or with lines its
+// process's and its sessions' turns.
 func (c lostCase) run(t *testing.T, lines bool) {
 	world, q := newWorld(), newQueue()
 	asked := time.Now()
@@ -134,9 +134,8 @@ func (c lostCase) run(t *testing.T, lines bool) {
 	}
 }
 
-// A start whose grace time is over already is told so at once, though it was not
-// among those that were told when it ended.
-func TestStartAfterTheGraceTime(t *testing.T) {
+// endAll did not reach the start, because the grace time was already over.
+func TestStartAfterTheGraceTimeIsStoppedAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := New(newWorld(), "me", "test/me", time.Now, slog.New(slog.DiscardHandler))
@@ -156,8 +155,8 @@ func TestStartAfterTheGraceTime(t *testing.T) {
 	})
 }
 
-// A rehearsal tells what became of an executor that is lost, too.
-func TestRehearseLostExecutors(t *testing.T) {
+// A rehearsal returns, also if the executor keeps or ends its goroutine.
+func TestRehearsalOfALostExecutorReturns(t *testing.T) {
 	t.Parallel()
 	for _, c := range lostCases {
 		if c.settled > keepsTime {
@@ -180,9 +179,9 @@ func TestRehearseLostExecutors(t *testing.T) {
 	}
 }
 
-// An executor that hangs is given up; what it returns an hour later is heard by
-// nobody, and settles nothing a second time.
-func TestLateResultIsNotHeard(t *testing.T) {
+// An executor that hangs is abandoned; its result an hour later is ignored, and settles
+// nothing a second time.
+func TestResultOfAnAbandonedExecutorIsIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()

@@ -1,7 +1,7 @@
 package worker
 
-// Secrets of packs: who is given one, what happens to who lacks one, and that no
-// value is stored or logged, whatever becomes of the call.
+// Secrets of packs: which calls receive one, what becomes of a call without its secret,
+// and that no value is stored or logged, whatever the outcome.
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ import (
 // secret needs escaping in every encoding.
 const secret = `pa/ss+w"or?d <é>=&%`
 
-// spelt are the ways in which a tool may repeat a value.
+// spelt are encodings in which a tool may repeat a value.
 func spelt(value string) []string {
 	quoted, err := json.Marshal(value)
 	if err != nil {
@@ -85,8 +85,8 @@ func valueOf(name, value string) secrets.Source {
 	})
 }
 
-// outcomeOf carries out one call of the pack's tool and returns its settlement, all
-// that was stored, and the log.
+// outcomeOf executes one call of the pack's tool and returns its settlement, all stored
+// bytes, and the log.
 func outcomeOf(t *testing.T, p crm, values map[string]string, edit func(*session.ToolCall)) (settled session.ToolCallSettled, stored, logged []byte) {
 	t.Helper()
 	w, q := newWorld(), newQueue()
@@ -234,7 +234,7 @@ func TestRehearsedCallHasSecrets(t *testing.T) {
 	}
 }
 
-func TestReaderSaysWhatIsMissing(t *testing.T) {
+func TestReaderReportsMissingNeeds(t *testing.T) {
 	t.Parallel()
 	files := fstest.MapFS{
 		"agent.workspace.json": {Data: []byte(`{"v":1,"kind":"pack","name":"crm","version":"1.0.0","bindings":"b.json"}`)},

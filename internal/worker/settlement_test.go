@@ -1,6 +1,6 @@
 package worker
 
-// What settlements hold, how they are stored, and that none exceeds the limit.
+// The content of settlements, how they are stored, and that none exceeds the limit.
 
 import (
 	"context"
@@ -22,7 +22,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// settleOne lets a model's answer be settled, and returns the envelope.
+// settleOne has a model's answer settled, and returns the envelope.
 func settleOne(t *testing.T, w *world, a executor.Answer) session.Envelope {
 	t.Helper()
 	q := newQueue()
@@ -42,7 +42,7 @@ func settleOne(t *testing.T, w *world, a executor.Answer) session.Envelope {
 	return w.last(t)
 }
 
-func TestAnswerWithCalls(t *testing.T) {
+func TestAnswerWithCallsSettlesAsToolCallsObserved(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -73,7 +73,7 @@ func TestAnswerWithCalls(t *testing.T) {
 	})
 }
 
-func TestAnswerWithWords(t *testing.T) {
+func TestAnswerWithTextSettlesAsGenerationSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		long := strings.Repeat("x", session.TextBytesMax)
@@ -101,8 +101,8 @@ func TestAnswerWithWords(t *testing.T) {
 	})
 }
 
-// Whatever a model says, its settlement fits: texts go to blobs, a provider's
-// own items may be left out, and what is still too large fails.
+// The settlement of any answer fits an event: texts go to blobs, a provider's own items
+// may be left out, and an answer that is still too large fails.
 func TestLargeAnswers(t *testing.T) {
 	t.Parallel()
 	quarter := strings.Repeat("x", session.TextBytesMax)
@@ -157,8 +157,8 @@ func TestLargeAnswers(t *testing.T) {
 	}
 }
 
-// A fault is cut to what the session takes, and always has a code.
-func TestFaults(t *testing.T) {
+// A fault is cut to the session's limits, and always has a code.
+func TestFaultsAreCutAndHaveACode(t *testing.T) {
 	t.Parallel()
 	if got := wireFault(nil, "x"); got != nil {
 		t.Errorf("nil: got %+v", got)
@@ -175,8 +175,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// A settlement is tried until it is stored, and stored once.
-func TestSettlementIsStored(t *testing.T) {
+// A settlement is retried until it is stored, and stored once.
+func TestSettlementIsRetriedUntilStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
@@ -206,8 +206,8 @@ func TestSettlementIsStored(t *testing.T) {
 	})
 }
 
-// The id of a settlement is taken by somebody who wants it to be lost.
-func TestSettlementIDTaken(t *testing.T) {
+// Another publisher has used the settlement's id, to have the settlement dropped.
+func TestSettlementWithATakenIDIsStored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
@@ -230,9 +230,9 @@ func TestSettlementIDTaken(t *testing.T) {
 	})
 }
 
-// The stream drops what has the id of another: so the same event has the same
-// id, and any other event another.
-func TestSettlementIDs(t *testing.T) {
+// The stream drops a message with a known id: so the same event has the same id, and
+// any other event has another.
+func TestOnlyEqualSettlementsShareAnID(t *testing.T) {
 	t.Parallel()
 	call := toolCall("r1t1c0", false)
 	b := New(newWorld(), "one", "one", time.Now, slog.New(slog.DiscardHandler))
@@ -264,8 +264,8 @@ func TestSettlementIDs(t *testing.T) {
 	}
 }
 
-// Two bridges that find a holder gone say the same, byte for byte, so that the
-// fold takes the second for a repeat.
+// Two bridges that consider a holder gone settle with the same bytes, so that the fold
+// treats the second as a repeat.
 func TestOutcomeUnknownIsTheSameForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -295,7 +295,7 @@ func TestOutcomeUnknownIsTheSameForAll(t *testing.T) {
 	})
 }
 
-// A blob store that is away holds the settlement up, and nothing else.
+// A failing blob store delays the settlement, and nothing else.
 func TestSettlementWaitsForItsBlob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestSettlementWaitsForItsBlob(t *testing.T) {
 	})
 }
 
-// blobless is a world whose object store may be away.
+// blobless is a world whose object store may fail.
 type blobless struct {
 	*world
 	away atomic.Bool

@@ -1,6 +1,6 @@
 package worker
 
-// Slots that all targets share, and who gets them first: what is compared is the
+// The order in which waiters get slots that all targets share. The tests compare the
 // order of starts, in virtual time.
 
 import (
@@ -30,7 +30,7 @@ func newCrowd(t *testing.T, n int) *crowd {
 	return &crowd{t: t, slots: &slots{free: n}, began: time.Now()}
 }
 
-// enter has somebody wait, who notes when the slot came.
+// enter adds a waiter, which records when it gets the slot.
 func (c *crowd) enter(name string, priority int) {
 	go func() {
 		if c.slots.enter(c.t.Context(), name, priority) {
@@ -42,8 +42,8 @@ func (c *crowd) enter(name string, priority int) {
 	synctest.Wait()
 }
 
-// Behind a flood of what has a lower priority, one waits for the next slot and
-// no longer, however many waited before.
+// A waiter with a higher priority gets the next slot, however many with a lower one
+// have waited before.
 func TestLowPriorityFloodDelaysByOneSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestLowPriorityFloodDelaysByOneSlot(t *testing.T) {
 	})
 }
 
-// While there is always somebody with a high priority, every eighth slot is for
-// the one of the others that waits the longest.
+// While waiters with a high priority keep arriving, every eighth slot is for the
+// longest waiting of the others.
 func TestEighthSlotGoesToTheLongestWaiter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -99,7 +99,7 @@ func TestEighthSlotGoesToTheLongestWaiter(t *testing.T) {
 	})
 }
 
-// Who gives up leaves the line.
+// A waiter whose context ends leaves the queue.
 func TestCancelledWaiterForASlotLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,9 +126,9 @@ func TestCancelledWaiterForASlotLeavesTheQueue(t *testing.T) {
 	})
 }
 
-// Two targets of one bridge with one slot: those of the first target, asked
+// Two targets of one bridge share one slot: the effects of the first target, published
 // first, wait for those of the second.
-func TestTargetsThatShareSlots(t *testing.T) {
+func TestTargetOfHigherPriorityGetsSharedSlotsFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		world := newWorld()

@@ -1,7 +1,6 @@
 package worker
 
-// How syncs end: what is read becomes a settlement, and its files are stored
-// first.
+// How syncs end: the space becomes a settlement, and its files are stored first.
 
 import (
 	"context"
@@ -52,7 +51,7 @@ func syncEffect(name string, edit func(*session.Space)) session.Space {
 	return s
 }
 
-// synchronize carries out one sync and returns what is settled.
+// synchronize executes one sync and returns the settlement.
 func synchronize(t *testing.T, w *world, r executor.SpaceReader, s session.Space) session.Envelope {
 	t.Helper()
 	q := newQueue()
@@ -116,7 +115,7 @@ func TestDrySyncStoresNothing(t *testing.T) {
 	})
 }
 
-func TestSyncsThatFail(t *testing.T) {
+func TestFailedSyncsSettleTheirReason(t *testing.T) {
 	t.Parallel()
 	fails := func(err error) readSpace {
 		return func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
@@ -162,7 +161,7 @@ func TestSyncsThatFail(t *testing.T) {
 	}
 }
 
-// restless is a file that is another one each time it is looked at.
+// restless is a file that changes with each read.
 type restless struct{ times int }
 
 func (r *restless) Open(name string) (fs.File, error) {
@@ -170,8 +169,7 @@ func (r *restless) Open(name string) (fs.File, error) {
 	return fstest.MapFS{"AGENTS.md": {Data: []byte("x"), ModTime: time.Unix(int64(r.times), 0)}}.Open(name)
 }
 
-// TestSyncWithoutRoomForBlobs: a space whose files can't be stored is not staged.
-func TestSyncWithoutRoomForBlobs(t *testing.T) {
+func TestSpaceWhoseFilesAreNotStoredIsNotStaged(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -194,9 +192,8 @@ func TestSyncWithoutRoomForBlobs(t *testing.T) {
 	})
 }
 
-// TestSyncsOfStrangeReaders: a reader that panics anywhere, or says what no event
-// can hold, ends its sync and nothing else.
-func TestSyncsOfStrangeReaders(t *testing.T) {
+// The readers panic, or return what no event can hold.
+func TestFaultyReaderEndsOnlyItsSync(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
@@ -221,8 +218,7 @@ type panicking struct{}
 
 func (panicking) Open(string) (fs.File, error) { panic("no files") }
 
-// TestWithdrawnSync: a sync that the session ended stops, and says so.
-func TestWithdrawnSync(t *testing.T) {
+func TestWithdrawnSyncStops(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
@@ -245,8 +241,8 @@ func TestWithdrawnSync(t *testing.T) {
 	})
 }
 
-// TestSyncAgain: what was settled is acked when it is delivered again, and what a
-// bridge that stops has not read is for another one.
+// A settled sync is acked when it is delivered again; a sync that a stopping bridge has
+// not read is for another bridge.
 func TestSyncAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -282,9 +278,8 @@ func TestSyncAgain(t *testing.T) {
 	})
 }
 
-// TestNeedsThatAreNotMetAreCounted: 32 may be missing; of more the sync says how
-// many there are, and stores nothing.
-func TestNeedsThatAreNotMetAreCounted(t *testing.T) {
+// 32 needs may be missing; with more the sync reports their number, and stores nothing.
+func TestTooManyUnmetNeedsAreCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()

@@ -1,7 +1,7 @@
 package worker
 
-// What becomes of a start: it returns, fails, panics, runs too long, is
-// withdrawn, or the bridge stops. One row a case; time is virtual.
+// The outcomes of a start: it returns, fails, panics, runs too long, is withdrawn, or
+// the bridge stops. One row a case; time is virtual.
 
 import (
 	"context"
@@ -178,9 +178,9 @@ func (c startCase) run(t *testing.T, safe bool) {
 	pass(2 * time.Hour) // what was abandoned returns
 }
 
-// The session withdraws an effect while its claim is being stored: the claim is
-// ours, so it is ours to say that nothing was started.
-func TestWithdrawnBeforeTheStart(t *testing.T) {
+// The session withdraws an effect while its claim is being stored: the claim is ours,
+// so we settle that it did not start.
+func TestEffectWithdrawnDuringItsClaimIsSettledUnstarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
@@ -201,8 +201,7 @@ func TestWithdrawnBeforeTheStart(t *testing.T) {
 	})
 }
 
-// What a call is told, and what its settlement says.
-func TestCallAndSettlement(t *testing.T) {
+func TestExecutorReceivesTheCallAndItsResultIsSettled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
@@ -390,9 +389,9 @@ func (c modelCase) run(t *testing.T) {
 	}
 }
 
-// A generation that keeps failing is asked no more often than the waits allow,
-// and not past its start_by.
-func TestRetriesWait(t *testing.T) {
+// A generation that keeps failing starts no more often than the waits allow, and not
+// after its start_by.
+func TestRetriesOfAGenerationWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
@@ -417,8 +416,8 @@ func TestRetriesWait(t *testing.T) {
 	})
 }
 
-// Deltas tell effect, start and number, in order, and split between characters.
-func TestDeltas(t *testing.T) {
+// Deltas have effect, start and number, in order, and split between characters.
+func TestDeltasAreNumberedAndSplitBetweenCharacters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
@@ -448,7 +447,7 @@ func TestDeltas(t *testing.T) {
 }
 
 // Bytes that are no effect are acked, counted, and settle nothing.
-func TestForeignMessages(t *testing.T) {
+func TestForeignMessagesAreAckedAndCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
@@ -477,8 +476,7 @@ func TestForeignMessages(t *testing.T) {
 	})
 }
 
-// What this release can't read is left to bridges of a newer one: acked, it
-// would be lost to them too.
+// An effect that this release can't read is left to newer bridges: an ack would lose it.
 func TestNewerEffectsAreLeftToOthers(t *testing.T) {
 	t.Parallel()
 	newer := toolCall("r1t1c0", false)
@@ -510,7 +508,7 @@ func TestNewerEffectsAreLeftToOthers(t *testing.T) {
 	}
 }
 
-// Once a model was told to stop, nobody is shown what it still says.
+// Text that a model produces after its context ended is not published.
 func TestDeltasEndWithTheContext(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

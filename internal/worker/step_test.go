@@ -1,7 +1,7 @@
 package worker
 
-// A step hook: what it is shown, what becomes of its answer, and what is
-// refused before it is sent.
+// A step hook: its request, the settlement of its answer, and the answers refused
+// before they are published.
 
 import (
 	"context"
@@ -57,7 +57,7 @@ func choosing(c executor.StepChoice) func(context.Context, executor.StepRequest)
 	return func(context.Context, executor.StepRequest) (executor.StepChoice, error) { return c, nil }
 }
 
-func TestStep(t *testing.T) {
+func TestStepSettlesTheHooksAnswer(t *testing.T) {
 	t.Parallel()
 	for _, c := range []hookCase{
 		{name: "chooses nothing", prepare: choosing(executor.StepChoice{}), want: "r1t2s ok"},
@@ -132,8 +132,7 @@ func (c hookCase) run(t *testing.T) {
 	}
 }
 
-// asked lets a hook answer one step, and returns what it was shown and the
-// settlement.
+// asked has a hook answer one step, and returns its request and the settlement.
 func asked(t *testing.T, p session.Step, c executor.StepChoice) (executor.StepRequest, session.Envelope) {
 	t.Helper()
 	w, q := newWorld(), newQueue()
@@ -151,7 +150,7 @@ func asked(t *testing.T, p session.Step, c executor.StepChoice) (executor.StepRe
 	return shown, w.last(t)
 }
 
-func TestStepRequest(t *testing.T) {
+func TestHookReceivesTheStep(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		p := stepEffect("r1t3s")
@@ -220,8 +219,7 @@ func TestStepRequest(t *testing.T) {
 	})
 }
 
-// What a hook chooses is what the session is told.
-func TestStepChoice(t *testing.T) {
+func TestSettlementHoldsTheHooksChoice(t *testing.T) {
 	t.Parallel()
 	ref := codec.RefOf([]byte("x"))
 	none := []string{}
@@ -253,8 +251,8 @@ func TestStepChoice(t *testing.T) {
 	}
 }
 
-// What no session takes is not sent; the detail names the field and the limit.
-func TestStepChoiceRefused(t *testing.T) {
+// A choice that no session accepts fails; the detail names the field and the limit.
+func TestInvalidStepChoiceIsRefused(t *testing.T) {
 	t.Parallel()
 	many := slices.Repeat([]string{"x"}, planner.StepToolsMax+1)
 	for _, c := range []struct {
@@ -292,8 +290,7 @@ func TestStepChoiceRefused(t *testing.T) {
 	}
 }
 
-// The largest choice fits an event.
-func TestStepChoiceFits(t *testing.T) {
+func TestLargestStepChoiceFitsAnEvent(t *testing.T) {
 	t.Parallel()
 	size := planner.StepToolsMax*(planner.ToolIDBytesMax+5) + planner.StepSystemBytesMax + planner.StepParamsBytesMax + planner.StepContextBytesMax
 	if size+16<<10 > session.EventBytesMax {

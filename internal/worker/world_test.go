@@ -1,8 +1,7 @@
 package worker
 
-// A world in memory that keeps the promises of wire.go, so that the rules can
-// be tried in virtual time; contract_test.go holds it to them beside the real
-// one.
+// A Transport in memory that keeps the promises of wire.go, so that tests run in
+// virtual time; contract_test.go checks it and the real one.
 
 import (
 	"bytes"
@@ -120,14 +119,14 @@ func (w *world) Publish(ctx context.Context, door session.Door, sid, id string, 
 	return w.add(door, sid, payload), nil
 }
 
-// add appends an event; the lock is held.
+// add appends an event. The caller holds the lock.
 func (w *world) add(door session.Door, sid string, payload []byte) uint64 {
 	seq := uint64(len(w.events) + 1)
 	w.events = append(w.events, session.Event{Session: sid, Door: door, Seq: seq, Time: time.Now().UnixMilli(), Payload: payload})
 	return seq
 }
 
-// say appends an event of somebody else and returns its sequence.
+// say appends an event of another publisher and returns its sequence.
 func (w *world) say(t *testing.T, door session.Door, sid, typ string, data any) uint64 {
 	t.Helper()
 	w.mu.Lock()
@@ -216,7 +215,7 @@ func (w *world) Incarnation() uint64 {
 	return w.incarnation
 }
 
-// Heard answers as if who beats did so every aliveEvery.
+// Heard answers as if a live instance beat every aliveEvery.
 func (w *world) Heard(instance string) (time.Time, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -258,7 +257,7 @@ func (w *world) setView(sid string, v session.View) {
 	w.views[sid] = v
 }
 
-// settlements returns what was settled through the doors of bridges, as text:
+// settlements returns the settlements through the doors of bridges, as text:
 // "r1t1c0 succeeded", "r1t1c0 failed deadline_exceeded", "r1t1 calls 2".
 func (w *world) settlements(t *testing.T) []string {
 	t.Helper()
@@ -492,7 +491,7 @@ func startBridge(t *testing.T, w *world, name string, q *queue, s Target) *bridg
 	return startBridgeOn(t, w, w, name, q, s)
 }
 
-// startBridgeOn is startBridge with a wire that differs from its world.
+// startBridgeOn is startBridge with a Transport other than its world.
 func startBridgeOn(t *testing.T, on Transport, w *world, name string, q *queue, s Target) *bridgeInWorld {
 	t.Helper()
 	b := &bridgeInWorld{world: w, served: make(chan struct{})}
@@ -590,7 +589,7 @@ func (f modelFunc) Generate(ctx context.Context, r executor.Request, delta func(
 	return f(ctx, r, delta)
 }
 
-// pass lets virtual time pass, and then everybody come to rest.
+// pass lets virtual time pass, and then waits until all goroutines are idle.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()

@@ -1,7 +1,7 @@
 package worker
 
-// A model turn's transcript is read while its claim is on its way: what either of
-// them comes to, in virtual time.
+// A model turn's transcript is read while its claim is in progress, and either may
+// fail. Time is virtual.
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// besideCase is what goes wrong with a read, and what must be true in the end.
-type besideCase struct {
+// concurrentCase is a failure of the read or the claim, and the result in the end.
+type concurrentCase struct {
 	name   string
 	unsure bool // nothing was read here before
 	first  Claim
@@ -57,7 +57,7 @@ func silence(w *world, n int) error {
 
 func never(*world, int) error { return errNoRead }
 
-var besideCases = []besideCase{
+var concurrentCases = []concurrentCase{
 	{name: "both work", settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]Claim{byMe}},
 	{name: "the read fails: ours, and later", read: once, settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: [2]Claim{byMe}},
 	{name: "all reads fail: ours until it is late", read: never, settled: []string{"r1t1 failed deadline_exceeded"}, acked: true, stands: [2]Claim{byMe}},
@@ -85,7 +85,7 @@ var besideCases = []besideCase{
 
 func TestTranscriptIsReadWhileClaiming(t *testing.T) {
 	t.Parallel()
-	for _, c := range besideCases {
+	for _, c := range concurrentCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, c.run)
@@ -93,7 +93,7 @@ func TestTranscriptIsReadWhileClaiming(t *testing.T) {
 	}
 }
 
-func (c besideCase) run(t *testing.T) {
+func (c concurrentCase) run(t *testing.T) {
 	w, q := newWorld(), newQueue()
 	input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
 	if c.gone {
@@ -172,7 +172,7 @@ func (w sideBySide) Events(ctx context.Context, sid string, seqs []uint64) ([]se
 	return w.world.Events(ctx, sid, seqs)
 }
 
-// Neither of the two waits for the other.
+// Neither waits for the other.
 func TestReadAndClaimRunConcurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

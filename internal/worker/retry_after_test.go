@@ -1,7 +1,7 @@
 package worker
 
-// What a provider asks to wait, of a model that does not wait itself: the run
-// time of one start would be over before.
+// Pauses that a provider asks for, of a model that does not wait itself, because the
+// run time of one start would end first.
 
 import (
 	"slices"
@@ -12,12 +12,12 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// paced is what serve gives every model.
+// paced returns a target with the Pacer that serve gives every model.
 func paced(s *Target) { s.Paced() }
 
-// It fits: the generation waits, and all others with it, and nobody is asked
-// meanwhile.
-func TestAProviderAsksForLongerThanARun(t *testing.T) {
+// The pause ends before start_by: the generation waits, and all others with it, without
+// requests meanwhile.
+func TestPauseLongerThanTheRunTimeIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		first := true
@@ -47,9 +47,9 @@ func TestAProviderAsksForLongerThanARun(t *testing.T) {
 	})
 }
 
-// It does not fit: the refusal is the settlement, at once; and what the provider
-// was not asked for yet is left to other bridges until its time is over.
-func TestAProviderAsksForLongerThanThereIs(t *testing.T) {
+// The pause ends after start_by: the refusal is settled at once, and generations that
+// did not start yet are given back to other bridges until they are late.
+func TestPausePastStartBySettlesTheRefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := startPaced(t, func(r executor.Request) error {

@@ -5,15 +5,14 @@ import (
 	"sync"
 )
 
-// Cache keeps what was read, up to a number of bytes; what was not used for
-// longest goes first.
+// Cache is a least-recently-used cache, bounded by bytes.
 type Cache[K comparable, V any] struct {
 	bytesMax int
 
 	mu           sync.Mutex
 	bytes        int
 	hits, misses uint64
-	order        *list.List // of *cached[K, V]; the latest used first
+	order        *list.List // of *cached[K, V]; the most recently used first
 	at           map[K]*list.Element
 }
 
@@ -23,12 +22,12 @@ type cached[K comparable, V any] struct {
 	bytes int
 }
 
-// NewCache returns an empty cache of at most so many bytes.
+// NewCache returns an empty cache of at most bytesMax bytes.
 func NewCache[K comparable, V any](bytesMax int) *Cache[K, V] {
 	return &Cache[K, V]{bytesMax: bytesMax, order: list.New(), at: make(map[K]*list.Element)}
 }
 
-// Get returns what is kept under key. The caller must not change it.
+// Get returns the value of key. The caller must not change it.
 func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -48,15 +47,15 @@ type CacheCounts struct {
 	Entries, Bytes int
 }
 
-// counts returns the counts. What was too large to be kept is a miss each time.
+// counts returns the counts. A value too large to be kept is a miss each time.
 func (c *Cache[K, V]) counts() CacheCounts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return CacheCounts{Hits: c.hits, Misses: c.misses, Entries: len(c.at), Bytes: c.bytes}
 }
 
-// Put keeps value, which takes about so many bytes. What is larger than a
-// quarter of the cache is not kept: it would drive out all else.
+// Put adds a value of about bytes bytes. One larger than a quarter of the cache is not
+// kept: it would evict all others.
 func (c *Cache[K, V]) Put(key K, value V, bytes int) {
 	if bytes > c.bytesMax/4 {
 		return
@@ -77,7 +76,7 @@ func (c *Cache[K, V]) Put(key K, value V, bytes int) {
 	}
 }
 
-// clear forgets everything.
+// clear removes all values.
 func (c *Cache[K, V]) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -7,9 +7,8 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// TestEditedArguments: the model's own call stays as it made it, and the
-// result says what a person let run instead.
-func TestEditedArguments(t *testing.T) {
+// The model's own call stays unchanged.
+func TestResultBeginsWithEditedArguments(t *testing.T) {
 	t.Parallel()
 	asked := &entry{kind: kindTurn, batch: "r1t1", calls: []session.ObservedCall{{ToolName: "shell", Arguments: `{"command":"rm -rf /"}`}}}
 	settled := &entry{kind: kindResults, results: []result{{call: "r1t1c0", text: "done", status: session.CallSucceeded}}}
@@ -35,8 +34,7 @@ func TestEditedArguments(t *testing.T) {
 	}
 }
 
-// TestInputs: what a user says may come as a run, a steer or an edit.
-func TestInputs(t *testing.T) {
+func TestRunSteerAndEditAreInputs(t *testing.T) {
 	t.Parallel()
 	l := newLog()
 	input := session.Content{Text: "more"}

@@ -9,39 +9,38 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// entryKind is what an event is to a model.
+// entryKind is the kind of an event in a transcript.
 type entryKind int
 
 const (
-	kindInput   entryKind = iota + 1 // what a user said
-	kindTurn                         // what a model said
-	kindResults                      // of tool calls
+	kindInput   entryKind = iota + 1 // a user's input
+	kindTurn                         // a model's turn
+	kindResults                      // results of tool calls
 	kindEdit                         // an approval that changed a call's arguments
 )
 
-// entry is what an event says, as far as a model is concerned. It is shared,
-// and never changed.
+// entry is the part of an event that a model is shown. It is shared, and never changed.
 type entry struct {
 	kind    entryKind
 	text    string // with its blobs and parts filled in
 	images  []executor.Part
-	edited  string // of an approval: the arguments that were run instead
-	batch   string // of calls: the batch that they are numbered in
+	edited  string // of an approval: the arguments that were run
+	batch   string // of calls: the batch in which they are numbered
 	calls   []session.ObservedCall
 	opaque  json.RawMessage
 	results []result // of tool calls: one, or those of a batch that settled as a whole
 }
 
-// result is what became of one tool call.
+// result is the result of one tool call.
 type result struct {
-	call   string // the effect's name, r1t2c0; empty: that of the one call that waited for a sync
+	call   string // the effect's name, r1t2c0; empty: the one call that waited for a sync
 	text   string // with its blobs and parts filled in
 	images []executor.Part
 	status session.CallStatus
 	fault  *session.Fault
 }
 
-// result returns what became of a call, nil if the event does not say.
+// result returns a call's result, nil if the event has none.
 func (s *entry) result(call string) *result {
 	for i := range s.results {
 		if s.results[i].call == call || s.results[i].call == "" {
@@ -51,7 +50,7 @@ func (s *entry) result(call string) *result {
 	return nil
 }
 
-// bytes is about what s takes in memory, its place in the cache included.
+// bytes returns about what s takes in memory, with its overhead in the cache.
 func (s *entry) bytes() int {
 	n := 384 + len(s.text) + len(s.edited) + len(s.opaque) + bytesOf(s.images)
 	for i := range s.calls {
@@ -68,7 +67,8 @@ func (s *entry) bytes() int {
 	return n
 }
 
-// bodies make what an event is decoded into, by its type. No model is shown others.
+// bodies make the body into which an event is decoded, by its type. Models are shown no
+// other types.
 var bodies = map[string]func() any{
 	session.TypeRunRequested:           func() any { return new(session.RunRequested) },
 	session.TypeSteerRequested:         func() any { return new(session.SteerRequested) },
@@ -82,7 +82,7 @@ var bodies = map[string]func() any{
 	session.TypeWorkspaceSyncUnchanged: func() any { return new(session.WorkspaceSyncUnchanged) },
 }
 
-// decode returns an event's body. An error is a fault: it can't pass.
+// decode returns an event's body. An error is a fault, which is permanent.
 func decode(e session.Event) (any, error) {
 	env, err := session.ReadEnvelope(e.Payload)
 	if err != nil {
@@ -99,8 +99,8 @@ func decode(e session.Event) (any, error) {
 	return body, nil
 }
 
-// entry returns what an event's body says, with the blobs that it refers to. An
-// *Error is final: a model can't be shown the event. Other errors may pass.
+// entry returns the entry of an event's body, with the blobs that it refers to. An
+// *Error is permanent: a model can't be shown the event. Other errors are temporary.
 func (r *Reader) entry(ctx context.Context, seq uint64, body any) (*entry, error) {
 	s := new(entry)
 	var content *session.Content
@@ -115,7 +115,7 @@ func (r *Reader) entry(ctx context.Context, seq uint64, body any) (*entry, error
 	case *session.ApprovalDecided:
 		s.kind, s.edited = kindEdit, b.Arguments
 	case *session.ToolCallsObserved:
-		s.kind, s.calls, s.batch = kindTurn, b.Calls, placeOf(b.Effect)
+		s.kind, s.calls, s.batch = kindTurn, b.Calls, batchOf(b.Effect)
 		content, opaque = b.Text, b.Opaque
 	case *session.GenerationSettled:
 		s.kind, content, opaque = kindTurn, b.Text, b.Opaque
@@ -123,7 +123,7 @@ func (r *Reader) entry(ctx context.Context, seq uint64, body any) (*entry, error
 		return r.results(ctx, seq, *b)
 	case *session.ToolBatchSettled:
 		return r.results(ctx, seq, b.Results...)
-	case *session.WorkspaceSnapshotReady: // the one call that waited for it is not named
+	case *session.WorkspaceSnapshotReady: // it does not name the one call that waited for it
 		return r.results(ctx, seq, session.ToolCallSettled{Status: string(session.CallSucceeded), Output: b.Output})
 	case *session.WorkspaceSyncUnchanged:
 		return r.results(ctx, seq, session.ToolCallSettled{Status: string(session.CallSucceeded), Output: b.Output})
@@ -139,7 +139,7 @@ func (r *Reader) entry(ctx context.Context, seq uint64, body any) (*entry, error
 	return s, err
 }
 
-// results returns what became of tool calls. The texts of a batch share one limit,
+// results returns the results of tool calls. The texts of a batch share one limit,
 // since each may be a blob.
 func (r *Reader) results(ctx context.Context, seq uint64, settled ...session.ToolCallSettled) (*entry, error) {
 	total := 0
@@ -157,14 +157,14 @@ func (r *Reader) results(ctx context.Context, seq uint64, settled ...session.Too
 		if total += len(text) + bytesOf(images); total > requestBytesMax {
 			return nil, tooMuch(seq, requestBytesMax)
 		}
-		s.results[i] = result{call: placeOf(b.Effect), text: text, images: images, status: session.CallStatus(b.Status), fault: b.Error}
+		s.results[i] = result{call: batchOf(b.Effect), text: text, images: images, status: session.CallStatus(b.Status), fault: b.Error}
 	}
 	return s, nil
 }
 
-// Keep keeps what a settlement says that was stored just now, as it would be
-// read back: the session's next turn shows it to a model. A text in a blob is left
-// to be read. body is a pointer to the event's body, and must not be changed.
+// Keep caches a settlement that was just stored, for the session's next turn, as if it
+// were read back. A settlement with blobs is not cached. body is a pointer to the
+// event's body, and the caller must not change it.
 func (r *Reader) Keep(sid string, seq uint64, body any) {
 	var content *session.Content
 	switch b := body.(type) {
@@ -185,7 +185,7 @@ func (r *Reader) Keep(sid string, seq uint64, body any) {
 	}
 }
 
-// Result returns what a model is shown of a call's result.
+// Result returns a call's result as a model is shown it.
 func (r *Reader) Result(ctx context.Context, settled *session.ToolCallSettled) (string, error) {
 	s, err := r.results(ctx, 1, *settled)
 	if err != nil {

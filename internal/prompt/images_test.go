@@ -8,9 +8,8 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// An image is a line of the text, and a part; the form of the answer is that of
-// the effect.
-func TestRequestWithImages(t *testing.T) {
+// The format of the answer is the effect's.
+func TestImageIsALineOfTextAndAPart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog()

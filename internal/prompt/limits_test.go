@@ -6,7 +6,7 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// How the limits relate.
+// The relations of the limits.
 func TestLimits(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

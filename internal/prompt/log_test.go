@@ -1,6 +1,6 @@
 package prompt
 
-// The log and the blobs that tests read from, in memory.
+// A log and blobs in memory, for tests.
 
 import (
 	"context"
@@ -88,7 +88,7 @@ func (l *fakeLog) put(content string) codec.Ref {
 	return ref
 }
 
-// lose forgets everything: what is read next is there no more.
+// lose removes everything.
 func (l *fakeLog) lose() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -35,20 +35,20 @@ func assistantMessage(it session.Item, s *entry) (executor.Message, error) {
 	return m, nil
 }
 
-// omittedArguments stands for arguments that were too large for an event. They
-// are an object, which some providers insist on, and say why they are not what
-// the model wrote. What it wrote is not read back: it would be shown, and paid
-// for, in every later turn, and the call was refused for its size.
+// omittedArguments replaces arguments that were too large for an event. The result is
+// an object, which some providers require, and gives the reason. The original is not
+// read back: it would be shown, and paid for, in every later turn, and the call was
+// refused for its size.
 func omittedArguments(bytes int64) string {
 	return `{"omitted":"` + strconv.FormatInt(bytes, 10) + ` bytes of arguments"}`
 }
 
-// callID names a call as its effect is named.
+// callID returns a call's name, which is the name of its effect.
 func callID(batch string, call int) string { return batch + "c" + strconv.Itoa(call) }
 
-// editedMessage is toolMessage for a call whose arguments a person may have
-// changed: the model's own call stays as it made it, so the result begins by
-// saying what was run instead.
+// editedMessage is toolMessage for a call whose arguments a person may have changed.
+// The model's own call stays unchanged, so the result begins with the arguments that
+// were run.
 func editedMessage(it session.Item, s, asked, edit *entry) (executor.Message, error) {
 	m, err := toolMessage(it, s, asked)
 	if it.Edit == 0 || err != nil {
@@ -70,7 +70,7 @@ func toolMessage(it session.Item, s, asked *entry) (executor.Message, error) {
 		return executor.Message{}, unreadable(it.Seq, "is the result of a call that no turn made")
 	}
 	m := executor.Message{Role: string(session.RoleTool), CallID: callID(asked.batch, it.Call)}
-	if it.Code == session.CodeAlreadyLoaded { // nothing failed
+	if it.Code == session.CodeAlreadyLoaded { // not a failure
 		m.Text = it.Detail
 		return m, nil
 	}
@@ -90,8 +90,8 @@ func toolMessage(it session.Item, s, asked *entry) (executor.Message, error) {
 	return m, nil
 }
 
-// shownResult returns what a model is shown of a call's result, and whether it
-// tells of a failure.
+// shownResult returns a call's result as a model is shown it, and whether it is a
+// failure.
 func shownResult(r *result) (text string, failed bool) {
 	text = r.text
 	if r.status != session.CallSucceeded {
@@ -111,8 +111,8 @@ func shownResult(r *result) (text string, failed bool) {
 	return text, failed
 }
 
-// shown returns the parts of a message: its text, then the images that lines of
-// it name; nil without images.
+// shown returns the parts of a message: its text, then the images that the text names;
+// nil without images.
 func shown(text string, images []executor.Part) []executor.Part {
 	if len(images) == 0 {
 		return nil

@@ -12,13 +12,13 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// codePromptMissing is the code of a generation whose prompt is not stored, or
-// can't be shown.
+// codePromptMissing is the code of a generation whose prompt is not stored, or can't
+// be shown.
 const codePromptMissing = "prompt_missing"
 
-// prompt puts what a model is shown before the transcript into a request that
-// has it: system text and documents behind the request's system, then messages
-// before the others. Images come first in the first message of the user's.
+// prompt adds the prompt to a request that has the transcript: system text and
+// documents after the request's system, and messages before the others. Images come
+// first in the first user message.
 func (r *Reader) prompt(ctx context.Context, g *session.Generation, request *executor.Request) error {
 	if len(g.Prompt) == 0 {
 		return nil
@@ -69,8 +69,8 @@ func (r *Reader) prompt(ctx context.Context, g *session.Generation, request *exe
 	return nil
 }
 
-// promptText returns what a model is shown of a part: a template filled in, or a
-// document or a skill between the lines that mark it as one.
+// promptText returns a part as a model is shown it: a template filled in, or a
+// document or a skill between the lines that mark it.
 func promptText(part *session.PromptPart, text string, values map[string]string, room int) (shown string, ok bool) {
 	name := ""
 	if len(part.Names) > 0 {
@@ -82,13 +82,13 @@ func promptText(part *session.PromptPart, text string, values map[string]string,
 	case session.PromptSkill:
 		return space.ShownSkill(name, text), true
 	case session.PromptSkills:
-		return "", true // the index is made of all of them
+		return "", true // skillIndex makes their text
 	}
 	return space.ShownText(text, values, max(room, 0))
 }
 
-// skillIndex returns the text of each part that is an index of skills. All of
-// them share one limit.
+// skillIndex returns the text of each part that is an index of skills. All parts share
+// one limit.
 func (r *Reader) skillIndex(ctx context.Context, g *session.Generation) ([]string, error) {
 	var listed [][]*space.Skill
 	for i := range g.Prompt {
@@ -109,7 +109,7 @@ func (r *Reader) skillIndex(ctx context.Context, g *session.Generation) ([]strin
 	return space.ShownSkills(listed), nil
 }
 
-// joined joins texts by one blank line. Empty ones are left out.
+// joined joins texts with one blank line, without empty ones.
 func joined(texts []string) string {
 	var b strings.Builder
 	for _, text := range texts {
@@ -125,8 +125,8 @@ func joined(texts []string) string {
 	return b.String()
 }
 
-// withImages puts images before the rest of the first message of the user's.
-// The messages that it is given stay as they are.
+// withImages puts images first in the first user message, in new Parts: the old ones
+// may be cached.
 func withImages(messages []executor.Message, images []executor.Part) []executor.Message {
 	if len(images) == 0 {
 		return messages

@@ -1,7 +1,7 @@
 package prompt
 
-// What a model is shown before the transcript: the order of its parts, how
-// templates are filled in, and what happens if a part is not stored.
+// The prompt before the transcript: the order of its parts, filling in templates, and
+// parts that are not stored.
 
 import (
 	"strings"
@@ -72,9 +72,8 @@ func TestPromptPrecedesTheTranscript(t *testing.T) {
 	}
 }
 
-// TestImagesWithoutMessages: they stand in the transcript's first message of the
-// user's, and the one that is cached stays as it was.
-func TestImagesWithoutMessages(t *testing.T) {
+// The cached message stays unchanged.
+func TestImagesGoToTheFirstUserMessage(t *testing.T) {
 	t.Parallel()
 	l := newLog()
 	image := l.part(session.PromptImage, "image", "a.png")
@@ -92,7 +91,7 @@ func TestImagesWithoutMessages(t *testing.T) {
 	}
 }
 
-func TestPromptsThatCannotBeShown(t *testing.T) {
+func TestUnreadablePromptIsAFault(t *testing.T) {
 	t.Parallel()
 	l := newLog()
 	large := l.part("", strings.Repeat("x", space.ShownBytesMax/2))

@@ -7,22 +7,22 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// renderings keeps tools as providers take them.
+// renderings caches tools in the form of their provider.
 type renderings struct {
-	mu    sync.Mutex // held while one is made: others wait for it, and find it
+	mu    sync.Mutex // held during render, so that concurrent callers share one result
 	cache *Cache[renderKey, []byte]
 }
 
-// renderKey names what was rendered. toolset stands for the descriptors of the
-// tools and their order.
+// renderKey names a rendering. toolset is a hash of the tools' descriptors and their
+// order.
 type renderKey struct {
 	provider string
 	form     string
 	toolset  codec.Hash
 }
 
-// get returns what is kept under key, or what render makes. If render fails or
-// panics, the next caller tries itself. render must not call get.
+// get returns the cached rendering, or calls render and caches its result. If render
+// fails or panics, the next caller tries again. render must not call get.
 func (r *renderings) get(key renderKey, render func() ([]byte, error)) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,11 +36,10 @@ func (r *renderings) get(key renderKey, render func() ([]byte, error)) ([]byte, 
 	return value, err
 }
 
-// requestTools are the tools of one request, by what their renderings are kept
-// under.
+// requestTools implements executor.Renderings for one request.
 type requestTools struct {
-	kept *renderings
-	of   *session.Generation
+	cache *renderings
+	of    *session.Generation
 }
 
 // Rendered implements executor.Renderings.
@@ -53,8 +52,8 @@ func (t *requestTools) Rendered(form string, defined bool, render func() ([]byte
 			hashes = append(hashes, t.of.Defined[i][:]...)
 		}
 		toolset = codec.Digest(hashes)
-	case toolset.IsZero(): // nothing is known to be the same
+	case toolset.IsZero(): // no key to cache it under
 		return render()
 	}
-	return t.kept.get(renderKey{provider: t.of.Provider, form: form, toolset: toolset}, render)
+	return t.cache.get(renderKey{provider: t.of.Provider, form: form, toolset: toolset}, render)
 }

@@ -1,7 +1,6 @@
 package prompt
 
-// Tools are rendered once for a provider and a toolset, whoever asks, however
-// often, and at once.
+// Tools are rendered once for a provider and a toolset, also by concurrent requests.
 
 import (
 	"encoding/json"
@@ -37,7 +36,7 @@ func turnOf(l *fakeLog, provider string, seq uint64, tools ...string) session.Ge
 	return g
 }
 
-func TestRenderedOnce(t *testing.T) {
+func TestToolsAreRenderedOnce(t *testing.T) {
 	t.Parallel()
 	l := newLog()
 	seq := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: *text("hi")})
@@ -92,8 +91,7 @@ func TestRenderedOnce(t *testing.T) {
 	}
 }
 
-// TestDefinedIsRenderedOnce: turns that define the same tools and offer others
-// share what is rendered of the definitions.
+// Turns that define the same tools and offer others share a rendering of the definitions.
 func TestDefinedIsRenderedOnce(t *testing.T) {
 	t.Parallel()
 	l := newLog()
@@ -129,7 +127,7 @@ func TestDefinedIsRenderedOnce(t *testing.T) {
 	}
 }
 
-func TestRenderedIsBounded(t *testing.T) {
+func TestRenderingsAreBounded(t *testing.T) {
 	t.Parallel()
 	const bytesMax = 8 << 10
 	r := &renderings{cache: NewCache[renderKey, []byte](bytesMax)}
@@ -161,9 +159,8 @@ func TestRenderedIsBounded(t *testing.T) {
 	}
 }
 
-// Many turns that begin at once wait for one rendering; if that fails or
-// panics, another one renders.
-func TestRenderedAtOnce(t *testing.T) {
+// If the rendering fails or panics, another turn renders.
+func TestConcurrentTurnsShareOneRendering(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string

@@ -15,7 +15,7 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// Codes of generations that no model can be asked.
+// Codes of generations whose request can't be built.
 const (
 	codeTranscript        = "transcript_unreadable"
 	codeRequestTooLarge   = "request_too_large"
@@ -24,26 +24,26 @@ const (
 
 // Store is what a Reader reads from. Errors are those of natsio and journal.
 type Store interface {
-	// Events returns the events of sid at these sequences, in this order.
-	// natsio.ErrNotFound: the log lacks one of them for good.
+	// Events returns the events of sid at these sequences, in this order, and
+	// natsio.ErrNotFound if the log has lost one of them.
 	Events(ctx context.Context, sid string, seqs []uint64) ([]session.Event, error)
 	// Blob returns content of at most ContentBytesMax bytes, and natsio.ErrNotFound
-	// if nobody stored it.
+	// if it is not stored.
 	Blob(ctx context.Context, ref codec.Ref) ([]byte, error)
-	// Incarnation counts the connections to the server. What the log held over an
-	// earlier one it may have lost since, and then its sequences are used again.
+	// Incarnation counts the connections to the server. The log may have lost events
+	// of an earlier connection, and then it uses their sequences again.
 	Incarnation() uint64
 }
 
-// Reader builds requests. It keeps what it has read for the next turns of the same
-// sessions. Its methods may be called at the same time.
+// Reader builds requests. It caches events, tools and prompts for the next turns of
+// the same sessions. It is safe for concurrent use.
 type Reader struct {
 	store       Store
 	events      *Cache[eventKey, *entry]
 	tools       *Cache[codec.Hash, executor.Tool]
 	prompts     *Cache[codec.Hash, []byte]
 	rendered    renderings
-	incarnation atomic.Uint64 // of the connection over which events were read
+	incarnation atomic.Uint64 // of the connection from which events were read
 }
 
 // eventKey names an event of the log. The session is part of it, so that an effect
@@ -64,8 +64,8 @@ func New(s Store) *Reader {
 	}
 }
 
-// Request builds what a model is asked. A fault says that this generation can
-// never be asked; an error, that it can't be now.
+// Request builds the request of a generation. A fault is permanent; an error is
+// temporary.
 func (r *Reader) Request(ctx context.Context, g *session.Generation) (*executor.Request, *executor.Error, error) {
 	if incarnation := r.store.Incarnation(); r.incarnation.Swap(incarnation) != incarnation {
 		r.Forget()
@@ -73,7 +73,7 @@ func (r *Reader) Request(ctx context.Context, g *session.Generation) (*executor.
 	request := &executor.Request{
 		Session: g.Session, Effect: g.Effect, Model: g.Model, System: g.System, ToolChoice: g.ToolChoice,
 		OutputTokensMax: g.OutputTokensMax, CacheTTL: g.CacheTTL, Toolset: g.Toolset.String(),
-		Renderings: &requestTools{kept: &r.rendered, of: g},
+		Renderings: &requestTools{cache: &r.rendered, of: g},
 	}
 	err := r.fill(ctx, g, request)
 	var fault *executor.Error
@@ -88,7 +88,7 @@ func (r *Reader) Request(ctx context.Context, g *session.Generation) (*executor.
 	return nil, nil, err
 }
 
-// fill fills in what a request has of the log and of blobs.
+// fill adds the content from the log and from blobs to a request.
 func (r *Reader) fill(ctx context.Context, g *session.Generation, request *executor.Request) (err error) {
 	if request.Params, err = jsonOf(g.Params); err != nil {
 		return err
@@ -108,10 +108,10 @@ func (r *Reader) fill(ctx context.Context, g *session.Generation, request *execu
 	return r.prompt(ctx, g, request)
 }
 
-// Forget forgets what was read of the log: the server may have lost it since.
+// Forget empties the cache of events: the server may have lost them.
 func (r *Reader) Forget() { r.events.clear() }
 
-// Counts tell of how much use the caches were.
+// Counts are the counts of the caches.
 type Counts struct{ Rendered, Descriptors, Prompts, Events CacheCounts }
 
 // Counts returns the counts since the start.
@@ -119,7 +119,7 @@ func (r *Reader) Counts() Counts {
 	return Counts{Rendered: r.rendered.cache.counts(), Descriptors: r.tools.counts(), Prompts: r.prompts.counts(), Events: r.events.counts()}
 }
 
-// formatOf returns the form that an answer must have, nil for words.
+// formatOf returns the format that an answer must have, nil for text.
 func formatOf(raw codec.Raw) (*executor.Format, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -135,9 +135,10 @@ func formatOf(raw codec.Raw) (*executor.Format, error) {
 	return &executor.Format{Name: f.Name, Schema: schema, Strict: f.Strict}, err
 }
 
-// unreadable is the fault of a transcript that nobody can read.
-func unreadable(seq uint64, what string) error {
-	return &executor.Error{Code: codeTranscript, Detail: "event " + strconv.FormatUint(seq, 10) + " " + what}
+// unreadable is the fault of a transcript with an unreadable event. problem follows
+// "event 7" in its text.
+func unreadable(seq uint64, problem string) error {
+	return &executor.Error{Code: codeTranscript, Detail: "event " + strconv.FormatUint(seq, 10) + " " + problem}
 }
 
 // jsonOf returns a canonical value as JSON, nil for none.
@@ -152,15 +153,14 @@ func jsonOf(raw codec.Raw) (json.RawMessage, error) {
 	return text, nil
 }
 
-// descriptor is a tool's descriptor as its blob holds it.
+// descriptor is a tool's descriptor in its blob.
 type descriptor struct {
 	ToolName    string          `json:"tool_name"`
 	Description string          `json:"description"`
 	ArgsSchema  json.RawMessage `json:"args_schema"`
 }
 
-// descriptors returns what a model is shown of tools, by the hashes of their
-// descriptors.
+// descriptors returns the tools with these hashes of descriptors.
 func (r *Reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]executor.Tool, error) {
 	if len(hashes) == 0 {
 		return nil, nil
@@ -220,8 +220,8 @@ func (r *Reader) messages(ctx context.Context, g *session.Generation) ([]executo
 	return messages, nil
 }
 
-// read returns what the events of a generation's items say, by sequence. An item
-// whose text the session gave needs no event. What is not kept is read from the log.
+// read returns the events of a generation's items, by sequence, from the cache or the
+// log. An item whose text the session gave needs no event.
 func (r *Reader) read(ctx context.Context, g *session.Generation) (map[uint64]*entry, error) {
 	all := make(map[uint64]*entry, len(g.Items))
 	var missing []uint64

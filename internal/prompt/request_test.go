@@ -1,7 +1,6 @@
 package prompt
 
-// What a model is shown: every kind of item, where its text comes from, and
-// what happens when it can't be read.
+// Requests: every kind of item, the source of its text, and items that can't be read.
 
 import (
 	"encoding/json"
@@ -18,8 +17,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// conversation is a log with one of everything, and the generation that shows
-// it.
+// conversation is a log with one event of each kind, and the generation that shows it.
 func conversation(t *testing.T, l *fakeLog) session.Generation {
 	t.Helper()
 	user := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{
@@ -67,7 +65,7 @@ func conversation(t *testing.T, l *fakeLog) session.Generation {
 	return g
 }
 
-func TestRequest(t *testing.T) {
+func TestRequestHoldsTheConversation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l := newLog()
@@ -125,9 +123,8 @@ func (l *fakeLog) poison() {
 	}
 }
 
-// What can never be read is a fault, which ends the run; what can't be read
-// now is an error.
-func TestRequestFaults(t *testing.T) {
+// A permanent problem is a fault, which ends the run; a temporary one is an error.
+func TestPermanentProblemIsAFault(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -204,17 +201,16 @@ func TestRequestFaults(t *testing.T) {
 	}
 }
 
-func TestPlaceOf(t *testing.T) {
+func TestBatchOfAnEffect(t *testing.T) {
 	t.Parallel()
 	for effect, want := range map[string]string{"r1t2": "r1t2", "r1t2a2": "r1t2", "r1t2c0": "r1t2c0", "r1t2c0a10": "r1t2c0"} {
-		if got := placeOf(effect); got != want {
+		if got := batchOf(effect); got != want {
 			t.Errorf("%s: got %s, want %s", effect, got, want)
 		}
 	}
 }
 
-// A cache holds no more than it may, and drops what was not used for longest.
-func TestCache(t *testing.T) {
+func TestCacheEvictsTheLeastRecentlyUsed(t *testing.T) {
 	t.Parallel()
 	c := NewCache[int, string](100)
 	for i := range 10 {

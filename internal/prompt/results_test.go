@@ -1,7 +1,7 @@
 package prompt
 
-// What a model is shown of calls: arguments that were too large for an event, and
-// the results of a batch that settled as a whole.
+// Calls as a model is shown them: arguments that were too large for an event, and the
+// results of a batch that settled as a whole.
 
 import (
 	"fmt"
@@ -13,9 +13,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// A model is not shown again what was too large; it is shown an object, and
-// how large it was.
-func TestArgumentsOmitted(t *testing.T) {
+// In their place the model is shown an object with their size.
+func TestTooLargeArgumentsAreOmitted(t *testing.T) {
 	t.Parallel()
 	l := newLog()
 	large := blob(l, strings.Repeat("x", 1<<20))
@@ -40,7 +39,7 @@ func TestArgumentsOmitted(t *testing.T) {
 	}
 }
 
-// batch is a log with a turn of calls that settled as a whole, but for one.
+// batch is a log with a turn of calls, which settled as a whole except for one.
 func batch(t *testing.T, l *fakeLog, second session.ToolCallSettled) session.Generation {
 	t.Helper()
 	calls := l.say(t, session.DoorLLM, "s1", session.TypeToolCallsObserved, session.ToolCallsObserved{
@@ -58,7 +57,7 @@ func batch(t *testing.T, l *fakeLog, second session.ToolCallSettled) session.Gen
 	)
 }
 
-func TestBatchResults(t *testing.T) {
+func TestBatchResultsFollowTheirCalls(t *testing.T) {
 	t.Parallel()
 	l := newLog()
 	g := batch(t, l, session.ToolCallSettled{Effect: "r1t1c2", Status: "failed", Output: text("exit 1"), Error: &session.Fault{Code: "exit_status", Detail: "it failed"}})
@@ -80,9 +79,8 @@ func TestBatchResults(t *testing.T) {
 	}
 }
 
-// A batch's results count by their texts, blobs included, and have a limit in
-// common.
-func TestBatchResultsAreCounted(t *testing.T) {
+// The texts of a batch count, blobs included.
+func TestBatchResultsShareOneLimit(t *testing.T) {
 	t.Parallel()
 	l := newLog()
 	// Parts, since of a longer text only the beginning and the end are shown.
@@ -108,8 +106,7 @@ func TestBatchResultsAreCounted(t *testing.T) {
 	}
 }
 
-// A result that its event does not hold is no result.
-func TestBatchResultMissing(t *testing.T) {
+func TestMissingBatchResultIsAFault(t *testing.T) {
 	t.Parallel()
 	l := newLog()
 	g := batch(t, l, session.ToolCallSettled{Effect: "r1t2c2", Status: "succeeded"})

@@ -13,32 +13,32 @@ import (
 // stepLog implements executor.StepLog.
 type stepLog struct {
 	*Reader
-	of    *executor.StepRequest
-	items []session.Item
+	request *executor.StepRequest
+	items   []session.Item
 }
 
-// StepLog returns what of reads from the log; items are the latest of the
+// StepLog returns the log as the hook of request reads it; items are the latest of the
 // session's transcript.
-func (r *Reader) StepLog(of *executor.StepRequest, items []session.Item) executor.StepLog {
-	return &stepLog{Reader: r, of: of, items: items}
+func (r *Reader) StepLog(request *executor.StepRequest, items []session.Item) executor.StepLog {
+	return &stepLog{Reader: r, request: request, items: items}
 }
 
 // Input reads the event with the run's input.
 func (l *stepLog) Input(ctx context.Context) (executor.Message, error) {
-	body, err := l.body(ctx, l.of.InputSeq)
+	body, err := l.body(ctx, l.request.InputSeq)
 	if err != nil {
 		return executor.Message{}, err
 	}
-	s, err := l.entry(ctx, l.of.InputSeq, body)
+	s, err := l.entry(ctx, l.request.InputSeq, body)
 	if err != nil {
 		return executor.Message{}, err
 	}
-	return userMessage(session.Item{Seq: l.of.InputSeq}, s)
+	return userMessage(session.Item{Seq: l.request.InputSeq}, s)
 }
 
 // Messages reads the conversation.
 func (l *stepLog) Messages(ctx context.Context) ([]executor.Message, error) {
-	return l.messages(ctx, &session.Generation{Session: l.of.Session, Effect: l.of.Effect, Items: l.items})
+	return l.messages(ctx, &session.Generation{Session: l.request.Session, Effect: l.request.Effect, Items: l.items})
 }
 
 // Result reads the result of a call.
@@ -77,7 +77,7 @@ func (l *stepLog) result(ctx context.Context, seq uint64, settled *session.ToolC
 	return result, nil
 }
 
-// Arguments reads the arguments of a call that are cut, those in a blob too.
+// Arguments reads the whole arguments of a call, also from a blob.
 func (l *stepLog) Arguments(ctx context.Context, c executor.StepCall) (string, error) {
 	seq := c.CallsSeq
 	if c.Edit != 0 {
@@ -94,7 +94,7 @@ func (l *stepLog) Arguments(ctx context.Context, c executor.StepCall) (string, e
 		}
 	case *session.ToolCallsObserved:
 		for i := range b.Calls {
-			if call := &b.Calls[i]; callID(placeOf(b.Effect), i) == c.Effect {
+			if call := &b.Calls[i]; callID(batchOf(b.Effect), i) == c.Effect {
 				return l.whole(ctx, seq, &session.Content{Text: call.Arguments, Blob: call.ArgumentsBlob, Size: call.Size})
 			}
 		}
@@ -102,13 +102,12 @@ func (l *stepLog) Arguments(ctx context.Context, c executor.StepCall) (string, e
 	return "", unreadable(seq, "has no arguments of "+c.Effect)
 }
 
-// body returns the body of an event of the session. The log has those that an
-// effect names.
+// body returns the body of an event of the session.
 func (l *stepLog) body(ctx context.Context, seq uint64) (any, error) {
-	events, err := l.store.Events(ctx, l.of.Session, []uint64{seq})
+	events, err := l.store.Events(ctx, l.request.Session, []uint64{seq})
 	switch {
 	case errors.Is(err, natsio.ErrNotFound):
-		return nil, unreadable(seq, "is not in the log of session "+l.of.Session)
+		return nil, unreadable(seq, "is not in the log of session "+l.request.Session)
 	case err != nil:
 		return nil, fmt.Errorf("read the log: %w", err)
 	}

@@ -5,9 +5,9 @@ import (
 	"unicode/utf8"
 )
 
-// Valid replaces what is not UTF-8 by U+FFFD.
+// Valid replaces invalid UTF-8 by U+FFFD.
 func Valid(text string) string {
-	if utf8.ValidString(text) { // most is, and this is soon seen
+	if utf8.ValidString(text) { // the common case, and cheap to check
 		return text
 	}
 	return strings.ToValidUTF8(text, "\uFFFD")
@@ -25,12 +25,12 @@ func Clip(text string, n int) string {
 	return text[:n]
 }
 
-// placeOf returns an effect's name without its attempt, a<n>: the batch that a
-// generation's calls are numbered in.
-func placeOf(effect string) string {
-	place := strings.TrimRight(effect, "0123456789")
-	if len(place) < len(effect) && strings.HasSuffix(place, "a") {
-		return place[:len(place)-1]
+// batchOf returns an effect's name without its attempt, a<n>: the batch in which a
+// generation's calls are numbered.
+func batchOf(effect string) string {
+	name := strings.TrimRight(effect, "0123456789")
+	if len(name) < len(effect) && strings.HasSuffix(name, "a") {
+		return name[:len(name)-1]
 	}
 	return effect
 }

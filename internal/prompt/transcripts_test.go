@@ -1,7 +1,6 @@
 package prompt
 
-// What is kept of sessions from one turn to the next: a turn reads from the log
-// what is new and no more.
+// The cache of events from one turn to the next: a turn reads only new events.
 
 import (
 	"fmt"
@@ -11,8 +10,7 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// longSession says n items of a session: what a user says, and what a model
-// answers.
+// longSession adds n items of a session, inputs and answers in turn.
 func longSession(t *testing.T, l *fakeLog, sid string, n int) (items []session.Item) {
 	t.Helper()
 	for i := range n {
@@ -29,7 +27,7 @@ func longSession(t *testing.T, l *fakeLog, sid string, n int) (items []session.I
 	return items
 }
 
-func TestATurnReadsWhatIsNew(t *testing.T) {
+func TestTurnReadsOnlyNewEvents(t *testing.T) {
 	t.Parallel()
 	l := newLog()
 	r := New(l)

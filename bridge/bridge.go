@@ -35,51 +35,50 @@ type Options struct {
 	Prefix  string // of all subjects; empty: refold
 	Name    string // of this bridge, for people; empty: bridge
 
-	// InboxPrefix begins the subjects that answers come on, where permissions
-	// give each role its own; empty: the context's, else _INBOX.
+	// InboxPrefix begins the subjects of replies, if permissions give each role
+	// its own; empty: the context's, else _INBOX.
 	InboxPrefix string
 	// InProcess, if given, is a NATS server in this process, to which the
 	// bridge connects instead.
 	InProcess nats.InProcessConnProvider
 
 	// Provision creates or updates the streams at the start, as a
-	// session-actor does. Without it they must be there.
+	// session-actor does. Without it they must exist.
 	Provision bool
-	// Replicas of streams, with Provision; 0: one, or what a stream has.
+	// Replicas of streams, with Provision; 0: one, or as many as a stream has.
 	Replicas int
 
-	// Durability is what the servers are said to do: always, interval or
-	// replicated. Connect fails if they are found otherwise. Empty: nothing.
+	// Durability is the expected durability of the servers: always, interval or
+	// replicated. Connect fails if they differ. Empty: any.
 	Durability string
 	// Monitor has monitoring addresses of the servers, separated by commas, and
 	// SystemCreds the path of a credentials file, or a context's file, of a user
-	// of the system account: either tells how the servers sync.
+	// of the system account: either shows how the servers sync.
 	Monitor, SystemCreds string
 
-	// Slots is how many effects of all targets run at once in this process, up
-	// to 4096; 0: each target has its own [Concurrency] and nothing
-	// else. Who goes first says [Priority].
+	// Slots is how many effects of all targets run at once in this process, up to
+	// 4096, in the order of [Priority]; 0: each target has only its own [Concurrency].
 	Slots int
-	// Grace is for how long what runs may go on when the bridge is told to
-	// stop; 0: 20 s.
+	// Grace is how long executions in progress may continue when the bridge is
+	// told to stop; 0: 20 s.
 	Grace   time.Duration
 	Version string // of the program, shown by `nats micro ls`
 
-	// Secrets are where to look for the secrets that packs need, in this order; the
-	// environment comes last, and of that what a catalog names. SecretsCatalogs are
+	// Secrets are sources of the secrets that packs need, tried in this order. The
+	// environment comes last, limited to names in a catalog. SecretsCatalogs are
 	// files that add to the built-in catalog.
 	Secrets         []Secrets
 	SecretsCatalogs []string
-	// SecretNames are secrets to look at when the bridge starts: it warns of those
+	// SecretNames are secrets to check when the bridge starts: it warns of those
 	// that are too short to be redacted.
 	SecretNames []SecretName
-	// LookupEnv is os.LookupEnv, for a bridge that may read the environment for what
-	// packs need; nil: it reads nothing.
+	// LookupEnv is os.LookupEnv, for a bridge that may read the environment for the
+	// needs of packs; nil: it reads nothing.
 	LookupEnv func(name string) (value string, ok bool)
 
 	Logger *slog.Logger // nil: no logs
 
-	Observe executor.Observer // is told of every start; nil: nobody is
+	Observe executor.Observer // receives every start; nil: none
 }
 
 // Validate reports every problem of o, nil if there is none.
@@ -106,8 +105,7 @@ func (o Options) Validate() error {
 	return errors.Join(all...)
 }
 
-// Bridge carries out effects of the targets that it is given. One process may
-// have several.
+// Bridge executes the effects of its targets. One process may have several.
 type Bridge struct {
 	options Options
 	bus     *bus.Bus
@@ -116,9 +114,9 @@ type Bridge struct {
 	worker  *worker.Worker
 
 	instance string // ULID of this process's start
-	by       string // who settles, for people
+	by       string // the bridge's name in settlements, for people
 
-	pulls atomic.Bool // it carries out effects now
+	pulls atomic.Bool // Run pulls effects
 
 	mu     sync.Mutex
 	ran    bool
@@ -127,8 +125,8 @@ type Bridge struct {
 	packs  []*builtPack
 }
 
-// Connect connects to NATS and checks that it is usable: the error is one line
-// that says what to do. Call Close when done.
+// Connect connects to NATS and checks that it is usable: the error is one line that
+// says what to do. The caller must call Close.
 func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("bridge options: %w", err)
@@ -178,7 +176,7 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	return b, nil
 }
 
-// connect connects as o says, which is valid.
+// connect connects with the valid options o.
 func (o Options) connect(ctx context.Context) (*bus.Bus, error) {
 	wanted, err := natsio.ParseDurability(o.Durability)
 	if err != nil {
@@ -198,31 +196,31 @@ func (o Options) connect(ctx context.Context) (*bus.Bus, error) {
 // Instance names this bridge in claims and heartbeats: a ULID.
 func (b *Bridge) Instance() string { return b.instance }
 
-// Tool makes e carry out the tool calls whose executor has this target. It
-// must come before Run, once for each target.
+// Tool makes e execute the tool calls of a target. It must be called before Run, once
+// for each target.
 func (b *Bridge) Tool(target string, e executor.Executor, options ...ServeOption) error {
 	return b.serve(worker.Target{Class: session.ClassTool, Name: target, Executor: e}, options)
 }
 
-// Model makes m carry out the generations of a provider. It must come before
-// Run, once for each provider.
+// Model makes m execute the generations of a provider. It must be called before Run,
+// once for each provider.
 func (b *Bridge) Model(provider string, m executor.Model, options ...ServeOption) error {
 	return b.serve(worker.Target{Class: session.ClassLLM, Name: provider, Model: m}, options)
 }
 
-// Step makes h the step hook of this name. It must come before Run, once for
-// each hook.
+// Step makes h the step hook of this name. It must be called before Run, once for each
+// hook.
 func (b *Bridge) Step(hook string, h executor.StepHook, options ...ServeOption) error {
 	return b.serve(worker.Target{Class: session.ClassStep, Name: hook, Hook: h}, options)
 }
 
-// Space makes r read the spaces of a target. It must come before Run, once for
+// Space makes r read the spaces of a target. It must be called before Run, once for
 // each target.
 func (b *Bridge) Space(target string, r executor.SpaceReader, options ...ServeOption) error {
 	return b.serve(worker.Target{Class: session.ClassSpace, Name: target, Spaces: r}, options)
 }
 
-// Targets returns what this bridge serves: tool/host, llm/openai, ….
+// Targets returns the targets of this bridge: tool/host, llm/openai, ….
 func (b *Bridge) Targets() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -234,11 +232,10 @@ func (b *Bridge) Targets() []string {
 	return all
 }
 
-// Run carries out effects until ctx ends, and then what it took until then:
-// that has Options.Grace to end by itself, is stopped then, and settled or
-// given back to other bridges. Run returns nil after that. An error means that
-// a target could not be served from the start, and that none is any more. A
-// bridge runs once.
+// Run executes effects until ctx ends. Executions in progress then have Options.Grace
+// to end; after that they are stopped, and settled or given back to other bridges, and
+// Run returns nil. An error means that a target could not be served from the start;
+// then Run serves none. A bridge runs once.
 func (b *Bridge) Run(ctx context.Context) error {
 	b.mu.Lock()
 	targets, fleets := slices.Clone(b.served), slices.Clone(b.fleets)
@@ -269,20 +266,20 @@ func (b *Bridge) Run(ctx context.Context) error {
 		serving.Go(func() {
 			errs[i] = b.worker.Serve(life, s, worker.NewNATSSource(b.bus.Effects(b.conf, s.Class, s.Name)))
 			if errs[i] != nil {
-				cancel() // a bridge serves all of its targets, or says why not
+				cancel() // a bridge serves all of its targets or none
 			}
 		})
 	}
 	for _, f := range fleets {
-		serving.Go(func() { b.adopt(life, f) })
+		serving.Go(func() { b.serveLost(life, f) })
 	}
 	serving.Wait()
 	b.logStats()
 	return errors.Join(errs...)
 }
 
-// listen begins what runs concurrently with the work: heartbeats, those of others,
-// and cancellations. It is all in place when listen returns. stop ends it.
+// listen starts the background tasks: our heartbeats, the tracking of other bridges,
+// and cancellations. All subscriptions exist when listen returns. stop ends them.
 func (b *Bridge) listen(ctx context.Context, served []worker.Target) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup
@@ -334,15 +331,15 @@ func (b *Bridge) listen(ctx context.Context, served []worker.Target) (stop func(
 // Close closes the connection. Run must have returned.
 func (b *Bridge) Close() { b.bus.Close() }
 
-// LetsAnybodyIn reports whether the NATS servers let somebody in who has no
-// credentials: then whoever reaches them may control every session. It connects
-// once more, and takes as long as that does.
+// LetsAnybodyIn reports whether the NATS servers accept connections without
+// credentials: then anyone who can reach them may control every session. It opens
+// another connection, and takes as long as that does.
 func (b *Bridge) LetsAnybodyIn() bool { return b.bus.LetsAnybodyIn() }
 
 // Setting is one line of an effective configuration.
 type Setting struct{ Key, Value string }
 
-// Config returns what Options came to, for people: no secrets.
+// Config returns the effective options, for people, without secrets.
 func (b *Bridge) Config() []Setting {
 	return []Setting{
 		{"url", b.bus.URL()}, {"server", b.bus.ServerVersion()}, {"prefix", b.bus.Names().Prefix()}, {"name", b.options.Name},

@@ -475,14 +475,14 @@ func TestServeRefuses(t *testing.T) {
 		want string
 	}{
 		{other.Tool("a.b", x), "target"},
-		{other.Tool("a", nil), "nothing carries it out"},
+		{other.Tool("a", nil), "it has no executor"},
 		{other.Tool("a", x, Concurrency(0)), "concurrency"},
 		{other.Tool("a", x), ""},
 		{other.Tool("a", x), "already"},
 		{other.Model("a", answerFunc(nil)), ""},
-		{other.Step("a", nil), "nothing carries it out"},
+		{other.Step("a", nil), "it has no executor"},
 		{other.Step("a", executor.PrepareStep(nil)), ""},
-		{other.Step("a", executor.PrepareStep(nil)), "step/a: it is served already"},
+		{other.Step("a", executor.PrepareStep(nil)), "step/a: it is already served"},
 		{b.Tool("a", x), "before Run"},
 	} {
 		if c.want == "" && c.err != nil || c.want != "" && (c.err == nil || !strings.Contains(c.err.Error(), c.want)) {

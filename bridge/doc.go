@@ -1,6 +1,5 @@
-// Package bridge carries out what sessions ask of the world: tool calls,
-// generations, and the choice of what a step offers. A Go program serves its
-// own tools, models and step hooks with it:
+// Package bridge executes the effects of sessions: tool calls, generations, steps and
+// syncs. A Go program serves its own tools, models and step hooks with it:
 //
 //	b, err := bridge.Connect(ctx, bridge.Options{Name: "weather"})
 //	…
@@ -10,20 +9,19 @@
 //	…
 //	err = b.Run(ctx)
 //
-// Package executor has the interfaces to implement, and says how calls end;
+// Package executor has the interfaces to implement, and documents how calls end;
 // package function makes Go functions tools. Users test with package bridgetest.
 //
-// A Bridge connects, and tells others that it lives and what it serves. What
-// becomes of an effect, from its delivery to its settlement, is the business of
-// internal/worker, whose documentation has the rules.
+// A Bridge connects, and publishes heartbeats with its targets. internal/worker
+// processes an effect from its delivery to its settlement; its documentation has the
+// rules.
 //
-// # Much asked at once
+// # Load
 //
-// Limit holds the generations of a provider to rates, Breaker leaves one alone
-// that is down, Fair gives slots to sessions by turns, and Priority orders targets
-// that share Options.Slots. What may not start now is given back before it is
-// claimed, so any bridge may have it; nothing is failed for want of a turn before
-// its start_by.
+// Limit limits the rate of a provider's generations, Breaker pauses a provider that is
+// down, Fair gives slots to sessions in turn, and Priority orders targets that share
+// Options.Slots. An effect that may not start now is given back before it is claimed,
+// so any bridge may execute it; none fails for lack of a slot before its start_by.
 //
 // # Testing
 //

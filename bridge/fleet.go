@@ -16,18 +16,18 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Fleet says that a bridge is one of several workers of a target, each of which
-// has what the others have not: the files of its host sessions.
+// Fleet makes a bridge one of several workers of a target. Each worker has files that
+// the others don't have: those of its host sessions.
 type Fleet struct {
 	Target string // of the tools: host
-	Worker string // this one's name; the same after each start, else what it had is lost
-	// Lost is for how long nobody must have served a worker's own target before
-	// others answer for it; 0: 30 s, at least 5 s.
+	Worker string // the worker's name; it must be the same after a restart, else its host sessions are lost
+	// Lost is how long a worker's own target must be unserved before others answer
+	// for it; 0: 30 s, at least 5 s.
 	Lost time.Duration
 }
 
-// Route is the target of this worker's own calls, host-<worker>: what its host
-// sessions have as their route.
+// Route is the target of this worker's own calls, host-<worker>, and the route of its
+// host sessions.
 func (f Fleet) Route() string { return f.Target + "-" + f.Worker }
 
 // Validate reports every problem of f.
@@ -45,16 +45,15 @@ func (f Fleet) Validate() error {
 const (
 	lostDefault = 30 * time.Second
 	lostLeast   = 5 * time.Second
-	adoptEvery  = 2 * time.Second // between two looks for workers that are gone
+	adoptEvery  = 2 * time.Second // between two checks for lost workers
 )
 
-// Fleet serves a target as one of its workers: the calls that any worker may
-// carry out, such as the opening of a host session, and the calls of its own host
-// sessions. The results of e must have Fleet.Route as the route of the host
-// sessions that it opens. While it runs, this bridge also answers for workers
-// that are gone: their calls fail with `host_session_lost`, or `outcome_unknown`
-// if they may have run, and the host session has the status error from then on.
-// A worker that comes back goes on where it was. It must come before Run.
+// Fleet serves a target as one of its workers: the calls that any worker may execute,
+// such as the opening of a host session, and the calls of its own host sessions. e must
+// return Fleet.Route as the route of host sessions that it opens. While it runs, this
+// bridge also answers for lost workers: their calls fail with `host_session_lost`, or
+// `outcome_unknown` if they may have run, and the host session then has the status
+// error. A worker that comes back continues. Fleet must be called before Run.
 func (b *Bridge) Fleet(f Fleet, e executor.Executor, options ...ServeOption) error {
 	if err := f.Validate(); err != nil {
 		return err
@@ -62,7 +61,7 @@ func (b *Bridge) Fleet(f Fleet, e executor.Executor, options ...ServeOption) err
 	if f.Lost == 0 {
 		f.Lost = lostDefault
 	}
-	// First its own: nothing is opened here before what follows finds its way.
+	// Its own target first: a host session must not be opened before its calls are served.
 	if err := errors.Join(b.Tool(f.Route(), e, options...), b.Tool(f.Target, e, options...)); err != nil {
 		return err
 	}
@@ -72,45 +71,45 @@ func (b *Bridge) Fleet(f Fleet, e executor.Executor, options ...ServeOption) err
 	return nil
 }
 
-// adopter answers for the workers of one fleet that are gone.
-type adopter struct {
-	bridge *Bridge
-	fleet  Fleet
-	life   worker.Lifetimes
-	silent map[string]time.Time          // targets that nobody serves, and since when
-	taken  map[string]context.CancelFunc // targets that this bridge answers for
-	denied bool                          // we may not ask who there is, and have said so
-	work   sync.WaitGroup
+// reaper answers for the lost workers of one fleet.
+type reaper struct {
+	bridge  *Bridge
+	fleet   Fleet
+	life    worker.Lifetimes
+	silent  map[string]time.Time          // unserved targets, and since when
+	adopted map[string]context.CancelFunc // targets that this bridge answers for
+	denied  bool                          // we may not list targets, and have logged that
+	work    sync.WaitGroup
 }
 
-// adopt looks for workers that are gone, until this bridge drains.
-func (b *Bridge) adopt(life worker.Lifetimes, f Fleet) {
-	a := &adopter{bridge: b, fleet: f, life: life, silent: make(map[string]time.Time), taken: make(map[string]context.CancelFunc)}
+// serveLost answers for lost workers until this bridge drains.
+func (b *Bridge) serveLost(life worker.Lifetimes, f Fleet) {
+	a := &reaper{bridge: b, fleet: f, life: life, silent: make(map[string]time.Time), adopted: make(map[string]context.CancelFunc)}
 	defer a.work.Wait()
-	look := time.NewTicker(adoptEvery)
-	defer look.Stop()
+	tick := time.NewTicker(adoptEvery)
+	defer tick.Stop()
 	for {
 		select {
-		case <-look.C:
-			a.look()
+		case <-tick.C:
+			a.check()
 			continue
 		case <-life.Drain.Done():
 		}
-		for _, leave := range a.taken {
+		for _, leave := range a.adopted {
 			leave()
 		}
 		return
 	}
 }
 
-// look takes on what nobody has served for long enough, and leaves what somebody
-// serves again. Two bridges may answer for one worker: claims, and the first
+// check adopts targets that have been unserved for long enough, and leaves those that
+// are served again. Two bridges may answer for one worker: claims, and the first
 // settlement, decide between them.
-func (a *adopter) look() {
+func (a *reaper) check() {
 	b := a.bridge
 	served, sure := b.wire.Members.Serving()
 	if !sure {
-		clear(a.silent) // we have not listened: nobody is known to be gone
+		clear(a.silent) // we have not listened long enough
 		return
 	}
 	targets, err := b.bus.BridgeTargets(a.life.Drain, session.ClassTool)
@@ -127,13 +126,13 @@ func (a *adopter) look() {
 		if !strings.HasPrefix(target, a.fleet.Target+"-") || target == a.fleet.Route() {
 			continue
 		}
-		leave, taken := a.taken[target]
+		leave, adopted := a.adopted[target]
 		if served[string(session.ClassTool)+"/"+target] > 0 {
 			delete(a.silent, target)
-			if taken {
+			if adopted {
 				b.options.Logger.Info("worker_is_back", "target", target)
 				leave()
-				delete(a.taken, target)
+				delete(a.adopted, target)
 			}
 			continue
 		}
@@ -141,17 +140,17 @@ func (a *adopter) look() {
 		if !known {
 			a.silent[target] = now
 		}
-		if known && !taken && now.Sub(since) >= a.fleet.Lost-presence.GoneAfter {
-			a.take(target)
+		if known && !adopted && now.Sub(since) >= a.fleet.Lost-presence.GoneAfter {
+			a.adopt(target)
 		}
 	}
 }
 
-// take begins to answer for a worker.
-func (a *adopter) take(target string) {
+// adopt starts to answer for a worker.
+func (a *reaper) adopt(target string) {
 	b := a.bridge
 	drain, leave := context.WithCancel(a.life.Drain)
-	a.taken[target] = leave
+	a.adopted[target] = leave
 	b.options.Logger.Warn("worker_lost", "target", target, "silent_ms", a.fleet.Lost.Milliseconds())
 	life := a.life
 	life.Drain = drain
@@ -164,8 +163,8 @@ func (a *adopter) take(target string) {
 	})
 }
 
-// HostSession asks for a session's view, and tells whether the session is open,
-// and its host session; nil for none.
+// HostSession returns whether a session is open, and its host session, nil for none,
+// from the session's view.
 func (b *Bridge) HostSession(ctx context.Context, sid string) (open bool, h *executor.HostSession, err error) {
 	view, err := b.wire.View(ctx, sid)
 	if err != nil {
@@ -177,9 +176,9 @@ func (b *Bridge) HostSession(ctx context.Context, sid string) (open bool, h *exe
 	return view.Status != "closed", h, nil
 }
 
-// EndHostSession tells a session that its host session has ended, with its ID and
-// status, through the door ctl: a bridge of host tools needs the right to publish
-// there. A session that has another host session by now refuses it.
+// EndHostSession reports to a session that its host session has ended, with its ID and
+// status, through the door ctl: a bridge of host tools needs the permission to publish
+// there. The session refuses the event if it now has another host session.
 func (b *Bridge) EndHostSession(ctx context.Context, sid string, h executor.HostSession) error {
 	event := session.Envelope{V: session.Version, Type: session.TypeHostSessionUpdated, At: time.Now().UnixMilli(), By: b.by}
 	payload, err := event.With(session.HostSessionUpdated{ID: h.ID, Status: h.Status})

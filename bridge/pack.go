@@ -18,11 +18,12 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// codeToolChanged is the code of a call that is asked by another manifest than is
-// served here, and does not fit.
+// codeToolChanged is the code of a call whose session has another manifest than this
+// program, and whose arguments do not fit the tool here.
 const codeToolChanged = "tool_changed"
 
-// Pack is Go functions and files that a session adopts while it lives: a factory pack. Bridge.Pack serves it.
+// Pack holds Go functions and files that running sessions may adopt: a factory pack.
+// Bridge.Pack serves it.
 type Pack struct {
 	Name    string // such as crm: the tool_ids of all its tools begin with crm.
 	Version string // MAJOR.MINOR.PATCH, with or without - and a pre-release
@@ -31,22 +32,22 @@ type Pack struct {
 	DisplayName string
 	Category    string
 
-	// Tools are carried out by the program that serves the pack. Their target is
-	// <name>-v<major>, so that two majors can be served side by side.
+	// Tools are executed by the program that serves the pack. Their target is
+	// <name>-v<major>, so that two majors can be served concurrently.
 	Tools []*function.Function
 	// Files are skills, prompts and context, nil if there are none. An
-	// agent.workspace.json among them names them, and leaves the rest to this value;
-	// without it skills/*/SKILL.md are the pack's.
+	// agent.workspace.json in it may list them, and nothing else; without it the
+	// pack's skills are skills/*/SKILL.md.
 	Files fs.FS
 	Needs []string // of the whole pack: see the option Needs
 
-	// Target is where sessions read the pack; empty: Name. Two majors of one pack need
-	// targets of their own, in one program and in two: bridges that share a target
-	// must be able to read the same versions.
+	// Target is the target from which sessions read the pack; empty: Name. Two majors
+	// of one pack need different targets, also in two programs: bridges that share a
+	// target must be able to read the same versions.
 	Target string
 
-	// Signature is of the manifest, whose name Hash returns; nil: the operator's
-	// grant names the hash among its digests.
+	// Signature is a signature of the manifest, whose hash Hash returns; nil: the
+	// operator's grant has the hash among its digests.
 	Signature *executor.SpaceSignature
 }
 
@@ -59,8 +60,8 @@ type builtPack struct {
 	sign     *executor.SpaceSignature
 }
 
-// Hash returns the hash of the pack's manifest, as a grant's digests name it, or
-// everything that is wrong with the pack.
+// Hash returns the hash of the pack's manifest, as in a grant's digests. The error
+// reports every problem of the pack.
 func (p Pack) Hash() (string, error) {
 	built, err := p.build()
 	if err != nil {
@@ -69,11 +70,11 @@ func (p Pack) Hash() (string, error) {
 	return built.manifest.Hash().String(), nil
 }
 
-// Pack makes this bridge serve a pack: it reads the pack for the sessions that
-// ask for it, target space/<name> or Pack.Target, and carries out its tools, target
-// tool/<name>-v<major>. It must come before Run, once for each pack.
+// Pack makes this bridge serve a pack: it reads the pack for syncs, under the target
+// space/<name> or Pack.Target, and executes its tools, under the target
+// tool/<name>-v<major>. It must be called before Run, once for each pack.
 //
-// A session adopts the pack when its grant trusts the manifest: by its hash, or by
+// A session adopts the pack if its grant trusts the manifest, by its hash or by
 // Signature.
 func (b *Bridge) Pack(p Pack, options ...ServeOption) error {
 	built, err := p.build()
@@ -94,7 +95,7 @@ func (b *Bridge) Pack(p Pack, options ...ServeOption) error {
 	return nil
 }
 
-// build builds the manifest, or says everything that is wrong.
+// build builds the manifest. The error reports every problem.
 func (p Pack) build() (*builtPack, error) {
 	version, ok := space.ParseVersion(p.Version)
 	switch {
@@ -111,7 +112,7 @@ func (p Pack) build() (*builtPack, error) {
 			all = append(all, fmt.Errorf("tools[%d]: is nil", i))
 			continue
 		}
-		moved, err := f.InPack(p.Name, b.target)
+		packed, err := f.InPack(p.Name, b.target)
 		if err != nil {
 			all = append(all, err)
 			continue
@@ -119,9 +120,9 @@ func (p Pack) build() (*builtPack, error) {
 		if b.tools[f.ToolID()] != nil {
 			all = append(all, fmt.Errorf("tool %s: is there twice", f.ToolID()))
 		}
-		spec, err := moved.Spec()
+		spec, err := packed.Spec()
 		all = append(all, err)
-		specs, b.tools[f.ToolID()] = append(specs, spec), moved
+		specs, b.tools[f.ToolID()] = append(specs, spec), packed
 	}
 	if err := errors.Join(all...); err != nil {
 		return nil, fmt.Errorf("pack %s: %w", p.Name, err)
@@ -147,7 +148,7 @@ func (p Pack) build() (*builtPack, error) {
 	return b, nil
 }
 
-// ReadSpace returns the pack. A version that it does not match is unknown.
+// ReadSpace returns the pack, if its version matches the request.
 func (b *builtPack) ReadSpace(_ context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	version, _ := space.ParseVersion(b.manifest.Version)
 	selector, ok := space.ParseSelector(r.Version)
@@ -162,9 +163,9 @@ func (b *builtPack) ReadSpace(_ context.Context, r executor.SpaceRequest) (execu
 	return executor.SpaceContent{Manifest: b.Manifest, Blobs: b.Files, Warnings: b.Warnings, Source: sourceFactory, Sign: b.sign}, nil
 }
 
-// Execute carries out a call of one of the pack's tools. The session may have
-// pinned another version: its call is carried out if the tool is there and the
-// arguments fit it as it is here.
+// Execute executes a call of one of the pack's tools. The session may have pinned
+// another version: its call is executed if this version has the tool and the arguments
+// fit it.
 func (b *builtPack) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	own := codec.Ref{Hash: b.manifest.Hash()}.String()
 	i := slices.IndexFunc(call.Spaces, func(s executor.CallSpace) bool { return s.Space == b.manifest.Space })

@@ -8,12 +8,12 @@ import (
 	"github.com/refold/refold/internal/worker"
 )
 
-// Secrets finds the values of secrets that packs need. It is asked for each call,
-// and for each reading of a space, so a value may change while the bridge runs. It
-// may be called from several goroutines.
+// Secrets is a source of the secrets that packs need. The bridge calls it for each
+// call, and for each reading of a space, so a value may change while the bridge runs.
+// It must be safe for concurrent use.
 //
-// An empty value means that it has none; the next source is asked then. An error
-// fails the call or the reading, and must not hold a value.
+// An empty value means that the source has none; the bridge then tries the next one. An
+// error fails the call or the reading, and must not contain a value.
 type Secrets interface {
 	Secret(ctx context.Context, space, name string) (value string, err error)
 }
@@ -21,27 +21,27 @@ type Secrets interface {
 // SecretName names a secret of a space; of all spaces if Space is empty.
 type SecretName struct{ Space, Name string }
 
-// Secret is one secret, of all spaces: value is called each time it is needed.
+// Secret is a source of one secret, for all spaces. value is called each time.
 func Secret(name string, value func() (string, error)) Secrets {
-	return secrets.Func(func(_ context.Context, _, asked string) (string, error) {
-		if asked != name {
+	return secrets.Func(func(_ context.Context, _, wanted string) (string, error) {
+		if wanted != name {
 			return "", nil
 		}
 		return value()
 	})
 }
 
-// SecretFile is one secret, of all spaces, that a file holds. A line break at its
-// end is not a part of it.
+// SecretFile is a source of one secret, for all spaces, in a file. A line break at the
+// end of the file is not part of it.
 func SecretFile(name, file string) Secrets {
 	return Secret(name, func() (string, error) { return secrets.ReadFile(file) })
 }
 
-// SecretFiles is a folder that has a file for each secret, called as it is: what
-// Kubernetes and agents of secret managers write.
+// SecretFiles is a folder with a file for each secret, which has the secret's name, as
+// Kubernetes and secret managers write it.
 func SecretFiles(dir string) Secrets { return secrets.Files(dir) }
 
-// environment returns what may be read of the environment.
+// environment returns the function that reads the environment.
 func (o *Options) environment() func(string) (string, bool) {
 	if o.LookupEnv == nil {
 		return worker.NoEnvironment
@@ -49,8 +49,8 @@ func (o *Options) environment() func(string) (string, bool) {
 	return o.LookupEnv
 }
 
-// warnShortSecrets says at the start which secrets are too short to be redacted,
-// of the packs of this program and of the catalog.
+// warnShortSecrets warns at the start of secrets that are too short to be redacted, of
+// this program's packs and of the catalog.
 func (b *Bridge) warnShortSecrets(ctx context.Context) {
 	for _, s := range b.options.SecretNames {
 		b.worker.WarnShortSecret(ctx, s.Space, s.Name)

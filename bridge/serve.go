@@ -13,7 +13,7 @@ import (
 // ServeOption changes how one target is served.
 type ServeOption struct{ apply func(*serving) }
 
-// serving is a target, and what is wrong with its options.
+// serving is a target, and the problems of its options.
 type serving struct {
 	worker.Target
 	wrong []error
@@ -23,25 +23,25 @@ func (s *serving) fail(format string, args ...any) {
 	s.wrong = append(s.wrong, fmt.Errorf(format, args...))
 }
 
-// Concurrency is how many effects of a target run at once in this process, 1
-// to 1024; 16 without it. What comes beyond that waits at the server, where
-// other bridges of the target take it.
+// Concurrency is how many effects of a target run at once in this process, 1 to 1024;
+// the default is 16. Further effects wait at the server, where other bridges of the
+// target may pull them.
 func Concurrency(n int) ServeOption {
 	return ServeOption{func(s *serving) { s.Concurrency = n }}
 }
 
-// Rate is how many requests a provider takes: N in each Per. A burst of N is
-// allowed, and no more than N are sent in any Per that begins without one.
+// Rate is how many requests a provider accepts: N in each Per. A burst of N is allowed,
+// and no more than N are sent in any Per that begins without one.
 type Rate struct {
 	N   int           // 1 to 1,000,000
 	Per time.Duration // 1 ms to 24 h
 }
 
-// Limit holds the generations of a provider to a rate, in this process: model
-// is one of the provider's models, or empty for all of them together. Each
-// start takes from both. What has to wait for long is given back, so that it
-// keeps no slot, and no other bridge from taking it. What the provider asks to
-// wait, as with HTTP's Retry-After, everybody waits; see [executor.Request.Tried].
+// Limit limits the generations of a provider to a rate, in this process: model is one
+// of the provider's models, or empty for all of them together. Each start counts for
+// both. A generation that would wait for long is given back, so that it holds no slot
+// and another bridge may start it. If the provider asks for a pause, as with HTTP's
+// Retry-After, all of its generations wait; see [executor.Request.Tried].
 func Limit(model string, r Rate) ServeOption {
 	return ServeOption{func(s *serving) {
 		if err := r.validate(); err != nil {
@@ -55,18 +55,18 @@ func Limit(model string, r Rate) ServeOption {
 func (r Rate) validate() error {
 	switch {
 	case r.N < 1 || r.N > worker.RateMax:
-		return fmt.Errorf("%d is not of 1 to %d", r.N, worker.RateMax)
+		return fmt.Errorf("%d is not 1 to %d", r.N, worker.RateMax)
 	case r.Per < time.Millisecond || r.Per > 24*time.Hour:
-		return fmt.Errorf("per %v is not of 1ms to 24h", r.Per)
+		return fmt.Errorf("per %v is not 1ms to 24h", r.Per)
 	}
 	return nil
 }
 
-// Breaker stops starting generations of a provider after faults tries in a row
-// failed because it could not be reached or was overloaded, for the time pause;
-// then one is tried, and only if it is answered, the rest. What comes meanwhile
-// is given back: another bridge may reach the provider, and the breaker fails
-// nothing that has time. faults is 1 to 1,000, pause 1 s to 1 h.
+// Breaker stops starting generations of a provider for the time pause, after faults
+// tries in a row have failed because it could not be reached or was overloaded. Then
+// one generation is tried; if it is answered, the others start again. Generations that
+// arrive meanwhile are given back, since another bridge may reach the provider; the
+// breaker fails none before its start_by. faults is 1 to 1,000, pause 1 s to 1 h.
 func Breaker(faults int, pause time.Duration) ServeOption {
 	return ServeOption{func(s *serving) {
 		if faults < 1 || faults > worker.BreakerFaultsMax || pause < time.Second || pause > time.Hour {
@@ -77,17 +77,16 @@ func Breaker(faults int, pause time.Duration) ServeOption {
 	}}
 }
 
-// Fair gives the slots of a target to sessions by turns. Up to ahead effects
-// more than run are pulled, 1 to 4096, and wait: whenever a slot is free, the
-// session whose turn was longest ago gets it, for the effect that it pulled
-// first. So a session that asks for all it can, a batch of session.CallsMax
-// calls, does not keep the others waiting for all of them, as far as ahead
-// reaches: what lies beyond it at the server is not seen. It is of use for tools:
-// a session has one generation open, and one step.
+// Fair gives the slots of a target to sessions in turn. The bridge prefetches up to
+// ahead effects, 1 to 4096, which wait: a free slot goes to the session whose turn was
+// longest ago, for its first prefetched effect. So a session with a full batch of
+// session.CallsMax calls does not make the others wait for all of them. Effects beyond
+// ahead are still at the server and have no turn. Fair is useful for tools: a session
+// has only one generation and one step open.
 //
-// What is pulled is kept from other bridges, also from those that have slots
-// free, and from all for the time of a lease if this one is killed: use it where
-// one bridge serves the target, or where ahead effects don't take long.
+// Other bridges can't execute prefetched effects, even if they have free slots, and if
+// this bridge is killed, none can until the lease ends: use Fair where one bridge serves
+// the target, or where ahead effects don't take long.
 func Fair(ahead int) ServeOption {
 	return ServeOption{func(s *serving) {
 		if ahead < 1 || ahead > worker.LookAheadMax {
@@ -97,15 +96,13 @@ func Fair(ahead int) ServeOption {
 	}}
 }
 
-// Priority says which target goes first where the targets of a process share
-// [Options.Slots]: a slot that is free goes to the one with the greatest
-// priority that waits for it, and among equals to who came first. It is 0
-// without it, and from -100 to 100. What has begun is never stopped for
-// another, so what comes may wait until the next slot is free.
+// Priority orders the targets of a process that share [Options.Slots]: a free slot goes
+// to the waiting effect with the greatest priority, and among equals to the first. It
+// is from -100 to 100; the default is 0. A running effect is never stopped for another,
+// which may have to wait until a slot is free.
 //
-// Nobody waits for ever: when slotsPassed slots in a row went past somebody
-// with a lower priority, the next one is for whoever of those has waited for the
-// longest.
+// No effect waits for ever: after seven slots in a row that passed over a lower
+// priority, the next one goes to the longest waiting of the effects passed over.
 func Priority(n int) ServeOption {
 	return ServeOption{func(s *serving) {
 		if n < -worker.PriorityMax || n > worker.PriorityMax {
@@ -115,8 +112,8 @@ func Priority(n int) ServeOption {
 	}}
 }
 
-// Lacks says in a sentence what a target lacks that it is served with, as a
-// key: `refold bridge doctor` tells it.
+// Lacks says in a sentence what a target lacks, such as a key. `refold bridge doctor`
+// shows it.
 func Lacks(text string) ServeOption { return ServeOption{func(s *serving) { s.Lacks = text }} }
 
 func (b *Bridge) serve(target worker.Target, options []ServeOption) error {
@@ -137,18 +134,18 @@ func (b *Bridge) serve(target worker.Target, options []ServeOption) error {
 	case len(s.wrong) > 0:
 		return fmt.Errorf("serve %s: %w", s.String(), errors.Join(s.wrong...))
 	case s.Priority != 0 && b.options.Slots == 0:
-		return fmt.Errorf("serve %s: priority %d: it is among targets that share slots: give Options.Slots", s.String(), s.Priority)
+		return fmt.Errorf("serve %s: priority %d: it orders targets that share slots: set Options.Slots", s.String(), s.Priority)
 	case s.Pace != nil && s.Model == nil:
-		return fmt.Errorf("serve %s: rates and breakers are of models", s.String())
+		return fmt.Errorf("serve %s: only models have rates and breakers", s.String())
 	case !s.Served():
-		return fmt.Errorf("serve %s: nothing carries it out", s.String())
+		return fmt.Errorf("serve %s: it has no executor", s.String())
 	case b.ran:
-		return fmt.Errorf("serve %s: the bridge runs already: give it all targets before Run", s.String())
+		return fmt.Errorf("serve %s: the bridge already runs: add all targets before Run", s.String())
 	case slices.ContainsFunc(b.served, func(other worker.Target) bool { return other.String() == s.String() }):
-		return fmt.Errorf("serve %s: it is served already", s.String())
+		return fmt.Errorf("serve %s: it is already served", s.String())
 	}
 	if s.Model != nil {
-		s.Paced() // what the provider asks to wait is heeded, whatever else holds it
+		s.Paced() // also without rates, a pause that the provider asks for applies
 	}
 	b.served = append(b.served, s.Target)
 	return nil

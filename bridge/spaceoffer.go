@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// readerEndpoints answer for the targets whose spaces this bridge reads.
+// readerEndpoints returns the endpoints of the targets whose spaces this bridge reads.
 func (b *Bridge) readerEndpoints(ctx context.Context, targets []worker.Target) (all []presence.Endpoint, err error) {
 	for i := range targets {
 		s := &targets[i]
@@ -31,15 +31,15 @@ func (b *Bridge) readerEndpoints(ctx context.Context, targets []worker.Target) (
 	return all, nil
 }
 
-// AskReader asks a bridge that reads the spaces of a target which packs it would
-// read now. Packs that it can't read are missing from the answer. The error says
-// that none answered within two seconds.
-func (b *Bridge) AskReader(ctx context.Context, target string, asked []executor.SpaceAsked) ([]executor.SpaceOffer, error) {
+// AskReader requests the packs that a reader of a target would read now. The answer
+// lacks packs that it can't read. It is an error if no reader answers within two
+// seconds.
+func (b *Bridge) AskReader(ctx context.Context, target string, packs []executor.SpaceAsked) ([]executor.SpaceOffer, error) {
 	subject, err := b.bus.Names().Readers(target)
 	if err != nil {
 		return nil, err
 	}
-	body, err := json.Marshal(worker.ReaderRequest{Spaces: asked})
+	body, err := json.Marshal(worker.ReaderRequest{Spaces: packs})
 	if err != nil {
 		return nil, err
 	}
@@ -59,9 +59,9 @@ func (b *Bridge) AskReader(ctx context.Context, target string, asked []executor.
 	return answer.Spaces, nil
 }
 
-// PublishedPacks returns the newest version that matches (1, 1.4 or 1.4.2; empty:
-// the newest release) of each published pack whose name begins with prefix, at
-// most 64 by name. It takes two seconds at most.
+// PublishedPacks returns the newest matching version (1, 1.4 or 1.4.2; empty: the
+// newest release) of each published pack whose name begins with prefix, at most 64, by
+// name. It takes at most two seconds.
 func (b *Bridge) PublishedPacks(ctx context.Context, prefix, version string) (all []executor.SpaceOffer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, worker.OfferWithin)
 	defer cancel()

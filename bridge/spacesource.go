@@ -19,11 +19,11 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Folder reads spaces from a folder of this machine: whichever space is asked
-// for, it is that folder. A version is the folder of that name in it.
+// Folder reads spaces from a folder of this machine: every space is that folder. A
+// version is the folder of that name in it.
 type Folder struct {
 	Dir    string
-	NoScan bool // without an index there is no space
+	NoScan bool // a folder without an index is not a space
 }
 
 // ReadSpace opens the folder.
@@ -31,14 +31,13 @@ func (f Folder) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executo
 	return readSource(ctx, spaces.Source{Dir: f.Dir}, f.NoScan, r, nil)
 }
 
-// Bucket reads spaces from a NATS object store, over the connection of a bridge:
-// whichever space is asked for, it is the objects whose names begin with Prefix.
-// A version is a prefix below that.
+// Bucket reads spaces from a NATS object store, over the connection of a bridge: every
+// space is the objects whose names begin with Prefix. A version is a prefix below that.
 type Bucket struct {
 	Bridge *Bridge
 	Name   string
 	Prefix string // empty, or ends with a slash
-	NoScan bool   // without an index there is no space
+	NoScan bool   // a folder without an index is not a space
 }
 
 // ReadSpace lists the bucket.
@@ -63,14 +62,14 @@ func readSource(ctx context.Context, s spaces.Source, noScan bool, r executor.Sp
 	}
 	if err != nil {
 		if c, ok := files.(io.Closer); ok {
-			_ = c.Close() // it was read alone
+			_ = c.Close() // it was only read
 		}
 		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnreadable, Detail: err.Error()}
 	}
 	return content, nil
 }
 
-// signOf returns a signature as a file or a message has it.
+// signOf decodes a signature of a file or a message.
 func signOf(s *spaces.Signature) (*executor.SpaceSignature, error) {
 	if s == nil {
 		return nil, nil
@@ -82,12 +81,12 @@ func signOf(s *spaces.Signature) (*executor.SpaceSignature, error) {
 	return &executor.SpaceSignature{Key: s.Key, Sig: sig}, nil
 }
 
-// Published reads packs that were published to the stream of packs, over the
-// connection of a bridge. A version is 1, 1.4 or 1.4.2: the newest that matches;
-// without one the newest release.
+// Published reads packs from the stream of packs, over the connection of a bridge. For
+// the version 1, 1.4 or 1.4.2 it reads the newest that matches, without a version the
+// newest release.
 type Published struct{ Bridge *Bridge }
 
-// ReadSpace reads the manifest of a published version. Its files are stored.
+// ReadSpace reads the manifest of a published version. Its files are stored already.
 func (p Published) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	if !space.IsSpaceName(r.Space, space.Pack) || r.Kind != string(space.Pack) {
 		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnknown, Detail: fmt.Sprintf("only packs are published, and %s %s is none", r.Kind, r.Space)}
@@ -116,15 +115,15 @@ func (p Published) ReadSpace(ctx context.Context, r executor.SpaceRequest) (exec
 	return content, nil
 }
 
-// What readers of this package say of themselves.
+// Sources that the readers of this package report.
 const (
 	sourceModule  = "module"
 	sourcePackage = "package"
 	sourceFactory = "factory"
 )
 
-// Blob returns the content of a blob by its name, sha256-…: a file of a space, a
-// manifest.
+// Blob returns the content of a blob, such as a manifest or a file of a space, by its
+// name, sha256-….
 func (b *Bridge) Blob(ctx context.Context, name string) ([]byte, error) {
 	ref, err := codec.ParseRef(name)
 	if err != nil {
@@ -133,11 +132,10 @@ func (b *Bridge) Blob(ctx context.Context, name string) ([]byte, error) {
 	return b.wire.Blob(ctx, ref)
 }
 
-// SessionTools makes e carry out the tools that sessions have of their own,
-// target refold: those that show a workspace's context files. It must come before
-// Run, once. What it pulls from is made, or updated, at once: the error says what
-// this user may not do (a *natsio.PermissionError), and then the bridge may still
-// run and serve the rest.
+// SessionTools makes e execute the sessions' own tools, target refold, which show a
+// workspace's context files. It must be called before Run, once. It creates or updates
+// the target's consumer at once. If this user lacks the permission, the error is a
+// *natsio.PermissionError, and the bridge may still run with its other targets.
 func (b *Bridge) SessionTools(ctx context.Context, e executor.Executor, options ...ServeOption) error {
 	const target = "refold"
 	if _, err := b.bus.EnsureBridge(ctx, b.conf, session.ClassTool, target); err != nil {

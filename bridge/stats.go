@@ -21,7 +21,7 @@ type Stats struct {
 
 	Targets map[string]TargetStats `json:"targets"` // by target: llm/openai
 
-	Rendered    CacheStats `json:"rendered"`    // tools as providers take them: see executor.Request.RenderTools
+	Rendered    CacheStats `json:"rendered"`    // tools in a provider's form: see executor.Request.RenderTools
 	Descriptors CacheStats `json:"descriptors"` // of tools, by their hash
 	Prompts     CacheStats `json:"prompts"`     // files of prompts, by their hash
 	Events      CacheStats `json:"events"`      // of sessions, for their next turn
@@ -32,18 +32,18 @@ type ClaimStats struct {
 	Won       uint64 `json:"won"`        // the first claim of an effect
 	TakenOver uint64 `json:"taken_over"` // a later one: its holder was gone
 	Lost      uint64 `json:"lost"`       // another bridge has it
-	Withdrawn uint64 `json:"withdrawn"`  // nobody is to start the effect any more
+	Withdrawn uint64 `json:"withdrawn"`  // no bridge may start the effect any more
 }
 
 // CacheStats are the counts of one cache.
 type CacheStats struct {
 	Hits    uint64 `json:"hits"`    // since the bridge was connected
 	Misses  uint64 `json:"misses"`  // the same
-	Entries int    `json:"entries"` // kept now
-	Bytes   int    `json:"bytes"`   // about what they take
+	Entries int    `json:"entries"` // now
+	Bytes   int    `json:"bytes"`   // of memory, about
 }
 
-// Stats returns what the bridge has done.
+// Stats returns the bridge's counts.
 func (b *Bridge) Stats() Stats {
 	w, c := b.worker.Counts(), b.worker.Caches()
 	return Stats{
@@ -54,8 +54,8 @@ func (b *Bridge) Stats() Stats {
 	}
 }
 
-// statsEndpoint answers with this bridge's counts. A micro service shows its
-// own counts along with those of an endpoint, so it takes one to show any.
+// statsEndpoint answers with this bridge's counts. A micro service shows counts of its
+// own only with those of an endpoint, so it needs one.
 func (b *Bridge) statsEndpoint() (presence.Endpoint, error) {
 	subject, err := b.bus.Names().ServiceStats(subjects.KindBridge, b.instance)
 	return presence.Endpoint{
@@ -64,7 +64,7 @@ func (b *Bridge) statsEndpoint() (presence.Endpoint, error) {
 	}, err
 }
 
-// logStats says what the caches were good for.
+// logStats logs the counts of the caches.
 func (b *Bridge) logStats() {
 	s := b.Stats()
 	for _, c := range []struct {

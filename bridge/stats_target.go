@@ -8,21 +8,20 @@ import (
 
 // TargetStats are the counts of one target since the bridge was connected.
 type TargetStats struct {
-	InFlight  int64  `json:"in_flight"`  // carried now: those that wait for a rate included
-	Slots     int    `json:"slots"`      // how many may be carried at once
+	InFlight  int64  `json:"in_flight"`  // now in a slot, including those that wait for a rate
+	Slots     int    `json:"slots"`      // how many may be in a slot at once
 	Done      uint64 `json:"done"`       // settled as succeeded
 	Failed    uint64 `json:"failed"`     // settled as anything else
-	Retried   uint64 `json:"retried"`    // further tries of generations, those within Generate too
-	GivenBack uint64 `json:"given_back"` // to be offered again, here or elsewhere
-	// LatencyMS is how long effects took on the average that were settled, from
-	// their delivery to their stored settlement, in milliseconds; LatencyMaxMS
-	// the longest.
+	Retried   uint64 `json:"retried"`    // further tries of generations, also within Generate
+	GivenBack uint64 `json:"given_back"` // to be delivered again, to any bridge
+	// LatencyMS is the average time of settled effects, from their delivery to
+	// their stored settlement, in milliseconds; LatencyMaxMS is the longest.
 	LatencyMS    float64 `json:"latency_ms"`
 	LatencyMaxMS float64 `json:"latency_max_ms"`
 	Breaker      string  `json:"breaker,omitempty"` // closed, open, half_open; empty: it has none
-	HeldMS       int64   `json:"held_ms,omitempty"` // for so long nothing starts, because the provider asked for it
-	// Troubles are what an executor with a method Troubles() []string says is
-	// wrong now, such as a tool that is not what sessions were told.
+	HeldMS       int64   `json:"held_ms,omitempty"` // the remaining pause that the provider asked for
+	// Troubles are the current troubles that an executor with a method
+	// Troubles() []string reports, such as a tool that differs from its descriptor.
 	Troubles []string `json:"troubles,omitempty"`
 }
 
@@ -43,7 +42,7 @@ func statsOf(s *worker.Target, now time.Time) TargetStats {
 	return t
 }
 
-// targetStats returns those of all targets.
+// targetStats returns the counts of all targets.
 func (b *Bridge) targetStats() map[string]TargetStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -55,7 +54,7 @@ func (b *Bridge) targetStats() map[string]TargetStats {
 	return all
 }
 
-// metadata is what the bridge tells of itself as a service.
+// metadata returns the bridge's metadata as a service.
 func (b *Bridge) metadata(targets string) map[string]string {
 	all := map[string]string{"instance": b.instance, "name": b.options.Name, "targets": targets}
 	b.mu.Lock()

@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/bridge/function"
 )
 
-// T is what this package needs of a test: *testing.T has it, and the tests of
-// other frameworks do.
+// T is what this package needs of a test: *testing.T implements it, and so do tests of
+// other frameworks.
 type T interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -21,7 +21,7 @@ type T interface {
 	TempDir() string
 }
 
-// CallOption changes how Call calls.
+// CallOption is an option of Call.
 type CallOption func(*calling)
 
 // calling is one use of Call.
@@ -31,31 +31,29 @@ type calling struct {
 	how  bridge.Rehearsal
 }
 
-// Under calls under ctx: its end withdraws the call, as the end of its run does.
+// Under sets the call's context: its end withdraws the call, as the end of its run does.
 func Under(ctx context.Context) CallOption { return func(c *calling) { c.ctx = ctx } }
 
-// Within is what the call may take. Without it: the tool's Deadline, else five
-// minutes.
+// Within limits the call. The default is the tool's Deadline, else five minutes.
 func Within(d time.Duration) CallOption { return func(c *calling) { c.how.RunTime = d } }
 
-// Secrets are what the call is given, by name, of what the tool needs.
+// Secrets sets the values of the secrets that the tool needs, by name.
 func Secrets(values map[string]string) CallOption {
 	return func(c *calling) { c.how.Secrets = values }
 }
 
-// StoppedBy stops the bridge when ctx ends: what still runs is stopped, and
-// settled or given back.
+// StoppedBy stops the bridge when ctx ends: a running call is stopped, and settled or
+// given back.
 func StoppedBy(ctx context.Context) CallOption { return func(c *calling) { c.how.Stopped = ctx } }
 
-// With changes what the call says: its session, its context, where the host
-// session is.
+// With changes the call, such as its session, its context or its host session.
 func With(change func(*executor.Call)) CallOption { return func(c *calling) { change(&c.call) } }
 
-// Call carries out one call of a tool, as a bridge does, and returns what it
-// came to. arguments are a text, which is taken as the model wrote it, or a
-// value that encoding/json makes an object of; nil is a call without any.
+// Call executes one call of a tool as a bridge does, and returns its result. arguments
+// are a string, which is used as the model's own text, or a value that encoding/json
+// encodes as an object; nil is a call without arguments.
 //
-// It fails the test if the tool is one that no bridge would serve.
+// It fails the test if the tool has problems, so that no bridge would serve it.
 func Call(t T, tool *function.Function, arguments any, options ...CallOption) bridge.Rehearsed {
 	t.Helper()
 	if err := tool.Err(); err != nil {
@@ -71,7 +69,7 @@ func Call(t T, tool *function.Function, arguments any, options ...CallOption) br
 	return bridge.Rehearse(c.ctx, tool, c.call, c.how)
 }
 
-// text returns arguments as a model writes them.
+// text returns arguments as a model would write them.
 func text(t T, arguments any) string {
 	t.Helper()
 	out, err := encode(arguments)

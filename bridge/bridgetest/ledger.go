@@ -7,20 +7,20 @@ import (
 	"github.com/refold/refold/bridge/function"
 )
 
-// Start is one start of a tool's function: an entry of the ledger. A call has
-// several if it was started again, with the same Key.
+// Start is one start of a tool's function: an entry of the ledger. A call that was
+// started again has several, with the same Key.
 type Start struct {
 	Effect    string // r1t1c0
 	Tool      string // its tool_id
-	Key       string // idempotency key: what to tell apart calls by, and not starts
+	Key       string // idempotency key, the same for all starts of a call
 	Arguments string
 	Start     string // ULID of this start
-	Bridge    int    // which bridge: 1, and one more after each kill
+	Bridge    int    // number of the bridge: 1, and one more after each kill
 	Returned  bool   // the function returned
 	Heard     bool   // it returned before its bridge was killed
 }
 
-// Ledger returns every start until now, in order.
+// Ledger returns every start so far, in order.
 func (s *Session) Ledger() []Start {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -42,15 +42,14 @@ func (s *Session) Starts(effect string) int {
 	return n
 }
 
-// recorder carries out the tools of one target in one process, and keeps the
-// ledger.
+// recorder executes the tools of one target in one process, and keeps the ledger.
 type recorder struct {
 	session *Session
 	process *process
 	tools   map[string]*function.Function
 }
 
-// Execute carries out one call.
+// Execute executes one call.
 func (r *recorder) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	tool := r.tools[call.ToolID]
 	if tool == nil {

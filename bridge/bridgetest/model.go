@@ -7,11 +7,11 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Turn is what the model says in one of its turns, shown r. It may look at what
-// it is shown; an error of its own fails the run.
+// Turn is one scripted turn of the model: it returns the answer to r. An error fails the
+// run.
 type Turn func(r executor.Request) (executor.Answer, error)
 
-// Say is a turn that answers, and so ends the run.
+// Say is a turn that answers with text, which ends the run.
 func Say(text string) Turn {
 	return func(executor.Request) (executor.Answer, error) { return executor.Answer{Text: text}, nil }
 }
@@ -21,8 +21,8 @@ func Calls(calls ...executor.AnswerCall) Turn {
 	return func(executor.Request) (executor.Answer, error) { return executor.Answer{Calls: calls}, nil }
 }
 
-// To is a call of a tool, by the name that the model knows. arguments are as
-// those of Call. It panics if they can't be written as JSON.
+// To is a call of a tool, by the name that the model knows. arguments are as for Call. It
+// panics if encoding/json can't encode them.
 func To(tool string, arguments any) executor.AnswerCall {
 	text, err := encode(arguments)
 	if err != nil {
@@ -38,48 +38,47 @@ func Fail(code, detail string) Turn {
 	}
 }
 
-// codeTurnsEnded is the end of a run that asks for a turn too many.
+// codeTurnsEnded is the code of a run that needs more turns than Options.Turns has.
 const codeTurnsEnded = "turns_ended"
 
-// turns is a model that says what a test says.
+// turns is the scripted model.
 type turns []Turn
 
-// Generate says the next turn. Which one it is follows from what is shown, so a
-// turn that is asked again is answered again.
+// Generate answers with the next turn. The messages determine which one, so a repeated
+// turn gets the same answer.
 func (ts turns) Generate(_ context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
-	said := 0
+	done := 0
 	for _, m := range r.Messages {
 		if m.Role == "assistant" {
-			said++
+			done++
 		}
 	}
-	if said >= len(ts) {
+	if done >= len(ts) {
 		return executor.Answer{}, &executor.Error{
-			Code: codeTurnsEnded, Detail: fmt.Sprintf("the model is asked for turn %d, and Options.Turns has %d", said+1, len(ts)),
+			Code: codeTurnsEnded, Detail: fmt.Sprintf("the model is asked for turn %d, and Options.Turns has %d", done+1, len(ts)),
 		}
 	}
-	answer, err := ts[said](r)
+	answer, err := ts[done](r)
 	if err == nil && answer.Text != "" {
 		delta(answer.Text)
 	}
 	return answer, err
 }
 
-// observedModel is a model that keeps what it is shown, and what it said.
+// observedModel is a model that keeps its latest messages and answer.
 type observedModel struct {
 	executor.Model
 	session *Session
 }
 
-// Generate asks the model.
+// Generate calls the model.
 func (w observedModel) Generate(ctx context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 	answer, err := w.Model.Generate(ctx, r, delta)
-	said := executor.Message{Role: "assistant", Text: answer.Text, Opaque: answer.Opaque}
 	w.session.mu.Lock()
 	defer w.session.mu.Unlock()
 	w.session.shown = append([]executor.Message(nil), r.Messages...)
 	if err == nil && len(answer.Calls) == 0 {
-		w.session.shown = append(w.session.shown, said)
+		w.session.shown = append(w.session.shown, executor.Message{Role: "assistant", Text: answer.Text, Opaque: answer.Opaque})
 	}
 	return answer, err
 }

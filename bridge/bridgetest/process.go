@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/bridge/function"
 )
 
-// process is one bridge, as if it were a process of its own.
+// process is one bridge, which stands for a process of its own.
 type process struct {
 	n      int
 	bridge *bridge.Bridge
@@ -22,8 +22,8 @@ type process struct {
 	ran    chan error
 }
 
-// Graces of bridges: one that ends with the test may finish what it has, and
-// one that is killed may not.
+// stopGrace is the grace time of a bridge that ends with the test, for its executions in
+// progress. A killed bridge has none.
 const stopGrace = 5 * time.Second
 
 // startBridge starts the nth bridge.
@@ -47,7 +47,7 @@ func (s *Session) startBridge(n int) (*process, error) {
 	return p, nil
 }
 
-// serve gives a bridge what it carries out.
+// serve adds the targets to a bridge.
 func (s *Session) serve(p *process) error {
 	var options []bridge.ServeOption
 	if s.options.Concurrency != 0 {
@@ -78,10 +78,10 @@ func (p *process) stop() error {
 	return err
 }
 
-// KillBridge kills the bridge as kill -9 does: the server hears nothing more of
-// it. Another one runs when KillBridge returns. Functions that run can't be
-// killed: their contexts end, and nobody hears what they return. It may be
-// called from anywhere; in a function, see Crash.
+// KillBridge kills the bridge as kill -9 does: the server receives nothing more from it.
+// Another one runs when KillBridge returns. Running functions can't be killed: their
+// contexts end, and their results are lost. KillBridge may be called from any goroutine;
+// in a tool's function, use Crash.
 func (s *Session) KillBridge() {
 	s.t.Helper()
 	if err := s.kill(nil); err != nil && !errors.Is(err, errEnded) {
@@ -89,9 +89,9 @@ func (s *Session) KillBridge() {
 	}
 }
 
-// Crash is KillBridge in the middle of a function, whose context is ctx. It does
-// not return: the rest of the function does not happen (what it deferred does).
-// If the function's bridge is dead already, it is all that Crash does.
+// Crash is KillBridge in the middle of a function, whose context is ctx. It does not
+// return: it ends the goroutine, after its deferred calls. If the function's bridge is
+// already dead, Crash does only that.
 func (s *Session) Crash(ctx context.Context) {
 	own, _ := ctx.Value(processKey{}).(*process)
 	if own == nil {
@@ -104,11 +104,11 @@ func (s *Session) Crash(ctx context.Context) {
 	runtime.Goexit()
 }
 
-// processKey is the key of its process in a function's context.
+// processKey is the key of the process in a function's context.
 type processKey struct{}
 
-// kill cuts the living bridge off and starts another one; if only is not nil,
-// only if that is it.
+// kill cuts off the living bridge and starts another one. If only is not nil, it does so
+// only if that is the living bridge.
 func (s *Session) kill(only *process) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +121,7 @@ func (s *Session) kill(only *process) error {
 	}
 	old.link.cut()
 	s.dead.Go(func() {
-		// From here on it can only tidy up after itself: what it would still
-		// store has no way to the server.
+		// It can only clean up now: it can't reach the server.
 		old.cancel()
 		old.bridge.Close()
 		if err := <-old.ran; err != nil {
@@ -137,7 +136,7 @@ func (s *Session) kill(only *process) error {
 	return err
 }
 
-// link is a bridge's way to the server, which can be cut.
+// link is a bridge's connections to the server, which can be cut.
 type link struct {
 	server interface{ InProcessConn() (net.Conn, error) }
 
@@ -146,7 +145,7 @@ type link struct {
 	conns []net.Conn
 }
 
-// errCut is what a dead process is told.
+// errCut is the error of a connection from a dead process.
 var errCut = errors.New("this bridge was killed")
 
 // InProcessConn returns a new connection to the server.
@@ -163,7 +162,7 @@ func (l *link) InProcessConn() (net.Conn, error) {
 	return conn, err
 }
 
-// cut ends all connections, and lets none be made.
+// cut closes all connections, and refuses new ones.
 func (l *link) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,23 +11,23 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Run is how a run ended.
+// Run is the result of a run.
 type Run struct {
 	client.RunEnd
-	Answer     string             // what the model answered; empty: nothing
-	Calls      []Called           // of all runs until now, in the order of the model's
+	Answer     string             // the model's last answer; may be empty
+	Calls      []Called           // of all runs so far, in the model's order
 	Transcript []executor.Message // see Session.Transcript
 }
 
-// Called is a call that the model made, and what became of it.
+// Called is a call that the model made, and its result.
 type Called struct {
 	Effect string // r1t1c0
 	Tool   string // as the model called it
 	Status string // succeeded, failed, cancelled, outcome_unknown; ignored: the session refused it
-	Code   string // of what did not succeed
+	Code   string // unless it succeeded
 	Detail string
-	Shown  string // what the model was shown of it; empty: it was not asked again
-	Starts int    // how often a function was started for it
+	Shown  string // the result as the model was shown it; empty: it had no further turn
+	Starts int    // how often its function was started
 }
 
 // Call returns the call of an effect; the zero Called if there is none.
@@ -40,7 +40,7 @@ func (r Run) Call(effect string) Called {
 	return Called{}
 }
 
-// run returns what there is to say of a run that has ended.
+// run returns the result of a run that has ended.
 func (s *Session) run(ctx context.Context, end client.RunEnd) Run {
 	s.t.Helper()
 	r := Run{RunEnd: end, Transcript: s.Transcript()}
@@ -75,28 +75,28 @@ func (s *Session) run(ctx context.Context, end client.RunEnd) Run {
 	return r
 }
 
-// calls folds the log and returns every call with what became of it.
+// calls folds the log and returns every call with its result.
 func (s *Session) calls(ctx context.Context) ([]Called, error) {
-	c := made{places: map[string]int{}}
-	_, err := s.client.Replay(ctx, sessionID, 0, c.see)
+	c := callCollector{index: map[string]int{}}
+	_, err := s.client.Replay(ctx, sessionID, 0, c.observe)
 	return c.calls, err
 }
 
-// made are the calls that a model made, as far as a log is folded.
-type made struct {
-	calls  []Called
-	places map[string]int // in calls, by effect
-	batch  string         // the latest one
-	items  int            // of the transcript until now
+// callCollector collects the model's calls during a fold.
+type callCollector struct {
+	calls []Called
+	index map[string]int // in calls, by effect
+	batch string         // the latest one
+	items int            // of the transcript so far
 }
 
-// see takes note of an event and the state after it. The state keeps a batch's
-// calls until the next turn begins, which is with the last result at times: what
-// that was is told by the event, or, if the session gave it, by the transcript.
-func (m *made) see(e session.Event, _ []session.Notice, state *session.State) {
+// observe records an event and the state after it. The state keeps a batch's calls until
+// the next turn begins, which the last result may cause: that result is in the event, or,
+// if the session gave it, in the transcript.
+func (m *callCollector) observe(e session.Event, _ []session.Notice, state *session.State) {
 	for _, r := range results(e) {
-		if place, ok := m.places[r.Effect]; ok && m.calls[place].Status == string(session.CallOpen) {
-			call := &m.calls[place]
+		if at, ok := m.index[r.Effect]; ok && m.calls[at].Status == string(session.CallOpen) {
+			call := &m.calls[at]
 			call.Status = r.Status
 			if r.Error != nil {
 				call.Code, call.Detail = r.Error.Code, r.Error.Detail
@@ -104,8 +104,8 @@ func (m *made) see(e session.Event, _ []session.Notice, state *session.State) {
 		}
 	}
 	for _, it := range state.Items[m.items:] {
-		if place, ok := m.places[m.batch+"c"+strconv.Itoa(it.Call)]; ok && it.Role == session.RoleTool && it.Code != "" {
-			call := &m.calls[place]
+		if at, ok := m.index[m.batch+"c"+strconv.Itoa(it.Call)]; ok && it.Role == session.RoleTool && it.Code != "" {
+			call := &m.calls[at]
 			call.Code, call.Detail = it.Code, it.Detail
 			if call.Status == string(session.CallOpen) {
 				call.Status = string(session.CallFailed)
@@ -119,16 +119,16 @@ func (m *made) see(e session.Event, _ []session.Notice, state *session.State) {
 	}
 	m.batch = batch.Batch
 	for _, c := range batch.Calls {
-		place, ok := m.places[c.Effect]
+		at, ok := m.index[c.Effect]
 		if !ok {
-			place = len(m.calls)
-			m.places[c.Effect], m.calls = place, append(m.calls, Called{})
+			at = len(m.calls)
+			m.index[c.Effect], m.calls = at, append(m.calls, Called{})
 		}
-		m.calls[place] = Called{Effect: c.Effect, Tool: c.ToolName, Status: string(c.Status), Code: c.Code, Detail: c.Detail}
+		m.calls[at] = Called{Effect: c.Effect, Tool: c.ToolName, Status: string(c.Status), Code: c.Code, Detail: c.Detail}
 	}
 }
 
-// results returns the results of calls that an event holds.
+// results returns the results of calls in an event.
 func results(e session.Event) []session.ToolCallSettled {
 	var env session.Envelope
 	canonical, err := codec.Canonicalize(e.Payload)
@@ -150,7 +150,7 @@ func results(e session.Event) []session.ToolCallSettled {
 	return nil
 }
 
-// String returns a call as one line, for messages of tests.
+// String returns a call in one line, for messages of tests.
 func (c Called) String() string {
 	return strings.TrimSpace(strings.Join([]string{c.Effect, c.Tool, c.Status, c.Code}, " "))
 }

@@ -18,33 +18,32 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// Options say what a session has. Tools and Turns are enough for most tests.
+// Options configure a session. Tools and Turns are enough for most tests.
 type Options struct {
 	Tools []*function.Function // offered to the model, and served
-	Turns []Turn               // what the model says, turn by turn, over all runs
+	Turns []Turn               // the model's turns, in order, over all runs
 	Model executor.Model       // in place of Turns
 
-	// Record is what the install record has besides Tools, as
-	// function.InstallRecord takes it: capabilities, policy, a config.
+	// Record is the rest of the install record, as function.InstallRecord accepts
+	// it: capabilities, policy, a config.
 	Record []byte
-	// Serve, if given, gives each bridge more to carry out: executors of tools
-	// in Record, step hooks.
+	// Serve, if given, adds targets to each bridge: executors of tools in Record,
+	// step hooks.
 	Serve func(*bridge.Bridge) error
 
 	Concurrency int           // of each target; 0: the bridge's default
-	Patience    time.Duration // for how long a run may take; 0: a minute
-	Logger      *slog.Logger  // of all that runs; nil: no logs
+	Patience    time.Duration // the limit of a run; 0: a minute
+	Logger      *slog.Logger  // of all components; nil: no logs
 }
 
-// What a session is called, and its model, unless Options.Record says it.
+// Names of the session and its provider; Options.Record may set another provider.
 const (
 	sessionID    = "test"
 	providerName = "bridgetest"
 	patience     = time.Minute
 )
 
-// Session is a session, with the server, the session-actor and the bridge that it
-// runs on.
+// Session is a session, with its server, session-actor and bridge.
 type Session struct {
 	t        T
 	options  Options
@@ -54,14 +53,14 @@ type Session struct {
 
 	mu      sync.Mutex
 	ended   bool
-	process *process // the bridge that lives
+	process *process // the living bridge
 	dead    sync.WaitGroup
 	shown   []executor.Message
 	ledger  []*Start
 }
 
-// New starts a server, a session-actor and a bridge that serves o's tools and
-// model. They end with the test. What is wrong with o fails the test.
+// New starts a server, a session-actor and a bridge that serves o's tools and model.
+// They end with the test. Invalid options fail the test.
 func New(t T, o Options) *Session {
 	t.Helper()
 	if o.Patience == 0 {
@@ -102,8 +101,7 @@ func (s *Session) start(dir string) error {
 	return err
 }
 
-// record returns the install record: that of the options, with the tools and a
-// model.
+// record returns the install record of the options, with the tools and a model.
 func (s *Session) record() ([]byte, error) {
 	record := map[string]json.RawMessage{}
 	config := map[string]any{"provider": providerName, "model": "scripted"}
@@ -134,7 +132,7 @@ func (s *Session) record() ([]byte, error) {
 	return function.InstallRecord(base, s.options.Tools...)
 }
 
-// end ends everything: the dead bridges first, whose functions may still run.
+// end ends everything. It waits for the dead bridges, whose functions may still run.
 func (s *Session) end() {
 	s.mu.Lock()
 	s.ended = true
@@ -157,20 +155,19 @@ func (s *Session) end() {
 // ID returns the session's id.
 func (s *Session) ID() string { return sessionID }
 
-// Client returns a client of the session's server, for all that Session has no
-// method for. It is closed when the test ends.
+// Client returns a client of the session's server, for operations that Session lacks. It
+// is closed when the test ends.
 func (s *Session) Client() *client.Client { return s.client }
 
-// Run asks for a run and waits for its end. It fails the test if the run does
-// not end in time, if the session refuses it, and if the model is asked for a
-// turn more than there are; how else the run ended is in the result.
+// Run requests a run and waits for its end. It fails the test if the run does not end in
+// time, if the session refuses it, or if the run needs more turns than there are. The
+// result reports any other end.
 func (s *Session) Run(text string) Run {
 	s.t.Helper()
 	return s.Begin(text)()
 }
 
-// Begin asks for a run. The function that it returns waits for its end, as Run
-// does.
+// Begin requests a run. The returned function waits for its end, as Run does.
 func (s *Session) Begin(text string) (end func() Run) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.t.Context(), s.options.Patience)
@@ -181,7 +178,7 @@ func (s *Session) Begin(text string) (end func() Run) {
 	}
 	if err != nil {
 		cancel()
-		s.t.Fatalf("ask for a run: %v", err)
+		s.t.Fatalf("request a run: %v", err)
 	}
 	return func() Run {
 		s.t.Helper()
@@ -197,7 +194,7 @@ func (s *Session) Begin(text string) (end func() Run) {
 	}
 }
 
-// waits says what the session waits for.
+// waits returns a text that says what the session waits for.
 func (s *Session) waits() string {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.t.Context()), 2*time.Second)
 	defer cancel()
@@ -205,15 +202,15 @@ func (s *Session) waits() string {
 	if err != nil {
 		return "no view of it: " + err.Error()
 	}
-	says := "it waits for " + view.WaitsFor
+	text := "it waits for " + view.WaitsFor
 	for _, e := range view.Open {
-		says += ", " + e.Effect + " of " + string(e.Class) + "/" + e.Target + " is open"
+		text += ", " + e.Effect + " of " + string(e.Class) + "/" + e.Target + " is open"
 	}
-	return says
+	return text
 }
 
-// Replay folds the session's log again, from its first event on, and compares
-// with what was stored. It fails the test unless all of it is the same.
+// Replay folds the session's log again, from its first event, and compares the effects
+// and snapshots with the stored ones. It fails the test if they differ.
 func (s *Session) Replay() *client.Replayed {
 	s.t.Helper()
 	r, err := s.client.Replay(s.t.Context(), sessionID, 0, nil)
@@ -226,8 +223,8 @@ func (s *Session) Replay() *client.Replayed {
 	return r
 }
 
-// Transcript returns the conversation as the model was shown it last, and its
-// answer to that, if it was one in words.
+// Transcript returns the conversation as the model was last shown it, and its answer, if
+// that made no calls.
 func (s *Session) Transcript() []executor.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()

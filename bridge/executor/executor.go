@@ -9,46 +9,44 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Executor carries out the effects of one target. Execute is called at most
-// once at a time per effect name in this process, from several goroutines for
-// different effects.
+// Executor executes the tool calls of one target. Execute is called at most once at a
+// time per effect name in this process, from several goroutines for different effects.
 //
-// Execute returns what the settlement will say. A returned error is a fault of
-// the executor itself: for a tool it settles the call `failed` with code
-// `executor_error`; an executor that knows better returns a Result with an
-// Error. If it wraps context.DeadlineExceeded (a time-out of Execute's own), the
-// code is `deadline_exceeded`, and a call that is not retry-safe is settled
-// `outcome_unknown`: what was sent may have arrived. When ctx is cancelled (run time over, effect withdrawn, bridge
-// draining past its grace time) Execute must return soon. What it returns then
-// is not believed: a call that is retry-safe is settled `cancelled` or
-// `failed`, or given to another bridge, and any other `outcome_unknown`, with
-// the output. See "Ends" in the package's doc.
+// The Result becomes the settlement. A returned error is a fault of the executor itself:
+// it settles the call `failed` with code `executor_error`; to give another code, return a
+// Result with an Error. If the error wraps context.DeadlineExceeded (a time-out of
+// Execute's own), the code is `deadline_exceeded`, and a call that is not retry-safe is
+// settled `outcome_unknown`: its request may have arrived.
+//
+// When ctx is cancelled (run time over, effect withdrawn, bridge draining past its grace
+// time) Execute must return soon. Its result then does not count: a retry-safe call is
+// settled `cancelled` or `failed`, or given back to other bridges, and any other call
+// `outcome_unknown`, with the output. See "Ends" in the package's doc.
 type Executor interface {
 	// Execute runs one tool call.
 	Execute(ctx context.Context, call Call) (Result, error)
 }
 
-// Call is one tool call, as its effect says it.
+// Call is one tool call, as its effect has it.
 type Call struct {
 	Session        string          // session id
 	Effect         string          // effect name, r1t2c0
 	Start          string          // ULID of this start of the effect
 	ToolID         string          // the registry's key: host.fs.read_file
-	ToolName       string          // what the model called: read_file
+	ToolName       string          // the name that the model called: read_file
 	Arguments      json.RawMessage // a JSON object
 	ProviderCallID string          // the model's own id, or empty
 	IdempotencyKey string          // <sid>.<name without a…>; the same on every start
 	RetrySafe      bool            // may run again with the same key
 	HostSession    *HostSession    // where host tools run, nil if none
-	Context        json.RawMessage // an object that step rules or a hook carried on; nil: none
-	Spaces         []CallSpace     // of a tool of the session's own: what was applied when the turn began; of a pack's tool: the pack
+	Context        json.RawMessage // an object from step rules or a hook; nil: none
+	Spaces         []CallSpace     // of a session's own tool: the spaces applied when the turn began; of a pack's tool: the pack
 	Grants         []CallGrant     // of an extension tool: the packs that the session may adopt
-	Traceparent    string          // W3C trace context, for whoever the tool calls; empty: none
-	Secrets        CallSecrets     // what Secret, Hide and Redacting use; nil: no bridge made the call
+	Traceparent    string          // W3C trace context, for the tool's own requests; empty: none
+	Secrets        CallSecrets     // used by Secret, Hide and Redacting; nil: no bridge made the call
 }
 
-// CallSecrets is what a bridge gives a call for its secrets. Executors use the
-// methods of Call.
+// CallSecrets holds the secrets of a call. Executors use the methods of Call.
 type CallSecrets interface {
 	Secret(name string) (value string, ok bool)
 	Hide(values ...string)
@@ -60,27 +58,26 @@ type CallSpace struct {
 	Space    string
 	Kind     string // workspace or pack
 	Version  string // empty: it has none
-	Source   string // what its reader said of itself; empty: nothing
+	Source   string // as its reader reported it; may be empty
 	At       int64  // Unix ms: when it was applied
 	Manifest string // name of the blob that holds its manifest, sha256-…
 }
 
-// CallGrant says which packs a session may adopt.
+// CallGrant is a grant of packs that a session may adopt.
 type CallGrant struct {
-	Space   string   // name of a pack; a trailing * matches the rest
-	Attach  []string // who may ask: operator, model; nil: operator
+	Space   string   // name of a pack; a trailing * matches any suffix
+	Attach  []string // roles that may enable it: operator, model; nil: operator
 	Sources []string // factory, package, module
-	Target  string   // who reads it; empty: the pack's name
-	Version string   // 1, 1.4 or 1.4.2, that the pack's must match; empty: any
+	Target  string   // the target of its reader; empty: the pack's name
+	Version string   // 1, 1.4 or 1.4.2, which the pack's must match; empty: any
 }
 
-// HostSession is the session's place on a host. As a part of a Result it
-// changes the session's status in the same event that settles the call. One with
-// another status, an ID or Route above 128 bytes, or a Root that is not an
-// absolute path of at most 1024 bytes, the session refuses: the call then fails
-// with `bad_settlement`. Root is the working directory as the tools take it;
-// without it, calls that name a file by an absolute path run alone among those
-// that use files.
+// HostSession is a session's working directory on a host. In a Result it changes the
+// session's host session in the same event that settles the call. The session refuses
+// another status, an ID or Route above 128 bytes, or a Root that is not an absolute path
+// of at most 1024 bytes: the call then fails with `bad_settlement`. Root is the working
+// directory as the tools see it; without it, a call that names a file by an absolute
+// path runs alone among those that use files.
 type HostSession struct {
 	ID     string `json:"id" msgpack:"id"`
 	Status string `json:"status" msgpack:"status"` // ready, closed, expired, error
@@ -90,15 +87,15 @@ type HostSession struct {
 
 // Result is the outcome of one call. The zero value is an empty success.
 type Result struct {
-	Output      string       // what the model is shown; any size, see "Results" in the package's doc
+	Output      string       // text for the model, of any size: see "Results" in the package's doc
 	Files       []File       // results that are not text: each becomes a blob
 	Error       *Error       // nil: succeeded
-	Unknown     bool         // the outcome can't be told: settles `outcome_unknown`
+	Unknown     bool         // the outcome is unknown: settles `outcome_unknown`
 	HostSession *HostSession // nil: unchanged
 }
 
-// File is a result that is no text: an image, an archive. It is stored as a blob
-// and referred to from the settlement; a model is shown its type, size and name,
+// File is a result that is not text: an image, an archive. The bridge stores it as a
+// blob, to which the settlement refers; a model is shown its type, size and name,
 // sha256-….
 type File struct {
 	MediaType string // such as image/png; empty: application/octet-stream
@@ -115,13 +112,12 @@ type Error struct {
 // Error returns "code: detail".
 func (e *Error) Error() string { return e.Code + ": " + e.Detail }
 
-// Secret returns the value of a secret that the tool, or its pack, needs: one that
-// their needs name. false: there is none, which happens to optional needs alone.
+// Secret returns the value of a secret that the needs of the tool or its pack name. ok
+// is false if there is none, which happens only for optional needs.
 //
-// What the call returns, its errors and what this bridge logs are stored and
-// printed with ***** in place of the value, plain, in base64, escaped for a URL or
-// escaped as JSON, if it has at least 6 bytes. Redacting does so in text that a
-// tool sends elsewhere.
+// In the call's results and errors, and in this bridge's logs, ***** replaces the value,
+// plain, in base64, escaped for a URL or escaped as JSON, if it has at least 6 bytes.
+// Redacting does so in text that a tool sends elsewhere.
 func (c Call) Secret(name string) (value string, ok bool) {
 	if c.Secrets == nil {
 		return "", false
@@ -129,16 +125,16 @@ func (c Call) Secret(name string) (value string, ok bool) {
 	return c.Secrets.Secret(name)
 }
 
-// Hide tells the bridge of values that an executor took from elsewhere, such as its
-// own configuration: they are redacted as those that Secret returns.
+// Hide redacts values that an executor has from elsewhere, such as its own
+// configuration, like those that Secret returns.
 func (c Call) Hide(values ...string) {
 	if c.Secrets != nil {
 		c.Secrets.Hide(values...)
 	}
 }
 
-// Redacting returns a writer to w that replaces the secrets of the call, also one
-// that comes in several pieces. Close it when all is written; w stays open.
+// Redacting returns a writer to w that replaces the secrets of the call, also if one is
+// split between writes. The caller must close it in the end; w stays open.
 func (c Call) Redacting(w io.Writer) io.WriteCloser {
 	if c.Secrets == nil {
 		return unredacted{w}
@@ -146,12 +142,12 @@ func (c Call) Redacting(w io.Writer) io.WriteCloser {
 	return c.Secrets.Redacting(w)
 }
 
-// unredacted writes what it is given.
+// unredacted is a writer that redacts nothing.
 type unredacted struct{ io.Writer }
 
 func (unredacted) Close() error { return nil }
 
-// Pack returns the name of the pack whose tool is called, "" if it is no pack's.
+// Pack returns the name of the pack whose tool is called, "" if it is not a pack's.
 func (c Call) Pack() string {
 	for i := range c.Spaces {
 		if s := &c.Spaces[i]; s.Kind == string(space.Pack) && strings.HasPrefix(c.ToolID, s.Space+".") {

@@ -6,80 +6,81 @@ import (
 	"time"
 )
 
-// Model carries out the generations of one provider. Generate is called at
-// most once at a time per effect name in this process, from several
-// goroutines for different effects. It streams what it has through delta (nil
-// is never passed; one call at a time, none after Generate returned; what comes
-// when ctx is over is dropped): the words of the answer from the first on, and
-// nothing else, so no thoughts. Pieces may be as small as they come. Who begins
-// again says so with [Request.Anew]. It returns the whole answer, which counts also
-// if it comes when ctx is over. A returned *Error settles the generation
-// `failed` with its code; any other error with code `model_error`, or as one
-// that is Retryable, `deadline_exceeded`, if it wraps
-// context.DeadlineExceeded. But what is
-// Retryable starts the generation again after a while, under another Start, as
-// long as the effect's start_by allows: a Model that retries by itself need not
-// go on for long. When ctx is cancelled Generate must return soon.
+// Model executes the generations of one provider. Generate is called at most once at a
+// time per effect name in this process, from several goroutines for different effects.
+//
+// Generate streams the text of the answer through delta, from its beginning and without
+// thoughts. delta is never nil; it must be called from one goroutine at a time, and not
+// after Generate returned; after the end of ctx it drops the text. Pieces may be small.
+// A Generate that starts the answer again must call [Request.Anew]. When ctx is
+// cancelled Generate must return soon.
+//
+// It returns the whole answer, which counts even after the end of ctx. A returned *Error
+// settles the generation `failed` with its code; any other error with code
+// `model_error`, or, if it wraps context.DeadlineExceeded, as a Retryable
+// `deadline_exceeded`. After a Retryable error the bridge starts the generation again
+// after a while, under another Start, until the effect's start_by: a Model that retries
+// by itself need not do so for long.
 type Model interface {
 	Generate(ctx context.Context, req Request, delta func(text string)) (Answer, error)
 }
 
-// Request is one generation, with the text that the log holds filled in. It is
-// read-only: what it refers to is shared with other generations.
+// Request is one generation, with its text from the log. It is read-only: it shares
+// data with other generations.
 type Request struct {
 	Session    string          // session id
 	Effect     string          // r1t2
 	Start      string          // ULID of this start of the effect
 	Model      string          // the provider's name of the model
 	System     string          // empty: none
-	Params     json.RawMessage // an object, or nil; passed on as it is
-	Format     *Format         // of the answer; nil: words
+	Params     json.RawMessage // an object, or nil; passed on unchanged
+	Format     *Format         // of the answer; nil: text
 	Messages   []Message       // never empty
-	Tools      []Tool          // what may be called, in the order to be shown; empty: none
+	Tools      []Tool          // tools that may be called, in the order to show; empty: none
 	ToolChoice string          // auto (or empty), none, required, or a tool_name
 
-	// Defined are the tools to define in the same order in all turns of the run,
-	// if the provider can restrict calls to Tools, which are among them. A Model
-	// whose provider can't ignores them. nil: they are Tools.
+	// Defined are the tools to define in the same order in all turns of the run, if
+	// the provider can restrict calls to Tools, which are a subset. Other Models
+	// ignore Defined. nil: the same as Tools.
 	Defined []Tool
 
-	// CacheTTL is how long the provider is asked to keep the prompt cached: 5m (or
-	// empty), 1h, or off, which asks for nothing.
+	// CacheTTL is how long the provider should keep the prompt cached: 5m (or
+	// empty), 1h, or off, which requests no caching.
 	CacheTTL string
 
 	// OutputTokensMax is how many tokens the run's budgets leave for the answer,
-	// those of its thoughts included: a Model asks its provider for no more, if
-	// the provider has such a limit. 0: no limit.
+	// including thoughts: a Model passes it to its provider, if the provider has
+	// such a limit. 0: no limit.
 	OutputTokensMax int64
 
-	Toolset string // fingerprint, hex: what has the same one has the same Tools
+	Toolset string // fingerprint of Tools, hex
 
-	// Feedback and Renderings are what Anew, Tried, Again, RenderTools and
-	// RenderDefined use; nil: no bridge made the request.
+	// Feedback is used by Anew, Tried and Again, Renderings by RenderTools and
+	// RenderDefined; nil: no bridge made the request.
 	Feedback   Feedback
 	Renderings Renderings
 }
 
-// Format is the form that an answer's words must have: JSON.
+// Format is the JSON format that an answer's text must have.
 type Format struct {
-	Name   string          // of the schema; of A-Za-z0-9_-; empty: none is given
+	Name   string          // of the schema, of A-Za-z0-9_-; may be empty
 	Schema json.RawMessage // JSON Schema; nil: any object
-	Strict bool            // the provider must hold the answer to the schema, and may refuse schemas that it can't
+	Strict bool            // the provider must enforce the schema, and may refuse schemas that it can't enforce
 }
 
 // Message is one item of the conversation. Roles are user, assistant, tool.
 type Message struct {
 	Role   string
-	Text   string          // user: the input; assistant: its words, may be empty; tool: the result
-	Parts  []Part          // user, tool: images of the prompt, the text, then the images that lines of it name; nil: there is no image
-	Calls  []MessageCall   // assistant: the calls it made; each has one tool message, in this order
-	CallID string          // tool: the ID of the call that this is the result of
-	Error  bool            // tool: the result tells of a failure
-	Opaque json.RawMessage // assistant: what its provider said to send back verbatim, or nil; it may be another provider's
+	Text   string          // user: the input; assistant: its text, may be empty; tool: the result
+	Parts  []Part          // user, tool: images of the prompt, the text, then the images that the text names; nil: no images
+	Calls  []MessageCall   // assistant: its calls; each has one tool message, in this order
+	CallID string          // tool: the ID of the call
+	Error  bool            // tool: the result is a failure
+	Opaque json.RawMessage // assistant: items that its provider wants back verbatim, or nil; it may be another provider
 }
 
-// Part is a piece of a message that has images: words, or an image. In the
-// message's Text a line stands for each image.
+// Part is a piece of a message with images: text, or an image. The message's Text has
+// a line for each image.
 type Part struct {
 	Text      string // empty: Data is an image
 	MediaType string // image/png
@@ -91,25 +92,25 @@ type Part struct {
 type MessageCall struct {
 	ID        string // the effect's name, r1t2c0
 	Name      string // tool_name
-	Arguments string // JSON text as the model wrote it, or an object that stands for it
-	// Omitted is how many bytes the model wrote, if no event could hold them:
-	// the call was refused, and Arguments is a small object that says so. 0:
-	// Arguments are as the model wrote them, be they valid JSON or not.
+	Arguments string // JSON text as the model wrote it, or an object in its place
+	// Omitted is how many bytes the model wrote, if no event could hold them: the
+	// call was refused, and Arguments is a small object with the reason. 0:
+	// Arguments are as the model wrote them, valid JSON or not.
 	Omitted int64
 }
 
-// Tool is what the model is shown of a tool.
+// Tool is a tool as the model is shown it.
 type Tool struct {
 	Name        string
 	Description string
 	Schema      json.RawMessage // JSON Schema 2020-12
 }
 
-// Answer is what the model said: words, calls, or both.
+// Answer is the model's answer: text, calls, or both.
 type Answer struct {
 	Text         string
 	Calls        []AnswerCall
-	Model        string // which model really answered
+	Model        string // the model that answered
 	FinishReason string // stop, tool_calls, length, content_filter
 	Usage        Usage
 	Opaque       json.RawMessage
@@ -122,48 +123,47 @@ type AnswerCall struct {
 	Arguments string // JSON text, as the model wrote it; above 256 KiB the session refuses the call
 }
 
-// Usage is what a generation cost, in tokens. CachedTokens, which the provider
-// read from its cache, and CacheWriteTokens, which it wrote there, are a part of
-// InputTokens; ReasoningTokens are a part of OutputTokens.
+// Usage is the cost of a generation, in tokens. CachedTokens, which the provider read
+// from its cache, and CacheWriteTokens, which it wrote there, are part of InputTokens;
+// ReasoningTokens are part of OutputTokens.
 type Usage struct {
 	InputTokens, OutputTokens, CachedTokens, CacheWriteTokens, ReasoningTokens int64
 }
 
-// Feedback takes what a Model tells its bridge while it generates. Models use
-// the methods of Request.
+// Feedback receives a Model's reports while it generates. Models use the methods of
+// Request.
 type Feedback interface {
 	Anew() bool
 	Tried(fault *Error, after time.Duration)
 	Again(d time.Duration) time.Duration
 }
 
-// Renderings keeps tools of a request as providers take them. Models use the
+// Renderings caches the tools of a request in a provider's form. Models use the
 // methods of Request.
 type Renderings interface {
-	// Rendered returns what is kept of a form of the tools, those to define if
-	// defined says so, or else what render returns.
+	// Rendered returns the cached form of Tools, or of Defined if defined is true,
+	// or else the result of render.
 	Rendered(form string, defined bool, render func() ([]byte, error)) ([]byte, error)
 }
 
-// Anew says that Generate asks again after it has streamed something: those
-// who watch are told that what they have is void, and that what is streamed
-// from now on is another start's. False: nobody can be told, and what comes
-// must not be streamed.
+// Anew reports that Generate tries again after it has streamed text: followers learn
+// that the text so far is void, and that further text is of another start. If it
+// returns false, they can't learn it, and Generate must stream nothing more.
 func (r *Request) Anew() bool { return r.Feedback != nil && r.Feedback.Anew() }
 
-// Tried tells the bridge of a try that failed, of a Generate that may try again
-// itself: after is what the provider asks to wait, 0 if nothing. Nothing of the
-// target starts in this process until then, and its breaker counts the fault. If
-// Generate then returns the fault, the generation waits for as long, or is
-// settled at once if its start_by comes before.
+// Tried reports a failed try to the bridge, also if Generate will try again itself.
+// after is the pause that the provider asks for, 0 for none. No generation of the target
+// starts in this process until then, and its breaker counts the fault. If Generate then
+// returns the fault, the generation waits for the pause, or is settled at once if its
+// start_by is earlier.
 func (r *Request) Tried(fault *Error, after time.Duration) {
 	if r.Feedback != nil {
 		r.Feedback.Tried(fault, after)
 	}
 }
 
-// Again takes a place for one more try of Generate itself, which would wait for
-// d, and returns how long it is to wait: longer, if the target's rate says so.
+// Again reserves one more try of Generate itself, after a wait of d, and returns the
+// time to wait: longer than d if the target's rate requires it.
 func (r *Request) Again(d time.Duration) time.Duration {
 	if r.Feedback == nil {
 		return d
@@ -171,13 +171,12 @@ func (r *Request) Again(d time.Duration) time.Duration {
 	return r.Feedback.Again(d)
 }
 
-// RenderTools returns Tools in the form that a provider takes, as render makes
-// it of them. It is kept: for each toolset a provider's bridge renders once, not
-// every turn, also if many turns begin at once, and until so much else was
-// rendered that it is forgotten. What render returns must follow from the tools
-// alone; form names it, so that different forms are kept separately. The
-// result is shared and must not be changed. An error of render is returned, and
-// nothing is kept. A Request that no bridge made keeps nothing.
+// RenderTools returns Tools in the form of a provider, which render makes. The bridge
+// caches the result, so that it renders once for each toolset, not every turn, also if
+// many turns begin at once; the least recently used results are evicted. The result of
+// render must follow from the tools alone; form is part of the cache's key. The caller
+// must not change the result, which is shared. RenderTools returns an error of render,
+// and does not cache it. Without a bridge nothing is cached.
 func (r Request) RenderTools(form string, render func(tools []Tool) ([]byte, error)) ([]byte, error) {
 	return r.render(form, false, r.Tools, render)
 }

@@ -2,16 +2,16 @@ package executor
 
 import "time"
 
-// Observer is told of every start of an effect in this process: for metrics and
-// traces. Its methods are called from many goroutines, and what they do is done
-// while an effect waits: they must return soon and must not block.
+// Observer receives every start of an effect in this process, for metrics and traces.
+// Its methods are called from many goroutines while an effect waits: they must return
+// soon and must not block.
 type Observer interface {
-	// Started is called right before a model, a tool, a hook or a reader is. It
-	// returns the traceparent that a tool hands on to whoever it calls (see
-	// [Call]); empty: none.
+	// Started is called right before a model, a tool, a hook or a reader. It returns
+	// the traceparent that a tool passes on in its own requests (see [Call]); empty:
+	// none.
 	Started(s Start) (traceparent string)
-	// Ended is called once for each Started: when what was started has returned,
-	// or is given up, and before its settlement is stored.
+	// Ended is called once for each Started: after the executor has returned or was
+	// abandoned, and before the settlement is stored.
 	Ended(s Start, e End)
 }
 
@@ -24,13 +24,13 @@ type Start struct {
 	ID       string    // ULID of this start
 	Bridge   string    // instance of this bridge
 	At       time.Time // when it began
-	Model    string    // of a generation: that is asked
+	Model    string    // of a generation: the requested model
 	ToolID   string    // of a call
 	ToolName string    // of a call
 	CallID   string    // of a call: the provider's own id, or empty
 	Sampled  bool      // the session-actor traces the run
 
-	// What the model is asked and the tool is given: not to be kept or changed.
+	// The input of the model or tool, which an Observer must not keep or change.
 	Messages  []Message
 	Arguments string // JSON
 }
@@ -38,14 +38,14 @@ type Start struct {
 // End is how a start ended.
 type End struct {
 	At        time.Time
-	Status    string    // succeeded, failed, cancelled, outcome_unknown; empty: it was given back, and is started again
+	Status    string    // succeeded, failed, cancelled, outcome_unknown; empty: given back, it starts again
 	Code      string    // of its error
 	Usage     Usage     // of a generation
-	Model     string    // of a generation: that answered
+	Model     string    // of a generation: the model that answered
 	Finish    string    // of a generation: finish reason
-	FirstText time.Time // of a generation: when its first words came; zero: none came
+	FirstText time.Time // of a generation: when its first text arrived; zero: none did
 
-	// What the model said, or the tool's output: not to be kept or changed.
+	// The model's answer, or the tool's output, which an Observer must not keep or change.
 	Text  string
 	Calls []AnswerCall
 }

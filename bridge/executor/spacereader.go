@@ -8,15 +8,14 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// SpaceReader reads the files of spaces: it carries out the syncs of one target,
-// which a session's grants name. It is called from several goroutines for
-// different syncs, at most once at a time per effect name in this process.
+// SpaceReader reads the files of spaces: it executes the syncs of one target, which a
+// session's grants name. It is called from several goroutines for different syncs, at
+// most once at a time per effect name in this process.
 //
-// What it returns becomes a manifest, whose files the bridge stores before it
-// settles the sync. The session decides whether it trusts the manifest; until an
-// operator applies it, nothing changes. A reader may be asked more than once for
-// one sync (a bridge died, files changed while they were read): the settlement
-// that is recorded first counts.
+// Its result becomes a manifest, whose files the bridge stores before it settles the
+// sync. The session decides whether it trusts the manifest; until an operator applies
+// it, nothing changes. A reader may be called more than once for one sync (a bridge
+// died, files changed while they were read): the settlement recorded first counts.
 //
 // A returned *Error settles the sync with its code: space_unknown, if the reader
 // has no such space, version_unknown, space_unreadable, or another one. Any other
@@ -26,53 +25,52 @@ type SpaceReader interface {
 	ReadSpace(ctx context.Context, r SpaceRequest) (SpaceContent, error)
 }
 
-// SpaceRequest is what a sync asks for.
+// SpaceRequest is the request of a sync.
 type SpaceRequest struct {
 	Session string   // session id
 	Space   string   // name of the space
 	Kind    string   // workspace or pack
-	Version string   // as the operator wrote it; empty: whatever is current
-	Only    []string // parts that are wanted: prompts, tools, context, skills; nil: all. A hint
+	Version string   // as the operator wrote it; empty: the current one
+	Only    []string // a hint: the wanted parts of prompts, tools, context, skills; nil: all
 }
 
-// SpaceContent is what a reader found.
+// SpaceContent is the result of a reader.
 type SpaceContent struct {
-	// Files are the space, with agent.workspace.json at its root. If it is an
-	// io.Closer, it is closed after it was read.
+	// Files are the space, with agent.workspace.json at its root. An io.Closer is
+	// closed after it was read.
 	Files    fs.FS
-	NoScan   bool            // without an index there is no space
+	NoScan   bool            // a folder without an index is not a space
 	Revision string          // of the source, for people: a commit, a date; at most 128 bytes
-	Source   string          // factory, package or module: what the reader says of itself; empty: nothing
+	Source   string          // factory, package or module, as the reader reports it; may be empty
 	Sign     *SpaceSignature // of the manifest; nil: none
 	Lacks    []string        // needs of the manifest that are not met here, besides those that the bridge finds
 
-	// Manifest, if it is not nil, takes the place of Files, NoScan and the rest of
-	// the folder: it is there already, and Blobs has those of its files that are
-	// not stored yet.
+	// Manifest, if it is not nil, replaces Files and NoScan: it is complete, and
+	// Blobs has those of its files that are not stored yet.
 	Manifest *space.Manifest
 	Blobs    map[codec.Ref][]byte
 	Warnings []space.Problem // of Manifest: they are logged
 }
 
-// SpaceSignature vouches for a manifest: Ed25519 over the text
-// "refold space <hash>", by a NATS nkey.
+// SpaceSignature signs a manifest: Ed25519 over the text "refold space <hash>", by a
+// NATS nkey.
 type SpaceSignature struct {
 	Key string // the public key
 	Sig []byte
 }
 
-// SpaceAsked is a pack that a reader is asked for.
+// SpaceAsked is a pack requested from a reader.
 type SpaceAsked struct {
 	Space   string `json:"space"`
 	Version string `json:"version,omitempty"` // 1, 1.4 or 1.4.2; empty: any
 }
 
-// SpaceOffer is a pack as a session would adopt it now: what its manifest says of
-// it, for people and models.
+// SpaceOffer describes a pack as a session would adopt it now, from its manifest, for
+// people and models.
 type SpaceOffer struct {
 	Space           string   `json:"space"`
 	Version         string   `json:"version"`
-	Source          string   `json:"source,omitempty"` // factory, package or module: what its reader says of itself
+	Source          string   `json:"source,omitempty"` // factory, package or module, as its reader reports it
 	Category        string   `json:"category,omitempty"`
 	DisplayName     string   `json:"display_name,omitempty"`
 	Description     string   `json:"description,omitempty"`

@@ -16,62 +16,63 @@ import (
 
 // Limits.
 const (
-	tryWaitMin   = 200 * time.Millisecond // between tries of a function that failed and may be tried again
+	tryWaitMin   = 200 * time.Millisecond // between tries of a function that fails with a *RetryableError
 	tryWaitMax   = 5 * time.Second
 	triesDefault = 3
 	triesMax     = 10
 )
 
-// Codes of calls.
+// Codes of failed calls.
 const (
 	codeToolNotServed    = "tool_not_served"
 	codeTryAgain         = "try_again"
 	codeResultUnreadable = "result_unreadable"
 )
 
-// Function is a Go function as a tool: what a model is shown of it, what may
-// happen to its calls, and the Executor that carries them out. New makes one.
-// It is immutable and may be used from several goroutines, by several bridges.
+// Function is a Go function as a tool: its description and schema, the properties of its
+// calls, and their Executor. New makes one. It is immutable, and several goroutines and
+// bridges may share it.
 type Function struct {
 	spec     planner.ToolSpec
-	registry *planner.Registry // of this tool alone: it checks arguments as a session does
+	registry *planner.Registry // of only this tool: it checks arguments as a session does
 	run      func(ctx context.Context, arguments []byte) (executor.Result, error)
 	tries    int
 	err      error
 }
 
-// Option changes what New makes.
+// Option is an option of New.
 type Option func(*Function)
 
-// New makes fn a tool. toolID names it in registries: dotted, such as
-// weather.get. Its first part is the target that a bridge serves (see Target),
-// and the model calls it weather_get (see ToolName).
+// New makes a tool of fn. toolID names it in registries: dotted, such as weather.get.
+// Its first part is the target that a bridge serves (see Target), and the model calls it
+// weather_get (see ToolName).
 //
-// In is a struct, or a map with texts as keys. Its JSON Schema is derived, as
-// encoding/json reads it: a field is required, unless it is a pointer or has
-// omitempty or omitzero; no other members are allowed. These tags say more:
+// In is a struct, or a map with string keys. New derives a JSON Schema from how
+// encoding/json decodes it: a field is required, unless it is a pointer or has
+// omitempty or omitzero; no other members are allowed. These tags add to it:
 //
 //	City string   `json:"city" description:"Name of the city." minLength:"1" pattern:"^[A-Z]"`
 //	Unit string   `json:"unit,omitempty" enum:"celsius,fahrenheit"`
 //	Days int      `json:"days,omitempty" minimum:"1" maximum:"10"`
 //	Tags []string `json:"tags,omitempty" maxItems:"5"`
 //
-// A type that reads JSON its own way says what it takes by a method ArgsSchema;
-// a whole schema is given by the option ArgsSchema. Numbers in a field of type any
-// are float64, as encoding/json has them: beyond 2^53 an integer wants a field of
-// int64, uint64 or json.Number.
+// A type with its own UnmarshalJSON needs a method ArgsSchema that returns its schema;
+// the option ArgsSchema replaces the whole schema. Numbers in a field of type any are
+// float64, as in encoding/json: beyond 2^53 an integer needs a field of int64, uint64 or
+// json.Number.
 //
-// Arguments that don't fit are told to the model, code `invalid_arguments`, and
-// fn is not called. What fn returns is shown to the model: a string as it is, a
-// Result as it is, nothing of an empty struct, a []byte as text, or as a file
-// if it is not text; anything else as JSON.
+// Arguments that don't fit fail the call with `invalid_arguments`, which the model is
+// shown, and fn is not called. The model is shown the result of fn: a string or a Result
+// unchanged, nothing for an empty struct, a []byte as text, or as a file if it is not
+// text; anything else as JSON.
 //
-// An error of fn settles the call as Executor says; a text or a Result returned with it
-// is shown too. Two kinds say more: *RetryableError and *UnknownOutcomeError. ctx ends when the session withdraws
-// the call, when its run time is over, and when the bridge stops; CallOf(ctx)
-// returns the Call, with its idempotency key, session and effect.
+// An error of fn settles the call as documented at Executor; a text or a Result returned
+// with it is shown too. *RetryableError and *UnknownOutcomeError have their own meaning.
+// ctx ends when the session withdraws the call, when its run time is over, and when the
+// bridge stops; CallOf(ctx) returns the Call, with its idempotency key, session and
+// effect.
 //
-// What is wrong with the tool is reported by Err, and by all that takes it.
+// Err reports the problems of the tool, as does every function that accepts it.
 func New[In, Out any](toolID string, fn func(ctx context.Context, in In) (Out, error), options ...Option) *Function {
 	target, _, _ := strings.Cut(toolID, ".")
 	f := &Function{tries: triesDefault, spec: planner.ToolSpec{
@@ -100,12 +101,12 @@ func New[In, Out any](toolID string, fn func(ctx context.Context, in In) (Out, e
 	return f
 }
 
-// fail adds to what is wrong with f.
+// fail adds a problem of f.
 func (f *Function) fail(format string, args ...any) {
 	f.err = errors.Join(f.err, fmt.Errorf("tool "+f.spec.ToolID+": "+format, args...))
 }
 
-// derive fills in the schema of the arguments, unless it was given.
+// derive sets the schema of the arguments, unless it was given.
 func (f *Function) derive(in reflect.Type) {
 	if f.spec.ArgsSchema != nil || f.err != nil {
 		return
@@ -119,14 +120,14 @@ func (f *Function) derive(in reflect.Type) {
 	}
 }
 
-// check has the tool checked as a session checks it.
+// check checks the tool as a session does.
 func (f *Function) check() {
 	if f.err != nil {
 		return
 	}
 	alone := f.spec
 	alone.Approval = "" // it may name tools that are not known here
-	alone.Needs = nil   // packs have them alone
+	alone.Needs = nil   // only tools of packs have them
 	registry, err := registryOf([]planner.ToolSpec{alone})
 	if err != nil {
 		f.fail("%s", strings.TrimPrefix(err.Error(), "tools[0]."))
@@ -143,23 +144,23 @@ func (f *Function) check() {
 	}
 }
 
-// Err returns what is wrong with the tool, nil if nothing is.
+// Err returns the problems of the tool, nil if there are none.
 func (f *Function) Err() error { return f.err }
 
 // ToolID returns the registry's key of the tool.
 func (f *Function) ToolID() string { return f.spec.ToolID }
 
-// ToolName returns what a model calls.
+// ToolName returns the name that a model calls.
 func (f *Function) ToolName() string { return f.spec.ToolName }
 
-// Target returns who carries the tool out: what a bridge serves.
+// Target returns the target that a bridge serves.
 func (f *Function) Target() string { return f.spec.Executor.Target }
 
-// RetrySafe reports whether a call may be carried out more than once.
+// RetrySafe reports whether a call may be executed more than once.
 func (f *Function) RetrySafe() bool { return f.spec.RetrySafe }
 
-// Weight returns about how many bytes of memory the tool takes, its schema
-// compiled; 0 if something is wrong with it.
+// Weight returns about how many bytes of memory the tool takes, with its compiled
+// schema; 0 if Err is not nil.
 func (f *Function) Weight() int {
 	if f.registry == nil {
 		return 0
@@ -167,12 +168,12 @@ func (f *Function) Weight() int {
 	return f.registry.Weight()
 }
 
-// Deadline returns what one start may take; 0: the session's default.
+// Deadline returns the limit of one start; 0: the session's default.
 func (f *Function) Deadline() time.Duration {
 	return time.Duration(f.spec.DeadlineMS) * time.Millisecond
 }
 
-// Execute carries out one call. It checks the arguments itself: the session's
+// Execute executes one call. It checks the arguments itself, since the session's
 // registry may be of another release of the program.
 func (f *Function) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	if f.err != nil {
@@ -209,16 +210,15 @@ func (f *Function) Accepts(arguments json.RawMessage) bool {
 // callKey is the key of a Call in the context of a function.
 type callKey struct{}
 
-// CallOf returns the call that a Function carries out under ctx; false in any
-// other context.
+// CallOf returns the call that a Function executes under ctx; ok is false in any other
+// context.
 func CallOf(ctx context.Context) (executor.Call, bool) {
 	call, ok := ctx.Value(callKey{}).(executor.Call)
 	return call, ok
 }
 
-// check reports everything that is wrong with tools, alone and
-// together.
-func check(tools []*Function) error {
+// checkAll reports every problem of tools, alone and together.
+func checkAll(tools []*Function) error {
 	var all []error
 	for i, f := range tools {
 		if f == nil {
@@ -236,16 +236,16 @@ func check(tools []*Function) error {
 	specs := make([]planner.ToolSpec, len(tools))
 	for i, f := range tools {
 		specs[i] = f.spec
-		specs[i].Approval = "" // see check
+		specs[i].Approval = "" // see Function.check
 	}
 	_, err := registryOf(specs)
 	return err
 }
 
-// SetsOf returns tools by their targets, or everything that is wrong with them,
-// alone and together.
+// SetsOf returns tools by target. The error reports every problem of them, alone and
+// together.
 func SetsOf(tools []*Function) (map[string]Set, error) {
-	if err := check(tools); err != nil {
+	if err := checkAll(tools); err != nil {
 		return nil, err
 	}
 	all := map[string]Set{}
@@ -259,10 +259,10 @@ func SetsOf(tools []*Function) (map[string]Set, error) {
 	return all, nil
 }
 
-// Set is the functions of one target, by tool_id: an Executor of their calls.
+// Set holds the functions of one target, by tool_id. It is an Executor of their calls.
 type Set map[string]*Function
 
-// Execute carries out one call.
+// Execute executes one call.
 func (fs Set) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	f := fs[call.ToolID]
 	if f == nil {
@@ -279,7 +279,7 @@ func (fs Set) Execute(ctx context.Context, call executor.Call) (executor.Result,
 	return f.Execute(ctx, call)
 }
 
-// InPack returns the tool as one of a pack, which target carries out.
+// InPack returns the tool as a pack's tool with this target.
 func (f *Function) InPack(pack, target string) (*Function, error) {
 	prefix, _, _ := strings.Cut(f.spec.ToolID, ".")
 	switch {

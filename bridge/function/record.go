@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// registryOf returns tools as a registry, checked as those of an install record.
+// registryOf returns a registry of tools, checked as in an install record.
 func registryOf(specs []planner.ToolSpec) (*planner.Registry, error) {
 	record, err := codec.Marshal(session.InstallRecord{Rules: session.RulesVersion, Tools: specs, V: session.Version})
 	if err != nil {
@@ -24,8 +24,8 @@ func registryOf(specs []planner.ToolSpec) (*planner.Registry, error) {
 	return install.Registry, nil
 }
 
-// Spec returns the tool as a registry has it, a JSON object, with its
-// descriptor's tool_ref left to be computed.
+// Spec returns the tool as a registry has it, as a JSON object without its descriptor's
+// tool_ref, which is computed later.
 func (f *Function) Spec() (json.RawMessage, error) {
 	if f.err != nil {
 		return nil, f.err
@@ -37,9 +37,8 @@ func (f *Function) Spec() (json.RawMessage, error) {
 	return codec.ToJSON(packed)
 }
 
-// Specs returns tools as a registry of their own, {"tools": […]}: what
-// client.SetRegistry gives a session in place of the one that it has. The error
-// reports everything that is wrong with them.
+// Specs returns tools as a registry of their own, {"tools": […]}, with which
+// client.SetRegistry replaces a session's. The error reports every problem.
 func Specs(tools ...*Function) (json.RawMessage, error) {
 	list, err := specs(tools)
 	if err != nil {
@@ -49,7 +48,7 @@ func Specs(tools ...*Function) (json.RawMessage, error) {
 }
 
 func specs(tools []*Function) ([]json.RawMessage, error) {
-	if err := check(tools); err != nil {
+	if err := checkAll(tools); err != nil {
 		return nil, err
 	}
 	list := make([]json.RawMessage, len(tools))
@@ -62,13 +61,12 @@ func specs(tools []*Function) ([]json.RawMessage, error) {
 	return list, nil
 }
 
-// InstallRecord returns base with tools added, ready for `refold install`: a
-// tool that has the tool_id of one in base takes its place, and each of the
-// others joins every profile at its end. base is an install record as JSON, as
-// `refold install --show` prints it, or a part of one: {} and nil stand for a
-// record without anything. What the tools require is granted only if base
-// grants it: see `capabilities`. The error says what is wrong with the tools,
-// or with the record as a whole.
+// InstallRecord returns base with tools added, ready for `refold install`: a tool with
+// the tool_id of one in base replaces it, and each of the others is added at the end of
+// every profile. base is an install record as JSON, as `refold install --show` prints
+// it, or a part of one; {} and nil are empty records. Capabilities that the tools
+// require are granted only if base grants them. The error reports the problems of the
+// tools, or of the whole record.
 func InstallRecord(base []byte, tools ...*Function) ([]byte, error) {
 	list, err := specs(tools)
 	if err != nil {
@@ -98,11 +96,11 @@ func InstallRecord(base []byte, tools ...*Function) ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-// addTools adds tools, whose specs are given too, to a record and its profiles.
+// addTools adds tools, whose specs are in list, to a record and its profiles.
 func addTools(record map[string]json.RawMessage, tools []*Function, list []json.RawMessage) error {
-	var there []json.RawMessage
+	var existing []json.RawMessage
 	var profiles []map[string]json.RawMessage
-	for key, to := range map[string]any{"tools": &there, "profiles": &profiles} {
+	for key, to := range map[string]any{"tools": &existing, "profiles": &profiles} {
 		if record[key] == nil {
 			continue
 		}
@@ -110,37 +108,37 @@ func addTools(record map[string]json.RawMessage, tools []*Function, list []json.
 			return fmt.Errorf("%s: %w", key, err)
 		}
 	}
-	places := map[string]int{}
-	for i, spec := range there {
+	positions := map[string]int{}
+	for i, spec := range existing {
 		var named struct {
 			ToolID string `json:"tool_id"`
 		}
 		if err := json.Unmarshal(spec, &named); err != nil {
 			return fmt.Errorf("tools[%d]: %w", i, err)
 		}
-		places[named.ToolID] = i
+		positions[named.ToolID] = i
 	}
-	var fresh []string
+	var added []string
 	for i, f := range tools {
-		if place, ok := places[f.ToolID()]; ok {
-			there[place] = list[i]
+		if at, ok := positions[f.ToolID()]; ok {
+			existing[at] = list[i]
 			continue
 		}
-		there = append(there, list[i])
-		fresh = append(fresh, f.ToolID())
+		existing = append(existing, list[i])
+		added = append(added, f.ToolID())
 	}
 	for i, profile := range profiles {
 		var names []string
 		if err := json.Unmarshal(profile["tools"], &names); err != nil {
 			return fmt.Errorf("profiles[%d].tools: %w", i, err)
 		}
-		all, err := json.Marshal(slices.Concat(names, fresh))
+		all, err := json.Marshal(slices.Concat(names, added))
 		if err != nil {
 			return err
 		}
 		profile["tools"] = all
 	}
-	for key, value := range map[string]any{"tools": there, "profiles": profiles} {
+	for key, value := range map[string]any{"tools": existing, "profiles": profiles} {
 		text, err := json.Marshal(value)
 		if err != nil {
 			return err

@@ -14,30 +14,29 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// RetryableError is a failure of which it is known that nothing took effect,
-// and that may pass. A Function that returns one is tried again, as Tries says;
-// after the last try the call is settled `failed`, with the code of the *Error
-// in Err, else `try_again`, and the model may call again. So it is also for a
-// tool that is not retry-safe.
+// RetryableError is a temporary failure without any effect. A Function that returns one
+// is tried again, up to Tries; after the last try the call is settled `failed`, with the
+// code of the *Error in Err, else `try_again`, and the model may call again. This also
+// applies to a tool that is not retry-safe.
 type RetryableError struct{ Err error }
 
-// Error returns what failed.
+// Error returns the text of Err with a note that nothing took effect.
 func (e *RetryableError) Error() string {
 	return "nothing took effect, it may be tried again: " + reasonOf(e.Err)
 }
 
-// Unwrap returns what failed.
+// Unwrap returns Err.
 func (e *RetryableError) Unwrap() error { return e.Err }
 
-// UnknownOutcomeError says that nobody can tell whether a call took effect: the
-// connection broke after the request was sent. The call is settled
-// `outcome_unknown`, also for a tool that is retry-safe, and the model is told.
+// UnknownOutcomeError says that a call may have taken effect: for instance, the
+// connection broke after the request was sent. The call is settled `outcome_unknown`,
+// also for a retry-safe tool, and the model is shown the error.
 type UnknownOutcomeError struct{ Err error }
 
-// Error returns what happened.
+// Error returns the text of Err with a note that the call may have taken effect.
 func (e *UnknownOutcomeError) Error() string { return "it may have taken effect: " + reasonOf(e.Err) }
 
-// Unwrap returns what happened.
+// Unwrap returns Err.
 func (e *UnknownOutcomeError) Unwrap() error { return e.Err }
 
 func reasonOf(err error) string {
@@ -47,8 +46,8 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// decodeArguments decodes arguments that fit the schema. What doesn't fit all
-// the same is said with its place.
+// decodeArguments decodes arguments that fit the schema. The error has the path of a
+// value that does not fit the Go type.
 func decodeArguments[In any](arguments []byte) (In, error) {
 	in, err := decodeAs[In](arguments)
 	var wrong *json.UnmarshalTypeError
@@ -72,11 +71,12 @@ func decodeAs[In any](arguments []byte) (in In, err error) {
 	return in, d.Decode(&in)
 }
 
-// presentable reports what of an Out can't be shown, as far as its type tells.
+// presentable returns an error if encoding/json can't encode an Out, as far as its zero
+// value shows.
 func presentable[Out any]() (err error) {
 	defer func() {
 		if recover() != nil {
-			err = nil // its own MarshalJSON minds a zero value; others may do
+			err = nil // its MarshalJSON panics on a zero value, perhaps not on others
 		}
 	}()
 	var out Out
@@ -91,7 +91,7 @@ func presentable[Out any]() (err error) {
 	return nil
 }
 
-// resultOf returns what a function's results come to.
+// resultOf makes a Result of a function's results.
 func (f *Function) resultOf(out any, err error) (executor.Result, error) {
 	var retry *RetryableError
 	var unknown *UnknownOutcomeError
@@ -128,7 +128,7 @@ func (f *Function) resultOf(out any, err error) (executor.Result, error) {
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	if err := e.Encode(out); err != nil {
-		// It ran: whether that may be called a failure depends on the tool.
+		// It ran: only a call of a retry-safe tool may be settled as failed.
 		return executor.Result{Unknown: !f.spec.RetrySafe, Error: &executor.Error{
 			Code: codeResultUnreadable, Detail: "it ran, and what it returned has no form in JSON: " + err.Error(),
 		}}, nil
@@ -136,14 +136,14 @@ func (f *Function) resultOf(out any, err error) (executor.Result, error) {
 	return executor.Result{Output: strings.TrimSuffix(text.String(), "\n")}, nil
 }
 
-// resultOfBytes returns bytes as text, if they are, else as a file.
+// resultOfBytes returns bytes as text if they are text, else as a file.
 func resultOfBytes(data []byte) executor.Result {
 	if utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
 		return executor.Result{Output: string(data)}
 	}
 	kind, _, _ := strings.Cut(http.DetectContentType(data), ";")
 	if strings.HasPrefix(kind, "text/") {
-		kind = "application/octet-stream" // no text that a model could be shown
+		kind = "application/octet-stream" // it is not UTF-8 text
 	}
 	return executor.Result{Files: []executor.File{{MediaType: kind, Data: data}}}
 }

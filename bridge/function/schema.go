@@ -15,13 +15,13 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// object is a JSON Schema that is being made.
+// object is a JSON Schema under construction.
 type object = map[string]any
 
-// schemed is a type that says itself what it takes.
+// schemed is a type with a schema of its own.
 type schemed interface{ ArgsSchema() json.RawMessage }
 
-// Types that a schema treats as what they stand for.
+// Types with special schemas.
 var (
 	typeRaw       = reflect.TypeFor[json.RawMessage]()
 	typeNumber    = reflect.TypeFor[json.Number]()
@@ -68,12 +68,12 @@ func schemaOf(in reflect.Type) (object, error) {
 // derivation is the derivation of one schema.
 type derivation struct {
 	root   reflect.Type
-	within []reflect.Type          // structs that are being derived
-	names  map[reflect.Type]string // of structs that hold themselves, in $defs
+	within []reflect.Type          // structs being derived, outermost first
+	names  map[reflect.Type]string // of recursive structs, in $defs
 	defs   object
 }
 
-// of returns the schema of what encoding/json decodes into a t.
+// of returns the schema of the JSON that encoding/json decodes into a t.
 func (d *derivation) of(t reflect.Type) (object, error) {
 	pointer := reflect.PointerTo(t)
 	switch {
@@ -103,7 +103,7 @@ func (d *derivation) of(t reflect.Type) (object, error) {
 	return d.ofKind(t)
 }
 
-// ofKind is of for what is no struct and has no methods that count.
+// ofKind is of for a type that is not a struct and has none of the special methods.
 func (d *derivation) ofKind(t reflect.Type) (object, error) {
 	switch k := t.Kind(); k {
 	case reflect.Bool:
@@ -141,7 +141,7 @@ func (d *derivation) ofKind(t reflect.Type) (object, error) {
 	return nil, fmt.Errorf("%s has no form in JSON", t)
 }
 
-// ofStruct is of for structs. One that holds itself is referred to.
+// ofStruct is of for structs. A recursive struct becomes a reference.
 func (d *derivation) ofStruct(t reflect.Type) (object, error) {
 	if slices.Contains(d.within, t) || d.names[t] != "" {
 		if t == d.root {
@@ -170,7 +170,7 @@ func (d *derivation) ofStruct(t reflect.Type) (object, error) {
 	return schema, nil
 }
 
-// name returns a name for $defs that no other type has.
+// name returns a unique name for $defs.
 func (d *derivation) name(t reflect.Type) string {
 	base, _, _ := strings.Cut(t.Name(), "[")
 	if base == "" {
@@ -189,7 +189,7 @@ func (d *derivation) name(t reflect.Type) string {
 	}
 }
 
-// fields adds what encoding/json decodes into the fields of t.
+// fields adds the fields of t that encoding/json decodes.
 func (d *derivation) fields(t reflect.Type, properties object, required *[]string) error {
 	for i := range t.NumField() {
 		field := t.Field(i)
@@ -247,8 +247,8 @@ func (d *derivation) embed(t reflect.Type, properties object, required *[]string
 	return d.fields(t, properties, required)
 }
 
-// annotate adds what a field's tags say to its schema. What they say of the
-// values of a list is said of its items.
+// annotate adds a field's tags to its schema. Tags for the values of a list apply to its
+// items.
 func annotate(schema object, field reflect.StructField) error {
 	if text, ok := field.Tag.Lookup("description"); ok {
 		schema["description"] = text // also next to a $ref
@@ -275,7 +275,7 @@ func annotate(schema object, field reflect.StructField) error {
 	return nil
 }
 
-// constrain adds one keyword, if the tag has it, to a schema of these types.
+// constrain adds one keyword, if the tag has it. The schema must have one of types.
 func constrain(schema object, tag reflect.StructTag, keyword string, types ...string) error {
 	text, ok := tag.Lookup(keyword)
 	if !ok {
@@ -314,7 +314,7 @@ func constrain(schema object, tag reflect.StructTag, keyword string, types ...st
 	return nil
 }
 
-// number returns a number as JSON has it.
+// number parses a JSON number.
 func number(text string) (json.Number, error) {
 	var n json.Number
 	if err := json.Unmarshal([]byte(text), &n); err != nil {

@@ -1,7 +1,7 @@
 package bridge_test
 
-// Large arguments in whole runs: what is refused for its size gets a result,
-// and the run goes on.
+// Large arguments in whole runs: a call refused for its size has a result, and the run
+// goes on.
 
 import (
 	"context"
@@ -16,11 +16,11 @@ import (
 	"github.com/refold/refold/internal/devserver"
 )
 
-// writer is a model that calls a tool with arguments of these sizes, and then
-// says what it was shown of that.
+// writer is a model that calls a tool with arguments of these sizes, and then repeats
+// what it was shown of them.
 type writer []int
 
-// Generate says the next turn.
+// Generate implements executor.Model.
 func (w writer) Generate(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 	var a executor.Answer
 	if len(r.Messages) == 1 {
@@ -37,7 +37,7 @@ func (w writer) Generate(_ context.Context, r executor.Request, _ func(string)) 
 	return a, nil
 }
 
-// notes is a tool that says how much it was given.
+// notes is a tool that returns the size of its arguments.
 type notes struct{}
 
 // Execute takes a note.
@@ -82,7 +82,7 @@ func TestLargeArgumentsInRuns(t *testing.T) {
 	}
 }
 
-// endOf asks for a run and returns its end.
+// endOf requests a run and returns its end.
 func endOf(t *testing.T, server *devserver.Server) client.RunEnd {
 	t.Helper()
 	c, err := client.Connect(t.Context(), client.Options{InProcess: server.InProcess()})

@@ -1,7 +1,7 @@
 package bridge_test
 
-// A host loop carries out the plan itself and settles it as one event; the
-// model is shown each result.
+// A host loop executes the plan itself and settles it as one event; the model is shown
+// each result.
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 	"github.com/refold/refold/internal/devserver"
 )
 
-// twice is a model that calls a tool twice and says what came of it.
+// twice is a model that calls a tool twice and repeats the results.
 type twice struct{}
 
 func (twice) Generate(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
@@ -42,7 +42,7 @@ const loop = `{
   "config": {"provider": "twice", "model": "any"}
 }`
 
-func TestBatchOfAHostLoop(t *testing.T) {
+func TestModelIsShownEachResultOfAHostLoop(t *testing.T) {
 	t.Parallel()
 	server, err := devserver.Start(t.Context(), devserver.Options{Dir: t.TempDir(), Install: []byte(loop), Serve: func(b *bridge.Bridge) error {
 		return b.Model("twice", twice{})

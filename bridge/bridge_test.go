@@ -1,8 +1,7 @@
 package bridge
 
-// Whole bridges against a server; the test plays the session-actors. What
-// takes time to be noticed (a lease, a holder that is gone) runs with a lease
-// of a second.
+// Whole bridges against a server; the test plays the session-actors. Leases last a
+// second, so that their end is soon noticed.
 
 import (
 	"context"
@@ -110,7 +109,7 @@ func (a *actor) ask(t *testing.T, class session.Class, target, name string, payl
 	}
 }
 
-// settled returns what was settled, once there are at least n.
+// settled returns the settlements, once there are at least n.
 func (a *actor) settled(t *testing.T, n int) []string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testPatience)
@@ -250,7 +249,7 @@ func connect(t *testing.T, server *bustest.Node) *nats.Conn {
 	return nc
 }
 
-// A bridge shows as a micro service and says every half second that it lives.
+// A bridge is a micro service and publishes a heartbeat every half second.
 func TestBridgeIsSeen(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)
@@ -300,8 +299,7 @@ func TestBridgeIsSeen(t *testing.T) {
 	}
 }
 
-// The server forgets what it delivered and what was acked: nothing is started
-// again, nothing settled twice.
+// The server loses its deliveries and acks: nothing starts again or is settled twice.
 func TestConsumerIsLost(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)
@@ -373,9 +371,8 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
-// A bridge dies with an unsafe call, a safe call and a model turn in progress.
-// The one that is left says of the first that its outcome is unknown, runs the
-// second, and takes over the third.
+// A bridge dies with an unsafe call, a safe call and a model turn in progress. The other
+// bridge settles the first as outcome_unknown, runs the second, and takes over the third.
 func TestHolderDies(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)

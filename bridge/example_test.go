@@ -13,10 +13,10 @@ import (
 	"github.com/refold/refold/internal/devserver"
 )
 
-// forecasts is a tool of one's own.
+// forecasts is a program's own tool.
 type forecasts struct{}
 
-// Execute answers one call. What it returns is what the model is shown.
+// Execute answers one call. The model is shown the output.
 func (forecasts) Execute(_ context.Context, call executor.Call) (executor.Result, error) {
 	var arguments struct{ City string }
 	if err := json.Unmarshal(call.Arguments, &arguments); err != nil {
@@ -28,10 +28,10 @@ func (forecasts) Execute(_ context.Context, call executor.Call) (executor.Result
 	return executor.Result{Output: "rain"}, nil
 }
 
-// oracle is a model of one's own. It asks for the weather and says it.
+// oracle is a program's own model. It calls the weather tool and repeats the result.
 type oracle struct{}
 
-// Generate says the next turn of the conversation that it is shown.
+// Generate returns the next turn of the conversation.
 func (oracle) Generate(_ context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 	last := r.Messages[len(r.Messages)-1]
 	if last.Role == "user" {
@@ -42,7 +42,7 @@ func (oracle) Generate(_ context.Context, r executor.Request, delta func(string)
 	return executor.Answer{Text: "In Bergen: " + last.Text}, nil
 }
 
-// record tells sessions which tools there are and who carries them out.
+// record is the install record, with the tools and their targets.
 const record = `{
   "v": 1, "rules": 1, "default_profile": "all",
   "profiles": [{"profile": "all", "tools": ["weather.forecast"]}],
@@ -95,7 +95,7 @@ func Example() {
 	// stopped: <nil> settled: 3
 }
 
-// ask asks for a run and waits for its end.
+// ask requests a run and waits for its end.
 func ask(ctx context.Context, server *devserver.Server) string {
 	c, err := client.Connect(ctx, client.Options{InProcess: server.InProcess()})
 	if err != nil {

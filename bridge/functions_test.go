@@ -11,7 +11,7 @@ import (
 
 // Go functions, served by target.
 
-// A registry may name tools that this program is too old, or too new, to have.
+// A registry may have tools that this program lacks, being older or newer.
 func TestToolNotServed(t *testing.T) {
 	t.Parallel()
 	b := &Bridge{}

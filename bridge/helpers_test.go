@@ -1,6 +1,6 @@
 package bridge
 
-// What tests of whole bridges have in common.
+// Helpers of the tests of whole bridges.
 
 import (
 	"context"
@@ -120,7 +120,7 @@ func stepOf(name string) session.Step {
 	}
 }
 
-// settledAs returns what a settlement says: "r1t1c0 failed deadline_exceeded",
+// settledAs returns a settlement as text: "r1t1c0 failed deadline_exceeded",
 // "r1t1 calls 2".
 func settledAs(t *testing.T, e session.Event) string {
 	t.Helper()

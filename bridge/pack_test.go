@@ -1,7 +1,7 @@
 package bridge
 
-// Factory packs: what their manifest holds, how they are read, and what becomes of
-// calls of sessions that pinned another version.
+// Factory packs: their manifest, how they are read, and calls of sessions that pinned
+// another version.
 
 import (
 	"context"
@@ -70,7 +70,7 @@ func codeIn(err error) string {
 	return ""
 }
 
-func TestPacksThatAreWrong(t *testing.T) {
+func TestInvalidPackIsRefused(t *testing.T) {
 	t.Parallel()
 	one := func(f ...*function.Function) []*function.Function { return f }
 	for want, p := range map[string]Pack{
@@ -91,7 +91,7 @@ func TestPacksThatAreWrong(t *testing.T) {
 	}
 }
 
-// TestCallsOfAnotherVersion: the arguments are held against the tool as it is here.
+// The arguments are checked against this version of the tool.
 func TestCallsOfAnotherVersion(t *testing.T) {
 	t.Parallel()
 	built, err := Pack{Name: "crm", Version: "1.4.2", Tools: []*function.Function{function.New("crm.lookup", lookup)}}.build()

@@ -10,7 +10,7 @@ import (
 
 // Options of targets.
 
-func TestServeOptionsThatAreWrong(t *testing.T) {
+func TestInvalidServeOptionsAreRefused(t *testing.T) {
 	t.Parallel()
 	for name, option := range map[string]ServeOption{
 		"no requests": Limit("m", Rate{N: 0, Per: time.Second}), "no time": Limit("", Rate{N: 1}), "two days": Limit("", Rate{N: 1, Per: 48 * time.Hour}),
@@ -31,8 +31,8 @@ func TestServeOptionsThatAreWrong(t *testing.T) {
 	}
 }
 
-// Every model heeds what its provider asks, without a rate or a breaker; nothing
-// else does.
+// Every model follows the pauses that its provider asks for, without a rate or a breaker;
+// other targets don't.
 func TestModelsArePaced(t *testing.T) {
 	t.Parallel()
 	b := &Bridge{}
@@ -47,7 +47,7 @@ func TestModelsArePaced(t *testing.T) {
 	}
 }
 
-// A priority without anything to share is a mistake.
+// A priority has no meaning without shared slots.
 func TestPriorityNeedsSlots(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -1,6 +1,6 @@
 package bridge
 
-// What readers answer of packs that no session has adopted.
+// The answers of readers about packs that no session has adopted.
 
 import (
 	"context"
@@ -14,9 +14,8 @@ import (
 	"github.com/refold/refold/internal/worker"
 )
 
-// TestReadersTellWhatTheyWouldRead asks three readers over NATS, and the stream of
-// published packs.
-func TestReadersTellWhatTheyWouldRead(t *testing.T) {
+// Three readers are requested over NATS, and the stream of published packs.
+func TestReadersOfferThePacksThatTheyCanRead(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)
 	pack := Pack{

@@ -10,10 +10,9 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// TestCancelledBeforeAnybodyServed: a retry-safe call is not claimed, so no
-// claim says that its run was cancelled before a bridge came. One that has
-// waited is looked up first.
-func TestCancelledBeforeAnybodyServed(t *testing.T) {
+// A retry-safe call is not claimed, so no claim says that its run was cancelled before a
+// bridge served it. The bridge checks the view of a call that has waited.
+func TestRetrySafeCallCancelledBeforeABridgeServesDoesNotStart(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)
 	asked := time.Now().Add(-time.Minute)

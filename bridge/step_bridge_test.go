@@ -13,9 +13,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Several bridges serve one hook. What a dead one was asked another one is
-// asked again; a withdrawn step is stopped; and nothing is claimed.
-func TestStepBridges(t *testing.T) {
+// Several bridges serve one hook. A withdrawn step is stopped, and nothing is claimed.
+func TestStepOfADeadBridgeGoesToAnother(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)
 	hanging, unhang := context.WithCancel(context.Background())

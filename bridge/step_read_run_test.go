@@ -1,7 +1,7 @@
 package bridge_test
 
-// What a step hook reads of a run's earlier calls: whole arguments, whole
-// results, the input, by the sequences that it is shown.
+// A step hook reads a run's earlier calls from the log: whole arguments, whole results and
+// the input, by the sequences in its request.
 
 import (
 	"context"
@@ -23,7 +23,7 @@ func (c caller) Generate(_ context.Context, r executor.Request, _ func(string)) 
 	return executor.Answer{Text: "done"}, nil
 }
 
-// answers is a tool whose results are drawn from what it is asked.
+// answers is a tool whose results follow from its arguments.
 type answers struct{ long, picture string }
 
 func (a answers) Execute(_ context.Context, call executor.Call) (executor.Result, error) {

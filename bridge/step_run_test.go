@@ -1,7 +1,7 @@
 package bridge_test
 
-// Step hooks in whole runs: how a run ends when its hook fails, and what a
-// choice carries on to later steps and to tools.
+// Step hooks in whole runs: how a run ends when its hook fails, and the context that a
+// choice passes to later steps and to tools.
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/refold/refold/internal/devserver"
 )
 
-// serveDesk starts a server whose runs ask this hook, and the clerk.
+// serveDesk starts a server whose runs call this hook, and the clerk.
 func serveDesk(t *testing.T, hook executor.PrepareStep, tool executor.Executor, config string) *devserver.Server {
 	t.Helper()
 	return serveModel(t, strings.Replace(desk, `"fallback": "fail"`, config, 1), hook, tool, silent{})
@@ -34,7 +34,7 @@ func serveModel(t *testing.T, record string, hook executor.PrepareStep, tool exe
 	return server
 }
 
-// silent is a clerk that says how it was asked.
+// silent is a clerk that repeats its request.
 type silent struct{}
 
 func (silent) Generate(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
@@ -44,7 +44,7 @@ func (silent) Generate(_ context.Context, r executor.Request, _ func(string)) (e
 	return executor.Answer{Text: fmt.Sprintf("%s %q %s %d tools", r.Model, r.System, r.Params, len(r.Tools))}, nil
 }
 
-func TestStepFailsInRuns(t *testing.T) {
+func TestFailedStepFollowsTheFallback(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name   string
@@ -75,7 +75,7 @@ func TestStepFailsInRuns(t *testing.T) {
 	}
 }
 
-// recorder is a tool that keeps what it was told of the context.
+// recorder is a tool that keeps the context of its calls.
 type recorder chan string
 
 func (w recorder) Execute(_ context.Context, call executor.Call) (executor.Result, error) {
@@ -83,7 +83,7 @@ func (w recorder) Execute(_ context.Context, call executor.Call) (executor.Resul
 	return executor.Result{Output: "found"}, nil
 }
 
-func TestStepCarriesOn(t *testing.T) {
+func TestStepContextReachesLaterStepsAndTools(t *testing.T) {
 	t.Parallel()
 	seen := make(recorder, 1)
 	steps := make(chan executor.StepRequest, 3)

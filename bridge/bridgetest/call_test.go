@@ -14,8 +14,8 @@ import (
 	"github.com/refold/refold/bridge/function"
 )
 
-// Each case: how a call goes, and what the model is shown.
-func TestCall(t *testing.T) {
+// Each case: a call, and the result as the model is shown it.
+func TestCallReturnsTheResult(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 300<<10)
 	hangs := func(ctx context.Context, _ order) (string, error) {
@@ -83,7 +83,7 @@ func ended() context.Context {
 	return ctx
 }
 
-// failing is a test that keeps what it fails with.
+// failing is a T that keeps its failures.
 type failing struct {
 	*testing.T
 	said string
@@ -96,7 +96,7 @@ func (f *failing) Fatalf(format string, args ...any) {
 	panic(f)
 }
 
-// fails runs fn, which must fail its test, and returns with what.
+// fails runs fn, which must fail its test, and returns the failure.
 func fails(t *testing.T, fn func(t bridgetest.T)) string {
 	t.Helper()
 	f := &failing{T: t}
@@ -111,8 +111,7 @@ func fails(t *testing.T, fn func(t bridgetest.T)) string {
 	return f.said
 }
 
-// What a user did wrong is said at once.
-func TestMistakes(t *testing.T) {
+func TestMistakesOfUsersFailTheTestAtOnce(t *testing.T) {
 	t.Parallel()
 	tool := shop(buy)
 	calls := bridgetest.Calls(bridgetest.To("shop_buy", order{"tea"}))

@@ -9,7 +9,7 @@ import (
 	"github.com/refold/refold/bridge/function"
 )
 
-// forecast is what the model gives the tool of the examples.
+// forecast has the arguments of the examples' tool.
 type forecast struct {
 	City string `json:"city" minLength:"1"`
 }
@@ -24,7 +24,7 @@ func weather() *function.Function {
 	}, function.Description("The weather of a city."), function.ReadOnly(), function.RetrySafe())
 }
 
-// One call, and what the model would be shown of it.
+// One call, and its result as the model would be shown it.
 func ExampleCall() {
 	t, end := newT() // in a test: the *testing.T
 	defer end()
@@ -40,7 +40,7 @@ func ExampleCall() {
 	// failed: error: invalid_arguments: there is no "town" here
 }
 
-// A whole session, whose model says what the test says.
+// A whole session with a scripted model.
 func ExampleNew() {
 	t, end := newT() // in a test: the *testing.T
 	defer end()
@@ -66,8 +66,8 @@ func ExampleNew() {
 	// identical: true
 }
 
-// A process that dies in the middle of a call: the tool is retry-safe, so
-// another one carries the call out again, with the same idempotency key.
+// A process dies in the middle of a call: the tool is retry-safe, so another process
+// executes the call again, with the same idempotency key.
 func ExampleSession_Crash() {
 	t, end := newT() // in a test: the *testing.T
 	defer end()

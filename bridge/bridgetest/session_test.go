@@ -1,7 +1,6 @@
 package bridgetest_test
 
-// Whole sessions: what a run comes to, what is refused, and what a killed
-// bridge leaves behind.
+// Whole sessions: the results of runs, refused calls, and killed bridges.
 
 import (
 	"context"
@@ -25,14 +24,14 @@ type order struct {
 	Item string `json:"item" minLength:"1"`
 }
 
-// shop is a tool that a test says the rest of.
+// shop is a tool, which a test completes.
 func shop(fn func(context.Context, order) (string, error), options ...function.Option) *function.Function {
 	return function.New("shop.buy", fn, options...)
 }
 
 func buy(_ context.Context, in order) (string, error) { return "bought " + in.Item, nil }
 
-func TestSession(t *testing.T) {
+func TestRunReportsCallsAnswerAndTranscript(t *testing.T) {
 	t.Parallel()
 	s := bridgetest.New(t, bridgetest.Options{
 		Tools: []*function.Function{shop(buy, function.Description("Buys."), function.ParallelSafe())},
@@ -83,8 +82,8 @@ func TestSession(t *testing.T) {
 	}
 }
 
-// A retry-safe tool runs again with the same key: what its idempotency is for.
-func TestCrashRetrySafe(t *testing.T) {
+// It runs again with the same idempotency key.
+func TestCrashedRetrySafeCallRunsAgain(t *testing.T) {
 	t.Parallel()
 	var s *bridgetest.Session
 	paid := map[string]int{} // by key: what a service that honours it would keep
@@ -111,8 +110,8 @@ func TestCrashRetrySafe(t *testing.T) {
 	s.Replay()
 }
 
-// Any other tool does not, and the model is told that nobody knows.
-func TestCrashUnsafe(t *testing.T) {
+// The model is shown that the outcome is unknown.
+func TestCrashedUnsafeCallDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	var s *bridgetest.Session
 	s = bridgetest.New(t, bridgetest.Options{
@@ -133,9 +132,8 @@ func TestCrashUnsafe(t *testing.T) {
 	s.Replay()
 }
 
-// A bridge is killed from outside while its function hangs; what that says in
-// the end is heard by nobody.
-func TestKillBridge(t *testing.T) {
+// A bridge is killed from outside while its function hangs.
+func TestResultOfAKilledBridgeIsLost(t *testing.T) {
 	t.Parallel()
 	started := make(chan struct{}, 1)
 	var s *bridgetest.Session
@@ -159,9 +157,9 @@ func TestKillBridge(t *testing.T) {
 	s.Replay()
 }
 
-// TestLargeNumbers: an integer that no float holds is the same all the way: what
-// the model says, the call, what the function returns, what the model is shown.
-func TestLargeNumbers(t *testing.T) {
+// An integer that no float64 holds: in the model's call, the arguments, the function's
+// result and the transcript.
+func TestLargeNumbersStayExact(t *testing.T) {
 	t.Parallel()
 	type row struct {
 		ID    int64  `json:"id"`

@@ -8,7 +8,7 @@ import (
 	"github.com/refold/refold/bridge/bridgetest"
 )
 
-// exampleT is a test of its own: an example has none.
+// exampleT is a T for examples, which have no testing.T.
 type exampleT struct {
 	ctx      context.Context
 	cleanups []func()
@@ -16,7 +16,7 @@ type exampleT struct {
 
 var _ bridgetest.T = (*exampleT)(nil)
 
-// newT returns a test, and what ends it.
+// newT returns a T and a function that ends it.
 func newT() (t *exampleT, end func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	t = &exampleT{ctx: ctx}

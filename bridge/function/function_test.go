@@ -1,7 +1,7 @@
 package function_test
 
-// Go functions as tools: what they are called with, what becomes of what they
-// return, and what is refused before a bridge runs. Time is virtual.
+// Go functions as tools: their arguments, their results, and tools refused before a
+// bridge runs. Time is virtual.
 
 import (
 	"context"
@@ -31,7 +31,7 @@ func answers[Out any](out Out, err error, options ...function.Option) *function.
 	return function.New("x.answer", func(context.Context, struct{}) (Out, error) { return out, err }, options...)
 }
 
-// callOf is a call of a tool as a session asks it.
+// callOf is a call of a tool as a session publishes it.
 func callOf(f *function.Function, arguments string) executor.Call {
 	return executor.Call{
 		Session: "s1", Effect: "r1t1c0", ToolID: f.ToolID(), ToolName: f.ToolName(), Arguments: json.RawMessage(arguments),
@@ -39,7 +39,7 @@ func callOf(f *function.Function, arguments string) executor.Call {
 	}
 }
 
-func TestFunctionArguments(t *testing.T) {
+func TestArgumentsAreDecodedOrRefused(t *testing.T) {
 	t.Parallel()
 	var got []cityArguments
 	f := function.New("x.city", func(_ context.Context, in cityArguments) (string, error) {
@@ -74,7 +74,7 @@ func TestFunctionArguments(t *testing.T) {
 	}
 }
 
-func TestFunctionResults(t *testing.T) {
+func TestResultsAreShownByType(t *testing.T) {
 	t.Parallel()
 	png := []byte("\x89PNG\r\n\x1a\n\x00\x00")
 	for name, c := range map[string]struct {
@@ -186,7 +186,7 @@ var endCases = []endCase{
 	},
 }
 
-func TestFunctionEnds(t *testing.T) {
+func TestErrorsAndPanicsSettleTheCall(t *testing.T) {
 	t.Parallel()
 	for _, c := range endCases {
 		for _, safe := range []bool{false, true} {
@@ -221,8 +221,7 @@ func (c endCase) run(t *testing.T, safe bool) {
 	synctest.Wait()
 }
 
-// What a function can know of its call.
-func TestCallOf(t *testing.T) {
+func TestCallOfReturnsTheCall(t *testing.T) {
 	t.Parallel()
 	var got executor.Call
 	f := function.New("x.call", func(ctx context.Context, _ struct{}) (string, error) {
@@ -242,7 +241,7 @@ func TestCallOf(t *testing.T) {
 	}
 }
 
-func TestFunctionsRefused(t *testing.T) {
+func TestInvalidToolsAreRefused(t *testing.T) {
 	t.Parallel()
 	good := answers("", nil)
 	var none func(context.Context, struct{}) (string, error)

@@ -1,6 +1,6 @@
 package function_test
 
-// What sessions are told of Go functions, and that a late result changes nothing.
+// Install records of Go functions.
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Tools join the record that there is: one of its own id is replaced, others
-// join every profile.
-func TestInstallRecord(t *testing.T) {
+// Tools are added to a record: a tool with the same id is replaced, others are added to
+// every profile.
+func TestInstallRecordAddsTools(t *testing.T) {
 	t.Parallel()
 	one := answers("", nil, function.Description("new"), function.ReadOnly(), function.RetrySafe(), function.ParallelSafe(), function.ResourceKey("x:{a}"), function.ResourceKind("path"), function.Requires("net"), function.Deadline(time.Second), function.Approval("always"))
 	two := function.New("y.other", func(context.Context, struct{}) (string, error) { return "", nil }, function.Target("z"), function.ToolName("other"))

@@ -1,7 +1,7 @@
 package function
 
-// The schema that New derives from a type: what it says, that the planner
-// takes it, and that it lets through what encoding/json decodes.
+// The schema that New derives from a type: the planner compiles it, and it accepts what
+// encoding/json decodes.
 
 import (
 	"context"
@@ -47,7 +47,7 @@ type schemaWhole struct {
 	private string //nolint:unused // encoding/json leaves it out
 }
 
-// schemaOwn reads JSON its own way, and says what.
+// schemaOwn has its own UnmarshalJSON and ArgsSchema.
 type schemaOwn struct{ big.Int }
 
 func (schemaOwn) ArgsSchema() json.RawMessage {
@@ -85,7 +85,7 @@ func takes[In any](options ...Option) *Function {
 	return New("x.take", func(context.Context, In) (struct{}, error) { return struct{}{}, nil }, options...)
 }
 
-func TestDerivedSchema(t *testing.T) {
+func TestSchemaFollowsFromTheType(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		tool *Function
@@ -105,8 +105,8 @@ func TestDerivedSchema(t *testing.T) {
 	}
 }
 
-// Each line: what a type can't be, and what its author is told.
-func TestSchemaRefused(t *testing.T) {
+// Each line: an unsupported type, and the error.
+func TestUnsupportedTypeIsRefused(t *testing.T) {
 	t.Parallel()
 	type self struct{ *schemaNode }
 	for want, f := range map[string]*Function{

@@ -17,32 +17,31 @@ type Approval struct {
 	Run       uint32
 	Call      string // r1t2c0
 	ToolID    string
-	ToolName  string // that the model called it by
+	ToolName  string // as the model called it
 	Arguments string // JSON text as the model wrote it; empty is {}
-	ArgsHash  string // of that text: a decision names it
-	Deadline  int64  // Unix ms; then the call is refused
+	ArgsHash  string // of Arguments; a decision names it
+	Deadline  int64  // Unix ms, after which the call is refused
 }
 
 // DecideOptions are the optional parts of a decision over a call.
 type DecideOptions struct {
 	ID     string // of the event, at most 64 bytes; empty: a new ULID
-	Reason string // the model is shown why a call was denied; at most session.DetailBytesMax bytes
+	Reason string // of a denial, which the model is shown; at most session.DetailBytesMax bytes
 
-	// Arguments are what Approve lets the call run with, as JSON text, instead
-	// of what the model wrote. They are checked as the original ones were, and
-	// the model is shown the change.
+	// Arguments, if given, replace the model's arguments of an approved call, as
+	// JSON text. The session checks them as it did the original ones, and the
+	// model is shown the change.
 	Arguments string
 }
 
-// Approvals returns the calls of a session that wait for a person, in their
-// order; of all sessions if sid is empty. All sessions are those of which the
-// notices that are kept say that a call waits, so it takes as long as reading
-// all notices; each is then looked at as it is now.
+// Approvals returns the calls of a session that wait for a person, in order; of all
+// sessions if sid is empty. It finds these by reading all kept notices, which takes its
+// time, and then requests the view of each session with a waiting call.
 func (c *Client) Approvals(ctx context.Context, sid string) ([]Approval, error) {
 	sids := []string{sid}
 	if sid == "" {
 		var err error
-		if sids, err = c.approvalsSaid(ctx); err != nil {
+		if sids, err = c.sessionsAwaiting(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -87,13 +86,12 @@ func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Ap
 	return waiting, nil
 }
 
-// noticesIdle is how long the end of the stream of notices is waited for when
-// it is none that can be read.
+// noticesIdle limits the wait for the last notice of the stream, which may be unreadable.
 const noticesIdle = 5 * time.Second
 
-// approvalsSaid returns the sessions that have asked for an approval in a run
-// that has not ended, as far as notices are kept.
-func (c *Client) approvalsSaid(ctx context.Context) ([]string, error) {
+// sessionsAwaiting returns the sessions whose kept notices have a requested approval in a
+// run that has not ended.
+func (c *Client) sessionsAwaiting(ctx context.Context) ([]string, error) {
 	last, err := c.bus.LastNotice(ctx)
 	if err != nil || last == 0 {
 		return nil, err
@@ -113,7 +111,7 @@ func (c *Client) approvalsSaid(ctx context.Context) ([]string, error) {
 		idle.Reset(noticesIdle)
 		var n Notice
 		at := slices.Index(sids, raw.Session)
-		switch _ = json.Unmarshal(raw.Payload, &n); n.Type { // what can't be read is of no type
+		switch _ = json.Unmarshal(raw.Payload, &n); n.Type { // an unreadable notice has no type
 		case session.NoticeApprovalRequested:
 			if at < 0 {
 				sids = append(sids, raw.Session)
@@ -130,20 +128,19 @@ func (c *Client) approvalsSaid(ctx context.Context) ([]string, error) {
 	return sids, nil
 }
 
-// Approve lets a call run that waits for a person, through the door approve. It
-// is a decision over the arguments that a.ArgsHash names: if the call waits
-// with others, or for nobody any more, the session refuses it as
-// approval_stale. Only Session, Call and ArgsHash of a count. Taken returns the
-// outcome.
+// Approve lets a call that waits for a person run, through the door approve. The
+// decision is about the arguments with a.ArgsHash: if the call has others, or no longer
+// waits, the session refuses the decision as approval_stale. Of a, only Session, Call and
+// ArgsHash count. Taken returns the outcome.
 func (c *Client) Approve(ctx context.Context, a Approval, o DecideOptions) (seq uint64, err error) {
 	return c.decide(ctx, a, session.DecisionApprove, o)
 }
 
-// Deny refuses a call that waits for a person, as Approve lets it run. The
+// Deny refuses a call that waits for a person, under the same conditions as Approve. The
 // model is shown the reason, and the run continues.
 func (c *Client) Deny(ctx context.Context, a Approval, o DecideOptions) (seq uint64, err error) {
 	if o.Arguments != "" {
-		return 0, fmt.Errorf("deny %s: arguments belong to a call that is approved", a.Call)
+		return 0, fmt.Errorf("deny %s: only an approval may change arguments", a.Call)
 	}
 	return c.decide(ctx, a, session.DecisionDeny, o)
 }

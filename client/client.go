@@ -31,31 +31,31 @@ type Options struct {
 	Name    string       // of the connection; empty: refold-client
 	Logger  *slog.Logger // nil: no logs
 
-	// InboxPrefix begins the subjects that answers come on, where permissions
-	// give each role its own; empty: the context's, else _INBOX.
+	// InboxPrefix begins the subjects of replies, if permissions give each role
+	// its own; empty: the context's, else _INBOX.
 	InboxPrefix string
-	// CoreOnly is for the rights of a client: JetStream is left alone, and Run,
-	// Follow, View, Live and what controls runs may be used, but nothing that
-	// reads a stream. Input over session.TextBytesMax needs the object store.
+	// CoreOnly is for the permissions of a client: the connection does not use
+	// JetStream. Run, Follow, View, Live and the controls of runs work, but no
+	// method that reads a stream. Input over session.TextBytesMax needs the
+	// object store.
 	CoreOnly bool
 	// InProcess, if given, is a NATS server in this process, to which the
 	// client connects instead.
 	InProcess nats.InProcessConnProvider
 }
 
-// Client is a connection. Its methods may be called from several goroutines at
-// once.
+// Client is a connection. It is safe for concurrent use.
 type Client struct {
 	bus      *bus.Bus
 	installs *journal.Installs
 	by       string
 
 	mu        sync.Mutex
-	histories map[string]*history // by session: those in use now
+	histories map[string]*history // by session: those in use
 }
 
-// Connect connects to NATS and checks that it is usable: the error is one line
-// that says what to do. Call Close when done.
+// Connect connects to NATS and checks that it is usable: the error is one line that
+// says what to do. The caller must call Close.
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	o.Name = cmp.Or(o.Name, "refold-client")
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
@@ -76,28 +76,27 @@ func (c *Client) Close() { c.bus.Close() }
 type RunOptions struct {
 	ID       string          // of the event, at most 64 bytes; empty: a new ULID
 	Config   json.RawMessage // a RunConfig as JSON; nil: the session's, else the install record's
-	Roles    []string        // for step rules; the built-in policy keeps them to operators
-	Operator bool            // ask through the door ctl, where Roles and every field of Config may be given
+	Roles    []string        // for step rules; the built-in policy accepts them only from operators
+	Operator bool            // publish through the door ctl, which accepts Roles and every field of Config
 
-	// Submission names the request for as long as the session lives, however
-	// many programs ask, and however often: the same value with the same
-	// content is one run, and End gives each of them its outcome. With other
-	// content it is refused.
+	// Submission names the request for as long as the session lives: all requests
+	// with the same value and content, from any program, are one run, and End
+	// returns its outcome to each. With other content the request is refused.
 	Submission string
 
-	// WhenBusy is what becomes of the request while a run is active. Empty or
-	// session.BusyQueue: it waits its turn. BusySteer: it is more input for the
-	// active run. BusyInterrupt: the active run ends as soon as what it has open
-	// is settled, and this one is next. BusyReject: it is refused.
+	// WhenBusy decides what happens to the request while a run is active. Empty or
+	// session.BusyQueue: it is queued. BusySteer: it is more input for the active
+	// run. BusyInterrupt: the active run ends when its open effects are settled,
+	// and this one is next. BusyReject: it is refused.
 	WhenBusy string
 }
 
-// Run asks for a run of a session: text is what the user says. Text over
-// session.TextBytesMax is stored as a blob first. It returns with the request's
-// sequence in the log when it is there; the session opens with its first
-// request. If ctx ends before that is known, asking again with the same ID, or
-// at any time with the same Submission, is safe. End waits for the outcome of
-// the request; Taken and RunOf return it without waiting.
+// Run requests a run of a session with text as the user's input. Text over
+// session.TextBytesMax is stored as a blob first. It returns the request's sequence once
+// the request is stored in the log; the first request opens the session. If ctx ends
+// first, it is safe to call Run again with the same ID within two minutes, or with the
+// same Submission at any time. End waits for the outcome of the request; Taken and RunOf
+// return it without waiting.
 func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq uint64, err error) {
 	input, err := c.content(ctx, text)
 	if err != nil {
@@ -121,8 +120,8 @@ func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq u
 	return c.publish(ctx, door, sid, session.TypeRunRequested, body, o.ID)
 }
 
-// content returns text as an event carries it: inline, or if it is over
-// session.TextBytesMax, as the blob that it stores it as.
+// content returns text as an event carries it: inline, or, over session.TextBytesMax, as
+// a blob, which it stores.
 func (c *Client) content(ctx context.Context, text string) (session.Content, error) {
 	switch {
 	case !utf8.ValidString(text):
@@ -162,19 +161,17 @@ func (c *Client) publish(ctx context.Context, door session.Door, sid, typ string
 	return c.bus.Publish(ctx, door, sid, text, id) // JSON: people read the log
 }
 
-// Publish appends an event as it is: payload is the envelope, JSON or msgpack.
-// id goes with it as Nats-Msg-Id; empty is none. It returns the sequence in the
-// log.
+// Publish appends an event: payload is the envelope, JSON or msgpack. id is its
+// Nats-Msg-Id; empty is none. It returns the sequence in the log.
 func (c *Client) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (seq uint64, err error) {
 	return c.bus.Publish(ctx, door, sid, payload, id)
 }
 
-// viewTry is how long one session-actor has to answer with a View before the
-// next one is asked.
+// viewTry is how long View waits for one session-actor before it requests the view again.
 const viewTry = 2 * time.Second
 
-// View returns what a session looks like now, as a session-actor says. It asks
-// until one answers or ctx ends; if none runs, that is an error at once.
+// View returns a session's current view from a session-actor. It repeats the request
+// until one answers or ctx ends; if none runs, it returns an error at once.
 func (c *Client) View(ctx context.Context, sid string) (session.View, error) {
 	for {
 		answer, err := c.requestView(ctx, sid)
@@ -208,8 +205,8 @@ func (c *Client) Event(ctx context.Context, seq uint64) (session.Event, error) {
 	return c.bus.EventAt(ctx, seq)
 }
 
-// Input returns what the event at a sequence of the log says to the model: a
-// RunRequested, a SteerRequested or a RunEdited.
+// Input returns the input in the event at a sequence of the log: a RunRequested, a
+// SteerRequested or a RunEdited.
 func (c *Client) Input(ctx context.Context, seq uint64) (*session.Content, error) {
 	e, err := c.bus.EventAt(ctx, seq)
 	if err != nil {
@@ -218,7 +215,7 @@ func (c *Client) Input(ctx context.Context, seq uint64) (*session.Content, error
 	return inputIn(e)
 }
 
-// inputIn returns what an event says to the model.
+// inputIn returns the input in an event.
 func inputIn(e session.Event) (*session.Content, error) {
 	env, err := envelopeOf(e)
 	if err != nil {

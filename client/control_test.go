@@ -167,7 +167,7 @@ func TestTakenWithSnapshotBeforeAndAfter(t *testing.T) {
 			t.Errorf("the run of event %d: got %v, want that it is not there", seq, err)
 		}
 	}
-	if _, err := w.RunOf(w.ctx, "s1", seqs[3]); err == nil || !strings.Contains(err.Error(), "asks for no run") {
+	if _, err := w.RunOf(w.ctx, "s1", seqs[3]); err == nil || !strings.Contains(err.Error(), "requests no run") {
 		t.Errorf("the run of a resume: got %v", err)
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// RunEnd is how a run ended.
+// RunEnd is the end of a run.
 type RunEnd struct {
 	Run        uint32
 	Lifecycle  session.Lifecycle
 	Code       string           // of a failure
 	Detail     string           // of a failure, for people
-	Output     *session.Content // what the model answered; nil: nothing
+	Output     *session.Content // the model's answer; nil: none
 	Usage      session.UsageTotal
 	Cost       int64               // micro-units, by the prices of the run's config
 	OverBudget *session.OverBudget // nil: it ended within its budget
@@ -34,30 +34,29 @@ func (e *RejectedError) Error() string {
 	return fmt.Sprintf("rejected: %s: %s", e.Code, e.Detail)
 }
 
-// QuarantinedError says that the session stopped, at a fault that would do
-// harm: its events are kept, and an operator must look at it.
+// QuarantinedError says that the session stopped at a fault that would do harm: its
+// events are kept, and an operator must act.
 type QuarantinedError struct{ Reason string }
 
 func (e *QuarantinedError) Error() string { return "the session is quarantined: " + e.Reason }
 
-// End waits for the end of the run that the event at seq asked for: the run
-// that it became, or the one that it steered. A request that repeats an
-// earlier one by its submission asked for that one's run, whatever became of
-// it: if it has ended, End returns at once, however long ago that was.
+// End waits for the end of the run that the event at seq became or steered. A request
+// that repeats an earlier submission belongs to that submission's run: if the run has
+// ended, however long ago, End returns at once.
 //
-// It reads notices from a sequence of their stream on, one that was current
-// before the request; each, if not nil, is called for every notice on the way,
-// but not if the run had ended before the request.
+// It reads notices from a sequence of their stream that was current before the request.
+// each, if not nil, is called for every notice on the way, but not if the run had ended
+// before the request.
 //
 // It fails with a *RejectedError if the session refused the request, and with a
-// *QuarantinedError if it stopped. The run continues when ctx ends.
+// *QuarantinedError if the session is quarantined. The run continues when ctx ends.
 func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each func(Notice)) (RunEnd, error) {
 	p, err := c.runStatus(ctx, sid, seq)
 	switch {
-	case isUnfoldable(err): // then only the notices show it, and only for a run of its own
+	case isUnfoldable(err): // only the notices show the run, if the request is a run of its own
 	case err != nil:
 		return RunEnd{}, err
-	case p.ended != nil && (each == nil || p.endedAt < seq): // else its notices are to come
+	case p.ended != nil && (each == nil || p.endedAt < seq): // otherwise its notices are still to be read
 		return c.ended(ctx, *p.ended)
 	}
 	for n, err := range c.Notices(ctx, sid, from) {
@@ -87,9 +86,8 @@ func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each fun
 	return RunEnd{}, fmt.Errorf("the notices of %s ended", sid)
 }
 
-// RunOf returns the number of the run that the event at seq asked for: the run
-// that it became, the one that it steered, or, if it repeats a submission, the
-// one that this has. It fails as End does, and doesn't wait.
+// RunOf returns the number of the run that the event at seq became or steered, or of the
+// submission that it repeats. It fails as End does, and doesn't wait.
 func (c *Client) RunOf(ctx context.Context, sid string, seq uint64) (uint32, error) {
 	p, err := c.runStatus(ctx, sid, seq)
 	return p.run, err
@@ -102,14 +100,14 @@ func runEndOf(d session.RunFinished) RunEnd {
 	}
 }
 
-// ended returns what a notice says, with the answer.
+// ended returns the end in a notice, with the answer.
 func (c *Client) ended(ctx context.Context, d session.RunFinished) (RunEnd, error) {
 	end := runEndOf(d)
 	if d.OutputSeq == 0 {
 		return end, nil
 	}
-	// It was too large for the notice, or said before the run ended; the event
-	// that settled the turn has it.
+	// The answer was too large for the notice, or earlier than the end; it is in the
+	// event that settled the turn.
 	e, err := c.bus.EventAt(ctx, d.OutputSeq)
 	if err != nil {
 		return end, fmt.Errorf("read the answer of run %d: %w", d.Run, err)

@@ -13,9 +13,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Export writes a session's history, up to the sequence `to` (0: the newest),
-// as a scenario: the text that the tests of the fold read. A report of what
-// went wrong is then a test.
+// Export returns a session's history, up to the sequence `to` (0: the newest), as a
+// scenario: the text format of the fold's tests. So the report of a fault is also a test.
 func (c *Client) Export(ctx context.Context, sid string, to uint64) (string, error) {
 	file := &scenario.File{}
 	var state *session.State
@@ -45,7 +44,7 @@ func (c *Client) Export(ctx context.Context, sid string, to uint64) (string, err
 		return "", ErrNoSession
 	}
 	text := file.Format()
-	// A line that reads otherwise than it was meant is a test of something else.
+	// A line that parses differently would test something else.
 	same := func(a, b scenario.Step) bool { return a.Input == b.Input && a.Want == b.Want }
 	if again, err := scenario.Parse(text); err != nil || !slices.EqualFunc(again.Steps, file.Steps, same) {
 		return "", fmt.Errorf("session %s can't be written as a scenario: a notice about an event has several lines", sid)
@@ -71,7 +70,7 @@ func addInstall(file *scenario.File, install *session.Install, sid string) error
 	return nil
 }
 
-// addEvent folds an event and writes its step with what it left.
+// addEvent folds an event and adds its step with the resulting state.
 func addEvent(file *scenario.File, state *session.State, e session.Event) error {
 	before := state.View()
 	notices, _ := state.Evolve(e)
@@ -98,11 +97,11 @@ func addEvent(file *scenario.File, state *session.State, e session.Event) error 
 	return nil
 }
 
-// asJSON returns an event's payload as JSON that folds to the same; ok is false
-// if there is none, and only the bytes themselves will do.
+// asJSON returns an event's payload as JSON that folds to the same state. ok is false if
+// there is none, and the scenario needs the bytes.
 func asJSON(payload []byte) (text []byte, ok bool) {
 	if len(payload) > session.EventBytesMax {
-		return nil, false // its length is part of what the session says about it
+		return nil, false // the session's rejection has its length
 	}
 	canonical, err := codec.Canonicalize(payload)
 	if err != nil {

@@ -9,24 +9,25 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-// Notice is what a session-actor says about a session, numbered from 1.
+// Notice is a session-actor's notice about a session. A session's notices are numbered
+// from 1.
 type Notice struct {
 	N       uint64          `json:"n"`
 	Type    string          `json:"type"`
 	Session string          `json:"session"`
-	Seq     uint64          `json:"seq"` // in the log, of the event that it is about
+	Seq     uint64          `json:"seq"` // in the log, of its event
 	At      int64           `json:"at"`  // session clock, Unix ms
 	Data    json.RawMessage `json:"data"`
 
 	StreamSeq uint64 `json:"-"` // in the stream of notices: follow from the next one on
 }
 
-// Body returns Data as what it is: one of session.SessionOpened, RunPlaced (of
-// RunQueued and RunStarted), RunFinished, EventRejected, ToolRejected,
-// CallsPlanned, ApprovalRequested, BudgetExceeded, SessionQuarantined,
-// WorkspaceStaged, WorkspaceApplied, WorkspaceFailed and WorkspaceGone, or of
-// TurnSettled and CallSettled, which are progress, as a value. It is nil for a
-// type that this release does not know, and for data that does not fit its type.
+// Body returns Data decoded by Type, as a value: one of session.SessionOpened, RunPlaced
+// (of RunQueued and RunStarted), RunFinished, EventRejected, ToolRejected, CallsPlanned,
+// ApprovalRequested, BudgetExceeded, SessionQuarantined, WorkspaceStaged,
+// WorkspaceApplied, WorkspaceFailed and WorkspaceGone, or of TurnSettled and CallSettled,
+// which are progress. It is nil for a type that this release does not know, and for data
+// that does not fit its type.
 func (n Notice) Body() any {
 	switch n.Type {
 	case session.NoticeSessionOpened:
@@ -75,10 +76,9 @@ func bodyOf[T any](n Notice) any {
 // notices have greater sequences.
 func (c *Client) LastNotice(ctx context.Context) (uint64, error) { return c.bus.LastNotice(ctx) }
 
-// Notices yields a session's notices (those of all sessions if sid is empty)
-// from a sequence of their stream on, then as they come, until ctx ends or the
-// reader stops; the last thing yielded when ctx ends is its error. Repeats are
-// left out.
+// Notices yields a session's notices (those of all sessions if sid is empty) from a
+// sequence of their stream on, and then new ones as they arrive, until ctx ends or the
+// reader stops; when ctx ends, it yields the error of ctx last. Repeats are left out.
 func (c *Client) Notices(ctx context.Context, sid string, from uint64) iter.Seq2[Notice, error] {
 	return parsed(c.bus.FollowNotices(ctx, sid, from))
 }
@@ -94,10 +94,10 @@ func (c *Client) NoticesKept(ctx context.Context, sid string, from, to uint64) i
 	}
 }
 
-// parsed yields notices as what they say, without repeats.
+// parsed yields decoded notices, without repeats.
 func parsed(notices iter.Seq2[journal.Notice, error]) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
-		said := map[string]uint64{}
+		latest := map[string]uint64{}
 		for raw, err := range notices {
 			if err != nil {
 				yield(Notice{}, err)
@@ -105,14 +105,14 @@ func parsed(notices iter.Seq2[journal.Notice, error]) iter.Seq2[Notice, error] {
 			}
 			n := Notice{StreamSeq: raw.Seq}
 			if err := json.Unmarshal(raw.Payload, &n); err != nil {
-				continue // published by somebody else under that name
+				continue // published by another program
 			}
 			n.Session = raw.Session
-			if n.N != 0 && n.N <= said[n.Session] {
+			if n.N != 0 && n.N <= latest[n.Session] {
 				continue
 			}
 			if n.N != 0 {
-				said[n.Session] = n.N
+				latest[n.Session] = n.N
 			}
 			if !yield(n, nil) {
 				return
@@ -121,16 +121,16 @@ func parsed(notices iter.Seq2[journal.Notice, error]) iter.Seq2[Notice, error] {
 	}
 }
 
-// Events yields a session's events (those of all sessions if sid is empty)
-// from a sequence of the log on, then as they come, until ctx ends or the
-// reader stops; the last thing yielded when ctx ends is its error.
+// Events yields a session's events (those of all sessions if sid is empty) from a
+// sequence of the log on, and then new ones as they arrive, until ctx ends or the reader
+// stops; when ctx ends, it yields the error of ctx last.
 func (c *Client) Events(ctx context.Context, sid string, from uint64) iter.Seq2[session.Event, error] {
 	return c.bus.FollowEvents(ctx, sid, from)
 }
 
-// Read yields a session's events with sequences of the log from from to to (0:
-// the newest one when it is called), in order, and ends. From 0 is from the
-// first one. An error ends it; a session without events in the range yields none.
+// Read yields a session's events with sequences of the log from from to to, in order,
+// and ends. 0 as from is the first event, 0 as to the newest one at the call. An error
+// ends it; a session without events in the range yields none.
 func (c *Client) Read(ctx context.Context, sid string, from, to uint64) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		if to == 0 {
@@ -150,8 +150,8 @@ func (c *Client) Read(ctx context.Context, sid string, from, to uint64) iter.Seq
 // LastEvent returns the sequence of the log's newest event.
 func (c *Client) LastEvent(ctx context.Context) (uint64, error) { return c.bus.LastSeq(ctx) }
 
-// Delta is a piece of a model's words while they come. A new Start of the same
-// Effect begins again: earlier deltas are void.
+// Delta is a piece of a model's streamed text. A new Start of the same Effect makes
+// earlier deltas void.
 type Delta struct {
 	Effect string `json:"effect"`
 	Start  string `json:"start"`
@@ -159,9 +159,9 @@ type Delta struct {
 	Text   string `json:"text"`
 }
 
-// Live calls fn with the deltas of a session until ctx ends, as they come. They
-// are not stored: text that nobody received is in the log when the turn has
-// ended. A Viewer puts both together.
+// Live calls fn with the deltas of a session as they arrive, until ctx ends. Deltas are
+// not stored: text that was missed is in the log when the turn has ended. A Viewer
+// combines both.
 func (c *Client) Live(ctx context.Context, sid string, fn func(Delta)) error {
 	return c.bus.SubscribeLive(ctx, sid, func(_ string, payload []byte) {
 		var d Delta

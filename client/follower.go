@@ -13,18 +13,18 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// Follower follows one run of a session with the rights of a client. It
-// receives notices, progress and deltas, asks for views, and reads no stream.
-// It subscribes when it is made, so make it before you ask for the run.
+// Follower follows one run of a session with the permissions of a client. It receives
+// notices, progress and deltas, requests views, and reads no stream. It subscribes when
+// it is created, so create it before you request the run.
 //
-//   - The text of a turn is shown as it arrives, in order and once. Text that
-//     was missed is shown when TurnSettled or RunFinished brings it: at most
-//     session.ProgressTextMax bytes of any turn but the last.
+//   - The text of a turn is shown as it arrives, in order and once. Text that was
+//     missed is shown when TurnSettled or RunFinished has it: at most
+//     session.ProgressTextMax bytes of any turn except the last.
 //   - A notice that is published again, as after a takeover, is passed on once.
 //   - After a lost connection, tool lines and the text of earlier turns may be
 //     missing. The end then comes from the view, without the answer.
 //
-// Call Close when done.
+// The caller must call Close.
 type Follower struct {
 	c     *Client
 	sid   string
@@ -35,26 +35,26 @@ type Follower struct {
 	run     uint32 // 0: not known yet
 	seq     uint64 // of the request
 	name    string // its submission
-	latestN uint64 // number of the latest notice that was passed on
+	latestN uint64 // number of the last notice passed on
 	settled []string
 	words   showing
 	answer  answered
-	over    time.Time // since then views show the run as over, and no notice came
+	over    time.Time // since when views show the run as ended, without a notice of it
 	behind  int       // views that were older than the request
 }
 
-// answered is the latest turn that was answered.
+// answered is the latest answered turn.
 type answered struct {
 	seq   uint64 // of its settlement
 	text  string
 	whole bool
 }
 
-// ErrEndedBefore is returned if a request repeated the submission of a run that
-// has already ended. Its outcome is in the log, where End reads it.
-var ErrEndedBefore = errors.New("the submission was asked before, and its run has ended")
+// ErrEndedBefore is returned if a request repeated the submission of a run that has
+// already ended. Client.End reads its outcome from the log.
+var ErrEndedBefore = errors.New("the submission was requested before, and its run has ended")
 
-// endedUnseen is the detail of an end that only the view showed.
+// endedUnseen is the detail of an end that only a view showed.
 const endedUnseen = "the connection was lost when the run ended"
 
 // Follow returns a follower of a session, which may be new. ctx is for this
@@ -75,36 +75,36 @@ func (c *Client) Follow(ctx context.Context, sid string) (*Follower, error) {
 // Close ends the subscription. End must have returned.
 func (f *Follower) Close() { f.stop() }
 
-// A follower asks for the view to find the run of a steer or a repeat, and an
-// end that it missed: often at first, then less often.
+// A follower requests views to find the run of a steer or a repeat, and an end that it
+// missed: often at first, then less often.
 const (
 	viewSoon  = 300 * time.Millisecond
 	viewsSoon = 5
 	viewEvery = 2 * time.Second
 )
 
-// Watch are the functions that a Follower calls, one at a time.
+// Watch holds the functions that a Follower calls, one at a time.
 type Watch struct {
-	Run    func(run uint32) // once, when it is known which run it is
-	Notice func(Notice)     // for every notice and every progress of the session
-	Shown  func(Shown)      // for what the run's models say
+	Run    func(run uint32) // once, when the run's number is known
+	Notice func(Notice)     // for every notice and progress of the session
+	Shown  func(Shown)      // for the text of the run's models
 }
 
-// End waits for the end of the run that the request at seq, with this
-// submission or none, asked for, and calls w's functions meanwhile.
+// End waits for the end of the run that the request at seq, with this submission or
+// none, became or steered, and calls w's functions meanwhile.
 //
 // It fails with a *RejectedError if the session refused the request, with a
-// *QuarantinedError if it stopped, and with ErrEndedBefore. When ctx ends, the
-// run goes on. An answer that no notice holds, such as a blob, is in Output as
-// RunFinished names it, or missing.
+// *QuarantinedError if the session is quarantined, and with ErrEndedBefore. When ctx
+// ends, the run goes on. An answer that no notice holds, such as a blob, is in Output as
+// in RunFinished, or missing.
 func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Watch) (end RunEnd, err error) {
 	f.seq, f.name, f.watch = seq, submission, w
-	var looking sync.WaitGroup
-	defer looking.Wait()
+	var requesting sync.WaitGroup
+	defer requesting.Wait()
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	views := make(chan session.View)
-	looking.Go(func() { f.views(inner, views) })
+	requesting.Go(func() { f.views(inner, views) })
 	for {
 		var over *RunEnd
 		select {
@@ -115,7 +115,7 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Wat
 				}
 			}
 		case v := <-views:
-			over, err = f.look(v)
+			over, err = f.applyView(v)
 		case <-ctx.Done():
 			return RunEnd{}, ctx.Err()
 		}
@@ -132,7 +132,7 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Wat
 	}
 }
 
-// views asks for the view until ctx ends.
+// views requests views until ctx ends.
 func (f *Follower) views(ctx context.Context, views chan<- session.View) {
 	for n := 0; ctx.Err() == nil; n++ {
 		if v, err := f.c.View(ctx, f.sid); err == nil {
@@ -152,7 +152,7 @@ func (f *Follower) views(ctx context.Context, views chan<- session.View) {
 	}
 }
 
-// handle handles a received message. end is the end of the run, if it ended.
+// handle processes a received message. end is the end of the run, if it ended.
 func (f *Follower) handle(h received) (end *RunEnd, err error) {
 	if h.delta != nil {
 		f.delta(*h.delta)
@@ -166,11 +166,11 @@ func (f *Follower) handle(h received) (end *RunEnd, err error) {
 	switch d := n.Body().(type) {
 	case session.RunPlaced:
 		if d.Seq == f.seq {
-			f.found(d.Run)
+			f.setRun(d.Run)
 		}
 	case session.TurnSettled:
-		if a, ok := parseAsking(d.Effect); ok && a.run == f.run {
-			f.turn(a, d, n.Seq)
+		if a, ok := parseAttempt(d.Effect); ok && a.run == f.run {
+			f.endAttempt(a, d, n.Seq)
 		}
 	case session.CallSettled:
 		if slices.Contains(f.settled, d.Effect) {
@@ -194,8 +194,8 @@ func (f *Follower) handle(h received) (end *RunEnd, err error) {
 	return nil, nil
 }
 
-// found takes note of which run it is.
-func (f *Follower) found(run uint32) {
+// setRun sets the run's number when it is known.
+func (f *Follower) setRun(run uint32) {
 	if f.run != 0 {
 		return
 	}
@@ -210,21 +210,21 @@ func (f *Follower) found(run uint32) {
 
 // next continues with the run's earliest attempt that has deltas.
 func (f *Follower) next() {
-	var first asking
+	var first turnAttempt
 	for _, d := range f.words.early {
-		if a, ok := parseAsking(d.Effect); ok && (first == asking{} || a.compare(first) < 0) {
+		if a, ok := parseAttempt(d.Effect); ok && (first == turnAttempt{} || a.compare(first) < 0) {
 			first = a
 		}
 	}
-	if !f.words.open && first != (asking{}) {
-		f.words.asked(first)
+	if !f.words.open && first != (turnAttempt{}) {
+		f.words.opened(first)
 	}
 }
 
-// delta takes a delta. One of a later attempt than the open one waits: the end
-// of that one is still on its way.
+// delta processes a delta. A delta of a later attempt than the open one waits for the
+// end of that.
 func (f *Follower) delta(d Delta) {
-	a, ok := parseAsking(d.Effect)
+	a, ok := parseAttempt(d.Effect)
 	if !ok || f.run != 0 && a.run != f.run {
 		return
 	}
@@ -234,14 +234,14 @@ func (f *Follower) delta(d Delta) {
 	}
 }
 
-// turn takes in that an attempt at a turn of the run has ended.
-func (f *Follower) turn(a asking, d session.TurnSettled, seq uint64) {
+// endAttempt records the end of an attempt at a turn of the run.
+func (f *Follower) endAttempt(a turnAttempt, d session.TurnSettled, seq uint64) {
 	switch order := a.compare(f.words.at); {
 	case order < 0, order == 0 && !f.words.open:
-		return // said again
+		return // a repeat
 	case order > 0:
-		f.words.open = false // the end of that one was not heard
-		f.words.asked(a)
+		f.words.open = false // the end of the open one was missed
+		f.words.opened(a)
 	}
 	if d.Code != "" {
 		f.words.failed(d.Code, seq)
@@ -257,13 +257,13 @@ func (f *Follower) turn(a asking, d session.TurnSettled, seq uint64) {
 	f.next()
 }
 
-// finish takes in the end of the run.
+// finish records the end of the run.
 func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
 	end := runEndOf(d)
 	switch {
-	case d.Output != nil && d.Output.Text != "" && f.answer.seq != seq: // else its turn was heard to end
+	case d.Output != nil && d.Output.Text != "" && f.answer.seq != seq: // the end of its turn was missed
 		if !f.words.open {
-			f.words.asked(asking{d.Run, f.words.at.turn + 1, 1})
+			f.words.opened(turnAttempt{d.Run, f.words.at.turn + 1, 1})
 		}
 		f.words.done(d.Output.Text, seq)
 	case f.words.open:
@@ -276,9 +276,9 @@ func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
 	return &end
 }
 
-// look reads a view: the run's number, and whether the run lasts.
-func (f *Follower) look(v session.View) (*RunEnd, error) {
-	if v.Seq < f.seq { // a view is of the whole log, but of a session that stopped
+// applyView reads the run's number from a view, and whether the run has ended.
+func (f *Follower) applyView(v session.View) (*RunEnd, error) {
+	if v.Seq < f.seq { // only the view of a quarantined session stays older than the log
 		if f.behind++; f.behind < behindMax {
 			return nil, nil
 		}
@@ -291,13 +291,13 @@ func (f *Follower) look(v session.View) (*RunEnd, error) {
 	if f.run == 0 {
 		for _, r := range runs {
 			if r.Seq == f.seq || f.name != "" && r.Submission == f.name || slices.Contains(r.Steers, f.seq) {
-				f.found(r.Number)
+				f.setRun(r.Number)
 				return nil, nil
 			}
 		}
 		taken := slices.ContainsFunc(v.Transcript, func(it session.ViewItem) bool { return it.Seq == f.seq && it.Role == session.RoleUser })
-		if v.Run != nil && taken { // a steer that a turn has taken
-			f.found(v.Run.Number)
+		if v.Run != nil && taken { // a steer that a turn has applied
+			f.setRun(v.Run.Number)
 			return nil, nil
 		}
 	}
@@ -324,8 +324,8 @@ func (f *Follower) look(v session.View) (*RunEnd, error) {
 	return end, nil
 }
 
-// A view may be newer than the notices, which arrive when a session-actor has
-// stored them. These limit how long a follower waits for them.
+// A view may be newer than the notices, which a session-actor publishes after it has
+// stored them. These limit how long a follower waits for notices.
 const (
 	behindMax      = 5 // views
 	placedWithin   = time.Second
@@ -338,12 +338,12 @@ type received struct {
 	notice *Notice
 }
 
-// putNotice takes a notice, or the progress of a session: a line each.
+// putNotice adds a notice, or the lines of a session's progress, to the inbox.
 func (f *Follower) putNotice(payload []byte) {
 	for line := range bytes.Lines(payload) {
 		var n Notice
 		if json.Unmarshal(line, &n) != nil {
-			return // published by somebody else under that name
+			return // published by another program
 		}
 		f.inbox.put(received{notice: &n}, nil)
 	}

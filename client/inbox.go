@@ -2,10 +2,10 @@ package client
 
 import "sync"
 
-// inbox holds messages that were received and not handled yet. Deltas that do not
-// fit are dropped, so that a slow reader holds up nobody.
+// inbox holds received messages until the reader takes them. Deltas that do not fit are
+// dropped, so that a slow reader blocks no sender.
 type inbox[T any] struct {
-	came chan struct{} // holds one if there is something to take
+	came chan struct{} // holds one if there are messages
 
 	mu     sync.Mutex
 	all    []T
@@ -15,7 +15,7 @@ type inbox[T any] struct {
 
 func newInbox[T any]() inbox[T] { return inbox[T]{came: make(chan struct{}, 1)} }
 
-// put adds a message, the one of delta d if it is not nil.
+// put adds a message. d is its delta, nil for other messages.
 func (q *inbox[T]) put(message T, d *Delta) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 const (
 	StateOpen        = "open"        // no run is known
 	StateQuarantined = "quarantined" // an operator must look at it
-	StateSilent      = "silent"      // no notice is kept: only the log knows the session
+	StateSilent      = "silent"      // no notice is kept: only the log has the session
 )
 
 // IndexRow is one session of an Index.
@@ -31,50 +31,47 @@ type IndexRow struct {
 	Run      uint32 `json:"run,omitempty"` // the latest one
 	Provider string `json:"provider,omitempty"`
 	Model    string `json:"model,omitempty"`
-	Words    string `json:"words,omitempty"`   // the beginning of what was said last
+	Words    string `json:"words,omitempty"`   // the beginning of the latest text
 	At       int64  `json:"at,omitempty"`      // Unix ms, of the latest notice
-	Noticed  bool   `json:"noticed,omitempty"` // a run has not ended, and no session-actor told more than its notices
+	Noticed  bool   `json:"noticed,omitempty"` // the run has not ended, and no session-actor gave more than its notices
 	Cursor   string `json:"cursor"`            // IndexOptions.After of the next row
 }
 
-// IndexOptions say which sessions an Index yields. The zero value is all of
-// which a notice is kept.
+// IndexOptions select the sessions of an Index. The zero value selects all with a kept
+// notice.
 type IndexOptions struct {
 	Name     string    // beginning of the session's name
 	State    []string  // one of these; nil: any
-	WaitsFor string    // empty: whatever
+	WaitsFor string    // empty: any
 	Model    string    // provider/model, or the model alone; empty: any
 	Since    time.Time // the latest notice is not older
-	After    string    // cursor of the last row of the page before
-	All      bool      // then also the sessions of which no notice is kept
+	After    string    // cursor of the last row of the previous page
+	All      bool      // also sessions without a kept notice
 	// Partition, if not nil, is called before the names of a partition of the
 	// log are read.
 	Partition func(partition, of int)
 }
 
-// ErrCursor says that an Index was asked to go on after what is no cursor.
-var ErrCursor = errors.New("a cursor is what a listing has told of a row, as n120 or p3.s1")
+// ErrCursor says that IndexOptions.After is not a cursor.
+var ErrCursor = errors.New("a cursor is that of a listed row, such as n120 or p3.s1")
 
-// How an Index reads: so many notices at a time, and so many rows of which more
-// is asked at once.
+// Sizes of an Index's reads.
 const (
-	indexWindow = journal.LastNoticesMax
-	indexChunk  = 16
-	indexAtOnce = 8
-	indexSteps  = 4 // older notices of a session that are read for what newer ones lack
+	indexWindow = journal.LastNoticesMax // notices in one read
+	indexChunk  = 16                     // rows completed before the first of them is yielded
+	indexAtOnce = 8                      // of these, concurrently
+	indexSteps  = 4                      // older notices of a session read for facts that newer ones lack
 )
 
-// Index yields sessions, the one with the newest notice first. A row comes from
-// the session's notices, and for a run that has not ended from a session-actor.
-// It reads the stream of notices backwards, a window at a time, so it holds no
-// more in memory for a million sessions than for a hundred, and the first rows
-// come at once. If no session-actor answers, Noticed is set: the row is as of
-// its latest notice. A session that says something while an Index is read may
-// be left out: it is the first of the next one.
+// Index yields sessions, the one with the newest notice first. A row comes from the
+// session's notices, and for a run that has not ended from a session-actor. Index reads
+// the stream of notices backwards, a window at a time, so it uses no more memory for a
+// million sessions than for a hundred, and yields the first rows at once. If no
+// session-actor answers, Noticed is set: the row is as of its latest notice. A session
+// with a new notice during an Index may be missing: it is the first of the next one.
 //
-// With All the sessions come last of which no notice is kept any more, by
-// partition of the log and name. The server walks the subjects of the log for
-// them, one partition at a time.
+// With All, sessions without a kept notice come last, by partition of the log and name.
+// The server walks the subjects of the log for them, one partition at a time.
 func (c *Client) Index(ctx context.Context, o IndexOptions) iter.Seq2[IndexRow, error] {
 	return func(yield func(IndexRow, error) bool) {
 		x := &indexing{c: c, ctx: ctx, o: o, yield: yield}
@@ -84,7 +81,7 @@ func (c *Client) Index(ctx context.Context, o IndexOptions) iter.Seq2[IndexRow, 
 	}
 }
 
-// indexing is an Index that is read.
+// indexing is an Index in progress.
 type indexing struct {
 	c     *Client
 	ctx   context.Context
@@ -92,8 +89,8 @@ type indexing struct {
 	yield func(IndexRow, error) bool
 	ended bool // the reader stopped, or all further notices are too old
 
-	mu   sync.Mutex
-	mute bool // no session-actor answers
+	mu      sync.Mutex
+	noViews bool // no session-actor answers
 }
 
 func (x *indexing) run() error {
@@ -113,9 +110,8 @@ func (x *indexing) run() error {
 	return x.silent(partition, name)
 }
 
-// parseCursor reads a cursor: n120 stands after the notice at 120, p3.s1 after
-// the silent session s1 of partition 3. partition is -1 for notices; before 0
-// means from the newest on.
+// parseCursor reads a cursor: n120 is after the notice at 120, p3.s1 after the silent
+// session s1 of partition 3. partition is -1 for notices; before 0 means from the newest.
 func parseCursor(cursor string) (before uint64, partition int, name string, err error) {
 	if cursor == "" {
 		return 0, -1, "", nil
@@ -131,11 +127,11 @@ func parseCursor(cursor string) (before uint64, partition int, name string, err 
 			return 0, partition, name, nil
 		}
 	}
-	return 0, 0, "", fmt.Errorf("%w, and not %q", ErrCursor, cursor)
+	return 0, 0, "", fmt.Errorf("%w, not %q", ErrCursor, cursor)
 }
 
-// noticed yields the sessions whose last notice lies before a sequence of the
-// stream (0: those of all notices).
+// noticed yields the sessions whose last notice is before a sequence of the stream (0:
+// all).
 func (x *indexing) noticed(before uint64) error {
 	first, last, err := x.c.bus.NoticesKept(x.ctx)
 	if err != nil {
@@ -157,7 +153,7 @@ func (x *indexing) noticed(before uint64) error {
 	return nil
 }
 
-// window yields the sessions whose last notice lies in a part of the stream.
+// window yields the sessions whose last notice is in a part of the stream.
 func (x *indexing) window(from, to uint64) error {
 	known := map[string]*noticeFacts{}
 	for raw, err := range x.c.bus.ReadNotices(x.ctx, "", from, to) {
@@ -169,7 +165,7 @@ func (x *indexing) window(from, to uint64) error {
 			f = &noticeFacts{session: raw.Session, first: raw.Seq}
 			known[raw.Session] = f
 		}
-		f.take(raw)
+		f.apply(raw)
 	}
 	var sids []string
 	for sid, f := range known {
@@ -204,7 +200,7 @@ func (o *IndexOptions) since() int64 {
 	return o.Since.UnixMilli()
 }
 
-// tooOld reports whether every notice of a window is older than is asked for.
+// tooOld reports whether every notice of a window is older than Since.
 func (x *indexing) tooOld(known map[string]*noticeFacts) bool {
 	for _, f := range known {
 		if f.at >= x.o.since() {
@@ -226,7 +222,7 @@ func (x *indexing) latest(sids []string) (map[string]uint64, error) {
 	return seqs, nil
 }
 
-// rows completes sessions, several at once, and yields those that are asked for.
+// rows completes rows concurrently, and yields those that match the options.
 func (x *indexing) rows(chunk []*noticeFacts) error {
 	rows, errs := make([]IndexRow, len(chunk)), make([]error, len(chunk))
 	var wg sync.WaitGroup
@@ -243,7 +239,7 @@ func (x *indexing) rows(chunk []*noticeFacts) error {
 		if errs[i] != nil {
 			return errs[i]
 		}
-		if x.o.wants(&rows[i]) && !x.yield(rows[i], nil) {
+		if x.o.matches(&rows[i]) && !x.yield(rows[i], nil) {
 			x.ended = true
 			return nil
 		}
@@ -251,14 +247,14 @@ func (x *indexing) rows(chunk []*noticeFacts) error {
 	return nil
 }
 
-// wants reports whether a row is asked for.
-func (o *IndexOptions) wants(r *IndexRow) bool {
+// matches reports whether a row matches the options.
+func (o *IndexOptions) matches(r *IndexRow) bool {
 	model := o.Model == "" || o.Model == r.Model || o.Model == r.Provider+"/"+r.Model
 	return model && strings.HasPrefix(r.Session, o.Name) && (o.WaitsFor == "" || o.WaitsFor == r.WaitsFor) &&
 		(len(o.State) == 0 || slices.Contains(o.State, r.State))
 }
 
-// silent yields the sessions of which no notice is kept.
+// silent yields the sessions without a kept notice.
 func (x *indexing) silent(partition int, after string) error {
 	for ; partition < journal.Partitions; partition++ {
 		if x.o.Partition != nil {
@@ -276,7 +272,7 @@ func (x *indexing) silent(partition int, after string) error {
 			}
 			for _, sid := range chunk {
 				row := IndexRow{Session: sid, State: StateSilent, Cursor: fmt.Sprintf("p%d.%s", partition, sid)}
-				if latest[sid] == 0 && x.o.wants(&row) && !x.yield(row, nil) {
+				if latest[sid] == 0 && x.o.matches(&row) && !x.yield(row, nil) {
 					return nil
 				}
 			}

@@ -14,39 +14,39 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// wordsMax is how many characters of what was said last a row has.
+// wordsMax is how many characters of the latest text a row has.
 const wordsMax = 200
 
-// noticeFacts is what notices say of a session. What no notice says is empty.
+// noticeFacts holds the facts that notices give about a session; others are empty.
 type noticeFacts struct {
 	session    string
-	first, seq uint64 // in the stream: the oldest notice that was read, and the latest
+	first, seq uint64 // in the stream: the oldest notice read, and the latest
 	at         int64  // of the latest, Unix ms
 
 	state, waitsFor string
 	run             uint32
 	provider, model string
 	words           string
-	said            uint64 // in the log: the event that holds the words, if they are not here
+	wordsSeq        uint64 // in the log: the event with the words, if words is empty
 }
 
-// take takes the next notice of the session.
-func (f *noticeFacts) take(raw journal.Notice) {
+// apply adds the next notice of the session.
+func (f *noticeFacts) apply(raw journal.Notice) {
 	f.seq, f.at = raw.Seq, raw.Time
 	var n Notice
 	if json.Unmarshal(raw.Payload, &n) != nil {
-		return // published by somebody else under that name
+		return // published by another program
 	}
 	switch d := n.Body().(type) {
 	case session.RunPlaced:
 		if n.Type == session.NoticeRunStarted {
 			f.state, f.waitsFor, f.run = string(session.Running), "model", d.Run
-			f.provider, f.model, f.words, f.said = d.Provider, d.Model, "", d.Seq
+			f.provider, f.model, f.words, f.wordsSeq = d.Provider, d.Model, "", d.Seq
 		}
 	case session.RunFinished:
 		f.state, f.waitsFor, f.run = string(d.Lifecycle), "nobody", d.Run
-		f.words, f.said = beginningOf(d.Output), d.OutputSeq
-		if f.words == "" && f.said == 0 {
+		f.words, f.wordsSeq = beginningOf(d.Output), d.OutputSeq
+		if f.words == "" && f.wordsSeq == 0 {
 			f.words = oneLine(strings.Trim(d.Code+": "+d.Detail, ": "))
 		}
 	case session.ApprovalRequested:
@@ -56,11 +56,11 @@ func (f *noticeFacts) take(raw journal.Notice) {
 	case session.CallsPlanned:
 		f.state, f.waitsFor = string(session.Running), "host_loop"
 	case session.SessionQuarantined:
-		f.state, f.waitsFor, f.words, f.said = StateQuarantined, "operator", oneLine(d.Reason), 0
+		f.state, f.waitsFor, f.words, f.wordsSeq = StateQuarantined, "operator", oneLine(d.Reason), 0
 	}
 }
 
-// addOlder adds what an older notice says and no newer one.
+// addOlder adds the facts of an older notice that no newer one has.
 func (f *noticeFacts) addOlder(old *noticeFacts) {
 	f.first = old.seq
 	if f.state == "" {
@@ -70,17 +70,18 @@ func (f *noticeFacts) addOlder(old *noticeFacts) {
 	if f.model == "" {
 		f.provider, f.model = old.provider, old.model
 	}
-	if f.words == "" && f.said == 0 {
-		f.words, f.said = old.words, old.said
+	if f.words == "" && f.wordsSeq == 0 {
+		f.words, f.wordsSeq = old.words, old.wordsSeq
 	}
 }
 
 // isWhole reports whether older notices have nothing to add.
 func (f *noticeFacts) isWhole() bool {
-	return f.state != "" && f.model != "" && f.run != 0 && (f.words != "" || f.said != 0)
+	return f.state != "" && f.model != "" && f.run != 0 && (f.words != "" || f.wordsSeq != 0)
 }
 
-// row completes what the notices say of a session.
+// row returns the row of a session: it reads older notices for missing facts, and the
+// view of a run that has not ended.
 func (x *indexing) row(f *noticeFacts) (IndexRow, error) {
 	for step := 0; step < indexSteps && f.first > 1 && !f.isWhole(); step++ {
 		var old *noticeFacts
@@ -89,7 +90,7 @@ func (x *indexing) row(f *noticeFacts) (IndexRow, error) {
 				return IndexRow{}, err
 			}
 			old = &noticeFacts{}
-			old.take(raw)
+			old.apply(raw)
 		}
 		if old == nil {
 			break
@@ -104,23 +105,23 @@ func (x *indexing) row(f *noticeFacts) (IndexRow, error) {
 		Words: f.words, At: f.at, Cursor: fmt.Sprintf("n%d", f.seq),
 	}
 	if isLiveState(row.State) {
-		f.said = x.live(&row, f.said)
+		f.wordsSeq = x.live(&row, f.wordsSeq)
 	}
-	if row.Words == "" && f.said != 0 {
-		row.Words = x.wordsAt(f.said)
+	if row.Words == "" && f.wordsSeq != 0 {
+		row.Words = x.wordsAt(f.wordsSeq)
 	}
 	return row, x.ctx.Err()
 }
 
-// live completes the row of a run that has not ended by what a session-actor
-// says, and returns which event holds what was said last.
-func (x *indexing) live(row *IndexRow, said uint64) uint64 {
+// live completes the row of a run that has not ended from a session-actor's view, and
+// returns the sequence of the event with the latest text.
+func (x *indexing) live(row *IndexRow, wordsSeq uint64) uint64 {
 	x.mu.Lock()
-	mute := x.mute
+	noViews := x.noViews
 	x.mu.Unlock()
 	row.Noticed = true
-	if mute {
-		return said
+	if noViews {
+		return wordsSeq
 	}
 	ctx, cancel := context.WithTimeout(x.ctx, viewTry)
 	defer cancel()
@@ -128,9 +129,9 @@ func (x *indexing) live(row *IndexRow, said uint64) uint64 {
 	if err != nil {
 		var denied *natsio.PermissionError
 		x.mu.Lock()
-		x.mute = x.mute || errors.Is(err, natsio.ErrNoView) || errors.As(err, &denied)
+		x.noViews = x.noViews || errors.Is(err, natsio.ErrNoView) || errors.As(err, &denied)
 		x.mu.Unlock()
-		return said
+		return wordsSeq
 	}
 	row.Noticed, row.WaitsFor = false, v.WaitsFor
 	if v.Lifecycle != "" {
@@ -140,14 +141,14 @@ func (x *indexing) live(row *IndexRow, said uint64) uint64 {
 		row.Run, row.Provider, row.Model = v.Run.Number, v.Run.Provider, v.Run.Model
 	}
 	for _, it := range v.Transcript {
-		if it.Role != session.RoleTool && it.Seq > said {
-			said, row.Words = it.Seq, ""
+		if it.Role != session.RoleTool && it.Seq > wordsSeq {
+			wordsSeq, row.Words = it.Seq, ""
 		}
 	}
-	return said
+	return wordsSeq
 }
 
-// wordsAt returns the beginning of what an event says; empty if it can't be read.
+// wordsAt returns the beginning of an event's text; empty if it can't be read.
 func (x *indexing) wordsAt(seq uint64) string {
 	e, err := x.c.bus.EventAt(x.ctx, seq)
 	if err != nil {
@@ -163,7 +164,7 @@ func (x *indexing) wordsAt(seq uint64) string {
 	return beginningOf(text)
 }
 
-// callsIn returns which tools an event calls.
+// callsIn returns a text with the tools that an event calls.
 func callsIn(e session.Event) string {
 	env, err := envelopeOf(e)
 	var b session.ToolCallsObserved
@@ -177,7 +178,7 @@ func callsIn(e session.Event) string {
 	return oneLine("calls " + strings.Join(names, ", "))
 }
 
-// beginningOf returns the beginning of content on one line.
+// beginningOf returns the beginning of content, on one line.
 func beginningOf(content *session.Content) string {
 	switch {
 	case content == nil:

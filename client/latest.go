@@ -17,10 +17,10 @@ type foldedEvent struct {
 	session.Event
 	active  uint32           // the run that was active before it; 0: none
 	notices []session.Notice // about it
-	after   *session.State   // read it until the next event
+	after   *session.State   // valid until the next event
 }
 
-// rejected returns why the event had no effect, nil if the session took it.
+// rejected returns why the event had no effect, nil if the session accepted it.
 func (t *foldedEvent) rejected() *RejectedError {
 	for _, n := range t.notices {
 		if d, ok := n.Data.(session.EventRejected); ok {
@@ -30,9 +30,9 @@ func (t *foldedEvent) rejected() *RejectedError {
 	return nil
 }
 
-// refold folds a session's events after state (nil: all of them) up to the
-// sequence `to` (0: the newest), and calls each with every one until it
-// returns false. It returns the state that it came to, nil if there is none.
+// refold folds a session's events after state (nil: all of them) up to the sequence `to`
+// (0: the newest), and calls each with every event until it returns false. It returns the
+// last state, nil if there is none.
 func (c *Client) refold(ctx context.Context, sid string, state *session.State, to uint64, each func(*foldedEvent) bool) (*session.State, error) {
 	from := uint64(1)
 	if state != nil {
@@ -80,9 +80,9 @@ func (t *foldedEvent) fold() (err error) {
 	return nil
 }
 
-// snapshotBelow returns the state that the session's snapshot holds, if there
-// is one that counts and its sequence is below the given one (0: any); else
-// nil, and the session is folded from its first event on.
+// snapshotBelow returns the state in the session's snapshot, if that is valid and its
+// sequence is below the given one (0: any); else nil, and the caller folds the session
+// from its first event.
 func (c *Client) snapshotBelow(ctx context.Context, sid string, below uint64) (*session.State, error) {
 	data, found, err := c.bus.GetSnapshot(ctx, sid)
 	if err != nil || !found {
@@ -94,7 +94,7 @@ func (c *Client) snapshotBelow(ctx context.Context, sid string, below uint64) (*
 	}
 	e, err := c.bus.EventAt(ctx, snap.Seq)
 	if err != nil || e.Session != sid || session.LeafOf(e) != snap.Leaf {
-		return nil, ctx.Err() // of a log that is gone
+		return nil, ctx.Err() // the snapshot is of a lost log
 	}
 	state, err := session.Restore(snap, source{ctx: ctx, c: c})
 	if err != nil || state.Session != sid {
@@ -103,13 +103,13 @@ func (c *Client) snapshotBelow(ctx context.Context, sid string, below uint64) (*
 	return state, nil
 }
 
-// source finds what a snapshot refers to.
+// source reads what a snapshot refers to.
 type source struct {
 	ctx context.Context
 	c   *Client
 }
 
-// Install returns the parsed install record of a hash.
+// Install returns the parsed install record with a hash.
 func (s source) Install(hash codec.Hash) (*session.Install, error) {
 	return s.c.installs.Named(s.ctx)(hash)
 }
@@ -123,7 +123,7 @@ func (s source) Registry(seq uint64, _ codec.Hash) (*planner.Registry, error) {
 	return session.ParseRegistrySet(e)
 }
 
-// Space returns the manifest that the event at seq holds.
+// Space returns the manifest in the event at seq.
 func (s source) Space(seq uint64, _ codec.Hash) (*space.Manifest, error) {
 	e, err := s.c.bus.EventAt(s.ctx, seq)
 	if err != nil {
@@ -145,20 +145,19 @@ func (c *Client) latest(ctx context.Context, sid string) (*session.State, error)
 	return state, err
 }
 
-// errNotThere is the error for a sequence that is no event of the session.
+// errNotThere is the error for a sequence without an event of the session.
 func errNotThere(sid string, seq uint64) error {
 	return fmt.Errorf("event %d: %w: it is of another session than %s, or of none", seq, ErrNoSession, sid)
 }
 
-// Taken returns the outcome of the event at seq, which any call that publishes
-// returns. The outcome is the view as that event left it, a *RejectedError that
-// says why the event had no effect, or a *QuarantinedError if the session
-// stopped before it.
+// Taken returns the outcome of the event at seq, which every publishing method returns:
+// the view after that event, a *RejectedError with the reason if the event had no effect,
+// or a *QuarantinedError if the session stopped before it.
 //
-// Taken folds the log itself, from the session's snapshot on, so it needs no
-// session-actor. Effects that the event opens are asked for when one runs.
+// Taken folds the log itself, from the session's snapshot, so it needs no session-actor.
+// Effects that the event opens are published when a session-actor runs.
 func (c *Client) Taken(ctx context.Context, sid string, seq uint64) (session.View, error) {
-	stopped, err := c.stopOf(ctx, sid)
+	stopped, err := c.quarantineOf(ctx, sid)
 	switch {
 	case err != nil:
 		return session.View{}, err
@@ -178,7 +177,7 @@ func (c *Client) Taken(ctx context.Context, sid string, seq uint64) (session.Vie
 	})
 	switch {
 	case err != nil:
-		return session.View{}, fmt.Errorf("what came of event %d: %w", seq, err)
+		return session.View{}, fmt.Errorf("outcome of event %d: %w", seq, err)
 	case state == nil || state.Seq != seq:
 		return session.View{}, errNotThere(sid, seq)
 	case refused != nil:
@@ -187,8 +186,8 @@ func (c *Client) Taken(ctx context.Context, sid string, seq uint64) (session.Vie
 	return state.View(), nil
 }
 
-// isUnfoldable reports whether a session can't be folded on this side,
-// although a session-actor may fold it, now or later.
+// isUnfoldable reports whether this program can't fold a session that a session-actor may
+// be able to fold, now or later.
 func isUnfoldable(err error) bool {
 	var unknown *session.UnknownRulesError
 	return errors.As(err, &unknown) || errors.Is(err, journal.ErrNoInstall)

@@ -8,23 +8,22 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-// ErrNotQuarantined says that a session is not stopped.
+// ErrNotQuarantined says that a session is not quarantined.
 var ErrNotQuarantined = errors.New("the session is not quarantined")
 
-// ErrOtherQuarantine is returned if the session's quarantine is not the one
-// that the caller had seen.
-var ErrOtherQuarantine = errors.New("the session is quarantined otherwise by now: look again")
+// ErrOtherQuarantine is returned if the session's quarantine is not the one that the
+// caller has seen.
+var ErrOtherQuarantine = errors.New("the session is now quarantined for another reason: look again")
 
-// Quarantined says why a session is stopped.
+// Quarantined is a session's quarantine.
 type Quarantined struct {
-	Seq    uint64 `json:"seq"` // of the first event that is not done
+	Seq    uint64 `json:"seq"` // of the first event that was not folded
 	Reason string `json:"reason"`
 }
 
-// Quarantined returns why a session is stopped, and ErrNotQuarantined if it is
-// not.
+// Quarantined returns a session's quarantine, and ErrNotQuarantined if there is none.
 func (c *Client) Quarantined(ctx context.Context, sid string) (*Quarantined, error) {
-	q, err := c.stopOf(ctx, sid)
+	q, err := c.quarantineOf(ctx, sid)
 	switch {
 	case err != nil:
 		return nil, err
@@ -34,8 +33,8 @@ func (c *Client) Quarantined(ctx context.Context, sid string) (*Quarantined, err
 	return &q, nil
 }
 
-// stopOf returns where a session stopped, with Seq 0 if it did not.
-func (c *Client) stopOf(ctx context.Context, sid string) (q Quarantined, err error) {
+// quarantineOf returns a session's quarantine, with Seq 0 if there is none.
+func (c *Client) quarantineOf(ctx context.Context, sid string) (q Quarantined, err error) {
 	body, found, err := c.bus.GetQuarantine(ctx, sid)
 	if err == nil && found {
 		stop := journal.ParseStop(body)
@@ -47,10 +46,10 @@ func (c *Client) stopOf(ctx context.Context, sid string) (q Quarantined, err err
 // before reports whether the session stopped before the event at seq.
 func (q Quarantined) before(seq uint64) bool { return q.Seq != 0 && q.Seq <= seq }
 
-// Release ends a quarantine as it was seen: an ErrOtherQuarantine if another
-// one stands by now. Within 15 s the session's session-actor loads it up to the
-// event before seen.Seq and continues from there: effects from there on are
-// stored. If what stopped it is still so, it is quarantined again.
+// Release ends the quarantine seen. If the session now has another one, it returns
+// ErrOtherQuarantine. Within 15 s the session's session-actor loads the session up to the
+// event before seen.Seq, continues from there, and publishes effects from there on. If
+// the cause remains, it quarantines the session again.
 func (c *Client) Release(ctx context.Context, sid string, seen *Quarantined) error {
 	now, err := c.Quarantined(ctx, sid)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/internal/audit"
 )
 
-// Replayed is what folding a session's events again came to, and how it
-// compares with what was stored when they were folded first.
+// Replayed is the result of folding a session's events again, and its comparison with
+// what the first fold stored.
 type Replayed struct {
 	Session  string     `json:"session"`
 	Events   uint64     `json:"events"`   // folded
@@ -20,39 +20,39 @@ type Replayed struct {
 	Hash     codec.Hash `json:"hash"`     // BLAKE2b-256 of the state
 	Chain    codec.Hash `json:"chain"`
 
-	EffectsSame uint64   `json:"effects_same"`          // effects whose stored bytes are those that the fold asks for
-	EffectsGone uint64   `json:"effects_gone"`          // effects that are not stored: they are kept for about an hour, and a new one may come yet
-	SnapshotAt  uint64   `json:"snapshot_at,omitempty"` // sequence of the snapshot that was compared; 0: none
-	Differences []string `json:"differences,omitempty"` // what is not as it was stored, for people; none: identical
+	EffectsSame uint64   `json:"effects_same"`          // effects whose stored bytes are those of the fold
+	EffectsGone uint64   `json:"effects_gone"`          // effects that are not stored: they are kept for about an hour, and the latest may not be stored yet
+	SnapshotAt  uint64   `json:"snapshot_at,omitempty"` // sequence of the snapshot compared; 0: none
+	Differences []string `json:"differences,omitempty"` // for people; none: identical
 
 	State *session.State `json:"-"` // as folded; nil if the log has no event
 
 	details []Difference
 }
 
-// Details returns what differs, in the order of Differences.
+// Details returns the differences, in the order of Differences.
 func (r *Replayed) Details() []Difference { return r.details }
 
 // Identical reports whether nothing differs.
 func (r *Replayed) Identical() bool { return len(r.Differences) == 0 }
 
-// Difference is one thing that is not as it was stored.
+// Difference is one difference between a fold and what was stored.
 type Difference struct {
-	Seq      uint64 `json:"seq,omitempty"`      // of the event at which it shows; 0: of none
-	Text     string `json:"text"`               // one line for people, with all that is known
-	Expected string `json:"expected,omitempty"` // what was stored, as a hash or a count
-	Found    string `json:"found,omitempty"`    // what the log folds to now
+	Seq      uint64 `json:"seq,omitempty"`      // of the event that shows it; 0: of none
+	Text     string `json:"text"`               // one line for people, with all details
+	Expected string `json:"expected,omitempty"` // the stored value, as a hash or a count
+	Found    string `json:"found,omitempty"`    // the value of the fold
 }
 
 // ErrNoSession says that the log holds no event of a session.
 var ErrNoSession = errors.New("the log holds no event of this session")
 
-// Replay folds a session's events from the first on, up to the sequence `to`
-// (0: the newest), and compares with its effects, as far as they are still
-// stored, its snapshot and its last notice. It writes nothing. each, if not nil,
-// is called with every event, the notices that the fold returned for it
-// (EventRejected if the event had no effect) and the state after it, which each
-// must not keep. Events that arrive meanwhile make no difference.
+// Replay folds a session's events from the first one up to the sequence `to` (0: the
+// newest), and compares the result with the session's effects, as far as they are still
+// stored, its snapshot and its last notice. It writes nothing. each, if not nil, is called
+// with every event, the notices of its fold (EventRejected if the event had no effect)
+// and the state after it, which each must not keep. Events that arrive meanwhile make no
+// difference.
 func (c *Client) Replay(ctx context.Context, sid string, to uint64, each func(session.Event, []session.Notice, *session.State)) (*Replayed, error) {
 	r, err := c.replay(ctx, sid, to, each)
 	switch {
@@ -66,7 +66,7 @@ func (c *Client) Replay(ctx context.Context, sid string, to uint64, each func(se
 	return r, nil
 }
 
-// replay is Replay, but for a session of which the log has no event: its State is nil.
+// replay is Replay, except that the State is nil if the log has no event of the session.
 func (c *Client) replay(ctx context.Context, sid string, to uint64, each func(session.Event, []session.Notice, *session.State)) (*Replayed, error) {
 	with, err := audit.Read(ctx, c.bus, sid)
 	if err != nil {
@@ -102,10 +102,10 @@ func (r *Replayed) differ(d Difference) {
 	r.Differences, r.details = append(r.Differences, d.Text), append(r.details, d)
 }
 
-// Folder returns a function that folds a session's events one after the other,
-// from the first one on, and returns the notices for each (EventRejected if it
-// had no effect) and the state after it. The state is the function's: read it
-// until the next call.
+// Folder returns a function that folds a session's events one after another, from the
+// first one, and returns the notices for each (EventRejected if it had no effect) and the
+// state after it. The state is valid until the next call, and the caller must not change
+// it.
 func (c *Client) Folder(sid string) func(context.Context, session.Event) ([]session.Notice, *session.State, error) {
 	var state *session.State
 	return func(ctx context.Context, e session.Event) ([]session.Notice, *session.State, error) {
@@ -115,7 +115,7 @@ func (c *Client) Folder(sid string) func(context.Context, session.Event) ([]sess
 				return nil, nil, err
 			}
 		}
-		said, _ := state.Evolve(e) // a rejection is among the notices
-		return said, state, nil
+		notices, _ := state.Evolve(e) // a rejection is among the notices
+		return notices, state, nil
 	}
 }

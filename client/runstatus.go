@@ -17,15 +17,15 @@ type runStatus struct {
 	endedAt uint64               // sequence of the event that ended it
 }
 
-// history is a session's history as far as it was folded. Concurrent callers
-// that look for runs of one session share a history, so that a thousand repeats
-// of a submission read the log once.
+// history is the folded part of a session's history. Concurrent callers that look for
+// runs of one session share a history, so that a thousand repeats of a submission read
+// the log once.
 type history struct {
 	to    uint64 // sequence to fold up to; 0: the newest
 	state *session.State
-	ends  map[uint32]runStatus // of the runs that ended in what was folded
+	ends  map[uint32]runStatus // of the runs that ended in the folded part
 
-	turn  chan struct{} // holds one while somebody reads or folds it
+	turn  chan struct{} // a mutex: holds one while a caller reads or folds it
 	users int           // callers that share it; guarded by the client's lock
 }
 
@@ -33,8 +33,8 @@ func newHistory(to uint64) *history {
 	return &history{to: to, ends: map[uint32]runStatus{}, turn: make(chan struct{}, 1)}
 }
 
-// enter waits until it may use the session's history, which others may share.
-// Unless it fails, the caller must call leave.
+// enter locks the session's history, which other callers may share. Unless it fails, the
+// caller must call leave.
 func (c *Client) enter(ctx context.Context, sid string) (h *history, leave func(), err error) {
 	c.mu.Lock()
 	if h = c.histories[sid]; h == nil {
@@ -72,7 +72,7 @@ func (c *Client) advance(ctx context.Context, sid string, h *history, each func(
 	})
 	h.state = state
 	if err != nil {
-		h.state = nil // it may have stopped amid an event
+		h.state = nil // the fold may have stopped within an event
 	}
 	return err
 }
@@ -80,7 +80,7 @@ func (c *Client) advance(ctx context.Context, sid string, h *history, each func(
 // runStatus folds the session to find the run of the event at seq, and its end
 // if it has ended.
 func (c *Client) runStatus(ctx context.Context, sid string, seq uint64) (p runStatus, err error) {
-	stopped, err := c.stopOf(ctx, sid)
+	stopped, err := c.quarantineOf(ctx, sid)
 	switch {
 	case err != nil:
 		return p, err
@@ -110,21 +110,21 @@ func (c *Client) runStatus(ctx context.Context, sid string, seq uint64) (p runSt
 	case isLive(h.state, run):
 		return runStatus{run: run}, nil
 	}
-	// It ended before what was folded.
+	// It ended before the folded part.
 	h = newHistory(h.to)
 	err = c.advance(ctx, sid, h, func(*foldedEvent) bool {
 		p, ended = h.ends[run]
 		return !ended
 	})
 	if err == nil && !ended {
-		err = fmt.Errorf("run %d of %s is neither there nor ended", run, sid)
+		err = fmt.Errorf("run %d of %s is neither active nor ended", run, sid)
 	}
 	return p, err
 }
 
-// runAt returns the run of the event at seq, and the history in which it found
-// it, folded up to its end: h, or one from the session's first event on if what
-// was asked for lies before h.
+// runAt returns the run of the event at seq, and the history in which it found the run,
+// folded up to its end: h, or one from the session's first event if the event is older
+// than h.
 func (c *Client) runAt(ctx context.Context, sid string, seq uint64, h *history) (run uint32, _ *history, err error) {
 	if h.state == nil {
 		if h.state, err = c.snapshotBelow(ctx, sid, h.to); err != nil {
@@ -143,13 +143,13 @@ func (c *Client) runAt(ctx context.Context, sid string, seq uint64, h *history) 
 	err = c.advance(ctx, sid, h, func(t *foldedEvent) bool {
 		if t.Seq == seq && run == 0 {
 			found = true
-			run, refused = t.asks()
+			run, refused = t.requestedRun()
 		}
 		return true
 	})
 	switch {
 	case err != nil:
-		err = fmt.Errorf("what came of event %d: %w", seq, err)
+		err = fmt.Errorf("outcome of event %d: %w", seq, err)
 	case refused != nil:
 		err = refused
 	case !found:
@@ -164,8 +164,8 @@ func isLive(state *session.State, run uint32) bool {
 		slices.ContainsFunc(state.Queue, func(r session.Run) bool { return r.Number == run })
 }
 
-// asks returns the run that the event asked for.
-func (t *foldedEvent) asks() (uint32, error) {
+// requestedRun returns the run that the event requested or steered.
+func (t *foldedEvent) requestedRun() (uint32, error) {
 	if refused := t.rejected(); refused != nil {
 		return 0, refused
 	}
@@ -191,11 +191,11 @@ func (t *foldedEvent) asks() (uint32, error) {
 	case session.TypeSteerRequested:
 		return t.active, nil
 	}
-	return 0, fmt.Errorf("event %d is a %s: it asks for no run", t.Seq, env.Type)
+	return 0, fmt.Errorf("event %d is a %s: it requests no run", t.Seq, env.Type)
 }
 
-// repeats returns the run of the event at seq, which a state has folded, if
-// that follows from its submission alone; else 0.
+// repeats returns the run of an already folded event at seq, if its submission alone
+// determines the run; else 0.
 func (c *Client) repeats(ctx context.Context, state *session.State, seq uint64) (uint32, error) {
 	e, err := c.bus.EventAt(ctx, seq)
 	if err != nil {
@@ -210,7 +210,7 @@ func (c *Client) repeats(ctx context.Context, state *session.State, seq uint64) 
 		return 0, nil
 	}
 	if e.Door == session.DoorIn && (b.Config != nil || len(b.Roles) > 0) {
-		return 0, nil // the policy may have refused it, repeated or not
+		return 0, nil // the policy may have refused it, also as a repeat
 	}
 	s, taken := submission(state, b.Submission)
 	if !taken || s.Content != codec.Sum(env.Data) {
@@ -219,7 +219,7 @@ func (c *Client) repeats(ctx context.Context, state *session.State, seq uint64) 
 	return s.Run, nil
 }
 
-// submission returns what a state remembers of a submission.
+// submission returns a submission from a state.
 func submission(state *session.State, name string) (session.Submission, bool) {
 	at, found := slices.BinarySearchFunc(state.Submissions, name, func(s session.Submission, name string) int {
 		return strings.Compare(s.Name, name)

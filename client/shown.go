@@ -9,17 +9,17 @@ import (
 // ShownKind is the kind of a Shown.
 type ShownKind string
 
-// What a viewer shows. Of each turn: any number of ShownText and ShownAgain,
-// then ShownDone or ShownFailed, which a further attempt may follow.
+// The steps of a viewer. Each turn has any number of ShownText and ShownAgain, then
+// ShownDone or ShownFailed, which a further attempt may follow.
 const (
-	ShownText   ShownKind = "text"   // Text goes on where the turn's text ended
-	ShownAgain  ShownKind = "again"  // the turn began again: what was shown of it is void, and its text begins clean
-	ShownDone   ShownKind = "done"   // the turn's text is whole: it is what the event at Seq has
-	ShownFailed ShownKind = "failed" // the turn failed with Code, at Seq: what was shown of it is in no transcript
+	ShownText   ShownKind = "text"   // Text continues the turn's text
+	ShownAgain  ShownKind = "again"  // the turn began again: the text shown of it is void
+	ShownDone   ShownKind = "done"   // the turn's text is complete: it is that of the event at Seq
+	ShownFailed ShownKind = "failed" // the turn failed with Code, at Seq: its text is in no transcript
 	ShownEnd    ShownKind = "end"    // the run ended, at Seq: Code is its lifecycle
 )
 
-// Shown is one step of what a Viewer shows.
+// Shown is one step of a Viewer.
 type Shown struct {
 	Kind ShownKind
 	Run  uint32
@@ -29,16 +29,16 @@ type Shown struct {
 	Seq  uint64 // in the log; 0 in ShownText and ShownAgain
 }
 
-// asking is one attempt at a turn: the effect r1t2a3 is the third one at turn 2
-// of run 1.
-type asking struct{ run, turn, attempt uint32 }
+// turnAttempt is one attempt at a turn: the effect r1t2a3 is the third one at turn 2 of
+// run 1.
+type turnAttempt struct{ run, turn, attempt uint32 }
 
-func (a asking) compare(b asking) int {
+func (a turnAttempt) compare(b turnAttempt) int {
 	return cmp.Or(cmp.Compare(a.run, b.run), cmp.Compare(a.turn, b.turn), cmp.Compare(a.attempt, b.attempt))
 }
 
-// parseAsking reads the name of a generation.
-func parseAsking(effect string) (a asking, ok bool) {
+// parseAttempt reads the name of a generation.
+func parseAttempt(effect string) (a turnAttempt, ok bool) {
 	rest, ok := strings.CutPrefix(effect, "r")
 	run, rest, found := strings.Cut(rest, "t")
 	if !ok || !found {
@@ -61,32 +61,31 @@ func parseAsking(effect string) (a asking, ok bool) {
 	return a, true
 }
 
-// What a viewer holds of deltas that it can't show yet.
+// Limits of the deltas that a viewer holds until it can show them.
 const (
 	earlyMax      = 1024
 	earlyBytesMax = 1 << 20
 )
 
-// showing decides what is shown. The log leads: it says which turn is open, and
-// what its text was in the end. Deltas only show some of that earlier: the next
-// one of the start that speaks, and no other. So what is shown of a turn is at
-// all times the beginning of what one start of it says, and in the end it is
-// what the log has; where that is something else, it begins again.
+// showing decides what is shown. The log leads: it states which turn is open, and its
+// final text. Deltas only show some of the text earlier: the next delta of the current
+// start, and no other. So the text shown of a turn is always a prefix of one start's
+// text, and in the end it is the log's text; if that differs, the turn begins again.
 type showing struct {
-	at    asking // the one that is open, or was open last
+	at    turnAttempt // the open attempt, or the last one
 	open  bool
-	start string // that speaks; empty: none yet
-	next  uint64 // number of the delta that is due
+	start string // the current start; empty: none yet
+	next  uint64 // number of the next delta
 	shown strings.Builder
 
 	early      []Delta // of attempts that the log has not opened yet
 	earlyBytes int
 
-	out []Shown // not taken yet
+	out []Shown // steps that the caller has not taken yet
 }
 
-// asked says that the log opens an attempt.
-func (s *showing) asked(a asking) {
+// opened records that the log opens an attempt.
+func (s *showing) opened(a turnAttempt) {
 	if s.at.run == a.run && s.at.turn == a.turn {
 		s.again()
 	}
@@ -99,9 +98,9 @@ func (s *showing) asked(a asking) {
 	}
 }
 
-// delta takes a delta, in whatever order and however often they come.
+// delta processes a delta. Deltas may arrive in any order, and more than once.
 func (s *showing) delta(d Delta) {
-	a, ok := parseAsking(d.Effect)
+	a, ok := parseAttempt(d.Effect)
 	if !ok {
 		return
 	}
@@ -109,19 +108,19 @@ func (s *showing) delta(d Delta) {
 	case order > 0 && len(s.early) < earlyMax && s.earlyBytes+len(d.Text) <= earlyBytesMax:
 		s.early = append(s.early, d)
 		s.earlyBytes += len(d.Text)
-	case order != 0 || !s.open || d.Start < s.start: // starts are ULIDs: this one was taken over
+	case order != 0 || !s.open || d.Start < s.start: // starts are ULIDs: this start was taken over
 	case d.Start > s.start:
 		s.again()
 		s.start, s.next = d.Start, 0
-		s.take(d)
+		s.showDelta(d)
 	default:
-		s.take(d)
+		s.showDelta(d)
 	}
 }
 
-// take shows a delta of the start that speaks if it is due. After one that was
-// missed none is, until the log has the rest.
-func (s *showing) take(d Delta) {
+// showDelta shows a delta of the current start if it is the next one. After a missed
+// delta it shows none: the rest comes from the log.
+func (s *showing) showDelta(d Delta) {
 	if d.N != s.next {
 		return
 	}
@@ -129,18 +128,18 @@ func (s *showing) take(d Delta) {
 	s.text(d.Text)
 }
 
-// done says that the log has the text of the open attempt.
+// done records that the log has the text of the open attempt.
 func (s *showing) done(text string, seq uint64) {
 	if !strings.HasPrefix(text, s.shown.String()) {
-		s.again() // another start was settled than the one that was heard
+		s.again() // another start was settled than the one shown
 	}
 	s.text(text[s.shown.Len():])
 	s.close(Shown{Kind: ShownDone, Seq: seq})
 	s.shown.Reset()
 }
 
-// failed says that the open attempt ended without an answer. What was shown of
-// it stays, until there is another attempt.
+// failed records that the open attempt ended without an answer. Its text stays shown
+// until there is another attempt.
 func (s *showing) failed(code string, seq uint64) {
 	s.close(Shown{Kind: ShownFailed, Code: code, Seq: seq})
 }
@@ -159,7 +158,7 @@ func (s *showing) text(text string) {
 	s.out = append(s.out, Shown{Kind: ShownText, Run: s.at.run, Turn: s.at.turn, Text: text})
 }
 
-// again makes what was shown of the turn void, if there is any.
+// again makes the text shown of the turn void, if there is any.
 func (s *showing) again() {
 	if s.shown.Len() == 0 {
 		return

@@ -15,7 +15,7 @@ import (
 
 // spoken is an attempt as a history has it.
 type spoken struct {
-	asking
+	turnAttempt
 	starts []string // what each says; their names are in order
 	final  string   // of the start that was settled
 	fails  bool
@@ -34,16 +34,16 @@ func (s spoken) effect() string {
 type screen struct {
 	t    rapid.TB
 	text string // of the turn
-	turn asking
-	all  map[asking]string // whole texts
+	turn turnAttempt
+	all  map[turnAttempt]string // whole texts
 }
 
 // show takes what is shown, and holds it against what the attempt says.
 func (s *screen) show(of *spoken, out []Shown) {
 	s.t.Helper()
 	for _, o := range out {
-		turn := asking{run: o.Run, turn: o.Turn}
-		if turn != (asking{run: of.run, turn: of.turn}) {
+		turn := turnAttempt{run: o.Run, turn: o.Turn}
+		if turn != (turnAttempt{run: of.run, turn: of.turn}) {
 			s.t.Fatalf("%+v is not of %s", o, of.effect())
 		}
 		if turn != s.turn {
@@ -79,9 +79,9 @@ func (s *screen) show(of *spoken, out []Shown) {
 func conversationOf(t *rapid.T) []*spoken {
 	text := rapid.StringMatching(`[ab é]{0,12}`)
 	var all []*spoken
-	at := asking{1, 1, 1}
+	at := turnAttempt{1, 1, 1}
 	for range rapid.IntRange(1, 6).Draw(t, "attempts") {
-		s := &spoken{asking: at, fails: rapid.IntRange(0, 3).Draw(t, "fails") == 0}
+		s := &spoken{turnAttempt: at, fails: rapid.IntRange(0, 3).Draw(t, "fails") == 0}
 		s.starts = rapid.SliceOfN(text, 1, 3).Draw(t, "starts")
 		s.final = rapid.SampledFrom(s.starts).Draw(t, "final")
 		s.deltas = s.cut(t)
@@ -90,9 +90,9 @@ func conversationOf(t *rapid.T) []*spoken {
 		case s.fails:
 			at.attempt++
 		case rapid.Bool().Draw(t, "new run"):
-			at = asking{at.run + 1, 1, 1}
+			at = turnAttempt{at.run + 1, 1, 1}
 		default:
-			at = asking{at.run, at.turn + 1, 1}
+			at = turnAttempt{at.run, at.turn + 1, 1}
 		}
 	}
 	return all
@@ -121,7 +121,7 @@ func TestShowing(t *testing.T) {
 		}
 		joined := rapid.IntRange(0, len(all)-1).Draw(t, "joined")
 		var s showing
-		see := &screen{t: t, all: map[asking]string{}}
+		see := &screen{t: t, all: map[turnAttempt]string{}}
 		for _, of := range all[joined:] {
 			hear := func(deltas []Delta) {
 				for _, d := range deltas {
@@ -130,7 +130,7 @@ func TestShowing(t *testing.T) {
 				see.show(of, s.out)
 				s.out = nil
 			}
-			s.asked(of.asking)
+			s.opened(of.turnAttempt)
 			hear(nil)
 			own := of.deltas
 			for i := range own {
@@ -154,7 +154,7 @@ func TestShowing(t *testing.T) {
 			hear(own)
 		}
 		for _, of := range all[joined:] {
-			if got := see.all[asking{run: of.run, turn: of.turn}]; !of.fails && got != of.final {
+			if got := see.all[turnAttempt{run: of.run, turn: of.turn}]; !of.fails && got != of.final {
 				t.Fatalf("%s: got %q in the end, want %q", of.effect(), got, of.final)
 			}
 		}
@@ -177,7 +177,7 @@ func TestShowingAtOnce(t *testing.T) {
 			for _, d := range deltas[:before] {
 				s.delta(d)
 			}
-			s.asked(of.asking)
+			s.opened(of.turnAttempt)
 			for _, d := range deltas[before:] {
 				s.delta(d)
 			}
@@ -210,7 +210,7 @@ func TestShowingHoldsLittle(t *testing.T) {
 	if s.earlyBytes > earlyBytesMax || q.bytes > earlyBytesMax || len(s.early) == 0 || len(q.take()) != len(s.early) {
 		t.Errorf("%d and %d bytes are held", s.earlyBytes, q.bytes)
 	}
-	s.asked(asking{10, 1, 1})
+	s.opened(turnAttempt{10, 1, 1})
 	if len(s.early) != 0 || s.earlyBytes != 0 || len(s.out) != 0 {
 		t.Errorf("%d deltas of an earlier run are held, and %+v shown", len(s.early), s.out)
 	}
@@ -218,11 +218,11 @@ func TestShowingHoldsLittle(t *testing.T) {
 
 func TestParseAsking(t *testing.T) {
 	t.Parallel()
-	for effect, want := range map[string]asking{
+	for effect, want := range map[string]turnAttempt{
 		"r1t2": {1, 2, 1}, "r10t20a3": {10, 20, 3}, "": {}, "r1": {}, "t1": {}, "r1t": {}, "r0t1": {}, "r1t1c0": {}, "r1t1s": {}, "w1": {}, "r1t1a": {},
 		"r1t-1": {}, "r1t99999999999": {}, "x1t1": {},
 	} {
-		if got, ok := parseAsking(effect); ok != (want != asking{}) || ok && got != want {
+		if got, ok := parseAttempt(effect); ok != (want != turnAttempt{}) || ok && got != want {
 			t.Errorf("%q: got %v %v, want %v", effect, got, ok, want)
 		}
 	}

@@ -13,23 +13,22 @@ import (
 // SyncOptions are the optional parts of a request to sync a space.
 type SyncOptions struct {
 	ID      string         // of the event, at most 64 bytes; empty: a new ULID
-	Version string         // that the reader is asked for; empty: whatever is current
+	Version string         // for the reader; empty: the current one
 	Only    []string       // prompts, tools, context, skills: read these, and keep the rest; nil: all
-	Dry     bool           // read and check, and stage nothing. It goes with Version alone
-	Grant   *session.Grant // counts for this space in place of the install record's; nil: that one
+	Dry     bool           // read and check, and stage nothing. It may be combined only with Version
+	Grant   *session.Grant // for this space, in place of the install record's; nil: that one
 
-	// Apply, if given, is the mode in which what was read is applied at once:
-	// session.ModeNextRun, ModeNextStep or ModeImmediate. PromptPack and
+	// Apply, if given, is the mode in which the space is applied as soon as it is
+	// read: session.ModeNextRun, ModeNextStep or ModeImmediate. PromptPack and
 	// ToolCatalog go with it; empty: the workspace's defaults.
 	Apply                   string
 	PromptPack, ToolCatalog string
 }
 
-// Sync has a space read for a session: a bridge that serves the target of its
-// grant reads the source, and the session stages what it trusts. It goes through
-// the door ctl, as everything about spaces does. What is applied stays as it is
-// until an apply. An open sync of the same space is withdrawn, unless it was
-// requested with the same options.
+// Sync requests a sync of a space: a bridge that serves the target of its grant reads the
+// source, and the session stages the manifest if it trusts it. Sync publishes through the
+// door ctl, as all methods about spaces do. The applied manifest stays until an apply. An
+// open sync of the same space is withdrawn, unless it was requested with the same options.
 //
 // SyncEnd waits for the outcome.
 func (c *Client) Sync(ctx context.Context, sid, name string, o SyncOptions) (seq uint64, err error) {
@@ -42,23 +41,23 @@ func (c *Client) Sync(ctx context.Context, sid, name string, o SyncOptions) (seq
 // ApplyOptions are the optional parts of a request to apply a space.
 type ApplyOptions struct {
 	ID    string // of the event, at most 64 bytes; empty: a new ULID
-	Space string // empty: the one that is staged
+	Space string // empty: the staged one
 	Mode  string // session.ModeNextRun, also when empty, ModeNextStep or ModeImmediate
-	Hash  string // of the manifest that must be staged, in hex; empty: whichever is
+	Hash  string // of the manifest that must be staged, in hex; empty: any
 
 	PromptPack, ToolCatalog string // empty: the workspace's defaults
 }
 
-// Apply makes what is staged pending for the boundary that the mode names, or
-// applies it at once. Taken returns which, or why the session refused.
+// Apply makes the staged manifest pending for the boundary of the mode, or applies it at
+// once. Taken returns which, or why the session refused.
 func (c *Client) Apply(ctx context.Context, sid string, o ApplyOptions) (seq uint64, err error) {
 	body := session.WorkspaceApplyRequested{Hash: o.Hash, Mode: o.Mode, PromptPack: o.PromptPack, ToolCatalog: o.ToolCatalog, Workspace: o.Space}
 	return c.publish(ctx, session.DoorCtl, sid, session.TypeWorkspaceApplyRequested, body, o.ID)
 }
 
-// Detach drops a space from a session: what is applied, pending and staged of it,
-// an open sync, and a grant that a sync brought. The session refuses while a
-// config, a run or a rule names what would be gone: see Taken.
+// Detach removes a space from a session: its applied, pending and staged manifests, an
+// open sync, and a grant that came with a sync. The session refuses while a config, a run
+// or a rule names a part of the space: see Taken.
 func (c *Client) Detach(ctx context.Context, sid, name string) (seq uint64, err error) {
 	return c.publish(ctx, session.DoorCtl, sid, session.TypeWorkspaceDetached, session.WorkspaceDetached{Workspace: name}, "")
 }
@@ -67,8 +66,8 @@ func (c *Client) Detach(ctx context.Context, sid, name string) (seq uint64, err 
 type HeldSpace struct {
 	Pin      session.SpacePin
 	Stage    string          // StageStaged, StagePending, StageApplied
-	Mode     string          // of a pending one
-	Manifest *space.Manifest // nobody may change it
+	Mode     string          // if it is pending
+	Manifest *space.Manifest // read-only
 }
 
 // The values of HeldSpace.Stage.
@@ -78,9 +77,9 @@ const (
 	StageApplied = "applied"
 )
 
-// Spaces returns the manifests that a session holds, the newest first: those that
-// are staged, then pending, then applied. It reads the log and needs neither a
-// session-actor nor the files of a space.
+// Spaces returns the manifests that a session holds, the newest first: staged, then
+// pending, then applied ones. It reads the log and needs neither a session-actor nor the
+// files of a space.
 func (c *Client) Spaces(ctx context.Context, sid string) ([]HeldSpace, error) {
 	state, err := c.latest(ctx, sid)
 	if err != nil {
@@ -109,23 +108,22 @@ func heldBy(state *session.State) (held []HeldSpace) {
 	return held
 }
 
-// SyncEnd is how a sync ended. Either Staged or Failed is given; both are, if the
-// space was staged, and the apply that was requested with it does not fit.
+// SyncEnd is the end of a sync. Staged or Failed is set, or both if the space was staged
+// and the requested apply failed.
 type SyncEnd struct {
 	Seq      uint64                   // of the event that ended it
-	Staged   *session.WorkspaceStaged // nil: nothing could be read, or the session does not trust it
+	Staged   *session.WorkspaceStaged // nil: nothing was read, or the session does not trust it
 	Failed   *session.WorkspaceFailed // nil: nothing failed
-	Problems []space.Problem          // all problems that the reader told; Failed has the first of them
+	Problems []space.Problem          // all problems that the reader reported; Failed has the first of them
 
-	Manifest *space.Manifest // that was read; nil: none
-	Before   []HeldSpace     // what the session held of the space when the sync was requested, the newest first
-	After    []HeldSpace     // what it holds of the space now
+	Manifest *space.Manifest // as read; nil: none
+	Before   []HeldSpace     // the manifests of the space that the session held at the request, the newest first
+	After    []HeldSpace     // those that it holds now
 }
 
-// SyncEnd waits for the end of the sync that the event at seq requested. It
-// folds the log on this side. It fails with a *RejectedError if the session
-// refused the request, and with a *QuarantinedError if the session stopped
-// before the end, also while SyncEnd waits. The sync continues when ctx ends.
+// SyncEnd waits for the end of the sync that the event at seq requested. It folds the log
+// itself. It fails with a *RejectedError if the session refused the request, and with a
+// *QuarantinedError if the session stops before the end. The sync continues when ctx ends.
 func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd, error) {
 	v, err := c.Taken(ctx, sid, seq)
 	if err != nil {
@@ -140,21 +138,21 @@ func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd,
 		return nil, fmt.Errorf("no sync of %s is open after event %d", requested.Workspace, seq)
 	}
 	for {
-		said, err := c.LastNotice(ctx)
+		last, err := c.LastNotice(ctx)
 		if err != nil {
 			return nil, err
 		}
-		stopped, err := c.stopOf(ctx, sid)
+		stopped, err := c.quarantineOf(ctx, sid)
 		if err != nil {
 			return nil, err
 		}
 		w := syncWait{name: requested.Workspace, effect: v.Syncs[i].Effect}
 		if stopped.Seq == 0 {
-			end, quarantined, err := c.awaitSync(ctx, sid, seq, said+1, w)
+			end, quarantined, err := c.awaitSync(ctx, sid, seq, last+1, w)
 			if !quarantined {
 				return end, err
 			}
-			continue // look where it stopped
+			continue // read where it stopped
 		}
 		end, err := c.syncEndIn(ctx, sid, seq, w, func(state *session.State, each func(*foldedEvent) bool) error {
 			_, err := c.refold(ctx, sid, state, stopped.Seq-1, each)
@@ -170,23 +168,23 @@ func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd,
 // syncWait is a sync whose end is awaited.
 type syncWait struct{ name, effect string }
 
-// awaitSync waits for the end of a sync, or until a notice from one on says that
-// the session stopped.
+// awaitSync waits for the end of a sync, or for a notice, from a sequence on, that the
+// session is quarantined.
 func (c *Client) awaitSync(ctx context.Context, sid string, seq, from uint64, w syncWait) (end *SyncEnd, quarantined bool, err error) {
 	waiting, stop := context.WithCancel(ctx)
-	heard := make(chan bool, 1)
+	stopSeen := make(chan bool, 1)
 	go func() {
 		for n, err := range c.Notices(waiting, sid, from) {
 			if err != nil {
 				break
 			}
 			if _, is := n.Body().(session.SessionQuarantined); is {
-				heard <- true
+				stopSeen <- true
 				stop()
 				return
 			}
 		}
-		heard <- false
+		stopSeen <- false
 	}()
 	end, err = c.syncEndIn(waiting, sid, seq, w, func(state *session.State, each func(*foldedEvent) bool) error {
 		for e, err := range c.Events(waiting, sid, seq+1) {
@@ -204,24 +202,25 @@ func (c *Client) awaitSync(ctx context.Context, sid string, seq, from uint64, w 
 		return fmt.Errorf("the events of %s ended", sid)
 	})
 	stop()
-	if quarantined = <-heard; end != nil {
-		stopped, err := c.stopOf(ctx, sid)
+	if quarantined = <-stopSeen; end != nil {
+		stopped, err := c.quarantineOf(ctx, sid)
 		return end, stopped.before(end.Seq), err
 	}
 	return nil, quarantined, err
 }
 
-// syncEndIn returns how a sync ended after seq, nil if it did not.
-func (c *Client) syncEndIn(ctx context.Context, sid string, seq uint64, w syncWait, tell func(*session.State, func(*foldedEvent) bool) error) (end *SyncEnd, err error) {
+// syncEndIn returns the end of a sync after seq, nil if it did not end. fold folds the
+// events after seq.
+func (c *Client) syncEndIn(ctx context.Context, sid string, seq uint64, w syncWait, fold func(*session.State, func(*foldedEvent) bool) error) (end *SyncEnd, err error) {
 	state, err := c.snapshotBelow(ctx, sid, seq)
 	if err == nil {
 		state, err = c.refold(ctx, sid, state, seq, func(*foldedEvent) bool { return true })
 	}
 	if err != nil {
-		return nil, fmt.Errorf("what came of event %d: %w", seq, err)
+		return nil, fmt.Errorf("outcome of event %d: %w", seq, err)
 	}
 	before := heldOf(state, w.name)
-	err = tell(state, func(t *foldedEvent) bool {
+	err = fold(state, func(t *foldedEvent) bool {
 		if end = t.syncEnd(w.effect); end != nil {
 			end.Before, end.After = before, heldOf(t.after, w.name)
 			end.read(t, w.effect)
@@ -247,12 +246,12 @@ func (c *Client) requestedSync(ctx context.Context, seq uint64) (b session.Works
 	return b, codec.Decode(env.Data, &b)
 }
 
-// heldOf returns what a state holds of one space.
+// heldOf returns the manifests of one space that a state holds.
 func heldOf(state *session.State, name string) []HeldSpace {
 	return slices.DeleteFunc(heldBy(state), func(h HeldSpace) bool { return h.Pin.Space != name })
 }
 
-// syncEnd returns how the event ended a sync, nil if it did not.
+// syncEnd returns the end of a sync by the event, nil if it did not end there.
 func (t *foldedEvent) syncEnd(effect string) *SyncEnd {
 	end := SyncEnd{Seq: t.Seq}
 	for _, n := range t.notices {
@@ -273,8 +272,8 @@ func (t *foldedEvent) syncEnd(effect string) *SyncEnd {
 	return &end
 }
 
-// read takes what the settlement of the sync holds besides the notices. There
-// is none if the session ended the sync by itself.
+// read adds what the settlement of the sync holds besides the notices. There is no
+// settlement if the session itself ended the sync.
 func (end *SyncEnd) read(t *foldedEvent, effect string) {
 	env, err := envelopeOf(t.Event)
 	if err != nil {

@@ -13,19 +13,18 @@ import (
 // restoredAtOnce is how many wakes RestoreTimers stores together.
 const restoredAtOnce = 1000
 
-// TimersRestored is what RestoreTimers came to.
+// TimersRestored is the result of RestoreTimers.
 type TimersRestored struct {
 	Sessions int           // in the log
 	Wakes    int           // scheduled
-	Took     time.Duration // all of it
+	Took     time.Duration // in total
 }
 
-// RestoreTimers reads the log once, folds all sessions side by side, and schedules
-// every wake that is open, for timers that are lost. It may be run at any time, also
-// while daemons run: a schedule that is there is replaced by the same one, and a wake
-// that was settled meanwhile fires again, which its session ignores. It holds the
-// states of all sessions in memory. When it fails, some may be scheduled; running it
-// again is safe.
+// RestoreTimers restores lost timers: it reads the log once, folds all sessions together,
+// and schedules every open wake. It may run at any time, also while daemons run: it
+// replaces an existing schedule by the same one, and a wake that was settled meanwhile
+// fires again, which its session ignores. It holds the states of all sessions in memory.
+// When it fails, some wakes may be scheduled; running it again is safe.
 func (c *Client) RestoreTimers(ctx context.Context) (t TimersRestored, err error) {
 	begun := time.Now()
 	p, err := audit.States(ctx, c.bus, c.installs.Pinned)
@@ -42,7 +41,7 @@ func (c *Client) RestoreTimers(ctx context.Context) (t TimersRestored, err error
 	for r := range p.Results(false) {
 		t.Sessions++
 		sid := r.Session
-		// A state with nothing but wakes asks for nothing but them.
+		// A state with only wakes has no other open effects.
 		only := session.State{Record: session.Record{Session: sid, Wakes: r.State.Wakes}}
 		for _, wake := range only.Open() {
 			wakes = append(wakes, journal.Output{Session: sid, Effect: &wake})

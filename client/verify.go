@@ -12,20 +12,20 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-// VerifyOptions say how the whole log is folded again.
+// VerifyOptions are the options of Verify.
 type VerifyOptions struct {
-	// Jobs is how many sessions are folded at a time; 0 is 1. The outcome does
-	// not depend on it.
+	// Jobs is how many sessions are folded at a time; 0 is 1. The result does not
+	// depend on it.
 	Jobs int
 	// Each, if not nil, is called with every session, in the order in which they
-	// began; its error ends the call and comes back as it is.
+	// began. If it returns an error, Verify stops and returns that.
 	Each func(*Replayed) error
 	// Differs, if not nil, is called with each session that differs, in the same
 	// order, before Each.
 	Differs func(*Replayed) error
 }
 
-// Verified is what folding the whole log again came to.
+// Verified is the result of folding the whole log again.
 type Verified struct {
 	Sessions  int    `json:"sessions"`
 	Events    uint64 `json:"events"`
@@ -33,15 +33,15 @@ type Verified struct {
 	Skipped   int    `json:"skipped"`   // messages that are no events
 	Differ    int    `json:"differ"`    // sessions
 	Effects   uint64 `json:"effects"`   // compared and the same
-	Gone      uint64 `json:"gone"`      // effects that are not stored any more
+	Gone      uint64 `json:"gone"`      // effects that are no longer stored
 	Snapshots int    `json:"snapshots"` // compared
 
-	// Holes are sequences at which the log has no event any more. Whose it was is
-	// told by what else differs, if by anything.
+	// Holes are sequences without an event. Only other differences may show whose
+	// events they were.
 	Holes []Hole `json:"holes,omitempty"`
 
-	Took         time.Duration `json:"took_ns"`           // of reading and folding
-	SessionBytes uint64        `json:"bytes_per_session"` // of memory, all that is held of it
+	Took         time.Duration `json:"took_ns"`           // for reading and folding
+	SessionBytes uint64        `json:"bytes_per_session"` // of memory
 }
 
 // Identical reports whether nothing differs and nothing is missing.
@@ -53,10 +53,10 @@ type Hole struct {
 	Last  uint64 `json:"last"`
 }
 
-// Verify reads the log once, folds all sessions side by side, and compares them
-// with the effects that are stored and with the snapshots, each of which it
-// reads once too. It writes nothing. It holds the states of all sessions in
-// memory. Sessions that go on meanwhile differ for that in nothing.
+// Verify reads the log once, folds all sessions together, and compares them with the
+// stored effects and snapshots, each of which it also reads once. It writes nothing. It
+// holds the states of all sessions in memory. Events that arrive meanwhile make no
+// difference.
 func (c *Client) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
 	before, begun := heapBytes(), time.Now()
 	p, err := audit.All(ctx, c.bus, c.installs.Pinned, o.Jobs)
@@ -73,12 +73,12 @@ func (c *Client) Verify(ctx context.Context, o VerifyOptions) (*Verified, error)
 	for a, differs := range p.Results(o.Each != nil) {
 		r := replayedOf(a)
 		if differs {
-			// It may have gone on since, and what is wrong is looked at closely.
+			// It may have continued since, and Replay reports the differences in detail.
 			if r, err = c.Replay(ctx, a.Session, 0, nil); err != nil {
 				return nil, err
 			}
 		}
-		if err := v.tell(r, o); err != nil {
+		if err := v.report(r, o); err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +88,7 @@ func (c *Client) Verify(ctx context.Context, o VerifyOptions) (*Verified, error)
 			continue
 		}
 		if err == nil {
-			err = v.tell(r, o)
+			err = v.report(r, o)
 		}
 		if err != nil {
 			return nil, err
@@ -97,7 +97,7 @@ func (c *Client) Verify(ctx context.Context, o VerifyOptions) (*Verified, error)
 	return v, nil
 }
 
-// heapBytes returns how much memory is in use.
+// heapBytes returns the bytes of the heap in use.
 func heapBytes() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -105,7 +105,7 @@ func heapBytes() uint64 {
 	return m.HeapAlloc
 }
 
-// Add adds what one session came to.
+// Add adds the result of one session.
 func (v *Verified) Add(r *Replayed) {
 	v.Sessions++
 	v.Events += r.Events
@@ -120,7 +120,7 @@ func (v *Verified) Add(r *Replayed) {
 	}
 }
 
-func (v *Verified) tell(r *Replayed, o VerifyOptions) error {
+func (v *Verified) report(r *Replayed, o VerifyOptions) error {
 	v.Add(r)
 	if !r.Identical() && o.Differs != nil {
 		if err := o.Differs(r); err != nil {
@@ -133,20 +133,20 @@ func (v *Verified) tell(r *Replayed, o VerifyOptions) error {
 	return nil
 }
 
-// VerifySession is Verify for one session. ErrNoSession means that nothing of
-// it is stored at all; a session of which something is, and the log has no
-// event, differs.
+// VerifySession is Verify for one session. It returns ErrNoSession if nothing of the
+// session is stored. A session without events in the log but with other stored data
+// differs.
 func (c *Client) VerifySession(ctx context.Context, sid string) (*Replayed, error) {
 	r, err := c.replay(ctx, sid, 0, nil)
 	if err == nil && r.State == nil && r.Identical() {
-		return nil, ErrNoSession // it may be quarantined, and that is all
+		return nil, ErrNoSession // at most a quarantine is stored
 	}
 	return r, err
 }
 
-// Quarantine stops a session that differs: from the event after the last one
-// that was folded here on, its events wait until the quarantine is deleted. It
-// returns false, and does nothing, if the session is quarantined already.
+// Quarantine stops a session that differs: its events after the last one folded in r wait
+// until the quarantine is deleted. It returns false, and does nothing, if the session is
+// already quarantined.
 func (c *Client) Quarantine(ctx context.Context, r *Replayed) (stopped bool, err error) {
 	if r.Identical() {
 		return false, fmt.Errorf("quarantine %s: nothing differs", r.Session)
@@ -163,7 +163,7 @@ func (c *Client) Quarantine(ctx context.Context, r *Replayed) (stopped bool, err
 		Type: session.NoticeSessionQuarantined, Seq: at.Seq, At: time.Now().UnixMilli(), Session: r.Session,
 		Data: session.SessionQuarantined{Reason: at.Reason},
 	}
-	// Said first and stored last, it is never silent.
+	// The notice first: a stored quarantine always has one.
 	if err := c.bus.Notify(ctx, r.Session, 0, notice.JSON()); err != nil {
 		return false, err
 	}

@@ -11,21 +11,20 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Viewer shows what the models of a session say: word by word while they say
-// it, and in the end exactly what the log has.
+// Viewer shows the text of a session's models: while it streams, and in the end exactly
+// the text in the log.
 //
-//   - It may join at any moment, and lose its connection, or any delta: what it
-//     can't show as it came it shows when the log has it. It leaves nothing out,
-//     and shows nothing twice.
-//   - What it has shown of a turn is the beginning of the turn's text, at any
-//     moment, unless the turn begins again: on another bridge, after an answer
-//     that broke off, or in a further attempt. Then there is a ShownAgain, and
-//     the text begins clean.
-//   - It only reads: to stop it, or to read it slowly, does nothing to a run, a
-//     bridge, or another viewer.
+//   - It may join at any moment, and lose its connection, or any delta: text that it
+//     missed is shown when the log has it. It leaves nothing out, and shows nothing
+//     twice.
+//   - The text shown of a turn is always a prefix of the turn's text, unless the turn
+//     begins again: on another bridge, after an answer that broke off, or in a further
+//     attempt. Then there is a ShownAgain, and the text starts from its beginning.
+//   - It only reads: a stopped or slow reader does not affect a run, a bridge, or
+//     another viewer.
 //
-// It hears deltas from the moment it is made, and shows them in Shown. Call
-// Close when done.
+// It receives deltas from its creation on, and shows them in Shown. The caller must call
+// Close.
 type Viewer struct {
 	c    *Client
 	sid  string
@@ -33,12 +32,12 @@ type Viewer struct {
 	live inbox[Delta]
 
 	joined bool
-	state  *session.State // as far as the log was followed; nil: the log has no event of the session yet
+	state  *session.State // after the last event followed; nil: the log has no event of the session yet
 	words  showing
-	steps  []step // of an event that was folded, and not told to words yet
+	steps  []step // of a folded event, not yet passed to words
 }
 
-// step passes the result of an event to words. If it fails it is taken again.
+// step passes the result of an event to words. A step that fails is run again.
 type step func(ctx context.Context) error
 
 // Viewer returns a viewer of a session, which may be new. ctx is for this call.
@@ -46,7 +45,7 @@ func (c *Client) Viewer(ctx context.Context, sid string) (*Viewer, error) {
 	return c.viewerOf(ctx, sid, c.Live)
 }
 
-// viewerOf returns a viewer that hears deltas by live.
+// viewerOf returns a viewer that receives deltas from live.
 func (c *Client) viewerOf(ctx context.Context, sid string, live func(context.Context, string, func(Delta)) error) (*Viewer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -60,18 +59,18 @@ func (c *Client) viewerOf(ctx context.Context, sid string, live func(context.Con
 	return v, nil
 }
 
-// Close ends the listening. Shown must have returned.
+// Close ends the subscription. Shown must have returned.
 func (v *Viewer) Close() { v.stop() }
 
-// Shown yields what is to be shown from an event of the log on, then as it
-// comes, until ctx ends or the reader stops; the last thing yielded when ctx
-// ends is its error. from is the event's sequence, such as Run returns: 0 is
-// from now on, and a turn that is open now is shown from its first word on, at
-// its end if not before. If from is past, the turns since then arrive whole.
+// Shown yields the steps to show from an event of the log on, and then new ones as they
+// arrive, until ctx ends or the reader stops; when ctx ends, it yields the error of ctx
+// last. from is the event's sequence, such as Run returns. If from is in the past, the
+// turns since then arrive whole. 0 is now; a turn that is open now is shown from its
+// beginning, at its end if not earlier.
 //
-// After it has returned it may be called again and continues where it was; from
-// is for the first call only. It fails if the session can't be folded on this
-// side, because a newer release began it.
+// Shown may be called again after it has returned, and continues; from applies to the
+// first call only. It fails if the session can't be folded here because a newer release
+// began it.
 func (v *Viewer) Shown(ctx context.Context, from uint64) iter.Seq2[Shown, error] {
 	return func(yield func(Shown, error) bool) {
 		if err := v.join(ctx, from); err != nil {
@@ -119,13 +118,13 @@ func (v *Viewer) Shown(ctx context.Context, from uint64) iter.Seq2[Shown, error]
 	}
 }
 
-// followed is an event as it comes.
+// followed is the next event, or the error that ends them.
 type followed struct {
 	event session.Event
 	err   error
 }
 
-// handle takes the next deltas or the next event.
+// handle processes the next deltas or the next event.
 func (v *Viewer) handle(ctx context.Context, events <-chan followed) error {
 	select {
 	case <-v.live.came:
@@ -160,17 +159,17 @@ func (v *Viewer) join(ctx context.Context, from uint64) (err error) {
 	}
 	v.joined = true
 	if a, open := openIn(v.state); open {
-		v.words.asked(a)
+		v.words.opened(a)
 	}
 	return nil
 }
 
-// openIn returns the generation that a session waits for.
-func openIn(s *session.State) (a asking, open bool) {
+// openIn returns the open generation of a session.
+func openIn(s *session.State) (a turnAttempt, open bool) {
 	if s == nil || s.Run == nil || s.Turn == nil || !s.Turn.Open {
 		return a, false
 	}
-	return asking{s.Turn.Run, s.Turn.Number, uint32(s.Turn.Attempt) + 1}, true
+	return turnAttempt{s.Turn.Run, s.Turn.Number, uint32(s.Turn.Attempt) + 1}, true
 }
 
 // fold folds an event and updates the text that is shown.
@@ -201,15 +200,15 @@ func (v *Viewer) fold(ctx context.Context, e session.Event) error {
 	}
 	if isOpen && (!wasOpen || is != was) {
 		v.steps = append(v.steps, func(context.Context) error {
-			v.words.asked(is)
+			v.words.opened(is)
 			return nil
 		})
 	}
 	return nil
 }
 
-// ended returns the step of an event that ended the open attempt: its answer is
-// in the transcript then, if it has words or calls.
+// ended returns the step of an event that ended the open attempt. An answer with text or
+// calls is in the transcript.
 func (v *Viewer) ended(t *foldedEvent) step {
 	text, fault, isAnswer := answerIn(t.Event)
 	isItem := slices.ContainsFunc(v.state.Items[max(0, len(v.state.Items)-itemsOfEvent):], func(it session.Item) bool {
@@ -225,7 +224,7 @@ func (v *Viewer) ended(t *foldedEvent) step {
 			return err
 		}
 	}
-	code, seq := session.CodeDeadlineExceeded, t.Seq // nothing else ends an attempt alone
+	code, seq := session.CodeDeadlineExceeded, t.Seq // only a deadline ends an attempt without a fault
 	last := v.state.Last
 	switch {
 	case fault != nil && t.rejected() == nil:
@@ -243,16 +242,16 @@ func (v *Viewer) ended(t *foldedEvent) step {
 	}
 }
 
-// itemsOfEvent is how many items one event may add to a transcript: a turn's,
-// and the results that the session gives to its calls.
+// itemsOfEvent is how many items one event may add to a transcript: a turn, and the
+// results that the session itself gives to its calls.
 const itemsOfEvent = session.CallsSeenMax + 2
 
-// isFailing reports whether the turn that ended last failed.
+// isFailing reports whether the last turn failed.
 func (v *Viewer) isFailing() bool {
 	return v.state.Turn.RetryAt > 0 || v.state.Last != nil && v.state.Last.Number == v.state.Turn.Run && v.state.Last.Lifecycle == session.Failed
 }
 
-// answerIn returns what an event says a model answered, or why it failed.
+// answerIn returns the model's answer in an event, or its fault.
 func answerIn(e session.Event) (text *session.Content, fault *session.Fault, isAnswer bool) {
 	if e.Door != session.DoorLLM {
 		return nil, nil, false
@@ -274,8 +273,8 @@ func answerIn(e session.Event) (text *session.Content, fault *session.Fault, isA
 	return nil, nil, false
 }
 
-// Text returns the text of content, wherever it is kept. Parts are joined as
-// they are; nil has none.
+// Text returns the text of content, inline or in a blob. Parts are joined without a
+// separator; nil has no text.
 func (c *Client) Text(ctx context.Context, content *session.Content) (string, error) {
 	switch {
 	case content == nil:

@@ -160,7 +160,7 @@ func (w *world) pages(t *testing.T) {
 	} {
 		w.prints(0, want, append([]string{"sessions"}, strings.Fields(args)...)...)
 	}
-	w.prints(statusUsage, `^refold: a cursor is what a listing has told`, "sessions", "--after", "yesterday")
+	w.prints(statusUsage, `^refold: a cursor is that of a listed row`, "sessions", "--after", "yesterday")
 }
 
 // TestSessionsWithoutNotices: --all finds a session of which only the log

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -86,9 +85,6 @@ func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Ap
 	return waiting, nil
 }
 
-// noticesIdle limits the wait for the last notice of the stream, which may be unreadable.
-const noticesIdle = 5 * time.Second
-
 // sessionsAwaiting returns the sessions whose kept notices have a requested approval in a
 // run that has not ended.
 func (c *Client) sessionsAwaiting(ctx context.Context) ([]string, error) {
@@ -96,19 +92,11 @@ func (c *Client) sessionsAwaiting(ctx context.Context) ([]string, error) {
 	if err != nil || last == 0 {
 		return nil, err
 	}
-	reading, stop := context.WithCancel(ctx)
-	defer stop()
-	idle := time.AfterFunc(noticesIdle, stop)
-	defer idle.Stop()
 	var sids []string
-	for raw, err := range c.bus.FollowNotices(reading, "", 1) {
-		if err != nil && ctx.Err() == nil && reading.Err() != nil {
-			break
-		}
+	for raw, err := range c.bus.ReadNotices(ctx, "", 1, last) {
 		if err != nil {
 			return nil, err
 		}
-		idle.Reset(noticesIdle)
 		var n Notice
 		at := slices.Index(sids, raw.Session)
 		switch _ = json.Unmarshal(raw.Payload, &n); n.Type { // an unreadable notice has no type
@@ -120,9 +108,6 @@ func (c *Client) sessionsAwaiting(ctx context.Context) ([]string, error) {
 			if at >= 0 {
 				sids = slices.Delete(sids, at, at+1)
 			}
-		}
-		if raw.Seq >= last {
-			break
 		}
 	}
 	return sids, nil

@@ -1,6 +1,6 @@
 package client_test
 
-// Calls that wait for a person, and calls that a host loop carries out.
+// Calls that wait for a person, and calls that a host loop executes.
 
 import (
 	"errors"
@@ -35,7 +35,7 @@ func (w *world) waiting(sid string, want int) []client.Approval {
 	return waiting
 }
 
-func TestApprovals(t *testing.T) {
+func TestCallIsApprovedOrDenied(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, toolsRecord).host()
 	w.waiting("", 0)
@@ -77,7 +77,7 @@ func TestApprovals(t *testing.T) {
 	w.waiting("s1", 0)
 }
 
-// What waits is found in all sessions, and not where nothing waits any more.
+// Waiting calls are found in all sessions; decided and ended ones are left out.
 func TestApprovalsOfAllSessions(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, toolsRecord).host()
@@ -99,7 +99,7 @@ func TestApprovalsOfAllSessions(t *testing.T) {
 	})
 }
 
-// Arguments that a view has no room for are read from the log.
+// Arguments that are too large for a view are read from the log.
 func TestApprovalShowsLargeArguments(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, toolsRecord).host()
@@ -113,7 +113,7 @@ func TestApprovalShowsLargeArguments(t *testing.T) {
 	}
 }
 
-func TestNoticesByType(t *testing.T) {
+func TestNoticesHaveBodiesByType(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, toolsRecord).host()
 	config := `{"provider":"p","model":"m","budget":{"tokens":1000}}`

@@ -1,6 +1,6 @@
 package client_test
 
-// Asking for runs, and following them.
+// Requesting runs, and following them.
 
 import (
 	"errors"
@@ -39,7 +39,7 @@ func TestEndWaitsForItsRun(t *testing.T) {
 	}
 }
 
-// Runs are told apart by the request that asked for them.
+// Runs are told apart by their request.
 func TestEndsOfSeveralRunsAreNotMixedUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
@@ -89,8 +89,8 @@ func TestLargeTextIsStoredAsBlob(t *testing.T) {
 	}
 }
 
-// An answer that no notice can hold is read from the log.
-func TestALargeAnswer(t *testing.T) {
+// The answer is too large for a notice.
+func TestLargeAnswerIsReadFromTheLog(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	seq := w.ask("s1", "hi")
@@ -148,8 +148,7 @@ func TestInvalidRequestsAreNotSent(t *testing.T) {
 	}
 }
 
-// Who follows hears of what is said after a restart of the server, too, and of
-// nothing twice.
+// After a restart of the server, following continues, and yields nothing twice.
 func TestFollowingSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
@@ -197,7 +196,7 @@ func TestFollowingSurvivesARestart(t *testing.T) {
 	}
 }
 
-func TestViewWithoutSessionActor(t *testing.T) {
+func TestViewWithoutSessionActorIsAnError(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if _, err := w.View(w.ctx, "s1"); !errors.Is(err, natsio.ErrNoView) {
@@ -205,7 +204,7 @@ func TestViewWithoutSessionActor(t *testing.T) {
 	}
 }
 
-// A session-actor that hangs is asked once; another one answers.
+// A session-actor hangs, and another one answers.
 func TestViewIsRetriedAfterTimeout(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
@@ -230,7 +229,7 @@ func TestViewIsRetriedAfterTimeout(t *testing.T) {
 	bustest.OK(t, sub.Unsubscribe())
 }
 
-func TestLiveDeltas(t *testing.T) {
+func TestLiveYieldsDeltas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	deltas := make(chan client.Delta, 16)

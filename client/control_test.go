@@ -1,6 +1,6 @@
 package client_test
 
-// Requests about runs: each is sent, and what the session made of it is told.
+// Controls of runs: each is published, and its outcome is returned.
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
-// took is what the session made of a request that it must take.
+// took returns the view after a request, which the session must accept.
 func (w *world) took(sid string) func(seq uint64, err error) session.View {
 	return func(seq uint64, err error) session.View {
 		w.t.Helper()
@@ -27,8 +27,8 @@ func (w *world) took(sid string) func(seq uint64, err error) session.View {
 	}
 }
 
-// refuses checks that the session refuses a request, and that the notice says
-// the same.
+// refuses checks that the session refuses a request, and that the notice has the same
+// reason.
 func (w *world) refuses(sid string, code session.Rejection) func(seq uint64, err error) {
 	return func(seq uint64, err error) {
 		w.t.Helper()
@@ -94,7 +94,7 @@ func TestRunIsControlled(t *testing.T) {
 	}
 }
 
-func TestARunOfExplicitCompletion(t *testing.T) {
+func TestRunOfExplicitCompletionEndsOnRequest(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	explicit := client.RunOptions{Config: []byte(`{"provider":"p","model":"m","completion":"explicit"}`)}
@@ -119,8 +119,7 @@ func TestARunOfExplicitCompletion(t *testing.T) {
 	}
 }
 
-// What came of an event is the same whether a snapshot is behind it, at it, or
-// past it.
+// The outcome of an event is the same with a snapshot before, at, or after it.
 func TestTakenWithSnapshotBeforeAndAfter(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -172,8 +171,7 @@ func TestTakenWithSnapshotBeforeAndAfter(t *testing.T) {
 	}
 }
 
-// A session that stopped tells so of what came after, and not of what came
-// before.
+// Taken reports the quarantine for events after the stop, and not for earlier ones.
 func TestTakenOfQuarantinedSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/refold/refold/internal/devserver"
 )
 
-// The same submission is one run, whoever asks, and however often.
+// The same submission is one run, however many programs request it, and however often.
 func ExampleClient_Run_submission() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -48,8 +48,8 @@ func ExampleClient_Run_submission() {
 	// run 1 completed You said: What is here?
 }
 
-// A run is steered, paused, resumed and cancelled. Each request is answered
-// with its sequence in the log, and Taken tells what came of it.
+// A run is steered, paused, resumed and cancelled. Each request returns its sequence in
+// the log, and Taken returns its outcome.
 func ExampleClient_Taken() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -100,7 +100,7 @@ func ExampleClient_Taken() {
 	// refused: session_closed
 }
 
-// A run of completion explicit goes on until somebody says that it is done.
+// A run of completion explicit goes on until a client ends it.
 func ExampleClient_CompleteRun() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -146,8 +146,7 @@ func ExampleClient_CompleteRun() {
 	// failed not_done it is not You said: Is it done?
 }
 
-// Calls that wait for a person are looked at, and decided over as they were
-// seen.
+// Calls that wait for a person are shown, and the decision is about the arguments shown.
 func ExampleClient_Approvals() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -200,7 +199,7 @@ func ExampleClient_Approvals() {
 	// waits for tools and bob's is now {"to":"robert"}
 }
 
-// A host loop carries out what the notices and the view tell it to.
+// A host loop executes the calls that notices announce and the view lists.
 func ExampleClient_SettleCall() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -256,14 +255,14 @@ func ExampleClient_SettleCall() {
 	// waits for model
 }
 
-// startWithoutModel runs a server and a session-actor in this process: what the
-// model says, the example says itself.
+// startWithoutModel runs a server and a session-actor in this process: the example itself
+// publishes the model's answers.
 func startWithoutModel(ctx context.Context, install string) (c *client.Client, stop func()) {
 	return startServing(ctx, install, nil)
 }
 
-// startServing starts a server whose bridge serves what serve gives it; nil: no
-// bridge runs.
+// startServing starts a server with a bridge, to which serve adds targets; nil: no bridge
+// runs.
 func startServing(ctx context.Context, install string, serve func(*bridge.Bridge) error) (c *client.Client, stop func()) {
 	dir, err := os.MkdirTemp("", "refold-example-")
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// files is a reader of spaces that holds one in memory.
+// files is a reader of one space in memory.
 type files struct{ fstest.MapFS }
 
-// ReadSpace returns the files, whatever space is asked for.
+// ReadSpace returns the files, for any space.
 func (f files) ReadSpace(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
 	return executor.SpaceContent{Files: f.MapFS, Source: "factory", Revision: "monday"}, nil
 }
 
-// A session adopts content that somebody edits: it is synced, and then applied.
+// A session adopts content that people edit: it is synced, and then applied.
 func ExampleClient_Sync() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

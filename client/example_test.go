@@ -14,8 +14,7 @@ import (
 	"github.com/refold/refold/internal/llm/scripted"
 )
 
-// A run is asked for, followed to its end, and folded again from its first
-// event on.
+// A run is requested, followed to its end, and folded again from its first event.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -62,7 +61,7 @@ func Example() {
 	// 2 events, identical: true the same state: true
 }
 
-// Events are read as they come, and folded one after the other.
+// Events are read as they arrive, and folded one after another.
 func ExampleClient_Folder() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -98,8 +97,7 @@ func ExampleClient_Folder() {
 	// event 2 through llm leaves it waiting for nobody
 }
 
-// startRefold runs all of it in this process, with a model that repeats what
-// it is told.
+// startRefold runs a whole system in this process, with a model that repeats its input.
 func startRefold(ctx context.Context) (url string, stop func()) {
 	dir, err := os.MkdirTemp("", "refold-example-")
 	if err != nil {

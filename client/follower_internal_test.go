@@ -1,7 +1,6 @@
 package client
 
-// What a follower shows of what it hears, whatever order that comes in, and
-// whatever of it is lost.
+// What a follower shows, whatever the order of its messages, and whichever are lost.
 
 import (
 	"encoding/json"
@@ -12,7 +11,7 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-func TestFollowerShows(t *testing.T) {
+func TestFollowerShowsTextInOrderAndOnce(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", session.ProgressTextMax)
 	n, seq := uint64(0), uint64(8)

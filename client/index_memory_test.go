@@ -1,11 +1,11 @@
 package client
 
-// What an index of many sessions holds in memory and, as a benchmark, when its
-// first rows come:
+// The memory of an index of many sessions and, as a benchmark, the time of its first
+// rows:
 //
 //	go test -run '^$' -bench Index -benchtime 1x ./client
 //
-// The server is a process of its own, so that what it holds does not count.
+// The server is a process of its own, so that its memory does not count.
 
 import (
 	"fmt"
@@ -21,9 +21,9 @@ import (
 	"github.com/refold/refold/internal/streams"
 )
 
-// FillIndex publishes the notices of n sessions that each had one run: those of
-// session i say that it ended, unless i is a multiple of 10. A session from
-// silent on has an event in the log and no notice.
+// FillIndex publishes the notices of n sessions with one run each, which has ended,
+// except in every tenth session. Sessions from silent on have an event in the log and no
+// notice.
 func FillIndex(t testing.TB, url string, n, silent int) {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -55,7 +55,7 @@ func FillIndex(t testing.TB, url string, n, silent int) {
 	}
 }
 
-// live returns how many bytes the process holds.
+// live returns the bytes of the process's heap.
 func live() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -63,7 +63,7 @@ func live() uint64 {
 	return m.HeapAlloc
 }
 
-// filled returns a client of a server that has so many sessions.
+// filled returns a client of a server with n sessions.
 func filled(t testing.TB, sessions int) *Client {
 	t.Helper()
 	url := bustest.ServerBeside(t)
@@ -77,8 +77,8 @@ func filled(t testing.TB, sessions int) *Client {
 	return c
 }
 
-// walk reads an index to its end. It returns how many rows it has, the most
-// bytes that were held more than before, and when the fiftieth row came.
+// walk reads an index to its end. It returns the number of rows, the largest growth of
+// the heap, and the time of the fiftieth row.
 func walk(t testing.TB, c *Client) (rows int, held int64, page time.Duration) {
 	t.Helper()
 	base, begun := live(), time.Now()
@@ -94,9 +94,9 @@ func walk(t testing.TB, c *Client) (rows int, held int64, page time.Duration) {
 	return rows, held, page
 }
 
-// TestIndexHoldsAWindow: what is held does not grow with the sessions. To keep
-// a row of each would take five times the limit.
-func TestIndexHoldsAWindow(t *testing.T) { //nolint:paralleltest // it measures what the process holds
+// The memory does not grow with the sessions. A row of each would take five times the
+// limit.
+func TestIndexHoldsAWindow(t *testing.T) { //nolint:paralleltest // it measures the process's heap
 	const sessions, limit = 20_000, 1 << 20
 	rows, held, _ := walk(t, filled(t, sessions))
 	if rows != sessions || held > limit {

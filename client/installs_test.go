@@ -10,9 +10,8 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
-// TestFaultyInstallRecordsAreReadOnce: a replay of all sessions, and of one, asks
-// the log's leader for no more install records when 200 faulty ones lie before the
-// sessions, but for the first time.
+// With 200 faulty install records before the sessions, a replay of all sessions, or of
+// one, requests no more of them from the log's leader after the first time.
 func TestFaultyInstallRecordsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-// Released, a session goes on with the event that it stopped at.
-func TestRelease(t *testing.T) {
+func TestReleasedSessionContinuesAtTheEventItStoppedAt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	of := w.story("s1", "s2")

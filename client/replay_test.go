@@ -1,6 +1,6 @@
 package client_test
 
-// Folding histories again, and what it is compared with.
+// Folding histories again, and comparing them with what was stored.
 
 import (
 	"errors"
@@ -77,7 +77,7 @@ func TestReplayOfUnchangedLogIsIdentical(t *testing.T) {
 	}
 }
 
-func TestPartialReplay(t *testing.T) {
+func TestPartialReplayEndsAtItsEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	first := w.ask("s1", "hi")
@@ -159,8 +159,8 @@ func TestReplayReportsDifferences(t *testing.T) {
 	want("effect r1t1: other bytes", "effect r7t1", "quarantined: {\"seq\":2,\"reason\":\"a test\"}")
 }
 
-// A session that goes on while it is folded again differs in nothing.
-func TestReplayOfActiveSession(t *testing.T) {
+// The session goes on while it is folded again.
+func TestReplayOfActiveSessionIsIdentical(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	ended, replayed := make(chan struct{}), make(chan error, 1)

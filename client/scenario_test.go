@@ -1,7 +1,7 @@
 package client_test
 
-// What is exported is a scenario: the runner of the fold's own tests, here in
-// short, reads it and draws the same lines.
+// An export is a scenario: the runner of the fold's own tests, here a short one, reads it
+// and prints the same lines.
 
 import (
 	"encoding/hex"
@@ -128,7 +128,7 @@ func TestExportFoldsToSameState(t *testing.T) {
 	}
 }
 
-// What a scenario can't hold is refused: it is no test of something else.
+// A history that a scenario can't hold is refused: it would test something else.
 func TestDamagedExportIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -151,7 +151,7 @@ func TestDamagedExportIsRefused(t *testing.T) {
 	}
 }
 
-func TestExportOfUnknownSession(t *testing.T) {
+func TestExportOfUnknownSessionFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	if text, err := w.Export(w.ctx, "nobody", 0); err == nil {

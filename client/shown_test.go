@@ -1,8 +1,7 @@
 package client
 
-// What is shown, of deltas that are lost, doubled, late and early, of one start
-// or several: at every moment the beginning of what one start says, and in the
-// end what the log has.
+// Deltas are lost, doubled, late and early, of one start or several: the text shown is
+// always a prefix of one start's text, and in the end the log's text.
 
 import (
 	"fmt"
@@ -13,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// spoken is an attempt as a history has it.
+// spoken is an attempt in a history.
 type spoken struct {
 	turnAttempt
 	starts []string // what each says; their names are in order
@@ -30,7 +29,7 @@ func (s spoken) effect() string {
 	return name
 }
 
-// screen is what somebody sees who does as a viewer says.
+// screen is the text that a user of a viewer sees.
 type screen struct {
 	t    rapid.TB
 	text string // of the turn
@@ -38,7 +37,7 @@ type screen struct {
 	all  map[turnAttempt]string // whole texts
 }
 
-// show takes what is shown, and holds it against what the attempt says.
+// show applies a step, and checks it against the attempt's text.
 func (s *screen) show(of *spoken, out []Shown) {
 	s.t.Helper()
 	for _, o := range out {
@@ -75,7 +74,7 @@ func (s *screen) show(of *spoken, out []Shown) {
 	}
 }
 
-// conversationOf draws what a session's models say, in the order of the log.
+// conversationOf draws the attempts of a session, in the order of the log.
 func conversationOf(t *rapid.T) []*spoken {
 	text := rapid.StringMatching(`[ab é]{0,12}`)
 	var all []*spoken
@@ -98,7 +97,7 @@ func conversationOf(t *rapid.T) []*spoken {
 	return all
 }
 
-// cut cuts what the starts of an attempt say into deltas.
+// cut cuts the texts of an attempt's starts into deltas.
 func (s *spoken) cut(t *rapid.T) (all []Delta) {
 	for i, text := range s.starts {
 		n := uint64(0)
@@ -111,7 +110,7 @@ func (s *spoken) cut(t *rapid.T) (all []Delta) {
 	return all
 }
 
-func TestShowing(t *testing.T) {
+func TestShownTextIsAlwaysAPrefix(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		all := conversationOf(t)
@@ -164,9 +163,9 @@ func TestShowing(t *testing.T) {
 	})
 }
 
-// Where nothing goes wrong, everything is shown as it comes: nothing is left for
-// the log, also of what came before the log had opened its turn.
-func TestShowingAtOnce(t *testing.T) {
+// Without losses no text is left for the log, also of deltas that arrive before the log
+// opens their turn.
+func TestDeltasAreShownAtOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		all := conversationOf(t)
@@ -197,8 +196,8 @@ func TestShowingAtOnce(t *testing.T) {
 	})
 }
 
-// What is held is bounded, whoever writes it.
-func TestShowingHoldsLittle(t *testing.T) {
+// Anyone may publish deltas.
+func TestHeldDeltasAreBounded(t *testing.T) {
 	t.Parallel()
 	var s showing
 	q := newInbox[Delta]()
@@ -216,7 +215,7 @@ func TestShowingHoldsLittle(t *testing.T) {
 	}
 }
 
-func TestParseAsking(t *testing.T) {
+func TestAttemptIsParsedFromTheEffectName(t *testing.T) {
 	t.Parallel()
 	for effect, want := range map[string]turnAttempt{
 		"r1t2": {1, 2, 1}, "r10t20a3": {10, 20, 3}, "": {}, "r1": {}, "t1": {}, "r1t": {}, "r0t1": {}, "r1t1c0": {}, "r1t1s": {}, "w1": {}, "r1t1a": {},

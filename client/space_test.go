@@ -1,7 +1,7 @@
 package client_test
 
-// Syncs, applies and detaches of spaces: how each ends, and what the session holds
-// then. The test plays the bridge that reads.
+// Syncs, applies and detaches of spaces: how each ends, and the manifests that the
+// session then holds. The test plays the bridge that reads.
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // spaceRecord has a grant.
 const spaceRecord = `{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"},"spaces":[{"space":"support","target":"files"}]}`
 
-// manifest is one without files.
+// manifest returns a manifest without files.
 func manifest(version string) map[string]any {
 	return map[string]any{"v": 1, "kind": "workspace", "space": "support", "version": version}
 }
@@ -51,7 +51,7 @@ func (w *world) syncEnd(seq uint64) *client.SyncEnd {
 	return end
 }
 
-// stages returns what is held, as in "staged 1.1.0".
+// stages returns the held manifests as text, such as "staged 1.1.0".
 func stages(held []client.HeldSpace) string {
 	all := make([]string, len(held))
 	for i, h := range held {
@@ -102,7 +102,7 @@ func TestSyncIsFollowedToItsEnd(t *testing.T) {
 	}
 }
 
-func TestSyncThatFails(t *testing.T) {
+func TestFailedSyncReportsItsReason(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, spaceRecord)
 	seq := w.sync(client.SyncOptions{})
@@ -155,9 +155,8 @@ func TestSyncThatFails(t *testing.T) {
 	}
 }
 
-// A sync of a session that stopped has no end, whether it stopped before the
-// wait or in it; an end before the stop counts.
-func TestSyncOfQuarantinedSession(t *testing.T) {
+// The session is quarantined before or during the wait; an end before that counts.
+func TestSyncOfQuarantinedSessionHasNoEnd(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, spaceRecord)
 	ended := w.sync(client.SyncOptions{})
@@ -184,7 +183,7 @@ func TestSyncOfQuarantinedSession(t *testing.T) {
 	}
 }
 
-// A grant that comes with a sync counts for its session.
+// A grant that comes with a sync applies to its session.
 func TestSyncBringsAGrant(t *testing.T) {
 	t.Parallel()
 	w := newWorldWith(t, record)

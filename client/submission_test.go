@@ -1,7 +1,7 @@
 package client_test
 
-// The same submission is one run, whoever asks, however often, and whatever
-// became of the first.
+// The same submission is one run, however many programs request it, however often, and
+// whatever the outcome of the first.
 
 import (
 	"cmp"
@@ -20,7 +20,7 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
-// submit asks for a run by a submission.
+// submit requests a run with a submission.
 func (w *world) submit(text string, o client.RunOptions) uint64 {
 	w.t.Helper()
 	o.Submission = cmp.Or(o.Submission, "once")
@@ -29,7 +29,7 @@ func (w *world) submit(text string, o client.RunOptions) uint64 {
 	return seq
 }
 
-// theOne checks that the request at seq came to run 1, answered so.
+// theOne checks that the request at seq belongs to run 1, with this answer.
 func (w *world) theOne(what string, seq, from uint64, each func(client.Notice)) {
 	w.t.Helper()
 	end, err := w.End(w.ctx, "s1", seq, from, each)
@@ -83,7 +83,7 @@ func TestRepeatedSubmissionReattaches(t *testing.T) {
 	}
 }
 
-// forgetNotices takes all notices that are kept out, as time does.
+// forgetNotices removes all kept notices, as their age limit does.
 func (w *world) forgetNotices() {
 	w.t.Helper()
 	nc, err := nats.Connect(w.node.URL())
@@ -95,8 +95,8 @@ func (w *world) forgetNotices() {
 	}
 }
 
-// A submission that steered a run asked for that run.
-func TestRepeatedSubmissionThatSteered(t *testing.T) {
+// The submission steered a run.
+func TestRepeatedSubmissionThatSteeredIsThatRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	w.ask("s1", "hi")
@@ -115,9 +115,8 @@ func TestRepeatedSubmissionThatSteered(t *testing.T) {
 	}
 }
 
-// A run that is interrupted leaves its steers as a run; a cancelled one drops
-// and lists them.
-func TestUntakenSteersOfEndedRuns(t *testing.T) {
+// A cancelled run lists the steers that it drops.
+func TestInterruptedRunKeepsItsSteersAndCancelledRunDropsThem(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
 	hi := w.ask("s1", "hi")
@@ -139,7 +138,7 @@ func TestUntakenSteersOfEndedRuns(t *testing.T) {
 	}
 }
 
-// The policy keeps some of a config to operators: it does so of a repeat too.
+// The policy accepts some fields of a config only from operators, also in a repeat.
 func TestRepeatThroughWrongDoorIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t).host()
@@ -161,7 +160,7 @@ func TestRepeatThroughWrongDoorIsRefused(t *testing.T) {
 	}
 }
 
-// A thousand programs that ask for the same at once get the same run.
+// A thousand programs make the same request at once.
 func TestThousandRepeatsGetOneRun(t *testing.T) {
 	t.Parallel()
 	const programs, connections = 1000, 20

@@ -1,7 +1,7 @@
 package client_test
 
-// Logs that are not what they were: events erased from the server's store, or
-// read as others than they were written. What is told of it, when, and of whom.
+// Damaged logs: events erased from the server's store, or read with other bytes than they
+// were written, and the differences that Verify reports.
 
 import (
 	"bytes"
@@ -33,7 +33,7 @@ func newFragile(t *testing.T) *world {
 	return newWorldOf(t, record, strings.Replace(string(refold.StreamsConf), "deny_delete: true", "deny_delete: false", 1))
 }
 
-// erase takes events out of the log and overwrites their bytes.
+// erase removes events from the log and overwrites their bytes.
 func (w *world) erase(seqs ...uint64) {
 	w.t.Helper()
 	nc, err := nats.Connect(w.node.URL())
@@ -48,8 +48,8 @@ func (w *world) erase(seqs ...uint64) {
 	}
 }
 
-// altered returns the address of a server that sends other bytes than are
-// stored: pairs of texts of one length, the second for the first.
+// altered returns the address of a server that sends other bytes than it stores: of each
+// pair of texts, which have one length, the second in place of the first.
 func (w *world) altered(pairs ...string) (url string) {
 	w.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,8 +84,8 @@ func (w *world) altered(pairs ...string) (url string) {
 	return "nats://" + l.Addr().String()
 }
 
-// alter copies with replacements. The beginning of a text that may be replaced
-// waits for its rest: it is never the last that a server sends.
+// alter copies with replacements. A prefix of a text to replace waits for its rest, since
+// a server never ends with one.
 func alter(to io.Writer, from io.Reader, pairs []string) {
 	room := make([]byte, 64<<10)
 	var held []byte
@@ -142,9 +142,9 @@ func (w *world) hosted(snapshotEach uint64) (stop func()) {
 	return stop
 }
 
-// story lets sessions have two runs each, side by side, and returns the
-// sequences of the events of each session. Nobody runs when it returns, and
-// every session has a snapshot of its last event.
+// story lets sessions have two runs each, interleaved, and returns the sequences of each
+// session's events. No host runs when it returns, and every session has a snapshot of its
+// last event.
 func (w *world) story(sids ...string) map[string][]uint64 {
 	w.t.Helper()
 	stop := w.hosted(1)
@@ -173,8 +173,8 @@ func (w *world) story(sids ...string) map[string][]uint64 {
 	return of
 }
 
-// verified folds all again, one session at a time and several, and returns what
-// differs, a line each.
+// verified folds all sessions again, one at a time and several, and returns the
+// differences, a line each.
 func verified(t *testing.T, c *client.Client) (*client.Verified, []string) {
 	t.Helper()
 	var sum *client.Verified
@@ -197,7 +197,7 @@ func verified(t *testing.T, c *client.Client) (*client.Verified, []string) {
 	return sum, lines
 }
 
-// tells checks that there is one line for each want, which it contains in order.
+// tells checks that there is one line for each want, in order, which contains it.
 func tells(t *testing.T, lines []string, wants ...[]string) {
 	t.Helper()
 	if len(lines) != len(wants) {
@@ -230,9 +230,9 @@ func TestVerifyFindsNothingInIntactLog(t *testing.T) {
 	}
 }
 
-// A lost event is told by the log's hole, and its session by the snapshot, which
-// has counted it; the others are as they were. Stopped, the session keeps all
-// that it has, and it alone stops.
+// The log's hole shows a lost event, and the snapshot, which has counted it, shows its
+// session; the others do not differ. Only that session is quarantined, and it keeps all
+// of its data.
 func TestVerifyFindsLostEvent(t *testing.T) {
 	t.Parallel()
 	w := newFragile(t)
@@ -291,8 +291,8 @@ func (w *world) asksOn(sid string, run int) {
 	w.end(sid, seq)
 }
 
-// Events that are not what they were are found by the chain: the count is right,
-// and so may be all that is asked for. Which of them it was is not known.
+// The chain shows altered events: the count is right, and all effects may be. It does not
+// show which event it was.
 func TestVerifyFindsAlteredEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -313,7 +313,7 @@ func TestVerifyFindsAlteredEvent(t *testing.T) {
 	}
 }
 
-// What is left of a session tells that it was there.
+// The rest of a session's data shows that it existed.
 func TestVerifyFindsLostSession(t *testing.T) {
 	t.Parallel()
 	w := newFragile(t)
@@ -335,9 +335,9 @@ func TestVerifyFindsLostSession(t *testing.T) {
 	}
 }
 
-// A host that loads a session whose log has a hole holds what it folds to
-// against what was stored for it, and finds that the notices speak of another
-// run: it stops this session alone.
+// A host that loads a session whose log has a hole compares the fold with the session's
+// stored data, and finds that the notices are of another run: it quarantines only this
+// session.
 func TestHostQuarantinesSessionWithOtherNotices(t *testing.T) {
 	t.Parallel()
 	w := newFragile(t)
@@ -367,8 +367,7 @@ func TestHostQuarantinesSessionWithOtherNotices(t *testing.T) {
 	}
 }
 
-// A snapshot whose event is lost is not used: the session is folded from what the
-// log has.
+// A snapshot whose event is lost is not used: the session is folded from the log.
 func TestVerifyFindsSnapshotWithoutItsEvent(t *testing.T) {
 	t.Parallel()
 	w := newFragile(t)

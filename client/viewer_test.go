@@ -1,8 +1,8 @@
 package client_test
 
-// A hundred viewers of one session, on real connections that the server cuts
-// off, with deltas that are lost, doubled and late between, and models that
-// start twice. Each viewer stops and begins again at random, by seed.
+// A hundred viewers of one session, on real connections that the server cuts, with lost,
+// doubled and late deltas, and models that start twice. Each viewer stops and begins
+// again at random, by seed.
 
 import (
 	"context"
@@ -28,7 +28,7 @@ const (
 	viewedRuns  = 3
 )
 
-// turnSaid is what is said at a turn.
+// turnSaid holds the texts of a turn's starts.
 type turnSaid struct {
 	run, turn uint32
 	starts    []string // what each start says
@@ -38,7 +38,7 @@ type turnSaid struct {
 
 func (s turnSaid) effect() string { return fmt.Sprintf("r%dt%d", s.run, s.turn) }
 
-// toSay makes up what is said, by seed.
+// toSay draws the texts, by seed.
 func toSay(rng *rand.Rand) (all []turnSaid) {
 	words := strings.Fields("two of the files über \n\n - aa aa aa aa 🙂 were renamed, and nobody knows aa aa why")
 	for run := range uint32(viewedRuns) {
@@ -62,7 +62,7 @@ func toSay(rng *rand.Rand) (all []turnSaid) {
 	return all
 }
 
-// playing is the one who speaks, and all who watch.
+// playing is the bridge and all viewers.
 type playing struct {
 	*world
 	said    map[[2]uint32]turnSaid
@@ -121,7 +121,7 @@ func (p *playing) live(payload string) {
 	}
 }
 
-// cut has the server cut one of the viewers' connections off.
+// cut has the server close one of the viewers' connections.
 func (p *playing) cut(rng *rand.Rand) {
 	all, err := p.node.Raw().Connz(nil)
 	if err != nil {
@@ -139,7 +139,7 @@ func (p *playing) cut(rng *rand.Rand) {
 	}
 }
 
-// lossy loses deltas, doubles them, and lets some come late.
+// lossy loses, doubles and delays deltas.
 func lossy(rng *rand.Rand) func(client.Delta, func(client.Delta)) {
 	var late []client.Delta
 	return func(d client.Delta, hear func(client.Delta)) {
@@ -162,7 +162,7 @@ func lossy(rng *rand.Rand) func(client.Delta, func(client.Delta)) {
 	}
 }
 
-// watcher is one viewer's eyes.
+// watcher checks one viewer.
 type watcher struct {
 	p    *playing
 	text string // of the turn that is shown
@@ -170,7 +170,7 @@ type watcher struct {
 	done map[[2]uint32]string
 }
 
-// see takes one thing that is shown; it returns false at the end of all.
+// see checks one step; it returns false at the end of the last run.
 func (w *watcher) see(s client.Shown) (more bool, err error) {
 	turn := [2]uint32{s.Run, s.Turn}
 	if s.Kind == client.ShownEnd {
@@ -208,7 +208,7 @@ func (w *watcher) see(s client.Shown) (more bool, err error) {
 	return true, nil
 }
 
-// connect makes a connection that may be cut off.
+// connect makes a connection that the test may close.
 func (p *playing) connect() (*client.Client, error) {
 	c, err := client.Connect(p.ctx, client.Options{URL: p.node.URL(), Name: "viewers"})
 	if err == nil {
@@ -217,8 +217,8 @@ func (p *playing) connect() (*client.Client, error) {
 	return c, err
 }
 
-// watch is what one viewer does: it looks, stops, looks again, or goes and
-// comes back as another one, until it has seen the end.
+// watch is one viewer: it reads, stops, reads again, or is replaced by another one, until
+// it has seen the end.
 func (p *playing) watch(c *client.Client, rng *rand.Rand) (lives int, err error) {
 	for {
 		from := uint64(0)
@@ -302,7 +302,7 @@ func (p *playing) look(
 	return false, nil
 }
 
-func TestHundredViewers(t *testing.T) {
+func TestHundredViewersShowTheLogsText(t *testing.T) {
 	t.Parallel()
 	const seed = 7
 	p := &playing{world: newWorld(t).host(), said: map[[2]uint32]turnSaid{}, over: make(chan struct{}), started: make(chan struct{}, viewers)}

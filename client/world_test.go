@@ -45,7 +45,7 @@ func newWorldWith(t *testing.T, record string) *world {
 	return newWorldOf(t, record, string(refold.StreamsConf))
 }
 
-// newWorldOf starts a server with these streams and the given install record.
+// newWorldOf starts a server with the given streams and install record.
 func newWorldOf(t *testing.T, record, streamsConf string) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -70,8 +70,8 @@ func newWorldOf(t *testing.T, record, streamsConf string) *world {
 // record is an install record whose config names a model.
 const record = `{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"}}`
 
-// toolsRecord is one with a tool that asks a person first, and one that a host
-// loop carries out.
+// toolsRecord has a tool that needs a person's approval, and one that a host loop
+// executes.
 const toolsRecord = `{"v":1,"rules":1,"config":{"provider":"p","model":"m"},"tools":[
 	{"tool_id":"mail.send","tool_name":"send","args_schema":{"type":"object","properties":{"to":{"type":"string"}},"required":["to"]},
 	 "executor":{"kind":"effect","target":"mail"},"approval":"always"},
@@ -123,7 +123,7 @@ func (w *world) answer(sid string, run int, text string) uint64 {
 	})
 }
 
-// end waits for the end of the run that was asked for at seq.
+// end waits for the end of the run requested at seq.
 func (w *world) end(sid string, seq uint64) client.RunEnd {
 	w.t.Helper()
 	end, err := w.End(w.ctx, sid, seq, 0, nil)
@@ -131,7 +131,7 @@ func (w *world) end(sid string, seq uint64) client.RunEnd {
 	return end
 }
 
-// forge stores an effect that no fold asked for.
+// forge stores an effect that no fold opened.
 func (w *world) forge(sid, effect string, payload []byte) {
 	w.t.Helper()
 	err := errors.Join(w.bus.Store(w.ctx, []journal.Output{{Session: sid, Effect: &session.Effect{Name: effect, Class: session.ClassLLM, Target: "p", Payload: payload}}})...)

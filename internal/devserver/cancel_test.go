@@ -1,15 +1,15 @@
 package devserver_test
 
-// A run of a recording is cancelled at each of its events, with real streams,
-// a real session-actor and a real bridge. No tool may run twice, so each call
-// is claimed before it starts, and a cancel withdraws claims. Whenever it is:
-// what was withdrawn before it started never starts, every call has one result,
-// the next run works, and the log folds again to the same bytes.
+// A run of a recording is cancelled at each of its events, with real streams, a real
+// session-actor and a real bridge. No tool may run twice, so each call is claimed before
+// it starts, and a cancel withdraws claims. At any event: a call withdrawn before its
+// start never starts, every call has one result, the next run works, and the log folds
+// again to the same bytes.
 //
-// All runs stand side by side and contend for a bridge that carries out few
-// calls at once. When a run is cancelled, its log holds exactly the events of
-// the point, at least one of its effects is in progress and can't end before it
-// is withdrawn, and of a large batch others were asked that nobody has yet.
+// All runs run concurrently and contend for a bridge that executes few calls at once.
+// When a run is cancelled, its log holds exactly the events of the point, at least one of
+// its effects is in progress and can't end before it is withdrawn, and of a large batch
+// other calls are published that no bridge has claimed.
 
 import (
 	"encoding/json"
@@ -27,7 +27,7 @@ import (
 // endless is more events than any run has.
 const endless = 1 << 20
 
-// point is a session whose run is cancelled when its log holds so many events.
+// point is a session whose run is cancelled when its log holds a number of events.
 type point struct {
 	sid, user string
 	events    int
@@ -65,8 +65,7 @@ func TestCancelAtEveryEvent(t *testing.T) {
 	s.check(points, s.stored())
 }
 
-// play asks for the run and waits until it is where it is to be cancelled, or
-// has ended.
+// play requests the run and waits until it reaches the point or has ended.
 func (s *stage) play(p *point) bool {
 	s.change(func() { s.spare[p.sid] = p.events - 1 })
 	if _, err := s.client.Run(s.ctx, p.sid, p.user, client.RunOptions{}); err != nil {
@@ -91,7 +90,7 @@ func (s *stage) cancel(p *point) bool {
 	return s.wait(p.sid, "the end of the cancelled run", func() bool { return len(s.ends[p.sid]) == 1 })
 }
 
-// playNext asks another model for the next run, and waits for its end.
+// playNext requests the next run, of another model, and waits for its end.
 func (s *stage) playNext(p *point) bool {
 	config := json.RawMessage(`{"provider":"recorder","model":"m","profile":"` + recorded.Profile + `"}`)
 	if _, err := s.client.Run(s.ctx, p.sid, "and now?", client.RunOptions{Config: config, Operator: true}); err != nil {
@@ -101,15 +100,15 @@ func (s *stage) playNext(p *point) bool {
 	return s.wait(p.sid, "the end of the next run", func() bool { return len(s.ends[p.sid]) == 2 })
 }
 
-// eventsOf returns how many events the log holds of a session.
+// eventsOf returns the number of a session's events in the log.
 func (s *stage) eventsOf(sid string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.events[sid])
 }
 
-// count returns of how many calls events of a type tell, before a sequence if
-// that is not 0.
+// count returns the number of calls in events of a type, before a sequence if that is not
+// 0.
 func (s *stage) count(sid, typ string, before uint64) (calls int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +130,7 @@ func (s *stage) count(sid, typ string, before uint64) (calls int) {
 	return calls
 }
 
-// check holds what was seen against what REFOLD_FX holds, and folds all again.
+// check compares the record with REFOLD_FX, and folds all sessions again.
 func (s *stage) check(points []*point, fx stored) {
 	s.t.Helper()
 	won, lost, folded := s.checkClaims(fx), 0, 0
@@ -158,9 +157,8 @@ func (s *stage) check(points []*point, fx stored) {
 	}
 }
 
-// checkClaims checks that each effect was claimed once, and those alone were
-// started whose claim is the bridge's, once. It returns how many were withdrawn
-// before that.
+// checkClaims checks that each effect was claimed once, and that exactly those claimed by
+// the bridge were started, once. It returns how many were withdrawn before.
 func (s *stage) checkClaims(fx stored) (withdrawn int) {
 	s.t.Helper()
 	ledger, err := recorded.ReadLedger(s.ledger)
@@ -194,9 +192,9 @@ func (s *stage) checkClaims(fx stored) (withdrawn int) {
 	return withdrawn
 }
 
-// checkPoint checks how the runs of a session ended, and what the next one was
-// shown: each call of the cancelled run with one result, which is the tool's if
-// that came before the cancel.
+// checkPoint checks the ends of a session's runs, and the request of the next run: each
+// call of the cancelled run has one result, which is the tool's if that preceded the
+// cancel.
 func (s *stage) checkPoint(p *point) {
 	s.t.Helper()
 	ends, want := s.ends[p.sid], session.Cancelled

@@ -23,43 +23,43 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Options say what runs. Dir and Install are needed.
+// Options configure a Server. Dir and Install are required.
 type Options struct {
-	Dir     string       // of JetStream's files; made if it doesn't exist
-	Lock    *DirLock     // of Dir, if the caller has it; nil: Start locks it. Stop releases either
+	Dir     string       // of JetStream's files; created if it doesn't exist
+	Lock    *DirLock     // of Dir, if the caller holds it; nil: Start locks Dir. Stop releases the lock
 	Port    int          // of NATS on 127.0.0.1; 0: any free one
 	Prefix  string       // of all subjects; empty: refold
 	Install []byte       // record to publish if the log has none
 	Logger  *slog.Logger // nil: no logs
 	Version string       // shown by `nats micro ls`
 
-	// Durability is what the server does: DurabilityInterval syncs now and then,
-	// which is faster, and anything else before it acknowledges.
+	// Durability is when the server syncs: with DurabilityInterval every two
+	// minutes, which is faster, otherwise before it acknowledges.
 	Durability natsio.Durability
 
-	Memory     int64   // what sessions in memory may take, in bytes; 0: 256 MiB
-	VerifyPart float64 // of the snapshots, to be compared with the log; 0: none
+	Memory     int64   // limit of the sessions in memory, in bytes; 0: 256 MiB
+	VerifyPart float64 // part of the snapshots to compare with the log; 0: none
 
-	Metrics *meter.Registry   // takes the session-actor's metrics; nil: nothing is measured
-	Traces  engine.Traces     // takes the spans of runs; nil: no run is traced
-	Observe executor.Observer // observes every start of the bridge; nil: none
+	Metrics *meter.Registry   // for the session-actor's metrics; nil: none
+	Traces  engine.Traces     // receives the spans of runs; nil: no run is traced
+	Observe executor.Observer // receives every start of the bridge; nil: none
 
 	// Roles gives the server accounts and users of the roles, with their files
-	// below Dir/roles ([Server.Context]). A program without a key has the rights of
-	// clients and approvers. Without Roles every program may do everything.
+	// in Dir/roles ([Server.Context]). A program without a key has the permissions
+	// of clients and approvers. Without Roles every program may do everything.
 	Roles bool
-	// Model is a provider that a bridge of another process asks, as the user
-	// [Models]; empty: none. It goes with Roles.
+	// Model is a provider that a bridge in another process serves, as the user
+	// [Models]; empty: none. It requires Roles.
 	Model string
 
-	// Prepare is called when the streams are there, before a session can open and
-	// before Install is published. Nil: nothing.
+	// Prepare, if given, is called when the streams exist, before a session can
+	// open and before Install is published.
 	Prepare func(context.Context, *bus.Bus) error
-	// Serve gives the bridge its tools and models. Nil: no bridge runs.
+	// Serve adds tools and models to the bridge. Nil: no bridge runs.
 	Serve func(*bridge.Bridge) error
 }
 
-// Server is what runs.
+// Server is a running NATS server, session-actor and bridge.
 type Server struct {
 	lock   *DirLock
 	dir    string
@@ -73,7 +73,7 @@ type Server struct {
 
 	stopBridge context.CancelFunc
 	stopHost   context.CancelFunc
-	failed     chan error // a part that ended without Stop
+	failed     chan error // errors of parts that ended without Stop
 	running    sync.WaitGroup
 	bridging   sync.WaitGroup
 	stop       sync.Once
@@ -81,9 +81,9 @@ type Server struct {
 
 const readyWithin = 10 * time.Second
 
-// Start starts everything and returns when runs and views can be asked for. The
-// error says what to do; nothing runs then. A directory that another server
-// uses is an error, which names that server.
+// Start starts everything and returns when runs and views can be requested. The error
+// says what to do; nothing runs then. If another server uses the directory, the error
+// names that server.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -114,7 +114,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	if err := s.startNATS(o, names); err != nil {
 		return err
 	}
-	if err := s.lock.tell(s.nats.ClientURL()); err != nil {
+	if err := s.lock.writeHolder(s.nats.ClientURL()); err != nil {
 		return fmt.Errorf("write to the lock of %s: %w", o.Dir, err)
 	}
 	if s.bus, err = bus.Connect(ctx, natsio.Options{InProcess: s.nats, Context: s.Context(actor), Prefix: o.Prefix, Name: "refold-dev", Logger: o.Logger}); err != nil {
@@ -145,7 +145,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	return s.serve(ctx, o)
 }
 
-// provision makes what is stored ready for sessions.
+// provision prepares the streams for sessions.
 func (s *Server) provision(ctx context.Context, o Options) error {
 	conf, err := streams.ParseConf(refold.StreamsConf, s.bus.Names())
 	if err != nil {
@@ -189,14 +189,14 @@ func (s *Server) serve(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// startNATS starts a server on loopback whose files are under o.Dir. It syncs
-// each message before it acknowledges it, or else every two minutes.
+// startNATS starts a server on loopback with its files in o.Dir. It syncs each message
+// before it acknowledges it, or every two minutes.
 func (s *Server) startNATS(o Options, names subjects.Names) error {
 	opts := &server.Options{
 		ServerName: "refold-dev", Host: "127.0.0.1", Port: o.Port, JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"),
 		SyncAlways: o.Durability != natsio.DurabilityInterval, NoSigs: true, NoLog: true,
 	}
-	// If the port is taken, the server would only log it, and try again.
+	// If the port is taken, the server would only log that, and retry.
 	l, err := net.Listen("tcp", net.JoinHostPort(opts.Host, fmt.Sprint(o.Port)))
 	if err != nil {
 		return fmt.Errorf("port %d is taken: choose another with --port, or 0 for any free one (%w)", o.Port, err)
@@ -224,13 +224,13 @@ func (s *Server) startNATS(o Options, names subjects.Names) error {
 	return nil
 }
 
-// URL returns where clients on this machine connect.
+// URL returns the address for clients on this machine.
 func (s *Server) URL() string { return s.nats.ClientURL() }
 
 // InProcess returns the server, for connections within this process.
 func (s *Server) InProcess() *server.Server { return s.nats }
 
-// NotReady returns why the server does not do all of its work; nothing: it does.
+// NotReady returns why a part of the server is not ready; nothing if all are.
 func (s *Server) NotReady(ctx context.Context) []string {
 	reasons := s.host.NotReady(ctx)
 	if s.bridge != nil {
@@ -239,7 +239,7 @@ func (s *Server) NotReady(ctx context.Context) []string {
 	return reasons
 }
 
-// Stats returns what the bridge has done; zero without a bridge.
+// Stats returns the bridge's counts; zero without a bridge.
 func (s *Server) Stats() (stats bridge.Stats) {
 	if s.bridge != nil {
 		stats = s.bridge.Stats()
@@ -250,8 +250,8 @@ func (s *Server) Stats() (stats bridge.Stats) {
 // Failed delivers the error of a part that ended without Stop.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Stop ends everything and returns when it has: the bridge first, so that it
-// settles what it has, then the session-actor, then the server.
+// Stop ends everything, and returns when all has ended: the bridge first, so that it
+// settles its effects, then the session-actor, then the server.
 func (s *Server) Stop() {
 	s.stop.Do(func() {
 		s.stopBridge()

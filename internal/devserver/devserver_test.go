@@ -1,7 +1,7 @@
 package devserver_test
 
-// All of it in one process: it answers, it goes on where it was, and it leaves
-// nothing behind.
+// A whole system in one process: it answers, resumes after a restart, and leaves nothing
+// behind.
 
 import (
 	"bytes"
@@ -64,7 +64,7 @@ func start(t *testing.T, dir string) (ctx context.Context, c *client.Client, sto
 	return ctx, c, stop
 }
 
-// run asks for a run and waits for its answer.
+// run requests a run and waits for its answer.
 func run(ctx context.Context, t *testing.T, c *client.Client, text string) string {
 	t.Helper()
 	from, err := c.LastNotice(ctx)
@@ -139,8 +139,8 @@ func TestFailedStartLeavesNothing(t *testing.T) {
 	}
 }
 
-// It syncs before it acknowledges, unless it is told not to, and says which.
-func TestDurability(t *testing.T) {
+// DurabilityInterval is the exception; the server reports which it does.
+func TestServerSyncsBeforeItAcknowledges(t *testing.T) {
 	t.Parallel()
 	for wanted, want := range map[natsio.Durability]string{
 		natsio.DurabilityUnknown: "is=always", natsio.DurabilityAlways: "is=always", natsio.DurabilityInterval: "is=interval",

@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// lockFile is the file in the directory that is locked.
+// lockFile is the locked file in the directory.
 const lockFile = "lock"
 
 // holderBytesMax is how much of the lock file is read.
 const holderBytesMax = 16 << 10
 
-// errLocked says that another has the lock.
+// errLocked says that another process holds the lock.
 var errLocked = errors.New("locked")
 
-// errNoLocks says that this system, or this file system, locks no files.
+// errNoLocks says that this system, or this file system, does not lock files.
 var errNoLocks = errors.New("the system does not lock files here")
 
-// DirLock keeps a directory to one server. It ends with its process, however
-// that ends. The file stays, and means nothing while it is not locked.
+// DirLock reserves a directory for one server. The system releases it when the process
+// ends. The file stays, and has no meaning while it is not locked.
 type DirLock struct {
 	file    *os.File
 	holder  holder
-	shared  error // why the directory is not kept to one server; nil: it is
+	shared  error // why the directory is not reserved; nil: it is
 	release sync.Once
 }
 
@@ -38,14 +38,14 @@ type holder struct {
 	PID     int       `json:"pid"`
 	Command string    `json:"command"`
 	Since   time.Time `json:"since"`
-	URL     string    `json:"url,omitempty"` // empty: it is not ready yet
+	URL     string    `json:"url,omitempty"` // empty: the server is not ready yet
 }
 
-// Lock locks a directory, which is made if it doesn't exist. If another
-// process, or this one, holds the lock, the error names it and says what to do.
+// Lock locks a directory, which it creates if it doesn't exist. If another process, or
+// this one, holds the lock, the error names it and says what to do.
 //
-// A system without flock (Windows, for one) locks nothing: then this succeeds, and
-// Start says so in its log.
+// On a system without flock, such as Windows, Lock locks nothing and succeeds, and Start
+// logs that.
 func Lock(dir string) (*DirLock, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -64,15 +64,15 @@ func Lock(dir string) (*DirLock, error) {
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), file.Close())
 	}
-	if err := l.tell(""); err != nil {
+	if err := l.writeHolder(""); err != nil {
 		l.Release()
 		return nil, fmt.Errorf("lock %s: %w", dir, err)
 	}
 	return l, nil
 }
 
-// tell writes the holder of the lock and the URL at which it serves.
-func (l *DirLock) tell(url string) error {
+// writeHolder writes the holder of the lock and its URL to the file.
+func (l *DirLock) writeHolder(url string) error {
 	l.holder.URL = url
 	text, err := json.Marshal(l.holder)
 	if err != nil {
@@ -86,18 +86,18 @@ func write(file *os.File, text []byte) error {
 	return err
 }
 
-// Release gives the directory back. More than once is as once; nil is fine.
+// Release releases the directory. It may be called more than once, and on nil.
 func (l *DirLock) Release() {
 	if l != nil {
-		l.release.Do(func() { _ = l.file.Close() }) // nothing that was written matters any more
+		l.release.Do(func() { _ = l.file.Close() }) // the content no longer matters
 	}
 }
 
-// holderOf describes the holder of a locked file, and what can be done.
+// holderOf describes the holder of a locked file, and says what to do.
 func holderOf(file *os.File) string {
 	text, err := io.ReadAll(io.NewSectionReader(file, 0, holderBytesMax))
 	var h holder
-	if err != nil || json.Unmarshal(text, &h) != nil || h.PID == 0 { // it has just taken it
+	if err != nil || json.Unmarshal(text, &h) != nil || h.PID == 0 { // it has just locked the file
 		return "by another process: use that server"
 	}
 	who := fmt.Sprintf("by process %d (%s) since %s: ", h.PID, h.Command, h.Since.Local().Format(time.DateTime))

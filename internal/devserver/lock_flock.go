@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// flock locks a file until it is closed, and the process ends at the latest.
-// Processes that this one starts don't inherit it: Go closes its files in them.
+// flock locks a file until it is closed or the process ends. Child processes don't
+// inherit the lock: Go closes its files in them.
 func flock(file *os.File) error {
 	for {
 		switch err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); {

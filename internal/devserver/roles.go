@@ -14,8 +14,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// The users of a server with Options.Roles. The session-actor and the bridge of
-// this process are actor and Admin; Models is there if Options.Model is.
+// The users of a server with Options.Roles. The session-actor and the bridge of this
+// process are actor and Admin; Models exists with Options.Model.
 const (
 	Admin    = "admin"
 	Operator = "operator"
@@ -25,7 +25,7 @@ const (
 	loopback = "loopback"
 )
 
-// Context returns the file by which programs connect as a user; empty if the
+// Context returns the context file with which programs connect as a user; empty if the
 // server has no users.
 func (s *Server) Context(user string) string {
 	if !s.roles {
@@ -34,14 +34,14 @@ func (s *Server) Context(user string) string {
 	return roles.ContextFile(s.rolesDir(), roles.User{Prefix: s.prefix, Name: user})
 }
 
-// Config returns the file that the daemon of a user takes as --config.
+// Config returns the --config file for a user's daemon.
 func (s *Server) Config(user string) string {
 	return roles.ConfigFile(s.rolesDir(), roles.User{Prefix: s.prefix, Name: user})
 }
 
 func (s *Server) rolesDir() string { return filepath.Join(s.dir, "roles") }
 
-// writeRoles writes the users' files, and the accounts into the server's options.
+// writeRoles writes the users' files, and sets the accounts in the server's options.
 func (s *Server) writeRoles(o Options, names subjects.Names, opts *server.Options) error {
 	t := &roles.Tenant{
 		SessionActors: []string{actor}, Admins: []string{Admin}, Loopback: []string{loopback},
@@ -62,8 +62,8 @@ func (s *Server) writeRoles(o Options, names subjects.Names, opts *server.Option
 	return moveStreams(filepath.Join(opts.StoreDir, "jetstream"), names.Account(""))
 }
 
-// moveStreams gives an account the streams of a server that had no accounts: the
-// server keeps those in a directory of the global account.
+// moveStreams moves the streams of a server that had no accounts to an account: the
+// server keeps them in the directory of the global account.
 func moveStreams(dir, account string) error {
 	to := filepath.Join(dir, account)
 	if _, err := os.Lstat(to); !errors.Is(err, fs.ErrNotExist) {

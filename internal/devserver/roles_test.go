@@ -17,7 +17,7 @@ import (
 	"github.com/refold/refold/internal/llm/scripted"
 )
 
-// lockedBuffer holds what several goroutines log.
+// lockedBuffer holds the log of several goroutines.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -35,10 +35,10 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// A server with roles goes on with what one without them has stored. Its operator
-// may do what people do, its user of models serves a provider, a program without a
-// key is a client and no more, and nothing of ours is refused anything.
-func TestRoles(t *testing.T) {
+// A server with roles resumes the sessions of one without them. Its operator has the
+// permissions of people, its user of models serves a provider, a program without a key is
+// only a client, and the server's own parts are refused nothing.
+func TestUsersHaveThePermissionsOfTheirRoles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	ctx, c, stop := start(t, dir)

@@ -1,7 +1,7 @@
 package devserver_test
 
-// A server on which sessions hold recorded conversations, each for as many
-// events as a test allows, and what a test sees of them.
+// A server with sessions that replay recorded conversations, each for as many events as a
+// test allows, and a record of their events for the test.
 
 import (
 	"context"
@@ -23,12 +23,12 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// callsAtOnce is how many calls of all sessions the stage's bridge carries out
-// at once. Those that may not end keep their places: of a batch of 30 none of
-// which may end, 14 are not claimed when it is withdrawn.
+// callsAtOnce is how many calls of all sessions the stage's bridge executes at once. Calls
+// that may not end keep their slots: of a batch of 30 none of which may end, 14 are not
+// claimed when it is withdrawn.
 const callsAtOnce = 16
 
-// stage is the server, and what was seen of its sessions.
+// stage is the server, and the record of its sessions.
 type stage struct {
 	t         *testing.T
 	ctx       context.Context
@@ -49,8 +49,8 @@ type stage struct {
 	ends    map[string][]session.RunFinished
 }
 
-// startStage starts the server with the project's recordings. No tool is
-// retry-safe, and one that changes the warehouse stands in no group with others.
+// startStage starts the server with the project's recordings. No tool is retry-safe, and
+// a tool that changes the warehouse shares no group with others.
 func startStage(t *testing.T) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -110,7 +110,7 @@ func (s *stage) load(file string) []byte {
 	return text
 }
 
-// watch begins to keep the events and the ends of runs of all sessions.
+// watch starts to record the events and the ends of runs of all sessions.
 func (s *stage) watch() {
 	ctx, cancel := context.WithCancel(s.ctx)
 	var watching sync.WaitGroup
@@ -140,7 +140,7 @@ func (s *stage) watch() {
 	})
 }
 
-// change changes what is seen.
+// change changes the record.
 func (s *stage) change(how func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *stage) change(how func()) {
 	s.changed.Broadcast()
 }
 
-// wait waits until what is seen holds; false if it never does.
+// wait waits until a condition on the record holds; false if it never does.
 func (s *stage) wait(sid, what string, holds func() bool) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,10 +189,10 @@ func (s *stage) end(ctx context.Context, sid, effect string) error {
 	return ctx.Err()
 }
 
-// actor says what the recorded model said, when it may.
+// actor gives the recorded model's answers, when it may.
 type actor struct{ *stage }
 
-// Generate answers as the recording does.
+// Generate returns the recorded answer.
 func (a actor) Generate(ctx context.Context, req executor.Request, delta func(string)) (executor.Answer, error) {
 	a.begin(req.Session, req.Effect)
 	answer, err := a.model.Generate(ctx, req, delta)
@@ -202,10 +202,10 @@ func (a actor) Generate(ctx context.Context, req executor.Request, delta func(st
 	return answer, a.end(ctx, req.Session, req.Effect)
 }
 
-// hands does what the recorded tools did, and returns when it may.
+// hands gives the recorded tools' results, when it may.
 type hands struct{ *stage }
 
-// Execute answers as the recording does.
+// Execute returns the recorded result.
 func (h hands) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	h.begin(call.Session, call.Effect)
 	result, err := h.executor.Execute(ctx, call)
@@ -215,7 +215,7 @@ func (h hands) Execute(ctx context.Context, call executor.Call) (executor.Result
 	return result, h.end(ctx, call.Session, call.Effect)
 }
 
-// recorder is a model that keeps what it is shown.
+// recorder is a model that keeps its requests.
 type recorder struct{ *stage }
 
 // Generate answers anything.
@@ -225,7 +225,7 @@ func (w recorder) Generate(_ context.Context, req executor.Request, _ func(strin
 	return executor.Answer{Text: "I see."}, nil
 }
 
-// stored is what REFOLD_FX holds, by effect: s1.r1t1c0.
+// stored is the content of REFOLD_FX, by effect: s1.r1t1c0.
 type stored struct {
 	asked  map[string]session.Class
 	claims map[string]claimed
@@ -237,8 +237,8 @@ type claimed struct {
 	Withdrawn bool   `json:"withdrawn"`
 }
 
-// stored waits until the bridge has acked all that was asked, so that it starts
-// nothing any more, and reads what was asked and claimed.
+// stored waits until the bridge has acked all effects, so that it starts nothing more, and
+// reads the effects and claims.
 func (s *stage) stored() stored {
 	s.t.Helper()
 	nc, err := nats.Connect("", nats.InProcessServer(s.server.InProcess()))

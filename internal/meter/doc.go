@@ -1,20 +1,19 @@
-// Package meter holds the metrics of a process: counters, gauges and histograms
-// as arrays of atomics, which a program updates on its hot paths and an exporter
-// reads now and then.
+// Package meter holds the metrics of a process: counters, gauges and histograms as arrays
+// of atomics, which a program updates on its hot paths and an exporter reads at intervals.
 //
 // # Path
 //
-// A Registry is made once for each daemon. The packages that measure something
-// register their metrics with it and keep what it returns. An exporter calls
-// Registry.Collect, and Registry.Describe lists all metrics without their values.
+// Each daemon has one Registry. Packages register their metrics with it and keep the
+// results. An exporter calls Registry.Collect, and Registry.Describe lists all metrics
+// without their values.
 //
 // # Laws
 //
-//   - A label has a closed set of values, or a limit. A value that is not in the
-//     set, or comes when the limit is reached, counts as "other". So the number of
-//     series is bounded when the program is built.
+//   - A label has a closed set of values, or a limit. A value outside the set, or
+//     beyond the limit, counts as "other". So the number of series is bounded when
+//     the program is built.
 //   - Raising a counter takes no lock and allocates nothing.
-//   - A nil metric counts nothing: a program without a registry has no branches.
+//   - A nil metric counts nothing: a program without a registry needs no branches.
 //
 // # Names
 //

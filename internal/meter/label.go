@@ -7,31 +7,30 @@ import (
 	"sync/atomic"
 )
 
-// Other is the value of what is not in a label's set.
+// Other stands for the values outside a label's set.
 const Other = "other"
 
-// labelBytesMax is the length of a value that an open label takes; the rest is
-// cut off.
+// labelBytesMax is the length to which an open label cuts a value.
 const labelBytesMax = 128
 
-// labelsTogether is how many labels an open set may have.
+// labelsTogether is how many labels a set may have.
 const labelsTogether = 3
 
 // values are one value for each label of a set.
 type values [labelsTogether]string
 
-// Label is a set of values of one label, or of several labels that belong
-// together, such as the class and the target of an effect. It may be shared by
-// metrics, and used by several goroutines at once.
+// Label is a set of values of one label, or of several labels that belong together, such
+// as the class and the target of an effect. Metrics may share it, and it is safe for
+// concurrent use.
 type Label struct {
 	names []string
-	max   int // values that an open set takes; 0: it is closed
+	max   int // the limit of an open set; 0: it is closed
 
 	mu    sync.Mutex // held while a value is added
 	known atomic.Pointer[known]
 }
 
-// known is what a label has seen. It is replaced, never changed.
+// known holds the values of a label. It is replaced, never changed.
 type known struct {
 	at   map[values]int
 	list []values
@@ -49,8 +48,8 @@ func Closed(name string, set ...string) *Label {
 	return l
 }
 
-// Open returns a label, or up to three that belong together, whose values are
-// those that come first, limit at most.
+// Open returns a label, or up to three that belong together, whose values are the first
+// ones used, at most limit.
 func Open(limit int, names ...string) *Label {
 	if len(names) > labelsTogether {
 		panic("meter: too many labels in one set")
@@ -63,8 +62,8 @@ func Open(limit int, names ...string) *Label {
 // Names returns the names of the labels.
 func (l *Label) Names() []string { return l.names }
 
-// Values returns the values that the set has now, one for each of its names.
-// "other" is not among them.
+// Values returns the current values of the set, each with one text for each of its names,
+// without "other".
 func (l *Label) Values() [][]string {
 	k := l.known.Load()
 	all := make([][]string, len(k.list))
@@ -74,10 +73,10 @@ func (l *Label) Values() [][]string {
 	return all
 }
 
-// Limit returns how many values an open set takes, 0 for a closed one.
+// Limit returns the limit of an open set, 0 for a closed one.
 func (l *Label) Limit() int { return l.max }
 
-// size is how many places the set has, that of "other" included.
+// size is the number of indices of the set, with that of "other".
 func (l *Label) size() int {
 	if l.max > 0 {
 		return l.max + 1
@@ -85,8 +84,8 @@ func (l *Label) size() int {
 	return len(l.known.Load().list) + 1
 }
 
-// Of returns the place of a value, of one for each label of the set. An open set
-// takes the value in, if it has room.
+// Of returns the index of a value, which has one text for each label of the set. An open
+// set adds the value, if it has room.
 func (l *Label) Of(value ...string) int {
 	var v values
 	copy(v[:], value)
@@ -124,10 +123,10 @@ func (l *Label) add(v values) int {
 	return len(k.list)
 }
 
-// at returns the values of a place.
-func (l *Label) at(place int) []string {
-	if k := l.known.Load(); place < len(k.list) {
-		return k.list[place][:len(l.names)]
+// at returns the value at an index.
+func (l *Label) at(index int) []string {
+	if k := l.known.Load(); index < len(k.list) {
+		return k.list[index][:len(l.names)]
 	}
 	other := make([]string, len(l.names))
 	for i := range other {

@@ -1,6 +1,6 @@
 package meter
 
-// What metrics count, which series they have, and what they cost.
+// The values, series and costs of metrics.
 
 import (
 	"strconv"
@@ -72,7 +72,7 @@ func TestNilMetricsCountNothing(t *testing.T) {
 	r.Read(KindGauge, "d", "", "", nil, nil)
 }
 
-func TestPrometheusNames(t *testing.T) {
+func TestPrometheusNamesHaveUnitsAsSuffixes(t *testing.T) {
 	t.Parallel()
 	for want, d := range map[string]Desc{
 		"refold_runs_total":                        {Name: "refold.runs", Kind: KindCounter, Unit: "{run}"},
@@ -104,7 +104,7 @@ func TestOpenLabelCutsHostileValues(t *testing.T) {
 	}
 }
 
-func TestConcurrentUse(t *testing.T) {
+func TestConcurrentUseLosesNoCount(t *testing.T) {
 	t.Parallel()
 	r := New()
 	l := Open(8, "tool")

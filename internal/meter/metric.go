@@ -24,7 +24,7 @@ func (r *Registry) Counter(name, unit, help string, sets ...*Label) *Counter {
 	return c
 }
 
-// Add raises the counter by n, which is not negative. at are the places of the
+// Add raises the counter by n, which must not be negative. at are the indices of the
 // labels' values, as [Label.Of] returns them. A nil counter counts nothing.
 func (c *Counter) Add(n int64, at ...int) {
 	if c != nil {
@@ -32,7 +32,7 @@ func (c *Counter) Add(n int64, at ...int) {
 	}
 }
 
-// Value returns what was counted at some places.
+// Value returns the count of the series at some indices.
 func (c *Counter) Value(at ...int) int64 { return c.cells[c.cell(at)].Load() }
 
 func (c *Counter) collect() []Point {
@@ -51,7 +51,7 @@ type Gauge struct {
 	cells []atomic.Uint64 // bits of a float64
 }
 
-// unset is the bits of a gauge that has no value: a NaN that no computation makes.
+// unset is the bits of a gauge without a value: a NaN that no computation produces.
 const unset = 0x7ff8_0000_dead_beef
 
 // Gauge registers a gauge with the labels of some sets.
@@ -66,14 +66,14 @@ func (r *Registry) Gauge(name, unit, help string, sets ...*Label) *Gauge {
 	return g
 }
 
-// Set sets the value at some places. A nil gauge takes nothing.
+// Set sets the value of the series at some indices. A nil gauge ignores it.
 func (g *Gauge) Set(v float64, at ...int) {
 	if g != nil {
 		g.cells[g.cell(at)].Store(math.Float64bits(v))
 	}
 }
 
-// Clear takes all values away: nobody knows them any more.
+// Clear removes all values, when they are no longer known.
 func (g *Gauge) Clear() {
 	if g == nil {
 		return
@@ -103,7 +103,7 @@ type Histogram struct {
 type distribution struct {
 	sum     atomic.Uint64 // bits of a float64
 	buckets []atomic.Uint64
-	traced  atomic.Pointer[Exemplar] // the latest value of a traced run; nil: none
+	traced  atomic.Pointer[Exemplar] // the latest value of a traced run
 }
 
 // Histogram registers a histogram with the labels of some sets. bounds are the
@@ -119,11 +119,11 @@ func (r *Registry) Histogram(name, unit, help string, bounds []float64, sets ...
 	return h
 }
 
-// Record takes in a value. A nil histogram takes nothing.
+// Record records a value. A nil histogram ignores it.
 func (h *Histogram) Record(v float64, at ...int) { h.RecordTraced(v, "", at...) }
 
-// RecordTraced takes in a value that belongs to the span of a traceparent, and keeps it
-// as the exemplar of its series. An empty traceparent is none.
+// RecordTraced records a value that belongs to the span of a traceparent, and keeps it as
+// the exemplar of its series. An empty traceparent is none.
 func (h *Histogram) RecordTraced(v float64, traceparent string, at ...int) {
 	if h == nil {
 		return
@@ -169,14 +169,14 @@ func (h *Histogram) collect() []Point {
 	return points
 }
 
-// read is a metric whose values are asked for when it is collected.
+// read is a metric whose values a function returns when it is collected.
 type read struct {
 	of   Desc
 	from func(yield func(v float64, labels ...string))
 }
 
-// Read registers a counter or a gauge whose series a function yields when the
-// registry is collected. The function decides how many they are.
+// Read registers a counter or a gauge whose series a function yields when the registry is
+// collected. The function must bound their number.
 func (r *Registry) Read(kind Kind, name, unit, help string, labels []string, from func(yield func(v float64, labels ...string))) {
 	if r != nil {
 		r.add(&read{of: Desc{Name: name, Kind: kind, Unit: unit, Help: help, Labels: labels}, from: from})

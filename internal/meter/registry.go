@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Kind is what a metric is.
+// Kind is the kind of a metric.
 type Kind string
 
 // The kinds of metrics.
@@ -18,14 +18,14 @@ const (
 	KindHistogram Kind = "histogram"
 )
 
-// Desc says what a metric is.
+// Desc describes a metric.
 type Desc struct {
 	Name   string // refold.run.duration
 	Kind   Kind
-	Unit   string // as OpenTelemetry has them: s, By, 1, {event}
+	Unit   string // as in OpenTelemetry: s, By, 1, {event}
 	Help   string
 	Labels []string
-	Sets   []*Label  // of which the labels are; nil for a metric that a function reads
+	Sets   []*Label  // the sets of the labels; nil for a metric that a function reads
 	Bounds []float64 // of a histogram: upper bounds of its buckets
 }
 
@@ -55,16 +55,16 @@ type Point struct {
 	Dist   *Dist    // of a histogram
 }
 
-// Dist is what a histogram holds.
+// Dist is the value of one series of a histogram.
 type Dist struct {
 	Count   uint64
 	Sum     float64
 	Buckets []uint64 // one more than bounds; not cumulative
-	// Exemplar is the latest value of a traced run; nil: none was.
+	// Exemplar is the latest value of a traced run; nil: none.
 	Exemplar *Exemplar
 }
 
-// Exemplar is a value of a histogram, and the span that it was measured in.
+// Exemplar is a value of a histogram, and its span.
 type Exemplar struct {
 	Value       float64
 	At          time.Time
@@ -77,14 +77,13 @@ type Metric struct {
 	Points []Point
 }
 
-// metric is what a registry holds.
+// metric is a registered metric.
 type metric interface {
 	desc() *Desc
 	collect() []Point
 }
 
-// Registry holds the metrics of one daemon. It may be used by several goroutines
-// at once.
+// Registry holds the metrics of one daemon. It is safe for concurrent use.
 type Registry struct {
 	started time.Time
 
@@ -95,10 +94,10 @@ type Registry struct {
 // New returns an empty registry.
 func New() *Registry { return &Registry{started: time.Now()} }
 
-// Started returns when the registry was made: its counters began then.
+// Started returns when the registry was created, and so when its counters began.
 func (r *Registry) Started() time.Time { return r.started }
 
-// add registers a metric. A name that is taken is a mistake of the program.
+// add registers a metric. It panics if the name is taken.
 func (r *Registry) add(m metric) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,7 +114,7 @@ func (r *Registry) all() []metric {
 	return slices.SortedFunc(slices.Values(r.metrics), func(a, b metric) int { return strings.Compare(a.desc().Name, b.desc().Name) })
 }
 
-// Describe returns what the registry's metrics are, by name.
+// Describe returns the descriptions of the registry's metrics, by name.
 func (r *Registry) Describe() []*Desc {
 	var all []*Desc
 	for _, m := range r.all() {
@@ -124,7 +123,7 @@ func (r *Registry) Describe() []*Desc {
 	return all
 }
 
-// Collect returns the metrics that have a series, by name.
+// Collect returns the metrics with at least one series, by name.
 func (r *Registry) Collect() []Metric {
 	var all []Metric
 	for _, m := range r.all() {
@@ -135,7 +134,7 @@ func (r *Registry) Collect() []Metric {
 	return all
 }
 
-// family is the part that metrics have in common.
+// family is the common part of counters, gauges and histograms.
 type family struct {
 	of    Desc
 	sizes []int // of the labels' sets
@@ -150,7 +149,7 @@ func newFamily(kind Kind, name, unit, help string, sets []*Label) family {
 	return f
 }
 
-// size returns how many cells there are.
+// size returns the number of cells.
 func (f *family) size() int {
 	n := 1
 	for _, size := range f.sizes {
@@ -161,7 +160,7 @@ func (f *family) size() int {
 
 func (f *family) desc() *Desc { return &f.of }
 
-// cell returns the index of the cell at some places.
+// cell returns the index of the cell at some indices of labels.
 func (f *family) cell(at []int) int {
 	n := 0
 	for i, size := range f.sizes {
@@ -178,8 +177,8 @@ func (f *family) labels(cell int) []string {
 		cell /= f.sizes[i]
 	}
 	var values []string
-	for i, place := range at {
-		values = append(values, f.of.Sets[i].at(place)...)
+	for i, index := range at {
+		values = append(values, f.of.Sets[i].at(index)...)
 	}
 	return values
 }

@@ -9,18 +9,18 @@ import (
 	"sync/atomic"
 )
 
-// givenMax is how many values a Given remembers: the latest.
+// givenMax is how many values a Given keeps: the latest.
 const givenMax = 1024
 
-// Given remembers the values that were given out, so that they can be replaced in
-// what belongs to no call: log lines. The zero value is ready.
+// Given keeps the values that calls received, to redact them in log lines, which belong
+// to no call. The zero value is ready to use.
 type Given struct {
 	mu       sync.Mutex
 	values   []string
 	redactor atomic.Pointer[Redactor]
 }
 
-// Add remembers values.
+// Add adds values.
 func (g *Given) Add(values ...string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -37,18 +37,17 @@ func (g *Given) Add(values ...string) {
 	g.redactor.Store(NewRedactor(g.values...))
 }
 
-// Values returns the values that were given out.
+// Values returns the values.
 func (g *Given) Values() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.values)
 }
 
-// Redactor replaces the values that were given out so far.
+// Redactor returns a redactor of the values so far.
 func (g *Given) Redactor() *Redactor { return g.redactor.Load() }
 
-// Handler returns a handler of log records that passes them on to h without the
-// values.
+// Handler returns a slog.Handler that passes records to h without the values.
 func (g *Given) Handler(h slog.Handler) slog.Handler { return &redacting{given: g, to: h} }
 
 type redacting struct {
@@ -56,12 +55,12 @@ type redacting struct {
 	to    slog.Handler
 }
 
-// Enabled is that of the handler behind.
+// Enabled implements slog.Handler.
 func (h *redacting) Enabled(ctx context.Context, level slog.Level) bool {
 	return h.to.Enabled(ctx, level)
 }
 
-// Handle passes a record on.
+// Handle implements slog.Handler.
 func (h *redacting) Handle(ctx context.Context, record slog.Record) error {
 	r := h.given.Redactor()
 	if r == nil {
@@ -75,7 +74,7 @@ func (h *redacting) Handle(ctx context.Context, record slog.Record) error {
 	return h.to.Handle(ctx, clean)
 }
 
-// WithAttrs adds attributes to all records.
+// WithAttrs implements slog.Handler.
 func (h *redacting) WithAttrs(attrs []slog.Attr) slog.Handler {
 	r, clean := h.given.Redactor(), make([]slog.Attr, len(attrs))
 	for i, a := range attrs {
@@ -84,13 +83,13 @@ func (h *redacting) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &redacting{given: h.given, to: h.to.WithAttrs(clean)}
 }
 
-// WithGroup begins a group.
+// WithGroup implements slog.Handler.
 func (h *redacting) WithGroup(name string) slog.Handler {
 	return &redacting{given: h.given, to: h.to.WithGroup(name)}
 }
 
-// attr returns an attribute without the values. What is neither text nor a group
-// is written as text only if that holds one.
+// attr returns an attribute without the values. A value that is neither text nor a group
+// becomes text only if its text contains one.
 func (r *Redactor) attr(a slog.Attr) slog.Attr {
 	if r == nil {
 		return a

@@ -13,27 +13,27 @@ import (
 )
 
 const (
-	// ValueBytesMin is the size of the shortest value that is redacted. Shorter ones
-	// stand in many texts by chance.
+	// ValueBytesMin is the size of the shortest value that is redacted. Many texts
+	// contain shorter ones by chance.
 	ValueBytesMin = 6
 	// ValueBytesMax is the size of the longest value.
 	ValueBytesMax = 64 << 10
 )
 
-// Mark stands where a value was. It is shorter than every value that is redacted,
-// so it holds none.
+// Mark replaces a value. It is shorter than every value that is redacted, so it can't
+// contain one.
 const Mark = "*****"
 
-// Redactor replaces values by Mark. It finds them plain, in base64 (standard and
-// URL alphabet, padded or not, also as a part of a longer text that was encoded),
-// escaped for the query or the path of a URL, and escaped as in JSON and Go. The
-// nil Redactor replaces nothing. It is immutable.
+// Redactor replaces values by Mark. It finds them plain, in base64 (standard and URL
+// alphabet, padded or not, also within a longer encoded text), escaped for the query or
+// the path of a URL, and escaped as in JSON and Go. The nil Redactor replaces nothing. It
+// is immutable.
 type Redactor struct {
 	spellings [][]byte // longest first
 }
 
-// NewRedactor returns what replaces values. Values shorter than ValueBytesMin are
-// left out. It returns nil if no value is left.
+// NewRedactor returns a Redactor of values, without those shorter than ValueBytesMin. It
+// returns nil if no value is left.
 func NewRedactor(values ...string) *Redactor {
 	var all []string
 	for _, value := range values {
@@ -52,7 +52,7 @@ func NewRedactor(values ...string) *Redactor {
 	return r
 }
 
-// spellings returns how a value may stand in a text.
+// spellings returns the encodings of a value in texts.
 func spellings(value string) []string {
 	all := []string{value}
 	for _, encoding := range []*base64.Encoding{base64.StdEncoding, base64.URLEncoding} {
@@ -77,8 +77,8 @@ func spellings(value string) []string {
 	return all
 }
 
-// within returns the characters of base64 that depend on value alone where before
-// bytes (of three) stand before it and anything behind it.
+// within returns the characters of base64 that depend on value alone if it follows before
+// bytes, modulo three, and any bytes follow it.
 func within(encoding *base64.Encoding, value string, before int) string {
 	text := encoding.WithPadding(base64.NoPadding).EncodeToString([]byte(strings.Repeat("\x00", before) + value))
 	if (before+len(value))%3 != 0 {
@@ -90,8 +90,8 @@ func within(encoding *base64.Encoding, value string, before int) string {
 	return text
 }
 
-// percent escapes every byte but letters, digits and -_.~, as most programs do
-// that are not written in Go.
+// percent escapes every byte except letters, digits and -_.~, as most programs in other
+// languages than Go do.
 func percent(value string) string {
 	return strings.NewReplacer("+", "%20").Replace(url.QueryEscape(value))
 }
@@ -104,7 +104,7 @@ func lowerEscapes(text string) string { return isEscape.ReplaceAllStringFunc(tex
 // span is a part of a text.
 type span struct{ from, to int }
 
-// find returns the parts of text that hold a value, in order and without overlaps.
+// find returns the parts of text with values, in order and without overlaps.
 func (r *Redactor) find(text []byte) (all []span) {
 	for _, s := range r.spellings {
 		for at := 0; ; {
@@ -131,8 +131,7 @@ func (r *Redactor) find(text []byte) (all []span) {
 	return joined
 }
 
-// Bytes returns text without the values: text itself if it holds none, and else a
-// copy.
+// Bytes returns text without the values: text itself if it contains none, else a copy.
 func (r *Redactor) Bytes(text []byte) []byte {
 	if r == nil || len(text) < ValueBytesMin {
 		return text
@@ -150,7 +149,7 @@ func (r *Redactor) Bytes(text []byte) []byte {
 	return append(out, text[at:]...)
 }
 
-// Text is Bytes of a string.
+// Text is Bytes for a string.
 func (r *Redactor) Text(text string) string {
 	if r == nil || len(text) < ValueBytesMin {
 		return text

@@ -1,7 +1,7 @@
 package secrets_test
 
-// Values are put in texts in every encoding that the package names, at every
-// place, in pieces of every size: none of them is left.
+// Texts contain values in every encoding that the package lists, at every position, in
+// pieces of every size: no value is left.
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ import (
 	"github.com/refold/refold/internal/secrets"
 )
 
-// encodings are those that are promised.
+// encodings are the promised ones.
 var encodings = map[string]func(string) string{
 	"plain":         func(v string) string { return v },
 	"base64":        func(v string) string { return base64.StdEncoding.EncodeToString([]byte(v)) },

@@ -18,13 +18,13 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Source finds the value of a secret of a space. The empty value means that it
-// has none. An error must not hold a value.
+// Source returns the value of a secret of a space, empty if it has none. An error must
+// not contain a value.
 type Source interface {
 	Secret(ctx context.Context, space, name string) (string, error)
 }
 
-// Func is a function that is a Source.
+// Func is a function as a Source.
 type Func func(ctx context.Context, space, name string) (string, error)
 
 // Secret calls f.
@@ -32,10 +32,10 @@ func (f Func) Secret(ctx context.Context, space, name string) (string, error) {
 	return f(ctx, space, name)
 }
 
-// Chain asks its sources in turn: the first value that is not empty counts.
+// Chain tries its sources in turn: the first value that is not empty counts.
 type Chain []Source
 
-// Secret returns the first value.
+// Secret implements Source.
 func (c Chain) Secret(ctx context.Context, space, name string) (string, error) {
 	for _, s := range c {
 		value, err := s.Secret(ctx, space, name)
@@ -51,7 +51,7 @@ func (c Chain) Secret(ctx context.Context, space, name string) (string, error) {
 	return "", nil
 }
 
-// ReadFile returns what a file holds, without a line break at its end; nothing if
+// ReadFile returns the content of a file, without a line break at its end; nothing if
 // there is no such file.
 func ReadFile(name string) (string, error) {
 	f, err := os.Open(name)
@@ -69,7 +69,7 @@ func ReadFile(name string) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(string(text), "\n"), "\r"), nil
 }
 
-// pathless returns what an error says without the path: it may be stored.
+// pathless returns an error without its path, since it may be stored.
 func pathless(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
@@ -78,8 +78,8 @@ func pathless(err error) error {
 	return err
 }
 
-// Files is a folder with a file for each secret, called as the secret is: what
-// Kubernetes and agents of secret managers write.
+// Files is a folder with a file for each secret, which has the secret's name, as
+// Kubernetes and secret managers write it.
 type Files string
 
 // Secret reads the file of that name.
@@ -90,17 +90,17 @@ func (d Files) Secret(_ context.Context, _, name string) (string, error) {
 	return ReadFile(filepath.Join(string(d), name))
 }
 
-// Entry of a catalog says where the value of a secret is by default.
+// Entry of a catalog has the default source of a secret.
 type Entry struct {
 	ID       string `json:"id"`       // the secret's name
 	Label    string `json:"label"`    // for people
-	Env      string `json:"env"`      // the environment variable that holds it
-	DocsURL  string `json:"docs_url"` // where people learn how to get it
-	Optional bool   `json:"optional"` // what needs it can do without it
+	Env      string `json:"env"`      // its environment variable
+	DocsURL  string `json:"docs_url"` // explains how to get it
+	Optional bool   `json:"optional"` // tools that need it also work without it
 }
 
-// Catalog is entries by the secret's name. As a Source it reads the environment
-// variables of its entries, and no other.
+// Catalog holds entries by the secret's name. As a Source it reads the environment
+// variables of its entries, and no others.
 type Catalog struct {
 	entries map[string]Entry
 	lookup  func(string) (string, bool) // of the environment
@@ -109,9 +109,9 @@ type Catalog struct {
 //go:embed catalog.json
 var builtin []byte
 
-// NewCatalog returns the built-in catalog. Files, JSON lists of entries as
-// docs/packs.md shows one, add to it; a later entry replaces one of the same id.
-// lookup is os.LookupEnv or does the same.
+// NewCatalog returns the built-in catalog with the entries of files, which are JSON lists
+// as in docs/packs.md; a later entry replaces an earlier one with the same id. lookup is
+// os.LookupEnv or a replacement.
 func NewCatalog(lookup func(string) (string, bool), files ...string) (*Catalog, error) {
 	c := &Catalog{entries: map[string]Entry{}, lookup: lookup}
 	if err := c.add(builtin); err != nil {
@@ -129,7 +129,7 @@ func NewCatalog(lookup func(string) (string, bool), files ...string) (*Catalog, 
 	return c, nil
 }
 
-// add reads a list of entries. The error tells of all that are wrong.
+// add reads a list of entries. The error reports every problem.
 func (c *Catalog) add(text []byte) error {
 	var list []Entry
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -141,18 +141,18 @@ func (c *Catalog) add(text []byte) error {
 	for i, e := range list {
 		switch {
 		case !space.IsSecretName(e.ID):
-			all = append(all, fmt.Errorf("[%d].id: is the name of a secret: letters, digits and _, such as CRM_KEY", i))
+			all = append(all, fmt.Errorf("[%d].id: want the name of a secret: letters, digits and _, such as CRM_KEY", i))
 		case !space.IsSecretName(e.Env):
-			all = append(all, fmt.Errorf("[%d].env: is the name of an environment variable, such as CRM_KEY", i))
+			all = append(all, fmt.Errorf("[%d].env: want the name of an environment variable, such as CRM_KEY", i))
 		case slices.ContainsFunc(list[:i], func(other Entry) bool { return other.ID == e.ID }):
-			all = append(all, fmt.Errorf("[%d].id: %s is there twice", i, e.ID))
+			all = append(all, fmt.Errorf("[%d].id: %s is listed twice", i, e.ID))
 		}
 		c.entries[e.ID] = e
 	}
 	return errors.Join(all...)
 }
 
-// Names returns the names of all secrets that have an entry.
+// Names returns the names of all secrets with an entry.
 func (c *Catalog) Names() []string { return slices.Sorted(maps.Keys(c.entries)) }
 
 // Entry returns the entry of a secret.
@@ -171,7 +171,7 @@ func (c *Catalog) Secret(_ context.Context, _, name string) (string, error) {
 	return value, nil
 }
 
-// Advice says how to give a secret to a bridge.
+// Advice returns a text that says how to give a secret to a bridge.
 func (c *Catalog) Advice(name string) string {
 	e, ok := c.entries[name]
 	if !ok {

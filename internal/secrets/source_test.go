@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/internal/secrets"
 )
 
-// environment is one with these variables.
+// environment returns a lookup with these variables.
 func environment(pairs map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		value, ok := pairs[name]
@@ -72,7 +72,7 @@ func TestFirstValueCounts(t *testing.T) {
 	}
 }
 
-func TestSourcesThatFail(t *testing.T) {
+func TestFailingSourceNamesTheSecretButNotThePath(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	if err := os.Mkdir(filepath.Join(dir, "FOLDER"), 0o755); err != nil {
@@ -88,7 +88,7 @@ func TestSourcesThatFail(t *testing.T) {
 	}
 }
 
-func TestCatalogsThatAreWrong(t *testing.T) {
+func TestInvalidCatalogIsRefused(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "catalog.json")
 	for content, want := range map[string]string{

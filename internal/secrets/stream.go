@@ -5,10 +5,9 @@ import (
 	"io"
 )
 
-// Writer returns a writer that replaces values in what it passes on to w, also a
-// value that comes in several pieces: it keeps back the end of a piece that may be
-// the beginning of a value. Close passes on what is kept back, and leaves w open.
-// One goroutine at a time may use it.
+// Writer returns a writer to w that replaces values, also if one is split between writes:
+// it holds back the end of a text that may be the beginning of a value. Close writes the
+// rest, and leaves w open. The writer is not safe for concurrent use.
 func (r *Redactor) Writer(w io.Writer) io.WriteCloser { return &writer{redactor: r, to: w} }
 
 type writer struct {
@@ -17,19 +16,19 @@ type writer struct {
 	kept     []byte
 }
 
-// Write passes on all but what may be the beginning of a value.
+// Write writes all except the possible beginning of a value.
 func (w *writer) Write(p []byte) (int, error) {
 	w.kept = append(w.kept, p...)
-	if err := w.pass(w.redactor.settled(w.kept)); err != nil {
+	if err := w.flush(w.redactor.settled(w.kept)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
 }
 
-func (w *writer) Close() error { return w.pass(len(w.kept)) }
+func (w *writer) Close() error { return w.flush(len(w.kept)) }
 
-// pass passes on the first n bytes that are kept.
-func (w *writer) pass(n int) error {
+// flush writes the first n bytes kept.
+func (w *writer) flush(n int) error {
 	if n == 0 {
 		return nil
 	}
@@ -38,8 +37,8 @@ func (w *writer) pass(n int) error {
 	return err
 }
 
-// settled returns how many bytes of text no byte that follows can make a part of a
-// value.
+// settled returns how many bytes at the beginning of text can't be part of a value that
+// continues after text.
 func (r *Redactor) settled(text []byte) int {
 	if r == nil {
 		return len(text)
@@ -53,7 +52,7 @@ func (r *Redactor) settled(text []byte) int {
 			}
 		}
 	}
-	for _, found := range r.find(text) { // one that is whole is passed on whole
+	for _, found := range r.find(text) { // a complete value must not be split
 		if found.from < end && end < found.to {
 			end = found.from
 		}

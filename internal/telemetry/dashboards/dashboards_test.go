@@ -1,7 +1,7 @@
 package dashboards_test
 
-// The files are those of the tables; queries name metrics and labels that exist;
-// and each metric is shown, or needs no dashboard.
+// The files match the tables; queries name existing metrics and labels; and each metric is
+// on a dashboard, or needs none.
 
 import (
 	"bytes"
@@ -42,7 +42,7 @@ func described() []*meter.Desc {
 	return list
 }
 
-// between replaces what stands between two comments of a text.
+// between replaces the text between two comments.
 func between(t *testing.T, text, what, table string) string {
 	t.Helper()
 	begin, end := "<!-- "+what+" -->\n", "<!-- end of "+what+" -->"
@@ -89,7 +89,7 @@ var (
 	grouped = regexp.MustCompile(`by \(([a-z_, ]+)\)`)
 )
 
-// seriesOf returns the metrics by the names that Prometheus has for their series.
+// seriesOf returns the metrics by the names of their series in Prometheus.
 func seriesOf(all []*meter.Desc) map[string]*meter.Desc {
 	series := map[string]*meter.Desc{}
 	for _, d := range all {
@@ -171,7 +171,7 @@ func TestEveryMetricIsShown(t *testing.T) {
 	}
 }
 
-// Where Prometheus is installed, it reads the rules itself.
+// If Prometheus is installed, its own tool checks the rules.
 func TestPromtoolTakesTheRules(t *testing.T) {
 	t.Parallel()
 	tool, err := exec.LookPath("promtool")

@@ -84,7 +84,7 @@ func Table(all []*meter.Desc) string {
 	return b.String()
 }
 
-// labelsOf lists the labels of a metric, with how many values a set takes.
+// labelsOf lists the labels of a metric, with the limits of their sets.
 func labelsOf(d *meter.Desc) string {
 	var all []string
 	for _, set := range d.Sets {

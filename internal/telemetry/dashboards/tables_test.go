@@ -7,17 +7,17 @@ type Dashboard struct {
 	Panels []Panel
 }
 
-// Panel shows what some queries say over time.
+// Panel shows some queries over time.
 type Panel struct {
 	Title   string
 	Unit    string // of Grafana: s, bytes, short, ops
 	Queries []Query
 }
 
-// Query is a query of Prometheus, and how its series are called.
+// Query is a query of Prometheus, and the legend of its series.
 type Query struct{ Expr, Legend string }
 
-// rate shows how often a counter is raised a second, by some labels.
+// rate shows the increase of a counter in a second, by some labels.
 func rate(title, counter, by string) Panel {
 	return Panel{title, "ops", []Query{{sum("rate("+counter+"[$__rate_interval])", by), legend(by)}}}
 }

@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// Options say what is answered.
+// Options configure a Server.
 type Options struct {
 	Address string // host:port
-	Pprof   bool   // /debug/pprof/ as well; the address must be a loopback one
+	Pprof   bool   // serve /debug/pprof/ too; Address must be a loopback address
 	Metrics http.Handler
 }
 
@@ -33,13 +33,13 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// Times that a request may take.
+// Time limits of a request.
 const (
 	headersWithin = 5 * time.Second
 	readyWithin   = 2 * time.Second
 )
 
-// Server answers. Close ends it.
+// Server serves the endpoints. Close ends it.
 type Server struct {
 	listener net.Listener
 	http     *http.Server
@@ -48,8 +48,8 @@ type Server struct {
 	notReady atomic.Pointer[func(ctx context.Context) []string]
 }
 
-// New listens at the address of o and answers. Until Reads is called the daemon
-// is not ready.
+// New listens at the address of o and serves the endpoints. Until Reads is called, the
+// daemon is not ready.
 func New(o Options) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -75,13 +75,13 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Address returns where it listens.
+// Address returns the address at which it listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// Reads sets the function that returns why the daemon is not ready, if so.
+// Reads sets the function that returns why the daemon is not ready, nothing if it is.
 func (s *Server) Reads(notReady func(ctx context.Context) []string) { s.notReady.Store(&notReady) }
 
-// Drain says that the daemon has been told to end: it is not ready from now on.
+// Drain makes the daemon not ready, because it was told to end.
 func (s *Server) Drain() { s.draining.Store(true) }
 
 // readiness is the body of /readyz.
@@ -93,24 +93,24 @@ type readiness struct {
 func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyWithin)
 	defer cancel()
-	var is readiness
-	switch of := s.notReady.Load(); {
+	var body readiness
+	switch notReady := s.notReady.Load(); {
 	case s.draining.Load():
-		is.Reasons = []string{"it was told to end"}
-	case of == nil:
-		is.Reasons = []string{"it starts"}
+		body.Reasons = []string{"it was told to end"}
+	case notReady == nil:
+		body.Reasons = []string{"it starts"}
 	default:
-		is.Reasons = (*of)(ctx)
+		body.Reasons = (*notReady)(ctx)
 	}
-	is.Ready = len(is.Reasons) == 0
+	body.Ready = len(body.Reasons) == 0
 	w.Header().Set("Content-Type", "application/json")
-	if !is.Ready {
+	if !body.Ready {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_ = json.NewEncoder(w).Encode(is) // the client is gone
+	_ = json.NewEncoder(w).Encode(body) // an error means that the client is gone
 }
 
-// Close ends the listener and what is being answered.
+// Close ends the listener and the requests in progress.
 func (s *Server) Close() error {
 	err := s.http.Close()
 	if ended := <-s.ended; !errors.Is(ended, http.ErrServerClosed) {

@@ -15,23 +15,23 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Bounds of one export, and of what is sent at the end of the process.
+// Time limits of one export, and of the last ones at the end of the process.
 const (
 	within    = 5 * time.Second
 	endWithin = 3 * time.Second
 )
 
-// Options say which lines are sent, and what is called for lines that are not.
+// Options configure the export of log lines.
 type Options struct {
 	Resource *resource.Resource
 	Level    slog.Leveler
 	Dropped  func(lines int) // called for lines that the collector did not accept
-	Logger   *slog.Logger    // gets a line when the collector fails; must not be what Handler makes
+	Logger   *slog.Logger    // for failures of the collector; it must not log to Handler's result
 }
 
-// Handler returns a handler that sends lines to the collector that OpenTelemetry's
-// variables name. It never waits for the collector. Beyond 2,048 waiting lines it
-// drops the oldest. end sends what waits, for a few seconds at most.
+// Handler returns a slog.Handler that sends lines to the collector that OpenTelemetry's
+// variables name. It never waits for the collector. Beyond 2,048 pending lines it drops
+// the oldest. end sends the pending lines, for at most a few seconds.
 func Handler(ctx context.Context, o Options) (h slog.Handler, end func(), err error) {
 	exporter, err := otlploghttp.New(ctx, otlploghttp.WithTimeout(within), otlploghttp.WithRetry(otlploghttp.RetryConfig{}))
 	if err != nil {
@@ -43,11 +43,11 @@ func Handler(ctx context.Context, o Options) (h slog.Handler, end func(), err er
 	return &lines{Handler: sends, level: o.Level}, func() {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), endWithin)
 		defer cancel()
-		_ = provider.Shutdown(last) // lossy says what was lost
+		_ = provider.Shutdown(last) // lossy counts lost lines
 	}, nil
 }
 
-// lines is a handler that sends log lines of a level and above. A line with a
+// lines is a slog.Handler that sends log lines of a level and above. A line with a
 // trace_id and a span_id belongs to that span.
 type lines struct {
 	slog.Handler
@@ -63,7 +63,7 @@ func (h *lines) Handle(ctx context.Context, r slog.Record) error {
 	r.Attrs(func(a slog.Attr) bool {
 		switch a.Key {
 		case "trace_id":
-			of.TraceID, _ = trace.TraceIDFromHex(a.Value.String()) // else it is no id, and invalid
+			of.TraceID, _ = trace.TraceIDFromHex(a.Value.String()) // invalid on error
 		case "span_id":
 			of.SpanID, _ = trace.SpanIDFromHex(a.Value.String())
 		}
@@ -75,24 +75,24 @@ func (h *lines) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// WithAttrs returns a handler that adds attributes to every line.
+// WithAttrs implements slog.Handler.
 func (h *lines) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &lines{h.Handler.WithAttrs(attrs), h.level}
 }
 
-// WithGroup returns a handler that puts what is added later into a group.
+// WithGroup implements slog.Handler.
 func (h *lines) WithGroup(name string) slog.Handler {
 	return &lines{h.Handler.WithGroup(name), h.level}
 }
 
-// lossy is an exporter that counts what it loses.
+// lossy is an exporter that counts lost lines.
 type lossy struct {
 	log.Exporter
 	opts    Options
 	failing atomic.Bool
 }
 
-// Export sends lines. An error is counted, and logged when it is new.
+// Export sends lines. It counts the lines of every error, and logs the first in a row.
 func (l *lossy) Export(ctx context.Context, records []log.Record) error {
 	err := l.Exporter.Export(ctx, records)
 	switch was := l.failing.Swap(err != nil); {

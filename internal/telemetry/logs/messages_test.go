@@ -1,8 +1,8 @@
 package logs
 
-// docs/logs.md lists every message that the daemons log from level info on. Names and
-// levels come from the code; meanings are written by hand. -rewrite adds and removes
-// lines and keeps the meanings.
+// docs/logs.md lists every message that the daemons log at level info or above. Names and
+// levels come from the code; people write the meanings. -rewrite adds and removes lines
+// and keeps the meanings.
 
 import (
 	"flag"

@@ -16,7 +16,7 @@ const (
 	failingMax = 96 // models, and models with an error
 )
 
-// classes returns the classes of effects that bridges carry out.
+// classes returns the classes of effects that bridges execute.
 func classes() (names []string) {
 	for _, c := range subjects.Classes() {
 		names = append(names, string(c))
@@ -24,11 +24,11 @@ func classes() (names []string) {
 	return names
 }
 
-// OptInVariable is the variable that chooses among sets of names.
+// OptInVariable is the environment variable that selects a set of names.
 const OptInVariable = "OTEL_SEMCONV_STABILITY_OPT_IN"
 
-// Latest reports whether a value of OTEL_SEMCONV_STABILITY_OPT_IN asks for the newer
-// GenAI names.
+// Latest reports whether a value of OTEL_SEMCONV_STABILITY_OPT_IN selects the newer GenAI
+// names.
 func Latest(optIn string) bool { return strings.Contains(optIn, "gen_ai_latest_experimental") }
 
 // Bridge measures a bridge: it is the bridge's observer, and reads its stats.
@@ -40,7 +40,7 @@ type Bridge struct {
 	generations generations
 }
 
-// bounds of the time that an executor takes, in seconds.
+// executeBounds are bounds of the time that an executor takes, in seconds.
 var executeBounds = []float64{.001, .005, .025, .1, .5, 1, 2.5, 5, 10, 30, 120, 600}
 
 // NewBridge registers the metrics of a bridge. optIn is the value of
@@ -61,23 +61,23 @@ func NewBridge(r *meter.Registry, optIn string) *Bridge {
 	return b
 }
 
-// Reads tells whose stats are read when metrics are collected.
-func (b *Bridge) Reads(of func() bridge.Stats) { b.stats.Store(&of) }
+// Reads sets the function that returns the stats to read when metrics are collected.
+func (b *Bridge) Reads(stats func() bridge.Stats) { b.stats.Store(&stats) }
 
 func (b *Bridge) now() bridge.Stats {
-	if of := b.stats.Load(); of != nil {
-		return (*of)()
+	if stats := b.stats.Load(); stats != nil {
+		return (*stats)()
 	}
 	return bridge.Stats{}
 }
 
-// targets registers what is read of each target. A bridge's flags say how many
-// there are.
+// targets registers the metrics of each target. A bridge's flags determine how many
+// targets there are.
 func (b *Bridge) targets(r *meter.Registry) {
-	each := func(kind meter.Kind, name, unit, help string, of func(bridge.TargetStats) float64) {
+	each := func(kind meter.Kind, name, unit, help string, value func(bridge.TargetStats) float64) {
 		r.Read(kind, name, unit, help, []string{"target"}, func(yield func(float64, ...string)) {
 			for target, s := range b.now().Targets {
-				yield(of(s), target)
+				yield(value(s), target)
 			}
 		})
 	}
@@ -121,7 +121,7 @@ func (b *Bridge) counts(r *meter.Registry) {
 	})
 }
 
-// Started measures nothing.
+// Started implements executor.Observer. It measures nothing.
 func (b *Bridge) Started(executor.Start) string { return "" }
 
 // Ended measures a start that has ended.

@@ -21,7 +21,7 @@ import (
 	"github.com/refold/refold/internal/meter"
 )
 
-// Resource is what produces the metrics.
+// Resource describes the program that produces the metrics.
 type Resource struct {
 	Service  string // service.name: session-actor, bridge
 	Version  string // service.version
@@ -35,8 +35,8 @@ const (
 	SignalLogs
 )
 
-// Register registers refold.build, and refold.telemetry.dropped, which Push.Start
-// counts.
+// Register registers refold.build and refold.telemetry.dropped. It returns the latter,
+// for Push.Start.
 func (r Resource) Register(in *meter.Registry) *meter.Counter {
 	in.Read(meter.KindGauge, "refold.build", "{build}", "1, with the versions of the program and of Go.", []string{"version", "go"}, func(yield func(float64, ...string)) {
 		yield(1, r.Version, runtime.Version())
@@ -44,15 +44,15 @@ func (r Resource) Register(in *meter.Registry) *meter.Counter {
 	return in.Counter("refold.telemetry.dropped", "{item}", "Exports of metrics, spans, and log lines, that the collector did not take.", meter.Closed("signal", "metrics", "traces", "logs"))
 }
 
-// OTel returns the resource as OpenTelemetry's SDK has it.
+// OTel returns the resource for OpenTelemetry's SDK.
 func (r Resource) OTel() *resource.Resource {
 	return resource.NewSchemaless(
 		attribute.String("service.name", r.Service), attribute.String("service.version", r.Version), attribute.String("service.instance.id", r.Instance),
 	)
 }
 
-// Handler returns what answers Prometheus: OpenMetrics if the scraper asks for it.
-// close ends it.
+// Handler returns an http.Handler for Prometheus, which answers in OpenMetrics if the
+// scraper requests it. closeHandler ends it.
 func Handler(r *meter.Registry, of Resource) (h http.Handler, closeHandler func(), err error) {
 	registry := prometheus.NewRegistry()
 	reader, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithProducer(NewProducer(r)), otelprom.WithoutScopeInfo())
@@ -64,25 +64,24 @@ func Handler(r *meter.Registry, of Resource) (h http.Handler, closeHandler func(
 	return h, func() { _ = provider.Shutdown(context.Background()) }, nil
 }
 
-// Push says where metrics are pushed to. What it leaves empty, the exporter takes
-// from the usual variables: OTEL_EXPORTER_OTLP_HEADERS and its kin.
+// Push configures the push of metrics to a collector. Headers and the like come from
+// OpenTelemetry's variables, such as OTEL_EXPORTER_OTLP_HEADERS.
 type Push struct {
 	Endpoint string        // of metrics, with its path
 	Every    time.Duration // 0: a minute
 }
 
-// Bounds of one export, and of the last one at the end of the process.
+// Time limits of one export, and of the last one at the end of the process.
 const (
 	pushWithin = 10 * time.Second
 	lastWithin = 3 * time.Second
 )
 
-// Start pushes the metrics of r until stop is called, which pushes once more. A
-// collector that does not take them costs nothing but a count: see
-// refold.telemetry.dropped.
+// Start pushes the metrics of r until stop is called, which pushes once more. A push that
+// the collector does not accept is only counted, in refold.telemetry.dropped.
 func (p Push) Start(ctx context.Context, r *meter.Registry, of Resource, dropped *meter.Counter, log *slog.Logger) (stop func(), err error) {
 	exporter, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(p.Endpoint), otlpmetrichttp.WithTimeout(pushWithin),
-		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{})) // what is lost is in the next push, since it is cumulative
+		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{})) // metrics are cumulative, so the next push has a lost one's
 	if err != nil {
 		return nil, fmt.Errorf("set up the push of metrics to %s: %w", p.Endpoint, err)
 	}
@@ -102,7 +101,7 @@ func (p Push) Start(ctx context.Context, r *meter.Registry, of Resource, dropped
 	}, nil
 }
 
-// lossy is an exporter that counts what it loses.
+// lossy is an exporter that counts failed exports.
 type lossy struct {
 	metric.Exporter
 	log     *slog.Logger
@@ -110,7 +109,7 @@ type lossy struct {
 	failing atomic.Bool
 }
 
-// Export sends metrics. An error is counted, and logged when it is new.
+// Export sends metrics. It counts every error, and logs the first in a row.
 func (l *lossy) Export(ctx context.Context, all *metricdata.ResourceMetrics) error {
 	err := l.Exporter.Export(ctx, all)
 	switch was := l.failing.Swap(err != nil); {

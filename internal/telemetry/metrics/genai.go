@@ -5,8 +5,8 @@ import (
 	"github.com/refold/refold/internal/meter"
 )
 
-// Names of the GenAI semantic conventions v1.41.0, the last set that back ends
-// read. They are written here, since Go's semconv packages have dropped them.
+// Names of the GenAI semantic conventions v1.41.0, the latest set that back ends read.
+// They are defined here, since Go's semconv packages have dropped them.
 const (
 	attrOperation     = "gen_ai.operation.name"
 	attrProvider      = "gen_ai.provider.name"
@@ -21,7 +21,7 @@ const (
 	firstChunk        = "gen_ai.client.operation.time_to_first_chunk"
 )
 
-// Bounds that the conventions advise.
+// Bounds that the conventions recommend.
 var (
 	durationBounds = []float64{.01, .02, .04, .08, .16, .32, .64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92}
 	tokenBounds    = []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864}
@@ -33,10 +33,10 @@ type generations interface {
 	ended(model generation, failed string, seconds, first float64, u executor.Usage)
 }
 
-// generation is which model was asked.
+// generation names the model of a generation.
 type generation struct{ provider, model string }
 
-// v141 measures by v1.41.0.
+// v141 measures generations by v1.41.0.
 type v141 struct {
 	operation, tokenType    *meter.Label
 	model, failing          *meter.Label

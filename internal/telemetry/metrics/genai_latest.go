@@ -5,17 +5,17 @@ import (
 	"github.com/refold/refold/internal/meter"
 )
 
-// Names of the GenAI semantic conventions that follow v1.41.0, in development: those
-// of commit 024a4f944a12 (October 2026, after pull request 521) of the repository
-// open-telemetry/semantic-conventions-genai. They are used under
+// Names of the GenAI semantic conventions after v1.41.0, in development: those of commit
+// 024a4f944a12 (October 2026, after pull request 521) of the repository
+// open-telemetry/semantic-conventions-genai. They are used with
 // OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental.
 const (
 	latestPrefix   = "gen_ai.client.inference."
 	latestModality = "gen_ai.token.modality"
-	modalityText   = "text" // all that Refold asks and is answered is text
+	modalityText   = "text" // the only modality of Refold's metrics
 )
 
-// latest measures by the newer conventions.
+// latest measures generations by the newer conventions.
 type latest struct {
 	operation, modality *meter.Label
 	model, failing      *meter.Label

@@ -1,7 +1,7 @@
 package metrics
 
-// What leaves the process: the names of the GenAI conventions, what a collector
-// receives, and what Prometheus reads.
+// The metrics that leave the process: the names of the GenAI conventions, a collector's
+// data, and Prometheus's.
 
 import (
 	"compress/gzip"
@@ -33,15 +33,15 @@ import (
 
 var program = Resource{Service: "bridge", Version: "v1", Instance: "host/1"}
 
-// ended tells b of a generation.
+// ended reports a generation to b.
 func ended(b *Bridge, model, code string) {
 	at := time.UnixMilli(1000)
 	b.Ended(executor.Start{Class: "llm", Target: "openai", Session: "s1", Effect: "r1t1", Model: model, At: at},
 		executor.End{At: at.Add(3 * time.Second), Status: "succeeded", Code: code, FirstText: at.Add(time.Second), Usage: executor.Usage{InputTokens: 10, OutputTokens: 5, CachedTokens: 4, CacheWriteTokens: 3, ReasoningTokens: 2}})
 }
 
-// Both sets of names, with their labels.
-func TestGenAINames(t *testing.T) {
+// Both sets have their labels.
+func TestOptInSelectsTheGenAINames(t *testing.T) {
 	t.Parallel()
 	var got strings.Builder
 	for _, optIn := range []string{"", "http,gen_ai_latest_experimental"} {
@@ -164,8 +164,7 @@ func TestCollectorTakesOTLP(t *testing.T) {
 	}
 }
 
-// A collector that refuses, or is gone, costs a count. When it takes metrics again
-// it gets all that was counted meanwhile.
+// When the collector accepts metrics again, it gets all counts of the meantime.
 func TestCollectorThatRefusesIsCounted(t *testing.T) {
 	t.Parallel()
 	c, r := newTaker(t), meter.New()
@@ -187,7 +186,8 @@ func TestCollectorThatRefusesIsCounted(t *testing.T) {
 	until(t, "an export to nobody is dropped", func() bool { return dropped.Value(0) > was })
 }
 
-// A collector that hangs delays neither what is counted nor, without a bound, the end.
+// A hanging collector does not delay counting, and delays the end of the process for a
+// bounded time only.
 func TestHangingCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
 	held, asked := make(chan struct{}), make(chan struct{}, 100)
@@ -216,7 +216,7 @@ func TestHangingCollectorDelaysNothing(t *testing.T) {
 	}
 }
 
-// Histograms have the trace of a run that is traced, for OpenMetrics and collectors.
+// Histograms have the trace of a traced run, for OpenMetrics and collectors.
 func TestExemplarsNameTraces(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
@@ -266,8 +266,7 @@ func until(t *testing.T, what string, is func() bool) {
 	}
 }
 
-// Prometheus sees the names that Desc.Prometheus gives, which dashboards and docs
-// use.
+// Prometheus reads the names of Desc.Prometheus, which dashboards and docs use.
 func TestPrometheusReadsTheNamesOfTheDocs(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
@@ -304,7 +303,7 @@ func TestPrometheusReadsTheNamesOfTheDocs(t *testing.T) {
 	}
 }
 
-// Clients choose models: the series of a bridge stay bounded.
+// Clients choose the names of models.
 func TestSeriesOfABridgeAreBounded(t *testing.T) {
 	t.Parallel()
 	r := meter.New()

@@ -2,10 +2,10 @@ package metrics
 
 import "github.com/refold/refold/bridge/executor"
 
-// Observers are called for each start of a bridge, one after the other.
+// Observers are several observers of a bridge, called in order.
 type Observers []executor.Observer
 
-// Started returns the first traceparent that one of them returns.
+// Started calls all observers, and returns the first traceparent that is not empty.
 func (o Observers) Started(s executor.Start) (traceparent string) {
 	for _, one := range o {
 		if parent := one.Started(s); traceparent == "" {
@@ -15,7 +15,7 @@ func (o Observers) Started(s executor.Start) (traceparent string) {
 	return traceparent
 }
 
-// Ended tells all of them.
+// Ended calls all observers.
 func (o Observers) Ended(s executor.Start, e executor.End) {
 	for _, one := range o {
 		one.Ended(s, e)

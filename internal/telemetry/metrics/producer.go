@@ -2,8 +2,8 @@
 // request, and to an OpenTelemetry collector at intervals. It also measures
 // bridges.
 //
-// The hot paths never call OpenTelemetry's SDK. A Producer reads the registry when
-// a reader of the SDK collects.
+// The hot paths never call OpenTelemetry's SDK. A Producer reads the registry when a
+// reader of the SDK collects.
 package metrics
 
 import (
@@ -22,13 +22,13 @@ import (
 // scope names the source of the metrics.
 const scope = "github.com/refold/refold"
 
-// Producer gives the metrics of a registry to readers of OpenTelemetry's SDK.
+// Producer passes the metrics of a registry to readers of OpenTelemetry's SDK.
 type Producer struct{ registry *meter.Registry }
 
 // NewProducer returns a producer of a registry's metrics.
 func NewProducer(r *meter.Registry) *Producer { return &Producer{r} }
 
-// Produce returns the values that the registry has now.
+// Produce returns the current values of the registry.
 func (p *Producer) Produce(context.Context) ([]metricdata.ScopeMetrics, error) {
 	started, now := p.registry.Started(), time.Now()
 	all := metricdata.ScopeMetrics{Scope: instrumentation.Scope{Name: scope}}

@@ -12,8 +12,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// benchRun is a run as `refold bench runs` has it: two turns, and three calls
-// between them.
+// benchRun is a run as in `refold bench runs`: two turns, and three calls between them.
 func benchRun(b *testing.B) (install *session.Install, events []session.Event) {
 	b.Helper()
 	install, err := session.ParseInstall(session.BuiltinInstall())
@@ -43,8 +42,8 @@ func benchRun(b *testing.B) (install *session.Install, events []session.Event) {
 	return install, events
 }
 
-// BenchmarkRun is what a run costs a session-actor: to fold it, and to trace it
-// as well. Sending its spans comes on top: see BenchmarkExport.
+// BenchmarkRun is the cost of a run in a session-actor, for the fold, and for the fold
+// with tracing. Sending its spans is extra: see BenchmarkExport.
 func BenchmarkRun(b *testing.B) {
 	install, events := benchRun(b)
 	for _, ratio := range []float64{-1, 1e-9, 1} {
@@ -73,8 +72,8 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver is what it costs to hand the nine spans of a run to the queue,
-// and the traceparents of its five effects.
+// BenchmarkHandOver is the cost of adding the nine spans of a run to the queue, and of the
+// traceparents of its five effects.
 func BenchmarkHandOver(b *testing.B) {
 	tracer, spans := &Tracer{opts: Options{Form: form, Ratio: 1}, out: &exporter{}}, queued(9) // no goroutine sends them
 	b.ReportAllocs()
@@ -89,8 +88,7 @@ func BenchmarkHandOver(b *testing.B) {
 	}
 }
 
-// BenchmarkExport is what the exporter does for the nine spans of a run, up to the
-// bytes.
+// BenchmarkExport is the exporter's cost of the nine spans of a run, up to the bytes.
 func BenchmarkExport(b *testing.B) {
 	install, events := benchRun(b)
 	state, tracker := session.New(install, "s1"), timeline.NewTracker(0, nil)
@@ -108,7 +106,7 @@ func BenchmarkExport(b *testing.B) {
 	b.ReportMetric(float64(len(spans)), "spans/op")
 }
 
-// BenchmarkStart is what a bridge does for one start.
+// BenchmarkStart is a bridge's cost of one start.
 func BenchmarkStart(b *testing.B) {
 	for _, ratio := range []float64{0, 1} {
 		b.Run(fmt.Sprint("ratio=", ratio), func(b *testing.B) {

@@ -11,9 +11,9 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Content exports the texts of conversations: messages, arguments and results,
-// each cut at contentMax and with what Mask matches left out. System texts and
-// what providers said to send back verbatim are never exported.
+// Content exports the texts of conversations: messages, arguments and results, each cut
+// at contentMax and with matches of Mask replaced. System texts and opaque items of
+// providers are never exported.
 type Content struct {
 	Mask []*regexp.Regexp
 }
@@ -24,8 +24,8 @@ const (
 	cutMark    = "…"
 )
 
-// ParseMasks reads patterns, one a line; empty lines and lines that begin with #
-// are left out. The error names the line.
+// ParseMasks reads patterns, one a line, without empty lines and lines that begin with #.
+// The error names the line.
 func ParseMasks(file string) (masks []*regexp.Regexp, err error) {
 	for i, line := range strings.Split(file, "\n") {
 		line = strings.TrimSpace(line)
@@ -41,8 +41,8 @@ func ParseMasks(file string) (masks []*regexp.Regexp, err error) {
 	return masks, nil
 }
 
-// show returns a text as it is exported. It is masked before it is cut, so that a
-// cut does not hide a part of what a pattern matches.
+// show returns a text as it is exported. It masks before it cuts, so that a cut does not
+// split a match.
 func (c *Content) show(value string) string {
 	for _, mask := range c.Mask {
 		value = mask.ReplaceAllLiteralString(value, masked)
@@ -83,7 +83,7 @@ func (c *Content) chat(s *executor.Start, e *executor.End) []*commonpb.KeyValue 
 	return attrs
 }
 
-// messages returns an attribute with as many of the latest messages as it holds.
+// messages returns an attribute with as many of the latest messages as fit.
 func (c *Content) messages(key string, all []message) *commonpb.KeyValue {
 	for len(all) > 1 {
 		if body, err := json.Marshal(all); err == nil && len(body) <= contentMax {
@@ -97,32 +97,32 @@ func (c *Content) messages(key string, all []message) *commonpb.KeyValue {
 
 func inputs(messages []executor.Message) (all []message) {
 	for _, m := range messages {
-		is := message{Role: m.Role}
+		out := message{Role: m.Role}
 		if m.CallID != "" {
-			is.Parts = append(is.Parts, part{Type: "tool_call_response", ID: m.CallID, Result: m.Text})
+			out.Parts = append(out.Parts, part{Type: "tool_call_response", ID: m.CallID, Result: m.Text})
 		} else if m.Text != "" {
-			is.Parts = append(is.Parts, part{Type: "text", Content: m.Text})
+			out.Parts = append(out.Parts, part{Type: "text", Content: m.Text})
 		}
 		for _, call := range m.Calls {
-			is.Parts = append(is.Parts, callPart(call.ID, call.Name, call.Arguments))
+			out.Parts = append(out.Parts, callPart(call.ID, call.Name, call.Arguments))
 		}
-		all = append(all, is)
+		all = append(all, out)
 	}
 	return all
 }
 
 func output(e *executor.End) message {
-	is := message{Role: "assistant"}
+	out := message{Role: "assistant"}
 	if e.Text != "" {
-		is.Parts = append(is.Parts, part{Type: "text", Content: e.Text})
+		out.Parts = append(out.Parts, part{Type: "text", Content: e.Text})
 	}
 	for _, call := range e.Calls {
-		is.Parts = append(is.Parts, callPart(call.ID, call.Name, call.Arguments))
+		out.Parts = append(out.Parts, callPart(call.ID, call.Name, call.Arguments))
 	}
-	return is
+	return out
 }
 
-// callPart is a call as the model wrote it, be its arguments JSON or not.
+// callPart is a call as the model wrote it. Its arguments may be invalid JSON.
 func callPart(id, name, arguments string) part {
 	raw := json.RawMessage(arguments)
 	if !json.Valid(raw) {

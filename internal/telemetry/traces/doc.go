@@ -1,18 +1,18 @@
-// Package traces makes OpenTelemetry spans from the spans of package timeline
-// and from a bridge's starts, and sends them to a collector.
+// Package traces makes OpenTelemetry spans from the spans of package timeline and from a
+// bridge's starts, and sends them to a collector.
 //
 // # Path
 //
-// A session-actor passes the spans that ended (Tracer.Ended), a bridge its
-// starts (Tracer.Started, Tracer.Finished). A sampled span becomes an OTLP
-// message (span.go) in a queue; a goroutine sends the queue in batches
-// (export.go). `refold trace` makes the same messages from the log (Render).
+// A session-actor passes ended spans to Tracer.Ended, a bridge its starts to
+// Tracer.Started and Tracer.Finished. A sampled span becomes an OTLP message (span.go) in
+// a queue; a goroutine sends the queue in batches (export.go). `refold trace` makes the
+// same messages from the log (Render).
 //
 // # Guarantees
 //
 //   - Ids are hashes of prefix, session and place: the span of an effect that is
-//     asked twice, of a session that another process took over and of a late
-//     export is the same span. Nobody has to carry an id for that.
+//     published twice, of a session that another process took over and of a late
+//     export is the same span, without an id in any message.
 //   - Nothing waits for a collector. Spans that don't fit into the queue are
 //     counted and dropped; `refold trace` can export them later.
 //   - No text of a conversation leaves the process unless Content is set.
@@ -20,5 +20,5 @@
 // # Names
 //
 // names.go has the names of the GenAI conventions as of version 1.41.0. Form.Latest
-// gives the newer set, of which one attribute that is used here has another name.
+// selects the newer set, in which one attribute used here has another name.
 package traces

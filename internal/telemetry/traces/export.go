@@ -19,13 +19,13 @@ type Uploader interface {
 	UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans) error
 }
 
-// Sizes of the queue and of what is sent together.
+// Limits of the queue and of batches.
 const (
-	queueMax = 8192 // spans that wait; more are dropped
+	queueMax = 8192 // pending spans; more are dropped
 	batchMax = 512
-	sendEach = time.Second      // what waits is sent at least so often
-	sendFor  = 10 * time.Second // one batch
-	stopFor  = 5 * time.Second  // what waits when the process ends
+	sendEach = time.Second      // the interval of sends
+	sendFor  = 10 * time.Second // for one batch
+	stopFor  = 5 * time.Second  // for the queue when the process ends
 )
 
 // Scope is the instrumentation scope of all spans.
@@ -38,19 +38,19 @@ type exporter struct {
 	resource *resourcepb.Resource
 	dropped  atomic.Uint64
 	onDrop   func(spans int)
-	full     chan struct{} // a batch waits
+	full     chan struct{} // a full batch is pending
 	stop     chan struct{}
 	sending  context.Context // ends stopFor after close is called
 	cancel   context.CancelFunc
 	ended    sync.WaitGroup
-	failed   bool // the batch before was not taken
+	failed   bool // the last batch was not accepted
 
 	mu      sync.Mutex
 	queue   []pending
-	waiting int // spans in the queue and in the batches that are being sent
+	waiting int // spans in the queue and in batches being sent
 }
 
-// pending is some spans that wait. They are made when they are sent.
+// pending holds n pending spans, which are rendered when they are sent.
 type pending struct {
 	n    int
 	span func(i int) *tracepb.Span
@@ -66,8 +66,8 @@ func newExporter(o Options, resource *resourcepb.Resource) *exporter {
 	return e
 }
 
-// put hands n spans over. It never waits for the collector, and wakes the goroutine
-// only for a full batch: to wake it for each event costs more than the spans.
+// put adds n spans to the queue. It never waits for the collector, and wakes the goroutine
+// only for a full batch: waking it for each event costs more than the spans.
 func (e *exporter) put(n int, span func(i int) *tracepb.Span) {
 	e.mu.Lock()
 	fits := e.waiting+n <= queueMax
@@ -83,7 +83,7 @@ func (e *exporter) put(n int, span func(i int) *tracepb.Span) {
 	if enough {
 		select {
 		case e.full <- struct{}{}:
-		default: // it knows
+		default: // it is awake already
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (e *exporter) drop(n int) {
 	}
 }
 
-// run sends what waits, every second and when it is a batch, until close is called.
+// run sends the queue, every second and when a batch is full, until close is called.
 func (e *exporter) run() {
 	tick := time.NewTicker(sendEach)
 	defer tick.Stop()
@@ -112,7 +112,7 @@ func (e *exporter) run() {
 	}
 }
 
-// send sends all that waits.
+// send sends the queue.
 func (e *exporter) send() {
 	e.mu.Lock()
 	queue := e.queue
@@ -132,8 +132,8 @@ func (e *exporter) send() {
 	}
 }
 
-// upload sends a batch. What a collector does not take is dropped: of one that is
-// gone the log has one line.
+// upload sends a batch. A batch that the collector does not accept is dropped; the first
+// failure in a row is logged.
 func (e *exporter) upload(batch []*tracepb.Span) {
 	ctx, cancel := context.WithTimeout(e.sending, sendFor)
 	defer cancel()
@@ -153,7 +153,7 @@ func (e *exporter) upload(batch []*tracepb.Span) {
 	e.failed = err != nil
 }
 
-// close sends what waits, for a few seconds at most.
+// close sends the queue, for at most a few seconds.
 func (e *exporter) close() {
 	defer e.cancel()
 	defer time.AfterFunc(stopFor, e.cancel).Stop()
@@ -161,7 +161,7 @@ func (e *exporter) close() {
 	e.ended.Wait()
 }
 
-// Group puts spans of one process together, as a collector takes them.
+// Group groups spans of one process, as OTLP requires.
 func Group(resource *resourcepb.Resource, spans []*tracepb.Span) *tracepb.ResourceSpans {
 	return &tracepb.ResourceSpans{
 		Resource:   resource,
@@ -169,7 +169,7 @@ func Group(resource *resourcepb.Resource, spans []*tracepb.Span) *tracepb.Resour
 	}
 }
 
-// Resource says which program spans are of.
+// Resource describes the program that made the spans.
 func Resource(service, version, instance string) *resourcepb.Resource {
 	r := &resourcepb.Resource{Attributes: []*commonpb.KeyValue{text("service.name", service), text("service.version", version)}}
 	if instance != "" {

@@ -10,8 +10,7 @@ import (
 	"github.com/refold/refold/actors/session/timeline"
 )
 
-// Render returns the OTLP message of a span of a session, as it is exported from
-// anywhere.
+// Render returns the OTLP message of a session's span, the same in every process.
 func (f Form) Render(sid string, s *timeline.Span) *tracepb.Span {
 	trace, span := f.trace(sid, s.Place), f.span(sid, s.Place)
 	m := &tracepb.Span{
@@ -67,10 +66,10 @@ func (f Form) Render(sid string, s *timeline.Span) *tracepb.Span {
 	return m
 }
 
-// sampledFlag is the W3C flag of what is recorded.
+// sampledFlag is the W3C flag of a sampled span.
 const sampledFlag = 1
 
-// orOther is what error.type says where a failure has no code.
+// orOther returns the error.type of a failure, which may have no code.
 func orOther(code string) string {
 	if code == "" {
 		return "_OTHER"
@@ -94,12 +93,12 @@ func nameOf(s *timeline.Span) string {
 	return s.Kind.String()
 }
 
-// named is an operation and what it is of, which may be unknown.
-func named(operation, of string) string {
-	if of == "" {
+// named returns the name of an operation on an object, which may be unknown.
+func named(operation, object string) string {
+	if object == "" {
 		return operation
 	}
-	return operation + " " + of
+	return operation + " " + object
 }
 
 func (f Form) runAttributes(s *timeline.Span) []*commonpb.KeyValue {
@@ -117,8 +116,7 @@ func (f Form) runAttributes(s *timeline.Span) []*commonpb.KeyValue {
 	return append(attrs, f.usage(o.Usage)...)
 }
 
-// usage returns the attributes of tokens. Of those that are seldom used, only
-// what is not zero.
+// usage returns the attributes of tokens. Zero counts of the rare kinds are left out.
 func (f Form) usage(u session.UsageTotal) []*commonpb.KeyValue {
 	written := attrCacheCreation
 	if f.Latest {
@@ -144,9 +142,9 @@ func turnAttributes(t *timeline.Turn) []*commonpb.KeyValue {
 	return attrs
 }
 
-// links returns what a run's root is linked to: the root of the run before, and
-// the span of whoever asked for the run. That is a link and no parent: a run
-// outlives its caller, and a caller that is not sampled must not silence it.
+// links returns the links of a run's root: the root of the previous run, and the caller's
+// span. The caller is a link and not the parent: a run outlives its caller, and an
+// unsampled caller must not suppress the run's spans.
 func (f Form) links(sid string, s *timeline.Span) (all []*tracepb.Span_Link) {
 	if s.Run > 1 {
 		all = append(all, f.link(sid, timeline.RunPlace(s.Run-1), "previous"))
@@ -160,8 +158,7 @@ func (f Form) links(sid string, s *timeline.Span) (all []*tracepb.Span_Link) {
 	return all
 }
 
-// turnLinks returns what a turn is linked to that is a trace: its run, and the turn
-// before.
+// turnLinks returns the links of a turn that is a trace: its run, and the previous turn.
 func (f Form) turnLinks(sid string, s *timeline.Span) []*tracepb.Span_Link {
 	all := []*tracepb.Span_Link{f.link(sid, s.Parent, "run")}
 	if before, ok := timeline.TurnBefore(s.Place); ok {
@@ -170,12 +167,12 @@ func (f Form) turnLinks(sid string, s *timeline.Span) []*tracepb.Span_Link {
 	return all
 }
 
-func (f Form) link(sid, place, what string) *tracepb.Span_Link {
+func (f Form) link(sid, place, kind string) *tracepb.Span_Link {
 	trace, span := f.trace(sid, place), f.span(sid, place)
-	return &tracepb.Span_Link{TraceId: trace[:], SpanId: span[:], Attributes: []*commonpb.KeyValue{text(attrLink, what)}}
+	return &tracepb.Span_Link{TraceId: trace[:], SpanId: span[:], Attributes: []*commonpb.KeyValue{text(attrLink, kind)}}
 }
 
-// nanos returns Unix milliseconds as OTLP has them.
+// nanos converts Unix milliseconds to nanoseconds.
 func nanos(ms int64) uint64 { return uint64(ms) * uint64(time.Millisecond) }
 
 func text(key, value string) *commonpb.KeyValue {

@@ -12,8 +12,8 @@ type Context struct {
 // traceparentBytes is the length of every traceparent of version 00.
 const traceparentBytes = 55
 
-// ParseTraceparent reads a traceparent of version 00. It is a claim of whoever
-// sent it: it decides nothing.
+// ParseTraceparent reads a traceparent of version 00. It is the sender's unverified claim:
+// no decision may depend on it.
 func ParseTraceparent(text string) (c Context, ok bool) {
 	if len(text) != traceparentBytes || text[:3] != "00-" || text[35] != '-' || text[52] != '-' {
 		return Context{}, false
@@ -25,7 +25,7 @@ func ParseTraceparent(text string) (c Context, ok bool) {
 	}{{text[3:35], c.Trace[:]}, {text[36:52], c.Span[:]}, {text[53:], flags[:]}} {
 		for i := range len(part.text) {
 			if ch := part.text[i]; (ch < '0' || ch > '9') && (ch < 'a' || ch > 'f') {
-				return Context{}, false // hex.Decode takes capitals, which the standard does not
+				return Context{}, false // hex.Decode accepts capitals, which the standard forbids
 			}
 		}
 		if _, err := hex.Decode(part.into, []byte(part.text)); err != nil {
@@ -36,7 +36,7 @@ func ParseTraceparent(text string) (c Context, ok bool) {
 	return c, c.Trace != [16]byte{} && c.Span != [8]byte{}
 }
 
-// String spells the traceparent.
+// String returns the traceparent.
 func (c Context) String() string {
 	var b [traceparentBytes]byte
 	copy(b[:], "00-")

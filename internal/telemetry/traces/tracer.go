@@ -11,10 +11,10 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Options say what is traced, and where it goes.
+// Options configure a Tracer.
 type Options struct {
 	Form
-	Ratio    float64 // part of the runs that is traced, 0 to 1
+	Ratio    float64 // part of the runs that are traced, 0 to 1
 	Service  string  // service.name: session-actor, bridge
 	Version  string
 	Instance string
@@ -24,8 +24,8 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Tracer exports the spans of one process. Its methods may be called from
-// several goroutines and do not block.
+// Tracer exports the spans of one process. It is safe for concurrent use, and its methods
+// do not block.
 type Tracer struct {
 	opts Options
 	out  *exporter
@@ -34,7 +34,7 @@ type Tracer struct {
 // New starts a tracer. Close ends it.
 func New(ctx context.Context, o Options) (*Tracer, error) {
 	if o.Ratio < 0 || o.Ratio > 1 {
-		return nil, fmt.Errorf("the part of runs that is traced is 0 to 1, not %v", o.Ratio)
+		return nil, fmt.Errorf("the part of the runs that are traced is 0 to 1, not %v", o.Ratio)
 	}
 	if err := o.To.Start(ctx); err != nil {
 		return nil, fmt.Errorf("start the exporter of spans: %w", err)
@@ -42,7 +42,7 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 	return &Tracer{opts: o, out: newExporter(o, Resource(o.Service, o.Version, o.Instance))}, nil
 }
 
-// Close sends what waits, for a few seconds at most.
+// Close sends the spans in the queue, for at most a few seconds.
 func (t *Tracer) Close() error {
 	t.out.close()
 	ctx, cancel := context.WithTimeout(context.Background(), stopFor)
@@ -50,8 +50,8 @@ func (t *Tracer) Close() error {
 	return t.opts.To.Stop(ctx)
 }
 
-// Dropped returns how many spans were dropped: the queue was full, or the
-// collector did not take them.
+// Dropped returns how many spans were dropped because the queue was full or the collector
+// did not accept them.
 func (t *Tracer) Dropped() uint64 { return t.out.dropped.Load() }
 
 // Sampled reports whether a run is traced.
@@ -59,16 +59,16 @@ func (t *Tracer) Sampled(sid string, run uint32) bool {
 	return t.opts.Sampled(sid, run, t.opts.Ratio)
 }
 
-// Traceparent returns the header that an effect of a sampled run is stored with.
+// Traceparent returns the header with which an effect of a sampled run is stored.
 func (t *Tracer) Traceparent(sid, effect string) string { return t.opts.Traceparent(sid, effect) }
 
-// Ended takes the spans of a session that ended.
+// Ended exports ended spans of a session.
 func (t *Tracer) Ended(sid string, spans []*timeline.Span) {
 	t.out.put(len(spans), func(i int) *tracepb.Span { return t.opts.Render(sid, spans[i]) })
 }
 
-// Started returns the traceparent that a tool hands on: its parent is the span of
-// this start.
+// Started returns the traceparent that a tool passes on: its parent is the span of this
+// start.
 func (t *Tracer) Started(s executor.Start) string {
 	if !t.traces(&s) {
 		return ""
@@ -80,8 +80,8 @@ func (t *Tracer) Started(s executor.Start) string {
 	return Context{Trace: t.opts.trace(s.Session, s.Effect), Span: span, Flags: sampledFlag}.String()
 }
 
-// traces reports whether a start belongs to a run that is traced: its
-// session-actor says so, or this process would.
+// traces reports whether a start belongs to a traced run, as sampled by its session-actor
+// or by this process.
 func (t *Tracer) traces(s *executor.Start) bool {
 	return s.Sampled || t.Sampled(s.Session, runNumber(s.Effect))
 }
@@ -93,8 +93,7 @@ func (t *Tracer) startSpan(s *executor.Start) (id [8]byte, ok bool) {
 	return t.opts.span(s.Session, startPlace(timeline.PlaceOf(s.Effect), s.Bridge, s.ID)), true
 }
 
-// Finished takes a start that has ended: a chat with a model, or a tool that was
-// executed.
+// Finished exports an ended start of a model or a tool.
 func (t *Tracer) Finished(s executor.Start, e executor.End) {
 	if !t.traces(&s) || s.Class != "llm" && s.Class != "tool" {
 		return
@@ -104,7 +103,7 @@ func (t *Tracer) Finished(s executor.Start, e executor.End) {
 	}
 }
 
-// Observer returns what a bridge tells of its starts.
+// Observer returns an observer of a bridge that exports its starts.
 func (t *Tracer) Observer() executor.Observer { return observer{t} }
 
 type observer struct{ t *Tracer }

@@ -24,7 +24,7 @@ import (
 
 var form = Form{Prefix: "refold"}
 
-// sink is an uploader that keeps what it is given, or fails.
+// sink is an uploader that keeps the spans, or fails.
 type sink struct {
 	mu     sync.Mutex
 	spans  []*tracepb.Span
@@ -64,7 +64,7 @@ func newTracer(t testing.TB, to Uploader) *Tracer {
 	return tracer
 }
 
-// count returns how many spans it was given.
+// count returns how many spans were uploaded.
 func (s *sink) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,8 +101,8 @@ func TestPendingSpansAreExportedWithinASecond(t *testing.T) {
 	})
 }
 
-// A collector that hangs costs the spans that the queue has no room for, and
-// nothing else: memory is bounded, and nobody waits.
+// A hanging collector costs the spans beyond the queue's limit, and nothing else: memory
+// is bounded, and no caller waits.
 func TestHangingCollectorOnlyDropsSpans(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,8 +160,7 @@ func TestRefusingCollectorIsReportedOnce(t *testing.T) {
 	})
 }
 
-// TestInvalidTraceparentsAreIgnored: nothing of a header that is not well-formed
-// is exported, and a well-formed one becomes a link and no more.
+// Nothing of a malformed header is exported, and a well-formed one only becomes a link.
 func TestInvalidTraceparentsAreIgnored(t *testing.T) {
 	t.Parallel()
 	good := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -273,9 +272,8 @@ func TestTextsAreMaskedBeforeTheyAreCut(t *testing.T) {
 	}
 }
 
-// TestNames lists what spans are called and which attributes they have: whoever
-// reads them in a back end relies on these.
-func TestNames(t *testing.T) {
+// Users of back ends rely on the names and attributes of spans.
+func TestNamesAndAttributesOfSpans(t *testing.T) {
 	t.Parallel()
 	usage := session.UsageTotal{InputTokens: 10, OutputTokens: 5, CachedTokens: 4, CacheWriteTokens: 3, ReasoningTokens: 2}
 	call := &timeline.Call{ToolID: "host.exec", ToolName: "shell", Status: session.CallFailed}
@@ -329,8 +327,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// valueOf spells a value of an attribute. What protobuf's String makes of it
-// differs from build to build.
+// valueOf returns an attribute's value as text. The result of protobuf's String differs
+// between builds.
 func valueOf(v *commonpb.AnyValue) string {
 	switch v := v.Value.(type) {
 	case *commonpb.AnyValue_StringValue:
@@ -351,7 +349,7 @@ func valueOf(v *commonpb.AnyValue) string {
 	return "?"
 }
 
-// draw writes one line a span, and one an attribute.
+// draw writes one line for each span, and one for each attribute.
 func draw(b *strings.Builder, s *tracepb.Span) {
 	fmt.Fprintf(b, "%s %s trace=%x span=%x parent=%x", s.Name, strings.TrimPrefix(s.Kind.String(), "SPAN_KIND_"), s.TraceId[:4], s.SpanId[:4], s.ParentSpanId)
 	if s.Status != nil {

@@ -1,6 +1,5 @@
-// Package promql parses the queries of the dashboards and the alerts with
-// Prometheus's own parser. It is a module of its own: Refold does not need that
-// parser.
+// Package promql parses the queries of the dashboards and the alerts with Prometheus's own
+// parser. It is a module of its own, so that Refold does not depend on that parser.
 package promql
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// Queries are what the test of the package above writes, one a line.
+// The test of the parent package writes the queries, one a line.
 func TestQueriesParse(t *testing.T) {
 	t.Parallel()
 	f, err := os.Open("queries.txt")

@@ -1,7 +1,7 @@
 package bridge_test
 
-// Large arguments in whole runs: a call refused for its size has a result, and the run
-// goes on.
+// Large arguments in whole runs: a call refused for its size has a result, and
+// the run goes on.
 
 import (
 	"context"
@@ -16,8 +16,8 @@ import (
 	"github.com/refold/refold/internal/devserver"
 )
 
-// writer is a model that calls a tool with arguments of these sizes, and then repeats
-// what it was shown of them.
+// writer is a model that calls a tool with arguments of these sizes, and then
+// repeats what it was shown of them.
 type writer []int
 
 // Generate implements executor.Model.

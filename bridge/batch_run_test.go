@@ -1,7 +1,7 @@
 package bridge_test
 
-// A host loop executes the plan itself and settles it as one event; the model is shown
-// each result.
+// A host loop executes the plan itself and settles it as one event; the model is
+// shown each result.
 
 import (
 	"context"

@@ -57,7 +57,8 @@ type Options struct {
 	Monitor, SystemCreds string
 
 	// Slots is how many effects of all targets run at once in this process, up to
-	// 4096, in the order of [Priority]; 0: each target has only its own [Concurrency].
+	// 4096, in the order of [Priority]; 0: each target has only its own
+	// [Concurrency].
 	Slots int
 	// Grace is how long executions in progress may continue when the bridge is
 	// told to stop; 0: 20 s.
@@ -176,7 +177,6 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	return b, nil
 }
 
-// connect connects with the valid options o.
 func (o Options) connect(ctx context.Context) (*bus.Bus, error) {
 	wanted, err := natsio.ParseDurability(o.Durability)
 	if err != nil {
@@ -196,20 +196,20 @@ func (o Options) connect(ctx context.Context) (*bus.Bus, error) {
 // Instance names this bridge in claims and heartbeats: a ULID.
 func (b *Bridge) Instance() string { return b.instance }
 
-// Tool makes e execute the tool calls of a target. It must be called before Run, once
-// for each target.
+// Tool makes e execute the tool calls of a target. It must be called before Run,
+// once for each target.
 func (b *Bridge) Tool(target string, e executor.Executor, options ...ServeOption) error {
 	return b.serve(worker.Target{Class: session.ClassTool, Name: target, Executor: e}, options)
 }
 
-// Model makes m execute the generations of a provider. It must be called before Run,
-// once for each provider.
+// Model makes m execute the generations of a provider. It must be called before
+// Run, once for each provider.
 func (b *Bridge) Model(provider string, m executor.Model, options ...ServeOption) error {
 	return b.serve(worker.Target{Class: session.ClassLLM, Name: provider, Model: m}, options)
 }
 
-// Step makes h the step hook of this name. It must be called before Run, once for each
-// hook.
+// Step makes h the step hook of this name. It must be called before Run, once for
+// each hook.
 func (b *Bridge) Step(hook string, h executor.StepHook, options ...ServeOption) error {
 	return b.serve(worker.Target{Class: session.ClassStep, Name: hook, Hook: h}, options)
 }
@@ -232,10 +232,10 @@ func (b *Bridge) Targets() []string {
 	return all
 }
 
-// Run executes effects until ctx ends. Executions in progress then have Options.Grace
-// to end; after that they are stopped, and settled or given back to other bridges, and
-// Run returns nil. An error means that a target could not be served from the start;
-// then Run serves none. A bridge runs once.
+// Run executes effects until ctx ends. Executions in progress then have
+// Options.Grace to end; after that they are stopped, and settled or given back to
+// other bridges, and Run returns nil. An error means that a target could not be
+// served from the start; then Run serves none. A bridge runs once.
 func (b *Bridge) Run(ctx context.Context) error {
 	b.mu.Lock()
 	targets, fleets := slices.Clone(b.served), slices.Clone(b.fleets)
@@ -278,8 +278,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// listen starts the background tasks: our heartbeats, the tracking of other bridges,
-// and cancellations. All subscriptions exist when listen returns. stop ends them.
+// listen starts the background tasks: our heartbeats, the tracking of other
+// bridges, and cancellations. All subscriptions exist when listen returns. stop
+// ends them.
 func (b *Bridge) listen(ctx context.Context, served []worker.Target) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var tasks sync.WaitGroup

@@ -299,7 +299,8 @@ func TestBridgeIsSeen(t *testing.T) {
 	}
 }
 
-// The server loses its deliveries and acks: nothing starts again or is settled twice.
+// The server loses its deliveries and acks: nothing starts again or is settled
+// twice.
 func TestConsumerIsLost(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)
@@ -371,8 +372,9 @@ func TestServerRestarts(t *testing.T) {
 	}
 }
 
-// A bridge dies with an unsafe call, a safe call and a model turn in progress. The other
-// bridge settles the first as outcome_unknown, runs the second, and takes over the third.
+// A bridge dies with an unsafe call, a safe call and a model turn in progress.
+// The other bridge settles the first as outcome_unknown, runs the second, and
+// takes over the third.
 func TestHolderDies(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)

@@ -1,7 +1,7 @@
 package bridge
 
-// Bridges whose consumer is reset, or deleted and created again: the server then delivers
-// everything again, to any bridge that pulls.
+// Bridges whose consumer is reset, or deleted and created again: the server then
+// delivers everything again, to any bridge that pulls.
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
-// A call that may not run twice and a model's turn are in progress on one bridge, and a
-// second bridge runs, when both consumers are reset, and then deleted. Each effect starts
-// once and is settled once.
+// A call that may not run twice and a model's turn are in progress on one bridge,
+// and a second bridge runs, when both consumers are reset, and then deleted. Each
+// effect starts once and is settled once.
 func TestConsumerIsLostInTheMiddle(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)

@@ -1,5 +1,5 @@
-// Package bridge executes the effects of sessions: tool calls, generations, steps and
-// syncs. A Go program serves its own tools, models and step hooks with it:
+// Package bridge executes the effects of sessions: tool calls, generations, steps
+// and syncs. A Go program serves its own tools, models and step hooks with it:
 //
 //	b, err := bridge.Connect(ctx, bridge.Options{Name: "weather"})
 //	…
@@ -13,15 +13,16 @@
 // package function makes Go functions tools. Users test with package bridgetest.
 //
 // A Bridge connects, and publishes heartbeats with its targets. internal/worker
-// processes an effect from its delivery to its settlement; its documentation has the
-// rules.
+// processes an effect from its delivery to its settlement; its documentation has
+// the rules.
 //
 // # Load
 //
-// Limit limits the rate of a provider's generations, Breaker pauses a provider that is
-// down, Fair gives slots to sessions in turn, and Priority orders targets that share
-// Options.Slots. An effect that may not start now is given back before it is claimed,
-// so any bridge may execute it; none fails for lack of a slot before its start_by.
+// Limit limits the rate of a provider's generations, Breaker pauses a provider
+// that is down, Fair gives slots to sessions in turn, and Priority orders targets
+// that share Options.Slots. An effect that may not start now is given back before
+// it is claimed, so any bridge may execute it; none fails for lack of a slot
+// before its start_by.
 //
 // # Testing
 //

@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/internal/devserver"
 )
 
-// desk is a record with two tools. Its runs call the hook "desk" before each turn, and
-// fail if it does not answer within 20 seconds.
+// desk is a record with two tools. Its runs call the hook "desk" before each
+// turn, and fail if it does not answer within 20 seconds.
 const desk = `{
   "v": 1, "rules": 1, "profiles": [],
   "tools": [
@@ -44,8 +44,8 @@ func (clerk) Generate(_ context.Context, r executor.Request, _ func(string)) (ex
 	return executor.Answer{Calls: []executor.AnswerCall{{Name: r.Tools[0].Name, Arguments: "{}"}}}, nil
 }
 
-// A program chooses what each step of a run offers: a refund is offered only after the
-// order was found, and only once.
+// A program chooses what each step of a run offers: a refund is offered only
+// after the order was found, and only once.
 func ExamplePrepareStep() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "refold")

@@ -28,7 +28,8 @@ func (forecasts) Execute(_ context.Context, call executor.Call) (executor.Result
 	return executor.Result{Output: "rain"}, nil
 }
 
-// oracle is a program's own model. It calls the weather tool and repeats the result.
+// oracle is a program's own model. It calls the weather tool and repeats the
+// result.
 type oracle struct{}
 
 // Generate returns the next turn of the conversation.

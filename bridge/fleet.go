@@ -16,8 +16,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Fleet makes a bridge one of several workers of a target. Each worker has files that
-// the others don't have: those of its host sessions.
+// Fleet makes a bridge one of several workers of a target. Each worker has files
+// that the others don't have: those of its host sessions.
 type Fleet struct {
 	Target string // of the tools: host
 	Worker string // the worker's name; it must be the same after a restart, else its host sessions are lost
@@ -26,8 +26,8 @@ type Fleet struct {
 	Lost time.Duration
 }
 
-// Route is the target of this worker's own calls, host-<worker>, and the route of its
-// host sessions.
+// Route is the target of this worker's own calls, host-<worker>, and the route of
+// its host sessions.
 func (f Fleet) Route() string { return f.Target + "-" + f.Worker }
 
 // Validate reports every problem of f.
@@ -48,12 +48,13 @@ const (
 	adoptEvery  = 2 * time.Second // between two checks for lost workers
 )
 
-// Fleet serves a target as one of its workers: the calls that any worker may execute,
-// such as the opening of a host session, and the calls of its own host sessions. e must
-// return Fleet.Route as the route of host sessions that it opens. While it runs, this
-// bridge also answers for lost workers: their calls fail with `host_session_lost`, or
-// `outcome_unknown` if they may have run, and the host session then has the status
-// error. A worker that comes back continues. Fleet must be called before Run.
+// Fleet serves a target as one of its workers: the calls that any worker may
+// execute, such as the opening of a host session, and the calls of its own host
+// sessions. e must return Fleet.Route as the route of host sessions that it
+// opens. While it runs, this bridge also answers for lost workers: their calls
+// fail with `host_session_lost`, or `outcome_unknown` if they may have run, and
+// the host session then has the status error. A worker that comes back continues.
+// Fleet must be called before Run.
 func (b *Bridge) Fleet(f Fleet, e executor.Executor, options ...ServeOption) error {
 	if err := f.Validate(); err != nil {
 		return err
@@ -61,7 +62,8 @@ func (b *Bridge) Fleet(f Fleet, e executor.Executor, options ...ServeOption) err
 	if f.Lost == 0 {
 		f.Lost = lostDefault
 	}
-	// Its own target first: a host session must not be opened before its calls are served.
+	// Its own target first: a host session must not be opened before its calls
+	// are served.
 	if err := errors.Join(b.Tool(f.Route(), e, options...), b.Tool(f.Target, e, options...)); err != nil {
 		return err
 	}
@@ -102,9 +104,9 @@ func (b *Bridge) serveLost(life worker.Lifetimes, f Fleet) {
 	}
 }
 
-// check adopts targets that have been unserved for long enough, and leaves those that
-// are served again. Two bridges may answer for one worker: claims, and the first
-// settlement, decide between them.
+// check adopts targets that have been unserved for long enough, and leaves those
+// that are served again. Two bridges may answer for one worker: claims, and the
+// first settlement, decide between them.
 func (a *reaper) check() {
 	b := a.bridge
 	served, sure := b.wire.Members.Serving()
@@ -146,7 +148,6 @@ func (a *reaper) check() {
 	}
 }
 
-// adopt starts to answer for a worker.
 func (a *reaper) adopt(target string) {
 	b := a.bridge
 	drain, leave := context.WithCancel(a.life.Drain)
@@ -163,8 +164,8 @@ func (a *reaper) adopt(target string) {
 	})
 }
 
-// HostSession returns whether a session is open, and its host session, nil for none,
-// from the session's view.
+// HostSession returns whether a session is open, and its host session, nil for
+// none, from the session's view.
 func (b *Bridge) HostSession(ctx context.Context, sid string) (open bool, h *executor.HostSession, err error) {
 	view, err := b.wire.View(ctx, sid)
 	if err != nil {
@@ -176,9 +177,10 @@ func (b *Bridge) HostSession(ctx context.Context, sid string) (open bool, h *exe
 	return view.Status != "closed", h, nil
 }
 
-// EndHostSession reports to a session that its host session has ended, with its ID and
-// status, through the door ctl: a bridge of host tools needs the permission to publish
-// there. The session refuses the event if it now has another host session.
+// EndHostSession reports to a session that its host session has ended, with its
+// ID and status, through the door ctl: a bridge of host tools needs the
+// permission to publish there. The session refuses the event if it now has
+// another host session.
 func (b *Bridge) EndHostSession(ctx context.Context, sid string, h executor.HostSession) error {
 	event := session.Envelope{V: session.Version, Type: session.TypeHostSessionUpdated, At: time.Now().UnixMilli(), By: b.by}
 	payload, err := event.With(session.HostSessionUpdated{ID: h.ID, Status: h.Status})

@@ -18,12 +18,12 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// codeToolChanged is the code of a call whose session has another manifest than this
-// program, and whose arguments do not fit the tool here.
+// codeToolChanged is the code of a call whose session has another manifest than
+// this program, and whose arguments do not fit the tool here.
 const codeToolChanged = "tool_changed"
 
-// Pack holds Go functions and files that running sessions may adopt: a factory pack.
-// Bridge.Pack serves it.
+// Pack holds Go functions and files that running sessions may adopt: a factory
+// pack. Bridge.Pack serves it.
 type Pack struct {
 	Name    string // such as crm: the tool_ids of all its tools begin with crm.
 	Version string // MAJOR.MINOR.PATCH, with or without - and a pre-release
@@ -41,9 +41,9 @@ type Pack struct {
 	Files fs.FS
 	Needs []string // of the whole pack: see the option Needs
 
-	// Target is the target from which sessions read the pack; empty: Name. Two majors
-	// of one pack need different targets, also in two programs: bridges that share a
-	// target must be able to read the same versions.
+	// Target is the target from which sessions read the pack; empty: Name. Two
+	// majors of one pack need different targets, also in two programs: bridges
+	// that share a target must be able to read the same versions.
 	Target string
 
 	// Signature is a signature of the manifest, whose hash Hash returns; nil: the
@@ -51,7 +51,6 @@ type Pack struct {
 	Signature *executor.SpaceSignature
 }
 
-// builtPack is a pack with its manifest.
 type builtPack struct {
 	spaces.Built
 	manifest *space.Manifest
@@ -70,8 +69,8 @@ func (p Pack) Hash() (string, error) {
 	return built.manifest.Hash().String(), nil
 }
 
-// Pack makes this bridge serve a pack: it reads the pack for syncs, under the target
-// space/<name> or Pack.Target, and executes its tools, under the target
+// Pack makes this bridge serve a pack: it reads the pack for syncs, under the
+// target space/<name> or Pack.Target, and executes its tools, under the target
 // tool/<name>-v<major>. It must be called before Run, once for each pack.
 //
 // A session adopts the pack if its grant trusts the manifest, by its hash or by
@@ -164,8 +163,8 @@ func (b *builtPack) ReadSpace(_ context.Context, r executor.SpaceRequest) (execu
 }
 
 // Execute executes a call of one of the pack's tools. The session may have pinned
-// another version: its call is executed if this version has the tool and the arguments
-// fit it.
+// another version: its call is executed if this version has the tool and the
+// arguments fit it.
 func (b *builtPack) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	own := codec.Ref{Hash: b.manifest.Hash()}.String()
 	i := slices.IndexFunc(call.Spaces, func(s executor.CallSpace) bool { return s.Space == b.manifest.Space })

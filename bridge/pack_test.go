@@ -1,7 +1,7 @@
 package bridge
 
-// Factory packs: their manifest, how they are read, and calls of sessions that pinned
-// another version.
+// Factory packs: their manifest, how they are read, and calls of sessions that
+// pinned another version.
 
 import (
 	"context"

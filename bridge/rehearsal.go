@@ -8,8 +8,8 @@ import (
 	"github.com/refold/refold/internal/worker"
 )
 
-// Rehearsed is the result of one rehearsed call: its settlement, and what a model is
-// shown.
+// Rehearsed is the result of one rehearsed call: its settlement, and what a model
+// is shown.
 type Rehearsed struct {
 	Status      string // succeeded, failed, cancelled, outcome_unknown; empty: given back, for another bridge to run
 	Code        string // unless it succeeded
@@ -31,10 +31,10 @@ type Rehearsal struct {
 	Secrets map[string]string
 }
 
-// Rehearse executes one call as a bridge does, without a session and without NATS: its
-// run time is limited, panics are caught, and an executor that does not return is
-// abandoned five seconds after its context ended. The end of ctx withdraws the call.
-// Package bridgetest has the call for tests.
+// Rehearse executes one call as a bridge does, without a session and without
+// NATS: its run time is limited, panics are caught, and an executor that does not
+// return is abandoned five seconds after its context ended. The end of ctx
+// withdraws the call. Package bridgetest has the call for tests.
 //
 // The session's checks before a call, and claims, are left out. A Function checks
 // arguments itself.

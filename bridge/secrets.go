@@ -8,12 +8,12 @@ import (
 	"github.com/refold/refold/internal/worker"
 )
 
-// Secrets is a source of the secrets that packs need. The bridge calls it for each
-// call, and for each reading of a space, so a value may change while the bridge runs.
-// It must be safe for concurrent use.
+// Secrets is a source of the secrets that packs need. The bridge calls it for
+// each call, and for each reading of a space, so a value may change while the
+// bridge runs. It must be safe for concurrent use.
 //
-// An empty value means that the source has none; the bridge then tries the next one. An
-// error fails the call or the reading, and must not contain a value.
+// An empty value means that the source has none; the bridge then tries the next
+// one. An error fails the call or the reading, and must not contain a value.
 type Secrets interface {
 	Secret(ctx context.Context, space, name string) (value string, err error)
 }
@@ -31,17 +31,16 @@ func Secret(name string, value func() (string, error)) Secrets {
 	})
 }
 
-// SecretFile is a source of one secret, for all spaces, in a file. A line break at the
-// end of the file is not part of it.
+// SecretFile is a source of one secret, for all spaces, in a file. A line break
+// at the end of the file is not part of it.
 func SecretFile(name, file string) Secrets {
 	return Secret(name, func() (string, error) { return secrets.ReadFile(file) })
 }
 
-// SecretFiles is a folder with a file for each secret, which has the secret's name, as
-// Kubernetes and secret managers write it.
+// SecretFiles is a folder with a file for each secret, which has the secret's
+// name, as Kubernetes and secret managers write it.
 func SecretFiles(dir string) Secrets { return secrets.Files(dir) }
 
-// environment returns the function that reads the environment.
 func (o *Options) environment() func(string) (string, bool) {
 	if o.LookupEnv == nil {
 		return worker.NoEnvironment
@@ -49,8 +48,8 @@ func (o *Options) environment() func(string) (string, bool) {
 	return o.LookupEnv
 }
 
-// warnShortSecrets warns at the start of secrets that are too short to be redacted, of
-// this program's packs and of the catalog.
+// warnShortSecrets warns at the start of secrets that are too short to be
+// redacted, of this program's packs and of the catalog.
 func (b *Bridge) warnShortSecrets(ctx context.Context) {
 	for _, s := range b.options.SecretNames {
 		b.worker.WarnShortSecret(ctx, s.Space, s.Name)

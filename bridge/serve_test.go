@@ -31,8 +31,8 @@ func TestInvalidServeOptionsAreRefused(t *testing.T) {
 	}
 }
 
-// Every model follows the pauses that its provider asks for, without a rate or a breaker;
-// other targets don't.
+// Every model follows the pauses that its provider asks for, without a rate or a
+// breaker; other targets don't.
 func TestModelsArePaced(t *testing.T) {
 	t.Parallel()
 	b := &Bridge{}

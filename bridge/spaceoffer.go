@@ -13,7 +13,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// readerEndpoints returns the endpoints of the targets whose spaces this bridge reads.
+// readerEndpoints returns the endpoints of the targets whose spaces this bridge
+// reads.
 func (b *Bridge) readerEndpoints(ctx context.Context, targets []worker.Target) (all []presence.Endpoint, err error) {
 	for i := range targets {
 		s := &targets[i]
@@ -60,8 +61,8 @@ func (b *Bridge) AskReader(ctx context.Context, target string, packs []executor.
 }
 
 // PublishedPacks returns the newest matching version (1, 1.4 or 1.4.2; empty: the
-// newest release) of each published pack whose name begins with prefix, at most 64, by
-// name. It takes at most two seconds.
+// newest release) of each published pack whose name begins with prefix, at most
+// 64, by name. It takes at most two seconds.
 func (b *Bridge) PublishedPacks(ctx context.Context, prefix, version string) (all []executor.SpaceOffer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, worker.OfferWithin)
 	defer cancel()

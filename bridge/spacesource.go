@@ -31,8 +31,9 @@ func (f Folder) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executo
 	return readSource(ctx, spaces.Source{Dir: f.Dir}, f.NoScan, r, nil)
 }
 
-// Bucket reads spaces from a NATS object store, over the connection of a bridge: every
-// space is the objects whose names begin with Prefix. A version is a prefix below that.
+// Bucket reads spaces from a NATS object store, over the connection of a bridge:
+// every space is the objects whose names begin with Prefix. A version is a prefix
+// below that.
 type Bucket struct {
 	Bridge *Bridge
 	Name   string
@@ -81,12 +82,13 @@ func signOf(s *spaces.Signature) (*executor.SpaceSignature, error) {
 	return &executor.SpaceSignature{Key: s.Key, Sig: sig}, nil
 }
 
-// Published reads packs from the stream of packs, over the connection of a bridge. For
-// the version 1, 1.4 or 1.4.2 it reads the newest that matches, without a version the
-// newest release.
+// Published reads packs from the stream of packs, over the connection of a
+// bridge. For the version 1, 1.4 or 1.4.2 it reads the newest that matches,
+// without a version the newest release.
 type Published struct{ Bridge *Bridge }
 
-// ReadSpace reads the manifest of a published version. Its files are stored already.
+// ReadSpace reads the manifest of a published version. Its files are stored
+// already.
 func (p Published) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	if !space.IsSpaceName(r.Space, space.Pack) || r.Kind != string(space.Pack) {
 		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnknown, Detail: fmt.Sprintf("only packs are published, and %s %s is none", r.Kind, r.Space)}
@@ -122,8 +124,8 @@ const (
 	sourceFactory = "factory"
 )
 
-// Blob returns the content of a blob, such as a manifest or a file of a space, by its
-// name, sha256-….
+// Blob returns the content of a blob, such as a manifest or a file of a space, by
+// its name, sha256-….
 func (b *Bridge) Blob(ctx context.Context, name string) ([]byte, error) {
 	ref, err := codec.ParseRef(name)
 	if err != nil {
@@ -132,10 +134,11 @@ func (b *Bridge) Blob(ctx context.Context, name string) ([]byte, error) {
 	return b.wire.Blob(ctx, ref)
 }
 
-// SessionTools makes e execute the sessions' own tools, target refold, which show a
-// workspace's context files. It must be called before Run, once. It creates or updates
-// the target's consumer at once. If this user lacks the permission, the error is a
-// *natsio.PermissionError, and the bridge may still run with its other targets.
+// SessionTools makes e execute the sessions' own tools, target refold, which show
+// a workspace's context files. It must be called before Run, once. It creates or
+// updates the target's consumer at once. If this user lacks the permission, the
+// error is a *natsio.PermissionError, and the bridge may still run with its other
+// targets.
 func (b *Bridge) SessionTools(ctx context.Context, e executor.Executor, options ...ServeOption) error {
 	const target = "refold"
 	if _, err := b.bus.EnsureBridge(ctx, b.conf, session.ClassTool, target); err != nil {

@@ -10,8 +10,9 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// A retry-safe call is not claimed, so no claim says that its run was cancelled before a
-// bridge served it. The bridge checks the view of a call that has waited.
+// A retry-safe call is not claimed, so no claim says that its run was cancelled
+// before a bridge served it. The bridge checks the view of a call that has
+// waited.
 func TestRetrySafeCallCancelledBeforeABridgeServesDoesNotStart(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)

@@ -54,8 +54,8 @@ func (b *Bridge) Stats() Stats {
 	}
 }
 
-// statsEndpoint answers with this bridge's counts. A micro service shows counts of its
-// own only with those of an endpoint, so it needs one.
+// statsEndpoint answers with this bridge's counts. A micro service shows counts
+// of its own only with those of an endpoint, so it needs one.
 func (b *Bridge) statsEndpoint() (presence.Endpoint, error) {
 	subject, err := b.bus.Names().ServiceStats(subjects.KindBridge, b.instance)
 	return presence.Endpoint{
@@ -64,7 +64,6 @@ func (b *Bridge) statsEndpoint() (presence.Endpoint, error) {
 	}, err
 }
 
-// logStats logs the counts of the caches.
 func (b *Bridge) logStats() {
 	s := b.Stats()
 	for _, c := range []struct {

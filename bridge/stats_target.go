@@ -25,7 +25,6 @@ type TargetStats struct {
 	Troubles []string `json:"troubles,omitempty"`
 }
 
-// statsOf returns the counts of a target now.
 func statsOf(s *worker.Target, now time.Time) TargetStats {
 	c := s.Counts
 	t := TargetStats{
@@ -42,7 +41,6 @@ func statsOf(s *worker.Target, now time.Time) TargetStats {
 	return t
 }
 
-// targetStats returns the counts of all targets.
 func (b *Bridge) targetStats() map[string]TargetStats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -54,7 +52,6 @@ func (b *Bridge) targetStats() map[string]TargetStats {
 	return all
 }
 
-// metadata returns the bridge's metadata as a service.
 func (b *Bridge) metadata(targets string) map[string]string {
 	all := map[string]string{"instance": b.instance, "name": b.options.Name, "targets": targets}
 	b.mu.Lock()

@@ -13,7 +13,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Several bridges serve one hook. A withdrawn step is stopped, and nothing is claimed.
+// Several bridges serve one hook. A withdrawn step is stopped, and nothing is
+// claimed.
 func TestStepOfADeadBridgeGoesToAnother(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)

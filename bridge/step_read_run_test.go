@@ -1,7 +1,7 @@
 package bridge_test
 
-// A step hook reads a run's earlier calls from the log: whole arguments, whole results and
-// the input, by the sequences in its request.
+// A step hook reads a run's earlier calls from the log: whole arguments, whole
+// results and the input, by the sequences in its request.
 
 import (
 	"context"

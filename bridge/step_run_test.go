@@ -1,7 +1,7 @@
 package bridge_test
 
-// Step hooks in whole runs: how a run ends when its hook fails, and the context that a
-// choice passes to later steps and to tools.
+// Step hooks in whole runs: how a run ends when its hook fails, and the context
+// that a choice passes to later steps and to tools.
 
 import (
 	"context"

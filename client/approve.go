@@ -33,9 +33,9 @@ type DecideOptions struct {
 	Arguments string
 }
 
-// Approvals returns the calls of a session that wait for a person, in order; of all
-// sessions if sid is empty. It finds these by reading all kept notices, which takes its
-// time, and then requests the view of each session with a waiting call.
+// Approvals returns the calls of a session that wait for a person, in order; of
+// all sessions if sid is empty. It finds these by reading all kept notices, which
+// takes its time, and then requests the view of each session with a waiting call.
 func (c *Client) Approvals(ctx context.Context, sid string) ([]Approval, error) {
 	sids := []string{sid}
 	if sid == "" {
@@ -59,7 +59,6 @@ func (c *Client) Approvals(ctx context.Context, sid string) ([]Approval, error) 
 	return all, nil
 }
 
-// approvalsOf returns the calls of a view that wait for a person.
 func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Approval, err error) {
 	if v.Batch == nil || v.Run == nil {
 		return nil, nil
@@ -85,8 +84,8 @@ func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Ap
 	return waiting, nil
 }
 
-// sessionsAwaiting returns the sessions whose kept notices have a requested approval in a
-// run that has not ended.
+// sessionsAwaiting returns the sessions whose kept notices have a requested
+// approval in a run that has not ended.
 func (c *Client) sessionsAwaiting(ctx context.Context) ([]string, error) {
 	last, err := c.bus.LastNotice(ctx)
 	if err != nil || last == 0 {
@@ -114,15 +113,15 @@ func (c *Client) sessionsAwaiting(ctx context.Context) ([]string, error) {
 }
 
 // Approve lets a call that waits for a person run, through the door approve. The
-// decision is about the arguments with a.ArgsHash: if the call has others, or no longer
-// waits, the session refuses the decision as approval_stale. Of a, only Session, Call and
-// ArgsHash count. Taken returns the outcome.
+// decision is about the arguments with a.ArgsHash: if the call has others, or no
+// longer waits, the session refuses the decision as approval_stale. Of a, only
+// Session, Call and ArgsHash count. Taken returns the outcome.
 func (c *Client) Approve(ctx context.Context, a Approval, o DecideOptions) (seq uint64, err error) {
 	return c.decide(ctx, a, session.DecisionApprove, o)
 }
 
-// Deny refuses a call that waits for a person, under the same conditions as Approve. The
-// model is shown the reason, and the run continues.
+// Deny refuses a call that waits for a person, under the same conditions as
+// Approve. The model is shown the reason, and the run continues.
 func (c *Client) Deny(ctx context.Context, a Approval, o DecideOptions) (seq uint64, err error) {
 	if o.Arguments != "" {
 		return 0, fmt.Errorf("deny %s: only an approval may change arguments", a.Call)

@@ -92,11 +92,11 @@ type RunOptions struct {
 }
 
 // Run requests a run of a session with text as the user's input. Text over
-// session.TextBytesMax is stored as a blob first. It returns the request's sequence once
-// the request is stored in the log; the first request opens the session. If ctx ends
-// first, it is safe to call Run again with the same ID within two minutes, or with the
-// same Submission at any time. End waits for the outcome of the request; Taken and RunOf
-// return it without waiting.
+// session.TextBytesMax is stored as a blob first. It returns the request's
+// sequence once the request is stored in the log; the first request opens the
+// session. If ctx ends first, it is safe to call Run again with the same ID
+// within two minutes, or with the same Submission at any time. End waits for the
+// outcome of the request; Taken and RunOf return it without waiting.
 func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq uint64, err error) {
 	input, err := c.content(ctx, text)
 	if err != nil {
@@ -120,8 +120,8 @@ func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq u
 	return c.publish(ctx, door, sid, session.TypeRunRequested, body, o.ID)
 }
 
-// content returns text as an event carries it: inline, or, over session.TextBytesMax, as
-// a blob, which it stores.
+// content returns text as an event carries it: inline, or, over
+// session.TextBytesMax, as a blob, which it stores.
 func (c *Client) content(ctx context.Context, text string) (session.Content, error) {
 	switch {
 	case !utf8.ValidString(text):
@@ -132,7 +132,6 @@ func (c *Client) content(ctx context.Context, text string) (session.Content, err
 	return c.blob(ctx, text)
 }
 
-// blob stores text and returns the content that refers to it.
 func (c *Client) blob(ctx context.Context, text string) (session.Content, error) {
 	ref, err := c.bus.PutBlob(ctx, []byte(text))
 	if err != nil {
@@ -141,7 +140,6 @@ func (c *Client) blob(ctx context.Context, text string) (session.Content, error)
 	return session.Content{Blob: &ref, MediaType: "text/plain", Size: int64(len(text))}, nil
 }
 
-// publish appends an event.
 func (c *Client) publish(ctx context.Context, door session.Door, sid, typ string, body any, id string) (seq uint64, err error) {
 	if id == "" {
 		id = ulid.Make().String()
@@ -167,11 +165,13 @@ func (c *Client) Publish(ctx context.Context, door session.Door, sid string, pay
 	return c.bus.Publish(ctx, door, sid, payload, id)
 }
 
-// viewTry is how long View waits for one session-actor before it requests the view again.
+// viewTry is how long View waits for one session-actor before it requests the
+// view again.
 const viewTry = 2 * time.Second
 
-// View returns a session's current view from a session-actor. It repeats the request
-// until one answers or ctx ends; if none runs, it returns an error at once.
+// View returns a session's current view from a session-actor. It repeats the
+// request until one answers or ctx ends; if none runs, it returns an error at
+// once.
 func (c *Client) View(ctx context.Context, sid string) (session.View, error) {
 	for {
 		answer, err := c.requestView(ctx, sid)
@@ -215,7 +215,6 @@ func (c *Client) Input(ctx context.Context, seq uint64) (*session.Content, error
 	return inputIn(e)
 }
 
-// inputIn returns the input in an event.
 func inputIn(e session.Event) (*session.Content, error) {
 	env, err := envelopeOf(e)
 	if err != nil {

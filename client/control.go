@@ -30,13 +30,14 @@ func (o ControlOptions) control() session.RunControl {
 // errReason refuses a reason that the event has no field for.
 var errReason = errors.New("reason: belongs to cancel, interrupt, pause, resume and the end of a run")
 
-// Steer gives the active run more input before its next turn; a run that waits for input
-// continues with it. Without an active run it starts one, so End waits for its outcome as
-// for a request's. If a run ends before it uses the steer, the steer becomes a run of its
-// own at the head of the queue; a cancelled run drops it, and lists it in RunEnd.Untaken.
+// Steer gives the active run more input before its next turn; a run that waits
+// for input continues with it. Without an active run it starts one, so End waits
+// for its outcome as for a request's. If a run ends before it uses the steer, the
+// steer becomes a run of its own at the head of the queue; a cancelled run drops
+// it, and lists it in RunEnd.Untaken.
 //
-// Like all controls it returns the event's sequence in the log; Taken returns the outcome.
-// It is safe to call it again with the same ID.
+// Like all controls it returns the event's sequence in the log; Taken returns the
+// outcome. It is safe to call it again with the same ID.
 func (c *Client) Steer(ctx context.Context, sid, text string, o ControlOptions) (seq uint64, err error) {
 	if o.Reason != "" {
 		return 0, errReason
@@ -48,8 +49,8 @@ func (c *Client) Steer(ctx context.Context, sid, text string, o ControlOptions) 
 	return c.publish(ctx, o.door(), sid, session.TypeSteerRequested, session.SteerRequested{Input: input, Run: o.Run}, o.ID)
 }
 
-// Cancel ends a run at once, or removes a queued one. Its open effects are withdrawn; a
-// tool call that was published may still have taken effect.
+// Cancel ends a run at once, or removes a queued one. Its open effects are
+// withdrawn; a tool call that was published may still have taken effect.
 func (c *Client) Cancel(ctx context.Context, sid string, o ControlOptions) (seq uint64, err error) {
 	return c.publish(ctx, o.door(), sid, session.TypeRunCancelRequested, o.control(), o.ID)
 }
@@ -59,14 +60,16 @@ func (c *Client) Interrupt(ctx context.Context, sid string, o ControlOptions) (s
 	return c.publish(ctx, o.door(), sid, session.TypeRunInterrupt, o.control(), o.ID)
 }
 
-// Pause keeps the active run from opening effects until it is resumed. Open effects may
-// settle; the run's deadline is suspended, those of approvals are not.
+// Pause keeps the active run from opening effects until it is resumed. Open
+// effects may settle; the run's deadline is suspended, those of approvals are
+// not.
 func (c *Client) Pause(ctx context.Context, sid string, o ControlOptions) (seq uint64, err error) {
 	return c.publish(ctx, o.door(), sid, session.TypeRunPauseRequested, o.control(), o.ID)
 }
 
-// Resume continues a paused run. A run that its budget paused needs a larger one: budget
-// replaces the whole budget, through the door ctl. Nil leaves the budget unchanged.
+// Resume continues a paused run. A run that its budget paused needs a larger one:
+// budget replaces the whole budget, through the door ctl. Nil leaves the budget
+// unchanged.
 func (c *Client) Resume(ctx context.Context, sid string, budget *session.Budget, o ControlOptions) (seq uint64, err error) {
 	o.Operator = o.Operator || budget != nil
 	body := session.RunResumeRequested{Budget: budget, Reason: o.Reason, Run: o.Run}
@@ -101,9 +104,9 @@ func (c *Client) FailRun(ctx context.Context, sid, code string, o ControlOptions
 	return c.publish(ctx, o.door(), sid, session.TypeRunFailed, body, o.ID)
 }
 
-// CloseSession closes a session for good, through the door ctl: its active run and the
-// queued ones are cancelled, and it accepts no further events. id is the event's; empty:
-// a new ULID.
+// CloseSession closes a session for good, through the door ctl: its active run
+// and the queued ones are cancelled, and it accepts no further events. id is the
+// event's; empty: a new ULID.
 func (c *Client) CloseSession(ctx context.Context, sid, id string) (seq uint64, err error) {
 	return c.publish(ctx, session.DoorCtl, sid, session.TypeSessionClosed, session.SessionClosed{}, id)
 }

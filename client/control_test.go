@@ -27,8 +27,8 @@ func (w *world) took(sid string) func(seq uint64, err error) session.View {
 	}
 }
 
-// refuses checks that the session refuses a request, and that the notice has the same
-// reason.
+// refuses checks that the session refuses a request, and that the notice has the
+// same reason.
 func (w *world) refuses(sid string, code session.Rejection) func(seq uint64, err error) {
 	return func(seq uint64, err error) {
 		w.t.Helper()

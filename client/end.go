@@ -40,13 +40,13 @@ type QuarantinedError struct{ Reason string }
 
 func (e *QuarantinedError) Error() string { return "the session is quarantined: " + e.Reason }
 
-// End waits for the end of the run that the event at seq became or steered. A request
-// that repeats an earlier submission belongs to that submission's run: if the run has
-// ended, however long ago, End returns at once.
+// End waits for the end of the run that the event at seq became or steered. A
+// request that repeats an earlier submission belongs to that submission's run: if
+// the run has ended, however long ago, End returns at once.
 //
-// It reads notices from a sequence of their stream that was current before the request.
-// each, if not nil, is called for every notice on the way, but not if the run had ended
-// before the request.
+// It reads notices from a sequence of their stream that was current before the
+// request. each, if not nil, is called for every notice on the way, but not if
+// the run had ended before the request.
 //
 // It fails with a *RejectedError if the session refused the request, and with a
 // *QuarantinedError if the session is quarantined. The run continues when ctx ends.
@@ -86,8 +86,8 @@ func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each fun
 	return RunEnd{}, fmt.Errorf("the notices of %s ended", sid)
 }
 
-// RunOf returns the number of the run that the event at seq became or steered, or of the
-// submission that it repeats. It fails as End does, and doesn't wait.
+// RunOf returns the number of the run that the event at seq became or steered, or
+// of the submission that it repeats. It fails as End does, and doesn't wait.
 func (c *Client) RunOf(ctx context.Context, sid string, seq uint64) (uint32, error) {
 	p, err := c.runStatus(ctx, sid, seq)
 	return p.run, err
@@ -106,8 +106,8 @@ func (c *Client) ended(ctx context.Context, d session.RunFinished) (RunEnd, erro
 	if d.OutputSeq == 0 {
 		return end, nil
 	}
-	// The answer was too large for the notice, or earlier than the end; it is in the
-	// event that settled the turn.
+	// The answer was too large for the notice, or earlier than the end; it is in
+	// the event that settled the turn.
 	e, err := c.bus.EventAt(ctx, d.OutputSeq)
 	if err != nil {
 		return end, fmt.Errorf("read the answer of run %d: %w", d.Run, err)
@@ -118,7 +118,6 @@ func (c *Client) ended(ctx context.Context, d session.RunFinished) (RunEnd, erro
 	return end, nil
 }
 
-// textOf returns the text of a settled turn.
 func textOf(e session.Event) (*session.Content, error) {
 	env, err := envelopeOf(e)
 	if err != nil {
@@ -131,7 +130,6 @@ func textOf(e session.Event) (*session.Content, error) {
 	return b.Text, nil
 }
 
-// envelopeOf reads an event's envelope.
 func envelopeOf(e session.Event) (env session.Envelope, err error) {
 	canonical, err := codec.Canonicalize(e.Payload)
 	if err == nil {

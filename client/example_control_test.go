@@ -15,7 +15,8 @@ import (
 	"github.com/refold/refold/internal/devserver"
 )
 
-// The same submission is one run, however many programs request it, and however often.
+// The same submission is one run, however many programs request it, and however
+// often.
 func ExampleClient_Run_submission() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -48,8 +49,8 @@ func ExampleClient_Run_submission() {
 	// run 1 completed You said: What is here?
 }
 
-// A run is steered, paused, resumed and cancelled. Each request returns its sequence in
-// the log, and Taken returns its outcome.
+// A run is steered, paused, resumed and cancelled. Each request returns its
+// sequence in the log, and Taken returns its outcome.
 func ExampleClient_Taken() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -146,7 +147,8 @@ func ExampleClient_CompleteRun() {
 	// failed not_done it is not You said: Is it done?
 }
 
-// Calls that wait for a person are shown, and the decision is about the arguments shown.
+// Calls that wait for a person are shown, and the decision is about the arguments
+// shown.
 func ExampleClient_Approvals() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -255,14 +257,14 @@ func ExampleClient_SettleCall() {
 	// waits for model
 }
 
-// startWithoutModel runs a server and a session-actor in this process: the example itself
-// publishes the model's answers.
+// startWithoutModel runs a server and a session-actor in this process: the
+// example itself publishes the model's answers.
 func startWithoutModel(ctx context.Context, install string) (c *client.Client, stop func()) {
 	return startServing(ctx, install, nil)
 }
 
-// startServing starts a server with a bridge, to which serve adds targets; nil: no bridge
-// runs.
+// startServing starts a server with a bridge, to which serve adds targets; nil:
+// no bridge runs.
 func startServing(ctx context.Context, install string, serve func(*bridge.Bridge) error) (c *client.Client, stop func()) {
 	dir, err := os.MkdirTemp("", "refold-example-")
 	if err != nil {

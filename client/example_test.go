@@ -97,7 +97,8 @@ func ExampleClient_Folder() {
 	// event 2 through llm leaves it waiting for nobody
 }
 
-// startRefold runs a whole system in this process, with a model that repeats its input.
+// startRefold runs a whole system in this process, with a model that repeats its
+// input.
 func startRefold(ctx context.Context) (url string, stop func()) {
 	dir, err := os.MkdirTemp("", "refold-example-")
 	if err != nil {

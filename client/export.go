@@ -13,8 +13,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Export returns a session's history, up to the sequence `to` (0: the newest), as a
-// scenario: the text format of the fold's tests. So the report of a fault is also a test.
+// Export returns a session's history, up to the sequence `to` (0: the newest), as
+// a scenario: the text format of the fold's tests. So the report of a fault is
+// also a test.
 func (c *Client) Export(ctx context.Context, sid string, to uint64) (string, error) {
 	file := &scenario.File{}
 	var state *session.State
@@ -97,8 +98,8 @@ func addEvent(file *scenario.File, state *session.State, e session.Event) error 
 	return nil
 }
 
-// asJSON returns an event's payload as JSON that folds to the same state. ok is false if
-// there is none, and the scenario needs the bytes.
+// asJSON returns an event's payload as JSON that folds to the same state. ok is
+// false if there is none, and the scenario needs the bytes.
 func asJSON(payload []byte) (text []byte, ok bool) {
 	if len(payload) > session.EventBytesMax {
 		return nil, false // the session's rejection has its length

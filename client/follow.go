@@ -9,8 +9,8 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-// Notice is a session-actor's notice about a session. A session's notices are numbered
-// from 1.
+// Notice is a session-actor's notice about a session. A session's notices are
+// numbered from 1.
 type Notice struct {
 	N       uint64          `json:"n"`
 	Type    string          `json:"type"`
@@ -22,12 +22,13 @@ type Notice struct {
 	StreamSeq uint64 `json:"-"` // in the stream of notices: follow from the next one on
 }
 
-// Body returns Data decoded by Type, as a value: one of session.SessionOpened, RunPlaced
-// (of RunQueued and RunStarted), RunFinished, EventRejected, ToolRejected, CallsPlanned,
-// ApprovalRequested, BudgetExceeded, SessionQuarantined, WorkspaceStaged,
-// WorkspaceApplied, WorkspaceFailed and WorkspaceGone, or of TurnSettled and CallSettled,
-// which are progress. It is nil for a type that this release does not know, and for data
-// that does not fit its type.
+// Body returns Data decoded by Type, as a value: one of session.SessionOpened,
+// RunPlaced (of RunQueued and RunStarted), RunFinished, EventRejected,
+// ToolRejected, CallsPlanned, ApprovalRequested, BudgetExceeded,
+// SessionQuarantined, WorkspaceStaged, WorkspaceApplied, WorkspaceFailed and
+// WorkspaceGone, or of TurnSettled and CallSettled, which are progress. It is nil
+// for a type that this release does not know, and for data that does not fit its
+// type.
 func (n Notice) Body() any {
 	switch n.Type {
 	case session.NoticeSessionOpened:
@@ -76,9 +77,10 @@ func bodyOf[T any](n Notice) any {
 // notices have greater sequences.
 func (c *Client) LastNotice(ctx context.Context) (uint64, error) { return c.bus.LastNotice(ctx) }
 
-// Notices yields a session's notices (those of all sessions if sid is empty) from a
-// sequence of their stream on, and then new ones as they arrive, until ctx ends or the
-// reader stops; when ctx ends, it yields the error of ctx last. Repeats are left out.
+// Notices yields a session's notices (those of all sessions if sid is empty) from
+// a sequence of their stream on, and then new ones as they arrive, until ctx ends
+// or the reader stops; when ctx ends, it yields the error of ctx last. Repeats
+// are left out.
 func (c *Client) Notices(ctx context.Context, sid string, from uint64) iter.Seq2[Notice, error] {
 	return parsed(c.bus.FollowNotices(ctx, sid, from))
 }
@@ -122,15 +124,15 @@ func parsed(notices iter.Seq2[journal.Notice, error]) iter.Seq2[Notice, error] {
 }
 
 // Events yields a session's events (those of all sessions if sid is empty) from a
-// sequence of the log on, and then new ones as they arrive, until ctx ends or the reader
-// stops; when ctx ends, it yields the error of ctx last.
+// sequence of the log on, and then new ones as they arrive, until ctx ends or the
+// reader stops; when ctx ends, it yields the error of ctx last.
 func (c *Client) Events(ctx context.Context, sid string, from uint64) iter.Seq2[session.Event, error] {
 	return c.bus.FollowEvents(ctx, sid, from)
 }
 
-// Read yields a session's events with sequences of the log from from to to, in order,
-// and ends. 0 as from is the first event, 0 as to the newest one at the call. An error
-// ends it; a session without events in the range yields none.
+// Read yields a session's events with sequences of the log from from to to, in
+// order, and ends. 0 as from is the first event, 0 as to the newest one at the
+// call. An error ends it; a session without events in the range yields none.
 func (c *Client) Read(ctx context.Context, sid string, from, to uint64) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		if to == 0 {
@@ -159,9 +161,9 @@ type Delta struct {
 	Text   string `json:"text"`
 }
 
-// Live calls fn with the deltas of a session as they arrive, until ctx ends. Deltas are
-// not stored: text that was missed is in the log when the turn has ended. A Viewer
-// combines both.
+// Live calls fn with the deltas of a session as they arrive, until ctx ends.
+// Deltas are not stored: text that was missed is in the log when the turn has
+// ended. A Viewer combines both.
 func (c *Client) Live(ctx context.Context, sid string, fn func(Delta)) error {
 	return c.bus.SubscribeLive(ctx, sid, func(_ string, payload []byte) {
 		var d Delta

@@ -13,9 +13,9 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// Follower follows one run of a session with the permissions of a client. It receives
-// notices, progress and deltas, requests views, and reads no stream. It subscribes when
-// it is created, so create it before you request the run.
+// Follower follows one run of a session with the permissions of a client. It
+// receives notices, progress and deltas, requests views, and reads no stream. It
+// subscribes when it is created, so create it before you request the run.
 //
 //   - The text of a turn is shown as it arrives, in order and once. Text that was
 //     missed is shown when TurnSettled or RunFinished has it: at most
@@ -43,7 +43,6 @@ type Follower struct {
 	behind  int       // views that were older than the request
 }
 
-// answered is the latest answered turn.
 type answered struct {
 	seq   uint64 // of its settlement
 	text  string
@@ -75,8 +74,8 @@ func (c *Client) Follow(ctx context.Context, sid string) (*Follower, error) {
 // Close ends the subscription. End must have returned.
 func (f *Follower) Close() { f.stop() }
 
-// A follower requests views to find the run of a steer or a repeat, and an end that it
-// missed: often at first, then less often.
+// A follower requests views to find the run of a steer or a repeat, and an end
+// that it missed: often at first, then less often.
 const (
 	viewSoon  = 300 * time.Millisecond
 	viewsSoon = 5
@@ -94,9 +93,9 @@ type Watch struct {
 // none, became or steered, and calls w's functions meanwhile.
 //
 // It fails with a *RejectedError if the session refused the request, with a
-// *QuarantinedError if the session is quarantined, and with ErrEndedBefore. When ctx
-// ends, the run goes on. An answer that no notice holds, such as a blob, is in Output as
-// in RunFinished, or missing.
+// *QuarantinedError if the session is quarantined, and with ErrEndedBefore. When
+// ctx ends, the run goes on. An answer that no notice holds, such as a blob, is
+// in Output as in RunFinished, or missing.
 func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Watch) (end RunEnd, err error) {
 	f.seq, f.name, f.watch = seq, submission, w
 	var requesting sync.WaitGroup
@@ -132,7 +131,6 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Wat
 	}
 }
 
-// views requests views until ctx ends.
 func (f *Follower) views(ctx context.Context, views chan<- session.View) {
 	for n := 0; ctx.Err() == nil; n++ {
 		if v, err := f.c.View(ctx, f.sid); err == nil {
@@ -194,7 +192,6 @@ func (f *Follower) handle(h received) (end *RunEnd, err error) {
 	return nil, nil
 }
 
-// setRun sets the run's number when it is known.
 func (f *Follower) setRun(run uint32) {
 	if f.run != 0 {
 		return
@@ -221,8 +218,8 @@ func (f *Follower) next() {
 	}
 }
 
-// delta processes a delta. A delta of a later attempt than the open one waits for the
-// end of that.
+// delta processes a delta. A delta of a later attempt than the open one waits for
+// the end of that.
 func (f *Follower) delta(d Delta) {
 	a, ok := parseAttempt(d.Effect)
 	if !ok || f.run != 0 && a.run != f.run {
@@ -234,7 +231,6 @@ func (f *Follower) delta(d Delta) {
 	}
 }
 
-// endAttempt records the end of an attempt at a turn of the run.
 func (f *Follower) endAttempt(a turnAttempt, d session.TurnSettled, seq uint64) {
 	switch order := a.compare(f.words.at); {
 	case order < 0, order == 0 && !f.words.open:
@@ -257,7 +253,6 @@ func (f *Follower) endAttempt(a turnAttempt, d session.TurnSettled, seq uint64) 
 	f.next()
 }
 
-// finish records the end of the run.
 func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
 	end := runEndOf(d)
 	switch {
@@ -324,15 +319,14 @@ func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 	return end, nil
 }
 
-// A view may be newer than the notices, which a session-actor publishes after it has
-// stored them. These limit how long a follower waits for notices.
+// A view may be newer than the notices, which a session-actor publishes after it
+// has stored them. These limit how long a follower waits for notices.
 const (
 	behindMax      = 5 // views
 	placedWithin   = time.Second
 	finishedWithin = 30 * time.Second
 )
 
-// received is one received message: a delta, or a notice or progress.
 type received struct {
 	delta  *Delta
 	notice *Notice

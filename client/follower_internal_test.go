@@ -1,6 +1,7 @@
 package client
 
-// What a follower shows, whatever the order of its messages, and whichever are lost.
+// What a follower shows, whatever the order of its messages, and whichever are
+// lost.
 
 import (
 	"encoding/json"

@@ -10,9 +10,9 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// SettleCall publishes the result of a host loop's call through the door tool. A large
-// output is stored as a blob first. The session refuses a call whose group has not begun,
-// or a plan_hash other than the batch's; see Taken.
+// SettleCall publishes the result of a host loop's call through the door tool. A
+// large output is stored as a blob first. The session refuses a call whose group
+// has not begun, or a plan_hash other than the batch's; see Taken.
 func (c *Client) SettleCall(ctx context.Context, sid string, result session.ToolCallSettled) (seq uint64, err error) {
 	if result.Output, err = c.fit(ctx, result.Output, session.TextBytesMax); err != nil {
 		return 0, err
@@ -20,13 +20,13 @@ func (c *Client) SettleCall(ctx context.Context, sid string, result session.Tool
 	return c.publish(ctx, session.DoorTool, sid, session.TypeToolCallSettled, result, "")
 }
 
-// outputBytesEach is the limit of an inline output in a batch's settlement: the largest
-// batch fits an event.
+// outputBytesEach is the limit of an inline output in a batch's settlement: the
+// largest batch fits an event.
 const outputBytesEach = session.TextBytesMax / session.CallsMax
 
-// SettleBatch publishes the results of all calls of a batch that have none yet, also of
-// later groups, through the door tool. Large outputs are stored as blobs first. Repeating
-// the same settlement is a no-op.
+// SettleBatch publishes the results of all calls of a batch that have none yet,
+// also of later groups, through the door tool. Large outputs are stored as blobs
+// first. Repeating the same settlement is a no-op.
 func (c *Client) SettleBatch(ctx context.Context, sid string, batch session.ToolBatchSettled) (seq uint64, err error) {
 	batch.Results = slices.Clone(batch.Results)
 	size := 0
@@ -57,8 +57,9 @@ func (c *Client) fit(ctx context.Context, content *session.Content, limit int) (
 	return &blob, err
 }
 
-// Arguments returns the arguments of a call without a result, as JSON text, with a
-// person's changes, and also if they are too large for the view. It folds the log itself.
+// Arguments returns the arguments of a call without a result, as JSON text, with
+// a person's changes, and also if they are too large for the view. It folds the
+// log itself.
 func (c *Client) Arguments(ctx context.Context, sid, call string) (string, error) {
 	state, err := c.latest(ctx, sid)
 	if err != nil {

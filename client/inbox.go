@@ -2,8 +2,8 @@ package client
 
 import "sync"
 
-// inbox holds received messages until the reader takes them. Deltas that do not fit are
-// dropped, so that a slow reader blocks no sender.
+// inbox holds received messages until the reader takes them. Deltas that do not
+// fit are dropped, so that a slow reader blocks no sender.
 type inbox[T any] struct {
 	came chan struct{} // holds one if there are messages
 

@@ -37,8 +37,8 @@ type IndexRow struct {
 	Cursor   string `json:"cursor"`            // IndexOptions.After of the next row
 }
 
-// IndexOptions select the sessions of an Index. The zero value selects all with a kept
-// notice.
+// IndexOptions select the sessions of an Index. The zero value selects all with a
+// kept notice.
 type IndexOptions struct {
 	Name     string    // beginning of the session's name
 	State    []string  // one of these; nil: any
@@ -63,15 +63,17 @@ const (
 	indexSteps  = 4                      // older notices of a session read for facts that newer ones lack
 )
 
-// Index yields sessions, the one with the newest notice first. A row comes from the
-// session's notices, and for a run that has not ended from a session-actor. Index reads
-// the stream of notices backwards, a window at a time, so it uses no more memory for a
-// million sessions than for a hundred, and yields the first rows at once. If no
-// session-actor answers, Noticed is set: the row is as of its latest notice. A session
-// with a new notice during an Index may be missing: it is the first of the next one.
+// Index yields sessions, the one with the newest notice first. A row comes from
+// the session's notices, and for a run that has not ended from a session-actor.
+// Index reads the stream of notices backwards, a window at a time, so it uses no
+// more memory for a million sessions than for a hundred, and yields the first
+// rows at once. If no session-actor answers, Noticed is set: the row is as of its
+// latest notice. A session with a new notice during an Index may be missing: it
+// is the first of the next one.
 //
-// With All, sessions without a kept notice come last, by partition of the log and name.
-// The server walks the subjects of the log for them, one partition at a time.
+// With All, sessions without a kept notice come last, by partition of the log and
+// name. The server walks the subjects of the log for them, one partition at a
+// time.
 func (c *Client) Index(ctx context.Context, o IndexOptions) iter.Seq2[IndexRow, error] {
 	return func(yield func(IndexRow, error) bool) {
 		x := &indexing{c: c, ctx: ctx, o: o, yield: yield}
@@ -81,7 +83,6 @@ func (c *Client) Index(ctx context.Context, o IndexOptions) iter.Seq2[IndexRow, 
 	}
 }
 
-// indexing is an Index in progress.
 type indexing struct {
 	c     *Client
 	ctx   context.Context
@@ -110,8 +111,9 @@ func (x *indexing) run() error {
 	return x.silent(partition, name)
 }
 
-// parseCursor reads a cursor: n120 is after the notice at 120, p3.s1 after the silent
-// session s1 of partition 3. partition is -1 for notices; before 0 means from the newest.
+// parseCursor reads a cursor: n120 is after the notice at 120, p3.s1 after the
+// silent session s1 of partition 3. partition is -1 for notices; before 0 means
+// from the newest.
 func parseCursor(cursor string) (before uint64, partition int, name string, err error) {
 	if cursor == "" {
 		return 0, -1, "", nil
@@ -130,8 +132,8 @@ func parseCursor(cursor string) (before uint64, partition int, name string, err 
 	return 0, 0, "", fmt.Errorf("%w, not %q", ErrCursor, cursor)
 }
 
-// noticed yields the sessions whose last notice is before a sequence of the stream (0:
-// all).
+// noticed yields the sessions whose last notice is before a sequence of the
+// stream (0: all).
 func (x *indexing) noticed(before uint64) error {
 	first, last, err := x.c.bus.NoticesKept(x.ctx)
 	if err != nil {
@@ -210,7 +212,6 @@ func (x *indexing) tooOld(known map[string]*noticeFacts) bool {
 	return true
 }
 
-// latest returns the sequence of the last notice of each session.
 func (x *indexing) latest(sids []string) (map[string]uint64, error) {
 	seqs := make(map[string]uint64, len(sids))
 	for raw, err := range x.c.bus.LastNotices(x.ctx, sids, 0) {
@@ -247,7 +248,6 @@ func (x *indexing) rows(chunk []*noticeFacts) error {
 	return nil
 }
 
-// matches reports whether a row matches the options.
 func (o *IndexOptions) matches(r *IndexRow) bool {
 	model := o.Model == "" || o.Model == r.Model || o.Model == r.Provider+"/"+r.Model
 	return model && strings.HasPrefix(r.Session, o.Name) && (o.WaitsFor == "" || o.WaitsFor == r.WaitsFor) &&

@@ -1,7 +1,7 @@
 package client
 
-// The memory of an index of many sessions and, as a benchmark, the time of its first
-// rows:
+// The memory of an index of many sessions and, as a benchmark, the time of its
+// first rows:
 //
 //	go test -run '^$' -bench Index -benchtime 1x ./client
 //
@@ -21,9 +21,9 @@ import (
 	"github.com/refold/refold/internal/streams"
 )
 
-// FillIndex publishes the notices of n sessions with one run each, which has ended,
-// except in every tenth session. Sessions from silent on have an event in the log and no
-// notice.
+// FillIndex publishes the notices of n sessions with one run each, which has
+// ended, except in every tenth session. Sessions from silent on have an event in
+// the log and no notice.
 func FillIndex(t testing.TB, url string, n, silent int) {
 	t.Helper()
 	nc, err := nats.Connect(url)
@@ -77,8 +77,8 @@ func filled(t testing.TB, sessions int) *Client {
 	return c
 }
 
-// walk reads an index to its end. It returns the number of rows, the largest growth of
-// the heap, and the time of the fiftieth row.
+// walk reads an index to its end. It returns the number of rows, the largest
+// growth of the heap, and the time of the fiftieth row.
 func walk(t testing.TB, c *Client) (rows int, held int64, page time.Duration) {
 	t.Helper()
 	base, begun := live(), time.Now()
@@ -94,8 +94,8 @@ func walk(t testing.TB, c *Client) (rows int, held int64, page time.Duration) {
 	return rows, held, page
 }
 
-// The memory does not grow with the sessions. A row of each would take five times the
-// limit.
+// The memory does not grow with the sessions. A row of each would take five times
+// the limit.
 func TestIndexHoldsAWindow(t *testing.T) { //nolint:paralleltest // it measures the process's heap
 	const sessions, limit = 20_000, 1 << 20
 	rows, held, _ := walk(t, filled(t, sessions))

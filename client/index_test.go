@@ -1,7 +1,7 @@
 package client_test
 
-// The index of sessions: its rows, their order, its pages, and how many requests and how
-// much memory it needs.
+// The index of sessions: its rows, their order, its pages, and how many requests
+// and how much memory it needs.
 //
 // How: a host in the test folds a few sessions; thousands are filled in as
 // notices and log messages that the test publishes itself.
@@ -116,8 +116,8 @@ func (w *world) asked() int64 {
 	return 0
 }
 
-// A page requests a window of notices and the missing facts of its rows, however many
-// sessions there are. With All every session is found.
+// A page requests a window of notices and the missing facts of its rows, however
+// many sessions there are. With All every session is found.
 func TestPagesOfManySessionsHaveNoGapOrRepeat(t *testing.T) {
 	t.Parallel()
 	const sessions, silent = 6_000, 5_900

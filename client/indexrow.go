@@ -80,8 +80,8 @@ func (f *noticeFacts) isWhole() bool {
 	return f.state != "" && f.model != "" && f.run != 0 && (f.words != "" || f.wordsSeq != 0)
 }
 
-// row returns the row of a session: it reads older notices for missing facts, and the
-// view of a run that has not ended.
+// row returns the row of a session: it reads older notices for missing facts, and
+// the view of a run that has not ended.
 func (x *indexing) row(f *noticeFacts) (IndexRow, error) {
 	for step := 0; step < indexSteps && f.first > 1 && !f.isWhole(); step++ {
 		var old *noticeFacts
@@ -113,8 +113,8 @@ func (x *indexing) row(f *noticeFacts) (IndexRow, error) {
 	return row, x.ctx.Err()
 }
 
-// live completes the row of a run that has not ended from a session-actor's view, and
-// returns the sequence of the event with the latest text.
+// live completes the row of a run that has not ended from a session-actor's view,
+// and returns the sequence of the event with the latest text.
 func (x *indexing) live(row *IndexRow, wordsSeq uint64) uint64 {
 	x.mu.Lock()
 	noViews := x.noViews
@@ -164,7 +164,6 @@ func (x *indexing) wordsAt(seq uint64) string {
 	return beginningOf(text)
 }
 
-// callsIn returns a text with the tools that an event calls.
 func callsIn(e session.Event) string {
 	env, err := envelopeOf(e)
 	var b session.ToolCallsObserved
@@ -178,7 +177,6 @@ func callsIn(e session.Event) string {
 	return oneLine("calls " + strings.Join(names, ", "))
 }
 
-// beginningOf returns the beginning of content, on one line.
 func beginningOf(content *session.Content) string {
 	switch {
 	case content == nil:

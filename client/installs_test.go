@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
-// With 200 faulty install records before the sessions, a replay of all sessions, or of
-// one, requests no more of them from the log's leader after the first time.
+// With 200 faulty install records before the sessions, a replay of all sessions,
+// or of one, requests no more of them from the log's leader after the first time.
 func TestFaultyInstallRecordsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

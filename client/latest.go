@@ -30,9 +30,9 @@ func (t *foldedEvent) rejected() *RejectedError {
 	return nil
 }
 
-// refold folds a session's events after state (nil: all of them) up to the sequence `to`
-// (0: the newest), and calls each with every event until it returns false. It returns the
-// last state, nil if there is none.
+// refold folds a session's events after state (nil: all of them) up to the
+// sequence `to` (0: the newest), and calls each with every event until it returns
+// false. It returns the last state, nil if there is none.
 func (c *Client) refold(ctx context.Context, sid string, state *session.State, to uint64, each func(*foldedEvent) bool) (*session.State, error) {
 	from := uint64(1)
 	if state != nil {
@@ -80,9 +80,9 @@ func (t *foldedEvent) fold() (err error) {
 	return nil
 }
 
-// snapshotBelow returns the state in the session's snapshot, if that is valid and its
-// sequence is below the given one (0: any); else nil, and the caller folds the session
-// from its first event.
+// snapshotBelow returns the state in the session's snapshot, if that is valid and
+// its sequence is below the given one (0: any); else nil, and the caller folds
+// the session from its first event.
 func (c *Client) snapshotBelow(ctx context.Context, sid string, below uint64) (*session.State, error) {
 	data, found, err := c.bus.GetSnapshot(ctx, sid)
 	if err != nil || !found {
@@ -103,7 +103,6 @@ func (c *Client) snapshotBelow(ctx context.Context, sid string, below uint64) (*
 	return state, nil
 }
 
-// source reads what a snapshot refers to.
 type source struct {
 	ctx context.Context
 	c   *Client
@@ -133,7 +132,6 @@ func (s source) Space(seq uint64, _ codec.Hash) (*space.Manifest, error) {
 	return m, err
 }
 
-// latest returns the session as the log has it now.
 func (c *Client) latest(ctx context.Context, sid string) (*session.State, error) {
 	state, err := c.snapshotBelow(ctx, sid, 0)
 	if err == nil {
@@ -145,17 +143,17 @@ func (c *Client) latest(ctx context.Context, sid string) (*session.State, error)
 	return state, err
 }
 
-// errNotThere is the error for a sequence without an event of the session.
 func errNotThere(sid string, seq uint64) error {
 	return fmt.Errorf("event %d: %w: it is of another session than %s, or of none", seq, ErrNoSession, sid)
 }
 
-// Taken returns the outcome of the event at seq, which every publishing method returns:
-// the view after that event, a *RejectedError with the reason if the event had no effect,
-// or a *QuarantinedError if the session stopped before it.
+// Taken returns the outcome of the event at seq, which every publishing method
+// returns: the view after that event, a *RejectedError with the reason if the
+// event had no effect, or a *QuarantinedError if the session stopped before it.
 //
-// Taken folds the log itself, from the session's snapshot, so it needs no session-actor.
-// Effects that the event opens are published when a session-actor runs.
+// Taken folds the log itself, from the session's snapshot, so it needs no
+// session-actor. Effects that the event opens are published when a session-actor
+// runs.
 func (c *Client) Taken(ctx context.Context, sid string, seq uint64) (session.View, error) {
 	stopped, err := c.quarantineOf(ctx, sid)
 	switch {
@@ -186,8 +184,8 @@ func (c *Client) Taken(ctx context.Context, sid string, seq uint64) (session.Vie
 	return state.View(), nil
 }
 
-// isUnfoldable reports whether this program can't fold a session that a session-actor may
-// be able to fold, now or later.
+// isUnfoldable reports whether this program can't fold a session that a
+// session-actor may be able to fold, now or later.
 func isUnfoldable(err error) bool {
 	var unknown *session.UnknownRulesError
 	return errors.As(err, &unknown) || errors.Is(err, journal.ErrNoInstall)

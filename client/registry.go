@@ -9,14 +9,15 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// SetRegistry replaces a session's registry from its next turn on, through the door ctl.
-// An open batch ends under the registry that it began with, without calls whose tools the
-// new one lacks. registry is an object with the fields of a ToolRegistrySet: {"tools":
-// […]}, as function.Specs returns it, and optionally profiles and a default_profile. id
-// is the event's; empty: a new ULID.
+// SetRegistry replaces a session's registry from its next turn on, through the
+// door ctl. An open batch ends under the registry that it began with, without
+// calls whose tools the new one lacks. registry is an object with the fields of a
+// ToolRegistrySet: {"tools": […]}, as function.Specs returns it, and optionally
+// profiles and a default_profile. id is the event's; empty: a new ULID.
 //
-// The session refuses an invalid registry, one without a tool whose name is in use, and
-// one that binds a tool more loosely than the session's install record does: see Taken.
+// The session refuses an invalid registry, one without a tool whose name is in
+// use, and one that binds a tool more loosely than the session's install record
+// does: see Taken.
 func (c *Client) SetRegistry(ctx context.Context, sid string, registry json.RawMessage, id string) (seq uint64, err error) {
 	raw, err := codec.FromJSON(registry)
 	if err != nil {

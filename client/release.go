@@ -11,8 +11,8 @@ import (
 // ErrNotQuarantined says that a session is not quarantined.
 var ErrNotQuarantined = errors.New("the session is not quarantined")
 
-// ErrOtherQuarantine is returned if the session's quarantine is not the one that the
-// caller has seen.
+// ErrOtherQuarantine is returned if the session's quarantine is not the one that
+// the caller has seen.
 var ErrOtherQuarantine = errors.New("the session is now quarantined for another reason: look again")
 
 // Quarantined is a session's quarantine.
@@ -21,7 +21,8 @@ type Quarantined struct {
 	Reason string `json:"reason"`
 }
 
-// Quarantined returns a session's quarantine, and ErrNotQuarantined if there is none.
+// Quarantined returns a session's quarantine, and ErrNotQuarantined if there is
+// none.
 func (c *Client) Quarantined(ctx context.Context, sid string) (*Quarantined, error) {
 	q, err := c.quarantineOf(ctx, sid)
 	switch {
@@ -43,13 +44,12 @@ func (c *Client) quarantineOf(ctx context.Context, sid string) (q Quarantined, e
 	return q, err
 }
 
-// before reports whether the session stopped before the event at seq.
 func (q Quarantined) before(seq uint64) bool { return q.Seq != 0 && q.Seq <= seq }
 
-// Release ends the quarantine seen. If the session now has another one, it returns
-// ErrOtherQuarantine. Within 15 s the session's session-actor loads the session up to the
-// event before seen.Seq, continues from there, and publishes effects from there on. If
-// the cause remains, it quarantines the session again.
+// Release ends the quarantine seen. If the session now has another one, it
+// returns ErrOtherQuarantine. Within 15 s the session's session-actor loads the
+// session up to the event before seen.Seq, continues from there, and publishes
+// effects from there on. If the cause remains, it quarantines the session again.
 func (c *Client) Release(ctx context.Context, sid string, seen *Quarantined) error {
 	now, err := c.Quarantined(ctx, sid)
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/internal/audit"
 )
 
-// Replayed is the result of folding a session's events again, and its comparison with
-// what the first fold stored.
+// Replayed is the result of folding a session's events again, and its comparison
+// with what the first fold stored.
 type Replayed struct {
 	Session  string     `json:"session"`
 	Events   uint64     `json:"events"`   // folded
@@ -47,12 +47,12 @@ type Difference struct {
 // ErrNoSession says that the log holds no event of a session.
 var ErrNoSession = errors.New("the log holds no event of this session")
 
-// Replay folds a session's events from the first one up to the sequence `to` (0: the
-// newest), and compares the result with the session's effects, as far as they are still
-// stored, its snapshot and its last notice. It writes nothing. each, if not nil, is called
-// with every event, the notices of its fold (EventRejected if the event had no effect)
-// and the state after it, which each must not keep. Events that arrive meanwhile make no
-// difference.
+// Replay folds a session's events from the first one up to the sequence `to` (0:
+// the newest), and compares the result with the session's effects, as far as they
+// are still stored, its snapshot and its last notice. It writes nothing. each, if
+// not nil, is called with every event, the notices of its fold (EventRejected if
+// the event had no effect) and the state after it, which each must not keep.
+// Events that arrive meanwhile make no difference.
 func (c *Client) Replay(ctx context.Context, sid string, to uint64, each func(session.Event, []session.Notice, *session.State)) (*Replayed, error) {
 	r, err := c.replay(ctx, sid, to, each)
 	switch {
@@ -66,7 +66,8 @@ func (c *Client) Replay(ctx context.Context, sid string, to uint64, each func(se
 	return r, nil
 }
 
-// replay is Replay, except that the State is nil if the log has no event of the session.
+// replay is Replay, except that the State is nil if the log has no event of the
+// session.
 func (c *Client) replay(ctx context.Context, sid string, to uint64, each func(session.Event, []session.Notice, *session.State)) (*Replayed, error) {
 	with, err := audit.Read(ctx, c.bus, sid)
 	if err != nil {
@@ -102,10 +103,10 @@ func (r *Replayed) differ(d Difference) {
 	r.Differences, r.details = append(r.Differences, d.Text), append(r.details, d)
 }
 
-// Folder returns a function that folds a session's events one after another, from the
-// first one, and returns the notices for each (EventRejected if it had no effect) and the
-// state after it. The state is valid until the next call, and the caller must not change
-// it.
+// Folder returns a function that folds a session's events one after another, from
+// the first one, and returns the notices for each (EventRejected if it had no
+// effect) and the state after it. The state is valid until the next call, and the
+// caller must not change it.
 func (c *Client) Folder(sid string) func(context.Context, session.Event) ([]session.Notice, *session.State, error) {
 	var state *session.State
 	return func(ctx context.Context, e session.Event) ([]session.Notice, *session.State, error) {

@@ -17,9 +17,9 @@ type runStatus struct {
 	endedAt uint64               // sequence of the event that ended it
 }
 
-// history is the folded part of a session's history. Concurrent callers that look for
-// runs of one session share a history, so that a thousand repeats of a submission read
-// the log once.
+// history is the folded part of a session's history. Concurrent callers that look
+// for runs of one session share a history, so that a thousand repeats of a
+// submission read the log once.
 type history struct {
 	to    uint64 // sequence to fold up to; 0: the newest
 	state *session.State
@@ -33,8 +33,8 @@ func newHistory(to uint64) *history {
 	return &history{to: to, ends: map[uint32]runStatus{}, turn: make(chan struct{}, 1)}
 }
 
-// enter locks the session's history, which other callers may share. Unless it fails, the
-// caller must call leave.
+// enter locks the session's history, which other callers may share. Unless it
+// fails, the caller must call leave.
 func (c *Client) enter(ctx context.Context, sid string) (h *history, leave func(), err error) {
 	c.mu.Lock()
 	if h = c.histories[sid]; h == nil {
@@ -122,9 +122,9 @@ func (c *Client) runStatus(ctx context.Context, sid string, seq uint64) (p runSt
 	return p, err
 }
 
-// runAt returns the run of the event at seq, and the history in which it found the run,
-// folded up to its end: h, or one from the session's first event if the event is older
-// than h.
+// runAt returns the run of the event at seq, and the history in which it found
+// the run, folded up to its end: h, or one from the session's first event if the
+// event is older than h.
 func (c *Client) runAt(ctx context.Context, sid string, seq uint64, h *history) (run uint32, _ *history, err error) {
 	if h.state == nil {
 		if h.state, err = c.snapshotBelow(ctx, sid, h.to); err != nil {
@@ -158,7 +158,6 @@ func (c *Client) runAt(ctx context.Context, sid string, seq uint64, h *history) 
 	return run, h, err
 }
 
-// isLive reports whether a run is active or queued.
 func isLive(state *session.State, run uint32) bool {
 	return state.Run != nil && state.Run.Number == run ||
 		slices.ContainsFunc(state.Queue, func(r session.Run) bool { return r.Number == run })
@@ -194,8 +193,8 @@ func (t *foldedEvent) requestedRun() (uint32, error) {
 	return 0, fmt.Errorf("event %d is a %s: it requests no run", t.Seq, env.Type)
 }
 
-// repeats returns the run of an already folded event at seq, if its submission alone
-// determines the run; else 0.
+// repeats returns the run of an already folded event at seq, if its submission
+// alone determines the run; else 0.
 func (c *Client) repeats(ctx context.Context, state *session.State, seq uint64) (uint32, error) {
 	e, err := c.bus.EventAt(ctx, seq)
 	if err != nil {
@@ -219,7 +218,6 @@ func (c *Client) repeats(ctx context.Context, state *session.State, seq uint64) 
 	return s.Run, nil
 }
 
-// submission returns a submission from a state.
 func submission(state *session.State, name string) (session.Submission, bool) {
 	at, found := slices.BinarySearchFunc(state.Submissions, name, func(s session.Submission, name string) int {
 		return strings.Compare(s.Name, name)

@@ -1,7 +1,7 @@
 package client_test
 
-// An export is a scenario: the runner of the fold's own tests, here a short one, reads it
-// and prints the same lines.
+// An export is a scenario: the runner of the fold's own tests, here a short one,
+// reads it and prints the same lines.
 
 import (
 	"encoding/hex"

@@ -29,15 +29,14 @@ type Shown struct {
 	Seq  uint64 // in the log; 0 in ShownText and ShownAgain
 }
 
-// turnAttempt is one attempt at a turn: the effect r1t2a3 is the third one at turn 2 of
-// run 1.
+// turnAttempt is one attempt at a turn: the effect r1t2a3 is the third one at
+// turn 2 of run 1.
 type turnAttempt struct{ run, turn, attempt uint32 }
 
 func (a turnAttempt) compare(b turnAttempt) int {
 	return cmp.Or(cmp.Compare(a.run, b.run), cmp.Compare(a.turn, b.turn), cmp.Compare(a.attempt, b.attempt))
 }
 
-// parseAttempt reads the name of a generation.
 func parseAttempt(effect string) (a turnAttempt, ok bool) {
 	rest, ok := strings.CutPrefix(effect, "r")
 	run, rest, found := strings.Cut(rest, "t")
@@ -67,10 +66,11 @@ const (
 	earlyBytesMax = 1 << 20
 )
 
-// showing decides what is shown. The log leads: it states which turn is open, and its
-// final text. Deltas only show some of the text earlier: the next delta of the current
-// start, and no other. So the text shown of a turn is always a prefix of one start's
-// text, and in the end it is the log's text; if that differs, the turn begins again.
+// showing decides what is shown. The log leads: it states which turn is open, and
+// its final text. Deltas only show some of the text earlier: the next delta of
+// the current start, and no other. So the text shown of a turn is always a prefix
+// of one start's text, and in the end it is the log's text; if that differs, the
+// turn begins again.
 type showing struct {
 	at    turnAttempt // the open attempt, or the last one
 	open  bool
@@ -118,8 +118,8 @@ func (s *showing) delta(d Delta) {
 	}
 }
 
-// showDelta shows a delta of the current start if it is the next one. After a missed
-// delta it shows none: the rest comes from the log.
+// showDelta shows a delta of the current start if it is the next one. After a
+// missed delta it shows none: the rest comes from the log.
 func (s *showing) showDelta(d Delta) {
 	if d.N != s.next {
 		return
@@ -138,8 +138,8 @@ func (s *showing) done(text string, seq uint64) {
 	s.shown.Reset()
 }
 
-// failed records that the open attempt ended without an answer. Its text stays shown
-// until there is another attempt.
+// failed records that the open attempt ended without an answer. Its text stays
+// shown until there is another attempt.
 func (s *showing) failed(code string, seq uint64) {
 	s.close(Shown{Kind: ShownFailed, Code: code, Seq: seq})
 }

@@ -1,7 +1,7 @@
 package client
 
-// Deltas are lost, doubled, late and early, of one start or several: the text shown is
-// always a prefix of one start's text, and in the end the log's text.
+// Deltas are lost, doubled, late and early, of one start or several: the text
+// shown is always a prefix of one start's text, and in the end the log's text.
 
 import (
 	"fmt"
@@ -163,8 +163,8 @@ func TestShownTextIsAlwaysAPrefix(t *testing.T) {
 	})
 }
 
-// Without losses no text is left for the log, also of deltas that arrive before the log
-// opens their turn.
+// Without losses no text is left for the log, also of deltas that arrive before
+// the log opens their turn.
 func TestDeltasAreShownAtOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

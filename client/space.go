@@ -25,10 +25,11 @@ type SyncOptions struct {
 	PromptPack, ToolCatalog string
 }
 
-// Sync requests a sync of a space: a bridge that serves the target of its grant reads the
-// source, and the session stages the manifest if it trusts it. Sync publishes through the
-// door ctl, as all methods about spaces do. The applied manifest stays until an apply. An
-// open sync of the same space is withdrawn, unless it was requested with the same options.
+// Sync requests a sync of a space: a bridge that serves the target of its grant
+// reads the source, and the session stages the manifest if it trusts it. Sync
+// publishes through the door ctl, as all methods about spaces do. The applied
+// manifest stays until an apply. An open sync of the same space is withdrawn,
+// unless it was requested with the same options.
 //
 // SyncEnd waits for the outcome.
 func (c *Client) Sync(ctx context.Context, sid, name string, o SyncOptions) (seq uint64, err error) {
@@ -48,16 +49,16 @@ type ApplyOptions struct {
 	PromptPack, ToolCatalog string // empty: the workspace's defaults
 }
 
-// Apply makes the staged manifest pending for the boundary of the mode, or applies it at
-// once. Taken returns which, or why the session refused.
+// Apply makes the staged manifest pending for the boundary of the mode, or
+// applies it at once. Taken returns which, or why the session refused.
 func (c *Client) Apply(ctx context.Context, sid string, o ApplyOptions) (seq uint64, err error) {
 	body := session.WorkspaceApplyRequested{Hash: o.Hash, Mode: o.Mode, PromptPack: o.PromptPack, ToolCatalog: o.ToolCatalog, Workspace: o.Space}
 	return c.publish(ctx, session.DoorCtl, sid, session.TypeWorkspaceApplyRequested, body, o.ID)
 }
 
-// Detach removes a space from a session: its applied, pending and staged manifests, an
-// open sync, and a grant that came with a sync. The session refuses while a config, a run
-// or a rule names a part of the space: see Taken.
+// Detach removes a space from a session: its applied, pending and staged
+// manifests, an open sync, and a grant that came with a sync. The session refuses
+// while a config, a run or a rule names a part of the space: see Taken.
 func (c *Client) Detach(ctx context.Context, sid, name string) (seq uint64, err error) {
 	return c.publish(ctx, session.DoorCtl, sid, session.TypeWorkspaceDetached, session.WorkspaceDetached{Workspace: name}, "")
 }
@@ -77,9 +78,9 @@ const (
 	StageApplied = "applied"
 )
 
-// Spaces returns the manifests that a session holds, the newest first: staged, then
-// pending, then applied ones. It reads the log and needs neither a session-actor nor the
-// files of a space.
+// Spaces returns the manifests that a session holds, the newest first: staged,
+// then pending, then applied ones. It reads the log and needs neither a
+// session-actor nor the files of a space.
 func (c *Client) Spaces(ctx context.Context, sid string) ([]HeldSpace, error) {
 	state, err := c.latest(ctx, sid)
 	if err != nil {
@@ -88,7 +89,6 @@ func (c *Client) Spaces(ctx context.Context, sid string) ([]HeldSpace, error) {
 	return heldBy(state), nil
 }
 
-// heldBy returns the manifests that a state holds.
 func heldBy(state *session.State) (held []HeldSpace) {
 	if state.Spaces == nil {
 		return nil
@@ -108,8 +108,8 @@ func heldBy(state *session.State) (held []HeldSpace) {
 	return held
 }
 
-// SyncEnd is the end of a sync. Staged or Failed is set, or both if the space was staged
-// and the requested apply failed.
+// SyncEnd is the end of a sync. Staged or Failed is set, or both if the space was
+// staged and the requested apply failed.
 type SyncEnd struct {
 	Seq      uint64                   // of the event that ended it
 	Staged   *session.WorkspaceStaged // nil: nothing was read, or the session does not trust it
@@ -121,9 +121,10 @@ type SyncEnd struct {
 	After    []HeldSpace     // those that it holds now
 }
 
-// SyncEnd waits for the end of the sync that the event at seq requested. It folds the log
-// itself. It fails with a *RejectedError if the session refused the request, and with a
-// *QuarantinedError if the session stops before the end. The sync continues when ctx ends.
+// SyncEnd waits for the end of the sync that the event at seq requested. It folds
+// the log itself. It fails with a *RejectedError if the session refused the
+// request, and with a *QuarantinedError if the session stops before the end. The
+// sync continues when ctx ends.
 func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd, error) {
 	v, err := c.Taken(ctx, sid, seq)
 	if err != nil {
@@ -165,11 +166,10 @@ func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd,
 	}
 }
 
-// syncWait is a sync whose end is awaited.
 type syncWait struct{ name, effect string }
 
-// awaitSync waits for the end of a sync, or for a notice, from a sequence on, that the
-// session is quarantined.
+// awaitSync waits for the end of a sync, or for a notice, from a sequence on,
+// that the session is quarantined.
 func (c *Client) awaitSync(ctx context.Context, sid string, seq, from uint64, w syncWait) (end *SyncEnd, quarantined bool, err error) {
 	waiting, stop := context.WithCancel(ctx)
 	stopSeen := make(chan bool, 1)
@@ -209,8 +209,8 @@ func (c *Client) awaitSync(ctx context.Context, sid string, seq, from uint64, w 
 	return nil, quarantined, err
 }
 
-// syncEndIn returns the end of a sync after seq, nil if it did not end. fold folds the
-// events after seq.
+// syncEndIn returns the end of a sync after seq, nil if it did not end. fold
+// folds the events after seq.
 func (c *Client) syncEndIn(ctx context.Context, sid string, seq uint64, w syncWait, fold func(*session.State, func(*foldedEvent) bool) error) (end *SyncEnd, err error) {
 	state, err := c.snapshotBelow(ctx, sid, seq)
 	if err == nil {
@@ -230,7 +230,6 @@ func (c *Client) syncEndIn(ctx context.Context, sid string, seq uint64, w syncWa
 	return end, err
 }
 
-// requestedSync reads the request at a sequence of the log.
 func (c *Client) requestedSync(ctx context.Context, seq uint64) (b session.WorkspaceSyncRequested, err error) {
 	e, err := c.bus.EventAt(ctx, seq)
 	if err != nil {
@@ -246,7 +245,6 @@ func (c *Client) requestedSync(ctx context.Context, seq uint64) (b session.Works
 	return b, codec.Decode(env.Data, &b)
 }
 
-// heldOf returns the manifests of one space that a state holds.
 func heldOf(state *session.State, name string) []HeldSpace {
 	return slices.DeleteFunc(heldBy(state), func(h HeldSpace) bool { return h.Pin.Space != name })
 }

@@ -1,7 +1,7 @@
 package client_test
 
-// The same submission is one run, however many programs request it, however often, and
-// whatever the outcome of the first.
+// The same submission is one run, however many programs request it, however
+// often, and whatever the outcome of the first.
 
 import (
 	"cmp"

@@ -11,9 +11,9 @@ import (
 // ErrNoRun says that a session has no run with a number.
 var ErrNoRun = errors.New("the session has no such run")
 
-// Spans returns the ended spans of one run, or of all if run is 0, in the order in which
-// they ended. They follow from the log, so they are the spans that a live session-actor
-// exports. open lists the runs that are still active.
+// Spans returns the ended spans of one run, or of all if run is 0, in the order
+// in which they ended. They follow from the log, so they are the spans that a
+// live session-actor exports. open lists the runs that are still active.
 func (c *Client) Spans(ctx context.Context, sid string, run uint32) (spans []*timeline.Span, open []uint32, err error) {
 	var wanted func(uint32) bool
 	if run != 0 {

@@ -53,10 +53,10 @@ type Hole struct {
 	Last  uint64 `json:"last"`
 }
 
-// Verify reads the log once, folds all sessions together, and compares them with the
-// stored effects and snapshots, each of which it also reads once. It writes nothing. It
-// holds the states of all sessions in memory. Events that arrive meanwhile make no
-// difference.
+// Verify reads the log once, folds all sessions together, and compares them with
+// the stored effects and snapshots, each of which it also reads once. It writes
+// nothing. It holds the states of all sessions in memory. Events that arrive
+// meanwhile make no difference.
 func (c *Client) Verify(ctx context.Context, o VerifyOptions) (*Verified, error) {
 	before, begun := heapBytes(), time.Now()
 	p, err := audit.All(ctx, c.bus, c.installs.Pinned, o.Jobs)
@@ -73,7 +73,8 @@ func (c *Client) Verify(ctx context.Context, o VerifyOptions) (*Verified, error)
 	for a, differs := range p.Results(o.Each != nil) {
 		r := replayedOf(a)
 		if differs {
-			// It may have continued since, and Replay reports the differences in detail.
+			// It may have continued since, and Replay reports the differences in
+			// detail.
 			if r, err = c.Replay(ctx, a.Session, 0, nil); err != nil {
 				return nil, err
 			}
@@ -97,7 +98,6 @@ func (c *Client) Verify(ctx context.Context, o VerifyOptions) (*Verified, error)
 	return v, nil
 }
 
-// heapBytes returns the bytes of the heap in use.
 func heapBytes() uint64 {
 	runtime.GC()
 	var m runtime.MemStats
@@ -133,9 +133,9 @@ func (v *Verified) report(r *Replayed, o VerifyOptions) error {
 	return nil
 }
 
-// VerifySession is Verify for one session. It returns ErrNoSession if nothing of the
-// session is stored. A session without events in the log but with other stored data
-// differs.
+// VerifySession is Verify for one session. It returns ErrNoSession if nothing of
+// the session is stored. A session without events in the log but with other
+// stored data differs.
 func (c *Client) VerifySession(ctx context.Context, sid string) (*Replayed, error) {
 	r, err := c.replay(ctx, sid, 0, nil)
 	if err == nil && r.State == nil && r.Identical() {
@@ -144,9 +144,9 @@ func (c *Client) VerifySession(ctx context.Context, sid string) (*Replayed, erro
 	return r, err
 }
 
-// Quarantine stops a session that differs: its events after the last one folded in r wait
-// until the quarantine is deleted. It returns false, and does nothing, if the session is
-// already quarantined.
+// Quarantine stops a session that differs: its events after the last one folded
+// in r wait until the quarantine is deleted. It returns false, and does nothing,
+// if the session is already quarantined.
 func (c *Client) Quarantine(ctx context.Context, r *Replayed) (stopped bool, err error) {
 	if r.Identical() {
 		return false, fmt.Errorf("quarantine %s: nothing differs", r.Session)

@@ -1,7 +1,7 @@
 package client_test
 
-// Damaged logs: events erased from the server's store, or read with other bytes than they
-// were written, and the differences that Verify reports.
+// Damaged logs: events erased from the server's store, or read with other bytes
+// than they were written, and the differences that Verify reports.
 
 import (
 	"bytes"
@@ -48,8 +48,8 @@ func (w *world) erase(seqs ...uint64) {
 	}
 }
 
-// altered returns the address of a server that sends other bytes than it stores: of each
-// pair of texts, which have one length, the second in place of the first.
+// altered returns the address of a server that sends other bytes than it stores:
+// of each pair of texts, which have one length, the second in place of the first.
 func (w *world) altered(pairs ...string) (url string) {
 	w.t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -84,8 +84,8 @@ func (w *world) altered(pairs ...string) (url string) {
 	return "nats://" + l.Addr().String()
 }
 
-// alter copies with replacements. A prefix of a text to replace waits for its rest, since
-// a server never ends with one.
+// alter copies with replacements. A prefix of a text to replace waits for its
+// rest, since a server never ends with one.
 func alter(to io.Writer, from io.Reader, pairs []string) {
 	room := make([]byte, 64<<10)
 	var held []byte
@@ -142,9 +142,9 @@ func (w *world) hosted(snapshotEach uint64) (stop func()) {
 	return stop
 }
 
-// story lets sessions have two runs each, interleaved, and returns the sequences of each
-// session's events. No host runs when it returns, and every session has a snapshot of its
-// last event.
+// story lets sessions have two runs each, interleaved, and returns the sequences
+// of each session's events. No host runs when it returns, and every session has a
+// snapshot of its last event.
 func (w *world) story(sids ...string) map[string][]uint64 {
 	w.t.Helper()
 	stop := w.hosted(1)
@@ -230,9 +230,9 @@ func TestVerifyFindsNothingInIntactLog(t *testing.T) {
 	}
 }
 
-// The log's hole shows a lost event, and the snapshot, which has counted it, shows its
-// session; the others do not differ. Only that session is quarantined, and it keeps all
-// of its data.
+// The log's hole shows a lost event, and the snapshot, which has counted it,
+// shows its session; the others do not differ. Only that session is quarantined,
+// and it keeps all of its data.
 func TestVerifyFindsLostEvent(t *testing.T) {
 	t.Parallel()
 	w := newFragile(t)
@@ -291,8 +291,8 @@ func (w *world) asksOn(sid string, run int) {
 	w.end(sid, seq)
 }
 
-// The chain shows altered events: the count is right, and all effects may be. It does not
-// show which event it was.
+// The chain shows altered events: the count is right, and all effects may be. It
+// does not show which event it was.
 func TestVerifyFindsAlteredEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -335,9 +335,9 @@ func TestVerifyFindsLostSession(t *testing.T) {
 	}
 }
 
-// A host that loads a session whose log has a hole compares the fold with the session's
-// stored data, and finds that the notices are of another run: it quarantines only this
-// session.
+// A host that loads a session whose log has a hole compares the fold with the
+// session's stored data, and finds that the notices are of another run: it
+// quarantines only this session.
 func TestHostQuarantinesSessionWithOtherNotices(t *testing.T) {
 	t.Parallel()
 	w := newFragile(t)

@@ -11,20 +11,21 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Viewer shows the text of a session's models: while it streams, and in the end exactly
-// the text in the log.
+// Viewer shows the text of a session's models: while it streams, and in the end
+// exactly the text in the log.
 //
-//   - It may join at any moment, and lose its connection, or any delta: text that it
-//     missed is shown when the log has it. It leaves nothing out, and shows nothing
-//     twice.
-//   - The text shown of a turn is always a prefix of the turn's text, unless the turn
-//     begins again: on another bridge, after an answer that broke off, or in a further
-//     attempt. Then there is a ShownAgain, and the text starts from its beginning.
+//   - It may join at any moment, and lose its connection, or any delta: text that
+//     it missed is shown when the log has it. It leaves nothing out, and shows
+//     nothing twice.
+//   - The text shown of a turn is always a prefix of the turn's text, unless the
+//     turn begins again: on another bridge, after an answer that broke off, or in
+//     a further attempt. Then there is a ShownAgain, and the text starts from its
+//     beginning.
 //   - It only reads: a stopped or slow reader does not affect a run, a bridge, or
 //     another viewer.
 //
-// It receives deltas from its creation on, and shows them in Shown. The caller must call
-// Close.
+// It receives deltas from its creation on, and shows them in Shown. The caller
+// must call Close.
 type Viewer struct {
 	c    *Client
 	sid  string
@@ -62,15 +63,15 @@ func (c *Client) viewerOf(ctx context.Context, sid string, live func(context.Con
 // Close ends the subscription. Shown must have returned.
 func (v *Viewer) Close() { v.stop() }
 
-// Shown yields the steps to show from an event of the log on, and then new ones as they
-// arrive, until ctx ends or the reader stops; when ctx ends, it yields the error of ctx
-// last. from is the event's sequence, such as Run returns. If from is in the past, the
-// turns since then arrive whole. 0 is now; a turn that is open now is shown from its
-// beginning, at its end if not earlier.
+// Shown yields the steps to show from an event of the log on, and then new ones
+// as they arrive, until ctx ends or the reader stops; when ctx ends, it yields
+// the error of ctx last. from is the event's sequence, such as Run returns. If
+// from is in the past, the turns since then arrive whole. 0 is now; a turn that
+// is open now is shown from its beginning, at its end if not earlier.
 //
-// Shown may be called again after it has returned, and continues; from applies to the
-// first call only. It fails if the session can't be folded here because a newer release
-// began it.
+// Shown may be called again after it has returned, and continues; from applies to
+// the first call only. It fails if the session can't be folded here because a
+// newer release began it.
 func (v *Viewer) Shown(ctx context.Context, from uint64) iter.Seq2[Shown, error] {
 	return func(yield func(Shown, error) bool) {
 		if err := v.join(ctx, from); err != nil {
@@ -164,7 +165,6 @@ func (v *Viewer) join(ctx context.Context, from uint64) (err error) {
 	return nil
 }
 
-// openIn returns the open generation of a session.
 func openIn(s *session.State) (a turnAttempt, open bool) {
 	if s == nil || s.Run == nil || s.Turn == nil || !s.Turn.Open {
 		return a, false
@@ -207,8 +207,8 @@ func (v *Viewer) fold(ctx context.Context, e session.Event) error {
 	return nil
 }
 
-// ended returns the step of an event that ended the open attempt. An answer with text or
-// calls is in the transcript.
+// ended returns the step of an event that ended the open attempt. An answer with
+// text or calls is in the transcript.
 func (v *Viewer) ended(t *foldedEvent) step {
 	text, fault, isAnswer := answerIn(t.Event)
 	isItem := slices.ContainsFunc(v.state.Items[max(0, len(v.state.Items)-itemsOfEvent):], func(it session.Item) bool {
@@ -246,7 +246,6 @@ func (v *Viewer) ended(t *foldedEvent) step {
 // results that the session itself gives to its calls.
 const itemsOfEvent = session.CallsSeenMax + 2
 
-// isFailing reports whether the last turn failed.
 func (v *Viewer) isFailing() bool {
 	return v.state.Turn.RetryAt > 0 || v.state.Last != nil && v.state.Last.Number == v.state.Turn.Run && v.state.Last.Lifecycle == session.Failed
 }

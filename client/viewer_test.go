@@ -1,8 +1,8 @@
 package client_test
 
-// A hundred viewers of one session, on real connections that the server cuts, with lost,
-// doubled and late deltas, and models that start twice. Each viewer stops and begins
-// again at random, by seed.
+// A hundred viewers of one session, on real connections that the server cuts,
+// with lost, doubled and late deltas, and models that start twice. Each viewer
+// stops and begins again at random, by seed.
 
 import (
 	"context"
@@ -217,8 +217,8 @@ func (p *playing) connect() (*client.Client, error) {
 	return c, err
 }
 
-// watch is one viewer: it reads, stops, reads again, or is replaced by another one, until
-// it has seen the end.
+// watch is one viewer: it reads, stops, reads again, or is replaced by another
+// one, until it has seen the end.
 func (p *playing) watch(c *client.Client, rng *rand.Rand) (lives int, err error) {
 	for {
 		from := uint64(0)

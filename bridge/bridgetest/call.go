@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/bridge/function"
 )
 
-// T is what this package needs of a test: *testing.T implements it, and so do tests of
-// other frameworks.
+// T is what this package needs of a test: *testing.T implements it, and so do
+// tests of other frameworks.
 type T interface {
 	Helper()
 	Errorf(format string, args ...any)
@@ -24,14 +24,14 @@ type T interface {
 // CallOption is an option of Call.
 type CallOption func(*calling)
 
-// calling is one use of Call.
 type calling struct {
 	ctx  context.Context
 	call executor.Call
 	how  bridge.Rehearsal
 }
 
-// Under sets the call's context: its end withdraws the call, as the end of its run does.
+// Under sets the call's context: its end withdraws the call, as the end of its
+// run does.
 func Under(ctx context.Context) CallOption { return func(c *calling) { c.ctx = ctx } }
 
 // Within limits the call. The default is the tool's Deadline, else five minutes.
@@ -42,16 +42,16 @@ func Secrets(values map[string]string) CallOption {
 	return func(c *calling) { c.how.Secrets = values }
 }
 
-// StoppedBy stops the bridge when ctx ends: a running call is stopped, and settled or
-// given back.
+// StoppedBy stops the bridge when ctx ends: a running call is stopped, and
+// settled or given back.
 func StoppedBy(ctx context.Context) CallOption { return func(c *calling) { c.how.Stopped = ctx } }
 
 // With changes the call, such as its session, its context or its host session.
 func With(change func(*executor.Call)) CallOption { return func(c *calling) { change(&c.call) } }
 
-// Call executes one call of a tool as a bridge does, and returns its result. arguments
-// are a string, which is used as the model's own text, or a value that encoding/json
-// encodes as an object; nil is a call without arguments.
+// Call executes one call of a tool as a bridge does, and returns its result.
+// arguments are a string, which is used as the model's own text, or a value that
+// encoding/json encodes as an object; nil is a call without arguments.
 //
 // It fails the test if the tool has problems, so that no bridge would serve it.
 func Call(t T, tool *function.Function, arguments any, options ...CallOption) bridge.Rehearsed {

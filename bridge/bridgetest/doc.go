@@ -30,25 +30,26 @@
 //
 // # Guarantees
 //
-//  1. Call runs the code that a bridge runs, including run time, panics, withdrawal,
-//     and large and invalid results. It needs no server, and runs in virtual time
-//     inside testing/synctest.
-//  2. New starts a NATS server with JetStream, a session-actor and a bridge in this
-//     process, as `refold dev` does. Claims, leases, deadlines and replays are those
-//     of production, with their times.
+//  1. Call runs the code that a bridge runs, including run time, panics,
+//     withdrawal, and large and invalid results. It needs no server, and runs in
+//     virtual time inside testing/synctest.
+//  2. New starts a NATS server with JetStream, a session-actor and a bridge in
+//     this process, as `refold dev` does. Claims, leases, deadlines and replays
+//     are those of production, with their times.
 //  3. KillBridge and Crash cut the bridge's connection: from then on the server
-//     receives nothing from it, as after kill -9. Another bridge starts at once. It
-//     receives the effects of the dead one when their lease ends, ten seconds later.
+//     receives nothing from it, as after kill -9. Another bridge starts at once.
+//     It receives the effects of the dead one when their lease ends, ten seconds
+//     later.
 //  4. All of it ends with the test. The server listens on a free port of 127.0.0.1,
 //     and keeps its files in the test's directory; it does not sync them.
 //
-// It can't end a goroutine: a function that runs when its bridge is killed continues;
-// its context ends, and its result is lost.
+// It can't end a goroutine: a function that runs when its bridge is killed
+// continues; its context ends, and its result is lost.
 //
 // # Concurrency
 //
-// Any number of sessions may run concurrently, in parallel tests: each has a server of
-// its own. The methods of a Session are safe for concurrent use, but methods that may
-// fail the test must be called from the test's goroutine. Crash must be called from the
-// goroutine of a tool.
+// Any number of sessions may run concurrently, in parallel tests: each has a
+// server of its own. The methods of a Session are safe for concurrent use, but
+// methods that may fail the test must be called from the test's goroutine. Crash
+// must be called from the goroutine of a tool.
 package bridgetest

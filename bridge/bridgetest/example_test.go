@@ -59,15 +59,13 @@ func ExampleNew() {
 	}
 	fmt.Println("identical:", s.Replay().Identical())
 
-	// Output:
-	// completed It rains in Bergen.
-	// r1t1c0 weather_get succeeded -> rain
-	// r1t1c1 weather_set ignored tool_unknown -> error: tool_unknown: there is no tool "weather_set"
-	// identical: true
+	// Output: completed It rains in Bergen. r1t1c0 weather_get succeeded -> rain
+	// r1t1c1 weather_set ignored tool_unknown -> error: tool_unknown: there is no
+	// tool "weather_set" identical: true
 }
 
-// A process dies in the middle of a call: the tool is retry-safe, so another process
-// executes the call again, with the same idempotency key.
+// A process dies in the middle of a call: the tool is retry-safe, so another
+// process executes the call again, with the same idempotency key.
 func ExampleSession_Crash() {
 	t, end := newT() // in a test: the *testing.T
 	defer end()

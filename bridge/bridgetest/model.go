@@ -7,8 +7,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Turn is one scripted turn of the model: it returns the answer to r. An error fails the
-// run.
+// Turn is one scripted turn of the model: it returns the answer to r. An error
+// fails the run.
 type Turn func(r executor.Request) (executor.Answer, error)
 
 // Say is a turn that answers with text, which ends the run.
@@ -21,8 +21,8 @@ func Calls(calls ...executor.AnswerCall) Turn {
 	return func(executor.Request) (executor.Answer, error) { return executor.Answer{Calls: calls}, nil }
 }
 
-// To is a call of a tool, by the name that the model knows. arguments are as for Call. It
-// panics if encoding/json can't encode them.
+// To is a call of a tool, by the name that the model knows. arguments are as for
+// Call. It panics if encoding/json can't encode them.
 func To(tool string, arguments any) executor.AnswerCall {
 	text, err := encode(arguments)
 	if err != nil {
@@ -41,11 +41,10 @@ func Fail(code, detail string) Turn {
 // codeTurnsEnded is the code of a run that needs more turns than Options.Turns has.
 const codeTurnsEnded = "turns_ended"
 
-// turns is the scripted model.
 type turns []Turn
 
-// Generate answers with the next turn. The messages determine which one, so a repeated
-// turn gets the same answer.
+// Generate answers with the next turn. The messages determine which one, so a
+// repeated turn gets the same answer.
 func (ts turns) Generate(_ context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 	done := 0
 	for _, m := range r.Messages {

@@ -22,11 +22,10 @@ type process struct {
 	ran    chan error
 }
 
-// stopGrace is the grace time of a bridge that ends with the test, for its executions in
-// progress. A killed bridge has none.
+// stopGrace is the grace time of a bridge that ends with the test, for its
+// executions in progress. A killed bridge has none.
 const stopGrace = 5 * time.Second
 
-// startBridge starts the nth bridge.
 func (s *Session) startBridge(n int) (*process, error) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	p := &process{n: n, link: &link{server: s.server.InProcess()}, cancel: cancel, ran: make(chan error, 1)}
@@ -47,7 +46,6 @@ func (s *Session) startBridge(n int) (*process, error) {
 	return p, nil
 }
 
-// serve adds the targets to a bridge.
 func (s *Session) serve(p *process) error {
 	var options []bridge.ServeOption
 	if s.options.Concurrency != 0 {
@@ -78,10 +76,10 @@ func (p *process) stop() error {
 	return err
 }
 
-// KillBridge kills the bridge as kill -9 does: the server receives nothing more from it.
-// Another one runs when KillBridge returns. Running functions can't be killed: their
-// contexts end, and their results are lost. KillBridge may be called from any goroutine;
-// in a tool's function, use Crash.
+// KillBridge kills the bridge as kill -9 does: the server receives nothing more
+// from it. Another one runs when KillBridge returns. Running functions can't be
+// killed: their contexts end, and their results are lost. KillBridge may be
+// called from any goroutine; in a tool's function, use Crash.
 func (s *Session) KillBridge() {
 	s.t.Helper()
 	if err := s.kill(nil); err != nil && !errors.Is(err, errEnded) {
@@ -89,9 +87,9 @@ func (s *Session) KillBridge() {
 	}
 }
 
-// Crash is KillBridge in the middle of a function, whose context is ctx. It does not
-// return: it ends the goroutine, after its deferred calls. If the function's bridge is
-// already dead, Crash does only that.
+// Crash is KillBridge in the middle of a function, whose context is ctx. It does
+// not return: it ends the goroutine, after its deferred calls. If the function's
+// bridge is already dead, Crash does only that.
 func (s *Session) Crash(ctx context.Context) {
 	own, _ := ctx.Value(processKey{}).(*process)
 	if own == nil {
@@ -104,11 +102,10 @@ func (s *Session) Crash(ctx context.Context) {
 	runtime.Goexit()
 }
 
-// processKey is the key of the process in a function's context.
 type processKey struct{}
 
-// kill cuts off the living bridge and starts another one. If only is not nil, it does so
-// only if that is the living bridge.
+// kill cuts off the living bridge and starts another one. If only is not nil, it
+// does so only if that is the living bridge.
 func (s *Session) kill(only *process) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

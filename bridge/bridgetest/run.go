@@ -40,7 +40,6 @@ func (r Run) Call(effect string) Called {
 	return Called{}
 }
 
-// run returns the result of a run that has ended.
 func (s *Session) run(ctx context.Context, end client.RunEnd) Run {
 	s.t.Helper()
 	r := Run{RunEnd: end, Transcript: s.Transcript()}
@@ -90,9 +89,9 @@ type callCollector struct {
 	items int            // of the transcript so far
 }
 
-// observe records an event and the state after it. The state keeps a batch's calls until
-// the next turn begins, which the last result may cause: that result is in the event, or,
-// if the session gave it, in the transcript.
+// observe records an event and the state after it. The state keeps a batch's
+// calls until the next turn begins, which the last result may cause: that result
+// is in the event, or, if the session gave it, in the transcript.
 func (m *callCollector) observe(e session.Event, _ []session.Notice, state *session.State) {
 	for _, r := range results(e) {
 		if at, ok := m.index[r.Effect]; ok && m.calls[at].Status == string(session.CallOpen) {
@@ -128,7 +127,6 @@ func (m *callCollector) observe(e session.Event, _ []session.Notice, state *sess
 	}
 }
 
-// results returns the results of calls in an event.
 func results(e session.Event) []session.ToolCallSettled {
 	var env session.Envelope
 	canonical, err := codec.Canonicalize(e.Payload)

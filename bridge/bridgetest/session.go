@@ -59,8 +59,8 @@ type Session struct {
 	ledger  []*Start
 }
 
-// New starts a server, a session-actor and a bridge that serves o's tools and model.
-// They end with the test. Invalid options fail the test.
+// New starts a server, a session-actor and a bridge that serves o's tools and
+// model. They end with the test. Invalid options fail the test.
 func New(t T, o Options) *Session {
 	t.Helper()
 	if o.Patience == 0 {
@@ -81,7 +81,6 @@ func New(t T, o Options) *Session {
 	return s
 }
 
-// start starts everything.
 func (s *Session) start(dir string) error {
 	record, err := s.record()
 	if err != nil {
@@ -132,7 +131,8 @@ func (s *Session) record() ([]byte, error) {
 	return function.InstallRecord(base, s.options.Tools...)
 }
 
-// end ends everything. It waits for the dead bridges, whose functions may still run.
+// end ends everything. It waits for the dead bridges, whose functions may still
+// run.
 func (s *Session) end() {
 	s.mu.Lock()
 	s.ended = true
@@ -155,13 +155,13 @@ func (s *Session) end() {
 // ID returns the session's id.
 func (s *Session) ID() string { return sessionID }
 
-// Client returns a client of the session's server, for operations that Session lacks. It
-// is closed when the test ends.
+// Client returns a client of the session's server, for operations that Session
+// lacks. It is closed when the test ends.
 func (s *Session) Client() *client.Client { return s.client }
 
-// Run requests a run and waits for its end. It fails the test if the run does not end in
-// time, if the session refuses it, or if the run needs more turns than there are. The
-// result reports any other end.
+// Run requests a run and waits for its end. It fails the test if the run does not
+// end in time, if the session refuses it, or if the run needs more turns than
+// there are. The result reports any other end.
 func (s *Session) Run(text string) Run {
 	s.t.Helper()
 	return s.Begin(text)()
@@ -209,8 +209,8 @@ func (s *Session) waits() string {
 	return text
 }
 
-// Replay folds the session's log again, from its first event, and compares the effects
-// and snapshots with the stored ones. It fails the test if they differ.
+// Replay folds the session's log again, from its first event, and compares the
+// effects and snapshots with the stored ones. It fails the test if they differ.
 func (s *Session) Replay() *client.Replayed {
 	s.t.Helper()
 	r, err := s.client.Replay(s.t.Context(), sessionID, 0, nil)
@@ -223,13 +223,12 @@ func (s *Session) Replay() *client.Replayed {
 	return r
 }
 
-// Transcript returns the conversation as the model was last shown it, and its answer, if
-// that made no calls.
+// Transcript returns the conversation as the model was last shown it, and its
+// answer, if that made no calls.
 func (s *Session) Transcript() []executor.Message {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.shown)
 }
 
-// errEnded says that a test is over.
 var errEnded = errors.New("the test has ended")

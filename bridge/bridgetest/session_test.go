@@ -157,8 +157,8 @@ func TestResultOfAKilledBridgeIsLost(t *testing.T) {
 	s.Replay()
 }
 
-// An integer that no float64 holds: in the model's call, the arguments, the function's
-// result and the transcript.
+// An integer that no float64 holds: in the model's call, the arguments, the
+// function's result and the transcript.
 func TestLargeNumbersStayExact(t *testing.T) {
 	t.Parallel()
 	type row struct {

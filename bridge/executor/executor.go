@@ -9,19 +9,22 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Executor executes the tool calls of one target. Execute is called at most once at a
-// time per effect name in this process, from several goroutines for different effects.
+// Executor executes the tool calls of one target. Execute is called at most once
+// at a time per effect name in this process, from several goroutines for
+// different effects.
 //
-// The Result becomes the settlement. A returned error is a fault of the executor itself:
-// it settles the call `failed` with code `executor_error`; to give another code, return a
-// Result with an Error. If the error wraps context.DeadlineExceeded (a time-out of
-// Execute's own), the code is `deadline_exceeded`, and a call that is not retry-safe is
-// settled `outcome_unknown`: its request may have arrived.
+// The Result becomes the settlement. A returned error is a fault of the executor
+// itself: it settles the call `failed` with code `executor_error`; to give
+// another code, return a Result with an Error. If the error wraps
+// context.DeadlineExceeded (a time-out of Execute's own), the code is
+// `deadline_exceeded`, and a call that is not retry-safe is settled
+// `outcome_unknown`: its request may have arrived.
 //
-// When ctx is cancelled (run time over, effect withdrawn, bridge draining past its grace
-// time) Execute must return soon. Its result then does not count: a retry-safe call is
-// settled `cancelled` or `failed`, or given back to other bridges, and any other call
-// `outcome_unknown`, with the output. See "Ends" in the package's doc.
+// When ctx is cancelled (run time over, effect withdrawn, bridge draining past
+// its grace time) Execute must return soon. Its result then does not count: a
+// retry-safe call is settled `cancelled` or `failed`, or given back to other
+// bridges, and any other call `outcome_unknown`, with the output. See "Ends" in
+// the package's doc.
 type Executor interface {
 	// Execute runs one tool call.
 	Execute(ctx context.Context, call Call) (Result, error)
@@ -72,12 +75,13 @@ type CallGrant struct {
 	Version string   // 1, 1.4 or 1.4.2, which the pack's must match; empty: any
 }
 
-// HostSession is a session's working directory on a host. In a Result it changes the
-// session's host session in the same event that settles the call. The session refuses
-// another status, an ID or Route above 128 bytes, or a Root that is not an absolute path
-// of at most 1024 bytes: the call then fails with `bad_settlement`. Root is the working
-// directory as the tools see it; without it, a call that names a file by an absolute
-// path runs alone among those that use files.
+// HostSession is a session's working directory on a host. In a Result it changes
+// the session's host session in the same event that settles the call. The session
+// refuses another status, an ID or Route above 128 bytes, or a Root that is not
+// an absolute path of at most 1024 bytes: the call then fails with
+// `bad_settlement`. Root is the working directory as the tools see it; without
+// it, a call that names a file by an absolute path runs alone among those that
+// use files.
 type HostSession struct {
 	ID     string `json:"id" msgpack:"id"`
 	Status string `json:"status" msgpack:"status"` // ready, closed, expired, error
@@ -94,9 +98,9 @@ type Result struct {
 	HostSession *HostSession // nil: unchanged
 }
 
-// File is a result that is not text: an image, an archive. The bridge stores it as a
-// blob, to which the settlement refers; a model is shown its type, size and name,
-// sha256-….
+// File is a result that is not text: an image, an archive. The bridge stores it
+// as a blob, to which the settlement refers; a model is shown its type, size and
+// name, sha256-….
 type File struct {
 	MediaType string // such as image/png; empty: application/octet-stream
 	Data      []byte
@@ -112,12 +116,12 @@ type Error struct {
 // Error returns "code: detail".
 func (e *Error) Error() string { return e.Code + ": " + e.Detail }
 
-// Secret returns the value of a secret that the needs of the tool or its pack name. ok
-// is false if there is none, which happens only for optional needs.
+// Secret returns the value of a secret that the needs of the tool or its pack
+// name. ok is false if there is none, which happens only for optional needs.
 //
-// In the call's results and errors, and in this bridge's logs, ***** replaces the value,
-// plain, in base64, escaped for a URL or escaped as JSON, if it has at least 6 bytes.
-// Redacting does so in text that a tool sends elsewhere.
+// In the call's results and errors, and in this bridge's logs, ***** replaces the
+// value, plain, in base64, escaped for a URL or escaped as JSON, if it has at
+// least 6 bytes. Redacting does so in text that a tool sends elsewhere.
 func (c Call) Secret(name string) (value string, ok bool) {
 	if c.Secrets == nil {
 		return "", false
@@ -133,8 +137,8 @@ func (c Call) Hide(values ...string) {
 	}
 }
 
-// Redacting returns a writer to w that replaces the secrets of the call, also if one is
-// split between writes. The caller must close it in the end; w stays open.
+// Redacting returns a writer to w that replaces the secrets of the call, also if
+// one is split between writes. The caller must close it in the end; w stays open.
 func (c Call) Redacting(w io.Writer) io.WriteCloser {
 	if c.Secrets == nil {
 		return unredacted{w}

@@ -6,21 +6,22 @@ import (
 	"time"
 )
 
-// Model executes the generations of one provider. Generate is called at most once at a
-// time per effect name in this process, from several goroutines for different effects.
+// Model executes the generations of one provider. Generate is called at most once
+// at a time per effect name in this process, from several goroutines for
+// different effects.
 //
-// Generate streams the text of the answer through delta, from its beginning and without
-// thoughts. delta is never nil; it must be called from one goroutine at a time, and not
-// after Generate returned; after the end of ctx it drops the text. Pieces may be small.
-// A Generate that starts the answer again must call [Request.Anew]. When ctx is
-// cancelled Generate must return soon.
+// Generate streams the text of the answer through delta, from its beginning and
+// without thoughts. delta is never nil; it must be called from one goroutine at a
+// time, and not after Generate returned; after the end of ctx it drops the text.
+// Pieces may be small. A Generate that starts the answer again must call
+// [Request.Anew]. When ctx is cancelled Generate must return soon.
 //
-// It returns the whole answer, which counts even after the end of ctx. A returned *Error
-// settles the generation `failed` with its code; any other error with code
+// It returns the whole answer, which counts even after the end of ctx. A returned
+// *Error settles the generation `failed` with its code; any other error with code
 // `model_error`, or, if it wraps context.DeadlineExceeded, as a Retryable
-// `deadline_exceeded`. After a Retryable error the bridge starts the generation again
-// after a while, under another Start, until the effect's start_by: a Model that retries
-// by itself need not do so for long.
+// `deadline_exceeded`. After a Retryable error the bridge starts the generation
+// again after a while, under another Start, until the effect's start_by: a Model
+// that retries by itself need not do so for long.
 type Model interface {
 	Generate(ctx context.Context, req Request, delta func(text string)) (Answer, error)
 }
@@ -79,8 +80,8 @@ type Message struct {
 	Opaque json.RawMessage // assistant: items that its provider wants back verbatim, or nil; it may be another provider
 }
 
-// Part is a piece of a message with images: text, or an image. The message's Text has
-// a line for each image.
+// Part is a piece of a message with images: text, or an image. The message's Text
+// has a line for each image.
 type Part struct {
 	Text      string // empty: Data is an image
 	MediaType string // image/png
@@ -123,9 +124,9 @@ type AnswerCall struct {
 	Arguments string // JSON text, as the model wrote it; above 256 KiB the session refuses the call
 }
 
-// Usage is the cost of a generation, in tokens. CachedTokens, which the provider read
-// from its cache, and CacheWriteTokens, which it wrote there, are part of InputTokens;
-// ReasoningTokens are part of OutputTokens.
+// Usage is the cost of a generation, in tokens. CachedTokens, which the provider
+// read from its cache, and CacheWriteTokens, which it wrote there, are part of
+// InputTokens; ReasoningTokens are part of OutputTokens.
 type Usage struct {
 	InputTokens, OutputTokens, CachedTokens, CacheWriteTokens, ReasoningTokens int64
 }
@@ -146,24 +147,25 @@ type Renderings interface {
 	Rendered(form string, defined bool, render func() ([]byte, error)) ([]byte, error)
 }
 
-// Anew reports that Generate tries again after it has streamed text: followers learn
-// that the text so far is void, and that further text is of another start. If it
-// returns false, they can't learn it, and Generate must stream nothing more.
+// Anew reports that Generate tries again after it has streamed text: followers
+// learn that the text so far is void, and that further text is of another start.
+// If it returns false, they can't learn it, and Generate must stream nothing
+// more.
 func (r *Request) Anew() bool { return r.Feedback != nil && r.Feedback.Anew() }
 
-// Tried reports a failed try to the bridge, also if Generate will try again itself.
-// after is the pause that the provider asks for, 0 for none. No generation of the target
-// starts in this process until then, and its breaker counts the fault. If Generate then
-// returns the fault, the generation waits for the pause, or is settled at once if its
-// start_by is earlier.
+// Tried reports a failed try to the bridge, also if Generate will try again
+// itself. after is the pause that the provider asks for, 0 for none. No
+// generation of the target starts in this process until then, and its breaker
+// counts the fault. If Generate then returns the fault, the generation waits for
+// the pause, or is settled at once if its start_by is earlier.
 func (r *Request) Tried(fault *Error, after time.Duration) {
 	if r.Feedback != nil {
 		r.Feedback.Tried(fault, after)
 	}
 }
 
-// Again reserves one more try of Generate itself, after a wait of d, and returns the
-// time to wait: longer than d if the target's rate requires it.
+// Again reserves one more try of Generate itself, after a wait of d, and returns
+// the time to wait: longer than d if the target's rate requires it.
 func (r *Request) Again(d time.Duration) time.Duration {
 	if r.Feedback == nil {
 		return d
@@ -171,12 +173,13 @@ func (r *Request) Again(d time.Duration) time.Duration {
 	return r.Feedback.Again(d)
 }
 
-// RenderTools returns Tools in the form of a provider, which render makes. The bridge
-// caches the result, so that it renders once for each toolset, not every turn, also if
-// many turns begin at once; the least recently used results are evicted. The result of
-// render must follow from the tools alone; form is part of the cache's key. The caller
-// must not change the result, which is shared. RenderTools returns an error of render,
-// and does not cache it. Without a bridge nothing is cached.
+// RenderTools returns Tools in the form of a provider, which render makes. The
+// bridge caches the result, so that it renders once for each toolset, not every
+// turn, also if many turns begin at once; the least recently used results are
+// evicted. The result of render must follow from the tools alone; form is part of
+// the cache's key. The caller must not change the result, which is shared.
+// RenderTools returns an error of render, and does not cache it. Without a bridge
+// nothing is cached.
 func (r Request) RenderTools(form string, render func(tools []Tool) ([]byte, error)) ([]byte, error) {
 	return r.render(form, false, r.Tools, render)
 }

@@ -2,13 +2,13 @@ package executor
 
 import "time"
 
-// Observer receives every start of an effect in this process, for metrics and traces.
-// Its methods are called from many goroutines while an effect waits: they must return
-// soon and must not block.
+// Observer receives every start of an effect in this process, for metrics and
+// traces. Its methods are called from many goroutines while an effect waits: they
+// must return soon and must not block.
 type Observer interface {
-	// Started is called right before a model, a tool, a hook or a reader. It returns
-	// the traceparent that a tool passes on in its own requests (see [Call]); empty:
-	// none.
+	// Started is called right before a model, a tool, a hook or a reader. It
+	// returns the traceparent that a tool passes on in its own requests (see
+	// [Call]); empty: none.
 	Started(s Start) (traceparent string)
 	// Ended is called once for each Started: after the executor has returned or was
 	// abandoned, and before the settlement is stored.
@@ -45,7 +45,8 @@ type End struct {
 	Finish    string    // of a generation: finish reason
 	FirstText time.Time // of a generation: when its first text arrived; zero: none did
 
-	// The model's answer, or the tool's output, which an Observer must not keep or change.
+	// The model's answer, or the tool's output, which an Observer must not keep
+	// or change.
 	Text  string
 	Calls []AnswerCall
 }

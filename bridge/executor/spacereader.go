@@ -8,14 +8,15 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// SpaceReader reads the files of spaces: it executes the syncs of one target, which a
-// session's grants name. It is called from several goroutines for different syncs, at
-// most once at a time per effect name in this process.
+// SpaceReader reads the files of spaces: it executes the syncs of one target,
+// which a session's grants name. It is called from several goroutines for
+// different syncs, at most once at a time per effect name in this process.
 //
-// Its result becomes a manifest, whose files the bridge stores before it settles the
-// sync. The session decides whether it trusts the manifest; until an operator applies
-// it, nothing changes. A reader may be called more than once for one sync (a bridge
-// died, files changed while they were read): the settlement recorded first counts.
+// Its result becomes a manifest, whose files the bridge stores before it settles
+// the sync. The session decides whether it trusts the manifest; until an operator
+// applies it, nothing changes. A reader may be called more than once for one sync
+// (a bridge died, files changed while they were read): the settlement recorded
+// first counts.
 //
 // A returned *Error settles the sync with its code: space_unknown, if the reader
 // has no such space, version_unknown, space_unreadable, or another one. Any other
@@ -52,8 +53,8 @@ type SpaceContent struct {
 	Warnings []space.Problem // of Manifest: they are logged
 }
 
-// SpaceSignature signs a manifest: Ed25519 over the text "refold space <hash>", by a
-// NATS nkey.
+// SpaceSignature signs a manifest: Ed25519 over the text "refold space <hash>",
+// by a NATS nkey.
 type SpaceSignature struct {
 	Key string // the public key
 	Sig []byte
@@ -65,8 +66,8 @@ type SpaceAsked struct {
 	Version string `json:"version,omitempty"` // 1, 1.4 or 1.4.2; empty: any
 }
 
-// SpaceOffer describes a pack as a session would adopt it now, from its manifest, for
-// people and models.
+// SpaceOffer describes a pack as a session would adopt it now, from its manifest,
+// for people and models.
 type SpaceOffer struct {
 	Space           string   `json:"space"`
 	Version         string   `json:"version"`

@@ -29,9 +29,9 @@ const (
 	codeResultUnreadable = "result_unreadable"
 )
 
-// Function is a Go function as a tool: its description and schema, the properties of its
-// calls, and their Executor. New makes one. It is immutable, and several goroutines and
-// bridges may share it.
+// Function is a Go function as a tool: its description and schema, the properties
+// of its calls, and their Executor. New makes one. It is immutable, and several
+// goroutines and bridges may share it.
 type Function struct {
 	spec     planner.ToolSpec
 	registry *planner.Registry // of only this tool: it checks arguments as a session does
@@ -43,9 +43,9 @@ type Function struct {
 // Option is an option of New.
 type Option func(*Function)
 
-// New makes a tool of fn. toolID names it in registries: dotted, such as weather.get.
-// Its first part is the target that a bridge serves (see Target), and the model calls it
-// weather_get (see ToolName).
+// New makes a tool of fn. toolID names it in registries: dotted, such as
+// weather.get. Its first part is the target that a bridge serves (see Target),
+// and the model calls it weather_get (see ToolName).
 //
 // In is a struct, or a map with string keys. New derives a JSON Schema from how
 // encoding/json decodes it: a field is required, unless it is a pointer or has
@@ -56,21 +56,21 @@ type Option func(*Function)
 //	Days int      `json:"days,omitempty" minimum:"1" maximum:"10"`
 //	Tags []string `json:"tags,omitempty" maxItems:"5"`
 //
-// A type with its own UnmarshalJSON needs a method ArgsSchema that returns its schema;
-// the option ArgsSchema replaces the whole schema. Numbers in a field of type any are
-// float64, as in encoding/json: beyond 2^53 an integer needs a field of int64, uint64 or
-// json.Number.
+// A type with its own UnmarshalJSON needs a method ArgsSchema that returns its
+// schema; the option ArgsSchema replaces the whole schema. Numbers in a field of
+// type any are float64, as in encoding/json: beyond 2^53 an integer needs a field
+// of int64, uint64 or json.Number.
 //
-// Arguments that don't fit fail the call with `invalid_arguments`, which the model is
-// shown, and fn is not called. The model is shown the result of fn: a string or a Result
-// unchanged, nothing for an empty struct, a []byte as text, or as a file if it is not
-// text; anything else as JSON.
+// Arguments that don't fit fail the call with `invalid_arguments`, which the
+// model is shown, and fn is not called. The model is shown the result of fn: a
+// string or a Result unchanged, nothing for an empty struct, a []byte as text, or
+// as a file if it is not text; anything else as JSON.
 //
-// An error of fn settles the call as documented at Executor; a text or a Result returned
-// with it is shown too. *RetryableError and *UnknownOutcomeError have their own meaning.
-// ctx ends when the session withdraws the call, when its run time is over, and when the
-// bridge stops; CallOf(ctx) returns the Call, with its idempotency key, session and
-// effect.
+// An error of fn settles the call as documented at Executor; a text or a Result
+// returned with it is shown too. *RetryableError and *UnknownOutcomeError have
+// their own meaning. ctx ends when the session withdraws the call, when its run
+// time is over, and when the bridge stops; CallOf(ctx) returns the Call, with its
+// idempotency key, session and effect.
 //
 // Err reports the problems of the tool, as does every function that accepts it.
 func New[In, Out any](toolID string, fn func(ctx context.Context, in In) (Out, error), options ...Option) *Function {
@@ -101,7 +101,6 @@ func New[In, Out any](toolID string, fn func(ctx context.Context, in In) (Out, e
 	return f
 }
 
-// fail adds a problem of f.
 func (f *Function) fail(format string, args ...any) {
 	f.err = errors.Join(f.err, fmt.Errorf("tool "+f.spec.ToolID+": "+format, args...))
 }
@@ -207,11 +206,10 @@ func (f *Function) Accepts(arguments json.RawMessage) bool {
 	return f.err == nil && planner.CheckArguments(f.registry, &planner.Toolset{}, 0, string(arguments)).OK()
 }
 
-// callKey is the key of a Call in the context of a function.
 type callKey struct{}
 
-// CallOf returns the call that a Function executes under ctx; ok is false in any other
-// context.
+// CallOf returns the call that a Function executes under ctx; ok is false in any
+// other context.
 func CallOf(ctx context.Context) (executor.Call, bool) {
 	call, ok := ctx.Value(callKey{}).(executor.Call)
 	return call, ok
@@ -242,8 +240,8 @@ func checkAll(tools []*Function) error {
 	return err
 }
 
-// SetsOf returns tools by target. The error reports every problem of them, alone and
-// together.
+// SetsOf returns tools by target. The error reports every problem of them, alone
+// and together.
 func SetsOf(tools []*Function) (map[string]Set, error) {
 	if err := checkAll(tools); err != nil {
 		return nil, err
@@ -259,7 +257,8 @@ func SetsOf(tools []*Function) (map[string]Set, error) {
 	return all, nil
 }
 
-// Set holds the functions of one target, by tool_id. It is an Executor of their calls.
+// Set holds the functions of one target, by tool_id. It is an Executor of their
+// calls.
 type Set map[string]*Function
 
 // Execute executes one call.

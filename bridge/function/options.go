@@ -17,14 +17,14 @@ func ToolName(name string) Option {
 	return func(f *Function) { f.spec.ToolName = name }
 }
 
-// Target sets the target that bridges serve and NATS permissions name, if it is not the
-// first part of the tool_id.
+// Target sets the target that bridges serve and NATS permissions name, if it is
+// not the first part of the tool_id.
 func Target(name string) Option {
 	return func(f *Function) { f.spec.Executor.Target = name }
 }
 
-// ArgsSchema sets the schema of the arguments, in place of the derived one: JSON Schema
-// 2020-12, self-contained, for an object.
+// ArgsSchema sets the schema of the arguments, in place of the derived one: JSON
+// Schema 2020-12, self-contained, for an object.
 func ArgsSchema(schema json.RawMessage) Option {
 	return func(f *Function) {
 		raw, err := rawSchemaOf(schema)
@@ -37,16 +37,17 @@ func ArgsSchema(schema json.RawMessage) Option {
 }
 
 // RetrySafe declares that a call may be executed more than once, with the same
-// idempotency key: it is not claimed, and runs again if its bridge dies. Without it a
-// call is started at most once, and is settled `outcome_unknown` if its bridge dies.
+// idempotency key: it is not claimed, and runs again if its bridge dies. Without
+// it a call is started at most once, and is settled `outcome_unknown` if its
+// bridge dies.
 func RetrySafe() Option { return func(f *Function) { f.spec.RetrySafe = true } }
 
-// ParallelSafe declares that calls may run concurrently with others of a batch, as far
-// as ResourceKey allows. Without it a call runs alone.
+// ParallelSafe declares that calls may run concurrently with others of a batch,
+// as far as ResourceKey allows. Without it a call runs alone.
 func ParallelSafe() Option { return func(f *Function) { f.spec.ParallelSafe = true } }
 
-// ReadOnly declares that calls change nothing: those with the same resource key may run
-// concurrently, if they are ParallelSafe.
+// ReadOnly declares that calls change nothing: those with the same resource key
+// may run concurrently, if they are ParallelSafe.
 func ReadOnly() Option { return func(f *Function) { f.spec.Access = planner.AccessRead } }
 
 // ResourceKey names the resource of a call: orders:{id}, where {id} is an argument.
@@ -55,9 +56,9 @@ func ResourceKey(template string) Option {
 	return func(f *Function) { f.spec.ResourceKey = template }
 }
 
-// ResourceKind sets the kind of the part of ResourceKey after its colon: text, the
-// default, or path, a path in the host session's working directory. All spellings of
-// one path are one key.
+// ResourceKind sets the kind of the part of ResourceKey after its colon: text,
+// the default, or path, a path in the host session's working directory. All
+// spellings of one path are one key.
 func ResourceKind(kind string) Option {
 	return func(f *Function) { f.spec.ResourceKind = planner.ResourceKind(kind) }
 }
@@ -68,16 +69,16 @@ func Requires(capabilities ...string) Option {
 	return func(f *Function) { f.spec.Requires = append(f.spec.Requires, capabilities...) }
 }
 
-// Needs names what a pack's tool requires of the machine: secret:NAME, env:NAME, bin:a|b
-// (one of several programs), os:linux|darwin; a need with ? at its end is optional. If a
-// need that is not optional is missing, the tool is not offered. Only tools of packs
-// have needs.
+// Needs names what a pack's tool requires of the machine: secret:NAME, env:NAME,
+// bin:a|b (one of several programs), os:linux|darwin; a need with ? at its end is
+// optional. If a need that is not optional is missing, the tool is not offered.
+// Only tools of packs have needs.
 func Needs(needs ...string) Option {
 	return func(f *Function) { f.spec.Needs = append(f.spec.Needs, needs...) }
 }
 
-// Approval sets which calls wait for a person: always, never, or a condition (CEL) over
-// the call, such as args.amount > 100.
+// Approval sets which calls wait for a person: always, never, or a condition
+// (CEL) over the call, such as args.amount > 100.
 func Approval(when string) Option { return func(f *Function) { f.spec.Approval = when } }
 
 // Deadline limits the time of one start, in whole milliseconds. The default is the
@@ -92,9 +93,9 @@ func Deadline(d time.Duration) Option {
 	}
 }
 
-// Tries limits the tries of one call that fails with a *RetryableError: 1 to 10, 3 by
-// default. Between two tries it waits 200 ms, then twice as long each time, up to 5 s,
-// within the call's run time.
+// Tries limits the tries of one call that fails with a *RetryableError: 1 to 10,
+// 3 by default. Between two tries it waits 200 ms, then twice as long each time,
+// up to 5 s, within the call's run time.
 func Tries(n int) Option {
 	return func(f *Function) {
 		if n < 1 || n > triesMax {

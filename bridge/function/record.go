@@ -24,8 +24,8 @@ func registryOf(specs []planner.ToolSpec) (*planner.Registry, error) {
 	return install.Registry, nil
 }
 
-// Spec returns the tool as a registry has it, as a JSON object without its descriptor's
-// tool_ref, which is computed later.
+// Spec returns the tool as a registry has it, as a JSON object without its
+// descriptor's tool_ref, which is computed later.
 func (f *Function) Spec() (json.RawMessage, error) {
 	if f.err != nil {
 		return nil, f.err
@@ -61,12 +61,12 @@ func specs(tools []*Function) ([]json.RawMessage, error) {
 	return list, nil
 }
 
-// InstallRecord returns base with tools added, ready for `refold install`: a tool with
-// the tool_id of one in base replaces it, and each of the others is added at the end of
-// every profile. base is an install record as JSON, as `refold install --show` prints
-// it, or a part of one; {} and nil are empty records. Capabilities that the tools
-// require are granted only if base grants them. The error reports the problems of the
-// tools, or of the whole record.
+// InstallRecord returns base with tools added, ready for `refold install`: a tool
+// with the tool_id of one in base replaces it, and each of the others is added at
+// the end of every profile. base is an install record as JSON, as `refold install
+// --show` prints it, or a part of one; {} and nil are empty records. Capabilities
+// that the tools require are granted only if base grants them. The error reports
+// the problems of the tools, or of the whole record.
 func InstallRecord(base []byte, tools ...*Function) ([]byte, error) {
 	list, err := specs(tools)
 	if err != nil {

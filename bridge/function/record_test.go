@@ -15,8 +15,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Tools are added to a record: a tool with the same id is replaced, others are added to
-// every profile.
+// Tools are added to a record: a tool with the same id is replaced, others are
+// added to every profile.
 func TestInstallRecordAddsTools(t *testing.T) {
 	t.Parallel()
 	one := answers("", nil, function.Description("new"), function.ReadOnly(), function.RetrySafe(), function.ParallelSafe(), function.ResourceKey("x:{a}"), function.ResourceKind("path"), function.Requires("net"), function.Deadline(time.Second), function.Approval("always"))

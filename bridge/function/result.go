@@ -14,10 +14,10 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// RetryableError is a temporary failure without any effect. A Function that returns one
-// is tried again, up to Tries; after the last try the call is settled `failed`, with the
-// code of the *Error in Err, else `try_again`, and the model may call again. This also
-// applies to a tool that is not retry-safe.
+// RetryableError is a temporary failure without any effect. A Function that
+// returns one is tried again, up to Tries; after the last try the call is settled
+// `failed`, with the code of the *Error in Err, else `try_again`, and the model
+// may call again. This also applies to a tool that is not retry-safe.
 type RetryableError struct{ Err error }
 
 // Error returns the text of Err with a note that nothing took effect.
@@ -29,8 +29,9 @@ func (e *RetryableError) Error() string {
 func (e *RetryableError) Unwrap() error { return e.Err }
 
 // UnknownOutcomeError says that a call may have taken effect: for instance, the
-// connection broke after the request was sent. The call is settled `outcome_unknown`,
-// also for a retry-safe tool, and the model is shown the error.
+// connection broke after the request was sent. The call is settled
+// `outcome_unknown`, also for a retry-safe tool, and the model is shown the
+// error.
 type UnknownOutcomeError struct{ Err error }
 
 // Error returns the text of Err with a note that the call may have taken effect.
@@ -46,8 +47,8 @@ func reasonOf(err error) string {
 	return err.Error()
 }
 
-// decodeArguments decodes arguments that fit the schema. The error has the path of a
-// value that does not fit the Go type.
+// decodeArguments decodes arguments that fit the schema. The error has the path
+// of a value that does not fit the Go type.
 func decodeArguments[In any](arguments []byte) (In, error) {
 	in, err := decodeAs[In](arguments)
 	var wrong *json.UnmarshalTypeError
@@ -71,8 +72,8 @@ func decodeAs[In any](arguments []byte) (in In, err error) {
 	return in, d.Decode(&in)
 }
 
-// presentable returns an error if encoding/json can't encode an Out, as far as its zero
-// value shows.
+// presentable returns an error if encoding/json can't encode an Out, as far as
+// its zero value shows.
 func presentable[Out any]() (err error) {
 	defer func() {
 		if recover() != nil {
@@ -91,7 +92,6 @@ func presentable[Out any]() (err error) {
 	return nil
 }
 
-// resultOf makes a Result of a function's results.
 func (f *Function) resultOf(out any, err error) (executor.Result, error) {
 	var retry *RetryableError
 	var unknown *UnknownOutcomeError

@@ -49,7 +49,6 @@ func rawSchemaOf(text []byte) (codec.Raw, error) {
 	return raw, nil
 }
 
-// schemaOf derives the schema of a tool's arguments.
 func schemaOf(in reflect.Type) (object, error) {
 	d := &derivation{root: in, defs: object{}, names: map[reflect.Type]string{}}
 	schema, err := d.of(in)
@@ -65,7 +64,6 @@ func schemaOf(in reflect.Type) (object, error) {
 	return schema, nil
 }
 
-// derivation is the derivation of one schema.
 type derivation struct {
 	root   reflect.Type
 	within []reflect.Type          // structs being derived, outermost first
@@ -237,7 +235,6 @@ func (d *derivation) fields(t reflect.Type, properties object, required *[]strin
 	return nil
 }
 
-// embed adds the fields of an embedded struct.
 func (d *derivation) embed(t reflect.Type, properties object, required *[]string) error {
 	if slices.Contains(d.within, t) {
 		return fmt.Errorf("%s embeds itself", t)
@@ -247,8 +244,8 @@ func (d *derivation) embed(t reflect.Type, properties object, required *[]string
 	return d.fields(t, properties, required)
 }
 
-// annotate adds a field's tags to its schema. Tags for the values of a list apply to its
-// items.
+// annotate adds a field's tags to its schema. Tags for the values of a list apply
+// to its items.
 func annotate(schema object, field reflect.StructField) error {
 	if text, ok := field.Tag.Lookup("description"); ok {
 		schema["description"] = text // also next to a $ref
@@ -314,7 +311,6 @@ func constrain(schema object, tag reflect.StructTag, keyword string, types ...st
 	return nil
 }
 
-// number parses a JSON number.
 func number(text string) (json.Number, error) {
 	var n json.Number
 	if err := json.Unmarshal([]byte(text), &n); err != nil {

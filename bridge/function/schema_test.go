@@ -1,7 +1,7 @@
 package function
 
-// The schema that New derives from a type: the planner compiles it, and it accepts what
-// encoding/json decodes.
+// The schema that New derives from a type: the planner compiles it, and it
+// accepts what encoding/json decodes.
 
 import (
 	"context"

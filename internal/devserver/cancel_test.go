@@ -1,15 +1,16 @@
 package devserver_test
 
-// A run of a recording is cancelled at each of its events, with real streams, a real
-// session-actor and a real bridge. No tool may run twice, so each call is claimed before
-// it starts, and a cancel withdraws claims. At any event: a call withdrawn before its
-// start never starts, every call has one result, the next run works, and the log folds
-// again to the same bytes.
+// A run of a recording is cancelled at each of its events, with real streams, a
+// real session-actor and a real bridge. No tool may run twice, so each call is
+// claimed before it starts, and a cancel withdraws claims. At any event: a call
+// withdrawn before its start never starts, every call has one result, the next
+// run works, and the log folds again to the same bytes.
 //
-// All runs run concurrently and contend for a bridge that executes few calls at once.
-// When a run is cancelled, its log holds exactly the events of the point, at least one of
-// its effects is in progress and can't end before it is withdrawn, and of a large batch
-// other calls are published that no bridge has claimed.
+// All runs run concurrently and contend for a bridge that executes few calls at
+// once. When a run is cancelled, its log holds exactly the events of the point,
+// at least one of its effects is in progress and can't end before it is
+// withdrawn, and of a large batch other calls are published that no bridge has
+// claimed.
 
 import (
 	"encoding/json"
@@ -107,8 +108,8 @@ func (s *stage) eventsOf(sid string) int {
 	return len(s.events[sid])
 }
 
-// count returns the number of calls in events of a type, before a sequence if that is not
-// 0.
+// count returns the number of calls in events of a type, before a sequence if
+// that is not 0.
 func (s *stage) count(sid, typ string, before uint64) (calls int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,8 +158,9 @@ func (s *stage) check(points []*point, fx stored) {
 	}
 }
 
-// checkClaims checks that each effect was claimed once, and that exactly those claimed by
-// the bridge were started, once. It returns how many were withdrawn before.
+// checkClaims checks that each effect was claimed once, and that exactly those
+// claimed by the bridge were started, once. It returns how many were withdrawn
+// before.
 func (s *stage) checkClaims(fx stored) (withdrawn int) {
 	s.t.Helper()
 	ledger, err := recorded.ReadLedger(s.ledger)
@@ -192,9 +194,9 @@ func (s *stage) checkClaims(fx stored) (withdrawn int) {
 	return withdrawn
 }
 
-// checkPoint checks the ends of a session's runs, and the request of the next run: each
-// call of the cancelled run has one result, which is the tool's if that preceded the
-// cancel.
+// checkPoint checks the ends of a session's runs, and the request of the next
+// run: each call of the cancelled run has one result, which is the tool's if that
+// preceded the cancel.
 func (s *stage) checkPoint(p *point) {
 	s.t.Helper()
 	ends, want := s.ends[p.sid], session.Cancelled

@@ -81,9 +81,9 @@ type Server struct {
 
 const readyWithin = 10 * time.Second
 
-// Start starts everything and returns when runs and views can be requested. The error
-// says what to do; nothing runs then. If another server uses the directory, the error
-// names that server.
+// Start starts everything and returns when runs and views can be requested. The
+// error says what to do; nothing runs then. If another server uses the directory,
+// the error names that server.
 func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -145,7 +145,6 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	return s.serve(ctx, o)
 }
 
-// provision prepares the streams for sessions.
 func (s *Server) provision(ctx context.Context, o Options) error {
 	conf, err := streams.ParseConf(refold.StreamsConf, s.bus.Names())
 	if err != nil {
@@ -168,7 +167,6 @@ func (s *Server) provision(ctx context.Context, o Options) error {
 	return err
 }
 
-// serve starts the bridge.
 func (s *Server) serve(ctx context.Context, o Options) (err error) {
 	s.bridge, err = bridge.Connect(ctx, bridge.Options{
 		InProcess: s.nats, Context: s.Context(Admin), Prefix: o.Prefix, Name: "refold-dev", Version: o.Version, Logger: o.Logger, Grace: 5 * time.Second, Observe: o.Observe,
@@ -189,8 +187,8 @@ func (s *Server) serve(ctx context.Context, o Options) (err error) {
 	return nil
 }
 
-// startNATS starts a server on loopback with its files in o.Dir. It syncs each message
-// before it acknowledges it, or every two minutes.
+// startNATS starts a server on loopback with its files in o.Dir. It syncs each
+// message before it acknowledges it, or every two minutes.
 func (s *Server) startNATS(o Options, names subjects.Names) error {
 	opts := &server.Options{
 		ServerName: "refold-dev", Host: "127.0.0.1", Port: o.Port, JetStream: true, StoreDir: filepath.Join(o.Dir, "nats"),
@@ -250,8 +248,8 @@ func (s *Server) Stats() (stats bridge.Stats) {
 // Failed delivers the error of a part that ended without Stop.
 func (s *Server) Failed() <-chan error { return s.failed }
 
-// Stop ends everything, and returns when all has ended: the bridge first, so that it
-// settles its effects, then the session-actor, then the server.
+// Stop ends everything, and returns when all has ended: the bridge first, so that
+// it settles its effects, then the session-actor, then the server.
 func (s *Server) Stop() {
 	s.stop.Do(func() {
 		s.stopBridge()

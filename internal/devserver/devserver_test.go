@@ -1,7 +1,7 @@
 package devserver_test
 
-// A whole system in one process: it answers, resumes after a restart, and leaves nothing
-// behind.
+// A whole system in one process: it answers, resumes after a restart, and leaves
+// nothing behind.
 
 import (
 	"bytes"

@@ -12,20 +12,17 @@ import (
 	"time"
 )
 
-// lockFile is the locked file in the directory.
 const lockFile = "lock"
 
-// holderBytesMax is how much of the lock file is read.
 const holderBytesMax = 16 << 10
 
-// errLocked says that another process holds the lock.
 var errLocked = errors.New("locked")
 
 // errNoLocks says that this system, or this file system, does not lock files.
 var errNoLocks = errors.New("the system does not lock files here")
 
-// DirLock reserves a directory for one server. The system releases it when the process
-// ends. The file stays, and has no meaning while it is not locked.
+// DirLock reserves a directory for one server. The system releases it when the
+// process ends. The file stays, and has no meaning while it is not locked.
 type DirLock struct {
 	file    *os.File
 	holder  holder
@@ -41,11 +38,11 @@ type holder struct {
 	URL     string    `json:"url,omitempty"` // empty: the server is not ready yet
 }
 
-// Lock locks a directory, which it creates if it doesn't exist. If another process, or
-// this one, holds the lock, the error names it and says what to do.
+// Lock locks a directory, which it creates if it doesn't exist. If another
+// process, or this one, holds the lock, the error names it and says what to do.
 //
-// On a system without flock, such as Windows, Lock locks nothing and succeeds, and Start
-// logs that.
+// On a system without flock, such as Windows, Lock locks nothing and succeeds,
+// and Start logs that.
 func Lock(dir string) (*DirLock, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -71,7 +68,6 @@ func Lock(dir string) (*DirLock, error) {
 	return l, nil
 }
 
-// writeHolder writes the holder of the lock and its URL to the file.
 func (l *DirLock) writeHolder(url string) error {
 	l.holder.URL = url
 	text, err := json.Marshal(l.holder)

@@ -17,11 +17,12 @@ import (
 	"github.com/refold/refold/internal/devserver"
 )
 
-// lockedDirVar makes this program, when a test starts it again, a server in a directory.
+// lockedDirVar makes this program, when a test starts it again, a server in a
+// directory.
 const lockedDirVar = "REFOLD_TEST_DEVSERVER_DIR"
 
-// serveForTest runs a server until its standard input ends. It prints its URL, or the
-// error, on a line.
+// serveForTest runs a server until its standard input ends. It prints its URL, or
+// the error, on a line.
 func serveForTest(dir string) {
 	server, err := devserver.Start(context.Background(), devserver.Options{Dir: dir, Install: []byte(record)})
 	if err != nil {
@@ -70,7 +71,8 @@ func (c *child) kill() {
 	_ = c.cmd.Wait() // its error says that it was killed
 }
 
-// wantHolder checks that an error names the holder of the directory, and says what to do.
+// wantHolder checks that an error names the holder of the directory, and says
+// what to do.
 func wantHolder(t *testing.T, err, dir string, pid int, url string) {
 	t.Helper()
 	for _, want := range []string{dir + " is in use by process " + strconv.Itoa(pid), os.Args[0], "since " + time.Now().Format("2006-01-"), url, "choose another --dir"} {
@@ -123,8 +125,8 @@ func TestASecondProcessIsRefused(t *testing.T) {
 	}
 }
 
-// Until a server is ready, the error names it without its URL. A caller that locks the
-// directory before it starts the server keeps it.
+// Until a server is ready, the error names it without its URL. A caller that
+// locks the directory before it starts the server keeps it.
 func TestDirectoryIsLockedBeforeServerStarts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -14,8 +14,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// The users of a server with Options.Roles. The session-actor and the bridge of this
-// process are actor and Admin; Models exists with Options.Model.
+// The users of a server with Options.Roles. The session-actor and the bridge of
+// this process are actor and Admin; Models exists with Options.Model.
 const (
 	Admin    = "admin"
 	Operator = "operator"
@@ -25,8 +25,8 @@ const (
 	loopback = "loopback"
 )
 
-// Context returns the context file with which programs connect as a user; empty if the
-// server has no users.
+// Context returns the context file with which programs connect as a user; empty
+// if the server has no users.
 func (s *Server) Context(user string) string {
 	if !s.roles {
 		return ""
@@ -41,7 +41,8 @@ func (s *Server) Config(user string) string {
 
 func (s *Server) rolesDir() string { return filepath.Join(s.dir, "roles") }
 
-// writeRoles writes the users' files, and sets the accounts in the server's options.
+// writeRoles writes the users' files, and sets the accounts in the server's
+// options.
 func (s *Server) writeRoles(o Options, names subjects.Names, opts *server.Options) error {
 	t := &roles.Tenant{
 		SessionActors: []string{actor}, Admins: []string{Admin}, Loopback: []string{loopback},

@@ -35,9 +35,9 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// A server with roles resumes the sessions of one without them. Its operator has the
-// permissions of people, its user of models serves a provider, a program without a key is
-// only a client, and the server's own parts are refused nothing.
+// A server with roles resumes the sessions of one without them. Its operator has
+// the permissions of people, its user of models serves a provider, a program
+// without a key is only a client, and the server's own parts are refused nothing.
 func TestUsersHaveThePermissionsOfTheirRoles(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,7 +1,7 @@
 package devserver_test
 
-// A server with sessions that replay recorded conversations, each for as many events as a
-// test allows, and a record of their events for the test.
+// A server with sessions that replay recorded conversations, each for as many
+// events as a test allows, and a record of their events for the test.
 
 import (
 	"context"
@@ -23,9 +23,9 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// callsAtOnce is how many calls of all sessions the stage's bridge executes at once. Calls
-// that may not end keep their slots: of a batch of 30 none of which may end, 14 are not
-// claimed when it is withdrawn.
+// callsAtOnce is how many calls of all sessions the stage's bridge executes at
+// once. Calls that may not end keep their slots: of a batch of 30 none of which
+// may end, 14 are not claimed when it is withdrawn.
 const callsAtOnce = 16
 
 // stage is the server, and the record of its sessions.
@@ -49,8 +49,8 @@ type stage struct {
 	ends    map[string][]session.RunFinished
 }
 
-// startStage starts the server with the project's recordings. No tool is retry-safe, and
-// a tool that changes the warehouse shares no group with others.
+// startStage starts the server with the project's recordings. No tool is
+// retry-safe, and a tool that changes the warehouse shares no group with others.
 func startStage(t *testing.T) *stage {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
@@ -237,8 +237,8 @@ type claimed struct {
 	Withdrawn bool   `json:"withdrawn"`
 }
 
-// stored waits until the bridge has acked all effects, so that it starts nothing more, and
-// reads the effects and claims.
+// stored waits until the bridge has acked all effects, so that it starts nothing
+// more, and reads the effects and claims.
 func (s *stage) stored() stored {
 	s.t.Helper()
 	nc, err := nats.Connect("", nats.InProcessServer(s.server.InProcess()))

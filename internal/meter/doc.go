@@ -1,11 +1,12 @@
-// Package meter holds the metrics of a process: counters, gauges and histograms as arrays
-// of atomics, which a program updates on its hot paths and an exporter reads at intervals.
+// Package meter holds the metrics of a process: counters, gauges and histograms
+// as arrays of atomics, which a program updates on its hot paths and an exporter
+// reads at intervals.
 //
 // # Path
 //
-// Each daemon has one Registry. Packages register their metrics with it and keep the
-// results. An exporter calls Registry.Collect, and Registry.Describe lists all metrics
-// without their values.
+// Each daemon has one Registry. Packages register their metrics with it and keep
+// the results. An exporter calls Registry.Collect, and Registry.Describe lists
+// all metrics without their values.
 //
 // # Laws
 //

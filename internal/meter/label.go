@@ -16,12 +16,11 @@ const labelBytesMax = 128
 // labelsTogether is how many labels a set may have.
 const labelsTogether = 3
 
-// values are one value for each label of a set.
 type values [labelsTogether]string
 
-// Label is a set of values of one label, or of several labels that belong together, such
-// as the class and the target of an effect. Metrics may share it, and it is safe for
-// concurrent use.
+// Label is a set of values of one label, or of several labels that belong
+// together, such as the class and the target of an effect. Metrics may share it,
+// and it is safe for concurrent use.
 type Label struct {
 	names []string
 	max   int // the limit of an open set; 0: it is closed
@@ -48,8 +47,8 @@ func Closed(name string, set ...string) *Label {
 	return l
 }
 
-// Open returns a label, or up to three that belong together, whose values are the first
-// ones used, at most limit.
+// Open returns a label, or up to three that belong together, whose values are the
+// first ones used, at most limit.
 func Open(limit int, names ...string) *Label {
 	if len(names) > labelsTogether {
 		panic("meter: too many labels in one set")
@@ -62,8 +61,8 @@ func Open(limit int, names ...string) *Label {
 // Names returns the names of the labels.
 func (l *Label) Names() []string { return l.names }
 
-// Values returns the current values of the set, each with one text for each of its names,
-// without "other".
+// Values returns the current values of the set, each with one text for each of
+// its names, without "other".
 func (l *Label) Values() [][]string {
 	k := l.known.Load()
 	all := make([][]string, len(k.list))
@@ -84,8 +83,8 @@ func (l *Label) size() int {
 	return len(l.known.Load().list) + 1
 }
 
-// Of returns the index of a value, which has one text for each label of the set. An open
-// set adds the value, if it has room.
+// Of returns the index of a value, which has one text for each label of the set.
+// An open set adds the value, if it has room.
 func (l *Label) Of(value ...string) int {
 	var v values
 	copy(v[:], value)
@@ -123,7 +122,6 @@ func (l *Label) add(v values) int {
 	return len(k.list)
 }
 
-// at returns the value at an index.
 func (l *Label) at(index int) []string {
 	if k := l.known.Load(); index < len(k.list) {
 		return k.list[index][:len(l.names)]

@@ -24,8 +24,8 @@ func (r *Registry) Counter(name, unit, help string, sets ...*Label) *Counter {
 	return c
 }
 
-// Add raises the counter by n, which must not be negative. at are the indices of the
-// labels' values, as [Label.Of] returns them. A nil counter counts nothing.
+// Add raises the counter by n, which must not be negative. at are the indices of
+// the labels' values, as [Label.Of] returns them. A nil counter counts nothing.
 func (c *Counter) Add(n int64, at ...int) {
 	if c != nil {
 		c.cells[c.cell(at)].Add(n)
@@ -99,7 +99,6 @@ type Histogram struct {
 	cells []atomic.Pointer[distribution]
 }
 
-// distribution is one series of a histogram.
 type distribution struct {
 	sum     atomic.Uint64 // bits of a float64
 	buckets []atomic.Uint64
@@ -122,8 +121,8 @@ func (r *Registry) Histogram(name, unit, help string, bounds []float64, sets ...
 // Record records a value. A nil histogram ignores it.
 func (h *Histogram) Record(v float64, at ...int) { h.RecordTraced(v, "", at...) }
 
-// RecordTraced records a value that belongs to the span of a traceparent, and keeps it as
-// the exemplar of its series. An empty traceparent is none.
+// RecordTraced records a value that belongs to the span of a traceparent, and
+// keeps it as the exemplar of its series. An empty traceparent is none.
 func (h *Histogram) RecordTraced(v float64, traceparent string, at ...int) {
 	if h == nil {
 		return
@@ -175,8 +174,8 @@ type read struct {
 	from func(yield func(v float64, labels ...string))
 }
 
-// Read registers a counter or a gauge whose series a function yields when the registry is
-// collected. The function must bound their number.
+// Read registers a counter or a gauge whose series a function yields when the
+// registry is collected. The function must bound their number.
 func (r *Registry) Read(kind Kind, name, unit, help string, labels []string, from func(yield func(v float64, labels ...string))) {
 	if r != nil {
 		r.add(&read{of: Desc{Name: name, Kind: kind, Unit: unit, Help: help, Labels: labels}, from: from})

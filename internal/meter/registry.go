@@ -77,7 +77,6 @@ type Metric struct {
 	Points []Point
 }
 
-// metric is a registered metric.
 type metric interface {
 	desc() *Desc
 	collect() []Point
@@ -107,7 +106,6 @@ func (r *Registry) add(m metric) {
 	r.metrics = append(r.metrics, m)
 }
 
-// all returns the metrics by name.
 func (r *Registry) all() []metric {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +147,6 @@ func newFamily(kind Kind, name, unit, help string, sets []*Label) family {
 	return f
 }
 
-// size returns the number of cells.
 func (f *family) size() int {
 	n := 1
 	for _, size := range f.sizes {
@@ -169,7 +166,6 @@ func (f *family) cell(at []int) int {
 	return n
 }
 
-// labels returns the values of a cell's labels.
 func (f *family) labels(cell int) []string {
 	at := make([]int, len(f.sizes))
 	for i := len(f.sizes) - 1; i >= 0; i-- {

@@ -54,8 +54,8 @@ func (c *Cache[K, V]) counts() CacheCounts {
 	return CacheCounts{Hits: c.hits, Misses: c.misses, Entries: len(c.at), Bytes: c.bytes}
 }
 
-// Put adds a value of about bytes bytes. One larger than a quarter of the cache is not
-// kept: it would evict all others.
+// Put adds a value of about bytes bytes. One larger than a quarter of the cache
+// is not kept: it would evict all others.
 func (c *Cache[K, V]) Put(key K, value V, bytes int) {
 	if bytes > c.bytesMax/4 {
 		return
@@ -76,7 +76,6 @@ func (c *Cache[K, V]) Put(key K, value V, bytes int) {
 	}
 }
 
-// clear removes all values.
 func (c *Cache[K, V]) clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

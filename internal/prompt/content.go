@@ -14,8 +14,8 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// text returns the text of c. It joins parts with a line break; show returns the text
-// of content without parts.
+// text returns the text of c. It joins parts with a line break; show returns the
+// text of content without parts.
 func (r *Reader) text(
 	ctx context.Context, seq uint64, c *session.Content, show func(context.Context, uint64, *session.Content) (string, error),
 ) (string, error) {
@@ -57,8 +57,8 @@ func (r *Reader) whole(ctx context.Context, seq uint64, c *session.Content) (str
 	return text, err
 }
 
-// preview returns the beginning and the end of a text that became a blob for its size:
-// the whole would be shown, and paid for, in every later turn.
+// preview returns the beginning and the end of a text that became a blob for its
+// size: the whole would be shown, and paid for, in every later turn.
 func (r *Reader) preview(ctx context.Context, seq uint64, c *session.Content) (string, error) {
 	if c.Blob != nil && session.IsShownAsText(c.MediaType) && c.Size > ContentBytesMax {
 		return fmt.Sprintf("[%d bytes of text, too many to be shown; they are %s]", c.Size, c.Blob), nil
@@ -74,8 +74,8 @@ func (r *Reader) preview(ctx context.Context, seq uint64, c *session.Content) (s
 	return fmt.Sprintf("%s\n[%d of %d bytes are left out here; the whole is %s]\n%s", head, tail-len(head), len(text), c.Blob, text[tail:]), nil
 }
 
-// images returns the images that c holds as blobs, in order. Each is a line of c's text
-// too; one that is too large to be shown is only that line.
+// images returns the images that c holds as blobs, in order. Each is a line of
+// c's text too; one that is too large to be shown is only that line.
 func (r *Reader) images(ctx context.Context, seq uint64, c *session.Content) ([]executor.Part, error) {
 	switch {
 	case c == nil:
@@ -98,7 +98,6 @@ func (r *Reader) images(ctx context.Context, seq uint64, c *session.Content) ([]
 	return all, nil
 }
 
-// bytesOf returns the memory that images take.
 func bytesOf(images []executor.Part) int {
 	n := 0
 	for i := range images {
@@ -107,7 +106,6 @@ func bytesOf(images []executor.Part) int {
 	return n
 }
 
-// blob returns the content of a blob that an event refers to.
 func (r *Reader) blob(ctx context.Context, seq uint64, ref codec.Ref) ([]byte, error) {
 	return r.stored(ctx, ref, codeTranscript, fmt.Sprintf("%s of event %d", ref, seq))
 }

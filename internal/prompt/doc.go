@@ -1,14 +1,14 @@
-// Package prompt builds a model's request from a generate effect. An effect has no
-// text: it names events of the log by sequence, and descriptors of tools and files of
-// prompts by hash.
+// Package prompt builds a model's request from a generate effect. An effect has
+// no text: it names events of the log by sequence, and descriptors of tools and
+// files of prompts by hash.
 //
 // # Path
 //
 // Reader.Request builds the request of a generation (request.go). Items of the
 // transcript become messages (messages.go): each event is decoded once, and its
-// text and images are filled in (entry.go, content.go). The prompt is added before the
-// transcript (prompt.go). A model may request its tools in the form of its provider
-// (rendered.go). StepLog reads the log for a step hook (steplog.go).
+// text and images are filled in (entry.go, content.go). The prompt is added
+// before the transcript (prompt.go). A model may request its tools in the form of
+// its provider (rendered.go). StepLog reads the log for a step hook (steplog.go).
 //
 // # Laws
 //
@@ -26,8 +26,9 @@
 // # Caches
 //
 // Four, each bounded by its bytes: events of the log for the next turns of their
-// sessions, descriptors of tools and files of prompts by hash, and tools in the form of
-// a provider, by provider and toolset. Counts has the hits and misses of each.
+// sessions, descriptors of tools and files of prompts by hash, and tools in the
+// form of a provider, by provider and toolset. Counts has the hits and misses of
+// each.
 //
 // # Limits
 //

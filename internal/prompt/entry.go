@@ -19,7 +19,8 @@ const (
 	kindEdit                         // an approval that changed a call's arguments
 )
 
-// entry is the part of an event that a model is shown. It is shared, and never changed.
+// entry is the part of an event that a model is shown. It is shared, and never
+// changed.
 type entry struct {
 	kind    entryKind
 	text    string // with its blobs and parts filled in
@@ -31,7 +32,6 @@ type entry struct {
 	results []result // of tool calls: one, or those of a batch that settled as a whole
 }
 
-// result is the result of one tool call.
 type result struct {
 	call   string // the effect's name, r1t2c0; empty: the one call that waited for a sync
 	text   string // with its blobs and parts filled in
@@ -67,8 +67,8 @@ func (s *entry) bytes() int {
 	return n
 }
 
-// bodies make the body into which an event is decoded, by its type. Models are shown no
-// other types.
+// bodies make the body into which an event is decoded, by its type. Models are
+// shown no other types.
 var bodies = map[string]func() any{
 	session.TypeRunRequested:           func() any { return new(session.RunRequested) },
 	session.TypeSteerRequested:         func() any { return new(session.SteerRequested) },
@@ -99,8 +99,9 @@ func decode(e session.Event) (any, error) {
 	return body, nil
 }
 
-// entry returns the entry of an event's body, with the blobs that it refers to. An
-// *Error is permanent: a model can't be shown the event. Other errors are temporary.
+// entry returns the entry of an event's body, with the blobs that it refers to.
+// An *Error is permanent: a model can't be shown the event. Other errors are
+// temporary.
 func (r *Reader) entry(ctx context.Context, seq uint64, body any) (*entry, error) {
 	s := new(entry)
 	var content *session.Content
@@ -162,9 +163,9 @@ func (r *Reader) results(ctx context.Context, seq uint64, settled ...session.Too
 	return s, nil
 }
 
-// Keep caches a settlement that was just stored, for the session's next turn, as if it
-// were read back. A settlement with blobs is not cached. body is a pointer to the
-// event's body, and the caller must not change it.
+// Keep caches a settlement that was just stored, for the session's next turn, as
+// if it were read back. A settlement with blobs is not cached. body is a pointer
+// to the event's body, and the caller must not change it.
 func (r *Reader) Keep(sid string, seq uint64, body any) {
 	var content *session.Content
 	switch b := body.(type) {

@@ -35,10 +35,10 @@ func assistantMessage(it session.Item, s *entry) (executor.Message, error) {
 	return m, nil
 }
 
-// omittedArguments replaces arguments that were too large for an event. The result is
-// an object, which some providers require, and gives the reason. The original is not
-// read back: it would be shown, and paid for, in every later turn, and the call was
-// refused for its size.
+// omittedArguments replaces arguments that were too large for an event. The
+// result is an object, which some providers require, and gives the reason. The
+// original is not read back: it would be shown, and paid for, in every later
+// turn, and the call was refused for its size.
 func omittedArguments(bytes int64) string {
 	return `{"omitted":"` + strconv.FormatInt(bytes, 10) + ` bytes of arguments"}`
 }
@@ -46,9 +46,9 @@ func omittedArguments(bytes int64) string {
 // callID returns a call's name, which is the name of its effect.
 func callID(batch string, call int) string { return batch + "c" + strconv.Itoa(call) }
 
-// editedMessage is toolMessage for a call whose arguments a person may have changed.
-// The model's own call stays unchanged, so the result begins with the arguments that
-// were run.
+// editedMessage is toolMessage for a call whose arguments a person may have
+// changed. The model's own call stays unchanged, so the result begins with the
+// arguments that were run.
 func editedMessage(it session.Item, s, asked, edit *entry) (executor.Message, error) {
 	m, err := toolMessage(it, s, asked)
 	if it.Edit == 0 || err != nil {
@@ -111,8 +111,8 @@ func shownResult(r *result) (text string, failed bool) {
 	return text, failed
 }
 
-// shown returns the parts of a message: its text, then the images that the text names;
-// nil without images.
+// shown returns the parts of a message: its text, then the images that the text
+// names; nil without images.
 func shown(text string, images []executor.Part) []executor.Part {
 	if len(images) == 0 {
 		return nil
@@ -120,7 +120,6 @@ func shown(text string, images []executor.Part) []executor.Part {
 	return append([]executor.Part{{Text: text}}, images...)
 }
 
-// faultText is how a failure is shown to a model.
 func faultText(code, detail string) string {
 	return strings.TrimSuffix("error: "+code+": "+detail, ": ")
 }

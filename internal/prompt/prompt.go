@@ -12,8 +12,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// codePromptMissing is the code of a generation whose prompt is not stored, or can't
-// be shown.
+// codePromptMissing is the code of a generation whose prompt is not stored, or
+// can't be shown.
 const codePromptMissing = "prompt_missing"
 
 // prompt adds the prompt to a request that has the transcript: system text and
@@ -87,8 +87,8 @@ func promptText(part *session.PromptPart, text string, values map[string]string,
 	return space.ShownText(text, values, max(room, 0))
 }
 
-// skillIndex returns the text of each part that is an index of skills. All parts share
-// one limit.
+// skillIndex returns the text of each part that is an index of skills. All parts
+// share one limit.
 func (r *Reader) skillIndex(ctx context.Context, g *session.Generation) ([]string, error) {
 	var listed [][]*space.Skill
 	for i := range g.Prompt {
@@ -125,8 +125,8 @@ func joined(texts []string) string {
 	return b.String()
 }
 
-// withImages puts images first in the first user message, in new Parts: the old ones
-// may be cached.
+// withImages puts images first in the first user message, in new Parts: the old
+// ones may be cached.
 func withImages(messages []executor.Message, images []executor.Part) []executor.Message {
 	if len(images) == 0 {
 		return messages
@@ -146,7 +146,6 @@ func withImages(messages []executor.Message, images []executor.Part) []executor.
 	return messages
 }
 
-// promptBlob returns the content of a part.
 func (r *Reader) promptBlob(ctx context.Context, part *session.PromptPart) ([]byte, error) {
 	if content, ok := r.prompts.Get(part.Ref); ok {
 		return content, nil

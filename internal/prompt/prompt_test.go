@@ -1,7 +1,7 @@
 package prompt
 
-// The prompt before the transcript: the order of its parts, filling in templates, and
-// parts that are not stored.
+// The prompt before the transcript: the order of its parts, filling in templates,
+// and parts that are not stored.
 
 import (
 	"strings"

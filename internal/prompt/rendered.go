@@ -13,16 +13,16 @@ type renderings struct {
 	cache *Cache[renderKey, []byte]
 }
 
-// renderKey names a rendering. toolset is a hash of the tools' descriptors and their
-// order.
+// renderKey names a rendering. toolset is a hash of the tools' descriptors and
+// their order.
 type renderKey struct {
 	provider string
 	form     string
 	toolset  codec.Hash
 }
 
-// get returns the cached rendering, or calls render and caches its result. If render
-// fails or panics, the next caller tries again. render must not call get.
+// get returns the cached rendering, or calls render and caches its result. If
+// render fails or panics, the next caller tries again. render must not call get.
 func (r *renderings) get(key renderKey, render func() ([]byte, error)) ([]byte, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,6 +1,7 @@
 package prompt
 
-// Tools are rendered once for a provider and a toolset, also by concurrent requests.
+// Tools are rendered once for a provider and a toolset, also by concurrent
+// requests.
 
 import (
 	"encoding/json"
@@ -91,7 +92,8 @@ func TestToolsAreRenderedOnce(t *testing.T) {
 	}
 }
 
-// Turns that define the same tools and offer others share a rendering of the definitions.
+// Turns that define the same tools and offer others share a rendering of the
+// definitions.
 func TestDefinedIsRenderedOnce(t *testing.T) {
 	t.Parallel()
 	l := newLog()

@@ -30,8 +30,8 @@ type Store interface {
 	// Blob returns content of at most ContentBytesMax bytes, and natsio.ErrNotFound
 	// if it is not stored.
 	Blob(ctx context.Context, ref codec.Ref) ([]byte, error)
-	// Incarnation counts the connections to the server. The log may have lost events
-	// of an earlier connection, and then it uses their sequences again.
+	// Incarnation counts the connections to the server. The log may have lost
+	// events of an earlier connection, and then it uses their sequences again.
 	Incarnation() uint64
 }
 
@@ -141,7 +141,6 @@ func unreadable(seq uint64, problem string) error {
 	return &executor.Error{Code: codeTranscript, Detail: "event " + strconv.FormatUint(seq, 10) + " " + problem}
 }
 
-// jsonOf returns a canonical value as JSON, nil for none.
 func jsonOf(raw codec.Raw) (json.RawMessage, error) {
 	if len(raw) == 0 {
 		return nil, nil
@@ -153,14 +152,12 @@ func jsonOf(raw codec.Raw) (json.RawMessage, error) {
 	return text, nil
 }
 
-// descriptor is a tool's descriptor in its blob.
 type descriptor struct {
 	ToolName    string          `json:"tool_name"`
 	Description string          `json:"description"`
 	ArgsSchema  json.RawMessage `json:"args_schema"`
 }
 
-// descriptors returns the tools with these hashes of descriptors.
 func (r *Reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]executor.Tool, error) {
 	if len(hashes) == 0 {
 		return nil, nil
@@ -220,8 +217,8 @@ func (r *Reader) messages(ctx context.Context, g *session.Generation) ([]executo
 	return messages, nil
 }
 
-// read returns the events of a generation's items, by sequence, from the cache or the
-// log. An item whose text the session gave needs no event.
+// read returns the events of a generation's items, by sequence, from the cache or
+// the log. An item whose text the session gave needs no event.
 func (r *Reader) read(ctx context.Context, g *session.Generation) (map[uint64]*entry, error) {
 	all := make(map[uint64]*entry, len(g.Items))
 	var missing []uint64

@@ -1,6 +1,7 @@
 package prompt
 
-// Requests: every kind of item, the source of its text, and items that can't be read.
+// Requests: every kind of item, the source of its text, and items that can't be
+// read.
 
 import (
 	"encoding/json"
@@ -17,7 +18,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// conversation is a log with one event of each kind, and the generation that shows it.
+// conversation is a log with one event of each kind, and the generation that
+// shows it.
 func conversation(t *testing.T, l *fakeLog) session.Generation {
 	t.Helper()
 	user := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{

@@ -1,7 +1,7 @@
 package prompt
 
-// Calls as a model is shown them: arguments that were too large for an event, and the
-// results of a batch that settled as a whole.
+// Calls as a model is shown them: arguments that were too large for an event, and
+// the results of a batch that settled as a whole.
 
 import (
 	"fmt"

@@ -10,15 +10,14 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// stepLog implements executor.StepLog.
 type stepLog struct {
 	*Reader
 	request *executor.StepRequest
 	items   []session.Item
 }
 
-// StepLog returns the log as the hook of request reads it; items are the latest of the
-// session's transcript.
+// StepLog returns the log as the hook of request reads it; items are the latest
+// of the session's transcript.
 func (r *Reader) StepLog(request *executor.StepRequest, items []session.Item) executor.StepLog {
 	return &stepLog{Reader: r, request: request, items: items}
 }
@@ -102,7 +101,6 @@ func (l *stepLog) Arguments(ctx context.Context, c executor.StepCall) (string, e
 	return "", unreadable(seq, "has no arguments of "+c.Effect)
 }
 
-// body returns the body of an event of the session.
 func (l *stepLog) body(ctx context.Context, seq uint64) (any, error) {
 	events, err := l.store.Events(ctx, l.request.Session, []uint64{seq})
 	switch {

@@ -3,10 +3,10 @@
 //
 // # Path
 //
-// A pack, a tool or a skill needs secret:NAME. Sources return the value of a name: Files
-// reads a folder of files, Catalog an environment variable, and Chain tries several
-// sources in turn. A Redactor replaces the values in texts, Writer in a stream, and
-// Handler in log lines.
+// A pack, a tool or a skill needs secret:NAME. Sources return the value of a
+// name: Files reads a folder of files, Catalog an environment variable, and Chain
+// tries several sources in turn. A Redactor replaces the values in texts, Writer
+// in a stream, and Handler in log lines.
 //
 // # Guarantees
 //
@@ -20,6 +20,6 @@
 //
 // # Limits
 //
-// A value has at most ValueBytesMax bytes. Values in compressed or encrypted text, and
-// values that a program has cut into pieces, are not found.
+// A value has at most ValueBytesMax bytes. Values in compressed or encrypted
+// text, and values that a program has cut into pieces, are not found.
 package secrets

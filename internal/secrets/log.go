@@ -12,8 +12,8 @@ import (
 // givenMax is how many values a Given keeps: the latest.
 const givenMax = 1024
 
-// Given keeps the values that calls received, to redact them in log lines, which belong
-// to no call. The zero value is ready to use.
+// Given keeps the values that calls received, to redact them in log lines, which
+// belong to no call. The zero value is ready to use.
 type Given struct {
 	mu       sync.Mutex
 	values   []string
@@ -88,8 +88,8 @@ func (h *redacting) WithGroup(name string) slog.Handler {
 	return &redacting{given: h.given, to: h.to.WithGroup(name)}
 }
 
-// attr returns an attribute without the values. A value that is neither text nor a group
-// becomes text only if its text contains one.
+// attr returns an attribute without the values. A value that is neither text nor
+// a group becomes text only if its text contains one.
 func (r *Redactor) attr(a slog.Attr) slog.Attr {
 	if r == nil {
 		return a

@@ -20,20 +20,20 @@ const (
 	ValueBytesMax = 64 << 10
 )
 
-// Mark replaces a value. It is shorter than every value that is redacted, so it can't
-// contain one.
+// Mark replaces a value. It is shorter than every value that is redacted, so it
+// can't contain one.
 const Mark = "*****"
 
-// Redactor replaces values by Mark. It finds them plain, in base64 (standard and URL
-// alphabet, padded or not, also within a longer encoded text), escaped for the query or
-// the path of a URL, and escaped as in JSON and Go. The nil Redactor replaces nothing. It
-// is immutable.
+// Redactor replaces values by Mark. It finds them plain, in base64 (standard and
+// URL alphabet, padded or not, also within a longer encoded text), escaped for
+// the query or the path of a URL, and escaped as in JSON and Go. The nil Redactor
+// replaces nothing. It is immutable.
 type Redactor struct {
 	spellings [][]byte // longest first
 }
 
-// NewRedactor returns a Redactor of values, without those shorter than ValueBytesMin. It
-// returns nil if no value is left.
+// NewRedactor returns a Redactor of values, without those shorter than
+// ValueBytesMin. It returns nil if no value is left.
 func NewRedactor(values ...string) *Redactor {
 	var all []string
 	for _, value := range values {
@@ -77,8 +77,8 @@ func spellings(value string) []string {
 	return all
 }
 
-// within returns the characters of base64 that depend on value alone if it follows before
-// bytes, modulo three, and any bytes follow it.
+// within returns the characters of base64 that depend on value alone if it
+// follows before bytes, modulo three, and any bytes follow it.
 func within(encoding *base64.Encoding, value string, before int) string {
 	text := encoding.WithPadding(base64.NoPadding).EncodeToString([]byte(strings.Repeat("\x00", before) + value))
 	if (before+len(value))%3 != 0 {
@@ -90,18 +90,16 @@ func within(encoding *base64.Encoding, value string, before int) string {
 	return text
 }
 
-// percent escapes every byte except letters, digits and -_.~, as most programs in other
-// languages than Go do.
+// percent escapes every byte except letters, digits and -_.~, as most programs in
+// other languages than Go do.
 func percent(value string) string {
 	return strings.NewReplacer("+", "%20").Replace(url.QueryEscape(value))
 }
 
 var isEscape = regexp.MustCompile(`%[0-9A-F]{2}`)
 
-// lowerEscapes writes the digits of percent escapes in lower case.
 func lowerEscapes(text string) string { return isEscape.ReplaceAllStringFunc(text, strings.ToLower) }
 
-// span is a part of a text.
 type span struct{ from, to int }
 
 // find returns the parts of text with values, in order and without overlaps.
@@ -131,7 +129,8 @@ func (r *Redactor) find(text []byte) (all []span) {
 	return joined
 }
 
-// Bytes returns text without the values: text itself if it contains none, else a copy.
+// Bytes returns text without the values: text itself if it contains none, else a
+// copy.
 func (r *Redactor) Bytes(text []byte) []byte {
 	if r == nil || len(text) < ValueBytesMin {
 		return text

@@ -1,7 +1,7 @@
 package secrets_test
 
-// Texts contain values in every encoding that the package lists, at every position, in
-// pieces of every size: no value is left.
+// Texts contain values in every encoding that the package lists, at every
+// position, in pieces of every size: no value is left.
 
 import (
 	"bytes"

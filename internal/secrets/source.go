@@ -18,8 +18,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Source returns the value of a secret of a space, empty if it has none. An error must
-// not contain a value.
+// Source returns the value of a secret of a space, empty if it has none. An error
+// must not contain a value.
 type Source interface {
 	Secret(ctx context.Context, space, name string) (string, error)
 }
@@ -51,8 +51,8 @@ func (c Chain) Secret(ctx context.Context, space, name string) (string, error) {
 	return "", nil
 }
 
-// ReadFile returns the content of a file, without a line break at its end; nothing if
-// there is no such file.
+// ReadFile returns the content of a file, without a line break at its end;
+// nothing if there is no such file.
 func ReadFile(name string) (string, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,9 +109,9 @@ type Catalog struct {
 //go:embed catalog.json
 var builtin []byte
 
-// NewCatalog returns the built-in catalog with the entries of files, which are JSON lists
-// as in docs/packs.md; a later entry replaces an earlier one with the same id. lookup is
-// os.LookupEnv or a replacement.
+// NewCatalog returns the built-in catalog with the entries of files, which are
+// JSON lists as in docs/packs.md; a later entry replaces an earlier one with the
+// same id. lookup is os.LookupEnv or a replacement.
 func NewCatalog(lookup func(string) (string, bool), files ...string) (*Catalog, error) {
 	c := &Catalog{entries: map[string]Entry{}, lookup: lookup}
 	if err := c.add(builtin); err != nil {

@@ -5,9 +5,10 @@ import (
 	"io"
 )
 
-// Writer returns a writer to w that replaces values, also if one is split between writes:
-// it holds back the end of a text that may be the beginning of a value. Close writes the
-// rest, and leaves w open. The writer is not safe for concurrent use.
+// Writer returns a writer to w that replaces values, also if one is split between
+// writes: it holds back the end of a text that may be the beginning of a value.
+// Close writes the rest, and leaves w open. The writer is not safe for concurrent
+// use.
 func (r *Redactor) Writer(w io.Writer) io.WriteCloser { return &writer{redactor: r, to: w} }
 
 type writer struct {
@@ -27,7 +28,6 @@ func (w *writer) Write(p []byte) (int, error) {
 
 func (w *writer) Close() error { return w.flush(len(w.kept)) }
 
-// flush writes the first n bytes kept.
 func (w *writer) flush(n int) error {
 	if n == 0 {
 		return nil
@@ -37,8 +37,8 @@ func (w *writer) flush(n int) error {
 	return err
 }
 
-// settled returns how many bytes at the beginning of text can't be part of a value that
-// continues after text.
+// settled returns how many bytes at the beginning of text can't be part of a
+// value that continues after text.
 func (r *Redactor) settled(text []byte) int {
 	if r == nil {
 		return len(text)

@@ -9,7 +9,8 @@ import (
 )
 
 // admission records which slots of its target and process an effect holds. admit
-// acquires them, and leave, called once, releases them. admit applies these rules in order:
+// acquires them, and leave, called once, releases them. admit applies these rules
+// in order:
 //
 //	rule      of             goes first                          until then
 //	turn      target         the session longest without a turn  it waits
@@ -19,11 +20,11 @@ import (
 //	rate      model          first come                          the same
 //	rate      provider       first come                          the same
 //
-// Turns apply to targets with Ahead, slots to processes that share them, the rest to
-// models. The first two are queues: an effect that ends frees a place for the next.
-// The others wait for time alone, and give back an effect that can't start soon, so
-// that another bridge may start it. One queue for all would keep effects from other
-// bridges, or need both ways of waiting.
+// Turns apply to targets with Ahead, slots to processes that share them, the rest
+// to models. The first two are queues: an effect that ends frees a place for the
+// next. The others wait for time alone, and give back an effect that can't start
+// soon, so that another bridge may start it. One queue for all would keep effects
+// from other bridges, or need both ways of waiting.
 type admission struct{ turn, slot bool }
 
 // admit waits until f may start, or decides to give it back. A late generation
@@ -128,8 +129,8 @@ type slots struct {
 
 type waiter struct {
 	session string
-	// rank is, by turns, a round: each waiter of a session has a round of its own. By
-	// priority it is the negated priority.
+	// rank is, by turns, a round: each waiter of a session has a round of its
+	// own. By priority it is the negated priority.
 	rank  int
 	given chan struct{} // closed when it has its slot
 }
@@ -169,7 +170,6 @@ func (s *slots) enter(ctx context.Context, session string, priority int) bool {
 	return false
 }
 
-// leave frees a slot.
 func (s *slots) leave() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,7 +10,6 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// next is the next step of an execution.
 type next int
 
 const (
@@ -37,10 +36,10 @@ func ack(why string) decision { return decision{next: nextAck, why: why} }
 
 func settleAs(o outcome) decision { return decision{next: nextSettle, outcome: o} }
 
-// claim stores the claim of an execution, or decides what follows from the stored one.
-// The first claim stored is valid; delivery counts decide nothing. Claims are numbered
-// from 1, and a bridge tries them in this order. What it does about claim n depends on
-// the claim stored there:
+// claim stores the claim of an execution, or decides what follows from the stored
+// one. The first claim stored is valid; delivery counts decide nothing. Claims
+// are numbered from 1, and a bridge tries them in this order. What it does about
+// claim n depends on the claim stored there:
 //
 //	stored                       tool call                     model turn
 //	none                         store ours, start             store ours, start
@@ -53,11 +52,11 @@ func settleAs(o outcome) decision { return decision{next: nextSettle, outcome: o
 //	another's, which is gone     settle outcome_unknown        n+1 if it is open and not settled, else ack
 //	unreadable                   as another's, which is gone   as another's, which is gone
 //
-// A claim is of other bytes if its hash is not that of this effect's payload: a server
-// that lost the unsynced end of its streams kept the claim, or received it again, and
-// the session then published another effect under the same name. A claim without a
-// hash is valid for any bytes. For the same bytes a claim stays valid, so that no call
-// runs twice and no turn is paid for twice.
+// A claim is of other bytes if its hash is not that of this effect's payload: a
+// server that lost the unsynced end of its streams kept the claim, or received it
+// again, and the session then published another effect under the same name. A
+// claim without a hash is valid for any bytes. For the same bytes a claim stays
+// valid, so that no call runs twice and no turn is paid for twice.
 //
 // A call that ran here under a claim of ours does not get here again: the table of
 // executions knows it (settledEarlier).
@@ -114,8 +113,8 @@ func (w *Worker) claim(ctx context.Context, f *execution, during func()) decisio
 	return giveBack(heldDelay, "too many claims")
 }
 
-// countClaim counts the result of the nth claim of an effect. Claims of other bridges
-// are counted as conflicts.
+// countClaim counts the result of the nth claim of an effect. Claims of other
+// bridges are counted as conflicts.
 func (w *Worker) countClaim(n int, won bool, stands Claim) {
 	switch {
 	case stands.Withdrawn:
@@ -127,23 +126,23 @@ func (w *Worker) countClaim(n int, won bool, stands Claim) {
 	}
 }
 
-// underOurClaim decides what follows from a claim of ours, stored just now or by an
-// earlier try whose reply was lost; had f been settled here, the table of executions
-// would know. ours is false if the next claim is needed.
+// underOurClaim decides what follows from a claim of ours, stored just now or by
+// an earlier try whose reply was lost; had f been settled here, the table of
+// executions would know. ours is false if the next claim is needed.
 func (w *Worker) underOurClaim(ctx context.Context, f *execution, n int) (r decision, ours bool) {
 	if f.call != nil {
 		return decision{next: nextStart}, true
 	}
 	if n > 1 && n > f.claims.passed {
-		// The former holder may have been cut off, not gone, and may have settled the
-		// turn between takeOver and our claim. If the log can't be read, the turn
-		// starts: the claim is ours.
+		// The former holder may have been cut off, not gone, and may have settled
+		// the turn between takeOver and our claim. If the log can't be read, the
+		// turn starts: the claim is ours.
 		if last, err := w.wire.LastModelEvent(ctx, f.name.Session); err == nil && settles(last, f.name.Effect) {
 			return ack("settled by its former holder"), true
 		}
 	}
-	// The last check before the start: before we knew that we had won, another bridge
-	// may have considered us gone and stored the next claim.
+	// The last check before the start: before we knew that we had won, another
+	// bridge may have considered us gone and stored the next claim.
 	switch heard, now := w.detector.heardWithoutGap(f.claims.gaps); {
 	case !now:
 		return giveBack(aliveEvery, "nobody hears this bridge"), true
@@ -174,10 +173,10 @@ func (w *Worker) onConflict(ctx context.Context, f *execution, stands Claim) dec
 	return w.takeOver(ctx, f)
 }
 
-// settledEarlier checks whether the log still has the settlement of an effect that was
-// settled here over an earlier connection: the server may have lost it. If so, it
-// returns nextStart for a model turn, which is claimed again, and for an effect that
-// may run twice.
+// settledEarlier checks whether the log still has the settlement of an effect
+// that was settled here over an earlier connection: the server may have lost it.
+// If so, it returns nextStart for a model turn, which is claimed again, and for
+// an effect that may run twice.
 func (w *Worker) settledEarlier(ctx context.Context, f *execution) decision {
 	at := f.settled
 	if at.seq > 0 {
@@ -198,8 +197,8 @@ func (w *Worker) settledEarlier(ctx context.Context, f *execution) decision {
 	return decision{next: nextStart}
 }
 
-// takeOver checks whether a model turn whose holder is gone is still open. nextStart
-// means that the next claim may be tried.
+// takeOver checks whether a model turn whose holder is gone is still open.
+// nextStart means that the next claim may be tried.
 func (w *Worker) takeOver(ctx context.Context, f *execution) decision {
 	sid, name := f.name.Session, f.name.Effect
 	switch last, err := w.wire.LastModelEvent(ctx, sid); {
@@ -224,9 +223,9 @@ func (w *Worker) takeOver(ctx context.Context, f *execution) decision {
 	return decision{next: nextStart}
 }
 
-// stillWanted checks whether a retry-safe call that has waited for a while is still
-// open: its run may have been cancelled, and it has no claim that would say so. If no
-// view arrives, the call starts, since another start does no harm.
+// stillWanted checks whether a retry-safe call that has waited for a while is
+// still open: its run may have been cancelled, and it has no claim that would say
+// so. If no view arrives, the call starts, since another start does no harm.
 func (w *Worker) stillWanted(ctx context.Context, f *execution) decision {
 	view, err := w.wire.View(ctx, f.name.Session)
 	if err == nil && view.Clock > f.call.At && !isOpen(view, f.name.Effect) { // a view of the same millisecond may precede it
@@ -235,27 +234,28 @@ func (w *Worker) stillWanted(ctx context.Context, f *execution) decision {
 	return decision{next: nextStart}
 }
 
-// claimState records which of our claims of a model turn may have been superseded. If
-// our heartbeats don't arrive, another bridge may consider us gone and store the next
-// claim: a start under ours would then be a second start.
+// claimState records which of our claims of a model turn may have been
+// superseded. If our heartbeats don't arrive, another bridge may consider us gone
+// and store the next claim: a start under ours would then be a second start.
 type claimState struct {
 	passed int // our last claim that others may have superseded; 0: none
 	asked  int // the latest claim requested, while it is unanswered or ours; 0: none
 	gaps   int // gaps that the failure detector had counted at its first request
 }
 
-// claimRequested records a request for claim n. The first request of the latest claim
-// counts, since that one may have been stored. Earlier claims are known, and are only
-// requested again on the way to it.
+// claimRequested records a request for claim n. The first request of the latest
+// claim counts, since that one may have been stored. Earlier claims are known,
+// and are only requested again on the way to it.
 func (f *execution) claimRequested(n int, h *failureDetector) {
 	if gaps := h.look(); f.claims.asked < n {
 		f.claims.asked, f.claims.gaps = n, gaps
 	}
 }
 
-// claimNotOurs records that claim n, if it is the latest requested, is not ours or has
-// no value: passed says that others may have superseded it. A claim of ours stays in
-// doubt until the turn is settled, since the turn may be given back before it starts.
+// claimNotOurs records that claim n, if it is the latest requested, is not ours
+// or has no value: passed says that others may have superseded it. A claim of
+// ours stays in doubt until the turn is settled, since the turn may be given back
+// before it starts.
 func (f *execution) claimNotOurs(n int, passed bool) {
 	if n != f.claims.asked {
 		return
@@ -266,7 +266,6 @@ func (f *execution) claimNotOurs(n int, passed bool) {
 	f.claims.asked, f.claims.gaps = 0, 0
 }
 
-// liveness is the state of the process that holds a claim.
 type liveness int
 
 const (
@@ -275,10 +274,11 @@ const (
 	gone
 )
 
-// failureDetector reports which processes are alive. A process counts as listening only
-// while it receives its own heartbeats, which take the same path through the server as
-// all others. So a broken connection, or a stalled process, never looks like the death
-// of another. It uses the monotonic clock of time.Now, which can't be set.
+// failureDetector reports which processes are alive. A process counts as
+// listening only while it receives its own heartbeats, which take the same path
+// through the server as all others. So a broken connection, or a stalled process,
+// never looks like the death of another. It uses the monotonic clock of time.Now,
+// which can't be set.
 type failureDetector struct {
 	self string
 	wire Transport
@@ -305,8 +305,9 @@ func (h *failureDetector) watch(ctx context.Context, broken func()) {
 	}
 }
 
-// look records our own latest heartbeat, and a gap before it, and returns the number
-// of gaps. A late call counts a gap where there was none, which does no harm.
+// look records our own latest heartbeat, and a gap before it, and returns the
+// number of gaps. A late call counts a gap where there was none, which does no
+// harm.
 func (h *failureDetector) look() (gaps int) {
 	at, ok := h.wire.Heard(h.self)
 	h.mu.Lock()
@@ -334,8 +335,9 @@ func (h *failureDetector) takeGap() bool {
 	return gap
 }
 
-// heardWithoutGap reports whether our heartbeats arrived without a gap since the count
-// was gaps, so that no bridge considers us gone, and whether they arrive now.
+// heardWithoutGap reports whether our heartbeats arrived without a gap since the
+// count was gaps, so that no bridge considers us gone, and whether they arrive
+// now.
 func (h *failureDetector) heardWithoutGap(gaps int) (heard, now bool) {
 	heard = h.look() == gaps
 	h.mu.Lock()
@@ -343,8 +345,8 @@ func (h *failureDetector) heardWithoutGap(gaps int) (heard, now bool) {
 	return heard, time.Since(h.own) <= aliveGapMax
 }
 
-// stateOf returns whether an instance is alive. If that is unknown, wait is the time
-// until the next check.
+// stateOf returns whether an instance is alive. If that is unknown, wait is the
+// time until the next check.
 func (h *failureDetector) stateOf(instance string) (state liveness, wait time.Duration) {
 	h.look()
 	heard, _ := h.wire.Heard(instance)

@@ -1,7 +1,7 @@
 package worker
 
-// The rules of claims, each as a case: the claims stored before a bridge receives an
-// effect, the events after that, and the result in the end. Time is virtual.
+// The rules of claims, each as a case: the claims stored before a bridge receives
+// an effect, the events after that, and the result in the end. Time is virtual.
 
 import (
 	"context"
@@ -136,7 +136,8 @@ var modelCases = []claimCase{
 		claims: map[int]Claim{2: byOther}, beats: []string{"other"}, later: isOpenAt(false, 10), acked: true, stands: map[int]Claim{1: byMe},
 	},
 	{
-		// The effect was given back meanwhile, and the last ask is answered at once.
+		// The effect was given back meanwhile, and the last ask is answered at
+		// once.
 		name: "silent after claiming, nobody took over: claimed again", model: true, silent: 1, before: isOpenAt(true, 9),
 		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{1: byMe, 2: byMe},
 	},
@@ -333,8 +334,8 @@ func (c claimCase) run(t *testing.T) {
 	}
 }
 
-// An effect that another bridge holds is delivered again every heldDelay, and not more
-// often.
+// An effect that another bridge holds is delivered again every heldDelay, and not
+// more often.
 func TestHeldIsGivenBackWithDelay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,12 +20,11 @@ type operations interface {
 	// outcome returns the outcome of an effect whose executor has returned r. again
 	// says that it is not settled: it may run elsewhere.
 	outcome(w *Worker, f *execution, r *returned, now time.Time) (o outcome, again bool)
-	// body returns the body of an outcome's settlement. Text above inlineMax bytes is
-	// stored as a blob.
+	// body returns the body of an outcome's settlement. Text above inlineMax
+	// bytes is stored as a blob.
 	body(ctx context.Context, w *Worker, e *effect, o outcome, inlineMax int) (typ string, body any, err error)
 }
 
-// classOps is the table of classes.
 var classOps = map[session.Class]operations{
 	session.ClassLLM:   generations{},
 	session.ClassTool:  calls{},

@@ -26,7 +26,6 @@ func (c *TargetCounts) retry() {
 	}
 }
 
-// end counts the result of an effect.
 func (c *TargetCounts) end(r *decision, took time.Duration) {
 	if c == nil {
 		return

@@ -33,8 +33,8 @@ var errClass = errors.New("neither llm, tool, step nor space")
 // errNewer says that only bridges of a newer release may be able to read an effect.
 var errNewer = errors.New("this bridge is too old for it: upgrade it")
 
-// undecoded is the error of a payload that this release can't decode. A canonical map
-// may be an effect of a newer release.
+// undecoded is the error of a payload that this release can't decode. A canonical
+// map may be an effect of a newer release.
 func undecoded(subject string, payload []byte, err error) error {
 	var fields codec.Pairs
 	if codec.IsMap(payload) && codec.Unmarshal(payload, &fields) == nil {
@@ -43,8 +43,8 @@ func undecoded(subject string, payload []byte, err error) error {
 	return fmt.Errorf("decode %s: %w", subject, err)
 }
 
-// decodeEffect reads an effect's payload, and checks that it names the same effect as
-// its subject.
+// decodeEffect reads an effect's payload, and checks that it names the same
+// effect as its subject.
 func decodeEffect(name subjects.EffectName, subject string, payload []byte) (effect, error) {
 	e := effect{name: name}
 	ops, known := classOps[name.Class]
@@ -71,7 +71,6 @@ func decodeEffect(name subjects.EffectName, subject string, payload []byte) (eff
 	return e, nil
 }
 
-// late reports whether it is too late to start.
 func (e *effect) late(now time.Time) bool { return now.After(e.startBy) }
 
 // claimed reports whether the effect starts only with a claim.

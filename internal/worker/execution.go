@@ -13,8 +13,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// execution is one effect in progress in this process: it is being claimed, it runs,
-// or its settlement is being stored.
+// execution is one effect in progress in this process: it is being claimed, it
+// runs, or its settlement is being stored.
 type execution struct {
 	effect
 	digest  digest     // of its name
@@ -36,8 +36,8 @@ type execution struct {
 	request  *executor.Request // of a generation: what the model is shown
 	sampled  bool              // its run is traced
 
-	// resume receives the decision if another goroutine than the first makes it; nil:
-	// the worker finishes the execution itself.
+	// resume receives the decision if another goroutine than the first makes it;
+	// nil: the worker finishes the execution itself.
 	resume func(decision)
 
 	mu        sync.Mutex
@@ -46,10 +46,11 @@ type execution struct {
 	stop      context.CancelCauseFunc // ends the executor or the wait; nil: neither began
 }
 
-// executions holds the executions of this process, and the effects that it settled.
-// The server loses acks and delivery counts, so an effect may be delivered again long
-// after it was settled; its claim would still let us start it. Settled effects, and
-// claims in doubt, are kept until the effect is too late to start.
+// executions holds the executions of this process, and the effects that it
+// settled. The server loses acks and delivery counts, so an effect may be
+// delivered again long after it was settled; its claim would still let us start
+// it. Settled effects, and claims in doubt, are kept until the effect is too late
+// to start.
 //
 // A server that lost the unsynced end of its streams may deliver another effect
 // under the name of an earlier one. So entries are kept by name and bytes.
@@ -83,7 +84,6 @@ func digestOf(of []byte) digest {
 	return digest{maphash.Bytes(digestSeeds[0], of), maphash.Bytes(digestSeeds[1], of)}
 }
 
-// nameDigest returns the digest of an effect's name.
 func nameDigest(sid, effect string) digest {
 	var room [128]byte // on the stack
 	return digestOf(append(append(append(room[:0], sid...), '.'), effect...))
@@ -173,8 +173,8 @@ func (t *executions) withdraw(sid, name string) {
 	f.end(errWithdrawn, false)
 }
 
-// end stops f. replaced suppresses its settlement: the session would take it for the
-// settlement of the effect that has its name now.
+// end stops f. replaced suppresses its settlement: the session would take it for
+// the settlement of the effect that has its name now.
 func (f *execution) end(cause error, replaced bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -185,7 +185,8 @@ func (f *execution) end(cause error, replaced bool) {
 	}
 }
 
-// Cancelled stops the effects that a session withdrew, as far as they are in progress.
+// Cancelled stops the effects that a session withdrew, as far as they are in
+// progress.
 func (w *Worker) Cancelled(sid string, payload []byte) {
 	var body struct {
 		Effects []string `json:"effects"`
@@ -199,7 +200,6 @@ func (w *Worker) Cancelled(sid string, payload []byte) {
 	}
 }
 
-// endAll stops all executions.
 func (t *executions) endAll(cause error) {
 	t.mu.Lock()
 	all := slices.Collect(maps.Values(t.byName))

@@ -1,8 +1,8 @@
 package worker
 
-// The effect of a session with many calls on other sessions, without and with Fair,
-// and the effect of Fair on other bridges. The tests compare the order of starts and
-// the outcomes of calls.
+// The effect of a session with many calls on other sessions, without and with
+// Fair, and the effect of Fair on other bridges. The tests compare the order of
+// starts and the outcomes of calls.
 
 import (
 	"context"
@@ -40,10 +40,10 @@ func askCalls(t *testing.T, q *queue, sid string, n int) {
 	}
 }
 
-// A session has one batch of calls open, and publishes the next when all of these have
-// a result. So without options another session's call waits for at most the batch;
-// under Fair for one call of it, so that it is among those that start as soon as slots
-// are free. Starts at the same moment have no order.
+// A session has one batch of calls open, and publishes the next when all of these
+// have a result. So without options another session's call waits for at most the
+// batch; under Fair for one call of it, so that it is among those that start as
+// soon as slots are free. Starts at the same moment have no order.
 func TestCallWaitsForAtMostOneBatchOfAnotherSession(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ ahead, want int }{{0, session.CallsMax / ConcurrencyDefault}, {session.CallsMax, 1}} {
@@ -63,9 +63,10 @@ func TestCallWaitsForAtMostOneBatchOfAnotherSession(t *testing.T) {
 	}
 }
 
-// Why prefetching is not the default. A bridge that prefetches holds all the calls: a
-// second bridge has free slots and receives none of them, and the last calls are too
-// late to start. Without prefetching, both bridges execute them in time.
+// Why prefetching is not the default. A bridge that prefetches holds all the
+// calls: a second bridge has free slots and receives none of them, and the last
+// calls are too late to start. Without prefetching, both bridges execute them in
+// time.
 func TestPrefetchedCallsAreKeptFromOtherBridges(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -102,8 +103,8 @@ func TestPrefetchedCallsAreKeptFromOtherBridges(t *testing.T) {
 	}
 }
 
-// Sessions with one effect each, as of a model, are served in order of arrival, so Fair
-// changes nothing.
+// Sessions with one effect each, as of a model, are served in order of arrival,
+// so Fair changes nothing.
 func TestFairKeepsOrderOfArrivalForOneEffectEach(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// One slot, a thousand effects of one session, and then two of each of three others:
-// these have ended after the eighth start.
+// One slot, a thousand effects of one session, and then two of each of three
+// others: these have ended after the eighth start.
 func TestLargeQueueOfOneSessionDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -52,8 +52,8 @@ func TestLargeQueueOfOneSessionDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-// Sessions that queue again as soon as they were served do not keep another one from
-// its second slot.
+// Sessions that queue again as soon as they were served do not keep another one
+// from its second slot.
 func TestReturningSessionsDoNotStarveOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestReturningSessionsDoNotStarveOthers(t *testing.T) {
 	})
 }
 
-// A waiting effect leaves the queue when it is withdrawn or replaced by another effect
-// of its name.
+// A waiting effect leaves the queue when it is withdrawn or replaced by another
+// effect of its name.
 func TestWithdrawnEffectLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,7 +150,8 @@ func TestWorkerServesSessionsInTurn(t *testing.T) {
 	})
 }
 
-// A waiter whose context ends leaves the queue; a slot granted meanwhile goes to the next.
+// A waiter whose context ends leaves the queue; a slot granted meanwhile goes to
+// the next.
 func TestCancelledWaiterLeavesTheQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

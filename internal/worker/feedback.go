@@ -7,8 +7,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// feedback receives a Model's reports about one start of a generation: it implements
-// executor.Feedback.
+// feedback receives a Model's reports about one start of a generation: it
+// implements executor.Feedback.
 type feedback struct {
 	of       *execution
 	reported atomic.Pointer[executor.Error] // the latest fault that the model reported
@@ -42,7 +42,6 @@ func (b *feedback) Again(d time.Duration) time.Duration {
 	return s.Pace.reserveRetry(b.of, time.Now(), d)
 }
 
-// ended reports the outcome of the start to the target.
 func (b *feedback) ended(o *outcome, now time.Time) {
 	p := b.of.served.Pace
 	if p == nil {

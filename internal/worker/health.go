@@ -40,7 +40,6 @@ func (s *Target) trouble(began, now time.Time) *session.Trouble {
 	return t
 }
 
-// heartbeat is the body of a bridge's heartbeats.
 type heartbeat struct {
 	Targets  []string          `json:"targets"`
 	Rules    int               `json:"rules"` // the newest version that the bridge knows

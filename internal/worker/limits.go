@@ -10,8 +10,8 @@ import (
 const (
 	inlineBytesSlim = 4 << 10 // text in a settlement, for a server whose max_payload is below ours
 
-	// The size of a call's arguments in an event without their text, the lengths before
-	// them included; and the size of a reference in their place.
+	// The size of a call's arguments in an event without their text, the lengths
+	// before them included; and the size of a reference in their place.
 	argumentsFixedBytes = 32
 	argumentsRefBytes   = 128
 
@@ -45,8 +45,8 @@ const (
 	stopGrace   = 5 * time.Second // for an executor to return after its context ended
 	settleGrace = 5 * time.Second // for the last settlements, after the grace time and stopGrace
 
-	// settledKept is how long a settled effect stays in the table after its start_by:
-	// longer than this process's clock is ever set back.
+	// settledKept is how long a settled effect stays in the table after its
+	// start_by: longer than this process's clock is ever set back.
 	settledKept = 10 * time.Minute
 
 	deltaEvery = 20 * time.Millisecond // between two deltas of a fast generation

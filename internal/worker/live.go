@@ -23,8 +23,8 @@ type delta struct {
 }
 
 // liveDeltas publishes a model's text while it streams, for one start of one
-// generation. It joins fast text: except for full ones, there is at most one delta in
-// deltaEvery.
+// generation. It joins fast text: except for full ones, there is at most one
+// delta in deltaEvery.
 type liveDeltas struct {
 	wire        Transport
 	sid, effect string
@@ -68,9 +68,9 @@ func (l *liveDeltas) flush() {
 	}
 }
 
-// publish publishes the held text, in pieces if it is long. An incomplete character at
-// its end waits for its remaining bytes: the deltas, joined, are the text of the
-// settlement. The caller holds the lock.
+// publish publishes the held text, in pieces if it is long. An incomplete
+// character at its end waits for its remaining bytes: the deltas, joined, are the
+// text of the settlement. The caller holds the lock.
 func (l *liveDeltas) publish() {
 	whole := wholeBytes(l.held)
 	if whole == 0 || l.ctx.Err() != nil {
@@ -127,8 +127,8 @@ func NewULID(now time.Time) string {
 	return ulid.MustNew(ulid.Timestamp(now), rand.Reader).String()
 }
 
-// laterULID returns a fresh ULID that is greater than another one, even if the clock
-// was set back.
+// laterULID returns a fresh ULID that is greater than another one, even if the
+// clock was set back.
 func laterULID(than string, now time.Time) string {
 	if last, err := ulid.ParseStrict(than); err == nil && ulid.Timestamp(now) <= last.Time() {
 		now = ulid.Time(last.Time() + 1)

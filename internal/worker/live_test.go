@@ -90,8 +90,8 @@ func liveDeltasOf(t *testing.T, seed uint64) {
 	}
 }
 
-// The first text is published at once, later text within deltaEvery, even if no more
-// follows.
+// The first text is published at once, later text within deltaEvery, even if no
+// more follows.
 func TestDeltasArePublishedInTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 // logEvery is the least time between two log lines about one trouble.
 const logEvery = 10 * time.Second
 
-// logLimiter limits a log message to one in logEvery and counts its occurrences: a full
-// disk is one trouble, however many effects it fails.
+// logLimiter limits a log message to one in logEvery and counts its occurrences:
+// a full disk is one trouble, however many effects it fails.
 type logLimiter struct {
 	mu       sync.Mutex
 	troubles map[string]trouble
@@ -21,8 +21,8 @@ type trouble struct {
 	times int
 }
 
-// allow counts one occurrence, and reports whether to log it now. times is the number
-// of occurrences since the last log line.
+// allow counts one occurrence, and reports whether to log it now. times is the
+// number of occurrences since the last log line.
 func (q *logLimiter) allow(what string, now time.Time) (times int, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -14,7 +14,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// A trouble of many effects is logged once in logEvery, with the number of occurrences.
+// A trouble of many effects is logged once in logEvery, with the number of
+// occurrences.
 func TestTroubleIsLoggedOncePerInterval(t *testing.T) {
 	t.Parallel()
 	q, now := logLimiter{}, time.Now()

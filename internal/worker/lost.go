@@ -13,8 +13,8 @@ const (
 	codeHostSessionLost = "host_session_lost"
 )
 
-// LostTarget is the target of a fleet's worker that is gone: this process settles its
-// calls and executes none.
+// LostTarget is the target of a fleet's worker that is gone: this process settles
+// its calls and executes none.
 func LostTarget(target string) Target {
 	return Target{Class: session.ClassTool, Name: target, Executor: lostWorker{}, Concurrency: adoptAtOnce, Counts: new(TargetCounts), lost: true}
 }
@@ -22,9 +22,10 @@ func LostTarget(target string) Target {
 // lostWorker stands in for a worker that is gone.
 type lostWorker struct{}
 
-// Execute reports that the host session is lost. A claimed call, which may have taken
-// effect, is settled by its claim and does not get here. A retry-safe call has no
-// claim, so it may have run there; its files are gone with the worker either way.
+// Execute reports that the host session is lost. A claimed call, which may have
+// taken effect, is settled by its claim and does not get here. A retry-safe call
+// has no claim, so it may have run there; its files are gone with the worker
+// either way.
 func (lostWorker) Execute(_ context.Context, c executor.Call) (executor.Result, error) {
 	return executor.Result{Error: &executor.Error{
 		Code:   codeHostSessionLost,

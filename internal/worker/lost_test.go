@@ -1,8 +1,8 @@
 package worker
 
-// A bridge when the server has lost the unsynced end of its streams: stored effects,
-// claims and settlements are gone, or some of them are, and sequences and names are
-// used again. Time is virtual.
+// A bridge when the server has lost the unsynced end of its streams: stored
+// effects, claims and settlements are gone, or some of them are, and sequences
+// and names are used again. Time is virtual.
 
 import (
 	"context"
@@ -71,7 +71,8 @@ func TestEffectReplacesALostOneOfItsName(t *testing.T) {
 	})
 }
 
-// A claim of other bytes is skipped, whatever it states; one of the same bytes is valid.
+// A claim of other bytes is skipped, whatever it states; one of the same bytes is
+// valid.
 func TestClaimOfOtherBytesIsSkipped(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -119,10 +120,10 @@ func TestClaimOfOtherBytesIsSkipped(t *testing.T) {
 	}
 }
 
-// A settled effect is delivered again over another connection. While the log has its
-// settlement, it is acked. If the settlement was lost, a call that is not retry-safe is
-// settled as unknown, an effect that may run twice runs again, and a model's turn is
-// claimed again.
+// A settled effect is delivered again over another connection. While the log has
+// its settlement, it is acked. If the settlement was lost, a call that is not
+// retry-safe is settled as unknown, an effect that may run twice runs again, and
+// a model's turn is claimed again.
 func TestSettlementThatIsLost(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -190,8 +191,8 @@ func TestSettlementThatIsLost(t *testing.T) {
 	}
 }
 
-// A model is shown the log's events, not those that had these sequences before the log
-// lost its end.
+// A model is shown the log's events, not those that had these sequences before
+// the log lost its end.
 func TestTranscriptAfterALossIsReadAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

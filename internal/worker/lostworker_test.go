@@ -11,9 +11,9 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Two bridges answer at once for a worker that is gone, and both receive one call (the
-// server lost a lease). Both settle it with the same bytes, though one of them is slow:
-// the fold then treats the second as a repeat.
+// Two bridges answer at once for a worker that is gone, and both receive one call
+// (the server lost a lease). Both settle it with the same bytes, though one of
+// them is slow: the fold then treats the second as a repeat.
 func TestTwoBridgesSettleForALostWorkerAlike(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -110,7 +110,6 @@ func (w NATS) Live(sid string, payload []byte) error { return w.PublishLive(sid,
 // Heard implements Transport.
 func (w NATS) Heard(instance string) (time.Time, bool) { return w.Members.Heard(instance) }
 
-// natsSource is the Source of a real bridge.
 type natsSource struct{ puller *natsdelivery.EffectPuller }
 
 // NewNATSSource returns a source of a puller's deliveries.

@@ -15,7 +15,6 @@ type observed struct {
 	first       atomic.Int64 // when the first text arrived, Unix ns; 0: none yet
 }
 
-// reportStart tells the observer that f starts under id.
 func (w *Worker) reportStart(f *execution, id string, now time.Time) {
 	if w.observer == nil {
 		return
@@ -35,8 +34,8 @@ func (w *Worker) reportStart(f *execution, id string, now time.Time) {
 	f.observed = o
 }
 
-// reportEnd tells the observer the result of the start of f, unless there was none or
-// its end was reported. It returns r.
+// reportEnd tells the observer the result of the start of f, unless there was
+// none or its end was reported. It returns r.
 func (w *Worker) reportEnd(f *execution, r decision) decision {
 	o := f.observed
 	if o == nil || r.next == nextHandedOff || o.ended.Swap(true) {

@@ -51,8 +51,8 @@ func (h *heard) Ended(s executor.Start, e executor.End) {
 	h.ends = append(h.ends, e)
 }
 
-// check compares the reports with the settlements of an effect: one start and one end
-// with the same status and code, or no status if nothing was settled.
+// check compares the reports with the settlements of an effect: one start and one
+// end with the same status and code, or no status if nothing was settled.
 func (h *heard) check(t *testing.T, effect string, settlements []string) {
 	t.Helper()
 	h.mu.Lock()

@@ -23,7 +23,8 @@ type ReaderRequest struct {
 	Spaces []executor.SpaceAsked `json:"spaces"`
 }
 
-// ReaderAnswer is the body of a reader's answer, without the packs that can't be read.
+// ReaderAnswer is the body of a reader's answer, without the packs that can't be
+// read.
 type ReaderAnswer struct {
 	Spaces []executor.SpaceOffer `json:"spaces"`
 }
@@ -68,7 +69,6 @@ func (w *Worker) Offers(ctx context.Context, reader executor.SpaceReader, body [
 	return json.Marshal(answer)
 }
 
-// offer reads one pack.
 func (w *Worker) offer(ctx context.Context, reader executor.SpaceReader, wanted executor.SpaceAsked) (_ *executor.SpaceOffer, err error) {
 	defer func() {
 		if p := recover(); p != nil {

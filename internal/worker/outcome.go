@@ -52,9 +52,9 @@ func deadlineExceeded(e *effect) outcome {
 	return failed(session.CodeDeadlineExceeded, "no bridge started it by "+e.startBy.UTC().Format(time.RFC3339))
 }
 
-// tooLate is the outcome of an effect that is late. REFOLD_FX keeps claims for longer
-// than the longest deadline, but not for ever. A bridge that was cut off until then
-// finds no claim of a call that may have started.
+// tooLate is the outcome of an effect that is late. REFOLD_FX keeps claims for
+// longer than the longest deadline, but not for ever. A bridge that was cut off
+// until then finds no claim of a call that may have started.
 func tooLate(e *effect, now time.Time) outcome {
 	if e.call == nil || e.safe() || now.UnixMilli()-e.call.At < session.DeadlineMaxMS {
 		return deadlineExceeded(e)
@@ -67,8 +67,8 @@ func failed(code, detail string) outcome {
 	return outcome{status: session.CallFailed, fault: &executor.Error{Code: code, Detail: detail}}
 }
 
-// outcomeUnknown is the outcome of an effect that may have happened. partial holds its
-// output. Two bridges with the same reason give the same bytes.
+// outcomeUnknown is the outcome of an effect that may have happened. partial
+// holds its output. Two bridges with the same reason give the same bytes.
 func outcomeUnknown(detail string, partial outcome) outcome {
 	partial.status, partial.host = session.CallUnknown, nil
 	partial.fault = &executor.Error{Code: session.CodeOutcomeUnknown, Detail: detail}
@@ -87,7 +87,8 @@ type returned struct {
 	abandoned bool  // it did not return in time
 }
 
-// returned decides what follows after the executor of f has returned, or was abandoned.
+// returned decides what follows after the executor of f has returned, or was
+// abandoned.
 func (w *Worker) returned(f *execution, r *returned) decision {
 	now := w.now()
 	o, again := classOps[f.name.Class].outcome(w, f, r, now)
@@ -98,8 +99,8 @@ func (w *Worker) returned(f *execution, r *returned) decision {
 	return settleAs(o)
 }
 
-// toolOutcome returns the outcome of a tool call. again says that it is not settled:
-// the call may run again elsewhere.
+// toolOutcome returns the outcome of a tool call. again says that it is not
+// settled: the call may run again elsewhere.
 func toolOutcome(e *effect, r *returned, took time.Duration) (o outcome, again bool) {
 	o = outcome{output: r.result.Output, files: r.result.Files, duration: took}
 	switch {
@@ -135,8 +136,9 @@ func toolOutcome(e *effect, r *returned, took time.Duration) (o outcome, again b
 	return o, false
 }
 
-// outcome returns the outcome of an effect that may run twice. name is the executor's
-// kind in texts. again says that it is not settled: it may run elsewhere.
+// outcome returns the outcome of an effect that may run twice. name is the
+// executor's kind in texts. again says that it is not settled: it may run
+// elsewhere.
 func (r *returned) outcome(e *effect, name, panicCode, code string) (o outcome, again bool) {
 	switch {
 	case r.panicked != nil:

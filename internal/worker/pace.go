@@ -81,7 +81,6 @@ func (p *Pacer) State(now time.Time) (breaker string, pausedMS int64) {
 	return breaker, pausedMS
 }
 
-// pauseFor pauses all starts for d.
 func (p *Pacer) pauseFor(d time.Duration, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -90,7 +89,6 @@ func (p *Pacer) pauseFor(d time.Duration, now time.Time) {
 	}
 }
 
-// pausedFor returns the remaining pause.
 func (p *Pacer) pausedFor(now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -130,7 +128,6 @@ func (p *Pacer) reserve(model string, now time.Time) (wait time.Duration, taken 
 	return wait, taken
 }
 
-// cancel returns a reserved start.
 func (taken reservations) cancel(now time.Time) {
 	for _, r := range taken {
 		if r != nil {
@@ -156,7 +153,6 @@ func (p *Pacer) reserveRetry(f *execution, now time.Time, d time.Duration) time.
 	return wait
 }
 
-// forgetTry removes the retry of f.
 func (p *Pacer) forgetTry(f *execution) {
 	if p == nil {
 		return
@@ -179,8 +175,8 @@ func (p *Pacer) failed(fault *executor.Error, now time.Time) {
 	defer p.mu.Unlock()
 	switch fault.Code {
 	case codeNetwork, codeOverloaded:
-		// A start from before the breaker opened does not extend that; the trial of a
-		// half-open breaker opens it again.
+		// A start from before the breaker opened does not extend that; the trial
+		// of a half-open breaker opens it again.
 		if p.faults++; p.faultsMax > 0 && p.faults >= p.faultsMax && !now.Before(p.open) {
 			p.open = now.Add(p.openFor)
 		}
@@ -201,7 +197,6 @@ func (p *Pacer) failed(fault *executor.Error, now time.Time) {
 	p.code, p.detail = fault.Code, fault.Detail
 }
 
-// answered records that the provider answered.
 func (p *Pacer) answered() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

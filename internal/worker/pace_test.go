@@ -1,7 +1,8 @@
 package worker
 
-// Rates, pauses that providers ask for, and the breaker, with whole workers in virtual
-// time. The tests compare when generations start, and the outcomes of those that don't.
+// Rates, pauses that providers ask for, and the breaker, with whole workers in
+// virtual time. The tests compare when generations start, and the outcomes of
+// those that don't.
 
 import (
 	"context"
@@ -17,8 +18,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// pacedBridge is a bridge of the provider p, whose model records its starts. answer is
-// called for each start; nil: all are answered.
+// pacedBridge is a bridge of the provider p, whose model records its starts.
+// answer is called for each start; nil: all are answered.
 type pacedBridge struct {
 	*bridgeInWorld
 	t      *testing.T
@@ -82,8 +83,8 @@ func (b *pacedBridge) settled(what string, want ...string) {
 	}
 }
 
-// Two start at once and then one each five seconds; a generation that would wait in its
-// slot for more than ten seconds is given back until then.
+// Two start at once and then one each five seconds; a generation that would wait
+// in its slot for more than ten seconds is given back until then.
 func TestRateSpacesStarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +113,8 @@ func TestRateSpacesStarts(t *testing.T) {
 	})
 }
 
-// A model's rate delays that model only; its starts count for the provider's rate too.
+// A model's rate delays that model only; its starts count for the provider's rate
+// too.
 func TestRateOfOneModelDelaysOnlyThatModel(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -127,8 +129,8 @@ func TestRateOfOneModelDelaysOnlyThatModel(t *testing.T) {
 	})
 }
 
-// Nothing starts during a pause that the provider asked for, and the model's own next
-// try waits too.
+// Nothing starts during a pause that the provider asked for, and the model's own
+// next try waits too.
 func TestProviderRetryAfterHoldsStarts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,7 +157,8 @@ func TestProviderRetryAfterHoldsStarts(t *testing.T) {
 	})
 }
 
-// A generation that its rate never lets start is settled when it is late, not before.
+// A generation that its rate never lets start is settled when it is late, not
+// before.
 func TestGenerationThatItsRateNeverStartsIsSettledLate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -186,8 +189,8 @@ func TestStoppingBridgeGivesBackWhatWaitsForTheRate(t *testing.T) {
 	})
 }
 
-// The breaker opens after three faults in a row, lets one trial start when its time is
-// over, and all when the trial is answered.
+// The breaker opens after three faults in a row, lets one trial start when its
+// time is over, and all when the trial is answered.
 func TestBreakerOpensAfterFaultsAndTriesOne(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

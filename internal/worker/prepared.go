@@ -44,8 +44,9 @@ func (steps) body(_ context.Context, _ *Worker, e *effect, o outcome, _ int) (st
 	return session.TypeStepPrepared, b, nil
 }
 
-// preparedOf returns a choice as the session accepts it. The error is an *Error that
-// names the limit or other rule broken. Only the session knows which tools there are.
+// preparedOf returns a choice as the session accepts it. The error is an *Error
+// that names the limit or other rule broken. Only the session knows which tools
+// there are.
 func preparedOf(c *executor.StepChoice) (*session.StepPrepared, error) {
 	b := &session.StepPrepared{Model: c.Model, System: c.System, ToolChoice: c.ToolChoice}
 	var err error
@@ -81,7 +82,6 @@ func preparedOf(c *executor.StepChoice) (*session.StepPrepared, error) {
 	return b, nil
 }
 
-// refsOf returns the descriptors that a choice names.
 func refsOf(c *executor.StepChoice) ([]codec.Ref, error) {
 	if c.ActiveTools != nil {
 		return nil, badChoice("tool_refs", "stands beside active_tools: give one of the two")
@@ -99,7 +99,6 @@ func refsOf(c *executor.StepChoice) ([]codec.Ref, error) {
 	return refs, nil
 }
 
-// checkNames checks the number of names in a list, and their lengths.
 func checkNames(field, unit string, names []string) error {
 	if len(names) > planner.StepToolsMax {
 		return badChoice(field, fmt.Sprintf("%d %s, at most %d", len(names), unit, planner.StepToolsMax))
@@ -134,13 +133,12 @@ func objectOf(field string, v any) (codec.Raw, error) {
 	return raw, nil
 }
 
-// badChoice is the fault of a choice that no session accepts. It has the code that the
-// session would give.
+// badChoice is the fault of a choice that no session accepts. It has the code
+// that the session would give.
 func badChoice(field, detail string) error {
 	return &executor.Error{Code: session.CodeBadSettlement, Detail: field + ": " + detail}
 }
 
-// stepRequest returns a hook's request.
 func stepRequest(p *session.Step) (*executor.StepRequest, error) {
 	s := &executor.StepRequest{
 		Session: p.Session, Effect: p.Effect, Hook: p.Hook, Step: p.Step, Used: p.Used, Roles: p.Roles, InputSeq: p.InputSeq, Cut: p.ItemsCut,

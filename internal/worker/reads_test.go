@@ -1,7 +1,8 @@
 package worker
 
-// What a worker reads for the turns of models: its own settlements are cached as the
-// log has them, and a turn whose transcript can't be read is left to other bridges.
+// What a worker reads for the turns of models: its own settlements are cached as
+// the log has them, and a turn whose transcript can't be read is left to other
+// bridges.
 
 import (
 	"context"
@@ -25,8 +26,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// A generation whose request can't be built is settled as failed, only by the bridge
-// that holds its claim; one that can't be read now is given back.
+// A generation whose request can't be built is settled as failed, only by the
+// bridge that holds its claim; one that can't be read now is given back.
 func TestOnlyTheClaimHolderSettlesAnUnreadableGeneration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -14,7 +14,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Rehearsed is the result of one rehearsed call: its settlement, and what a model is shown.
+// Rehearsed is the result of one rehearsed call: its settlement, and what a model
+// is shown.
 type Rehearsed struct {
 	Status      string // succeeded, failed, cancelled, outcome_unknown; empty: given back, for another bridge to run
 	Code        string // unless it succeeded
@@ -91,8 +92,8 @@ func Rehearse(ctx context.Context, e executor.Executor, call executor.Call, o Re
 	return w.rehearsed(base, kept, f, r.outcome)
 }
 
-// rehearsed returns an outcome as its settlement holds it, and as the next turn of a
-// model shows it.
+// rehearsed returns an outcome as its settlement holds it, and as the next turn
+// of a model shows it.
 func (w *Worker) rehearsed(ctx context.Context, kept *keptBlobs, f *execution, o outcome) Rehearsed {
 	out := Rehearsed{Status: string(o.status), Output: o.output, Files: o.files}
 	if o.fault != nil {

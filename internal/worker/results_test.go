@@ -1,7 +1,7 @@
 package worker
 
-// Whatever a tool returns, its settlement or a blob holds it; and an effect delivered
-// again while it runs starts once.
+// Whatever a tool returns, its settlement or a blob holds it; and an effect
+// delivered again while it runs starts once.
 
 import (
 	"context"
@@ -60,8 +60,8 @@ func TestSettlementHoldsWhatAToolReturns(t *testing.T) {
 	}
 }
 
-// An effect delivered while it runs, and once more when it is settled, starts once and
-// is settled once; its second delivery is answered too.
+// An effect delivered while it runs, and once more when it is settled, starts
+// once and is settled once; its second delivery is answered too.
 func TestEffectDeliveredWhileItRunsStartsOnce(t *testing.T) {
 	t.Parallel()
 	for _, safe := range []bool{true, false} {

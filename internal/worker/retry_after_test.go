@@ -1,7 +1,7 @@
 package worker
 
-// Pauses that a provider asks for, of a model that does not wait itself, because the
-// run time of one start would end first.
+// Pauses that a provider asks for, of a model that does not wait itself, because
+// the run time of one start would end first.
 
 import (
 	"slices"
@@ -15,8 +15,8 @@ import (
 // paced returns a target with the Pacer that serve gives every model.
 func paced(s *Target) { s.Paced() }
 
-// The pause ends before start_by: the generation waits, and all others with it, without
-// requests meanwhile.
+// The pause ends before start_by: the generation waits, and all others with it,
+// without requests meanwhile.
 func TestPauseLongerThanTheRunTimeIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestPauseLongerThanTheRunTimeIsWaitedFor(t *testing.T) {
 	})
 }
 
-// The pause ends after start_by: the refusal is settled at once, and generations that
-// did not start yet are given back to other bridges until they are late.
+// The pause ends after start_by: the refusal is settled at once, and generations
+// that did not start yet are given back to other bridges until they are late.
 func TestPausePastStartBySettlesTheRefusal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// executionContext is an executor's context: it ends when the run time is over, or when
-// it is cancelled with a cause.
+// executionContext is an executor's context: it ends when the run time is over,
+// or when it is cancelled with a cause.
 //
 // It also decides which goroutine finishes the execution: the executor's, when the
 // executor returns, or another one, stopGrace after the context ended. The first to
@@ -27,8 +27,8 @@ type executionContext struct {
 	gone      chan struct{} // closed when another goroutine has finished the execution; nil: none does
 }
 
-// newExecutionContext returns a context for at most the execution's run time. It has
-// the values of the grace context and does not end with it: endAll ends it.
+// newExecutionContext returns a context for at most the execution's run time. It
+// has the values of the grace context and does not end with it: endAll ends it.
 func newExecutionContext(w *Worker, f *execution) *executionContext {
 	r := &executionContext{worker: w, execution: f}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(f.life.grace))
@@ -61,8 +61,8 @@ func (r *executionContext) wait() {
 	}
 }
 
-// finish reports whether the executor's goroutine finishes the execution, because it
-// has not been abandoned.
+// finish reports whether the executor's goroutine finishes the execution, because
+// it has not been abandoned.
 func (r *executionContext) finish() bool {
 	r.unwatch()
 	r.mu.Lock()

@@ -24,7 +24,8 @@ import (
 // keepsTime is when a call of an executor that does not return is abandoned.
 const keepsTime = testRun + stopGrace
 
-// lostCase is an executor that keeps or ends its goroutine, and when its call is settled.
+// lostCase is an executor that keeps or ends its goroutine, and when its call is
+// settled.
 type lostCase struct {
 	name    string
 	execute func()
@@ -68,8 +69,8 @@ func TestSlotOfALostExecutorIsFreeOnceItIsSettled(t *testing.T) {
 	}
 }
 
-// run publishes two calls to a bridge with one slot: its source's, or with lines its
-// process's and its sessions' turns.
+// run publishes two calls to a bridge with one slot: its source's, or with lines
+// its process's and its sessions' turns.
 func (c lostCase) run(t *testing.T, lines bool) {
 	world, q := newWorld(), newQueue()
 	asked := time.Now()
@@ -179,8 +180,8 @@ func TestRehearsalOfALostExecutorReturns(t *testing.T) {
 	}
 }
 
-// An executor that hangs is abandoned; its result an hour later is ignored, and settles
-// nothing a second time.
+// An executor that hangs is abandoned; its result an hour later is ignored, and
+// settles nothing a second time.
 func TestResultOfAnAbandonedExecutorIsIgnored(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -1,7 +1,7 @@
 package worker
 
-// Secrets of packs: which calls receive one, what becomes of a call without its secret,
-// and that no value is stored or logged, whatever the outcome.
+// Secrets of packs: which calls receive one, what becomes of a call without its
+// secret, and that no value is stored or logged, whatever the outcome.
 
 import (
 	"bytes"
@@ -85,8 +85,8 @@ func valueOf(name, value string) secrets.Source {
 	})
 }
 
-// outcomeOf executes one call of the pack's tool and returns its settlement, all stored
-// bytes, and the log.
+// outcomeOf executes one call of the pack's tool and returns its settlement, all
+// stored bytes, and the log.
 func outcomeOf(t *testing.T, p crm, values map[string]string, edit func(*session.ToolCall)) (settled session.ToolCallSettled, stored, logged []byte) {
 	t.Helper()
 	w, q := newWorld(), newQueue()

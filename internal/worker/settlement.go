@@ -30,9 +30,9 @@ var errTooLarge = errors.New("larger than an event may be")
 // encode makes the settlement of an outcome. It first stores text above inlineMax
 // bytes, and arguments above the session's limit, as blobs; an error of that is
 // temporary. If an event can't hold the rest, all text goes to blobs, then a
-// provider's items are left out, then arguments go to blobs, the largest first: the
-// session refuses these calls, and the run goes on. An outcome that is still too large
-// becomes a failure with that reason.
+// provider's items are left out, then arguments go to blobs, the largest first:
+// the session refuses these calls, and the run goes on. An outcome that is still
+// too large becomes a failure with that reason.
 func (w *Worker) encode(ctx context.Context, e *effect, o outcome, inlineMax int) (settlement, error) {
 	s, err := w.encodeAs(ctx, e, o, inlineMax)
 	if errors.Is(err, errTooLarge) && inlineMax > inlineBytesSlim {
@@ -79,9 +79,9 @@ func (w *Worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 	}, nil
 }
 
-// settlementID returns the id of a settlement of an effect. Its digest is valid in this
-// process only: the payload of another one has another bridge's name, so its id may
-// differ. The stream's reply tells apart two payloads with one digest.
+// settlementID returns the id of a settlement of an effect. Its digest is valid
+// in this process only: the payload of another one has another bridge's name, so
+// its id may differ. The stream's reply tells apart two payloads with one digest.
 func settlementID(name *subjects.EffectName, payload []byte) string {
 	digest := digestOf(payload)
 	return fmt.Sprintf("%s.%s.%016x%016x", name.Session, name.Effect, digest[0], digest[1])
@@ -191,7 +191,8 @@ func (w *Worker) opaque(e *effect, items json.RawMessage) codec.Raw {
 	return nil
 }
 
-// wireFault returns a fault as the session accepts it. code replaces a missing code.
+// wireFault returns a fault as the session accepts it. code replaces a missing
+// code.
 func wireFault(e *executor.Error, code string) *session.Fault {
 	if e == nil {
 		return nil

@@ -101,8 +101,8 @@ func TestAnswerWithTextSettlesAsGenerationSettled(t *testing.T) {
 	})
 }
 
-// The settlement of any answer fits an event: texts go to blobs, a provider's own items
-// may be left out, and an answer that is still too large fails.
+// The settlement of any answer fits an event: texts go to blobs, a provider's own
+// items may be left out, and an answer that is still too large fails.
 func TestLargeAnswers(t *testing.T) {
 	t.Parallel()
 	quarter := strings.Repeat("x", session.TextBytesMax)
@@ -230,8 +230,8 @@ func TestSettlementWithATakenIDIsStored(t *testing.T) {
 	})
 }
 
-// The stream drops a message with a known id: so the same event has the same id, and
-// any other event has another.
+// The stream drops a message with a known id: so the same event has the same id,
+// and any other event has another.
 func TestOnlyEqualSettlementsShareAnID(t *testing.T) {
 	t.Parallel()
 	call := toolCall("r1t1c0", false)
@@ -264,8 +264,8 @@ func TestOnlyEqualSettlementsShareAnID(t *testing.T) {
 	}
 }
 
-// Two bridges that consider a holder gone settle with the same bytes, so that the fold
-// treats the second as a repeat.
+// Two bridges that consider a holder gone settle with the same bytes, so that the
+// fold treats the second as a repeat.
 func TestOutcomeUnknownIsTheSameForAll(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

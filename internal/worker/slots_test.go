@@ -1,7 +1,7 @@
 package worker
 
-// The order in which waiters get slots that all targets share. The tests compare the
-// order of starts, in virtual time.
+// The order in which waiters get slots that all targets share. The tests compare
+// the order of starts, in virtual time.
 
 import (
 	"context"
@@ -126,8 +126,8 @@ func TestCancelledWaiterForASlotLeavesTheQueue(t *testing.T) {
 	})
 }
 
-// Two targets of one bridge share one slot: the effects of the first target, published
-// first, wait for those of the second.
+// Two targets of one bridge share one slot: the effects of the first target,
+// published first, wait for those of the second.
 func TestTargetOfHigherPriorityGetsSharedSlotsFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

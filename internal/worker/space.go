@@ -24,7 +24,6 @@ const (
 	CodeSpaceInvalid    = "workspace_invalid"
 )
 
-// revisionBytesMax bounds a revision.
 const revisionBytesMax = 128
 
 // synced is the result of a sync: the body of its settlement.
@@ -41,7 +40,8 @@ func (syncs) outcome(_ *Worker, f *execution, r *returned, _ time.Time) (outcome
 	return r.outcome(&f.effect, "reader", CodeSpaceUnreadable, CodeSpaceUnreadable)
 }
 
-// sync reads a space, stores its files and its manifest, and returns the settlement.
+// sync reads a space, stores its files and its manifest, and returns the
+// settlement.
 func (w *Worker) sync(ctx context.Context, f *execution) (*synced, error) {
 	s := f.space
 	known, err := w.knownManifest(ctx, s)
@@ -62,8 +62,8 @@ func (w *Worker) sync(ctx context.Context, f *execution) (*synced, error) {
 	return w.storeSpace(ctx, f, built, content)
 }
 
-// buildSpace reads a space and builds its manifest. Parts that the request leaves out
-// are taken from the manifest known.
+// buildSpace reads a space and builds its manifest. Parts that the request leaves
+// out are taken from the manifest known.
 func buildSpace(ctx context.Context, reader executor.SpaceReader, request executor.SpaceRequest, known *space.Manifest) (*spaces.Built, executor.SpaceContent, error) {
 	content, err := reader.ReadSpace(ctx, request)
 	if err != nil || content.Manifest != nil {
@@ -87,8 +87,8 @@ func buildSpace(ctx context.Context, reader executor.SpaceReader, request execut
 	return &built, content, err
 }
 
-// knownManifest returns the manifest for the parts that a sync leaves out, nil if it
-// reads all.
+// knownManifest returns the manifest for the parts that a sync leaves out, nil if
+// it reads all.
 func (w *Worker) knownManifest(ctx context.Context, s *session.Space) (*space.Manifest, error) {
 	if len(s.Only) == 0 || len(s.Known) == 0 {
 		return nil, nil
@@ -105,7 +105,6 @@ func (w *Worker) knownManifest(ctx context.Context, s *session.Space) (*space.Ma
 	return m, nil
 }
 
-// syncFailed is the settlement of an invalid space.
 func syncFailed(f *execution, problems []space.Problem) *synced {
 	detail := fmt.Sprintf("%d problems; the first: %s", len(problems), problems[0])
 	return &synced{session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{
@@ -115,8 +114,8 @@ func syncFailed(f *execution, problems []space.Problem) *synced {
 	}}
 }
 
-// storeSpace stores a manifest and its files, unless the sync is dry, and returns the
-// settlement.
+// storeSpace stores a manifest and its files, unless the sync is dry, and returns
+// the settlement.
 func (w *Worker) storeSpace(ctx context.Context, f *execution, built *spaces.Built, content executor.SpaceContent) (*synced, error) {
 	lacks, err := w.vault.lacks(ctx, built.Manifest)
 	if err != nil {
@@ -162,8 +161,8 @@ func (w *Worker) storeSpace(ctx context.Context, f *execution, built *spaces.Bui
 	}}, nil
 }
 
-// enableOutput is the result of the call of extensions_enable that waits for the sync;
-// nil if none does.
+// enableOutput is the result of the call of extensions_enable that waits for the
+// sync; nil if none does.
 func enableOutput(s *session.Space, m *space.Manifest, source string) *session.Content {
 	if s.Call == "" {
 		return nil

@@ -241,8 +241,8 @@ func TestWithdrawnSyncStops(t *testing.T) {
 	})
 }
 
-// A settled sync is acked when it is delivered again; a sync that a stopping bridge has
-// not read is for another bridge.
+// A settled sync is acked when it is delivered again; a sync that a stopping
+// bridge has not read is for another bridge.
 func TestSyncAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -278,7 +278,8 @@ func TestSyncAgain(t *testing.T) {
 	})
 }
 
-// 32 needs may be missing; with more the sync reports their number, and stores nothing.
+// 32 needs may be missing; with more the sync reports their number, and stores
+// nothing.
 func TestTooManyUnmetNeedsAreCounted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// start starts an execution, unless it is late or withdrawn, and decides what follows
-// from its outcome.
+// start starts an execution, unless it is late or withdrawn, and decides what
+// follows from its outcome.
 func (w *Worker) start(f *execution) decision {
 	return w.reportEnd(f, classOps[f.name.Class].start(w, f))
 }
@@ -97,7 +97,6 @@ func (calls) outcome(_ *Worker, f *execution, r *returned, now time.Time) (outco
 	return o.redacted(f.secrets.redacts()), again
 }
 
-// startGeneration calls the model once.
 func (w *Worker) startGeneration(f *execution, request *executor.Request) decision {
 	f.feedback = &feedback{of: f}
 	return w.execute(f, func(ctx context.Context, start string, r *returned) {
@@ -126,8 +125,9 @@ func (generations) outcome(_ *Worker, f *execution, r *returned, now time.Time) 
 	return o, again
 }
 
-// execute calls run, for at most f.runTime, and decides what follows. run receives the
-// start's name, and fills in r. A late or withdrawn execution does not start.
+// execute calls run, for at most f.runTime, and decides what follows. run
+// receives the start's name, and fills in r. A late or withdrawn execution does
+// not start.
 func (w *Worker) execute(f *execution, run func(ctx context.Context, start string, r *returned)) decision {
 	ctx := newExecutionContext(w, f)
 	defer ctx.close()
@@ -153,8 +153,8 @@ func (w *Worker) execute(f *execution, run func(ctx context.Context, start strin
 	return w.returned(f, r)
 }
 
-// run calls execute, and reports whether the caller continues with f. If not, another
-// goroutine has finished f.
+// run calls execute, and reports whether the caller continues with f. If not,
+// another goroutine has finished f.
 func (w *Worker) run(f *execution, ctx *executionContext, r *returned, execute func()) (ours bool) {
 	over := false
 	r.panicked = errGoexit // until execute returns
@@ -180,9 +180,9 @@ func (w *Worker) run(f *execution, ctx *executionContext, r *returned, execute f
 	return
 }
 
-// continueExecution finishes an execution in place of its goroutine, which the executor
-// blocks or has ended. A generation is not started again: the provider did not refuse
-// it for a while.
+// continueExecution finishes an execution in place of its goroutine, which the
+// executor blocks or has ended. A generation is not started again: the provider
+// did not refuse it for a while.
 func (w *Worker) continueExecution(f *execution, r *returned) {
 	end := w.reportEnd(f, w.returned(f, r))
 	if f.resume != nil {
@@ -192,7 +192,6 @@ func (w *Worker) continueExecution(f *execution, r *returned) {
 	w.finish(f, w.end(f, end))
 }
 
-// withdrawnOutcome is the outcome of an effect withdrawn before its start.
 func withdrawnOutcome(e *effect) outcome {
 	o := outcome{status: session.CallCancelled, fault: &executor.Error{Code: codeCancelled, Detail: "withdrawn before it started"}}
 	if e.call == nil {

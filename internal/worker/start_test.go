@@ -1,7 +1,7 @@
 package worker
 
-// The outcomes of a start: it returns, fails, panics, runs too long, is withdrawn, or
-// the bridge stops. One row a case; time is virtual.
+// The outcomes of a start: it returns, fails, panics, runs too long, is
+// withdrawn, or the bridge stops. One row a case; time is virtual.
 
 import (
 	"context"
@@ -178,8 +178,8 @@ func (c startCase) run(t *testing.T, safe bool) {
 	pass(2 * time.Hour) // what was abandoned returns
 }
 
-// The session withdraws an effect while its claim is being stored: the claim is ours,
-// so we settle that it did not start.
+// The session withdraws an effect while its claim is being stored: the claim is
+// ours, so we settle that it did not start.
 func TestEffectWithdrawnDuringItsClaimIsSettledUnstarted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -389,8 +389,8 @@ func (c modelCase) run(t *testing.T) {
 	}
 }
 
-// A generation that keeps failing starts no more often than the waits allow, and not
-// after its start_by.
+// A generation that keeps failing starts no more often than the waits allow, and
+// not after its start_by.
 func TestRetriesOfAGenerationWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -476,7 +476,8 @@ func TestForeignMessagesAreAckedAndCounted(t *testing.T) {
 	})
 }
 
-// An effect that this release can't read is left to newer bridges: an ack would lose it.
+// An effect that this release can't read is left to newer bridges: an ack would
+// lose it.
 func TestNewerEffectsAreLeftToOthers(t *testing.T) {
 	t.Parallel()
 	newer := toolCall("r1t1c0", false)

@@ -5,8 +5,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Target is one target and its executor: of Model, Executor, Hook and Spaces the one of
-// its class.
+// Target is one target and its executor: of Model, Executor, Hook and Spaces the
+// one of its class.
 type Target struct {
 	Class       session.Class
 	Name        string

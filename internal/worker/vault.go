@@ -76,7 +76,8 @@ func (s *callSecrets) redacts() *secrets.Redactor {
 	return s.given.Redactor()
 }
 
-// newCallSecrets returns the secrets of a call. Values that Hide adds go to all, too.
+// newCallSecrets returns the secrets of a call. Values that Hide adds go to all,
+// too.
 func newCallSecrets(values map[string]string, all *secrets.Given) *callSecrets {
 	s := &callSecrets{values: values, all: all}
 	s.given.Add(slices.Collect(maps.Values(values))...)
@@ -153,7 +154,6 @@ func (w *Worker) provideSecrets(f *execution, call *executor.Call) (refused deci
 // errNoManifest says that a manifest's blob holds something else.
 var errNoManifest = errors.New("it is no manifest")
 
-// manifest returns the manifest with this hash.
 func (w *Worker) manifest(ctx context.Context, hash codec.Hash) (*space.Manifest, error) {
 	if m, ok := w.manifests.Get(hash); ok {
 		return m, nil
@@ -170,7 +170,8 @@ func (w *Worker) manifest(ctx context.Context, hash codec.Hash) (*space.Manifest
 	return m, nil
 }
 
-// warnShort warns, at most once in logEvery, that a value is too short to be redacted.
+// warnShort warns, at most once in logEvery, that a value is too short to be
+// redacted.
 func (w *Worker) warnShort(name, value string) {
 	if value == "" || len(value) >= secrets.ValueBytesMin {
 		return
@@ -194,8 +195,8 @@ func (w *Worker) WarnShortCatalog(ctx context.Context) {
 	}
 }
 
-// redacted returns an outcome without the values of secrets. It must be called before
-// any part of the outcome is stored or logged.
+// redacted returns an outcome without the values of secrets. It must be called
+// before any part of the outcome is stored or logged.
 func (o outcome) redacted(r *secrets.Redactor) outcome {
 	if r == nil {
 		return o

@@ -18,15 +18,16 @@ import (
 type Transport interface {
 	prompt.Store
 
-	// BeginClaim begins to store c as the named claim, if there is none. The caller
-	// calls answer once: it waits, and returns the stored claim. won reports that it
-	// equals c, stored now or by an earlier call. After an error c may be stored.
+	// BeginClaim begins to store c as the named claim, if there is none. The
+	// caller calls answer once: it waits, and returns the stored claim. won
+	// reports that it equals c, stored now or by an earlier call. After an error
+	// c may be stored.
 	BeginClaim(ctx context.Context, name subjects.ClaimName, c Claim) (answer func() (stands Claim, won bool, err error))
 
 	// Publish stores an event of sid and returns its sequence. An event with the
-	// same id and payload, stored within the last two minutes, counts as this one. A
-	// *natsio.MaxPayloadError is permanent; after journal.ErrIDTaken another id
-	// succeeds. The caller must not change the payload afterwards.
+	// same id and payload, stored within the last two minutes, counts as this
+	// one. A *natsio.MaxPayloadError is permanent; after journal.ErrIDTaken
+	// another id succeeds. The caller must not change the payload afterwards.
 	Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (seq uint64, err error)
 
 	// LastModelEvent returns the latest event of sid on the door llm, as the
@@ -50,11 +51,12 @@ type Transport interface {
 // Source delivers the effects of one class and target.
 type Source interface {
 	// Run calls handle for each delivered effect, in goroutines: at most slots at
-	// once, and one at a time for an effect. It extends the lease until the delivery
-	// is done. Run returns as soon as ctx ends, or when Drain is done. An error means
-	// that it could not begin.
+	// once, and one at a time for an effect. It extends the lease until the
+	// delivery is done. Run returns as soon as ctx ends, or when Drain is done.
+	// An error means that it could not begin.
 	Run(ctx context.Context, slots int, handle func(Delivery)) error
-	// Drain stops pulling and returns when every delivery is done, or when ctx ends.
+	// Drain stops pulling and returns when every delivery is done, or when ctx
+	// ends.
 	Drain(ctx context.Context) error
 }
 

@@ -43,8 +43,8 @@ type Counters struct {
 	Won, TakenOver, Withdrawn                               atomic.Uint64 // claims
 }
 
-// New returns a worker. by names it in settlements, for people; now is the clock for
-// start_by.
+// New returns a worker. by names it in settlements, for people; now is the clock
+// for start_by.
 func New(w Transport, instance, by string, now func() time.Time, log *slog.Logger) *Worker {
 	v := &vault{env: NoEnvironment, catalog: new(secrets.Catalog)}
 	return &Worker{
@@ -80,9 +80,9 @@ func (w *Worker) logFor(f *execution) *slog.Logger {
 	return w.log.With("session", f.name.Session, "effect", f.name.Effect, "target", f.name.Target)
 }
 
-// Lifetimes are the stages of a bridge's end: when Drain ends, the bridge accepts no
-// more effects; when grace ends, executors must stop; when Last ends, nothing more is
-// stored.
+// Lifetimes are the stages of a bridge's end: when Drain ends, the bridge accepts
+// no more effects; when grace ends, executors must stop; when Last ends, nothing
+// more is stored.
 type Lifetimes struct {
 	Drain, grace, Last context.Context
 }
@@ -127,8 +127,8 @@ func pause(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// Serve executes the effects of one target until life.Drain ends, and finishes those
-// delivered by then. An error means that it could not begin.
+// Serve executes the effects of one target until life.Drain ends, and finishes
+// those delivered by then. An error means that it could not begin.
 func (w *Worker) Serve(life Lifetimes, s Target, src Source) error {
 	ran := make(chan error, 1)
 	defer w.stopAfterGrace(life)()
@@ -147,8 +147,8 @@ func (w *Worker) Serve(life Lifetimes, s Target, src Source) error {
 	return <-ran
 }
 
-// stopAfterGrace stops all executions when the grace time is over, unless the caller
-// calls stop first.
+// stopAfterGrace stops all executions when the grace time is over, unless the
+// caller calls stop first.
 func (w *Worker) stopAfterGrace(life Lifetimes) (stop func() bool) {
 	return context.AfterFunc(life.grace, func() { w.executions.endAll(context.Cause(life.grace)) })
 }
@@ -223,7 +223,6 @@ func (w *Worker) finish(f *execution, r decision) {
 	d.GiveBack(r.delay)
 }
 
-// process admits, claims, starts and settles an execution.
 func (w *Worker) process(f *execution) decision {
 	r := w.admit(f)
 	switch {
@@ -242,10 +241,10 @@ func (w *Worker) process(f *execution) decision {
 	return w.end(f, r)
 }
 
-// turn executes a generation. It builds the request while the claim is in progress,
-// which saves a round trip. If the last request could not be built, or none was built
-// yet, it builds the request first: a bridge that can't read the log must not claim
-// turns that another one could execute.
+// turn executes a generation. It builds the request while the claim is in
+// progress, which saves a round trip. If the last request could not be built, or
+// none was built yet, it builds the request first: a bridge that can't read the
+// log must not claim turns that another one could execute.
 func (w *Worker) turn(f *execution) decision {
 	life := f.life
 	var request *executor.Request
@@ -281,9 +280,9 @@ func (w *Worker) turn(f *execution) decision {
 	return w.start(f)
 }
 
-// giveBackUnread gives back a generation whose transcript could not be read. If this
-// bridge has claimed it, the claim stays: no other bridge continues it while our
-// heartbeats arrive.
+// giveBackUnread gives back a generation whose transcript could not be read. If
+// this bridge has claimed it, the claim stays: no other bridge continues it while
+// our heartbeats arrive.
 func (w *Worker) giveBackUnread(f *execution, err error) decision {
 	if times, ok := w.limiter.allow("transcript_not_read", w.now()); ok {
 		w.logFor(f).Warn("transcript_not_read", "error", err.Error(), "times", times)
@@ -355,7 +354,6 @@ func (w *Worker) settle(ctx context.Context, f *execution, o outcome) error {
 	}
 }
 
-// settled records that the settlement of an execution is stored.
 func (w *Worker) settled(f *execution, seq uint64, s *settlement, o *outcome) {
 	w.stats.Settled.Add(1)
 	f.settled.seq = seq

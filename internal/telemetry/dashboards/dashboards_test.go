@@ -1,7 +1,7 @@
 package dashboards_test
 
-// The files match the tables; queries name existing metrics and labels; and each metric is
-// on a dashboard, or needs none.
+// The files match the tables; queries name existing metrics and labels; and each
+// metric is on a dashboard, or needs none.
 
 import (
 	"bytes"

@@ -48,8 +48,8 @@ type Server struct {
 	notReady atomic.Pointer[func(ctx context.Context) []string]
 }
 
-// New listens at the address of o and serves the endpoints. Until Reads is called, the
-// daemon is not ready.
+// New listens at the address of o and serves the endpoints. Until Reads is
+// called, the daemon is not ready.
 func New(o Options) (*Server, error) {
 	if err := o.Validate(); err != nil {
 		return nil, err
@@ -78,13 +78,13 @@ func New(o Options) (*Server, error) {
 // Address returns the address at which it listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// Reads sets the function that returns why the daemon is not ready, nothing if it is.
+// Reads sets the function that returns why the daemon is not ready, nothing if it
+// is.
 func (s *Server) Reads(notReady func(ctx context.Context) []string) { s.notReady.Store(&notReady) }
 
 // Drain makes the daemon not ready, because it was told to end.
 func (s *Server) Drain() { s.draining.Store(true) }
 
-// readiness is the body of /readyz.
 type readiness struct {
 	Ready   bool     `json:"ready"`
 	Reasons []string `json:"reasons,omitempty"`

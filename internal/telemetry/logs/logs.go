@@ -29,9 +29,10 @@ type Options struct {
 	Logger   *slog.Logger    // for failures of the collector; it must not log to Handler's result
 }
 
-// Handler returns a slog.Handler that sends lines to the collector that OpenTelemetry's
-// variables name. It never waits for the collector. Beyond 2,048 pending lines it drops
-// the oldest. end sends the pending lines, for at most a few seconds.
+// Handler returns a slog.Handler that sends lines to the collector that
+// OpenTelemetry's variables name. It never waits for the collector. Beyond 2,048
+// pending lines it drops the oldest. end sends the pending lines, for at most a
+// few seconds.
 func Handler(ctx context.Context, o Options) (h slog.Handler, end func(), err error) {
 	exporter, err := otlploghttp.New(ctx, otlploghttp.WithTimeout(within), otlploghttp.WithRetry(otlploghttp.RetryConfig{}))
 	if err != nil {
@@ -92,7 +93,8 @@ type lossy struct {
 	failing atomic.Bool
 }
 
-// Export sends lines. It counts the lines of every error, and logs the first in a row.
+// Export sends lines. It counts the lines of every error, and logs the first in a
+// row.
 func (l *lossy) Export(ctx context.Context, records []log.Record) error {
 	err := l.Exporter.Export(ctx, records)
 	switch was := l.failing.Swap(err != nil); {

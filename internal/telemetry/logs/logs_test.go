@@ -58,8 +58,8 @@ func TestCollectorTakesLinesWithTheirSpans(t *testing.T) {
 	}
 }
 
-// The end of the process waits for a hanging collector for a bounded time, and the lost
-// lines are counted.
+// The end of the process waits for a hanging collector for a bounded time, and
+// the lost lines are counted.
 func TestHangingCollectorDelaysNoLine(t *testing.T) {
 	held := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-held }))

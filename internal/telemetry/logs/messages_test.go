@@ -1,8 +1,8 @@
 package logs
 
-// docs/logs.md lists every message that the daemons log at level info or above. Names and
-// levels come from the code; people write the meanings. -rewrite adds and removes lines
-// and keeps the meanings.
+// docs/logs.md lists every message that the daemons log at level info or above.
+// Names and levels come from the code; people write the meanings. -rewrite adds
+// and removes lines and keeps the meanings.
 
 import (
 	"flag"
@@ -24,7 +24,8 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the list of docs/logs.md; then write what new messages mean")
 
-// components are the sections of the list, and the directories whose messages they have.
+// components are the sections of the list, and the directories whose messages
+// they have.
 var components = []struct {
 	name string
 	dirs []string

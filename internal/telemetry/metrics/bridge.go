@@ -16,7 +16,6 @@ const (
 	failingMax = 96 // models, and models with an error
 )
 
-// classes returns the classes of effects that bridges execute.
 func classes() (names []string) {
 	for _, c := range subjects.Classes() {
 		names = append(names, string(c))
@@ -27,8 +26,8 @@ func classes() (names []string) {
 // OptInVariable is the environment variable that selects a set of names.
 const OptInVariable = "OTEL_SEMCONV_STABILITY_OPT_IN"
 
-// Latest reports whether a value of OTEL_SEMCONV_STABILITY_OPT_IN selects the newer GenAI
-// names.
+// Latest reports whether a value of OTEL_SEMCONV_STABILITY_OPT_IN selects the
+// newer GenAI names.
 func Latest(optIn string) bool { return strings.Contains(optIn, "gen_ai_latest_experimental") }
 
 // Bridge measures a bridge: it is the bridge's observer, and reads its stats.
@@ -61,7 +60,8 @@ func NewBridge(r *meter.Registry, optIn string) *Bridge {
 	return b
 }
 
-// Reads sets the function that returns the stats to read when metrics are collected.
+// Reads sets the function that returns the stats to read when metrics are
+// collected.
 func (b *Bridge) Reads(stats func() bridge.Stats) { b.stats.Store(&stats) }
 
 func (b *Bridge) now() bridge.Stats {
@@ -94,7 +94,6 @@ func (b *Bridge) targets(r *meter.Registry) {
 	each(meter.KindGauge, "refold.bridge.troubles", "{trouble}", "What the target's executor says is wrong now.", func(s bridge.TargetStats) float64 { return float64(len(s.Troubles)) })
 }
 
-// counts registers the other counts of a bridge.
 func (b *Bridge) counts(r *meter.Registry) {
 	r.Read(meter.KindCounter, "refold.bridge.settled", "{effect}", "Settlements that are stored.", nil, func(yield func(float64, ...string)) {
 		yield(float64(b.now().Settled))

@@ -35,8 +35,8 @@ const (
 	SignalLogs
 )
 
-// Register registers refold.build and refold.telemetry.dropped. It returns the latter,
-// for Push.Start.
+// Register registers refold.build and refold.telemetry.dropped. It returns the
+// latter, for Push.Start.
 func (r Resource) Register(in *meter.Registry) *meter.Counter {
 	in.Read(meter.KindGauge, "refold.build", "{build}", "1, with the versions of the program and of Go.", []string{"version", "go"}, func(yield func(float64, ...string)) {
 		yield(1, r.Version, runtime.Version())
@@ -51,8 +51,8 @@ func (r Resource) OTel() *resource.Resource {
 	)
 }
 
-// Handler returns an http.Handler for Prometheus, which answers in OpenMetrics if the
-// scraper requests it. closeHandler ends it.
+// Handler returns an http.Handler for Prometheus, which answers in OpenMetrics if
+// the scraper requests it. closeHandler ends it.
 func Handler(r *meter.Registry, of Resource) (h http.Handler, closeHandler func(), err error) {
 	registry := prometheus.NewRegistry()
 	reader, err := otelprom.New(otelprom.WithRegisterer(registry), otelprom.WithProducer(NewProducer(r)), otelprom.WithoutScopeInfo())
@@ -64,8 +64,8 @@ func Handler(r *meter.Registry, of Resource) (h http.Handler, closeHandler func(
 	return h, func() { _ = provider.Shutdown(context.Background()) }, nil
 }
 
-// Push configures the push of metrics to a collector. Headers and the like come from
-// OpenTelemetry's variables, such as OTEL_EXPORTER_OTLP_HEADERS.
+// Push configures the push of metrics to a collector. Headers and the like come
+// from OpenTelemetry's variables, such as OTEL_EXPORTER_OTLP_HEADERS.
 type Push struct {
 	Endpoint string        // of metrics, with its path
 	Every    time.Duration // 0: a minute
@@ -77,8 +77,9 @@ const (
 	lastWithin = 3 * time.Second
 )
 
-// Start pushes the metrics of r until stop is called, which pushes once more. A push that
-// the collector does not accept is only counted, in refold.telemetry.dropped.
+// Start pushes the metrics of r until stop is called, which pushes once more. A
+// push that the collector does not accept is only counted, in
+// refold.telemetry.dropped.
 func (p Push) Start(ctx context.Context, r *meter.Registry, of Resource, dropped *meter.Counter, log *slog.Logger) (stop func(), err error) {
 	exporter, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(p.Endpoint), otlpmetrichttp.WithTimeout(pushWithin),
 		otlpmetrichttp.WithRetry(otlpmetrichttp.RetryConfig{})) // metrics are cumulative, so the next push has a lost one's

@@ -5,8 +5,8 @@ import (
 	"github.com/refold/refold/internal/meter"
 )
 
-// Names of the GenAI semantic conventions v1.41.0, the latest set that back ends read.
-// They are defined here, since Go's semconv packages have dropped them.
+// Names of the GenAI semantic conventions v1.41.0, the latest set that back ends
+// read. They are defined here, since Go's semconv packages have dropped them.
 const (
 	attrOperation     = "gen_ai.operation.name"
 	attrProvider      = "gen_ai.provider.name"
@@ -33,10 +33,8 @@ type generations interface {
 	ended(model generation, failed string, seconds, first float64, u executor.Usage)
 }
 
-// generation names the model of a generation.
 type generation struct{ provider, model string }
 
-// v141 measures generations by v1.41.0.
 type v141 struct {
 	operation, tokenType    *meter.Label
 	model, failing          *meter.Label

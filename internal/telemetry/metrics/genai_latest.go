@@ -5,8 +5,8 @@ import (
 	"github.com/refold/refold/internal/meter"
 )
 
-// Names of the GenAI semantic conventions after v1.41.0, in development: those of commit
-// 024a4f944a12 (October 2026, after pull request 521) of the repository
+// Names of the GenAI semantic conventions after v1.41.0, in development: those of
+// commit 024a4f944a12 (October 2026, after pull request 521) of the repository
 // open-telemetry/semantic-conventions-genai. They are used with
 // OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai_latest_experimental.
 const (
@@ -15,7 +15,6 @@ const (
 	modalityText   = "text" // the only modality of Refold's metrics
 )
 
-// latest measures generations by the newer conventions.
 type latest struct {
 	operation, modality *meter.Label
 	model, failing      *meter.Label

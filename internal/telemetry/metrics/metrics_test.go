@@ -1,7 +1,7 @@
 package metrics
 
-// The metrics that leave the process: the names of the GenAI conventions, a collector's
-// data, and Prometheus's.
+// The metrics that leave the process: the names of the GenAI conventions, a
+// collector's data, and Prometheus's.
 
 import (
 	"compress/gzip"
@@ -186,8 +186,8 @@ func TestCollectorThatRefusesIsCounted(t *testing.T) {
 	until(t, "an export to nobody is dropped", func() bool { return dropped.Value(0) > was })
 }
 
-// A hanging collector does not delay counting, and delays the end of the process for a
-// bounded time only.
+// A hanging collector does not delay counting, and delays the end of the process
+// for a bounded time only.
 func TestHangingCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
 	held, asked := make(chan struct{}), make(chan struct{}, 100)

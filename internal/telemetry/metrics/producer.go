@@ -2,8 +2,8 @@
 // request, and to an OpenTelemetry collector at intervals. It also measures
 // bridges.
 //
-// The hot paths never call OpenTelemetry's SDK. A Producer reads the registry when a
-// reader of the SDK collects.
+// The hot paths never call OpenTelemetry's SDK. A Producer reads the registry
+// when a reader of the SDK collects.
 package metrics
 
 import (
@@ -19,7 +19,6 @@ import (
 	"github.com/refold/refold/internal/telemetry/traces"
 )
 
-// scope names the source of the metrics.
 const scope = "github.com/refold/refold"
 
 // Producer passes the metrics of a registry to readers of OpenTelemetry's SDK.

@@ -12,7 +12,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// benchRun is a run as in `refold bench runs`: two turns, and three calls between them.
+// benchRun is a run as in `refold bench runs`: two turns, and three calls between
+// them.
 func benchRun(b *testing.B) (install *session.Install, events []session.Event) {
 	b.Helper()
 	install, err := session.ParseInstall(session.BuiltinInstall())
@@ -42,8 +43,8 @@ func benchRun(b *testing.B) (install *session.Install, events []session.Event) {
 	return install, events
 }
 
-// BenchmarkRun is the cost of a run in a session-actor, for the fold, and for the fold
-// with tracing. Sending its spans is extra: see BenchmarkExport.
+// BenchmarkRun is the cost of a run in a session-actor, for the fold, and for the
+// fold with tracing. Sending its spans is extra: see BenchmarkExport.
 func BenchmarkRun(b *testing.B) {
 	install, events := benchRun(b)
 	for _, ratio := range []float64{-1, 1e-9, 1} {
@@ -72,8 +73,8 @@ func BenchmarkRun(b *testing.B) {
 	}
 }
 
-// BenchmarkHandOver is the cost of adding the nine spans of a run to the queue, and of the
-// traceparents of its five effects.
+// BenchmarkHandOver is the cost of adding the nine spans of a run to the queue,
+// and of the traceparents of its five effects.
 func BenchmarkHandOver(b *testing.B) {
 	tracer, spans := &Tracer{opts: Options{Form: form, Ratio: 1}, out: &exporter{}}, queued(9) // no goroutine sends them
 	b.ReportAllocs()
@@ -88,7 +89,8 @@ func BenchmarkHandOver(b *testing.B) {
 	}
 }
 
-// BenchmarkExport is the exporter's cost of the nine spans of a run, up to the bytes.
+// BenchmarkExport is the exporter's cost of the nine spans of a run, up to the
+// bytes.
 func BenchmarkExport(b *testing.B) {
 	install, events := benchRun(b)
 	state, tracker := session.New(install, "s1"), timeline.NewTracker(0, nil)

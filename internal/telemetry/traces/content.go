@@ -11,9 +11,9 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Content exports the texts of conversations: messages, arguments and results, each cut
-// at contentMax and with matches of Mask replaced. System texts and opaque items of
-// providers are never exported.
+// Content exports the texts of conversations: messages, arguments and results,
+// each cut at contentMax and with matches of Mask replaced. System texts and
+// opaque items of providers are never exported.
 type Content struct {
 	Mask []*regexp.Regexp
 }
@@ -24,8 +24,8 @@ const (
 	cutMark    = "…"
 )
 
-// ParseMasks reads patterns, one a line, without empty lines and lines that begin with #.
-// The error names the line.
+// ParseMasks reads patterns, one a line, without empty lines and lines that begin
+// with #. The error names the line.
 func ParseMasks(file string) (masks []*regexp.Regexp, err error) {
 	for i, line := range strings.Split(file, "\n") {
 		line = strings.TrimSpace(line)
@@ -41,8 +41,8 @@ func ParseMasks(file string) (masks []*regexp.Regexp, err error) {
 	return masks, nil
 }
 
-// show returns a text as it is exported. It masks before it cuts, so that a cut does not
-// split a match.
+// show returns a text as it is exported. It masks before it cuts, so that a cut
+// does not split a match.
 func (c *Content) show(value string) string {
 	for _, mask := range c.Mask {
 		value = mask.ReplaceAllLiteralString(value, masked)

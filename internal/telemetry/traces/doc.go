@@ -1,12 +1,12 @@
-// Package traces makes OpenTelemetry spans from the spans of package timeline and from a
-// bridge's starts, and sends them to a collector.
+// Package traces makes OpenTelemetry spans from the spans of package timeline and
+// from a bridge's starts, and sends them to a collector.
 //
 // # Path
 //
 // A session-actor passes ended spans to Tracer.Ended, a bridge its starts to
-// Tracer.Started and Tracer.Finished. A sampled span becomes an OTLP message (span.go) in
-// a queue; a goroutine sends the queue in batches (export.go). `refold trace` makes the
-// same messages from the log (Render).
+// Tracer.Started and Tracer.Finished. A sampled span becomes an OTLP message
+// (span.go) in a queue; a goroutine sends the queue in batches (export.go).
+// `refold trace` makes the same messages from the log (Render).
 //
 // # Guarantees
 //

@@ -66,8 +66,9 @@ func newExporter(o Options, resource *resourcepb.Resource) *exporter {
 	return e
 }
 
-// put adds n spans to the queue. It never waits for the collector, and wakes the goroutine
-// only for a full batch: waking it for each event costs more than the spans.
+// put adds n spans to the queue. It never waits for the collector, and wakes the
+// goroutine only for a full batch: waking it for each event costs more than the
+// spans.
 func (e *exporter) put(n int, span func(i int) *tracepb.Span) {
 	e.mu.Lock()
 	fits := e.waiting+n <= queueMax
@@ -95,7 +96,8 @@ func (e *exporter) drop(n int) {
 	}
 }
 
-// run sends the queue, every second and when a batch is full, until close is called.
+// run sends the queue, every second and when a batch is full, until close is
+// called.
 func (e *exporter) run() {
 	tick := time.NewTicker(sendEach)
 	defer tick.Stop()
@@ -112,7 +114,6 @@ func (e *exporter) run() {
 	}
 }
 
-// send sends the queue.
 func (e *exporter) send() {
 	e.mu.Lock()
 	queue := e.queue
@@ -132,8 +133,8 @@ func (e *exporter) send() {
 	}
 }
 
-// upload sends a batch. A batch that the collector does not accept is dropped; the first
-// failure in a row is logged.
+// upload sends a batch. A batch that the collector does not accept is dropped;
+// the first failure in a row is logged.
 func (e *exporter) upload(batch []*tracepb.Span) {
 	ctx, cancel := context.WithTimeout(e.sending, sendFor)
 	defer cancel()

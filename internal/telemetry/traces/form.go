@@ -7,7 +7,8 @@ import (
 	"github.com/refold/refold/actors/session/timeline"
 )
 
-// Form determines how spans become traces. All programs of a prefix must have the same.
+// Form determines how spans become traces. All programs of a prefix must have the
+// same.
 type Form struct {
 	Prefix string // of subjects
 	// Turns makes a trace of each turn, linked to the previous one: for runs that
@@ -17,7 +18,6 @@ type Form struct {
 	Latest bool
 }
 
-// trace returns the id of the trace of a place.
 func (f Form) trace(sid, place string) [16]byte {
 	if turn, in := timeline.TurnPlace(place); in && f.Turns {
 		return timeline.TraceID(f.Prefix, sid, turn)
@@ -27,8 +27,9 @@ func (f Form) trace(sid, place string) [16]byte {
 
 func (f Form) span(sid, place string) [8]byte { return timeline.SpanID(f.Prefix, sid, place) }
 
-// Traceparent returns the header of an effect of a sampled run: its parent is the span of
-// the effect's attempt, call or step. It is empty for an effect without a run.
+// Traceparent returns the header of an effect of a sampled run: its parent is the
+// span of the effect's attempt, call or step. It is empty for an effect without a
+// run.
 func (f Form) Traceparent(sid, effect string) string {
 	if runNumber(effect) == 0 {
 		return ""
@@ -49,8 +50,8 @@ func runNumber(name string) uint32 {
 	return uint32(n)
 }
 
-// runDigits returns the length of the run's place at the beginning of an effect's name or
-// a place, 0 if it has none.
+// runDigits returns the length of the run's place at the beginning of an effect's
+// name or a place, 0 if it has none.
 func runDigits(name string) int {
 	end := len(name) - len(strings.TrimLeft(name[min(1, len(name)):], "0123456789"))
 	if end <= 1 || name[0] != 'r' {

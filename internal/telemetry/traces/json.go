@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// JSON returns spans as OTLP JSON, an object on one line, which the Collector's file
-// receiver reads.
+// JSON returns spans as OTLP JSON, an object on one line, which the Collector's
+// file receiver reads.
 func JSON(resource *resourcepb.Resource, spans []*tracepb.Span) ([]byte, error) {
 	text, err := protojson.MarshalOptions{UseEnumNumbers: true}.Marshal(&tracepb.TracesData{
 		ResourceSpans: []*tracepb.ResourceSpans{Group(resource, spans)},
@@ -33,8 +33,8 @@ func JSON(resource *resourcepb.Resource, spans []*tracepb.Span) ([]byte, error) 
 	return json.Marshal(tree)
 }
 
-// hexIDs converts ids from base64 to hexadecimal: the only difference between OTLP's JSON
-// and protobuf's.
+// hexIDs converts ids from base64 to hexadecimal: the only difference between
+// OTLP's JSON and protobuf's.
 func hexIDs(tree any) error {
 	switch node := tree.(type) {
 	case []any:

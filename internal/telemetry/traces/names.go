@@ -1,7 +1,7 @@
 package traces
 
-// Attributes of OpenTelemetry's conventions: GenAI 1.41.0 and core. The one with another
-// name in the newer set (see package metrics) has both names here.
+// Attributes of OpenTelemetry's conventions: GenAI 1.41.0 and core. The one with
+// another name in the newer set (see package metrics) has both names here.
 const (
 	attrOperation      = "gen_ai.operation.name"
 	attrProvider       = "gen_ai.provider.name"

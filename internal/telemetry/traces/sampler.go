@@ -7,8 +7,8 @@ import (
 	"github.com/refold/refold/actors/session/timeline"
 )
 
-// IDs returns the ids, in hex, of the span in which an effect is executed; empty if the
-// effect has no run, or its run is not traced.
+// IDs returns the ids, in hex, of the span in which an effect is executed; empty
+// if the effect has no run, or its run is not traced.
 func (f Form) IDs(sid, effect string, ratio float64) (trace, span string) {
 	run := runNumber(effect)
 	if run == 0 || !f.Sampled(sid, run, ratio) {
@@ -18,9 +18,9 @@ func (f Form) IDs(sid, effect string, ratio float64) (trace, span string) {
 	return hex.EncodeToString(t[:]), hex.EncodeToString(s[:])
 }
 
-// Sampled reports whether a run is traced, for a ratio (0 to 1) of traced runs. The result
-// is the same in all processes: it depends only on the trace's id, as with OpenTelemetry's
-// ratio sampler. The turns of a run are traced together.
+// Sampled reports whether a run is traced, for a ratio (0 to 1) of traced runs.
+// The result is the same in all processes: it depends only on the trace's id, as
+// with OpenTelemetry's ratio sampler. The turns of a run are traced together.
 func (f Form) Sampled(sid string, run uint32, ratio float64) bool {
 	switch {
 	case ratio >= 1:

@@ -66,7 +66,6 @@ func (f Form) Render(sid string, s *timeline.Span) *tracepb.Span {
 	return m
 }
 
-// sampledFlag is the W3C flag of a sampled span.
 const sampledFlag = 1
 
 // orOther returns the error.type of a failure, which may have no code.
@@ -116,7 +115,8 @@ func (f Form) runAttributes(s *timeline.Span) []*commonpb.KeyValue {
 	return append(attrs, f.usage(o.Usage)...)
 }
 
-// usage returns the attributes of tokens. Zero counts of the rare kinds are left out.
+// usage returns the attributes of tokens. Zero counts of the rare kinds are left
+// out.
 func (f Form) usage(u session.UsageTotal) []*commonpb.KeyValue {
 	written := attrCacheCreation
 	if f.Latest {
@@ -142,9 +142,9 @@ func turnAttributes(t *timeline.Turn) []*commonpb.KeyValue {
 	return attrs
 }
 
-// links returns the links of a run's root: the root of the previous run, and the caller's
-// span. The caller is a link and not the parent: a run outlives its caller, and an
-// unsampled caller must not suppress the run's spans.
+// links returns the links of a run's root: the root of the previous run, and the
+// caller's span. The caller is a link and not the parent: a run outlives its
+// caller, and an unsampled caller must not suppress the run's spans.
 func (f Form) links(sid string, s *timeline.Span) (all []*tracepb.Span_Link) {
 	if s.Run > 1 {
 		all = append(all, f.link(sid, timeline.RunPlace(s.Run-1), "previous"))
@@ -158,7 +158,8 @@ func (f Form) links(sid string, s *timeline.Span) (all []*tracepb.Span_Link) {
 	return all
 }
 
-// turnLinks returns the links of a turn that is a trace: its run, and the previous turn.
+// turnLinks returns the links of a turn that is a trace: its run, and the
+// previous turn.
 func (f Form) turnLinks(sid string, s *timeline.Span) []*tracepb.Span_Link {
 	all := []*tracepb.Span_Link{f.link(sid, s.Parent, "run")}
 	if before, ok := timeline.TurnBefore(s.Place); ok {
@@ -172,7 +173,6 @@ func (f Form) link(sid, place, kind string) *tracepb.Span_Link {
 	return &tracepb.Span_Link{TraceId: trace[:], SpanId: span[:], Attributes: []*commonpb.KeyValue{text(attrLink, kind)}}
 }
 
-// nanos converts Unix milliseconds to nanoseconds.
 func nanos(ms int64) uint64 { return uint64(ms) * uint64(time.Millisecond) }
 
 func text(key, value string) *commonpb.KeyValue {
@@ -187,7 +187,6 @@ func truth(key string, value bool) *commonpb.KeyValue {
 	return &commonpb.KeyValue{Key: key, Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_BoolValue{BoolValue: value}}}
 }
 
-// startPlace returns the place of one start of an effect in one process.
 func startPlace(effect, instance, start string) string {
 	return effect + "/" + instance + "/" + start
 }

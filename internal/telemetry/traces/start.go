@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// renderStart returns the OTLP message of one start: its parent is the attempt or the
-// call that it executes.
+// renderStart returns the OTLP message of one start: its parent is the attempt or
+// the call that it executes.
 func (t *Tracer) renderStart(s *executor.Start, e *executor.End, id [8]byte) *tracepb.Span {
 	trace, parent := t.opts.trace(s.Session, s.Effect), t.opts.span(s.Session, timeline.PlaceOf(s.Effect))
 	m := &tracepb.Span{

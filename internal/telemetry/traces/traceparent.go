@@ -12,8 +12,8 @@ type Context struct {
 // traceparentBytes is the length of every traceparent of version 00.
 const traceparentBytes = 55
 
-// ParseTraceparent reads a traceparent of version 00. It is the sender's unverified claim:
-// no decision may depend on it.
+// ParseTraceparent reads a traceparent of version 00. It is the sender's
+// unverified claim: no decision may depend on it.
 func ParseTraceparent(text string) (c Context, ok bool) {
 	if len(text) != traceparentBytes || text[:3] != "00-" || text[35] != '-' || text[52] != '-' {
 		return Context{}, false

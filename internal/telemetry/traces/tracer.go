@@ -24,8 +24,8 @@ type Options struct {
 	Logger   *slog.Logger
 }
 
-// Tracer exports the spans of one process. It is safe for concurrent use, and its methods
-// do not block.
+// Tracer exports the spans of one process. It is safe for concurrent use, and its
+// methods do not block.
 type Tracer struct {
 	opts Options
 	out  *exporter
@@ -50,8 +50,8 @@ func (t *Tracer) Close() error {
 	return t.opts.To.Stop(ctx)
 }
 
-// Dropped returns how many spans were dropped because the queue was full or the collector
-// did not accept them.
+// Dropped returns how many spans were dropped because the queue was full or the
+// collector did not accept them.
 func (t *Tracer) Dropped() uint64 { return t.out.dropped.Load() }
 
 // Sampled reports whether a run is traced.
@@ -67,8 +67,8 @@ func (t *Tracer) Ended(sid string, spans []*timeline.Span) {
 	t.out.put(len(spans), func(i int) *tracepb.Span { return t.opts.Render(sid, spans[i]) })
 }
 
-// Started returns the traceparent that a tool passes on: its parent is the span of this
-// start.
+// Started returns the traceparent that a tool passes on: its parent is the span
+// of this start.
 func (t *Tracer) Started(s executor.Start) string {
 	if !t.traces(&s) {
 		return ""
@@ -80,8 +80,8 @@ func (t *Tracer) Started(s executor.Start) string {
 	return Context{Trace: t.opts.trace(s.Session, s.Effect), Span: span, Flags: sampledFlag}.String()
 }
 
-// traces reports whether a start belongs to a traced run, as sampled by its session-actor
-// or by this process.
+// traces reports whether a start belongs to a traced run, as sampled by its
+// session-actor or by this process.
 func (t *Tracer) traces(s *executor.Start) bool {
 	return s.Sampled || t.Sampled(s.Session, runNumber(s.Effect))
 }

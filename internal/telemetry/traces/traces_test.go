@@ -101,8 +101,8 @@ func TestPendingSpansAreExportedWithinASecond(t *testing.T) {
 	})
 }
 
-// A hanging collector costs the spans beyond the queue's limit, and nothing else: memory
-// is bounded, and no caller waits.
+// A hanging collector costs the spans beyond the queue's limit, and nothing else:
+// memory is bounded, and no caller waits.
 func TestHangingCollectorOnlyDropsSpans(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +160,8 @@ func TestRefusingCollectorIsReportedOnce(t *testing.T) {
 	})
 }
 
-// Nothing of a malformed header is exported, and a well-formed one only becomes a link.
+// Nothing of a malformed header is exported, and a well-formed one only becomes a
+// link.
 func TestInvalidTraceparentsAreIgnored(t *testing.T) {
 	t.Parallel()
 	good := "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -327,8 +328,8 @@ func TestNamesAndAttributesOfSpans(t *testing.T) {
 	}
 }
 
-// valueOf returns an attribute's value as text. The result of protobuf's String differs
-// between builds.
+// valueOf returns an attribute's value as text. The result of protobuf's String
+// differs between builds.
 func valueOf(v *commonpb.AnyValue) string {
 	switch v := v.Value.(type) {
 	case *commonpb.AnyValue_StringValue:

@@ -1,5 +1,6 @@
-// Package promql parses the queries of the dashboards and the alerts with Prometheus's own
-// parser. It is a module of its own, so that Refold does not depend on that parser.
+// Package promql parses the queries of the dashboards and the alerts with
+// Prometheus's own parser. It is a module of its own, so that Refold does not
+// depend on that parser.
 package promql
 
 import (

@@ -117,7 +117,7 @@ func (p Pack) build() (*builtPack, error) {
 			continue
 		}
 		if b.tools[f.ToolID()] != nil {
-			all = append(all, fmt.Errorf("tool %s: is there twice", f.ToolID()))
+			all = append(all, fmt.Errorf("tool %s: is listed twice", f.ToolID()))
 		}
 		spec, err := packed.Spec()
 		all = append(all, err)

@@ -78,11 +78,11 @@ func TestInvalidPackIsRefused(t *testing.T) {
 		"MAJOR.MINOR.PATCH":       {Name: "crm", Version: "1.0"},
 		"must begin with crm.":    {Name: "crm", Version: "1.0.0", Tools: one(function.New("shop.buy", lookup))},
 		"leave Target out":        {Name: "crm", Version: "1.0.0", Tools: one(function.New("crm.lookup", lookup, function.Target("host")))},
-		"is there twice":          {Name: "crm", Version: "1.0.0", Tools: one(function.New("crm.lookup", lookup), function.New("crm.lookup", lookup))},
+		"is listed twice":         {Name: "crm", Version: "1.0.0", Tools: one(function.New("crm.lookup", lookup), function.New("crm.lookup", lookup))},
 		"is nil":                  {Name: "crm", Version: "1.0.0", Tools: one(nil)},
 		"names the bindings":      {Name: "crm", Version: "1.0.0", Files: fstest.MapFS{spaces.IndexName: {Data: []byte(`{"bindings":"x.json"}`)}}},
 		"needs":                   {Name: "crm", Version: "1.0.0", Needs: []string{"secret"}},
-		"there is no function":    {Name: "crm", Version: "1.0.0", Tools: one(function.New[lookupArguments, string]("crm.lookup", nil))},
+		"the function is nil":     {Name: "crm", Version: "1.0.0", Tools: one(function.New[lookupArguments, string]("crm.lookup", nil))},
 		"unknown here; known are": {Name: "crm", Version: "1.0.0", Files: fstest.MapFS{spaces.IndexName: {Data: []byte(`{"colour":1}`)}}},
 	} {
 		if _, err := p.build(); err == nil || !strings.Contains(err.Error(), want) {

@@ -132,7 +132,7 @@ func (b *Bridge) serve(target worker.Target, options []ServeOption) error {
 	}
 	switch {
 	case s.Concurrency < 1 || s.Concurrency > worker.ConcurrencyMax:
-		return fmt.Errorf("serve %s: concurrency is %d: 1 to %d", s.String(), s.Concurrency, worker.ConcurrencyMax)
+		return fmt.Errorf("serve %s: concurrency is %d: want 1 to %d", s.String(), s.Concurrency, worker.ConcurrencyMax)
 	case len(s.wrong) > 0:
 		return fmt.Errorf("serve %s: %w", s.String(), errors.Join(s.wrong...))
 	case s.Priority != 0 && b.options.Slots == 0:

@@ -91,7 +91,7 @@ func New[In, Out any](toolID string, fn func(ctx context.Context, in In) (Out, e
 		option(f)
 	}
 	if fn == nil {
-		f.fail("there is no function")
+		f.fail("the function is nil")
 	}
 	f.derive(reflect.TypeFor[In]())
 	if err := presentable[Out](); err != nil {
@@ -287,7 +287,7 @@ func (f *Function) InPack(pack, target string) (*Function, error) {
 	case !strings.HasPrefix(f.spec.ToolID, pack+"."):
 		return nil, fmt.Errorf("tool %s: its tool_id must begin with %s", f.spec.ToolID, pack+".")
 	case f.spec.Executor.Target != prefix && f.spec.Executor.Target != target:
-		return nil, fmt.Errorf("tool %s: its target is %s, and this pack is carried out by %s: leave Target out", f.spec.ToolID, f.spec.Executor.Target, target)
+		return nil, fmt.Errorf("tool %s: its target is %s, and this pack's target is %s: leave Target out", f.spec.ToolID, f.spec.Executor.Target, target)
 	}
 	moved := *f
 	moved.spec.Executor.Target = target

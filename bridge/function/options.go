@@ -86,7 +86,7 @@ func Approval(when string) Option { return func(f *Function) { f.spec.Approval =
 func Deadline(d time.Duration) Option {
 	return func(f *Function) {
 		if d <= 0 || d%time.Millisecond != 0 {
-			f.fail("its deadline is %v: more than 0, in whole milliseconds", d)
+			f.fail("its deadline is %v: want a positive number of whole milliseconds", d)
 			return
 		}
 		f.spec.DeadlineMS = d.Milliseconds()
@@ -99,7 +99,7 @@ func Deadline(d time.Duration) Option {
 func Tries(n int) Option {
 	return func(f *Function) {
 		if n < 1 || n > triesMax {
-			f.fail("it is tried %d times: 1 to %d", n, triesMax)
+			f.fail("it is tried %d times: want 1 to %d", n, triesMax)
 			return
 		}
 		f.tries = n

@@ -75,7 +75,7 @@ func InstallRecord(base []byte, tools ...*Function) ([]byte, error) {
 	record := map[string]json.RawMessage{}
 	if len(base) > 0 {
 		if err := json.Unmarshal(base, &record); err != nil {
-			return nil, fmt.Errorf("base: is no install record as JSON: %w", err)
+			return nil, fmt.Errorf("base: is not an install record as JSON: %w", err)
 		}
 	}
 	if err := addTools(record, tools, list); err != nil {

@@ -46,7 +46,7 @@ func TestInstallRecordAddsTools(t *testing.T) {
 	for base, want := range map[string]string{
 		"":                       "",
 		"{}":                     "",
-		"[":                      "base: is no install record as JSON",
+		"[":                      "base: is not an install record as JSON",
 		`{"tools":{}}`:           "base: tools: ",
 		`{"profiles":[{}]}`:      "base: profiles[0].tools: ",
 		`{"capability":["net"]}`: "install record: ",

@@ -87,7 +87,7 @@ func presentable[Out any]() (err error) {
 	}
 	var unsupported *json.UnsupportedTypeError
 	if _, err := json.Marshal(out); errors.As(err, &unsupported) {
-		return fmt.Errorf("%s has no form in JSON", unsupported.Type)
+		return fmt.Errorf("%s can't be encoded as JSON", unsupported.Type)
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func rawSchema(schema object) (codec.Raw, error) {
 func rawSchemaOf(text []byte) (codec.Raw, error) {
 	raw, err := codec.FromJSON(text)
 	if err != nil {
-		return nil, fmt.Errorf("is no JSON: %w", err)
+		return nil, fmt.Errorf("is not JSON: %w", err)
 	}
 	return raw, nil
 }
@@ -56,7 +56,7 @@ func schemaOf(in reflect.Type) (object, error) {
 		return nil, err
 	}
 	if schema["type"] != "object" {
-		return nil, fmt.Errorf("a %s is no JSON object: take a struct, or give the option ArgsSchema", in)
+		return nil, fmt.Errorf("a %s is not a JSON object: use a struct, or the option ArgsSchema", in)
 	}
 	if len(d.defs) > 0 {
 		schema["$defs"] = d.defs
@@ -84,15 +84,15 @@ func (d *derivation) of(t reflect.Type) (object, error) {
 	case t == typeTime:
 		return object{"type": "string", "format": "date-time"}, nil
 	case t == typeDuration:
-		return nil, errors.New("a time.Duration is a number of nanoseconds in JSON, which no model counts: take seconds, or a text")
+		return nil, errors.New("a time.Duration is a number of nanoseconds in JSON: use seconds, or a string")
 	case t.Implements(typeSchemed) || pointer.Implements(typeSchemed):
 		var own object
 		if err := json.Unmarshal(reflect.New(t).Interface().(schemed).ArgsSchema(), &own); err != nil {
-			return nil, fmt.Errorf("ArgsSchema of %s: is no JSON object: %w", t, err)
+			return nil, fmt.Errorf("ArgsSchema of %s: is not a JSON object: %w", t, err)
 		}
 		return own, nil
 	case pointer.Implements(typeUnmarshal):
-		return nil, fmt.Errorf("%s reads JSON its own way: give it a method ArgsSchema() json.RawMessage", t)
+		return nil, fmt.Errorf("%s has its own UnmarshalJSON: give it a method ArgsSchema() json.RawMessage", t)
 	case pointer.Implements(typeText):
 		return object{"type": "string"}, nil
 	case t.Kind() == reflect.Struct:
@@ -131,12 +131,12 @@ func (d *derivation) ofKind(t reflect.Type) (object, error) {
 		return schema, err
 	case reflect.Map:
 		if t.Key().Kind() != reflect.String || reflect.PointerTo(t.Key()).Implements(typeText) {
-			return nil, fmt.Errorf("%s: the keys of a map are texts", t)
+			return nil, fmt.Errorf("%s: the keys of a map must be strings", t)
 		}
 		values, err := d.of(t.Elem())
 		return object{"type": "object", "additionalProperties": values}, err
 	}
-	return nil, fmt.Errorf("%s has no form in JSON", t)
+	return nil, fmt.Errorf("%s can't be encoded as JSON", t)
 }
 
 // ofStruct is of for structs. A recursive struct becomes a reference.
@@ -314,7 +314,7 @@ func constrain(schema object, tag reflect.StructTag, keyword string, types ...st
 func number(text string) (json.Number, error) {
 	var n json.Number
 	if err := json.Unmarshal([]byte(text), &n); err != nil {
-		return "", fmt.Errorf("%q is no number", text)
+		return "", fmt.Errorf("%q is not a number", text)
 	}
 	return n, nil
 }

@@ -110,16 +110,16 @@ func TestUnsupportedTypeIsRefused(t *testing.T) {
 	t.Parallel()
 	type self struct{ *schemaNode }
 	for want, f := range map[string]*Function{
-		"a string is no JSON object: take a struct, or give the option ArgsSchema": takes[string](),
-		"a []int is no JSON object":                                                     takes[[]int](),
-		"chan int has no form in JSON":                                                  takes[struct{ A chan int }](),
-		"a time.Duration is a number of nanoseconds in JSON":                            takes[struct{ A time.Duration }](),
-		"map[int]string: the keys of a map are texts":                                   takes[struct{ A map[int]string }](),
-		"big.Int reads JSON its own way: give it a method ArgsSchema() json.RawMessage": takes[struct{ A big.Int }](),
+		"a string is not a JSON object: use a struct, or the option ArgsSchema":            takes[string](),
+		"a []int is not a JSON object":                                                     takes[[]int](),
+		"chan int can't be encoded as JSON":                                                takes[struct{ A chan int }](),
+		"a time.Duration is a number of nanoseconds in JSON":                               takes[struct{ A time.Duration }](),
+		"map[int]string: the keys of a map must be strings":                                takes[struct{ A map[int]string }](),
+		"big.Int has its own UnmarshalJSON: give it a method ArgsSchema() json.RawMessage": takes[struct{ A big.Int }](),
 		"the option string of its json tag is not supported": takes[struct {
 			A int `json:",string"`
 		}](),
-		`tag minimum: "one" is no number`: takes[struct {
+		`tag minimum: "one" is not a number`: takes[struct {
 			A int `minimum:"one"`
 		}](),
 		"tag minimum: does not go with a value of the type string": takes[struct {
@@ -142,7 +142,7 @@ func TestUnsupportedTypeIsRefused(t *testing.T) {
 		`pattern "(?=x)" does not compile as RE2`: takes[struct {
 			A string `pattern:"(?=x)"`
 		}](),
-		"its schema: is no JSON": takes[struct{}](ArgsSchema(json.RawMessage(`{`))),
+		"its schema: is not JSON": takes[struct{}](ArgsSchema(json.RawMessage(`{`))),
 		`$ref "other.json" leaves the document: a schema is self-contained`: takes[struct{}](ArgsSchema(json.RawMessage(`{"type":"object","properties":{"a":{"$ref":"other.json"}}}`))),
 	} {
 		if err := f.Err(); err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "tool x.take: ") {

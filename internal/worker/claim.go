@@ -96,7 +96,7 @@ func (w *Worker) claim(ctx context.Context, f *execution, during func()) decisio
 		w.countClaim(n, won, stands)
 		switch {
 		case late && stands.Withdrawn:
-			return settleAs(tooLate(&f.effect, w.now()))
+			return settleAs(tooLate(f.effect, w.now()))
 		case stands.By == w.instance:
 			if r, ours := w.underOurClaim(ctx, f, n); ours {
 				return r

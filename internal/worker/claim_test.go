@@ -465,7 +465,7 @@ func TestTableForgetsWhatIsLate(t *testing.T) {
 		table := newExecutions()
 		for i := range 100 {
 			call := toolCall("r1t1c"+string(rune('0'+i%10)), false)
-			e := effect{name: subjects.EffectName{Session: "s" + string(rune('a'+i/10)), Effect: call.Effect}, call: &call, startBy: time.Now().Add(testStartBy)}
+			e := &effect{name: subjects.EffectName{Session: "s" + string(rune('a'+i/10)), Effect: call.Effect}, call: &call, startBy: time.Now().Add(testStartBy)}
 			f, known := table.enter(e)
 			if known != entryNew {
 				t.Fatalf("%s: got %v, want new", e.name.Effect, known)
@@ -477,7 +477,7 @@ func TestTableForgetsWhatIsLate(t *testing.T) {
 			pass(10 * time.Second)
 		}
 		pass(testStartBy + settledKept)
-		late := effect{name: subjects.EffectName{Session: "z", Effect: "r1t1c0"}, startBy: time.Now()}
+		late := &effect{name: subjects.EffectName{Session: "z", Effect: "r1t1c0"}, startBy: time.Now()}
 		f, _ := table.enter(late)
 		table.leave(f, false, time.Now())
 		n := 0
@@ -539,7 +539,7 @@ func TestCallStartsUnlessAViewSaysItIsNotOpen(t *testing.T) {
 		"open among other effects": {session.View{Clock: 101, Open: []session.ViewEffect{{Effect: "w1"}, {Effect: "r1t1c0"}}}, nil, nextStart},
 	} {
 		w := &Worker{wire: viewOnly{view: c.view, err: c.err}}
-		f := &execution{effect: effect{call: &session.ToolCall{At: 100, Effect: "r1t1c0"}}}
+		f := &execution{effect: &effect{call: &session.ToolCall{At: 100, Effect: "r1t1c0"}}}
 		f.name.Session, f.name.Effect = "s1", "r1t1c0"
 		if got := w.stillWanted(t.Context(), f); got.next != c.want {
 			t.Errorf("%s: got %v, want %v", name, got.next, c.want)

@@ -45,22 +45,22 @@ func undecoded(subject string, payload []byte, err error) error {
 
 // decodeEffect reads an effect's payload, and checks that it names the same
 // effect as its subject.
-func decodeEffect(name subjects.EffectName, subject string, payload []byte) (effect, error) {
-	e := effect{name: name}
+func decodeEffect(name subjects.EffectName, subject string, payload []byte) (*effect, error) {
+	e := &effect{name: name}
 	ops, known := classOps[name.Class]
 	if !known {
-		return effect{}, fmt.Errorf("%s: class %s: %w", subject, name.Class, errClass)
+		return nil, fmt.Errorf("%s: class %s: %w", subject, name.Class, errClass)
 	}
-	h, err := ops.decode(&e, payload)
+	h, err := ops.decode(e, payload)
 	switch {
 	case err != nil:
-		return effect{}, undecoded(subject, payload, err)
+		return nil, undecoded(subject, payload, err)
 	case h.version != session.Version:
-		return effect{}, fmt.Errorf("%s: version %d, and this bridge reads %d: %w", subject, h.version, session.Version, errNewer)
+		return nil, fmt.Errorf("%s: version %d, and this bridge reads %d: %w", subject, h.version, session.Version, errNewer)
 	case h.name != name:
-		return effect{}, fmt.Errorf("%s: its payload names %s/%s, %s of %s", subject, h.name.Class, h.name.Target, h.name.Effect, h.name.Session)
+		return nil, fmt.Errorf("%s: its payload names %s/%s, %s of %s", subject, h.name.Class, h.name.Target, h.name.Effect, h.name.Session)
 	case h.runMS <= 0:
-		return effect{}, fmt.Errorf("%s: run_ms is %d", subject, h.runMS)
+		return nil, fmt.Errorf("%s: run_ms is %d", subject, h.runMS)
 	}
 	e.runTime = time.Duration(h.runMS) * time.Millisecond
 	e.startBy = time.UnixMilli(h.startBy)

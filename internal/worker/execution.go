@@ -16,7 +16,7 @@ import (
 // execution is one effect in progress in this process: it is being claimed, it
 // runs, or its settlement is being stored.
 type execution struct {
-	effect
+	*effect
 	digest  digest     // of its name
 	claims  claimState // of a model turn
 	settled settledAt  // as an earlier connection had it; zero: it was not settled here
@@ -105,7 +105,7 @@ const (
 
 // enter adds an effect. It returns an execution only with entryNew, and the caller
 // must then call leave in the end.
-func (t *executions) enter(e effect) (*execution, entryState) {
+func (t *executions) enter(e *effect) (*execution, entryState) {
 	digest := nameDigest(e.name.Session, e.name.Effect)
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -20,7 +20,7 @@ func TestProviderIsInTroubleUntilItAnswers(t *testing.T) {
 		return &executor.Error{Code: code, Detail: "d", Retryable: retryable}
 	}
 	turn := func(sid string) *execution {
-		return &execution{digest: nameDigest(sid, "r1t1"), effect: effect{generation: new(session.Generation)}}
+		return &execution{digest: nameDigest(sid, "r1t1"), effect: &effect{generation: new(session.Generation)}}
 	}
 	one, other := turn("s1"), turn("s2")
 	var h Pacer

@@ -27,7 +27,7 @@ func (steps) start(w *Worker, f *execution) decision {
 }
 
 func (steps) outcome(w *Worker, f *execution, r *returned, _ time.Time) (outcome, bool) {
-	o, again := r.outcome(&f.effect, "hook", codeHookFailed, codeHookFailed)
+	o, again := r.outcome(f.effect, "hook", codeHookFailed, codeHookFailed)
 	if codeOf(o.fault) == session.CodeBadSettlement {
 		w.logFor(f).Error("choice_refused", "detail", o.fault.Detail)
 	}

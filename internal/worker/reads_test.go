@@ -145,7 +145,7 @@ func TestCachedSettlementEqualsTheLogs(t *testing.T) {
 				item.Role = session.RoleTool
 			}
 			c.outcome.at = time.Now()
-			if err := b.settle(t.Context(), &execution{effect: e}, c.outcome); err != nil {
+			if err := b.settle(t.Context(), &execution{effect: &e}, c.outcome); err != nil {
 				t.Fatal(err)
 			}
 			g := generation("r2t1", session.Item{Role: session.RoleAssistant, Seq: asked}, item)

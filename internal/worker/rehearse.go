@@ -45,7 +45,7 @@ func Rehearse(ctx context.Context, e executor.Executor, call executor.Call, o Re
 	kept := &keptBlobs{blobs: map[codec.Ref][]byte{}}
 	now := time.Now()
 	w := New(kept, NewULID(now), "rehearsal", time.Now, slog.New(slog.DiscardHandler))
-	f := &execution{effect: effect{
+	f := &execution{effect: &effect{
 		name: subjects.EffectName{Class: session.ClassTool, Target: "rehearsal", Session: call.Session, Effect: call.Effect},
 		call: &session.ToolCall{
 			Arguments: string(call.Arguments), Effect: call.Effect, IdempotencyKey: call.IdempotencyKey, ProviderCallID: call.ProviderCallID,
@@ -103,7 +103,7 @@ func (w *Worker) rehearsed(ctx context.Context, kept *keptBlobs, f *execution, o
 	if o.host != nil {
 		out.HostSession = o.host
 	}
-	settled, err := w.callBody(ctx, &f.effect, o, inlineBytesMax)
+	settled, err := w.callBody(ctx, f.effect, o, inlineBytesMax)
 	if err == nil {
 		out.Shown, err = prompt.New(kept).Result(ctx, settled)
 	}

@@ -272,9 +272,9 @@ func TestReaderReportsMissingNeeds(t *testing.T) {
 }
 
 // effectOf returns a sync as a bridge has read it.
-func effectOf(t *testing.T, s session.Space) effect {
+func effectOf(t *testing.T, s session.Space) *effect {
 	t.Helper()
-	e := effect{space: &s}
+	e := &effect{space: &s}
 	e.name.Effect, e.name.Session, e.name.Class = s.Effect, s.Session, s.Class
 	return e
 }

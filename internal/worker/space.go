@@ -37,7 +37,7 @@ func (syncs) start(w *Worker, f *execution) decision {
 }
 
 func (syncs) outcome(_ *Worker, f *execution, r *returned, _ time.Time) (outcome, bool) {
-	return r.outcome(&f.effect, "reader", CodeSpaceUnreadable, CodeSpaceUnreadable)
+	return r.outcome(f.effect, "reader", CodeSpaceUnreadable, CodeSpaceUnreadable)
 }
 
 // sync reads a space, stores its files and its manifest, and returns the

@@ -37,7 +37,7 @@ func (generations) start(w *Worker, f *execution) decision {
 		}
 		if !w.waitToRetry(f, pauseFor) {
 			if f.isWithdrawn() {
-				return settleAs(withdrawnOutcome(&f.effect))
+				return settleAs(withdrawnOutcome(f.effect))
 			}
 			return giveBack(stoppingDelay, "this bridge is stopping")
 		}
@@ -93,7 +93,7 @@ func (calls) start(w *Worker, f *execution) decision {
 }
 
 func (calls) outcome(_ *Worker, f *execution, r *returned, now time.Time) (outcome, bool) {
-	o, again := toolOutcome(&f.effect, r, now.Sub(f.started))
+	o, again := toolOutcome(f.effect, r, now.Sub(f.started))
 	return o.redacted(f.secrets.redacts()), again
 }
 
@@ -114,7 +114,7 @@ func (generations) outcome(_ *Worker, f *execution, r *returned, now time.Time) 
 	if answered { // it counts even after the context ended: a generation has no other effect
 		r.cause = nil
 	}
-	o, again := r.outcome(&f.effect, "model's executor", codeExecutorPanic, codeModelError)
+	o, again := r.outcome(f.effect, "model's executor", codeExecutorPanic, codeModelError)
 	switch {
 	case answered:
 		o.answer = &r.answer
@@ -130,16 +130,16 @@ func (generations) outcome(_ *Worker, f *execution, r *returned, now time.Time) 
 // not start.
 func (w *Worker) execute(f *execution, run func(ctx context.Context, start string, r *returned)) decision {
 	ctx := newExecutionContext(w, f)
-	defer ctx.close()
+	defer ctx.release()
 	withdrawn := f.setStop(ctx.cancel)
 	now := w.now()
 	switch {
 	case withdrawn:
 		ctx.finish()
-		return settleAs(withdrawnOutcome(&f.effect))
+		return settleAs(withdrawnOutcome(f.effect))
 	case f.late(now): // the last look at the clock before the start
 		ctx.finish()
-		return settleAs(tooLate(&f.effect, now))
+		return settleAs(tooLate(f.effect, now))
 	case f.life.grace.Err() != nil: // endAll came before setStop
 		ctx.cancel(context.Cause(f.life.grace))
 	}
@@ -166,7 +166,7 @@ func (w *Worker) run(f *execution, ctx *executionContext, r *returned, execute f
 		if r.panicked != nil {
 			w.logFor(f).Error("executor_panicked", "panic", fmt.Sprint(r.panicked), "stack", string(debug.Stack()))
 		}
-		r.cause = context.Cause(ctx)
+		r.cause = ctx.ended()
 		switch ours = ctx.finish(); {
 		case !ours && (over || p != nil):
 			<-ctx.gone // the slot must not be free before

@@ -169,7 +169,7 @@ func (w *Worker) deliver(life *Lifetimes, s *Target, d Delivery) {
 
 // accept returns the execution of a delivery, nil if there is nothing to do.
 func (w *Worker) accept(d Delivery) *execution {
-	var e effect
+	var e *effect
 	name, err := d.Name()
 	if err == nil {
 		e, err = decodeEffect(name, d.Subject(), d.Payload())
@@ -213,13 +213,13 @@ func (w *Worker) finish(f *execution, r decision) {
 	w.executions.leave(f, r.next == nextAck, now)
 	if r.next == nextAck {
 		if w.logs(slog.LevelDebug) {
-			w.about(f).Debug("effect_acked", "why", r.why)
+			w.logFor(f).Debug("effect_acked", "why", r.why)
 		}
 		d.Ack()
 		return
 	}
 	w.stats.GivenBack.Add(1)
-	w.about(f).Debug("effect_given_back", "why", r.why, "delay_ms", r.delay.Milliseconds())
+	w.logFor(f).Debug("effect_given_back", "why", r.why, "delay_ms", r.delay.Milliseconds())
 	d.GiveBack(r.delay)
 }
 
@@ -318,7 +318,7 @@ func (w *Worker) settle(ctx context.Context, f *execution, o outcome) error {
 		if f.isReplaced() {
 			return nil
 		}
-		s, err := w.encode(ctx, &f.effect, o, inlineMax)
+		s, err := w.encode(ctx, f.effect, o, inlineMax)
 		var seq uint64
 		if err == nil {
 			seq, err = w.wire.Publish(ctx, s.door, f.name.Session, s.id+again, s.payload)
@@ -361,7 +361,7 @@ func (w *Worker) settled(f *execution, seq uint64, s *settlement, o *outcome) {
 		w.reader.Keep(f.name.Session, seq, s.body)
 	}
 	if w.logs(slog.LevelInfo) {
-		w.about(f).Info("effect_settled", "status", string(o.status), "code", codeOf(o.fault))
+		w.logFor(f).Info("effect_settled", "status", string(o.status), "code", codeOf(o.fault))
 	}
 }
 

@@ -44,14 +44,11 @@ type Envelope struct {
 	V    int       `msgpack:"v,omitempty"`
 }
 
-// eventRoom is what most settlements take at most.
-const eventRoom = 320
-
 // With returns the payload of an event: e with body, of the type that e names,
 // as its Data. It is what encoding the body first, and then e with that, comes
 // to. It fails as codec.Marshal does.
 func (e Envelope) With(body any) ([]byte, error) {
-	return codec.MarshalIn(make([]byte, 0, eventRoom), struct {
+	return codec.MarshalIn(make([]byte, 0, payloadRoom), struct {
 		At   int64  `msgpack:"at,omitempty"`
 		By   string `msgpack:"by,omitempty"`
 		Data any    `msgpack:"data,omitempty"`

@@ -21,7 +21,7 @@ func (s *State) OpenExcept(skip func(name string) bool) []Effect {
 	return s.OpenBeside(func(p Place) bool { return skip(p.String()) })
 }
 
-// payloadRoom is what an effect takes mostly.
+// payloadRoom is what most effects and settlements take at most.
 const payloadRoom = 512
 
 // openRoom is for how many effects there is room as soon as one call is open.

@@ -3,17 +3,17 @@ package audit
 import "hash/maphash"
 
 // fingerprints are the stored effects of a session that a pass has not compared
-// yet, in the order in which they were stored. A fingerprint takes eight bytes
-// and holds no name. A session that has some left at the end is folded again by
-// itself, and its differences are reported by name and hash.
+// yet, in stored order. A fingerprint takes eight bytes and holds no name. A
+// session that has some left at the end is folded again by Session, which reports
+// names and hashes.
 type fingerprints []uint64
 
-// nameShift splits a fingerprint: the bits from it up are of the effect's name,
-// those below of its bytes.
+// nameShift splits a fingerprint: its upper bits come from the effect's name, its
+// lower bits from the payload.
 const nameShift = 48
 
-// fingerprinter makes fingerprints. No publisher can know its seed, so two
-// effects of one name collide once in 2^48 times.
+// fingerprinter makes fingerprints. Its seed is random, so that publishers can't
+// provoke collisions. Two effects of one name collide with probability 2^-48.
 type fingerprinter struct{ seed maphash.Seed }
 
 // put adds the fingerprint of a stored effect.
@@ -35,7 +35,7 @@ func fingerprint(name, payload uint64) uint64 {
 	return name>>nameShift<<nameShift | payload&(1<<nameShift-1)
 }
 
-// named reports whether an effect of that name may be among them.
+// named reports whether m may contain an effect of that name.
 func (m fingerprints) named(name uint64) bool {
 	for _, have := range m {
 		if (have^name)>>nameShift == 0 {
@@ -45,8 +45,8 @@ func (m fingerprints) named(name uint64) bool {
 	return false
 }
 
-// take removes a fingerprint and reports whether it was there. Effects are
-// mostly asked in stored order, so it is near the start.
+// take removes a fingerprint and reports whether it was there. Effects are mostly
+// opened in stored order, so it is near the start.
 func (m *fingerprints) take(mark uint64) bool {
 	for i, have := range *m {
 		if have == mark {

@@ -10,18 +10,18 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// fold is a session being folded again, and compared on the way.
+// fold folds one session again and compares it at each event.
 type fold struct {
 	state  *session.State
-	with   *Stored // what it was not compared with yet; nil in a pass
-	pass   *passed // the same in a pass; nil if the session is folded by itself
-	proven int64   // the clock up to which a checkpoint has shown that all is there
+	with   *Stored // not compared yet; nil in a pass
+	pass   *passed // the same in a pass; nil outside of one
+	proven int64   // session clock of the latest checkpoint that matched, or whose difference is excused
 	result Result
 
-	open     []session.Place  // of the effects that were open after the latest event
-	openRoom [4]session.Place // for most sessions' open
-	room     *[]byte          // for an effect's bytes, one effect after the other
-	ownRoom  []byte           // if nobody lends another
+	open     []session.Place  // effects that were open after the latest event
+	openRoom [4]session.Place // open's array: enough for most sessions
+	room     *[]byte          // buffer for the bytes of one effect at a time
+	ownRoom  []byte           // used if the caller lends no buffer
 }
 
 func newFold(sid string, with *Stored) *fold {
@@ -35,8 +35,8 @@ func (f *fold) begin(install *session.Install) {
 	f.state.SetQuiet(true)
 }
 
-// next folds one event and compares. It returns the notices, none while the state
-// is quiet.
+// next folds one event and compares. It returns the event's notices; none while the
+// state is quiet.
 func (f *fold) next(e session.Event) (said []session.Notice) {
 	if f.result.Panicked {
 		return nil
@@ -69,9 +69,9 @@ func (f *fold) next(e session.Event) (said []session.Notice) {
 	return said
 }
 
-// compareState compares the state after an event with a checkpoint: events are
-// missing, or are others, or they are the same and this build folds them to
-// something else.
+// compareState compares the state after an event with a checkpoint. Either events
+// are missing, or they are others, or this build folds the same events to another
+// state.
 func (f *fold) compareState(e session.Event, c *checkpoint) {
 	c.met = true
 	was, now := c.record, &f.state.Record
@@ -84,7 +84,7 @@ func (f *fold) compareState(e session.Event, c *checkpoint) {
 		text += fmt.Sprintf("its state is %s, the fold's is %s; ", c.hash, hash)
 		d.Expected, d.Found = c.hash.String(), hash.String()
 	}
-	// Another event, stored later, has the sequence: it was given out again.
+	// The sequence was reused: a later event has it.
 	d.Excused = was.Leaf != now.Leaf && was.Clock != e.Time
 	switch {
 	case was.Count != now.Count:
@@ -109,8 +109,8 @@ func (f *fold) compareState(e session.Event, c *checkpoint) {
 	f.differ(d)
 }
 
-// compareNotice compares the last notice with the numbers of those that the fold
-// says about an event. So many came before it.
+// compareNotice compares the stored last notice with the numbers of the event's
+// notices. before is how many notices precede them.
 func (f *fold) compareNotice(e session.Event, before uint64) {
 	n := f.with.notice
 	if n.N == 0 || n.Seq != e.Seq {
@@ -126,8 +126,8 @@ func (f *fold) compareNotice(e session.Event, before uint64) {
 	}
 }
 
-// compareOpen looks at what is open, and compares each effect once: when the event
-// at seq has opened it. What is surely not stored is not built.
+// compareOpen compares each effect once, after the event at seq opened it. Effects
+// that are certainly not stored are not encoded.
 func (f *fold) compareOpen(seq uint64) {
 	var room [8]session.Place
 	var spelled [64]byte
@@ -141,7 +141,7 @@ func (f *fold) compareOpen(seq uint64) {
 			return true
 		}
 		if p.IsWake() {
-			return true // it is a schedule, and gone when it has fired
+			return true // a schedule, which is gone once it has fired
 		}
 		if f.pass == nil {
 			if _, stored := f.with.effects[string(p.Append(spelled[:0]))]; stored {
@@ -161,7 +161,7 @@ func (f *fold) compareOpen(seq uint64) {
 			f.compareEffect(e, seq)
 		case f.pass.fingerprints.take(f.pass.of.of(name, e.Payload)):
 			f.result.EffectsSame++
-		default: // or other bytes are: then their fingerprint is left
+		default: // not stored, or other bytes are stored: then their fingerprint is left
 			f.result.EffectsGone++
 		}
 	})
@@ -183,8 +183,9 @@ func (f *fold) compareEffect(e session.Effect, seq uint64) {
 	})
 }
 
-// unasked reports stored effects that the fold never opened. Those of events that
-// the log's end has lost were asked before what is proven.
+// unasked reports stored effects that the fold never opened. If such an effect is
+// older than proven, its event was lost from the log's end before that checkpoint,
+// and it is excused.
 func (f *fold) unasked() {
 	for _, name := range slices.Sorted(maps.Keys(f.with.effects)) {
 		payload := f.with.effects[name].Payload
@@ -195,8 +196,8 @@ func (f *fold) unasked() {
 	}
 }
 
-// askedAt returns the session's clock when an effect was asked; 0 if its bytes
-// don't tell, since then it is none of a session's.
+// askedAt returns the session's clock when an effect was opened, and 0 if the
+// payload has none: it is no session's effect then.
 func askedAt(payload []byte) (at int64) {
 	var room [32]codec.Entry
 	entries, err := codec.Entries(room[:0], payload)
@@ -207,7 +208,7 @@ func askedAt(payload []byte) (at int64) {
 	return at
 }
 
-// close takes over what the fold came to, but for its hashes.
+// close fills in the result, except for its hashes.
 func (f *fold) close() {
 	f.state.SetQuiet(false)
 	f.result.State, f.result.Events, f.result.Seq = f.state, f.state.Count, f.state.Seq

@@ -26,39 +26,39 @@ type Archive interface {
 // Pass is one pass over the whole log.
 type Pass struct {
 	Scanned journal.Scanned
-	Lost    []string // sessions of which something is stored, and the log has no event
+	Lost    []string // sessions that have stored outputs, but no event in the log
 
 	from    Archive
 	pinned  Pinned
 	of      fingerprinter
 	stored  map[string]*stored // by session
-	suspect map[string]bool    // sessions whose report needs more than stored holds
+	suspect map[string]bool    // sessions that Session must report
 	folders []*folder
-	all     []*passed // as they began
+	all     []*passed // by first event
 }
 
-// stored is what is stored of a session: little, since it is held for every
-// session at once.
+// stored is what is stored of one session. It is small, since a pass holds it for
+// every session.
 type stored struct {
-	fingerprints fingerprints // of the effects
-	seq          uint64       // of the snapshot; 0: none that can be read
-	hash         codec.Hash   // of its state
+	fingerprints fingerprints // of its effects
+	seq          uint64       // of its snapshot; 0: it has none that is readable
+	hash         codec.Hash   // of the snapshot's state
 }
 
-// passed is a session in a pass.
+// passed is one session in a pass.
 type passed struct {
 	fold
-	stored     // what it was not compared with yet
+	stored     // not compared yet
 	of         fingerprinter
 	began      uint64 // sequence of its first event
-	otherState bool   // the snapshot's is another
+	otherState bool   // the snapshot has another state
 
-	waiting     bool // it has events in the portion at hand
-	first, last int  // of these
+	waiting     bool // the current portion has events of it
+	first, last int  // positions of these events
 }
 
-// All folds the events of all sessions in one pass, jobs of them at a time, and
-// compares. The outcome does not depend on jobs.
+// All folds the events of all sessions in one pass and compares them. It folds jobs
+// sessions at a time; the outcome does not depend on jobs.
 func All(ctx context.Context, from Archive, pinned Pinned, jobs int) (*Pass, error) {
 	p := &Pass{from: from, pinned: pinned, of: fingerprinter{maphash.MakeSeed()}, stored: map[string]*stored{}, suspect: map[string]bool{}}
 	if err := p.readStored(ctx); err != nil {
@@ -67,7 +67,7 @@ func All(ctx context.Context, from Archive, pinned Pinned, jobs int) (*Pass, err
 	return p, p.run(ctx, max(jobs, 1))
 }
 
-// States is All without anything to compare with: Results have states.
+// States is All without anything to compare with: its Results have states and no differences.
 func States(ctx context.Context, from Archive, pinned Pinned) (*Pass, error) {
 	p := &Pass{from: from, pinned: pinned, of: fingerprinter{maphash.MakeSeed()}}
 	return p, p.run(ctx, 1)
@@ -96,9 +96,10 @@ func (p *Pass) run(ctx context.Context, jobs int) (err error) {
 // Len returns how many sessions the log has.
 func (p *Pass) Len() int { return len(p.all) }
 
-// Results yields what each session came to, in the order in which they began, and
-// whether it differs, as far as one pass can see: Session says in what. Only with
-// hashes, results have Hash and Chain. Each is yielded once, and its memory is free then.
+// Results yields each session's result, in the order of first events, and whether
+// the session differs as far as one pass can see; Session reports how. Hash and
+// Chain are set only with hashes. Each result is yielded once, and its memory can
+// be freed then.
 func (p *Pass) Results(hashes bool) iter.Seq2[*Result, bool] {
 	return func(yield func(*Result, bool) bool) {
 		for i, f := range p.all {
@@ -119,7 +120,7 @@ func (p *Pass) differs(f *passed) bool {
 		len(f.fingerprints) > 0 || f.seq != 0 && f.result.SnapshotAt == 0
 }
 
-// readStored reads what is stored besides the log.
+// readStored reads what is stored outside of the log.
 func (p *Pass) readStored(ctx context.Context) error {
 	of := func(sid string) *stored {
 		s := p.stored[sid]
@@ -144,8 +145,8 @@ func (p *Pass) readStored(ctx context.Context) error {
 		}
 		snap, err := session.ParseSnapshot(data)
 		if err != nil {
-			p.suspect[k.Session] = true // it will be read again, and told
-			return nil                  //nolint:nilerr // as said
+			p.suspect[k.Session] = true // Session reads it again and reports the error
+			return nil                  //nolint:nilerr // as above
 		}
 		s.seq, s.hash = snap.Seq, snap.Hash
 		return nil
@@ -153,7 +154,7 @@ func (p *Pass) readStored(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var latest string // session: one event opens several effects
+	var latest string // session of the previous effect: one event opens several
 	var s *stored
 	return p.from.ScanEffects(ctx, func(e journal.StoredEffect) error {
 		if s == nil || e.Name.Session != latest {
@@ -167,15 +168,15 @@ func (p *Pass) readStored(ctx context.Context) error {
 // portionMax is how many events a folder is handed at a time: some megabytes.
 const portionMax = 8192
 
-// portion is events of some sessions, in the order of the log, and what a
-// session pins whose first event is among them.
+// portion is a part of the log for one folder, in log order. install is the record
+// for sessions whose first event is in it.
 type portion struct {
 	events  []session.Event
 	install *session.Install
-	unknown error // why that is not known
+	unknown error // why install is not known
 }
 
-// fold folds all events of the log, the sessions of one partition by one
+// fold folds all events of the log. Each partition's sessions are folded by one
 // folder.
 func (p *Pass) fold(ctx context.Context) (journal.Scanned, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -187,7 +188,7 @@ func (p *Pass) fold(ctx context.Context) (journal.Scanned, error) {
 		folding.Go(func() {
 			for part := range queues[i] {
 				if err := f.take(part); err != nil {
-					cancel(err) // and the rest is left where it is
+					cancel(err) // other folders stop where they are
 				}
 			}
 		})
@@ -232,7 +233,7 @@ func (p *Pass) scan(ctx context.Context, hand func(i int, part portion) error) (
 	}
 	scanned, err := p.from.ReadAll(ctx, 1, func(e session.Event) error {
 		if e.Session == "" {
-			// Sessions that begin from here on pin another record.
+			// Sessions that begin after this event pin another record.
 			pinned = false
 			return flushAll()
 		}
@@ -259,13 +260,13 @@ func (p *Pass) scan(ctx context.Context, hand func(i int, part portion) error) (
 type folder struct {
 	pass     *Pass
 	sessions map[string]*passed
-	order    []*passed // as they began
+	order    []*passed // by first event
 	touched  []*passed // by the portion
-	room     []byte    // for an effect's bytes
-	next     []int     // of each event in the portion, the next one of its session; 0: none
+	room     []byte    // buffer for the bytes of one effect
+	next     []int     // for each event of the portion, the index of its session's next event; 0: none
 }
 
-// take folds a portion, session by session: their states stay in the processor's caches.
+// take folds a portion session by session, so that a state stays in the CPU caches.
 func (w *folder) take(part portion) error {
 	w.touched, w.next = w.touched[:0], append(w.next[:0], make([]int, len(part.events))...)
 	for i := range part.events {
@@ -291,7 +292,7 @@ func (w *folder) take(part portion) error {
 	return nil
 }
 
-// session returns the session of an event.
+// session returns an event's session.
 func (w *folder) session(part portion, e *session.Event) (*passed, error) {
 	f := w.sessions[e.Session]
 	if f != nil {

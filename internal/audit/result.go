@@ -9,49 +9,48 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Result is what an audit of one session came to.
+// Result is the outcome of auditing one session.
 type Result struct {
 	Session  string
 	Events   uint64 // folded
-	Rejected int    // of them
-	Seq      uint64 // of the last one
+	Rejected int    // of these
+	Seq      uint64 // of the last event
 	Whole    bool   // it was folded up to the log's newest event
 	Hash     codec.Hash
 	Chain    codec.Hash
 
-	EffectsSame uint64 // effects whose stored bytes are those that the fold asks for
+	EffectsSame uint64 // effects that are stored as the fold opens them
 	EffectsGone uint64 // effects that are not stored
 	SnapshotAt  uint64 // sequence of the snapshot that was compared; 0: none
 
-	Differences []Difference // by their kinds
+	Differences []Difference // sorted by kind
 	Panicked    bool         // the fold panicked: later events were not compared
 
-	State *session.State // as folded; nil: the log has no event
+	State *session.State // after the fold; nil: the log has no event
 }
 
-// Kind is what a Difference is of.
+// Kind is the kind of a Difference.
 type Kind int
 
-// The kinds of differences, the one that says most last.
+// The kinds of differences, in ascending order of how much they tell.
 const (
 	OfFold Kind = iota // the fold panicked: a fault of this program
 	OfEffect
-	OfNotice // the last one
+	OfNotice // the session's last notice
 	OfState  // a snapshot, or a state in memory
 )
 
-// Difference is one thing that is not as it was stored.
+// Difference is one mismatch between the log and what was stored.
 type Difference struct {
 	Kind     Kind
 	Excused  bool   // see Laws
-	Seq      uint64 // of the event at which it shows; 0: of none
-	Text     string // one line for people, with all that is known
+	Seq      uint64 // of the event at which it shows; 0: none
+	Text     string // one line for people, with all details
 	Expected string // what was stored, as a hash or a count
 	Found    string // what the log folds to now
 }
 
-// Damage returns the difference that says most of how the log is not what it was, nil
-// if none does.
+// Damage returns the most telling difference that is not excused, or nil.
 func (r *Result) Damage() *Difference {
 	for i := len(r.Differences) - 1; i >= 0; i-- {
 		if d := &r.Differences[i]; !d.Excused && d.Kind != OfFold {
@@ -61,11 +60,11 @@ func (r *Result) Damage() *Difference {
 	return nil
 }
 
-// Session folds the events of a session up to the sequence `to` (0: the newest), and
-// compares with what was stored, which was read before. Up to an earlier event than
-// the log's newest one, what was stored later is not missed. each, if not nil, is
-// called with every event, the notices that the fold returned for it and the state
-// after it, which each must not keep.
+// Session folds the events of a session up to the sequence `to` (0: the newest),
+// and compares them with `with`, which must have been read before. If `to` is not
+// the log's newest event, stored outputs of later events are not reported as
+// missing. If each is not nil, it is called after every event with the event, its
+// notices and the state, which it must not keep.
 func Session(ctx context.Context, from Log, pinned Pinned, sid string, to uint64, with *Stored, each func(session.Event, []session.Notice, *session.State)) (*Result, error) {
 	last, err := from.LastSeq(ctx)
 	if err != nil {

@@ -21,23 +21,24 @@ type Log interface {
 	StoredOutputs(ctx context.Context, sid string) (journal.StoredOutputs, error)
 }
 
-// Pinned returns the install record of a session whose first event is at seq.
+// Pinned returns the install record of the session whose first event is at seq.
 type Pinned func(ctx context.Context, seq uint64) (*session.Install, error)
 
-// Stored is what a session was folded to before. The zero value is nothing.
+// Stored is what earlier folds of a session have stored. The zero value has
+// nothing.
 type Stored struct {
 	checkpoints []checkpoint
-	unreadable  error                           // why its snapshot says nothing; nil: it has none, or one that can be read
-	effects     map[string]journal.StoredEffect // by name: not compared yet
+	unreadable  error                           // why its snapshot can't be used; nil: it has none, or a readable one
+	effects     map[string]journal.StoredEffect // not compared yet, by name
 	notice      journal.LastSaid                // N is 0: none, or it was compared
 }
 
-// checkpoint is how far a session was folded, and to what.
+// checkpoint is a state of a session at one of its events.
 type checkpoint struct {
-	of     string // whose state it is
+	of     string // what it was read from, for texts
 	seq    uint64 // of the last event
 	record *session.Record
-	hash   codec.Hash // of a snapshot's state
+	hash   codec.Hash // of the state, if it is a snapshot's
 	met    bool
 }
 
@@ -77,13 +78,13 @@ func (s *Stored) ExpectSnapshot(sid string, data []byte) {
 	}
 }
 
-// ExpectState expects a state that is held in memory. It is read until the audit
-// has ended.
+// ExpectState expects a state that is held in memory. The caller must not change it
+// before the audit has ended.
 func (s *Stored) ExpectState(state *session.State) {
 	s.checkpoints = append(s.checkpoints, checkpoint{of: "its state in memory", seq: state.Seq, record: &state.Record})
 }
 
-// unmet reports what is stored of events that the session does not have. The log
+// unmet reports stored outputs of events that the session does not have. The log
 // ends at last.
 func (f *fold) unmet(ctx context.Context, from Log, last uint64) error {
 	hole := func(seq uint64) (bool, error) {
@@ -94,7 +95,7 @@ func (f *fold) unmet(ctx context.Context, from Log, last uint64) error {
 		if errors.Is(err, natsio.ErrNotFound) {
 			return true, nil
 		}
-		return false, err // else another event has the sequence: it was given out again
+		return false, err // nil: the sequence was reused
 	}
 	with := f.with
 	if n := with.notice; n.N > 0 {

@@ -12,56 +12,57 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// actor is one session in memory, with its two marks: it is folded up to
-// state.Seq, and stored up to stored.
+// actor is one session in memory. It is folded up to state.Seq, and its outputs are
+// stored up to stored.
 type actor struct {
 	sid    string
 	state  *session.State  // nil: stopped, or broken by a fault and never used again
-	stored uint64          // all outputs of all events up to here are acknowledged
-	asked  []session.Place // open effects that were asked since it was loaded; nil: none yet
-	proven bool            // its place in the log is known, in this epoch
-	stop   *Stop           // quarantined; nil: not
+	stored uint64          // all outputs of all events up to here are stored
+	asked  []session.Place // open effects that were emitted since it was loaded; nil: none yet
+	proven bool            // the log still has its events, as checked in this epoch
+	stop   *Stop           // its quarantine; nil: none
 
-	accepted bool // it was released although the log lost events of it
+	accepted bool // it was released although the log had lost events of it
 
-	snapped  uint64 // events folded when the last snapshot was taken; 0: in none
-	barred   bool   // its state is not what the log folds to: it is not to be snapshotted
-	used     uint64 // when it was used last, by the lane's count
-	batch    uint64 // the latest batch that it had outputs in, by the lane's count
-	storing  *batch // that stores something of it; nil: none
-	stopping bool   // its quarantine is being stored, and nothing else of it meanwhile
-	bytes    int    // that it takes, about, without its registries
-	progress []byte // lines that its events in one batch say, while they are put together
-	loaded   []byte // the snapshot that it was loaded from, until the lane has taken note; nil: none, or not to be verified
+	snapped  uint64 // events folded when its last snapshot was taken; 0: no snapshot
+	barred   bool   // its state is not what the log folds to, so it must not be snapshotted
+	used     uint64 // the lane's clock at its last use
+	batch    uint64 // number of the latest batch with outputs of it
+	storing  *batch // the batch that is storing outputs of it; nil: none
+	stopping bool   // its quarantine is being stored; no output of it is stored until then
+	bytes    int    // memory that it takes, about, without its registries
+	progress []byte // progress lines of its events in one batch, while they are joined
+	loaded   []byte // the snapshot that it was loaded from, until the lane has begun to verify it; nil: none to verify
 
-	moments []moment // for durations
+	moments []moment // starting points of durations
 
-	tracing *tracing // its spans; nil: none are asked for, or it was just loaded
+	tracing *tracing // nil: runs are not traced, or it was just loaded
 
-	registries []*planner.Registry // of its own that are counted: see State.ShareRegistries
+	registries []*planner.Registry // set by the session itself and counted by the host: see State.ShareRegistries
 }
 
-// stops reports whether the session is quarantined at seq.
+// stops reports whether the session is quarantined at or before seq.
 func (s *actor) stops(seq uint64) bool { return s.stop != nil && s.stop.Seq <= seq }
 
-// settled reports whether the state is stored: only such a one is snapshotted.
+// settled reports whether all outputs of the state are stored: only then it may be
+// snapshotted.
 func (s *actor) settled() bool { return s.state != nil && s.stored == s.state.Seq }
 
-// outputs are what one folded event wants stored before it is acknowledged.
-// What is stored is taken out. actor is nil if it wants nothing.
+// outputs are what one folded event needs stored before it is acknowledged. Stored
+// outputs are removed. actor is nil if there are none.
 type outputs struct {
 	arrival  *Delivered
 	actor    *actor
-	pending  []journal.Output  // withdrawals, effects but wakes, notices
-	wakes    []journal.Output  // stored behind all else (wakes.go)
-	cancel   []string          // effects to be stopped wherever they run, once their withdrawals are stored
-	progress []byte            // lines, to be published once all of it is stored
-	spans    []*timeline.Span  // that ended, to be told once all of it is stored
-	registry *planner.Registry // that the event set; nil: none
-	tally    *tally            // what it adds to the metrics once it is stored; nil: nothing is measured
-	failed   error             // why one of them can never be stored: the session is quarantined for it
-	parked   bool              // it waits for work that is under way for its session
-	done     bool              // all is stored
+	pending  []journal.Output  // withdrawals, effects except wakes, notices
+	wakes    []journal.Output  // stored after all else (wakes.go)
+	cancel   []string          // withdrawn effects, to be stopped on bridges once the withdrawals are stored
+	progress []byte            // progress lines, published once everything is stored
+	spans    []*timeline.Span  // ended spans, exported once everything is stored
+	registry *planner.Registry // set by the event; nil: none
+	tally    *tally            // added to the metrics once everything is stored; nil: nothing is measured
+	failed   error             // why an output can never be stored: the session is quarantined for it
+	parked   bool              // it waits for work on its session
+	done     bool              // everything is stored
 }
 
 // hasOutputs reports whether anything is to be stored.
@@ -69,14 +70,14 @@ func (o *outputs) hasOutputs() bool {
 	return len(o.pending) > 0 || len(o.wakes) > 0 || len(o.cancel) > 0 || len(o.progress) > 0 || o.registry != nil
 }
 
-// next folds the session's next event, that of o, and fills in what it wants
-// stored. After an error, a *panicError, the actor is broken.
+// next folds the event of o, its session's next one, and fills in o's outputs.
+// After an error, always a *panicError, the actor is broken.
 func (h *Host) next(s *actor, o *outputs) (err error) {
 	defer func() { err = recovered(recover(), err) }()
 	before := s.state.NextRegistry()
 	counts := h.meters.tally(s.state)
 	ended := h.meters.folding(o.arrival.Event)
-	notices, _ := h.evolve(s.state, o.arrival.Event) // what is rejected says so in a notice
+	notices, _ := h.evolve(s.state, o.arrival.Event) // the notice of a rejection has the reason
 	ended()
 	s.state.ShareRegistries(h.registries.same)
 	*o = outputs{arrival: o.arrival, actor: s, tally: counts}
@@ -108,7 +109,7 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 	return nil
 }
 
-// joined returns some lines and more of them. Most events say one.
+// joined appends lines to lines. Most events have one.
 func joined(lines, more []byte) []byte {
 	if len(lines) == 0 {
 		return more
@@ -116,8 +117,7 @@ func joined(lines, more []byte) []byte {
 	return append(lines, more...)
 }
 
-// appendAsks appends the outputs that ask for effects of a session, and returns
-// wakes separately.
+// appendAsks appends a session's effects to outputs, and returns wakes separately.
 func appendAsks(outputs []journal.Output, sid string, effects []session.Effect) (all, wakes []journal.Output) {
 	for i := range effects {
 		one := journal.Output{Session: sid, Effect: &effects[i]}
@@ -130,11 +130,11 @@ func appendAsks(outputs []journal.Output, sid string, effects []session.Effect) 
 	return outputs, wakes
 }
 
-// unasked returns the open effects that were not asked yet, and takes all that
-// are open as asked. Names of what is settled are forgotten: they are never open
+// unasked returns the open effects that were not emitted yet, and marks all open
+// effects as emitted. Names of settled effects are forgotten: they never open
 // again.
 func (s *actor) unasked() []session.Effect {
-	var room [32]session.Place // most of the time that is enough, and nothing is allocated
+	var room [32]session.Place // usually large enough, so that nothing is allocated
 	open := room[:0]
 	effects := s.state.OpenBeside(func(p session.Place) bool {
 		open = append(open, p)
@@ -146,11 +146,11 @@ func (s *actor) unasked() []session.Effect {
 	return effects
 }
 
-// fold folds an event whose outputs are stored.
+// fold folds an event whose outputs are already stored.
 func (h *Host) fold(state *session.State, e session.Event) (err error) {
 	defer func() { err = recovered(recover(), err) }()
-	_, _ = h.evolve(state, e) // a rejection is part of the history
-	_ = state.Progress()      // it was said, or is too old to be of use
+	_, _ = h.evolve(state, e) // a rejected event is part of the history
+	_ = state.Progress()      // already published, or too old to matter
 	return nil
 }
 
@@ -160,11 +160,11 @@ func snapshotOf(state *session.State) (data []byte, err error) {
 	return state.Snapshot().Bytes(), nil
 }
 
-// panicError says that the fold panicked: a fault of this program, which stops
+// panicError reports a panic in the fold. It is a fault of this program, and stops
 // one session.
 type panicError struct {
 	value any
-	stack []byte // for the log: where it happened
+	stack []byte // where it happened
 }
 
 func (e *panicError) Error() string { return fmt.Sprintf("the fold panicked: %v", e.value) }
@@ -174,7 +174,7 @@ func isPanic(err error) bool {
 	return errors.As(err, &p)
 }
 
-// recovered returns the error that a panic with v is, err if there was none.
+// recovered returns the error for a recovered panic value v; err if v is nil.
 func recovered(v any, err error) error {
 	if v != nil {
 		return &panicError{v, debug.Stack()}

@@ -14,32 +14,32 @@ import (
 )
 
 const (
-	// joinAfter is how long a host that starts listens to the others' answers to
-	// its first heartbeat; without it every host would begin with all lanes.
+	// joinAfter is how long a starting host listens for answers to its first
+	// heartbeat; without it, every host would first claim all lanes.
 	joinAfter = 100 * time.Millisecond
-	// joinDeaf is when a host begins that does not hear itself.
+	// joinDeaf is when a host starts that does not receive its own heartbeats.
 	joinDeaf = 2 * time.Second
-	// orphanedEvery is how often lanes of others are looked at, and orphanedLooks how
-	// many times in a row one must have been found without an owner.
+	// orphanedEvery is how often a host checks the lanes of others. It takes one
+	// that had no owner in orphanedLooks checks in a row.
 	orphanedEvery = 3 * time.Second
 	orphanedLooks = 2
 )
 
-// assignment is which lanes of the log this host is to run, and which it runs.
+// assignment is which lanes of the log this host should run, and which it runs.
 type assignment struct {
 	mu      sync.Mutex
-	wanted  []bool        // its share, and lanes that nobody else runs
-	running []bool        // what it runs; also what it hands over
-	begun   bool          // it has had a share
-	closed  bool          // it is to run nothing any more
-	changed chan struct{} // closed at the next change of what it is to run
+	wanted  []bool        // its share, and orphaned lanes that it took
+	running []bool        // includes lanes that are being handed over
+	begun   bool          // it has received a share
+	closed  bool          // it must run nothing any more
+	changed chan struct{} // closed at the next change of wanted or closed
 }
 
 func newAssignment(lanes int) *assignment {
 	return &assignment{wanted: make([]bool, lanes), running: make([]bool, lanes), changed: make(chan struct{})}
 }
 
-// change makes a change, and wakes those that wait for one.
+// change applies f and wakes the callers of await.
 func (p *assignment) change(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -48,8 +48,8 @@ func (p *assignment) change(f func()) {
 	p.changed = make(chan struct{})
 }
 
-// await waits until the host is to run a lane (yes), or is not to any more. It
-// reports false when ctx has ended, or the host is to run nothing any more.
+// await waits until the host should (yes) or should not run a lane. It returns
+// false when ctx has ended or the assignment is closed.
 func (p *assignment) await(ctx context.Context, lane int, yes bool) bool {
 	for {
 		p.mu.Lock()
@@ -71,15 +71,15 @@ func (p *assignment) runs(lane int, yes bool) {
 	p.running[lane] = yes
 }
 
-// now returns the lanes that run, and whether the host has no share yet, or none
-// any more.
+// now returns the running lanes, and whether the host has no share yet, or none any
+// more.
 func (p *assignment) now() (lanes []int, joining, leaving bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return numbers(p.running), !p.begun && !p.closed, p.closed
 }
 
-// numbers returns which are set; never nil.
+// numbers returns the indexes of the set elements; never nil.
 func numbers(set []bool) []int {
 	lanes := []int{}
 	for n, yes := range set {
@@ -90,7 +90,7 @@ func numbers(set []bool) []int {
 	return lanes
 }
 
-// Heartbeat returns what this host says of itself at the moment.
+// Heartbeat returns the body of this host's heartbeat.
 func (h *Host) Heartbeat() []byte {
 	lanes, joining, leaving := h.assignment.now()
 	body, err := json.Marshal(heartbeat{
@@ -102,15 +102,15 @@ func (h *Host) Heartbeat() []byte {
 	return body
 }
 
-// publishHeartbeat publishes a heartbeat between the regular ones.
+// publishHeartbeat publishes a heartbeat out of turn.
 func (h *Host) publishHeartbeat() {
 	if err := h.bus.Beat(subjects.KindSessionActor, h.instance, h.Heartbeat()); err != nil {
 		h.log.Warn("heartbeat_failed", "error", err.Error())
 	}
 }
 
-// Share takes in what was heard of session-actors, by their heartbeats, and, if this
-// host takes part, its share of the lanes. met and mismatched are as for membership.look.
+// Share takes in the heartbeats of session-actors and, if this host takes part,
+// updates its share of the lanes. For met and mismatched see membership.look.
 func (h *Host) Share(known []presence.Member, takesPart bool) (met bool, mismatched []string) {
 	h.known.Store(&known)
 	sharing, met, mismatched := h.membership.look(known)
@@ -121,7 +121,7 @@ func (h *Host) Share(known []presence.Member, takesPart bool) (met bool, mismatc
 	return met, mismatched
 }
 
-// Wants reports whether this host is to run a lane.
+// Wants reports whether this host should run a lane.
 func (h *Host) Wants(lane int) bool {
 	p := h.assignment
 	p.mu.Lock()
@@ -129,10 +129,10 @@ func (h *Host) Wants(lane int) bool {
 	return !p.closed && p.wanted[lane]
 }
 
-// Leave says that this host is to run nothing any more, for good.
+// Leave ends this host's assignment for good.
 func (h *Host) Leave() { h.assignment.change(func() { h.assignment.closed = true }) }
 
-// isAlive reports whether a session-actor was heard a moment ago.
+// isAlive reports whether a session-actor sent a heartbeat a moment ago.
 func (h *Host) isAlive(instance string) bool {
 	known := h.known.Load()
 	return known != nil && slices.ContainsFunc(*known, func(m presence.Member) bool {
@@ -140,22 +140,22 @@ func (h *Host) isAlive(instance string) bool {
 	})
 }
 
-// shares keeps this host's share of the lanes until ctx ends. The first one
-// comes when the others had time to answer. They hear only then that it takes
-// part: what they hand over should find it standing by.
+// shares keeps this host's share of the lanes current until ctx ends. The host
+// takes its first share after the others had time to answer, and announces itself
+// only then: lanes that they hand over must find it ready.
 func (h *Host) shares(ctx context.Context, members *presence.Members) {
 	begin := time.NewTimer(joinDeaf)
 	defer begin.Stop()
 	var hears, takesPart, told bool
 	for {
-		next := members.Heartbeats() // before the look, so that none is missed
+		next := members.Heartbeats() // read first, so that no heartbeat is missed
 		met, mismatched := h.Share(members.Known(), takesPart)
 		if takesPart && !told {
 			told = true
 			h.publishHeartbeat()
 			close(h.ready)
 		} else if met {
-			h.publishHeartbeat() // a host that starts need not wait for the regular ones
+			h.publishHeartbeat() // a starting host need not wait for the next regular one
 		}
 		for _, instance := range mismatched {
 			h.log.Warn("lane_count_differs", "of", instance, "lane_count", h.opts.Lanes)
@@ -174,8 +174,8 @@ func (h *Host) shares(ctx context.Context, members *presence.Members) {
 	}
 }
 
-// divide takes this host's share of what the members have to do. Lanes that nobody
-// else ran are given up: with other members, others run them.
+// divide computes this host's share among the members. Orphaned lanes that it took
+// are given up: the new members may run them.
 func (h *Host) divide(members []string) {
 	mine := make([]bool, h.opts.Lanes)
 	for lane, owner := range share(members, h.opts.Lanes) {
@@ -186,7 +186,7 @@ func (h *Host) divide(members []string) {
 }
 
 // serve runs a lane whenever it is in this host's share, until the assignment is
-// closed or ctx ends. An error means that this host can't go on with the lane.
+// closed or ctx ends. An error means that this host can't run the lane.
 func (h *Host) serve(ctx context.Context, lane int) error {
 	for h.assignment.await(ctx, lane, true) {
 		if err := h.serveOnce(ctx, lane); err != nil {
@@ -196,8 +196,8 @@ func (h *Host) serve(ctx context.Context, lane int) error {
 	return nil
 }
 
-// serveOnce runs a lane until it leaves this host's share. It is handed over
-// then, with what is under way finished as far as the time allows.
+// serveOnce runs a lane until it leaves this host's share. It then hands the lane
+// over and finishes pending work within Options.DrainFor.
 func (h *Host) serveOnce(ctx context.Context, lane int) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -216,14 +216,14 @@ func (h *Host) serveOnce(ctx context.Context, lane int) error {
 			h.log.Warn("lane not drained in time", "lane", lane, "error", err)
 		}
 	}
-	cancel() // what is not done is delivered again, to the lane's next owner
+	cancel() // unfinished events are delivered again, to the next owner
 	<-running.Done()
 	return cause
 }
 
-// adoptOrphaned takes lanes of which nobody asks for the events that wait, though
-// they are in another's share: that host may be unable to, or hosts may have
-// heard of different members. A lane that was taken stays until members change.
+// adoptOrphaned takes lanes in another host's share that have waiting events and no
+// owner. That host may be unable to run them, or hosts may have heard of different
+// members. A lane that was taken stays until the members change.
 func (h *Host) adoptOrphaned(ctx context.Context) {
 	found := make([]int, h.opts.Lanes)
 	lanes := make([]*delivery.Lane, h.opts.Lanes)
@@ -249,5 +249,5 @@ func (h *Host) isOrphaned(ctx context.Context, lane *delivery.Lane) bool {
 	ctx, cancel := context.WithTimeout(ctx, orphanedEvery)
 	defer cancel()
 	stray, err := lane.Stray(ctx)
-	return err == nil && stray // a host that can't ask can't run the lane either
+	return err == nil && stray // a host that can't reach the server can't run the lane either
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/refold/refold/internal/delivery"
 )
 
-// driver runs a Lane: one goroutine steps, and others carry out what it wants done.
+// driver runs a Lane: one goroutine steps it, and others carry out its work.
 type driver struct {
 	*Lane
 	lane     lane
 	arrivals chan Input // epochs and deliveries, in order
-	done     chan Input // what became of work
+	done     chan Input // results of work
 	works    sync.WaitGroup
 	puts     sync.WaitGroup // snapshots
 }
@@ -26,17 +26,17 @@ func newDriver(h *Host, lane lane) *driver {
 	return &driver{Lane: h.NewLane(lane.Number(), lane.Owned), lane: lane, arrivals: make(chan Input, batchMax), done: make(chan Input, batchMax)}
 }
 
-// Epoch begins an epoch, in order with the events around it.
+// Epoch hands an epoch to the lane, in order with the events around it.
 func (d *driver) Epoch(uint64) { d.arrivals <- &EpochStarted{Left: d.lane.Left()} }
 
-// Deliver hands an event over.
+// Deliver hands an event to the lane.
 func (d *driver) Deliver(e delivery.Delivery) {
 	d.host.meters.delivered(d.number, e.Pending)
 	d.arrivals <- &Delivered{Event: e.Event, TraceParent: e.TraceParent, Ack: e.AckLater()}
 }
 
-// run owns the lane and folds what it delivers, until ctx ends or the lane is
-// drained. An error means that this host can't go on with this lane.
+// run owns the lane and folds its events, until ctx ends or the lane is drained. An
+// error means that this host can't run the lane.
 func (d *driver) run(ctx context.Context) error {
 	working, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -91,7 +91,7 @@ func (d *driver) loop(working, putting context.Context, giveUp func()) (cause er
 			in = Tick{}
 		}
 		if cause != nil || working.Err() != nil {
-			continue // let the lane end; what it gave comes again, elsewhere
+			continue // let the lane end; its next owner gets these events again
 		}
 		d.Step(in, d.host.now())
 		d.takeBuffered()
@@ -101,7 +101,7 @@ func (d *driver) loop(working, putting context.Context, giveUp func()) (cause er
 	}
 }
 
-// takeBuffered steps what was delivered and is buffered.
+// takeBuffered steps the deliveries that are buffered.
 func (d *driver) takeBuffered() {
 	for range batchMax - 1 {
 		if d.IsFull() {
@@ -110,7 +110,7 @@ func (d *driver) takeBuffered() {
 		select {
 		case next, open := <-d.arrivals:
 			if !open {
-				return // the loop finds it closed, too
+				return // the loop sees it too
 			}
 			d.Step(next, d.host.now())
 		default:
@@ -119,11 +119,11 @@ func (d *driver) takeBuffered() {
 	}
 }
 
-// carryOut has done what is ready, and returns why the lane is given back.
+// carryOut starts the work that is ready, and returns why the lane is given back.
 func (d *driver) carryOut(working, putting context.Context) error {
 	more := false
 	if d.IsStoring() && !d.IsFull() {
-		runtime.Gosched() // who delivers is heard first
+		runtime.Gosched() // deliveries first
 		more = len(d.arrivals) > 0
 	}
 	r := d.Ready(more)
@@ -143,7 +143,7 @@ func (d *driver) putAll(putting context.Context, snapshots []Work) {
 	}
 }
 
-// tell has an input stepped, until ctx ends.
+// tell queues an input for Step, unless ctx ends first.
 func (d *driver) tell(ctx context.Context, in Input) {
 	select {
 	case d.done <- in:
@@ -151,7 +151,7 @@ func (d *driver) tell(ctx context.Context, in Input) {
 	}
 }
 
-// putLast puts the last snapshots, for a while.
+// putLast stores the last snapshots, for at most lastSnapshotsFor.
 func (d *driver) putLast(putting context.Context) {
 	timer := time.NewTimer(lastSnapshotsFor)
 	defer timer.Stop()
@@ -169,13 +169,13 @@ func (d *driver) putLast(putting context.Context) {
 	}
 }
 
-// Waits between two tries of what the bus could not do.
+// Backoff of retries.
 const (
 	retryFirst = 50 * time.Millisecond
 	retryMax   = 2 * time.Second
 )
 
-// retry tries until it is done, ctx ends, or trying can't help.
+// retry calls try until it succeeds, ctx ends, or a retry can't help.
 func (o outside) retry(ctx context.Context, what string, e session.Event, try func() error) error {
 	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
 		err := try()
@@ -190,7 +190,7 @@ func (o outside) retry(ctx context.Context, what string, e session.Event, try fu
 	}
 }
 
-// pause waits; false: ctx has ended.
+// pause waits for d; it returns false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

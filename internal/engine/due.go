@@ -12,16 +12,15 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-// Limits of settling wakes that are due.
+// Limits of settling due wakes.
 const (
-	dueAtOnce  = 256              // wakes that a session-actor settles at once: each waits for one acknowledgement
-	dueTrouble = time.Second      // after which a wake is delivered again that could not be settled
-	dueNewer   = 30 * time.Second // the same, of a wake of a newer release
+	dueAtOnce  = 256              // wakes that a host settles at once; each waits for one acknowledgement
+	dueTrouble = time.Second      // delay until a wake that could not be settled is delivered again
+	dueNewer   = 30 * time.Second // the same for a wake of a newer release
 )
 
-// pullsDue settles the wakes that come due, of all sessions, until ctx ends. Any
-// number of session-actors share them, whoever owns the lanes. What was taken is
-// settled within working.
+// pullsDue settles the due wakes of all sessions until ctx ends. All session-actors
+// share them, whoever owns the lanes. A pulled wake is settled within working.
 func (h *Host) pullsDue(ctx, working context.Context) error {
 	return h.bus.Dues().Run(ctx, dueAtOnce, func(d delivery.DueDelivery) {
 		if again := h.SettleDue(working, d.Session, d.Wake, d.Payload, d.Fired); again > 0 {
@@ -32,11 +31,11 @@ func (h *Host) pullsDue(ctx, working context.Context) error {
 	})
 }
 
-// SettleDue publishes that a wake's due has come. A wake that fired early lay
-// further ahead than a schedule may: it is scheduled again. SettleDue returns 0 when
-// that is stored and the delivery may be acknowledged, else after which time the
-// wake is to be delivered again. A wake may be settled more than once: the fold
-// ignores a repeat.
+// SettleDue publishes the settlement of a wake that fired. A wake whose time was
+// further ahead than a schedule allows fires early and is scheduled again.
+// SettleDue returns 0 when that is stored and the caller may acknowledge the
+// delivery, else the delay until the wake should be delivered again. A wake may be
+// settled more than once: the fold ignores a repeat.
 func (h *Host) SettleDue(ctx context.Context, sid, wake string, payload []byte, fired time.Time) (again time.Duration) {
 	log := h.log.With("session", sid, "effect", wake)
 	effect, err := wakeOf(sid, wake, payload)
@@ -64,8 +63,8 @@ func (h *Host) SettleDue(ctx context.Context, sid, wake string, payload []byte, 
 
 var errNewerWake = errors.New("a newer release asked for it")
 
-// wakeOf reads the wake that a schedule's payload is. A map that this release does
-// not read may be what a newer one asks.
+// wakeOf decodes the payload of a fired schedule. A map that this release can't
+// decode may be a newer release's wake.
 func wakeOf(sid, name string, payload []byte) (session.Effect, error) {
 	var w session.Wake
 	if err := codec.Unmarshal(payload, &w); err != nil {

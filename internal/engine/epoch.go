@@ -6,15 +6,16 @@ import (
 	"time"
 )
 
-// begin begins an epoch, when all that was folded in the one before is stored. What
-// is to be known before its first event is read. What can't be read is looked up when
-// it is needed, or not suspected: a lane does not wait for it.
+// begin begins an epoch, when everything folded in the previous one is stored. It
+// reads what the lane must know before its first event. A lane does not wait for
+// anything that can't be read: quarantines are then looked up on each load, and the
+// guard suspects nothing.
 func (l *Lane) begin(e *EpochStarted) {
 	for _, s := range l.sessions {
 		s.proven = false
 	}
 	for _, r := range l.released {
-		r.last, r.going = 0, nil // another owner may have gone on with it
+		r.last, r.going = 0, nil // another owner may have resumed it
 	}
 	var stops map[string]*Stop
 	var listErr, recordErr, endErr error
@@ -29,7 +30,7 @@ func (l *Lane) begin(e *EpochStarted) {
 			began.note, began.rev = w.guardNote(ctx, lane)
 		}
 		if end, endErr = w.host.world.LastSeq(ctx); endErr != nil {
-			end = math.MaxUint64 // no session is taken for new without a look at its snapshot
+			end = math.MaxUint64 // no session counts as new, so each load reads the snapshot
 		}
 		return nil
 	}, func() {

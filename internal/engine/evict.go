@@ -7,29 +7,29 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// memoryDefault is how many bytes the sessions in memory of a host take at most.
+// memoryDefault is the default of Options.Memory.
 const memoryDefault = 256 << 20
 
-// actorWeight is what an actor takes besides its state: itself, its place in the
-// lane's map, its lists of names and numbers.
+// actorWeight is the memory of an actor besides its state: the actor, its map
+// entry, its lists.
 const actorWeight = 384
 
-// evictTo is down to how many quarters of what a lane may keep it is emptied when it
-// keeps more than all of it: so it is looked through once for many loads.
+// evictTo is the target of an eviction, in quarters of the lane's limit. It is
+// below the limit, so that one eviction serves many loads.
 const evictTo = 3
 
-// captureMax is how many snapshots may wait to be put before sessions that have
-// no need of one leave without.
+// captureMax is how many snapshots may wait to be stored. Beyond it, sessions are
+// evicted without one.
 const captureMax = 1024
 
-// keep takes a session into memory, in the place of what was there of it.
+// keep puts a session into memory, replacing the one of its name.
 func (l *Lane) keep(s *actor) {
 	l.leave(s.sid)
 	l.sessions[s.sid] = s
 	l.weigh(s)
 }
 
-// leave takes a session out of memory.
+// leave removes a session from memory.
 func (l *Lane) leave(sid string) {
 	if s := l.sessions[sid]; s != nil {
 		delete(l.sessions, sid)
@@ -38,9 +38,9 @@ func (l *Lane) leave(sid string) {
 	}
 }
 
-// weigh estimates again what a session in memory takes, after it was folded.
-// Registries that it set are counted by the host, each once. The install record's
-// are not counted, since they stay.
+// weigh updates the estimate of a session's memory after it was folded. The host
+// counts each registry that sessions set once. The install record's are not
+// counted, since they stay.
 func (l *Lane) weigh(s *actor) {
 	l.bytes -= s.bytes
 	s.bytes = actorWeight + len(s.sid)
@@ -61,24 +61,23 @@ func (l *Lane) weigh(s *actor) {
 	}
 }
 
-// memory returns how many bytes the lane's sessions take, and how many they may
-// take. The lanes that the host runs now have equal parts, so that none waits for
-// another, and share the registries that sessions set.
+// memory returns how many bytes the lane's sessions take and may take. Running
+// lanes have equal parts of the limit, so that none waits for another, and share
+// the registries that sessions set.
 func (l *Lane) memory() (bytes, bytesMax int) {
 	running, _, _ := l.host.assignment.now()
 	lanes := max(1, len(running))
 	return l.bytes + int(l.host.registries.used.Load())/lanes, int(l.host.opts.Memory) / lanes
 }
 
-// isOver reports whether the lane keeps more than so many quarters of what it
-// may.
+// isOver reports whether the lane uses more than the given quarters of its limits.
 func (l *Lane) isOver(quarters int) bool {
 	bytes, bytesMax := l.memory()
 	most := l.host.opts.SessionsMax
 	return bytes > bytesMax/4*quarters || most > 0 && len(l.sessions) > max(1, most*quarters/4)
 }
 
-// cacheSession takes a session into memory that was loaded for an event.
+// cacheSession puts a session into memory that was loaded for an event.
 func (l *Lane) cacheSession(s *actor) {
 	l.clock++
 	s.used = l.clock
@@ -90,11 +89,11 @@ func (l *Lane) cacheSession(s *actor) {
 	}
 }
 
-// evict forgets the sessions that were used least lately, once all together take
-// too much, whatever they wait for; but for keep. Nothing is lost: they are in
-// the log, and their wakes are schedules. Those with many events since their
-// snapshot are snapshotted, so that they wake fast.
-// What is quarantined stays, to be seen when it is released.
+// evict removes the least recently used sessions from memory, except keep, once the
+// lane is over its limits. Nothing is lost: their events are in the log, and their
+// wakes are schedules. Sessions with many events since their snapshot are
+// snapshotted, so that they load fast. Quarantined sessions stay, so that their
+// release is noticed.
 func (l *Lane) evict(keep *actor) {
 	if !l.isOver(4) {
 		return
@@ -112,8 +111,8 @@ func (l *Lane) evict(keep *actor) {
 	l.captures(behind)
 }
 
-// evictable returns the sessions that may leave memory, the least lately used
-// first: those that wait for nothing to be stored or read.
+// evictable returns the sessions that may be evicted, least recently used first: no
+// store or read of them is pending.
 func (l *Lane) evictable(keep *actor) (list []*actor) {
 	for _, s := range l.sessions {
 		if _, busy := l.parked[s.sid]; !busy && s != keep && s.stop == nil && s.settled() {
@@ -124,6 +123,6 @@ func (l *Lane) evictable(keep *actor) (list []*actor) {
 	return list
 }
 
-// isWorthSnapshot reports whether so many events were folded since the session's
-// snapshot that reading them again costs more than storing one.
+// isWorthSnapshot reports whether reading the events since the session's snapshot
+// again would cost more than storing a new one.
 func (s *actor) isWorthSnapshot() bool { return s.state.Count-s.snapped >= lastSnapshotEvents }

@@ -12,46 +12,46 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// The guard finds the event that kills every process that works on it, and stops
-// its session (docs/adr/0030). The server tells that a former owner ended without
-// acknowledging what it had been given. The first such end costs one note for the
-// lane; after the second one without progress the same events are worked on alone,
-// each behind a mark that names it.
+// The guard finds an event that kills every process that works on it, and stops its
+// session (docs/adr/0030). The server reports that a former owner left delivered
+// events unacknowledged. The first such end costs one note for the lane. After the
+// second one without progress these events are processed one at a time, each after
+// a note that names it (its mark).
 const (
-	// carefulEnds is after how many unclean ends of owners a careful pass is made.
+	// carefulEnds is the number of unclean ends after which a careful pass begins.
 	carefulEnds = 2
 	// killsMax is how many processes in a row may end while they work on one event
-	// alone before its session is stopped. Processes are killed from outside, too:
+	// alone, before its session is stopped. Processes are killed from outside, too:
 	// with 2, the simulation and refold chaos stopped healthy sessions.
 	killsMax = 4
-	// livesBeats is how many heartbeats ago an owner that lives was heard at most:
-	// one that died lost its lane only four later.
+	// livesBeats is how many heartbeats old the last one of a live owner may be. An
+	// owner that died loses its lane only after four.
 	livesBeats = 2
-	// noteWithin is how long the guard's note may hold a lane up.
+	// noteWithin is how long storing the guard's note may delay a lane.
 	noteWithin = 10 * time.Second
 )
 
-// guardNote is what the bucket has under subjects.GuardKey, from an unclean end on
-// until everything is acknowledged that was under way then.
+// guardNote is the value of subjects.GuardKey, from an unclean end until all events
+// that were pending then are acknowledged.
 type guardNote struct {
-	UpTo uint64 `json:"up_to"` // the last event of the lane that was under way
+	UpTo uint64 `json:"up_to"` // the lane's last event that was pending
 	Ends int    `json:"ends"`  // unclean ends since an owner passed UpTo
-	By   string `json:"by"`    // instance of the owner that put this
+	By   string `json:"by"`    // instance of the owner that stored the note
 
-	// The mark: the event that this owner works on alone.
+	// The mark: the event that this owner processes alone.
 	Session string `json:"session,omitempty"`
 	Seq     uint64 `json:"seq,omitempty"`
-	Kills   int    `json:"kills,omitempty"` // processes that ended while they did so
+	Kills   int    `json:"kills,omitempty"` // processes that ended while processing it alone
 }
 
-// guard is what a lane suspects. The zero value suspects nothing.
+// guard is a lane's suspicion. The zero value suspects nothing.
 type guard struct {
-	left uint64    // what a former owner left, until the first event of the epoch tells what is open
+	left uint64    // EpochStarted.Left, until the epoch's first event
 	note guardNote // UpTo 0: nothing is suspected
-	rev  uint64    // of the note in the bucket
+	rev  uint64    // of the stored note
 }
 
-// killedError says that an event kills the processes that work on it.
+// killedError reports that an event kills the processes that work on it.
 type killedError struct{ kills int }
 
 func (e *killedError) Error() string {
@@ -59,8 +59,8 @@ func (e *killedError) Error() string {
 		" it takes more memory than they have, or crashes them", e.kills)
 }
 
-// guardNote reads the guard's note when a former owner ended uncleanly. What can't
-// be read is not suspected.
+// guardNote reads the guard's note after an unclean end. An unreadable note
+// suspects nothing.
 func (o outside) guardNote(ctx context.Context, lane int) (note guardNote, rev uint64) {
 	within, cancel := context.WithTimeout(ctx, noteWithin)
 	defer cancel()
@@ -77,8 +77,8 @@ func (o outside) guardNote(ctx context.Context, lane int) (note guardNote, rev u
 	return note, rev
 }
 
-// guards reports whether something is to be noted before an event is taken. If the
-// event is to be worked on alone, it is by then.
+// guards reports whether the guard's note must be stored before an event is taken.
+// If the event must be processed alone, it waits for that, too.
 func (l *Lane) guards(d *Delivered) bool {
 	g, e := &l.guard, d.Event
 	if left := g.left; left != 0 {
@@ -98,9 +98,9 @@ func (l *Lane) guards(d *Delivered) bool {
 	return true
 }
 
-// suspect takes note that the owner before ended when everything from first up to
-// left was under way. It reports whether that is to be stored: in a careful pass
-// the mark of the first event tells it.
+// suspect records that the previous owner ended while the events from first to left
+// were pending. It reports whether the note must be stored now: in a careful pass
+// it is stored with the first event's mark.
 func (l *Lane) suspect(left, first uint64) bool {
 	g := &l.guard
 	switch open := first <= g.note.UpTo; {
@@ -109,7 +109,7 @@ func (l *Lane) suspect(left, first uint64) bool {
 		return false
 	case !open:
 		g.note = guardNote{Ends: 1}
-	case g.note.By != l.host.instance && !l.host.lives(g.note.By): // one that lives has lost the lane, and killed nobody
+	case g.note.By != l.host.instance && !l.host.lives(g.note.By): // a live owner has lost the lane, and killed nobody
 		g.note.Ends++
 		if g.note.Seq != 0 {
 			g.note.Kills++
@@ -123,7 +123,7 @@ func (l *Lane) suspect(left, first uint64) bool {
 	return true
 }
 
-// kills returns a *killedError for an event that was marked too often.
+// kills returns a *killedError for an event at which too many processes ended.
 func (g *guard) kills(e session.Event) error {
 	if g.note.UpTo != 0 && g.note.Seq == e.Seq && g.note.Kills >= killsMax {
 		return &killedError{g.note.Kills}
@@ -131,10 +131,10 @@ func (g *guard) kills(e session.Event) error {
 	return nil
 }
 
-// note stores the guard's note. A lane whose bucket does not take it in time goes on
-// without. With alone, it waits first until no other lane of this process works on an
-// event of a careful pass: should the process end meanwhile, it is this event's fault,
-// or that of somebody outside.
+// note stores the guard's note. If the bucket does not take it in time, the lane
+// goes on without. With alone, it first waits until no other lane of this process
+// is in a careful pass: if the process then ends, this event or somebody outside is
+// the cause.
 func (l *Lane) note(alone, put bool) {
 	key, note, rev, holds := subjects.GuardKey(l.number), l.guard.note, l.guard.rev, &l.alone
 	var err error
@@ -178,15 +178,15 @@ func (o outside) putGuardNote(ctx context.Context, key string, note guardNote, a
 	}
 }
 
-// letGo lets another lane of this process be alone, if this one is.
+// letGo ends this lane's turn to process an event alone, if it has the turn.
 func (l *Lane) letGo() {
 	if l.alone.CompareAndSwap(true, false) {
 		<-l.host.alone
 	}
 }
 
-// trusts takes the guard's note away when everything is acknowledged that it
-// suspects.
+// trusts removes the guard's note once all events that it suspects are
+// acknowledged.
 func (l *Lane) trusts() {
 	g := &l.guard
 	if g.note.UpTo == 0 || l.newest < g.note.UpTo || len(l.order) > 0 && l.order[0].arrival.Event.Seq <= g.note.UpTo {

@@ -21,18 +21,18 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Options tune a Host. The zero value is the default of each.
+// Options tune a Host. The zero value of each is its default.
 type Options struct {
-	Lanes        int             // that the log has; 0: as many as streams.conf says
-	Memory       int64           // bytes that the sessions in memory take, about; 0: 256 MiB. Equal parts for the lanes that run
-	SessionsMax  int             // sessions that a lane keeps in memory; 0: as many as Memory has room for
+	Lanes        int             // number of the log's lanes; 0: the default of streams.conf
+	Memory       int64           // bytes for sessions in memory, about, in equal parts for the running lanes; 0: 256 MiB
+	SessionsMax  int             // sessions that a lane keeps in memory; 0: limited by Memory only
 	SnapshotEach uint64          // events between two snapshots of a session; 0: 256
-	DrainFor     time.Duration   // how long a drain may take; 0: 10 s
+	DrainFor     time.Duration   // limit of a drain; 0: 10 s
 	Version      string          // of the program, shown by `nats micro ls`
-	VerifyPart   float64         // of the snapshots that are taken and loaded: refolded from the log and compared; 0: none
-	Metrics      *meter.Registry // where the host's metrics are registered; nil: nothing is measured
-	Traces       Traces          // takes the spans of runs; nil: no run is traced
-	Doubt        bool            // audit every session when it is loaded first, as if the log had lost events
+	VerifyPart   float64         // part of the taken and loaded snapshots that is refolded from the log and compared; 0: none
+	Metrics      *meter.Registry // where the metrics are registered; nil: nothing is measured
+	Traces       Traces          // receives the spans of runs; nil: no run is traced
+	Doubt        bool            // audit every session at its first load, as if the log had lost events
 }
 
 // Host runs sessions. Create it with New, start it with Run.
@@ -42,46 +42,45 @@ type Host struct {
 	log        *slog.Logger
 	opts       Options
 	installs   *journal.Installs
-	registries registries // that sessions set themselves
+	registries registries // set by sessions
 	stops      stops
 	integrity  integrity
 	assignment *assignment
 	membership *membership
-	known      atomic.Pointer[[]presence.Member] // session-actors that were heard
-	sharing    []string                          // as the share of the lanes was taken last; nil: it was not
+	known      atomic.Pointer[[]presence.Member] // session-actors by their heartbeats
+	sharing    []string                          // members at the last division of the lanes; nil: there was none
 	instance   string
 	meters     *Meters
-	ownsFirst  atomic.Bool // lane 0
+	ownsFirst  atomic.Bool // this host owns lane 0
 	ready      chan struct{}
-	bridges    atomic.Pointer[presence.Members] // that are heard; nil before Run
+	bridges    atomic.Pointer[presence.Members] // bridges by their heartbeats; nil before Run
 
-	// evolve folds an event: State.Evolve, but for tests of what a fault in
-	// the fold does.
+	// evolve folds an event: State.Evolve, except in tests of faults in the fold.
 	evolve func(*session.State, session.Event) ([]session.Notice, error)
-	// lives reports whether a session-actor was heard a moment ago.
+	// lives reports whether a session-actor sent a heartbeat a moment ago.
 	lives func(instance string) bool
-	// now is the clock of the process: time.Now, but for the simulation, whose
-	// clocks jump.
+	// now is the process's clock: time.Now, except in the simulation, whose clocks
+	// jump.
 	now func() time.Time
-	// recheck is how often a lane looks after quarantined sessions.
+	// recheck is how often a lane checks its quarantined sessions.
 	recheck time.Duration
-	// orphanedEvery is how often lanes that others should run are looked at.
+	// orphanedEvery is how often the lanes of other hosts are checked.
 	orphanedEvery time.Duration
-	// alone is held by the lane that works on an event of a careful pass.
+	// alone is held by the lane that processes an event of a careful pass.
 	alone chan struct{}
-	// verifying is held by the lane that verifies a snapshot: one at a time.
+	// verifying is held by the lane that verifies a snapshot.
 	verifying chan struct{}
 }
 
-// New returns a host that works through b, which stays the caller's.
+// New returns a host that uses b. The caller keeps ownership of b.
 func New(b *bus.Bus, log *slog.Logger, opts Options) *Host {
 	h := NewOn(b, ulid.Make().String(), time.Now, log, opts)
 	h.bus = b
 	return h
 }
 
-// NewOn returns a host of a name that works through w. now is its clock. It is not
-// to be Run: the caller drives its lanes, and hands it what others hear of it.
+// NewOn returns a host with the given instance name, World and clock. The caller
+// must not Run it, but drives its lanes and hands it the heartbeats of others.
 func NewOn(w World, instance string, now func() time.Time, log *slog.Logger, opts Options) *Host {
 	if opts.Lanes == 0 {
 		opts.Lanes = subjects.LanesDefault
@@ -107,21 +106,21 @@ func NewOn(w World, instance string, now func() time.Time, log *slog.Logger, opt
 	return h
 }
 
-// Instance returns the name of this process start: a ULID.
+// Instance returns this process's name, a ULID that is new at each start.
 func (h *Host) Instance() string { return h.instance }
 
-// Load reads the install records, which it must before a lane of it runs.
+// Load reads the install records. It must be called before a lane runs.
 func (h *Host) Load(ctx context.Context) error { return h.installs.Load(ctx) }
 
-// Ready is closed once Run answers views, has heard who else is there, and waits
-// for its share of the lanes.
+// Ready is closed once Run answers views, has received the other members'
+// heartbeats, and waits for its share of the lanes.
 func (h *Host) Ready() <-chan struct{} { return h.ready }
 
-// Run runs the sessions of its share of the lanes until ctx ends; then it says
-// that it leaves, finishes what it has, hands its lanes over and returns nil. It
-// returns an error if the streams can't be used, or a session follows rules that
-// this release does not know. The log must hold an install record; see
-// EnsureInstall. A host is run once.
+// Run runs the sessions of its share of the lanes until ctx ends. Then it announces
+// that it leaves, drains and hands over its lanes, and returns nil. It returns an
+// error if the streams can't be used, or if a session follows rules that this
+// release does not know. The log must hold an install record; see EnsureInstall. A
+// host runs once.
 func (h *Host) Run(ctx context.Context) error {
 	if err := h.Load(ctx); err != nil {
 		return fmt.Errorf("read install records: %w", err)
@@ -177,7 +176,7 @@ func (h *Host) Run(ctx context.Context) error {
 	case cause = <-failed:
 	}
 	stopPulling()
-	// Others hear that it leaves before it has left, and stand by.
+	// Other hosts must learn of this before the lanes are free, to stand by.
 	h.Leave()
 	h.publishHeartbeat()
 	running.Wait()
@@ -186,7 +185,7 @@ func (h *Host) Run(ctx context.Context) error {
 	return errors.Join(cause, stopService(), <-alive)
 }
 
-// register shows this host to `nats micro`, and answers views.
+// register announces this host to `nats micro`, and answers views.
 func (h *Host) register(ctx context.Context) (stop func() error, err error) {
 	return h.bus.Register(ctx, presence.Service{
 		Kind: subjects.KindSessionActor, Version: h.opts.Version, Description: "Runs Refold sessions",

@@ -7,8 +7,8 @@ import (
 	"github.com/refold/refold/internal/bus"
 )
 
-// EnsureInstall publishes record as the log's first install record if the log
-// has none, and reports whether it did. It refuses a record with a fault.
+// EnsureInstall publishes record as the log's first install record if there is
+// none, and reports whether it did. It refuses an invalid record.
 func EnsureInstall(ctx context.Context, b *bus.Bus, record []byte) (bool, error) {
 	if _, err := session.ParseInstall(record); err != nil {
 		return false, err

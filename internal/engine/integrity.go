@@ -11,23 +11,23 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// integrity is whether the log has lost events, which nothing deletes, and which
-// sessions are known to have lost none of them. A snapshot is of a state that
-// was folded before the loss, so that a load from it would go on as though
-// nothing were missing: while the log has holes, a session is read from the
-// log's beginning once, and compared with what is stored of it.
+// integrity records whether the log has lost events, which nothing deletes, and
+// which sessions are verified to have lost none. A snapshot may hold events that
+// the log has lost since, so a load from it would not notice the loss. While the
+// log has holes, each session is read once from the log's beginning and compared
+// with what is stored of it.
 type integrity struct {
 	mu      sync.Mutex
-	missing uint64          // sequences without an event, when the log was asked last
-	sound   map[string]bool // examined since that number changed
+	missing uint64          // sequences without an event, by the log's last answer
+	sound   map[string]bool // verified since that number changed
 }
 
-// soundMax is how many sessions are remembered as sound. Beyond it all are
-// forgotten, and examined again when they are loaded.
+// soundMax is how many verified sessions are remembered. Beyond it all are
+// forgotten, and verified again at their next load.
 const soundMax = 1 << 18
 
-// ask asks the log whether it lost events, and says so once when that changes.
-// If it does not answer, what was known stands.
+// askIntegrity checks whether the log has lost events, and logs a change once. If
+// the server does not answer, the last result stands.
 func (h *Host) askIntegrity(ctx context.Context) {
 	missing, err := h.world.LogMissing(ctx)
 	if err != nil {
@@ -61,7 +61,7 @@ func (h *Host) unverified(sid string) bool {
 	return (i.missing > 0 || h.opts.Doubt) && !i.sound[sid]
 }
 
-// setVerified takes a session as sound.
+// setVerified records that a session has lost no events.
 func (h *Host) setVerified(sid string) {
 	i := &h.integrity
 	i.mu.Lock()
@@ -72,25 +72,25 @@ func (h *Host) setVerified(sid string) {
 	i.sound[sid] = true
 }
 
-// damageError says that a session's events in the log are not those that it was
-// folded from: it is quarantined.
+// damageError reports that a session's events in the log are not those that it was
+// folded from: the session is quarantined.
 type damageError struct{ what string }
 
 func (e *damageError) Error() string { return "the log is not what it was: " + e.what }
 
-// stopsSession reports whether an error of a load is the session's own: it is
-// quarantined for it, and its lane goes on.
+// stopsSession reports whether an error of a load quarantines the session. Its lane
+// then goes on.
 func stopsSession(err error) bool {
 	if err == nil {
-		return false // it is asked for each event: what is looked for below would be allocated
+		return false // the common case: below, the error variables are allocated
 	}
 	var damage *damageError
 	return isPanic(err) || errors.As(err, &damage)
 }
 
-// auditOnce compares a session that may have lost events with what is stored of it,
-// and with what is in memory of it (nil: nothing). A *damageError says that it has lost
-// some. It stores nothing.
+// auditOnce audits a session that may have lost events: it compares the log with
+// what is stored, and with the state in memory (nil: none). It returns a
+// *damageError if events are lost or changed. It stores nothing.
 func (h *Host) auditOnce(ctx context.Context, sid string, held *session.State) error {
 	if !h.unverified(sid) {
 		return nil
@@ -106,7 +106,7 @@ func (h *Host) auditOnce(ctx context.Context, sid string, held *session.State) e
 	if err != nil {
 		return err
 	}
-	// If the fold panicked, the load comes upon the same, or stops before it.
+	// If the fold panicked, the load will panic too, or stop before that event.
 	if d := result.Damage(); d != nil {
 		return &damageError{d.Text}
 	}
@@ -114,9 +114,9 @@ func (h *Host) auditOnce(ctx context.Context, sid string, held *session.State) e
 	return nil
 }
 
-// loadReleased loads a session that people have released, for its first event
-// that is not done. If the log has lost events of it, they know that by now: it
-// is read from the log's beginning, and goes on from what is there. informed is as
+// loadReleased loads a released session for its first event that is not done. If
+// the log has lost events of it, the people who released it know that: the session
+// is folded from the log's beginning and goes on from what is there. informed is as
 // for load.
 func (h *Host) loadReleased(ctx context.Context, e session.Event, informed bool) (*actor, error) {
 	err := h.auditOnce(ctx, e.Session, nil)
@@ -137,9 +137,9 @@ func (h *Host) loadReleased(ctx context.Context, e session.Event, informed bool)
 	return s, nil
 }
 
-// void says why the log does not have an event that it delivered: its end was
-// lost, and the lane begins anew; or it has a hole there, and that event is
-// known to be lost.
+// void returns why the log does not have a delivered event. If the log lost its
+// end, it returns errVoid, and a new epoch follows. If the log has a hole there,
+// the event is lost, and it returns a *damageError.
 func (h *Host) void(ctx context.Context, e session.Event) error {
 	last, err := h.world.LastSeq(ctx)
 	if err != nil {
@@ -151,7 +151,7 @@ func (h *Host) void(ctx context.Context, e session.Event) error {
 	_, err = h.world.EventAt(ctx, e.Seq)
 	switch {
 	case err == nil:
-		return errVoid // another one has its sequence
+		return errVoid // the sequence was reused
 	case !errors.Is(err, natsio.ErrNotFound):
 		return err
 	}

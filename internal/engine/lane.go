@@ -12,60 +12,60 @@ import (
 
 // Limits of a lane.
 const (
-	batchMax   = 64          // folded events that wait for more to be stored with them
-	foldedMax  = 1024        // events that wait to be stored, or for those before them to be
+	batchMax   = 64          // folded events that a batch waits to have
+	foldedMax  = 1024        // events that are delivered and not acknowledged
 	batchesMax = 4           // batches that are stored at a time
-	tickEvery  = time.Second // between two Ticks
+	tickEvery  = time.Second // time between two Ticks
 )
 
-// Lane is one lane of the log, without goroutine, clock or I/O. Inputs are handed
-// to Step in the order in which they happened; after some of them, Ready says what
-// must be done outside. It is to sessions what raft's RawNode is to a log. Its
+// Lane is one lane of the log, without goroutine, clock or I/O. Step takes inputs
+// in the order in which they happened; Ready returns what must be done outside
+// after some of them. A Lane is to sessions what raft's RawNode is to a log. Its
 // methods are called by one goroutine at a time.
 type Lane struct {
 	outside
 	number int
 	owned  func() bool // reports whether the server has pinned this process to the lane
-	now    time.Time   // of the latest input
+	now    time.Time   // time of the latest input
 	ready  Ready
 
 	queue    []Input     // epochs and deliveries that are not taken yet
-	waiting  bool        // nothing is taken before some work is done
-	then     func()      // is called, and nothing taken before, when all that is folded is stored; nil: nothing
+	waiting  bool        // nothing is taken until some work is done
+	then     func()      // called when everything folded is stored; nothing is taken before; nil: none
 	closed   bool        // it has ended
-	rechecks bool        // quarantined sessions are to be looked after
-	released []*resuming // sessions that go on behind a quarantine
+	rechecks bool        // a recheck of the quarantined sessions is due
+	released []*resuming // released sessions that are being resumed
 
 	sessions map[string]*actor
-	parked   map[string][]*outputs // sessions that work is under way for, and their events that wait for it, in order
-	loads    []*load               // that are to be begun
-	loading  int                   // those that are under way, one by one
-	listed   bool                  // quarantined sessions are in memory, since the epoch began
-	recorded bool                  // install records are known up to what was delivered
+	parked   map[string][]*outputs // sessions with pending work, and their events that wait for it, in order
+	loads    []*load               // not begun yet
+	loading  int                   // those that are under way one by one
+	listed   bool                  // all quarantined sessions are known, since the epoch began
+	recorded bool                  // all install records up to the delivered events are known
 
-	order      []*outputs // of all that was delivered and is not acknowledged, in order
+	order      []*outputs // events that are delivered and not acknowledged, in order
 	folded     []*outputs // in no batch yet; those of one session in order
 	storing    []*batch
-	waking     []*batch // stored but for their wakes, in order
+	waking     []*batch // stored except for their wakes, in order
 	scheduling bool     // wakes are being stored
 	snapshots  snapshots
 
 	clock   uint64 // counts uses, for eviction
 	batches uint64 // counts batches
-	bytes   int    // that the sessions take, without registries
-	newest  uint64 // sequence of the latest event of this epoch; 0: none yet
+	bytes   int    // memory of the sessions, without registries
+	newest  uint64 // sequence of this epoch's latest event; 0: none yet
 	end     uint64 // sequence of the log's last event when the epoch began, or later
-	arrived bool   // something arrived since quarantines were looked after
-	epochs  int    // that have begun
+	arrived bool   // something arrived since the last recheck
+	epochs  int    // epochs begun
 	guard   guard
-	alone   atomic.Bool // this lane holds the host's alone
+	alone   atomic.Bool // this lane holds Host.alone
 
 	verifying bool     // a snapshot is being verified
-	wrong     []*wrong // snapshots that are to be replaced later
+	wrong     []*wrong // snapshots to be replaced later
 }
 
-// NewLane returns a lane of the host, which runs it until Close is called. owned
-// reports whether this process owns it.
+// NewLane returns a lane that the host runs until Close is called. owned reports
+// whether this process owns it.
 func (h *Host) NewLane(number int, owned func() bool) *Lane {
 	h.assignment.runs(number, true)
 	return &Lane{
@@ -74,63 +74,63 @@ func (h *Host) NewLane(number int, owned func() bool) *Lane {
 	}
 }
 
-// outside is what work is done with.
+// outside is what work may use.
 type outside struct {
 	host *Host
 	log  *slog.Logger
 }
 
 // Input is something that happened: an EpochStarted, a Delivered, a Tick, a
-// Recheck, or what became of some Work.
+// Recheck, or the result of some Work.
 type Input interface {
-	// step has the lane take note of it.
+	// step applies it to the lane.
 	step(l *Lane)
 }
 
-// EpochStarted begins an epoch: all that is in memory becomes unproven. Left is the
-// last event that a former owner had been given when it ended uncleanly; 0: it
-// did not.
+// EpochStarted begins an epoch: all sessions in memory become unproven. Left is the
+// last event that was delivered to a former owner that ended uncleanly; 0: it ended
+// cleanly.
 type EpochStarted struct{ Left uint64 }
 
-// Delivered is an event that the lane delivers. The lane owns its payload from
-// then on.
+// Delivered is a delivered event. The lane owns its payload from then on.
 type Delivered struct {
 	Event       session.Event
-	TraceParent string // that the event came with
+	TraceParent string // header of the event
 	Ack         func() // acknowledges it
 }
 
-// Tick says that about a second has passed.
+// Tick reports that about a second has passed.
 type Tick struct{}
 
-// Recheck says that it is time to look after quarantined sessions.
+// Recheck reports that a recheck of the quarantined sessions is due.
 type Recheck struct{}
 
-// Work is what a lane needs done outside of it: what blocks, reads or stores.
+// Work is what the lane needs done outside of it: anything that blocks, reads or
+// stores.
 type Work interface {
-	// Do does it, and hands tell what became of it, to be handed to Step. When ctx
-	// ends it returns soon, and may tell nothing.
+	// Do does the work and passes the result to tell, as an input for Step. After
+	// ctx ends it returns soon, and may skip tell.
 	Do(ctx context.Context, tell func(Input))
-	// String names it, as no other work of the lane that is under way.
+	// String is a name, unique among the lane's pending work.
 	String() string
 }
 
 // Ready is what must be done outside.
 type Ready struct {
-	// Ack acknowledges events, to be called in this order. All that they want
-	// stored is stored, and so is all that was delivered before them.
+	// Ack acknowledges events, and must be called in this order. All outputs of
+	// these events and of all events before them are stored.
 	Ack []func()
-	// Work is independent of one another and of the order in which it is done.
+	// Work may be done concurrently and in any order.
 	Work []Work
-	// Snapshots is work, too: snapshots of stored states, one of a session at a
-	// time. It may go on for a while when the lane has ended.
+	// Snapshots is work that stores snapshots of stored states, one at a time for
+	// each session. It may go on for a while after the lane has ended.
 	Snapshots []Work
-	// GiveBack is why this host can't go on with the lane; nil: it can. What Step
-	// is told after that changes nothing.
+	// GiveBack is why this host can't run the lane; nil: it can. Later inputs
+	// change nothing.
 	GiveBack error
 }
 
-// Step takes note of an input, at the time now. It returns soon.
+// Step applies an input at the time now. It does not block.
 func (l *Lane) Step(in Input, now time.Time) {
 	_, puts := in.(*snapshot)
 	if l.ready.GiveBack == nil && (puts || !l.closed) {
@@ -140,8 +140,9 @@ func (l *Lane) Step(in Input, now time.Time) {
 	}
 }
 
-// Ready returns what must be done, and was not returned before. more says that deliveries
-// wait to be stepped: folded events may wait for those, to be stored together.
+// Ready returns what must be done and was not returned before. more reports that
+// deliveries are buffered: folded events may wait for these, to be stored with
+// them.
 func (l *Lane) Ready(more bool) Ready {
 	l.startLoads()
 	l.dispatch(more)
@@ -151,16 +152,16 @@ func (l *Lane) Ready(more bool) Ready {
 	return r
 }
 
-// IsFull reports that so much waits that nothing is to be delivered: what is
-// stored slowly is not taken fast.
+// IsFull reports that no more events should be delivered, because too many wait to
+// be stored.
 func (l *Lane) IsFull() bool { return len(l.order)+len(l.queue) >= foldedMax }
 
-// IsStoring reports that a batch is being stored.
+// IsStoring reports whether a batch is being stored.
 func (l *Lane) IsStoring() bool { return len(l.storing) > 0 }
 
-// Close is called when the lane has ended, and all its work but for snapshots has
-// returned. Ready returns the last snapshots then, which the next owner asks for
-// first, and nothing is stepped but what becomes of snapshots.
+// Close is called when the lane has ended and all its work except snapshots has
+// returned. Ready then returns the last snapshots, of the sessions that the next
+// owner will load first. Step then accepts only results of snapshots.
 func (l *Lane) Close() {
 	l.letGo()
 	l.host.assignment.runs(l.number, false)
@@ -174,18 +175,18 @@ func (l *Lane) Close() {
 	}
 }
 
-// fail says that this host can't go on with the lane.
+// fail reports that this host can't run the lane.
 func (l *Lane) fail(err error) { l.ready.GiveBack = err }
 
-// do has work done.
+// do adds work.
 func (l *Lane) do(w Work) { l.ready.Work = append(l.ready.Work, w) }
 
-// attempt is work whose only result is whether it failed. If so, the lane is given
-// back.
+// attempt is work whose only result is an error or none. After an error, the lane
+// is given back.
 type attempt struct {
 	outside
 	name string
-	try  func(ctx context.Context, w outside) error // touches nothing of the lane
+	try  func(ctx context.Context, w outside) error // must not touch the lane
 	then func(l *Lane)
 	err  error
 }
@@ -205,7 +206,7 @@ func (w *attempt) step(l *Lane) {
 	w.then(l)
 }
 
-// wait has work done before anything else is taken.
+// wait adds work, and nothing is taken before it is done.
 func (l *Lane) wait(name string, try func(ctx context.Context, w outside) error, then func()) {
 	l.waiting = true
 	l.do(&attempt{outside: l.outside, name: name, try: try, then: func(l *Lane) {
@@ -214,11 +215,11 @@ func (l *Lane) wait(name string, try func(ctx context.Context, w outside) error,
 	}})
 }
 
-// flush has nothing taken before all that is folded is stored, and calls then.
+// flush stops taking inputs until everything folded is stored, and then calls then.
 func (l *Lane) flush(then func()) { l.then = then }
 
-// isFlushed reports whether all that is folded is stored, and no session is being
-// loaded. Those that are to be released wait for that themselves.
+// isFlushed reports whether everything folded is stored and no session is being
+// loaded. Released sessions are not waited for: they wait for the flush themselves.
 func (l *Lane) isFlushed() bool {
 	if len(l.storing) > 0 || len(l.waking) > 0 {
 		return false
@@ -231,7 +232,7 @@ func (l *Lane) isFlushed() bool {
 	return !slices.ContainsFunc(l.folded, func(o *outputs) bool { return !o.parked })
 }
 
-// advance takes what waits, as far as nothing is in the way.
+// advance takes waiting inputs until it must wait for something.
 func (l *Lane) advance() {
 	for !l.waiting && l.ready.GiveBack == nil {
 		switch {
@@ -270,8 +271,8 @@ func (d *Delivered) step(l *Lane) {
 
 func (Recheck) step(l *Lane) { l.rechecks = true }
 
-// A Tick makes room in memory: a lane that is idle gives way when the host runs
-// more lanes.
+// A Tick evicts sessions, so that an idle lane frees memory when the host runs more
+// lanes.
 func (Tick) step(l *Lane) {
 	l.evict(nil)
 	l.replaceAgain()
@@ -282,11 +283,11 @@ func (l *Lane) take(in Input) {
 	d, delivered := in.(*Delivered)
 	switch {
 	case !delivered:
-		// What was folded in the epoch before is stored before anything is
-		// proven anew: its events come again, and are not folded again.
+		// Events folded in the previous epoch are stored before anything is proven
+		// again: they are delivered again, and not folded again.
 		l.flush(func() { l.begin(in.(*EpochStarted)) })
 	case l.guards(d):
-		l.queue = slices.Insert(l.queue, 0, in) // behind what the guard notes first
+		l.queue = slices.Insert(l.queue, 0, in) // after the guard's note is stored
 	default:
 		l.deliver(d)
 		if l.alone.Load() {
@@ -295,7 +296,7 @@ func (l *Lane) take(in Input) {
 	}
 }
 
-// deliver takes an event in, and folds it unless it has to wait for something.
+// deliver accepts an event, and folds it unless it must wait for something.
 func (l *Lane) deliver(d *Delivered) {
 	l.newest = d.Event.Seq
 	o := &outputs{arrival: d}
@@ -314,21 +315,21 @@ func (l *Lane) deliver(d *Delivered) {
 	}
 }
 
-// park has an event wait for work that is under way for its session.
+// park makes an event wait for the pending work on its session.
 func (l *Lane) park(o *outputs) {
 	o.parked = true
 	l.parked[o.arrival.Event.Session] = append(l.parked[o.arrival.Event.Session], o)
 }
 
-// occupy says that work is under way for a session.
+// occupy marks a session as having pending work.
 func (l *Lane) occupy(sid string) {
 	if _, busy := l.parked[sid]; !busy {
 		l.parked[sid] = nil
 	}
 }
 
-// free says that the work for a session is done, and folds the events that waited
-// for it.
+// free marks the work on a session as done, and folds the events that waited for
+// it.
 func (l *Lane) free(sid string) {
 	events := l.parked[sid]
 	delete(l.parked, sid)
@@ -342,8 +343,8 @@ func (l *Lane) free(sid string) {
 	}
 }
 
-// fold folds the event of o, which is among those that are folded, into its
-// session, once that is in memory and proven.
+// fold folds the event of o, which is in l.folded, once its session is in memory
+// and proven.
 func (l *Lane) fold(o *outputs) {
 	e := o.arrival.Event
 	s := l.sessions[e.Session]
@@ -364,10 +365,10 @@ func (l *Lane) fold(o *outputs) {
 	s.used = l.clock
 	switch {
 	case s.stops(e.Seq):
-		s.state = nil // its events count as stored; what it was is not needed
+		s.state = nil // its events count as stored, and the state is not needed
 		l.weigh(s)
 	case e.Seq <= s.state.Seq:
-		// Folded: what it says is stored, or waits in front of this to be.
+		// Already folded: its outputs are stored, or are ahead in the queue.
 	default:
 		if err := l.host.next(s, o); err != nil {
 			l.park(o)

@@ -16,19 +16,19 @@ import (
 const loadTries = 3
 
 var (
-	// errIncomplete says that a read ended before the event that caused it:
-	// the replica that answered is behind.
+	// errIncomplete reports that a read ended before the delivered event: the
+	// replica that answered lags.
 	errIncomplete = errors.New("the log read does not include the delivered event")
-	// errVoid says that the log lost an event after it was delivered.
+	// errVoid reports that the log lost an event after it was delivered.
 	errVoid = errors.New("the log does not have the delivered event any more")
-	// errRewritten says that the log has no event, or another one, where the
-	// one stood that a state was folded up to.
+	// errRewritten reports that the log has no event, or another one, at the
+	// sequence that a state was folded up to.
 	errRewritten = errors.New("the log does not have the folded event any more")
 )
 
-// load returns the session as it stands before e, or as its snapshot has it if
-// that is at or past e. It emits nothing. informed says that the session is in
-// no quarantine, and that all install records before e are known.
+// load returns the session as of the event before e, or as of its snapshot if that
+// is at e or later. It emits nothing. informed reports that the session is not
+// quarantined and that all install records before e are known.
 func (h *Host) load(ctx context.Context, e session.Event, informed bool) (s *actor, err error) {
 	var stop *Stop
 	if !informed {
@@ -68,10 +68,10 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (s *act
 	return s, nil
 }
 
-// prove makes sure that the log still has what a session was folded up to, and
-// folds what lies between that and e: below the lane's ack floor, so it is stored
-// and nothing is emitted. It returns the quarantine of the session, too. After an
-// error the state is of no use.
+// prove checks that the log still has the event that a session was folded up to,
+// and folds the events from there up to e. These are below the lane's ack floor, so
+// their outputs are stored and nothing is emitted. It also returns the session's
+// quarantine. After an error the state must not be used.
 func (h *Host) prove(ctx context.Context, e session.Event, state *session.State) (*session.State, *Stop, error) {
 	stop, err := h.stopOf(ctx, e.Session)
 	if err != nil {
@@ -93,7 +93,7 @@ func (h *Host) prove(ctx context.Context, e session.Event, state *session.State)
 	return state, stop, err
 }
 
-// has reports whether the log's event at seq is the session's one with this
+// has reports whether the log's event at seq belongs to the session and has this
 // leaf.
 func (h *Host) has(ctx context.Context, sid string, seq uint64, leaf codec.Hash) (bool, error) {
 	for e, err := range h.world.ReadSession(ctx, sid, seq, seq, true) {
@@ -105,15 +105,15 @@ func (h *Host) has(ctx context.Context, sid string, seq uint64, leaf codec.Hash)
 	return false, nil
 }
 
-// foldBefore folds the session's events after state (nil: all) up to the one
-// before e. A replica that is behind is not believed: e must be among the events
-// that are read, or the session must have as many events up to e as were folded.
+// foldBefore folds the session's events after state (nil: all) up to the one before
+// e. A lagging replica is detected: e must be among the events read, or the session
+// must have as many events up to e as were folded.
 //
 // That number spares the server a search. To find e it would load all blocks of the
-// log between the session's event before e and e, which are those of all the time that
-// the session slept (docs/adr/0049).
+// log between the session's event before e and e: all blocks written while the
+// session slept (docs/adr/0049).
 func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.Event, informed bool) (*session.State, error) {
-	before := uint64(0) // events of the session that must be folded; 0: their number is not known
+	before := uint64(0) // events to fold in total; 0: not known
 	if state != nil {
 		if n, err := h.world.CountEvents(ctx, e.Session, e.Seq); err == nil && n > state.Count {
 			before = n - 1
@@ -121,7 +121,7 @@ func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.E
 	}
 	var err error
 	for try := range loadTries {
-		// What a try folded stays folded; the next one reads the rest.
+		// Each try goes on from what the last one folded.
 		events := h.behind(ctx, e.Session, state, e.Seq, try > 0)
 		if try == 0 && before > 0 {
 			events = h.world.ReadNext(ctx, e.Session, state.Seq+1, e.Seq, before-state.Count)
@@ -153,8 +153,8 @@ func (h *Host) behind(ctx context.Context, sid string, state *session.State, seq
 	return h.world.ReadSession(ctx, sid, from, seq, leader)
 }
 
-// foldRead folds the session's events after state, as they are read, up to the one
-// before seq. The event at seq must be among them, or the read was incomplete.
+// foldRead folds the events that are read after state, up to the one before seq. It
+// returns errIncomplete if the event at seq is not among them.
 func (h *Host) foldRead(ctx context.Context, sid string, state *session.State, seq uint64, events iter.Seq2[session.Event, error], informed bool) (*session.State, error) {
 	for e, err := range events {
 		if err != nil {
@@ -181,8 +181,8 @@ func (h *Host) foldRead(ctx context.Context, sid string, state *session.State, s
 // pinned returns the install record of a session whose first event is at seq.
 func (h *Host) pinned(ctx context.Context, seq uint64, informed bool) (*session.Install, error) {
 	if informed {
-		// None that can be pinned: the lane waits for one, which it can't be
-		// told of before this event is folded.
+		// A missing record can still be found below: the lane learns of a new
+		// record only after the events before it are folded.
 		if install, err := h.installs.Known(seq); !errors.Is(err, journal.ErrNoInstall) {
 			return install, err
 		}
@@ -190,8 +190,8 @@ func (h *Host) pinned(ctx context.Context, seq uint64, informed bool) (*session.
 	return h.installs.Pinned(ctx, seq)
 }
 
-// restore returns the state of the session's snapshot, nil if there is none that
-// counts. verify is the snapshot if it is to be verified.
+// restore returns the state of the session's snapshot, nil if there is no valid
+// one. verify is the snapshot if it was chosen for verification.
 func (h *Host) restore(ctx context.Context, sid string, stop *Stop) (state *session.State, verify []byte, err error) {
 	data, found, err := h.world.GetSnapshot(ctx, sid)
 	if err != nil {

@@ -17,7 +17,7 @@ func (m *Meters) on() bool { return m.events != nil }
 
 func nothing() {}
 
-// folding begins to measure the folding of an event, one in 16.
+// folding starts to measure the fold of an event; it measures one event in 16.
 func (m *Meters) folding(e session.Event) (ended func()) {
 	if !m.on() || e.Seq%16 != 0 {
 		return nothing
@@ -38,7 +38,7 @@ func (m *Meters) finished(outputs []*outputs, now time.Time) {
 	}
 }
 
-// stored counts messages that were to be stored together.
+// stored counts messages that were stored together.
 func (m *Meters) stored(messages int, took time.Duration, errs []error) {
 	m.storeDuration.Record(took.Seconds())
 	m.commitMessages.Record(float64(messages))
@@ -75,7 +75,7 @@ func (m *Meters) began(lane int, owned func() bool, first bool) {
 	m.lanes.Store(lane, owned)
 }
 
-// left says that the process does not run a lane any more.
+// left removes a lane that the process no longer runs.
 func (m *Meters) left(lane int) {
 	m.lanes.Delete(lane)
 	for _, g := range []*meter.Gauge{m.pending, m.unstored, m.oldest, m.memory, m.memoryBytes} {
@@ -83,8 +83,8 @@ func (m *Meters) left(lane int) {
 	}
 }
 
-// readOwned yields which of the lanes that this process runs it owns now. A process
-// that lost a lane says nothing of what waits in it.
+// readOwned yields, for each lane that this process runs, whether it owns it now. A
+// process that lost a lane reports nothing about the lane's waiting events.
 func (m *Meters) readOwned(yield func(v float64, labels ...string)) {
 	m.lanes.Range(func(number, owns any) bool {
 		owned := 0.0
@@ -107,7 +107,7 @@ func (m *Meters) loaded(from string, took time.Duration) {
 	m.loadDuration.Record(took.Seconds())
 }
 
-// ended counts an outcome: good, or else bad.
+// ended counts an outcome, good or bad.
 func (m *Meters) ended(c *meter.Counter, well bool, good, bad string) {
 	if !well {
 		good = bad
@@ -120,11 +120,11 @@ func (m *Meters) stops(cause error) {
 	m.notices.Add(1, m.noticeType.Of(session.NoticeSessionQuarantined))
 }
 
-// asksEvery is how often the owner of lane 0 asks the server for what gauges say.
+// asksEvery is how often the owner of lane 0 reads the server's gauges.
 const asksEvery = 15 * time.Second
 
-// asks keeps the gauges that the server is asked for, while this host owns lane 0,
-// until ctx ends.
+// asks updates the gauges that are read from the server, while this host owns lane
+// 0, until ctx ends.
 func (h *Host) asks(ctx context.Context) {
 	if !h.meters.on() {
 		return

@@ -12,16 +12,16 @@ import (
 	"github.com/refold/refold/internal/presence"
 )
 
-// share says which member runs which lane: the owner of each lane, by number;
-// empty if there are no members. It depends on nothing but the set of members
-// and the number of lanes, so hosts that have heard of the same members agree
-// without a word.
+// share assigns lanes to members: it returns the owner of each lane, by number;
+// empty strings if there are no members. The result depends only on the set of
+// members and the number of lanes, so hosts that know the same members agree
+// without messages.
 //
 // It is rendezvous hashing with bounds. Each pair of a member and a lane has a
-// score, and pairs are taken from the highest score down. A member takes at most
-// its part, so that shares differ by one lane at most; without the bound, one of
-// four hosts would have half of eight lanes, and another none. The bound costs
-// about one more lane that moves when a member comes or goes.
+// score, and pairs are taken in descending order of score. Bounds keep the members'
+// shares within one lane of each other; without them, one of four hosts would have
+// half of eight lanes, and another none. They cost about one more moved lane when a
+// member comes or goes.
 func share(members []string, lanes int) (owners []string) {
 	members = slices.Compact(slices.Sorted(slices.Values(members)))
 	owners = make([]string, lanes)
@@ -31,7 +31,7 @@ func share(members []string, lanes int) (owners []string) {
 	type pair struct {
 		member string
 		lane   int
-		score  uint64 // how well they go together
+		score  uint64 // higher is taken first
 	}
 	var pairs []pair
 	for _, member := range members {
@@ -43,7 +43,7 @@ func share(members []string, lanes int) (owners []string) {
 	slices.SortFunc(pairs, func(a, b pair) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.member, b.member), cmp.Compare(a.lane, b.lane))
 	})
-	part, larger := lanes/len(members), lanes%len(members) // so many have one lane more
+	part, larger := lanes/len(members), lanes%len(members) // larger members have one lane more
 	load := make(map[string]int, len(members))
 	for _, p := range pairs {
 		full := load[p.member] > part || load[p.member] == part && larger == 0
@@ -59,7 +59,7 @@ func share(members []string, lanes int) (owners []string) {
 	return owners
 }
 
-// heartbeat is what a session-actor says of itself while it lives.
+// heartbeat is the body of a session-actor's heartbeat.
 type heartbeat struct {
 	Lanes     []int `json:"lanes"` // that it runs now; never nil
 	LaneCount int   `json:"lane_count"`
@@ -69,43 +69,43 @@ type heartbeat struct {
 }
 
 const (
-	// goneBeats is how many heartbeats of its own a host has heard, and none of
-	// another, when it counts the other as gone: 1.5 to 2 s after the last one,
+	// goneBeats is how many of its own heartbeats a host receives without one from
+	// another member before it counts that one as gone: 1.5 to 2 s after the last,
 	// about when the server gives up a pin.
 	goneBeats = 4
-	// beatLeast tells regular heartbeats from those that are sent in between.
+	// beatLeast tells regular heartbeats from additional ones.
 	beatLeast = presence.HeartbeatEvery / 2
 )
 
-// membership is who shares the lanes, as far as this host has heard. Silence is
-// counted in heartbeats of its own that came back to it: a host that was cut
-// off, or suspended, has not heard itself either, so it takes nobody for gone.
+// membership is who shares the lanes, as far as this host knows. Silence is counted
+// in the host's own heartbeats that came back to it. A host that was cut off or
+// suspended has not received its own either, so it takes nobody for gone.
 type membership struct {
 	self  string
 	lanes int
 	heard map[string]member
-	beats int       // own heartbeats that were heard
+	beats int       // own heartbeats received
 	own   time.Time // when the last of them was counted
 }
 
 // member is another session-actor.
 type member struct {
-	at     time.Time // heard last then
-	beats  int       // own heartbeats that had been heard by then
-	active bool      // it takes its share, by what it says
+	at     time.Time // time of its last heartbeat
+	beats  int       // own heartbeats received by then
+	active bool      // it takes a share, by its last heartbeat
 }
 
 func newMembership(self string, lanes int) *membership {
 	return &membership{self: self, lanes: lanes, heard: make(map[string]member)}
 }
 
-// look takes in what was heard, and returns who shares the lanes, this host
-// among them. met says that one was heard for the first time that takes part or
-// is about to. mismatched were heard for the first time and count other lanes: they
-// have no part in it.
+// look takes in the known heartbeats and returns the members that share the lanes,
+// including this host. met reports that a member that takes part, or is about to,
+// was heard for the first time. mismatched are the members first heard now that
+// have another lane count: they are ignored.
 //
-// Rules don't matter here: a host that meets rules which it does not know ends, and
-// says that it leaves.
+// Rules versions don't matter here: a host that meets rules which it does not know
+// ends, and announces that it leaves.
 func (r *membership) look(known []presence.Member) (sharing []string, met bool, mismatched []string) {
 	for _, m := range known {
 		if m.Instance == r.self && m.Heard.Sub(r.own) >= beatLeast {

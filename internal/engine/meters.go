@@ -12,8 +12,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Limits of labels whose values clients and operators choose, and of codes that the
-// rules give.
+// Limits of labels whose values come from clients, operators and rules.
 const (
 	codesMax   = 64
 	targetsMax = 64
@@ -38,8 +37,8 @@ var (
 	callStatuses = texts(session.CallSucceeded, session.CallFailed, session.CallCancelled, session.CallUnknown, session.CallIgnored)
 )
 
-// Bounds of histograms: seconds of what people wait for, of what a process
-// does, and how many.
+// Bounds of histograms: for times that people wait, for times of a process, both in
+// seconds, and for counts.
 var (
 	boundsLong  = []float64{.1, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 86400}
 	boundsShort = []float64{.00001, .0001, .0005, .001, .0025, .005, .01, .025, .1, .5, 2.5, 10}
@@ -49,8 +48,8 @@ var (
 // Meters are the metrics of a session-actor. Register makes them; the zero value
 // counts nothing.
 //
-// docs/observability.md lists them, and says what is not measured and why. Nothing is
-// measured by session, run, effect, instance or user.
+// docs/observability.md lists them, and says what is not measured and why. No
+// metric has a label for the session, run, effect, instance or user.
 type Meters struct {
 	eventType, door, outcome, rejection, noticeType, lifecycle, endCode *meter.Label
 	model, tokenKind, tool, callStatus, refusal, decision, budget       *meter.Label
@@ -64,15 +63,15 @@ type Meters struct {
 	runDuration, runTurns, runQueued, turnDuration, callDuration, approvalDuration *meter.Histogram
 	foldDuration, storeDuration, commitMessages, latency, loadDuration, wakesLate  *meter.Histogram
 
-	lanes sync.Map // by number: whether this process owns it, of each lane that it runs
+	lanes sync.Map // number → func() bool that reports whether this process owns the lane, for each lane that it runs
 
 	pending, unstored, oldest, memory, memoryBytes *meter.Gauge
 
 	quarantined, missing, logBytes, logBytesMax, durability, waiting, untaken *meter.Gauge
 }
 
-// Register registers the metrics of a session-actor whose log has so many lanes
-// (0: as many as streams.conf says). A nil registry gives meters that count
+// Register registers the metrics of a session-actor whose log has the given number
+// of lanes (0: the default of streams.conf). With a nil registry the meters count
 // nothing.
 func Register(r *meter.Registry, lanes int) *Meters {
 	if lanes == 0 {
@@ -102,7 +101,7 @@ func Register(r *meter.Registry, lanes int) *Meters {
 	return m
 }
 
-// sessions registers what events, notices and effects say.
+// sessions registers the metrics of events, notices and effects.
 func (m *Meters) sessions(r *meter.Registry) {
 	m.events = r.Counter("refold.events", "{event}", "Events that were folded and whose outputs are stored.", m.eventType, m.door, m.outcome)
 	m.rejections = r.Counter("refold.rejections", "{event}", "Events that had no effect, by the reason.", m.rejection)
@@ -126,7 +125,7 @@ func (m *Meters) sessions(r *meter.Registry) {
 	m.unknown = r.Counter("refold.outcome_unknown", "{call}", "Calls of which nobody knows whether they took effect.", m.target)
 }
 
-// process registers what this process does.
+// process registers the metrics of this process.
 func (m *Meters) process(r *meter.Registry) {
 	r.Read(meter.KindGauge, "refold.lane.owned", "{lane}", "1 for a lane that this process owns, 0 for one that it runs and lost.", []string{"lane"}, m.readOwned)
 	m.pending = r.Gauge("refold.lane.pending", "{event}", "Events of the lane that were not delivered when the latest one was.", m.lane)
@@ -150,7 +149,7 @@ func (m *Meters) process(r *meter.Registry) {
 	r.Read(meter.KindGauge, "refold.rules", "{version}", "Version of the rules that new sessions follow.", nil, func(yield func(float64, ...string)) { yield(session.RulesVersion) })
 }
 
-// server registers what is asked of the server, by the owner of lane 0.
+// server registers the gauges that the owner of lane 0 reads from the server.
 func (m *Meters) server(r *meter.Registry) {
 	m.quarantined = r.Gauge("refold.quarantined", "{session}", "Sessions that are stopped now.")
 	m.missing = r.Gauge("refold.log.missing", "{event}", "Events that the log has lost.")
@@ -169,7 +168,7 @@ func texts[T ~string](all ...T) []string {
 	return list
 }
 
-// gauge sets the gauges of a lane, after something was stored or folded.
+// gauge updates a lane's gauges.
 func (l *Lane) gauge() {
 	m, n := l.host.meters, l.number
 	m.unstored.Set(float64(len(l.order)), n)
@@ -183,7 +182,7 @@ func (l *Lane) gauge() {
 	m.memoryBytes.Set(float64(bytes), n)
 }
 
-// reasonOf returns why a session is quarantined, as a label.
+// reasonOf returns the label value for the cause of a quarantine.
 func reasonOf(cause error) string {
 	switch cause.(type) {
 	case *journal.ViolationError:

@@ -8,28 +8,29 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// loadsAtOnce is how many sessions of a lane are loaded or proven one by one at once.
+// loadsAtOnce is how many sessions of a lane are loaded or proven at once.
 const loadsAtOnce = 32
 
-// load brings a session into memory for an event, or makes sure of one that is there
-// since an earlier epoch: another owner may have gone on with it, or stopped it.
-// Meanwhile the session's events are parked, and those of others are folded.
+// load loads a session for an event, or proves one that is in memory since an
+// earlier epoch: another owner may have resumed or stopped it. Meanwhile the
+// session's events are parked, and events of other sessions are folded.
 type load struct {
 	outside
 	event    session.Event
 	informed bool           // see Host.load
-	looked   bool           // lookingAtFirsts has asked for it
-	was      *actor         // unproven; nil: it is not in memory
+	looked   bool           // lookingAtFirsts has checked it
+	was      *actor         // the unproven session; nil: it is not in memory
 	stopped  bool           // was is quarantined
 	state    *session.State // of was
 	tracing  *tracing       // of was
 
-	actor *actor // as it is loaded; nil: was is of use
+	actor *actor // the loaded session; nil: was is proven
 	stop  *Stop  // of was
 	err   error
 }
 
-// load loads a session for the event of o. was is the session if it is unproven.
+// load begins to load a session for the event of o. was is the session if it is
+// unproven.
 func (l *Lane) load(o *outputs, was *actor) {
 	e := o.arrival.Event
 	s := l.sessions[e.Session]
@@ -42,11 +43,11 @@ func (l *Lane) load(o *outputs, was *actor) {
 }
 
 // informed reports whether all quarantines and install records are known since the
-// epoch began. Then a load need not read them.
+// epoch began, so that a load need not read them.
 func (l *Lane) informed() bool { return l.listed && l.recorded }
 
-// startLoads begins to load and prove sessions. It asks which of them are new by one
-// request, and loads the others concurrently.
+// startLoads begins to load and prove sessions. One request finds the new ones; the
+// others are loaded concurrently.
 func (l *Lane) startLoads() {
 	var first, wait []*load
 	for _, w := range l.loads {
@@ -66,16 +67,16 @@ func (l *Lane) startLoads() {
 	}
 }
 
-// mayBeNew reports whether the event may be its session's first one, and nothing is
-// stored of the session then. An event that the log took after the epoch began (behind
-// end) was folded by no other owner, so its session has no snapshot of a later state.
+// mayBeNew reports whether the event may be its session's first one, so that
+// nothing is stored of the session. An event after end was folded by no other
+// owner, so its session has no snapshot of a later state.
 func (l *Lane) mayBeNew(w *load) bool {
 	return w.was == nil && w.informed && !w.looked && w.event.Seq > l.end && !l.host.unverified(w.event.Session)
 }
 
-// lookingAtFirsts asks which sessions begin with the event that they are loaded for.
-// On a busy host most do. The request may go to any replica: one that has the event
-// has all events before it.
+// lookingAtFirsts finds the sessions that begin with the event that they are loaded
+// for. On a busy host most do. Any replica may answer: one that has the event has
+// all events before it.
 type lookingAtFirsts struct {
 	outside
 	loads []*load
@@ -95,7 +96,7 @@ func (w *lookingAtFirsts) Do(ctx context.Context, tell func(Input)) {
 	seqs, err := h.world.FirstSeqs(ctx, sids)
 	for i, one := range w.loads {
 		if err != nil {
-			break // loading them one by one tells why
+			break // the loads report the error
 		}
 		if seqs[i] != one.event.Seq {
 			continue
@@ -120,7 +121,7 @@ func (w *lookingAtFirsts) step(l *Lane) {
 
 func (w *load) String() string { return "loads " + w.event.Session }
 
-// Do tells an error only if trying again can't help.
+// Do reports an error only if a retry can't help.
 func (w *load) Do(ctx context.Context, tell func(Input)) {
 	defer func() { tell(w) }()
 	err := w.retry(ctx, "load", w.event, func() error {
@@ -139,7 +140,8 @@ func (w *load) Do(ctx context.Context, tell func(Input)) {
 	}
 }
 
-// try proves the session, or loads it. What can't be proven is loaded anew.
+// try proves the session, or loads it. A session that can't be proven is loaded
+// again.
 func (w *load) try(ctx context.Context) (err error) {
 	switch {
 	case w.stopped:
@@ -166,8 +168,8 @@ func (w *load) step(l *Lane) {
 	w.loaded(l)
 }
 
-// loaded takes a session into memory that was loaded, and folds the events that
-// waited for it.
+// loaded puts a loaded session into memory, and folds the events that waited for
+// it.
 func (w *load) loaded(l *Lane) {
 	sid := w.event.Session
 	s := l.sessions[sid]
@@ -177,17 +179,17 @@ func (w *load) loaded(l *Lane) {
 		return
 	case errors.Is(w.err, errVoid):
 		if s == w.was {
-			l.leave(sid) // it could not be proven
+			l.leave(sid) // it can't be proven
 		}
 		l.forget(w.event)
 	case w.err != nil:
 		l.fail(w.err)
 		return
 	case w.actor != nil:
-		if s == nil || s == w.was || s.state == nil && !s.stops(w.event.Seq) { // it may have been stopped meanwhile
+		if s == nil || s == w.was || s.state == nil && !s.stops(w.event.Seq) { // it may have been stopped since
 			l.cacheSession(w.actor)
 		}
-	case s != w.was: // it was stopped meanwhile
+	case s != w.was: // it was stopped since
 	case w.state != nil:
 		s.state, s.stop, s.tracing, s.proven = w.state, w.stop, w.tracing, true
 		s.stored = s.state.Seq
@@ -200,8 +202,8 @@ func (w *load) loaded(l *Lane) {
 	l.free(sid)
 }
 
-// forget drops an event that the log has lost. It is not acknowledged: the lane
-// has a new epoch by now, or soon.
+// forget drops an event that the log has lost. It is not acknowledged: the lane has
+// a new epoch by now, or soon.
 func (l *Lane) forget(e session.Event) {
 	l.log.Warn("delivered event ignored: the log lost it", "session", e.Session, "seq", e.Seq)
 	is := func(o *outputs) bool {

@@ -16,7 +16,7 @@ import (
 // Stop is where and why a session is quarantined.
 type Stop = journal.Stop
 
-// stopOf returns the quarantine of a session, nil if there is none.
+// stopOf returns a session's quarantine, nil if there is none.
 func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
 	body, found, err := h.world.GetQuarantine(ctx, sid)
 	if err != nil || !found {
@@ -27,8 +27,8 @@ func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
 }
 
 // quarantine stops one session; its lane goes on. The session's events from e on
-// count as stored, those in batch of included (nil: no batch failed). They stay in
-// the log.
+// count as stored, including those in the failed batch `of` (nil: no batch failed).
+// They stay in the log.
 func (l *Lane) quarantine(e session.Event, cause error, of *batch) {
 	stop := journal.NewStop(e.Seq, cause.Error())
 	l.log.Error("session quarantined", "session", e.Session, "seq", e.Seq, "error", stop.Reason)
@@ -41,7 +41,7 @@ func (l *Lane) quarantine(e session.Event, cause error, of *batch) {
 		l.log.Error("fold panicked", "session", e.Session, "seq", e.Seq, "stack", string(panicked.stack))
 	}
 	if s := l.sessions[e.Session]; s != nil {
-		s.state, s.stopping = nil, true // it is ahead of what is done, or half folded
+		s.state, s.stopping = nil, true // it is ahead of what is stored, or half folded
 	}
 	l.occupy(e.Session)
 	l.do(&attempt{outside: l.outside, name: "quarantines " + e.Session, try: func(ctx context.Context, w outside) (err error) {
@@ -50,8 +50,8 @@ func (l *Lane) quarantine(e session.Event, cause error, of *batch) {
 	}, then: func(l *Lane) { l.stop(e.Session, stop, of) }})
 }
 
-// mark stores a quarantine. If another owner has stored an earlier one, that counts,
-// and is returned.
+// mark stores a quarantine and returns it. If another owner has stored an earlier
+// one, that one is valid and is returned.
 func (o outside) mark(ctx context.Context, e session.Event, stop Stop, cause error) (Stop, error) {
 	err := o.retry(ctx, "quarantine", e, func() error {
 		earlier, err := o.host.stopOf(ctx, e.Session)
@@ -71,7 +71,7 @@ func (o outside) mark(ctx context.Context, e session.Event, stop Stop, cause err
 	return stop, err
 }
 
-// stop stops a session whose quarantine is stored.
+// stop stops a session after its quarantine is stored.
 func (l *Lane) stop(sid string, stop Stop, of *batch) {
 	l.keep(&actor{sid: sid, stop: &stop, proven: true, used: l.clock})
 	lists := [][]*outputs{l.folded}
@@ -98,8 +98,8 @@ func (l *Lane) stop(sid string, stop Stop, of *batch) {
 	}
 }
 
-// putStop stores a quarantine and says so. Said first and stored last, it may
-// be said twice, and is never silent.
+// putStop stores a quarantine and its notice. The notice is stored first, so it may
+// appear twice but is never missing.
 func (h *Host) putStop(ctx context.Context, sid string, stop Stop) error {
 	body, err := stop.Bytes()
 	if err != nil {
@@ -115,9 +115,9 @@ func (h *Host) putStop(ctx context.Context, sid string, stop Stop) error {
 	return h.world.PutQuarantine(ctx, sid, body)
 }
 
-// stopsIn looks at the quarantines of a lane's sessions: of sids, where nil says that
-// there is none any more, and of all that are listed, as of since or later, and not
-// known. It returns what it could read; an error is logged.
+// stopsIn reads the quarantines of a lane's sessions: of sids, where the result is
+// nil if there is none any more, and of all others that are listed as of since or
+// later and are not known. It returns what it could read, and logs an error.
 func (o outside) stopsIn(ctx context.Context, lane int, since time.Time, known, sids []string) (stops map[string]*Stop, err error) {
 	listed, err := o.host.stops.all(ctx, o.host, since)
 	stops = map[string]*Stop{}
@@ -126,7 +126,7 @@ func (o outside) stopsIn(ctx context.Context, lane int, since time.Time, known, 
 		if !isAsked && (subjects.LaneOf(subjects.Partition(sid), o.host.opts.Lanes) != lane || slices.Contains(known, sid)) {
 			continue
 		}
-		// The list is of a moment ago, and the session may go on since.
+		// The list is a moment old, and the session may have been released since.
 		stop, lookErr := o.host.stopOf(ctx, sid)
 		switch {
 		case lookErr != nil:
@@ -152,10 +152,10 @@ func (l *Lane) stopped() (sids []string) {
 	return sids
 }
 
-// takeStops takes note of quarantines that were looked at. Those that are stopped
-// stay in memory: a release leaves nothing behind, so it is only seen as the end of
-// what is remembered here. When they are listed at the beginning of an epoch, loads
-// need not look: only the lane's owner stops a session of it after that.
+// takeStops applies quarantines that were read. Stopped sessions stay in memory: a
+// release deletes the quarantine, so it is noticed only by comparison with memory.
+// If the quarantines are listed when an epoch begins, loads need not read them:
+// after that only the lane's owner stops sessions of it.
 func (l *Lane) takeStops(stops map[string]*Stop) {
 	for _, sid := range slices.Sorted(maps.Keys(stops)) {
 		stop, s := stops[sid], l.sessions[sid]
@@ -175,15 +175,15 @@ func (l *Lane) takeStops(stops map[string]*Stop) {
 	}
 }
 
-// stops is what the lanes of a host share: which sessions are quarantined, as
-// of a moment ago.
+// stops is the list of quarantined sessions, a moment old, that the lanes of a host
+// share.
 type stops struct {
 	mu     sync.Mutex
 	listed time.Time
 	found  []string
 }
 
-// all returns the quarantined sessions of all lanes, as they were after since.
+// all returns the quarantined sessions of all lanes, as of since or later.
 func (q *stops) all(ctx context.Context, h *Host, since time.Time) ([]string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

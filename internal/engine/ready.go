@@ -2,10 +2,10 @@ package engine
 
 import "context"
 
-// NotReady returns why the host runs no sessions now, in sentences for people:
-// NATS is not connected, a stream is missing, or it has no share of the lanes yet,
-// or none any more. It is empty if the host runs lanes or stands by for them. It
-// asks the server, until ctx ends.
+// NotReady returns why the host runs no sessions now, in sentences for people: NATS
+// is not connected, a stream is missing, or it has no share of the lanes yet, or
+// none any more. It is empty if the host runs lanes or stands by for them. It asks
+// the server, until ctx ends.
 func (h *Host) NotReady(ctx context.Context) []string {
 	reasons := h.bus.NotReady(ctx)
 	switch _, joining, leaving := h.assignment.now(); {

@@ -15,26 +15,26 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// idleBytesMax is how many bytes of registries that no session in memory has are
-// held, for a session that comes back or sets an equal one.
+// idleBytesMax bounds the registries that no session in memory uses. They are kept
+// for a session that is loaded again or sets an equal one.
 const idleBytesMax = 4 << 20
 
-// registries holds each registry that sessions set once. Its methods may be called
-// from several goroutines at once.
+// registries holds one copy of each registry that sessions set. Its methods may be
+// called concurrently.
 type registries struct {
 	mu     sync.Mutex
 	byHash map[codec.Hash]*heldRegistry
-	idle   int          // bytes of those that no session in memory has
+	idle   int          // of registries that no session in memory uses
 	used   atomic.Int64 // bytes of the others
 }
 
 type heldRegistry struct {
 	registry *planner.Registry
-	holders  int         // places in sessions in memory
+	holders  int         // uses by sessions in memory
 	stored   atomic.Bool // this process has stored its descriptors
 }
 
-// get returns the registry of a hash, nil if none is held.
+// get returns the registry of a hash, nil if it is not held.
 func (r *registries) get(hash codec.Hash) *planner.Registry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,8 +44,8 @@ func (r *registries) get(hash codec.Hash) *planner.Registry {
 	return nil
 }
 
-// same returns the registry that is held for the hash of reg: reg itself if
-// there was none.
+// same returns the registry that is held for the hash of reg. If there is none, it
+// holds and returns reg.
 func (r *registries) same(reg *planner.Registry) *planner.Registry { return r.entry(reg).registry }
 
 func (r *registries) entry(reg *planner.Registry) *heldRegistry {
@@ -54,7 +54,7 @@ func (r *registries) entry(reg *planner.Registry) *heldRegistry {
 	return r.held(reg)
 }
 
-// held returns what is held for the hash of reg.
+// held returns the entry for the hash of reg, and adds one if there is none.
 func (r *registries) held(reg *planner.Registry) *heldRegistry {
 	if held := r.byHash[reg.Hash()]; held != nil {
 		return held
@@ -68,7 +68,8 @@ func (r *registries) held(reg *planner.Registry) *heldRegistry {
 	return held
 }
 
-// isIdle counts a registry that no session has. Too many of them are forgotten.
+// isIdle counts a registry that no session uses. When there are too many, the
+// others are dropped.
 func (r *registries) isIdle(reg *planner.Registry) {
 	if r.idle += reg.Weight(); r.idle <= idleBytesMax {
 		return
@@ -77,7 +78,7 @@ func (r *registries) isIdle(reg *planner.Registry) {
 	maps.DeleteFunc(r.byHash, func(hash codec.Hash, held *heldRegistry) bool { return held.holders == 0 && hash != reg.Hash() })
 }
 
-// hold says that sessions in memory have these registries.
+// hold counts a use of each registry by a session in memory.
 func (r *registries) hold(all ...*planner.Registry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +91,7 @@ func (r *registries) hold(all ...*planner.Registry) {
 	}
 }
 
-// letGo takes back what was said with hold.
+// letGo ends a use that hold counted.
 func (r *registries) letGo(all ...*planner.Registry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,18 +104,17 @@ func (r *registries) letGo(all ...*planner.Registry) {
 	}
 }
 
-// errUnread says that the log could not be read: of what it holds nothing is
-// known.
+// errUnread reports that the log could not be read, so that its content is unknown.
 var errUnread = errors.New("the log was not read")
 
-// content finds what the snapshots of one session refer to.
+// content resolves what one session's snapshot refers to.
 type content struct {
 	ctx context.Context
 	h   *Host
 	sid string
 }
 
-// Install returns the parsed install record of a hash.
+// Install returns the install record with a hash.
 func (c content) Install(hash codec.Hash) (*session.Install, error) {
 	install, err := c.h.installs.Named(c.ctx)(hash)
 	if err != nil && !errors.Is(err, journal.ErrNoInstall) {
@@ -139,7 +139,7 @@ func (c content) Registry(seq uint64, hash codec.Hash) (*planner.Registry, error
 	return c.h.registries.same(reg), nil
 }
 
-// Space returns the manifest that the session's event at seq holds.
+// Space returns the manifest in the session's event at seq.
 func (c content) Space(seq uint64, hash codec.Hash) (*space.Manifest, error) {
 	e, err := c.event(seq)
 	if err != nil {
@@ -163,12 +163,12 @@ func (c content) event(seq uint64) (session.Event, error) {
 	return session.Event{}, fmt.Errorf("the log has no event %d of %s", seq, c.sid)
 }
 
-// putting is how many descriptors are stored at once: a registry may have
-// hundreds, and its lane waits for them.
+// putting is how many descriptors are stored at once: a registry may have hundreds,
+// and its lane waits for them.
 const putting = 16
 
-// putDescriptors stores what the tools of a registry look like to a model:
-// model bridges fetch descriptors by hash.
+// putDescriptors stores the descriptors of a registry's tools. Model bridges fetch
+// them by hash.
 func putDescriptors(ctx context.Context, w World, registry *planner.Registry) error {
 	blobs := registry.Blobs()
 	failures := make([]error, len(blobs))
@@ -186,7 +186,7 @@ func putDescriptors(ctx context.Context, w World, registry *planner.Registry) er
 	storing.Wait()
 	for _, err := range failures {
 		if err != nil {
-			return err // one says enough: all of it is tried again
+			return err // one is enough: everything is tried again
 		}
 	}
 	return nil

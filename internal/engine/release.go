@@ -8,21 +8,20 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// recheckEvery is how often a lane looks whether a quarantine was ended.
+// recheckEvery is how often a lane checks whether a quarantine has ended.
 const recheckEvery = 15 * time.Second
 
-// recheck looks after the lane's quarantined sessions. It does so on every
-// host, whoever owns the lane: one on which nothing arrives may have no owner,
-// and what two hosts store is stored once. What can't be done now is done the
-// next time.
+// recheck checks the lane's quarantined sessions. Every host does so, whoever owns
+// the lane: an idle lane may have no owner, and outputs that two hosts store are
+// stored once. What fails now is tried at the next recheck.
 func (l *Lane) recheck() {
 	quiet := !l.arrived
 	l.arrived = false
 	var sids []string
 	lane, known, every := l.number, l.stopped(), l.host.recheck
 	for _, sid := range known {
-		// All that comes before the stop must have been delivered: a release
-		// begins behind it.
+		// All events before the stop must have been delivered: a resumption begins
+		// after it.
 		s := l.sessions[sid]
 		if _, busy := l.parked[sid]; !busy && s.state == nil && (l.newest >= s.stop.Seq || quiet) {
 			sids = append(sids, sid)
@@ -39,7 +38,7 @@ func (l *Lane) recheck() {
 	})
 }
 
-// release lets a session go on that people have released. Work is under way for it
+// release resumes a session that people have released. It counts as pending work
 // from now on.
 func (l *Lane) release(s *actor) {
 	l.released = append(l.released, &resuming{outside: l.outside, actor: s})
@@ -50,31 +49,32 @@ func (l *Lane) isReleased(sid string) bool {
 }
 
 // resuming reads a released session up to its first event that is not done, and
-// from there on all that the log has, a part at a time: that is folded and emits. The
-// lane delivers these events no more; those that it does deliver yet are folded
-// then. One that killed processes before it was released is quarantined again until
-// that is done: should it kill this process too, the next one finds it stopped.
+// then all later events that the log has, in parts, which are folded and emit. The
+// lane no longer delivers these events; those that it still delivers are folded
+// afterwards. A session that killed processes before its release is quarantined
+// again until that is done: if it kills this process too, the next one finds it
+// stopped.
 type resuming struct {
 	outside
-	actor *actor    // as it was stopped
-	at    time.Time // not before
+	actor *actor    // the stopped session
+	at    time.Time // not before this time
 
-	from, last uint64          // what is still to be read; last 0: all
-	going      *actor          // nil: nothing is read yet
+	from, last uint64          // still to be read; last 0: not known yet
+	going      *actor          // the resumed session; nil: nothing is read yet
 	events     []session.Event // to be folded next
-	whole      bool            // these are the last ones
-	failed     session.Event   // which err is about
+	whole      bool            // they are the last ones
+	failed     session.Event   // the event that err is about
 	err        error
 }
 
-// resume has the next part of a released session read, when all that it said before
-// is stored.
+// resume reads the next part of a released session, once all its earlier outputs
+// are stored.
 func (l *Lane) resume(r *resuming) {
 	switch s := r.actor; {
-	case l.sessions[s.sid] != s: // quarantined again, by what was to be stored
+	case l.sessions[s.sid] != s: // quarantined again, because of an output
 		l.resumed(r)
 	case s.stop.Kills > 0 && !l.informed():
-		r.at = l.now.Add(retryMax) // quarantines and install records are not read yet
+		r.at = l.now.Add(retryMax) // quarantines and install records are not known yet
 		l.released = append(l.released[1:], r)
 	default:
 		l.wait("resumes "+s.sid, func(ctx context.Context, _ outside) error {
@@ -123,7 +123,7 @@ func (r *resuming) read(ctx context.Context) (err error) {
 	return nil
 }
 
-// foldReleased folds what was read of a released session.
+// foldReleased folds the events that were read of a released session.
 func (l *Lane) foldReleased(r *resuming) {
 	if r.err != nil && !stopsSession(r.err) {
 		l.log.Warn("quarantine not looked at", "session", r.actor.sid, "error", r.err)
@@ -137,11 +137,11 @@ func (l *Lane) foldReleased(r *resuming) {
 	}
 	for _, e := range r.events {
 		switch {
-		case r.going.stops(e.Seq): // by somebody else
+		case r.going.stops(e.Seq): // by another owner
 			l.flush(func() { l.resumed(r) })
 			return
 		case e.Seq <= r.going.state.Seq:
-			continue // a snapshot is past it: another owner went on
+			continue // the snapshot is past it: another owner went on
 		}
 		o := &outputs{arrival: &Delivered{Event: e, Ack: func() {}}}
 		if err := l.host.next(r.going, o); err != nil {
@@ -163,20 +163,20 @@ func (l *Lane) stopAgain(r *resuming, e session.Event, cause error) {
 	l.quarantine(e, cause, nil)
 }
 
-// resumed takes a session into memory that was resumed, when all that it says is
-// stored, and folds the events that waited for it.
+// resumed puts a resumed session into memory, once all its outputs are stored, and
+// folds the events that waited for it.
 func (l *Lane) resumed(r *resuming) {
 	l.released = slices.DeleteFunc(l.released, func(other *resuming) bool { return other == r })
 	s, going, sid := r.actor, r.going, r.actor.sid
 	switch {
 	case l.sessions[sid] != s: // quarantined again
 	case going == nil:
-		l.leave(sid) // the log has nothing of it from there on
+		l.leave(sid) // the log has no event of it from there on
 	default:
 		going.used = s.used
 		l.keep(going)
 		if going.accepted {
-			// The next one to load it finds a snapshot of what it goes on from.
+			// The next load must find a snapshot of this state.
 			l.captures([]*actor{going})
 		}
 	}

@@ -10,21 +10,21 @@ import (
 
 // Limits of scrubbing.
 const (
-	scrubFirst = 5 * time.Minute // after the start, when others have work to do
-	scrubEvery = 24 * time.Hour  // from the beginning of one to that of the next
+	scrubFirst = 5 * time.Minute // after the start, when lanes have other work
+	scrubEvery = 24 * time.Hour  // from the start of one scrub to that of the next
 )
 
-// scrub compares the snapshots of all sessions of the lane with what the log folds
-// to, one after the other, once a day, until ctx ends. A load begins at the
-// snapshot, so it does not see that an earlier event was altered. Samples see it
-// only in sessions that something happens to.
+// scrub compares the snapshots of all sessions of the lane with the log, one after
+// another, once a day, until ctx ends. A load begins at the snapshot, so it does
+// not notice that an earlier event was altered. Samples cover only sessions that
+// receive events.
 func (d *driver) scrub(ctx context.Context) {
 	if d.host.opts.VerifyPart <= 0 {
 		return
 	}
 	for next := scrubFirst; pause(ctx, next); {
 		began := time.Now()
-		next = scrubFirst // for a lane that this host does not own yet
+		next = scrubFirst // if this host does not own the lane yet
 		if !d.owned() {
 			continue
 		}
@@ -40,9 +40,9 @@ func (d *driver) scrub(ctx context.Context) {
 	}
 }
 
-// scrubOnce scrubs once, as long as the host owns the lane, and returns how many
-// sessions it looked at. It begins at a random session: a host that is restarted
-// each morning would otherwise never reach the last ones.
+// scrubOnce scrubs once, while the host owns the lane, and returns how many
+// sessions it checked. It begins at a random session: otherwise a host that is
+// restarted each morning would never reach the last ones.
 func (d *driver) scrubOnce(ctx context.Context) (n int, err error) {
 	var sids []string
 	for s, err := range d.host.world.ListSnapshots(ctx, 1) {

@@ -7,44 +7,44 @@ import (
 	"time"
 )
 
-// Limits of storing snapshots: how many are put at once, how long one may take, and
-// for how long none is tried after one failed. They are a cache, and must not hold a
-// lane up.
+// Limits of storing snapshots: how many are stored at once, for how long one may
+// take, and for how long none is tried after one failed. Snapshots are a cache and
+// must not delay a lane.
 const (
 	puttingMax     = 32
 	snapshotWithin = 5 * time.Second
 	snapshotPause  = time.Minute
 )
 
-// How many sessions a draining lane snapshots, for how long, and from how many
-// events behind the last snapshot on it is worth it.
+// How many sessions a draining lane snapshots, for how long, and after how many
+// events since a session's last snapshot.
 const (
 	lastSnapshotsMax   = 1024
 	lastSnapshotsFor   = 3 * time.Second
 	lastSnapshotEvents = 16
 )
 
-// snapshots are those of a lane on their way to the bucket. Those of one session are
-// put one after the other, and only the newest of them waits, so that none takes the
-// place of a newer one.
+// snapshots are a lane's snapshots on their way to the bucket. Those of one session
+// are stored one after another, and only the newest of them waits, so that none
+// replaces a newer one.
 type snapshots struct {
 	waiting []*snapshot
-	under   map[string]bool // sessions whose snapshot is being put
-	until   time.Time       // none is taken before: the last one failed
+	under   map[string]bool // sessions whose snapshot is being stored
+	until   time.Time       // none is taken before this time, after a failure
 }
 
-// snapshot is the snapshot of a session on its way to the bucket.
+// snapshot is one session's snapshot on its way to the bucket.
 type snapshot struct {
 	outside
 	actor *actor
 	seq   uint64
 	count uint64 // events folded
 	data  []byte
-	err   error // it is not stored
+	err   error // why it is not stored
 }
 
-// due returns the snapshot of a session's state, if one is due. The state need
-// not be stored yet; the snapshot must not be put before it is.
+// due returns a snapshot of a session's state if one is due. It must not be stored
+// before the state is.
 func (l *Lane) due(s *actor) *snapshot {
 	if s.state == nil || l.sessions[s.sid] != s {
 		return nil
@@ -56,8 +56,8 @@ func (l *Lane) due(s *actor) *snapshot {
 	return l.capture(s)
 }
 
-// capture takes the snapshot of a session, and counts it as stored until it is
-// known to have failed. It returns nil if none can be taken now.
+// capture takes a snapshot of a session, and counts it as stored until it fails. It
+// returns nil if none can be taken now.
 func (l *Lane) capture(s *actor) *snapshot {
 	if s.barred || l.now.Before(l.snapshots.until) {
 		return nil
@@ -74,8 +74,7 @@ func (l *Lane) capture(s *actor) *snapshot {
 	return &snapshot{outside: l.outside, actor: s, seq: s.state.Seq, count: s.state.Count, data: data}
 }
 
-// captures takes snapshots of sessions whose states are stored, and has them
-// put.
+// captures takes and queues snapshots of sessions whose states are stored.
 func (l *Lane) captures(list []*actor) {
 	for _, s := range list {
 		if p := l.capture(s); p != nil {
@@ -84,7 +83,7 @@ func (l *Lane) captures(list []*actor) {
 	}
 }
 
-// put has snapshots of stored states put.
+// put queues snapshots of stored states.
 func (l *Lane) put(list ...*snapshot) {
 	k := &l.snapshots
 	for _, p := range list {
@@ -98,12 +97,12 @@ func (l *Lane) put(list ...*snapshot) {
 	}
 }
 
-// drop forgets the snapshot of a session that waits.
+// drop removes a session's snapshot from the queue.
 func (k *snapshots) drop(sid string) {
 	k.waiting = slices.DeleteFunc(k.waiting, func(p *snapshot) bool { return p.actor.sid == sid })
 }
 
-// putSnapshots begins to put what waits, as far as it may be.
+// putSnapshots begins to store queued snapshots, up to puttingMax at once.
 func (l *Lane) putSnapshots() {
 	k := &l.snapshots
 	k.waiting = slices.DeleteFunc(k.waiting, func(p *snapshot) bool {
@@ -116,7 +115,7 @@ func (l *Lane) putSnapshots() {
 	})
 }
 
-// IsSnapshotting reports whether snapshots wait to be put, or are being put.
+// IsSnapshotting reports whether snapshots are queued or being stored.
 func (l *Lane) IsSnapshotting() bool { return len(l.snapshots.waiting)+len(l.snapshots.under) > 0 }
 
 func (p *snapshot) String() string { return "puts the snapshot of " + p.actor.sid }
@@ -128,8 +127,8 @@ func (p *snapshot) Do(ctx context.Context, tell func(Input)) {
 	tell(p)
 }
 
-// step takes note of what became of a snapshot. It is a cache: one that is not
-// stored costs time at the next load. After a failure those that wait are dropped.
+// step applies the result of storing a snapshot. A missing snapshot costs time at
+// the next load. After a failure the queued ones are dropped.
 func (p *snapshot) step(l *Lane) {
 	k := &l.snapshots
 	delete(k.under, p.actor.sid)
@@ -146,7 +145,7 @@ func (p *snapshot) step(l *Lane) {
 	k.waiting, k.until = nil, l.now.Add(snapshotPause)
 }
 
-// snapshotAll puts what the next owner will ask for first.
+// snapshotAll queues snapshots of the sessions that the next owner will load first.
 func (l *Lane) snapshotAll() {
 	var list []*actor
 	for _, sid := range slices.Sorted(maps.Keys(l.sessions)) {

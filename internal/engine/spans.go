@@ -9,35 +9,35 @@ import (
 	"github.com/refold/refold/actors/session/timeline"
 )
 
-// Traces takes the spans of the runs that are traced. Its methods are called on the
-// path of every event: they must return soon and must not block.
+// Traces receives the spans of traced runs. Its methods are called for every event:
+// they must return soon and must not block.
 type Traces interface {
-	// Sampled reports whether a run is traced. It always says the same of a run.
+	// Sampled reports whether a run is traced. It is constant for a run.
 	Sampled(sid string, run uint32) bool
-	// Traceparent returns the header that an effect of such a run is stored with.
+	// Traceparent returns the header that such an effect is stored with.
 	Traceparent(sid, effect string) string
-	// Ended takes spans that ended, once all that their events said is stored. It
-	// may be given a span again, with the same content, after another process took
+	// Ended receives ended spans, once all outputs of their events are stored. It
+	// may receive a span again, with the same content, after another process took
 	// the session over.
 	Ended(sid string, spans []*timeline.Span)
 }
 
-// tracedEventsMax is how many events of a session are folded again for the spans of
-// a run that was under way when the session was loaded: 0.1 s of work. A longer
-// session has no spans of that run but those of `refold trace`.
+// tracedEventsMax is how many events of a session are folded again, for the spans
+// of a run that was active when the session was loaded: 0.1 s of work. In a longer
+// session only `refold trace` has the spans of that run.
 const tracedEventsMax = 20_000
 
-// tracing is what a session in memory has for its spans.
+// tracing is the state of a session's spans.
 type tracing struct {
 	tracker timeline.Tracker
-	seq     uint64 // of the event that was followed last
+	seq     uint64 // of the last event followed
 	run     uint32 // of root
-	root    string // traceparent of the latest run that something was measured of
+	root    string // traceparent of the latest run with a measurement
 }
 
-// traced returns the tracing of a session, which has followed all that its state
-// folded: was, if that has. It has not if the session was just loaded, or another
-// owner has gone on with it.
+// traced returns the tracing of a session, up to date with its state. It returns
+// was if that is up to date. It is not if the session was just loaded, or if
+// another owner has folded events of it.
 func (h *Host) traced(ctx context.Context, sid string, state *session.State, was *tracing) *tracing {
 	if h.opts.Traces == nil || state == nil || was != nil && was.seq == state.Seq {
 		return was
@@ -54,7 +54,8 @@ func (h *Host) traced(ctx context.Context, sid string, state *session.State, was
 		return t
 	}
 	t.tracker = tracker
-	// The owner before may have been killed before it sent what ended in this run.
+	// The previous owner may have been killed before it sent the ended spans of
+	// this run.
 	under := slices.DeleteFunc(spans, func(span *timeline.Span) bool { return !tracker.Follows(span.Run) })
 	if len(under) > 0 {
 		h.opts.Traces.Ended(sid, under)
@@ -62,15 +63,15 @@ func (h *Host) traced(ctx context.Context, sid string, state *session.State, was
 	return t
 }
 
-// callers is a world that tells the traceparent that an event came with.
+// callers is a World that returns the traceparent of an event's message.
 type callers interface {
 	TraceParentAt(ctx context.Context, seq uint64) (string, error)
 }
 
 var errTooLong = errors.New("the session has too many events to fold them again: refold trace exports the run")
 
-// refollow has a tracker follow the session from its first event on, and returns
-// the spans that ended.
+// refollow has a tracker follow the session from its first event, and returns the
+// ended spans.
 func (h *Host) refollow(ctx context.Context, sid string, folded *session.State, tracker *timeline.Tracker) (spans []*timeline.Span, err error) {
 	if folded.Count > tracedEventsMax {
 		return nil, errTooLong
@@ -91,7 +92,7 @@ func (h *Host) refollow(ctx context.Context, sid string, folded *session.State, 
 		tracker.Callers(func(seq uint64) string {
 			caller, err := w.TraceParentAt(ctx, seq)
 			if err != nil {
-				return "" // the run is traced all the same
+				return "" // the run is traced without it
 			}
 			return caller
 		})
@@ -99,8 +100,8 @@ func (h *Host) refollow(ctx context.Context, sid string, folded *session.State, 
 	return spans, nil
 }
 
-// trace follows the event that s folded last, and notes the spans that ended with
-// it and the header of the effects that it asks.
+// trace follows the event that s folded last. It adds the ended spans and the
+// headers of new effects to o.
 func (h *Host) trace(s *actor, o *outputs, said, progress []session.Notice) {
 	t := s.tracing
 	t.seq = s.state.Seq
@@ -119,8 +120,8 @@ func (h *Host) trace(s *actor, o *outputs, said, progress []session.Notice) {
 	}
 }
 
-// exemplar returns the traceparent of the run that the event which s folded last
-// belongs to; empty if that is not traced.
+// exemplar returns the traceparent of the run of the event that s folded last;
+// empty if that run is not traced.
 func (h *Host) exemplar(s *actor, ended []*timeline.Span) string {
 	t, run := s.tracing, uint32(0)
 	if now := s.state.Run; now != nil && t.tracker.Follows(now.Number) {
@@ -138,7 +139,7 @@ func (h *Host) exemplar(s *actor, ended []*timeline.Span) string {
 	return t.root
 }
 
-// tellSpans hands over the spans of events that are stored.
+// tellSpans exports the spans of events that are stored.
 func (l *Lane) tellSpans(outputs []*outputs) {
 	for _, o := range outputs {
 		if len(o.spans) > 0 && o.failed == nil {

@@ -5,25 +5,25 @@ import (
 	"strings"
 )
 
-// Status is what a lane has in memory.
+// Status is what a lane has in memory, for tests.
 type Status struct {
 	Sessions []SessionStatus // by name
-	Waits    int             // events folded that are not stored
-	Loaded   int             // sessions that are being loaded
-	Putting  int             // snapshots on their way
-	Most     int             // sessions that it may keep
+	Waits    int             // folded events that are not stored
+	Loaded   int             // sessions with pending work
+	Putting  int             // snapshots on their way to the bucket
+	Most     int             // sessions that it may keep; 0: no limit
 }
 
 // SessionStatus is a session in memory.
 type SessionStatus struct {
 	Session         string
 	Seq             uint64
-	Hash            func() string // of the state; until the lane is stepped next
+	Hash            func() string // of the state; valid until the next Step
 	Proven, Stopped bool
-	Asked           int // names that are remembered
+	Asked           int // effect names that are remembered
 }
 
-// Status returns what is in memory.
+// Status returns what the lane has in memory.
 func (l *Lane) Status() Status {
 	m := Status{Waits: len(l.folded), Loaded: len(l.parked), Most: l.host.opts.SessionsMax, Putting: len(l.snapshots.waiting) + len(l.snapshots.under)}
 	for _, b := range slices.Concat(l.storing, l.waking) {

@@ -12,22 +12,22 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// batch is a part of the folded events whose outputs are stored together. Several
-// batches are stored concurrently and finish in any order. A session has outputs in
-// one of them at a time, so its outputs are stored in the order of its events, and a
+// batch is some folded events whose outputs are stored together. Several batches
+// are stored concurrently and finish in any order. A session has outputs in one of
+// them at a time, so its outputs are stored in the order of its events, and a
 // failure stops the session as if batches were stored one after another.
 type batch struct {
 	outside
 	outputs   []*outputs
-	snapshots []*snapshot // of the states behind it
-	tried     bool        // it may be stored
+	snapshots []*snapshot // of the states after it
+	tried     bool        // store was called
 	marks     int         // quarantines that are not stored yet
-	err       error       // the lane is given up: memory is ahead of what is stored
+	err       error       // why the lane is given back: memory is ahead of what is stored
 }
 
-// dispatch starts the next batch of folded events, unless four are being stored or it
-// pays to wait for more. From then on the batch owns their outputs. When nothing is
-// being stored it never waits.
+// dispatch starts the next batch of folded events, unless four are being stored, or
+// deliveries are buffered that are better stored with it. From then on the batch
+// owns their outputs. It never waits while nothing is being stored.
 func (l *Lane) dispatch(more bool) {
 	waits := more && l.then == nil && len(l.storing) > 0 && len(l.folded) < batchMax
 	if waits || len(l.folded) == 0 || len(l.storing) == batchesMax {
@@ -57,8 +57,8 @@ func (l *Lane) dispatch(more bool) {
 	l.do(b)
 }
 
-// split splits what is folded into what may be stored now and what has to wait: for
-// its session to be loaded, for what that said before to be stored, or for its
+// split splits the folded events into those that may be stored now and those that
+// must wait: for a load of their session, for its earlier outputs, or for its
 // quarantine.
 func (l *Lane) split() (now, wait []*outputs) {
 	now = make([]*outputs, 0, len(l.folded))
@@ -74,7 +74,7 @@ func (l *Lane) split() (now, wait []*outputs) {
 
 func (b *batch) String() string { return "stores " + b.outputs[0].arrival.Event.Session }
 
-// Do stores the batch, and publishes what it says about runs under way.
+// Do stores the batch and publishes progress.
 func (b *batch) Do(ctx context.Context, tell func(Input)) {
 	last := b.outputs[len(b.outputs)-1].arrival.Event
 	if b.err = b.retry(ctx, "store outputs", last, func() error { return b.store(ctx) }); b.err == nil {
@@ -83,14 +83,14 @@ func (b *batch) Do(ctx context.Context, tell func(Input)) {
 	tell(b)
 }
 
-// step takes note that a batch is stored but for its wakes, and quarantines what
-// never can be.
+// step applies the result of a batch, whose wakes are stored later. It quarantines
+// sessions with outputs that can never be stored.
 func (b *batch) step(l *Lane) {
 	if b.err != nil {
 		l.fail(b.err)
 		return
 	}
-	// The state of a session that is quarantined is ahead of what is stored.
+	// The state of a quarantined session is ahead of what is stored.
 	b.snapshots = slices.DeleteFunc(b.snapshots, func(p *snapshot) bool { return b.fails(p.actor) })
 	for _, o := range b.outputs {
 		if o.failed != nil {
@@ -102,7 +102,7 @@ func (b *batch) step(l *Lane) {
 	l.finish(b)
 }
 
-// finish goes on with a batch whose quarantines are stored.
+// finish completes a batch once its quarantines are stored.
 func (l *Lane) finish(b *batch) {
 	if b.marks > 0 {
 		return
@@ -117,10 +117,10 @@ func (l *Lane) finish(b *batch) {
 	l.acknowledgeStored()
 }
 
-// store stores the outputs of a batch: the descriptors of registries first, since
-// an effect may name one, then all the rest at once. Called again, it goes on
-// where it failed. Every part may be stored again: a name takes one message, a
-// notice keeps its number.
+// store stores the outputs of a batch: first the descriptors of registries, since
+// an effect may name one, then all others at once. Called again, it goes on where
+// it failed. It is safe to store a part twice: an effect's name takes one message,
+// and a notice keeps its number.
 func (b *batch) store(ctx context.Context) error {
 	var all []journal.Output
 	now := b.host.now().UnixMilli()
@@ -150,7 +150,7 @@ func (b *batch) store(ctx context.Context) error {
 	return nil
 }
 
-// send stores outputs together, and returns the error of each.
+// send stores outputs together, and returns an error for each.
 func (o outside) send(ctx context.Context, all []journal.Output) []error {
 	if len(all) == 0 {
 		return nil
@@ -161,9 +161,8 @@ func (o outside) send(ctx context.Context, all []journal.Output) []error {
 	return errs
 }
 
-// publishProgress publishes what events say about runs under way, all of a session
-// in one message: a message costs more than what it says. Nobody waits for it, and
-// it is kept nowhere.
+// publishProgress publishes the progress of runs, one message for each session,
+// since a message costs more than its lines. Nothing waits for it or stores it.
 func (b *batch) publishProgress() {
 	for _, o := range b.outputs {
 		if len(o.progress) > 0 && o.failed == nil {
@@ -182,9 +181,9 @@ func (b *batch) publishProgress() {
 	}
 }
 
-// take takes out what is stored, by the errors of all that was to be. It
-// returns what may be tried again: nothing of what a session that is to be
-// quarantined says later.
+// take removes the stored outputs, given the error of each output. It returns the
+// errors that are worth a retry. After an output that can never be stored, the
+// session's later outputs are dropped.
 func (b *batch) take(errs []error) error {
 	var again []error
 	stopped := map[*actor]bool{}
@@ -229,9 +228,9 @@ func (b *batch) fails(a *actor) bool {
 	return slices.ContainsFunc(b.outputs, func(o *outputs) bool { return o.actor == a && o.failed != nil })
 }
 
-// describe stores the descriptors of a registry that an event set, before an
-// effect can name one. Those that this process has stored are not sent again:
-// many sessions set the same registry.
+// describe stores the descriptors of a registry that an event set, before an effect
+// can name one. Many sessions set the same registry, so this process stores each
+// registry's descriptors once.
 func (h *Host) describe(ctx context.Context, registry *planner.Registry) error {
 	if registry == nil {
 		return nil
@@ -245,9 +244,9 @@ func (h *Host) describe(ctx context.Context, registry *planner.Registry) error {
 	return err
 }
 
-// startable takes out the effects that may not be started any more. Nothing is
-// asked after its start_by: its name may have been asked, settled and
-// forgotten since. What is left out waits for the wake that settles it.
+// startable removes the effects that may not be started any more. No effect is
+// stored after its start_by: the name may have been stored, settled and forgotten
+// since. A removed effect is settled by its wake.
 func (b *batch) startable(pending []journal.Output, now int64) []journal.Output {
 	kept := pending[:0]
 	for _, o := range pending {
@@ -260,7 +259,7 @@ func (b *batch) startable(pending []journal.Output, now int64) []journal.Output 
 	return kept
 }
 
-// cancel tells those who work on withdrawn effects to stop.
+// cancel tells bridges to stop working on withdrawn effects.
 func (b *batch) cancel(ctx context.Context, o *outputs) error {
 	if len(o.cancel) == 0 || o.failed != nil {
 		return nil

@@ -12,9 +12,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// tally is what one folded event adds to the metrics once its outputs are stored: an
-// event that is folded and not stored is folded again, by this owner or another.
-// After the death of a process it may have been stored, and counts twice then.
+// tally is what one folded event adds to the metrics once its outputs are stored:
+// an event that is folded and not stored is folded again, by this owner or another.
+// If the process dies after the outputs are stored, the event counts twice.
 type tally struct {
 	prior
 	trace  string // traceparent of its run, if that is traced
@@ -24,8 +24,8 @@ type tally struct {
 // count is a number that a counter is raised by, or a time that a histogram records.
 type count struct {
 	counter *meter.Counter
-	hist    *meter.Histogram // nil: the counter's
-	n       int64            // of a histogram: ms
+	hist    *meter.Histogram // the field counter is used
+	n       int64            // for a histogram: ms
 	at      [3]int
 }
 
@@ -43,7 +43,7 @@ func (t *tally) record(h *meter.Histogram, ms int64, at ...int) {
 	t.counts = append(t.counts, one)
 }
 
-// end applies the tally, if the event is done, and gives it back.
+// end applies the tally if the event is done, and returns it to the pool.
 func (t *tally) end(done bool) {
 	for i := range t.counts {
 		switch c := &t.counts[i]; {
@@ -58,17 +58,17 @@ func (t *tally) end(done bool) {
 	tallies.Put(t)
 }
 
-// moment is when a run was requested, or when a call began to wait for a person.
-// An actor remembers them for durations. Of what began under another owner it knows
-// nothing.
+// moment is when a run was requested, or when a call began to wait for a person. An
+// actor remembers moments for durations. It has none of what began under another
+// owner.
 type moment struct {
 	run uint32 // 0: it is a call's
-	of  string // a call
+	of  string // effect name of the call
 	at  int64  // Unix ms
 }
 
-// momentsMax bounds what is remembered of a session: as many runs as may be queued,
-// and as many calls as a batch may have.
+// momentsMax bounds the moments of a session: as many runs as may be queued, and as
+// many calls as a batch may have.
 const momentsMax = session.QueueMax + session.CallsMax
 
 func (s *actor) remember(m moment) {
@@ -77,7 +77,7 @@ func (s *actor) remember(m moment) {
 	}
 }
 
-// took takes the moment of a run or a call out, and returns when it was.
+// took removes the moment of a run or a call and returns its time.
 func (s *actor) took(run uint32, of string) (at int64, known bool) {
 	for i, m := range s.moments {
 		if m.run == run && m.of == of {
@@ -88,21 +88,22 @@ func (s *actor) took(run uint32, of string) (at int64, known bool) {
 	return 0, false
 }
 
-// prior is what the tally of an event needs of the state before it.
+// prior is what a tally needs of the state before the event.
 type prior struct {
 	usage    session.UsageTotal
 	cost     int64
 	turn     [3]uint32 // run, turn and attempt
-	open     bool      // that generation
-	at       int64     // when it was asked
+	open     bool      // that generation is open
+	at       int64     // when it was opened
 	provider string
 	model    string
 	registry *planner.Registry
-	awaiting uint64                  // calls of the open batch that wait for a person
-	calls    [session.CallsMax]int64 // when the calls of the open batch were asked
+	awaiting uint64                  // calls of the open batch that wait for a person, as bits
+	calls    [session.CallsMax]int64 // when the calls of the open batch were opened
 }
 
-// tally begins the tally of the event that s folds next; nil if nothing is measured.
+// tally begins the tally of the event that s folds next; nil if nothing is
+// measured.
 func (m *Meters) tally(s *session.State) *tally {
 	if !m.on() {
 		return nil
@@ -112,7 +113,7 @@ func (m *Meters) tally(s *session.State) *tally {
 	return t
 }
 
-// look notes what is to be compared after the event.
+// look records what is compared after the event.
 func (b *prior) look(s *session.State) {
 	b.usage, b.cost = s.Usage, s.Cost
 	if s.Run == nil || s.Turn == nil || s.Turn.Run != s.Run.Number {
@@ -139,7 +140,7 @@ func (b *prior) look(s *session.State) {
 
 func attemptOf(t *session.Turn) [3]uint32 { return [3]uint32{t.Run, t.Number, uint32(t.Attempt)} }
 
-// count fills in the tally of the event that s folded last. A nil tally stays so.
+// count fills in the tally of the event that s folded last. A nil tally stays nil.
 func (m *Meters) count(t *tally, s *actor, e session.Event, said, progress []session.Notice) {
 	if t == nil {
 		return
@@ -176,7 +177,7 @@ func (m *Meters) event(t *tally, typ string, e session.Event, said []session.Not
 	t.add(m.events, 1, m.eventType.Of(typ), m.door.Of(string(e.Door)), m.outcome.Of(outcome))
 }
 
-// notice counts what a notice tells.
+// notice counts what a notice reports.
 func (m *Meters) notice(t *tally, s *actor, n session.Notice) {
 	switch d := n.Data.(type) {
 	case session.RunPlaced:
@@ -210,8 +211,8 @@ func (m *Meters) notice(t *tally, s *actor, n session.Notice) {
 	}
 }
 
-// generation counts what the generation used that was open before the event, and
-// how it ended if it did.
+// generation counts the usage of the generation that was open before the event, and
+// its end.
 func (m *Meters) generation(t *tally, s *session.State, b *prior, said, progress []session.Notice) {
 	if s.Usage != b.usage || s.Cost != b.cost {
 		m.used(t, s, b)
@@ -260,8 +261,8 @@ func (m *Meters) used(t *tally, s *session.State, b *prior) {
 	}
 }
 
-// call counts the result of a call. A tool that the registry does not have is
-// "other": its name is what a model made up.
+// call counts the result of a call. A tool that the registry does not have counts
+// as "other": models make up names.
 func (m *Meters) call(t *tally, s *session.State, b *prior, c session.CallSettled) {
 	tool, target := meter.Other, meter.Other
 	registry := b.registry
@@ -282,8 +283,8 @@ func (m *Meters) call(t *tally, s *session.State, b *prior, c session.CallSettle
 	}
 }
 
-// callOf returns the position of a call in its batch, by its effect's name; -1 if
-// that names none.
+// callOf returns the index of a call in its batch, from its effect's name; -1 if
+// that names no call.
 func callOf(effect string) int {
 	_, text, _ := strings.Cut(effect, "c")
 	i, err := strconv.Atoi(text)
@@ -293,8 +294,8 @@ func callOf(effect string) int {
 	return i
 }
 
-// decided counts the calls that waited for a person before the event and do so no
-// longer.
+// decided counts the calls that waited for a person before the event and do not any
+// more.
 func (m *Meters) decided(t *tally, s *actor, b *prior, progress []session.Notice) {
 	turn := s.state.Turn
 	same := turn != nil && turn.Batch != nil && turn.Run == b.turn[0] && turn.Number == b.turn[1]
@@ -319,7 +320,7 @@ func (m *Meters) decided(t *tally, s *actor, b *prior, progress []session.Notice
 	}
 }
 
-// decisionOf returns how a wait ended, by the code of the call's result.
+// decisionOf returns how a wait ended, from the code of the call's result.
 func decisionOf(code string) string {
 	switch code {
 	case session.CodeApprovalDenied:
@@ -332,7 +333,7 @@ func decisionOf(code string) string {
 	return "approve"
 }
 
-// asks counts the effects among what is to be stored of an event.
+// asks counts the effects among an event's outputs.
 func (m *Meters) asks(t *tally, todo []journal.Output) {
 	if t == nil {
 		return

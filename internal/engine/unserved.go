@@ -12,8 +12,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// tellWaits fills in what the state does not know of what a session waits for:
-// which targets nobody serves, and which troubles hold it up.
+// tellWaits adds to a view what the state does not know: targets that no bridge
+// serves, and troubles that delay the session.
 func (h *Host) tellWaits(ctx context.Context, state *session.State, v *session.View) {
 	members := h.bridges.Load()
 	if members == nil {
@@ -40,9 +40,9 @@ func (h *Host) tellWaits(ctx context.Context, state *session.State, v *session.V
 	v.Troubles = v.Troubles[:min(len(v.Troubles), session.TroublesMax)]
 }
 
-// unserved returns the targets of what is open that no bridge was heard to serve
-// for presence.SilentAfter, each once, in order. Wakes are left out: session-actors
-// settle them.
+// unserved returns the targets of open effects that no bridge has served for
+// presence.SilentAfter, sorted and without duplicates. Wakes are left out:
+// session-actors settle them.
 func unserved(open []session.ViewEffect, bridges []presence.BridgeHeard, now time.Time) (targets []string) {
 	for _, e := range open {
 		if e.Class != session.ClassWake && !slices.ContainsFunc(bridges, serving(e, false, now)) {
@@ -57,17 +57,17 @@ func targetOf(e session.ViewEffect) string { return string(e.Class) + "/" + e.Ta
 
 func silent(b presence.BridgeHeard, now time.Time) bool { return now.Sub(b.At) > presence.SilentAfter }
 
-// serving tells the bridges that serve an effect's target, either those that are
-// silent or the others.
+// serving matches the bridges that serve an effect's target and are silent, or are
+// not.
 func serving(e session.ViewEffect, isSilent bool, now time.Time) func(presence.BridgeHeard) bool {
 	return func(b presence.BridgeHeard) bool {
 		return silent(b, now) == isSilent && slices.Contains(b.Targets, targetOf(e))
 	}
 }
 
-// troubles returns what bridges say of the targets of what is open, one for each
-// target. A failure after which nothing is tried again holds nothing up: what
-// failed is settled.
+// troubles returns the troubles that bridges report for the targets of open
+// effects, one for each target. A failure without a next try delays nothing: the
+// effect is settled.
 func troubles(open []session.ViewEffect, bridges []presence.BridgeHeard, now time.Time) (all []session.Trouble) {
 	for _, b := range bridges {
 		if silent(b, now) {
@@ -97,8 +97,8 @@ func waiting(open []session.ViewEffect, target string) (effects []string) {
 // orphansMax is how many claims are read for one view.
 const orphansMax = 16
 
-// orphans returns the open effects that a silent bridge may hold while another
-// one serves their target.
+// orphans returns open effects that a silent bridge may hold while another bridge
+// serves their target.
 func orphans(open []session.ViewEffect, bridges []presence.BridgeHeard, now time.Time) (some []session.ViewEffect) {
 	for _, e := range open {
 		if len(some) < orphansMax && slices.ContainsFunc(bridges, serving(e, true, now)) && slices.ContainsFunc(bridges, serving(e, false, now)) {
@@ -108,7 +108,7 @@ func orphans(open []session.ViewEffect, bridges []presence.BridgeHeard, now time
 	return some
 }
 
-// silentHolder tells that an effect is held by a bridge that is silent.
+// silentHolder reports an effect that a silent bridge has claimed.
 func (h *Host) silentHolder(ctx context.Context, sid string, e session.ViewEffect, bridges []presence.BridgeHeard, now time.Time) (t session.Trouble, ok bool) {
 	name := subjects.EffectName{Class: e.Class, Target: e.Target, Session: sid, Effect: e.Effect}
 	holder, held, err := h.bus.Holder(ctx, name)
@@ -119,9 +119,9 @@ func (h *Host) silentHolder(ctx context.Context, sid string, e session.ViewEffec
 		"the bridge that began it is not heard any more: another one goes on with it, or says that its outcome is unknown")
 }
 
-// mayBeHeld tells that a call that nobody claims, since it may run twice, was asked
-// before a bridge of its target fell silent: if that one had begun it, another one
-// begins it again once its lease is over.
+// mayBeHeld reports a retry-safe call, which has no claim, that was opened before a
+// bridge of its target fell silent. If that bridge had begun the call, another one
+// begins it again when its lease is over.
 func mayBeHeld(state *session.State, e session.ViewEffect, bridges []presence.BridgeHeard, now time.Time) (t session.Trouble, ok bool) {
 	asked, ok := state.CallAsked(e.Effect)
 	if !ok {
@@ -134,7 +134,8 @@ func mayBeHeld(state *session.State, e session.ViewEffect, bridges []presence.Br
 		"a bridge that serves it is not heard any more: if that one had begun the call, another one begins it again when its lease is over")
 }
 
-// silence is the trouble of an effect whose bridge is silent, if there is such one.
+// silence returns the trouble of an effect whose bridge is silent, if there is such
+// a bridge.
 func silence(e session.ViewEffect, bridges []presence.BridgeHeard, is func(presence.BridgeHeard) bool, detail string) (t session.Trouble, ok bool) {
 	at := slices.IndexFunc(bridges, is)
 	if at < 0 {
@@ -145,7 +146,7 @@ func silence(e session.ViewEffect, bridges []presence.BridgeHeard, is func(prese
 	}, true
 }
 
-// failedAttempt tells how the attempt at a turn failed after which the session
+// failedAttempt reports how the last attempt at a turn failed, while the session
 // waits for the next one.
 func (h *Host) failedAttempt(ctx context.Context, v *session.View) (t session.Trouble, ok bool) {
 	if v.Run == nil || v.Turn == nil || v.Run.RetryAt == 0 {
@@ -156,7 +157,7 @@ func (h *Host) failedAttempt(ctx context.Context, v *session.View) (t session.Tr
 	if err != nil || !found {
 		return t, false
 	}
-	t.Since, t.Code = e.Time, session.CodeDeadlineExceeded // no settlement: its time was over
+	t.Since, t.Code = e.Time, session.CodeDeadlineExceeded // no settlement: its deadline passed
 	var b session.GenerationSettled
 	env, err := session.ReadEnvelope(e.Payload)
 	if err == nil && codec.Unmarshal(env.Data, &b) == nil && strings.HasPrefix(b.Effect, v.Turn.Effect) && b.Error != nil {

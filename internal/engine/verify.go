@@ -12,18 +12,19 @@ import (
 	"github.com/refold/refold/internal/audit"
 )
 
-// verifyRest is how many times as long as it took to verify a snapshot a host
-// verifies no other: at most a twentieth of one core goes into it.
+// verifyRest is how long a host rests after a verification, as a multiple of the
+// time that it took: verification uses at most a twentieth of one core.
 const verifyRest = 19
 
 // verifyWithin is how long refolding one session may take.
 const verifyWithin = 5 * time.Minute
 
-// chosen reports whether a snapshot is to be verified: chance decides, so that
-// no session is always or never.
+// chosen reports whether a snapshot should be verified. The choice is random, so
+// that every session is verified at some time.
 func (h *Host) chosen() bool { return h.opts.VerifyPart > 0 && rand.Float64() < h.opts.VerifyPart }
 
-// verify has a snapshot of a session verified, unless another one is.
+// verify starts the verification of a snapshot, unless the lane verifies another
+// one.
 func (l *Lane) verify(sid string, snapshot []byte) {
 	if !l.verifying {
 		l.verifying = true
@@ -35,7 +36,7 @@ func (l *Lane) verify(sid string, snapshot []byte) {
 type verification struct {
 	outside
 	sid      string
-	snapshot []byte // nil: the one that is stored
+	snapshot []byte // nil: the stored one
 }
 
 func (w *verification) String() string { return "verifies " + w.sid }
@@ -51,8 +52,8 @@ func (w *verification) step(l *Lane) {
 	}
 }
 
-// inTurn compares when no other lane of the host does, tells what is wrong, and then
-// rests: the next one begins after that. It reports false if ctx has ended.
+// inTurn compares while no other lane of the host does, tells a mismatch, and then
+// rests before the next one may begin. It returns false if ctx has ended.
 func (w *verification) inTurn(ctx context.Context, tell func(Input)) bool {
 	select {
 	case w.host.verifying <- struct{}{}:
@@ -71,13 +72,13 @@ func (w *verification) inTurn(ctx context.Context, tell func(Input)) bool {
 	return pause(ctx, verifyRest*time.Since(began))
 }
 
-// snapshotError says that a snapshot is not what the session's events fold to.
+// snapshotError reports that a snapshot is not what the session's events fold to.
 type snapshotError struct {
 	seq             uint64
 	expected, found codec.Hash
 	count           uint64    // events folded
-	kept            codec.Ref // its bytes; zero: they are not kept yet
-	lost            error     // why they are not kept
+	kept            codec.Ref // blob of its bytes; zero: not stored yet
+	lost            error     // why its bytes are not stored
 }
 
 func (e *snapshotError) Error() string {
@@ -92,8 +93,8 @@ func (e *snapshotError) Error() string {
 	return said
 }
 
-// verify compares a snapshot with what the log folds to: data, or, if that is nil,
-// the one that is stored. It returns what is wrong, nil if nothing is.
+// verify compares a snapshot with what the log folds to: data, or the stored
+// snapshot if data is nil. It returns a mismatch, or nil if there is none.
 func (h *Host) verify(ctx context.Context, sid string, data []byte) (is *wrong, err error) {
 	defer func() { err = recovered(recover(), err) }()
 	if data == nil {
@@ -117,7 +118,7 @@ func (h *Host) verify(ctx context.Context, sid string, data []byte) (is *wrong, 
 	case r.Panicked:
 		return nil, errors.New(r.Differences[0].Text)
 	case r.SnapshotAt == 0:
-		return nil, nil //nolint:nilnil // the log has not the event that it names: no load uses it
+		return nil, nil //nolint:nilnil // the log does not have the event that it names: no load uses it
 	}
 	h.meters.ended(h.meters.compared, r.Hash == snap.Hash, "same", "different")
 	if r.Hash == snap.Hash {
@@ -127,20 +128,19 @@ func (h *Host) verify(ctx context.Context, sid string, data []byte) (is *wrong, 
 }
 
 // wrong is a snapshot that is not what its session's events fold to. The right one
-// takes its place before the session is quarantined: a release goes on from the
-// snapshot that is stored.
+// replaces it before the session is quarantined: a release goes on from the stored
+// snapshot.
 type wrong struct {
 	sid   string
 	data  []byte         // the snapshot
 	state *session.State // the right one
 	cause *snapshotError
-	held  *actor    // what was in memory when it was tried first; nil: nothing
-	tried bool      // held is known
-	at    time.Time // it is tried again then
+	held  *actor    // the actor in memory at the first try; nil: none
+	tried bool      // held is set
+	at    time.Time // time of the next try
 }
 
-// replaceEvery is how long after a right snapshot could not be put it is tried
-// again.
+// replaceEvery is the time between two tries to store the right snapshot.
 const replaceEvery = 10 * time.Second
 
 func (w *wrong) step(l *Lane) {
@@ -151,10 +151,10 @@ func (w *wrong) step(l *Lane) {
 	l.replace(w)
 }
 
-// replace puts the right snapshot in the place of a wrong one, and has the
-// session's events wait for that. What is folded of it is stored first, and
-// stays. A snapshot that waits to be put is as wrong, and is dropped: put later, it
-// would take the right one's place.
+// replace replaces a wrong snapshot with the right one, and parks the session's
+// events meanwhile. Events that are already folded stay folded and are stored
+// first. A queued snapshot of the session is as wrong and is dropped: stored later,
+// it would replace the right one.
 func (l *Lane) replace(w *wrong) {
 	sid, seq := w.sid, w.cause.seq+1
 	s := l.sessions[sid]
@@ -177,10 +177,9 @@ func (l *Lane) replace(w *wrong) {
 	l.do(&replacing{outside: l.outside, wrong: w, seq: seq})
 }
 
-// replaceAgain tries again what could not be done. While the session that is in
-// memory is the one that was, nothing is folded again, since what the log folds to
-// up to there does not change. Of another one, or none, the snapshot that is stored
-// by then decides.
+// replaceAgain retries. If the session in memory is still the same, nothing is
+// folded again, since the log still folds to the same state up to there. Otherwise
+// the snapshot that is stored by now is verified.
 func (l *Lane) replaceAgain() {
 	all := l.wrong
 	l.wrong = nil
@@ -196,27 +195,28 @@ func (l *Lane) replaceAgain() {
 	}
 }
 
-// replacing puts the right snapshot in the place of a wrong one.
+// replacing stores the right snapshot in the place of a wrong one.
 type replacing struct {
 	outside
 	*wrong
-	seq uint64 // from which on the session is stopped
+	seq uint64 // the session is stopped from this event on
 	err error
 }
 
 func (w *replacing) String() string { return "replaces the snapshot of " + w.sid }
 
-// Do keeps the wrong snapshot's bytes when it is replaced, not before: a large one
-// is a blob by the same name already, which goes with it. Should this process die in
-// between, the next owner goes on from the right snapshot, and only the evidence is
-// lost. The other way round it would go on from a state that never was. For the same
-// reason a session is stopped even if its evidence can't be kept.
+// Do stores the wrong snapshot's bytes as evidence after it is replaced, not
+// before: a large snapshot is already a blob of the same name, which the
+// replacement deletes. If this process dies in between, only the evidence is lost,
+// and the next owner goes on from the right snapshot. In the other order it would
+// go on from a state that never was. For the same reason a session is stopped even
+// if its evidence can't be stored.
 func (w *replacing) Do(ctx context.Context, tell func(Input)) {
 	defer func() { tell(w) }()
 	data, err := snapshotOf(w.state)
 	if err != nil {
 		w.log.Error("snapshot not taken", "session", w.sid, "error", err)
-		return // a fault of this program; the session is stopped all the same
+		return // a fault of this program; the session is still stopped
 	}
 	within, cancel := context.WithTimeout(ctx, snapshotWithin)
 	defer cancel()

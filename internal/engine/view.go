@@ -12,16 +12,15 @@ import (
 	"github.com/refold/refold/internal/presence"
 )
 
-// viewWithin is how long answering one request for a View may take.
+// viewWithin is the time limit of one request for a View.
 const viewWithin = 5 * time.Second
 
-// ErrNoSession is what a view request about an unknown session is told.
+// ErrNoSession is the answer to a view request for an unknown session.
 var ErrNoSession = errors.New("the log holds no event of this session")
 
-// views answers refold.view.<sid>. Any host can answer for any session, since
-// it answers from a copy: loaded, projected and thrown away. One of those that
-// live gets each request. It is not left to the lane's owner: a lane on which
-// nothing arrives may have none.
+// views answers refold.view.<sid>. Any live host can answer for any session, and
+// one of them gets each request: it loads a copy, projects it and throws it away.
+// The lane's owner is not needed: an idle lane may have no owner.
 func (h *Host) views(ctx context.Context) presence.Endpoint {
 	names := h.bus.Names()
 	return presence.Endpoint{
@@ -38,7 +37,7 @@ func (h *Host) views(ctx context.Context) presence.Endpoint {
 	}
 }
 
-// View returns the JSON of a session's View as the log has it now.
+// View returns the JSON of a session's View as of the log's end.
 func (h *Host) View(ctx context.Context, sid string) (data []byte, err error) {
 	defer func() { err = recovered(recover(), err) }()
 	state, err := h.latest(ctx, sid)
@@ -53,14 +52,14 @@ func (h *Host) View(ctx context.Context, sid string) (data []byte, err error) {
 	return fit(&v, viewBytesMax)
 }
 
-// viewBytesMax is how large an answer may be: with its headers it fits a
-// message of any server that Refold works with.
+// viewBytesMax bounds an answer: with its headers it fits a message of any server
+// that Refold works with.
 const viewBytesMax = 1<<20 - 4<<10
 
-// fit encodes a View in at most max bytes. What does not fit is left out: first
-// the lists of overrides, which runs in the queue may each have, then the tools.
-// What is open, and what a host loop carries out, always fits. Markup stays as
-// it is: escaping would make six bytes of one.
+// fit encodes a View in at most max bytes. It leaves out what does not fit: first
+// the lists of overrides, which each queued run may have, then the tools. Open
+// effects and what a host loop carries out always fit. Markup is not escaped:
+// escaping would make six bytes of one.
 func fit(v *session.View, max int) ([]byte, error) {
 	encode := func() ([]byte, error) {
 		var b bytes.Buffer
@@ -93,9 +92,9 @@ func fit(v *session.View, max int) ([]byte, error) {
 	return data, err
 }
 
-// latest returns a session as the log has it now, nil if it has no event. A
-// quarantined one is as it was when it stopped; one that killed processes is not
-// folded again.
+// latest returns a session as of the log's end, nil if it has no event. A
+// quarantined session is returned as it was when it stopped, unless it killed
+// processes: then it is not folded again.
 func (h *Host) latest(ctx context.Context, sid string) (*session.State, error) {
 	stop, err := h.stopOf(ctx, sid)
 	if err != nil {
@@ -116,7 +115,7 @@ func (h *Host) latest(ctx context.Context, sid string) (*session.State, error) {
 	if stop != nil {
 		end = min(end, stop.Seq)
 	}
-	// The event behind the last one never comes, so the read ends incomplete.
+	// There is no event at end yet, so the read ends incomplete.
 	state, err = h.foldRead(ctx, sid, state, end, h.behind(ctx, sid, state, end, true), false)
 	if errors.Is(err, errIncomplete) {
 		err = nil

@@ -7,15 +7,15 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-// The wakes of an event are stored after its other outputs. Its session goes on
-// meanwhile. Only the event's acknowledgement waits for them, and snapshots of later
-// states. After a crash before that the event is delivered again, and its wakes are
-// stored again. One commit is under way at a time, with the wakes of many batches:
-// each commit costs the server a sync, however many wakes it holds
+// The wakes of an event are stored after its other outputs, while its session goes
+// on. Only the event's acknowledgement and snapshots of later states wait for them.
+// After a crash before that the event is delivered again, and its wakes are stored
+// again. One commit is pending at a time, with the wakes of many batches: each
+// commit costs the server a sync, however many wakes it holds
 // (docs/adr/0042-wakes-are-schedules-that-the-owner-stores.md).
 
-// acknowledgeStored acknowledges what is stored with its wakes, and has the wakes
-// of all the rest stored, unless others are being stored.
+// acknowledgeStored acknowledges batches without wakes to store, and stores the
+// wakes of all others unless a commit is pending.
 func (l *Lane) acknowledgeStored() {
 	if l.scheduling {
 		return
@@ -39,9 +39,8 @@ func (l *Lane) acknowledgeStored() {
 	}
 }
 
-// acknowledge takes note that the first n batches of those that wait for their
-// wakes are stored whole, and acknowledges all events up to the first one that
-// isn't.
+// acknowledge completes the first n batches that waited for their wakes, and
+// acknowledges all events up to the first one that isn't done.
 func (l *Lane) acknowledge(n int) {
 	if n == 0 {
 		return
@@ -68,11 +67,11 @@ func (l *Lane) acknowledge(n int) {
 	l.gauge()
 	l.trusts()
 	l.put(snapshots...)
-	l.evict(nil) // what was being stored could not leave before
+	l.evict(nil) // until now their outputs kept them in memory
 }
 
 // schedule stores the wakes of batches. No wake can fail for good: its name takes
-// any bytes, and it is small. awaited says that the lane waits for them.
+// any bytes, and it is small. awaited reports that the lane waits for them.
 func (o outside) schedule(ctx context.Context, batches []*batch, awaited bool) error {
 	var of []*outputs
 	for _, b := range batches {
@@ -88,7 +87,8 @@ func (o outside) schedule(ctx context.Context, batches []*batch, awaited bool) e
 	return o.retry(ctx, "store wakes", of[0].arrival.Event, func() error { return o.storeWakes(ctx, of) })
 }
 
-// storeWakes stores the wakes of some events, together, and takes out what is stored.
+// storeWakes stores the wakes of events together, and removes those that are
+// stored.
 func (o outside) storeWakes(ctx context.Context, of []*outputs) error {
 	var all []journal.Output
 	for _, o := range of {

@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-// World is what a session's owner reads and stores: a *bus.Bus, which says what each
-// method promises. Tests have others, which fail when they are told to.
+// World is what a session's owner reads and writes: a *bus.Bus, which documents
+// each method. Tests have other Worlds, which fail on demand.
 type World interface {
 	journal.InstallLog
 	ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error]
@@ -40,7 +40,7 @@ type World interface {
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 }
 
-// lane is what feeds a driver: a *delivery.Lane.
+// lane feeds a driver: a *delivery.Lane.
 type lane interface {
 	Number() int
 	Owned() bool

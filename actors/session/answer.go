@@ -7,7 +7,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// observedFault says what is wrong with a ToolCallsObserved by itself.
+// observedFault checks a ToolCallsObserved by itself.
 func observedFault(b *ToolCallsObserved) *refusal {
 	switch {
 	case len(b.Calls) == 0:
@@ -25,7 +25,7 @@ func observedFault(b *ToolCallsObserved) *refusal {
 	return cmp.Or(opaqueFault(b.Opaque), contentFault("text", b.Text, true), usageFault(b.Usage))
 }
 
-// fault says what is wrong with a call as the model made it.
+// fault checks a call as the model made it.
 func (c *ObservedCall) fault() string {
 	switch {
 	case len(c.ProviderCallID) > ByBytesMax:
@@ -40,7 +40,7 @@ func (c *ObservedCall) fault() string {
 	return ""
 }
 
-// opaqueFault says what is wrong with items of a provider: they are JSON.
+// opaqueFault checks a provider's items, which are JSON.
 func opaqueFault(opaque codec.Raw) *refusal {
 	if codec.HasBinary(opaque) {
 		return refuse(RejectInvalidData, "opaque: "+noBinary)
@@ -48,11 +48,11 @@ func opaqueFault(opaque codec.Raw) *refusal {
 	return nil
 }
 
-// noBinary says what is wrong with a value that JSON can't spell: what a reader
-// printed of it would be another value.
+// noBinary is the detail for binary in a value. JSON has no binary, so a reader
+// that prints the value would show another one.
 const noBinary = "holds binary, which JSON does not have: send it as text"
 
-// generationFault says what is wrong with a GenerationSettled by itself.
+// generationFault checks a GenerationSettled by itself.
 func generationFault(b *GenerationSettled) *refusal {
 	if bad := statusFault(b.Status, b.Error); bad != nil {
 		return bad
@@ -63,8 +63,8 @@ func generationFault(b *GenerationSettled) *refusal {
 	return cmp.Or(faultFault(b.Error), opaqueFault(b.Opaque), contentFault("text", b.Text, true), usageFault(b.Usage))
 }
 
-// statusFault says what is wrong with a settlement that is ok or failed: an
-// error belongs to the second.
+// statusFault checks the status of a settlement that is ok or failed: exactly the
+// failed one has an error.
 func statusFault(status string, f *Fault) *refusal {
 	switch {
 	case status != "ok" && status != "failed":
@@ -77,7 +77,7 @@ func statusFault(status string, f *Fault) *refusal {
 	return nil
 }
 
-// faultFault says what is wrong with the error of a settlement.
+// faultFault checks the error of a settlement.
 func faultFault(f *Fault) *refusal {
 	if f != nil && (f.Code == "" || len(f.Code) > CodeBytesMax) {
 		return refuse(RejectInvalidData, "error.code: 1 to "+strconv.Itoa(CodeBytesMax)+" bytes")

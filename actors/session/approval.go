@@ -27,11 +27,11 @@ func (s *State) admitCall(i int, planned *planner.PlanCall) {
 	}
 	why := policyDenies()
 	switch s.decide(tool, c.Arguments) {
-	case planner.Allow: // checked when it is asked
+	case planner.Allow: // checked again when the call is opened
 		return
 	case planner.Ask:
 		if why = s.deniedNow(c, tool); why.OK() {
-			// The arguments may be edited, and no edit changes the plan.
+			// The arguments may be edited, and an edit must not change the plan.
 			planned.Key = planner.Key{Bare: planned.Key.Bare}
 			c.Status, c.Approval = CallAwaiting, &Approval{
 				ArgsHash: codec.Sum([]byte(c.Arguments)), Deadline: s.Clock + approvalDeadline(&s.Run.Config),
@@ -43,8 +43,8 @@ func (s *State) admitCall(i int, planned *planner.PlanCall) {
 	s.rejectCall(i, why)
 }
 
-// decide returns the decision over a call with these arguments: the policy's,
-// else the tool's own.
+// decide returns the approval decision for a call with these arguments: the
+// policy's, or else the tool's own.
 func (s *State) decide(tool planner.ToolIndex, arguments string) planner.Decision {
 	approvals := s.install.approvals
 	if approvals.AllowsAll(s.turnsOwn, tool) {
@@ -110,7 +110,7 @@ func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
 			return bad
 		}
 		c.Arguments, c.Edit = b.Arguments, s.Seq
-		s.addToWindow(int64(len(b.Arguments))) // the result records what was run instead
+		s.addToWindow(int64(len(b.Arguments))) // the result shows the edited arguments
 	}
 	c.Status, c.Approval = CallWaiting, nil
 	if t.Batch.Group < len(t.Batch.Plan.Groups) && s.isInOpenGroup(i) {
@@ -119,8 +119,8 @@ func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
 	return nil
 }
 
-// editFault returns why call c may not run with other arguments: its schema or
-// the policy refuses them, or the batch's arguments would exceed the size of
+// editFault returns why call c may not run with other arguments: its schema or the
+// policy refuses them, or the batch's arguments together would exceed the size of
 // one event. A state at its limits has no room for more.
 func (s *State) editFault(c *Call, arguments string) *refusal {
 	t := s.Turn

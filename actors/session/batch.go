@@ -9,9 +9,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// startBatch checks each observed call against the set that was offered in the
-// turn that produced it, plans those that may run, and asks the first group.
-// Every call gets a result; a rejected call gets it at once.
+// startBatch checks each observed call against the toolset that its turn offered,
+// plans the calls that may run, and opens the first group. Every call gets a
+// result; a rejected call gets it at once.
 func (s *State) startBatch(observed []ObservedCall) {
 	t := s.Turn
 	kept := observed[:min(len(observed), CallsMax)]
@@ -47,7 +47,7 @@ func (s *State) startBatch(observed []ObservedCall) {
 	s.askGroup()
 }
 
-// planned returns the call as the planner takes it.
+// planned returns the call in the planner's form.
 func (o *ObservedCall) planned() planner.ObservedCall {
 	call := planner.ObservedCall{ToolName: o.ToolName, Arguments: o.Arguments}
 	if o.ArgumentsBlob != nil {
@@ -56,7 +56,7 @@ func (o *ObservedCall) planned() planner.ObservedCall {
 	return call
 }
 
-// rejectCall gives call i a result that the session itself makes.
+// rejectCall gives call i a result that the session makes.
 func (s *State) rejectCall(i int, why planner.Rejection) {
 	c := &s.Turn.Batch.Calls[i]
 	c.Status, c.Code, c.Detail, c.Seq = CallStatus(why.Status()), string(why.Code), clip(why.Detail, DetailBytesMax), s.Seq
@@ -67,9 +67,9 @@ func (s *State) rejectCall(i int, why planner.Rejection) {
 	})
 }
 
-// askGroup asks the calls of the open group that were not asked yet, else those of
-// the first later group that has some. If none has, the batch is complete and the
-// next turn starts.
+// askGroup opens the calls of the current group that are still waiting, else those
+// of the first later group that has some. If none has, the batch is complete and
+// the next turn starts.
 func (s *State) askGroup() {
 	b := s.Turn.Batch
 	for ; b.Group < len(b.Plan.Groups); b.Group++ {
@@ -91,10 +91,10 @@ func (s *State) askGroup() {
 	s.completeBatch()
 }
 
-// sayPlanned notifies a host loop that the open group has begun. It does so for
-// the first group if the batch has any call for a host loop, and for a later
-// group if that group has one. Calls that are asked later, after an approval or
-// a resume, are announced then. No call is announced twice.
+// sayPlanned announces the calls of the current group to a host loop. It does so
+// for the first group if the batch has any call for a host loop, and for a later
+// group if that group has one. Calls that open later, after an approval or a
+// resume, are announced then. No call is announced twice.
 func (s *State) sayPlanned(asked *[CallsMax]bool) {
 	t := s.Turn
 	b, waits, begun := t.Batch, false, false
@@ -118,8 +118,8 @@ func (s *State) sayPlanned(asked *[CallsMax]bool) {
 	})
 }
 
-// askCall asks call i, unless it is denied at this moment. It reports whether
-// the call is open now.
+// askCall opens call i unless it is denied now. It reports whether the call is
+// open.
 func (s *State) askCall(i int) bool {
 	t := s.Turn
 	c := &t.Batch.Calls[i]
@@ -136,7 +136,7 @@ func (s *State) askCall(i int) bool {
 	}
 	deadline, runMS := callDeadline(&s.Run.Config, s.turnsOwn.Tool(tool).DeadlineMS)
 	c.Status, c.At, c.Deadline, c.RunMS = CallOpen, s.Clock, s.Clock+deadline, runMS
-	c.Host = s.Host // which is replaced when it changes, never written to
+	c.Host = s.Host // replaced when it changes, never written to
 	switch {
 	case s.isEnable(c):
 		c.Host = nil
@@ -147,10 +147,10 @@ func (s *State) askCall(i int) bool {
 	return true
 }
 
-// deniedNow returns why a call that was offered and planned may not be asked at
-// this moment. The first group is checked too: a disable, the end of the host
-// session or another registry may have come while the model was thinking. A
-// person's approval overrides none of these checks.
+// deniedNow returns why a call that was offered and planned may not be opened now.
+// The first group is checked too: while the model was thinking, a tool may have
+// been disabled, the host session may have ended, or the registry may have been
+// replaced. A person's approval overrides none of these checks.
 func (s *State) deniedNow(c *Call, tool planner.ToolIndex) planner.Rejection {
 	why := planner.Recheck(s.turnsOwn, s.NextRegistry(), tool, s.overrides(), s.plannerFacts())
 	if why.OK() && s.decide(tool, c.Arguments) == planner.Deny {
@@ -164,9 +164,9 @@ func policyDenies() planner.Rejection {
 	return planner.Rejection{Code: planner.ToolDenied, Detail: "the install policy denies the call"}
 }
 
-// callDeadline returns how long a call may be open, and what one start of it
-// may take. A tool's own run time stretches the default, never a deadline
-// that the config gives.
+// callDeadline returns how long a call may be open, and how long one start of it
+// may take. A tool's own run time extends the default, but never a deadline of the
+// config.
 func callDeadline(c *RunConfig, toolMS int64) (deadline, runMS int64) {
 	runMS = cmp.Or(toolMS, RunDefaultMS)
 	if c.DeadlinesMS != nil && c.DeadlinesMS.Call > 0 {
@@ -205,7 +205,7 @@ func (calls) settle(s *State, p Place, b *settlement) *refusal {
 	return nil
 }
 
-// takeResult gives call i the result that the event being folded holds.
+// takeResult gives call i the result in the event being folded.
 func (s *State) takeResult(i int, b *ToolCallSettled) {
 	s.Turn.Batch.Calls[i].Result = b.result()
 	s.addToWindow(b.shownBytes())
@@ -213,8 +213,8 @@ func (s *State) takeResult(i int, b *ToolCallSettled) {
 	s.callSettled(i, b, nil)
 }
 
-// takeOutcome gives call i the status that the event being folded holds, and
-// the host session the one that comes with it.
+// takeOutcome gives call i the status, and the session the host session, in the
+// event being folded.
 func (s *State) takeOutcome(i int, b *ToolCallSettled) {
 	if b.HostSession != nil && !s.endsAnother(b.HostSession) {
 		s.setHost(*b.HostSession)
@@ -229,20 +229,20 @@ func (b *ToolCallSettled) result() codec.Hash {
 	switch o := b.Output; {
 	case o == nil || o.isEmpty():
 		return codec.Digest(append([]byte(b.Status), 0))
-	case o.Text != "": // then it holds nothing else: most outputs, without encoding them
+	case o.Text != "": // text alone: most outputs, which need no encoding
 		return resultHash(b.Status, 't', o.Text)
 	default:
 		return resultHash(b.Status, 'c', encode(o))
 	}
 }
 
-// resultHash returns the BLAKE2b-256 of a status and an output of a kind.
+// resultHash returns the BLAKE2b-256 of a status and an output of one kind.
 func resultHash[O ~string | ~[]byte](status string, kind byte, output O) codec.Hash {
 	var room [hashRoom]byte
 	return codec.Digest(append(append(append(room[:0], status...), 0, kind), output...))
 }
 
-// callFault says what is wrong with the settlement of a call of this batch.
+// callFault checks the settlement of a call of this batch.
 func (s *State) callFault(b *settlement) *refusal {
 	if bad := resultFault(&b.call); bad != nil {
 		return bad
@@ -253,7 +253,7 @@ func (s *State) callFault(b *settlement) *refusal {
 	return nil
 }
 
-// resultFault says what is wrong with a call's result by itself.
+// resultFault checks a call's result by itself.
 func resultFault(b *ToolCallSettled) *refusal {
 	switch CallStatus(b.Status) {
 	case CallSucceeded:
@@ -270,8 +270,8 @@ func resultFault(b *ToolCallSettled) *refusal {
 	return cmp.Or(contentFault("output", b.Output, true), hostFault(b.HostSession), faultFault(b.Error))
 }
 
-// endCall gives call i its result. With a code, the session makes the result;
-// else the event being folded holds it.
+// endCall gives call i its result. With a code, the session makes the result; else
+// it is in the event being folded.
 func (s *State) endCall(i int, status CallStatus, code, detail string) {
 	c := &s.Turn.Batch.Calls[i]
 	c.Status, c.Code, c.Detail, c.Seq = status, code, clip(detail, DetailBytesMax), s.Seq
@@ -282,8 +282,8 @@ func (s *State) endCall(i int, status CallStatus, code, detail string) {
 	}
 }
 
-// closeGroup starts the next group when every call of the open one has a
-// result, failed calls included.
+// closeGroup starts the next group once every call of the current one has a result,
+// failed or not.
 func (s *State) closeGroup() {
 	b := s.Turn.Batch
 	if b.Group >= len(b.Plan.Groups) {
@@ -314,7 +314,7 @@ func (s *State) fileResults() {
 	for i := range b.Calls {
 		c := &b.Calls[i]
 		done.Results[i] = c.Result
-		s.appendItem(Item{Role: RoleTool, Seq: c.Seq, Call: i, Code: c.Code, Detail: c.Detail, Edit: c.Edit}, 0) // its result was counted when it came
+		s.appendItem(Item{Role: RoleTool, Seq: c.Seq, Call: i, Code: c.Code, Detail: c.Detail, Edit: c.Edit}, 0) // the result was counted when it was settled
 	}
 	for i := range b.Excess {
 		s.appendItem(Item{Role: RoleTool, Seq: b.Seq, Call: len(b.Calls) + i, Code: CodeLimitExceeded,

@@ -24,10 +24,9 @@ func (s *State) addUsage(u *Usage) {
 	}
 }
 
-// cost returns what a usage costs, in micro-units, rounded down. Tokens read
-// from a cache and tokens written to one are among the input tokens, reasoning
-// tokens among the output tokens. A price of a cache that is not given is that
-// of the other input.
+// cost returns the cost of a usage in micro-units, rounded down. Cached and
+// cache-written tokens are part of the input tokens, reasoning tokens part of the
+// output tokens. A cache price that is absent is the input price.
 func (p *Prices) cost(u *Usage) int64 {
 	if p == nil {
 		return 0
@@ -38,10 +37,10 @@ func (p *Prices) cost(u *Usage) int64 {
 		costOf(written, cmp.Or(p.CacheWrite, p.Input))+costOf(u.OutputTokens, p.Output))
 }
 
-// million is how many tokens a price is for.
+// million is the number of tokens that a price is for.
 const million = 1_000_000
 
-// costOf returns what tokens cost at a price for a million of them.
+// costOf returns the cost of tokens at a price per million.
 func costOf(tokens, price int64) int64 {
 	high, low := bits.Mul64(uint64(tokens), uint64(price))
 	if high >= million {
@@ -51,17 +50,17 @@ func costOf(tokens, price int64) int64 {
 	return int64(min(cost, CostMax))
 }
 
-// limit is one budget of the active run, and where the run stands by it.
+// limit is one budget of the active run and its use.
 type limit struct {
 	budget    string
 	most      int64 // 0: no limit
 	used      int64
-	estimate  int64 // of the next input: tokens, or what they cost
-	perOutput int64 // what a million tokens of output take of it; 0: nothing
+	estimate  int64 // of the next input: tokens, or their cost
+	perOutput int64 // use of the budget by a million tokens of output; 0: none
 }
 
 // limits returns the budgets of the active run in the order in which they are
-// checked. The next turn shows the model so many bytes.
+// checked, for a next turn that shows the model inputBytes bytes.
 func (s *State) limits(inputBytes int64) [4]limit {
 	b := s.Run.Config.Budget
 	if b == nil {
@@ -71,7 +70,7 @@ func (s *State) limits(inputBytes int64) [4]limit {
 	tokens := (inputBytes + BytesPerToken - 1) / BytesPerToken
 	cost, perOutput := int64(0), int64(0)
 	if p := s.Run.Config.Prices; p != nil {
-		// All of the input may have to be written to a cache.
+		// Worst case: all of the input is written to a cache.
 		cost, perOutput = costOf(tokens, max(p.Input, p.CacheWrite)), p.Output
 	}
 	return [4]limit{
@@ -82,8 +81,8 @@ func (s *State) limits(inputBytes int64) [4]limit {
 	}
 }
 
-// breached returns the first budget of the active run that does not suffice for
-// a turn that shows the model so many bytes.
+// breached returns the first budget of the active run that is too small for a turn
+// that shows the model inputBytes bytes.
 func (s *State) breached(inputBytes int64) (limit, bool) {
 	for _, l := range s.limits(inputBytes) {
 		if l.most > 0 && l.used+l.estimate >= l.most {
@@ -93,8 +92,8 @@ func (s *State) breached(inputBytes int64) (limit, bool) {
 	return limit{}, false
 }
 
-// overBudget returns by how much the active run ends over a budget, nil if it
-// doesn't.
+// overBudget returns by how much the active run exceeds a budget, nil if it exceeds
+// none.
 func (s *State) overBudget() *OverBudget {
 	for _, l := range s.limits(0) {
 		if l.most > 0 && l.used > l.most {
@@ -104,9 +103,9 @@ func (s *State) overBudget() *OverBudget {
 	return nil
 }
 
-// outputTokensMax returns how many tokens the budgets leave for the output of
-// the latest turn's generation, which is about to be asked: 0 if none of them
-// bounds it, else at least 1.
+// outputTokensMax returns how many output tokens the budgets leave for the latest
+// turn's generation, before it is opened: 0 if no budget bounds it, else at least
+// 1.
 func (s *State) outputTokensMax() int32 {
 	if s.Run.Config.Budget == nil {
 		return 0
@@ -124,8 +123,7 @@ func (s *State) outputTokensMax() int32 {
 	return int32(least)
 }
 
-// tokensFor returns how many tokens an amount is enough for, at a price for a
-// million of them.
+// tokensFor returns how many tokens an amount buys at a price per million.
 func tokensFor(amount, price int64) int64 {
 	if amount <= 0 {
 		return 0
@@ -138,9 +136,9 @@ func tokensFor(amount, price int64) int64 {
 	return int64(min(tokens, OutputTokensMax))
 }
 
-// budgetSpent stops the active run if a budget does not suffice for its next turn,
-// which shows the model at least so many bytes. The run fails, or it is paused
-// until the budget is raised, and holds back what.
+// budgetSpent stops the active run if a budget is too small for its next turn,
+// which shows the model at least inputBytes bytes. The run fails, or it is paused
+// until the budget is raised; then `what` is held back.
 func (s *State) budgetSpent(what Held, inputBytes int64) bool {
 	spent, is := s.breached(inputBytes)
 	if !is {
@@ -158,14 +156,14 @@ func (s *State) budgetSpent(what Held, inputBytes int64) bool {
 	return true
 }
 
-// String says how much of a budget is used and needed.
+// String reports how much of a budget is used and needed.
 func (l limit) String() string {
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	return number(l.used) + " used, about " + number(l.estimate) + " for the next input, of " + number(l.most)
 }
 
-// budgetResumeFault says why a paused run can't be resumed under budget, nil
-// for the one that it has.
+// budgetResumeFault checks whether a paused run can be resumed under budget; nil:
+// under its own.
 func (s *State) budgetResumeFault(door Door, budget *Budget) *refusal {
 	run := s.Run
 	switch {

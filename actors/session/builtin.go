@@ -4,9 +4,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// BuiltinInstall returns the built-in install record, canonical: the registry
-// and profiles of package planner, the default policy, no default config. It
-// is what the first session-actor publishes when the log has none.
+// BuiltinInstall returns the canonical bytes of the built-in install record: the
+// registry and profiles of package planner, the default policy, no default config.
+// The first session-actor publishes it if the log has no record.
 func BuiltinInstall() []byte {
 	d := planner.Builtin()
 	return encode(InstallRecord{

@@ -6,10 +6,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Check returns the first invariant that the state breaks, for tests, for
-// snapshots that come from outside, and for the inspector. A state that only
-// Evolve changed breaks none; no event, and neither Open nor View, panics on a
-// state that breaks none.
+// Check returns the first invariant that the state breaks. It is for tests, for
+// snapshots from outside and for the inspector. A state that only Evolve changed
+// breaks none. If none is broken, no event panics, nor do Open and View.
 func (s *State) Check() error {
 	if s.install == nil || s.install.Hash != s.Install || s.install.Rules != int(s.Rules) {
 		return fmt.Errorf("the state pinned install record %s, rules %d, and was given another", s.Install, s.Rules)
@@ -25,7 +24,7 @@ func (s *State) Check() error {
 	return nil
 }
 
-// checkMemory checks what the session remembers apart from its runs.
+// checkMemory checks what the session remembers besides its runs.
 func (s *State) checkMemory() error {
 	if len(s.IDs) > IDsMax || len(s.Facts) > FactsMax || len(s.Submissions) > SubmissionsMax {
 		return fmt.Errorf("%d ids, %d facts, %d submissions are remembered", len(s.IDs), len(s.Facts), len(s.Submissions))
@@ -70,14 +69,13 @@ func (s *State) checkMemory() error {
 	return s.checkRegistries()
 }
 
-// checkRegistries checks that the registries at hand are those that the state
-// names.
+// checkRegistries checks that the registries in use are those that the state names.
 func (s *State) checkRegistries() error {
 	bases := []struct {
 		pin *RegistryPin
 		has *planner.Registry
 	}{{s.Registry, s.baseRegistry()}}
-	if s.turnSpace() == nil { // else its toolset names what was composed
+	if s.turnSpace() == nil { // else its toolset names the composed registry
 		bases = append(bases, bases[0])
 		bases[1].pin, bases[1].has = s.turnsPin(), s.turnsOwn
 	}
@@ -188,8 +186,8 @@ func (s *State) checkRuns() error {
 	return nil
 }
 
-// checkTurn checks that an active run waits for something, that nothing else
-// waits, and that whatever has a deadline has a wake.
+// checkTurn checks that an active run waits for something, that nothing else waits,
+// and that every deadline has a wake.
 func (s *State) checkTurn() error {
 	t := s.Turn
 	switch {
@@ -235,8 +233,8 @@ func (s *State) checkTurn() error {
 	return s.checkWoken()
 }
 
-// checkWoken checks that an active run waits for something, and is woken by
-// its deadline.
+// checkWoken checks that an active run waits for something, and that a wake is due
+// by its deadline.
 func (s *State) checkWoken() error {
 	t := s.Turn
 	deadline, any := s.nextDeadline()
@@ -251,7 +249,7 @@ func (s *State) checkWoken() error {
 	return fmt.Errorf("nothing wakes the session by %d", deadline)
 }
 
-// isOpen reports whether anything of the turn has no result.
+// isOpen reports whether anything of the turn lacks a result.
 func (t *Turn) isOpen() bool {
 	if t.Open || t.Batch == nil {
 		return t.Open

@@ -24,7 +24,7 @@ func (s *State) checkToolset(set *planner.Toolset) error {
 	return checkOffers(reg, set.Offers)
 }
 
-// checkOffers checks that a registry has what is offered, or defined.
+// checkOffers checks that a registry has the tools that are offered or defined.
 func checkOffers(reg *planner.Registry, offers []planner.Offer) error {
 	for _, o := range offers {
 		if int(o.Tool()) >= reg.Len() || o.Variant() > len(reg.Tool(o.Tool()).Alternates) {
@@ -69,8 +69,8 @@ func (s *State) checkBatch() error {
 	return nil
 }
 
-// checkDone checks the batch that was completed last. A later turn must not take
-// its results for its own. If it is the latest turn's, it has as many calls.
+// checkDone checks the last completed batch. A later turn must not mistake its
+// results for its own. If it is the latest turn's, it has as many calls as that.
 func (s *State) checkDone() error {
 	d, t := s.Done, s.Turn
 	if d == nil {
@@ -157,7 +157,7 @@ func (r *Run) checkSteps() error {
 	return nil
 }
 
-// checkStep checks what had a say in the latest turn.
+// checkStep checks the record of who decided about the latest turn.
 func (s *State) checkStep() error {
 	step := s.Turn.Step
 	if step == nil {

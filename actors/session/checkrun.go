@@ -2,15 +2,15 @@ package session
 
 import "fmt"
 
-// isEnd reports whether a run that stands there is over.
+// isEnd reports whether a run in this lifecycle has ended.
 func (l Lifecycle) isEnd() bool {
 	return l == Completed || l == Failed || l == Cancelled || l == Interrupted
 }
 
-// isInput reports whether one input can show a model so many bytes.
+// isInput reports whether one input can show a model this many bytes.
 func isInput(bytes int64) bool { return bytes >= 0 && bytes <= inputBytesMax }
 
-// checkLifecycle checks where a run stands.
+// checkLifecycle checks a run's lifecycle and what depends on it.
 func (r *Run) checkLifecycle(queued bool, seq uint64) error {
 	switch {
 	case queued && (r.Lifecycle != "" || r.Turns > 0 || r.Held != "" || r.Before != "" || r.Breach):

@@ -17,20 +17,20 @@ const (
 	ClassSpace Class = "space" // syncs
 )
 
-// ClassInfo is a row of the table of classes: what all code that handles effects has
-// to know of a class. The door that settles its effects has its name.
+// ClassInfo is a row of the table of classes: what all code that handles effects
+// must know of a class. The door for a class's settlements has the same name.
 type ClassInfo struct {
 	Class   Class
-	Role    string // of the users that execute it, as internal/roles names it
+	Role    string // of the users that execute it, by its name in internal/roles
 	About   string // the events of its door, for people
 	Claimed bool   // bridges claim its effects before they start them
 	Bridged bool   // bridges pull its effects; else session-actors schedule them
 
-	prefix byte   // its effects are named by it and a number; 0: by their turn
-	folds  folder // how the fold deals with it
+	prefix byte   // first letter of its effects' names, before a number; 0: they are named by their turn
+	folds  folder // how the fold handles it
 }
 
-// kind is the place of a class in the table.
+// kind is the index of a class in the table.
 type kind uint8
 
 const (
@@ -41,8 +41,8 @@ const (
 	kindSpace
 )
 
-// classes is the table of classes, in the order of their doors. A new class has a
-// row here, the events that ask for it and settle it below, its folder, a field of
+// classes is the table of classes, in the order of their doors. A new class needs a
+// row here, the events that request and settle it below, its folder, a field of
 // Record for what is open, its operations in internal/worker/class.go, a method of
 // bridge.Bridge, and its subjects and consumer in streams.conf.
 var classes = [...]ClassInfo{
@@ -59,8 +59,8 @@ type numberedClass struct {
 	kind kind
 }
 
-// numberedClasses are the classes whose effects are numbered, in the order in
-// which their open effects are asked: wakes last.
+// numberedClasses are the classes whose effects are numbered, in the order in which
+// Open returns their effects: wakes last.
 var numberedClasses = func() (all []numberedClass) {
 	for k := range classes {
 		if of, ok := classes[k].folds.(numbered); ok && kind(k) != kindWake {
@@ -73,28 +73,27 @@ var numberedClasses = func() (all []numberedClass) {
 // Classes returns the table of classes, in the order of their doors.
 func Classes() []ClassInfo { return slices.Clone(classes[:]) }
 
-// folder is how the fold deals with the effects of one class.
+// folder handles the effects of one class in the fold.
 type folder interface {
-	// decode reads the data of a settlement into b, and returns the effect that
-	// it names.
+	// decode decodes the data of a settlement into b, and returns the name of its
+	// effect.
 	decode(b *settlement, data codec.Raw) (effect string, bad *refusal)
-	// status returns what the session knows of an effect, and the hash of its
-	// settlement.
+	// status returns an effect's status, and the hash of its settlement.
 	status(s *State, p Place) (codec.Hash, effectStatus)
 	// settle folds the settlement of an open effect.
 	settle(s *State, p Place, b *settlement) *refusal
-	// effect builds an open effect, in room if there is any.
+	// effect encodes an open effect, in room if that is large enough.
 	effect(s *State, p Place, room []byte) Effect
 }
 
 // numbered is a folder of effects that are named by a prefix and a number.
 type numbered interface {
 	folder
-	// open returns the number of the open effect at an index; false: it is past
-	// the last one.
+	// open returns the number of the open effect at an index; false: the index is
+	// past the last one.
 	open(s *State, index int) (number uint32, ok bool)
-	// deadline returns the earliest deadline of the open effects, Unix ms;
-	// noDeadline: none has one.
+	// deadline returns the earliest deadline of the open effects in Unix ms, or
+	// noDeadline.
 	deadline(s *State) int64
 	// settleOverdue ends the open effects whose deadline has come.
 	settleOverdue(s *State)
@@ -104,21 +103,20 @@ type numbered interface {
 type eventType struct {
 	name       string
 	doors      []Door
-	afterClose bool // a closed session takes it
+	afterClose bool // a closed session accepts it
 	settles    bool // it settles an effect of class kind
 	kind       kind
-	fold       eventFold // of an event that settles no effect
+	fold       eventFold // nil for a settlement
 }
 
-// Which events come through which doors. What clients may ask, operators may ask
-// too.
+// Which events come through which doors. Operators may request what clients may.
 var (
 	byClients   = []Door{DoorIn, DoorCtl}
 	byOperators = []Door{DoorCtl}
 )
 
-// eventTypes is the table of events. A closed session takes settlements, which
-// change nothing any more, wakes, and a request that may be a repeat.
+// eventTypes is the table of events. A closed session accepts settlements, which
+// change nothing any more, wakes, and run requests, which may be repeats.
 var eventTypes = [...]eventType{
 	{name: TypeRunRequested, doors: byClients, afterClose: true, fold: (*State).foldRunRequested},
 	{name: TypeSteerRequested, doors: byClients, fold: contentBody((*State).steerRequested)},
@@ -156,7 +154,7 @@ func settlementOf(k kind, name string) eventType {
 	return eventType{name: name, doors: []Door{Door(classes[k].Class)}, afterClose: true, settles: true, kind: k}
 }
 
-// placesOfTypes are the places of the names in the table of events.
+// placesOfTypes are the indexes of the names in the table of events.
 var placesOfTypes = func() map[string]int {
 	places := make(map[string]int, len(eventTypes))
 	for i := range eventTypes {

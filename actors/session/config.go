@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// SessionConfig is the session's own config. On the wire queue_max stands
-// among the fields of the RunConfig.
+// SessionConfig is the session's own config. On the wire, queue_max is among the
+// fields of the RunConfig.
 type SessionConfig struct {
 	QueueMax int       `msgpack:"queue_max,omitempty"` // 0: 16
 	Run      RunConfig `msgpack:"run"`
@@ -21,8 +21,8 @@ type SessionConfig struct {
 	Workspace *SpacePin `msgpack:"workspace,omitempty"`
 }
 
-// configFault says what is wrong with a config under a registry. With
-// complete, a config that names no provider or model is wrong too.
+// configFault checks a config under a registry. With complete, a config without a
+// provider or model is refused too.
 func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 	switch {
 	case c == nil:
@@ -61,7 +61,7 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 	return cmp.Or(runFault(c), configToolsFault(reg, c))
 }
 
-// isFormat reports whether a response_format is one, or absent.
+// isFormat reports whether a response_format is valid or absent.
 func isFormat(raw codec.Raw) bool {
 	if len(raw) == 0 {
 		return true
@@ -79,7 +79,7 @@ func isFormat(raw codec.Raw) bool {
 	return false
 }
 
-// configToolsFault checks all that names tools in c.
+// configToolsFault checks everything in c that names tools.
 func configToolsFault(reg *planner.Registry, c *RunConfig) *refusal {
 	if bad := cmp.Or(listsFault(reg, "config.", c.lists()), refsFault(reg, c)); bad != nil {
 		return bad
@@ -98,7 +98,7 @@ func configToolsFault(reg *planner.Registry, c *RunConfig) *refusal {
 	return nil
 }
 
-// refsFault checks tool_refs: each is bound in the registry.
+// refsFault checks that the registry binds every tool_ref.
 func refsFault(reg *planner.Registry, c *RunConfig) *refusal {
 	switch {
 	case c.ToolRefs == nil:
@@ -131,7 +131,7 @@ func hookFault(h *StepHook) *refusal {
 	return nil
 }
 
-// ruleRefusal says which part of which step rule is wrong.
+// ruleRefusal returns the refusal for an invalid step rule.
 func ruleRefusal(path string, err *planner.RuleError) *refusal {
 	code := RejectInvalidRule
 	switch {
@@ -148,7 +148,8 @@ func isModeOfChoice(choice string) bool {
 	return choice == "" || choice == planner.ChoiceAuto || choice == planner.ChoiceNone || choice == planner.ChoiceRequired
 }
 
-// ingressFault says which field of c may not come through the door `in`.
+// ingressFault refuses the first field of c that the policy keeps out of the door
+// `in`.
 func (in *Install) ingressFault(c *RunConfig) *refusal {
 	v := reflect.ValueOf(c).Elem()
 	for i, field := range configFields {
@@ -174,8 +175,8 @@ func (c *RunConfig) lists() []list {
 	return []list{{"active_tools", listOf(c.ActiveTools)}, {"disable", c.Disable}, {"enable", c.Enable}, {"force", c.Force}}
 }
 
-// sessionConfigured replaces the session's config. Runs that were requested
-// before keep theirs.
+// sessionConfigured replaces the session's config. Earlier requests keep the config
+// that they had.
 func (s *State) sessionConfigured(data codec.Raw) *refusal {
 	config, bad := decodeSessionConfig(data)
 	if bad != nil {
@@ -202,7 +203,7 @@ func queueMaxFault(n int) *refusal {
 	return nil
 }
 
-// decodeSessionConfig takes queue_max out of the fields of a run's config.
+// decodeSessionConfig splits queue_max from the fields of a run's config.
 func decodeSessionConfig(data codec.Raw) (*SessionConfig, *refusal) {
 	if bad := rulesCountFault("config.", data); bad != nil {
 		return nil, bad

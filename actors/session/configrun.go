@@ -40,7 +40,7 @@ func deadlinesFault(d *DeadlinesMS) *refusal {
 	return nil
 }
 
-// budgetFault says what is wrong with a budget by itself.
+// budgetFault checks a budget by itself.
 func budgetFault(path string, b *Budget) *refusal {
 	if b == nil {
 		return nil

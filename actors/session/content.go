@@ -7,8 +7,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// contentFault says what is wrong with c, nothing if it is nil. Empty content is
-// wrong unless mayBeEmpty.
+// contentFault checks c, which may be nil. Empty content is refused unless
+// mayBeEmpty.
 func contentFault(path string, c *Content, mayBeEmpty bool) *refusal {
 	switch {
 	case c == nil:
@@ -49,7 +49,7 @@ func contentFaultAt(path string, c *Content, mayBeEmpty bool) *refusal {
 	return nil
 }
 
-// numberRange says what a time, a duration or a size may be.
+// numberRange is the range of a time, a duration or a size.
 const numberRange = "0 to 2^53"
 
 func (c *Content) partsCount() int {
@@ -64,13 +64,13 @@ func tooManyParts(path string) *refusal {
 	return refuse(RejectLimitExceeded, path+".parts: at most "+strconv.Itoa(PartsMax)+" in all, nested ones included")
 }
 
-// partsUncounted is up to which size data is decoded without a look at its
+// partsUncounted is the size up to which data is decoded without counting its
 // parts: it can't hold enough of them to cost much.
 const partsUncounted = 8 << 10
 
-// decodeContent is decodeBody for a body whose field holds a Content. An event has
-// room for 780,000 parts of a byte, each a hundred bytes in memory. So the parts of
-// a large event are counted before they are decoded.
+// decodeContent is decodeBody for a body with a Content field. An event has room
+// for 780,000 parts of a byte, each a hundred bytes in memory, so the parts of a
+// large event are counted before it is decoded.
 func decodeContent(data codec.Raw, field string, b any) *refusal {
 	if len(data) > partsUncounted {
 		content, _ := fieldOf(data, field) // decodeBody reports data that is no map
@@ -81,7 +81,7 @@ func decodeContent(data codec.Raw, field string, b any) *refusal {
 	return decodeBody(data, b)
 }
 
-// resultsPartsFault counts what the results of a large ToolBatchSettled hold,
+// resultsPartsFault counts the parts in the results of a large ToolBatchSettled,
 // for the same reason.
 func resultsPartsFault(data codec.Raw) *refusal {
 	if len(data) <= partsUncounted {
@@ -124,7 +124,7 @@ func countResultParts(t *token) bool {
 }
 
 // rulesCountFault counts the step rules of a large object, for the same reason: a
-// rule of one byte is two hundred in memory. Path is where the object stands.
+// rule of one byte takes two hundred in memory. path is the object's.
 func rulesCountFault(path string, object codec.Raw) *refusal {
 	if len(object) <= partsUncounted {
 		return nil
@@ -167,7 +167,7 @@ func profileRulesFault(data codec.Raw) *refusal {
 	return nil
 }
 
-// token reads canonical bytes that were checked.
+// token reads canonical bytes that are already validated.
 type token struct {
 	codec.Token
 	rest []byte
@@ -175,8 +175,8 @@ type token struct {
 
 func (t *token) next() { t.Token, t.rest, _ = codec.Next(t.rest) }
 
-// countParts reads a value where a Content should be, and adds its parts to n
-// until there are too many.
+// countParts reads a value in the place of a Content, and adds its parts to n. It
+// returns false once there are too many.
 func countParts(t *token, n *int) bool {
 	t.next()
 	if t.Kind != codec.Map {
@@ -203,7 +203,7 @@ func countParts(t *token, n *int) bool {
 	return true
 }
 
-// skip reads what the value that t stands at holds.
+// skip reads the values inside the value that t has just read.
 func skip(t *token) {
 	values := t.Len
 	if t.Kind == codec.Map {

@@ -9,10 +9,10 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// active is the place of the active run; others are positions in the queue.
+// active is the index of the active run; other indexes are those of the queue.
 const active = -1
 
-// runs returns the active run, if there is one, and the queued ones, by place.
+// runs yields the active run, if any, and the queued ones, with their indexes.
 func (s *State) runs() iter.Seq2[int, *Run] {
 	return func(yield func(int, *Run) bool) {
 		if s.Run != nil && !yield(active, s.Run) {
@@ -26,7 +26,8 @@ func (s *State) runs() iter.Seq2[int, *Run] {
 	}
 }
 
-// addressed returns which run a request is about: 0 is the active one.
+// addressed returns the index of the run that a request names; 0 names the active
+// one.
 func (s *State) addressed(number uint32) (int, *refusal) {
 	if number == 0 || s.Run != nil && s.Run.Number == number {
 		if s.Run == nil {
@@ -41,7 +42,7 @@ func (s *State) addressed(number uint32) (int, *refusal) {
 	return at, nil
 }
 
-// activeOnly is addressed for what only the active run takes.
+// activeOnly is addressed for requests that only the active run accepts.
 func (s *State) activeOnly(number uint32, what string) *refusal {
 	at, bad := s.addressed(number)
 	if bad == nil && at != active {
@@ -50,12 +51,12 @@ func (s *State) activeOnly(number uint32, what string) *refusal {
 	return bad
 }
 
-// illegal refuses what a run doesn't take where it stands.
+// illegal refuses a request that a run does not accept in its lifecycle.
 func illegal(what string, from Lifecycle) *refusal {
 	return refuse(RejectIllegalTransition, "a run that is "+string(from)+" takes no "+what)
 }
 
-// controlFault checks what every request about a run has.
+// controlFault checks the reason of a request about a run.
 func controlFault(reason string) *refusal {
 	if len(reason) > DetailBytesMax {
 		return refuse(RejectLimitExceeded, "reason: at most "+strconv.Itoa(DetailBytesMax)+" bytes")
@@ -63,7 +64,7 @@ func controlFault(reason string) *refusal {
 	return nil
 }
 
-// runCancelRequested ends a run at once, or takes a queued one out.
+// runCancelRequested ends the active run at once, or removes a queued one.
 func (s *State) runCancelRequested(b *RunControl) *refusal {
 	if bad := controlFault(b.Reason); bad != nil {
 		return bad
@@ -85,8 +86,8 @@ func (s *State) runCancelRequested(b *RunControl) *refusal {
 	return nil
 }
 
-// runInterruptRequested lets what is open settle, asks nothing new, and then
-// ends the run.
+// runInterruptRequested lets open effects settle, opens no new ones, and then ends
+// the run.
 func (s *State) runInterruptRequested(b *RunControl) *refusal {
 	if bad := cmp.Or(controlFault(b.Reason), s.activeOnly(b.Run, "interrupt")); bad != nil {
 		return bad
@@ -95,8 +96,8 @@ func (s *State) runInterruptRequested(b *RunControl) *refusal {
 	return nil
 }
 
-// interrupt gives every call that was not asked its result, and ends the run
-// as soon as nothing but wakes is open.
+// interrupt gives every call that was not opened its result, and ends the run as
+// soon as nothing but wakes is open.
 func (s *State) interrupt() {
 	run := s.Run
 	if run.Lifecycle == Interrupting {
@@ -140,8 +141,8 @@ const (
 	nobodyYet = "the run was stopped before anybody decided over the call"
 )
 
-// stopRun ends the active run at once: what is open is withdrawn, every call
-// has a result, the model is asked nothing more.
+// stopRun ends the active run at once: open effects are withdrawn, every call gets
+// a result, and the model is not called again.
 func (s *State) stopRun(end Ended) {
 	t := s.Turn
 	if s.turnIsRuns() {
@@ -162,7 +163,7 @@ func (s *State) stopRun(end Ended) {
 	s.endRun(end, nil)
 }
 
-// stopCalls gives every call of the batch that has none a result.
+// stopCalls gives every call of the batch without a result one.
 func (s *State) stopCalls() {
 	t := s.Turn
 	for i := range t.Batch.Calls {
@@ -184,8 +185,8 @@ func (s *State) stopCalls() {
 	t.Batch.Group = len(t.Batch.Plan.Groups)
 }
 
-// runPauseRequested asks nothing new until the run is resumed. What is open
-// may settle.
+// runPauseRequested opens no new effects until the run is resumed. Open effects may
+// settle.
 func (s *State) runPauseRequested(b *RunControl) *refusal {
 	if bad := cmp.Or(controlFault(b.Reason), s.activeOnly(b.Run, "pause")); bad != nil {
 		return bad
@@ -202,7 +203,7 @@ func (s *State) pause() {
 	run.Before, run.Lifecycle, run.PausedAt = run.Lifecycle, Paused, s.Clock
 }
 
-// runResumeRequested lets a paused run go on where it was.
+// runResumeRequested lets a paused run go on where it stopped.
 func (s *State) runResumeRequested(door Door, data codec.Raw) *refusal {
 	var b RunResumeRequested
 	if bad := decodeBody(data, &b); bad != nil {
@@ -225,7 +226,7 @@ func (s *State) runResumeRequested(door Door, data codec.Raw) *refusal {
 	held := run.Held
 	run.Lifecycle, run.Before, run.Held, run.Breach = run.Before, "", "", false
 	switch {
-	case run.Deadline > 0 && run.Deadline <= s.Clock: // it had passed before the pause: nothing is asked any more
+	case run.Deadline > 0 && run.Deadline <= s.Clock: // it had passed before the pause: nothing is opened any more
 	case run.Lifecycle == WaitingInput && len(run.Steers) > 0:
 		run.Lifecycle, run.Answer = Running, 0
 		s.startTurn()
@@ -240,7 +241,7 @@ func (s *State) runResumeRequested(door Door, data codec.Raw) *refusal {
 	return nil
 }
 
-// endPause moves the deadline of a paused run by the time that it was paused.
+// endPause extends the deadline of a paused run by the length of the pause.
 func (r *Run) endPause(clock int64) {
 	if r.Lifecycle == Paused && r.Deadline > 0 {
 		r.Deadline += clock - r.PausedAt
@@ -248,7 +249,7 @@ func (r *Run) endPause(clock int64) {
 	r.PausedAt = 0
 }
 
-// holds reports whether the active run is paused, and notes what is held back.
+// holds reports whether the active run is paused, and records what is held back.
 func (s *State) holds(what Held) bool {
 	if s.Run.Lifecycle != Paused {
 		return false
@@ -257,7 +258,7 @@ func (s *State) holds(what Held) bool {
 	return true
 }
 
-// runEdited gives a queued run another input.
+// runEdited replaces the input of a queued run.
 func (s *State) runEdited(b *RunEdited) *refusal {
 	if bad := contentFault("input", &b.Input, false); bad != nil {
 		return bad
@@ -282,7 +283,7 @@ func (s *State) runCompleted(b *RunEnded) *refusal { return s.runEnded(TypeRunCo
 
 func (s *State) runFailed(b *RunEnded) *refusal { return s.runEnded(TypeRunFailed, b) }
 
-// runEnded ends a run of completion explicit.
+// runEnded ends a run whose config has completion explicit.
 func (s *State) runEnded(typ string, b *RunEnded) *refusal {
 	if len(b.Code) > CodeBytesMax || len(b.Detail) > DetailBytesMax {
 		return refuse(RejectLimitExceeded, "code is at most "+strconv.Itoa(CodeBytesMax)+" bytes, detail "+strconv.Itoa(DetailBytesMax))
@@ -305,7 +306,7 @@ func (s *State) runEnded(typ string, b *RunEnded) *refusal {
 	return nil
 }
 
-// sessionClosed ends every run and takes nothing more.
+// sessionClosed ends every run and closes the session.
 func (s *State) sessionClosed(*SessionClosed) *refusal {
 	s.Closed = true
 	queue := s.Queue

@@ -12,17 +12,17 @@ func (s *State) isWokenBy(deadline int64) bool {
 	return slices.ContainsFunc(s.Wakes, func(w OpenWake) bool { return w.Due <= deadline })
 }
 
-// needWake sees to it that a wake is due by deadline, the earliest of all that
-// is open after an event. A session keeps at most one useful wake open: a new
-// one is asked only if none is due by then.
+// needWake ensures that a wake is due by deadline, the earliest of all that is open
+// after an event. A session keeps at most one useful wake open: a new one is opened
+// only if none is due by then.
 func (s *State) needWake(deadline int64) {
 	if s.isWokenBy(deadline) {
 		return
 	}
 	if len(s.Wakes) == WakesMax {
-		// The one due last is of no use any more: this one comes before it
-		// and asks for the next. It is withdrawn; its schedule still fires, and
-		// that settlement has no effect.
+		// The wake due last is of no use any more: the new one comes before it and
+		// opens the next. It is withdrawn; its schedule still fires, and that
+		// settlement has no effect.
 		last := 0
 		for i := range s.Wakes {
 			if s.Wakes[i].Due > s.Wakes[last].Due {
@@ -59,8 +59,8 @@ func (s *State) wakeAt(n uint32) int {
 	return slices.IndexFunc(s.Wakes, func(w OpenWake) bool { return w.Number == n })
 }
 
-// settle folds the settlement of a wake: the clock is at least its due, and what
-// is overdue then is settled from state alone.
+// settle folds the settlement of a wake. It advances the clock to at least the
+// wake's due, and then settles whatever is overdue from state alone.
 func (wakes) settle(s *State, p Place, _ *settlement) *refusal {
 	at := s.wakeAt(p.n)
 	s.Clock = max(s.Clock, s.Wakes[at].Due)
@@ -83,8 +83,8 @@ func (wakes) deadline(*State) int64 { return noDeadline }
 
 func (wakes) settleOverdue(*State) {}
 
-// settleOverdue settles everything whose deadline has come. The model is told that
-// an unsafe call may have taken effect: claims are not in the log, so the fold
+// settleOverdue settles everything whose deadline has passed. The model is told
+// that an unsafe call may have taken effect: claims are not in the log, so the fold
 // can't know more, and a live bridge would have settled the call before.
 func (s *State) settleOverdue() {
 	run, t := s.Run, s.Turn
@@ -119,8 +119,8 @@ func (s *State) settleOverdue() {
 	}
 }
 
-// settleOverdueCalls settles the calls of the batch whose deadline has come,
-// and denies those over which nobody decided in time.
+// settleOverdueCalls settles the calls of the batch whose deadline has passed, and
+// denies those that nobody decided over in time.
 func (s *State) settleOverdueCalls() {
 	t, overdue := s.Turn, false
 	for i := range t.Batch.Calls {
@@ -160,8 +160,8 @@ func (s *State) settleOverdueCall(i int) {
 	s.endCall(i, CallUnknown, CodeOutcomeUnknown, detail+"; it may have taken effect")
 }
 
-// withdraw makes the end of the effect at a place an output of this event. The
-// state is still what it was asked from.
+// withdraw adds a withdrawal of an effect to the event's outputs. It must be called
+// before the state that opened the effect changes.
 func (s *State) withdraw(p Place) {
 	e := s.effect(p, nil)
 	s.withdrawn = append(s.withdrawn, Withdrawal{Name: e.Name, Class: e.Class, Target: e.Target, Claimed: e.Claimed})
@@ -170,7 +170,7 @@ func (s *State) withdraw(p Place) {
 // noDeadline is later than all deadlines.
 const noDeadline = math.MaxInt64
 
-// nextDeadline returns the earliest deadline of all that is open.
+// nextDeadline returns the earliest deadline of everything that is open.
 func (s *State) nextDeadline() (int64, bool) {
 	next := s.runDeadline()
 	for _, of := range numberedClasses {
@@ -179,8 +179,7 @@ func (s *State) nextDeadline() (int64, bool) {
 	return next, next != noDeadline
 }
 
-// runDeadline returns the earliest deadline of the active run and of what it has
-// open.
+// runDeadline returns the earliest deadline of the active run and its open effects.
 func (s *State) runDeadline() int64 {
 	next, run, t := int64(noDeadline), s.Run, s.Turn
 	if run == nil {

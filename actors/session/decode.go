@@ -12,12 +12,12 @@ func isReserved(typ string) bool {
 	return typ == "SessionUpgraded"
 }
 
-// open decodes the envelope of e and checks all that holds for every type. With
-// a refusal it returns an envelope that holds the type, if that could be read.
+// open decodes the envelope of e and makes the checks that are common to all types.
+// With a refusal it returns an envelope that has the type, if that could be read.
 func open(e Event) (Envelope, *refusal) { return openCanonical(e, nil) }
 
-// openCanonical is open for a caller that may already have the canonical bytes
-// of e's payload; nil if it does not.
+// openCanonical is open for a caller that may have the canonical bytes of e's
+// payload; nil: it does not.
 func openCanonical(e Event, canonical []byte) (Envelope, *refusal) {
 	if len(e.Payload) > EventBytesMax {
 		return Envelope{}, refuse(RejectLimitExceeded,
@@ -93,8 +93,7 @@ func decodeBody(data codec.Raw, b any) *refusal {
 	return nil
 }
 
-// fieldOf returns one field of an object, whatever else is in it. It shares the
-// object's memory.
+// fieldOf returns one field of an object. It shares the object's memory.
 func fieldOf(object codec.Raw, name string) (codec.Raw, bool) {
 	var room [24]codec.Entry
 	entries, err := codec.Entries(room[:0], object)

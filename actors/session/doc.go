@@ -5,8 +5,8 @@
 // # Path
 //
 // Event (what happened, event.go) → Evolve (evolve.go, by the tables of events and
-// classes in class.go) → State (state.go) → Open (the open effects, open.go). A requested
-// run (requests.go) asks for a turn of the model (turn.go). The turn's calls
+// classes in class.go) → State (state.go) → Open (the open effects, open.go). A
+// requested run (requests.go) opens a turn of the model (turn.go). The turn's calls
 // make a batch, which runs group by group (batch.go). Settlements end effects
 // (settle.go); a wake ends effects whose deadline has passed (deadline.go).
 //
@@ -20,21 +20,21 @@
 //     changes only the head.
 //   - Accountable: an effect is settled at most once, and its bytes never
 //     change while it is open.
-//   - Sendable: whenever a turn is asked, every earlier call of the model has
-//     exactly one result, in the order of the calls.
+//   - Sendable: whenever a turn is opened, every earlier call of the model has exactly
+//     one result, in the order of the calls.
 //   - Bounded: no state exceeds limits.go, whatever the model answers.
 //
 // # Glossary
 //
-// Event: something that happened to a session, in stream order. State: all that
-// a session remembers. Effect: a request of the session to a bridge or a clock,
-// open until settled. Settlement: the event that ends an effect. Plan: the
-// order in which the calls of one turn may run. Snapshot: the canonical bytes
-// of a state at a sequence. View: the state as people see it. Notice: a
-// published message about one event.
+// Event: something that happened to a session, in stream order. State: all that a
+// session remembers. Effect: a request of the session to a bridge or a clock, open
+// until settled. Settlement: the event that ends an effect. Plan: the order in
+// which the calls of one turn may run. Snapshot: the canonical bytes of a state at
+// a sequence. View: the state for people. Notice: a published message about one
+// event.
 //
-// The head is sequence, event count, BLAKE2b-256 chain, clock and notice
-// number. Every event changes it, also a rejected one.
+// The head is sequence, event count, BLAKE2b-256 chain, clock and notice number.
+// Every event changes it, even a rejected one.
 //
 // # Limits
 //

@@ -23,11 +23,11 @@ func decodeEnvelope(payload []byte) (Envelope, error) {
 	return env, err
 }
 
-// scanEnvelope decodes a canonical envelope without faults in one pass. All else is
-// left to codec.Decode, which also says what is wrong.
+// scanEnvelope decodes a valid canonical envelope in one pass. All others are left
+// to codec.Decode, which also reports faults.
 func scanEnvelope(payload []byte) (env Envelope, ok bool) {
 	if !codec.IsMap(payload) || len(payload) > codec.BytesMax {
-		return Envelope{}, false // most likely it is JSON
+		return Envelope{}, false // most likely JSON
 	}
 	var r envelopeReader
 	r.begin(payload)
@@ -39,7 +39,7 @@ func scanEnvelope(payload []byte) (env Envelope, ok bool) {
 	return env, ok && env.Type != "" && (env.Data == nil || codec.IsMap(env.Data))
 }
 
-// envelopeReader reads a canonical envelope in one pass, without copies: its caller
+// envelopeReader reads a canonical envelope in one pass, without copies. Its caller
 // reads the body between begin and end.
 type envelopeReader struct {
 	codec.Reader
@@ -51,7 +51,7 @@ type envelopeReader struct {
 	outer   int
 }
 
-// begin reads what stands before the body.
+// begin reads the fields before the body.
 func (r *envelopeReader) begin(payload []byte) {
 	r.Reader, r.payload = codec.Read(payload), payload
 	r.outer = r.Map()
@@ -68,7 +68,7 @@ func (r *envelopeReader) beginBody() {
 	r.from = r.Pos()
 }
 
-// endBody sets data to what was read since beginBody, if all was as it should be.
+// endBody sets data to the bytes read since beginBody, if they were valid.
 func (r *envelopeReader) endBody() bool {
 	to, ok := r.End()
 	if ok {
@@ -77,7 +77,7 @@ func (r *envelopeReader) endBody() bool {
 	return ok
 }
 
-// end reads what stands behind the body. The envelope is without the author.
+// end reads the fields after the body. It does not set the envelope's author.
 func (r *envelopeReader) end() (env Envelope, ok bool) {
 	env.At, env.Data = r.at, r.data
 	if r.Has("id") {
@@ -95,7 +95,7 @@ func (r *envelopeReader) end() (env Envelope, ok bool) {
 	return env, true
 }
 
-// endSound is end for what open takes: an envelope of this type within the limits.
+// endSound is end that also makes the checks of open: the type and the limits.
 func (r *envelopeReader) endSound(typ string) (env Envelope, ok bool) {
 	env, ok = r.end()
 	if !ok || env.Type != typ || len(r.by) > ByBytesMax || len(env.ID) > IDBytesMax ||
@@ -105,7 +105,7 @@ func (r *envelopeReader) endSound(typ string) (env Envelope, ok bool) {
 	return env, true
 }
 
-// typeName returns a type's name; those of known types are not allocated.
+// typeName returns a type's name, without an allocation for a known type.
 func typeName(b []byte) string {
 	if i, ok := placesOfTypes[string(b)]; ok {
 		return eventTypes[i].name

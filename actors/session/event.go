@@ -5,12 +5,12 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Event is one message of the log, in stream order: something that happened
-// to a session. Requests and settlements are both events. The install record
-// is the one event without a session.
+// Event is one message of the log, in stream order: something that happened to a
+// session. Requests and settlements are both events. Only the install record has no
+// session.
 type Event struct {
 	Session string // session id; empty for an install record
-	Door    Door   // the door that it came through
+	Door    Door   // the door through which it was published
 	Seq     uint64 // stream sequence
 	Time    int64  // stream timestamp, Unix milliseconds
 	Payload []byte // a JSON object or a msgpack map: the envelope
@@ -20,7 +20,7 @@ type Event struct {
 type Door string
 
 const (
-	DoorIn      Door = "in"      // clients: ask for runs
+	DoorIn      Door = "in"      // clients: request runs
 	DoorCtl     Door = "ctl"     // operators, hosts of tools
 	DoorApprove Door = "approve" // approvers: decide over calls
 	DoorLLM     Door = "llm"     // model bridges
@@ -44,9 +44,9 @@ type Envelope struct {
 	V    int       `msgpack:"v,omitempty"`
 }
 
-// With returns the payload of an event: e with body, of the type that e names,
-// as its Data. It is what encoding the body first, and then e with that, comes
-// to. It fails as codec.Marshal does.
+// With returns the payload of an event: e with body as its Data, which must be of
+// e's type. The bytes are the same as if body were encoded first. It fails as
+// codec.Marshal does.
 func (e Envelope) With(body any) ([]byte, error) {
 	return codec.MarshalIn(make([]byte, 0, payloadRoom), struct {
 		At   int64  `msgpack:"at,omitempty"`
@@ -94,20 +94,20 @@ type Content struct {
 	Text      string     `json:"text,omitempty" msgpack:"text,omitempty"` // at most 256 KiB
 }
 
-// RunRequested asks for a run.
+// RunRequested requests a run.
 type RunRequested struct {
 	Config     *RunConfig `msgpack:"config,omitempty"`
 	Input      Content    `msgpack:"input"`
 	Roles      []string   `msgpack:"roles,omitempty"`      // for step rules: role("admin")
-	Submission string     `msgpack:"submission,omitempty"` // same value, same content: a no-op
+	Submission string     `msgpack:"submission,omitempty"` // same value and content as before: a no-op
 	WhenBusy   string     `msgpack:"when_busy,omitempty"`  // queue (default), steer, interrupt, reject
 }
 
-// The values of RunRequested.WhenBusy: what becomes of a request while a run
-// is active.
+// The values of RunRequested.WhenBusy: what happens to a request while a run is
+// active.
 const (
 	BusyQueue     = "queue"     // the default, also when empty: it waits its turn
-	BusySteer     = "steer"     // its input steers the active run; its config counts only if none is active
+	BusySteer     = "steer"     // its input steers the active run; its config is used only if none is active
 	BusyInterrupt = "interrupt" // the active run is interrupted, and this one is at the head of the queue
 	BusyReject    = "reject"    // it is refused
 )
@@ -128,7 +128,7 @@ type RunControl struct {
 
 // RunResumeRequested lets a paused run go on.
 type RunResumeRequested struct {
-	Budget *Budget `msgpack:"budget,omitempty"` // through ctl alone: what holds from now on
+	Budget *Budget `msgpack:"budget,omitempty"` // through ctl alone: replaces the run's budget
 	Reason string  `msgpack:"reason,omitempty"`
 	Run    uint32  `msgpack:"run,omitempty"` // 0: the active one
 }
@@ -152,11 +152,11 @@ type SessionClosed struct{}
 
 // ApprovalDecided decides over one call that waits for a person.
 type ApprovalDecided struct {
-	ArgsHash  string `msgpack:"args_hash"`           // hex: of the arguments that were decided over
-	Arguments string `msgpack:"arguments,omitempty"` // decision approve: what to run instead, JSON text
+	ArgsHash  string `msgpack:"args_hash"`           // hex: of the arguments that the decision is about
+	Arguments string `msgpack:"arguments,omitempty"` // decision approve: run with these instead, JSON text
 	Call      string `msgpack:"call"`                // r1t2c0
 	Decision  string `msgpack:"decision"`            // approve, deny
-	Reason    string `msgpack:"reason,omitempty"`    // the model is shown it
+	Reason    string `msgpack:"reason,omitempty"`    // shown to the model
 }
 
 // The values of ApprovalDecided.Decision.
@@ -165,17 +165,17 @@ const (
 	DecisionDeny    = "deny"
 )
 
-// ToolRegistrySet replaces the session's registry, as a whole: tools, profiles
-// and default profile. The bindings that it holds count from the next turn on.
+// ToolRegistrySet replaces the session's whole registry: tools, profiles and
+// default profile. Its bindings apply from the next turn on.
 type ToolRegistrySet planner.Defaults
 
-// ToolOverridesSet changes the lists of a scope: a list given replaces the one
-// that is there, an empty one clears it, an absent one leaves it.
+// ToolOverridesSet changes the lists of a scope: a list given replaces the present
+// one, an empty one clears it, an absent one leaves it.
 type ToolOverridesSet struct {
 	Disable *[]string `msgpack:"disable,omitempty"`
 	Enable  *[]string `msgpack:"enable,omitempty"`
 	Force   *[]string `msgpack:"force,omitempty"`
-	Scope   string    `msgpack:"scope"` // session, or run: the active one, and no longer than it
+	Scope   string    `msgpack:"scope"` // session, or run: the active one, until it ends
 }
 
 // The values of ToolOverridesSet.Scope.
@@ -195,12 +195,12 @@ type HostSessionUpdated struct {
 	Status string `msgpack:"status"` // ready, closed, expired, error, none
 }
 
-// HostSession is the status that a settlement of host.session.open or
-// host.session.close carries, so that one event changes both.
+// HostSession is the host session's status in a settlement of host.session.open or
+// host.session.close, so that one event changes both.
 type HostSession struct {
 	ID     string `msgpack:"id,omitempty"`
 	Root   string `msgpack:"root,omitempty"`  // its working directory, absolute, as the host sees it
-	Route  string `msgpack:"route,omitempty"` // which worker holds it
+	Route  string `msgpack:"route,omitempty"` // the worker that holds it
 	Status string `msgpack:"status"`
 }
 
@@ -219,9 +219,9 @@ type ToolCallsObserved struct {
 	Usage  *Usage         `msgpack:"usage,omitempty"`
 }
 
-// ObservedCall is one call as the model made it. Arguments that are too large
-// for an event come as a blob: the call is refused, and what the model wrote
-// is still there to be read.
+// ObservedCall is one call as the model made it. Arguments that are too large for
+// an event are a blob: the call is refused, and people can still read what the
+// model wrote.
 type ObservedCall struct {
 	Arguments      string     `msgpack:"arguments,omitempty"`      // JSON text, as the model wrote it; empty is {}
 	ArgumentsBlob  *codec.Ref `msgpack:"arguments_blob,omitempty"` // instead of arguments
@@ -230,7 +230,7 @@ type ObservedCall struct {
 	ToolName       string     `msgpack:"tool_name"`
 }
 
-// Usage is what a generation cost, in tokens.
+// Usage is the tokens that a generation used.
 type Usage struct {
 	CacheWriteTokens int64 `msgpack:"cache_write_tokens,omitempty"` // of the input, written to the provider's cache
 	CachedTokens     int64 `msgpack:"cached_tokens,omitempty"`      // of the input, read from the provider's cache
@@ -251,7 +251,7 @@ type GenerationSettled struct {
 	Usage        *Usage    `msgpack:"usage,omitempty"`
 }
 
-// Fault is a failure with a code that programs read and a detail for people.
+// Fault is a failure with a code for programs and a detail for people.
 type Fault struct {
 	Code      string `msgpack:"code"`
 	Detail    string `msgpack:"detail,omitempty"`
@@ -269,30 +269,30 @@ type ToolCallSettled struct {
 	Status      string       `msgpack:"status"`              // succeeded, failed, cancelled, outcome_unknown
 }
 
-// ToolBatchSettled settles every call of a batch that has no result yet, those
-// of later groups included: what a host loop says that ran the plan itself.
+// ToolBatchSettled settles every call of a batch that has no result yet, later
+// groups included. A host loop that ran the whole plan publishes it.
 type ToolBatchSettled struct {
 	Batch    string            `msgpack:"batch"`     // r1t2
 	PlanHash string            `msgpack:"plan_hash"` // hex
 	Results  []ToolCallSettled `msgpack:"results"`
 }
 
-// StepPrepared settles a step: what an outside hook decided for one turn.
-// What is absent stays as the run's config has it.
+// StepPrepared settles a step: a hook's decision about one turn. Absent fields
+// leave the run's config as it is.
 type StepPrepared struct {
 	ActiveTools *[]string    `msgpack:"active_tools,omitempty"`
-	Context     codec.Raw    `msgpack:"context,omitempty"` // an object; carries on to later turns
+	Context     codec.Raw    `msgpack:"context,omitempty"` // an object, for later turns
 	Effect      string       `msgpack:"effect"`
 	Error       *Fault       `msgpack:"error,omitempty"`
 	Model       string       `msgpack:"model,omitempty"`
 	Params      codec.Raw    `msgpack:"params,omitempty"`
-	Status      string       `msgpack:"status"` // ok, failed: the hook's fallback
+	Status      string       `msgpack:"status"` // ok, failed: then the hook's fallback applies
 	System      string       `msgpack:"system,omitempty"`
 	ToolChoice  string       `msgpack:"tool_choice,omitempty"`
 	ToolRefs    *[]codec.Ref `msgpack:"tool_refs,omitempty"`
 }
 
-// WakeSettled says that a wake's due has come.
+// WakeSettled reports that a wake is due.
 type WakeSettled struct {
 	Effect string `msgpack:"effect"`
 }

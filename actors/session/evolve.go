@@ -8,9 +8,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Fold returns the state after history: the session's own events in stream
-// order, under install. It emits nothing, so folding twice does nothing twice.
-// Rejected events are part of a history and are folded like any other.
+// Fold returns the state after history: the session's own events in stream order,
+// under install. It emits nothing, so folding twice does nothing twice. Rejected
+// events are part of a history and are folded like any other.
 func Fold(install *Install, sid string, history iter.Seq[Event]) *State {
 	s := New(install, sid)
 	s.SetQuiet(true)
@@ -21,14 +21,14 @@ func Fold(install *Install, sid string, history iter.Seq[Event]) *State {
 	return s
 }
 
-// Evolve folds one event, the session's next in stream order, and returns the
-// notices about it. Afterwards Open returns the effects that are open, and
-// Withdrawals those that ended without a settlement. The caller stores all
-// three before it counts the event as stored. Progress returns what may be
-// published besides; it is not stored. Evolve fails only with a Rejection. Then
-// only the head has changed: sequence, count, chain, clock and notice number.
-// The caller owns the notices. The state may hold the payload while the session
-// is active, so nobody may write to it any more.
+// Evolve folds one event, the session's next in stream order, and returns its
+// notices. Afterwards Open returns the open effects, and Withdrawals those that
+// ended without a settlement. The caller must store all three before the event
+// counts as stored. Progress returns what may be published in addition, and is not
+// stored. The only error is a Rejection. Then only the head has changed: sequence,
+// count, chain, clock and notice number. The caller owns the notices. The state may
+// keep the payload while the session is active, so it must not be written to any
+// more.
 func (s *State) Evolve(e Event) ([]Notice, error) {
 	if s.scratch == nil {
 		s.scratch = newScratch()
@@ -59,14 +59,14 @@ func (s *State) LastType() string {
 	return eventTypes[s.lastType-1].name
 }
 
-// takeNotices returns the notices of the event being folded and keeps none: a
-// run's whole output may be in them. An idle session releases its scratch.
+// takeNotices returns the notices of the event being folded and keeps none, since
+// they may hold a run's whole output. An idle session releases its scratch.
 func (s *State) takeNotices() []Notice {
 	notices := s.notices
 	s.notices = nil
 	if s.isIdle() {
 		s.computeLazyHashes()
-		if len(s.progress) == 0 { // else Progress does it
+		if len(s.progress) == 0 { // else Progress does
 			s.releaseScratch()
 		}
 		s.clipItems()
@@ -74,9 +74,9 @@ func (s *State) takeNotices() []Notice {
 	return notices
 }
 
-// SetQuiet turns notices and progress off, or on again. While they are off,
-// Evolve numbers notices but does not build them; nothing else differs. A
-// replay uses it to save time: building a notice copies text.
+// SetQuiet turns notices and progress off or on. While they are off, Evolve numbers
+// notices but does not build them; nothing else differs. Replays use it to save
+// time: building a notice copies text.
 func (s *State) SetQuiet(on bool) {
 	switch {
 	case on && s.scratch == nil:
@@ -104,7 +104,7 @@ func (s *State) releaseScratch() {
 	*s.scratch = scratch{toolsMoved: true, quiet: true, withdrawn: s.withdrawn[:0]}
 }
 
-// advance moves the head over e: all that changes even when e is rejected.
+// advance moves the head over e: the changes that are made even when e is rejected.
 func (s *State) advance(e Event) {
 	s.Seq = e.Seq
 	s.Count++
@@ -116,8 +116,8 @@ func (s *State) advance(e Event) {
 	s.Chain = codec.Digest(link[:])
 }
 
-// hashRoom is the size up to which an event is hashed without a heap
-// allocation. Most events are smaller.
+// hashRoom is the size up to which an event is hashed without a heap allocation.
+// Most events are smaller.
 const hashRoom = 1 << 10
 
 // LeafOf returns the BLAKE2b-256 of one event alone: of its sequence and
@@ -143,8 +143,8 @@ func say[T any](s *State, typ string, data T) {
 	s.notices = append(s.notices, Notice{N: uint64(s.NoticeN), Type: typ, Seq: s.Seq, At: s.Clock, Session: s.Session, Data: data})
 }
 
-// apply decodes e and folds its body. It returns the event's type if it could
-// be read, and why the event was refused, if it was.
+// apply decodes e and folds its body. It returns the event's type if it could be
+// read, and the refusal if there is one.
 func (s *State) apply(e Event) (string, *refusal) {
 	var b settlement
 	var q request
@@ -182,7 +182,7 @@ func (s *State) apply(e Event) (string, *refusal) {
 	return env.Type, nil
 }
 
-// applyType folds the body of an event of a type.
+// applyType folds an event's body by its type.
 func (s *State) applyType(of *eventType, door Door, env Envelope) *refusal {
 	switch {
 	case s.Closed && !of.afterClose:
@@ -204,7 +204,7 @@ func sessionClosedRefusal() *refusal {
 // seen reports whether an event with this id was accepted recently.
 func (s *State) seen(id string) bool { return slices.Contains(s.IDs, id) }
 
-// remember keeps the id of an accepted event and forgets the oldest id.
+// remember stores the id of an accepted event and forgets the oldest id.
 func (s *State) remember(id string) {
 	if len(s.IDs) == IDsMax {
 		copy(s.IDs, s.IDs[1:])

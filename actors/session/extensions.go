@@ -23,14 +23,13 @@ type UsedGrant struct {
 	Version string     `msgpack:"version,omitempty"` // 1, 1.4 or 1.4.2, that a manifest's must match
 }
 
-// The session's tools with which a model looks for packs and enables them.
+// The session's tools with which a model finds and enables packs.
 const (
 	extensionsPrefix = reservedLayer + ".extensions."
 	extensionsEnable = extensionsPrefix + "enable"
 )
 
-// enableArguments are the arguments of extensions_enable. Its schema has checked
-// them.
+// enableArguments are the arguments of extensions_enable, checked by its schema.
 type enableArguments struct {
 	Extension  string         `json:"extension"`
 	Source     string         `json:"source"`
@@ -39,19 +38,19 @@ type enableArguments struct {
 	DryRun     bool           `json:"dryRun"`
 }
 
-// enabling is what a call of extensions_enable asks for.
+// enabling is a call of extensions_enable, resolved.
 type enabling struct {
 	enableArguments
 	grant   *Grant
-	seq     uint64 // of the grant's event
+	seq     uint64 // sequence of the grant's event
 	version string
 }
 
-// readEnable reads the arguments of a call, and finds its grant, nil if there is
+// readEnable decodes the arguments of a call and finds its grant, nil if there is
 // none.
 func (s *State) readEnable(arguments string) *enabling {
 	e := new(enabling)
-	_ = json.Unmarshal([]byte(arguments), &e.enableArguments) // the schema holds
+	_ = json.Unmarshal([]byte(arguments), &e.enableArguments) // the schema was checked
 	e.grant, e.seq = s.grantNow(e.Extension)
 	if e.grant != nil && (e.grant.kind() != space.Pack || !e.grant.attaches(AttachModel)) {
 		e.grant = nil
@@ -64,15 +63,15 @@ func (s *State) readEnable(arguments string) *enabling {
 
 // target returns the target whose reader reads the pack.
 func (e *enabling) target() string {
-	if e.grant == nil { // it went with a detach
+	if e.grant == nil { // a detach removed it
 		return e.Extension
 	}
 	return e.grant.target(e.Extension)
 }
 
-// enableFault says why a call of extensions_enable does not begin now: it is
-// refused, or there is nothing to do. It is checked when the batch is planned, and
-// again when the call is asked.
+// enableFault returns why a call of extensions_enable can't begin now: it is
+// refused, or the pack is already applied. It is checked when the batch is planned,
+// and again when the call is opened.
 func (s *State) enableFault(arguments string) (status CallStatus, code, detail string) {
 	e := s.readEnable(arguments)
 	refused := func(detail string) (CallStatus, string, string) { return CallFailed, CodePackRefused, detail }
@@ -108,11 +107,11 @@ func (s *State) enableFault(arguments string) (status CallStatus, code, detail s
 	return "", "", ""
 }
 
-// SourceCurated is what a model calls the packs that grants name.
+// SourceCurated is a model's name for the packs that grants name.
 const SourceCurated = "curated"
 
-// alreadyLoaded is the output of a call that finds its pack applied: JSON, in the
-// form in which readers answer.
+// alreadyLoaded returns the output of a call whose pack is already applied: JSON,
+// as readers answer.
 func (s *State) alreadyLoaded(e *enabling, was *adopted) string {
 	tools := s.turnsOwn.Len()
 	out := EnableOutput{
@@ -127,20 +126,20 @@ func (s *State) alreadyLoaded(e *enabling, was *adopted) string {
 	return text
 }
 
-// EnableOutput is what a model is shown of extensions_enable, as JSON.
+// EnableOutput is the output of extensions_enable that a model is shown, as JSON.
 type EnableOutput struct {
 	Source           string          `json:"source"` // curated, package, module
 	Extension        string          `json:"extension"`
 	Resolved         *EnableResolved `json:"resolved,omitempty"`
 	Loaded           bool            `json:"loaded"`
-	Skipped          bool            `json:"skipped,omitempty"` // nothing was done, for Reason
+	Skipped          bool            `json:"skipped,omitempty"` // nothing was done; Reason is why
 	Reason           string          `json:"reason,omitempty"`  // already_loaded, dry_run
 	ToolsAdded       []string        `json:"toolsAdded"`        // tool_ids of the manifest, offered or not
 	ToolsCountBefore int             `json:"toolsCountBefore"`
 	ToolsCountAfter  int             `json:"toolsCountAfter"`
 }
 
-// EnableResolved is what a name stands for.
+// EnableResolved is the pack that a name resolves to.
 type EnableResolved struct {
 	PackageName     string `json:"packageName,omitempty"`     // source package
 	ModuleSpecifier string `json:"moduleSpecifier,omitempty"` // source module
@@ -161,7 +160,7 @@ func (s *State) isEnable(c *Call) bool {
 	return s.tool(c.ToolID).Executor.Kind == planner.ExecutorSpace
 }
 
-// enableNow opens the sync of an enabling call, which is open.
+// enableNow opens the sync of an open enabling call.
 func (s *State) enableNow(i int) {
 	c := &s.Turn.Batch.Calls[i]
 	e := s.readEnable(c.Arguments)
@@ -180,8 +179,8 @@ func (s *State) enableNow(i int) {
 	x.Syncs = append(x.Syncs, o)
 }
 
-// callOfSync returns the position of the open call that waits for a sync, -1 if
-// none does.
+// callOfSync returns the index of the open call that waits for a sync, -1 if none
+// does.
 func (s *State) callOfSync(o *OpenSync) int {
 	if o.Call == "" || !s.turnIsRuns() || s.Turn.Batch == nil {
 		return -1
@@ -189,8 +188,8 @@ func (s *State) callOfSync(o *OpenSync) int {
 	return slices.IndexFunc(s.Turn.Batch.Calls, func(c Call) bool { return c.Sync == o.Number && c.Status == CallOpen })
 }
 
-// endEnable gives the call that waits for a sync its result, if one does. Without
-// a code the event being folded holds it.
+// endEnable gives the call that waits for a sync its result, if there is one.
+// Without a code the result is in the event being folded.
 func (s *State) endEnable(o *OpenSync, status CallStatus, code, detail string, output *Content) {
 	i := s.callOfSync(o)
 	if i < 0 {
@@ -205,7 +204,7 @@ func (s *State) endEnable(o *OpenSync, status CallStatus, code, detail string, o
 	s.closeGroup()
 }
 
-// dropOwn drops what calls of a run that ends made pending.
+// dropOwn drops pending packs that calls of an ending run enabled.
 func (s *State) dropOwn(run *Run) {
 	if s.Spaces == nil {
 		return
@@ -226,7 +225,7 @@ func (s *State) dropOwn(run *Run) {
 	}
 }
 
-// usedGrants returns what the extension tools work with: grants of packs.
+// usedGrants returns the grants that the extension tools need: those of packs.
 func (s *State) usedGrants() (used []UsedGrant) {
 	add := func(g *Grant) {
 		if g.kind() == space.Pack && len(used) < GrantsMax {
@@ -246,7 +245,7 @@ func (s *State) usedGrants() (used []UsedGrant) {
 	return used
 }
 
-// isNewest reports whether a grant is the one that counts for its space.
+// isNewest reports whether a grant is the valid one for its space.
 func (s *State) isNewest(g *GrantPin) bool {
 	_, seq := s.grantNow(g.Grant.Space)
 	return seq == g.Seq
@@ -259,18 +258,18 @@ func (s *State) modelsMayEnable() bool {
 		s.Spaces != nil && slices.ContainsFunc(s.Spaces.Grants, func(g GrantPin) bool { return is(&g.Grant) })
 }
 
-// ApprovalGrant is what a person is shown of the grant under which a call would
-// enable a pack.
+// ApprovalGrant is what a person is shown of the grant for a call that enables a
+// pack.
 type ApprovalGrant struct {
 	Space   string   `json:"space"`
 	Target  string   `json:"target"`            // target of the reader
-	Version string   `json:"version,omitempty"` // that a manifest's version must match
+	Version string   `json:"version,omitempty"` // selector of the manifest's version
 	Targets []string `json:"targets,omitempty"` // executor targets of its tools; absent: <space>-v<major>
-	Digests []string `json:"digests,omitempty"` // manifests that are trusted
-	Keys    []string `json:"keys,omitempty"`    // whose signature makes one trusted
+	Digests []string `json:"digests,omitempty"` // trusted manifests
+	Keys    []string `json:"keys,omitempty"`    // whose signature makes a manifest trusted
 }
 
-// approvalGrant returns the grant that a call is about, nil if it enables nothing.
+// approvalGrant returns the grant for a call, nil if the call enables nothing.
 func (s *State) approvalGrant(c *Call) *ApprovalGrant {
 	if !s.isEnable(c) {
 		return nil

@@ -2,11 +2,11 @@ package session
 
 import "github.com/refold/refold/codec"
 
-// ResponseFormat is the form that the answers of a run's model must have. A
-// config and an effect hold it as it came.
+// ResponseFormat is the required form of a model's answers in a run. Configs and
+// effects hold it unchanged.
 type ResponseFormat struct {
 	Name   string    `msgpack:"name,omitempty"`   // of the schema, for the model
-	Schema codec.Raw `msgpack:"schema,omitempty"` // of type json_schema: a JSON Schema, passed on as it is
+	Schema codec.Raw `msgpack:"schema,omitempty"` // of type json_schema: a JSON Schema, passed on unchanged
 	Strict bool      `msgpack:"strict,omitempty"` // the provider must hold the answer to the schema
 	Type   string    `msgpack:"type"`
 }

@@ -15,21 +15,21 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Grant is what the operator permits of a space: which target reads it, what
-// makes it trusted, and what it may bring.
+// Grant is what the operator permits a space: which target reads it, what makes it
+// trusted, and what it may contain.
 type Grant struct {
 	Attach   []string   `msgpack:"attach,omitempty"`  // pack: who may request it: operator (default) or model
 	Digests  []string   `msgpack:"digests,omitempty"` // hex: manifests that are trusted
 	Keys     []string   `msgpack:"keys,omitempty"`    // public nkeys whose signature makes a manifest trusted
 	Kind     space.Kind `msgpack:"kind,omitempty"`    // workspace (default), pack
 	Manifest codec.Raw  `msgpack:"manifest,omitempty"`
-	May      []string   `msgpack:"may,omitempty"`     // what it may bring besides context; absent: all
-	RunMS    int64      `msgpack:"run_ms,omitempty"`  // what one reading may take; 0: a minute
-	Sources  []string   `msgpack:"sources,omitempty"` // which source the reader may name; absent: any of a workspace, factory of a pack
+	May      []string   `msgpack:"may,omitempty"`     // what it may contain besides context; absent: all
+	RunMS    int64      `msgpack:"run_ms,omitempty"`  // limit of one reading; 0: a minute
+	Sources  []string   `msgpack:"sources,omitempty"` // sources that the reader may name; absent: any for a workspace, factory for a pack
 	Space    string     `msgpack:"space"`             // its name; a trailing * matches the rest
 	Target   string     `msgpack:"target,omitempty"`  // target of its reader; absent: the space's name
-	Targets  []string   `msgpack:"targets,omitempty"` // pack: executor targets of its tools; absent: <space>-v<major> alone
-	Version  string     `msgpack:"version,omitempty"` // that a manifest's version must match: 1, 1.4, 1.4.2; absent: any
+	Targets  []string   `msgpack:"targets,omitempty"` // pack: executor targets of its tools; absent: only <space>-v<major>
+	Version  string     `msgpack:"version,omitempty"` // selector of the manifest's version: 1, 1.4, 1.4.2; absent: any
 }
 
 // The values of Grant.May.
@@ -47,12 +47,12 @@ const (
 	AttachModel    = "model"    // by a call of extensions_enable
 )
 
-// grantFault says what is wrong with which field of a grant.
+// grantFault is a field of a grant and what is wrong with it.
 type grantFault struct{ field, detail string }
 
 func (f *grantFault) Error() string { return f.field + ": " + f.detail }
 
-// fault returns the first thing that is wrong with a grant.
+// fault returns the first fault of a grant.
 func (g *Grant) fault() *grantFault {
 	name, wildcard := strings.CutSuffix(g.Space, "*")
 	switch {
@@ -75,7 +75,7 @@ func (g *Grant) fault() *grantFault {
 	return g.packFault(wildcard)
 }
 
-// packFault is fault for what only packs may or must have.
+// packFault checks what only packs may or must have.
 func (g *Grant) packFault(wildcard bool) *grantFault {
 	if g.kind() != space.Pack {
 		switch {
@@ -112,10 +112,10 @@ func (g *Grant) packFault(wildcard bool) *grantFault {
 	return nil
 }
 
-// kind returns what the grant is about.
+// kind returns the kind of space that the grant is for.
 func (g *Grant) kind() space.Kind { return cmp.Or(g.Kind, space.Workspace) }
 
-// sources returns what a reader may call itself; nil: anything.
+// sources returns the sources that a reader may name; nil: any.
 func (g *Grant) sources() []string {
 	if g.Sources == nil && g.kind() == space.Pack {
 		return []string{SourceFactory}
@@ -123,12 +123,12 @@ func (g *Grant) sources() []string {
 	return g.Sources
 }
 
-// attaches reports whether somebody may ask for the space.
+// attaches reports whether an operator or a model may request the space.
 func (g *Grant) attaches(who string) bool {
 	return slices.Contains(g.Attach, who) || g.Attach == nil && who == AttachOperator
 }
 
-// binds reports whether tools of a pack of that version may name a target.
+// binds reports whether tools of this version of a pack may name a target.
 func (g *Grant) binds(name, version, target string) bool {
 	if g.Targets != nil {
 		return slices.Contains(g.Targets, target)
@@ -137,7 +137,7 @@ func (g *Grant) binds(name, version, target string) bool {
 	return target == name+"-v"+strconv.FormatUint(uint64(v.Major), 10)
 }
 
-// listsFault is fault for the lists of a grant.
+// listsFault checks the lists of a grant.
 func (g *Grant) listsFault() *grantFault {
 	if len(g.Digests) > GrantDigestsMax {
 		return &grantFault{"digests", fmt.Sprintf("at most %d", GrantDigestsMax)}
@@ -171,7 +171,7 @@ func (g *Grant) listsFault() *grantFault {
 	return nil
 }
 
-// What a reader may say of itself.
+// The sources that a reader may name.
 const (
 	SourceFactory = "factory" // a value in a program
 	SourcePackage = "package" // a version in REFOLD_PACKS
@@ -182,13 +182,13 @@ func isSource(source string) bool {
 	return source == SourceFactory || source == SourcePackage || source == SourceModule
 }
 
-// isSelector reports whether a grant can name versions so.
+// isSelector reports whether text selects versions.
 func isSelector(text string) bool {
 	_, ok := space.ParseSelector(text)
 	return ok
 }
 
-// matches reports whether the grant is about a space.
+// matches reports whether the grant covers a space.
 func (g *Grant) matches(name string) bool {
 	if prefix, wildcard := strings.CutSuffix(g.Space, "*"); wildcard {
 		return strings.HasPrefix(name, prefix)
@@ -201,24 +201,23 @@ func (g *Grant) target(name string) string {
 	return cmp.Or(g.Target, name)
 }
 
-// runMS returns what one reading may take.
+// runMS returns the limit of one reading.
 func (g *Grant) runMS() int64 {
 	return cmp.Or(g.RunMS, SyncRunDefaultMS)
 }
 
-// pinned reports whether only manifests that the grant names or signs are
-// trusted.
+// pinned reports whether only manifests that the grant names or signs are trusted.
 func (g *Grant) pinned() bool { return len(g.Digests) > 0 || len(g.Keys) > 0 }
 
-// may reports whether the space may bring something.
+// may reports whether the space may contain a part.
 func (g *Grant) may(what string) bool { return g.May == nil || slices.Contains(g.May, what) }
 
-// SignedText is what a signature of a manifest is over.
+// SignedText returns the bytes that a manifest's signature signs.
 func SignedText(hash codec.Hash) []byte { return []byte("refold space " + hash.String()) }
 
-// trusts reports whether a manifest is one that the grant trusts: it is among
-// the digests, one of the keys signed it, or it is the grant's own. Without
-// digests and keys, any bridge of a workspace's target is trusted.
+// trusts reports whether the grant trusts a manifest: it is among the digests, one
+// of the keys signed it, or it is the grant's own. Without digests and keys, any
+// bridge of a workspace's target is trusted.
 func (g *Grant) trusts(hash codec.Hash, by *Signature) bool {
 	if slices.Contains(g.Digests, hash.String()) || len(g.Manifest) > 0 && codec.Sum(g.Manifest) == hash {
 		return true

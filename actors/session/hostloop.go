@@ -6,9 +6,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// hostLoopFault rejects a single settlement of open call i by a host loop if it is
-// of another plan: the host loop reads the rejection and tries again. The same from
-// a bridge settles the call as `bad_settlement`, so that nothing hangs.
+// hostLoopFault rejects a single settlement of open call i by a host loop if it
+// names another plan: the host loop reads the rejection and tries again. From a
+// bridge, the same settles the call as `bad_settlement`, so that nothing hangs.
 func (s *State) hostLoopFault(i int, b *settlement) *refusal {
 	batch := s.Turn.Batch
 	if b.bad != nil || len(b.planHash) == 0 || batch.PlanHash.IsText(b.planHash) || !s.isHostLoop(&batch.Calls[i]) {
@@ -21,8 +21,8 @@ func planMismatch(want codec.Hash) *refusal {
 	return refuse(RejectPlanMismatch, "plan_hash: this batch's is "+want.String())
 }
 
-// toolBatchSettled settles all calls of the open batch that have no result:
-// all of them or, if anything is amiss, none.
+// toolBatchSettled settles all calls of the open batch that have no result. If
+// anything is wrong, it settles none.
 func (s *State) toolBatchSettled(data codec.Raw) *refusal {
 	b, bad := decodeBatch(data)
 	if bad != nil {
@@ -47,12 +47,10 @@ func (s *State) toolBatchSettled(data codec.Raw) *refusal {
 	return refuse(RejectStale, "batch "+b.Batch+" was over long before")
 }
 
-// isBatchOpen reports whether the latest turn's batch has calls without a
-// result.
+// isBatchOpen reports whether the latest turn's batch has calls without a result.
 func (s *State) isBatchOpen() bool { return s.Run != nil && s.Turn.isOpen() }
 
-// isBatchLater reports whether there is a batch after the one that was
-// completed last.
+// isBatchLater reports whether there is a batch after the last completed one.
 func (s *State) isBatchLater(done *DoneBatch) bool {
 	t := s.Turn
 	return t.Batch != nil && (t.Run != done.Run || t.Number != done.Turn)
@@ -116,7 +114,7 @@ func (s *State) settleBatch(b *ToolBatchSettled) *refusal {
 			continue
 		}
 		if c.Status == CallWaiting {
-			c.At, c.RunMS = s.Clock, 1 // the host loop carried it out
+			c.At, c.RunMS = s.Clock, 1 // the host loop ran it
 		}
 		s.takeResult(i, given[i])
 	}
@@ -125,7 +123,7 @@ func (s *State) settleBatch(b *ToolBatchSettled) *refusal {
 	return nil
 }
 
-// callOf returns the position of the call that a result names.
+// callOf returns the index of the call that a result names.
 func callOf(batch string, calls int, r *ToolCallSettled) (int, *refusal) {
 	p, ok := parseName(r.Effect)
 	if !ok || p.kind != kindTool || turnName(p.run, p.turn) != batch || int(p.n) >= calls {
@@ -134,7 +132,7 @@ func callOf(batch string, calls int, r *ToolCallSettled) (int, *refusal) {
 	return int(p.n), nil
 }
 
-// mayBeSettled says why a result of the batch doesn't fit how its call stands.
+// mayBeSettled checks a result of the batch against its call.
 func (s *State) mayBeSettled(c *Call, r *ToolCallSettled) *refusal {
 	switch {
 	case c.done() && c.Result != r.result():
@@ -151,8 +149,7 @@ func tooManyResults() *refusal {
 
 func mismatch(detail string) *refusal { return refuse(RejectBatchMismatch, detail) }
 
-// sameFault says how a ToolBatchSettled differs from the results that stand,
-// and from the plan that they came under.
+// sameFault checks a ToolBatchSettled against the stored results and their plan.
 func (d *DoneBatch) sameFault(b *ToolBatchSettled, plan codec.Hash) *refusal {
 	if b.PlanHash != plan.String() {
 		return mismatch("plan_hash: the batch was completed under " + plan.String())

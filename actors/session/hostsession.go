@@ -28,7 +28,7 @@ func (s *State) endsAnother(h *HostSession) bool {
 	return h.Status != "ready" && h.Status != "none" && h.ID != "" && s.hostStatus() == "ready" && s.Host.ID != "" && s.Host.ID != h.ID
 }
 
-// hostFault says what is wrong with a host session, nothing if there is none.
+// hostFault checks a host session, which may be nil.
 func hostFault(h *HostSession) *refusal {
 	if h == nil {
 		return nil
@@ -47,7 +47,7 @@ func hostFault(h *HostSession) *refusal {
 	return nil
 }
 
-// setHost sets the host session; none is the absence of one.
+// setHost sets the host session; status none removes it.
 func (s *State) setHost(h HostSession) {
 	s.toolsMoved = true
 	if h.Status == "none" {
@@ -60,8 +60,7 @@ func (s *State) setHost(h HostSession) {
 	s.Host = &h
 }
 
-// hostRoot returns the host session's working directory, or "" if it is not
-// known.
+// hostRoot returns the host session's working directory, "" if unknown.
 func (s *State) hostRoot() string {
 	if s.Host == nil {
 		return ""
@@ -69,10 +68,10 @@ func (s *State) hostRoot() string {
 	return s.Host.Root
 }
 
-// callTarget returns whom a call is asked of: the executor's target, or of a
-// tool that is there only with a host session the worker that holds it, if the
-// route is a target below the executor's: host-w1 for host. Any other route is
-// for people. So a worker routes calls of its own target alone.
+// callTarget returns the target of a call's effect: the executor's, or the worker
+// that holds the host session, if the tool requires one and the route is a target
+// below the executor's: host-w1 for host. Any other route is for people. So a
+// worker routes calls of its own target alone.
 func callTarget(tool *planner.ToolSpec, h *HostSession) string {
 	target := tool.Executor.Target
 	if h == nil || !strings.HasPrefix(h.Route, target+"-") || !planner.IsName(h.Route) {

@@ -11,8 +11,8 @@ import (
 // RulesVersion is the newest rules version that this code folds.
 const RulesVersion = 1
 
-// InstallRecord is the wire form of an install record: what every session
-// that opens after it starts from.
+// InstallRecord is the wire form of an install record: the starting point of every
+// session that opens after it.
 type InstallRecord struct {
 	Capabilities      []string           `msgpack:"capabilities,omitempty"`
 	Config            *RunConfig         `msgpack:"config,omitempty"`
@@ -28,17 +28,17 @@ type InstallRecord struct {
 
 // Policy is what an install record permits.
 type Policy struct {
-	// Approval decides over calls before a tool's own approval does: the first
-	// rule that matches.
+	// Approval decides over calls before a tool's own approval does. The first
+	// matching rule applies.
 	Approval []planner.ApprovalRule `msgpack:"approval,omitempty"`
-	// Coverage is what `refold tools check` makes of a tool that no running
-	// bridge serves: warn (default) or fail.
+	// Coverage is how `refold tools check` treats a tool that no running bridge
+	// serves: warn (default) or fail.
 	Coverage string `msgpack:"coverage,omitempty"`
 	// Ingress lists the fields of a RunConfig, and `roles`, that a client may
 	// set through the door `in`; absent means DefaultIngress.
 	Ingress []string `msgpack:"ingress,omitempty"`
-	// Skills says what the allowed-tools of active skills does: narrow (default)
-	// leaves out of a turn what none of them allows, ignore does nothing.
+	// Skills is the effect of active skills' allowed-tools: narrow (default) offers
+	// in a turn only tools that one of them allows, ignore does nothing.
 	Skills string `msgpack:"skills,omitempty"`
 }
 
@@ -48,14 +48,13 @@ const (
 	CoverageFail = "fail"
 )
 
-// DefaultIngress returns the config fields that a client may set when the
-// policy doesn't say.
+// DefaultIngress is the value of an absent Policy.Ingress.
 func DefaultIngress() []string {
 	return []string{"active_tools", "completion", "disable", "model", "params", "provider", "system", "turns_max"}
 }
 
-// Install is a parsed install record. It is immutable and shared by every
-// session that pinned it.
+// Install is a parsed install record. It is immutable, and all sessions that pinned
+// it share it.
 type Install struct {
 	Hash      codec.Hash // of the record's canonical bytes
 	Rules     int
@@ -64,14 +63,14 @@ type Install struct {
 	ingress   []string
 	approvals *planner.Approvals
 	floor     *planner.Floor
-	stack     stack         // of the manifests that it brings
-	pins      []SpacePin    // of these
-	content   *spaceContent // the same; nil: none
+	stack     stack         // of the record's manifests
+	pins      []SpacePin    // of these manifests
+	content   *spaceContent // of these manifests; nil: there are none
 }
 
-// ParseInstall reads an install record: JSON or msgpack. The error says which
-// part is wrong; a record that has one is never pinned, by any session. An
-// UnknownRulesError is no fault of the record: a later release pins it.
+// ParseInstall decodes an install record: JSON or msgpack. The error names the
+// invalid part; no session pins an invalid record. After an UnknownRulesError the
+// record may be valid: a later release pins it.
 func ParseInstall(payload []byte) (*Install, error) {
 	canonical, err := codec.Canonicalize(payload)
 	if err != nil {
@@ -107,8 +106,8 @@ func ParseInstall(payload []byte) (*Install, error) {
 	return in, nil
 }
 
-// rulesOf reads the field `rules` of a record, 0 if it is no number. Later rules
-// may allow other fields, which are ignored.
+// rulesOf decodes the field `rules` of a record, 0 if it is no number. It ignores
+// other fields, since later rules may allow others.
 func rulesOf(record []byte) int {
 	var rules int
 	if field, ok := fieldOf(record, "rules"); !ok || codec.Decode(field, &rules) != nil {
@@ -117,15 +116,15 @@ func rulesOf(record []byte) int {
 	return rules
 }
 
-// UnknownRulesError says that a record asks for rules that this release does
-// not know: the host gives such a session back instead of folding it wrongly.
+// UnknownRulesError reports that a record requires rules that this release does not
+// know. The host gives such a session back instead of folding it wrongly.
 type UnknownRulesError struct{ Rules int }
 
 func (e *UnknownRulesError) Error() string {
 	return fmt.Sprintf("install record: rules %d, this release knows 1 to %d: upgrade it", e.Rules, RulesVersion)
 }
 
-// check validates what is not the registry's.
+// check validates all parts but the registry.
 func (in *Install) check() error {
 	if bad := in.configFault(); bad != nil {
 		return fmt.Errorf("install record: config: %s: %s", bad.code, bad.detail)
@@ -157,7 +156,7 @@ func (in *Install) check() error {
 	return nil
 }
 
-// toolFault says what of a tool's binding the fold can't keep.
+// toolFault returns why the fold can't keep a tool's binding, or "".
 func toolFault(tool *planner.ToolSpec) string {
 	if tool.DeadlineMS < 0 || tool.DeadlineMS > toolRunMaxMS {
 		return fmt.Sprintf("deadline_ms is %d, it may be 0 to %d", tool.DeadlineMS, toolRunMaxMS)
@@ -165,5 +164,5 @@ func toolFault(tool *planner.ToolSpec) string {
 	return ""
 }
 
-// ingressRoles names a run's roles in the list of what may come through `in`.
+// ingressRoles is the name of a run's roles in Policy.Ingress.
 const ingressRoles = "roles"

@@ -3,15 +3,15 @@ package session
 import "github.com/refold/refold/codec"
 
 // The hash of a settlement tells an identical repeat from a conflicting one.
-// Repeats are rare, so hashes are computed lazily: an active session holds the
-// data of its latest settlements. It hashes them when a repeat arrives, when
-// the state's bytes are needed, or when the session becomes idle.
+// Repeats are rare, so hashes are computed lazily: an active session keeps the data
+// of its latest settlements. It hashes them when a repeat arrives, when the state's
+// bytes are needed, or when the session becomes idle.
 
-// lazyBytesMax is how much data a session holds for lazy hashes. Settlements
+// lazyBytesMax bounds the data that a session keeps for lazy hashes. Settlements
 // beyond it are hashed at once.
 const lazyBytesMax = 16 << 10
 
-// lazyRoom is the first capacity in settlements. It is enough for most turns.
+// lazyRoom is the first capacity, in settlements: enough for most turns.
 const lazyRoom = 4
 
 // lazyHashes are the settlements that are not hashed yet.
@@ -20,18 +20,18 @@ type lazyHashes struct {
 	bytes   int // of all data
 }
 
-// unhashed is a settlement of the latest turn, or of the batch completed last.
+// unhashed is a settlement of the latest turn, or of the last completed batch.
 type unhashed struct {
 	data     codec.Raw // the event's memory
 	status   string    // of the result
-	call     int32     // position in the batch; -1: the generation, which made calls
-	from, to int32     // of the result's text in data; 0, 0: it is not known
+	call     int32     // index in the batch; -1: the generation, which made calls
+	from, to int32     // of the result's text in data; 0, 0: not known
 	result   bool      // the settlement is the call's result
 }
 
-// hashLazily defers the hash of a settlement of the latest turn: of its
-// generation if call is -1, else of that call. With result, the settlement is
-// the call's result too. The data is held, not copied.
+// hashLazily defers the hash of a settlement of the latest turn: of its generation
+// if call is -1, else of that call. With result, the settlement is the call's
+// result too. The data is kept, not copied.
 func (s *State) hashLazily(call int, b *settlement, result bool) {
 	o := &s.turnHashes
 	u := unhashed{data: b.data, status: b.call.Status, call: int32(call), from: int32(b.outputFrom), to: int32(b.outputTo), result: result}
@@ -46,7 +46,7 @@ func (s *State) hashLazily(call int, b *settlement, result bool) {
 	o.pending = append(o.pending, u)
 }
 
-// computeLazyHashes computes all deferred hashes. The state stays the same.
+// computeLazyHashes computes all deferred hashes. The state does not change.
 func (s *State) computeLazyHashes() {
 	if s.scratch == nil {
 		return
@@ -59,8 +59,8 @@ func (s *State) computeLazyHashes() {
 	})
 }
 
-// hashSettlement hashes a settlement of the latest turn. If the batch completed
-// last is that turn's, it keeps the hash of the result too.
+// hashSettlement hashes a settlement of the latest turn. If the last completed
+// batch is that turn's, it stores the hash of the result there too.
 func (s *State) hashSettlement(u *unhashed) {
 	t := s.Turn
 	if u.call < 0 {
@@ -78,9 +78,8 @@ func (s *State) hashSettlement(u *unhashed) {
 	}
 }
 
-// rotateLazyHashes is called when a new turn replaces the latest one. The old
-// turn's settlements are dropped, but not the results of the batch completed
-// last.
+// rotateLazyHashes is called when a new turn replaces the latest one. It drops the
+// old turn's settlements, but keeps the results of the last completed batch.
 func (s *State) rotateLazyHashes() {
 	if t, d := s.Turn, s.Done; t != nil && d != nil && d.Run == t.Run && d.Turn == t.Number {
 		s.turnHashes, s.doneHashes = s.doneHashes, s.turnHashes
@@ -88,7 +87,7 @@ func (s *State) rotateLazyHashes() {
 	s.turnHashes.clear()
 }
 
-// forgetGenerationsHash drops the hash of a generation that is asked again.
+// forgetGenerationsHash drops the hash of a generation before its next attempt.
 func (s *State) forgetGenerationsHash() {
 	s.turnHashes.clear() // it has made no calls
 	s.Turn.Settled = codec.Hash{}
@@ -110,8 +109,8 @@ func (o *lazyHashes) clear() {
 
 func (o *lazyHashes) weight() int { return cap(o.pending)*unhashedWeight + o.bytes }
 
-// hash returns the hash of the result in a ToolCallSettled that was decoded
-// before. A text result is not decoded again.
+// hash returns the hash of the result in a ToolCallSettled that was decoded before.
+// A text result is not decoded again.
 func (u *unhashed) hash() codec.Hash {
 	if u.from < u.to {
 		return resultHash(u.status, 't', u.data[u.from:u.to])

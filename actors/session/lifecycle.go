@@ -2,7 +2,7 @@ package session
 
 import "slices"
 
-// startRun makes run the active one and asks its first turn.
+// startRun makes run the active one and opens its first turn.
 func (s *State) startRun(run Run) {
 	run.Lifecycle = Running
 	if d := run.Config.DeadlinesMS; d != nil && d.Run > 0 {
@@ -10,10 +10,10 @@ func (s *State) startRun(run Run) {
 	}
 	s.Run = &run
 	say(s, NoticeRunStarted, run.placed())
-	if !s.transcriptFull() { // a full one takes nothing more, or every later run would add to it
+	if !s.transcriptFull() { // or every later run would add to a full one
 		s.appendItem(Item{Role: RoleUser, Seq: run.Seq}, run.InputBytes)
 	}
-	s.Run.InputBytes = 0 // it is part of the transcript's
+	s.Run.InputBytes = 0 // the transcript counts it from now on
 	s.startTurn()
 }
 
@@ -21,14 +21,14 @@ func (s *State) startRun(run Run) {
 func (s *State) transcriptFull() bool {
 	most := TranscriptBytesMax
 	if s.Spaces != nil || s.Run.Config.PromptRefs != nil {
-		most -= promptBytesMax // which stands in the effect too
+		most -= promptBytesMax // the effect has a prompt too
 	}
 	return len(s.Items) > ItemsMax || int(s.ItemBytes) > most
 }
 
-// endRun ends the active run, closes all that is open of it, and starts the
-// next queued run. The answer, if any, is the event being folded. Else the
-// output is the answer with which the run waited for input.
+// endRun ends the active run with all that is open of it, and starts the next
+// queued run. The output is the answer in the event being folded, if there is one,
+// else the answer with which the run waited for input.
 func (s *State) endRun(end Ended, answer *settlement) {
 	run := s.Run
 	end.Number = run.Number
@@ -53,7 +53,7 @@ func (s *State) endRun(end Ended, answer *settlement) {
 	}
 }
 
-// sayFinished publishes how a run ended, and with which output.
+// sayFinished publishes how a run ended, with its output.
 func (s *State) sayFinished(run *Run, end *Ended, answer *settlement) {
 	if s.quiet {
 		s.NoticeN++

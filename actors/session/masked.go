@@ -11,8 +11,8 @@ import (
 // turns.
 func (s *State) isMasked() bool { return s.Run.Config.ToolsMode == ToolsMasked }
 
-// keptDefinitions returns the definitions that the next turn of the active run
-// keeps: none in its first turn, and none if its registry is another one.
+// keptDefinitions returns the definitions that the active run's next turn keeps:
+// none in its first turn, and none under another registry.
 func (s *State) keptDefinitions(next *planner.Registry) *[]planner.Offer {
 	if s.turnIsRuns() && s.isMasked() && s.turnsOwn.Hash() == next.Hash() {
 		return s.Turn.Defined
@@ -20,9 +20,9 @@ func (s *State) keptDefinitions(next *planner.Registry) *[]planner.Offer {
 	return nil
 }
 
-// shown returns the definitions that the latest turn shows the model if it
-// offers set. In masked mode these are the ones of the turn before, with what
-// set has beyond them.
+// shown returns the definitions that the latest turn shows the model if it offers
+// set. In masked mode these are the previous turn's, plus those that are only in
+// set.
 func (s *State) shown(set *planner.Toolset) []planner.Offer {
 	if !s.isMasked() {
 		return set.Offers
@@ -34,11 +34,11 @@ func (s *State) shown(set *planner.Toolset) []planner.Offer {
 	return set.Redefine(defined)
 }
 
-// defined returns the definitions that the turn shows, nil unless it is masked.
+// defined returns the definitions that the turn shows; nil unless masked.
 func (t *Turn) defined() []planner.Offer { return listOf(t.Defined) }
 
 // definitions returns the descriptors that the latest turn's generation defines,
-// nil if they are those of the tools offered.
+// nil if they are those of the offered tools.
 func (s *State) definitions(t *Turn) []codec.Hash {
 	defined := t.defined()
 	if len(defined) == 0 || slices.Equal(defined, t.Toolset.Offers) {

@@ -5,15 +5,15 @@ import (
 	"strings"
 )
 
-// Place is a parsed effect name: an effect's name is its place. Places can be
-// compared, which costs less than spelling names to compare those.
+// Place is a parsed effect name, and equivalent to it. Comparing Places costs less
+// than comparing names.
 type Place struct {
 	kind      kind
 	run, turn uint32
-	n         uint32 // of a wake or a sync: its number; of a generation: attempts before it; of a call: its position
+	n         uint32 // of a wake or a sync: its number; of a generation: attempts before it; of a call: its index
 }
 
-// String spells the name.
+// String returns the name.
 func (p Place) String() string {
 	var room [nameRoom]byte
 	return string(p.Append(room[:0]))
@@ -39,7 +39,7 @@ func (p Place) Append(b []byte) []byte {
 // IsWake reports whether the effect is a wake, which no bridge carries out.
 func (p Place) IsWake() bool { return p.kind == kindWake }
 
-// parseName reads an effect's name: r1t2, r1t2c0, r1t2s, w1, y1.
+// parseName parses an effect's name: r1t2, r1t2c0, r1t2s, w1, y1.
 func parseName(name string) (Place, bool) {
 	rest, ok := strings.CutPrefix(name, "r")
 	if !ok {
@@ -77,7 +77,7 @@ func parseName(name string) (Place, bool) {
 	return p, true
 }
 
-// parseNumbered reads a name that is a prefix and a number.
+// parseNumbered parses a name that is a prefix and a number.
 func parseNumbered(name string) (Place, bool) {
 	for k := range classes {
 		if prefix := classes[k].prefix; prefix != 0 && name != "" && name[0] == prefix {
@@ -88,7 +88,7 @@ func parseNumbered(name string) (Place, bool) {
 	return Place{}, false
 }
 
-// parseNumber reads a decimal number that has only one spelling.
+// parseNumber parses a decimal number in its only valid form.
 func parseNumber(text string) (uint32, bool) {
 	n, err := strconv.ParseUint(text, 10, 32)
 	if err != nil || strconv.FormatUint(n, 10) != text {
@@ -97,7 +97,7 @@ func parseNumber(text string) (uint32, bool) {
 	return uint32(n), true
 }
 
-// nameRoom is more than the longest name takes: three numbers of ten digits.
+// nameRoom exceeds the longest name: three numbers of ten digits.
 const nameRoom = 40
 
 func appendTurn(b []byte, run, turn uint32) []byte {
@@ -105,7 +105,7 @@ func appendTurn(b []byte, run, turn uint32) []byte {
 	return strconv.AppendUint(append(b, 't'), uint64(turn), 10)
 }
 
-// turnName, callName and wakeName spell names, each with one allocation: every
+// turnName, callName and wakeName return names, each with one allocation: every
 // effect has one.
 func turnName(run, turn uint32) string {
 	var room [nameRoom]byte
@@ -118,8 +118,8 @@ func callName(run, turn uint32, call int) string {
 
 func wakeName(n uint32) string { return Place{kind: kindWake, n: n}.String() }
 
-// generation, step and call return places of the turn: of the latest attempt at
-// its generation, of its step, and of a call.
+// generation, step and call return Places of the turn: of the latest attempt at its
+// generation, of its step, and of a call.
 func (t *Turn) generation() Place { return Place{run: t.Run, turn: t.Number, n: uint32(t.Attempt)} }
 
 func (t *Turn) step() Place { return Place{kind: kindStep, run: t.Run, turn: t.Number} }
@@ -128,6 +128,5 @@ func (t *Turn) call(i int) Place {
 	return Place{kind: kindTool, run: t.Run, turn: t.Number, n: uint32(i)}
 }
 
-// name returns the name of the turn's generation, as its latest attempt is
-// asked.
+// name returns the effect's name of the latest attempt at the turn.
 func (t *Turn) name() string { return t.generation().String() }

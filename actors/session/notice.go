@@ -7,14 +7,14 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Notice is what the fold has to say to the outside about one event. Notices
-// are numbered per session from 1 without gaps; a repeat has the same number.
-// Payload is the JSON that observers read on refold.out.<sid>:
+// Notice is a message from the fold about one event. Notices are numbered per
+// session from 1 without gaps; a repeat has the same number. Observers read them as
+// JSON on refold.out.<sid>:
 // {"v":1,"n":3,"type":"RunFinished","session":"s1","seq":41,"at":…,"data":{…}}.
 type Notice struct {
-	N       uint64 // 0 only on SessionQuarantined, which no fold says, and on progress
+	N       uint64 // 0 only on SessionQuarantined, which no fold publishes, and on progress
 	Type    string
-	Seq     uint64 // of the event that it is about
+	Seq     uint64 // of its event
 	At      int64  // session clock, Unix milliseconds
 	Session string
 	Data    any // one of the structs below
@@ -49,21 +49,21 @@ type RunPlaced struct {
 	Submission string `json:"submission,omitempty"`
 }
 
-// placed returns what a notice says of a run that waits or starts.
+// placed returns a notice's data for a run that waits or starts.
 func (r *Run) placed() RunPlaced {
 	return RunPlaced{Run: r.Number, Seq: r.Seq, Provider: r.Config.Provider, Model: r.Config.Model, Submission: r.Submission}
 }
 
-// RunFinished is the data of the notice that ends a run. An output whose JSON
-// would not fit a notice (256 KiB of text can be 1.5 MiB of it) is given by
-// OutputSeq instead: the event of that sequence holds it, as `text`.
+// RunFinished is the data of the notice that ends a run. If the output's JSON does
+// not fit a notice (256 KiB of text can be 1.5 MiB of it), OutputSeq replaces it:
+// the event of that sequence has it, as `text`.
 type RunFinished struct {
 	Run        uint32      `json:"run"`
 	Lifecycle  Lifecycle   `json:"lifecycle"` // completed, failed, cancelled, interrupted
 	Code       string      `json:"code,omitempty"`
 	Detail     string      `json:"detail,omitempty"`
 	Output     *Content    `json:"output,omitempty"`
-	OutputSeq  uint64      `json:"output_seq,omitempty"` // 0: Output has it, or there is none
+	OutputSeq  uint64      `json:"output_seq,omitempty"` // 0: the output is in Output, or there is none
 	Usage      UsageTotal  `json:"usage"`
 	Cost       int64       `json:"cost,omitempty"`           // micro-units
 	OverBudget *OverBudget `json:"over_budget,omitempty"`    // absent: the run ended within its budget
@@ -76,30 +76,30 @@ type ApprovalRequested struct {
 	ToolID       string `json:"tool_id"`
 	ToolName     string `json:"tool_name"`
 	Arguments    string `json:"arguments,omitempty"`     // JSON text, as the model wrote it
-	ArgumentsSeq uint64 `json:"arguments_seq,omitempty"` // instead of arguments too large for a notice: the event that holds them
+	ArgumentsSeq uint64 `json:"arguments_seq,omitempty"` // replaces arguments too large for a notice: the event that has them
 	ArgsHash     string `json:"args_hash"`               // hex; the decision names it
-	Deadline     int64  `json:"deadline"`                // Unix ms; then it is denied
+	Deadline     int64  `json:"deadline"`                // Unix ms; the call is denied then
 
-	Grant *ApprovalGrant `json:"grant,omitempty"` // under which the call would enable a pack
+	Grant *ApprovalGrant `json:"grant,omitempty"` // of the pack that the call enables
 }
 
-// OverBudget is by how much a run ended over its budget: the first one in the
-// order of BudgetExceeded.
+// OverBudget is by how much a run exceeded its budget: the first exceeded one, in
+// the order of BudgetExceeded.
 type OverBudget struct {
 	Budget string `json:"budget" msgpack:"budget"` // tokens, cost, session_tokens, session_cost
 	Limit  int64  `json:"limit" msgpack:"limit"`
 	Used   int64  `json:"used" msgpack:"used"` // more than the limit
 }
 
-// BudgetExceeded is the data of the notice that a run is paused because a
-// budget does not suffice for its next turn: what was used and the estimate of
-// the turn's input are at least the limit.
+// BudgetExceeded is the data of the notice that a run is paused because a budget is
+// too small for its next turn: usage plus the estimate of the turn's input are at
+// least the limit.
 type BudgetExceeded struct {
 	Run      uint32 `json:"run"`
 	Budget   string `json:"budget"` // tokens, cost, session_tokens, session_cost
 	Limit    int64  `json:"limit"`
 	Used     int64  `json:"used"`
-	Estimate int64  `json:"estimate"` // of the next turn's input: tokens, or what they cost
+	Estimate int64  `json:"estimate"` // of the next turn's input: tokens, or their cost
 }
 
 // EventRejected is the data of the notice about an event that had no effect.
@@ -110,28 +110,28 @@ type EventRejected struct {
 	Detail string    `json:"detail,omitempty"`
 }
 
-// ToolRejected is the data of the notice about a call that was not run: the
-// session did not ask it, or its executor refused it (IsRefusedCode).
+// ToolRejected is the data of the notice about a call that was not run: the session
+// did not open it, or its executor refused it (IsRefusedCode).
 type ToolRejected struct {
-	Effect   string `json:"effect"` // its name; if it was not asked, the one that it would have had
+	Effect   string `json:"effect"` // its name, or the name that it would have had
 	ToolName string `json:"tool_name"`
 	Code     string `json:"code"`
 	Detail   string `json:"detail,omitempty"`
 }
 
-// CallsPlanned is the data of the notice that a group has begun in which a
-// host loop is to carry calls out: of the first group of every batch that has
-// such calls, and of each later group that has some.
+// CallsPlanned is the data of the notice that a group with calls for a host loop
+// has begun. It is published for the first group of every batch with such calls,
+// and for each later group with some.
 type CallsPlanned struct {
 	Batch    string   `json:"batch"`
 	PlanHash string   `json:"plan_hash"`
-	Groups   [][]int  `json:"groups"` // positions of calls
-	Group    int      `json:"group"`  // the one that has begun
-	Calls    []string `json:"calls"`  // the calls that the host loop is to carry out now, by name
+	Groups   [][]int  `json:"groups"` // indexes of calls
+	Group    int      `json:"group"`  // the group that has begun
+	Calls    []string `json:"calls"`  // names of the calls that the host loop must run now
 }
 
-// SessionQuarantined is the data of the notice that a session is stopped. No
-// fold says it, so it has no number.
+// SessionQuarantined is the data of the notice that a session is stopped. The
+// session-actor publishes it, not the fold, so it has no number.
 type SessionQuarantined struct {
 	Reason string `json:"reason"`
 }
@@ -147,8 +147,8 @@ type noticeJSON struct {
 	Data    any    `json:"data"`
 }
 
-// JSON returns what observers read, at most NoticeBytesMax bytes. Markup stays
-// as it is: escaping it is for pages, and would make six bytes of one.
+// JSON returns the notice's JSON, at most NoticeBytesMax bytes. Markup is not
+// escaped: escaping is for pages, and would make six bytes of one.
 func (n Notice) JSON() []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -160,8 +160,9 @@ func (n Notice) JSON() []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// jsonBytesMax bounds the size of c's JSON from above. The fold decides by it,
-// so it counts for itself: what an encoder escapes is the encoder's to change.
+// jsonBytesMax is an upper bound of the size of c's JSON. It does not use an
+// encoder: the fold decides by this number, and encoders may change what they
+// escape.
 func (c *Content) jsonBytesMax() int {
 	const keys = len(`{"blob":"","media_type":"","parts":[],"size":,"text":""},`) + len(`sha256-`) + 2*len(codec.Hash{}) + 20
 	n := keys + jsonTextBytesMax(c.Text) + jsonTextBytesMax(c.MediaType)
@@ -171,7 +172,7 @@ func (c *Content) jsonBytesMax() int {
 	return n
 }
 
-// jsonTextBytesMax bounds the size of a text in JSON from above.
+// jsonTextBytesMax is an upper bound of the size of a text in JSON.
 func jsonTextBytesMax(text string) int {
 	n := len(text)
 	for _, c := range []byte(text) {

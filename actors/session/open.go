@@ -8,34 +8,32 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Open returns the effects that are still open, oldest first: the open step,
-// generation or calls, then the syncs of spaces, then the wakes. A call that a
-// host loop carries out is no effect: the view shows it. Asking for all of it
-// again is always right, because a name that was asked before stays asked. The
-// bytes of an effect are the same as long as it is open.
+// Open returns the open effects: the step, generation or calls, oldest first, then
+// the syncs of spaces, then the wakes. A call for a host loop is no effect: the
+// view shows it. Publishing all of them again is always correct: a name takes one
+// message, and an effect's bytes do not change while it is open.
 func (s *State) Open() []Effect { return s.OpenExcept(func(string) bool { return false }) }
 
-// OpenExcept is Open without the effects that skip accepts: effects that were
-// asked already need not be built again.
+// OpenExcept is Open without the effects that skip accepts: effects that are stored
+// already need not be encoded again.
 func (s *State) OpenExcept(skip func(name string) bool) []Effect {
 	return s.OpenBeside(func(p Place) bool { return skip(p.String()) })
 }
 
-// payloadRoom is what most effects and settlements take at most.
+// payloadRoom is the usual size of an effect or a settlement, at most.
 const payloadRoom = 512
 
-// openRoom is for how many effects there is room as soon as one call is open.
+// openRoom is the first capacity, in effects, when a call is open.
 const openRoom = 8
 
-// OpenBeside is OpenExcept by places: the name of what is skipped is not
-// spelled.
+// OpenBeside is OpenExcept by Places: names of skipped effects are not built.
 func (s *State) OpenBeside(skip func(Place) bool) []Effect {
 	var effects []Effect
 	s.eachOpen(func(p Place) {
 		if skip(p) {
 			return
 		}
-		if effects == nil && p.kind == kindTool { // most batches are asked whole
+		if effects == nil && p.kind == kindTool { // most batches open whole
 			effects = make([]Effect, 0, min(len(s.Turn.Batch.Calls)-int(p.n), openRoom))
 		}
 		effects = append(effects, s.effect(p, nil))
@@ -43,9 +41,9 @@ func (s *State) OpenBeside(skip func(Place) bool) []Effect {
 	return effects
 }
 
-// EachOpen is OpenBeside for a caller that handles one effect at a time. It
-// calls fn with each effect that is not skipped, right after skip. The Payload
-// is in room's memory, if that suffices, and valid until fn returns. EachOpen
+// EachOpen is OpenBeside for a caller that handles one effect at a time. It calls
+// fn with each effect that is not skipped, right after skip. The Payload is in
+// room's memory if that is large enough, and valid until fn returns. EachOpen
 // returns the room for the next call.
 func (s *State) EachOpen(room []byte, skip func(Place) bool, fn func(Place, Effect)) []byte {
 	s.eachOpen(func(p Place) {
@@ -59,7 +57,7 @@ func (s *State) EachOpen(room []byte, skip func(Place) bool, fn func(Place, Effe
 	return room
 }
 
-// eachOpen calls fn with the places of all that is open, in order.
+// eachOpen calls fn with the Places of all open effects, in order.
 func (s *State) eachOpen(fn func(Place)) {
 	if t := s.Turn; s.Run != nil && t != nil {
 		if t.stepOpen() {
@@ -87,11 +85,11 @@ func (s *State) eachOpen(fn func(Place)) {
 	}
 }
 
-// effect builds the effect that is open at a place, in room if there is any.
+// effect encodes an open effect, in room if that is large enough.
 func (s *State) effect(p Place, room []byte) Effect { return classes[p.kind].folds.effect(s, p, room) }
 
-// effect builds the effect that asks for a turn of the model: as the run's config
-// says, but for what the turn's step says.
+// effect encodes the effect of a model turn, from the run's config and the choices
+// of the turn's step.
 func (generations) effect(s *State, _ Place, room []byte) Effect {
 	t, c := s.Turn, &s.Run.Config
 	name := t.name()
@@ -110,8 +108,7 @@ func (generations) effect(s *State, _ Place, room []byte) Effect {
 	}
 }
 
-// TurnModel returns the model that the latest turn asks: its step's choice, else
-// the run's.
+// TurnModel returns the latest turn's model: its step's choice, else the run's.
 func (s *State) TurnModel() string {
 	if choice := s.choice(); choice != nil && choice.Model != "" {
 		return choice.Model
@@ -127,12 +124,12 @@ func (s *State) system() string {
 	return s.Run.Config.System
 }
 
-// startBy returns when the generation is started at the latest, Unix ms.
+// startBy returns the latest start of the generation, Unix ms.
 func (t *Turn) startBy() int64 { return t.Deadline - int64(t.RunMS) }
 
-// toolChoice returns the turn's choice as a provider takes it: a tool by its
-// tool_name, and none that this turn doesn't offer, which providers refuse. A
-// choice that forces a call holds for one step: a run that is forced at every
+// toolChoice returns the turn's tool choice for a provider: a tool by its
+// tool_name, and never one that this turn doesn't offer, which providers refuse. A
+// choice that forces a call applies to one step only: a run that is forced in every
 // turn never ends.
 func (s *State) toolChoice(t *Turn) string {
 	choice := s.Run.Config.ToolChoice
@@ -168,8 +165,8 @@ func (s *State) refs(offers []planner.Offer) []codec.Hash {
 	return hashes
 }
 
-// CallAsked returns when an open call that may run twice was asked, Unix ms; ok is
-// false for any other effect.
+// CallAsked returns when an open retry-safe call was opened, Unix ms; ok is false
+// for any other effect.
 func (s *State) CallAsked(effect string) (at int64, ok bool) {
 	p, ok := parseName(effect)
 	if _, status := s.statusOf(p); !ok || p.kind != kindTool || status != effectOpen {
@@ -179,23 +176,23 @@ func (s *State) CallAsked(effect string) (at int64, ok bool) {
 	return c.At, s.tool(c.ToolID).RetrySafe
 }
 
-// IsRetrySafe reports whether a call of the latest turn may be run twice.
+// IsRetrySafe reports whether a call of the latest turn may run twice.
 func (s *State) IsRetrySafe(c *Call) bool { return s.tool(c.ToolID).RetrySafe }
 
-// tool returns the spec of a tool that a call of the latest turn names.
+// tool returns the spec of the tool of a call of the latest turn.
 func (s *State) tool(id string) *planner.ToolSpec {
 	t, _ := s.turnsOwn.Lookup(id)
 	return s.turnsOwn.Tool(t)
 }
 
-// layerOf returns the space that brought the tool of a call, or "".
+// layerOf returns the space that the tool of a call came with, or "".
 func (s *State) layerOf(c *Call) string {
 	t, _ := s.turnsOwn.Lookup(c.ToolID)
 	return s.turnsOwn.LayerOf(t)
 }
 
-// isHostLoop reports whether the program that drives the session carries a
-// call out, and no bridge.
+// isHostLoop reports whether the program that drives the session runs a call, not a
+// bridge.
 func (s *State) isHostLoop(c *Call) bool {
 	return s.tool(c.ToolID).Executor.Kind == planner.ExecutorHostLoop
 }
@@ -221,11 +218,11 @@ func (calls) effect(s *State, p Place, room []byte) Effect {
 	}
 }
 
-// sessionRoom is more than a session's id takes, and a dot.
+// sessionRoom exceeds the size of a session's id and a dot.
 const sessionRoom = 72
 
-// callNames returns the idempotency key of call i, its name, which the key ends
-// with, and its batch's, which the name begins with: one text for the three.
+// callNames returns call i's idempotency key, which ends with its name, the name,
+// which begins with its batch's, and the batch's: one text for the three.
 func (s *State) callNames(t *Turn, i int) (key, name, batch string) {
 	var room [nameRoom + sessionRoom]byte
 	b := append(append(room[:0], s.Session...), '.')
@@ -242,11 +239,11 @@ func (wakes) effect(s *State, p Place, room []byte) Effect {
 	return Effect{Name: name, Class: ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due, Payload: encodeIn(room, &asked)}
 }
 
-// encode returns the canonical bytes of an effect. It can't fail: every part
-// was checked when it came in.
+// encode returns the canonical bytes of an effect. It can't fail: every part was
+// validated when it arrived.
 func encode(v any) []byte { return encodeIn(nil, v) }
 
-// encodeIn is encode into room, if there is any and it suffices.
+// encodeIn is encode into room, if that is large enough.
 func encodeIn(room []byte, v any) []byte {
 	if room == nil {
 		room = make([]byte, 0, payloadRoom)

@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// Progress is what a session says about the turns and calls of a run under way,
-// so that a client can follow it without reading the log. It is published on
-// refold.progress.<sid> in the form of a notice, has no number, and is kept
-// nowhere: a stored message costs more than all else that a session says about
-// a call. RunFinished is the stored truth.
+// Progress reports the turns and calls of an active run, so that a client can
+// follow the run without reading the log. It is published on refold.progress.<sid>
+// in the form of a notice without a number, and is not stored: a stored message
+// costs more than everything else that a session publishes about a call.
+// RunFinished is the stored truth.
 const (
 	ProgressTurnSettled = "TurnSettled"
 	ProgressCallSettled = "CallSettled"
 )
 
-// TurnSettled is the data of the progress that an attempt at a turn has ended:
-// it was settled, or its deadline came. A turn that ends its run, or that a
-// cancelled run had open, is reported by RunFinished alone.
+// TurnSettled is the data of the progress that an attempt at a turn has ended: it
+// was settled, or its deadline passed. A turn that ends its run, or that was open
+// in a cancelled run, is reported by RunFinished alone.
 type TurnSettled struct {
 	Effect       string     `json:"effect"`
-	Calls        int        `json:"calls,omitempty"`      // that the model made
-	Text         string     `json:"text,omitempty"`       // its beginning
-	TextBytes    int64      `json:"text_bytes,omitempty"` // of all of it, if Text is not all
+	Calls        int        `json:"calls,omitempty"`      // of the model's answer
+	Text         string     `json:"text,omitempty"`       // the beginning of the text
+	TextBytes    int64      `json:"text_bytes,omitempty"` // of the whole text, if Text is cut
 	FinishReason string     `json:"finish_reason,omitempty"`
-	Code         string     `json:"code,omitempty"` // of a turn that failed
+	Code         string     `json:"code,omitempty"` // of a failed turn
 	Detail       string     `json:"detail,omitempty"`
-	RetryAt      int64      `json:"retry_at,omitempty"` // Unix ms: a turn that failed is asked again then
+	RetryAt      int64      `json:"retry_at,omitempty"` // Unix ms: time of the next attempt at a failed turn
 	Usage        UsageTotal `json:"usage"`              // of this attempt
 }
 
@@ -35,16 +35,16 @@ type CallSettled struct {
 	Effect      string     `json:"effect"`
 	ToolName    string     `json:"tool_name"`
 	Status      CallStatus `json:"status"`
-	Code        string     `json:"code,omitempty"` // of the error, or of a result that the session gave
+	Code        string     `json:"code,omitempty"` // of the error, or of a result that the session made
 	Detail      string     `json:"detail,omitempty"`
-	DurationMS  int64      `json:"duration_ms,omitempty"`  // as the settlement says
-	Output      string     `json:"output,omitempty"`       // its beginning
-	OutputBytes int64      `json:"output_bytes,omitempty"` // of all of it, if Output is not all
+	DurationMS  int64      `json:"duration_ms,omitempty"`  // from the settlement
+	Output      string     `json:"output,omitempty"`       // the beginning of the output
+	OutputBytes int64      `json:"output_bytes,omitempty"` // of the whole output, if Output is cut
 }
 
-// Progress returns what the event folded last says about a run under way, in
-// order, and forgets it. It is nil while the state is quiet. The notices have
-// no number, and are the caller's.
+// Progress returns the progress of an active run in the last folded event, in
+// order, and forgets it. It is nil while the state is quiet. The caller owns the
+// notices.
 func (s *State) Progress() []Notice {
 	if s.scratch == nil || len(s.progress) == 0 {
 		return nil
@@ -61,8 +61,8 @@ func sayProgress[T any](s *State, typ string, data T) {
 	s.progress = append(s.progress, Notice{Type: typ, Seq: s.Seq, At: s.Clock, Session: s.Session, Data: data})
 }
 
-// turnSettled says that the attempt at a turn that b settles has ended; bad is
-// why b does not count.
+// turnSettled reports that settlement b has ended an attempt at a turn; bad is why
+// b is unusable, nil if it isn't.
 func (s *State) turnSettled(b *settlement, bad *refusal) {
 	if s.quiet {
 		return
@@ -92,8 +92,8 @@ func (s *State) turnSettled(b *settlement, bad *refusal) {
 	sayProgress(s, ProgressTurnSettled, d)
 }
 
-// turnRetries adds to the latest progress, which says that an attempt at a turn
-// failed, when the next attempt is asked.
+// turnRetries adds the time of the next attempt to the latest progress, which
+// reports a failed attempt.
 func (s *State) turnRetries(at int64) {
 	last := len(s.progress) - 1
 	if s.scratch == nil || last < 0 {
@@ -105,8 +105,8 @@ func (s *State) turnRetries(at int64) {
 	}
 }
 
-// forgetTurnSettled drops the progress of a turn that ends its run: RunFinished
-// says the same, and more.
+// forgetTurnSettled drops the progress of a turn that ends its run: RunFinished has
+// the same and more.
 func (s *State) forgetTurnSettled() {
 	if s.scratch == nil || len(s.progress) == 0 {
 		return
@@ -116,16 +116,16 @@ func (s *State) forgetTurnSettled() {
 	}
 }
 
-// turnFailed says that the open attempt at a turn has ended without a settlement.
+// turnFailed reports that the open attempt at a turn ended without a settlement.
 func (s *State) turnFailed(f *Fault) {
 	if !s.quiet {
 		sayProgress(s, ProgressTurnSettled, TurnSettled{Effect: s.Turn.name(), Code: f.Code, Detail: f.Detail})
 	}
 }
 
-// callSettled says that call i has its result. It is that of settlement b, with
-// text as its output if the output was not decoded. If b is nil, the session gave
-// the result.
+// callSettled reports that call i has its result: that of settlement b, with text
+// as its output if the output was not decoded. If b is nil, the session made the
+// result.
 func (s *State) callSettled(i int, b *ToolCallSettled, text []byte) {
 	if s.quiet {
 		return
@@ -147,8 +147,8 @@ func (s *State) callSettled(i int, b *ToolCallSettled, text []byte) {
 	sayProgress(s, ProgressCallSettled, d)
 }
 
-// beginning returns at most limit bytes of a text, and how many it has if that
-// is not all.
+// beginning returns at most limit bytes of a text, and the size of the whole text
+// if it was cut.
 func beginning[T ~string | ~[]byte](text T, limit int) (begin string, of int64) {
 	if len(text) <= limit {
 		return string(text), 0
@@ -159,8 +159,8 @@ func beginning[T ~string | ~[]byte](text T, limit int) (begin string, of int64) 
 	return string(text[:limit]), int64(len(text))
 }
 
-// beginning returns the same of a content: its texts, one after the other, up to
-// the first blob. A blob without a size counts as one byte.
+// beginning does the same for a content: it joins the texts up to the first blob. A
+// blob without a size counts as one byte.
 func (c *Content) beginning(limit int) (begin string, of int64) {
 	switch {
 	case c == nil:

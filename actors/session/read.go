@@ -3,11 +3,11 @@ package session
 import "github.com/refold/refold/codec"
 
 // Most events of a log are settlements. They are read here in one pass, with the
-// result that codec would have: codec takes about three times as long. Rare or
-// wrong bodies, such as parts and blobs, are left to codec.
+// same result as codec, which takes about three times as long. Rare or invalid
+// bodies, such as parts and blobs, are left to codec.
 
-// read reads the body of an event of so many bytes. Its values stand inside so
-// many containers.
+// read reads the body of an event of the given size. Its values are nested in
+// `inside` containers.
 func (b *ToolCallsObserved) read(r *codec.Reader, bytes, inside int) {
 	outer := r.Map()
 	r.Must("calls")
@@ -27,10 +27,10 @@ func (b *ToolCallsObserved) read(r *codec.Reader, bytes, inside int) {
 	r.EndMap(outer)
 }
 
-// callBytesMin is what a call takes at least: what bounds how many there are.
+// callBytesMin is the minimal size of a call. It bounds the number of calls.
 const callBytesMin = len("\x81\xa9tool_name\xa0")
 
-// readCalls reads the calls of an event of so many bytes.
+// readCalls reads the calls of an event of the given size.
 func readCalls(r *codec.Reader, bytes int) []ObservedCall {
 	n := r.Array()
 	if n > bytes/callBytesMin {
@@ -49,15 +49,15 @@ func readCalls(r *codec.Reader, bytes int) []ObservedCall {
 	return calls
 }
 
-// answerTexts are the texts of a GenerationSettled of which the fold keeps
-// nothing, in the memory of the event.
+// answerTexts are the texts of a GenerationSettled that the fold does not keep.
+// They share the event's memory.
 type answerTexts struct {
 	effect, finishReason, model, text []byte
 	hasText                           bool
 }
 
-// read reads the body but for these texts, which it returns; what it holds stands
-// inside so many containers.
+// read reads the body except for these texts, which it returns. Its values are
+// nested in `inside` containers.
 func (b *GenerationSettled) read(r *codec.Reader, inside int) (texts answerTexts) {
 	outer := r.Map()
 	r.Must("effect")
@@ -82,14 +82,14 @@ func (b *GenerationSettled) read(r *codec.Reader, inside int) (texts answerTexts
 	return texts
 }
 
-// callTexts are the texts of a ToolCallSettled of which the fold keeps nothing,
-// in the memory of the event.
+// callTexts are the texts of a ToolCallSettled that the fold does not keep. They
+// share the event's memory.
 type callTexts struct {
 	effect, output, planHash []byte
-	outputEnd                int // where the output ends, if it is not empty
+	outputEnd                int // position after the output, if that is not empty
 }
 
-// read reads the body but for these texts, which it returns.
+// read reads the body except for these texts, which it returns.
 func (b *ToolCallSettled) read(r *codec.Reader) (texts callTexts) {
 	outer := r.Map()
 	b.DurationMS = r.Some("duration_ms")
@@ -115,7 +115,7 @@ func (b *ToolCallSettled) read(r *codec.Reader) (texts callTexts) {
 	return texts
 }
 
-// number reads an integer of at least so much.
+// number reads an integer that is at least `least`.
 func number(r *codec.Reader, least int64) uint64 {
 	n := r.Int()
 	if n < least {
@@ -172,8 +172,7 @@ func readHost(r *codec.Reader) *HostSession {
 	return h
 }
 
-// statusName returns the text of a status; those that are usual are not
-// allocated.
+// statusName returns a status; usual ones are not allocated.
 func statusName(b []byte) string {
 	switch string(b) {
 	case "ok":

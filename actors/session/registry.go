@@ -10,21 +10,21 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Source finds what a state refers to by hash. The caller shares registries
+// Source resolves what a state refers to by hash. The caller shares registries
 // between sessions: a registry is 20 KB, and there may be a million sessions.
 type Source interface {
-	// Install returns the parsed install record of a hash.
+	// Install returns the parsed install record with a hash.
 	Install(hash codec.Hash) (*Install, error)
-	// Registry returns the registry of a hash that the ToolRegistrySet at seq
+	// Registry returns the registry with a hash that the ToolRegistrySet at seq
 	// set: see ParseRegistrySet.
 	Registry(seq uint64, hash codec.Hash) (*planner.Registry, error)
-	// Space returns the manifest of a hash that the WorkspaceSnapshotReady at seq
-	// holds: see ParseSnapshotReady.
+	// Space returns the manifest with a hash that is in the WorkspaceSnapshotReady
+	// at seq: see ParseSnapshotReady.
 	Space(seq uint64, hash codec.Hash) (*space.Manifest, error)
 }
 
-// ParseRegistrySet returns the registry that a ToolRegistrySet holds. A fold
-// that took the event gave the registry this hash.
+// ParseRegistrySet returns the registry in a ToolRegistrySet. It has the hash that
+// the fold gave it when it accepted the event.
 func ParseRegistrySet(e Event) (*planner.Registry, error) {
 	env, bad := open(e)
 	if bad == nil && env.Type != TypeToolRegistrySet {
@@ -40,7 +40,7 @@ func ParseRegistrySet(e Event) (*planner.Registry, error) {
 	return registry, nil
 }
 
-// registryOf reads and validates a registry as a whole.
+// registryOf decodes and validates a whole registry.
 func registryOf(data codec.Raw) (set ToolRegistrySet, registry *planner.Registry, bad *refusal) {
 	if bad := profileRulesFault(data); bad != nil {
 		return set, nil, refuse(RejectInvalidRegistry, bad.detail)
@@ -63,8 +63,8 @@ func registryOf(data codec.Raw) (set ToolRegistrySet, registry *planner.Registry
 	return set, registry, nil
 }
 
-// toolRegistrySet replaces the session's registry. An open batch keeps the
-// registry of its turn.
+// toolRegistrySet replaces the session's registry. An open batch keeps the registry
+// of its turn.
 func (s *State) toolRegistrySet(data codec.Raw) *refusal {
 	set, registry, bad := registryOf(data)
 	if bad != nil {
@@ -92,8 +92,8 @@ func (s *State) toolRegistrySet(data codec.Raw) *refusal {
 	return nil
 }
 
-// baseFault composes what is applied on another base, or says what does not fit
-// on it.
+// baseFault composes the applied spaces on another base, or returns what does not
+// fit.
 func (s *State) baseFault(st *stack) *refusal {
 	if bad := st.compose(); bad != nil {
 		what := "the session's own tools"
@@ -113,8 +113,8 @@ func (s *State) baseFault(st *stack) *refusal {
 	return nil
 }
 
-// orphanFault says what of the session names something that is not there under a
-// stack.
+// orphanFault returns a refusal if something in the session names a part that a
+// stack does not have.
 func (s *State) orphanFault(st *stack) *refusal {
 	registry := st.registry
 	if s.Profile != "" && !registry.HasProfile(s.Profile) {
@@ -147,19 +147,18 @@ func (s *State) orphanFault(st *stack) *refusal {
 	return nil
 }
 
-// TurnRegistry returns the registry that the latest turn was offered from.
+// TurnRegistry returns the registry of the latest turn's offers.
 func (s *State) TurnRegistry() *planner.Registry { return s.turnsOwn }
 
-// NextRegistry returns the registry that the session's next turn is offered
-// from.
+// NextRegistry returns the registry of the next turn's offers.
 func (s *State) NextRegistry() *planner.Registry {
 	st := s.runStack()
 	return st.registry
 }
 
-// ShareRegistries replaces the registries that the state holds by the equal
-// ones that same returns, so that many sessions hold one. It changes nothing
-// else; same returns a registry of the same hash.
+// ShareRegistries replaces the registries in the state with equal ones from same,
+// so that many sessions share one. same must return a registry of the same hash.
+// Nothing else changes.
 func (s *State) ShareRegistries(same func(*planner.Registry) *planner.Registry) {
 	held := []**planner.Registry{&s.registry, &s.turnsOwn}
 	if s.Spaces != nil {
@@ -175,7 +174,7 @@ func (s *State) ShareRegistries(same func(*planner.Registry) *planner.Registry) 
 	}
 }
 
-// pinned returns what a turn that begins now says of its registry.
+// pinned returns the registry pin of a turn that begins now.
 func (s *State) pinned() *RegistryPin {
 	if s.Registry == nil {
 		return nil
@@ -225,8 +224,8 @@ func (s *State) toolOverridesSet(b *ToolOverridesSet) *refusal {
 	return nil
 }
 
-// setLists replaces the lists that b gives. Lists are never written to: a
-// run's may be those of the session's config.
+// setLists replaces the lists that b gives. Lists are never written to: a run's may
+// be those of the session's config.
 func setLists(b *ToolOverridesSet, disable, enable, force *[]string) {
 	for _, l := range []struct {
 		given *[]string
@@ -260,8 +259,8 @@ func (o *Overrides) lists() []list {
 	return []list{{"disable", o.Disable}, {"enable", o.Enable}, {"force", o.Force}}
 }
 
-// listsFault says which name of which list the registry doesn't have, or means
-// a tool that the list has before.
+// listsFault refuses lists with a name that the registry doesn't have, or with two
+// names of one tool.
 func listsFault(reg *planner.Registry, path string, lists []list) *refusal {
 	for _, l := range lists {
 		if len(l.names) > NamesMax {

@@ -2,16 +2,16 @@ package session
 
 import "github.com/refold/refold/codec"
 
-// request is a RunRequested with text as input and no config, as clients write it,
-// read in one pass. Other events are left to open and applyType.
+// request is a RunRequested with a text input and no config, the usual form, read
+// in one pass. Other events are left to open and applyType.
 type request struct {
-	canonical []byte // of the payload, if that is JSON and could be read
+	canonical []byte // bytes of a payload that is JSON and could be read
 	body      RunRequested
 	bytes     int64 // of the input
 }
 
-// scan reads e if it is such a request. The text of its input is checked and
-// not kept: the log has it.
+// scan reads e if it is such a request. The input's text is checked and not kept:
+// the log has it.
 func (q *request) scan(e *Event) (env Envelope, ok bool) {
 	if e.Door != DoorIn && e.Door != DoorCtl || len(e.Payload) > EventBytesMax {
 		return Envelope{}, false

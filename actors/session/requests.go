@@ -23,22 +23,22 @@ func (s *State) foldRunRequested(door Door, data codec.Raw) *refusal {
 	return s.runRequested(door, &b, b.Input.shownBytes(), data)
 }
 
-// runRequested queues a run, and starts it if none is active. The config that
-// holds (the run's, else the session's, else the install record's) is resolved
-// and frozen here. The input was checked before and may be missing from b, since
-// the log has it. inputBytes is its size.
+// runRequested queues a run, and starts it if none is active. Its config (the
+// run's, else the session's, else the install record's) is resolved and frozen
+// here. The input was checked before and may be missing from b, since the log has
+// it; inputBytes is its size.
 func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data codec.Raw) *refusal {
 	if bad := s.requestFault(door, b); bad != nil {
 		return bad
 	}
 	var content codec.Hash
-	if b.Submission != "" { // without one, a request is no repeat of another
+	if b.Submission != "" { // without one, no request is a repeat
 		content = codec.Sum(data)
 	}
 	place, taken := s.submission(b.Submission)
 	switch {
 	case taken && s.Submissions[place].Content == content:
-		return nil // the same request again: a no-op whatever became of the first
+		return nil // a repeat: a no-op whatever happened to the first request
 	case taken:
 		return refuse(RejectDuplicateSubmission, "submission "+quoted(b.Submission)+" was taken with other content")
 	case s.Closed:
@@ -63,7 +63,7 @@ func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data 
 	return bad
 }
 
-// newRun starts a run with the event's input, or queues it if one is active.
+// newRun starts a run with the event's input, or queues it if another is active.
 func (s *State) newRun(run Run, whenBusy string) *refusal {
 	if bad := s.fixWorkspace(&run); bad != nil {
 		return bad
@@ -101,10 +101,10 @@ func (s *State) steerConfigFault(c *RunConfig) *refusal {
 	return bad
 }
 
-// fixWorkspace fixes the workspace that a run's config names. If the config is
-// the session's, it was fixed when that came.
+// fixWorkspace pins the workspace that a run's config names. The session's own
+// config has pinned its workspace already.
 func (s *State) fixWorkspace(run *Run) (bad *refusal) {
-	if run.Workspace != nil { // it takes over another's config
+	if run.Workspace != nil { // it reuses another run's config
 		return nil
 	}
 	if s.Config != nil && s.Config.Workspace != nil && s.Config.Run.Workspace == run.Config.Workspace {
@@ -116,15 +116,15 @@ func (s *State) fixWorkspace(run *Run) (bad *refusal) {
 	return bad
 }
 
-// submission returns where a submission stands or would stand, and whether the
-// session remembers it.
+// submission returns the index of a submission, or where it would be inserted, and
+// whether the session remembers it.
 func (s *State) submission(name string) (int, bool) {
 	return slices.BinarySearchFunc(s.Submissions, name, func(have Submission, name string) int {
 		return strings.Compare(have.Name, name)
 	})
 }
 
-// requestFault checks the request by itself, but for its input.
+// requestFault checks the request by itself, except for its input.
 func (s *State) requestFault(door Door, b *RunRequested) *refusal {
 	if len(b.Submission) > IDBytesMax {
 		return refuse(RejectInvalidData, "submission: at most "+strconv.Itoa(IDBytesMax)+" bytes")
@@ -149,7 +149,7 @@ func (s *State) requestFault(door Door, b *RunRequested) *refusal {
 	return nil
 }
 
-// rolesFault says what is wrong with a run's roles.
+// rolesFault checks a run's roles.
 func rolesFault(roles []string) *refusal {
 	if len(roles) > RolesMax {
 		return refuse(RejectLimitExceeded, "roles: at most "+strconv.Itoa(RolesMax))
@@ -162,9 +162,9 @@ func rolesFault(roles []string) *refusal {
 	return nil
 }
 
-// configFor returns the config that holds for a request, or for a steer that
-// starts a run. It is whole, never merged, with two exceptions: a run without step
-// rules has the session's, and a client's run has the budget that keepBudget gives.
+// configFor returns the config for a request, or for a steer that starts a run.
+// Configs are never merged, with two exceptions: a run without step rules has the
+// session's, and a client's run has the budget that keepBudget gives it.
 func (s *State) configFor(door Door, b *RunRequested) RunConfig {
 	switch {
 	case b != nil && b.Config != nil:
@@ -184,9 +184,9 @@ func (s *State) configFor(door Door, b *RunRequested) RunConfig {
 	return RunConfig{}
 }
 
-// keepBudget gives a client's config the budget and the prices that would hold
-// without it, unless the install policy permits its own. A client that may
-// choose a model may not thereby escape the budget.
+// keepBudget gives a client's config the budget and the prices that would apply
+// without it, unless the install policy permits the client its own. Permission to
+// choose a model must not let a client escape the budget.
 func (s *State) keepBudget(config *RunConfig) {
 	held := s.install.Record.Config
 	if s.Config != nil {
@@ -203,7 +203,7 @@ func (s *State) keepBudget(config *RunConfig) {
 	}
 }
 
-// busyFault checks that a run has a place.
+// busyFault checks that there is room for a run.
 func (s *State) busyFault(whenBusy string, config *RunConfig) *refusal {
 	if s.Run == nil {
 		return nil
@@ -231,7 +231,7 @@ func (s *State) queueMax() int {
 	return QueueDefault
 }
 
-// configBytes bounds the encoded size of a config from above.
+// configBytes is an upper bound of a config's encoded size.
 func configBytes(c *RunConfig) int {
 	size := configFixedBytesMax + len(c.System) + len(c.Params) + len(c.ResponseFormat)
 	for _, l := range append(c.lists(), list{"skills", c.Skills}) {
@@ -256,11 +256,11 @@ func configBytes(c *RunConfig) int {
 	return size
 }
 
-// itemsFirst is the room that a transcript begins with: a short run's.
+// itemsFirst is the first capacity of a transcript: enough for a short run.
 const itemsFirst = 12
 
-// appendItem adds an item to the transcript. The event that it refers to shows
-// so many bytes, those that were counted before excepted.
+// appendItem adds an item to the transcript. shownBytes is what its event shows a
+// model, without what was counted before.
 func (s *State) appendItem(it Item, shownBytes int64) {
 	if s.Items == nil {
 		s.Items = make([]Item, 0, itemsFirst)
@@ -270,11 +270,11 @@ func (s *State) appendItem(it Item, shownBytes int64) {
 	s.addToWindow(shownBytes + int64(len(it.Code)+len(it.Detail)))
 }
 
-// clipMax is up to how many items the room of an idle session's transcript is
-// taken back: more are too many to copy at the end of each run.
+// clipMax is the number of items up to which an idle session's transcript is
+// clipped: more are too many to copy at the end of each run.
 const clipMax = 256
 
-// clipItems takes back the room that the transcript has not used.
+// clipItems frees unused capacity of the transcript.
 func (s *State) clipItems() {
 	if n := len(s.Items); n <= clipMax && cap(s.Items) >= n+itemsFirst {
 		s.Items = slices.Clip(slices.Clone(s.Items))

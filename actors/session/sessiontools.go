@@ -9,22 +9,21 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// reservedLayer names the layer of the session's own tools, and begins their
-// tool_ids.
+// reservedLayer is the name of the layer of the session's own tools, and the prefix
+// of their tool_ids.
 const reservedLayer = "refold"
 
 const reservedID = "refold.* is kept for the session's own tools: choose another"
 
-// isSessionTool reports whether a tool_id is kept for the session's own tools.
+// isSessionTool reports whether a tool_id is reserved for the session's own tools.
 func isSessionTool(id string) bool { return strings.HasPrefix(id, reservedLayer+".") }
 
-// sessionToolsJSON holds the session's own tools in the form that an install
-// record has them.
+// sessionToolsJSON is the session's own tools, in the form of an install record.
 //
 //go:embed sessiontools.json
 var sessionToolsJSON []byte
 
-// sessionLayer is read once, when the program starts.
+// sessionLayer is decoded once, when the program starts.
 var sessionLayer = readSessionTools()
 
 func readSessionTools() planner.Layer {

@@ -4,12 +4,12 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// settle folds a settlement. The first one of an effect counts. An identical
-// repeat (same type, same canonical data) is a silent no-op, a different one
-// `effect_settled`, one of an effect long over `stale`. A wake may fire more
-// than once: a repeat of an old wake is a silent no-op. A settlement that
-// names an open effect but is otherwise unusable settles it as
-// `bad_settlement`, so that a fault in a bridge never hangs a session.
+// settle folds a settlement. The first one of an effect counts. An identical repeat
+// (same type, same canonical data) is a silent no-op, a different one is
+// `effect_settled`, and one of an effect that ended long ago is `stale`. A wake may
+// fire more than once: a repeat of an old wake is a silent no-op. A settlement that
+// names an open effect but is otherwise unusable settles it as `bad_settlement`, so
+// that a fault in a bridge never hangs a session.
 func (s *State) settle(b *settlement) *refusal {
 	place, ok := parseName(string(b.effect))
 	if !ok || place.kind != b.kind {
@@ -27,7 +27,7 @@ func (s *State) settle(b *settlement) *refusal {
 		return refuse(RejectEffectSettled, string(b.effect)+" was settled before, otherwise")
 	case effectOver:
 		if place.IsWake() {
-			return nil // it has one possible content
+			return nil // all its settlements are identical
 		}
 		return refuse(RejectStale, string(b.effect)+" was over long before")
 	case effectNotBegun:
@@ -37,8 +37,8 @@ func (s *State) settle(b *settlement) *refusal {
 	default:
 		return refuse(RejectUnknownEffect, "this session has not asked "+string(b.effect))
 	}
-	// Most events are of these classes. They are called directly: the compiler can't
-	// keep b on the stack for a call through the table.
+	// Most events are of these classes. They are called directly, since the
+	// compiler can't keep b on the stack for a call through the table.
 	switch place.kind {
 	case kindLLM:
 		return generations{}.settle(s, place, b)
@@ -51,8 +51,8 @@ func (s *State) settle(b *settlement) *refusal {
 	return classes[place.kind].folds.settle(s, place, &rare)
 }
 
-// settlement is a decoded settlement: one of the bodies, by its type, or what is
-// wrong with it although it names its effect. Bytes share the event's memory.
+// settlement is a decoded settlement: one of the bodies, by its type, or why it is
+// unusable although it names its effect. Bytes share the event's memory.
 type settlement struct {
 	typ      string
 	kind     kind
@@ -60,20 +60,20 @@ type settlement struct {
 	effect   []byte
 	bad      *refusal
 	observed ToolCallsObserved
-	answer   GenerationSettled // without the texts that nobody asks for, if it was scanned
-	call     ToolCallSettled   // without the texts that are given below
+	answer   GenerationSettled // without the texts that the fold does not keep, if it was scanned
+	call     ToolCallSettled   // without the texts below
 	planHash []byte            // of the call: hex
-	body     any               // of any other class: as its folder decodes it
+	body     any               // of any other class, as its folder decodes it
 
-	outputFrom, outputTo int // of the call's output in data, if it is text that was not decoded
+	outputFrom, outputTo int // position in data of the call's output, if that is text that was not decoded
 
 	finishReason []byte // of the answer, if it was not decoded
 
 	text    []byte // of the answer, if hasText
-	hasText bool   // the answer has one, or an empty content, that was not decoded
+	hasText bool   // the answer has a text, or an empty content, that was not decoded
 }
 
-// output returns what the model answered, nil if that is nothing.
+// output returns the model's answer, nil if there is none.
 func (b *settlement) output() *Content {
 	if b.hasText {
 		return &Content{Text: string(b.text)}
@@ -81,8 +81,8 @@ func (b *settlement) output() *Content {
 	return b.answer.Text
 }
 
-// outputText returns the call's output if it is text that was not decoded, in
-// the memory of the event.
+// outputText returns the call's output if it is text that was not decoded. It
+// shares the event's memory.
 func (b *settlement) outputText() []byte {
 	if b.outputTo == 0 {
 		return nil
@@ -90,13 +90,12 @@ func (b *settlement) outputText() []byte {
 	return b.data[b.outputFrom:b.outputTo]
 }
 
-// isSilent reports whether the model answered nothing, or nothing that a reader
-// could be sent to.
+// isSilent reports whether the model's answer has no content.
 func (b *settlement) isSilent() bool {
 	return len(b.text) == 0 && (b.answer.Text == nil || b.answer.Text.isEmpty())
 }
 
-// decode decodes a settlement of a type. It refuses only what names no effect.
+// decode decodes a settlement of a type. It refuses only one that names no effect.
 func (b *settlement) decode(of *eventType, env Envelope) *refusal {
 	b.typ, b.kind, b.data = env.Type, of.kind, env.Data
 	effect, bad := classes[of.kind].folds.decode(b, env.Data)
@@ -111,12 +110,12 @@ func (b *settlement) decode(of *eventType, env Envelope) *refusal {
 	return nil
 }
 
-// oneCopyMax is up to which size one copy is made of an event for all strings
-// in it: what the fold keeps of them may hold all of that.
+// oneCopyMax is the size up to which all strings of an event share one copy: a
+// string that the fold keeps may keep the whole copy alive.
 const oneCopyMax = 2 << 10
 
-// scan reads a settlement as our own bridges write it, envelope and body in one
-// pass. Other events are left to open and decode.
+// scan reads a settlement in the form that Refold's bridges write, envelope and
+// body in one pass. Other events are left to open and decode.
 func (b *settlement) scan(e *Event) (env Envelope, ok bool) {
 	if len(e.Payload) > EventBytesMax || !codec.IsMap(e.Payload) {
 		return Envelope{}, false
@@ -134,8 +133,8 @@ func (b *settlement) scan(e *Event) (env Envelope, ok bool) {
 	return r.endSound(b.typ)
 }
 
-// scanBody reads the body that a settlement through this door has most often. It
-// stands in an event of so many bytes.
+// scanBody reads the usual body of a settlement through this door, in an event of
+// the given size.
 func (b *settlement) scanBody(door Door, r *codec.Reader, bytes int) bool {
 	switch door {
 	case DoorTool:
@@ -167,8 +166,7 @@ func (b *settlement) scanBody(door Door, r *codec.Reader, bytes int) bool {
 	return false
 }
 
-// bodyDepth is how many containers the fields of a body stand in: the envelope,
-// and the body.
+// bodyDepth is the nesting of a body's fields: the envelope and the body.
 const bodyDepth = 2
 
 func settlementHash(typ string, data codec.Raw) codec.Hash {
@@ -176,8 +174,7 @@ func settlementHash(typ string, data codec.Raw) codec.Hash {
 	return codec.Digest(append(append(room[:0], typ...), data...))
 }
 
-// effectOf reads the field `effect` of a settlement's data, whatever else is
-// in it.
+// effectOf decodes the field `effect` of a settlement's data and ignores the rest.
 func effectOf(data codec.Raw) (string, bool) {
 	var name string
 	field, ok := fieldOf(data, "effect")
@@ -187,25 +184,24 @@ func effectOf(data codec.Raw) (string, bool) {
 	return name, true
 }
 
-// effectStatus is what a session knows of an effect's name.
+// effectStatus is the status of an effect in a session.
 type effectStatus int
 
 const (
-	effectUnknown  effectStatus = iota // never asked
-	effectOpen                         // asked, not settled
-	effectSettled                      // settled, and its hash is known
+	effectUnknown  effectStatus = iota // never opened
+	effectOpen                         // opened, not settled
+	effectSettled                      // settled, with a known hash
 	effectOver                         // of an earlier turn
 	effectNotBegun                     // a call for a host loop, in a later group
-	effectBySync                       // a call that the session carries out by a sync
+	effectBySync                       // a call that the session runs by a sync
 )
 
-// statusOf returns what the session knows of the effect at a place, and the
-// hash of its settlement.
+// statusOf returns the status of an effect and the hash of its settlement.
 func (s *State) statusOf(p Place) (codec.Hash, effectStatus) {
 	return classes[p.kind].folds.status(s, p)
 }
 
-// ofTurn is the part of the folders of effects that are named by their turn.
+// ofTurn is the common part of the folders whose effects are named by their turn.
 type ofTurn struct{}
 
 func (ofTurn) status(s *State, p Place) (codec.Hash, effectStatus) {
@@ -224,7 +220,7 @@ func (ofTurn) status(s *State, p Place) (codec.Hash, effectStatus) {
 	case p.kind == kindLLM && t.Open:
 		return codec.Hash{}, effectOpen
 	case p.kind == kindLLM && !t.isAsked():
-		return codec.Hash{}, effectUnknown // its step is not settled, or ended the run
+		return codec.Hash{}, effectUnknown // its step is open, or ended the run
 	case p.kind == kindLLM:
 		return t.Settled, effectSettled
 	case t.Batch == nil || int(p.n) >= len(t.Batch.Calls):
@@ -239,7 +235,7 @@ func (ofTurn) status(s *State, p Place) (codec.Hash, effectStatus) {
 	case !c.done() && s.isHostLoop(c):
 		return codec.Hash{}, effectNotBegun
 	case !c.done() || c.RunMS == 0:
-		return codec.Hash{}, effectUnknown // never asked
+		return codec.Hash{}, effectUnknown // never opened
 	}
 	return c.Settled, effectSettled
 }
@@ -250,7 +246,7 @@ func (t *Turn) stepOpen() bool { return t.Step != nil && t.Step.Open }
 func (t *Turn) stepStatus() (codec.Hash, effectStatus) {
 	switch {
 	case t.Step == nil || t.Step.RunMS == 0:
-		return codec.Hash{}, effectUnknown // no hook was asked
+		return codec.Hash{}, effectUnknown // no hook was called
 	case t.Step.Open:
 		return codec.Hash{}, effectOpen
 	}

@@ -7,9 +7,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// A budget estimates the input of a turn before the turn is asked. Only the
-// provider knows its tokenizer, so the fold counts bytes: those of what bridges
-// show a model. docs/semantics.md states the rule under Budgets.
+// A budget estimates the input of a turn before the turn is opened. Only the
+// provider knows its tokenizer, so the fold counts the bytes that bridges show a
+// model. docs/semantics.md states the rule under Budgets.
 
 // IsShownAsText reports whether bridges show a blob of this media type as text.
 func IsShownAsText(mediaType string) bool {
@@ -38,8 +38,8 @@ func (c *Content) shownBytes() int64 {
 	return n
 }
 
-// shownResultBytes is shownBytes for the output of a call: of a long text a
-// model is shown a preview.
+// shownResultBytes is shownBytes for the output of a call. A model is shown a
+// preview of a long text.
 func (c *Content) shownResultBytes() int64 {
 	if c == nil {
 		return 0
@@ -57,8 +57,8 @@ func (c *Content) shownResultBytes() int64 {
 	return n
 }
 
-// shownBytes returns how many bytes of a turn with calls a model is shown:
-// its words, and the names and arguments of the calls.
+// shownBytes returns how many bytes of a turn with calls a model is shown: its
+// text, and the names and arguments of the calls.
 func (b *ToolCallsObserved) shownBytes() int64 {
 	n := b.Text.shownBytes()
 	for i := range b.Calls {
@@ -79,14 +79,14 @@ func (b *ToolCallSettled) shownBytes() int64 {
 	return n
 }
 
-// addToWindow counts what the next turns show a model.
+// addToWindow counts bytes that later turns show a model.
 func (s *State) addToWindow(bytes int64) {
 	s.WindowBytes = uint32(min(int64(s.WindowBytes)+bytes, math.MaxUint32))
 }
 
 // nextInputBytes returns how many bytes of the transcript the active run's next
-// turn shows, with the steers that wait and without system text and tools: all
-// that is known before the turn's step.
+// turn shows, including waiting steers, but without system text and tools. That is
+// all that is known before the turn's step.
 func (s *State) nextInputBytes() int64 {
 	n := int64(s.WindowBytes)
 	for i := range s.Run.Steers {
@@ -95,8 +95,9 @@ func (s *State) nextInputBytes() int64 {
 	return n
 }
 
-// turnInputBytes returns how many bytes the generation of the latest turn shows:
-// so many of the transcript, its system text, and the definitions of tools.
+// turnInputBytes returns how many bytes the latest turn's generation shows:
+// transcript bytes of the transcript, the system text, and the definitions of
+// tools.
 func (s *State) turnInputBytes(transcript int64, defined []planner.Offer) int64 {
 	set := planner.Toolset{Offers: defined}
 	return transcript + int64(len(s.system())+len(s.Run.Config.ResponseFormat)+set.DescriptorBytes(s.turnsOwn)) + s.promptBytes()

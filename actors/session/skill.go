@@ -9,13 +9,13 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// ActiveSkill is a skill that is active in a run, until the run ends.
+// ActiveSkill is a skill that is active until the run ends.
 type ActiveSkill struct {
 	Name  string `msgpack:"name"`
 	Space string `msgpack:"space"`
 }
 
-// The values of Policy.Skills: what an active skill's allowed-tools does.
+// The values of Policy.Skills: the effect of an active skill's allowed-tools.
 const (
 	SkillsNarrow = "narrow" // the default, also when empty
 	SkillsIgnore = "ignore"
@@ -38,8 +38,8 @@ func (st *stack) eachSkill(fn func(of *adopted, s *space.Skill)) {
 	}
 }
 
-// skill finds a skill by name. Skill names are unique in a stack. It returns
-// nil if there is none.
+// skill returns the skill of a name, nil if there is none. Names are unique in a
+// stack.
 func (st *stack) skill(name string) (*adopted, *space.Skill) {
 	for i := range st.spaces {
 		if s := st.spaces[i].manifest.Skill(name); s != nil {
@@ -49,8 +49,7 @@ func (st *stack) skill(name string) (*adopted, *space.Skill) {
 	return nil, nil
 }
 
-// lacking returns the first need of a skill that is not met. Without one, the
-// skill is eligible.
+// lacking returns the first unmet need of a skill, or "": then it is eligible.
 func (a *adopted) lacking(s *space.Skill) string {
 	for _, need := range s.Needs {
 		if !strings.HasSuffix(need, "?") && slices.Contains(a.Lacks, need) {
@@ -65,7 +64,7 @@ func (s *State) hasActive(of *adopted, name string) bool {
 	return s.Run != nil && slices.Contains(s.Run.Skills, ActiveSkill{Name: name, Space: of.Space})
 }
 
-// unusable says why a model can't use a skill, or nothing.
+// unusable returns why a model can't use a skill, or "".
 func (s *State) unusable(of *adopted, skill *space.Skill) string {
 	switch need := of.lacking(skill); {
 	case need != "":
@@ -82,8 +81,8 @@ func (s *State) hasSkills(st *stack) (has bool) {
 	return has
 }
 
-// startSkills makes the skills active that the config of the active run names.
-// One that lacks a need is left out.
+// startSkills activates the skills in the active run's config, except those with an
+// unmet need.
 func (s *State) startSkills(st *stack) {
 	for _, name := range s.Run.Config.Skills {
 		if of, skill := st.skill(name); skill != nil && of.lacking(skill) == "" {
@@ -92,7 +91,7 @@ func (s *State) startSkills(st *stack) {
 	}
 }
 
-// skillLoaded makes the skill active that call i loaded.
+// skillLoaded activates the skill that call i loaded.
 func (s *State) skillLoaded(i int, status string) {
 	c := &s.Turn.Batch.Calls[i]
 	if c.ToolID != toolSkillLoad || CallStatus(status) != CallSucceeded || s.Run == nil {
@@ -106,7 +105,7 @@ func (s *State) skillLoaded(i int, status string) {
 	s.Run.Skills, s.toolsMoved = append(s.Run.Skills, ActiveSkill{Name: skill.Skill, Space: of.Space}), true
 }
 
-// skillNamed returns the skill that arguments of a session tool name.
+// skillNamed returns the skill that a session tool's arguments name.
 func skillNamed(arguments string) (name string) {
 	raw, err := codec.FromJSON([]byte(arguments))
 	if err != nil {
@@ -118,9 +117,9 @@ func skillNamed(arguments string) (name string) {
 	return name
 }
 
-// skillFault says why a call may not have the skill that it names. loading is
-// the skills that earlier calls of the batch load; a call that may load another
-// one adds it.
+// skillFault returns why a call may not use the skill that it names. loading has
+// the skills that earlier calls of the batch load; a call that may load another one
+// adds it.
 func (s *State) skillFault(toolID, arguments string, loading *[]string) planner.Rejection {
 	if !strings.HasPrefix(toolID, skillToolPrefix) {
 		return planner.Rejection{}
@@ -158,7 +157,7 @@ func (s *State) usableSkills(st *stack) string {
 	return strings.Join(names, ", ")
 }
 
-// otherSkillsLoading returns the skills that calls of the batch but c load.
+// otherSkillsLoading returns the skills that the batch's calls except c load.
 func (s *State) otherSkillsLoading(c *Call) (loading []string) {
 	calls := s.Turn.Batch.Calls
 	for i := range calls {
@@ -171,8 +170,8 @@ func (s *State) otherSkillsLoading(c *Call) (loading []string) {
 	return loading
 }
 
-// narrowing returns the active run's skills that have a list, and these lists, by
-// tool_id.
+// narrowing returns the active run's skills that have an allowed-tools list, and
+// these lists as tool_ids.
 func (s *State) narrowing() (names []string, lists [][]string) {
 	if len(s.Run.Skills) == 0 || s.install.Record.Policy.Skills == SkillsIgnore {
 		return nil, nil
@@ -194,13 +193,13 @@ func (s *State) narrowing() (names []string, lists [][]string) {
 	return names, lists
 }
 
-// foreignTools are names that skills use for tools, and which tool is meant.
+// foreignTools maps names that skills use for tools to tool_ids.
 var foreignTools = map[string]string{
 	"Bash": "host.exec", "Edit": "host.fs.edit_file", "Glob": "host.fs.glob", "Grep": "host.fs.grep", "Read": "host.fs.read_file", "Write": "host.fs.write_file",
 }
 
-// allowedTool finds the tool that allowed-tools of a skill names: by tool_id,
-// by tool_name, or by a foreign name.
+// allowedTool finds a tool that allowed-tools names: by tool_id, by tool_name, or
+// by a foreign name.
 func allowedTool(registry *planner.Registry, name string) (planner.ToolIndex, bool) {
 	if tool, ok := registry.Lookup(name); ok {
 		return tool, true
@@ -216,8 +215,7 @@ func (s *State) activeNames() (names []string) {
 	return names
 }
 
-// appliedNames returns the names of the spaces that the active run is under, for
-// conditions.
+// appliedNames returns the names of the active run's spaces, for conditions.
 func (s *State) appliedNames() (names []string) {
 	if s.Spaces == nil {
 		return nil

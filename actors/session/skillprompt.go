@@ -9,8 +9,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// skillParts returns what a prompt shows of skills: the index, one part for each
-// space, then the bodies of those that the run's config names.
+// skillParts returns the skills of a prompt: an index for each space, then the
+// bodies of those in the run's config.
 func (s *State) skillParts(st *stack) (parts []PromptPart) {
 	for i := range st.spaces {
 		of := &st.spaces[i]
@@ -32,8 +32,9 @@ func (s *State) skillParts(st *stack) (parts []PromptPart) {
 	return parts
 }
 
-// promptSize bounds what a run of a config is shown before the transcript,
-// whichever skills are eligible. Of prompt refs it knows the number alone.
+// promptSize is an upper bound of what a run with a config shows before the
+// transcript, whichever skills are eligible. It counts prompt refs, but not their
+// sizes.
 func (st *stack) promptSize(c *RunConfig) (size space.Size) {
 	var index [][]*space.Skill
 	for i := range st.spaces {
@@ -58,8 +59,8 @@ func (st *stack) promptSize(c *RunConfig) (size space.Size) {
 	return size
 }
 
-// skillsFault says what is wrong with the skills of a config, and with what it
-// shows before the transcript, under a stack.
+// skillsFault checks, under a stack, a config's skills and the size of what it
+// shows before the transcript.
 func (st *stack) skillsFault(c *RunConfig) *refusal {
 	if len(c.Skills) > SkillsActiveMax {
 		return refuse(RejectLimitExceeded, "config.skills: at most "+strconv.Itoa(SkillsActiveMax))
@@ -82,8 +83,8 @@ func (st *stack) skillsFault(c *RunConfig) *refusal {
 	return nil
 }
 
-// skillProblems says which skills of a space other spaces of a stack have too,
-// and whether all of them together are too many.
+// skillProblems returns the skills of a space that other spaces of a stack have
+// too, and whether all skills together are too many.
 func (st *stack) skillProblems(a *adopted) (problems []space.Problem) {
 	count := 0
 	st.eachSkill(func(of *adopted, s *space.Skill) {
@@ -107,8 +108,8 @@ func (st *stack) skillProblems(a *adopted) (problems []space.Problem) {
 	return problems
 }
 
-// unknownAllowed returns a warning for each name in an allowed-tools that a
-// registry has no tool for: it allows nothing.
+// unknownAllowed returns a warning for each allowed-tools name that a registry has
+// no tool for: it allows nothing.
 func (a *adopted) unknownAllowed(registry *planner.Registry) (warnings []space.Problem) {
 	for i := range a.manifest.Skills {
 		skill := &a.manifest.Skills[i]
@@ -129,11 +130,11 @@ type ViewSkill struct {
 	Skill  string `json:"skill"`
 	Space  string `json:"space"`
 	Active bool   `json:"active"`        // in the active run
-	Why    string `json:"why,omitempty"` // why a model can't use it; empty: it can
+	Why    string `json:"why,omitempty"` // why a model can't use it; empty: a model can
 }
 
-// viewSkills returns the skills of what the active run, else the next one, is
-// under, by name.
+// viewSkills returns the skills of the active run, or else of the next one, by
+// name.
 func (s *State) viewSkills() (skills []ViewSkill) {
 	if s.Spaces == nil {
 		return nil

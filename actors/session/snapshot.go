@@ -8,9 +8,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Snapshot is the canonical bytes of a state at a sequence, with its hash. It
-// is a cache and never the truth: it counts only if the log's message at Seq
-// is the one that it names by Leaf (see LeafOf).
+// Snapshot is the canonical bytes of a state at a sequence, with its hash. It is a
+// cache, never the truth: it is valid only if the log's message at Seq has the hash
+// Leaf (see LeafOf).
 type Snapshot struct {
 	Hash    codec.Hash `msgpack:"hash"`    // BLAKE2b-256 of State
 	Install codec.Hash `msgpack:"install"` // SHA-256 of the pinned install record
@@ -31,7 +31,7 @@ func (s *State) Bytes() []byte {
 // Hash returns the BLAKE2b-256 of the state's canonical bytes.
 func (s *State) Hash() codec.Hash { return codec.Digest(s.Bytes()) }
 
-// Snapshot returns the snapshot of the state as it is.
+// Snapshot returns a snapshot of the state.
 func (s *State) Snapshot() Snapshot {
 	state := s.Bytes()
 	return Snapshot{
@@ -39,9 +39,8 @@ func (s *State) Snapshot() Snapshot {
 	}
 }
 
-// ParseSnapshot reads a snapshot's bytes and checks its hash. What it returns
-// may share data's memory. Whether the bytes of its state are a state's is for
-// Restore to see, which looks at each of them.
+// ParseSnapshot decodes a snapshot and checks its hash. The result may share data's
+// memory. Restore validates the state's bytes.
 func ParseSnapshot(data []byte) (Snapshot, error) {
 	snap, ok := readSnapshot(data)
 	if !ok {
@@ -59,8 +58,9 @@ func ParseSnapshot(data []byte) (Snapshot, error) {
 	return snap, nil
 }
 
-// readSnapshot reads what surrounds a snapshot's state and takes all bytes between
-// as the state: to find the end of a long state takes as long as reading it.
+// readSnapshot reads the fields around a snapshot's state and takes all bytes
+// between them as the state: finding the end of a long state takes as long as
+// decoding it.
 func readSnapshot(data []byte) (snap Snapshot, ok bool) {
 	begin, end := codec.AppendMap(nil, snapshotFields), codec.AppendInt(codec.AppendString(nil, "v"), Version)
 	if len(data) > codec.BytesMax || !bytes.HasPrefix(data, begin) || !bytes.HasSuffix(data, end) {
@@ -78,7 +78,7 @@ func readSnapshot(data []byte) (snap Snapshot, ok bool) {
 
 const snapshotFields = 7
 
-// readHead reads what stands before the state.
+// readHead reads the fields before the state.
 func (snap *Snapshot) readHead(data []byte) codec.Reader {
 	r := codec.Read(data)
 	r.Map()
@@ -95,8 +95,8 @@ func (snap *Snapshot) readHead(data []byte) codec.Reader {
 	return r
 }
 
-// SnapshotSeq returns the sequence that a snapshot's bytes name, before
-// ParseSnapshot has looked at all of them; ok is false if they are none.
+// SnapshotSeq returns a snapshot's sequence without validating the rest; ok is
+// false if data is no snapshot.
 func SnapshotSeq(data []byte) (seq uint64, ok bool) {
 	var snap Snapshot
 	r := snap.readHead(data)
@@ -107,7 +107,7 @@ func SnapshotSeq(data []byte) (seq uint64, ok bool) {
 // Bytes returns the snapshot's canonical bytes.
 func (snap Snapshot) Bytes() []byte { return encode(snap) }
 
-// Restore returns the state that a snapshot holds.
+// Restore returns the state of a snapshot.
 func Restore(snap Snapshot, from Source) (*State, error) {
 	if snap.Rules < 1 || snap.Rules > RulesVersion {
 		return nil, &UnknownRulesError{Rules: snap.Rules}
@@ -139,8 +139,7 @@ func Restore(snap Snapshot, from Source) (*State, error) {
 	return s, nil
 }
 
-// registryAt finds the registry that a pin names, the install record's if
-// there is none.
+// registryAt returns the registry of a pin, the install record's if pin is nil.
 func (s *State) registryAt(pin *RegistryPin, from Source) (*planner.Registry, error) {
 	if pin == nil {
 		return s.install.Registry, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// workspaceApplyRequested makes what is staged pending, or applies it at once.
+// workspaceApplyRequested makes a staged space pending, or applies it at once.
 func (s *State) workspaceApplyRequested(b *WorkspaceApplyRequested) *refusal {
 	mode := cmp.Or(b.Mode, ModeNextRun)
 	if !isMode(mode) {
@@ -36,8 +36,8 @@ func (s *State) workspaceApplyRequested(b *WorkspaceApplyRequested) *refusal {
 	return nil
 }
 
-// stagedFor returns where the space that an apply is about is staged. Without a
-// name it is the one that is.
+// stagedFor returns the index of the staged space of an apply. Without a name it is
+// the only staged one.
 func (s *State) stagedFor(name string) (int, *refusal) {
 	switch {
 	case name != "" && !s.isGranted(name):
@@ -57,9 +57,9 @@ func (s *State) isGranted(name string) bool {
 	return grant != nil
 }
 
-// makePending checks a pin on top of all pending ones and makes it pending, in
-// place of a pending one of the same space, or of the pending workspace. An earlier
-// boundary of the space stands. If the boundary is now, the pin is applied at once.
+// makePending checks a pin on top of all pending ones and makes it pending. It
+// replaces the pending pin of the same space, or the pending workspace. An earlier
+// boundary of the space stays. If the boundary is now, the pin is applied at once.
 // asked is the sequence of the request.
 func (s *State) makePending(pin SpacePin, mode string, asked uint64) *refusal {
 	pin.Asked = asked
@@ -87,14 +87,13 @@ func (s *State) makePending(pin SpacePin, mode string, asked uint64) *refusal {
 	return nil
 }
 
-// isReplacedBy reports whether q takes the place of p: one space has one pin, and
-// one workspace counts.
+// isReplacedBy reports whether q replaces p: a space has one pin, and there is one
+// workspace.
 func (p *SpacePin) isReplacedBy(q *SpacePin) bool {
 	return p.Space == q.Space || p.Kind == space.Workspace && q.Kind == space.Workspace
 }
 
-// stackWith returns what turns would be offered from with a pin on top of st, or
-// why it does not fit.
+// stackWith returns the stack with a pin on top of st, or why the pin does not fit.
 func (s *State) stackWith(st *stack, pin SpacePin) (stack, *refusal) {
 	a := adopted{pin, s.manifest(pin.Hash)}
 	if pin.Prompt != "" && a.manifest.Prompt(pin.Prompt) == nil {
@@ -130,7 +129,7 @@ func (s *State) stackWith(st *stack, pin SpacePin) (stack, *refusal) {
 	return out, nil
 }
 
-// applyPending applies what waits for this boundary, one space after the other:
+// applyPending applies the spaces that wait for this boundary, one after another:
 // the first turn of a run, or any turn.
 func (s *State) applyPending(firstTurn bool) {
 	if s.Spaces == nil || len(s.Spaces.Pending) == 0 {
@@ -148,7 +147,7 @@ func (s *State) applyPending(firstTurn bool) {
 	s.dropContent()
 }
 
-// applyPin applies a pin if it fits, and says so or why not.
+// applyPin applies a pin if it fits, and publishes that, or why it doesn't fit.
 func (s *State) applyPin(pin SpacePin, mode string) {
 	before := s.stack()
 	pin.At = s.Clock
@@ -170,7 +169,7 @@ func (s *State) applyPin(pin SpacePin, mode string) {
 	})
 }
 
-// toolsMissingFrom returns the tool_ids of a registry that another one lacks.
+// toolsMissingFrom returns the tool_ids that are in registry and not in other.
 func toolsMissingFrom(registry, other *planner.Registry) (ids []string) {
 	for i := range registry.Tools() {
 		id := registry.Tools()[i].ToolID
@@ -181,13 +180,13 @@ func toolsMissingFrom(registry, other *planner.Registry) (ids []string) {
 	return ids
 }
 
-// recompose makes a composed stack what is applied.
+// recompose applies a composed stack.
 func (s *State) recompose(st *stack) {
 	s.adopt(st)
 	s.toolsMoved = true
 }
 
-// adopt takes over a composed stack.
+// adopt stores a composed stack in the state.
 func (s *State) adopt(st *stack) {
 	s.Spaces.content.base, s.registry, s.Spaces.content.own = st.base, st.registry, nil
 	s.Spaces.Applied = nil
@@ -198,7 +197,7 @@ func (s *State) adopt(st *stack) {
 	s.Spaces.Composed = composedHash(st)
 }
 
-// composedHash returns what a state records of a composed stack.
+// composedHash returns the hash of a composed stack in a state.
 func composedHash(st *stack) (hash codec.Hash) {
 	if len(st.spaces) > 0 || st.tools {
 		hash = st.registry.Hash()
@@ -206,13 +205,13 @@ func composedHash(st *stack) (hash codec.Hash) {
 	return hash
 }
 
-// sayGone says that a space counts no more, and which tools went with it.
+// sayGone publishes that a space is no longer applied, and which tools it removed.
 func (s *State) sayGone(a *adopted, removed []string) {
 	say(s, NoticeWorkspaceGone, WorkspaceGone{Workspace: a.Space, Kind: a.Kind, Hash: a.Hash.String(), ToolsRemoved: removed})
 }
 
-// sayFailed says that a sync ended without staging anything. m is what was read,
-// if it could be.
+// sayFailed publishes that a sync ended without staging anything. m is the
+// manifest, nil if it could not be read.
 func (s *State) sayFailed(o *OpenSync, m *adopted, code, detail string, problems []space.Problem) {
 	failed := WorkspaceFailed{
 		Workspace: o.Space, Kind: o.Kind, Effect: o.name(), Code: code,

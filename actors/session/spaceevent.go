@@ -15,22 +15,22 @@ const (
 	TypeWorkspaceSyncFailed     = "WorkspaceSyncFailed"
 )
 
-// WorkspaceSyncRequested has a space read: the effect y<n>. What is read is
-// staged, and with Apply pending at once.
+// WorkspaceSyncRequested requests a reading of a space: the effect y<n>. The result
+// is staged, and with Apply made pending at once.
 type WorkspaceSyncRequested struct {
-	Apply       string   `msgpack:"apply,omitempty"` // a mode; absent: the space is staged and no more
+	Apply       string   `msgpack:"apply,omitempty"` // a mode; absent: only stage the space
 	Dry         bool     `msgpack:"dry,omitempty"`   // read and check, and stage nothing
-	Grant       *Grant   `msgpack:"grant,omitempty"` // counts for this space in place of the install record's
-	Only        []string `msgpack:"only,omitempty"`  // prompts, tools, context, skills: the others stay as they are
+	Grant       *Grant   `msgpack:"grant,omitempty"` // replaces the install record's for this space
+	Only        []string `msgpack:"only,omitempty"`  // prompts, tools, context, skills: the other parts stay as they are
 	PromptPack  string   `msgpack:"prompt_pack,omitempty"`
 	ToolCatalog string   `msgpack:"tool_catalog,omitempty"`
 	Version     string   `msgpack:"version,omitempty"`
 	Workspace   string   `msgpack:"workspace"`
 }
 
-// WorkspaceApplyRequested makes what is staged pending for a boundary.
+// WorkspaceApplyRequested makes a staged space pending for a boundary.
 type WorkspaceApplyRequested struct {
-	Hash        string `msgpack:"hash,omitempty"` // hex: what must be staged
+	Hash        string `msgpack:"hash,omitempty"` // hex: the manifest that must be staged
 	Mode        string `msgpack:"mode,omitempty"` // next_run if absent
 	PromptPack  string `msgpack:"prompt_pack,omitempty"`
 	ToolCatalog string `msgpack:"tool_catalog,omitempty"`
@@ -44,27 +44,27 @@ const (
 	ModeImmediate = "immediate_if_idle"  // at once if no run is active, else as next_run
 )
 
-// WorkspaceDetached drops a space: what is applied, pending and staged of it,
-// an open sync, and its grant through ctl.
+// WorkspaceDetached drops a space: what is applied, pending and staged of it, an
+// open sync, and its grant through ctl.
 type WorkspaceDetached struct {
 	Workspace string `msgpack:"workspace"`
 }
 
-// WorkspaceSnapshotReady settles a sync: what the space holds.
+// WorkspaceSnapshotReady settles a sync with the space's content.
 type WorkspaceSnapshotReady struct {
 	Effect    string     `msgpack:"effect"`
-	Lacks     []string   `msgpack:"lacks,omitempty"` // needs of the manifest that are not met where it was read
+	Lacks     []string   `msgpack:"lacks,omitempty"` // needs of the manifest that are not met at its reader
 	Manifest  codec.Raw  `msgpack:"manifest"`
-	Output    *Content   `msgpack:"output,omitempty"`   // what a model whose call waits for it is shown
+	Output    *Content   `msgpack:"output,omitempty"`   // shown to a model whose call waits for the sync
 	Revision  string     `msgpack:"revision,omitempty"` // of the source, for people
 	Signature *Signature `msgpack:"signature,omitempty"`
-	Source    string     `msgpack:"source,omitempty"` // factory, package, module: what the reader says of itself
+	Source    string     `msgpack:"source,omitempty"` // factory, package, module: as the reader reports
 }
 
-// WorkspaceSyncUnchanged settles a sync: the space holds what the session knows.
+// WorkspaceSyncUnchanged settles a sync: the session knows the space's content.
 type WorkspaceSyncUnchanged struct {
 	Effect    string     `msgpack:"effect"`
-	Hash      string     `msgpack:"hash"` // hex: one of the effect's known
+	Hash      string     `msgpack:"hash"` // hex: one of the effect's Known
 	Lacks     []string   `msgpack:"lacks,omitempty"`
 	Output    *Content   `msgpack:"output,omitempty"`
 	Signature *Signature `msgpack:"signature,omitempty"`
@@ -93,29 +93,29 @@ const (
 	OnlySkills  = "skills"
 )
 
-// Space is the payload of an effect of class space: it asks for a space's
-// manifest. It is not claimed, since reading twice does no harm.
+// Space is the payload of an effect of class space: it requests a space's manifest.
+// It is not claimed, since reading twice does no harm.
 type Space struct {
 	At      int64        `msgpack:"at"`
-	Call    string       `msgpack:"call,omitempty"` // that waits for it: r1t2c0
+	Call    string       `msgpack:"call,omitempty"` // the call that waits for it: r1t2c0
 	Class   Class        `msgpack:"class"`
 	Dry     bool         `msgpack:"dry,omitempty"` // no blobs are stored
 	Effect  string       `msgpack:"effect"`        // y1
 	Kind    space.Kind   `msgpack:"kind"`
 	Known   []codec.Hash `msgpack:"known,omitempty"` // manifests that are staged, pending and applied, in this order
-	Only    []string     `msgpack:"only,omitempty"`  // all other parts are those of the first of Known, or none
+	Only    []string     `msgpack:"only,omitempty"`  // parts to read; all others are those of the first of Known, or empty
 	RunMS   int64        `msgpack:"run_ms"`
 	Session string       `msgpack:"session"`
 	Space   string       `msgpack:"space"`
-	StartBy int64        `msgpack:"start_by"`        // Unix ms; past it nobody starts it
-	Tools   int64        `msgpack:"tools,omitempty"` // of a call: how many the registry of its turn has
+	StartBy int64        `msgpack:"start_by"`        // Unix ms; after it nobody starts it
+	Tools   int64        `msgpack:"tools,omitempty"` // of a call: number of tools in its turn's registry
 	V       int          `msgpack:"v"`
 	Version string       `msgpack:"version,omitempty"`
 }
 
 // UsedSpace is one space in the effect of a session tool.
 type UsedSpace struct {
-	At      int64      `msgpack:"at"` // clock when it was applied
+	At      int64      `msgpack:"at"` // the session's clock at its apply
 	Hash    codec.Hash `msgpack:"hash"`
 	Kind    space.Kind `msgpack:"kind"`
 	Source  string     `msgpack:"source,omitempty"`
@@ -123,11 +123,11 @@ type UsedSpace struct {
 	Version string     `msgpack:"version,omitempty"`
 }
 
-// PromptPart is one thing that a model is shown before the transcript.
+// PromptPart is one part of a prompt, which is shown before the transcript.
 type PromptPart struct {
 	MediaType string     `msgpack:"media_type,omitempty"`
 	Names     []string   `msgpack:"names,omitempty"` // the path of a document or an image, or skills
-	Ref       codec.Hash `msgpack:"ref"`             // the blob that holds it
+	Ref       codec.Hash `msgpack:"ref"`             // the blob with its content
 	Role      string     `msgpack:"role,omitempty"`  // empty: system text
 }
 
@@ -137,6 +137,6 @@ const (
 	PromptAssistant = "assistant"
 	PromptDocument  = "document"
 	PromptImage     = "image"
-	PromptSkills    = "skills" // the index of Names; Ref is their space's manifest
-	PromptSkill     = "skill"  // the text of the skill that Names has
+	PromptSkills    = "skills" // the index of the skills in Names; Ref is their space's manifest
+	PromptSkill     = "skill"  // the text of the skill in Names
 )

@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// composeSpaces checks the grants of a record, and composes the manifests that
-// come with them: they are applied from a session's first event on.
+// composeSpaces checks the grants of a record, and composes their manifests: they
+// are applied from a session's first event.
 func (in *Install) composeSpaces() error {
 	in.stack = stack{base: in.Registry, registry: in.Registry}
 	grants := in.Record.Spaces
@@ -56,7 +56,7 @@ func (in *Install) composeSpaces() error {
 	return nil
 }
 
-// embed adopts the manifest of a grant.
+// embed applies the manifest of a grant.
 func (in *Install) embed(g *Grant) error {
 	m, problems := space.Parse(g.Manifest)
 	r := read{adopted: adopted{manifest: m}, grant: g}
@@ -75,7 +75,7 @@ func (in *Install) embed(g *Grant) error {
 		return fmt.Errorf("%s", r.problems[0])
 	}
 	pin := SpacePin{Hash: codec.Sum(g.Manifest), Kind: m.Kind, Space: m.Space, Version: m.Version}
-	for _, need := range m.AllNeeds() { // nobody has looked yet
+	for _, need := range m.AllNeeds() { // no reader has reported yet
 		if !strings.HasSuffix(need, "?") {
 			pin.Lacks = append(pin.Lacks, need)
 		}
@@ -89,7 +89,7 @@ func (in *Install) embed(g *Grant) error {
 	return nil
 }
 
-// configFault says what is wrong with the record's config.
+// configFault checks the record's config.
 func (in *Install) configFault() *refusal {
 	c := in.Record.Config
 	if c == nil {
@@ -104,12 +104,12 @@ func (in *Install) configFault() *refusal {
 	return bad
 }
 
-// Composed returns the registry that a fresh session's turns are offered from:
-// Registry, with what the record's spaces add to it.
+// Composed returns the registry of a new session's turns: Registry plus the tools
+// of the record's spaces.
 func (in *Install) Composed() *planner.Registry { return in.stack.registry }
 
-// Manifests returns the manifests that the record brings, by hash. Their blobs
-// and files are stored before the record is.
+// Manifests returns the record's manifests, by hash. Their blobs and files must be
+// stored before the record is.
 func (in *Install) Manifests() []*space.Manifest {
 	var out []*space.Manifest
 	for i := range in.stack.spaces {
@@ -118,14 +118,13 @@ func (in *Install) Manifests() []*space.Manifest {
 	return out
 }
 
-// ErrNotGranted says that no grant of a record trusts a manifest.
+// ErrNotGranted reports that no grant of a record trusts a manifest.
 var ErrNotGranted = errors.New("no grant of the record trusts this manifest")
 
-// CheckSpace judges a manifest that is read from a folder as a fresh session
-// under the record would: problems keep it from being staged, warnings don't.
-// The error wraps ErrNotGranted if no grant is about the space, or the one that
-// is does not trust the manifest without a signature; its problems are returned
-// all the same.
+// CheckSpace judges a manifest from a folder as a new session under the record
+// would: problems keep it from being staged, warnings don't. The error wraps
+// ErrNotGranted if no grant covers the space, or if its grant does not trust the
+// manifest without a signature; problems are returned in both cases.
 func (in *Install) CheckSpace(m *space.Manifest) (problems, warnings []space.Problem, err error) {
 	s := New(in, "")
 	r := read{adopted: adopted{SpacePin{Hash: m.Hash(), Kind: m.Kind, Source: "module", Space: m.Space, Version: m.Version}, m}, grant: in.grant(m.Space)}
@@ -144,8 +143,8 @@ func (in *Install) CheckSpace(m *space.Manifest) (problems, warnings []space.Pro
 	return nil, s.warnings(&r, &next), err
 }
 
-// Uncovered returns the tools that applied catalogs name and the session's
-// registry does not bind.
+// Uncovered returns the tools that applied catalogs name and the session's registry
+// does not bind.
 func (s *State) Uncovered() (problems []space.Problem) {
 	st := s.stack()
 	for i := range st.spaces {
@@ -154,8 +153,8 @@ func (s *State) Uncovered() (problems []space.Problem) {
 	return problems
 }
 
-// ParseSnapshotReady returns the manifest that a WorkspaceSnapshotReady holds. A
-// fold that took the event gave the manifest this hash.
+// ParseSnapshotReady returns the manifest in a WorkspaceSnapshotReady, with the
+// hash that the fold gave it when it accepted the event.
 func ParseSnapshotReady(e Event) (*space.Manifest, codec.Hash, error) {
 	env, bad := open(e)
 	if bad == nil && env.Type != TypeWorkspaceSnapshotReady {
@@ -175,8 +174,8 @@ func ParseSnapshotReady(e Event) (*space.Manifest, codec.Hash, error) {
 	return m, codec.Sum(b.Manifest), nil
 }
 
-// restoreSpaces finds the content that a restored state's pins name, and
-// composes what turns are offered from.
+// restoreSpaces loads the manifests of a restored state's pins, and composes the
+// registries.
 func (s *State) restoreSpaces(from Source) error {
 	if s.Spaces == nil {
 		return nil
@@ -221,7 +220,7 @@ func (s *State) restoreSpaces(from Source) error {
 
 var errOtherManifest = fmt.Errorf("it is another one")
 
-// checkSpaces checks what the state knows of spaces.
+// checkSpaces checks the spaces of the state.
 func (s *State) checkSpaces() error {
 	x := s.Spaces
 	if x == nil {

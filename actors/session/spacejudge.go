@@ -51,7 +51,7 @@ func selects(selector, version string) bool {
 	return ok && is && s.Matches(v)
 }
 
-// covers reports whether a version that is asked for is within the grant.
+// covers reports whether the grant allows a requested version.
 func (g *Grant) covers(version string) bool {
 	if g.Version == "" {
 		return true
@@ -63,7 +63,7 @@ func (g *Grant) covers(version string) bool {
 	return version == g.Version || strings.HasPrefix(version, g.Version+".")
 }
 
-// isGranted checks that the space brings only what it may: step 5.
+// isGranted checks that the space contains only what it may: step 5.
 func (r *read) isGranted() bool {
 	var problems []space.Problem
 	not := func(path, what string) {
@@ -114,7 +114,7 @@ func (r *read) isFree(problems []space.Problem) bool {
 	return r.refuse(string(RejectWorkspaceInvalid), "what was read does not fit: see the problems", space.SortProblems(problems))
 }
 
-// composes checks that the space fits on what is applied: steps 6 and 7.
+// composes checks that the space fits on the applied ones: steps 6 and 7.
 func (s *State) composes(r *read, st, next *stack) bool {
 	r.Asked = s.Seq
 	*next = st.with(r.adopted)

@@ -26,11 +26,11 @@ type WorkspaceStaged struct {
 // The values of WorkspaceStaged.Outcome.
 const (
 	OutcomeStaged    = "staged"
-	OutcomeUnchanged = "unchanged" // the session has it: nothing is staged any more
+	OutcomeUnchanged = "unchanged" // the session has it already: nothing is staged any more
 	OutcomeDry       = "dry"       // nothing was staged
 )
 
-// WorkspaceApplied is the data of the notice that a space counts from now on.
+// WorkspaceApplied is the data of the notice that a space is applied.
 type WorkspaceApplied struct {
 	Workspace   string     `json:"workspace"`
 	Kind        space.Kind `json:"kind"`
@@ -39,9 +39,9 @@ type WorkspaceApplied struct {
 	Version     string     `json:"version,omitempty"`
 	PromptPack  string     `json:"prompt_pack,omitempty"`  // chosen at the apply
 	ToolCatalog string     `json:"tool_catalog,omitempty"` // the same
-	Registry    string     `json:"registry"`               // that turns are offered from, composed
+	Registry    string     `json:"registry"`               // composed registry of later turns
 
-	ToolsAdded   []string `json:"tools_added,omitempty"` // tool_ids that it brought
+	ToolsAdded   []string `json:"tools_added,omitempty"` // tool_ids that it added
 	ToolsRemoved []string `json:"tools_removed,omitempty"`
 }
 
@@ -57,11 +57,11 @@ type WorkspaceFailed struct {
 	Problems  []space.Problem `json:"problems,omitempty"` // at most NoticeProblemsMax
 }
 
-// WorkspaceGone is the data of the notice that an applied space counts no more:
-// it was detached, or another workspace replaced it.
+// WorkspaceGone is the data of the notice that a space is no longer applied: it was
+// detached, or another workspace replaced it.
 type WorkspaceGone struct {
 	Workspace    string     `json:"workspace"`
 	Kind         space.Kind `json:"kind"`
 	Hash         string     `json:"hash"`
-	ToolsRemoved []string   `json:"tools_removed,omitempty"` // tool_ids that went with it
+	ToolsRemoved []string   `json:"tools_removed,omitempty"` // tool_ids that it removed
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// chosenPrompt returns the prompt pack that a run of a config is shown, nil if
-// there is none: the config's, else the apply's, else the workspace's default.
-// Prompt refs stand in place of a pack.
+// chosenPrompt returns the prompt pack of a run with a config, nil if there is
+// none: the config's, else the apply's, else the workspace's default. Prompt refs
+// replace a pack.
 func (st *stack) chosenPrompt(c *RunConfig) (*adopted, *space.Prompt) {
 	w := st.workspace()
 	if w == nil || c.PromptRefs != nil || c.PromptPack == space.None {
@@ -22,8 +22,8 @@ func (st *stack) chosenPrompt(c *RunConfig) (*adopted, *space.Prompt) {
 	return w, w.manifest.Prompt(cmp.Or(c.PromptPack, w.Prompt, w.defaults().PromptPack, space.Default))
 }
 
-// chosenCatalog returns the catalog that is the base of a run of a config, nil
-// if there is none: chosen as a prompt pack is.
+// chosenCatalog returns the base catalog of a run with a config, nil if there is
+// none. It is chosen like a prompt pack.
 func (st *stack) chosenCatalog(c *RunConfig) (*adopted, *space.Catalog) {
 	w := st.workspace()
 	if w == nil || c.ToolCatalog == space.None {
@@ -32,7 +32,7 @@ func (st *stack) chosenCatalog(c *RunConfig) (*adopted, *space.Catalog) {
 	return w, w.manifest.Catalog(cmp.Or(c.ToolCatalog, w.Catalog, w.defaults().ToolCatalog, space.Default))
 }
 
-// defaults returns what the manifest chooses.
+// defaults returns the manifest's defaults.
 func (a *adopted) defaults() space.Defaults {
 	if a.manifest.Defaults == nil {
 		return space.Defaults{}
@@ -40,8 +40,8 @@ func (a *adopted) defaults() space.Defaults {
 	return *a.manifest.Defaults
 }
 
-// catalogBase returns the base of a catalog as the planner takes it. A tool that
-// the registry lacks is passed over there.
+// catalogBase returns the base of a catalog in the planner's form. The planner
+// skips a tool that the registry lacks.
 func (st *stack) catalogBase(w *adopted, c *space.Catalog) []string {
 	entries, _ := c.Entries()
 	base := make([]string, 0, len(entries))
@@ -59,8 +59,8 @@ func (st *stack) catalogBase(w *adopted, c *space.Catalog) []string {
 	return base
 }
 
-// enterTurn notes what spaces bring to the turn that begins. Of a session
-// without any, and of a run without prompt refs, that is nothing.
+// enterTurn records what spaces add to the turn that begins: nothing in a session
+// without spaces, if the run has no prompt refs.
 func (s *State) enterTurn(st *stack) {
 	if s.Spaces != nil {
 		s.Spaces.Turn = nil
@@ -82,8 +82,8 @@ func (s *State) enterTurn(st *stack) {
 	s.Spaces.Turn = t
 }
 
-// fixPrompt fixes what the model is shown before the transcript: parts,
-// variables and their mark. They stay through failed attempts.
+// fixPrompt fixes the prompt of the latest turn: parts, variables and their mark.
+// Failed attempts do not change it.
 func (s *State) fixPrompt() {
 	t := s.turnSpace()
 	if t == nil {
@@ -104,9 +104,9 @@ func (s *State) fixPrompt() {
 	}
 }
 
-// promptParts returns what prompts show, in order: text and documents of the
-// workspace's prompt pack, then of packs, with skills where one of them has them,
-// else behind these, then images, then messages.
+// promptParts returns the parts of all prompts, in order: text and documents of the
+// workspace's prompt pack, then of packs; skills where one of these places them,
+// else after these; then images, then messages.
 func (st *stack) promptParts(c *RunConfig, skills []PromptPart) []PromptPart {
 	b := promptBuilder{skills: skills}
 	if w, prompt := st.chosenPrompt(c); prompt != nil {
@@ -123,10 +123,10 @@ func (st *stack) promptParts(c *RunConfig, skills []PromptPart) []PromptPart {
 // promptBuilder collects the parts of prompts.
 type promptBuilder struct {
 	texts, images, messages []PromptPart
-	skills                  []PromptPart // that no prompt has placed
+	skills                  []PromptPart // not placed by a prompt yet
 }
 
-// add adds the parts of a prompt of m.
+// add adds the parts of a prompt in m.
 func (b *promptBuilder) add(m *space.Manifest, p *space.Prompt) {
 	for i := range p.Parts {
 		part := &p.Parts[i]
@@ -158,7 +158,7 @@ func (b *promptBuilder) addGroup(m *space.Manifest, g *space.Group) {
 	}
 }
 
-// packPrompt returns what a pack shows, nil if it is none or shows nothing.
+// packPrompt returns a pack's prompt, nil if a is no pack or has none.
 func (a *adopted) packPrompt() *space.Prompt {
 	if a.Kind != space.Pack {
 		return nil
@@ -166,7 +166,7 @@ func (a *adopted) packPrompt() *space.Prompt {
 	return a.manifest.Prompt(space.Default)
 }
 
-// packs returns how many packs are in a stack.
+// packs returns the number of packs in a stack.
 func (st *stack) packs() (n int) {
 	for i := range st.spaces {
 		if st.spaces[i].Kind == space.Pack {
@@ -176,8 +176,8 @@ func (st *stack) packs() (n int) {
 	return n
 }
 
-// sizeOf bounds what a run of a config is shown of prompts, each with an index of
-// skills at its limit where the prompt has one.
+// sizeOf is an upper bound of the prompts' size in a run with a config, with an
+// index of skills of maximal size wherever a prompt has one.
 func (st *stack) sizeOf(c *RunConfig) (size space.Size) {
 	if w, p := st.chosenPrompt(c); p != nil {
 		size = w.manifest.SizeOf(p)
@@ -190,7 +190,7 @@ func (st *stack) sizeOf(c *RunConfig) (size space.Size) {
 	return size
 }
 
-// varsOf returns the values of the variables that a run of a config uses.
+// varsOf returns the values of the variables in a run with a config.
 func (s *State) varsOf(st *stack, c *RunConfig) codec.Pairs {
 	var vars codec.Pairs
 	for _, name := range st.sizeOf(c).Vars {
@@ -199,8 +199,8 @@ func (s *State) varsOf(st *stack, c *RunConfig) codec.Pairs {
 	return vars
 }
 
-// variable returns the value of a template's variable, under workspace w. A
-// missing fact is the empty text.
+// variable returns the value of a template's variable, under workspace w. The value
+// of a missing fact is "".
 func (s *State) variable(name string, w *adopted) string {
 	switch name {
 	case space.VarSession:
@@ -217,21 +217,22 @@ func (s *State) variable(name string, w *adopted) string {
 	return ""
 }
 
-// promptBytes is promptSize as budgets count it.
+// promptBytes is promptSize in the unit of budgets.
 func (st *stack) promptBytes(c *RunConfig) int64 {
 	size := st.promptSize(c)
 	return size.Bytes + int64(size.Images)*ImageBytes
 }
 
-// forgetPrompt drops what only the generation needed, when it is settled.
+// forgetPrompt drops what only the generation needs, once that is settled.
 func (t *TurnSpace) forgetPrompt() {
 	if t != nil {
 		t.Parts, t.Vars = nil, nil
 	}
 }
 
-// usedSpaces returns what a tool that a layer brought works on: the session's own
-// tools on all spaces of the turn, a pack's on the pack, others on nothing.
+// usedSpaces returns the spaces in a call's effect, by the layer of its tool: for
+// the session's own tools all spaces of the turn, for a pack's the pack, for others
+// none.
 func (t *TurnSpace) usedSpaces(layer string) (used []UsedSpace) {
 	if t == nil || layer == "" {
 		return nil
@@ -244,8 +245,8 @@ func (t *TurnSpace) usedSpaces(layer string) (used []UsedSpace) {
 	return used
 }
 
-// showPrompt fills in what a generation shows before the transcript, and what a
-// prompt pack says where the run's config says nothing.
+// showPrompt fills in a generation's prompt, and the prompt pack's settings that
+// the run's config does not have.
 func (s *State) showPrompt(g *Generation) {
 	t := s.turnSpace()
 	if t == nil {
@@ -278,8 +279,8 @@ func (s *State) catalogChoice() string {
 	return c.ToolChoice
 }
 
-// promptBytes bounds what the latest turn shows before the transcript, the
-// system text excepted.
+// promptBytes is an upper bound of the latest turn's prompt, without the system
+// text.
 func (s *State) promptBytes() int64 {
 	if s.turnSpace() == nil {
 		return 0

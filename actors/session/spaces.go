@@ -9,34 +9,33 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Spaces is what a session knows of its spaces: pins, and never content. It is
-// absent in a session that never had a grant or prompt refs. Fields stand in the byte order of
-// their wire names.
+// Spaces is a session's spaces: pins without content. It is absent if the session
+// never had a grant or prompt refs. Fields are in the byte order of their wire
+// names.
 type Spaces struct {
 	Applied    []SpacePin   `msgpack:"applied,omitempty"`    // by Asked: the order of composition
 	Composed   codec.Hash   `msgpack:"composed"`             // of the registry with all layers; zero: no layer
-	Grants     []GrantPin   `msgpack:"grants,omitempty"`     // through ctl, oldest first: the newest of each space, and those that a sync names
+	Grants     []GrantPin   `msgpack:"grants,omitempty"`     // through ctl, oldest first: the newest of each space, and those of open syncs
 	Pending    []SpaceStage `msgpack:"pending,omitempty"`    // by Asked
 	Staged     []SpaceStage `msgpack:"staged,omitempty"`     // by name
 	Syncs      []OpenSync   `msgpack:"syncs,omitempty"`      // by number
 	SyncsAsked uint32       `msgpack:"syncs_asked"`          // syncs numbered so far
 	SyncsDone  []DoneSync   `msgpack:"syncs_done,omitempty"` // the latest SyncsDoneMax
-	Turn       *TurnSpace   `msgpack:"turn,omitempty"`       // of the latest turn; absent: no space has a say in it
+	Turn       *TurnSpace   `msgpack:"turn,omitempty"`       // of the latest turn; absent: spaces add nothing to it
 
-	content *spaceContent // that pins name
+	content *spaceContent // the manifests that pins name
 }
 
-// SpacePin names a manifest and the grant that it was adopted under. The
-// manifest is in the log.
+// SpacePin names a manifest and its grant. The manifest is in the log.
 type SpacePin struct {
-	Asked   uint64     `msgpack:"asked"`             // sequence of the request for its apply; 0: the install record
-	At      int64      `msgpack:"at"`                // clock when it was applied
+	Asked   uint64     `msgpack:"asked"`             // sequence of the request that applies it; 0: the install record
+	At      int64      `msgpack:"at"`                // the session's clock at its apply
 	Catalog string     `msgpack:"catalog,omitempty"` // chosen at the apply; empty: the manifest's default
 	Grant   uint64     `msgpack:"grant"`             // sequence of the event with its grant; 0: the install record
 	Hash    codec.Hash `msgpack:"hash"`
 	Kind    space.Kind `msgpack:"kind"`
 	Lacks   []string   `msgpack:"lacks,omitempty"`  // needs that are not met
-	Prompt  string     `msgpack:"prompt,omitempty"` // as Catalog
+	Prompt  string     `msgpack:"prompt,omitempty"` // the same for a prompt pack
 	Seq     uint64     `msgpack:"seq"`              // of the event with the manifest; 0: the install record
 	Source  string     `msgpack:"source,omitempty"`
 	Space   string     `msgpack:"space"`
@@ -47,7 +46,7 @@ type SpacePin struct {
 type SpaceStage struct {
 	Mode string   `msgpack:"mode,omitempty"` // of a pending one
 	Pin  SpacePin `msgpack:"pin"`
-	Run  uint32   `msgpack:"run,omitempty"` // whose call asked for it; 0: an operator did
+	Run  uint32   `msgpack:"run,omitempty"` // whose call enabled it; 0: an operator requested it
 }
 
 // GrantPin is a grant that came through ctl.
@@ -56,11 +55,11 @@ type GrantPin struct {
 	Seq   uint64 `msgpack:"seq"` // of its event
 }
 
-// OpenSync is a sync that is not settled: all that its effect is made of.
+// OpenSync is a sync that is not settled: the content of its effect.
 type OpenSync struct {
 	Apply    string     `msgpack:"apply,omitempty"` // a mode
 	At       int64      `msgpack:"at"`
-	Call     string     `msgpack:"call,omitempty"` // that waits for it
+	Call     string     `msgpack:"call,omitempty"` // the call that waits for it
 	Catalog  string     `msgpack:"catalog,omitempty"`
 	Data     codec.Hash `msgpack:"data"`     // BLAKE2b-256 of the request
 	Deadline int64      `msgpack:"deadline"` // Unix ms
@@ -75,7 +74,7 @@ type OpenSync struct {
 	Seq      uint64     `msgpack:"seq"` // of the request
 	Space    string     `msgpack:"space"`
 	Target   string     `msgpack:"target"`
-	Tools    int64      `msgpack:"tools,omitempty"` // of the call's turn, in its registry
+	Tools    int64      `msgpack:"tools,omitempty"` // number of tools in the registry of the call's turn
 	Version  string     `msgpack:"version,omitempty"`
 }
 
@@ -85,27 +84,27 @@ type Known struct {
 	Seq  uint64     `msgpack:"seq"` // of the event with the manifest; 0: the install record
 }
 
-// DoneSync is what is kept of a sync that is over.
+// DoneSync is what is stored of an ended sync.
 type DoneSync struct {
 	Hash   codec.Hash `msgpack:"hash"` // of its settlement; zero: the session ended it
 	Number uint32     `msgpack:"number"`
 }
 
-// TurnSpace is what spaces brought to a turn. Parts and Vars are kept until its
-// generation is settled for good.
+// TurnSpace is what spaces add to a turn. Parts and Vars are kept until no attempt
+// at its generation can follow.
 type TurnSpace struct {
-	Catalog  string       `msgpack:"catalog,omitempty"`  // that counts in its run
-	Grants   []UsedGrant  `msgpack:"grants,omitempty"`   // of packs, when the first extension tool was asked
-	Mark     codec.Hash   `msgpack:"mark"`               // of what precedes the transcript; zero: nothing does
-	Narrowed []string     `msgpack:"narrowed,omitempty"` // active skills whose lists counted
+	Catalog  string       `msgpack:"catalog,omitempty"`  // of its run
+	Grants   []UsedGrant  `msgpack:"grants,omitempty"`   // of packs, when the first extension tool was called
+	Mark     codec.Hash   `msgpack:"mark"`               // fingerprint of the prompt; zero: there is none
+	Narrowed []string     `msgpack:"narrowed,omitempty"` // active skills whose allowed-tools applied
 	Parts    []PromptPart `msgpack:"parts,omitempty"`
-	Pins     []SpacePin   `msgpack:"pins,omitempty"`   // applied when the turn began
-	Prompt   string       `msgpack:"prompt,omitempty"` // prompt pack that counts in its run
-	Tools    bool         `msgpack:"tools,omitempty"`  // the session's own tools were there
+	Pins     []SpacePin   `msgpack:"pins,omitempty"`   // those applied when the turn began
+	Prompt   string       `msgpack:"prompt,omitempty"` // prompt pack of its run
+	Tools    bool         `msgpack:"tools,omitempty"`  // it has the session's own tools
 	Vars     codec.Pairs  `msgpack:"vars,omitempty"`
 }
 
-// turnSpace returns what spaces bring to the latest turn; nil: nothing.
+// turnSpace returns what spaces add to the latest turn; nil: nothing.
 func (s *State) turnSpace() *TurnSpace {
 	if s.Spaces == nil {
 		return nil
@@ -113,11 +112,11 @@ func (s *State) turnSpace() *TurnSpace {
 	return s.Spaces.Turn
 }
 
-// spaceContent is the content that pins name, shared between sessions.
+// spaceContent is the manifests that pins name, shared between sessions.
 type spaceContent struct {
 	base      *planner.Registry // the session's registry without layers
 	manifests []heldManifest
-	own       []ownRegistry // of runs under a workspace of their own, composed so far
+	own       []ownRegistry // of runs under a workspace of their own, a cache
 }
 
 // heldManifest is a parsed manifest with its hash.
@@ -126,14 +125,13 @@ type heldManifest struct {
 	*space.Manifest
 }
 
-// ownRegistry is what runs under another workspace than the applied one are
-// offered from.
+// ownRegistry is the registry of runs under another workspace than the applied one.
 type ownRegistry struct {
 	hash     codec.Hash // of the workspace; zero: none
 	registry *planner.Registry
 }
 
-// find returns the manifest of a hash, nil if it is not at hand.
+// find returns the manifest with a hash, nil if it is not loaded.
 func (c *spaceContent) find(hash codec.Hash) *space.Manifest {
 	if c == nil {
 		return nil
@@ -150,7 +148,7 @@ func (c *spaceContent) add(hash codec.Hash, m *space.Manifest) {
 	}
 }
 
-// eachHeld calls fn with the pins of what is applied, pending and staged.
+// eachHeld calls fn with all applied, pending and staged pins.
 func (s *State) eachHeld(fn func(*SpacePin)) {
 	if s.Spaces != nil {
 		for i := range s.Spaces.Applied {
@@ -165,7 +163,7 @@ func (s *State) eachHeld(fn func(*SpacePin)) {
 	}
 }
 
-// eachPin calls fn with every pin that the state holds.
+// eachPin calls fn with every pin in the state.
 func (s *State) eachPin(fn func(*SpacePin)) {
 	s.eachHeld(fn)
 	if s.Config != nil && s.Config.Workspace != nil {
@@ -183,8 +181,7 @@ func (s *State) eachPin(fn func(*SpacePin)) {
 	}
 }
 
-// dropContent lets go of what nothing names any more: manifests, grants, and
-// registries of runs.
+// dropContent drops unused manifests, grants, and registries of runs.
 func (s *State) dropContent() {
 	var named []codec.Hash
 	s.eachPin(func(p *SpacePin) { named = append(named, p.Hash) })
@@ -201,7 +198,7 @@ func (s *State) dropContent() {
 	})
 }
 
-// grant returns the grant of a sequence; 0 is the install record's for a space.
+// grant returns the grant of a sequence; 0 is the install record's for the space.
 func (s *State) grant(seq uint64, name string) *Grant {
 	if seq == 0 {
 		return s.install.grant(name)
@@ -212,13 +209,12 @@ func (s *State) grant(seq uint64, name string) *Grant {
 	return nil
 }
 
-// grant returns the first grant of the record that is about a space, or nil.
+// grant returns the record's first grant that covers a space, or nil.
 func (in *Install) grant(name string) *Grant {
 	return find(in.Record.Spaces, func(g *Grant) bool { return g.matches(name) })
 }
 
-// grantNow returns the grant that a sync of a space counts under, and the
-// sequence of its event.
+// grantNow returns the valid grant for a space, and the sequence of its event.
 func (s *State) grantNow(name string) (*Grant, uint64) {
 	if s.Spaces != nil {
 		for _, g := range slices.Backward(s.Spaces.Grants) {
@@ -230,11 +226,11 @@ func (s *State) grantNow(name string) (*Grant, uint64) {
 	return s.install.grant(name), 0
 }
 
-// byAsked orders pins as they are composed. Pins of one request, which are the
-// install record's, stay in their order.
+// byAsked orders pins for composition. Pins of one request, which are the install
+// record's, keep their order.
 func byAsked(a, b SpacePin) int { return cmp.Compare(a.Asked, b.Asked) }
 
-// content returns what pins name, nil for a session without spaces.
+// content returns the content of pins, nil for a session without spaces.
 func (s *State) content() *spaceContent {
 	if s.Spaces == nil {
 		return nil
@@ -242,7 +238,7 @@ func (s *State) content() *spaceContent {
 	return s.Spaces.content
 }
 
-// manifest returns the manifest of a hash that a pin of the state names.
+// manifest returns the manifest with a hash that a pin in the state names.
 func (s *State) manifest(hash codec.Hash) *space.Manifest {
 	if m := s.content().find(hash); m != nil {
 		return m
@@ -250,6 +246,6 @@ func (s *State) manifest(hash codec.Hash) *space.Manifest {
 	return s.install.content.find(hash)
 }
 
-// Manifest returns the manifest of a hash, nil if no pin of the state names it.
-// Nobody may change what it returns.
+// Manifest returns the manifest with a hash, nil if no pin in the state names it.
+// It must not be changed.
 func (s *State) Manifest(hash codec.Hash) *space.Manifest { return s.manifest(hash) }

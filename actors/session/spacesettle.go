@@ -37,8 +37,8 @@ func (syncs) decode(b *settlement, data codec.Raw) (effect string, bad *refusal)
 	return effect, bad
 }
 
-// settle folds the settlement of a sync. Whatever is wrong ends the sync, and
-// changes nothing that is staged, pending or applied.
+// settle folds the settlement of a sync. Any fault ends the sync and changes
+// nothing that is staged, pending or applied.
 func (syncs) settle(s *State, p Place, b *settlement) *refusal {
 	o := s.endSync(s.syncAt(p.n), settlementHash(b.typ, b.data), "", "")
 	bad, sync := b.bad, b.body.(*syncSettlement)
@@ -67,7 +67,7 @@ func (syncs) settle(s *State, p Place, b *settlement) *refusal {
 	return nil
 }
 
-// output returns what the model is shown whose call waited.
+// output returns the output for the model whose call waited.
 func (b *syncSettlement) output() *Content {
 	if b.ready.Output != nil {
 		return b.ready.Output
@@ -75,7 +75,7 @@ func (b *syncSettlement) output() *Content {
 	return b.unchanged.Output
 }
 
-// fault says what is wrong with a settlement by itself.
+// fault checks a settlement by itself.
 func (b *syncSettlement) fault(typ string) *refusal {
 	switch typ {
 	case TypeWorkspaceSyncFailed:
@@ -105,7 +105,7 @@ func (b *syncSettlement) fault(typ string) *refusal {
 	return readerFault(u.Source, u.Lacks, u.Signature, u.Output)
 }
 
-// readerFault checks what a reader sends besides the manifest.
+// readerFault checks the other fields that a reader sends with a manifest.
 func readerFault(source string, lacks []string, by *Signature, output *Content) *refusal {
 	if bad := contentFault("output", output, true); bad != nil {
 		return bad
@@ -121,25 +121,25 @@ func readerFault(source string, lacks []string, by *Signature, output *Content) 
 	return nil
 }
 
-// read is what a sync found: the manifest, and what its reader says.
+// read is the result of a sync: the manifest, and its reader's report.
 type read struct {
 	adopted
 	grant    *Grant
 	by       *Signature
 	revision string
-	code     string // why it counts for nothing
+	code     string // why it is refused
 	detail   string
 	problems []space.Problem
 }
 
-// refuse notes why what was read counts for nothing.
+// refuse records why the manifest is refused.
 func (r *read) refuse(code, detail string, problems []space.Problem) bool {
 	r.code, r.detail, r.problems = code, detail, problems
 	return false
 }
 
-// takeManifest judges the manifest that a settlement brings, and stages it. It
-// returns why it counts for nothing, or "".
+// takeManifest judges a settlement's manifest and stages it. It returns why it is
+// refused, or "".
 func (s *State) takeManifest(o *OpenSync, typ string, b *syncSettlement) string {
 	r := read{grant: s.grant(o.Grant, o.Space)}
 	st := s.stack()
@@ -169,7 +169,7 @@ func (s *State) takeManifest(o *OpenSync, typ string, b *syncSettlement) string 
 	return s.applySynced(o, &r, outcome)
 }
 
-// readManifest reads the manifest: steps 1 and 2 of the checks.
+// readManifest decodes the manifest: steps 1 and 2 of the checks.
 func (s *State) readManifest(r *read, o *OpenSync, typ string, b *syncSettlement) bool {
 	r.Grant, r.Kind, r.Space, r.Seq = o.Grant, o.Kind, o.Space, s.Seq
 	if typ == TypeWorkspaceSyncUnchanged {
@@ -199,8 +199,7 @@ func (s *State) readManifest(r *read, o *OpenSync, typ string, b *syncSettlement
 	return true
 }
 
-// uncovered returns a problem for each entry of a catalog whose tool a registry
-// lacks.
+// uncovered returns a problem for each catalog entry whose tool a registry lacks.
 func (a *adopted) uncovered(registry *planner.Registry) (problems []space.Problem) {
 	for i := range a.manifest.Catalogs {
 		c := &a.manifest.Catalogs[i]
@@ -223,7 +222,7 @@ func (a *adopted) uncovered(registry *planner.Registry) (problems []space.Proble
 	return problems
 }
 
-// warnings returns what an operator should know of a space that can be staged.
+// warnings returns an operator's warnings about a space that can be staged.
 func (s *State) warnings(r *read, next *stack) []space.Problem {
 	warnings := append(r.uncovered(next.registry), r.unknownAllowed(next.registry)...)
 	for _, l := range r.manifest.LeftOut {
@@ -238,8 +237,8 @@ func (s *State) warnings(r *read, next *stack) []space.Problem {
 	return space.SortProblems(warnings)
 }
 
-// stage keeps what was read, unless the session has it already, and returns
-// what became of it.
+// stage stages a manifest, unless the session has it already, and returns the
+// outcome.
 func (s *State) stage(o *OpenSync, r *read) string {
 	if o.Dry {
 		return OutcomeDry
@@ -264,8 +263,8 @@ func (s *State) stage(o *OpenSync, r *read) string {
 	return OutcomeStaged
 }
 
-// isKnown reports whether a manifest is pending under the same grant, or
-// applied under it with nothing pending.
+// isKnown reports whether a manifest is pending under the same grant, or applied
+// under it with nothing pending.
 func (s *State) isKnown(p *SpacePin) bool {
 	same := func(q *SpacePin) bool { return q.Space == p.Space && q.Hash == p.Hash && q.Grant == p.Grant }
 	waits := false
@@ -279,7 +278,8 @@ func (s *State) isKnown(p *SpacePin) bool {
 	return !waits && slices.ContainsFunc(s.Spaces.Applied, func(q SpacePin) bool { return same(&q) })
 }
 
-// takeLacks has every pin of the manifest know what its reader lacks now.
+// takeLacks updates all pins of the manifest with the needs that its reader reports
+// as unmet.
 func (s *State) takeLacks(r *read) {
 	s.eachHeld(func(p *SpacePin) {
 		if p.Space == r.Space && p.Hash == r.Hash && !slices.Equal(p.Lacks, r.Lacks) {
@@ -288,9 +288,9 @@ func (s *State) takeLacks(r *read) {
 	})
 }
 
-// applySynced applies a synced manifest as its request says, a known one only if
+// applySynced applies a synced manifest as its request says; a known one only if
 // the request chooses another prompt or catalog. It returns why the manifest does
-// not fit, or "". If a model asked for it, it is not staged then.
+// not fit, or "". If a model's call enabled it, it is not staged then.
 func (s *State) applySynced(o *OpenSync, r *read, outcome string) string {
 	pin := r.SpacePin
 	pin.Prompt, pin.Catalog = o.Prompt, o.Catalog
@@ -317,7 +317,7 @@ func (s *State) applySynced(o *OpenSync, r *read, outcome string) string {
 	return ""
 }
 
-// latest returns the pin of a space that is pending, else applied. There is one.
+// latest returns a space's pending pin, else its applied one. There must be one.
 func (s *State) latest(name string) *SpacePin {
 	if p := find(s.Spaces.Pending, func(p *SpaceStage) bool { return p.Pin.Space == name }); p != nil {
 		return &p.Pin

@@ -9,7 +9,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// stack is a registry with its spaces. Names in configs are looked up in it.
+// stack is a registry with its spaces. Names in configs are resolved in it.
 type stack struct {
 	base     *planner.Registry
 	spaces   []adopted // by Asked
@@ -23,7 +23,7 @@ type adopted struct {
 	manifest *space.Manifest
 }
 
-// compose fills in the registry of a stack.
+// compose computes the registry of a stack.
 func (st *stack) compose() *planner.ComposeError {
 	var layers []planner.Layer
 	for i := range st.spaces {
@@ -37,7 +37,7 @@ func (st *stack) compose() *planner.ComposeError {
 	return bad
 }
 
-// layer returns what a space adds to a registry.
+// layer returns a space's layer of the registry.
 func (a *adopted) layer() planner.Layer {
 	l := planner.Layer{Name: a.Space, Needs: a.manifest.Needs, Tools: a.manifest.LayerTools(), Words: make([]planner.Word, len(a.manifest.Words))}
 	for i := range a.manifest.Words {
@@ -55,7 +55,7 @@ func (st *stack) find(name string) *adopted {
 	return find(st.spaces, func(a *adopted) bool { return a.Space == name })
 }
 
-// find returns the first element of a list that is so, nil if none is.
+// find returns the first element of a list that matches, nil if none does.
 func find[T any](list []T, is func(*T) bool) *T {
 	for i := range list {
 		if is(&list[i]) {
@@ -65,7 +65,7 @@ func find[T any](list []T, is func(*T) bool) *T {
 	return nil
 }
 
-// lacks returns the needs that are not met, by space.
+// lacks returns the unmet needs, by space.
 func (st *stack) lacks() (out []planner.Lacks) {
 	for i := range st.spaces {
 		if p := &st.spaces[i].SpacePin; len(p.Lacks) > 0 {
@@ -75,8 +75,8 @@ func (st *stack) lacks() (out []planner.Lacks) {
 	return out
 }
 
-// with returns the stack that has a space in place of the former one of its
-// name, and if it is a workspace, of the workspace. It is not composed.
+// with returns the stack with a space added. The space replaces the one of its
+// name, and a workspace replaces the workspace. The result is not composed.
 func (st *stack) with(a adopted) stack {
 	out := st.without(func(b *adopted) bool {
 		return b.Space == a.Space || b.Kind == space.Workspace && a.Kind == space.Workspace
@@ -86,7 +86,7 @@ func (st *stack) with(a adopted) stack {
 	return out
 }
 
-// without returns the stack without some spaces. It is not composed.
+// without returns the stack without some spaces. The result is not composed.
 func (st *stack) without(gone func(*adopted) bool) stack {
 	out := stack{base: st.base, tools: st.tools}
 	for i := range st.spaces {
@@ -109,7 +109,7 @@ func (s *State) baseRegistry() *planner.Registry {
 	return s.Spaces.content.base
 }
 
-// stack returns what is applied now.
+// stack returns the stack that is applied now.
 func (s *State) stack() stack {
 	st := stack{base: s.baseRegistry(), registry: s.registry, tools: s.hasGrants()}
 	if s.Spaces != nil {
@@ -127,16 +127,16 @@ func (s *State) adopted(pins []SpacePin) []adopted {
 	return out
 }
 
-// hasGrants reports whether any space may be adopted.
+// hasGrants reports whether the session has any grant.
 func (s *State) hasGrants() bool {
 	return len(s.install.Record.Spaces) > 0 || s.Spaces != nil && len(s.Spaces.Grants) > 0
 }
 
-// isOwn reports whether a config names the version of the workspace.
+// isOwn reports whether a config names a workspace.
 func (c *RunConfig) isOwn() bool { return c.Workspace != "" }
 
-// stackOf returns what a run of a config is offered from, if own is the
-// workspace that its config names. st is what is applied.
+// stackOf returns the stack of a run with a config, given the applied stack st. own
+// is the workspace that the config names.
 func (s *State) stackOf(st *stack, c *RunConfig, own *SpacePin) (stack, *refusal) {
 	if c == nil || !c.isOwn() {
 		return *st, nil
@@ -148,7 +148,7 @@ func (s *State) stackOf(st *stack, c *RunConfig, own *SpacePin) (stack, *refusal
 	return out, nil
 }
 
-// runStack returns what the active run's next turn is offered from.
+// runStack returns the stack of the active run's next turn.
 func (s *State) runStack() stack {
 	st := s.stack()
 	if s.Run == nil || !s.Run.Config.isOwn() {
@@ -163,7 +163,7 @@ func (s *State) runStack() stack {
 	return out
 }
 
-// under returns the stack with another workspace, or with none. It is not
+// under returns the stack with another workspace, or with none. The result is not
 // composed.
 func (s *State) under(st *stack, own *SpacePin) stack {
 	if own != nil {
@@ -172,11 +172,11 @@ func (s *State) under(st *stack, own *SpacePin) stack {
 	return st.without(func(a *adopted) bool { return a.Kind == space.Workspace })
 }
 
-// ownRegistry returns the registry of a stack whose workspace has a hash. A
-// composed registry is kept. Composing does not fail: the event that changed a
-// layer below was checked.
+// ownRegistry returns the registry of a stack whose workspace has a hash, and
+// caches it. Composing does not fail: the event that changed a layer below was
+// checked.
 func (s *State) ownRegistry(hash codec.Hash, st *stack) *planner.Registry {
-	if s.Spaces == nil { // without a grant there is nothing to leave out
+	if s.Spaces == nil { // without a grant there is no workspace to replace
 		return st.base
 	}
 	if own := find(s.Spaces.content.own, func(o *ownRegistry) bool { return o.hash == hash }); own != nil {
@@ -189,23 +189,23 @@ func (s *State) ownRegistry(hash codec.Hash, st *stack) *planner.Registry {
 	return st.registry
 }
 
-// turnStack returns what the latest turn was offered from.
+// turnStack returns the stack of the latest turn.
 func (s *State) turnStack() stack {
-	st := stack{base: s.turnsOwn, registry: s.turnsOwn} // the base is of no use any more
+	st := stack{base: s.turnsOwn, registry: s.turnsOwn} // the base is not needed any more
 	if s.turnSpace() != nil {
 		st.spaces, st.tools = s.adopted(s.turnSpace().Pins), s.turnSpace().Tools
 	}
 	return st
 }
 
-// findWorkspace returns the pin of a workspace that a config names by hash: it
-// is applied, pending, staged, or in the install record.
+// findWorkspace returns the pin of the workspace with a hash: an applied, pending
+// or staged one, or the install record's.
 func (s *State) findWorkspace(hash string) *SpacePin {
 	var found *SpacePin
 	look := func(p *SpacePin) {
 		if found == nil && p.Kind == space.Workspace && p.Hash.Is(hash) {
 			pin := *p
-			pin.Lacks = nil // so that a need that is met later is noticed
+			pin.Lacks = nil // a need that is met later must be noticed
 			found = &pin
 		}
 	}
@@ -216,7 +216,7 @@ func (s *State) findWorkspace(hash string) *SpacePin {
 	return found
 }
 
-// ownWorkspace returns the workspace that a config names, nil if that is none.
+// ownWorkspace returns the workspace that a config names, nil if it names none.
 func (s *State) ownWorkspace(c *RunConfig) (*SpacePin, *refusal) {
 	if c == nil || !c.isOwn() || c.Workspace == space.None {
 		return nil, nil
@@ -228,8 +228,8 @@ func (s *State) ownWorkspace(c *RunConfig) (*SpacePin, *refusal) {
 	return own, nil
 }
 
-// configFault says what is wrong with a config under what st offers, if own is
-// the workspace that it names.
+// configFault checks a config under a stack. own is the workspace that the config
+// names.
 func (s *State) configFault(st *stack, c *RunConfig, own *SpacePin, complete bool) *refusal {
 	if c == nil {
 		return nil
@@ -247,7 +247,7 @@ func (s *State) configFault(st *stack, c *RunConfig, own *SpacePin, complete boo
 	return bad
 }
 
-// namesFault says which name of a config the stack's spaces lack.
+// namesFault checks a config's names against the stack's spaces.
 func (st *stack) namesFault(c *RunConfig) *refusal {
 	w := st.workspace()
 	if c.PromptPack != "" && c.PromptPack != space.None && (w == nil || w.manifest.Prompt(c.PromptPack) == nil) {
@@ -262,7 +262,7 @@ func (st *stack) namesFault(c *RunConfig) *refusal {
 	return st.skillsFault(c)
 }
 
-// lacks says that a workspace, or none, does not have something.
+// lacks returns the detail for a name that a workspace, or none, does not have.
 func (a *adopted) lacks(what, name string) string {
 	if a == nil {
 		return "no workspace is applied, and " + what + " " + quoted(name) + " is one's"

@@ -8,8 +8,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// workspaceSyncRequested asks a reader for a space. An open sync of the space
-// is withdrawn, unless it was asked with the same data.
+// workspaceSyncRequested opens a sync of a space. It withdraws an open sync of the
+// space, unless that was requested with the same data.
 func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
 	var b WorkspaceSyncRequested
 	if bad := decodeBody(data, &b); bad != nil {
@@ -63,7 +63,7 @@ func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
 	return nil
 }
 
-// fault says what is wrong with the request by itself.
+// fault checks the request by itself.
 func (b *WorkspaceSyncRequested) fault() *refusal {
 	switch {
 	case !space.IsSpaceName(b.Workspace, space.Workspace):
@@ -100,7 +100,7 @@ func (b *WorkspaceSyncRequested) fault() *refusal {
 	return nil
 }
 
-// choiceFault says what is wrong with the names that an apply chooses.
+// choiceFault checks the names that an apply chooses.
 func choiceFault(prompt, catalog string) *refusal {
 	switch {
 	case prompt != "" && !space.IsID(prompt):
@@ -123,7 +123,7 @@ func unknownSpace(name string) *refusal {
 	return refuse(RejectUnknownSpace, "workspace: no grant is about "+quoted(name)+": bring one, or add it to the install record")
 }
 
-// openSyncOf returns where the open sync of a space is, -1 if there is none.
+// openSyncOf returns the index of a space's open sync, -1 if there is none.
 func (s *State) openSyncOf(name string) int {
 	if s.Spaces == nil {
 		return -1
@@ -131,8 +131,8 @@ func (s *State) openSyncOf(name string) int {
 	return slices.IndexFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Space == name })
 }
 
-// syncRoomFault says that there are too many syncs, or spaces. With again, one
-// of the space ends.
+// syncRoomFault checks that there is room for a sync and its space. With again, it
+// replaces an open sync of the space.
 func (s *State) syncRoomFault(name string, again bool) *refusal {
 	if s.Spaces == nil || again {
 		return nil
@@ -152,13 +152,13 @@ func (s *State) syncRoomFault(name string, again bool) *refusal {
 	return nil
 }
 
-// stagedAt returns where a space is staged, -1 if it is not.
+// stagedAt returns the index of a staged space, -1 if it is not staged.
 func (s *State) stagedAt(name string) int {
 	return slices.IndexFunc(s.Spaces.Staged, func(st SpaceStage) bool { return st.Pin.Space == name })
 }
 
-// takeGrant takes a grant that came through ctl: it counts from now on. The
-// first one brings the session's own tools.
+// takeGrant stores a grant that came through ctl; it is valid at once. The first
+// grant adds the session's own tools.
 func (s *State) takeGrant(grant *Grant) *refusal {
 	if s.Spaces != nil && len(s.Spaces.Grants) >= GrantsMax {
 		if _, seq := s.grantNow(grant.Space); seq == 0 {
@@ -181,14 +181,14 @@ func (s *State) takeGrant(grant *Grant) *refusal {
 	return nil
 }
 
-// enterSpaces makes the session one that has spaces.
+// enterSpaces makes s.Spaces non-nil.
 func (s *State) enterSpaces() {
 	if s.Spaces == nil {
 		s.Spaces = &Spaces{content: &spaceContent{base: s.registry}}
 	}
 }
 
-// known returns the manifests of a space that the session has.
+// known returns the session's manifests of a space.
 func (s *State) known(name string) []Known {
 	var out []Known
 	add := func(p *SpacePin) {
@@ -208,8 +208,8 @@ func (s *State) known(name string) []Known {
 	return out
 }
 
-// endSync ends open sync i, and returns it. Without a settlement's hash the
-// session ends it, and says so. The caller gives the waiting call its result.
+// endSync ends open sync i and returns it. Without a settlement's hash, the session
+// ends it and publishes that. The caller gives the waiting call its result.
 func (s *State) endSync(i int, hash codec.Hash, code, detail string) OpenSync {
 	o := s.Spaces.Syncs[i]
 	if hash.IsZero() {
@@ -224,7 +224,7 @@ func (s *State) endSync(i int, hash codec.Hash, code, detail string) OpenSync {
 	return o
 }
 
-// endSyncOf ends the sync that carries a call out, if it is open.
+// endSyncOf ends a call's sync, if that is open.
 func (s *State) endSyncOf(c *Call, code, detail string) {
 	if i := s.syncAt(c.Sync); i >= 0 {
 		s.endSync(i, codec.Hash{}, code, detail)
@@ -291,14 +291,14 @@ func (syncs) settleOverdue(s *State) {
 			i++
 			continue
 		}
-		s.endSync(i, codec.Hash{}, CodeDeadlineExceeded, noSettlement("space/"+o.Target)) // the call that waits is overdue, too
+		s.endSync(i, codec.Hash{}, CodeDeadlineExceeded, noSettlement("space/"+o.Target)) // the waiting call is overdue, too
 	}
 }
 
-// noSettlement is the failure of a sync that no bridge of its target settled.
+// noSettlement is the detail for an effect that no bridge of its target settled.
 func noSettlement(from string) string { return "no settlement from " + from + " by its deadline" }
 
-// workspaceDetached drops a space whole.
+// workspaceDetached drops all of a space.
 func (s *State) workspaceDetached(b *WorkspaceDetached) *refusal {
 	if s.Spaces == nil || !s.holdsSpace(b.Workspace) {
 		return refuse(RejectUnknownSpace, "workspace: the session has nothing of "+quoted(b.Workspace))
@@ -336,14 +336,14 @@ func (s *State) workspaceDetached(b *WorkspaceDetached) *refusal {
 
 const detached = "the space was detached"
 
-// holdsSpace reports whether there is anything of a space to drop.
+// holdsSpace reports whether the session has anything of a space.
 func (s *State) holdsSpace(name string) bool {
 	x := s.Spaces
 	return len(s.known(name)) > 0 || s.openSyncOf(name) >= 0 ||
 		slices.ContainsFunc(x.Grants, func(g GrantPin) bool { return g.Grant.Space == name })
 }
 
-// namesOwn returns the config or run whose workspace is a matching manifest.
+// namesOwn returns the config or run that names a matching workspace.
 func (s *State) namesOwn(is func(*SpacePin) bool) string {
 	if s.Config != nil && s.Config.Workspace != nil && is(s.Config.Workspace) {
 		return "the session's config.workspace"
@@ -356,7 +356,8 @@ func (s *State) namesOwn(is func(*SpacePin) bool) string {
 	return ""
 }
 
-// closeSpaces ends what is open of spaces when the session is closed.
+// closeSpaces ends the open syncs and drops pending and staged spaces when the
+// session is closed.
 func (s *State) closeSpaces() {
 	if s.Spaces == nil {
 		return

@@ -2,8 +2,8 @@ package session
 
 import "strconv"
 
-// steerRequested gives the active run input before its next turn. Without an
-// active run it starts one.
+// steerRequested gives the active run input before its next turn. Without an active
+// run it starts one.
 func (s *State) steerRequested(b *SteerRequested) *refusal {
 	if bad := contentFault("input", &b.Input, false); bad != nil {
 		return bad
@@ -23,8 +23,9 @@ func (s *State) steerRequested(b *SteerRequested) *refusal {
 	return s.steer(b.Input.shownBytes())
 }
 
-// steer keeps the input of the event being folded, of so many bytes, for the
-// active run's next turn, and asks that turn if the run waits for input.
+// steer adds the input of the event being folded to the active run's steers, and
+// opens the next turn if the run waits for input. bytes is what a model is shown of
+// the input.
 func (s *State) steer(bytes int64) *refusal {
 	run := s.Run
 	if len(run.Steers) >= SteersMax {
@@ -38,8 +39,7 @@ func (s *State) steer(bytes int64) *refusal {
 	return nil
 }
 
-// takeSteers puts the steers that wait into the transcript, before the turn
-// that is about to be asked.
+// takeSteers appends the waiting steers to the transcript, before a turn is opened.
 func (s *State) takeSteers() {
 	for _, steer := range s.Run.Steers {
 		s.appendItem(Item{Role: RoleUser, Seq: steer.Seq}, steer.Bytes)
@@ -47,8 +47,8 @@ func (s *State) takeSteers() {
 	s.Run.Steers = nil
 }
 
-// requeueSteers makes of steers that an ended run did not take a run at the
-// head of the queue. It has no roles: a steer carries none.
+// requeueSteers makes a run at the head of the queue of the steers that an ended
+// run did not take. It has no roles, since steers have none.
 func (s *State) requeueSteers(ended *Run) {
 	if len(ended.Steers) == 0 || s.Closed {
 		return
@@ -69,8 +69,8 @@ func seqsOf(steers []Steer) []uint64 {
 	return seqs
 }
 
-// requested returns the config that the run was requested with: overrides of
-// the run end with it.
+// requested returns the config that the run was requested with, without later
+// overrides of the run.
 func (r *Run) requested() RunConfig {
 	config := r.Config
 	if o := r.Asked; o != nil {

@@ -8,32 +8,31 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// TurnStep is what changed a turn besides the config: a step rule or an
-// external hook. Rules are recorded by index; their text is where From says.
+// TurnStep is what changed a turn besides the config: a step rule or a step hook.
+// Rules are recorded by index; their text is where From says.
 type TurnStep struct {
-	At       int64                 `msgpack:"at,omitempty"`       // clock when the hook was asked
-	Calls    []planner.LastCall    `msgpack:"calls,omitempty"`    // while the hook is asked: as Last, if rules may ask for them
-	Code     string                `msgpack:"code,omitempty"`     // why the hook's answer does not count
+	At       int64                 `msgpack:"at,omitempty"`       // the session's clock at the opening of the hook's effect
+	Calls    []planner.LastCall    `msgpack:"calls,omitempty"`    // while Open: as Last, if rules may ask for them
+	Code     string                `msgpack:"code,omitempty"`     // why the hook's answer is not used
 	Deadline int64                 `msgpack:"deadline,omitempty"` // of the hook, Unix ms
 	Detail   string                `msgpack:"detail,omitempty"`
-	Facts    []planner.Fact        `msgpack:"facts,omitempty"`    // while the hook is asked: as it is shown them
+	Facts    []planner.Fact        `msgpack:"facts,omitempty"`    // while Open: as the hook is shown them
 	Failed   []planner.RuleFailure `msgpack:"failed,omitempty"`   // rules that could not be evaluated
-	From     StepSource            `msgpack:"from,omitempty"`     // empty: nothing applies
-	Last     []string              `msgpack:"last,omitempty"`     // while the hook is asked: tool_names of the last step
-	Open     bool                  `msgpack:"open,omitempty"`     // the hook is asked
+	From     StepSource            `msgpack:"from,omitempty"`     // empty: no rule or answer applies
+	Last     []string              `msgpack:"last,omitempty"`     // while Open: tool_names of the last step
+	Open     bool                  `msgpack:"open,omitempty"`     // the hook's effect is open
 	Prepared *planner.StepRule     `msgpack:"prepared,omitempty"` // the hook's answer
-	Profile  string                `msgpack:"profile,omitempty"`  // whose rules, if from a profile
+	Profile  string                `msgpack:"profile,omitempty"`  // owner of the rules, if From is a profile
 	Rule     int                   `msgpack:"rule"`               // index, from 0
 	RunMS    int64                 `msgpack:"run_ms,omitempty"`
 	Settled  codec.Hash            `msgpack:"settled"`         // of the hook's settlement
-	Tools    []planner.ToolIndex   `msgpack:"tools,omitempty"` // while the hook is asked: that could be offered then, ascending
+	Tools    []planner.ToolIndex   `msgpack:"tools,omitempty"` // while Open: those that could be offered at the opening, ascending
 }
 
-// StepSource says where the choice of a turn's step comes from.
+// StepSource is the origin of a step's choice.
 type StepSource string
 
-// The sources of a step's choice. A run's rules are the session's if it gave
-// none itself.
+// The origins of a step's choice. A run without own rules has the session's.
 const (
 	StepFromRun     StepSource = "run"
 	StepFromProfile StepSource = "profile"
@@ -47,7 +46,7 @@ type runRules struct {
 	steps    *planner.Steps
 }
 
-// choice returns what the latest turn's step chose, nil if nothing applies.
+// choice returns the choice of the latest turn's step, nil if none applies.
 func (s *State) choice() *planner.StepRule {
 	step := s.Turn.Step
 	if step == nil {
@@ -64,8 +63,8 @@ func (s *State) choice() *planner.StepRule {
 	return nil
 }
 
-// stepFacts returns what rules see of the step of the latest turn; last are
-// the calls of the one before it.
+// stepFacts returns what rules read about the latest turn's step; last are the
+// calls of the turn before.
 func (s *State) stepFacts(last []string) planner.StepFacts {
 	run := s.Run
 	return planner.StepFacts{
@@ -78,8 +77,8 @@ func (s *State) stepFacts(last []string) planner.StepFacts {
 	}
 }
 
-// stepRules returns the rules of the latest turn and where they are from: the
-// run's, or if it has none, those of its profile.
+// stepRules returns the rules of the latest turn and their origin: the run's, or if
+// it has none, those of its profile.
 func (s *State) stepRules() (rules *planner.Steps, from StepSource, profile string) {
 	if s.Run.Config.Steps == nil {
 		profile, _ = s.runsProfile()
@@ -92,14 +91,15 @@ func (s *State) stepRules() (rules *planner.Steps, from StepSource, profile stri
 func (s *State) runsRules() *planner.Steps {
 	run := s.Run
 	if s.rules.run != run.Number || s.rules.registry != s.turnsOwn {
-		// They were compiled when they came, so they compile again.
+		// They were compiled when they arrived, so they compile again.
 		steps, _ := planner.CompileSteps(s.turnsOwn, run.Config.Steps)
 		s.rules = runRules{run: run.Number, registry: s.turnsOwn, steps: steps}
 	}
 	return s.rules.steps
 }
 
-// matchRules records in step, the latest turn's, which of its rules applies.
+// matchRules records in step which of its rules applies, and makes it the latest
+// turn's.
 func (s *State) matchRules(rules *planner.Steps, step *TurnStep, last []string, calls []planner.LastCall) {
 	facts := s.stepFacts(last)
 	facts.Calls = calls
@@ -111,7 +111,7 @@ func (s *State) matchRules(rules *planner.Steps, step *TurnStep, last []string, 
 	s.Turn.Step = step
 }
 
-// askStep asks an outside hook what the latest turn offers.
+// askStep opens the effect of a step hook for the latest turn.
 func (s *State) askStep(hook *StepHook, last []string, calls []planner.LastCall) {
 	deadline := cmp.Or(hook.DeadlineMS, StepDefaultMS)
 	s.Turn.Step = &TurnStep{
@@ -150,20 +150,20 @@ func (steps) settle(s *State, _ Place, b *settlement) *refusal {
 	return nil
 }
 
-// close takes the hook as answered.
+// close records that the hook's effect is settled.
 func (step *TurnStep) close() {
 	step.Open, step.Facts, step.Last, step.Calls, step.Tools = false, nil, nil, nil, nil
 }
 
-// forgetGeneration drops what only the generation needed, when it is settled.
+// forgetGeneration drops what only the generation needs, once that is settled.
 func (step *TurnStep) forgetGeneration() {
 	if step != nil && step.Prepared != nil {
 		step.Prepared = &planner.StepRule{ActiveTools: step.Prepared.ActiveTools, ToolRefs: step.Prepared.ToolRefs}
 	}
 }
 
-// forgetGeneration drops what only the latest turn's generation needed, when it is
-// settled for good.
+// forgetGeneration drops what only the latest turn's generation needs, once no
+// further attempt can follow.
 func (s *State) forgetGeneration() {
 	s.Turn.Step.forgetGeneration()
 	s.turnSpace().forgetPrompt()
@@ -185,7 +185,7 @@ func (s *State) fallBack(code, detail string) {
 	s.askGeneration(nil)
 }
 
-// preparedFault says what is wrong with a StepPrepared by itself.
+// preparedFault checks a StepPrepared by itself.
 func (s *State) preparedFault(b *StepPrepared) *refusal {
 	if bad := cmp.Or(statusFault(b.Status, b.Error), faultFault(b.Error)); bad != nil {
 		return bad
@@ -196,7 +196,7 @@ func (s *State) preparedFault(b *StepPrepared) *refusal {
 	return nil
 }
 
-// rule returns the hook's answer in the form of a rule.
+// rule returns the hook's answer as a rule.
 func (b *StepPrepared) rule() *planner.StepRule {
 	return &planner.StepRule{
 		ActiveTools: b.ActiveTools, Context: b.Context, Model: b.Model, Params: b.Params, System: b.System,
@@ -204,8 +204,8 @@ func (b *StepPrepared) rule() *planner.StepRule {
 	}
 }
 
-// forget drops the used tools that a registry lacks. No rule for it can ask for
-// them, and a run may go through any number of registries.
+// forget drops the used tools that a registry lacks. Its rules can't ask for them,
+// and a run may go through any number of registries.
 func (r *Run) forget(registry *planner.Registry) {
 	r.Used = slices.DeleteFunc(r.Used, func(id string) bool {
 		t, ok := registry.Lookup(id)
@@ -213,8 +213,8 @@ func (r *Run) forget(registry *planner.Registry) {
 	})
 }
 
-// carriedOut reports whether the call was asked and may have done something: a
-// call that was refused or cancelled unlocks nothing.
+// carriedOut reports whether the call was opened and may have done something. A
+// refused or cancelled call unlocks nothing.
 func (c *Call) carriedOut() bool {
 	return c.RunMS > 0 && (c.Status == CallSucceeded || c.Status == CallFailed || c.Status == CallUnknown)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// lastCalls returns the tool_names of the calls that a turn of the run carried
-// out, in call order.
+// lastCalls returns the tool_names of the calls that ran in a turn of the run, in
+// call order.
 func (r *Run) lastCalls(t *Turn) []string {
 	if t == nil || t.Run != r.Number || t.Batch == nil {
 		return nil
@@ -42,9 +42,9 @@ func (r *Run) askedCalls(t *Turn) []planner.LastCall {
 	return calls
 }
 
-// rulesAskCalls reports whether rules of the run may ask for the calls of the
-// turn before: its own, or those of a profile of the turn's registry. All
-// profiles count, since another one may be selected before the next turn.
+// rulesAskCalls reports whether rules may read the calls of the turn before: the
+// run's own rules, or those of any profile of the turn's registry, since another
+// profile may be selected before the next turn.
 func (s *State) rulesAskCalls() bool {
 	if s.Run.Config.Steps != nil {
 		return s.runsRules().AsksCalls()
@@ -52,8 +52,8 @@ func (s *State) rulesAskCalls() bool {
 	return s.turnsOwn.AsksCalls()
 }
 
-// keepArguments cuts the arguments of a call that has its result to what the
-// next step is shown of them: rules see short ones whole, a hook the beginning.
+// keepArguments cuts the arguments of a call with a result to what the next step is
+// shown: rules see short ones whole, a hook their beginning.
 func (s *State) keepArguments(c *Call) {
 	kept, hook := 0, s.Run != nil && s.Run.Config.StepHook != nil
 	if hook {
@@ -72,8 +72,7 @@ func (s *State) keepArguments(c *Call) {
 	c.Cut = c.Cut && hook
 }
 
-// forgetArguments drops what was kept of arguments for a step that does not
-// come.
+// forgetArguments drops arguments that were kept for a step that will not begin.
 func (b *Batch) forgetArguments() {
 	if b == nil {
 		return
@@ -83,7 +82,7 @@ func (b *Batch) forgetArguments() {
 	}
 }
 
-// rememberCalls keeps of a completed batch what later steps may ask about.
+// rememberCalls stores what later steps may read of a completed batch.
 func (s *State) rememberCalls(b *Batch) {
 	run := s.Run
 	for i := range b.Calls {
@@ -108,8 +107,8 @@ func (s *State) rememberCalls(b *Batch) {
 	run.cutArguments()
 }
 
-// cutArguments drops the arguments of earlier calls beyond what a hook is shown
-// of all together, oldest first.
+// cutArguments drops arguments of earlier calls, oldest first, beyond the total
+// that a hook is shown.
 func (r *Run) cutArguments() {
 	left := StepArgumentsBytesMax
 	for i := len(r.Calls) - 1; i >= 0; i-- {
@@ -120,8 +119,8 @@ func (r *Run) cutArguments() {
 	}
 }
 
-// latestItems returns the end of the transcript that a hook is shown: no result
-// without the call that it is of.
+// latestItems returns the end of the transcript that a hook is shown. It has no
+// result without its call.
 func (s *State) latestItems() []Item {
 	items := s.Items[max(0, len(s.Items)-StepItemsMax):]
 	for len(items) < len(s.Items) && len(items) > 0 && items[0].Role == RoleTool {
@@ -130,7 +129,7 @@ func (s *State) latestItems() []Item {
 	return items
 }
 
-// effect builds the effect that asks the hook of the latest turn.
+// effect encodes the effect of the latest turn's step hook.
 func (steps) effect(s *State, _ Place, _ []byte) Effect {
 	t := s.Turn
 	run, name, items := s.Run, t.step().String(), s.latestItems()

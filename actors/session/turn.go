@@ -9,9 +9,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// startTurn asks the next generation of the active run, with the tools that
-// the session's state offers at this moment, or ends the run if it may not go
-// on. Every call of the turn before has its result in the transcript.
+// startTurn begins the next turn of the active run, with the tools that the
+// session's state offers now, or ends the run if it may not go on. Every call of
+// the turn before must have its result in the transcript.
 func (s *State) startTurn() {
 	run := s.Run
 	if run.Lifecycle == Interrupting {
@@ -42,7 +42,7 @@ func (s *State) startTurn() {
 		run.forget(st.registry)
 	}
 	before, same, defined := s.Turn, s.sameToolset(), s.keptDefinitions(st.registry)
-	s.toolsMoved = false // what moves before a held generation is asked counts for the next turn
+	s.toolsMoved = false // later changes, while a generation is held, count for the next turn
 	run.Turns++
 	s.rotateLazyHashes()
 	s.Turn = &Turn{Defined: defined, Number: run.Turns, Registry: s.pinned(), Run: run.Number}
@@ -66,8 +66,8 @@ func (s *State) startTurn() {
 	s.askGeneration(same)
 }
 
-// sameToolset returns the toolset of the turn before, if a turn that no step
-// has a say in would be offered the same now; else nil.
+// sameToolset returns the toolset of the turn before, if a turn without a step
+// would be offered the same now; else nil.
 func (s *State) sameToolset() *planner.Toolset {
 	if t := s.Turn; !s.toolsMoved && t != nil && t.Run == s.Run.Number && t.Step == nil {
 		return &t.Toolset
@@ -75,9 +75,8 @@ func (s *State) sameToolset() *planner.Toolset {
 	return nil
 }
 
-// askGeneration asks the generation of the turn, with what its step offers at
-// this moment. same is what a turn without a step is offered, nil if that is
-// not known.
+// askGeneration opens the turn's generation, with the tools that its step offers
+// now. same is the toolset of a turn without a step, nil if unknown.
 func (s *State) askGeneration(same *planner.Toolset) {
 	if s.Run.Lifecycle == Interrupting {
 		s.endInterrupted()
@@ -112,7 +111,7 @@ func (s *State) askGeneration(same *planner.Toolset) {
 	}
 }
 
-// openGeneration opens the turn's next attempt at a generation.
+// openGeneration opens the next attempt at the turn's generation.
 func (s *State) openGeneration() {
 	t := s.Turn
 	deadline, runMS := turnDeadline(&s.Run.Config)
@@ -120,7 +119,7 @@ func (s *State) openGeneration() {
 	t.OutputTokensMax = s.outputTokensMax()
 }
 
-// toolRequest returns what decides which tools are offered, but for the facts.
+// toolRequest returns the inputs of the tool selection, except the facts.
 func (s *State) toolRequest() planner.Request {
 	if choice := s.choice(); choice != nil && (choice.ActiveTools != nil || choice.ToolRefs != nil) {
 		req := s.overrides()
@@ -130,7 +129,7 @@ func (s *State) toolRequest() planner.Request {
 	return s.runsToolRequest()
 }
 
-// runsToolRequest is toolRequest without what the turn's step says.
+// runsToolRequest is toolRequest without the turn's step.
 func (s *State) runsToolRequest() planner.Request {
 	c, req := &s.Run.Config, s.overrides()
 	if c.ActiveTools != nil || c.ToolRefs != nil {
@@ -148,8 +147,8 @@ func (s *State) runsToolRequest() planner.Request {
 	return req
 }
 
-// overrides returns the part of a toolRequest that is the lists of the session,
-// the run and its skills.
+// overrides returns the part of a toolRequest with the lists of the session, the
+// run and its skills.
 func (s *State) overrides() planner.Request {
 	c := &s.Run.Config
 	_, lists := s.narrowing()
@@ -160,7 +159,7 @@ func (s *State) overrides() planner.Request {
 	return req
 }
 
-// baseOf returns a base as the planner takes it: descriptors by their text.
+// baseOf returns a base in the planner's form: descriptors as text.
 func baseOf(names *[]string, refs *[]codec.Ref) []string {
 	if names != nil {
 		return *names
@@ -172,15 +171,13 @@ func baseOf(names *[]string, refs *[]codec.Ref) []string {
 	return base
 }
 
-// runsProfile returns the profile of the active run's next turn, and what chose
-// it.
+// runsProfile returns the profile of the active run's next turn, and its origin.
 func (s *State) runsProfile() (string, planner.ProfileFrom) {
 	c := &s.Run.Config
 	return planner.ResolveProfile(s.turnsOwn, c.Profile, s.Profile, c.Provider)
 }
 
-// plannerFacts returns what availability rules and capabilities are checked
-// against.
+// plannerFacts returns the facts for availability rules and capabilities.
 func (s *State) plannerFacts() planner.Facts {
 	facts := planner.Facts{HostSession: s.hostStatus(), Facts: s.Facts, Capabilities: s.install.Record.Capabilities, Floor: s.install.floor}
 	if s.Spaces != nil {
@@ -195,9 +192,8 @@ func (c *RunConfig) turnsMax() int {
 	return cmp.Or(c.TurnsMax, TurnsDefault)
 }
 
-// turnDeadline returns how long a generation may be open, and what one start
-// of it may take. A start takes at most half of the whole, so that there is a
-// time to start it in.
+// turnDeadline returns how long a generation may be open, and how long one start of
+// it may take: at most half of that, which leaves time to start it.
 func turnDeadline(c *RunConfig) (deadline, runMS int64) {
 	deadline = DeadlineDefaultMS
 	if c.DeadlinesMS != nil && c.DeadlinesMS.Turn > 0 {
@@ -223,7 +219,7 @@ func (generations) settle(s *State, _ Place, b *settlement) *refusal {
 	observed := b.typ == TypeToolCallsObserved
 	if observed {
 		s.hashLazily(-1, b, false)
-	} else { // mostly the run's end, when lazy hashes are computed anyway
+	} else { // mostly the run's end, where lazy hashes are computed anyway
 		s.Turn.Settled = settlementHash(b.typ, b.data)
 	}
 	bad := b.bad
@@ -241,7 +237,7 @@ func (generations) settle(s *State, _ Place, b *settlement) *refusal {
 	return nil
 }
 
-// toolCallsObserved takes in the calls that the model made.
+// toolCallsObserved folds the calls that the model made.
 func (s *State) toolCallsObserved(settled *settlement) *refusal {
 	b := &settled.observed
 	if bad := observedFault(b); bad != nil {
@@ -255,7 +251,7 @@ func (s *State) toolCallsObserved(settled *settlement) *refusal {
 	return nil
 }
 
-// generationSettled takes in the model's answer, or its error.
+// generationSettled folds the model's answer, or its error.
 func (s *State) generationSettled(b *settlement) *refusal {
 	answer := &b.answer
 	if bad := generationFault(answer); bad != nil {
@@ -274,8 +270,8 @@ func (s *State) generationSettled(b *settlement) *refusal {
 	return nil
 }
 
-// answered continues after a turn without calls. Steers that arrived meanwhile
-// start another turn; else the run completes, or waits for input.
+// answered continues after a turn without calls. If steers have arrived, another
+// turn begins; else the run completes, or waits for input.
 func (s *State) answered(b *settlement) {
 	run := s.Run
 	s.forgetGeneration()
@@ -298,8 +294,8 @@ func (s *State) answered(b *settlement) {
 	}
 }
 
-// generationFailed asks the generation again after a while, if the run's
-// config says so, and else ends the run.
+// generationFailed schedules another attempt if the run's config allows it, and
+// else ends the run.
 func (s *State) generationFailed(f Fault) {
 	run, t := s.Run, s.Turn
 	if run.Lifecycle == Interrupting {
@@ -314,7 +310,7 @@ func (s *State) generationFailed(f Fault) {
 	s.endRun(Ended{Lifecycle: Failed, Code: f.Code, Detail: f.Detail}, nil)
 }
 
-// covers reports whether a failure is one to try again after.
+// covers reports whether a failure may be retried.
 func (r *Retry) covers(f Fault) bool {
 	if r.Codes == nil {
 		return f.Retryable
@@ -322,8 +318,8 @@ func (r *Retry) covers(f Fault) bool {
 	return slices.Contains(r.Codes, f.Code)
 }
 
-// backoff returns how long to wait, in milliseconds, after so many attempts
-// failed before this one.
+// backoff returns the wait before the next attempt, in milliseconds, after `failed`
+// earlier failures.
 func (r *Retry) backoff(failed uint8) int64 {
 	wait, most := cmp.Or(r.BackoffMS, BackoffDefaultMS), cmp.Or(r.BackoffMaxMS, BackoffCapMS)
 	for range failed {

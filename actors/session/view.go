@@ -7,7 +7,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// View is what people see: a projection of one state, as JSON. Adding a field
+// View is a session for people: a projection of one state, as JSON. Adding a field
 // to it changes no state.
 type View struct {
 	Session     string     `json:"session"`
@@ -21,7 +21,7 @@ type View struct {
 	Clock       int64      `json:"clock"` // Unix ms
 	Rules       int        `json:"rules"`
 	Install     string     `json:"install"`
-	Registry    string     `json:"registry"` // SHA-256 of the registry that the next turn is offered from
+	Registry    string     `json:"registry"` // SHA-256 of the registry of the next turn
 	Profile     string     `json:"profile,omitempty"`
 	Overrides   *ViewLists `json:"overrides,omitempty"` // of the session
 	HostSession *ViewHost  `json:"host_session,omitempty"`
@@ -32,14 +32,14 @@ type View struct {
 	Queue []ViewRun    `json:"queue,omitempty"`
 	Turn  *ViewTurn    `json:"turn,omitempty"` // the latest
 	Batch *ViewBatch   `json:"batch,omitempty"`
-	Tools []ViewTool   `json:"tools,omitempty"` // of the latest turn: every tool of the registry, and why
+	Tools []ViewTool   `json:"tools,omitempty"` // of the latest turn: every tool of the registry, and why it is offered or not
 	Open  []ViewEffect `json:"open,omitempty"`
-	// Unserved are the targets of what is open, as llm/openai, for which no
-	// bridge was heard of late. The state does not have them: the session-actor
-	// that answers fills them in.
+	// Unserved are the targets of open effects, as llm/openai, that no live bridge
+	// serves. The state does not know them: the session-actor that answers adds
+	// them.
 	Unserved []string `json:"unserved,omitempty"`
-	// Troubles are what keeps what is open from being settled. The session-actor
-	// fills them in too.
+	// Troubles are what keeps open effects from being settled. The session-actor
+	// adds them too.
 	Troubles   []Trouble  `json:"troubles,omitempty"`
 	Items      int        `json:"items"` // length of the transcript
 	Transcript []ViewItem `json:"transcript,omitempty"`
@@ -76,26 +76,26 @@ type ViewRun struct {
 	Provider   string     `json:"provider"`
 	Model      string     `json:"model"`
 	Roles      []string   `json:"roles,omitempty"`
-	Overrides  *ViewLists `json:"overrides,omitempty"` // the run's own, from its config or set since
+	Overrides  *ViewLists `json:"overrides,omitempty"` // the run's own, from its config or set later
 	Turns      uint32     `json:"turns"`
 	TurnsMax   int        `json:"turns_max"`
 	Usage      UsageTotal `json:"usage"`
 	Cost       int64      `json:"cost,omitempty"` // micro-units
-	// Context is what step rules and hooks have set, an object.
+	// Context was set by step rules and hooks; an object.
 	Context  json.RawMessage `json:"context,omitempty"`
-	Used     []string        `json:"used,omitempty"`     // tool_ids that were carried out in earlier turns
+	Used     []string        `json:"used,omitempty"`     // tool_ids that ran in earlier turns
 	Steers   []uint64        `json:"steers,omitempty"`   // sequences of steers that no turn has taken yet
-	Deadline int64           `json:"deadline,omitempty"` // Unix ms; stands still while paused
+	Deadline int64           `json:"deadline,omitempty"` // Unix ms; a pause extends it
 	Budget   *Budget         `json:"budget,omitempty"`
 	Spent    bool            `json:"spent,omitempty"`    // paused by its budget
-	RetryAt  int64           `json:"retry_at,omitempty"` // Unix ms: the generation is asked again then
+	RetryAt  int64           `json:"retry_at,omitempty"` // Unix ms: time of the next attempt
 	Attempt  uint32          `json:"attempt,omitempty"`  // of the latest turn's generation, from 1
-	// Workspace is the manifest that the run is under instead of the applied one:
-	// hex, or none.
+	// Workspace is the manifest that the run has instead of the applied one: hex,
+	// or none.
 	Workspace string `json:"workspace,omitempty"`
 }
 
-// ViewEnded is the run that ended last.
+// ViewEnded is the last ended run.
 type ViewEnded struct {
 	Number     uint32      `json:"number"`
 	Lifecycle  Lifecycle   `json:"lifecycle"`
@@ -112,26 +112,26 @@ type ViewEffect struct {
 	Deadline int64  `json:"deadline"` // Unix ms
 }
 
-// Trouble is what keeps a session that waits, or will: a provider that fails, a
-// bridge that is gone. Bridges say it of their targets in heartbeats, and views
-// of what is open.
+// Trouble is what delays a session, or will: a provider that fails, a bridge that
+// is gone. Bridges report those of their targets in heartbeats, and views those of
+// open effects.
 type Trouble struct {
 	Target  string   `json:"target"`            // llm/openai
 	Code    string   `json:"code"`              // of the latest failure, or one of those below
 	Detail  string   `json:"detail,omitempty"`  // for people, at most TroubleDetailMax bytes
 	Since   int64    `json:"since,omitempty"`   // Unix ms
-	Next    int64    `json:"next,omitempty"`    // Unix ms: the next try; it may be under way
-	Effects []string `json:"effects,omitempty"` // of a view: what waits for it
+	Next    int64    `json:"next,omitempty"`    // Unix ms: time of the next try, which may have begun
+	Effects []string `json:"effects,omitempty"` // in a view: the effects that wait for it
 }
 
-// Codes of troubles that are no failure of a try.
+// Codes of troubles that are not the failure of a try.
 const (
-	TroubleLacks    = "lacks"         // the target is served without what it needs, such as a key
-	TroubleExecutor = "executor"      // what carries out calls says that something is wrong
-	TroubleSilent   = "bridge_silent" // the bridge that holds the effect is not heard
+	TroubleLacks    = "lacks"         // the target is served without something that it needs, such as a key
+	TroubleExecutor = "executor"      // the executor reports a fault
+	TroubleSilent   = "bridge_silent" // the bridge that holds the effect sends no heartbeats
 )
 
-// ViewItem is one item of the transcript: where its text stands in the log.
+// ViewItem is one item of the transcript: a reference to its text in the log.
 type ViewItem struct {
 	Role Role   `json:"role"`
 	Seq  uint64 `json:"seq"`
@@ -140,10 +140,10 @@ type ViewItem struct {
 	Edit uint64 `json:"edit,omitempty"` // of the approval that changed the arguments
 }
 
-// viewItemsMax is how many items, the latest ones, a view lists.
+// viewItemsMax is how many of the latest items a view lists.
 const viewItemsMax = 100
 
-// View returns the projection of the state as it is.
+// View returns a projection of the state.
 func (s *State) View() View {
 	v := View{
 		Session: s.Session, Status: "open", WaitsFor: s.waitsFor(), Seq: s.Seq, Events: s.Count,
@@ -186,8 +186,8 @@ func (s *State) View() View {
 	return v
 }
 
-// waitsFor says for whom the session waits: for what it has asked, and when
-// nothing but wakes is open, for a person or the time.
+// waitsFor returns what the session waits for: an open effect, or if only wakes are
+// open, a person or the time.
 func (s *State) waitsFor() string {
 	run, t := s.Run, s.Turn
 	switch {
@@ -219,7 +219,7 @@ func (s *State) waitsFor() string {
 	return waits
 }
 
-// waitsIdle says for whom a run waits that has asked nothing.
+// waitsIdle is waitsFor for a run without open effects.
 func (s *State) waitsIdle() string {
 	switch {
 	case s.Run.Lifecycle == Paused:
@@ -235,7 +235,7 @@ func (s *State) waitsIdle() string {
 func viewRun(r *Run) ViewRun {
 	var context json.RawMessage
 	if len(r.Context) > 0 {
-		context, _ = codec.ToJSON(r.Context) // which was canonical when it was set
+		context, _ = codec.ToJSON(r.Context) // it was canonical when it was set
 	}
 	return ViewRun{
 		Context: context, Used: slices.Clone(r.Used),
@@ -246,7 +246,7 @@ func viewRun(r *Run) ViewRun {
 	}
 }
 
-// viewLists returns lists as people see them, nil if all are empty.
+// viewLists returns the lists of a view, nil if all are empty.
 func viewLists(enable, disable, force []string) *ViewLists {
 	if len(enable)+len(disable)+len(force) == 0 {
 		return nil

@@ -4,8 +4,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// ViewSpaces is what people see of spaces. It is empty in a session without a
-// grant.
+// ViewSpaces is the spaces in a view. It is empty in a session without a grant.
 type ViewSpaces struct {
 	Workspace *ViewSpace  `json:"workspace,omitempty"` // the applied one
 	Packs     []ViewSpace `json:"packs,omitempty"`     // applied, in the order of composition
@@ -15,13 +14,13 @@ type ViewSpaces struct {
 	Skills    []ViewSkill `json:"skills,omitempty"`
 }
 
-// ViewSpace is one space that the session holds.
+// ViewSpace is one space of the session.
 type ViewSpace struct {
 	Space       string   `json:"space"`
 	Hash        string   `json:"hash"` // SHA-256 of its manifest
 	Version     string   `json:"version,omitempty"`
 	Mode        string   `json:"mode,omitempty"`         // of a pending one
-	PromptPack  string   `json:"prompt_pack,omitempty"`  // that applies to a run whose config names none
+	PromptPack  string   `json:"prompt_pack,omitempty"`  // of a run whose config names none
 	ToolCatalog string   `json:"tool_catalog,omitempty"` // the same
 	Lacks       []string `json:"lacks,omitempty"`        // needs that are not met
 	Tools       []string `json:"tools,omitempty"`        // tool_ids of an applied pack
@@ -34,7 +33,7 @@ type ViewSync struct {
 	Deadline int64  `json:"deadline"` // Unix ms
 }
 
-// ViewPrompt is what the latest turn shows a model before the transcript.
+// ViewPrompt is the latest turn's prompt, which is shown before the transcript.
 type ViewPrompt struct {
 	Mark  string           `json:"mark"`            // fingerprint of system text, parts and variables
 	Parts []ViewPromptPart `json:"parts,omitempty"` // until the generation is settled
@@ -43,14 +42,14 @@ type ViewPrompt struct {
 // ViewPromptPart is one part of a prompt.
 type ViewPromptPart struct {
 	Role   string   `json:"role,omitempty"`   // empty: system text
-	Skills []string `json:"skills,omitempty"` // that it is about
-	Space  string   `json:"space,omitempty"`  // empty: it is a prompt ref
+	Skills []string `json:"skills,omitempty"` // skills that it shows
+	Space  string   `json:"space,omitempty"`  // empty: a prompt ref
 	Path   string   `json:"path,omitempty"`
 	Hash   string   `json:"hash"` // SHA-256 of the blob
 	Size   int64    `json:"size,omitempty"`
 }
 
-// viewSpaces returns what there is of spaces.
+// viewSpaces returns the spaces of a view.
 func (s *State) viewSpaces() (v ViewSpaces) {
 	if s.Spaces == nil {
 		return v
@@ -96,8 +95,8 @@ func (s *State) viewSpace(p *SpacePin) ViewSpace {
 	return ViewSpace{Space: p.Space, Hash: p.Hash.String(), Version: p.Version, PromptPack: p.Prompt, ToolCatalog: p.Catalog, Lacks: p.Lacks}
 }
 
-// viewTurnSpace returns the workspace of the latest turn, with the prompt pack and
-// the catalog that count in its run.
+// viewTurnSpace returns the workspace of the latest turn, with its run's prompt
+// pack and catalog.
 func (s *State) viewTurnSpace() *ViewSpace {
 	t := s.turnSpace()
 	if t == nil {
@@ -113,7 +112,7 @@ func (s *State) viewTurnSpace() *ViewSpace {
 	return &v
 }
 
-// viewPrompt returns what the latest turn shows before the transcript.
+// viewPrompt returns the latest turn's prompt.
 func (s *State) viewPrompt() *ViewPrompt {
 	t := s.turnSpace()
 	if t == nil || t.Mark.IsZero() {
@@ -137,8 +136,8 @@ func (s *State) viewPrompt() *ViewPrompt {
 	return v
 }
 
-// fileOf returns the space that a part of a prompt comes from, and the file; of
-// an index of skills there is none.
+// fileOf returns the space and the file of a part of a prompt. An index of skills
+// has no file.
 func (st *stack) fileOf(part *PromptPart) (*adopted, *space.File) {
 	for i := range st.spaces {
 		of := &st.spaces[i]

@@ -6,31 +6,31 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// ViewTurn is what decided over the latest turn.
+// ViewTurn is the latest turn, and what decided about it.
 type ViewTurn struct {
 	Effect     string    `json:"effect"`                // r1t2
 	Registry   string    `json:"registry"`              // SHA-256
-	Toolset    string    `json:"toolset,omitempty"`     // fingerprint; empty unless its generation was asked
-	Base       string    `json:"base,omitempty"`        // where its tools come from: profile, step, run, catalog
+	Toolset    string    `json:"toolset,omitempty"`     // fingerprint; empty until its generation is opened
+	Base       string    `json:"base,omitempty"`        // origin of its tools: profile, step, run, catalog
 	Profile    string    `json:"profile,omitempty"`     // if that is the base
-	ProfileWhy string    `json:"profile_why,omitempty"` // what chose the profile, or that there is none
+	ProfileWhy string    `json:"profile_why,omitempty"` // why this profile, or why none
 	Step       *ViewStep `json:"step,omitempty"`
 
-	Workspace *ViewSpace `json:"workspace,omitempty"` // that was applied when the turn began; what the run chose of it while the run is active
+	Workspace *ViewSpace `json:"workspace,omitempty"` // the one applied when the turn began, with the active run's choices
 
-	Prompt *ViewPrompt `json:"prompt,omitempty"` // absent: nothing is shown before the transcript
+	Prompt *ViewPrompt `json:"prompt,omitempty"` // absent: there is none
 }
 
-// ViewStep is what a step rule or an outside hook decided for the turn.
+// ViewStep is the decision of a step rule or a step hook about the turn.
 type ViewStep struct {
 	Step    int              `json:"step"`              // 0-based
-	From    StepSource       `json:"from,omitempty"`    // run, profile, hook; empty: nothing applies
-	Profile string           `json:"profile,omitempty"` // whose rules
-	Rule    *int             `json:"rule,omitempty"`    // the one that applies, from 0
-	Open    bool             `json:"open,omitempty"`    // the hook is asked
-	Code    string           `json:"code,omitempty"`    // why its answer does not count
+	From    StepSource       `json:"from,omitempty"`    // run, profile, hook; empty: none applies
+	Profile string           `json:"profile,omitempty"` // owner of the rules
+	Rule    *int             `json:"rule,omitempty"`    // index of the rule that applies
+	Open    bool             `json:"open,omitempty"`    // the hook's effect is open
+	Code    string           `json:"code,omitempty"`    // why the hook's answer is not used
 	Detail  string           `json:"detail,omitempty"`
-	Failed  []ViewRuleFailed `json:"failed,omitempty"` // rules that could not be evaluated, and did not hold
+	Failed  []ViewRuleFailed `json:"failed,omitempty"` // rules that could not be evaluated, and did not apply
 }
 
 // ViewRuleFailed is a rule that could not be evaluated.
@@ -39,19 +39,19 @@ type ViewRuleFailed struct {
 	Code string `json:"code"` // when_too_costly, when_failed
 }
 
-// ViewBatch is the batch of the latest turn: what a host loop executes by.
+// ViewBatch is the batch of the latest turn, as a host loop needs it.
 type ViewBatch struct {
 	Batch    string     `json:"batch"`
-	Seq      uint64     `json:"seq"` // of the ToolCallsObserved, which holds every argument
+	Seq      uint64     `json:"seq"` // of the ToolCallsObserved, which has all arguments
 	PlanHash string     `json:"plan_hash"`
 	Groups   [][]int    `json:"groups"`
-	Group    int        `json:"group"` // the one that is open; the number of groups when complete
+	Group    int        `json:"group"` // the current one; the number of groups when complete
 	Calls    []ViewCall `json:"calls"`
 	Excess   int        `json:"excess,omitempty"`
 }
 
-// ViewCall is one call of the batch. What follows Detail is there for calls
-// that a person is to decide over or a host loop is to carry out, until then.
+// ViewCall is one call of the batch. The fields after Detail are set while a person
+// must decide over the call, or a host loop must run it.
 type ViewCall struct {
 	Effect   string     `json:"effect"`
 	ToolID   string     `json:"tool_id,omitempty"`
@@ -61,24 +61,24 @@ type ViewCall struct {
 	Detail   string     `json:"detail,omitempty"`
 
 	HostLoop       string `json:"host_loop,omitempty"`       // the executor's target
-	Arguments      string `json:"arguments,omitempty"`       // JSON text, also of a bridge's call that was not asked yet; absent when all of them together are too large: see Seq
+	Arguments      string `json:"arguments,omitempty"`       // JSON text, also of a bridge's call that is not open yet; absent when all of them together are too large: see Seq
 	ArgsHash       string `json:"args_hash,omitempty"`       // of a call that awaits approval: the decision names it
 	Deadline       int64  `json:"deadline,omitempty"`        // Unix ms, of the approval or the call; absent until its group has begun
 	IdempotencyKey string `json:"idempotency_key,omitempty"` // the same for every start of the call
 	RetrySafe      bool   `json:"retry_safe,omitempty"`
 }
 
-// viewArgumentsBytesMax is how much of arguments a view holds: an answer must
-// fit a message.
+// viewArgumentsBytesMax limits the arguments in a view: an answer must fit a
+// message.
 const viewArgumentsBytesMax = 128 << 10
 
-// ViewTool says whether the latest turn offered a tool, and if not, why.
+// ViewTool is whether and why the latest turn offered a tool.
 type ViewTool struct {
 	ToolID   string `json:"tool_id"`
-	ToolName string `json:"tool_name"` // that it is offered under, else its own
+	ToolName string `json:"tool_name"` // the name that it is offered under, else its own
 	Offered  bool   `json:"offered"`
 	Why      string `json:"why"`
-	Place    int    `json:"place,omitempty"` // among those offered, from 1
+	Place    int    `json:"place,omitempty"` // among the offered ones, from 1
 }
 
 func (s *State) viewTurn() *ViewTurn {
@@ -139,7 +139,7 @@ func (s *State) viewBatch() *ViewBatch {
 		if a := c.Approval; a != nil {
 			vc.ArgsHash, vc.Deadline = a.ArgsHash.String(), a.Deadline
 		}
-		// A settlement of the batch names every call that was not asked.
+		// A settlement of the batch names every call that was not opened.
 		if c.Status == CallWaiting || vc.HostLoop != "" || vc.ArgsHash != "" {
 			if size += len(c.Arguments); size <= viewArgumentsBytesMax {
 				vc.Arguments = c.Arguments
@@ -168,7 +168,8 @@ func (s *State) viewTools() []ViewTool {
 	return tools
 }
 
-// why says what became of a tool in the latest turn, with the rule that did it.
+// why returns what happened to a tool in the latest turn, with the responsible
+// rule.
 func (s *State) why(tool planner.ToolIndex) string {
 	t := s.Turn
 	text := planner.Why(s.turnsOwn, s.install.floor, &t.Toolset, tool)

@@ -33,13 +33,13 @@ const (
 	stepCallWeight   = 144
 	lastCallWeight   = 64
 	stringWeight     = 16
-	roomWeight       = 8 // what the heap adds to a short text
+	roomWeight       = 8 // overhead of the heap for a short text
 )
 
 // Weight returns about how many bytes of memory the state takes, without the
-// install record and the registries, which sessions share. It looks at nothing
-// that grows with a session's length, so it may be asked after every event. It
-// is right within a half; text that a config shares with another counts for each.
+// install record and the registries, which sessions share. Its cost does not grow
+// with a session's length, so it may be called after every event. It is accurate
+// within a half; text that a config shares with another counts in each.
 func (s *State) Weight() int {
 	n := stateWeight + weightOf(s.Session) + weightOf(s.Profile)
 	n += cap(s.Items)*itemWeight + max(0, int(s.ItemBytes)-len(s.Items)*itemFixedBytesMax)

@@ -23,20 +23,20 @@ const (
 	KindShow    Kind = "show"    // print Show
 )
 
-// Action is what the input of a step says.
+// Action is the parsed input of a step.
 type Action struct {
 	Kind    Kind
 	Door    session.Door
-	Payload []byte // JSON, but for `bytes`
-	Settles string // the effect or batch that the event names, if it is a settlement
+	Payload []byte // JSON, except for `bytes`
+	Settles string // the effect or batch that a settlement names
 	Clock   int64  // milliseconds
-	Show    string // what: see Show
+	Show    string // the argument of Show
 }
 
-// Read reads the input of a step. reg has the tools of short arguments; nil if none
-// is known yet. view is the session's view before the step. It gives the plan hash
-// of a settlement of the whole batch, also for plan_hash=plan, and the args_hash of
-// a decision. Without a view, a batch or such a call these are empty.
+// Read parses the input of a step. reg has the tools of calls with short arguments;
+// nil if there is none yet. view is the session's view before the step: it gives
+// the plan hash of a batch settlement, also for plan_hash=plan, and the args_hash
+// of a decision. Without a view, a batch or such a call these are empty.
 func Read(input string, reg *planner.Registry, view ...session.View) (Action, error) {
 	first, rest := cutWord(input)
 	switch first {
@@ -97,7 +97,7 @@ func planOf(view []session.View) string {
 	return view[0].Batch.PlanHash
 }
 
-// readRegistry reads a registry: the built-in one, or as JSON.
+// readRegistry parses a registry: the built-in one, or JSON.
 func readRegistry(rest string) (Action, error) {
 	if rest != "builtin" {
 		return event(session.DoorCtl, session.TypeToolRegistrySet, json.RawMessage(rest))
@@ -121,7 +121,7 @@ func event(door session.Door, typ string, data any) (Action, error) {
 	return Action{Kind: KindEvent, Door: door, Payload: payload}, err
 }
 
-// parseSpan reads a distance of time: +10m, +1500ms.
+// parseSpan parses a duration: +10m, +1500ms.
 func parseSpan(text string) (int64, error) {
 	digits := strings.TrimLeft(strings.TrimPrefix(text, "+"), "0123456789")
 	n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimPrefix(text, "+"), digits), 10, 64)
@@ -141,7 +141,7 @@ func parseSpan(text string) (int64, error) {
 	return 0, fmt.Errorf("scenario: clock: ms, s, m or h, not %q", digits)
 }
 
-// span writes a distance of time.
+// span formats a duration.
 func span(ms int64) string {
 	sign := "+"
 	if ms < 0 {

@@ -1,14 +1,13 @@
 // Package scenario reads and writes the text form of a session's history: the
-// events, and after each one what it changed. The same files are the
-// specification of the fold, tests of a running system, and the output of
-// `refold replay --export`.
+// events, and the changes after each one. The same files are the specification of
+// the fold, tests of a running system, and the output of `refold replay --export`.
 //
 // # Path
 //
-// A file (Parse) is steps with prose between them. Read parses the input of a
-// step into an Action: an event to publish, a clock to move, something to show.
-// Picture draws the outcome from two Views and the notices between them, so
-// that a test of the fold and a test of the whole system draw the same lines.
+// A file (Parse) is steps with prose between them. Read parses the input of a step
+// into an Action: an event to publish, a clock to move, something to show. Picture
+// draws the outcome from two Views and the notices between them, so a test of the
+// fold and a test of the whole system draw the same lines.
 //
 // # Input
 //
@@ -46,28 +45,26 @@
 //	clock +10m                              moves the time of the events that follow
 //	show transcript | tools | turn | batch | run | queue | spaces | prompt | skills | progress | call r1t1c0 | effect r1t1
 //
-// A call's arguments are the values of the schema's required properties in
-// their order, the missing ones filled with "x"; name{…} gives them as JSON,
-// name{blob 1048576} as a blob of that size. Schemas are those of the registry
-// that Read is given: the install record's, whatever an event has set since.
+// A call's arguments are the values of the schema's required properties, in their
+// order; missing ones are "x". name{…} gives them as JSON, name{blob 1048576} as a
+// blob of that size. Schemas come from the registry that Read is given: the install
+// record's, even after an event has set another.
 //
-// A ToolCallSettled may have plan_hash=…; a ToolBatchSettled always has one,
-// before its results. Without one, or with plan, it is the hash of the open
-// batch. A decision has the args_hash of the call as the view shows it; hash=…
-// sets another.
+// A ToolCallSettled may have plan_hash=…; a ToolBatchSettled always has one, before
+// its results. If it is absent or `plan`, it is the hash of the open batch. A
+// decision has the args_hash of the call in the view; hash=… sets another.
 //
 // # Picture
 //
-// The first line shows the session's status after its n-th event. Then follow
-// ended effects (-), calls that no longer wait for a person, with the reason
-// (!), new effects (+; with the worker, if the host session names one), calls
-// that wait for a person (?), notices (>), and other changes (=). An effect
-// that ended without a settlement is withdrawn. Calls of a host loop are no
-// effects; they are drawn as the view shows them. Hashes are cut to eight
-// digits.
+// The first line shows the session's status after its n-th event. The next lines
+// are ended effects (-), calls that no longer wait for a person, with the reason
+// (!), new effects (+; with the worker, if the host session names one), calls that
+// wait for a person (?), notices (>), and other changes (=). An effect that ended
+// without a settlement is withdrawn. Calls of a host loop are no effects; they are
+// drawn from the view. Hashes are cut to eight digits.
 //
 // # Limits
 //
 // Sequences are printed as the number of the session's event, times as the
-// distance from the session's clock.
+// difference from the session's clock.
 package scenario

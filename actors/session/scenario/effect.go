@@ -10,9 +10,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// drawFields draws an effect's payload, or another object: a line a field,
-// times relative to the session's clock, sequences as the number of the
-// session's event, and the session's name as SID.
+// drawFields draws an effect's payload, or another object: one field a line, times
+// relative to the session's clock, sequences as the number of the session's event,
+// and the session's name as SID.
 func drawFields(payload []byte, v session.View, seqs []uint64) (string, error) {
 	var fields codec.Pairs
 	if err := codec.Decode(payload, &fields); err != nil {
@@ -29,7 +29,7 @@ func drawFields(payload []byte, v session.View, seqs []uint64) (string, error) {
 	return b.String(), nil
 }
 
-// effectField writes one field so that it reads the same in every run.
+// effectField formats one field, the same in every run.
 func effectField(name string, text []byte, v session.View, seqs []uint64) string {
 	switch name {
 	case "at", "start_by", "due", "deadline":
@@ -48,7 +48,7 @@ func effectField(name string, text []byte, v session.View, seqs []uint64) string
 			return strings.Join(words, ", ")
 		}
 	case "spaces":
-		var used []struct{ Hash, Space string } // when they were applied differs from run to run
+		var used []struct{ Hash, Space string } // the time of the apply differs from run to run
 		if json.Unmarshal(text, &used) == nil {
 			var words []string
 			for _, u := range used {
@@ -88,8 +88,8 @@ func effectField(name string, text []byte, v session.View, seqs []uint64) string
 	return string(text)
 }
 
-// itemText writes an item: whose it is, the number of the event that carries
-// it, and for a result the call's position, the code, and who edited the call's arguments.
+// itemText formats an item: its role, the number of its event, and for a result the
+// call's index, the code, and the event that edited the call's arguments.
 func itemText(it session.ViewItem, seqs []uint64) string {
 	text := string(it.Role) + numbers([]uint64{it.Seq}, seqs)
 	if it.Role == session.RoleTool {
@@ -104,7 +104,7 @@ func itemText(it session.ViewItem, seqs []uint64) string {
 	return text
 }
 
-// shownCall is a call as a step hook is shown it.
+// shownCall is a call in a step hook's effect.
 type shownCall struct {
 	Arguments string `json:"arguments"`
 	Cut       bool   `json:"arguments_cut"`
@@ -119,8 +119,8 @@ type shownCall struct {
 	ToolName  string `json:"tool_name"`
 }
 
-// text writes a call: its name, tool and arguments, which event made it, and how
-// it ended in which.
+// text formats a call: its name, tool and arguments, the event that made it, and
+// its status with the event of the result.
 func (c *shownCall) text(seqs []uint64) string {
 	text := c.Effect + " in step " + strconv.Itoa(c.Step) + " by" + numbers([]uint64{c.CallsSeq}, seqs) + ": " + c.ToolName
 	if c.ToolID != "" {

@@ -11,18 +11,18 @@ type File struct {
 	tail  []string // lines after the last step
 }
 
-// Step is one action and the picture that it must leave.
+// Step is one action and the picture that it must produce.
 type Step struct {
-	Prose []string // lines before it, comments and blank ones, as they stand
+	Prose []string // lines before it, comments and blank ones, unchanged
 	Line  int      // of Input, from 1
 	Input string   // one line or several
-	Want  string   // the lines under ----, each with its line's end
+	Want  string   // the lines under ----, each with its line end
 }
 
-// separator stands between what is done and what must come of it.
+// separator is the line between a step's input and its expected picture.
 const separator = "----"
 
-// Parse reads a scenario. A step is its input, the separator, and the expected
+// Parse parses a scenario. A step is its input, the separator, and the expected
 // lines up to the next blank line.
 func Parse(text string) (*File, error) {
 	f := &File{}
@@ -57,7 +57,7 @@ func Parse(text string) (*File, error) {
 	return f, nil
 }
 
-// Format writes the scenario as Parse reads it.
+// Format writes the scenario in the form that Parse reads.
 func (f *File) Format() string {
 	var b strings.Builder
 	for _, s := range f.Steps {

@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// notice is what of the notices' data is drawn.
+// notice is the data of a notice that is drawn.
 type notice struct {
 	Run       int              `json:"run"`
 	Lifecycle string           `json:"lifecycle"`
@@ -48,7 +48,7 @@ type notice struct {
 	OverBudget *session.OverBudget `json:"over_budget"`
 }
 
-// noticeLine writes a notice; now is the session's clock.
+// noticeLine formats a notice; now is the session's clock.
 func noticeLine(s Said, now int64) string {
 	var d notice
 	if err := json.Unmarshal(s.Data, &d); err != nil {
@@ -99,7 +99,7 @@ func noticeLine(s Said, now int64) string {
 	return line
 }
 
-// oneLine writes a text in one line: a step's lines end at the next blank one.
+// oneLine formats a text in one line: a step ends at the next blank line.
 func oneLine(text string) string {
 	if strings.Contains(text, "\n") {
 		return strconv.Quote(text)

@@ -18,9 +18,9 @@ type Said struct {
 	Data json.RawMessage `json:"data"`
 }
 
-// Picture draws what one event left: before and after are the views around it,
-// settles is the effect or batch that the event names, if any. Equal pictures mean that
-// the two systems did the same.
+// Picture draws the effect of one event. before and after are the views around it;
+// settles is the effect or batch that the event names, if any. Equal pictures mean
+// that two systems did the same.
 func Picture(before, after session.View, settles string, said []Said) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "#%d %s\n", after.Events, standing(after))
@@ -67,7 +67,7 @@ func isOpen(v session.View, name string) bool {
 	return slices.ContainsFunc(v.Open, func(e session.ViewEffect) bool { return e.Effect == name })
 }
 
-// effectLine names an effect: what it is, then its name.
+// effectLine formats an effect: what it is, then its name.
 func effectLine(v session.View, e session.ViewEffect) string {
 	switch e.Class {
 	case session.ClassLLM:
@@ -83,8 +83,7 @@ func effectLine(v session.View, e session.ViewEffect) string {
 	return string(e.Class) + " " + e.Effect
 }
 
-// routeOf returns the worker that a call is sent to, if a host session names
-// it.
+// routeOf returns the worker of a call, if a host session names one.
 func routeOf(v session.View, e session.ViewEffect) string {
 	if v.HostSession == nil || e.Target != v.HostSession.Route {
 		return ""
@@ -92,8 +91,7 @@ func routeOf(v session.View, e session.ViewEffect) string {
 	return " at " + e.Target
 }
 
-// hostLoopCalls returns the calls that a host loop is to carry out now: they
-// are no effects.
+// hostLoopCalls returns the open calls of a host loop, which are no effects.
 func hostLoopCalls(v session.View) []session.ViewCall {
 	return callsOf(v, func(c session.ViewCall) bool { return c.HostLoop != "" && c.Status == session.CallOpen })
 }
@@ -115,7 +113,7 @@ func callOf(v session.View, name string) *session.ViewCall {
 	return &v.Batch.Calls[i]
 }
 
-// callsOf returns the calls of the view's batch of which something is so.
+// callsOf returns the calls of the view's batch that match.
 func callsOf(v session.View, so func(session.ViewCall) bool) (calls []session.ViewCall) {
 	if v.Batch != nil {
 		for _, c := range v.Batch.Calls {
@@ -131,12 +129,13 @@ func isAmong(calls []session.ViewCall, name string) bool {
 	return slices.ContainsFunc(calls, func(c session.ViewCall) bool { return c.Effect == name })
 }
 
-// hostLoopLine names a call of a host loop: what it is, its name, and whose.
+// hostLoopLine formats a call of a host loop: what it is, its name, and the host
+// loop.
 func hostLoopLine(c session.ViewCall) string {
 	return "call " + c.ToolName + " " + c.Effect + " (host loop " + c.HostLoop + ")"
 }
 
-// deadline writes when a wake is due; other effects have theirs in `show`.
+// deadline formats a wake's due; `show` prints other effects' deadlines.
 func deadline(v session.View, e session.ViewEffect) string {
 	if e.Class != session.ClassWake {
 		return ""
@@ -144,7 +143,7 @@ func deadline(v session.View, e session.ViewEffect) string {
 	return " due " + span(e.Deadline-v.Clock)
 }
 
-// changes are what a picture compares apart from runs and effects.
+// changes are the parts that a picture compares besides runs and effects.
 var changes = []struct {
 	name  string
 	ofRun bool // compared within one run
@@ -160,7 +159,7 @@ var changes = []struct {
 	{"facts", false, factsText},
 }
 
-// writeChanges writes what changed apart from runs and effects.
+// writeChanges writes the changes besides runs and effects.
 func writeChanges(b *strings.Builder, before, after session.View) {
 	sameRun := before.Run != nil && after.Run != nil && before.Run.Number == after.Run.Number
 	for _, c := range changes {
@@ -173,10 +172,10 @@ func writeChanges(b *strings.Builder, before, after session.View) {
 	}
 }
 
-// short writes the beginning of a hash, enough to distinguish two.
+// short returns the beginning of a hash, enough to tell two apart.
 func short(hash string) string { return hash[:min(len(hash), 8)] }
 
-// groups writes the groups of a plan: positions of calls, a dot between groups.
+// groups formats the groups of a plan: indexes of calls, a dot between groups.
 func groups(all [][]int) string {
 	if len(all) == 0 {
 		return "none"
@@ -188,7 +187,7 @@ func groups(all [][]int) string {
 	return strings.Join(texts, " · ")
 }
 
-// listsText writes the lists of a scope.
+// listsText formats the lists of a scope.
 func listsText(l *session.ViewLists) string {
 	if l == nil {
 		return " none"

@@ -12,9 +12,9 @@ import (
 type request struct {
 	door session.Door // unless via= names another
 	typ  string
-	args []argument // before the words key=value, in order
-	flag string     // a word that stands for itself, as true
-	in   string     // the field that all words go into; empty: the event's data
+	args []argument // before the key=value words, in order
+	flag string     // a word without a value that means true
+	in   string     // the field for all words; empty: the event's data
 }
 
 // argument is a value without a key.
@@ -48,7 +48,7 @@ var (
 	}
 )
 
-// readRequest reads a step of requests.
+// readRequest parses a step in requests.
 func readRequest(verb, rest string) (Action, error) {
 	r, known := requests[verb]
 	if !known {
@@ -85,7 +85,7 @@ func readRequest(verb, rest string) (Action, error) {
 	return event(door, r.typ, data)
 }
 
-// valueOf returns the value of a word as it stands under a key of the data.
+// valueOf returns the value of a word under a key of the data.
 func (r request) valueOf(key string, w word) any {
 	switch {
 	case r.in != "":
@@ -97,9 +97,8 @@ func (r request) valueOf(key string, w word) any {
 	return valueOf(w)
 }
 
-// readDecision reads what a person decides over a call: approve or deny, the
-// call, and what of the decision is not as usual. The hash is by default that
-// of the call as the view shows it.
+// readDecision parses a person's decision over a call: approve or deny, the call,
+// and optional fields. The default hash is that of the call in the view.
 func readDecision(verb, rest string, view []session.View) (Action, error) {
 	call, rest := cutWord(rest)
 	words, err := fields(rest)
@@ -134,7 +133,7 @@ func readDecision(verb, rest string, view []session.View) (Action, error) {
 	return event(door, session.TypeApprovalDecided, data)
 }
 
-// valueOf returns the value of a word as it stands in an event's data.
+// valueOf returns the value of a word in an event's data.
 func valueOf(w word) any {
 	if w.quoted || !isJSON(w.text) {
 		return w.text
@@ -142,7 +141,7 @@ func valueOf(w word) any {
 	return json.RawMessage(w.text)
 }
 
-// isJSON reports whether an unquoted value stands for itself.
+// isJSON reports whether an unquoted value is JSON.
 func isJSON(text string) bool {
 	return text == "null" || strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
 }

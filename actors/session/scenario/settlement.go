@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// readSettlement reads an event of a bridge. plan is the open batch's hash.
+// readSettlement parses an event of a bridge. plan is the open batch's hash.
 func readSettlement(rest string, reg *planner.Registry, plan string) (Action, error) {
 	effect, rest := cutWord(rest)
 	verb, rest := cutWord(rest)
@@ -50,7 +50,7 @@ func readSettlement(rest string, reg *planner.Registry, plan string) (Action, er
 	return a, err
 }
 
-// readAnswer reads the settlement of a generation without calls.
+// readAnswer parses the settlement of a generation without calls.
 func readAnswer(data map[string]any, verb, rest string) error {
 	words, err := fields(rest)
 	if err != nil {
@@ -78,8 +78,8 @@ func readAnswer(data map[string]any, verb, rest string) error {
 
 var usageFields = []string{"input_tokens", "output_tokens", "cached_tokens", "cache_write_tokens"}
 
-// readUsage reads 10/5, 10/5/8 or 10/5/8/2: input and output tokens, how many of
-// the input were read from a cache, and how many were written to one.
+// readUsage parses 10/5, 10/5/8 or 10/5/8/2: input and output tokens, input tokens
+// read from a cache, and input tokens written to one.
 func readUsage(text string) map[string]any {
 	usage := map[string]any{}
 	for i, count := range strings.SplitN(text, "/", len(usageFields)) {
@@ -88,7 +88,7 @@ func readUsage(text string) map[string]any {
 	return usage
 }
 
-// readFault reads CODE ["detail"] [retryable].
+// readFault parses CODE ["detail"] [retryable].
 func readFault(words []word) (map[string]any, []word) {
 	fault := map[string]any{"code": words[0].text}
 	words = words[1:]
@@ -101,7 +101,7 @@ func readFault(words []word) (map[string]any, []word) {
 	return fault, words
 }
 
-// readPrepared reads the settlement of a step: the hook's answer as JSON.
+// readPrepared parses the settlement of a step: the hook's answer as JSON.
 func readPrepared(data map[string]any, verb, rest string) error {
 	switch {
 	case verb == "ok" && rest == "":
@@ -122,7 +122,7 @@ func readPrepared(data map[string]any, verb, rest string) error {
 	return nil
 }
 
-// readCallSettlement reads the settlement of a call.
+// readCallSettlement parses the settlement of a call.
 func readCallSettlement(data map[string]any, text, plan string) error {
 	words, err := fields(text)
 	if err != nil {
@@ -137,7 +137,7 @@ func readCallSettlement(data map[string]any, text, plan string) error {
 	return nil
 }
 
-// readResult reads the result of one call, and returns the words after it.
+// readResult parses the result of one call, and returns the words after it.
 func readResult(data map[string]any, words []word, plan string) ([]word, error) {
 	verb := ""
 	if len(words) > 0 {
@@ -171,7 +171,7 @@ func readResult(data map[string]any, words []word, plan string) ([]word, error) 
 	return words, nil
 }
 
-// hostPart returns the host session of a result: h1, unless id= says otherwise.
+// hostPart returns the host session of a result. Its default id is h1.
 func hostPart(data map[string]any) map[string]any {
 	part, ok := data["host_session"].(map[string]any)
 	if !ok {
@@ -181,7 +181,7 @@ func hostPart(data map[string]any) map[string]any {
 	return part
 }
 
-// orPlan returns a plan hash as given; the word plan is that of the open batch.
+// orPlan returns a plan hash; the word `plan` is the open batch's.
 func orPlan(text, plan string) string {
 	if text == "plan" {
 		return plan
@@ -189,8 +189,8 @@ func orPlan(text, plan string) string {
 	return text
 }
 
-// readBatchSettlement reads the settlement of a whole batch: results one after
-// another, each after its position, c0, or the name of a call of another batch.
+// readBatchSettlement parses the settlement of a whole batch: results one after
+// another, each after its index, c0, or the name of a call of another batch.
 func readBatchSettlement(batch, rest, plan string) (map[string]any, error) {
 	words, err := fields(rest)
 	if err != nil {
@@ -216,8 +216,8 @@ func readBatchSettlement(batch, rest, plan string) (map[string]any, error) {
 	return data, nil
 }
 
-// readCalls reads name(value, …), name{json} and name{blob size}, one after
-// another, and what was used, if the text ends with that.
+// readCalls parses name(value, …), name{json} and name{blob size}, one after
+// another, and a usage at the end of the text, if any.
 func readCalls(text string, reg *planner.Registry) (calls []any, usage string, err error) {
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
 		if used, ok := strings.CutPrefix(text, "usage="); ok {
@@ -253,8 +253,8 @@ func readCalls(text string, reg *planner.Registry) (calls []any, usage string, e
 	return calls, "", nil
 }
 
-// shortArguments makes a call's arguments of the values of the schema's
-// required properties.
+// shortArguments makes a call's arguments from the values of the schema's required
+// properties.
 func shortArguments(reg *planner.Registry, name, values string) (string, error) {
 	var given []string
 	for values = strings.TrimSpace(values); values != ""; values = strings.TrimSpace(values) {
@@ -282,7 +282,7 @@ func shortArguments(reg *planner.Registry, name, values string) (string, error) 
 	return string(text), err
 }
 
-// requiredOf returns the required properties of a tool's schema, in its order.
+// requiredOf returns the required properties of a tool's schema, in order.
 func requiredOf(reg *planner.Registry, name string) []string {
 	if reg == nil {
 		return nil

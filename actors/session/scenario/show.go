@@ -12,16 +12,16 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// shows draw what needs no name.
+// shows draw the parts without a name.
 var shows = map[string]func(v session.View, seqs []uint64) string{
 	"transcript": transcript, "tools": tools, "turn": turn, "batch": batch, "run": run, "queue": queue,
 	"spaces": spacesText, "prompt": promptText, "skills": skillsText,
 }
 
-// Show draws what a step `show` names: transcript, tools, turn, batch, run,
-// queue, call r1t1c0 or effect r1t1. seqs are the sequences of the session's events in
-// order: they are printed as their number. payload returns what an open
-// effect asks for.
+// Show draws what a step `show` names: transcript, tools, turn, batch, run, queue,
+// spaces, prompt, skills, call r1t1c0 or effect r1t1. seqs are the sequences of the
+// session's events in order; they are printed as event numbers. payload returns an
+// open effect's payload.
 func Show(what string, v session.View, seqs []uint64, payload func(session.ViewEffect) []byte) (string, error) {
 	if draw := shows[what]; draw != nil {
 		return draw(v, seqs), nil
@@ -42,11 +42,10 @@ func Show(what string, v session.View, seqs []uint64, payload func(session.ViewE
 }
 
 // retryAt is a time of the session's clock in progress. It is drawn without its
-// value, which differs from system to system.
+// value, which differs between systems.
 var retryAt = regexp.MustCompile(`"retry_at":\d+`)
 
-// ShowProgress draws what a step `show progress` names: the progress of the
-// event before it.
+// ShowProgress draws the progress of the last event, for a step `show progress`.
 func ShowProgress(progress []Said) string {
 	var b strings.Builder
 	for _, p := range progress {
@@ -55,7 +54,7 @@ func ShowProgress(progress []Said) string {
 	return b.String()
 }
 
-// transcript draws the transcript: an item a line.
+// transcript draws the transcript, one item a line.
 func transcript(v session.View, seqs []uint64) string {
 	var b strings.Builder
 	for _, it := range v.Transcript {
@@ -64,8 +63,8 @@ func transcript(v session.View, seqs []uint64) string {
 	return b.String()
 }
 
-// tools draws which tools the latest turn was offered, in their order, then
-// the others and why not.
+// tools draws the tools that the latest turn offered, in order, then the others and
+// why they were not offered.
 func tools(v session.View, _ []uint64) string {
 	offered := make([]string, len(v.Tools))
 	hidden := ""
@@ -80,7 +79,7 @@ func tools(v session.View, _ []uint64) string {
 	return strings.Join(offered, "") + hidden
 }
 
-// turn draws what decided over the latest turn.
+// turn draws the latest turn, and what decided about it.
 func turn(v session.View, _ []uint64) string {
 	t := v.Turn
 	if t == nil {
@@ -100,7 +99,7 @@ func turn(v session.View, _ []uint64) string {
 	return b.String()
 }
 
-// baseText writes where the tools of a turn come from.
+// baseText formats the origin of a turn's tools.
 func baseText(t *session.ViewTurn) string {
 	switch {
 	case t.Base != "profile":
@@ -111,7 +110,7 @@ func baseText(t *session.ViewTurn) string {
 	return "profile " + t.Profile + ": " + t.ProfileWhy
 }
 
-// stepText writes what had a say in a turn, and why a hook had none.
+// stepText formats what decided about a turn, and why a hook did not.
 func stepText(s *session.ViewStep) string {
 	text := "no rule applies"
 	switch {
@@ -133,7 +132,7 @@ func stepText(s *session.ViewStep) string {
 	return text
 }
 
-// batch draws the batch of the latest turn: its plan, then a line a call.
+// batch draws the batch of the latest turn: its plan, then one call a line.
 func batch(v session.View, _ []uint64) string {
 	if v.Batch == nil {
 		return "no batch\n"
@@ -157,8 +156,7 @@ func batch(v session.View, _ []uint64) string {
 	return b.String()
 }
 
-// call draws one call of the batch as the view has it: what a host loop
-// executes by.
+// call draws one call of the batch from the view, as a host loop needs it.
 func call(name string, v session.View, seqs []uint64) (string, error) {
 	if c := callOf(v, name); c != nil {
 		text, err := json.Marshal(c)
@@ -174,7 +172,7 @@ func call(name string, v session.View, seqs []uint64) (string, error) {
 	return "no call " + name + "\n", nil
 }
 
-// run draws what the active run has used, and what holds it.
+// run draws the active run's usage, and what it waits for.
 func run(v session.View, seqs []uint64) string {
 	var b strings.Builder
 	b.WriteString("session: " + usageText(v.Usage, v.Cost) + "\n")
@@ -199,7 +197,7 @@ func run(v session.View, seqs []uint64) string {
 	return b.String()
 }
 
-// usageText writes tokens as a settlement gives them, and what they cost.
+// usageText formats tokens as in a settlement, and their cost.
 func usageText(u session.UsageTotal, cost int64) string {
 	text := fmt.Sprintf("%d/%d tokens", u.InputTokens, u.OutputTokens)
 	for _, of := range []struct {
@@ -213,7 +211,7 @@ func usageText(u session.UsageTotal, cost int64) string {
 	return text
 }
 
-// queue draws the runs that wait, with the events that hold their input.
+// queue draws the waiting runs, with the events of their input.
 func queue(v session.View, seqs []uint64) string {
 	if len(v.Queue) == 0 {
 		return "empty\n"
@@ -225,7 +223,7 @@ func queue(v session.View, seqs []uint64) string {
 	return b.String()
 }
 
-// numbers writes sequences as the numbers of the session's events.
+// numbers formats sequences as the numbers of the session's events.
 func numbers(of, seqs []uint64) string {
 	text := ""
 	for _, seq := range of {

@@ -14,7 +14,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// readSyncSettlement reads what a reader says of a space.
+// readSyncSettlement parses a reader's settlement of a sync.
 func readSyncSettlement(effect, said string, view []session.View) (Action, error) {
 	status, rest := cutWord(said)
 	words, err := fields(rest)
@@ -60,8 +60,8 @@ func readSyncSettlement(effect, said string, view []session.View) (Action, error
 	return a, err
 }
 
-// fullManifest fills in what every manifest has, and makes files of paths: the
-// content of each is its path.
+// fullManifest adds the fields that every manifest has, and makes files of paths:
+// the content of each is its path.
 func fullManifest(text, name string) (json.RawMessage, error) {
 	m := map[string]any{"v": 1, "kind": "workspace", "space": name}
 	if err := json.Unmarshal([]byte(text), &m); err != nil {
@@ -103,7 +103,7 @@ func mediaType(p string) string {
 	return "text/markdown"
 }
 
-// spaceOf returns the space that an open sync is about.
+// spaceOf returns the space of an open sync.
 func spaceOf(view []session.View, effect string) string {
 	if len(view) > 0 {
 		for _, s := range view[0].Syncs {
@@ -115,8 +115,8 @@ func spaceOf(view []session.View, effect string) string {
 	return ""
 }
 
-// hashOf returns the first manifest of a space that a sync knows: staged,
-// pending, applied.
+// hashOf returns the hash of the first manifest of a space: staged, pending,
+// applied.
 func hashOf(view []session.View, name string) string {
 	if len(view) == 0 {
 		return ""
@@ -134,7 +134,7 @@ func hashOf(view []session.View, name string) string {
 	return ""
 }
 
-// spacesText draws what a session holds of spaces.
+// spacesText draws a session's spaces.
 func spacesText(v session.View, _ []uint64) string {
 	var b strings.Builder
 	line := func(what string, s *session.ViewSpace) {
@@ -164,7 +164,7 @@ func spacesText(v session.View, _ []uint64) string {
 	return cmp.Or(b.String(), "none\n")
 }
 
-// noticeOfSpace writes a notice about a space.
+// noticeOfSpace formats a notice about a space.
 func noticeOfSpace(typ string, d *notice) string {
 	line := typ + " " + d.Workspace
 	for _, part := range []string{short(d.Hash), d.Effect, d.Outcome, d.Mode, d.Code} {
@@ -187,13 +187,13 @@ func noticeOfSpace(typ string, d *notice) string {
 	return line
 }
 
-// heldText draws what changes without a notice: what is pending and staged.
+// heldText draws the parts that change without a notice: pending and staged spaces.
 func heldText(v session.View) string {
 	v.Syncs, v.Workspace, v.Packs = nil, nil, nil
 	return strings.ReplaceAll(strings.TrimSpace(spacesText(v, nil)), "\n", ", ")
 }
 
-// promptText draws what the latest turn shows before the transcript.
+// promptText draws the latest turn's prompt.
 func promptText(v session.View, _ []uint64) string {
 	if v.Turn == nil || v.Turn.Prompt == nil {
 		return "none\n"

@@ -9,7 +9,7 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// standing describes where a session stands.
+// standing formats the status of a session.
 func standing(v session.View) string {
 	text := runStanding(v)
 	if n := len(v.Queue); n > 0 {
@@ -21,7 +21,8 @@ func standing(v session.View) string {
 	return text
 }
 
-// runStanding describes where the active run stands, else how the last one ended.
+// runStanding formats the status of the active run, or else the end of the last
+// one.
 func runStanding(v session.View) string {
 	switch {
 	case v.Run == nil && v.Last == nil:
@@ -54,7 +55,7 @@ func runStanding(v session.View) string {
 	return fmt.Sprintf("run %d turn %d: %s", v.Run.Number, v.Run.Turns, strings.Join(parts, ", "))
 }
 
-// lifecycle writes the lifecycles in which nothing new is asked.
+// lifecycle formats the lifecycles that open no new effects.
 func lifecycle(v session.View) []string {
 	switch {
 	case v.Lifecycle == session.Paused && v.Run.Spent:
@@ -65,7 +66,7 @@ func lifecycle(v session.View) []string {
 	return nil
 }
 
-// callsStanding writes how far the batch of the active run's turn is.
+// callsStanding formats the progress of the active run's batch.
 func callsStanding(v session.View) []string {
 	if v.Batch == nil || v.Batch.Batch != fmt.Sprintf("r%dt%d", v.Run.Number, v.Run.Turns) || v.Batch.Group >= len(v.Batch.Groups) {
 		return nil
@@ -104,8 +105,8 @@ func count(n int, thing string) string {
 	return strconv.Itoa(n) + " " + thing + "s"
 }
 
-// writeDecided writes what became of calls that wait for a person no more:
-// approved, or the code of the result that they have.
+// writeDecided writes the outcome of calls that no longer wait for a person:
+// approved, or the code of their result.
 func writeDecided(b *strings.Builder, before, after session.View) {
 	for _, c := range awaiting(before) {
 		if isAmong(awaiting(after), c.Effect) {
@@ -115,8 +116,8 @@ func writeDecided(b *strings.Builder, before, after session.View) {
 	}
 }
 
-// decided writes what became of one such call. A batch that is complete may
-// have given way to the next turn: then its results are in the transcript.
+// decided formats the outcome of one such call. If the batch was complete and the
+// next turn has begun, its results are in the transcript.
 func decided(v session.View, name string) string {
 	if c := callOf(v, name); c != nil {
 		return orApproved(c.Code)

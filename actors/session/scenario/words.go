@@ -13,7 +13,7 @@ type word struct {
 	quoted bool
 }
 
-// cutWord returns what stands before and after the first white space.
+// cutWord cuts text at the first white space.
 func cutWord(text string) (first, rest string) {
 	i := strings.IndexAny(text, " \n")
 	if i < 0 {
@@ -23,7 +23,7 @@ func cutWord(text string) (first, rest string) {
 }
 
 // fields splits the arguments of a step. Quoted text is as in Go; a value that
-// begins with { or [ reaches to its closing bracket.
+// begins with { or [ ends at its closing bracket.
 func fields(text string) ([]word, error) {
 	var words []word
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
@@ -41,7 +41,7 @@ func fields(text string) ([]word, error) {
 	return words, nil
 }
 
-// cutValue reads one value at the beginning of text.
+// cutValue parses the value at the beginning of text.
 func cutValue(text string) (value, rest string, quoted bool, err error) {
 	switch {
 	case strings.HasPrefix(text, `"`):

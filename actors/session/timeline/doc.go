@@ -1,24 +1,24 @@
-// Package timeline derives spans from a session's events: what a run did, when
-// each part began and ended, and with what result. It is pure. A session-actor,
-// a replay and an export a month later derive the same spans, because all of
-// them read the log.
+// Package timeline derives spans from a session's events: the parts of a run, when
+// each began and ended, and with what result. It is pure. A session-actor, a replay
+// and an export a month later derive the same spans, because all of them read the
+// log.
 //
 // # Path
 //
-// A Tracker follows one session: Follow is called after each State.Evolve, with
-// the notices and the progress of that event, and returns the spans that ended
-// with it. A Span becomes a span of a trace by TraceID and SpanID.
+// A Tracker follows one session: Follow is called after each State.Evolve, with the
+// notices and the progress of that event, and returns the spans that ended with it.
+// TraceID and SpanID give a Span its ids in a trace.
 //
 // # Laws
 //
-// Held by tests over every scenario:
+// Tests check them on every scenario:
 //
 //   - The same events give the same spans, however often they are folded.
 //   - Places are unique: a session never has two spans of one place.
-//   - A span's parent lies in the same run, ends no earlier than the span, and
-//     begins no later.
-//   - Once a run has ended, none of its spans is open. A run that begins and
-//     ends with one event has one span, of no duration.
+//   - A span's parent belongs to the same run, begins no later than the span, and ends
+//     no earlier.
+//   - Once a run has ended, none of its spans is open. A run that begins and ends with
+//     one event has one span, of no duration.
 //   - A tracker changes nothing in a state.
 //
 // # Places
@@ -36,6 +36,6 @@
 //
 // # Times
 //
-// Begin and End are the session's clock, in Unix milliseconds, at the events
-// that began and ended the span. The clock never goes back.
+// Begin and End are the session's clock, in Unix milliseconds, at the events that
+// began and ended the span. The clock never goes back.
 package timeline

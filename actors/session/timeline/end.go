@@ -55,8 +55,8 @@ func (p *part) endStep(s *session.State, said []session.Notice) {
 	p.span.Failed = p.span.Code != "" && p.span.Code != session.CodeCancelled
 }
 
-// endAttempt takes an attempt's outcome from its progress. An attempt that ends
-// its run is reported by the end of the run.
+// endAttempt sets an attempt's outcome from its progress. An attempt that ends its
+// run is reported by the end of the run.
 func (p *part) endAttempt(said, progress []session.Notice) {
 	effect := p.key.effect()
 	for _, n := range progress {

@@ -9,7 +9,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Kind is what a span is of.
+// Kind is the kind of a span.
 type Kind uint8
 
 // The kinds of spans.
@@ -34,7 +34,7 @@ func (k Kind) String() string { return kindNames[k] }
 // MarshalText returns the kind's name.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(kindNames[k]), nil }
 
-// Span is one part of a run that has ended. Fields of another kind are zero.
+// Span is one ended part of a run. Fields of other kinds are zero.
 type Span struct {
 	Kind   Kind   `json:"kind"`
 	Place  string `json:"place"`            // see the package doc
@@ -56,9 +56,9 @@ type Span struct {
 
 	Turn  *Turn  `json:"turn,omitempty"`  // turn
 	Hook  string `json:"hook,omitempty"`  // step
-	From  string `json:"from,omitempty"`  // step: whose choice applies
+	From  string `json:"from,omitempty"`  // step: origin of the choice that applies
 	Call  *Call  `json:"call,omitempty"`  // call, approval
-	Calls int    `json:"calls,omitempty"` // group: how many it has
+	Calls int    `json:"calls,omitempty"` // group: number of calls
 	Plan  string `json:"plan,omitempty"`  // group: hash of the batch's plan
 
 	Attempt  int    `json:"attempt,omitempty"`  // attempt, retry wait: from 1
@@ -101,8 +101,8 @@ type Call struct {
 	Edited    bool               `json:"edited,omitempty"` // a person changed its arguments
 }
 
-// TraceID returns the id of the trace that a run is, or a turn, by its place,
-// under a prefix of subjects. It is a hash, the same in every process.
+// TraceID returns the trace id of a run, or of a turn, by its place, under a prefix
+// of subjects. It is a hash, the same in every process.
 func TraceID(prefix, sid, place string) (id [16]byte) {
 	fill(id[:], sum("refold/trace/1", prefix, sid, place))
 	return id
@@ -114,7 +114,7 @@ func SpanID(prefix, sid, place string) (id [8]byte) {
 	return id
 }
 
-// fill makes an id of a hash. Zero is no id.
+// fill makes an id of a hash. Zero is not a valid id.
 func fill(id []byte, sum codec.Hash) {
 	copy(id, sum[:])
 	if !slices.ContainsFunc(id, func(b byte) bool { return b != 0 }) {
@@ -131,8 +131,8 @@ func sum(domain, prefix, sid, place string) codec.Hash {
 	return codec.Sum(append(b, place...))
 }
 
-// TurnPlace returns the place of the turn in which a place, or the effect of a name,
-// lies; ok is false for what lies in none.
+// TurnPlace returns the place of the turn that a place, or an effect's name,
+// belongs to; ok is false if it belongs to none.
 func TurnPlace(place string) (turn string, ok bool) {
 	end := strings.IndexByte(place, 't') + 1
 	if end == 0 {
@@ -144,8 +144,8 @@ func TurnPlace(place string) (turn string, ok bool) {
 	return place[:end], true
 }
 
-// TurnBefore returns the place of the turn before the one at a place; ok is false
-// for a run's first one.
+// TurnBefore returns the place of the turn before; ok is false for a run's first
+// turn.
 func TurnBefore(turn string) (before string, ok bool) {
 	at := strings.IndexByte(turn, 't') + 1
 	n, err := strconv.ParseUint(turn[at:], 10, 32)
@@ -158,17 +158,17 @@ func TurnBefore(turn string) (before string, ok bool) {
 // RunPlace returns the place of a run.
 func RunPlace(run uint32) string { return "r" + strconv.FormatUint(uint64(run), 10) }
 
-// key is a place that can be compared without being spelled.
+// key identifies a place; comparing keys needs no strings.
 type key struct {
 	kind      Kind
 	run, turn uint32
 	n         uint32 // attempt from 1, group, call
 }
 
-// placeRoom is more than the longest place takes.
+// placeRoom exceeds the longest place.
 const placeRoom = 48
 
-// place spells the key; seq is the event that began it.
+// place returns the key's place; seq is the event that began it.
 func (k key) place(seq uint64) string {
 	var room [placeRoom]byte
 	b := strconv.AppendUint(append(room[:0], 'r'), uint64(k.run), 10)
@@ -207,7 +207,7 @@ func (k key) effect() string {
 	return k.place(0)
 }
 
-// parent returns the key of the span that this one lies in; a call lies in group.
+// parent returns the key of the parent span; a call's parent is group.
 func (k key) parent(group uint32) key {
 	switch k.kind {
 	case KindQueue, KindPause, KindTurn:
@@ -218,9 +218,8 @@ func (k key) parent(group uint32) key {
 	return key{kind: KindTurn, run: k.run, turn: k.turn}
 }
 
-// PlaceOf returns the place of the span in which an effect is carried out, by the
-// effect's name: r1t2 is carried out in r1t2a1, all others in the place of their
-// name.
+// PlaceOf returns the place of the span of an effect, by the effect's name: r1t2
+// has the span r1t2a1, all others that of their name.
 func PlaceOf(effect string) string {
 	turn := strings.LastIndexByte(effect, 't')
 	if turn < 0 || strings.ContainsAny(effect[turn:], "acs") {
@@ -229,8 +228,7 @@ func PlaceOf(effect string) string {
 	return effect + "a1"
 }
 
-// EffectOf returns the name of the effect that is carried out at a place: the
-// inverse of PlaceOf.
+// EffectOf returns the name of the effect at a place. It is the inverse of PlaceOf.
 func EffectOf(place string) string {
 	at := strings.LastIndexByte(place, 'a')
 	if at < 0 || place[at:] != "a1" {

@@ -8,13 +8,13 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// Tracker holds the open spans of one session's sampled runs. It is empty while
-// no such run is under way or queued. Its zero value is not ready for use: see
+// Tracker holds the open spans of one session's sampled runs. It is empty while no
+// such run is active or queued. Its zero value is not ready for use: see
 // NewTracker. A Tracker is not safe for concurrent use.
 type Tracker struct {
 	sampled func(run uint32) bool
-	runs    uint32 // runs up to this number are open, not sampled, or over
-	open    []part // a parent stands before the spans that lie in it
+	runs    uint32 // runs up to this number are open, not sampled, or ended
+	open    []part // a parent comes before its children
 	now     []key  // scratch
 }
 
@@ -25,21 +25,19 @@ type part struct {
 }
 
 // NewTracker returns a tracker of a session whose latest run has the number runs, 0
-// if it has none. The spans of that run and of those before it are not wanted.
-// sampled says whether a run's spans are wanted, and is asked once a run; nil wants
-// all.
+// if it has none. It ignores that run and those before it. sampled reports whether
+// a run's spans are wanted, and is called once a run; nil wants all.
 func NewTracker(runs uint32, sampled func(run uint32) bool) Tracker {
 	return Tracker{runs: runs, sampled: sampled}
 }
 
-// openRoom is for how many spans there is room at once: a run, a turn, a group and
-// three calls.
+// openRoom is the first capacity, in spans: a run, a turn, a group and three calls.
 const openRoom = 6
 
-// Follow takes note of the event that s folded last and returns the spans that
-// ended with it, the spans within a span before the span itself. They are the
-// caller's. said and progress are the event's notices and progress: s must not be
-// quiet. caller is the event's traceparent, if any, for the run that it asks for.
+// Follow processes the event that s folded last and returns the spans that ended
+// with it, children before parents. The caller owns them. said and progress are the
+// event's notices and progress, so s must not be quiet. caller is the event's
+// traceparent, if any, for the run that it requests.
 func (t *Tracker) Follow(s *session.State, said, progress []session.Notice, caller string) []*Span {
 	if len(t.open) == 0 && t.runs == s.Runs {
 		return nil
@@ -66,7 +64,7 @@ func (t *Tracker) Follow(s *session.State, said, progress []session.Notice, call
 	return ended
 }
 
-// end takes out the spans that are not open any more.
+// end removes and returns the spans that are no longer open.
 func (t *Tracker) end(s *session.State, said, progress []session.Notice) []*Span {
 	kept := 0
 	for i := range t.open {
@@ -77,7 +75,7 @@ func (t *Tracker) end(s *session.State, said, progress []session.Notice) []*Span
 	if kept == len(t.open) {
 		return nil
 	}
-	// Parents stand first, and end after the spans in them: begin at the list's end.
+	// Children end before their parents, which come first in the list.
 	ended := make([]*Span, 0, len(t.open)-kept)
 	for i := len(t.open) - 1; i >= 0; i-- {
 		if p := &t.open[i]; !slices.Contains(t.now, p.key) {
@@ -112,7 +110,7 @@ func (t *Tracker) brief(s *session.State, said []session.Notice, caller string) 
 	return ended
 }
 
-// at returns where the span of a key stands among the open ones, -1 if it does not.
+// at returns the index of a key's open span, -1 if there is none.
 func (t *Tracker) at(k key) int {
 	for i := range t.open {
 		if t.open[i].key == k {
@@ -122,15 +120,15 @@ func (t *Tracker) at(k key) int {
 	return -1
 }
 
-// Open reports whether a sampled run is under way or queued.
+// Open reports whether a sampled run is active or queued.
 func (t *Tracker) Open() bool { return len(t.open) > 0 }
 
-// Follows reports whether a run is under way or queued, and sampled.
+// Follows reports whether a run is active or queued, and sampled.
 func (t *Tracker) Follows(run uint32) bool {
 	return t.at(key{kind: KindRun, run: run}) >= 0
 }
 
-// Runs returns the numbers of the sampled runs that are under way or queued.
+// Runs returns the numbers of the sampled runs that are active or queued.
 func (t *Tracker) Runs() (runs []uint32) {
 	for i := range t.open {
 		if k := t.open[i].key; k.kind == KindRun {
@@ -140,8 +138,8 @@ func (t *Tracker) Runs() (runs []uint32) {
 	return runs
 }
 
-// Callers sets the traceparents of the runs that are under way or queued: of returns
-// the one that the event at a sequence came with.
+// Callers sets the traceparents of the active and queued runs. of returns the
+// traceparent of the event at a sequence.
 func (t *Tracker) Callers(of func(seq uint64) string) {
 	for i := range t.open {
 		if s := t.open[i].span; s.Kind == KindRun {
@@ -150,13 +148,13 @@ func (t *Tracker) Callers(of func(seq uint64) string) {
 	}
 }
 
-// Wants reports whether a run of s that is under way or queued is sampled.
+// Wants reports whether an active or queued run of s is sampled.
 func Wants(s *session.State, sampled func(run uint32) bool) bool {
 	return s.Run != nil && sampled(s.Run.Number) || slices.ContainsFunc(s.Queue, func(r session.Run) bool { return sampled(r.Number) })
 }
 
-// wants reports whether the spans of a run are wanted. Of a run that was there at
-// the event before, that is known.
+// wants reports whether the spans of a run are wanted. For a run that is not new,
+// that is known.
 func (t *Tracker) wants(run uint32) bool {
 	if run <= t.runs {
 		return t.Follows(run)
@@ -164,7 +162,7 @@ func (t *Tracker) wants(run uint32) bool {
 	return t.sampled == nil || t.sampled(run)
 }
 
-// list lists all that is open now, parents first.
+// list lists all keys that are open now, parents first.
 func (t *Tracker) list(s *session.State) {
 	t.now = t.now[:0]
 	if s.Run != nil && t.wants(s.Run.Number) {
@@ -254,12 +252,12 @@ func (t *Tracker) begin(s *session.State, k key, caller string) {
 	t.open = append(t.open, part{key: k, span: span})
 }
 
-// counts notes in its run that a turn has begun.
+// counts records in its run that a turn has begun.
 func (t *Tracker) counts(turn key) {
 	t.open[t.at(turn.parent(0))].span.Outcome.Turns = turn.turn
 }
 
-// offered notes what the turn offers: it is known once its generation is asked.
+// offered records what the turn offers, which is known once its generation is open.
 func (t *Tracker) offered(s *session.State) {
 	turn, set := s.Turn, &s.Turn.Toolset
 	is := t.open[t.at(key{kind: KindTurn, run: turn.Run, turn: turn.Number})].span.Turn
@@ -275,7 +273,7 @@ func (t *Tracker) offered(s *session.State) {
 	}
 }
 
-// refuse adds the calls that were not run to their turns.
+// refuse adds refused calls to their turns.
 func (t *Tracker) refuse(said []session.Notice) {
 	for _, n := range said {
 		why, is := n.Data.(session.ToolRejected)

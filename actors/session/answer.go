@@ -7,7 +7,6 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// observedFault checks a ToolCallsObserved by itself.
 func observedFault(b *ToolCallsObserved) *refusal {
 	switch {
 	case len(b.Calls) == 0:
@@ -40,7 +39,6 @@ func (c *ObservedCall) fault() string {
 	return ""
 }
 
-// opaqueFault checks a provider's items, which are JSON.
 func opaqueFault(opaque codec.Raw) *refusal {
 	if codec.HasBinary(opaque) {
 		return refuse(RejectInvalidData, "opaque: "+noBinary)
@@ -52,7 +50,6 @@ func opaqueFault(opaque codec.Raw) *refusal {
 // that prints the value would show another one.
 const noBinary = "holds binary, which JSON does not have: send it as text"
 
-// generationFault checks a GenerationSettled by itself.
 func generationFault(b *GenerationSettled) *refusal {
 	if bad := statusFault(b.Status, b.Error); bad != nil {
 		return bad
@@ -77,7 +74,6 @@ func statusFault(status string, f *Fault) *refusal {
 	return nil
 }
 
-// faultFault checks the error of a settlement.
 func faultFault(f *Fault) *refusal {
 	if f != nil && (f.Code == "" || len(f.Code) > CodeBytesMax) {
 		return refuse(RejectInvalidData, "error.code: 1 to "+strconv.Itoa(CodeBytesMax)+" bytes")

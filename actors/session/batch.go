@@ -159,7 +159,6 @@ func (s *State) deniedNow(c *Call, tool planner.ToolIndex) planner.Rejection {
 	return why
 }
 
-// policyDenies is the rejection of a call that the install policy denies.
 func policyDenies() planner.Rejection {
 	return planner.Rejection{Code: planner.ToolDenied, Detail: "the install policy denies the call"}
 }
@@ -242,7 +241,6 @@ func resultHash[O ~string | ~[]byte](status string, kind byte, output O) codec.H
 	return codec.Digest(append(append(append(room[:0], status...), 0, kind), output...))
 }
 
-// callFault checks the settlement of a call of this batch.
 func (s *State) callFault(b *settlement) *refusal {
 	if bad := resultFault(&b.call); bad != nil {
 		return bad
@@ -253,7 +251,6 @@ func (s *State) callFault(b *settlement) *refusal {
 	return nil
 }
 
-// resultFault checks a call's result by itself.
 func resultFault(b *ToolCallSettled) *refusal {
 	switch CallStatus(b.Status) {
 	case CallSucceeded:
@@ -298,7 +295,6 @@ func (s *State) closeGroup() {
 	s.askGroup()
 }
 
-// completeBatch puts the results into the transcript and starts the next turn.
 func (s *State) completeBatch() {
 	s.fileResults()
 	s.startTurn()

@@ -8,7 +8,6 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// addUsage adds u to the run's and the session's usage.
 func (s *State) addUsage(u *Usage) {
 	if u == nil {
 		return
@@ -40,7 +39,6 @@ func (p *Prices) cost(u *Usage) int64 {
 // million is the number of tokens that a price is for.
 const million = 1_000_000
 
-// costOf returns the cost of tokens at a price per million.
 func costOf(tokens, price int64) int64 {
 	high, low := bits.Mul64(uint64(tokens), uint64(price))
 	if high >= million {

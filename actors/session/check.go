@@ -102,7 +102,6 @@ func (s *State) turnsPin() *RegistryPin {
 	return s.Turn.Registry
 }
 
-// checkItems checks the transcript.
 func (s *State) checkItems() error {
 	if len(s.Items) > itemsHeldMax {
 		return fmt.Errorf("the transcript holds %d items", len(s.Items))
@@ -126,7 +125,6 @@ func (s *State) checkItems() error {
 	return nil
 }
 
-// checkRuns checks the active run, the queue and the session's config.
 func (s *State) checkRuns() error {
 	if s.Config != nil {
 		st := s.stack()

@@ -34,7 +34,6 @@ func checkOffers(reg *planner.Registry, offers []planner.Offer) error {
 	return nil
 }
 
-// checkBatch checks the calls of the batch against its plan.
 func (s *State) checkBatch() error {
 	b := s.Turn.Batch
 	if b == nil {

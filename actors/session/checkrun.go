@@ -10,7 +10,6 @@ func (l Lifecycle) isEnd() bool {
 // isInput reports whether one input can show a model this many bytes.
 func isInput(bytes int64) bool { return bytes >= 0 && bytes <= inputBytesMax }
 
-// checkLifecycle checks a run's lifecycle and what depends on it.
 func (r *Run) checkLifecycle(queued bool, seq uint64) error {
 	switch {
 	case queued && (r.Lifecycle != "" || r.Turns > 0 || r.Held != "" || r.Before != "" || r.Breach):
@@ -47,7 +46,6 @@ func (r *Run) checkLifecycle(queued bool, seq uint64) error {
 	return nil
 }
 
-// checkWakes checks the open wakes.
 func (s *State) checkWakes() error {
 	if len(s.Wakes) > WakesMax {
 		return fmt.Errorf("%d wakes are open", len(s.Wakes))

@@ -149,7 +149,6 @@ var eventTypes = [...]eventType{
 	settlementOf(kindSpace, TypeWorkspaceSyncFailed),
 }
 
-// settlementOf is the row of an event that settles an effect of a class.
 func settlementOf(k kind, name string) eventType {
 	return eventType{name: name, doors: []Door{Door(classes[k].Class)}, afterClose: true, settles: true, kind: k}
 }

@@ -61,7 +61,6 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 	return cmp.Or(runFault(c), configToolsFault(reg, c))
 }
 
-// isFormat reports whether a response_format is valid or absent.
 func isFormat(raw codec.Raw) bool {
 	if len(raw) == 0 {
 		return true
@@ -131,7 +130,6 @@ func hookFault(h *StepHook) *refusal {
 	return nil
 }
 
-// ruleRefusal returns the refusal for an invalid step rule.
 func ruleRefusal(path string, err *planner.RuleError) *refusal {
 	code := RejectInvalidRule
 	switch {

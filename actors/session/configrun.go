@@ -40,7 +40,6 @@ func deadlinesFault(d *DeadlinesMS) *refusal {
 	return nil
 }
 
-// budgetFault checks a budget by itself.
 func budgetFault(path string, b *Budget) *refusal {
 	if b == nil {
 		return nil

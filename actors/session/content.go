@@ -103,7 +103,6 @@ func resultsPartsFault(data codec.Raw) *refusal {
 	return nil
 }
 
-// countResultParts reads one result and counts the parts of its output.
 func countResultParts(t *token) bool {
 	t.next()
 	if t.Kind != codec.Map {

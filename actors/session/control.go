@@ -56,7 +56,6 @@ func illegal(what string, from Lifecycle) *refusal {
 	return refuse(RejectIllegalTransition, "a run that is "+string(from)+" takes no "+what)
 }
 
-// controlFault checks the reason of a request about a run.
 func controlFault(reason string) *refusal {
 	if len(reason) > DetailBytesMax {
 		return refuse(RejectLimitExceeded, "reason: at most "+strconv.Itoa(DetailBytesMax)+" bytes")
@@ -258,7 +257,6 @@ func (s *State) holds(what Held) bool {
 	return true
 }
 
-// runEdited replaces the input of a queued run.
 func (s *State) runEdited(b *RunEdited) *refusal {
 	if bad := contentFault("input", &b.Input, false); bad != nil {
 		return bad

@@ -82,7 +82,6 @@ func rawBody(fold func(*State, codec.Raw) *refusal) eventFold {
 	return func(s *State, _ Door, data codec.Raw) *refusal { return fold(s, data) }
 }
 
-// decodeBody decodes data into b.
 func decodeBody(data codec.Raw, b any) *refusal {
 	if len(data) == 0 {
 		data = emptyObject()

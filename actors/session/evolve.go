@@ -182,7 +182,6 @@ func (s *State) apply(e Event) (string, *refusal) {
 	return env.Type, nil
 }
 
-// applyType folds an event's body by its type.
 func (s *State) applyType(of *eventType, door Door, env Envelope) *refusal {
 	switch {
 	case s.Closed && !of.afterClose:
@@ -201,10 +200,8 @@ func sessionClosedRefusal() *refusal {
 	return refuse(RejectSessionClosed, "the session was closed: open another one")
 }
 
-// seen reports whether an event with this id was accepted recently.
 func (s *State) seen(id string) bool { return slices.Contains(s.IDs, id) }
 
-// remember stores the id of an accepted event and forgets the oldest id.
 func (s *State) remember(id string) {
 	if len(s.IDs) == IDsMax {
 		copy(s.IDs, s.IDs[1:])

@@ -137,7 +137,6 @@ func (g *Grant) binds(name, version, target string) bool {
 	return target == name+"-v"+strconv.FormatUint(uint64(v.Major), 10)
 }
 
-// listsFault checks the lists of a grant.
 func (g *Grant) listsFault() *grantFault {
 	if len(g.Digests) > GrantDigestsMax {
 		return &grantFault{"digests", fmt.Sprintf("at most %d", GrantDigestsMax)}
@@ -201,7 +200,6 @@ func (g *Grant) target(name string) string {
 	return cmp.Or(g.Target, name)
 }
 
-// runMS returns the limit of one reading.
 func (g *Grant) runMS() int64 {
 	return cmp.Or(g.RunMS, SyncRunDefaultMS)
 }

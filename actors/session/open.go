@@ -116,7 +116,6 @@ func (s *State) TurnModel() string {
 	return s.Run.Config.Model
 }
 
-// system returns the system text of the latest turn.
 func (s *State) system() string {
 	if choice := s.choice(); choice != nil && choice.System != "" {
 		return choice.System
@@ -124,7 +123,6 @@ func (s *State) system() string {
 	return s.Run.Config.System
 }
 
-// startBy returns the latest start of the generation, Unix ms.
 func (t *Turn) startBy() int64 { return t.Deadline - int64(t.RunMS) }
 
 // toolChoice returns the turn's tool choice for a provider: a tool by its

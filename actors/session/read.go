@@ -115,7 +115,6 @@ func (b *ToolCallSettled) read(r *codec.Reader) (texts callTexts) {
 	return texts
 }
 
-// number reads an integer that is at least `least`.
 func number(r *codec.Reader, least int64) uint64 {
 	n := r.Int()
 	if n < least {

@@ -174,7 +174,6 @@ func (s *State) ShareRegistries(same func(*planner.Registry) *planner.Registry) 
 	}
 }
 
-// pinned returns the registry pin of a turn that begins now.
 func (s *State) pinned() *RegistryPin {
 	if s.Registry == nil {
 		return nil

@@ -149,7 +149,6 @@ func (s *State) requestFault(door Door, b *RunRequested) *refusal {
 	return nil
 }
 
-// rolesFault checks a run's roles.
 func rolesFault(roles []string) *refusal {
 	if len(roles) > RolesMax {
 		return refuse(RejectLimitExceeded, "roles: at most "+strconv.Itoa(RolesMax))

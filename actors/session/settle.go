@@ -242,7 +242,6 @@ func (ofTurn) status(s *State, p Place) (codec.Hash, effectStatus) {
 
 func (t *Turn) stepOpen() bool { return t.Step != nil && t.Step.Open }
 
-// stepStatus returns the status of the turn's step.
 func (t *Turn) stepStatus() (codec.Hash, effectStatus) {
 	switch {
 	case t.Step == nil || t.Step.RunMS == 0:

@@ -154,7 +154,6 @@ func (s *State) viewSkills() (skills []ViewSkill) {
 	return skills
 }
 
-// checkSkills checks the skills of a run.
 func (r *Run) checkSkills(queued bool) bool {
 	if len(r.Skills) > SkillsActiveMax || queued && len(r.Skills) > 0 {
 		return false

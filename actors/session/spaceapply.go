@@ -180,7 +180,6 @@ func toolsMissingFrom(registry, other *planner.Registry) (ids []string) {
 	return ids
 }
 
-// recompose applies a composed stack.
 func (s *State) recompose(st *stack) {
 	s.adopt(st)
 	s.toolsMoved = true

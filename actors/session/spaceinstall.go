@@ -220,7 +220,6 @@ func (s *State) restoreSpaces(from Source) error {
 
 var errOtherManifest = fmt.Errorf("it is another one")
 
-// checkSpaces checks the spaces of the state.
 func (s *State) checkSpaces() error {
 	x := s.Spaces
 	if x == nil {

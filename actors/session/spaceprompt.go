@@ -166,7 +166,6 @@ func (a *adopted) packPrompt() *space.Prompt {
 	return a.manifest.Prompt(space.Default)
 }
 
-// packs returns the number of packs in a stack.
 func (st *stack) packs() (n int) {
 	for i := range st.spaces {
 		if st.spaces[i].Kind == space.Pack {

@@ -23,7 +23,6 @@ type adopted struct {
 	manifest *space.Manifest
 }
 
-// compose computes the registry of a stack.
 func (st *stack) compose() *planner.ComposeError {
 	var layers []planner.Layer
 	for i := range st.spaces {

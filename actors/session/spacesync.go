@@ -100,7 +100,6 @@ func (b *WorkspaceSyncRequested) fault() *refusal {
 	return nil
 }
 
-// choiceFault checks the names that an apply chooses.
 func choiceFault(prompt, catalog string) *refusal {
 	switch {
 	case prompt != "" && !space.IsID(prompt):

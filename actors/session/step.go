@@ -185,7 +185,6 @@ func (s *State) fallBack(code, detail string) {
 	s.askGeneration(nil)
 }
 
-// preparedFault checks a StepPrepared by itself.
 func (s *State) preparedFault(b *StepPrepared) *refusal {
 	if bad := cmp.Or(statusFault(b.Status, b.Error), faultFault(b.Error)); bad != nil {
 		return bad

@@ -49,7 +49,6 @@ type ViewPromptPart struct {
 	Size   int64    `json:"size,omitempty"`
 }
 
-// viewSpaces returns the spaces of a view.
 func (s *State) viewSpaces() (v ViewSpaces) {
 	if s.Spaces == nil {
 		return v
@@ -112,7 +111,6 @@ func (s *State) viewTurnSpace() *ViewSpace {
 	return &v
 }
 
-// viewPrompt returns the latest turn's prompt.
 func (s *State) viewPrompt() *ViewPrompt {
 	t := s.turnSpace()
 	if t == nil || t.Mark.IsZero() {

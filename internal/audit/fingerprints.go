@@ -16,12 +16,10 @@ const nameShift = 48
 // provoke collisions. Two effects of one name collide with probability 2^-48.
 type fingerprinter struct{ seed maphash.Seed }
 
-// put adds the fingerprint of a stored effect.
 func (r fingerprinter) put(m *fingerprints, name string, payload []byte) {
 	*m = append(*m, fingerprint(maphash.String(r.seed, name), maphash.Bytes(r.seed, payload)))
 }
 
-// name returns the name bits of a fingerprint.
 func (r fingerprinter) name(name []byte) uint64 {
 	return maphash.Bytes(r.seed, name) >> nameShift << nameShift
 }

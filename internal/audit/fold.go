@@ -168,7 +168,6 @@ func (f *fold) compareOpen(seq uint64) {
 	f.open = append(f.open[:0], now...)
 }
 
-// compareEffect compares an effect with the one that is stored under its name.
 func (f *fold) compareEffect(e session.Effect, seq uint64) {
 	stored := f.with.effects[e.Name]
 	delete(f.with.effects, e.Name)

@@ -292,7 +292,6 @@ func (w *folder) take(part portion) error {
 	return nil
 }
 
-// session returns an event's session.
 func (w *folder) session(part portion, e *session.Event) (*passed, error) {
 	f := w.sessions[e.Session]
 	if f != nil {

@@ -65,7 +65,6 @@ type outputs struct {
 	done     bool              // everything is stored
 }
 
-// hasOutputs reports whether anything is to be stored.
 func (o *outputs) hasOutputs() bool {
 	return len(o.pending) > 0 || len(o.wakes) > 0 || len(o.cancel) > 0 || len(o.progress) > 0 || o.registry != nil
 }
@@ -154,7 +153,6 @@ func (h *Host) fold(state *session.State, e session.Event) (err error) {
 	return nil
 }
 
-// snapshotOf returns a state's snapshot, encoded.
 func snapshotOf(state *session.State) (data []byte, err error) {
 	defer func() { err = recovered(recover(), err) }()
 	return state.Snapshot().Bytes(), nil

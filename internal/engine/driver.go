@@ -67,7 +67,6 @@ func (d *driver) run(ctx context.Context) error {
 	return nil
 }
 
-// loop steps until the lane has ended.
 func (d *driver) loop(working, putting context.Context, giveUp func()) (cause error) {
 	recheck, tick := time.NewTicker(d.host.recheck), time.NewTicker(tickEvery)
 	defer recheck.Stop()

@@ -175,10 +175,8 @@ func (l *Lane) Close() {
 	}
 }
 
-// fail reports that this host can't run the lane.
 func (l *Lane) fail(err error) { l.ready.GiveBack = err }
 
-// do adds work.
 func (l *Lane) do(w Work) { l.ready.Work = append(l.ready.Work, w) }
 
 // attempt is work whose only result is an error or none. After an error, the lane

@@ -12,7 +12,6 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// on reports whether anything is measured.
 func (m *Meters) on() bool { return m.events != nil }
 
 func nothing() {}
@@ -65,7 +64,6 @@ func commitCodeOf(err error) string {
 	return meter.Other
 }
 
-// began counts an epoch of a lane.
 func (m *Meters) began(lane int, owned func() bool, first bool) {
 	if first {
 		m.takeovers.Add(1, lane)

@@ -168,7 +168,6 @@ func texts[T ~string](all ...T) []string {
 	return list
 }
 
-// gauge updates a lane's gauges.
 func (l *Lane) gauge() {
 	m, n := l.host.meters, l.number
 	m.unstored.Set(float64(len(l.order)), n)

@@ -34,7 +34,6 @@ type heldRegistry struct {
 	stored   atomic.Bool // this process has stored its descriptors
 }
 
-// get returns the registry of a hash, nil if it is not held.
 func (r *registries) get(hash codec.Hash) *planner.Registry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,7 +151,6 @@ func (c content) Space(seq uint64, hash codec.Hash) (*space.Manifest, error) {
 	return m, err
 }
 
-// event returns the session's event at seq.
 func (c content) event(seq uint64) (session.Event, error) {
 	for e, err := range c.h.world.ReadSession(c.ctx, c.sid, seq, seq, true) {
 		if err != nil {

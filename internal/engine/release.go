@@ -84,7 +84,6 @@ func (l *Lane) resume(r *resuming) {
 	}
 }
 
-// read reads the next part of the session.
 func (r *resuming) read(ctx context.Context) (err error) {
 	h, sid, stop := r.host, r.actor.sid, *r.actor.stop
 	if r.last == 0 {

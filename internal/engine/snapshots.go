@@ -97,7 +97,6 @@ func (l *Lane) put(list ...*snapshot) {
 	}
 }
 
-// drop removes a session's snapshot from the queue.
 func (k *snapshots) drop(sid string) {
 	k.waiting = slices.DeleteFunc(k.waiting, func(p *snapshot) bool { return p.actor.sid == sid })
 }

@@ -165,7 +165,6 @@ func (m *Meters) count(t *tally, s *actor, e session.Event, said, progress []ses
 	}
 }
 
-// event counts the event itself.
 func (m *Meters) event(t *tally, typ string, e session.Event, said []session.Notice) {
 	outcome := "accepted"
 	for _, n := range said {
@@ -177,7 +176,6 @@ func (m *Meters) event(t *tally, typ string, e session.Event, said []session.Not
 	t.add(m.events, 1, m.eventType.Of(typ), m.door.Of(string(e.Door)), m.outcome.Of(outcome))
 }
 
-// notice counts what a notice reports.
 func (m *Meters) notice(t *tally, s *actor, n session.Notice) {
 	switch d := n.Data.(type) {
 	case session.RunPlaced:

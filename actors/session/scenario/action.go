@@ -141,7 +141,6 @@ func parseSpan(text string) (int64, error) {
 	return 0, fmt.Errorf("scenario: clock: ms, s, m or h, not %q", digits)
 }
 
-// span formats a duration.
 func span(ms int64) string {
 	sign := "+"
 	if ms < 0 {

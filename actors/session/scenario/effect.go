@@ -29,7 +29,6 @@ func drawFields(payload []byte, v session.View, seqs []uint64) (string, error) {
 	return b.String(), nil
 }
 
-// effectField formats one field, the same in every run.
 func effectField(name string, text []byte, v session.View, seqs []uint64) string {
 	switch name {
 	case "at", "start_by", "due", "deadline":

@@ -96,7 +96,6 @@ func hostLoopCalls(v session.View) []session.ViewCall {
 	return callsOf(v, func(c session.ViewCall) bool { return c.HostLoop != "" && c.Status == session.CallOpen })
 }
 
-// awaiting returns the calls that wait for a person.
 func awaiting(v session.View) []session.ViewCall {
 	return callsOf(v, func(c session.ViewCall) bool { return c.Status == session.CallAwaiting })
 }
@@ -187,7 +186,6 @@ func groups(all [][]int) string {
 	return strings.Join(texts, " · ")
 }
 
-// listsText formats the lists of a scope.
 func listsText(l *session.ViewLists) string {
 	if l == nil {
 		return " none"

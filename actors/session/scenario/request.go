@@ -48,7 +48,6 @@ var (
 	}
 )
 
-// readRequest parses a step in requests.
 func readRequest(verb, rest string) (Action, error) {
 	r, known := requests[verb]
 	if !known {
@@ -141,7 +140,6 @@ func valueOf(w word) any {
 	return json.RawMessage(w.text)
 }
 
-// isJSON reports whether an unquoted value is JSON.
 func isJSON(text string) bool {
 	return text == "null" || strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[")
 }

@@ -50,7 +50,6 @@ func readSettlement(rest string, reg *planner.Registry, plan string) (Action, er
 	return a, err
 }
 
-// readAnswer parses the settlement of a generation without calls.
 func readAnswer(data map[string]any, verb, rest string) error {
 	words, err := fields(rest)
 	if err != nil {
@@ -122,7 +121,6 @@ func readPrepared(data map[string]any, verb, rest string) error {
 	return nil
 }
 
-// readCallSettlement parses the settlement of a call.
 func readCallSettlement(data map[string]any, text, plan string) error {
 	words, err := fields(text)
 	if err != nil {
@@ -137,7 +135,6 @@ func readCallSettlement(data map[string]any, text, plan string) error {
 	return nil
 }
 
-// readResult parses the result of one call, and returns the words after it.
 func readResult(data map[string]any, words []word, plan string) ([]word, error) {
 	verb := ""
 	if len(words) > 0 {

@@ -54,7 +54,6 @@ func ShowProgress(progress []Said) string {
 	return b.String()
 }
 
-// transcript draws the transcript, one item a line.
 func transcript(v session.View, seqs []uint64) string {
 	var b strings.Builder
 	for _, it := range v.Transcript {
@@ -197,7 +196,6 @@ func run(v session.View, seqs []uint64) string {
 	return b.String()
 }
 
-// usageText formats tokens as in a settlement, and their cost.
 func usageText(u session.UsageTotal, cost int64) string {
 	text := fmt.Sprintf("%d/%d tokens", u.InputTokens, u.OutputTokens)
 	for _, of := range []struct {

@@ -103,7 +103,6 @@ func mediaType(p string) string {
 	return "text/markdown"
 }
 
-// spaceOf returns the space of an open sync.
 func spaceOf(view []session.View, effect string) string {
 	if len(view) > 0 {
 		for _, s := range view[0].Syncs {
@@ -134,7 +133,6 @@ func hashOf(view []session.View, name string) string {
 	return ""
 }
 
-// spacesText draws a session's spaces.
 func spacesText(v session.View, _ []uint64) string {
 	var b strings.Builder
 	line := func(what string, s *session.ViewSpace) {
@@ -164,7 +162,6 @@ func spacesText(v session.View, _ []uint64) string {
 	return cmp.Or(b.String(), "none\n")
 }
 
-// noticeOfSpace formats a notice about a space.
 func noticeOfSpace(typ string, d *notice) string {
 	line := typ + " " + d.Workspace
 	for _, part := range []string{short(d.Hash), d.Effect, d.Outcome, d.Mode, d.Code} {
@@ -193,7 +190,6 @@ func heldText(v session.View) string {
 	return strings.ReplaceAll(strings.TrimSpace(spacesText(v, nil)), "\n", ", ")
 }
 
-// promptText draws the latest turn's prompt.
 func promptText(v session.View, _ []uint64) string {
 	if v.Turn == nil || v.Turn.Prompt == nil {
 		return "none\n"
@@ -213,7 +209,6 @@ func promptText(v session.View, _ []uint64) string {
 	return b.String()
 }
 
-// skillsText draws the skills of a session.
 func skillsText(v session.View, _ []uint64) string {
 	var b strings.Builder
 	for _, s := range v.Skills {

@@ -9,7 +9,6 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// standing formats the status of a session.
 func standing(v session.View) string {
 	text := runStanding(v)
 	if n := len(v.Queue); n > 0 {

@@ -71,7 +71,6 @@ func (p *part) endAttempt(said, progress []session.Notice) {
 	}
 }
 
-// settledCall returns the progress about the result of a call.
 func (p *part) settledCall(progress []session.Notice) (session.CallSettled, bool) {
 	effect := key{kind: KindCall, run: p.key.run, turn: p.key.turn, n: p.key.n}.effect()
 	for _, n := range progress {

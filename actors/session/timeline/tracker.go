@@ -217,7 +217,6 @@ func (t *Tracker) listRun(s *session.State) {
 	}
 }
 
-// begin opens a span with the event that s folded last.
 func (t *Tracker) begin(s *session.State, k key, caller string) {
 	span := &Span{Kind: k.kind, Place: k.place(s.Seq), Run: k.run, Begin: s.Clock}
 	group := uint32(0)

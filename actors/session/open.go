@@ -12,13 +12,7 @@ import (
 // the syncs of spaces, then the wakes. A call for a host loop is no effect: the
 // view shows it. Publishing all of them again is always correct: a name takes one
 // message, and an effect's bytes do not change while it is open.
-func (s *State) Open() []Effect { return s.OpenExcept(func(string) bool { return false }) }
-
-// OpenExcept is Open without the effects that skip accepts: effects that are stored
-// already need not be encoded again.
-func (s *State) OpenExcept(skip func(name string) bool) []Effect {
-	return s.OpenBeside(func(p Place) bool { return skip(p.String()) })
-}
+func (s *State) Open() []Effect { return s.OpenExcept(func(Place) bool { return false }) }
 
 // payloadRoom is the usual size of an effect or a settlement, at most.
 const payloadRoom = 512
@@ -26,8 +20,9 @@ const payloadRoom = 512
 // openRoom is the first capacity, in effects, when a call is open.
 const openRoom = 8
 
-// OpenBeside is OpenExcept by Places: names of skipped effects are not built.
-func (s *State) OpenBeside(skip func(Place) bool) []Effect {
+// OpenExcept is Open without the effects that skip accepts: effects that are stored
+// already need not be encoded again.
+func (s *State) OpenExcept(skip func(Place) bool) []Effect {
 	var effects []Effect
 	s.eachOpen(func(p Place) {
 		if skip(p) {
@@ -41,7 +36,7 @@ func (s *State) OpenBeside(skip func(Place) bool) []Effect {
 	return effects
 }
 
-// EachOpen is OpenBeside for a caller that handles one effect at a time. It calls
+// EachOpen is OpenExcept for a caller that handles one effect at a time. It calls
 // fn with each effect that is not skipped, right after skip. The Payload is in
 // room's memory if that is large enough, and valid until fn returns. EachOpen
 // returns the room for the next call.

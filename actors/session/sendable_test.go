@@ -170,7 +170,7 @@ func (s *sendables) take(e session.Event) (err error) {
 
 // turn holds the generation that the latest event asked against the law.
 func (s *sendables) turn() error {
-	effects := s.state.OpenExcept(func(name string) bool { return name != s.asked })
+	effects := s.state.OpenExcept(func(p session.Place) bool { return p.String() != s.asked })
 	if len(effects) != 1 {
 		return fmt.Errorf("%s is open, and %d effects are of that name", s.asked, len(effects))
 	}

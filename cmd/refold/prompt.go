@@ -71,7 +71,8 @@ func promptOf(ctx context.Context, c *client.Client, sid, turn string) (*shownPr
 		if turn != "" && name != turn || p != nil && p.turn == name {
 			return
 		}
-		for _, effect := range state.OpenExcept(func(open string) bool { return open != name && !strings.HasPrefix(open, name+"a") }) {
+		other := func(p session.Place) bool { return p.String() != name && !strings.HasPrefix(p.String(), name+"a") }
+		for _, effect := range state.OpenExcept(other) {
 			asked := &shownPrompt{turn: name}
 			if codec.Decode(effect.Payload, &asked.generation) != nil {
 				continue

@@ -48,7 +48,7 @@ func (s *timelinePrinter) tell(e session.Event, said []session.Notice, after *se
 	for _, n := range said {
 		s.notice(e, names, n)
 	}
-	for _, effect := range after.OpenExcept(func(name string) bool { return s.since[name] != 0 }) {
+	for _, effect := range after.OpenExcept(func(p session.Place) bool { return s.since[p.String()] != 0 }) {
 		s.since[effect.Name] = e.Time
 	}
 	s.items, s.open = len(after.Items), opened(after)

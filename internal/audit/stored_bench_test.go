@@ -137,7 +137,7 @@ func (l *library) storeOutputs(ctx context.Context, to *bus.Bus, states map[stri
 	if _, err := s.Evolve(e); err != nil {
 		return err
 	}
-	opened := s.OpenExcept(func(name string) bool { return was[name] })
+	opened := s.OpenExcept(func(p session.Place) bool { return was[p.String()] })
 	outputs := make([]journal.Output, len(opened))
 	for i := range opened {
 		outputs[i] = journal.Output{Session: e.Session, Effect: &opened[i]}

@@ -135,7 +135,7 @@ func appendAsks(outputs []journal.Output, sid string, effects []session.Effect) 
 func (s *actor) unasked() []session.Effect {
 	var room [32]session.Place // usually large enough, so that nothing is allocated
 	open := room[:0]
-	effects := s.state.OpenBeside(func(p session.Place) bool {
+	effects := s.state.OpenExcept(func(p session.Place) bool {
 		open = append(open, p)
 		return slices.Contains(s.asked, p)
 	})

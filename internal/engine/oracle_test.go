@@ -89,7 +89,7 @@ func (o *oracle) fold(e session.Event) {
 		was[effect.Name] = true
 	}
 	_, o.rejected = o.state.Evolve(e)
-	one := owed{seq: e.Seq, effects: o.state.OpenExcept(func(name string) bool { return was[name] })}
+	one := owed{seq: e.Seq, effects: o.state.OpenExcept(func(p session.Place) bool { return was[p.String()] })}
 	one.withdrawn = slices.Clone(o.state.Withdrawals())
 	for n := before + 1; n <= uint64(o.state.NoticeN); n++ {
 		one.notices = append(one.notices, n)

@@ -82,7 +82,7 @@ func (r *referee) event(e session.Event) {
 		s.notices = append(s.notices, n.JSON())
 	}
 	s.owed = append(s.owed, dues{
-		e.Seq, s.state.OpenExcept(func(name string) bool { return was[name] }), slices.Clone(s.state.Withdrawals()), uint64(s.state.NoticeN),
+		e.Seq, s.state.OpenExcept(func(p session.Place) bool { return was[p.String()] }), slices.Clone(s.state.Withdrawals()), uint64(s.state.NoticeN),
 	})
 	r.j.say("  %d: %s %s %s (%v)", e.Seq, e.Session, e.Door, textOf(e.Payload), rejected)
 }

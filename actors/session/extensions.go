@@ -23,11 +23,9 @@ type UsedGrant struct {
 	Version string     `msgpack:"version,omitempty"` // 1, 1.4 or 1.4.2, that a manifest's must match
 }
 
-// The session's tools with which a model finds and enables packs.
-const (
-	extensionsPrefix = reservedLayer + ".extensions."
-	extensionsEnable = extensionsPrefix + "enable"
-)
+// extensionsPrefix begins the tool_ids of the tools with which a model finds and
+// enables packs.
+const extensionsPrefix = reservedLayer + ".extensions."
 
 // enableArguments are the arguments of extensions_enable, checked by its schema.
 type enableArguments struct {

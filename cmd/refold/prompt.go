@@ -71,7 +71,7 @@ func promptOf(ctx context.Context, c *client.Client, sid, turn string) (*shownPr
 		if turn != "" && name != turn || p != nil && p.turn == name {
 			return
 		}
-		other := func(p session.Place) bool { return p.String() != name && !strings.HasPrefix(p.String(), name+"a") }
+		other := func(open session.Place) bool { return open.String() != name && !strings.HasPrefix(open.String(), name+"a") }
 		for _, effect := range state.OpenExcept(other) {
 			asked := &shownPrompt{turn: name}
 			if codec.Decode(effect.Payload, &asked.generation) != nil {

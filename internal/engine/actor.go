@@ -15,12 +15,12 @@ import (
 // actor is one session in memory. It is folded up to state.Seq, and its outputs are
 // stored up to stored.
 type actor struct {
-	sid    string
-	state  *session.State  // nil: stopped, or broken by a fault and never used again
-	stored uint64          // all outputs of all events up to here are stored
-	asked  []session.Place // open effects that were emitted since it was loaded; nil: none yet
-	proven bool            // the log still has its events, as checked in this epoch
-	stop   *Stop           // its quarantine; nil: none
+	sid     string
+	state   *session.State  // nil: stopped, or broken by a fault and never used again
+	stored  uint64          // all outputs of all events up to here are stored
+	emitted []session.Place // open effects that were emitted since it was loaded; nil: none yet
+	proven  bool            // the log still has its events, as checked in this epoch
+	stop    *Stop           // its quarantine; nil: none
 
 	accepted bool // it was released although the log had lost events of it
 
@@ -41,8 +41,8 @@ type actor struct {
 	registries []*planner.Registry // set by the session itself and counted by the host: see State.ShareRegistries
 }
 
-// stops reports whether the session is quarantined at or before seq.
-func (s *actor) stops(seq uint64) bool { return s.stop != nil && s.stop.Seq <= seq }
+// isStopped reports whether the session is quarantined at or before seq.
+func (s *actor) isStopped(seq uint64) bool { return s.stop != nil && s.stop.Seq <= seq }
 
 // settled reports whether all outputs of the state are stored: only then it may be
 // snapshotted.
@@ -80,7 +80,7 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 	ended()
 	s.state.ShareRegistries(h.registries.same)
 	*o = outputs{arrival: o.arrival, actor: s, tally: counts}
-	effects, withdrawn := s.unasked(), s.state.Withdrawals()
+	effects, withdrawn := s.newEffects(), s.state.Withdrawals()
 	if n := len(effects) + len(withdrawn) + len(notices); n > 0 {
 		o.pending = make([]journal.Output, 0, n)
 	}
@@ -90,7 +90,7 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 			o.pending = append(o.pending, journal.Output{Session: s.sid, Withdraw: &w})
 		}
 	}
-	o.pending, o.wakes = appendAsks(o.pending, s.sid, effects)
+	o.pending, o.wakes = appendEffects(o.pending, s.sid, effects)
 	for _, n := range notices {
 		o.pending = append(o.pending, journal.Output{Session: s.sid, Notice: n.JSON(), N: n.N})
 	}
@@ -116,8 +116,8 @@ func joined(lines, more []byte) []byte {
 	return append(lines, more...)
 }
 
-// appendAsks appends a session's effects to outputs, and returns wakes separately.
-func appendAsks(outputs []journal.Output, sid string, effects []session.Effect) (all, wakes []journal.Output) {
+// appendEffects appends a session's effects to outputs, and returns wakes separately.
+func appendEffects(outputs []journal.Output, sid string, effects []session.Effect) (all, wakes []journal.Output) {
 	for i := range effects {
 		one := journal.Output{Session: sid, Effect: &effects[i]}
 		if effects[i].Class == session.ClassWake {
@@ -129,18 +129,18 @@ func appendAsks(outputs []journal.Output, sid string, effects []session.Effect) 
 	return outputs, wakes
 }
 
-// unasked returns the open effects that were not emitted yet, and marks all open
+// newEffects returns the open effects that were not emitted yet, and marks all open
 // effects as emitted. Names of settled effects are forgotten: they never open
 // again.
-func (s *actor) unasked() []session.Effect {
+func (s *actor) newEffects() []session.Effect {
 	var room [32]session.Place // usually large enough, so that nothing is allocated
 	open := room[:0]
 	effects := s.state.OpenExcept(func(p session.Place) bool {
 		open = append(open, p)
-		return slices.Contains(s.asked, p)
+		return slices.Contains(s.emitted, p)
 	})
-	if s.asked = append(s.asked[:0], open...); s.asked == nil {
-		s.asked = []session.Place{}
+	if s.emitted = append(s.emitted[:0], open...); s.emitted == nil {
+		s.emitted = []session.Place{}
 	}
 	return effects
 }

@@ -17,8 +17,8 @@ const (
 	// joinAfter is how long a starting host listens for answers to its first
 	// heartbeat; without it, every host would first claim all lanes.
 	joinAfter = 100 * time.Millisecond
-	// joinDeaf is when a host starts that does not receive its own heartbeats.
-	joinDeaf = 2 * time.Second
+	// joinUnheard is when a host starts that does not receive its own heartbeats.
+	joinUnheard = 2 * time.Second
 	// orphanedEvery is how often a host checks the lanes of others. It takes one
 	// that had no owner in orphanedLooks checks in a row.
 	orphanedEvery = 3 * time.Second
@@ -65,7 +65,7 @@ func (p *assignment) await(ctx context.Context, lane int, yes bool) bool {
 	}
 }
 
-func (p *assignment) runs(lane int, yes bool) {
+func (p *assignment) setRunning(lane int, yes bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running[lane] = yes
@@ -140,18 +140,18 @@ func (h *Host) isAlive(instance string) bool {
 	})
 }
 
-// shares keeps this host's share of the lanes current until ctx ends. The host
+// keepShare keeps this host's share of the lanes current until ctx ends. The host
 // takes its first share after the others had time to answer, and announces itself
 // only then: lanes that they hand over must find it ready.
-func (h *Host) shares(ctx context.Context, members *presence.Members) {
-	begin := time.NewTimer(joinDeaf)
+func (h *Host) keepShare(ctx context.Context, members *presence.Members) {
+	begin := time.NewTimer(joinUnheard)
 	defer begin.Stop()
-	var hears, takesPart, told bool
+	var hears, takesPart, announced bool
 	for {
 		next := members.Heartbeats() // read first, so that no heartbeat is missed
 		met, mismatched := h.Share(members.Known(), takesPart)
-		if takesPart && !told {
-			told = true
+		if takesPart && !announced {
+			announced = true
 			h.publishHeartbeat()
 			close(h.ready)
 		} else if met {

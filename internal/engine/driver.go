@@ -130,7 +130,7 @@ func (d *driver) carryOut(working, putting context.Context) error {
 		ack()
 	}
 	for _, w := range r.Work {
-		d.works.Go(func() { w.Do(working, func(in Input) { d.tell(working, in) }) })
+		d.works.Go(func() { w.Do(working, func(in Input) { d.report(working, in) }) })
 	}
 	d.putAll(putting, r.Snapshots)
 	return r.GiveBack
@@ -138,12 +138,12 @@ func (d *driver) carryOut(working, putting context.Context) error {
 
 func (d *driver) putAll(putting context.Context, snapshots []Work) {
 	for _, w := range snapshots {
-		d.puts.Go(func() { w.Do(putting, func(in Input) { d.tell(putting, in) }) })
+		d.puts.Go(func() { w.Do(putting, func(in Input) { d.report(putting, in) }) })
 	}
 }
 
-// tell queues an input for Step, unless ctx ends first.
-func (d *driver) tell(ctx context.Context, in Input) {
+// report queues an input for Step, unless ctx ends first.
+func (d *driver) report(ctx context.Context, in Input) {
 	select {
 	case d.done <- in:
 	case <-ctx.Done():

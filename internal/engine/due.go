@@ -19,9 +19,9 @@ const (
 	dueNewer   = 30 * time.Second // the same for a wake of a newer release
 )
 
-// pullsDue settles the due wakes of all sessions until ctx ends. All session-actors
+// pullDue settles the due wakes of all sessions until ctx ends. All session-actors
 // share them, whoever owns the lanes. A pulled wake is settled within working.
-func (h *Host) pullsDue(ctx, working context.Context) error {
+func (h *Host) pullDue(ctx, working context.Context) error {
 	return h.bus.Dues().Run(ctx, dueAtOnce, func(d delivery.DueDelivery) {
 		if again := h.SettleDue(working, d.Session, d.Wake, d.Payload, d.Fired); again > 0 {
 			d.Nak(again)

@@ -25,7 +25,7 @@ func (l *Lane) begin(e *EpochStarted) {
 		if recordErr = w.host.installs.Load(ctx); recordErr != nil && ctx.Err() == nil {
 			w.log.Warn("install records not read", "error", recordErr)
 		}
-		w.host.askIntegrity(ctx)
+		w.host.checkIntegrity(ctx)
 		if began.left != 0 {
 			began.note, began.rev = w.guardNote(ctx, lane)
 		}

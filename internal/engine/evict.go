@@ -34,7 +34,7 @@ func (l *Lane) leave(sid string) {
 	if s := l.sessions[sid]; s != nil {
 		delete(l.sessions, sid)
 		l.bytes -= s.bytes
-		l.host.registries.letGo(s.registries...)
+		l.host.registries.release(s.registries...)
 	}
 }
 
@@ -55,8 +55,8 @@ func (l *Lane) weigh(s *actor) {
 	}
 	l.bytes += s.bytes
 	if !slices.Equal(now, s.registries) {
-		l.host.registries.hold(now...)
-		l.host.registries.letGo(s.registries...)
+		l.host.registries.retain(now...)
+		l.host.registries.release(s.registries...)
 		s.registries = slices.Clone(now)
 	}
 }
@@ -98,17 +98,17 @@ func (l *Lane) evict(keep *actor) {
 	if !l.isOver(4) {
 		return
 	}
-	var behind []*actor
+	var unsnapshotted []*actor
 	for _, s := range l.evictable(keep) {
 		if !l.isOver(evictTo) {
 			break
 		}
 		l.leave(s.sid)
-		if s.proven && s.isWorthSnapshot() && len(behind) < captureMax {
-			behind = append(behind, s)
+		if s.proven && s.isWorthSnapshot() && len(unsnapshotted) < captureMax {
+			unsnapshotted = append(unsnapshotted, s)
 		}
 	}
-	l.captures(behind)
+	l.captureAll(unsnapshotted)
 }
 
 // evictable returns the sessions that may be evicted, least recently used first: no

@@ -64,7 +64,7 @@ func TestLaneEvictsWhenItsHostRunsMoreLanes(t *testing.T) {
 			s.deliver(s.run(sid), s.answer(sid, "r1t1", "a"))
 		}
 		for lane := range 4 {
-			s.host.assignment.runs(lane, true)
+			s.host.assignment.setRunning(lane, true)
 		}
 		s.pass(2 * tickEvery)
 		if sum := s.weight(); sum == 0 || sum > room/4 {

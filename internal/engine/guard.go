@@ -77,14 +77,14 @@ func (o outside) guardNote(ctx context.Context, lane int) (note guardNote, rev u
 	return note, rev
 }
 
-// guards reports whether the guard's note must be stored before an event is taken.
+// needsNote reports whether the guard's note must be stored before an event is taken.
 // If the event must be processed alone, it waits for that, too.
-func (l *Lane) guards(d *Delivered) bool {
+func (l *Lane) needsNote(d *Delivered) bool {
 	g, e := &l.guard, d.Event
 	if left := g.left; left != 0 {
 		g.left = 0
-		if l.suspect(left, e.Seq) {
-			l.note(false, true)
+		if l.countEnd(left, e.Seq) {
+			l.storeNote(false, true)
 			return true
 		}
 	}
@@ -94,14 +94,14 @@ func (l *Lane) guards(d *Delivered) bool {
 	if g.note.Seq != e.Seq || g.note.Session != e.Session {
 		g.note.Session, g.note.Seq, g.note.Kills = e.Session, e.Seq, 0
 	}
-	l.note(true, g.note.Kills < killsMax)
+	l.storeNote(true, g.note.Kills < killsMax)
 	return true
 }
 
-// suspect records that the previous owner ended while the events from first to left
+// countEnd records that the previous owner ended while the events from first to left
 // were pending. It reports whether the note must be stored now: in a careful pass
 // it is stored with the first event's mark.
-func (l *Lane) suspect(left, first uint64) bool {
+func (l *Lane) countEnd(left, first uint64) bool {
 	g := &l.guard
 	switch open := first <= g.note.UpTo; {
 	case first > left && !open:
@@ -123,19 +123,19 @@ func (l *Lane) suspect(left, first uint64) bool {
 	return true
 }
 
-// kills returns a *killedError for an event at which too many processes ended.
-func (g *guard) kills(e session.Event) error {
+// check returns a *killedError for an event at which too many processes ended.
+func (g *guard) check(e session.Event) error {
 	if g.note.UpTo != 0 && g.note.Seq == e.Seq && g.note.Kills >= killsMax {
 		return &killedError{g.note.Kills}
 	}
 	return nil
 }
 
-// note stores the guard's note. If the bucket does not take it in time, the lane
+// storeNote stores the guard's note. If the bucket does not take it in time, the lane
 // goes on without. With alone, it first waits until no other lane of this process
 // is in a careful pass: if the process then ends, this event or somebody outside is
 // the cause.
-func (l *Lane) note(alone, put bool) {
+func (l *Lane) storeNote(alone, put bool) {
 	key, note, rev, holds := subjects.GuardKey(l.number), l.guard.note, l.guard.rev, &l.alone
 	var err error
 	l.wait("notes", func(ctx context.Context, w outside) error {
@@ -178,16 +178,16 @@ func (o outside) putGuardNote(ctx context.Context, key string, note guardNote, a
 	}
 }
 
-// letGo ends this lane's turn to process an event alone, if it has the turn.
-func (l *Lane) letGo() {
+// endAlone ends this lane's turn to process an event alone, if it has the turn.
+func (l *Lane) endAlone() {
 	if l.alone.CompareAndSwap(true, false) {
 		<-l.host.alone
 	}
 }
 
-// trusts removes the guard's note once all events that it suspects are
+// clearNote removes the guard's note once all events that it suspects are
 // acknowledged.
-func (l *Lane) trusts() {
+func (l *Lane) clearNote() {
 	g := &l.guard
 	if g.note.UpTo == 0 || l.newest < g.note.UpTo || len(l.order) > 0 && l.order[0].arrival.Event.Seq <= g.note.UpTo {
 		return

@@ -37,23 +37,23 @@ type Options struct {
 
 // Host runs sessions. Create it with New, start it with Run.
 type Host struct {
-	bus        *bus.Bus
-	world      World
-	log        *slog.Logger
-	opts       Options
-	installs   *journal.Installs
-	registries registries // set by sessions
-	stops      stops
-	integrity  integrity
-	assignment *assignment
-	membership *membership
-	known      atomic.Pointer[[]presence.Member] // session-actors by their heartbeats
-	sharing    []string                          // members at the last division of the lanes; nil: there was none
-	instance   string
-	meters     *Meters
-	ownsFirst  atomic.Bool // this host owns lane 0
-	ready      chan struct{}
-	bridges    atomic.Pointer[presence.Members] // bridges by their heartbeats; nil before Run
+	bus         *bus.Bus
+	world       World
+	log         *slog.Logger
+	opts        Options
+	installs    *journal.Installs
+	registries  registries // set by sessions
+	quarantined quarantined
+	integrity   integrity
+	assignment  *assignment
+	membership  *membership
+	known       atomic.Pointer[[]presence.Member] // session-actors by their heartbeats
+	sharing     []string                          // members at the last division of the lanes; nil: there was none
+	instance    string
+	meters      *Meters
+	ownsFirst   atomic.Bool // this host owns lane 0
+	ready       chan struct{}
+	bridges     atomic.Pointer[presence.Members] // bridges by their heartbeats; nil before Run
 
 	// evolve folds an event: State.Evolve, except in tests of faults in the fold.
 	evolve func(*session.State, session.Event) ([]session.Notice, error)
@@ -125,7 +125,7 @@ func (h *Host) Run(ctx context.Context) error {
 	if err := h.Load(ctx); err != nil {
 		return fmt.Errorf("read install records: %w", err)
 	}
-	h.askIntegrity(ctx)
+	h.checkIntegrity(ctx)
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	members, err := h.bus.TrackMembers(working, subjects.KindSessionActor)
@@ -154,16 +154,16 @@ func (h *Host) Run(ctx context.Context) error {
 			}
 		})
 	}
-	background.Go(func() { h.shares(working, members) })
+	background.Go(func() { h.keepShare(working, members) })
 	background.Go(func() { h.adoptOrphaned(working) })
 	pulling, stopPulling := context.WithCancel(ctx)
 	defer stopPulling()
 	background.Go(func() {
-		if err := h.pullsDue(pulling, working); err != nil {
+		if err := h.pullDue(pulling, working); err != nil {
 			failed <- err
 		}
 	})
-	background.Go(func() { h.asks(working) })
+	background.Go(func() { h.readGauges(working) })
 	background.Go(func() {
 		h.bus.KeepRoom(working, func() bool {
 			lanes, _, _ := h.assignment.now()

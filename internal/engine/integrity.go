@@ -26,9 +26,9 @@ type integrity struct {
 // forgotten, and verified again at their next load.
 const soundMax = 1 << 18
 
-// askIntegrity checks whether the log has lost events, and logs a change once. If
+// checkIntegrity checks whether the log has lost events, and logs a change once. If
 // the server does not answer, the last result stands.
-func (h *Host) askIntegrity(ctx context.Context) {
+func (h *Host) checkIntegrity(ctx context.Context) {
 	missing, err := h.world.LogMissing(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -116,14 +116,14 @@ func (h *Host) auditOnce(ctx context.Context, sid string, held *session.State) e
 
 // loadReleased loads a released session for its first event that is not done. If
 // the log has lost events of it, the people who released it know that: the session
-// is folded from the log's beginning and goes on from what is there. informed is as
+// is folded from the log's beginning and goes on from what is there. metadataKnown is as
 // for load.
-func (h *Host) loadReleased(ctx context.Context, e session.Event, informed bool) (*actor, error) {
+func (h *Host) loadReleased(ctx context.Context, e session.Event, metadataKnown bool) (*actor, error) {
 	err := h.auditOnce(ctx, e.Session, nil)
 	var damage *damageError
 	switch {
 	case err == nil:
-		return h.load(ctx, e, informed)
+		return h.load(ctx, e, metadataKnown)
 	case !errors.As(err, &damage):
 		return nil, err
 	}
@@ -137,10 +137,10 @@ func (h *Host) loadReleased(ctx context.Context, e session.Event, informed bool)
 	return s, nil
 }
 
-// void returns why the log does not have a delivered event. If the log lost its
+// missing returns why the log does not have a delivered event. If the log lost its
 // end, it returns errVoid, and a new epoch follows. If the log has a hole there,
 // the event is lost, and it returns a *damageError.
-func (h *Host) void(ctx context.Context, e session.Event) error {
+func (h *Host) missing(ctx context.Context, e session.Event) error {
 	last, err := h.world.LastSeq(ctx)
 	if err != nil {
 		return err

@@ -29,12 +29,12 @@ type Lane struct {
 	now    time.Time   // time of the latest input
 	ready  Ready
 
-	queue    []Input     // epochs and deliveries that are not taken yet
-	waiting  bool        // nothing is taken until some work is done
-	then     func()      // called when everything folded is stored; nothing is taken before; nil: none
-	closed   bool        // it has ended
-	rechecks bool        // a recheck of the quarantined sessions is due
-	released []*resuming // released sessions that are being resumed
+	queue    []Input       // epochs and deliveries that are not taken yet
+	waiting  bool          // nothing is taken until some work is done
+	then     func()        // called when everything folded is stored; nothing is taken before; nil: none
+	closed   bool          // it has ended
+	rechecks bool          // a recheck of the quarantined sessions is due
+	released []*resumption // released sessions that are being resumed
 
 	sessions map[string]*actor
 	parked   map[string][]*outputs // sessions with pending work, and their events that wait for it, in order
@@ -60,14 +60,14 @@ type Lane struct {
 	guard   guard
 	alone   atomic.Bool // this lane holds Host.alone
 
-	verifying bool     // a snapshot is being verified
-	wrong     []*wrong // snapshots to be replaced later
+	verifying  bool        // a snapshot is being verified
+	mismatches []*mismatch // snapshots to be replaced later
 }
 
 // NewLane returns a lane that the host runs until Close is called. owned reports
 // whether this process owns it.
 func (h *Host) NewLane(number int, owned func() bool) *Lane {
-	h.assignment.runs(number, true)
+	h.assignment.setRunning(number, true)
 	return &Lane{
 		outside: outside{h, h.log.With("lane", number)}, number: number, owned: owned,
 		sessions: map[string]*actor{}, parked: map[string][]*outputs{}, snapshots: snapshots{under: map[string]bool{}},
@@ -108,9 +108,9 @@ type Recheck struct{}
 // Work is what the lane needs done outside of it: anything that blocks, reads or
 // stores.
 type Work interface {
-	// Do does the work and passes the result to tell, as an input for Step. After
-	// ctx ends it returns soon, and may skip tell.
-	Do(ctx context.Context, tell func(Input))
+	// Do does the work and passes the result to report, as an input for Step. After
+	// ctx ends it returns soon, and may skip report.
+	Do(ctx context.Context, report func(Input))
 	// String is a name, unique among the lane's pending work.
 	String() string
 }
@@ -163,14 +163,14 @@ func (l *Lane) IsStoring() bool { return len(l.storing) > 0 }
 // returned. Ready then returns the last snapshots, of the sessions that the next
 // owner will load first. Step then accepts only results of snapshots.
 func (l *Lane) Close() {
-	l.letGo()
-	l.host.assignment.runs(l.number, false)
+	l.endAlone()
+	l.host.assignment.setRunning(l.number, false)
 	l.closed, l.waiting, l.loads, l.folded = true, true, nil, nil
 	if l.ready.GiveBack == nil {
 		l.snapshotAll()
 	}
 	for _, s := range l.sessions {
-		l.host.registries.letGo(s.registries...)
+		l.host.registries.release(s.registries...)
 		s.registries = nil
 	}
 }
@@ -191,9 +191,9 @@ type attempt struct {
 
 func (w *attempt) String() string { return w.name }
 
-func (w *attempt) Do(ctx context.Context, tell func(Input)) {
+func (w *attempt) Do(ctx context.Context, report func(Input)) {
 	w.err = w.try(ctx, w.outside)
-	tell(w)
+	report(w)
 }
 
 func (w *attempt) step(l *Lane) {
@@ -284,12 +284,12 @@ func (l *Lane) take(in Input) {
 		// Events folded in the previous epoch are stored before anything is proven
 		// again: they are delivered again, and not folded again.
 		l.flush(func() { l.begin(in.(*EpochStarted)) })
-	case l.guards(d):
+	case l.needsNote(d):
 		l.queue = slices.Insert(l.queue, 0, in) // after the guard's note is stored
 	default:
 		l.deliver(d)
 		if l.alone.Load() {
-			l.flush(l.letGo)
+			l.flush(l.endAlone)
 		}
 	}
 }
@@ -346,13 +346,13 @@ func (l *Lane) free(sid string) {
 func (l *Lane) fold(o *outputs) {
 	e := o.arrival.Event
 	s := l.sessions[e.Session]
-	if err := l.guard.kills(e); err != nil && (s == nil || !s.stops(e.Seq)) {
+	if err := l.guard.check(e); err != nil && (s == nil || !s.isStopped(e.Seq)) {
 		l.park(o)
 		l.quarantine(e, err, nil)
 		return
 	}
 	switch {
-	case s == nil || s.state == nil && !s.stops(e.Seq):
+	case s == nil || s.state == nil && !s.isStopped(e.Seq):
 		l.load(o, nil)
 		return
 	case !s.proven:
@@ -362,7 +362,7 @@ func (l *Lane) fold(o *outputs) {
 	l.clock++
 	s.used = l.clock
 	switch {
-	case s.stops(e.Seq):
+	case s.isStopped(e.Seq):
 		s.state = nil // its events count as stored, and the state is not needed
 		l.weigh(s)
 	case e.Seq <= s.state.Seq:

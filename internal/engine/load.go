@@ -27,23 +27,23 @@ var (
 )
 
 // load returns the session as of the event before e, or as of its snapshot if that
-// is at e or later. It emits nothing. informed reports that the session is not
+// is at e or later. It emits nothing. metadataKnown reports that the session is not
 // quarantined and that all install records before e are known.
-func (h *Host) load(ctx context.Context, e session.Event, informed bool) (s *actor, err error) {
+func (h *Host) load(ctx context.Context, e session.Event, metadataKnown bool) (s *actor, err error) {
 	var stop *Stop
-	if !informed {
+	if !metadataKnown {
 		if stop, err = h.stopOf(ctx, e.Session); err != nil {
 			return nil, err
 		}
 	}
 	began, from := time.Now(), "log"
 	defer func() {
-		if err == nil && !s.stops(e.Seq) {
+		if err == nil && !s.isStopped(e.Seq) {
 			h.meters.loaded(from, time.Since(began))
 		}
 	}()
 	s = &actor{sid: e.Session, stop: stop, proven: true}
-	if s.stops(e.Seq) {
+	if s.isStopped(e.Seq) {
 		return s, nil
 	}
 	if err := h.auditOnce(ctx, e.Session, nil); err != nil {
@@ -57,7 +57,7 @@ func (h *Host) load(ctx context.Context, e session.Event, informed bool) (s *act
 		s.snapped = s.state.Count
 	}
 	if s.state == nil || s.state.Seq < e.Seq {
-		if s.state, err = h.foldBefore(ctx, s.state, e, informed); err != nil {
+		if s.state, err = h.foldBefore(ctx, s.state, e, metadataKnown); err != nil {
 			return nil, err
 		}
 	}
@@ -112,7 +112,7 @@ func (h *Host) has(ctx context.Context, sid string, seq uint64, leaf codec.Hash)
 // That number spares the server a search. To find e it would load all blocks of the
 // log between the session's event before e and e: all blocks written while the
 // session slept (docs/adr/0049).
-func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.Event, informed bool) (*session.State, error) {
+func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.Event, metadataKnown bool) (*session.State, error) {
 	before := uint64(0) // events to fold in total; 0: not known
 	if state != nil {
 		if n, err := h.world.CountEvents(ctx, e.Session, e.Seq); err == nil && n > state.Count {
@@ -122,11 +122,11 @@ func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.E
 	var err error
 	for try := range loadTries {
 		// Each try goes on from what the last one folded.
-		events := h.behind(ctx, e.Session, state, e.Seq, try > 0)
+		events := h.readAfter(ctx, e.Session, state, e.Seq, try > 0)
 		if try == 0 && before > 0 {
 			events = h.world.ReadNext(ctx, e.Session, state.Seq+1, e.Seq, before-state.Count)
 		}
-		state, err = h.foldRead(ctx, e.Session, state, e.Seq, events, informed)
+		state, err = h.foldRead(ctx, e.Session, state, e.Seq, events, metadataKnown)
 		switch {
 		case !errors.Is(err, errIncomplete):
 			return state, err
@@ -139,13 +139,13 @@ func (h *Host) foldBefore(ctx context.Context, state *session.State, e session.E
 	case lookErr != nil:
 		return nil, lookErr
 	case !has:
-		return nil, h.void(ctx, e)
+		return nil, h.missing(ctx, e)
 	}
 	return nil, err
 }
 
-// behind reads the session's events after state (nil: all) up to seq.
-func (h *Host) behind(ctx context.Context, sid string, state *session.State, seq uint64, leader bool) iter.Seq2[session.Event, error] {
+// readAfter reads the session's events after state (nil: all) up to seq.
+func (h *Host) readAfter(ctx context.Context, sid string, state *session.State, seq uint64, leader bool) iter.Seq2[session.Event, error] {
 	from := uint64(1)
 	if state != nil {
 		from = state.Seq + 1
@@ -155,13 +155,13 @@ func (h *Host) behind(ctx context.Context, sid string, state *session.State, seq
 
 // foldRead folds the events that are read after state, up to the one before seq. It
 // returns errIncomplete if the event at seq is not among them.
-func (h *Host) foldRead(ctx context.Context, sid string, state *session.State, seq uint64, events iter.Seq2[session.Event, error], informed bool) (*session.State, error) {
+func (h *Host) foldRead(ctx context.Context, sid string, state *session.State, seq uint64, events iter.Seq2[session.Event, error], metadataKnown bool) (*session.State, error) {
 	for e, err := range events {
 		if err != nil {
 			return state, fmt.Errorf("read session %s up to %d: %w", sid, seq, err)
 		}
 		if state == nil {
-			install, err := h.pinned(ctx, e.Seq, informed)
+			install, err := h.pinned(ctx, e.Seq, metadataKnown)
 			if err != nil {
 				return nil, err
 			}
@@ -179,8 +179,8 @@ func (h *Host) foldRead(ctx context.Context, sid string, state *session.State, s
 }
 
 // pinned returns the install record of a session whose first event is at seq.
-func (h *Host) pinned(ctx context.Context, seq uint64, informed bool) (*session.Install, error) {
-	if informed {
+func (h *Host) pinned(ctx context.Context, seq uint64, metadataKnown bool) (*session.Install, error) {
+	if metadataKnown {
 		// A missing record can still be found below: the lane learns of a new
 		// record only after the events before it are folded.
 		if install, err := h.installs.Known(seq); !errors.Is(err, journal.ErrNoInstall) {
@@ -228,7 +228,7 @@ func (h *Host) restore(ctx context.Context, sid string, stop *Stop) (state *sess
 	case state.Session != sid:
 		return ignore(fmt.Errorf("it is of session %s", state.Session))
 	}
-	if h.chosen() {
+	if h.shouldVerify() {
 		verify = data
 	}
 	return state, verify, nil

@@ -113,39 +113,39 @@ func (m *Meters) ended(c *meter.Counter, well bool, good, bad string) {
 	c.Add(1, m.done.Of(good))
 }
 
-func (m *Meters) stops(cause error) {
+func (m *Meters) stopped(cause error) {
 	m.quarantines.Add(1, m.reason.Of(reasonOf(cause)))
 	m.notices.Add(1, m.noticeType.Of(session.NoticeSessionQuarantined))
 }
 
-// asksEvery is how often the owner of lane 0 reads the server's gauges.
-const asksEvery = 15 * time.Second
+// gaugesEvery is how often the owner of lane 0 reads the server's gauges.
+const gaugesEvery = 15 * time.Second
 
-// asks updates the gauges that are read from the server, while this host owns lane
+// readGauges updates the gauges that are read from the server, while this host owns lane
 // 0, until ctx ends.
-func (h *Host) asks(ctx context.Context) {
+func (h *Host) readGauges(ctx context.Context) {
 	if !h.meters.on() {
 		return
 	}
 	m := h.meters
 	for {
 		if h.ownsFirst.Load() {
-			m.ask(ctx, h)
+			m.readServer(ctx, h)
 		} else {
 			for _, g := range []*meter.Gauge{m.quarantined, m.missing, m.logBytes, m.logBytesMax, m.durability, m.waiting, m.untaken} {
 				g.Clear()
 			}
 		}
-		if !pause(ctx, asksEvery) {
+		if !pause(ctx, gaugesEvery) {
 			return
 		}
 	}
 }
 
-func (m *Meters) ask(ctx context.Context, h *Host) {
-	ctx, cancel := context.WithTimeout(ctx, asksEvery)
+func (m *Meters) readServer(ctx context.Context, h *Host) {
+	ctx, cancel := context.WithTimeout(ctx, gaugesEvery)
 	defer cancel()
-	if all, err := h.stops.all(ctx, h, time.Now().Add(-asksEvery)); err == nil {
+	if all, err := h.quarantined.all(ctx, h, time.Now().Add(-gaugesEvery)); err == nil {
 		m.quarantined.Set(float64(len(all)))
 	}
 	m.durability.Clear()

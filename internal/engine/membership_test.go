@@ -223,8 +223,8 @@ func TestHeartbeatSaysWhatRuns(t *testing.T) {
 	if got, want := said(), `{"lanes":[],"lane_count":8,"rules":1}`; got != want {
 		t.Errorf("with a share: got %s, want %s", got, want)
 	}
-	h.assignment.runs(3, true)
-	h.assignment.runs(5, true)
+	h.assignment.setRunning(3, true)
+	h.assignment.setRunning(5, true)
 	h.Leave()
 	var beat heartbeat
 	if err := json.Unmarshal(h.Heartbeat(), &beat); err != nil || !beat.Leaving || !slices.Equal(beat.Lanes, []int{3, 5}) {

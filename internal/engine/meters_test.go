@@ -113,7 +113,7 @@ func playOne(t *testing.T, h *Host, s *actor, twin *session.State, e session.Eve
 	if err := h.next(s, o); err != nil {
 		t.Fatal(err)
 	}
-	h.meters.asks(o.tally, o.pending)
+	h.meters.effects(o.tally, o.pending)
 	h.meters.finished([]*outputs{o}, time.UnixMilli(e.Time))
 	tallyOf(t, e, o, c)
 	said, _ := twin.Evolve(e)
@@ -375,7 +375,7 @@ func TestSeriesAreBounded(t *testing.T) {
 			if err := h.next(s, o); err != nil {
 				t.Fatal(err)
 			}
-			h.meters.asks(o.tally, o.pending)
+			h.meters.effects(o.tally, o.pending)
 			h.meters.finished([]*outputs{o}, time.UnixMilli(1))
 		}
 		h.meters.calls.Add(1, h.meters.tool.Of(fmt.Sprintf("tool%d", i%1000)), i%5)
@@ -425,7 +425,7 @@ func BenchmarkRunMetrics(b *testing.B) {
 					if err := h.next(s, o); err != nil {
 						b.Fatal(err)
 					}
-					h.meters.asks(o.tally, o.pending)
+					h.meters.effects(o.tally, o.pending)
 					h.meters.finished([]*outputs{o}, time.UnixMilli(2))
 				}
 			}

@@ -16,13 +16,13 @@ const loadsAtOnce = 32
 // session's events are parked, and events of other sessions are folded.
 type load struct {
 	outside
-	event    session.Event
-	informed bool           // see Host.load
-	looked   bool           // lookingAtFirsts has checked it
-	was      *actor         // the unproven session; nil: it is not in memory
-	stopped  bool           // was is quarantined
-	state    *session.State // of was
-	tracing  *tracing       // of was
+	event         session.Event
+	metadataKnown bool           // see Host.load
+	checked       bool           // firstEvents has checked it
+	was           *actor         // the unproven session; nil: it is not in memory
+	stopped       bool           // was is quarantined
+	state         *session.State // of was
+	tracing       *tracing       // of was
 
 	actor *actor // the loaded session; nil: was is proven
 	stop  *Stop  // of was
@@ -34,7 +34,7 @@ type load struct {
 func (l *Lane) load(o *outputs, was *actor) {
 	e := o.arrival.Event
 	s := l.sessions[e.Session]
-	w := &load{outside: l.outside, event: e, was: was, informed: l.informed() && (s == nil || s.stop == nil)}
+	w := &load{outside: l.outside, event: e, was: was, metadataKnown: l.metadataKnown() && (s == nil || s.stop == nil)}
 	if was != nil {
 		w.stopped, w.state, w.tracing = was.state == nil, was.state, was.tracing
 	}
@@ -42,9 +42,9 @@ func (l *Lane) load(o *outputs, was *actor) {
 	l.loads = append(l.loads, w)
 }
 
-// informed reports whether all quarantines and install records are known since the
+// metadataKnown reports whether all quarantines and install records are known since the
 // epoch began, so that a load need not read them.
-func (l *Lane) informed() bool { return l.listed && l.recorded }
+func (l *Lane) metadataKnown() bool { return l.listed && l.recorded }
 
 // startLoads begins to load and prove sessions. One request finds the new ones; the
 // others are loaded concurrently.
@@ -63,7 +63,7 @@ func (l *Lane) startLoads() {
 	}
 	l.loads = wait
 	if len(first) > 0 {
-		l.do(&lookingAtFirsts{outside: l.outside, loads: first})
+		l.do(&firstEvents{outside: l.outside, loads: first})
 	}
 }
 
@@ -71,27 +71,27 @@ func (l *Lane) startLoads() {
 // nothing is stored of the session. An event after end was folded by no other
 // owner, so its session has no snapshot of a later state.
 func (l *Lane) mayBeNew(w *load) bool {
-	return w.was == nil && w.informed && !w.looked && w.event.Seq > l.end && !l.host.unverified(w.event.Session)
+	return w.was == nil && w.metadataKnown && !w.checked && w.event.Seq > l.end && !l.host.unverified(w.event.Session)
 }
 
-// lookingAtFirsts finds the sessions that begin with the event that they are loaded
+// firstEvents finds the sessions that begin with the event that they are loaded
 // for. On a busy host most do. Any replica may answer: one that has the event has
 // all events before it.
-type lookingAtFirsts struct {
+type firstEvents struct {
 	outside
 	loads []*load
 }
 
-func (w *lookingAtFirsts) String() string {
+func (w *firstEvents) String() string {
 	return "looks for the first event of " + w.loads[0].event.Session
 }
 
-func (w *lookingAtFirsts) Do(ctx context.Context, tell func(Input)) {
+func (w *firstEvents) Do(ctx context.Context, report func(Input)) {
 	h := w.host
 	sids := make([]string, len(w.loads))
 	for i, one := range w.loads {
 		sids[i] = one.event.Session
-		one.looked = true
+		one.checked = true
 	}
 	seqs, err := h.world.FirstSeqs(ctx, sids)
 	for i, one := range w.loads {
@@ -106,10 +106,10 @@ func (w *lookingAtFirsts) Do(ctx context.Context, tell func(Input)) {
 			one.actor.tracing = h.traced(ctx, one.actor.sid, one.actor.state, nil)
 		}
 	}
-	tell(w)
+	report(w)
 }
 
-func (w *lookingAtFirsts) step(l *Lane) {
+func (w *firstEvents) step(l *Lane) {
 	for _, one := range w.loads {
 		if one.actor != nil {
 			one.loaded(l)
@@ -122,8 +122,8 @@ func (w *lookingAtFirsts) step(l *Lane) {
 func (w *load) String() string { return "loads " + w.event.Session }
 
 // Do reports an error only if a retry can't help.
-func (w *load) Do(ctx context.Context, tell func(Input)) {
-	defer func() { tell(w) }()
+func (w *load) Do(ctx context.Context, report func(Input)) {
+	defer func() { report(w) }()
 	err := w.retry(ctx, "load", w.event, func() error {
 		if w.err = w.try(ctx); stopsSession(w.err) || errors.Is(w.err, errVoid) {
 			return nil
@@ -159,7 +159,7 @@ func (w *load) try(ctx context.Context) (err error) {
 		}
 		w.state = nil
 	}
-	w.actor, err = w.host.load(ctx, w.event, w.informed)
+	w.actor, err = w.host.load(ctx, w.event, w.metadataKnown)
 	return err
 }
 
@@ -186,7 +186,7 @@ func (w *load) loaded(l *Lane) {
 		l.fail(w.err)
 		return
 	case w.actor != nil:
-		if s == nil || s == w.was || s.state == nil && !s.stops(w.event.Seq) { // it may have been stopped since
+		if s == nil || s == w.was || s.state == nil && !s.isStopped(w.event.Seq) { // it may have been stopped since
 			l.cacheSession(w.actor)
 		}
 	case s != w.was: // it was stopped since

@@ -65,7 +65,7 @@ func (o outside) mark(ctx context.Context, e session.Event, stop Stop, cause err
 		if err := o.host.putStop(ctx, e.Session, stop); err != nil {
 			return err
 		}
-		o.host.meters.stops(cause)
+		o.host.meters.stopped(cause)
 		return nil
 	})
 	return stop, err
@@ -119,7 +119,7 @@ func (h *Host) putStop(ctx context.Context, sid string, stop Stop) error {
 // nil if there is none any more, and of all others that are listed as of since or
 // later and are not known. It returns what it could read, and logs an error.
 func (o outside) stopsIn(ctx context.Context, lane int, since time.Time, known, sids []string) (stops map[string]*Stop, err error) {
-	listed, err := o.host.stops.all(ctx, o.host, since)
+	listed, err := o.host.quarantined.all(ctx, o.host, since)
 	stops = map[string]*Stop{}
 	for i, sid := range slices.Concat(sids, listed) {
 		isAsked := i < len(sids)
@@ -175,16 +175,16 @@ func (l *Lane) takeStops(stops map[string]*Stop) {
 	}
 }
 
-// stops is the list of quarantined sessions, a moment old, that the lanes of a host
+// quarantined is the list of quarantined sessions, a moment old, that the lanes of a host
 // share.
-type stops struct {
+type quarantined struct {
 	mu     sync.Mutex
 	listed time.Time
 	found  []string
 }
 
 // all returns the quarantined sessions of all lanes, as of since or later.
-func (q *stops) all(ctx context.Context, h *Host, since time.Time) ([]string, error) {
+func (q *quarantined) all(ctx context.Context, h *Host, since time.Time) ([]string, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.listed.After(since) {

@@ -77,8 +77,8 @@ func (r *registries) isIdle(reg *planner.Registry) {
 	maps.DeleteFunc(r.byHash, func(hash codec.Hash, held *heldRegistry) bool { return held.holders == 0 && hash != reg.Hash() })
 }
 
-// hold counts a use of each registry by a session in memory.
-func (r *registries) hold(all ...*planner.Registry) {
+// retain counts a use of each registry by a session in memory.
+func (r *registries) retain(all ...*planner.Registry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, reg := range all {
@@ -90,8 +90,8 @@ func (r *registries) hold(all ...*planner.Registry) {
 	}
 }
 
-// letGo ends a use that hold counted.
-func (r *registries) letGo(all ...*planner.Registry) {
+// release ends a use that retain counted.
+func (r *registries) release(all ...*planner.Registry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, reg := range all {
@@ -161,16 +161,16 @@ func (c content) event(seq uint64) (session.Event, error) {
 	return session.Event{}, fmt.Errorf("the log has no event %d of %s", seq, c.sid)
 }
 
-// putting is how many descriptors are stored at once: a registry may have hundreds,
+// descriptorsAtOnce is how many descriptors are stored at once: a registry may have hundreds,
 // and its lane waits for them.
-const putting = 16
+const descriptorsAtOnce = 16
 
 // putDescriptors stores the descriptors of a registry's tools. Model bridges fetch
 // them by hash.
 func putDescriptors(ctx context.Context, w World, registry *planner.Registry) error {
 	blobs := registry.Blobs()
 	failures := make([]error, len(blobs))
-	room := make(chan struct{}, putting)
+	room := make(chan struct{}, descriptorsAtOnce)
 	var storing sync.WaitGroup
 	for i := range blobs {
 		room <- struct{}{}

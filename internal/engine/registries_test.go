@@ -183,16 +183,16 @@ func TestRegistriesAreForgotten(t *testing.T) {
 	t.Parallel()
 	var r registries
 	kept := r.same(oneTool(t, "kept"))
-	r.hold(kept)
+	r.retain(kept)
 	r.entry(kept).stored.Store(true)
 	most := 0
 	for i := range 3 * idleBytesMax / kept.Weight() {
 		other := r.same(oneTool(t, fmt.Sprintf("t%d", i)))
 		if i%2 == 0 { // a session of two lanes has it for a while
-			r.hold(other)
-			r.hold(other)
-			r.letGo(other)
-			r.letGo(other)
+			r.retain(other)
+			r.retain(other)
+			r.release(other)
+			r.release(other)
 		}
 		if r.same(other) != other {
 			t.Fatalf("registry %d is forgotten at once", i)
@@ -205,7 +205,7 @@ func TestRegistriesAreForgotten(t *testing.T) {
 	if r.get(kept.Hash()) != kept || r.same(oneTool(t, "kept")) != kept || !r.entry(kept).stored.Load() {
 		t.Error("the one that a lane has is forgotten")
 	}
-	r.letGo(kept)
+	r.release(kept)
 	for i := range 2 * idleBytesMax / kept.Weight() {
 		r.same(oneTool(t, fmt.Sprintf("u%d", i)))
 	}

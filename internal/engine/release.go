@@ -41,20 +41,20 @@ func (l *Lane) recheck() {
 // release resumes a session that people have released. It counts as pending work
 // from now on.
 func (l *Lane) release(s *actor) {
-	l.released = append(l.released, &resuming{outside: l.outside, actor: s})
+	l.released = append(l.released, &resumption{outside: l.outside, actor: s})
 }
 
 func (l *Lane) isReleased(sid string) bool {
-	return slices.ContainsFunc(l.released, func(r *resuming) bool { return r.actor.sid == sid })
+	return slices.ContainsFunc(l.released, func(r *resumption) bool { return r.actor.sid == sid })
 }
 
-// resuming reads a released session up to its first event that is not done, and
+// resumption reads a released session up to its first event that is not done, and
 // then all later events that the log has, in parts, which are folded and emit. The
 // lane no longer delivers these events; those that it still delivers are folded
 // afterwards. A session that killed processes before its release is quarantined
 // again until that is done: if it kills this process too, the next one finds it
 // stopped.
-type resuming struct {
+type resumption struct {
 	outside
 	actor *actor    // the stopped session
 	at    time.Time // not before this time
@@ -69,11 +69,11 @@ type resuming struct {
 
 // resume reads the next part of a released session, once all its earlier outputs
 // are stored.
-func (l *Lane) resume(r *resuming) {
+func (l *Lane) resume(r *resumption) {
 	switch s := r.actor; {
 	case l.sessions[s.sid] != s: // quarantined again, because of an output
 		l.resumed(r)
-	case s.stop.Kills > 0 && !l.informed():
+	case s.stop.Kills > 0 && !l.metadataKnown():
 		r.at = l.now.Add(retryMax) // quarantines and install records are not known yet
 		l.released = append(l.released[1:], r)
 	default:
@@ -84,7 +84,7 @@ func (l *Lane) resume(r *resuming) {
 	}
 }
 
-func (r *resuming) read(ctx context.Context) (err error) {
+func (r *resumption) read(ctx context.Context) (err error) {
 	h, sid, stop := r.host, r.actor.sid, *r.actor.stop
 	if r.last == 0 {
 		if stop.Kills++; stop.Kills > 1 {
@@ -123,7 +123,7 @@ func (r *resuming) read(ctx context.Context) (err error) {
 }
 
 // foldReleased folds the events that were read of a released session.
-func (l *Lane) foldReleased(r *resuming) {
+func (l *Lane) foldReleased(r *resumption) {
 	if r.err != nil && !stopsSession(r.err) {
 		l.log.Warn("quarantine not looked at", "session", r.actor.sid, "error", r.err)
 		r.at = l.now.Add(retryMax)
@@ -136,7 +136,7 @@ func (l *Lane) foldReleased(r *resuming) {
 	}
 	for _, e := range r.events {
 		switch {
-		case r.going.stops(e.Seq): // by another owner
+		case r.going.isStopped(e.Seq): // by another owner
 			l.flush(func() { l.resumed(r) })
 			return
 		case e.Seq <= r.going.state.Seq:
@@ -157,15 +157,15 @@ func (l *Lane) foldReleased(r *resuming) {
 }
 
 // stopAgain quarantines a session that can't be resumed.
-func (l *Lane) stopAgain(r *resuming, e session.Event, cause error) {
-	l.released = slices.DeleteFunc(l.released, func(other *resuming) bool { return other == r })
+func (l *Lane) stopAgain(r *resumption, e session.Event, cause error) {
+	l.released = slices.DeleteFunc(l.released, func(other *resumption) bool { return other == r })
 	l.quarantine(e, cause, nil)
 }
 
 // resumed puts a resumed session into memory, once all its outputs are stored, and
 // folds the events that waited for it.
-func (l *Lane) resumed(r *resuming) {
-	l.released = slices.DeleteFunc(l.released, func(other *resuming) bool { return other == r })
+func (l *Lane) resumed(r *resumption) {
+	l.released = slices.DeleteFunc(l.released, func(other *resumption) bool { return other == r })
 	s, going, sid := r.actor, r.going, r.actor.sid
 	switch {
 	case l.sessions[sid] != s: // quarantined again
@@ -176,7 +176,7 @@ func (l *Lane) resumed(r *resuming) {
 		l.keep(going)
 		if going.accepted {
 			// The next load must find a snapshot of this state.
-			l.captures([]*actor{going})
+			l.captureAll([]*actor{going})
 		}
 	}
 	if now := l.sessions[sid]; s.stop.Kills == 0 || now != nil && now.stop != nil {

@@ -55,7 +55,7 @@ func (d *driver) scrubOnce(ctx context.Context) (n int, err error) {
 	}
 	for first := rand.IntN(len(sids) + 1); n < len(sids) && d.owned(); n++ {
 		verify := verification{outside: d.outside, sid: sids[(first+n)%len(sids)]}
-		if !verify.inTurn(ctx, func(in Input) { d.tell(ctx, in) }) {
+		if !verify.inTurn(ctx, func(in Input) { d.report(ctx, in) }) {
 			return n, ctx.Err()
 		}
 	}

@@ -43,9 +43,9 @@ type snapshot struct {
 	err   error // why it is not stored
 }
 
-// due returns a snapshot of a session's state if one is due. It must not be stored
+// dueSnapshot returns a snapshot of a session's state if one is due. It must not be stored
 // before the state is.
-func (l *Lane) due(s *actor) *snapshot {
+func (l *Lane) dueSnapshot(s *actor) *snapshot {
 	if s.state == nil || l.sessions[s.sid] != s {
 		return nil
 	}
@@ -67,15 +67,15 @@ func (l *Lane) capture(s *actor) *snapshot {
 		l.log.Error("snapshot not taken", "session", s.sid, "error", err)
 		return nil
 	}
-	if l.host.chosen() {
+	if l.host.shouldVerify() {
 		l.verify(s.sid, data)
 	}
 	s.snapped = s.state.Count
 	return &snapshot{outside: l.outside, actor: s, seq: s.state.Seq, count: s.state.Count, data: data}
 }
 
-// captures takes and queues snapshots of sessions whose states are stored.
-func (l *Lane) captures(list []*actor) {
+// captureAll takes and queues snapshots of sessions whose states are stored.
+func (l *Lane) captureAll(list []*actor) {
 	for _, s := range list {
 		if p := l.capture(s); p != nil {
 			l.put(p)
@@ -119,11 +119,11 @@ func (l *Lane) IsSnapshotting() bool { return len(l.snapshots.waiting)+len(l.sna
 
 func (p *snapshot) String() string { return "puts the snapshot of " + p.actor.sid }
 
-func (p *snapshot) Do(ctx context.Context, tell func(Input)) {
+func (p *snapshot) Do(ctx context.Context, report func(Input)) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotWithin)
 	defer cancel()
 	p.err = p.host.world.PutSnapshot(ctx, p.actor.sid, p.seq, p.data)
-	tell(p)
+	report(p)
 }
 
 // step applies the result of storing a snapshot. A missing snapshot costs time at
@@ -152,5 +152,5 @@ func (l *Lane) snapshotAll() {
 			list = append(list, s)
 		}
 	}
-	l.captures(list)
+	l.captureAll(list)
 }

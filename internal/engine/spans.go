@@ -82,8 +82,8 @@ func (h *Host) refollow(ctx context.Context, sid string, folded *session.State, 
 		if err != nil {
 			return nil, err
 		}
-		said, _ := h.evolve(state, e)
-		spans = append(spans, tracker.Follow(state, said, state.Progress(), "")...)
+		notices, _ := h.evolve(state, e)
+		spans = append(spans, tracker.Follow(state, notices, state.Progress(), "")...)
 	}
 	if state.Seq != folded.Seq {
 		return nil, errIncomplete
@@ -102,10 +102,10 @@ func (h *Host) refollow(ctx context.Context, sid string, folded *session.State, 
 
 // trace follows the event that s folded last. It adds the ended spans and the
 // headers of new effects to o.
-func (h *Host) trace(s *actor, o *outputs, said, progress []session.Notice) {
+func (h *Host) trace(s *actor, o *outputs, notices, progress []session.Notice) {
 	t := s.tracing
 	t.seq = s.state.Seq
-	o.spans = t.tracker.Follow(s.state, said, progress, o.arrival.TraceParent)
+	o.spans = t.tracker.Follow(s.state, notices, progress, o.arrival.TraceParent)
 	if o.tally != nil {
 		o.tally.trace = h.exemplar(s, o.spans)
 	}
@@ -139,8 +139,8 @@ func (h *Host) exemplar(s *actor, ended []*timeline.Span) string {
 	return t.root
 }
 
-// tellSpans exports the spans of events that are stored.
-func (l *Lane) tellSpans(outputs []*outputs) {
+// exportSpans exports the spans of events that are stored.
+func (l *Lane) exportSpans(outputs []*outputs) {
 	for _, o := range outputs {
 		if len(o.spans) > 0 && o.failed == nil {
 			l.host.opts.Traces.Ended(o.actor.sid, o.spans)

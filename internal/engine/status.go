@@ -30,7 +30,7 @@ func (l *Lane) Status() Status {
 		m.Waits += len(b.outputs)
 	}
 	for sid, a := range l.sessions {
-		one := SessionStatus{Session: sid, Proven: a.proven, Stopped: a.stop != nil, Asked: len(a.asked)}
+		one := SessionStatus{Session: sid, Proven: a.proven, Stopped: a.stop != nil, Asked: len(a.emitted)}
 		if a.state != nil && a.proven {
 			one.Seq, one.Hash = a.state.Seq, func() string { return a.state.Hash().String() }
 		}

@@ -48,7 +48,7 @@ func (l *Lane) dispatch(more bool) {
 		}
 		if a.batch != l.batches {
 			a.batch = l.batches
-			if p := l.due(a); p != nil {
+			if p := l.dueSnapshot(a); p != nil {
 				b.snapshots = append(b.snapshots, p)
 			}
 		}
@@ -75,12 +75,12 @@ func (l *Lane) split() (now, wait []*outputs) {
 func (b *batch) String() string { return "stores " + b.outputs[0].arrival.Event.Session }
 
 // Do stores the batch and publishes progress.
-func (b *batch) Do(ctx context.Context, tell func(Input)) {
+func (b *batch) Do(ctx context.Context, report func(Input)) {
 	last := b.outputs[len(b.outputs)-1].arrival.Event
 	if b.err = b.retry(ctx, "store outputs", last, func() error { return b.store(ctx) }); b.err == nil {
 		b.publishProgress()
 	}
-	tell(b)
+	report(b)
 }
 
 // step applies the result of a batch, whose wakes are stored later. It quarantines
@@ -132,8 +132,8 @@ func (b *batch) store(ctx context.Context) error {
 		if o.failed == nil {
 			o.pending = b.startable(o.pending, now)
 			if !b.tried {
-				b.host.meters.asks(o.tally, o.pending)
-				b.host.meters.asks(o.tally, o.wakes)
+				b.host.meters.effects(o.tally, o.pending)
+				b.host.meters.effects(o.tally, o.wakes)
 			}
 			all = append(all, o.pending...)
 		}

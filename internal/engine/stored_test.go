@@ -299,7 +299,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		for n := 1; n <= 500; n++ {
 			s.deliver(s.run("s1"), s.answer("s1", fmt.Sprintf("r%dt1", n), "a"))
 		}
-		if got, want := len(s.actor.sessions["s1"].asked), len(s.actor.sessions["s1"].state.Open()); got != want {
+		if got, want := len(s.actor.sessions["s1"].emitted), len(s.actor.sessions["s1"].state.Open()); got != want {
 			t.Errorf("%d names are remembered as asked, want the %d that are open", got, want)
 		}
 		for c, n := range s.mem.calls {

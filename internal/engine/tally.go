@@ -77,8 +77,8 @@ func (s *actor) remember(m moment) {
 	}
 }
 
-// took removes the moment of a run or a call and returns its time.
-func (s *actor) took(run uint32, of string) (at int64, known bool) {
+// takeMoment removes the moment of a run or a call and returns its time.
+func (s *actor) takeMoment(run uint32, of string) (at int64, known bool) {
 	for i, m := range s.moments {
 		if m.run == run && m.of == of {
 			s.moments = append(s.moments[:i], s.moments[i+1:]...)
@@ -141,17 +141,17 @@ func (b *prior) look(s *session.State) {
 func attemptOf(t *session.Turn) [3]uint32 { return [3]uint32{t.Run, t.Number, uint32(t.Attempt)} }
 
 // count fills in the tally of the event that s folded last. A nil tally stays nil.
-func (m *Meters) count(t *tally, s *actor, e session.Event, said, progress []session.Notice) {
+func (m *Meters) count(t *tally, s *actor, e session.Event, notices, progress []session.Notice) {
 	if t == nil {
 		return
 	}
 	b := &t.prior
-	m.event(t, s.state.LastType(), e, said)
-	for _, n := range said {
+	m.event(t, s.state.LastType(), e, notices)
+	for _, n := range notices {
 		t.add(m.notices, 1, m.noticeType.Of(n.Type))
 		m.notice(t, s, n)
 	}
-	m.generation(t, s.state, b, said, progress)
+	m.generation(t, s.state, b, notices, progress)
 	for _, n := range progress {
 		if c, is := n.Data.(session.CallSettled); is {
 			m.call(t, s.state, b, c)
@@ -165,9 +165,9 @@ func (m *Meters) count(t *tally, s *actor, e session.Event, said, progress []ses
 	}
 }
 
-func (m *Meters) event(t *tally, typ string, e session.Event, said []session.Notice) {
+func (m *Meters) event(t *tally, typ string, e session.Event, notices []session.Notice) {
 	outcome := "accepted"
-	for _, n := range said {
+	for _, n := range notices {
 		if r, is := n.Data.(session.EventRejected); is && r.Seq == e.Seq {
 			outcome = "rejected"
 			t.add(m.rejections, 1, m.rejection.Of(string(r.Code)))
@@ -179,7 +179,7 @@ func (m *Meters) event(t *tally, typ string, e session.Event, said []session.Not
 func (m *Meters) notice(t *tally, s *actor, n session.Notice) {
 	switch d := n.Data.(type) {
 	case session.RunPlaced:
-		requested, known := s.took(d.Run, "")
+		requested, known := s.takeMoment(d.Run, "")
 		if known {
 			t.record(m.runQueued, n.At-requested)
 		} else {
@@ -197,7 +197,7 @@ func (m *Meters) notice(t *tally, s *actor, n session.Notice) {
 		if d.OverBudget != nil {
 			t.add(m.breaches, 1, m.budget.Of(d.OverBudget.Budget))
 		}
-		if requested, known := s.took(d.Run, ""); known {
+		if requested, known := s.takeMoment(d.Run, ""); known {
 			t.record(m.runDuration, n.At-requested, lifecycle)
 		}
 	case session.ToolRejected:
@@ -211,7 +211,7 @@ func (m *Meters) notice(t *tally, s *actor, n session.Notice) {
 
 // generation counts the usage of the generation that was open before the event, and
 // its end.
-func (m *Meters) generation(t *tally, s *session.State, b *prior, said, progress []session.Notice) {
+func (m *Meters) generation(t *tally, s *session.State, b *prior, notices, progress []session.Notice) {
 	if s.Usage != b.usage || s.Cost != b.cost {
 		m.used(t, s, b)
 	}
@@ -225,7 +225,7 @@ func (m *Meters) generation(t *tally, s *session.State, b *prior, said, progress
 			code = d.Code
 		}
 	}
-	for _, n := range said {
+	for _, n := range notices {
 		if d, is := n.Data.(session.RunFinished); is && d.Run == b.turn[0] {
 			code = d.Code
 		}
@@ -312,7 +312,7 @@ func (m *Meters) decided(t *tally, s *actor, b *prior, progress []session.Notice
 			}
 		}
 		t.add(m.approvals, 1, m.decision.Of(decision))
-		if at, known := s.took(0, name); known {
+		if at, known := s.takeMoment(0, name); known {
 			t.record(m.approvalDuration, s.state.Clock-at)
 		}
 	}
@@ -331,13 +331,13 @@ func decisionOf(code string) string {
 	return "approve"
 }
 
-// asks counts the effects among an event's outputs.
-func (m *Meters) asks(t *tally, todo []journal.Output) {
+// effects counts the effects among an event's outputs.
+func (m *Meters) effects(t *tally, outputs []journal.Output) {
 	if t == nil {
 		return
 	}
-	for i := range todo {
-		if e := todo[i].Effect; e != nil {
+	for i := range outputs {
+		if e := outputs[i].Effect; e != nil {
 			t.add(m.asked, 1, m.target.Of(string(e.Class), e.Target))
 		}
 	}

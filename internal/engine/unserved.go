@@ -12,9 +12,9 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// tellWaits adds to a view what the state does not know: targets that no bridge
+// addWaits adds to a view what the state does not know: targets that no bridge
 // serves, and troubles that delay the session.
-func (h *Host) tellWaits(ctx context.Context, state *session.State, v *session.View) {
+func (h *Host) addWaits(ctx context.Context, state *session.State, v *session.View) {
 	members := h.bridges.Load()
 	if members == nil {
 		return
@@ -115,7 +115,7 @@ func (h *Host) silentHolder(ctx context.Context, sid string, e session.ViewEffec
 	if err != nil || !held {
 		return t, false
 	}
-	return silence(e, bridges, func(b presence.BridgeHeard) bool { return b.Instance == holder && silent(b, now) },
+	return silentTrouble(e, bridges, func(b presence.BridgeHeard) bool { return b.Instance == holder && silent(b, now) },
 		"the bridge that began it is not heard any more: another one goes on with it, or says that its outcome is unknown")
 }
 
@@ -128,15 +128,15 @@ func mayBeHeld(state *session.State, e session.ViewEffect, bridges []presence.Br
 		return t, false
 	}
 	serves := serving(e, true, now)
-	return silence(e, bridges, func(b presence.BridgeHeard) bool {
+	return silentTrouble(e, bridges, func(b presence.BridgeHeard) bool {
 		return serves(b) && asked <= b.At.Add(presence.HeartbeatEvery).UnixMilli()
 	},
 		"a bridge that serves it is not heard any more: if that one had begun the call, another one begins it again when its lease is over")
 }
 
-// silence returns the trouble of an effect whose bridge is silent, if there is such
+// silentTrouble returns the trouble of an effect whose bridge is silent, if there is such
 // a bridge.
-func silence(e session.ViewEffect, bridges []presence.BridgeHeard, is func(presence.BridgeHeard) bool, detail string) (t session.Trouble, ok bool) {
+func silentTrouble(e session.ViewEffect, bridges []presence.BridgeHeard, is func(presence.BridgeHeard) bool, detail string) (t session.Trouble, ok bool) {
 	at := slices.IndexFunc(bridges, is)
 	if at < 0 {
 		return t, false

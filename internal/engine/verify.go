@@ -19,9 +19,11 @@ const verifyRest = 19
 // verifyWithin is how long refolding one session may take.
 const verifyWithin = 5 * time.Minute
 
-// chosen reports whether a snapshot should be verified. The choice is random, so
+// shouldVerify reports whether a snapshot should be verified. The choice is random, so
 // that every session is verified at some time.
-func (h *Host) chosen() bool { return h.opts.VerifyPart > 0 && rand.Float64() < h.opts.VerifyPart }
+func (h *Host) shouldVerify() bool {
+	return h.opts.VerifyPart > 0 && rand.Float64() < h.opts.VerifyPart
+}
 
 // verify starts the verification of a snapshot, unless the lane verifies another
 // one.
@@ -41,9 +43,9 @@ type verification struct {
 
 func (w *verification) String() string { return "verifies " + w.sid }
 
-func (w *verification) Do(ctx context.Context, tell func(Input)) {
-	w.inTurn(ctx, tell)
-	tell(w)
+func (w *verification) Do(ctx context.Context, report func(Input)) {
+	w.inTurn(ctx, report)
+	report(w)
 }
 
 func (w *verification) step(l *Lane) {
@@ -52,9 +54,9 @@ func (w *verification) step(l *Lane) {
 	}
 }
 
-// inTurn compares while no other lane of the host does, tells a mismatch, and then
+// inTurn compares while no other lane of the host does, reports a mismatch, and then
 // rests before the next one may begin. It returns false if ctx has ended.
-func (w *verification) inTurn(ctx context.Context, tell func(Input)) bool {
+func (w *verification) inTurn(ctx context.Context, report func(Input)) bool {
 	select {
 	case w.host.verifying <- struct{}{}:
 		defer func() { <-w.host.verifying }()
@@ -67,7 +69,7 @@ func (w *verification) inTurn(ctx context.Context, tell func(Input)) bool {
 	case err != nil && ctx.Err() == nil:
 		w.log.Warn("snapshot not verified", "session", w.sid, "error", err)
 	case is != nil:
-		tell(is)
+		report(is)
 	}
 	return pause(ctx, verifyRest*time.Since(began))
 }
@@ -82,20 +84,20 @@ type snapshotError struct {
 }
 
 func (e *snapshotError) Error() string {
-	said := fmt.Sprintf("the snapshot at %d is not what the log folds to: expected the state %s of %d events, found %s",
+	text := fmt.Sprintf("the snapshot at %d is not what the log folds to: expected the state %s of %d events, found %s",
 		e.seq, e.expected, e.count, e.found)
 	switch {
 	case e.lost != nil:
-		said += fmt.Sprintf("; its bytes could not be kept: %v", e.lost)
+		text += fmt.Sprintf("; its bytes could not be kept: %v", e.lost)
 	case !e.kept.IsZero():
-		said += fmt.Sprintf("; its bytes are kept as blob %s", e.kept)
+		text += fmt.Sprintf("; its bytes are kept as blob %s", e.kept)
 	}
-	return said
+	return text
 }
 
 // verify compares a snapshot with what the log folds to: data, or the stored
 // snapshot if data is nil. It returns a mismatch, or nil if there is none.
-func (h *Host) verify(ctx context.Context, sid string, data []byte) (is *wrong, err error) {
+func (h *Host) verify(ctx context.Context, sid string, data []byte) (is *mismatch, err error) {
 	defer func() { err = recovered(recover(), err) }()
 	if data == nil {
 		var found bool
@@ -124,13 +126,13 @@ func (h *Host) verify(ctx context.Context, sid string, data []byte) (is *wrong, 
 	if r.Hash == snap.Hash {
 		return nil, nil //nolint:nilnil // it is right
 	}
-	return &wrong{sid: sid, data: data, state: r.State, cause: &snapshotError{seq: snap.Seq, expected: r.Hash, found: snap.Hash, count: r.Events}}, nil
+	return &mismatch{sid: sid, data: data, state: r.State, cause: &snapshotError{seq: snap.Seq, expected: r.Hash, found: snap.Hash, count: r.Events}}, nil
 }
 
-// wrong is a snapshot that is not what its session's events fold to. The right one
+// mismatch is a snapshot that is not what its session's events fold to. The right one
 // replaces it before the session is quarantined: a release goes on from the stored
 // snapshot.
-type wrong struct {
+type mismatch struct {
 	sid   string
 	data  []byte         // the snapshot
 	state *session.State // the right one
@@ -143,7 +145,7 @@ type wrong struct {
 // replaceEvery is the time between two tries to store the right snapshot.
 const replaceEvery = 10 * time.Second
 
-func (w *wrong) step(l *Lane) {
+func (w *mismatch) step(l *Lane) {
 	if s := l.sessions[w.sid]; !l.owned() || s != nil && s.stop != nil {
 		l.log.Warn("snapshot not verified", "session", w.sid, "error", fmt.Errorf("left to the lane's owner: %w", w.cause))
 		return
@@ -155,7 +157,7 @@ func (w *wrong) step(l *Lane) {
 // events meanwhile. Events that are already folded stay folded and are stored
 // first. A queued snapshot of the session is as wrong and is dropped: stored later,
 // it would replace the right one.
-func (l *Lane) replace(w *wrong) {
+func (l *Lane) replace(w *mismatch) {
 	sid, seq := w.sid, w.cause.seq+1
 	s := l.sessions[sid]
 	if s != nil && s.stop != nil {
@@ -167,26 +169,26 @@ func (l *Lane) replace(w *wrong) {
 	}
 	l.snapshots.drop(sid)
 	if _, busy := l.parked[sid]; busy || l.snapshots.under[sid] {
-		l.wrong = append(l.wrong, w)
+		l.mismatches = append(l.mismatches, w)
 		return
 	}
 	if !w.tried {
 		w.held, w.tried = s, true
 	}
 	l.occupy(sid)
-	l.do(&replacing{outside: l.outside, wrong: w, seq: seq})
+	l.do(&replacement{outside: l.outside, mismatch: w, seq: seq})
 }
 
 // replaceAgain retries. If the session in memory is still the same, nothing is
 // folded again, since the log still folds to the same state up to there. Otherwise
 // the snapshot that is stored by now is verified.
 func (l *Lane) replaceAgain() {
-	all := l.wrong
-	l.wrong = nil
+	all := l.mismatches
+	l.mismatches = nil
 	for _, w := range all {
 		switch {
 		case l.now.Before(w.at) || !l.owned():
-			l.wrong = append(l.wrong, w)
+			l.mismatches = append(l.mismatches, w)
 		case w.tried && (w.held == nil || l.sessions[w.sid] != w.held):
 			l.do(&verification{outside: l.outside, sid: w.sid})
 		default:
@@ -195,15 +197,15 @@ func (l *Lane) replaceAgain() {
 	}
 }
 
-// replacing stores the right snapshot in the place of a wrong one.
-type replacing struct {
+// replacement stores the right snapshot in the place of a wrong one.
+type replacement struct {
 	outside
-	*wrong
+	*mismatch
 	seq uint64 // the session is stopped from this event on
 	err error
 }
 
-func (w *replacing) String() string { return "replaces the snapshot of " + w.sid }
+func (w *replacement) String() string { return "replaces the snapshot of " + w.sid }
 
 // Do stores the wrong snapshot's bytes as evidence after it is replaced, not
 // before: a large snapshot is already a blob of the same name, which the
@@ -211,8 +213,8 @@ func (w *replacing) String() string { return "replaces the snapshot of " + w.sid
 // and the next owner goes on from the right snapshot. In the other order it would
 // go on from a state that never was. For the same reason a session is stopped even
 // if its evidence can't be stored.
-func (w *replacing) Do(ctx context.Context, tell func(Input)) {
-	defer func() { tell(w) }()
+func (w *replacement) Do(ctx context.Context, report func(Input)) {
+	defer func() { report(w) }()
 	data, err := snapshotOf(w.state)
 	if err != nil {
 		w.log.Error("snapshot not taken", "session", w.sid, "error", err)
@@ -228,7 +230,7 @@ func (w *replacing) Do(ctx context.Context, tell func(Input)) {
 	w.cause.kept, w.cause.lost = w.host.world.PutBlob(within, w.data)
 }
 
-func (w *replacing) step(l *Lane) {
+func (w *replacement) step(l *Lane) {
 	sid := w.sid
 	if s := l.sessions[sid]; w.err == nil && (s == nil || s.stop == nil) {
 		l.quarantine(session.Event{Session: sid, Seq: w.seq}, w.cause, nil)
@@ -238,7 +240,7 @@ func (w *replacing) step(l *Lane) {
 		l.log.Warn("snapshot not verified", "session", sid, "seq", w.cause.seq,
 			"error", fmt.Errorf("the right snapshot is not put in its place: %w: %w", w.err, w.cause))
 		w.at = l.now.Add(replaceEvery)
-		l.wrong = append(l.wrong, w.wrong)
+		l.mismatches = append(l.mismatches, w.mismatch)
 	}
 	l.free(sid)
 }

@@ -140,7 +140,7 @@ func TestWaitingSnapshotOfAWrongStateIsDropped(t *testing.T) {
 	l.Step(&EpochStarted{}, time.Now())
 	l.Ready(false)
 	l.put(&snapshot{actor: &actor{sid: "s1"}}, &snapshot{actor: &actor{sid: "s2"}})
-	l.Step(&wrong{sid: "s1", cause: &snapshotError{seq: 4}}, time.Now())
+	l.Step(&mismatch{sid: "s1", cause: &snapshotError{seq: 4}}, time.Now())
 	r := l.Ready(false)
 	if got := len(r.Snapshots); got != 1 || r.Snapshots[0].String() != "puts the snapshot of s2" {
 		t.Errorf("got %d snapshots, %v; want that of s2 alone", got, r.Snapshots)

@@ -48,7 +48,7 @@ func (h *Host) View(ctx context.Context, sid string) (data []byte, err error) {
 		return nil, ErrNoSession
 	}
 	v := state.View()
-	h.tellWaits(ctx, state, &v)
+	h.addWaits(ctx, state, &v)
 	return fit(&v, viewBytesMax)
 }
 
@@ -116,7 +116,7 @@ func (h *Host) latest(ctx context.Context, sid string) (*session.State, error) {
 		end = min(end, stop.Seq)
 	}
 	// There is no event at end yet, so the read ends incomplete.
-	state, err = h.foldRead(ctx, sid, state, end, h.behind(ctx, sid, state, end, true), false)
+	state, err = h.foldRead(ctx, sid, state, end, h.readAfter(ctx, sid, state, end, true), false)
 	if errors.Is(err, errIncomplete) {
 		err = nil
 	}

@@ -47,7 +47,7 @@ func (l *Lane) acknowledge(n int) {
 	}
 	var snapshots []*snapshot
 	for _, b := range l.waking[:n] {
-		l.tellSpans(b.outputs)
+		l.exportSpans(b.outputs)
 		for _, o := range b.outputs {
 			o.done = true
 			if o.actor != nil {
@@ -65,7 +65,7 @@ func (l *Lane) acknowledge(n int) {
 	}
 	l.order = slices.Delete(l.order, 0, stored)
 	l.gauge()
-	l.trusts()
+	l.clearNote()
 	l.put(snapshots...)
 	l.evict(nil) // until now their outputs kept them in memory
 }

@@ -16,12 +16,12 @@
 //
 //   - Deterministic: the same events leave the same bytes.
 //   - Total: every event has a result in every state, and Evolve never panics.
-//   - Atomic: all checks come before the first write, so a rejected event
-//     changes only the head.
-//   - Accountable: an effect is settled at most once, and its bytes never
-//     change while it is open.
-//   - Sendable: whenever a turn is opened, every earlier call of the model has exactly
-//     one result, in the order of the calls.
+//   - Atomic: all checks come before the first write, so a rejected event changes
+//     only the head.
+//   - Accountable: an effect is settled at most once, and its bytes never change
+//     while it is open.
+//   - Sendable: whenever a turn is opened, every earlier call of the model has
+//     exactly one result, in the order of the calls.
 //   - Bounded: no state exceeds limits.go, whatever the model answers.
 //
 // # Glossary

@@ -12,12 +12,14 @@
 //
 // # Laws
 //
-//   - Stored outputs are read before the log, so the log already has the events that
-//     they come from. A session that goes on during the audit shows no difference.
+//   - Stored outputs are read before the log, so the log already has the events
+//     that they come from. A session that goes on during the audit shows no
+//     difference.
 //   - Two states cover the same events if their counts and their chains are equal.
-//   - A difference is Excused if a power failure explains it by the loss of the log's
-//     newest events, or if it is in a snapshot that no load uses: a session-actor goes on
-//     from what the log has. All other differences are Damage.
+//   - A difference is Excused if a power failure explains it by the loss of the
+//     log's newest events, or if it is in a snapshot that no load uses: a
+//     session-actor goes on from what the log has. All other differences are
+//     Damage.
 //
 // # Limits
 //

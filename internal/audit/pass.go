@@ -67,7 +67,8 @@ func All(ctx context.Context, from Archive, pinned Pinned, jobs int) (*Pass, err
 	return p, p.run(ctx, max(jobs, 1))
 }
 
-// States is All without anything to compare with: its Results have states and no differences.
+// States is All without anything to compare with: its Results have states and no
+// differences.
 func States(ctx context.Context, from Archive, pinned Pinned) (*Pass, error) {
 	p := &Pass{from: from, pinned: pinned, of: fingerprinter{maphash.MakeSeed()}}
 	return p, p.run(ctx, 1)

@@ -9,57 +9,61 @@
 // carries out the work that the lane returns. The Lane itself starts no goroutine,
 // reads no clock and does no I/O.
 //
-//   - Delivered events are folded (actor.go), as many as are buffered at a time. Their
-//     outputs are stored together as a batch (store.go): first the descriptors of new
-//     registries (registries.go), then withdrawals and effects, then notices. Up to four
-//     batches are stored at a time, while later events are folded.
-//   - Wakes are stored after the batch (wakes.go). Events are acknowledged in order once
-//     all before them are stored, and states are snapshotted (snapshots.go).
-//   - A session that is not in memory is first read from the log up to the delivered
-//     event, starting at its snapshot if that is valid (load.go). One request finds all
-//     new sessions (prefetch.go). A loading session's events are parked, and events of
-//     other sessions are folded.
+//   - Delivered events are folded (actor.go), as many as are buffered at a time.
+//     Their outputs are stored together as a batch (store.go): first the
+//     descriptors of new registries (registries.go), then withdrawals and effects,
+//     then notices. Up to four batches are stored at a time, while later events are
+//     folded.
+//   - Wakes are stored after the batch (wakes.go). Events are acknowledged in order
+//     once all before them are stored, and states are snapshotted (snapshots.go).
+//   - A session that is not in memory is first read from the log up to the
+//     delivered event, starting at its snapshot if that is valid (load.go). One
+//     request finds all new sessions (prefetch.go). A loading session's events are
+//     parked, and events of other sessions are folded.
 //   - In a new epoch (epoch.go) a session in memory is proven before it is used.
-//   - A fault stops one session (quarantine.go), until people release it (release.go).
-//     An event that ends the process itself is found by later owners (guard.go).
-//   - Any host settles due wakes, of any session (due.go), and answers refold.view from
-//     a copy of the state (view.go).
+//   - A fault stops one session (quarantine.go), until people release it
+//     (release.go). An event that ends the process itself is found by later owners
+//     (guard.go).
+//   - Any host settles due wakes, of any session (due.go), and answers refold.view
+//     from a copy of the state (view.go).
 //
 // All reads and writes go through one interface (world.go).
 //
 // # Laws
 //
-//   - An event is acknowledged only after all its outputs are stored, and after every
-//     event that was delivered before it. The events of one session are folded in order.
-//     An event's outputs, except wakes, are stored after those of the session's earlier
-//     events. A notice is stored after the effects and withdrawals of its event.
+//   - An event is acknowledged only after all its outputs are stored, and after
+//     every event that was delivered before it. The events of one session are
+//     folded in order. An event's outputs, except wakes, are stored after those of
+//     the session's earlier events. A notice is stored after the effects and
+//     withdrawals of its event.
 //   - A descriptor is stored before an effect names it.
-//   - Only a stored state is snapshotted, and a snapshot never replaces a newer one of
-//     the same owner.
+//   - Only a stored state is snapshotted, and a snapshot never replaces a newer one
+//     of the same owner.
 //   - A wake is a message schedule. It is stored before the event that opened it is
 //     acknowledged; nothing else waits for it. It outlives every host. When it has
-//     fired, any host publishes its settlement, and acknowledges the firing after the
-//     settlement is stored. Both may happen twice: the fold ignores a repeat.
+//     fired, any host publishes its settlement, and acknowledges the firing after
+//     the settlement is stored. Both may happen twice: the fold ignores a repeat.
 //   - A load folds exactly up to the event before the delivered one, and emits
 //     nothing; the delivered event and all later ones are folded and emit.
 //   - In a new epoch a session in memory is proven before it is used: the log must
 //     still have the event that it was folded up to. Events that another owner has
 //     folded since are folded without emitting.
 //   - No effect except a wake is stored after its start_by, by this host's clock.
-//   - While the log has holes, neither a snapshot nor a state in memory is trusted until
-//     the session was folded from its first event and compared with it, with its stored
-//     effects and its last notice (integrity.go, internal/audit).
-//   - A session that can't go on is quarantined: a stored effect of the same name has
-//     other bytes, an output is too large, the log has lost or changed events, or the
-//     fold panicked. The session stops alone, its events stay in the log, and its lane
-//     goes on. After a release it goes on from the first event that is not done.
-//   - After two unclean ends of a lane's owners without progress, the pending events are
-//     folded and stored one at a time, each after a note that names it. An event at
-//     which four owners in a row ended is quarantined (docs/adr/0030).
-//   - A session under rules that this release doesn't know ends the host, and its lane is
-//     given back unacknowledged.
-//   - Correctness never rests on owning a lane. Two hosts that fold the same events open
-//     effects of the same names.
+//   - While the log has holes, neither a snapshot nor a state in memory is trusted
+//     until the session was folded from its first event and compared with it, with
+//     its stored effects and its last notice (integrity.go, internal/audit).
+//   - A session that can't go on is quarantined: a stored effect of the same name
+//     has other bytes, an output is too large, the log has lost or changed events,
+//     or the fold panicked. The session stops alone, its events stay in the log,
+//     and its lane goes on. After a release it goes on from the first event that is
+//     not done.
+//   - After two unclean ends of a lane's owners without progress, the pending
+//     events are folded and stored one at a time, each after a note that names it.
+//     An event at which four owners in a row ended is quarantined (docs/adr/0030).
+//   - A session under rules that this release doesn't know ends the host, and its
+//     lane is given back unacknowledged.
+//   - Correctness never rests on owning a lane. Two hosts that fold the same events
+//     open effects of the same names.
 //
 // # Glossary
 //

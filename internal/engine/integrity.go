@@ -116,8 +116,8 @@ func (h *Host) auditOnce(ctx context.Context, sid string, held *session.State) e
 
 // loadReleased loads a released session for its first event that is not done. If
 // the log has lost events of it, the people who released it know that: the session
-// is folded from the log's beginning and goes on from what is there. metadataKnown is as
-// for load.
+// is folded from the log's beginning and goes on from what is there. metadataKnown
+// is as for load.
 func (h *Host) loadReleased(ctx context.Context, e session.Event, metadataKnown bool) (*actor, error) {
 	err := h.auditOnce(ctx, e.Session, nil)
 	var damage *damageError

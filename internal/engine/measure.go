@@ -121,8 +121,8 @@ func (m *Meters) stopped(cause error) {
 // gaugesEvery is how often the owner of lane 0 reads the server's gauges.
 const gaugesEvery = 15 * time.Second
 
-// readGauges updates the gauges that are read from the server, while this host owns lane
-// 0, until ctx ends.
+// readGauges updates the gauges that are read from the server, while this host owns
+// lane 0, until ctx ends.
 func (h *Host) readGauges(ctx context.Context) {
 	if !h.meters.on() {
 		return

@@ -42,8 +42,8 @@ func (l *Lane) load(o *outputs, was *actor) {
 	l.loads = append(l.loads, w)
 }
 
-// metadataKnown reports whether all quarantines and install records are known since the
-// epoch began, so that a load need not read them.
+// metadataKnown reports whether all quarantines and install records are known since
+// the epoch began, so that a load need not read them.
 func (l *Lane) metadataKnown() bool { return l.listed && l.recorded }
 
 // startLoads begins to load and prove sessions. One request finds the new ones; the

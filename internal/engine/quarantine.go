@@ -175,8 +175,8 @@ func (l *Lane) takeStops(stops map[string]*Stop) {
 	}
 }
 
-// quarantined is the list of quarantined sessions, a moment old, that the lanes of a host
-// share.
+// quarantined is the list of quarantined sessions, a moment old, that the lanes of
+// a host share.
 type quarantined struct {
 	mu     sync.Mutex
 	listed time.Time

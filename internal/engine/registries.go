@@ -161,8 +161,8 @@ func (c content) event(seq uint64) (session.Event, error) {
 	return session.Event{}, fmt.Errorf("the log has no event %d of %s", seq, c.sid)
 }
 
-// descriptorsAtOnce is how many descriptors are stored at once: a registry may have hundreds,
-// and its lane waits for them.
+// descriptorsAtOnce is how many descriptors are stored at once: a registry may have
+// hundreds, and its lane waits for them.
 const descriptorsAtOnce = 16
 
 // putDescriptors stores the descriptors of a registry's tools. Model bridges fetch

@@ -43,8 +43,8 @@ type snapshot struct {
 	err   error // why it is not stored
 }
 
-// dueSnapshot returns a snapshot of a session's state if one is due. It must not be stored
-// before the state is.
+// dueSnapshot returns a snapshot of a session's state if one is due. It must not be
+// stored before the state is.
 func (l *Lane) dueSnapshot(s *actor) *snapshot {
 	if s.state == nil || l.sessions[s.sid] != s {
 		return nil

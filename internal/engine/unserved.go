@@ -134,8 +134,8 @@ func mayBeHeld(state *session.State, e session.ViewEffect, bridges []presence.Br
 		"a bridge that serves it is not heard any more: if that one had begun the call, another one begins it again when its lease is over")
 }
 
-// silentTrouble returns the trouble of an effect whose bridge is silent, if there is such
-// a bridge.
+// silentTrouble returns the trouble of an effect whose bridge is silent, if there
+// is such a bridge.
 func silentTrouble(e session.ViewEffect, bridges []presence.BridgeHeard, is func(presence.BridgeHeard) bool, detail string) (t session.Trouble, ok bool) {
 	at := slices.IndexFunc(bridges, is)
 	if at < 0 {

@@ -19,8 +19,8 @@ const verifyRest = 19
 // verifyWithin is how long refolding one session may take.
 const verifyWithin = 5 * time.Minute
 
-// shouldVerify reports whether a snapshot should be verified. The choice is random, so
-// that every session is verified at some time.
+// shouldVerify reports whether a snapshot should be verified. The choice is random,
+// so that every session is verified at some time.
 func (h *Host) shouldVerify() bool {
 	return h.opts.VerifyPart > 0 && rand.Float64() < h.opts.VerifyPart
 }

@@ -15,10 +15,10 @@
 //
 //   - The same events give the same spans, however often they are folded.
 //   - Places are unique: a session never has two spans of one place.
-//   - A span's parent belongs to the same run, begins no later than the span, and ends
-//     no earlier.
-//   - Once a run has ended, none of its spans is open. A run that begins and ends with
-//     one event has one span, of no duration.
+//   - A span's parent belongs to the same run, begins no later than the span, and
+//     ends no earlier.
+//   - Once a run has ended, none of its spans is open. A run that begins and ends
+//     with one event has one span, of no duration.
 //   - A tracker changes nothing in a state.
 //
 // # Places

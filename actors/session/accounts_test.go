@@ -307,11 +307,11 @@ func (l *laws) call(o session.Effect) {
 	}
 	t := l.state.Turn
 	made := l.calls[t.Batch.Seq].calls[c.Call]
-	tool, known := l.turnsOwn.Lookup(c.ToolID)
+	tool, known := l.turnRegistry.Lookup(c.ToolID)
 	if !known || t.Toolset.Verdict(tool).Reason != planner.Offered {
 		l.t.Fatalf("%s: %s was not offered", o.Name, c.ToolID)
 	}
-	spec := l.turnsOwn.Tool(tool)
+	spec := l.turnRegistry.Tool(tool)
 	want, edit := l.mayBeAsked(o.Name, spec, made.Arguments)
 	if status := t.Batch.Calls[c.Call]; status.Edit != edit {
 		l.t.Fatalf("%s: the arguments are those of event %d, want %d", o.Name, status.Edit, edit)
@@ -334,7 +334,7 @@ func (l *laws) call(o session.Effect) {
 	if c.HostSession == nil != (l.state.Host == nil) || c.HostSession != nil && *c.HostSession != *l.state.Host {
 		l.t.Fatalf("%s: host session %v, the session's is %v", o.Name, c.HostSession, l.state.Host)
 	}
-	if why := planner.Recheck(l.turnsOwn, l.state.NextRegistry(), tool, l.request(nil), l.facts()); !why.OK() {
+	if why := planner.Recheck(l.turnRegistry, l.state.NextRegistry(), tool, l.request(nil), l.facts()); !why.OK() {
 		l.t.Fatalf("%s is asked, and denied at that moment: %s", o.Name, why.Code)
 	}
 	l.mayRun(o.Name, c.Call)

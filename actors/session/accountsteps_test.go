@@ -17,26 +17,26 @@ import (
 
 // stepBooks is what was seen so far.
 type stepBooks struct {
-	registries []*planner.Registry // that events set
-	next       *planner.Registry   // of the next turn
-	turnsOwn   *planner.Registry   // of the latest one
-	before     *planner.Registry   // of the one before that
-	turn       [2]uint32           // run and number of the latest
-	used       []string            // tool_ids carried out in earlier steps of the run, sorted
-	last       []string            // tool_names carried out in the step before
-	lastCalls  []planner.LastCall  // the same calls, without their arguments
-	context    codec.Raw           // that the run carries on
-	answer     *planner.StepRule   // of the latest turn's hook, if it counts
-	held       *planner.StepRule   // what applies to a turn that a pause holds back
-	isHeld     bool
-	said       map[string]uint64 // calls that a settlement named, and the first such event
-	planned    map[string]bool   // calls that a host loop was told of
-	statuses   map[string]session.CallStatus
+	registries   []*planner.Registry // that events set
+	next         *planner.Registry   // of the next turn
+	turnRegistry *planner.Registry   // of the latest one
+	before       *planner.Registry   // of the one before that
+	turn         [2]uint32           // run and number of the latest
+	used         []string            // tool_ids carried out in earlier steps of the run, sorted
+	last         []string            // tool_names carried out in the step before
+	lastCalls    []planner.LastCall  // the same calls, without their arguments
+	context      codec.Raw           // that the run carries on
+	answer       *planner.StepRule   // of the latest turn's hook, if it counts
+	held         *planner.StepRule   // what applies to a turn that a pause holds back
+	isHeld       bool
+	said         map[string]uint64 // calls that a settlement named, and the first such event
+	planned      map[string]bool   // calls that a host loop was told of
+	statuses     map[string]session.CallStatus
 }
 
 func newStepBooks(reg *planner.Registry) stepBooks {
 	return stepBooks{
-		next: reg, turnsOwn: reg, before: reg, said: map[string]uint64{}, planned: map[string]bool{}, statuses: map[string]session.CallStatus{},
+		next: reg, turnRegistry: reg, before: reg, said: map[string]uint64{}, planned: map[string]bool{}, statuses: map[string]session.CallStatus{},
 	}
 }
 
@@ -60,14 +60,14 @@ func (l *laws) countSteps(e session.Event, env session.Envelope, rejected error)
 	if t.Run != l.turn[0] {
 		l.used, l.context = nil, nil
 	}
-	l.before, l.turnsOwn = l.turnsOwn, l.next
+	l.before, l.turnRegistry = l.turnRegistry, l.next
 	l.last, l.lastCalls = nil, nil
 	if t.Run == l.turn[0] {
 		l.lastStep()
 	}
 	l.turn = [2]uint32{t.Run, t.Number}
 	l.used = slices.DeleteFunc(l.used, func(id string) bool {
-		return !slices.ContainsFunc(l.turnsOwn.Tools(), func(tool planner.ToolSpec) bool { return tool.ToolID == id })
+		return !slices.ContainsFunc(l.turnRegistry.Tools(), func(tool planner.ToolSpec) bool { return tool.ToolID == id })
 	})
 }
 
@@ -114,7 +114,7 @@ func (l *laws) countEvent(e session.Event, env session.Envelope) {
 		answer := &planner.StepRule{
 			ActiveTools: b.ActiveTools, Context: b.Context, Model: b.Model, Params: b.Params, System: b.System, ToolChoice: b.ToolChoice, ToolRefs: b.ToolRefs,
 		}
-		if planner.CheckStep(l.turnsOwn, "", answer) == nil {
+		if planner.CheckStep(l.turnRegistry, "", answer) == nil {
 			l.answer = answer
 		}
 	}
@@ -194,11 +194,11 @@ func (l *laws) choice(name string) *planner.StepRule {
 	if (run.Config.StepHook != nil) != (step != nil && step.Code != "") {
 		l.t.Fatalf("%s: a hook %v, and the step is %+v", name, run.Config.StepHook != nil, step)
 	}
-	profile, _ := planner.ResolveProfile(l.turnsOwn, run.Config.Profile, l.state.Profile, run.Config.Provider)
-	rules, from := l.turnsOwn.ProfileSteps(profile), session.StepFromProfile
+	profile, _ := planner.ResolveProfile(l.turnRegistry, run.Config.Profile, l.state.Profile, run.Config.Provider)
+	rules, from := l.turnRegistry.ProfileSteps(profile), session.StepFromProfile
 	if run.Config.Steps != nil {
 		var bad *planner.RuleError
-		if rules, bad = planner.CompileSteps(l.turnsOwn, run.Config.Steps); bad != nil {
+		if rules, bad = planner.CompileSteps(l.turnRegistry, run.Config.Steps); bad != nil {
 			l.t.Fatalf("%s: the run's rules: %v", name, bad)
 		}
 		from = session.StepFromRun
@@ -253,13 +253,13 @@ func (l *laws) request(choice *planner.StepRule) planner.Request {
 	if choice != nil && base(choice.ActiveTools, choice.ToolRefs, planner.FromStep) || base(c.ActiveTools, c.ToolRefs, planner.FromRun) {
 		return req
 	}
-	req.Profile, req.ProfileFrom = planner.ResolveProfile(l.turnsOwn, c.Profile, l.state.Profile, c.Provider)
+	req.Profile, req.ProfileFrom = planner.ResolveProfile(l.turnRegistry, c.Profile, l.state.Profile, c.Provider)
 	return req
 }
 
 // selects computes what a turn offers.
 func (l *laws) selects(choice *planner.StepRule) planner.Toolset {
-	return planner.Select(l.turnsOwn, l.request(choice), l.facts())
+	return planner.Select(l.turnRegistry, l.request(choice), l.facts())
 }
 
 // prepares: the generation is as the run's config says, but for what applies
@@ -291,8 +291,8 @@ func (l *laws) prepares(name string, g *session.Generation, choice *planner.Step
 	case len(offered.Offers) == 0:
 		forced = ""
 	case forced != "" && forced != "auto" && forced != "none" && forced != "required":
-		if tool, known := l.turnsOwn.Lookup(forced); known {
-			forced = offered.ToolName(l.turnsOwn, tool)
+		if tool, known := l.turnRegistry.Lookup(forced); known {
+			forced = offered.ToolName(l.turnRegistry, tool)
 		}
 	}
 	if g.Model != model || g.System != system || !bytes.Equal(g.Params, params) || g.ToolChoice != forced {
@@ -369,8 +369,8 @@ func (l *laws) hostLoop(notices []session.Notice) {
 }
 
 func (l *laws) isHostLoop(id string) bool {
-	tool, known := l.turnsOwn.Lookup(id)
-	return known && l.turnsOwn.Tool(tool).Executor.Kind == planner.ExecutorHostLoop
+	tool, known := l.turnRegistry.Lookup(id)
+	return known && l.turnRegistry.Tool(tool).Executor.Kind == planner.ExecutorHostLoop
 }
 
 // heldDeadline returns the first deadline of what is no effect: of calls that

@@ -14,10 +14,10 @@ func (s *State) admitCall(i int, planned *planner.PlanCall) {
 	c := &s.Turn.Batch.Calls[i]
 	if s.Run.Lifecycle == Interrupting {
 		planned.Rejected = true
-		s.endCall(i, CallCancelled, CodeCancelled, notAsked)
+		s.endCall(i, CallCancelled, CodeCancelled, detailNotOpened)
 		return
 	}
-	tool, _ := s.turnsOwn.Lookup(c.ToolID)
+	tool, _ := s.turnRegistry.Lookup(c.ToolID)
 	if s.isEnable(c) {
 		if status, code, detail := s.enableFault(c.Arguments); code != "" {
 			planned.Rejected, planned.Key = true, planner.Key{}
@@ -47,10 +47,10 @@ func (s *State) admitCall(i int, planned *planner.PlanCall) {
 // policy's, or else the tool's own.
 func (s *State) decide(tool planner.ToolIndex, arguments string) planner.Decision {
 	approvals := s.install.approvals
-	if approvals.AllowsAll(s.turnsOwn, tool) {
+	if approvals.AllowsAll(s.turnRegistry, tool) {
 		return planner.Allow
 	}
-	return approvals.Decide(s.turnsOwn, tool, planner.ApprovalFacts{StepFacts: s.stepFacts(nil), Arguments: arguments})
+	return approvals.Decide(s.turnRegistry, tool, planner.ApprovalFacts{StepFacts: s.stepFacts(nil), Arguments: arguments})
 }
 
 // approvalDeadline returns how long a call waits for a person, in milliseconds.
@@ -61,22 +61,22 @@ func approvalDeadline(c *RunConfig) int64 {
 	return ApprovalDefaultMS
 }
 
-// sayApprovals requests the approvals of the whole batch.
-func (s *State) sayApprovals() {
+// notifyApprovals requests the approvals of the whole batch.
+func (s *State) notifyApprovals() {
 	t := s.Turn
 	for i := range t.Batch.Calls {
 		c := &t.Batch.Calls[i]
 		if c.Status != CallAwaiting {
 			continue
 		}
-		said := ApprovalRequested{
+		d := ApprovalRequested{
 			Call: callName(t.Run, t.Number, i), ToolID: c.ToolID, ToolName: c.ToolName, Arguments: c.Arguments,
 			ArgsHash: c.Approval.ArgsHash.String(), Deadline: c.Approval.Deadline, Grant: s.approvalGrant(c),
 		}
 		if jsonTextBytesMax(c.Arguments) > NoticeBytesMax-noticeFixedBytesMax {
-			said.Arguments, said.ArgumentsSeq = "", s.Seq
+			d.Arguments, d.ArgumentsSeq = "", s.Seq
 		}
-		say(s, NoticeApprovalRequested, said)
+		notify(s, NoticeApprovalRequested, d)
 	}
 }
 
@@ -114,7 +114,7 @@ func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
 	}
 	c.Status, c.Approval = CallWaiting, nil
 	if t.Batch.Group < len(t.Batch.Plan.Groups) && s.isInOpenGroup(i) {
-		s.askGroup()
+		s.openGroup()
 	}
 	return nil
 }
@@ -124,8 +124,8 @@ func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
 // one event. A state at its limits has no room for more.
 func (s *State) editFault(c *Call, arguments string) *refusal {
 	t := s.Turn
-	tool, _ := s.turnsOwn.Lookup(c.ToolID)
-	if why := planner.CheckArguments(s.turnsOwn, &t.Toolset, tool, arguments); !why.OK() {
+	tool, _ := s.turnRegistry.Lookup(c.ToolID)
+	if why := planner.CheckArguments(s.turnRegistry, &t.Toolset, tool, arguments); !why.OK() {
 		return refuse(RejectInvalidData, "arguments: "+why.Detail)
 	}
 	loading := s.otherSkillsLoading(c)

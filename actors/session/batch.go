@@ -24,7 +24,7 @@ func (s *State) startBatch(observed []ObservedCall) {
 		c := &b.Calls[i]
 		c.ToolName, c.ProviderCallID = clip(o.ToolName, NameBytesMax), o.ProviderCallID
 		c.Arguments, c.Cut = o.Arguments, o.ArgumentsBlob != nil
-		plan, rejection := checker.Check(s.turnsOwn, &t.Toolset, o.planned())
+		plan, rejection := checker.Check(s.turnRegistry, &t.Toolset, o.planned())
 		planned[i], c.ToolID = plan, plan.ToolID
 		if rejection.OK() {
 			rejection = s.skillFault(c.ToolID, c.Arguments, &loading)
@@ -43,8 +43,8 @@ func (s *State) startBatch(observed []ObservedCall) {
 	b.Plan = planner.Schedule(planned)
 	b.PlanHash = b.Plan.Hash()
 	s.LastPlan = b.PlanHash
-	s.sayApprovals()
-	s.askGroup()
+	s.notifyApprovals()
+	s.openGroup()
 }
 
 // planned returns the call in the planner's form.
@@ -62,27 +62,27 @@ func (s *State) rejectCall(i int, why planner.Rejection) {
 	c.Status, c.Code, c.Detail, c.Seq = CallStatus(why.Status()), string(why.Code), clip(why.Detail, DetailBytesMax), s.Seq
 	s.keepArguments(c)
 	s.callSettled(i, nil, nil)
-	say(s, NoticeToolRejected, ToolRejected{
+	notify(s, NoticeToolRejected, ToolRejected{
 		Effect: callName(s.Turn.Run, s.Turn.Number, i), ToolName: c.ToolName, Code: c.Code, Detail: c.Detail,
 	})
 }
 
-// askGroup opens the calls of the current group that are still waiting, else those
+// openGroup opens the calls of the current group that are still waiting, else those
 // of the first later group that has some. If none has, the batch is complete and
 // the next turn starts.
-func (s *State) askGroup() {
+func (s *State) openGroup() {
 	b := s.Turn.Batch
 	for ; b.Group < len(b.Plan.Groups); b.Group++ {
 		open, any := false, false
-		var asked [CallsMax]bool
+		var opened [CallsMax]bool
 		for _, i := range b.Plan.Groups[b.Group] {
-			if b.Calls[i].Status == CallWaiting && !s.holds(HeldGroup) && s.askCall(i) {
-				asked[i], any = true, true
+			if b.Calls[i].Status == CallWaiting && !s.holds(HeldGroup) && s.openCall(i) {
+				opened[i], any = true, true
 			}
 			open = open || !b.Calls[i].done()
 		}
 		if any {
-			s.sayPlanned(&asked)
+			s.notifyPlanned(&opened)
 		}
 		if open {
 			return
@@ -91,39 +91,39 @@ func (s *State) askGroup() {
 	s.completeBatch()
 }
 
-// sayPlanned announces the calls of the current group to a host loop. It does so
+// notifyPlanned announces the calls of the current group to a host loop. It does so
 // for the first group if the batch has any call for a host loop, and for a later
 // group if that group has one. Calls that open later, after an approval or a
 // resume, are announced then. No call is announced twice.
-func (s *State) sayPlanned(asked *[CallsMax]bool) {
+func (s *State) notifyPlanned(opened *[CallsMax]bool) {
 	t := s.Turn
 	b, waits, begun := t.Batch, false, false
 	var calls []string
 	for i := range b.Calls {
 		c := &b.Calls[i]
-		begun = begun || c.RunMS > 0 && !asked[i]
+		begun = begun || c.RunMS > 0 && !opened[i]
 		if c.done() || !s.isHostLoop(c) {
 			continue
 		}
 		waits = true
-		if asked[i] {
+		if opened[i] {
 			calls = append(calls, callName(t.Run, t.Number, i))
 		}
 	}
 	if len(calls) == 0 && (!waits || begun || b.Group > 0) {
 		return
 	}
-	say(s, NoticeCallsPlanned, CallsPlanned{
+	notify(s, NoticeCallsPlanned, CallsPlanned{
 		Batch: turnName(t.Run, t.Number), PlanHash: b.PlanHash.String(), Groups: b.Plan.Groups, Group: b.Group, Calls: append([]string{}, calls...),
 	})
 }
 
-// askCall opens call i unless it is denied now. It reports whether the call is
+// openCall opens call i unless it is denied now. It reports whether the call is
 // open.
-func (s *State) askCall(i int) bool {
+func (s *State) openCall(i int) bool {
 	t := s.Turn
 	c := &t.Batch.Calls[i]
-	tool, _ := s.turnsOwn.Lookup(c.ToolID)
+	tool, _ := s.turnRegistry.Lookup(c.ToolID)
 	if why := s.deniedNow(c, tool); !why.OK() {
 		s.rejectCall(i, why)
 		return false
@@ -134,7 +134,7 @@ func (s *State) askCall(i int) bool {
 			return false
 		}
 	}
-	deadline, runMS := callDeadline(&s.Run.Config, s.turnsOwn.Tool(tool).DeadlineMS)
+	deadline, runMS := callDeadline(&s.Run.Config, s.turnRegistry.Tool(tool).DeadlineMS)
 	c.Status, c.At, c.Deadline, c.RunMS = CallOpen, s.Clock, s.Clock+deadline, runMS
 	c.Host = s.Host // replaced when it changes, never written to
 	switch {
@@ -152,7 +152,7 @@ func (s *State) askCall(i int) bool {
 // been disabled, the host session may have ended, or the registry may have been
 // replaced. A person's approval overrides none of these checks.
 func (s *State) deniedNow(c *Call, tool planner.ToolIndex) planner.Rejection {
-	why := planner.Recheck(s.turnsOwn, s.NextRegistry(), tool, s.overrides(), s.plannerFacts())
+	why := planner.Recheck(s.turnRegistry, s.NextRegistry(), tool, s.overrides(), s.plannerFacts())
 	if why.OK() && s.decide(tool, c.Arguments) == planner.Deny {
 		return policyDenies()
 	}
@@ -220,7 +220,7 @@ func (s *State) takeOutcome(i int, b *ToolCallSettled) {
 	}
 	s.skillLoaded(i, b.Status)
 	s.endCall(i, CallStatus(b.Status), "", "")
-	s.sayRefused(i, b)
+	s.notifyRefused(i, b)
 }
 
 // result identifies a result: the BLAKE2b-256 of its status and output.
@@ -292,7 +292,7 @@ func (s *State) closeGroup() {
 		}
 	}
 	b.Group++
-	s.askGroup()
+	s.openGroup()
 }
 
 func (s *State) completeBatch() {

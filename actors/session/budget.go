@@ -146,7 +146,7 @@ func (s *State) budgetSpent(what Held, inputBytes int64) bool {
 		s.endRun(Ended{Lifecycle: Failed, Code: CodeBudget, Detail: "the budget of " + spent.budget + " is spent: " + spent.String()}, nil)
 		return true
 	}
-	say(s, NoticeBudgetExceeded, BudgetExceeded{
+	notify(s, NoticeBudgetExceeded, BudgetExceeded{
 		Run: s.Run.Number, Budget: spent.budget, Limit: spent.most, Used: spent.used, Estimate: spent.estimate,
 	})
 	s.pause()
@@ -177,7 +177,7 @@ func (s *State) budgetResumeFault(door Door, budget *Budget) *refusal {
 	}
 	bytes := s.nextInputBytes()
 	if run.Held == HeldGeneration {
-		set := planner.Select(s.turnsOwn, s.toolRequest(), s.plannerFacts())
+		set := planner.Select(s.turnRegistry, s.toolRequest(), s.plannerFacts())
 		bytes = s.turnInputBytes(bytes, s.shown(&set))
 	}
 	before := run.Config.Budget

@@ -77,7 +77,7 @@ func (s *State) checkRegistries() error {
 	}{{s.Registry, s.baseRegistry()}}
 	if s.turnSpace() == nil { // else its toolset names the composed registry
 		bases = append(bases, bases[0])
-		bases[1].pin, bases[1].has = s.turnsPin(), s.turnsOwn
+		bases[1].pin, bases[1].has = s.turnsPin(), s.turnRegistry
 	}
 	for _, r := range bases {
 		want := s.install.Registry.Hash()
@@ -210,16 +210,16 @@ func (s *State) checkTurn() error {
 		return fmt.Errorf("the window of %s is %d of %d items", turnName(t.Run, t.Number), t.Items, len(s.Items))
 	case t.Open && t.Batch != nil:
 		return fmt.Errorf("%s is open beside its batch", turnName(t.Run, t.Number))
-	case !t.isAsked() && (t.Open || t.Batch != nil):
+	case !t.wasOpened() && (t.Open || t.Batch != nil):
 		return fmt.Errorf("%s was not asked, and is open or was answered", turnName(t.Run, t.Number))
 	}
-	if err := checkOffers(s.turnsOwn, t.defined()); err != nil {
+	if err := checkOffers(s.turnRegistry, t.defined()); err != nil {
 		return fmt.Errorf("the definitions of %s: %w", turnName(t.Run, t.Number), err)
 	}
 	if err := s.checkStep(); err != nil {
 		return fmt.Errorf("%s: %w", turnName(t.Run, t.Number), err)
 	}
-	if !t.isAsked() {
+	if !t.wasOpened() {
 		return s.checkWoken() // nothing was offered
 	}
 	if err := s.checkToolset(&t.Toolset); err != nil {

@@ -10,7 +10,7 @@ import (
 
 // checkToolset checks that a toolset is one of the pinned registry.
 func (s *State) checkToolset(set *planner.Toolset) error {
-	reg := s.turnsOwn
+	reg := s.turnRegistry
 	if set.Registry != reg.Hash() || len(set.Verdicts) != 2*reg.Len() {
 		return fmt.Errorf("the toolset is of registry %s, pinned is %s", set.Registry, reg.Hash())
 	}
@@ -117,7 +117,7 @@ func (s *State) checkCall(c *Call, group int) error {
 	if c.Edit > s.Seq || c.Approval != nil && c.Status != CallAwaiting {
 		return fmt.Errorf("it is %s, edited by event %d of %d", c.Status, c.Edit, s.Seq)
 	}
-	if _, known := s.turnsOwn.Lookup(c.ToolID); !c.done() && (!known || c.Arguments == "") {
+	if _, known := s.turnRegistry.Lookup(c.ToolID); !c.done() && (!known || c.Arguments == "") {
 		return fmt.Errorf("it is of tool %q, with arguments of %d bytes", c.ToolID, len(c.Arguments))
 	}
 	if len(c.ToolName) > NameBytesMax || len(c.ProviderCallID) > ByBytesMax || len(c.Code) > CodeBytesMax || len(c.Detail) > DetailBytesMax {
@@ -133,7 +133,7 @@ func (s *State) mayKeepArguments() bool {
 		return false
 	}
 	c := &s.Run.Config
-	return c.StepHook != nil || len(c.Steps) > 0 || c.Steps == nil && s.turnsOwn.AsksCalls()
+	return c.StepHook != nil || len(c.Steps) > 0 || c.Steps == nil && s.turnRegistry.AsksCalls()
 }
 
 // checkSteps checks what the run keeps for its steps.
@@ -172,8 +172,8 @@ func (s *State) checkStep() error {
 		}
 	}
 	for i, tool := range step.Tools {
-		if tool < 0 || int(tool) >= s.turnsOwn.Len() || i > 0 && tool <= step.Tools[i-1] {
-			return fmt.Errorf("its hook is shown tool %d of %d", tool, s.turnsOwn.Len())
+		if tool < 0 || int(tool) >= s.turnRegistry.Len() || i > 0 && tool <= step.Tools[i-1] {
+			return fmt.Errorf("its hook is shown tool %d of %d", tool, s.turnRegistry.Len())
 		}
 	}
 	if step.Open && (s.Run == nil || s.Run.Config.StepHook == nil || s.Turn.Open || s.Turn.Batch != nil || step.RunMS <= 0) {
@@ -189,12 +189,12 @@ func (s *State) checkStep() error {
 		}
 		rules = len(s.Run.Config.Steps)
 	case StepFromProfile:
-		rules = s.turnsOwn.ProfileSteps(step.Profile).Len()
+		rules = s.turnRegistry.ProfileSteps(step.Profile).Len()
 	case StepFromHook:
 		if step.Prepared == nil {
 			return fmt.Errorf("its hook said nothing")
 		}
-		if err := planner.CheckStep(s.turnsOwn, "", step.Prepared); err != nil {
+		if err := planner.CheckStep(s.turnRegistry, "", step.Prepared); err != nil {
 			return fmt.Errorf("its hook said %s", err)
 		}
 		return nil

@@ -153,8 +153,8 @@ func settlementOf(k kind, name string) eventType {
 	return eventType{name: name, doors: []Door{Door(classes[k].Class)}, afterClose: true, settles: true, kind: k}
 }
 
-// placesOfTypes are the indexes of the names in the table of events.
-var placesOfTypes = func() map[string]int {
+// typeIndexes are the indexes of the names in the table of events.
+var typeIndexes = func() map[string]int {
 	places := make(map[string]int, len(eventTypes))
 	for i := range eventTypes {
 		places[eventTypes[i].name] = i
@@ -164,7 +164,7 @@ var placesOfTypes = func() map[string]int {
 
 // eventTypeOf returns the row of a type, nil if there is none.
 func eventTypeOf(name string) *eventType {
-	if i, ok := placesOfTypes[name]; ok {
+	if i, ok := typeIndexes[name]; ok {
 		return &eventTypes[i]
 	}
 	return nil

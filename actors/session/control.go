@@ -79,7 +79,7 @@ func (s *State) runCancelRequested(b *RunControl) *refusal {
 	}
 	run := s.Queue[at]
 	s.Queue = slices.Delete(s.Queue, at, at+1)
-	say(s, NoticeRunFinished, RunFinished{
+	notify(s, NoticeRunFinished, RunFinished{
 		Run: run.Number, Lifecycle: Cancelled, Code: end.Code, Detail: end.Detail, Untaken: seqsOf(run.Steers),
 	})
 	return nil
@@ -117,7 +117,7 @@ func (s *State) interrupt() {
 	if t.Batch != nil && t.isOpen() {
 		for i := range t.Batch.Calls {
 			if c := &t.Batch.Calls[i]; c.Status == CallWaiting || c.Status == CallAwaiting {
-				s.endCall(i, CallCancelled, CodeCancelled, notAsked)
+				s.endCall(i, CallCancelled, CodeCancelled, detailNotOpened)
 			}
 		}
 		s.closeGroup()
@@ -135,9 +135,9 @@ func (s *State) turnIsRuns() bool { return s.Turn != nil && s.Run != nil && s.Tu
 
 // What the model is told of calls that a cancel or an interrupt ended.
 const (
-	notAsked  = "the run was stopped before the call was asked"
-	wasAsked  = "the run was stopped while the call was in progress; it may have taken effect"
-	nobodyYet = "the run was stopped before anybody decided over the call"
+	detailNotOpened  = "the run was stopped before the call was asked"
+	detailInProgress = "the run was stopped while the call was in progress; it may have taken effect"
+	detailUndecided  = "the run was stopped before anybody decided over the call"
 )
 
 // stopRun ends the active run at once: open effects are withdrawn, every call gets
@@ -169,16 +169,16 @@ func (s *State) stopCalls() {
 		c := &t.Batch.Calls[i]
 		switch c.Status {
 		case CallWaiting:
-			s.endCall(i, CallCancelled, CodeCancelled, notAsked)
+			s.endCall(i, CallCancelled, CodeCancelled, detailNotOpened)
 		case CallAwaiting:
-			s.endCall(i, CallCancelled, CodeCancelled, nobodyYet)
+			s.endCall(i, CallCancelled, CodeCancelled, detailUndecided)
 		case CallOpen:
 			if c.Sync > 0 {
 				s.endSyncOf(c, CodeCancelled, "the run whose call asked for it was stopped")
 			} else if !s.isHostLoop(c) {
 				s.withdraw(t.call(i))
 			}
-			s.endCall(i, CallCancelled, CodeCancelled, wasAsked)
+			s.endCall(i, CallCancelled, CodeCancelled, detailInProgress)
 		}
 	}
 	t.Batch.Group = len(t.Batch.Plan.Groups)
@@ -232,9 +232,9 @@ func (s *State) runResumeRequested(door Door, data codec.Raw) *refusal {
 	case held == HeldTurn:
 		s.startTurn()
 	case held == HeldGeneration:
-		s.askGeneration(nil)
+		s.startGeneration(nil)
 	case s.turnIsRuns() && s.Turn.Batch != nil && s.Turn.isOpen():
-		s.askGroup()
+		s.openGroup()
 	}
 	s.settleOverdue()
 	return nil
@@ -273,7 +273,7 @@ func (s *State) runEdited(b *RunEdited) *refusal {
 	}
 	run := &s.Queue[at]
 	run.Seq, run.InputBytes = s.Seq, b.Input.shownBytes()
-	say(s, NoticeRunQueued, run.placed())
+	notify(s, NoticeRunQueued, run.placed())
 	return nil
 }
 
@@ -314,7 +314,7 @@ func (s *State) sessionClosed(*SessionClosed) *refusal {
 		s.stopRun(Ended{Lifecycle: Cancelled, Code: CodeCancelled, Detail: "the session was closed"})
 	}
 	for i := range queue {
-		say(s, NoticeRunFinished, RunFinished{
+		notify(s, NoticeRunFinished, RunFinished{
 			Run: queue[i].Number, Lifecycle: Cancelled, Code: CodeCancelled, Detail: "the session was closed", Untaken: seqsOf(queue[i].Steers),
 		})
 	}

@@ -107,7 +107,7 @@ func (r *envelopeReader) endSound(typ string) (env Envelope, ok bool) {
 
 // typeName returns a type's name, without an allocation for a known type.
 func typeName(b []byte) string {
-	if i, ok := placesOfTypes[string(b)]; ok {
+	if i, ok := typeIndexes[string(b)]; ok {
 		return eventTypes[i].name
 	}
 	return string(b)

@@ -36,15 +36,15 @@ func (s *State) Evolve(e Event) ([]Notice, error) {
 	s.withdrawn, s.progress = s.withdrawn[:0], nil
 	s.advance(e)
 	if s.Count == 1 {
-		say(s, NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: int(s.Rules)})
+		notify(s, NoticeSessionOpened, SessionOpened{Install: s.Install, Rules: int(s.Rules)})
 	}
 	typ, bad := s.apply(e)
 	s.lastType = 0
-	if i, known := placesOfTypes[typ]; known {
+	if i, known := typeIndexes[typ]; known {
 		s.lastType = uint8(i + 1)
 	}
 	if bad != nil {
-		say(s, NoticeEventRejected, EventRejected{Seq: e.Seq, Type: typ, Code: bad.code, Detail: bad.detail})
+		notify(s, NoticeEventRejected, EventRejected{Seq: e.Seq, Type: typ, Code: bad.code, Detail: bad.detail})
 		return s.takeNotices(), bad.code
 	}
 	return s.takeNotices(), nil
@@ -134,8 +134,8 @@ func LeafOf(e Event) codec.Hash {
 	return codec.Digest(b)
 }
 
-// say adds a notice about the event being folded, unless the state is quiet.
-func say[T any](s *State, typ string, data T) {
+// notify adds a notice about the event being folded, unless the state is quiet.
+func notify[T any](s *State, typ string, data T) {
 	s.NoticeN++
 	if s.quiet {
 		return
@@ -149,10 +149,10 @@ func (s *State) apply(e Event) (string, *refusal) {
 	var b settlement
 	var q request
 	env, read := b.scan(&e)
-	asked := false
+	isRequest := false
 	if !read {
 		var bad *refusal
-		if env, asked = q.scan(&e); !asked {
+		if env, isRequest = q.scan(&e); !isRequest {
 			if env, bad = openCanonical(e, q.canonical); bad != nil {
 				return env.Type, bad
 			}
@@ -165,7 +165,7 @@ func (s *State) apply(e Event) (string, *refusal) {
 	switch {
 	case read:
 		bad = s.settle(&b)
-	case asked:
+	case isRequest:
 		bad = s.runRequested(e.Door, &q.body, q.bytes, env.Data)
 	default:
 		bad = s.applyType(eventTypeOf(env.Type), e.Door, env)

@@ -111,7 +111,7 @@ const SourceCurated = "curated"
 // alreadyLoaded returns the output of a call whose pack is already applied: JSON,
 // as readers answer.
 func (s *State) alreadyLoaded(e *enabling, was *adopted) string {
-	tools := s.turnsOwn.Len()
+	tools := s.turnRegistry.Len()
 	out := EnableOutput{
 		Source: cmp.Or(e.Source, SourceCurated), Extension: e.Extension, Resolved: &EnableResolved{Identifier: was.Space + "@" + was.Version},
 		Loaded: true, Skipped: true, Reason: CodeAlreadyLoaded, ToolsAdded: []string{}, ToolsCountBefore: tools, ToolsCountAfter: tools,
@@ -169,7 +169,7 @@ func (s *State) enableNow(i int) {
 	o := OpenSync{
 		At: s.Clock, Call: callName(s.Turn.Run, s.Turn.Number, i), Data: codec.Digest([]byte(c.Arguments)), Deadline: c.Deadline, Dry: e.DryRun,
 		Grant: e.seq, Kind: space.Pack, Number: x.SyncsAsked, RunMS: c.RunMS, Seq: s.Seq, Space: e.Extension,
-		Target: e.grant.target(e.Extension), Tools: int64(s.turnsOwn.Len()), Version: e.version,
+		Target: e.grant.target(e.Extension), Tools: int64(s.turnRegistry.Len()), Version: e.version,
 	}
 	if !e.DryRun {
 		o.Apply = ModeNextStep
@@ -213,7 +213,7 @@ func (s *State) dropOwn(run *Run) {
 			kept = append(kept, p)
 			continue
 		}
-		say(s, NoticeWorkspaceFailed, WorkspaceFailed{
+		notify(s, NoticeWorkspaceFailed, WorkspaceFailed{
 			Workspace: p.Pin.Space, Kind: p.Pin.Kind, Hash: p.Pin.Hash.String(), Code: CodeCancelled, Detail: "the run whose call asked for it ended first",
 		})
 	}

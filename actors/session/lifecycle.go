@@ -9,7 +9,7 @@ func (s *State) startRun(run Run) {
 		run.Deadline = s.Clock + d.Run
 	}
 	s.Run = &run
-	say(s, NoticeRunStarted, run.placed())
+	notify(s, NoticeRunStarted, run.placed())
 	if !s.transcriptFull() { // or every later run would add to a full one
 		s.appendItem(Item{Role: RoleUser, Seq: run.Seq}, run.InputBytes)
 	}
@@ -34,7 +34,7 @@ func (s *State) endRun(end Ended, answer *settlement) {
 	end.Number = run.Number
 	end.Detail = clip(end.Detail, DetailBytesMax)
 	end.OverBudget = s.overBudget()
-	s.sayFinished(run, &end, answer)
+	s.notifyFinished(run, &end, answer)
 	s.forgetTurnSettled()
 	if end.Lifecycle == Cancelled {
 		run.Steers = nil
@@ -53,13 +53,13 @@ func (s *State) endRun(end Ended, answer *settlement) {
 	}
 }
 
-// sayFinished publishes how a run ended, with its output.
-func (s *State) sayFinished(run *Run, end *Ended, answer *settlement) {
+// notifyFinished publishes how a run ended, with its output.
+func (s *State) notifyFinished(run *Run, end *Ended, answer *settlement) {
 	if s.quiet {
 		s.NoticeN++
 		return
 	}
-	said := RunFinished{
+	d := RunFinished{
 		Run: end.Number, Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail, OutputSeq: run.Answer,
 		Usage: run.Usage, Cost: run.Cost, OverBudget: end.OverBudget,
 	}
@@ -68,13 +68,13 @@ func (s *State) sayFinished(run *Run, end *Ended, answer *settlement) {
 		output = answer.output()
 	}
 	if output != nil {
-		said.Output, said.OutputSeq = output, 0
+		d.Output, d.OutputSeq = output, 0
 		if output.jsonBytesMax() > NoticeBytesMax-noticeFixedBytesMax {
-			said.Output, said.OutputSeq = nil, s.Seq
+			d.Output, d.OutputSeq = nil, s.Seq
 		}
 	}
 	if end.Lifecycle == Cancelled {
-		said.Untaken = seqsOf(run.Steers)
+		d.Untaken = seqsOf(run.Steers)
 	}
-	say(s, NoticeRunFinished, said)
+	notify(s, NoticeRunFinished, d)
 }

@@ -14,7 +14,7 @@ func (s *State) isMasked() bool { return s.Run.Config.ToolsMode == ToolsMasked }
 // keptDefinitions returns the definitions that the active run's next turn keeps:
 // none in its first turn, and none under another registry.
 func (s *State) keptDefinitions(next *planner.Registry) *[]planner.Offer {
-	if s.turnIsRuns() && s.isMasked() && s.turnsOwn.Hash() == next.Hash() {
+	if s.turnIsRuns() && s.isMasked() && s.turnRegistry.Hash() == next.Hash() {
 		return s.Turn.Defined
 	}
 	return nil
@@ -29,7 +29,7 @@ func (s *State) shown(set *planner.Toolset) []planner.Offer {
 	}
 	defined := s.Turn.defined()
 	if len(defined) == 0 {
-		defined = planner.Define(s.turnsOwn, s.runsToolRequest(), s.plannerFacts())
+		defined = planner.Define(s.turnRegistry, s.runsToolRequest(), s.plannerFacts())
 	}
 	return set.Redefine(defined)
 }

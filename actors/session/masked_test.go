@@ -21,7 +21,7 @@ func (l *laws) defines(name string, g, before *session.Generation) {
 	if c.ToolsMode != session.ToolsMasked && g.Defined != nil {
 		l.t.Fatalf("%s: defines %d tools beside those offered in the mode %q", name, len(g.Defined), c.ToolsMode)
 	}
-	registry := l.turnsOwn.Hash()
+	registry := l.turnRegistry.Hash()
 	same := before != nil && c.ToolsMode == session.ToolsMasked && l.latestOf == registry && runOf(before.Effect) == runOf(name)
 	l.latestOf = registry
 	now := defined(g)
@@ -32,7 +32,7 @@ func (l *laws) defines(name string, g, before *session.Generation) {
 	}
 	seen := map[int]bool{}
 	for i, hash := range now {
-		tool, ok := l.turnsOwn.LookupRef(codec.Ref{Hash: hash})
+		tool, ok := l.turnRegistry.LookupRef(codec.Ref{Hash: hash})
 		if !ok || seen[int(tool)] {
 			l.t.Fatalf("%s: definition %d is no tool's, or there twice", name, i)
 		}
@@ -43,11 +43,11 @@ func (l *laws) defines(name string, g, before *session.Generation) {
 	}
 	was := defined(before)
 	for i, hash := range was {
-		tool, _ := l.turnsOwn.LookupRef(codec.Ref{Hash: hash})
+		tool, _ := l.turnRegistry.LookupRef(codec.Ref{Hash: hash})
 		if i >= len(now) {
 			l.t.Fatalf("%s: defines %d tools, the turn before %d", name, len(now), len(was))
 		}
-		if other, _ := l.turnsOwn.LookupRef(codec.Ref{Hash: now[i]}); other != tool || now[i] != hash && !slices.Contains(g.Tools, now[i]) {
+		if other, _ := l.turnRegistry.LookupRef(codec.Ref{Hash: now[i]}); other != tool || now[i] != hash && !slices.Contains(g.Tools, now[i]) {
 			l.t.Fatalf("%s: definition %d is %s, and was %s", name, i, now[i], hash)
 		}
 	}

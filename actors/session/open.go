@@ -141,11 +141,11 @@ func (s *State) toolChoice(t *Turn) string {
 	if isModeOfChoice(choice) {
 		return choice
 	}
-	tool, known := s.turnsOwn.Lookup(choice)
+	tool, known := s.turnRegistry.Lookup(choice)
 	if !known {
 		return ""
 	}
-	return t.Toolset.ToolName(s.turnsOwn, tool)
+	return t.Toolset.ToolName(s.turnRegistry, tool)
 }
 
 // refs returns the descriptors of the latest turn's offers, in order.
@@ -153,7 +153,7 @@ func (s *State) refs(offers []planner.Offer) []codec.Hash {
 	set := planner.Toolset{Offers: offers}
 	hashes := make([]codec.Hash, len(offers))
 	for i := range hashes {
-		hashes[i] = set.Ref(s.turnsOwn, i).Hash
+		hashes[i] = set.Ref(s.turnRegistry, i).Hash
 	}
 	return hashes
 }
@@ -174,14 +174,14 @@ func (s *State) IsRetrySafe(c *Call) bool { return s.tool(c.ToolID).RetrySafe }
 
 // tool returns the spec of the tool of a call of the latest turn.
 func (s *State) tool(id string) *planner.ToolSpec {
-	t, _ := s.turnsOwn.Lookup(id)
-	return s.turnsOwn.Tool(t)
+	t, _ := s.turnRegistry.Lookup(id)
+	return s.turnRegistry.Tool(t)
 }
 
 // layerOf returns the space that the tool of a call came with, or "".
 func (s *State) layerOf(c *Call) string {
-	t, _ := s.turnsOwn.Lookup(c.ToolID)
-	return s.turnsOwn.LayerOf(t)
+	t, _ := s.turnRegistry.Lookup(c.ToolID)
+	return s.turnRegistry.LayerOf(t)
 }
 
 // isHostLoop reports whether the program that drives the session runs a call, not a
@@ -195,19 +195,19 @@ func (calls) effect(s *State, p Place, room []byte) Effect {
 	c := &t.Batch.Calls[i]
 	tool := s.tool(c.ToolID)
 	key, name, batch := s.callNames(t, i)
-	asked := ToolCall{
+	payload := ToolCall{
 		Arguments: c.Arguments, At: c.At, Batch: batch, Call: i, Class: ClassTool,
 		Context: s.Run.Context, Effect: name, HostSession: c.Host, IdempotencyKey: key, PlanHash: t.Batch.PlanHash,
 		ProviderCallID: c.ProviderCallID, RetrySafe: tool.RetrySafe, RunMS: c.RunMS, Session: s.Session,
 		StartBy: c.Deadline - c.RunMS, ToolID: c.ToolID, ToolName: c.ToolName, V: Version,
 	}
-	asked.Spaces = s.turnSpace().usedSpaces(s.layerOf(c))
+	payload.Spaces = s.turnSpace().usedSpaces(s.layerOf(c))
 	if strings.HasPrefix(c.ToolID, extensionsPrefix) {
-		asked.Grants = s.turnSpace().Grants
+		payload.Grants = s.turnSpace().Grants
 	}
 	return Effect{
 		Name: name, Class: ClassTool, Target: callTarget(tool, c.Host), Claimed: !tool.RetrySafe, Deadline: c.Deadline, StartBy: c.Deadline - c.RunMS,
-		Payload: encodeIn(room, &asked),
+		Payload: encodeIn(room, &payload),
 	}
 }
 
@@ -228,8 +228,8 @@ func (s *State) callNames(t *Turn, i int) (key, name, batch string) {
 
 func (wakes) effect(s *State, p Place, room []byte) Effect {
 	w, name := &s.Wakes[s.wakeAt(p.n)], p.String()
-	asked := Wake{At: w.At, Class: ClassWake, Due: w.Due, Effect: name, Session: s.Session, StartBy: w.Due, V: Version}
-	return Effect{Name: name, Class: ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due, Payload: encodeIn(room, &asked)}
+	payload := Wake{At: w.At, Class: ClassWake, Due: w.Due, Effect: name, Session: s.Session, StartBy: w.Due, V: Version}
+	return Effect{Name: name, Class: ClassWake, Target: "-", Deadline: w.Due, StartBy: w.Due, Payload: encodeIn(room, &payload)}
 }
 
 // encode returns the canonical bytes of an effect. It can't fail: every part was

@@ -57,7 +57,7 @@ func (s *State) Progress() []Notice {
 	return progress
 }
 
-func sayProgress[T any](s *State, typ string, data T) {
+func addProgress[T any](s *State, typ string, data T) {
 	s.progress = append(s.progress, Notice{Type: typ, Seq: s.Seq, At: s.Clock, Session: s.Session, Data: data})
 }
 
@@ -89,7 +89,7 @@ func (s *State) turnSettled(b *settlement, bad *refusal) {
 	if fault != nil {
 		d.Code, d.Detail = fault.Code, clip(fault.Detail, DetailBytesMax)
 	}
-	sayProgress(s, ProgressTurnSettled, d)
+	addProgress(s, ProgressTurnSettled, d)
 }
 
 // turnRetries adds the time of the next attempt to the latest progress, which
@@ -119,7 +119,7 @@ func (s *State) forgetTurnSettled() {
 // turnFailed reports that the open attempt at a turn ended without a settlement.
 func (s *State) turnFailed(f *Fault) {
 	if !s.quiet {
-		sayProgress(s, ProgressTurnSettled, TurnSettled{Effect: s.Turn.name(), Code: f.Code, Detail: f.Detail})
+		addProgress(s, ProgressTurnSettled, TurnSettled{Effect: s.Turn.name(), Code: f.Code, Detail: f.Detail})
 	}
 }
 
@@ -144,7 +144,7 @@ func (s *State) callSettled(i int, b *ToolCallSettled, text []byte) {
 			d.Output, d.OutputBytes = b.Output.beginning(ProgressOutputMax)
 		}
 	}
-	sayProgress(s, ProgressCallSettled, d)
+	addProgress(s, ProgressCallSettled, d)
 }
 
 // beginning returns at most limit bytes of a text, and the size of the whole text

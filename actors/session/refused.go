@@ -25,13 +25,13 @@ var refusedCodes = []string{
 // by its executor and never started.
 func IsRefusedCode(code string) bool { return slices.Contains(refusedCodes, code) }
 
-// sayRefused reports that call i was refused and not started, if the settlement
+// notifyRefused reports that call i was refused and not started, if the settlement
 // being folded has such an error.
-func (s *State) sayRefused(i int, b *ToolCallSettled) {
+func (s *State) notifyRefused(i int, b *ToolCallSettled) {
 	if CallStatus(b.Status) != CallFailed || b.Error == nil || !IsRefusedCode(b.Error.Code) {
 		return
 	}
-	say(s, NoticeToolRejected, ToolRejected{
+	notify(s, NoticeToolRejected, ToolRejected{
 		Effect: callName(s.Turn.Run, s.Turn.Number, i), ToolName: s.Turn.Batch.Calls[i].ToolName,
 		Code: b.Error.Code, Detail: clip(b.Error.Detail, DetailBytesMax),
 	})

@@ -148,7 +148,7 @@ func (s *State) orphanFault(st *stack) *refusal {
 }
 
 // TurnRegistry returns the registry of the latest turn's offers.
-func (s *State) TurnRegistry() *planner.Registry { return s.turnsOwn }
+func (s *State) TurnRegistry() *planner.Registry { return s.turnRegistry }
 
 // NextRegistry returns the registry of the next turn's offers.
 func (s *State) NextRegistry() *planner.Registry {
@@ -160,7 +160,7 @@ func (s *State) NextRegistry() *planner.Registry {
 // so that many sessions share one. same must return a registry of the same hash.
 // Nothing else changes.
 func (s *State) ShareRegistries(same func(*planner.Registry) *planner.Registry) {
-	held := []**planner.Registry{&s.registry, &s.turnsOwn}
+	held := []**planner.Registry{&s.registry, &s.turnRegistry}
 	if s.Spaces != nil {
 		held = append(held, &s.Spaces.content.base)
 		for i := range s.Spaces.content.own {

@@ -81,7 +81,7 @@ func (s *State) newRun(run Run, whenBusy string) *refusal {
 		s.startRun(run)
 		return nil
 	}
-	say(s, NoticeRunQueued, run.placed())
+	notify(s, NoticeRunQueued, run.placed())
 	if whenBusy == BusyInterrupt {
 		s.Queue = slices.Insert(s.Queue, 0, run)
 		s.interrupt()

@@ -219,7 +219,7 @@ func (ofTurn) status(s *State, p Place) (codec.Hash, effectStatus) {
 		return codec.Hash{}, effectUnknown
 	case p.kind == kindLLM && t.Open:
 		return codec.Hash{}, effectOpen
-	case p.kind == kindLLM && !t.isAsked():
+	case p.kind == kindLLM && !t.wasOpened():
 		return codec.Hash{}, effectUnknown // its step is open, or ended the run
 	case p.kind == kindLLM:
 		return t.Settled, effectSettled

@@ -100,5 +100,5 @@ func (s *State) nextInputBytes() int64 {
 // tools.
 func (s *State) turnInputBytes(transcript int64, defined []planner.Offer) int64 {
 	set := planner.Toolset{Offers: defined}
-	return transcript + int64(len(s.system())+len(s.Run.Config.ResponseFormat)+set.DescriptorBytes(s.turnsOwn)) + s.promptBytes()
+	return transcript + int64(len(s.system())+len(s.Run.Config.ResponseFormat)+set.DescriptorBytes(s.turnRegistry)) + s.promptBytes()
 }

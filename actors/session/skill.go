@@ -184,8 +184,8 @@ func (s *State) narrowing() (names []string, lists [][]string) {
 		}
 		var list []string
 		for _, name := range skill.AllowedTools {
-			if tool, ok := allowedTool(s.turnsOwn, name); ok {
-				list = append(list, s.turnsOwn.Tool(tool).ToolID)
+			if tool, ok := allowedTool(s.turnRegistry, name); ok {
+				list = append(list, s.turnRegistry.Tool(tool).ToolID)
 			}
 		}
 		names, lists = append(names, skill.Skill), append(lists, list)

@@ -120,9 +120,9 @@ func Restore(snap Snapshot, from Source) (*State, error) {
 	if s.install, err = from.Install(snap.Install); err != nil {
 		return nil, fmt.Errorf("snapshot at %d: install record %s: %w", snap.Seq, snap.Install, err)
 	}
-	s.turnsOwn = s.install.Registry
+	s.turnRegistry = s.install.Registry
 	if s.registry, err = s.registryAt(s.Registry, from); err == nil && s.Turn != nil {
-		s.turnsOwn, err = s.registryAt(s.Turn.Registry, from)
+		s.turnRegistry, err = s.registryAt(s.Turn.Registry, from)
 	}
 	if err == nil {
 		err = s.restoreSpaces(from)

@@ -60,9 +60,9 @@ func (s *State) isGranted(name string) bool {
 // makePending checks a pin on top of all pending ones and makes it pending. It
 // replaces the pending pin of the same space, or the pending workspace. An earlier
 // boundary of the space stays. If the boundary is now, the pin is applied at once.
-// asked is the sequence of the request.
-func (s *State) makePending(pin SpacePin, mode string, asked uint64) *refusal {
-	pin.Asked = asked
+// requestSeq is the sequence of the request.
+func (s *State) makePending(pin SpacePin, mode string, requestSeq uint64) *refusal {
+	pin.Asked = requestSeq
 	now, atOnce := s.stack(), mode == ModeImmediate && s.Run == nil
 	var waiting []SpaceStage
 	for _, p := range s.Spaces.Pending {
@@ -153,16 +153,16 @@ func (s *State) applyPin(pin SpacePin, mode string) {
 	pin.At = s.Clock
 	st, bad := s.stackWith(&before, pin)
 	if bad != nil {
-		say(s, NoticeWorkspaceFailed, WorkspaceFailed{
+		notify(s, NoticeWorkspaceFailed, WorkspaceFailed{
 			Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Code: string(RejectWorkspaceInvalid), Detail: bad.detail,
 		})
 		return
 	}
 	if w := before.workspace(); w != nil && pin.Kind == space.Workspace && w.Space != pin.Space {
-		s.sayGone(w, nil)
+		s.notifyGone(w, nil)
 	}
 	s.recompose(&st)
-	say(s, NoticeWorkspaceApplied, WorkspaceApplied{
+	notify(s, NoticeWorkspaceApplied, WorkspaceApplied{
 		Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Mode: mode, Version: pin.Version,
 		PromptPack: pin.Prompt, ToolCatalog: pin.Catalog, Registry: st.registry.Hash().String(),
 		ToolsAdded: toolsMissingFrom(st.registry, before.registry), ToolsRemoved: toolsMissingFrom(before.registry, st.registry),
@@ -204,14 +204,14 @@ func composedHash(st *stack) (hash codec.Hash) {
 	return hash
 }
 
-// sayGone publishes that a space is no longer applied, and which tools it removed.
-func (s *State) sayGone(a *adopted, removed []string) {
-	say(s, NoticeWorkspaceGone, WorkspaceGone{Workspace: a.Space, Kind: a.Kind, Hash: a.Hash.String(), ToolsRemoved: removed})
+// notifyGone publishes that a space is no longer applied, and which tools it removed.
+func (s *State) notifyGone(a *adopted, removed []string) {
+	notify(s, NoticeWorkspaceGone, WorkspaceGone{Workspace: a.Space, Kind: a.Kind, Hash: a.Hash.String(), ToolsRemoved: removed})
 }
 
-// sayFailed publishes that a sync ended without staging anything. m is the
+// notifyFailed publishes that a sync ended without staging anything. m is the
 // manifest, nil if it could not be read.
-func (s *State) sayFailed(o *OpenSync, m *adopted, code, detail string, problems []space.Problem) {
+func (s *State) notifyFailed(o *OpenSync, m *adopted, code, detail string, problems []space.Problem) {
 	failed := WorkspaceFailed{
 		Workspace: o.Space, Kind: o.Kind, Effect: o.name(), Code: code,
 		Detail: clip(detail, DetailBytesMax), Problems: firstProblems(problems),
@@ -219,7 +219,7 @@ func (s *State) sayFailed(o *OpenSync, m *adopted, code, detail string, problems
 	if m != nil {
 		failed.Hash = m.Hash.String()
 	}
-	say(s, NoticeWorkspaceFailed, failed)
+	notify(s, NoticeWorkspaceFailed, failed)
 }
 
 func firstProblems(problems []space.Problem) []space.Problem {

@@ -214,7 +214,7 @@ func (s *State) restoreSpaces(from Source) error {
 	if bad := turn.compose(); bad != nil {
 		return fmt.Errorf("the latest turn does not compose: %w", bad)
 	}
-	s.turnsOwn = turn.registry
+	s.turnRegistry = turn.registry
 	return nil
 }
 

@@ -50,11 +50,11 @@ func (syncs) settle(s *State, p Place, b *settlement) *refusal {
 	switch {
 	case bad != nil:
 		detail = bad.detail
-		s.sayFailed(&o, nil, code, detail, nil)
+		s.notifyFailed(&o, nil, code, detail, nil)
 	case b.typ == TypeWorkspaceSyncFailed:
 		failed := &sync.failed
 		code, detail = failed.Error.Code, failed.Error.Detail
-		s.sayFailed(&o, nil, code, detail, failed.Problems)
+		s.notifyFailed(&o, nil, code, detail, failed.Problems)
 	default:
 		if detail = s.takeManifest(&o, b.typ, sync); detail == "" {
 			status, code = CallSucceeded, ""
@@ -150,7 +150,7 @@ func (s *State) takeManifest(o *OpenSync, typ string, b *syncSettlement) string 
 		if r.manifest != nil {
 			m = &r.adopted
 		}
-		s.sayFailed(o, m, r.code, r.detail, r.problems)
+		s.notifyFailed(o, m, r.code, r.detail, r.problems)
 		if len(r.problems) > 0 {
 			return r.code + ": " + r.problems[0].String()
 		}
@@ -162,7 +162,7 @@ func (s *State) takeManifest(o *OpenSync, typ string, b *syncSettlement) string 
 		Workspace: o.Space, Kind: o.Kind, Hash: r.Hash.String(), Effect: o.name(), Outcome: outcome,
 		Version: r.Version, Revision: r.revision, Warnings: firstProblems(warnings), Lacks: r.Lacks,
 	}
-	say(s, NoticeWorkspaceStaged, staged)
+	notify(s, NoticeWorkspaceStaged, staged)
 	if o.Apply == "" {
 		return ""
 	}
@@ -307,7 +307,7 @@ func (s *State) applySynced(o *OpenSync, r *read, outcome string) string {
 		s.Spaces.Staged = slices.Delete(s.Spaces.Staged, at, at+1)
 	}
 	if bad != nil {
-		s.sayFailed(o, &r.adopted, string(RejectWorkspaceInvalid), bad.detail, nil)
+		s.notifyFailed(o, &r.adopted, string(RejectWorkspaceInvalid), bad.detail, nil)
 		return string(RejectWorkspaceInvalid) + ": " + bad.detail
 	}
 	if s.callOfSync(o) >= 0 {

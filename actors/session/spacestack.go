@@ -190,7 +190,7 @@ func (s *State) ownRegistry(hash codec.Hash, st *stack) *planner.Registry {
 
 // turnStack returns the stack of the latest turn.
 func (s *State) turnStack() stack {
-	st := stack{base: s.turnsOwn, registry: s.turnsOwn} // the base is not needed any more
+	st := stack{base: s.turnRegistry, registry: s.turnRegistry} // the base is not needed any more
 	if s.turnSpace() != nil {
 		st.spaces, st.tools = s.adopted(s.turnSpace().Pins), s.turnSpace().Tools
 	}

@@ -33,9 +33,9 @@ func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
 	case b.Version != "" && !grant.covers(b.Version):
 		return refuse(RejectNotPermitted, "version: the grant is for version "+grant.Version)
 	}
-	asked := codec.Digest(data)
+	hash := codec.Digest(data)
 	at := s.openSyncOf(b.Workspace)
-	if at >= 0 && s.Spaces.Syncs[at].Data == asked {
+	if at >= 0 && s.Spaces.Syncs[at].Data == hash {
 		return nil
 	}
 	if bad := s.syncRoomFault(b.Workspace, at >= 0); bad != nil {
@@ -54,7 +54,7 @@ func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
 	x := s.Spaces
 	x.SyncsAsked++
 	x.Syncs = append(x.Syncs, OpenSync{
-		Apply: b.Apply, At: s.Clock, Catalog: b.ToolCatalog, Data: asked, Deadline: s.Clock + 2*grant.runMS(), Dry: b.Dry, Grant: seq,
+		Apply: b.Apply, At: s.Clock, Catalog: b.ToolCatalog, Data: hash, Deadline: s.Clock + 2*grant.runMS(), Dry: b.Dry, Grant: seq,
 		Kind: grant.kind(), Known: s.known(b.Workspace), Number: x.SyncsAsked, Only: b.Only, Prompt: b.PromptPack, RunMS: grant.runMS(),
 		Seq: s.Seq, Space: b.Workspace, Target: grant.target(b.Workspace), Version: b.Version,
 	})
@@ -213,7 +213,7 @@ func (s *State) endSync(i int, hash codec.Hash, code, detail string) OpenSync {
 	o := s.Spaces.Syncs[i]
 	if hash.IsZero() {
 		s.withdraw(Place{kind: kindSpace, n: o.Number})
-		s.sayFailed(&o, nil, code, detail, nil)
+		s.notifyFailed(&o, nil, code, detail, nil)
 	}
 	s.Spaces.Syncs = slices.Delete(s.Spaces.Syncs, i, i+1)
 	if len(s.Spaces.SyncsDone) == SyncsDoneMax {
@@ -256,11 +256,11 @@ func (syncs) effect(s *State, p Place, _ []byte) Effect {
 		known = append(known, o.Known[i].Hash)
 	}
 	name, startBy := o.name(), o.Deadline-o.RunMS
-	asked := Space{
+	payload := Space{
 		At: o.At, Call: o.Call, Class: ClassSpace, Dry: o.Dry, Effect: name, Kind: o.Kind, Known: known, Only: o.Only, RunMS: o.RunMS,
 		Session: s.Session, Space: o.Space, StartBy: startBy, Tools: o.Tools, V: Version, Version: o.Version,
 	}
-	return Effect{Name: name, Class: ClassSpace, Target: o.Target, Deadline: o.Deadline, StartBy: startBy, Payload: encode(asked)}
+	return Effect{Name: name, Class: ClassSpace, Target: o.Target, Deadline: o.Deadline, StartBy: startBy, Payload: encode(payload)}
 }
 
 func (syncs) open(s *State, index int) (uint32, bool) {
@@ -317,7 +317,7 @@ func (s *State) workspaceDetached(b *WorkspaceDetached) *refusal {
 	}
 	for i := range now.spaces {
 		if is(&now.spaces[i].SpacePin) {
-			s.sayGone(&now.spaces[i], toolsMissingFrom(now.registry, st.registry))
+			s.notifyGone(&now.spaces[i], toolsMissingFrom(now.registry, st.registry))
 		}
 	}
 	var withdrawn OpenSync

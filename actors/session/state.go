@@ -11,10 +11,10 @@ import (
 // for concurrent use.
 type State struct {
 	Record
-	install  *Install          // pinned content, shared between sessions
-	registry *planner.Registry // the session's own, else the install record's
-	turnsOwn *planner.Registry // the registry of the latest turn
-	*scratch                   // nil while the session is idle, unless it is quiet
+	install      *Install          // pinned content, shared between sessions
+	registry     *planner.Registry // the session's own, else the install record's
+	turnRegistry *planner.Registry // the registry of the latest turn
+	*scratch                       // nil while the session is idle, unless it is quiet
 }
 
 // scratch is the part of a state that an idle session does not need and that can be
@@ -262,9 +262,9 @@ type OpenWake struct {
 	Number uint32 `msgpack:"number"`
 }
 
-// isAsked reports whether the turn's generation was opened: not while its step hook
+// wasOpened reports whether the turn's generation was opened: not while its step hook
 // is open, and never if the run failed because the hook did not answer.
-func (t *Turn) isAsked() bool { return t.RunMS > 0 }
+func (t *Turn) wasOpened() bool { return t.RunMS > 0 }
 
 // done reports whether the call has a result.
 func (c *Call) done() bool {
@@ -275,7 +275,7 @@ func (c *Call) done() bool {
 func New(install *Install, sid string) *State {
 	s := &State{
 		Record:  Record{Session: sid, Install: install.Hash, Rules: uint8(install.Rules)},
-		install: install, registry: install.Registry, turnsOwn: install.Registry,
+		install: install, registry: install.Registry, turnRegistry: install.Registry,
 	}
 	if len(install.Record.Spaces) > 0 {
 		s.enterSpaces()

@@ -57,7 +57,7 @@ func (s *State) requeueSteers(ended *Run) {
 	first := ended.Steers[0]
 	run := Run{Config: ended.requested(), InputBytes: first.Bytes, Number: s.Runs, Seq: first.Seq, Steers: ended.Steers[1:], Workspace: ended.Workspace}
 	s.Queue = append([]Run{run}, s.Queue...)
-	say(s, NoticeRunQueued, run.placed())
+	notify(s, NoticeRunQueued, run.placed())
 }
 
 // seqsOf returns the sequences of steers, nil if there are none.

@@ -56,7 +56,7 @@ func (s *State) choice() *planner.StepRule {
 	case StepFromRun:
 		return &s.Run.Config.Steps[step.Rule]
 	case StepFromProfile:
-		return s.turnsOwn.ProfileSteps(step.Profile).Rule(step.Rule)
+		return s.turnRegistry.ProfileSteps(step.Profile).Rule(step.Rule)
 	case StepFromHook:
 		return step.Prepared
 	}
@@ -82,7 +82,7 @@ func (s *State) stepFacts(last []string) planner.StepFacts {
 func (s *State) stepRules() (rules *planner.Steps, from StepSource, profile string) {
 	if s.Run.Config.Steps == nil {
 		profile, _ = s.runsProfile()
-		return s.turnsOwn.ProfileSteps(profile), StepFromProfile, profile
+		return s.turnRegistry.ProfileSteps(profile), StepFromProfile, profile
 	}
 	return s.runsRules(), StepFromRun, ""
 }
@@ -90,10 +90,10 @@ func (s *State) stepRules() (rules *planner.Steps, from StepSource, profile stri
 // runsRules returns the active run's own rules, compiled.
 func (s *State) runsRules() *planner.Steps {
 	run := s.Run
-	if s.rules.run != run.Number || s.rules.registry != s.turnsOwn {
+	if s.rules.run != run.Number || s.rules.registry != s.turnRegistry {
 		// They were compiled when they arrived, so they compile again.
-		steps, _ := planner.CompileSteps(s.turnsOwn, run.Config.Steps)
-		s.rules = runRules{run: run.Number, registry: s.turnsOwn, steps: steps}
+		steps, _ := planner.CompileSteps(s.turnRegistry, run.Config.Steps)
+		s.rules = runRules{run: run.Number, registry: s.turnRegistry, steps: steps}
 	}
 	return s.rules.steps
 }
@@ -111,12 +111,12 @@ func (s *State) matchRules(rules *planner.Steps, step *TurnStep, last []string, 
 	s.Turn.Step = step
 }
 
-// askStep opens the effect of a step hook for the latest turn.
-func (s *State) askStep(hook *StepHook, last []string, calls []planner.LastCall) {
+// openStep opens the effect of a step hook for the latest turn.
+func (s *State) openStep(hook *StepHook, last []string, calls []planner.LastCall) {
 	deadline := cmp.Or(hook.DeadlineMS, StepDefaultMS)
 	s.Turn.Step = &TurnStep{
 		At: s.Clock, Calls: calls, Deadline: s.Clock + deadline, Facts: s.Facts, Last: last, Open: true, RunMS: deadline / 2,
-		Tools: planner.Offerable(s.turnsOwn, s.toolRequest(), s.plannerFacts()),
+		Tools: planner.Offerable(s.turnRegistry, s.toolRequest(), s.plannerFacts()),
 	}
 }
 
@@ -145,7 +145,7 @@ func (steps) settle(s *State, _ Place, b *settlement) *refusal {
 	default:
 		step.close()
 		step.From, step.Prepared = StepFromHook, prepared.rule()
-		s.askGeneration(nil)
+		s.startGeneration(nil)
 	}
 	return nil
 }
@@ -182,14 +182,14 @@ func (s *State) fallBack(code, detail string) {
 	rules, from, profile := s.stepRules()
 	step.From, step.Profile = from, profile
 	s.matchRules(rules, step, last, calls)
-	s.askGeneration(nil)
+	s.startGeneration(nil)
 }
 
 func (s *State) preparedFault(b *StepPrepared) *refusal {
 	if bad := cmp.Or(statusFault(b.Status, b.Error), faultFault(b.Error)); bad != nil {
 		return bad
 	}
-	if err := planner.CheckStep(s.turnsOwn, "", b.rule()); err != nil {
+	if err := planner.CheckStep(s.turnRegistry, "", b.rule()); err != nil {
 		return ruleRefusal("", err)
 	}
 	return nil

@@ -22,8 +22,8 @@ func (r *Run) lastCalls(t *Turn) []string {
 	return last
 }
 
-// askedCalls returns the calls of lastCalls with their arguments.
-func (r *Run) askedCalls(t *Turn) []planner.LastCall {
+// lastArguments returns the calls of lastCalls with their arguments.
+func (r *Run) lastArguments(t *Turn) []planner.LastCall {
 	if t == nil || t.Run != r.Number || t.Batch == nil {
 		return nil
 	}
@@ -42,14 +42,14 @@ func (r *Run) askedCalls(t *Turn) []planner.LastCall {
 	return calls
 }
 
-// rulesAskCalls reports whether rules may read the calls of the turn before: the
+// rulesReadCalls reports whether rules may read the calls of the turn before: the
 // run's own rules, or those of any profile of the turn's registry, since another
 // profile may be selected before the next turn.
-func (s *State) rulesAskCalls() bool {
+func (s *State) rulesReadCalls() bool {
 	if s.Run.Config.Steps != nil {
 		return s.runsRules().AsksCalls()
 	}
-	return s.turnsOwn.AsksCalls()
+	return s.turnRegistry.AsksCalls()
 }
 
 // keepArguments cuts the arguments of a call with a result to what the next step is
@@ -59,7 +59,7 @@ func (s *State) keepArguments(c *Call) {
 	if hook {
 		kept = StepArgumentBytesMax
 	}
-	if s.Run != nil && c.carriedOut() && s.rulesAskCalls() {
+	if s.Run != nil && c.carriedOut() && s.rulesReadCalls() {
 		kept = planner.WhenArgumentsBytesMax
 	}
 	switch {
@@ -140,7 +140,7 @@ func (steps) effect(s *State, _ Place, _ []byte) Effect {
 	}
 	tools := make([]StepTool, len(t.Step.Tools))
 	for i, tool := range t.Step.Tools {
-		spec := s.turnsOwn.Tool(tool)
+		spec := s.turnRegistry.Tool(tool)
 		tools[i] = StepTool{ToolID: spec.ToolID, ToolName: spec.ToolName}
 	}
 	used := run.Used

@@ -38,7 +38,7 @@ func (s *State) startTurn() {
 	if run.Turns == 0 {
 		s.startSkills(&st)
 	}
-	if s.turnsOwn != st.registry {
+	if s.turnRegistry != st.registry {
 		run.forget(st.registry)
 	}
 	before, same, defined := s.Turn, s.sameToolset(), s.keptDefinitions(st.registry)
@@ -46,24 +46,24 @@ func (s *State) startTurn() {
 	run.Turns++
 	s.rotateLazyHashes()
 	s.Turn = &Turn{Defined: defined, Number: run.Turns, Registry: s.pinned(), Run: run.Number}
-	s.turnsOwn = st.registry
+	s.turnRegistry = st.registry
 	s.enterTurn(&st)
 	if hook := run.Config.StepHook; hook != nil {
 		var calls []planner.LastCall
-		if s.rulesAskCalls() {
-			calls = run.askedCalls(before)
+		if s.rulesReadCalls() {
+			calls = run.lastArguments(before)
 		}
-		s.askStep(hook, run.lastCalls(before), calls)
+		s.openStep(hook, run.lastCalls(before), calls)
 		return
 	}
 	if rules, from, profile := s.stepRules(); rules.Len() > 0 {
 		var calls []planner.LastCall
 		if rules.AsksCalls() {
-			calls = run.askedCalls(before)
+			calls = run.lastArguments(before)
 		}
 		s.matchRules(rules, &TurnStep{From: from, Profile: profile}, run.lastCalls(before), calls)
 	}
-	s.askGeneration(same)
+	s.startGeneration(same)
 }
 
 // sameToolset returns the toolset of the turn before, if a turn without a step
@@ -75,9 +75,9 @@ func (s *State) sameToolset() *planner.Toolset {
 	return nil
 }
 
-// askGeneration opens the turn's generation, with the tools that its step offers
+// startGeneration opens the turn's generation, with the tools that its step offers
 // now. same is the toolset of a turn without a step, nil if unknown.
-func (s *State) askGeneration(same *planner.Toolset) {
+func (s *State) startGeneration(same *planner.Toolset) {
 	if s.Run.Lifecycle == Interrupting {
 		s.endInterrupted()
 		return
@@ -89,7 +89,7 @@ func (s *State) askGeneration(same *planner.Toolset) {
 	if same != nil && t.Step == nil {
 		t.Toolset = *same
 	} else {
-		t.Toolset = planner.Select(s.turnsOwn, s.toolRequest(), s.plannerFacts())
+		t.Toolset = planner.Select(s.turnRegistry, s.toolRequest(), s.plannerFacts())
 	}
 	if x := s.turnSpace(); x != nil {
 		x.Narrowed, _ = s.narrowing()
@@ -174,7 +174,7 @@ func baseOf(names *[]string, refs *[]codec.Ref) []string {
 // runsProfile returns the profile of the active run's next turn, and its origin.
 func (s *State) runsProfile() (string, planner.ProfileFrom) {
 	c := &s.Run.Config
-	return planner.ResolveProfile(s.turnsOwn, c.Profile, s.Profile, c.Provider)
+	return planner.ResolveProfile(s.turnRegistry, c.Profile, s.Profile, c.Provider)
 }
 
 // plannerFacts returns the facts for availability rules and capabilities.

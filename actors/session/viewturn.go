@@ -86,7 +86,7 @@ func (s *State) viewTurn() *ViewTurn {
 	if t == nil {
 		return nil
 	}
-	v := &ViewTurn{Effect: turnName(t.Run, t.Number), Registry: s.turnsOwn.Hash().String()}
+	v := &ViewTurn{Effect: turnName(t.Run, t.Number), Registry: s.turnRegistry.Hash().String()}
 	if step := t.Step; step != nil {
 		v.Step = &ViewStep{
 			Step: int(t.Number) - 1, From: step.From, Profile: step.Profile, Open: step.Open, Code: step.Code, Detail: step.Detail,
@@ -100,7 +100,7 @@ func (s *State) viewTurn() *ViewTurn {
 		}
 	}
 	v.Workspace = s.viewTurnSpace()
-	if !t.isAsked() {
+	if !t.wasOpened() {
 		return v
 	}
 	v.Prompt = s.viewPrompt()
@@ -152,15 +152,15 @@ func (s *State) viewBatch() *ViewBatch {
 
 func (s *State) viewTools() []ViewTool {
 	t := s.Turn
-	if t == nil || !t.isAsked() {
+	if t == nil || !t.wasOpened() {
 		return nil
 	}
 	var tools []ViewTool
-	for i, tool := range s.turnsOwn.Tools() {
+	for i, tool := range s.turnRegistry.Tools() {
 		v := ViewTool{ToolID: tool.ToolID, ToolName: tool.ToolName, Why: s.why(planner.ToolIndex(i))}
 		for place, o := range t.Toolset.Offers {
 			if int(o.Tool()) == i {
-				v.Offered, v.Place, v.ToolName = true, place+1, t.Toolset.ToolName(s.turnsOwn, o.Tool())
+				v.Offered, v.Place, v.ToolName = true, place+1, t.Toolset.ToolName(s.turnRegistry, o.Tool())
 			}
 		}
 		tools = append(tools, v)
@@ -172,7 +172,7 @@ func (s *State) viewTools() []ViewTool {
 // rule.
 func (s *State) why(tool planner.ToolIndex) string {
 	t := s.Turn
-	text := planner.Why(s.turnsOwn, s.install.floor, &t.Toolset, tool)
+	text := planner.Why(s.turnRegistry, s.install.floor, &t.Toolset, tool)
 	if t.Toolset.Verdict(tool).Reason == planner.NotOfSkill && s.turnSpace() != nil {
 		text = planner.WhyNotOfSkill(s.turnSpace().Narrowed)
 	}

@@ -37,7 +37,7 @@ func (f *fold) begin(install *session.Install) {
 
 // next folds one event and compares. It returns the event's notices; none while the
 // state is quiet.
-func (f *fold) next(e session.Event) (said []session.Notice) {
+func (f *fold) next(e session.Event) (notices []session.Notice) {
 	if f.result.Panicked {
 		return nil
 	}
@@ -47,8 +47,8 @@ func (f *fold) next(e session.Event) (said []session.Notice) {
 			f.differ(Difference{Kind: OfFold, Seq: e.Seq, Text: fmt.Sprintf("the fold panicked at event %d: %v", e.Seq, v)})
 		}
 	}()
-	notices := uint64(f.state.NoticeN)
-	said, err := f.state.Evolve(e)
+	before := uint64(f.state.NoticeN)
+	notices, err := f.state.Evolve(e)
 	if err != nil {
 		f.result.Rejected++
 	}
@@ -58,15 +58,15 @@ func (f *fold) next(e session.Event) (said []session.Notice) {
 			f.result.SnapshotAt = e.Seq
 			f.pass.otherState = f.state.Hash() != f.pass.hash
 		}
-		return said
+		return notices
 	}
-	f.compareNotice(e, notices)
+	f.compareNotice(e, before)
 	for i := range f.with.checkpoints {
 		if c := &f.with.checkpoints[i]; c.seq == e.Seq {
 			f.compareState(e, c)
 		}
 	}
-	return said
+	return notices
 }
 
 // compareState compares the state after an event with a checkpoint. Either events
@@ -182,22 +182,22 @@ func (f *fold) compareEffect(e session.Effect, seq uint64) {
 	})
 }
 
-// unasked reports stored effects that the fold never opened. If such an effect is
+// unopened reports stored effects that the fold never opened. If such an effect is
 // older than proven, its event was lost from the log's end before that checkpoint,
 // and it is excused.
-func (f *fold) unasked() {
+func (f *fold) unopened() {
 	for _, name := range slices.Sorted(maps.Keys(f.with.effects)) {
 		payload := f.with.effects[name].Payload
 		f.differ(Difference{
-			Kind: OfEffect, Excused: askedAt(payload) <= f.proven, Seq: f.result.Seq, Expected: codec.Sum(payload).String(),
+			Kind: OfEffect, Excused: openedAt(payload) <= f.proven, Seq: f.result.Seq, Expected: codec.Sum(payload).String(),
 			Text: fmt.Sprintf("effect %s is stored, and the fold never asks for it", name),
 		})
 	}
 }
 
-// askedAt returns the session's clock when an effect was opened, and 0 if the
+// openedAt returns the session's clock when an effect was opened, and 0 if the
 // payload has none: it is no session's effect then.
-func askedAt(payload []byte) (at int64) {
+func openedAt(payload []byte) (at int64) {
 	var room [32]codec.Entry
 	entries, err := codec.Entries(room[:0], payload)
 	i := slices.IndexFunc(entries, func(e codec.Entry) bool { return string(e.Key) == "at" })

@@ -88,8 +88,8 @@ func Session(ctx context.Context, from Log, pinned Pinned, sid string, to uint64
 				f.begin(install)
 				f.state.SetQuiet(each == nil)
 			}
-			if said := f.next(e); each != nil {
-				each(e, said, f.state)
+			if notices := f.next(e); each != nil {
+				each(e, notices, f.state)
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func Session(ctx context.Context, from Log, pinned Pinned, sid string, to uint64
 	}
 	r := &f.result
 	if r.Whole = whole; whole && !r.Panicked {
-		f.unasked()
+		f.unopened()
 		err = f.unmet(ctx, from, last)
 	}
 	slices.SortStableFunc(r.Differences, func(a, b Difference) int { return int(a.Kind - b.Kind) })

@@ -13,15 +13,15 @@ const (
 )
 
 // end ends a span with the event that s folded last.
-func (p *part) end(s *session.State, said, progress []session.Notice) {
+func (p *part) end(s *session.State, notices, progress []session.Notice) {
 	p.span.End, p.span.Seq = s.Clock, s.Seq
 	switch p.key.kind {
 	case KindRun:
-		p.endRun(said)
+		p.endRun(notices)
 	case KindStep:
-		p.endStep(s, said)
+		p.endStep(s, notices)
 	case KindAttempt:
-		p.endAttempt(said, progress)
+		p.endAttempt(notices, progress)
 	case KindCall:
 		p.endCall(progress)
 	case KindApproval:
@@ -30,8 +30,8 @@ func (p *part) end(s *session.State, said, progress []session.Notice) {
 }
 
 // finished returns the notice about the end of a run.
-func finished(said []session.Notice, run uint32) (session.RunFinished, bool) {
-	for _, n := range said {
+func finished(notices []session.Notice, run uint32) (session.RunFinished, bool) {
+	for _, n := range notices {
 		if end, is := n.Data.(session.RunFinished); is && end.Run == run {
 			return end, true
 		}
@@ -39,17 +39,17 @@ func finished(said []session.Notice, run uint32) (session.RunFinished, bool) {
 	return session.RunFinished{}, false
 }
 
-func (p *part) endRun(said []session.Notice) {
-	end, _ := finished(said, p.key.run)
+func (p *part) endRun(notices []session.Notice) {
+	end, _ := finished(notices, p.key.run)
 	p.span.Code, p.span.Failed = end.Code, end.Lifecycle == session.Failed
 	p.span.Outcome.Lifecycle, p.span.Outcome.Usage, p.span.Outcome.Cost = end.Lifecycle, end.Usage, end.Cost
 }
 
-func (p *part) endStep(s *session.State, said []session.Notice) {
+func (p *part) endStep(s *session.State, notices []session.Notice) {
 	if t := s.Turn; t != nil && t.Run == p.key.run && t.Number == p.key.turn && t.Step != nil {
 		p.span.From, p.span.Code = string(t.Step.From), t.Step.Code
 	}
-	if end, is := finished(said, p.key.run); is && p.span.Code == "" {
+	if end, is := finished(notices, p.key.run); is && p.span.Code == "" {
 		p.span.Code = end.Code
 	}
 	p.span.Failed = p.span.Code != "" && p.span.Code != session.CodeCancelled
@@ -57,7 +57,7 @@ func (p *part) endStep(s *session.State, said []session.Notice) {
 
 // endAttempt sets an attempt's outcome from its progress. An attempt that ends its
 // run is reported by the end of the run.
-func (p *part) endAttempt(said, progress []session.Notice) {
+func (p *part) endAttempt(notices, progress []session.Notice) {
 	effect := p.key.effect()
 	for _, n := range progress {
 		if settled, is := n.Data.(session.TurnSettled); is && settled.Effect == effect {
@@ -66,7 +66,7 @@ func (p *part) endAttempt(said, progress []session.Notice) {
 			return
 		}
 	}
-	if end, is := finished(said, p.key.run); is {
+	if end, is := finished(notices, p.key.run); is {
 		p.span.Code, p.span.Failed = end.Code, end.Lifecycle == session.Failed
 	}
 }

@@ -35,10 +35,10 @@ func NewTracker(runs uint32, sampled func(run uint32) bool) Tracker {
 const openRoom = 6
 
 // Follow processes the event that s folded last and returns the spans that ended
-// with it, children before parents. The caller owns them. said and progress are the
+// with it, children before parents. The caller owns them. notices and progress are the
 // event's notices and progress, so s must not be quiet. caller is the event's
 // traceparent, if any, for the run that it requests.
-func (t *Tracker) Follow(s *session.State, said, progress []session.Notice, caller string) []*Span {
+func (t *Tracker) Follow(s *session.State, notices, progress []session.Notice, caller string) []*Span {
 	if len(t.open) == 0 && t.runs == s.Runs {
 		return nil
 	}
@@ -46,13 +46,13 @@ func (t *Tracker) Follow(s *session.State, said, progress []session.Notice, call
 		t.now = make([]key, 0, openRoom)
 	}
 	t.list(s)
-	brief := t.brief(s, said, caller)
+	brief := t.brief(s, notices, caller)
 	t.runs = s.Runs
 	if t.open == nil && len(t.now) > 0 {
 		t.open = make([]part, 0, max(openRoom, len(t.now)))
 	}
-	t.refuse(said)
-	ended := append(t.end(s, said, progress), brief...)
+	t.refuse(notices)
+	ended := append(t.end(s, notices, progress), brief...)
 	for _, k := range t.now {
 		if t.at(k) < 0 {
 			t.begin(s, k, caller)
@@ -65,7 +65,7 @@ func (t *Tracker) Follow(s *session.State, said, progress []session.Notice, call
 }
 
 // end removes and returns the spans that are no longer open.
-func (t *Tracker) end(s *session.State, said, progress []session.Notice) []*Span {
+func (t *Tracker) end(s *session.State, notices, progress []session.Notice) []*Span {
 	kept := 0
 	for i := range t.open {
 		if slices.Contains(t.now, t.open[i].key) {
@@ -79,7 +79,7 @@ func (t *Tracker) end(s *session.State, said, progress []session.Notice) []*Span
 	ended := make([]*Span, 0, len(t.open)-kept)
 	for i := len(t.open) - 1; i >= 0; i-- {
 		if p := &t.open[i]; !slices.Contains(t.now, p.key) {
-			p.end(s, said, progress)
+			p.end(s, notices, progress)
 			ended = append(ended, p.span)
 		}
 	}
@@ -89,8 +89,8 @@ func (t *Tracker) end(s *session.State, said, progress []session.Notice) []*Span
 
 // brief returns the spans of the runs that began and ended with the event that s
 // folded last.
-func (t *Tracker) brief(s *session.State, said []session.Notice, caller string) (ended []*Span) {
-	for _, n := range said {
+func (t *Tracker) brief(s *session.State, notices []session.Notice, caller string) (ended []*Span) {
+	for _, n := range notices {
 		placed, is := n.Data.(session.RunPlaced)
 		if !is || placed.Run <= t.runs {
 			continue
@@ -104,7 +104,7 @@ func (t *Tracker) brief(s *session.State, said []session.Notice, caller string) 
 			Kind: KindRun, Place: RunPlace(placed.Run), Run: placed.Run, Begin: s.Clock, Provider: placed.Provider, Model: placed.Model,
 			Install: s.Install.String(), RunSeq: placed.Seq, Caller: caller, Outcome: &Outcome{},
 		}}
-		p.end(s, said, nil)
+		p.end(s, notices, nil)
 		ended = append(ended, p.span)
 	}
 	return ended
@@ -273,8 +273,8 @@ func (t *Tracker) offered(s *session.State) {
 }
 
 // refuse adds refused calls to their turns.
-func (t *Tracker) refuse(said []session.Notice) {
-	for _, n := range said {
+func (t *Tracker) refuse(notices []session.Notice) {
+	for _, n := range notices {
 		why, is := n.Data.(session.ToolRejected)
 		if !is {
 			continue

@@ -71,7 +71,7 @@ func (o outside) guardNote(ctx context.Context, lane int) (note guardNote, rev u
 	if err != nil {
 		note = guardNote{}
 		if ctx.Err() == nil {
-			o.log.Warn("what the guard noted can't be read: it begins anew", "note", string(data), "error", err)
+			o.log.Warn("the guard's note is not readable, going on without", "note", string(data), "error", err)
 		}
 	}
 	return note, rev
@@ -199,7 +199,7 @@ func (l *Lane) clearNote() {
 		defer cancel()
 		_, err := w.host.world.PutLaneNote(ctx, key, nil, rev)
 		if err != nil && !errors.Is(err, journal.ErrOvertaken) && !errors.Is(err, context.Canceled) {
-			w.log.Warn("the guard's note stays, and means nothing", "error", err)
+			w.log.Warn("the guard's note is not removed and has no effect", "error", err)
 		}
 		return nil
 	}, then: func(*Lane) {}})

@@ -32,7 +32,7 @@ func (h *Host) checkIntegrity(ctx context.Context) {
 	missing, err := h.world.LogMissing(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			h.log.Warn("log not asked whether it lost events", "error", err)
+			h.log.Warn("log not checked for lost events", "error", err)
 		}
 		return
 	}
@@ -127,7 +127,7 @@ func (h *Host) loadReleased(ctx context.Context, e session.Event, metadataKnown 
 	case !errors.As(err, &damage):
 		return nil, err
 	}
-	h.log.Warn("released session goes on without what the log has lost of it", "session", e.Session, "seq", e.Seq, "error", err)
+	h.log.Warn("released session goes on without its lost events", "session", e.Session, "seq", e.Seq, "error", err)
 	s := &actor{sid: e.Session, proven: true, accepted: true}
 	if s.state, err = h.foldBefore(ctx, nil, e, false); err != nil {
 		return nil, err

@@ -153,7 +153,7 @@ func (w *load) try(ctx context.Context) (err error) {
 		case err == nil, stopsSession(err):
 			return err
 		case errors.Is(err, errRewritten):
-			w.log.Warn("session read anew: the log lost what was folded", "session", w.event.Session)
+			w.log.Warn("session loaded again: the log lost folded events", "session", w.event.Session)
 		default:
 			w.log.Warn("failed, trying again", "what", "prove", "session", w.event.Session, "seq", w.event.Seq, "error", err)
 		}

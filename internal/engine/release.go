@@ -125,7 +125,7 @@ func (r *resumption) read(ctx context.Context) (err error) {
 // foldReleased folds the events that were read of a released session.
 func (l *Lane) foldReleased(r *resumption) {
 	if r.err != nil && !stopsSession(r.err) {
-		l.log.Warn("quarantine not looked at", "session", r.actor.sid, "error", r.err)
+		l.log.Warn("quarantine not read", "session", r.actor.sid, "error", r.err)
 		r.at = l.now.Add(retryMax)
 		l.released = append(l.released[1:], r) // others may be resumed meanwhile
 		return

@@ -30,7 +30,7 @@ func (d *driver) scrub(ctx context.Context) {
 		}
 		n, err := d.scrubOnce(ctx)
 		if err != nil && ctx.Err() == nil {
-			d.log.Warn("round not finished", "sessions", n, "error", err)
+			d.log.Warn("scrub not finished", "sessions", n, "error", err)
 			continue
 		}
 		if n > 0 {

@@ -251,7 +251,7 @@ func (b *batch) startable(pending []journal.Output, now int64) []journal.Output 
 	kept := pending[:0]
 	for _, o := range pending {
 		if e := o.Effect; e != nil && e.StartBy < now {
-			b.log.Warn("effect not asked: it is past its start_by", "session", o.Session, "effect", e.Name, "late_ms", now-e.StartBy)
+			b.log.Warn("effect not stored: it is past its start_by", "session", o.Session, "effect", e.Name, "late_ms", now-e.StartBy)
 			continue
 		}
 		kept = append(kept, o)

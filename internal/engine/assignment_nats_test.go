@@ -84,7 +84,7 @@ func TestHostsShareTheLanes(t *testing.T) {
 	asks(5)
 }
 
-// A host says that it leaves while it still has its lanes, so that others stand
+// A leaving host announces that while it still has its lanes, so that others stand
 // by when it gives them up.
 func TestHeartbeatSaysThatTheHostLeaves(t *testing.T) {
 	t.Parallel()
@@ -110,8 +110,8 @@ func TestHeartbeatSaysThatTheHostLeaves(t *testing.T) {
 	bustest.Until(t, "it has said that it leaves", func() bool { return says(a.host.Instance()).Leaving })
 }
 
-// A member lives, and asks for nothing of its share: it may have lost the right
-// to. Whoever sees that events wait and nobody asks for them runs the lane.
+// A live member pulls none of its lanes, perhaps because it may not. Any host that
+// sees waiting events without an owner takes the lane.
 func TestLaneOfAnIdleHostIsAdopted(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -15,9 +15,9 @@ import (
 	"github.com/refold/refold/internal/streams"
 )
 
-// TestBucketOfSnapshotsIsDeleted: while a host runs, the bucket is emptied, and
-// then deleted. Sessions in memory go on; for others the host makes the bucket
-// again, and loads them from the log.
+// While a host runs, the bucket of snapshots is emptied and then deleted. Sessions
+// in memory go on; for others the host creates the bucket again and loads them from
+// the log.
 func TestBucketOfSnapshotsIsDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t)

@@ -49,8 +49,8 @@ func TestUnstoredBatchBlocksNoOtherSession(t *testing.T) {
 	})
 }
 
-// What a session says next is stored behind what it says before, though that
-// takes longer than what others say, and though it says nothing in between.
+// A session's outputs are stored after its earlier ones, even if these take longer
+// than other sessions' outputs, and even if an event without outputs lies between.
 func TestOutputsOfOneSessionAreStoredInOrder(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
@@ -83,8 +83,8 @@ func TestOutputsOfOneSessionAreStoredInOrder(t *testing.T) {
 	})
 }
 
-// A session that is to be quarantined says nothing more, also if that was folded
-// while what can't be stored was on its way; others go on beside it.
+// After an output that can never be stored, no later output of the session is
+// stored, even if its event is folded already. Other sessions go on concurrently.
 func TestOutputsAfterAViolationAreNotStored(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -128,8 +128,8 @@ func TestLoadBlocksNoOtherSession(t *testing.T) {
 	})
 }
 
-// What a session stores is on its way until all of it is stored, also if something
-// that it was silent about is acknowledged meanwhile.
+// A session's outputs stay pending until all of them are stored, even if a later
+// event without outputs is acknowledged.
 func TestEventWithoutOutputsLeavesEarlierOutputsPending(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -165,8 +165,8 @@ func TestEventWithoutOutputsLeavesEarlierOutputsPending(t *testing.T) {
 	})
 }
 
-// Events that wait for one load are folded in their order when it is done, and an
-// epoch begins when they are.
+// Events that wait for one load are folded in order after it. A new epoch begins
+// after that.
 func TestParkedEventsAreFoldedInOrder(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {

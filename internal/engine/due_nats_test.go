@@ -9,8 +9,9 @@ import (
 	"github.com/refold/refold/internal/engine"
 )
 
-// A host is killed while sessions wait. Their schedules fire while none runs, and
-// the next host settles what came due, though nothing arrives on the sessions' lanes.
+// A host is killed while sessions wait. Their schedules fire while no host runs.
+// The next host settles the due wakes, though no event arrives on the sessions'
+// lanes.
 func TestNextHostSettlesDueWakes(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t)

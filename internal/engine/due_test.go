@@ -174,7 +174,7 @@ func TestAnApprovalDaysLater(t *testing.T) {
 	})
 }
 
-func TestAnApprovalNobodyDecides(t *testing.T) {
+func TestUndecidedApprovalExpires(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.begin()
@@ -194,9 +194,9 @@ func TestAnApprovalNobodyDecides(t *testing.T) {
 	})
 }
 
-// A wake is settled when it is due, whoever owns the session's lane. One that fired
-// early is scheduled again, and one that can't be settled is delivered again.
-func TestDueWakes(t *testing.T) {
+// A due wake is settled by any host. One that fired early is scheduled again, and
+// one that can't be settled is delivered again.
+func TestDueWakesAreSettled(t *testing.T) {
 	t.Parallel()
 	const due = 1_000_000
 	payload := func(change func(*session.Wake)) []byte {
@@ -244,7 +244,8 @@ func TestDueWakes(t *testing.T) {
 	}
 }
 
-// What is in memory since an earlier epoch is older than another owner's snapshot.
+// A session in memory since an earlier epoch is older than another owner's
+// snapshot.
 func TestAnUnprovenSessionIsEvictedWithoutASnapshot(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SessionsMax: 4}, func(t *testing.T, s *stage) {

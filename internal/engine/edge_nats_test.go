@@ -130,9 +130,9 @@ func (w *world) done(lanes []jetstream.Consumer) {
 	})
 }
 
-// While REFOLD_FX takes no more, events wait unacknowledged, nothing is dropped
-// and nothing is said that is not so; with room the host goes on by itself. That
-// the bucket of snapshots is full, too, holds nobody up.
+// While REFOLD_FX is full, events wait unacknowledged, and nothing is dropped or
+// published too early. When there is room again the host goes on by itself. A full
+// bucket of snapshots delays nothing.
 func TestEdgeEffectsStreamFull(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t)
@@ -172,8 +172,8 @@ func TestEdgeEffectsStreamFull(t *testing.T) {
 	}
 }
 
-// A client that subscribes to everything and does not read is cut off by the
-// server; sessions go on, and whoever reads hears all of it.
+// The server cuts off a client that subscribes to everything and does not read.
+// Sessions go on, and a client that reads receives everything.
 func TestEdgeSlowConsumer(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t)
@@ -220,8 +220,8 @@ func TestEdgeSlowConsumer(t *testing.T) {
 	}
 }
 
-// A session of very many events is loaded from zero and from its snapshot, is
-// folded on by the lane, and stays small whatever its length.
+// A session of very many events is loaded from zero and from its snapshot, folded
+// by the lane, and stays small whatever its length.
 func TestEdgeLongSession(t *testing.T) {
 	t.Parallel()
 	// The events are there before the host, and a server that syncs each would

@@ -15,11 +15,10 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// A power loss on a server that syncs now and then takes acknowledged events
-// away, and their sequences are given to others. A host that lived through it
-// drops what it has in memory, no snapshot of what is lost counts, and sessions
-// go on from what the log has. Those alone stop that ask with other bytes for
-// what REFOLD_FX has kept.
+// A power loss on a server that syncs at intervals loses acknowledged events, and
+// their sequences are reused. A host that survives drops the states in memory, no
+// snapshot of lost events is used, and sessions go on from what the log has. Only a
+// session that opens an effect with other bytes than REFOLD_FX has stops.
 func TestEdgePowerLoss(t *testing.T) {
 	t.Parallel()
 	for name, keepsEffects := range map[string]bool{"all streams lose their ends": false, "the log alone loses its end": true} {
@@ -130,9 +129,9 @@ func (w *world) wantStopped(sid, subject string, before []byte) {
 	}
 }
 
-// The file of an effect is damaged, and its session asks for that name. It is
-// quarantined alone, with what to do about it; the other sessions of its lane go
-// on. Released with a new stream of effects, it goes on too.
+// The file of an effect is damaged, and its session publishes that name again. Only
+// this session is quarantined, with instructions in the reason; the other sessions
+// of its lane go on. After a release with a new stream of effects it goes on too.
 func TestEdgeNameThatCantBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, bustest.Interval)

@@ -75,8 +75,8 @@ func (s *strait) lead(client net.Conn, to string) {
 	}
 }
 
-// TestEdgeSlowHost: the server cuts off the only host, which has runs under way
-// and is asked for more meanwhile. It comes again, and does all of it once.
+// The server cuts off the only host, which has active runs and receives more
+// events. It reconnects, and does everything once.
 func TestEdgeSlowHost(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t, func(o *server.Options) { o.MaxPending = 2 << 20 })

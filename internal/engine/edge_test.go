@@ -34,8 +34,8 @@ func (s *stage) calls(sid, effect string) session.Event {
 }
 
 // A server whose clock goes back stamps later events with earlier times. The
-// session's clock does not follow, so no deadline moves, and what is asked may
-// be started.
+// session's clock does not follow, so no deadline moves, and new effects may be
+// started.
 func TestEdgeServerClockGoesBack(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
@@ -75,8 +75,8 @@ func TestEdgeServerClockGoesBack(t *testing.T) {
 	})
 }
 
-// A clock that jumps ahead and comes back holds deadlines up by no more than the
-// jump: the session goes on, and its wakes come by the time that it has seen.
+// A clock that jumps ahead and comes back delays deadlines by at most the jump: the
+// session goes on, and its wakes follow the latest time that it has seen.
 func TestEdgeServerClockJumpsAhead(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -99,9 +99,9 @@ func TestEdgeServerClockJumpsAhead(t *testing.T) {
 	})
 }
 
-// A host that was suspended for longer than names are kept finds them gone, and
-// its lane delivers again what another owner has done long since. It asks for
-// nothing that could still be started: only wakes, which harm nobody.
+// A host that was suspended for longer than names are kept finds them gone, and its
+// lane redelivers events that another owner has processed. It publishes no effect
+// that could still be started: only wakes, which do no harm.
 func TestEdgeSuspendedPastTheNames(t *testing.T) {
 	t.Parallel()
 	for name, fresh := range map[string]bool{"in memory": false, "another host": true} {
@@ -146,9 +146,9 @@ func TestEdgeSuspendedPastTheNames(t *testing.T) {
 	}
 }
 
-// An event on which the fold panics stops its session also when it is met in a
-// load, where no delivery is at fault, and in each host that meets it; nobody
-// else notices.
+// An event on which the fold panics also stops its session in a load, where no
+// delivery is at fault, and on each host that loads it. Other sessions are not
+// affected.
 func TestEdgePoisonInALoad(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {

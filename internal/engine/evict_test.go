@@ -7,8 +7,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// TestMemoryIsKeptWithinItsBytes: as many sessions stay as there is room for, by
-// what they take; those that were used last; and what is said of it is right.
+// A lane keeps as many sessions as fit, the most recently used ones, and its gauges
+// are right.
 func TestMemoryIsKeptWithinItsBytes(t *testing.T) {
 	t.Parallel()
 	const room = 200 << 10
@@ -33,8 +33,8 @@ func TestMemoryIsKeptWithinItsBytes(t *testing.T) {
 	})
 }
 
-// TestALongSessionIsSnapshottedWhenItSleeps: one with many events since its last
-// snapshot leaves one behind, however few are due for one.
+// A session with many events since its last snapshot leaves a new one when it is
+// evicted, even if none is due.
 func TestALongSessionIsSnapshottedWhenItSleeps(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SessionsMax: 2}, func(t *testing.T, s *stage) {
@@ -51,8 +51,8 @@ func TestALongSessionIsSnapshottedWhenItSleeps(t *testing.T) {
 	})
 }
 
-// TestLaneEvictsWhenItsHostRunsMoreLanes: what a lane may keep is less when its host runs more lanes,
-// also if nothing arrives on it.
+// A lane's limit shrinks when its host runs more lanes, even if no event arrives on
+// it.
 func TestLaneEvictsWhenItsHostRunsMoreLanes(t *testing.T) {
 	t.Parallel()
 	const room = 200 << 10
@@ -84,8 +84,8 @@ func (s *stage) weight() (sum int) {
 	return sum
 }
 
-// TestRegistriesCountIntoMemory: a session leaves for the registry that it has
-// alone; what many share counts once.
+// A registry counts for the session that alone has it, so that it is evicted; a
+// registry that many share counts once.
 func TestRegistriesCountIntoMemory(t *testing.T) {
 	t.Parallel()
 	// wide returns a registry of 50 tools with a pattern each.

@@ -58,9 +58,9 @@ func (s *stage) wantMark(e session.Event, kills int) {
 // stores for it never comes to an end.
 func deadAt(sid string) func(call) outcome { return of(hangs, "Ask", sid) }
 
-// An event that ends each process which works on it is quarantined by the seventh
-// owner. The events around it, of its session too, count as stored, and no other
-// session is stopped.
+// An event that ends each process that works on it is quarantined by the seventh
+// owner. The events around it, also those of its session, count as stored, and no
+// other session is stopped.
 func TestKillerIsStopped(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -115,7 +115,7 @@ func TestKillerIsStopped(t *testing.T) {
 }
 
 // Processes that are killed from outside again and again, at one event each, stop
-// nobody: an event is stopped only by repeated deaths at itself.
+// no session: only repeated deaths at the same event do.
 func TestCarefulPassSparesASessionThatDidNotKill(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -147,7 +147,7 @@ func TestCarefulPassSparesASessionThatDidNotKill(t *testing.T) {
 	})
 }
 
-// An owner that was cut off, and lives, is no death.
+// An owner that was cut off and lives counts as no death.
 func TestOwnerThatLivesKilledNobody(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -169,8 +169,8 @@ func TestOwnerThatLivesKilledNobody(t *testing.T) {
 	})
 }
 
-// One unclean end costs a lane two writes, however many events are under way, and
-// they are worked on as ever.
+// One unclean end costs a lane two writes, however many events are pending, and
+// these are processed as usual.
 func TestOneUncleanEndIsCheap(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -199,7 +199,7 @@ func TestOneUncleanEndIsCheap(t *testing.T) {
 	})
 }
 
-// A bucket that takes no note holds a lane up for a while, and not for good.
+// A bucket that takes no note delays a lane for a while, but not for good.
 func TestGuardWithoutItsBucket(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -211,7 +211,7 @@ func TestGuardWithoutItsBucket(t *testing.T) {
 	})
 }
 
-// In a careful pass no two lanes of a process work at once.
+// In a careful pass only one lane of a process works at a time.
 func TestCarefulPassIsOneAtATime(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -243,7 +243,7 @@ func TestCarefulPassIsOneAtATime(t *testing.T) {
 }
 
 // A released session that killed processes is quarantined again while it is tried:
-// should it kill once more, the next process finds it stopped.
+// if it kills once more, the next process finds it stopped.
 func TestReleasedKillerIsTriedBehindItsQuarantine(t *testing.T) {
 	t.Parallel()
 	for name, kills := range map[string]bool{"it kills again": true, "it goes on": false} {

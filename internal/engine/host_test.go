@@ -151,7 +151,7 @@ func TestAReleasedSessionGoesOn(t *testing.T) {
 	}
 }
 
-// A lane on which nothing arrives is owned by nobody; a view is answered.
+// A lane on which no event arrives has no owner, and views are still answered.
 func TestAViewNeedsNoEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -235,7 +235,7 @@ func TestUnknownRulesEndTheHost(t *testing.T) {
 	}
 }
 
-// A drain takes no longer than it may, whatever is stuck.
+// A drain ends in time, whatever hangs.
 func TestADrainWithoutAServerEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -21,9 +21,9 @@ func (w *world) faultyRecords(n int) {
 	}
 }
 
-// TestFaultyRecordsCostAViewNothing: with 200 faulty records before a session its
-// first view reads them; every later one, and the first one of the next session,
-// asks the log's leader no more than without them.
+// With 200 faulty records before a session, its first view reads them. Later views,
+// and the first view of the next session, make no more requests to the log's leader
+// than without them.
 func TestFaultyRecordsCostAViewNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t)
@@ -62,8 +62,8 @@ func TestFaultyRecordsCostAViewNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkViewBehindFaultyRecords: a view of a session with 170 faulty install
-// records before it.
+// BenchmarkViewBehindFaultyRecords measures a view of a session with 170 faulty
+// install records before it.
 func BenchmarkViewBehindFaultyRecords(b *testing.B) {
 	for _, faulty := range []int{0, 170} {
 		b.Run(fmt.Sprint(faulty), func(b *testing.B) {

@@ -168,9 +168,8 @@ var damages = []damage{
 	{name: "behind the snapshot, in another order", snapshotted: 2, spoil: elsewhere(swapOf(2, 3)), parts: []string{"expected ", ", found "}},
 }
 
-// A session whose events are not what they were is stopped when it is loaded
-// next; the others of the lane go on, and so does it when it is released. Nothing
-// of the log is touched.
+// A session whose events have changed is stopped at its next load. Other sessions
+// of the lane go on, and so does this one after a release. The log is not changed.
 func TestADamagedLog(t *testing.T) {
 	t.Parallel()
 	for _, d := range damages {
@@ -203,9 +202,9 @@ func TestADamagedLog(t *testing.T) {
 	}
 }
 
-// Released, a session goes on from what the log has, and no later host stops it
-// again.
-func TestAReleaseOfADamagedSession(t *testing.T) {
+// After a release, a session goes on from what the log has, and no later host stops
+// it again.
+func TestReleasedDamagedSessionGoesOn(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		of := tell(s, 4)
@@ -230,9 +229,9 @@ func TestAReleaseOfADamagedSession(t *testing.T) {
 	})
 }
 
-// A session in memory is compared when an epoch begins: nobody else may know what
-// it was folded from.
-func TestALossUnderASessionInMemory(t *testing.T) {
+// A session in memory is audited when an epoch begins: no other process may know
+// what it was folded from.
+func TestLossStopsASessionInMemory(t *testing.T) {
 	t.Parallel()
 	for name, lost := range map[string]int{"in the middle": 1, "the last": 3} {
 		onStageOf(t, name, Options{}, func(t *testing.T, s *stage) {
@@ -252,8 +251,8 @@ func TestALossUnderASessionInMemory(t *testing.T) {
 	}
 }
 
-// An event that was delivered and is gone before it could be folded.
-func TestADeliveredEventWithAHoleInItsPlace(t *testing.T) {
+// A delivered event is lost before it is folded.
+func TestLostDeliveredEventStopsItsSession(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		lost, neighbour := s.run("s1"), s.run("s2")

@@ -54,9 +54,9 @@ func (w *world) areThere(js jetstream.JetStream, lanes int) {
 	})
 }
 
-// TestLanesAreDeleted: one lane, and then all of them, are deleted under load and
-// at rest. Every run ends. What was acknowledged is not delivered again: of effects
-// whose names are forgotten meanwhile none is asked again.
+// One lane, and then all of them, are deleted under load and at rest. Every run
+// ends, and acknowledged events are not delivered again: effects whose names are
+// forgotten meanwhile are not published again.
 func TestLanesAreDeleted(t *testing.T) {
 	t.Parallel()
 	w := newWorldOf(t)

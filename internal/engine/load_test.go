@@ -21,9 +21,9 @@ func (s *stage) slept() (again *stage, next session.Event) {
 	return again, again.answer("s1", "r1t1", "x")
 }
 
-// A session asleep is woken by the last of its events. The number of its events
-// tells how many are to be read; where it is not known or they are not there, the
-// log is read up to the last one.
+// The last event of a sleeping session wakes it. The number of its events tells the
+// load how many to read. If that number is unknown, or events are missing, the load
+// reads the log up to the delivered event.
 func TestASessionIsLoadedByTheNumberOfItsEvents(t *testing.T) {
 	t.Parallel()
 	lags := func(at int) func(*stage, []session.Event) {
@@ -81,7 +81,7 @@ func TestASessionIsLoadedByTheNumberOfItsEvents(t *testing.T) {
 	}
 }
 
-// Of a session whose snapshot is damaged all is read.
+// A session with a damaged snapshot is folded from its first event.
 func TestADamagedSnapshotIsIgnored(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {

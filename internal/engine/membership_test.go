@@ -74,8 +74,8 @@ func TestShareKnowsNoOrder(t *testing.T) {
 	}
 }
 
-// What moves when a host joins moves back when it leaves. The least that can
-// move is what the new one takes; the bound may cost one lane more, on average.
+// Lanes that move when a host joins move back when it leaves. At least the joining
+// host's lanes move; the bound may move one more, on average.
 func TestShareMovesLittle(t *testing.T) {
 	t.Parallel()
 	const seeds, lanes = 100, 8
@@ -188,8 +188,8 @@ func TestMemberIsGoneAfterFourOwnHeartbeats(t *testing.T) {
 	h.want("a is back", "a self", false, "")
 }
 
-// Whoever does not hear itself knows nothing of others: it was cut off, or stood
-// still, or may not publish.
+// A host that does not receive its own heartbeats can't tell whether others are
+// gone: it was cut off, was suspended, or may not publish.
 func TestHostThatDoesNotHearItselfKeepsMembers(t *testing.T) {
 	t.Parallel()
 	h := newHearing(t)

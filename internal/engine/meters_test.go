@@ -224,7 +224,7 @@ func TestCountersEqualACensus(t *testing.T) {
 	}
 }
 
-// What is folded counts when its outputs are stored, not before.
+// A folded event counts when its outputs are stored, not before.
 func TestCountsWhatIsStored(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
@@ -250,7 +250,7 @@ func TestCountsWhatIsStored(t *testing.T) {
 	})
 }
 
-// A lane that was lost is not owned any more, and says nothing of what waits in it,
+// A lost lane is not owned any more, and reports nothing about its waiting events,
 // although the process still runs it.
 func TestLostLaneIsNotOwned(t *testing.T) {
 	t.Parallel()
@@ -296,7 +296,7 @@ func TestCountsAtLeastAllAfterAKill(t *testing.T) {
 	})
 }
 
-// The sets of labels hold every constant that they are of.
+// The label sets have every constant of their kind.
 func TestLabelsAreComplete(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -356,7 +356,8 @@ func constants(t *testing.T, dir, prefix string) (all []string) {
 	return all
 }
 
-// Clients choose models, and registries tools: the series stay bounded.
+// Clients choose models, and registries choose tools: the number of series stays
+// bounded.
 func TestSeriesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
@@ -399,8 +400,8 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkRunMetrics folds a run of one turn: with metrics and without. The
-// difference is what they cost.
+// BenchmarkRunMetrics folds a run of one turn with and without metrics. The
+// difference is their cost.
 func BenchmarkRunMetrics(b *testing.B) {
 	for _, on := range []bool{false, true} {
 		b.Run(fmt.Sprintf("metrics=%v", on), func(b *testing.B) {

@@ -83,7 +83,7 @@ func TestNewSessionsAreLookedAtTogether(t *testing.T) {
 	})
 }
 
-// What is not new is loaded as ever, whatever lies behind it.
+// A session that is not new is loaded, whatever follows its event.
 func TestOldSessionsAreNotTakenForNew(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -103,8 +103,8 @@ func TestOldSessionsAreNotTakenForNew(t *testing.T) {
 	})
 }
 
-// Neither a replica that is behind nor one that does not answer makes an old
-// session new, or keeps a new one from being folded.
+// A replica that lags or does not answer neither makes an old session new, nor
+// keeps a new one from being folded.
 func TestFailedFirstSeqsLoadSessionsOneByOne(t *testing.T) {
 	t.Parallel()
 	for name, spoil := range map[string]func(s *stage, e session.Event){

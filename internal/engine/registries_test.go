@@ -177,8 +177,8 @@ func TestEqualRegistriesAreOne(t *testing.T) {
 	})
 }
 
-// What no session has is forgotten: the table does not grow with the registries that
-// ever were.
+// Registries without a session are dropped: the table does not grow with every
+// registry that was ever set.
 func TestRegistriesAreForgotten(t *testing.T) {
 	t.Parallel()
 	var r registries
@@ -247,8 +247,8 @@ func TestRegistriesAreSharedBySeveralGoroutines(t *testing.T) {
 	}
 }
 
-// The owner dies between the fold of a ToolRegistrySet and the storing of its
-// descriptors: the next one stores them, and asks then.
+// The owner dies after folding a ToolRegistrySet and before storing its
+// descriptors: the next owner stores them before any effect.
 func TestDescriptorsAreStoredBeforeTheyAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, become := range []outcome{hangs, fails, failsLate} {
@@ -322,8 +322,8 @@ func (s *stage) crowd(sid string) (names []string, arguments string, last sessio
 	return names, arguments, s.say(session.DoorLLM, sid, session.TypeToolCallsObserved, map[string]any{"effect": "r1t1", "calls": calls})
 }
 
-// A view must fit a message: a host loop executes by it, and whoever takes a
-// model turn over asks it first.
+// A view must fit a message: host loops work by it, and a bridge reads it before it
+// takes a model turn over.
 func TestTheLargestViewFitsAMessage(t *testing.T) {
 	t.Parallel()
 	s := &stage{t: t, mem: newMemory(t)}

@@ -46,8 +46,8 @@ func TestEventsOfAnotherOwnerAreFoldedWithoutOutputs(t *testing.T) {
 	})
 }
 
-// A host that has a session in memory, from before another one stopped it, must
-// not go on with it when the lane comes back.
+// A host has a session in memory from before another host stopped it. It must not
+// go on with the session when it owns the lane again.
 func TestAQuarantineByAnotherOwnerHolds(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -64,8 +64,8 @@ func TestAQuarantineByAnotherOwnerHolds(t *testing.T) {
 	})
 }
 
-// The quarantine names the first event that is not done. What is before it is
-// folded and stored as ever; from there on nothing is.
+// The quarantine names the first event that is not done. Earlier events are folded
+// and stored as usual, later ones are not.
 func TestAQuarantineHoldsFromItsEventOn(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -117,9 +117,9 @@ func TestAQuarantineOutlivesTheHost(t *testing.T) {
 	})
 }
 
-// Released, a session goes on from the first event that is not done, although
-// the lane delivers it no more.
-func TestARelease(t *testing.T) {
+// After a release a session goes on from the first event that is not done, although
+// the lane no longer delivers it.
+func TestReleaseResumesAtTheStop(t *testing.T) {
 	t.Parallel()
 	for name, restart := range map[string]bool{"same owner": false, "another owner": true} {
 		onStageOf(t, name, Options{}, func(t *testing.T, s *stage) {
@@ -144,9 +144,9 @@ func TestARelease(t *testing.T) {
 	}
 }
 
-// Released before what stands in front of the stop was delivered, a session
-// goes on from what is delivered.
-func TestAnEarlyRelease(t *testing.T) {
+// A session that is released before all events in front of its stop were delivered
+// goes on with their delivery.
+func TestReleaseBeforeTheStopIsDelivered(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		other := s.wrong("s2", 9)
@@ -167,8 +167,8 @@ func TestAnEarlyRelease(t *testing.T) {
 	})
 }
 
-// A lane that is never quiet hears of a release, too.
-func TestAReleaseOnABusyLane(t *testing.T) {
+// A lane that is never idle notices a release, too.
+func TestBusyLaneNoticesARelease(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.mem.effects["s1 r1t1"] = []byte{0x80}
@@ -184,8 +184,8 @@ func TestAReleaseOnABusyLane(t *testing.T) {
 	})
 }
 
-// A view of a quarantined session is of what is done, whatever else there is.
-func TestAViewOfAQuarantinedSession(t *testing.T) {
+// A view of a quarantined session shows the state up to the stop.
+func TestViewOfAQuarantinedSessionEndsAtItsStop(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
 		first, second := s.run("s1"), s.answer("s1", "r1t1", "a")
@@ -217,7 +217,7 @@ func TestAViewOfAQuarantinedSession(t *testing.T) {
 	})
 }
 
-// What stopped a session may be there still when it is released.
+// The fault that stopped a session may persist after its release.
 func TestReleaseOfAStillFaultySessionStopsItAgain(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -235,7 +235,7 @@ func TestReleaseOfAStillFaultySessionStopsItAgain(t *testing.T) {
 	})
 }
 
-// A power loss without sync takes the log's end, and other events get its
+// A power loss without sync loses the log's end, and other events reuse its
 // sequences.
 func TestALogThatLostItsEnd(t *testing.T) {
 	t.Parallel()

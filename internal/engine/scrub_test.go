@@ -32,8 +32,8 @@ func (s *stage) rewrite(sid string) {
 	s.t.Fatalf("no event of %s", sid)
 }
 
-// TestScrubFindsAnAlteredEvent: the event lies before the snapshot, the session
-// sleeps and nothing happens to it. It stops alone; one that is as it was goes on.
+// The altered event is before the snapshot, and the session is idle. Only this
+// session is stopped; an unaltered one goes on.
 func TestScrubFindsAnAlteredEvent(t *testing.T) {
 	t.Parallel()
 	opts := Options{SnapshotEach: 2, VerifyPart: seldom}
@@ -68,7 +68,7 @@ func TestScrubFindsAnAlteredEvent(t *testing.T) {
 	})
 }
 
-// TestNoScrubWhenTurnedOffOrUnowned: 0 turns them off, and a host goes none on a lane of another.
+// VerifyPart 0 turns scrubs off, and a host does not scrub another host's lane.
 func TestNoScrubWhenTurnedOffOrUnowned(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

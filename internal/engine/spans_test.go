@@ -115,7 +115,7 @@ func TestSpansAreExportedAfterTheirEventIsStored(t *testing.T) {
 	})
 }
 
-// What is measured of a traced run names its trace, and of another run none.
+// A measurement of a traced run names its trace, one of another run does not.
 func TestHistogramsNameTracedRuns(t *testing.T) {
 	t.Parallel()
 	h, r := &told{}, meter.New()
@@ -148,8 +148,8 @@ func exemplars(r *meter.Registry) map[string]string {
 	return all
 }
 
-// TestSpansOfARunOfSeveralDaysAreComplete: a person is asked, the session leaves memory
-// and with it all that is kept of its spans, and the person answers days later.
+// An approval is requested, the session and its spans are evicted, and the decision
+// comes days later.
 func TestSpansOfARunOfSeveralDaysAreComplete(t *testing.T) {
 	t.Parallel()
 	h := &told{}
@@ -179,8 +179,8 @@ func TestSpansOfARunOfSeveralDaysAreComplete(t *testing.T) {
 	})
 }
 
-// TestNextOwnerExportsAllSpansOfARun: a process is killed after each number of
-// events, and the next one tells what the first had told, or not, and the rest.
+// A process is killed after each number of events. The next owner exports all
+// spans, those that the first may have exported included.
 func TestNextOwnerExportsAllSpansOfARun(t *testing.T) {
 	t.Parallel()
 	for killedAfter := range 5 {
@@ -204,8 +204,7 @@ func TestNextOwnerExportsAllSpansOfARun(t *testing.T) {
 	}
 }
 
-// TestTracesChangeNothingThatIsStored: the same events leave the same effects and
-// notices, traced or not.
+// The same events store the same effects and notices, with and without traces.
 func TestTracesChangeNothingThatIsStored(t *testing.T) {
 	t.Parallel()
 	var effects [2]map[string][]byte

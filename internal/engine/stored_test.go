@@ -264,7 +264,7 @@ func TestAnInstallRecordWaitsForItsDescriptors(t *testing.T) {
 	})
 }
 
-// A lane hears late that its owner has given up, and delivers until then.
+// A lane learns late that its owner has given up, and delivers until then.
 func TestALaneThatIsGivenUpIsEmptied(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
@@ -290,8 +290,8 @@ func TestALaneThatIsGivenUpIsEmptied(t *testing.T) {
 	})
 }
 
-// What a lane remembers does not grow with the length of a session, nor with
-// the number of sessions.
+// A lane's memory does not grow with the length of a session or the number of
+// sessions.
 func TestMemoryIsBounded(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SessionsMax: 8}, func(t *testing.T, s *stage) {
@@ -321,8 +321,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	})
 }
 
-// TestOnlyAcknowledgementsWaitForWakes: while a wake can't be stored, its session goes
-// on; its events are not acknowledged, and no snapshot of what it came to is put.
+// While a wake can't be stored, its session goes on; its events are not
+// acknowledged, and no snapshot of later states is stored.
 func TestOnlyAcknowledgementsWaitForWakes(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {

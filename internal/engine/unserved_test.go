@@ -42,7 +42,7 @@ func TestUnserved(t *testing.T) {
 	}
 }
 
-// TestTroubles: of what bridges say a view has what holds up what is open.
+// A view has those troubles that bridges report for the targets of open effects.
 func TestTroubles(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -70,8 +70,8 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-// TestOrphans: claims are read only where a silent bridge and one that lives
-// serve the target of what is open.
+// Claims are read only if both a silent bridge and a live one serve the target of
+// an open effect.
 func TestOrphans(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1000, 0)
@@ -87,8 +87,8 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// TestACallThatMayRunTwiceMayBeHeld: nobody claims it, so that its bridge is gone is
-// told as what may be, and only of calls that were asked before.
+// A retry-safe call has no claim. That its bridge may be gone is reported as
+// possible, and only of calls that were opened before.
 func TestACallThatMayRunTwiceMayBeHeld(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {

@@ -50,8 +50,8 @@ func (s *stage) wantReleasedRight() {
 	s.wantState(after)
 }
 
-// The right snapshot can't be put for a while: the session is not stopped before
-// it is, whether putting fails or never ends, and the lane goes on.
+// While the right snapshot can't be stored, because storing fails or hangs, the
+// session is not stopped, and the lane goes on.
 func TestASessionIsStoppedWhenItsSnapshotIsRight(t *testing.T) {
 	t.Parallel()
 	for name, become := range map[string]outcome{"fails": fails, "hangs": hangs} {
@@ -80,8 +80,8 @@ func TestASessionIsStoppedWhenItsSnapshotIsRight(t *testing.T) {
 	}
 }
 
-// The lane is another's while the right snapshot can't be put, and comes back with
-// the session in memory as it was.
+// Another host owns the lane while the right snapshot can't be stored. The lane
+// comes back with the same session in memory.
 func TestAWrongSessionIsStoppedWhenTheLaneComesBack(t *testing.T) {
 	t.Parallel()
 	onWrongSnapshot(t, func(c call) outcome {
@@ -105,7 +105,8 @@ func TestAWrongSessionIsStoppedWhenTheLaneComesBack(t *testing.T) {
 	})
 }
 
-// A session is stopped even if its wrong snapshot can't be kept, and that is said.
+// A session is stopped even if its wrong snapshot can't be kept, and the reason
+// says so.
 func TestASessionIsStoppedWithoutItsEvidence(t *testing.T) {
 	t.Parallel()
 	var replaced atomic.Bool
@@ -131,8 +132,8 @@ func TestASessionIsStoppedWithoutItsEvidence(t *testing.T) {
 	})
 }
 
-// A snapshot that waits while the session's state is found to be wrong is not put: it
-// would take the place of the right one.
+// A queued snapshot of a state that turns out to be wrong is not stored: it would
+// replace the right one.
 func TestWaitingSnapshotOfAWrongStateIsDropped(t *testing.T) {
 	t.Parallel()
 	h := newHost(newMemory(t), slog.New(slog.DiscardHandler), Options{Lanes: 1})

@@ -42,10 +42,10 @@ func slept(s *stage) {
 	s.deliver(s.run("s2"))
 }
 
-// TestAnAlteredSnapshotIsFound: with VerifyPart a snapshot whose hash is that of
-// its own bytes, and whose state is not what the log folds to, is found when it
-// is loaded. The session stops alone, the snapshot's bytes are kept, the right
-// one is in its place, and a release goes on from that.
+// With VerifyPart, a snapshot whose hash matches its bytes, but whose state is not
+// what the log folds to, is found at its load. Only this session is stopped. The
+// snapshot's bytes are kept, the right one replaces it, and a release goes on from
+// that.
 func TestAnAlteredSnapshotIsFound(t *testing.T) {
 	t.Parallel()
 	opts := Options{SnapshotEach: 4, VerifyPart: 1}
@@ -86,7 +86,7 @@ func TestAnAlteredSnapshotIsFound(t *testing.T) {
 	})
 }
 
-// TestAlteredSnapshotIsUsedWithoutVerification: the same snapshot is used when none is verified.
+// The same snapshot is used when none is verified.
 func TestAlteredSnapshotIsUsedWithoutVerification(t *testing.T) {
 	t.Parallel()
 	opts := Options{SnapshotEach: 4}
@@ -109,8 +109,7 @@ func TestAlteredSnapshotIsUsedWithoutVerification(t *testing.T) {
 	})
 }
 
-// TestVerificationRunsConcurrentlyWithTheLane: a refold that hangs holds no event up, and no
-// second one is begun.
+// A verification that hangs delays no event, and no second one begins.
 func TestVerificationRunsConcurrentlyWithTheLane(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{SnapshotEach: 2, VerifyPart: 1}, func(t *testing.T, s *stage) {

@@ -25,7 +25,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// What a host started has ended when Run has returned.
+// TestMain checks that all goroutines of a host have ended when Run has returned.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const testTimeout = 3 * time.Minute

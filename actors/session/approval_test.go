@@ -325,13 +325,12 @@ func everyOrder(t *testing.T, tools string, random *rand.Rand, settle func(d *de
 	return &all
 }
 
-// TestApprovalsInEveryOrder: all fates of five calls, in all 120 orders, with a
-// restart between any two decisions; with calls that are settled as soon as they
-// are asked, and with calls that are settled when no decision is left. Time
-// passes after any number of decisions. The results and the bytes are the same.
-//
-// They are so too along each order from its beginning, with fates, settlements
-// and the moment at which time passes drawn, and restarts all along.
+// TestApprovalsInEveryOrder decides five calls with all outcomes in all 120 orders,
+// with a restart between any two decisions. Calls are settled as soon as they are
+// opened, or only after the last decision. Time passes after any number of
+// decisions. Results and bytes are always the same. They are also the same when
+// outcomes, settlements and the moment at which time passes are drawn, with
+// restarts throughout.
 func TestApprovalsInEveryOrder(t *testing.T) {
 	t.Parallel()
 	for layout, tools := range layouts {

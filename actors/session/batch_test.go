@@ -41,8 +41,8 @@ func (w *told) settled(effect string) {
 	w.must(w.tell(session.DoorTool, session.TypeToolCallSettled, map[string]any{"effect": effect, "status": "succeeded"}))
 }
 
-// TestCallsBeyondTheBatch: the first 64 may run, the rest get results at once,
-// and the model sees one result for each, in order.
+// The first 64 calls may run, the others get results at once, and the model sees
+// one result for each, in order.
 func TestCallsBeyondTheBatch(t *testing.T) {
 	t.Parallel()
 	for _, n := range []int{session.CallsMax, session.CallsMax + 1, session.CallsSeenMax} {
@@ -78,8 +78,8 @@ func TestCallsBeyondTheBatch(t *testing.T) {
 	}
 }
 
-// TestUnusableAnswers: an answer that can't be taken in ends the run, so that a
-// fault of a bridge never hangs a session, and leaves nothing else.
+// An unusable answer ends the run, so that a fault of a bridge never hangs a
+// session, and changes nothing else.
 func TestUnusableAnswers(t *testing.T) {
 	t.Parallel()
 	call := made(1, "stat", `{"path":"a"}`)
@@ -123,8 +123,8 @@ func TestUnusableAnswers(t *testing.T) {
 	}
 }
 
-// TestUnusableResults: a result that can't be taken in is a failed call, of
-// which the model is told; the host session stays as it was.
+// An unusable result is a failed call, and the model is told; the host session
+// stays as it was.
 func TestUnusableResults(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -161,7 +161,7 @@ func TestUnusableResults(t *testing.T) {
 	}
 }
 
-// TestUsableResults: what looks odd and is not.
+// These results look odd and are valid.
 func TestUsableResults(t *testing.T) {
 	t.Parallel()
 	w := ready(t)
@@ -190,8 +190,8 @@ func TestUsableResults(t *testing.T) {
 	}
 }
 
-// TestArguments: up to 256 KiB they go out as they came in; beyond that, the
-// model is told.
+// Arguments of up to 256 KiB are passed on unchanged; if they are larger, the model
+// is told.
 func TestArguments(t *testing.T) {
 	t.Parallel()
 	w := ready(t)
@@ -218,7 +218,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestLongFailure: a model's error keeps its code whole and its detail in part.
+// A model's error keeps its whole code and the beginning of its detail.
 func TestLongFailure(t *testing.T) {
 	t.Parallel()
 	w := ready(t)
@@ -231,8 +231,8 @@ func TestLongFailure(t *testing.T) {
 	}
 }
 
-// TestUsageAddsUp over the turns of a run and the runs of a session, failed
-// ones included.
+// Usage adds up over the turns of a run and the runs of a session, including failed
+// ones.
 func TestUsageAddsUp(t *testing.T) {
 	t.Parallel()
 	w := ready(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// TestCost: what a generation costs, against arithmetic that does not overflow.
-// A cost is never more than the greatest there is, and never negative.
+// Costs are compared with arithmetic that does not overflow. A cost is never above
+// CostMax and never negative.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	counts := []int64{0, 1, 999_999, 1_000_000, 1_000_001, session.TokensMax}
@@ -58,8 +58,8 @@ func cost(in, read, written, out int64, prices [4]int64) int64 {
 	return sum.Int64()
 }
 
-// TestBudgetBeforeTheFirstTurn: a run that is paused before it has a turn takes
-// every request, and its first turn takes the steers.
+// A run that is paused before its first turn accepts every request, and its first
+// turn takes the steers.
 func TestBudgetBeforeTheFirstTurn(t *testing.T) {
 	t.Parallel()
 	spent := func(t *testing.T) *told {
@@ -101,8 +101,8 @@ func TestBudgetBeforeTheFirstTurn(t *testing.T) {
 	}
 }
 
-// TestBudgetsOneByOne: each budget is spent by just as much as it says, the
-// estimate of the next input included, and by no other's.
+// Each budget is spent exactly at its limit, including the estimate of the next
+// input, and by nothing that other budgets count.
 func TestBudgetsOneByOne(t *testing.T) {
 	t.Parallel()
 	shown := len("go") + len("done") + len("go") + len("nosuch{}") + len("tool_unknown") + len(`there is no tool "nosuch"`)

@@ -75,8 +75,8 @@ func TestConfigLimits(t *testing.T) {
 	}
 }
 
-// TestQueueBytes: what a session holds for runs that wait is bounded in bytes
-// too, and what doesn't fit is refused, not cut.
+// The bytes of queued runs are bounded, and a run that doesn't fit is refused, not
+// cut.
 func TestQueueBytes(t *testing.T) {
 	t.Parallel()
 	install := largestInstall(t)
@@ -100,8 +100,8 @@ func TestQueueBytes(t *testing.T) {
 	w.run(map[string]any{"system": "a small one still fits"})
 }
 
-// TestHostRoute: which worker holds a host session, and its working directory,
-// are told once, and hold for that one.
+// A host session's worker and working directory are reported once, and apply to
+// that host session only.
 func TestHostRoute(t *testing.T) {
 	t.Parallel()
 	w := ready(t)
@@ -129,8 +129,8 @@ func TestHostRoute(t *testing.T) {
 	}
 }
 
-// TestIngress: each field of a config comes through `in` if the policy lists
-// it, and through ctl whatever it lists.
+// Each field of a config is accepted through `in` if the policy lists it, and
+// always through ctl.
 func TestIngress(t *testing.T) {
 	t.Parallel()
 	values := map[string]any{

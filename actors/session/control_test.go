@@ -192,9 +192,9 @@ func (m *moment) calls() []session.CallStatus {
 	return all
 }
 
-// TestCancelAtEveryEvent: whenever a run is cancelled, just what was open is
-// withdrawn, every call has one result that says whether it may have taken
-// effect, what comes late changes nothing, and the next run works.
+// Whenever a run is cancelled, exactly its open effects are withdrawn, every call
+// has one result that says whether it may have taken effect, late settlements
+// change nothing, and the next run works.
 func TestCancelAtEveryEvent(t *testing.T) {
 	t.Parallel()
 	eachMoment(t, func(m *moment) {
@@ -221,9 +221,8 @@ func TestCancelAtEveryEvent(t *testing.T) {
 	})
 }
 
-// TestInterruptAtEveryEvent: whenever a run is interrupted, nothing is asked
-// any more; what is open settles, every call has one result, and the run ends
-// when the last of it has come.
+// Whenever a run is interrupted, nothing new is opened; open effects settle, every
+// call has one result, and the run ends with the last of them.
 func TestInterruptAtEveryEvent(t *testing.T) {
 	t.Parallel()
 	eachMoment(t, func(m *moment) {
@@ -255,8 +254,8 @@ func TestInterruptAtEveryEvent(t *testing.T) {
 	})
 }
 
-// TestPauseAtEveryEvent: while a run is paused nothing is asked; when it was
-// paused for as long as one event takes, it ends as it would have without.
+// While a run is paused nothing is opened. After a pause of one event it ends as it
+// would have without.
 func TestPauseAtEveryEvent(t *testing.T) {
 	t.Parallel()
 	eachMoment(t, func(m *moment) {

@@ -115,8 +115,8 @@ func (l lists) offer(t *testing.T, install *session.Install, n int) *told {
 	return w
 }
 
-// TestEffectiveTools: every combination of where the base comes from, the lists
-// of session and run, and availability, for one tool.
+// TestEffectiveTools tries every combination of the base's origin, the lists of
+// session and run, and availability, for one tool.
 func TestEffectiveTools(t *testing.T) {
 	t.Parallel()
 	for _, granted := range []bool{true, false} {
@@ -172,9 +172,9 @@ func (l lists) check(t *testing.T, w *told) {
 	}
 }
 
-// TestWhy: for every turn of every scenario, and every tool of its registry,
-// the view says either that it was offered and where, or which step removed it
-// and why; and what it says was offered is what the model is shown.
+// For every turn of every scenario, and every tool of its registry, the view says
+// either that the tool was offered and where, or which step removed it and why. The
+// tools that it says were offered are those that the model is shown.
 func TestWhy(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob("testdata/scenarios/*.txt")

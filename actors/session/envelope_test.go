@@ -42,7 +42,7 @@ func FuzzEnvelope(f *testing.F) {
 	})
 }
 
-// TestEnvelopesAreScanned: what our bridges write goes the fast way.
+// Envelopes of Refold's bridges are scanned, not decoded.
 func TestEnvelopesAreScanned(t *testing.T) {
 	t.Parallel()
 	data, err := codec.Marshal(map[string]string{"effect": "w1"})

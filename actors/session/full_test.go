@@ -291,8 +291,8 @@ func refusesMore(w *told, large map[string]any) {
 	}
 }
 
-// TestFullTranscript fills a transcript with the longest results that there
-// are, up to the last generation that it still fits.
+// TestFullTranscript fills a transcript with the longest possible results, up to
+// the last generation that still fits.
 func TestFullTranscript(t *testing.T) {
 	t.Parallel()
 	install := largestInstall(t)

@@ -182,8 +182,8 @@ type fataler interface {
 	Fatalf(format string, args ...any)
 }
 
-// FuzzRestore: whatever bytes a snapshot has, what is restored from them can
-// be shown, asked for, and folded on.
+// Whatever bytes a snapshot has, a restored state can be shown, opened and folded
+// on.
 func FuzzRestore(f *testing.F) {
 	bases, from := stages(f)
 	for _, s := range bases {
@@ -226,7 +226,7 @@ func FuzzRestore(f *testing.F) {
 	})
 }
 
-// FuzzInstall: under whatever record is pinned, a session runs.
+// A session runs under every valid record.
 func FuzzInstall(f *testing.F) {
 	_, records := eventsOfScenarios(f)
 	for _, r := range append(records, session.BuiltinInstall()) {

@@ -16,7 +16,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// TestLargeEvents: what is too large is refused with the limit named, and the
+// An event that is too large is refused with the limit in its detail, and the
 // session goes on.
 func TestLargeEvents(t *testing.T) {
 	t.Parallel()
@@ -77,8 +77,8 @@ func TestLargeEvents(t *testing.T) {
 	}
 }
 
-// TestIDs: the session refuses the ids of the last 128 events that it took and
-// that had one, and remembers no more.
+// The session refuses the ids of the last 128 accepted events with an id, and
+// remembers no more.
 func TestIDs(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)
@@ -108,8 +108,8 @@ func TestIDs(t *testing.T) {
 	}
 }
 
-// TestRepeatsChangeNothing: a request or a settlement that comes again is taken
-// without a word, and moves the head alone.
+// A repeated request or settlement is accepted without a notice, and changes only
+// the head.
 func TestRepeatsChangeNothing(t *testing.T) {
 	t.Parallel()
 	w := ready(t)
@@ -140,8 +140,8 @@ func TestRepeatsChangeNothing(t *testing.T) {
 	}
 }
 
-// TestClock: the session's time is the greatest that it has seen, of events or
-// of wakes, whatever the publisher's clock says.
+// The session's clock is the greatest time of an event or a wake so far, whatever
+// the publisher's clock says.
 func TestClock(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)
@@ -168,7 +168,7 @@ func TestClock(t *testing.T) {
 	at(7000, 7000)
 }
 
-// TestFirstMillisecond: nothing takes a clock of zero for "never".
+// A clock of zero never means "never".
 func TestFirstMillisecond(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)
@@ -180,8 +180,8 @@ func TestFirstMillisecond(t *testing.T) {
 	w.settled("r1t1c0") // a repeat is a no-op
 }
 
-// TestChain: the chain holds every event, its place, its door and its time, and
-// a rejected one like any other.
+// The chain covers every event with its sequence, door and time, including rejected
+// ones.
 func TestChain(t *testing.T) {
 	t.Parallel()
 	install := builtin(t)
@@ -216,9 +216,8 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// TestFoldIsDeterministic: the same events leave the same bytes and say the same,
-// again and again, on as many threads as there may be, under one record that
-// all of them share.
+// The same events give the same bytes and notices, again and again, on many
+// threads, under one shared record.
 func TestFoldIsDeterministic(t *testing.T) {
 	t.Parallel()
 	install := builtin(t)

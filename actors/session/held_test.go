@@ -439,7 +439,7 @@ func (h *held) interleave() error {
 	return nil
 }
 
-// TestHeldManifests: the draws are manifests, but for the last.
+// All draws except the last are manifests.
 func TestHeldManifests(t *testing.T) {
 	t.Parallel()
 	for n := range 7 {

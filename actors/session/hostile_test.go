@@ -36,8 +36,8 @@ func numberedPatterns(n int) string {
 	return `"properties":{` + strings.Join(properties, ",") + `}`
 }
 
-// TestHostileEvents: whoever may say something at all may say this, as often as
-// he likes, and all sessions of a host share its memory.
+// Anyone with a door may publish these events, as often as they like, and all
+// sessions of a host share its memory.
 func TestHostileEvents(t *testing.T) { //nolint:paralleltest // it measures what is allocated in the process
 	text := func(b []byte) []byte { return append([]byte{0xa0 | byte(len(b))}, b...) }
 	array := func(n int) []byte { return binary.BigEndian.AppendUint32([]byte{0xdd}, uint32(n)) }

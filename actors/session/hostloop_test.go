@@ -143,8 +143,8 @@ func (w *told) wants(asked, waits string) {
 	}
 }
 
-// TestBatchIsSettledWhole: every call without a result gets one, those of
-// later groups included, and the model's next turn is asked.
+// Every call without a result gets one, also in later groups, and the next turn
+// begins.
 func TestBatchIsSettledWhole(t *testing.T) {
 	t.Parallel()
 	w := looped(t, nil, "loopp", "onceloopp", "loopn", "nosuch", "loopn")
@@ -165,8 +165,8 @@ func TestBatchIsSettledWhole(t *testing.T) {
 	}
 }
 
-// TestBatchRepeated: the same results again are a no-op: at once, in another
-// order, when the next turn was asked, when the run ended, in the next run.
+// The same results again are a no-op: at once, in another order, after the next
+// turn began, after the run ended, and in the next run.
 func TestBatchRepeated(t *testing.T) {
 	t.Parallel()
 	w := looped(t, nil, "loopp", "loopn")
@@ -195,8 +195,8 @@ func TestBatchRepeated(t *testing.T) {
 	repeats()
 }
 
-// TestBatchOfAnOlderTurn: once there is a later batch, an older one is stale,
-// whether it says the same or not; one that never was is unknown.
+// After a later batch, an older one is stale, whether its results are the same or
+// not; one that never existed is unknown.
 func TestBatchOfAnOlderTurn(t *testing.T) {
 	t.Parallel()
 	w := looped(t, nil, "loopp")
@@ -217,7 +217,7 @@ func TestBatchOfAnOlderTurn(t *testing.T) {
 	}
 }
 
-// TestBatchInPart: a batch is settled as a whole or not at all.
+// A batch is settled as a whole or not at all.
 func TestBatchInPart(t *testing.T) {
 	t.Parallel()
 	w := looped(t, nil, "loopp", "loopp", "loopn")
@@ -245,8 +245,7 @@ func TestBatchInPart(t *testing.T) {
 	w.wants("r1t2", "model")
 }
 
-// TestBatchAfterSingleResults: what stands may be left out or said again, and
-// not otherwise.
+// Results that exist may be left out or repeated, but not changed.
 func TestBatchAfterSingleResults(t *testing.T) {
 	t.Parallel()
 	for name, again := range map[string][]any{
@@ -269,8 +268,8 @@ func TestBatchAfterSingleResults(t *testing.T) {
 	}
 }
 
-// TestBatchWhileABridgeIsAsked: what a bridge was asked, the bridge settles;
-// what it was not asked yet, the host loop may.
+// A bridge settles its open calls; the host loop may settle those that are not open
+// yet.
 func TestBatchWhileABridgeIsAsked(t *testing.T) {
 	t.Parallel()
 	a, b := result("r1t1c0", "succeeded", ""), result("r1t1c1", "succeeded", "")
@@ -303,8 +302,8 @@ func plannedOf(notices []session.Notice) string {
 	return strings.Join(said, "; ")
 }
 
-// TestCallsPlanned: a host loop is told when the first group of a batch with
-// calls for it begins, and when a later group with such calls does.
+// A notice announces the first group of a batch with calls for a host loop, and
+// each later group with such calls.
 func TestCallsPlanned(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -347,9 +346,9 @@ func TestCallsPlanned(t *testing.T) {
 	}
 }
 
-// TestSingleSettlementsOfAHostLoop: by name, in any order of a group; one of
-// another plan is refused, and the call stays open; a repeat is a no-op, a
-// different one effect_settled, and one of an earlier turn stale.
+// Calls are settled by name, in any order within a group. A settlement of another
+// plan is refused, and the call stays open. A repeat is a no-op, a different one is
+// effect_settled, and one of an earlier turn is stale.
 func TestSingleSettlementsOfAHostLoop(t *testing.T) {
 	t.Parallel()
 	w := looped(t, nil, "loopp", "loopp", "loopn", "boxn")
@@ -375,9 +374,9 @@ func TestSingleSettlementsOfAHostLoop(t *testing.T) {
 	w.wants("r1t3", "model")
 }
 
-// TestHostLoopDeadline: nobody settled a call in time. One that may run twice
-// has failed, the other may have taken effect; nothing is withdrawn, because
-// nothing was asked; and a result that comes late is refused.
+// No settlement came in time. A retry-safe call has failed, another may have taken
+// effect. Nothing is withdrawn, because no effect was open, and a late result is
+// refused.
 func TestHostLoopDeadline(t *testing.T) {
 	t.Parallel()
 	w := looped(t, map[string]any{"deadlines_ms": map[string]any{"call": 5000}}, "loopp", "onceloopp", "loopp", "loopn")
@@ -416,8 +415,8 @@ func TestHostLoopDeadline(t *testing.T) {
 	w.refused(session.RejectBatchMismatch, session.DoorTool, batchSettled, w.batch("r1t1", result("r1t1c0", "failed", "")))
 }
 
-// TestHostSessionOfAHostLoop: a result that carries the host session changes
-// it, and what is asked later is checked against that.
+// A result with a host session changes it, and later calls are checked against
+// that.
 func TestHostSessionOfAHostLoop(t *testing.T) {
 	t.Parallel()
 	closed := map[string]any{"host_session": map[string]any{"id": "h9", "status": "closed"}}
@@ -442,8 +441,8 @@ func TestHostSessionOfAHostLoop(t *testing.T) {
 	}
 }
 
-// TestHostLoopView: the view is what a host loop works by. It shows arguments
-// of the calls that it is to carry out and has not, as far as they fit.
+// The view has what a host loop needs: the arguments of its calls without a result,
+// as far as they fit.
 func TestHostLoopView(t *testing.T) {
 	t.Parallel()
 	w := looped(t, map[string]any{"deadlines_ms": map[string]any{"call": 5000}}, "loopp", "boxp", "onceloopp", "loopn")

@@ -39,7 +39,7 @@ func idle(tb testing.TB, n int) (sessions []*session.State, heap int64) {
 	return sessions, heapNow() - before
 }
 
-// TestIdleSessions: ten thousand of them fit twenty megabytes.
+// Ten thousand idle sessions fit twenty megabytes.
 func TestIdleSessions(t *testing.T) { //nolint:paralleltest // it measures the heap of the process
 	sessions, heap := idle(t, idleSessions)
 	if heap > idleBytesMax {
@@ -51,7 +51,7 @@ func TestIdleSessions(t *testing.T) { //nolint:paralleltest // it measures the h
 	runtime.KeepAlive(sessions)
 }
 
-// BenchmarkIdleSessions says how much memory one idle session takes.
+// BenchmarkIdleSessions reports how much memory one idle session takes.
 func BenchmarkIdleSessions(b *testing.B) {
 	for b.Loop() {
 		sessions, heap := idle(b, idleSessions)

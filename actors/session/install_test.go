@@ -45,10 +45,9 @@ func TestInstallRefused(t *testing.T) {
 	}
 }
 
-// TestInstallOfLaterRules: what a later release wrote may have fields that
-// this one has no name for. It is not a fault: a host gives such a session
-// back. Were it passed over as faulty, this release would fold the session
-// under an older record than the later one does.
+// A later release's record may have unknown fields. That is no fault of the record:
+// a host gives such a session back. If this release skipped the record, it would
+// fold the session under an older record than the later release does.
 func TestInstallOfLaterRules(t *testing.T) {
 	t.Parallel()
 	for _, record := range []string{
@@ -65,8 +64,7 @@ func TestInstallOfLaterRules(t *testing.T) {
 	}
 }
 
-// TestInstallSpelling: a record is the same in JSON and in msgpack, in any
-// order of its keys.
+// A record is the same in JSON and in msgpack, in any order of its keys.
 func TestInstallSpelling(t *testing.T) {
 	t.Parallel()
 	a, err := session.ParseInstall([]byte(`{"v":1,"tools":[],"rules":1,"config":{"provider":"p","model":"m"}}`))

@@ -40,8 +40,8 @@ func TestLawsOnRandomHistories(t *testing.T) {
 	})
 }
 
-// TestLawsOnRandomRegistries: tools that are safe side by side or not, read or
-// write, under keys that overlap or don't, offered under rules and facts.
+// Tools may or may not run concurrently, read or write, under overlapping or
+// separate keys, and are offered under rules and facts.
 func TestLawsOnRandomRegistries(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -59,8 +59,8 @@ func TestLawsOnRandomRegistries(t *testing.T) {
 // ones, and as slow.
 const longHistories = 15
 
-// TestLawsOnLongHistories: what goes wrong late, goes wrong here: full queues,
-// forgotten ids, transcripts of hundreds of items, wakes of earlier runs.
+// Long histories reach full queues, forgotten ids, transcripts of hundreds of
+// items, and wakes of earlier runs.
 func TestLawsOnLongHistories(t *testing.T) {
 	t.Parallel()
 	install := builtin(t)

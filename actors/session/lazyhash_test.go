@@ -65,8 +65,8 @@ func TestLazyHashesDoNotDependOnTiming(t *testing.T) {
 	}
 }
 
-// TestRepeatsAreRecognisedByLazyHashes repeats each settlement at once, before
-// anybody asked for the state's bytes.
+// TestRepeatsAreRecognisedByLazyHashes repeats each settlement at once, before the
+// state's bytes are computed.
 func TestRepeatsAreRecognisedByLazyHashes(t *testing.T) {
 	t.Parallel()
 	events := outputsHistory(700).events

@@ -166,7 +166,7 @@ var wishes = []wish{
 	{"decide", "decide", session.TypeApprovalDecided, nil, false, false},
 }
 
-// TestLifecycles asks for everything everywhere.
+// TestLifecycles tries every request in every lifecycle.
 func TestLifecycles(t *testing.T) {
 	t.Parallel()
 	install := askInstall(t)

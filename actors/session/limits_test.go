@@ -25,7 +25,7 @@ const natsPayloadMax = 1 << 20
 // headersMax is room for the headers of a message.
 const headersMax = 64 << 10
 
-// TestLimitsRelate: no limit promises what another one refuses.
+// No limit allows what another one refuses.
 func TestLimitsRelate(t *testing.T) {
 	t.Parallel()
 	turnsOfSession := 2 * int64(ItemsMax+1) // each leaves an item, or ends a run that left one
@@ -143,7 +143,7 @@ func stateBytesBound() int {
 		WakesMax*64 + spacesBytesBound()
 }
 
-// TestConfigBytes: what bounds a config's size from above does.
+// configBytes is an upper bound of a config's size.
 func TestConfigBytes(t *testing.T) {
 	t.Parallel()
 	name, tools := strings.Repeat("n", NameBytesMax), slices.Repeat([]string{strings.Repeat("t", NameBytesMax)}, NamesMax)
@@ -197,7 +197,7 @@ func TestConfigBytes(t *testing.T) {
 	}
 }
 
-// TestItemBytes: what bounds an item's size from above does.
+// encodedBytesMax is an upper bound of an item's size.
 func TestItemBytes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -232,7 +232,7 @@ func contents(depth int) *rapid.Generator[Content] {
 	})
 }
 
-// TestCountParts: counting parts on the wire and in memory gives the same.
+// Counting parts in the bytes and in memory gives the same.
 func TestCountParts(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -248,7 +248,7 @@ func TestCountParts(t *testing.T) {
 	})
 }
 
-// TestJSONBytes: what bounds a content's size in JSON from above does.
+// jsonBytesMax is an upper bound of a content's size in JSON.
 func TestJSONBytes(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -273,7 +273,7 @@ func jsonSize(rt *rapid.T, v any) int {
 	return b.Len() - len("\n")
 }
 
-// TestClip: what is cut ends at a character's end, and keeps nothing of the rest alive.
+// Cut text ends at a character's end, and keeps no memory of the rest.
 func TestClip(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

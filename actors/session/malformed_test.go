@@ -130,9 +130,9 @@ func useAll(rt *rapid.T, s *session.State) {
 	}
 }
 
-// TestResultsOfABatchToCome: a snapshot that keeps the results of a batch which is
-// still to come, or others than the latest batch has, is refused. It was taken, and
-// the next result of that batch was looked up beyond them.
+// A snapshot with results of a later batch, or with others than the latest batch
+// has, is refused. Once it was accepted, and the batch's next result was looked up
+// past the end.
 func TestResultsOfABatchToCome(t *testing.T) {
 	t.Parallel()
 	bases, from := stages(t)

@@ -93,8 +93,8 @@ func (w *told) open(name string) session.Effect {
 	return session.Effect{}
 }
 
-// TestNoticesFitTheBus: 256 KiB of text can be 1.5 MiB of JSON. The answer
-// itself stands in the log; a notice that can't carry it says where.
+// 256 KiB of text can be 1.5 MiB of JSON. The log has the answer; a notice that
+// can't hold it has its sequence.
 func TestNoticesFitTheBus(t *testing.T) {
 	t.Parallel()
 	parts := func(text string, n int) map[string]any {
@@ -145,9 +145,8 @@ func TestNoticesFitTheBus(t *testing.T) {
 	}
 }
 
-// TestTextsAreTheSameInEveryRelease: a detail is part of the state when the
-// session itself gives a result. What Go's tables of printable characters say
-// changes with Go, so no quoted text may depend on them.
+// A detail is part of the state when the session makes a result. Go's tables of
+// printable characters change with Go, so no quoted text may depend on them.
 func TestTextsAreTheSameInEveryRelease(t *testing.T) {
 	t.Parallel()
 	const odd = "fine\u00e9\U0001fae9"

@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// TestOverridesLimits: a list has a longest length, in either scope and each
-// list, and one that is longer is refused with all that came beside it.
+// Each list has a maximal length, in either scope. A longer one is refused with the
+// whole event.
 func TestOverridesLimits(t *testing.T) {
 	t.Parallel()
 	install := largestInstall(t)
@@ -45,9 +45,8 @@ func everyTool(install *session.Install) []string {
 	return ids
 }
 
-// TestUnknownNamesAreNotKept: a name that the registry doesn't have, in
-// whatever list of whatever event, rejects the event, and nothing of it is
-// applied.
+// A name that the registry doesn't have, in any list of any event, rejects the
+// whole event.
 func TestUnknownNamesAreNotKept(t *testing.T) {
 	t.Parallel()
 	bad, good := []string{"stat", "host.nosuch"}, []string{"stat"}
@@ -87,8 +86,8 @@ func lastWord(text string) string {
 	return text
 }
 
-// TestOverridesOfARunAreItsOwn: a run's lists may be those of the session's
-// config; setting the run's changes neither that config nor a queued run.
+// A run's lists may be those of the session's config; setting the run's changes
+// neither that config nor a queued run.
 func TestOverridesOfARunAreItsOwn(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)

@@ -88,8 +88,7 @@ func drawFault(t *rapid.T) map[string]any {
 	}
 }
 
-// TestRefusedDetail: a notice's detail is cut as any other, the settlement
-// keeps the whole.
+// A notice's detail is cut as usual; the settlement keeps all of it.
 func TestRefusedDetail(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)

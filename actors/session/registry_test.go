@@ -47,8 +47,8 @@ func builtinRows() []builtinRow {
 	}
 }
 
-// TestBuiltinToolsAsAsked: each row of the table, as a call of the tool is
-// planned and asked, and as it is offered under each status of a host session.
+// Each row of the table is planned and opened as a call, and offered under each
+// status of a host session.
 func TestBuiltinToolsAsAsked(t *testing.T) {
 	t.Parallel()
 	rows := builtinRows()
@@ -87,10 +87,9 @@ func TestBuiltinToolsAsAsked(t *testing.T) {
 	}
 }
 
-// TestRegistryInAnyOrder: in whatever order a registry's tools, profiles and
-// keys are given, in JSON or msgpack, with defaults said or left out, the
-// session that takes it is the same to the byte, but for the hash chain over
-// its events.
+// A registry may list tools, profiles and keys in any order, in JSON or msgpack,
+// with or without defaults. The session that accepts it is the same to the byte,
+// except for the hash chain over its events.
 func TestRegistryInAnyOrder(t *testing.T) {
 	t.Parallel()
 	def := planner.Builtin()
@@ -163,8 +162,8 @@ const evilTools = `{"type":"ToolRegistrySet","v":1,"data":{"default_profile":"p"
 // evilOverrides would offer what the profile leaves out.
 const evilOverrides = `{"type":"ToolOverridesSet","data":{"scope":"session","force":["edit_file"],"enable":["edit_file"],"disable":[]}}`
 
-// TestWrongDoors: what changes tools is said through ctl. The same bytes
-// through any other door are wrong_door, and change nothing.
+// Events about tools come through ctl. The same bytes through any other door are
+// wrong_door, and change nothing.
 func TestWrongDoors(t *testing.T) {
 	t.Parallel()
 	for _, payload := range []string{
@@ -192,9 +191,8 @@ func TestWrongDoors(t *testing.T) {
 	}
 }
 
-// TestContentIsNoAuthority: whatever a user, a model, a tool or a hook writes,
-// tool definitions among it, stays content. The registry and what a turn is
-// offered are those of a session in which nobody wrote it.
+// Whatever a user, a model, a tool or a hook writes stays content, even tool
+// definitions. The registry and the offers are those of a session without it.
 func TestContentIsNoAuthority(t *testing.T) {
 	t.Parallel()
 	history := func(words string) *told {
@@ -250,9 +248,8 @@ func TestContentIsNoAuthority(t *testing.T) {
 	}
 }
 
-// TestOpenBatchKeepsItsExecutors: a registry that comes while a batch is open
-// sends no call of it elsewhere, and what it says of the tool counts from the
-// next turn on.
+// A registry that is set while a batch is open redirects no call of it; its tools
+// apply from the next turn.
 func TestOpenBatchKeepsItsExecutors(t *testing.T) {
 	t.Parallel()
 	tool := func(target, more string) string {
@@ -280,8 +277,7 @@ func TestOpenBatchKeepsItsExecutors(t *testing.T) {
 	}
 }
 
-// TestRegistryEqualToInstallIsNotKept: a registry equal to the install record's is that one:
-// the session then holds nothing of its own.
+// A session whose registry equals the install record's stores none of its own.
 func TestRegistryEqualToInstallIsNotKept(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)

@@ -74,8 +74,7 @@ func requestedAsDecoded(t rapid.TB, e Event) (scanned bool) {
 	return true
 }
 
-// TestUsualRequestsAreScanned: what clients send is read in one pass, what has
-// more in it, or is wrong, is not.
+// Usual requests are read in one pass; larger or invalid ones are not.
 func TestUsualRequestsAreScanned(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{

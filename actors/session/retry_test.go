@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// TestBackoff: the wait doubles from backoff_ms, never more than backoff_max_ms,
-// and the last attempt that may be is the tenth.
+// The wait doubles from backoff_ms up to backoff_max_ms, and the tenth attempt is
+// the last.
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	const second, minute = int64(1000), int64(60_000)
@@ -54,8 +54,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// TestNoRetryCodes: codes that are given and empty are none, also after a
-// snapshot; absent, they are those that the bridge calls retryable.
+// An empty list of codes stays empty, also after a snapshot; an absent one means
+// those that the bridge reports as retryable.
 func TestNoRetryCodes(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -90,8 +90,7 @@ func (w *told) wakeAt(at int64) {
 	}
 }
 
-// TestAttemptsAreNamed: the name of an attempt is that of no other, and a call
-// or a step has none.
+// An attempt's name is unique, and calls and steps have no attempts.
 func TestAttemptsAreNamed(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)

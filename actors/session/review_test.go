@@ -15,9 +15,8 @@ import (
 // padded are arguments of n bytes.
 func padded(n int) string { return `{"p":"` + strings.Repeat("x", n-len(`{"p":""}`)) + `"}` }
 
-// TestEditsStayWithinAnEvent: the arguments of a batch came in one event, and
-// however they are edited, a state holds no more of them than that. One that
-// did could not be encoded.
+// The arguments of a batch come in one event. However they are edited, a state has
+// no more of them than fit an event, since it could not be encoded.
 func TestEditsStayWithinAnEvent(t *testing.T) {
 	t.Parallel()
 	w := toldUnder(t, askInstall(t))
@@ -54,8 +53,8 @@ func TestEditsStayWithinAnEvent(t *testing.T) {
 	fits(t, w)
 }
 
-// TestClientsKeepTheBudget: a config that comes through `in` leaves neither
-// the budget nor the prices behind; an operator's is whole.
+// A config that comes through `in` keeps the budget and the prices; an operator's
+// is used as it is.
 func TestClientsKeepTheBudget(t *testing.T) {
 	t.Parallel()
 	for door, kept := range map[session.Door]bool{session.DoorIn: true, session.DoorCtl: false} {
@@ -72,8 +71,7 @@ func TestClientsKeepTheBudget(t *testing.T) {
 	}
 }
 
-// TestSteersHaveNoRoles: what a client steers runs on under the roles of the
-// run that it steers, and no longer.
+// A client's steers run under the roles of the run that they steer, and no longer.
 func TestSteersHaveNoRoles(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)

@@ -15,10 +15,9 @@ import (
 // faultRepeats is how often each fault is folded again.
 const faultRepeats = 1000
 
-// TestFaultDetailIsDeterministic: calls that are refused for each of the reasons
-// that there are leave the same notices and the same state, a thousand times,
-// on as many threads as there may be. (No registry that is taken has an unbound
-// tool: the planner's tests make one behind its back.)
+// Calls that are refused for every possible reason give the same notices and the
+// same state, a thousand times, on many threads. (No accepted registry has an
+// unbound tool; the planner's tests make one.)
 func TestFaultDetailIsDeterministic(t *testing.T) {
 	t.Parallel()
 	tool := func(name string, more map[string]any) map[string]any { return merged(stepTool(name), more) }
@@ -75,8 +74,8 @@ func TestFaultDetailIsDeterministic(t *testing.T) {
 	}
 }
 
-// TestRejectionDetailIsDeterministic, of those that came with registries, rules
-// and host loops.
+// TestRejectionDetailIsDeterministic does the same for rejections of registries,
+// rules and host loops.
 func TestRejectionDetailIsDeterministic(t *testing.T) {
 	t.Parallel()
 	for want, event := range map[session.Rejection]struct {

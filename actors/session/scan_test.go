@@ -97,7 +97,7 @@ func scannedAsDecoded(t rapid.TB, e Event) {
 	}
 }
 
-// TestUsualSettlementsAreScanned: what bridges send is read in one pass.
+// Usual settlements are read in one pass.
 func TestUsualSettlementsAreScanned(t *testing.T) {
 	t.Parallel()
 	scanned := 0

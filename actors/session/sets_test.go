@@ -119,7 +119,7 @@ func TestEveryValueOfTheSetsIsDocumented(t *testing.T) {
 	}
 }
 
-// TestEventTypes: the list has every type, each with a door, and no other has.
+// EventTypes has every type and no other, each with a door.
 func TestEventTypes(t *testing.T) {
 	t.Parallel()
 	types := session.EventTypes()

@@ -124,8 +124,7 @@ func TestTimeOutOfRangeIsRefused(t *testing.T) {
 	}
 }
 
-// TestBinaryInFreeObjectIsRefused: it would change its meaning with its length
-// when it is printed as JSON.
+// Printed as JSON, binary would change its meaning with its length.
 func TestBinaryInFreeObjectIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{3, 32} {

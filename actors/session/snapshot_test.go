@@ -57,8 +57,7 @@ func snapshotOf(t testing.TB, r *session.Record) session.Snapshot {
 	}
 }
 
-// TestRestoreKeepsAbsentAndEmptyApart: [] clears a list and an absent one
-// leaves it, so a snapshot must not make one of the other.
+// [] clears a list and an absent one leaves it, so a snapshot must keep them apart.
 func TestRestoreKeepsAbsentAndEmptyApart(t *testing.T) {
 	t.Parallel()
 	s := busy(t)
@@ -154,7 +153,7 @@ func TestRestoreRefusesWhatNoFoldLeaves(t *testing.T) {
 	}
 }
 
-// TestRestoreAsksForItsRecord: a state makes no sense under another record.
+// A state makes no sense under another record.
 func TestRestoreAsksForItsRecord(t *testing.T) {
 	t.Parallel()
 	s := busy(t)
@@ -217,8 +216,8 @@ func TestParseSnapshotRefuses(t *testing.T) {
 	}
 }
 
-// A snapshot is parsed as codec parses it, and what stands where its state should
-// is refused by Restore if it is none, though its hash is right.
+// ParseSnapshot gives what codec gives. Restore refuses bytes that are no state,
+// even if their hash is right.
 func TestRestoreChecksParsedSnapshot(t *testing.T) {
 	t.Parallel()
 	s := busy(t)
@@ -246,8 +245,8 @@ func TestRestoreChecksParsedSnapshot(t *testing.T) {
 	}
 }
 
-// TestPayloadIsNotKeptOnceHashed: a state may hold a payload's memory until what
-// it owes hashes of is hashed, and nothing of it from then on.
+// A state may keep a payload's memory until its lazy hashes are computed, and none
+// of it after that.
 func TestPayloadIsNotKeptOnceHashed(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)

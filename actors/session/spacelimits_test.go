@@ -95,7 +95,7 @@ func spacesBytesBound() int {
 		SkillsActiveMax*len(encode(ActiveSkill{Name: longToken, Space: longToken}))
 }
 
-// TestSpaceLimitsRelate: what spaces add to effects and events fits.
+// The parts that spaces add to effects and events fit.
 func TestSpaceLimitsRelate(t *testing.T) {
 	t.Parallel()
 	parts, vars := longPrompt()

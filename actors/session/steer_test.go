@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// TestSteersMax: a run holds 64 steers that no turn has taken; the next turn
-// takes them all, and there is room again.
+// A run holds 64 waiting steers; the next turn takes them all, and then there is
+// room again.
 func TestSteersMax(t *testing.T) {
 	t.Parallel()
 	w := toldUnder(t, askInstall(t))
@@ -32,8 +32,8 @@ func TestSteersMax(t *testing.T) {
 	w.in(session.TypeRunRequested, merged(submitted, map[string]any{"submission": "s2"}))
 }
 
-// TestSteersOfARunThatEnded: as many as a run holds become one run, at the head
-// of a queue that is full, and all of them are in its first turn.
+// The steers that an ended run left become one run at the head of a full queue, and
+// its first turn has all of them.
 func TestSteersOfARunThatEnded(t *testing.T) {
 	t.Parallel()
 	w := toldUnder(t, askInstall(t))
@@ -58,8 +58,8 @@ func TestSteersOfARunThatEnded(t *testing.T) {
 	}
 }
 
-// TestSteersOfImmediatelyFailingRuns: each steer that a run leaves may be a run
-// that fails before its first turn; all of it happens in one event, and ends.
+// Each steer that a run leaves may be a run that fails before its first turn; all
+// of that happens in one event, and ends.
 func TestSteersOfImmediatelyFailingRuns(t *testing.T) {
 	t.Parallel()
 	w := toldUnder(t, askInstall(t))
@@ -80,8 +80,8 @@ func TestSteersOfImmediatelyFailingRuns(t *testing.T) {
 	}
 }
 
-// TestReasonsAreBounded: a text for people is at most 256 bytes, wherever it
-// stands, and one of that length arrives whole.
+// A text for people is at most 256 bytes, anywhere, and one of that length is
+// stored whole.
 func TestReasonsAreBounded(t *testing.T) {
 	t.Parallel()
 	most, more := strings.Repeat("r", session.DetailBytesMax), strings.Repeat("r", session.DetailBytesMax+1)
@@ -116,8 +116,8 @@ func TestReasonsAreBounded(t *testing.T) {
 	}
 }
 
-// TestLargeApprovals: arguments that no notice carries are pointed to, in the
-// event that holds them, and those of an edit are bounded like the model's.
+// Arguments that no notice can hold are replaced by the sequence of their event,
+// and edited ones are bounded like the model's.
 func TestLargeApprovals(t *testing.T) {
 	t.Parallel()
 	w := toldUnder(t, askInstall(t))
@@ -140,7 +140,7 @@ func TestLargeApprovals(t *testing.T) {
 	}
 }
 
-// TestApprovalsOfAFullBatch: 64 calls wait, and are decided over one by one.
+// 64 calls wait, and are decided over one by one.
 func TestApprovalsOfAFullBatch(t *testing.T) {
 	t.Parallel()
 	w := toldUnder(t, askInstall(t))
@@ -163,8 +163,8 @@ func TestApprovalsOfAFullBatch(t *testing.T) {
 	}
 }
 
-// TestConfigsOfRuns: what a config says of approvals, budgets, prices and
-// retries, at its limits.
+// TestConfigsOfRuns tries a config's approvals, budgets, prices and retries at
+// their limits.
 func TestConfigsOfRuns(t *testing.T) {
 	t.Parallel()
 	deadlines := func(name string, ms int64) map[string]any {
@@ -216,8 +216,8 @@ func TestConfigsOfRuns(t *testing.T) {
 	}
 }
 
-// TestOverridesEndWithTheRun: what ToolOverridesSet said for one run is not
-// said for the run that its leftover steers become.
+// ToolOverridesSet for one run does not apply to the run that its leftover steers
+// become.
 func TestOverridesEndWithTheRun(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)

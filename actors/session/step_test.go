@@ -85,8 +85,7 @@ func rule(when string, more map[string]any) map[string]any {
 
 func always(model string) []any { return []any{rule("", map[string]any{"model": model})} }
 
-// TestStepRulesPrecedence: rules come from the run, else the session, else the
-// profile, as a whole.
+// Rules come from the run, else the session, else the profile, as a whole.
 func TestStepRulesPrecedence(t *testing.T) {
 	t.Parallel()
 	type object = map[string]any
@@ -155,9 +154,8 @@ func (w *told) restored() *told {
 	return &told{t: w.t, state: state, seq: w.seq, time: w.time}
 }
 
-// TestStepRulesHoldForOneStep: the first rule that holds applies, to its step
-// only, but for context, which carries on; where none holds all is as the
-// config says.
+// The first rule that holds applies, to its step only; context stays for later
+// steps. If none holds, the config applies.
 func TestStepRulesHoldForOneStep(t *testing.T) {
 	t.Parallel()
 	w := stepped(t, nil, map[string]any{
@@ -235,8 +233,7 @@ func TestStepRulesHoldForOneStep(t *testing.T) {
 	}
 }
 
-// TestStepRulesAreCheckedWhenTheyCome: with the path of what is wrong; and
-// nothing of the event is applied.
+// An invalid rule rejects the whole event, with the rule's path.
 func TestStepRulesAreCheckedWhenTheyCome(t *testing.T) {
 	t.Parallel()
 	w := stepped(t, nil, nil)

@@ -42,7 +42,7 @@ func (w *told) step(name string) session.Step {
 	return s
 }
 
-// TestHookReceivesItsRequest before each turn, and shown the run so far.
+// The hook receives its request before each turn, with the run so far.
 func TestHookReceivesItsRequest(t *testing.T) {
 	t.Parallel()
 	w := hooked(t, nil, nil)
@@ -84,8 +84,8 @@ func TestHookReceivesItsRequest(t *testing.T) {
 	}
 }
 
-// TestHookDecides for its turn only; context carries on. What it leaves out
-// stays as the config has it; the rules have no say in a turn that it prepared.
+// The hook decides for its turn only; context stays for later turns. Fields that it
+// leaves out are the config's, and rules do not apply to a turn that it prepared.
 func TestHookDecides(t *testing.T) {
 	t.Parallel()
 	w := hooked(t, nil, map[string]any{"system": "own", "tool_choice": "required", "active_tools": []any{"look", "fix"}, "steps": always("of a rule")})
@@ -126,9 +126,8 @@ func TestHookDecides(t *testing.T) {
 	}
 }
 
-// TestHookFallsBack: when the hook failed, can't be understood or is late, the
-// rules decide as though there were no hook; or the run fails, if the config
-// says so.
+// When the hook fails, is late or its answer is unusable, the rules apply as
+// without a hook; or the run fails, if the config says so.
 func TestHookFallsBack(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -189,8 +188,8 @@ func TestHookFallsBack(t *testing.T) {
 	}
 }
 
-// TestHookFallsBackOnTheProfile, and on nothing if that has no rules; rules see
-// the last step as they would have without the hook.
+// The hook falls back on the profile's rules, if there are any; they see the last
+// step as they would have without the hook.
 func TestHookFallsBackOnTheProfile(t *testing.T) {
 	t.Parallel()
 	install := stepInstall(t, []any{rule(`last == ["look"] && used("look") && step == 1`, map[string]any{"model": "of the profile"})}, nil)
@@ -210,8 +209,8 @@ func TestHookFallsBackOnTheProfile(t *testing.T) {
 	w.refused(session.RejectStale, session.DoorStep, stepPrepared, down)
 }
 
-// TestUnaskedStepsAreUnknown are unknown; what asks for one must say it well.
-func TestUnaskedStepsAreUnknown(t *testing.T) {
+// Steps that were not opened are unknown, and a hook's config must be valid.
+func TestUnopenedStepsAreUnknown(t *testing.T) {
 	t.Parallel()
 	w := hooked(t, nil, nil)
 	ok := map[string]any{"status": "ok"}
@@ -249,8 +248,8 @@ func TestUnaskedStepsAreUnknown(t *testing.T) {
 	}
 }
 
-// TestStepKeepsItsBytes whatever is set while it is open; and what it decides
-// is taken from the registry of its turn, and from the lists of the moment.
+// A step's effect keeps its bytes whatever is set while it is open. Its answer
+// applies to the registry of its turn, and to the current lists.
 func TestStepKeepsItsBytes(t *testing.T) {
 	t.Parallel()
 	w := hooked(t, nil, map[string]any{"steps": always("of a rule")})
@@ -289,8 +288,7 @@ func TestStepKeepsItsBytes(t *testing.T) {
 	}
 }
 
-// TestHookSeesTheLatestCalls: at most StepCallsMax of them, the oldest are left
-// out; and what was used stays known.
+// The hook is shown the latest StepCallsMax calls, and all used tools.
 func TestHookSeesTheLatestCalls(t *testing.T) {
 	t.Parallel()
 	w := hooked(t, nil, nil)

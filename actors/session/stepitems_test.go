@@ -2,8 +2,8 @@ package session
 
 import "testing"
 
-// TestHookIsShownTheLatestItems: of a long transcript the end, from an input or
-// an answer on: a result without the call that it is of means nothing.
+// A hook is shown the end of a long transcript, from an input or an answer on: a
+// result without its call means nothing.
 func TestHookIsShownTheLatestItems(t *testing.T) {
 	t.Parallel()
 	var s State

@@ -11,8 +11,7 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// TestRolesComeFromOperators: who may do what is not the client's to say,
-// unless the install policy lets it.
+// Clients can't choose their roles, unless the install policy lets them.
 func TestRolesComeFromOperators(t *testing.T) {
 	t.Parallel()
 	rules := []any{rule(`role("admin")`, map[string]any{"model": "for admins"})}
@@ -47,9 +46,8 @@ func TestRolesComeFromOperators(t *testing.T) {
 	}
 }
 
-// TestProgressiveRevelation: until analyze was carried out, there is nothing
-// else; what was refused, hidden or cancelled unlocks nothing, and what failed
-// does, because it was carried out. Each run begins anew.
+// Until analyze has run, no other tool is offered. Refused, hidden or cancelled
+// calls unlock nothing; failed ones do, because they ran. Each run begins anew.
 func TestProgressiveRevelation(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"analyze", "x.analyze"} {
@@ -83,8 +81,8 @@ func TestProgressiveRevelation(t *testing.T) {
 	}
 }
 
-// TestLastStep: last names the calls of the step before that were carried out,
-// as the model called them, in their order.
+// `last` is the names of the calls that ran in the step before, as the model called
+// them, in order.
 func TestLastStep(t *testing.T) {
 	t.Parallel()
 	w := stepped(t, nil, map[string]any{"steps": []any{
@@ -117,8 +115,7 @@ func TestLastStep(t *testing.T) {
 	}
 }
 
-// TestForcedChoiceLastsOneStep: a run that is forced to call at every turn
-// would never end.
+// A run that is forced to call in every turn would never end.
 func TestForcedChoiceLastsOneStep(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -156,8 +153,8 @@ func TestForcedChoiceLastsOneStep(t *testing.T) {
 	}
 }
 
-// TestConditionsThatFail: a condition that can't be evaluated, or costs too
-// much, doesn't hold, and that is written down; the next rule has its turn.
+// A condition that can't be evaluated, or costs too much, doesn't hold, and that is
+// recorded; then the next rule is tried.
 func TestConditionsThatFail(t *testing.T) {
 	t.Parallel()
 	costly := "last.all(a, last.all(b, last.all(c, last.all(d, a == b && c == d))))"
@@ -186,8 +183,7 @@ func TestConditionsThatFail(t *testing.T) {
 		session.ViewRuleFailed{Rule: 3, Code: "when_failed"})
 }
 
-// TestFactsAndUsageInRules: a rule sees the facts and the usage of the moment
-// at which the step begins.
+// A rule sees the facts and the usage at the beginning of the step.
 func TestFactsAndUsageInRules(t *testing.T) {
 	t.Parallel()
 	w := toldUnder(t, stepInstall(t, nil, nil))
@@ -218,9 +214,8 @@ func TestFactsAndUsageInRules(t *testing.T) {
 	}
 }
 
-// TestUsedIsBounded: a run may go through any number of registries. What it
-// used of tools that the turn's registry doesn't have, no rule can ask for, and
-// is forgotten.
+// A run may go through any number of registries. Used tools that the turn's
+// registry doesn't have are forgotten, since no rule can ask for them.
 func TestUsedIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)
@@ -254,8 +249,8 @@ func TestUsedIsBounded(t *testing.T) {
 	}
 }
 
-// TestRulesFollowTheRegistry: a name in used is the tool that bears it in the
-// turn's registry, also in a run that began under another one.
+// A name in used is the tool of that name in the turn's registry, also in a run
+// that began under another one.
 func TestRulesFollowTheRegistry(t *testing.T) {
 	t.Parallel()
 	w := stepped(t, nil, map[string]any{"steps": []any{rule(`used("look")`, map[string]any{"model": "looked"})}})

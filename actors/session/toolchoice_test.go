@@ -9,9 +9,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// TestToolChoice: lists and choices name a tool by tool_id or tool_name, a
-// provider knows it by the name that it was offered under; and a provider
-// refuses a choice of what it was not offered.
+// Lists and choices name a tool by tool_id or tool_name, a provider knows it by its
+// offered name, and a provider refuses a choice of a tool that it was not offered.
 func TestToolChoice(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ choice, host, want string }{

@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// TestTrust: a manifest counts if its hash is among the digests, or if one of the
-// keys signed just this hash. Nothing else makes a pack trusted.
+// A manifest is trusted if its hash is among the digests, or if one of the keys
+// signed exactly this hash. Nothing else makes a pack trusted.
 func TestTrust(t *testing.T) {
 	t.Parallel()
 	key, public := signer(t)

@@ -10,9 +10,9 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// TestWakesAreBounded: each run has an earlier deadline than all before, so
-// each asks for a wake. Beyond WakesMax the latest due one is withdrawn: an
-// earlier one comes before it, and asks for the next.
+// Each run has an earlier deadline than all before, so each opens a wake. Beyond
+// WakesMax the wake due last is withdrawn: an earlier one comes before it, and
+// opens the next.
 func TestWakesAreBounded(t *testing.T) {
 	t.Parallel()
 	w := newTold(t)

@@ -77,7 +77,7 @@ func weighty(t *testing.T) map[string]func(sid string) []session.Event {
 	}
 }
 
-// TestWeight does not run beside others: the heap is everybody's.
+// TestWeight runs alone: all tests share the heap.
 func TestWeight(t *testing.T) { //nolint:paralleltest // see above
 	install := builtin(t)
 	for name, events := range weighty(t) {

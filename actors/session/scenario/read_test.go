@@ -84,7 +84,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// TestPlanWithoutAView: whoever reads a step for its form alone needs no view.
+// A step can be parsed without a view.
 func TestPlanWithoutAView(t *testing.T) {
 	t.Parallel()
 	got, err := scenario.Read(`settle r1t2 batch c0 ok`, nil)

@@ -177,8 +177,8 @@ func TestSpansLieWithinTheirParents(t *testing.T) {
 	}
 }
 
-// TestSpansAgreeWithNotices counts what the notices and the progress say of runs
-// and calls: as many spans ended.
+// TestSpansAgreeWithNotices counts runs and calls in notices and progress: as many
+// spans have ended.
 func TestSpansAgreeWithNotices(t *testing.T) {
 	t.Parallel()
 	for _, h := range histories(t) {

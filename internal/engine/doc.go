@@ -49,9 +49,10 @@
 //     still have the event that it was folded up to. Events that another owner has
 //     folded since are folded without emitting.
 //   - No effect except a wake is stored after its start_by, by this host's clock.
-//   - While the log has holes, neither a snapshot nor a state in memory is trusted
-//     until the session was folded from its first event and compared with it, with
-//     its stored effects and its last notice (integrity.go, internal/audit).
+//   - While the log has holes, no snapshot and no state in memory is trusted
+//     unverified. The session is folded from its first event and compared with
+//     both, with its stored effects and its last notice (integrity.go,
+//     internal/audit).
 //   - A session that can't go on is quarantined: a stored effect of the same name
 //     has other bytes, an output is too large, the log has lost or changed events,
 //     or the fold panicked. The session stops alone, its events stay in the log,

@@ -49,11 +49,10 @@ func (l *Lane) isReleased(sid string) bool {
 }
 
 // resumption reads a released session up to its first event that is not done, and
-// then all later events that the log has, in parts, which are folded and emit. The
-// lane no longer delivers these events; those that it still delivers are folded
-// afterwards. A session that killed processes before its release is quarantined
-// again until that is done: if it kills this process too, the next one finds it
-// stopped.
+// then all later events in parts, which are folded and emit. The lane no longer
+// delivers these events; those that it still delivers are folded afterwards. A
+// session that killed processes before its release is quarantined again until that
+// is done: if it kills this process too, the next one finds it stopped.
 type resumption struct {
 	outside
 	actor *actor    // the stopped session

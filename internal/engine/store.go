@@ -12,10 +12,10 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// batch is some folded events whose outputs are stored together. Several batches
-// are stored concurrently and finish in any order. A session has outputs in one of
-// them at a time, so its outputs are stored in the order of its events, and a
-// failure stops the session as if batches were stored one after another.
+// batch is some folded events whose outputs are stored together. Several batches are
+// stored concurrently and finish in any order. A session has outputs in one of them
+// at a time: they are stored in the order of its events, and a failure stops the
+// session as if batches were stored one after another.
 type batch struct {
 	outside
 	outputs   []*outputs

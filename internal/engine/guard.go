@@ -77,8 +77,9 @@ func (o outside) guardNote(ctx context.Context, lane int) (note guardNote, rev u
 	return note, rev
 }
 
-// needsNote reports whether the guard's note must be stored before an event is taken.
-// If the event must be processed alone, it waits for that, too.
+// needsNote reports whether the guard's note must be stored before an event is
+// taken, and begins that. An event that must be processed alone is then taken when
+// the lane has its turn to do so.
 func (l *Lane) needsNote(d *Delivered) bool {
 	g, e := &l.guard, d.Event
 	if left := g.left; left != 0 {

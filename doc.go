@@ -1,11 +1,11 @@
-// Package refold is the root of the module. It holds streams.conf for the
-// programs that provision, and its test checks the laws of the repository.
+// Package refold is the root of the module. It embeds streams.conf for the
+// programs that provision streams. Its test checks the laws of the repository.
 //
 // Refold runs agent sessions that survive the death of any process. A session
-// is an actor: its state is a fold of the session's own messages on a NATS
-// JetStream stream, and of nothing else. A session publishes effects: requests
-// for a model's turn, a tool call or a timer. Bridges carry effects out and
-// publish settlements, which are events again.
+// is an actor: its state is a fold of its own messages on a NATS JetStream
+// stream, and of nothing else. A session publishes effects: requests for a model
+// turn, a tool call or a timer. Bridges carry effects out and publish
+// settlements, which are events again.
 //
 // # Path
 //
@@ -21,11 +21,11 @@
 //
 //   - codec, planner, actors/session, subjects: pure. Bytes, plans, the fold,
 //     and names. They have no clock and do no I/O.
-//   - bridge, client: public. Serve tools of your own; start and follow runs.
-//   - internal: NATS, the host of the session-actors, models and tools.
+//   - bridge, client: public. Serve your own tools; start and follow runs.
+//   - internal: NATS, the engine of the session-actors, models and tools.
 //   - cmd: two daemons, and the command line program refold.
 //   - e2e: tests of the system from the outside, as processes.
-//   - proof: what checks the rest: chaos, measurements, known faults.
+//   - proof: checks of all the rest: chaos, benchmarks, known faults.
 //
 // # Laws
 //

@@ -8,20 +8,19 @@ import (
 	"runtime/metrics"
 )
 
-// How much garbage there may be, as a share of live memory, before it is
-// collected. Go's own 100 percent spends a sixth of a busy daemon's processor
-// time on collecting, 200 half of that, 400 a quarter (refold bench runs).
-// Memory is bounded by --memory and by the effects in flight, not by the
-// collector: so the most is for processes that hold little, the least for those
-// that hold much.
+// How much garbage may accumulate before a collection, as a percentage of live
+// memory. At Go's own 100 a busy daemon spends a sixth of its processor time on
+// collecting; at 200 half of that, at 400 a quarter (refold bench runs).
+// --memory and the effects in flight bound memory, not the collector. Processes
+// that hold little get the highest percentage, those that hold much the lowest.
 const (
 	collectLeast = 200
 	collectMost  = 400
-	garbageMost  = 256 << 20 // bytes of garbage for which less than collectMost is taken
+	garbageMost  = 256 << 20 // bytes of garbage above which the percentage drops below collectMost
 )
 
-// Collect sets how often the process collects garbage, unless GOGC says so. Call
-// it first in main: tests that run a daemon in their own process keep theirs.
+// Collect sets how often the process collects garbage, unless GOGC is set. Call
+// it first in main: tests that run a daemon in process keep their own setting.
 func Collect() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectMost)
@@ -29,7 +28,7 @@ func Collect() {
 	}
 }
 
-// Collecting says what Collect set.
+// Collecting describes the setting that Collect made.
 func Collecting() string {
 	if set := os.Getenv("GOGC"); set != "" {
 		return set
@@ -37,11 +36,11 @@ func Collecting() string {
 	return fmt.Sprintf("%d-%d", collectLeast, collectMost)
 }
 
-// collector is itself garbage from the beginning: each collection of it is one
-// of all the process has, after which there is another percentage.
+// collector is unreachable from the start. Its finalizer runs once after every
+// garbage collection, and sets the percentage for the next one.
 type collector struct {
 	percent int
-	_       [16]byte // what is smaller shares its memory with others, and stays with them
+	_       [16]byte // keeps it out of the tiny allocator, where its neighbours would keep it alive
 }
 
 func (c *collector) watch() { runtime.SetFinalizer(c, (*collector).again) }
@@ -57,8 +56,8 @@ func (c *collector) again() {
 	c.watch()
 }
 
-// percentFor returns the percentage for so many live bytes, in steps of a tenth
-// of the most: each that is set stops the process for a moment.
+// percentFor returns the percentage for a number of live bytes, in steps of a
+// tenth of the maximum: setting one stops the process for a moment.
 func percentFor(live uint64) int {
 	const step = collectMost / 10
 	percent := garbageMost / max(live/100, 1) / step * step

@@ -14,25 +14,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// environFile is the variable that names the descriptor from which a program
-// that was started again reads its environment.
+// environFile names the file descriptor from which the restarted program reads
+// its environment.
 const environFile = "REFOLD_ENVIRON_FD"
 
 // shownVariables stay in /proc/PID/environ, where every process of the same
-// user can read them. They are what the Go runtime reads before main, and what
-// identifies the process to a person.
+// user can read them. The Go runtime reads some of them before main, and the
+// others identify the process to a person.
 var shownVariables = []string{
 	"GOCOVERDIR", "GODEBUG", "GOGC", "GOMAXPROCS", "GOMEMLIMIT", "GORACE", "GOTRACEBACK", "HOME", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "USER",
 }
 
-// userinfo is a user and password in an address, as --nats may have them.
+// userinfo is the user and password of an address, which --nats may contain.
 var userinfo = regexp.MustCompile(`://[^/?#\s,]*@`)
 
-// HideEnvironment takes the environment of this process, and passwords in its
-// arguments, out of /proc, where a shell that the process starts could read
-// them. It starts the program again, once, with both in a file in memory
-// instead, and sets them again there. Call it first in a main that serves a
-// shell, never in a test. An error means that all is as it was.
+// HideEnvironment removes the environment of this process, and passwords in its
+// arguments, from /proc, where a shell that the process starts could read them.
+// It executes the program again, once, with both in a file in memory, and
+// restores them from there. Call it first in a main that serves a shell, never
+// in a test. If it returns an error, nothing has changed.
 func HideEnvironment() error {
 	if fd := os.Getenv(environFile); fd != "" {
 		return restoreEnvironment(fd)
@@ -67,15 +67,15 @@ func HideEnvironment() error {
 	return fmt.Errorf("hide the environment: %w", err)
 }
 
-// argsFollow stands between the variables and the arguments: neither holds a
-// zero, and no variable is empty.
+// argsFollow separates the variables from the arguments: neither contains a
+// zero byte, and no variable is empty.
 const argsFollow = "\x00\x00"
 
 // restoreEnvironment sets the variables and arguments that the descriptor holds.
 func restoreEnvironment(descriptor string) error {
 	fd, err := strconv.Atoi(descriptor)
 	if err != nil || fd < 3 {
-		return fmt.Errorf("%s=%s: is no descriptor; unset it", environFile, descriptor)
+		return fmt.Errorf("%s=%s: is not a file descriptor; unset it", environFile, descriptor)
 	}
 	f := os.NewFile(uintptr(fd), "environment")
 	text, err := io.ReadAll(f)

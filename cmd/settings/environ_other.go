@@ -2,5 +2,5 @@
 
 package settings
 
-// HideEnvironment is for Linux, where a process's environment is a file.
+// HideEnvironment does nothing: only Linux shows a process's environment as a file.
 func HideEnvironment() error { return nil }

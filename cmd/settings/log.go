@@ -6,12 +6,12 @@ import (
 	"log/slog"
 )
 
-// TraceIDs returns the ids of the span of an effect. They are empty if its run is not
-// traced, or if no effect is named.
+// TraceIDs returns the ids of an effect's span. They are empty if its run is not
+// traced, or if effect is "".
 type TraceIDs func(session, effect string) (trace, span string)
 
-// Logger returns what logs to w, as --log-level and --log-format say. A line about
-// a session gets the trace_id and span_id that ids returns; nil adds none.
+// Logger returns a logger to w, configured by --log-level and --log-format. Lines
+// about a session get the trace_id and span_id that ids returns; nil adds none.
 func (d *Daemon) Logger(w io.Writer, ids TraceIDs) (*slog.Logger, error) {
 	level, err := d.level()
 	if err != nil {
@@ -30,7 +30,7 @@ func (d *Daemon) level() (level slog.Level, err error) {
 	return level, err
 }
 
-// withIDs returns a handler that adds ids of traces to lines; nil adds none.
+// withIDs returns a handler that adds trace ids to lines. A nil ids adds none.
 func withIDs(handler slog.Handler, ids TraceIDs) slog.Handler {
 	if ids == nil {
 		return handler
@@ -38,14 +38,14 @@ func withIDs(handler slog.Handler, ids TraceIDs) slog.Handler {
 	return &traced{Handler: handler, ids: ids}
 }
 
-// traced adds ids of traces to lines.
+// traced adds trace ids to lines.
 type traced struct {
 	slog.Handler
 	ids             TraceIDs
-	session, effect string // that every line has
+	session, effect string // from WithAttrs: every line has them
 }
 
-// Handle writes a line, with ids if it is about a traced run.
+// Handle writes a line, with trace ids if it is about a traced run.
 func (t *traced) Handle(ctx context.Context, r slog.Record) error {
 	of := *t
 	r.Attrs(func(a slog.Attr) bool {
@@ -81,7 +81,7 @@ func (t *traced) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &next
 }
 
-// WithGroup returns a handler that puts what is added later into a group.
+// WithGroup returns a handler that puts later attributes into a group.
 func (t *traced) WithGroup(name string) slog.Handler {
 	next := *t
 	next.Handler = t.Handler.WithGroup(name)

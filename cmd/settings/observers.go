@@ -7,8 +7,8 @@ import (
 )
 
 // Observe returns the observer of a bridge's starts: traces, metrics or both,
-// as configured; nil if neither is. measured is nil if nobody reads metrics.
-func Observe(tracer *traces.Tracer, telemetry *Telemetry, env Environment) (told executor.Observer, measured *metrics.Bridge) {
+// as configured, or nil. measured is nil if metrics are off.
+func Observe(tracer *traces.Tracer, telemetry *Telemetry, env Environment) (observer executor.Observer, measured *metrics.Bridge) {
 	var all metrics.Observers
 	if tracer != nil {
 		all = append(all, tracer.Observer())

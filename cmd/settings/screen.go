@@ -10,21 +10,21 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Screen is a terminal that a person looks at, or a file or pipe that a program
-// reads.
+// Screen is where a program prints: a terminal, or a file or pipe that another
+// program reads.
 type Screen struct {
 	io.Writer
-	Columns int  // of the terminal; 0: it is none
-	Colors  bool // the terminal shows colors, and the person wants them
-	Clears  bool // the terminal can take a line away again: it is not dumb
+	Columns int  // of the terminal; 0: not a terminal
+	Colors  bool // the terminal shows colors, and the user has not turned them off
+	Clears  bool // the terminal can clear a line: it is not dumb
 }
 
 // columnsDefault is the width of a terminal that does not report its own.
 const columnsDefault = 80
 
-// ScreenOf returns the screen behind a writer: a file's, or the one that
-// Terminal made for it. COLUMNS says how wide a terminal is instead of the
-// terminal; NO_COLOR, with any value, and TERM=dumb leave colors out.
+// ScreenOf returns the screen of a writer, which is a file or the writer that
+// Terminal made of one. COLUMNS overrides the terminal's width. NO_COLOR, with
+// any value, and TERM=dumb turn colors off.
 func ScreenOf(w io.Writer) Screen {
 	f, ok := Raw(w).(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -41,11 +41,11 @@ func ScreenOf(w io.Writer) Screen {
 	return s
 }
 
-// Color is how text looks on a screen.
+// Color is a text colour on a screen.
 type Color string
 
 // The colors that programs use, as SGR parameters. The terminal's own palette
-// says what they look like.
+// defines them.
 const (
 	Plain  Color = ""
 	Bold   Color = "1"
@@ -61,21 +61,21 @@ func (s Screen) Paint(c Color, text string) {
 		fmt.Fprint(s, text)
 		return
 	}
-	below := Raw(s.Writer) // which does not spell out what begins a color
+	below := Raw(s.Writer) // unlike Terminal's writer, it does not escape control sequences
 	fmt.Fprint(below, "\x1b["+string(c)+"m")
 	fmt.Fprint(s, text)
 	fmt.Fprint(below, "\x1b[0m")
 }
 
-// ClearLine takes the line away on which the cursor stands, if the screen Clears.
+// ClearLine clears the cursor's line, if the screen Clears.
 func (s Screen) ClearLine() {
 	if s.Clears {
 		fmt.Fprint(Raw(s.Writer), "\r\x1b[K")
 	}
 }
 
-// Cells returns how many columns of a terminal a text takes that Spelled
-// returned.
+// Cells returns how many columns of a terminal a text takes. The text is one that
+// Spelled returned.
 func Cells(text string) int {
 	n := 0
 	for _, char := range text {
@@ -92,8 +92,8 @@ func cells(char rune) int {
 	return 1
 }
 
-// Fit returns the beginning of a text that takes at most so many columns, with
-// a … where something was cut.
+// Fit returns the beginning of a text that takes at most columns columns, with
+// a … where it was cut.
 func Fit(text string, columns int) string {
 	switch {
 	case columns <= 0:

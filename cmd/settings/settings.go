@@ -1,11 +1,11 @@
 // Package settings reads a daemon's settings from flags, the environment and a
-// config file, in this order: the first that has a value wins. An empty
-// variable counts as none.
+// config file. The first of them that has a value wins. An empty variable counts
+// as unset.
 //
 // A daemon declares one struct of flags for kong. It embeds Connection first
-// and Daemon last, each as `yaml:",inline"`, and every other field has the name
-// of its flag as its yaml key, so that the file has the same names. Unknown
-// keys of the file are refused, with their line.
+// and Daemon last, each as `yaml:",inline"`. Every other field has the name of
+// its flag as its yaml key, so the file uses the names of the flags. Unknown keys
+// of the file are refused, with their line.
 package settings
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/refold/refold/internal/yamlfile"
 )
 
-// Connection is how every daemon connects.
+// Connection has the flags with which every daemon connects.
 type Connection struct {
 	NATS    string `name:"nats" yaml:"nats" group:"NATS" placeholder:"URL" help:"Servers, separated by commas (NATS_URL). Default: the context's, else nats://127.0.0.1:4222."`
 	Creds   string `yaml:"creds" group:"NATS" placeholder:"FILE" help:"Credentials file (NATS_CREDS)."`
@@ -32,11 +32,11 @@ type Connection struct {
 	Prefix  string `yaml:"prefix" group:"NATS" default:"refold" help:"Prefix of all subjects (REFOLD_PREFIX)."`
 
 	Durability  string `yaml:"durability" group:"NATS" enum:",interval,always,replicated" default:"" placeholder:"WHAT" help:"The servers' expected durability (REFOLD_DURABILITY); the daemon ends if it finds another: always (sync before each acknowledgement), interval (periodic sync), or replicated (every stream on three servers or more)."`
-	Monitor     string `yaml:"monitor" group:"NATS" placeholder:"URL" help:"Monitoring addresses of all servers, separated by commas, to ask how they sync. Such as http://127.0.0.1:8222."`
-	SystemCreds string `yaml:"system-creds" group:"NATS" placeholder:"FILE" help:"Credentials of a user of the system account, or a context's file, to ask how all servers sync."`
+	Monitor     string `yaml:"monitor" group:"NATS" placeholder:"URL" help:"Monitoring addresses of all servers, separated by commas, from which to read their sync setting. Such as http://127.0.0.1:8222."`
+	SystemCreds string `yaml:"system-creds" group:"NATS" placeholder:"FILE" help:"Credentials of a user of the system account, or a context's file, with which to read all servers' sync setting."`
 }
 
-// Daemon is what every daemon has at the end of its flags.
+// Daemon has the flags that every daemon's help ends with.
 type Daemon struct {
 	HTTP      string           `name:"http" yaml:"http" placeholder:"HOST:PORT" help:"Address to serve /metrics, /healthz and /readyz on, such as 127.0.0.1:9464. Default: none."`
 	Pprof     bool             `yaml:"pprof" help:"Also serve /debug/pprof/ at --http, which must then be a loopback address."`
@@ -49,24 +49,23 @@ type Daemon struct {
 // Validate reports every problem of d that can be seen without the network.
 func (d *Daemon) Validate() error { return d.validateHTTP() }
 
-// Program is a daemon, for its help.
+// Program describes a daemon for its help.
 type Program struct {
 	Name        string
 	Description string
-	Variables   map[string]string // besides those of Connection: flags that the environment may give, and the variable of each
-	Groups      []kong.Group      // of its flags, in the order of the help
+	Variables   map[string]string // flags that the environment may set, besides Connection's, and the variable of each
+	Groups      []kong.Group      // groups of its flags, in the order of the help
 }
 
 // Exit statuses of a daemon.
 const (
-	StatusDone   = 0 // it was stopped, and ended
+	StatusDone   = 0 // it ran until it was stopped
 	StatusFailed = 1 // it can't run
 	StatusUsage  = 2 // the arguments are wrong
 )
 
-// Run runs a daemon until ctx ends, and what it has until then to its end. parse
-// reads its flags, as Parse does. Run returns the exit status; what is wrong is on
-// stderr.
+// Run runs a daemon until ctx ends and run has returned. parse reads its flags,
+// as Parse does. Run returns the exit status, and prints errors to stderr.
 func Run[F any](
 	ctx context.Context, p Program, stderr io.Writer, parse func() (f F, done bool, err error), run func(F) error,
 ) int {
@@ -80,25 +79,25 @@ func Run[F any](
 	}
 	err = run(f)
 	if err == nil || ctx.Err() != nil && errors.Is(err, ctx.Err()) {
-		return StatusDone // perhaps while it still started
+		return StatusDone // stopped, perhaps while it was still starting
 	}
 	p.Complain(stderr, err)
 	return StatusFailed
 }
 
-// Complain prints an error, each of its lines with the program's name.
+// Complain prints an error, each line after the program's name.
 func (p Program) Complain(stderr io.Writer, err error) {
 	for line := range strings.Lines(err.Error()) {
 		fmt.Fprintf(stderr, "%s: %s\n", p.Name, strings.TrimRight(line, "\n"))
 	}
 }
 
-// variables are the flags of Connection that the environment may give.
+// variables are the flags of Connection that the environment may set.
 var variables = map[string]string{
 	"nats": "NATS_URL", "creds": "NATS_CREDS", "context": "NATS_CONTEXT", "prefix": "REFOLD_PREFIX", "durability": "REFOLD_DURABILITY",
 }
 
-// Environment is what a program was started with.
+// Environment holds the variables that a program was started with.
 type Environment map[string]string
 
 // ReadEnvironment reads NAME=value pairs, as os.Environ returns them.
@@ -118,9 +117,9 @@ func (e Environment) Lookup(name string) (value string, ok bool) {
 	return value, ok
 }
 
-// Parse reads flags, environment and, if --config names one, the config file.
-// done says that help or the version was printed to stdout instead. An error
-// of the file names it. F is a struct as the package's doc describes it.
+// Parse reads flags, the environment and, if --config names one, the config file.
+// done is true if it printed help or the version to stdout instead. An error in
+// the file names the file. F is a struct as the package's doc describes it.
 func Parse[F any](p Program, args []string, env Environment, stdout, stderr io.Writer) (f F, done bool, err error) {
 	fromEnvironment := p.resolver(env)
 	f, config, done, err := parse[F](p, args, stdout, stderr, fromEnvironment)
@@ -137,9 +136,8 @@ func Parse[F any](p Program, args []string, env Environment, stdout, stderr io.W
 	return f, done, nil
 }
 
-// parse reads the command line, and what it does not have from resolvers: of
-// several that have a value the last one wins. It returns the value of
-// --config too.
+// parse reads the command line, and flags that it does not set from resolvers.
+// The last resolver that has a value wins. It returns the value of --config too.
 func parse[F any](p Program, args []string, stdout, stderr io.Writer, resolvers ...kong.Resolver) (f F, config string, done bool, err error) {
 	parser, err := kong.New(&f,
 		kong.Name(p.Name), kong.Description(p.Description), kong.Writers(stdout, stderr),
@@ -161,7 +159,7 @@ func parse[F any](p Program, args []string, stdout, stderr io.Writer, resolvers 
 	return f, config, false, nil
 }
 
-// resolver gives flags that the command line does not have.
+// resolver reads flags that the command line does not set from env.
 func (p Program) resolver(env Environment) kong.Resolver {
 	known := maps.Clone(variables)
 	maps.Copy(known, p.Variables)
@@ -173,8 +171,8 @@ func (p Program) resolver(env Environment) kong.Resolver {
 	})
 }
 
-// readConfig reads a YAML file whose keys are those of the flags. Errors in it
-// are reported with their line.
+// readConfig reads a YAML file whose keys are the names of flags. Errors name
+// their line.
 func readConfig[F any](path string) (kong.Resolver, error) {
 	data, err := yamlfile.Read(path)
 	if err != nil {

@@ -27,14 +27,13 @@ func (s *Size) UnmarshalText(text []byte) error {
 	}
 	n, err := strconv.ParseInt(bare, 10, 64)
 	if err != nil || n < 0 || n > 1<<62>>shift {
-		return fmt.Errorf("%q is no number of bytes: give it as 256MiB or 2GiB", text)
+		return fmt.Errorf("%q is not a number of bytes: give it as 256MiB or 2GiB", text)
 	}
 	*s = Size(n << shift)
 	return nil
 }
 
-// String returns the size as it may be given, in the largest unit that it is a
-// whole number of.
+// String formats the size in the largest unit of which it is a whole multiple.
 func (s Size) String() string {
 	for i := len(units) - 1; i >= 0; i-- {
 		if u := units[i]; s != 0 && s&(1<<u.shift-1) == 0 {

@@ -1,42 +1,42 @@
 // Package archtest holds the laws of the repository: which package may import
 // which, what a pure package may contain, which package spells subjects, how
-// long files and functions may be, which words may name a package or a type,
-// and which words are used nowhere. The test at the root runs them.
+// long files and functions may be, and which words may name packages, types and
+// identifiers. The test at the root runs them.
 //
-// This file holds the laws' data, each entry with its reason. rules.go and
-// purity.go check a tree, which tree.go reads.
+// This file holds the laws' data, each entry with its reason. rules.go, purity.go
+// and surface.go check a tree, which tree.go reads.
 //
-// Every law is a function from a tree to complaints. Tests hand it small trees
-// with one violation each, which it must report, and their clean twins, on which
-// it must be silent: a law that can't fail holds nothing. An entry that allows
-// something nobody does any more is a complaint too. What is designed and not
-// built yet is marked arriving; the mark becomes a complaint when the thing is
-// there.
+// Every law is a function from a tree to complaints. Each is tested on small
+// trees with one violation, which it must report, and on their clean twins, for
+// which it must report nothing: a law that can't fail is worthless. An entry that
+// allows something nobody does any more is a complaint too. An entry for a
+// package that is not built yet is marked arriving; the mark becomes a complaint
+// once the package exists.
 package archtest
 
 import "testing"
 
 const module = "github.com/refold/refold"
 
-// laws is the data of all checks. Directories are relative to the root; a
-// directory stands for itself and everything below, unless a longer entry of
-// the ladder claims it. The root is "." and stands for itself alone.
+// laws is the data of all checks. Directories are relative to the root. A
+// directory stands for itself and everything below it, unless a longer entry of
+// the ladder contains it. The root is "." and stands for itself alone.
 type laws struct {
-	ladder   [][]string        // low to high; the packages of one rung don't import one another
-	arriving map[string]string // directories of the ladder that are designed and not there yet
-	offside  map[string]string // directories that stand beside the ladder: nobody imports them
+	ladder   [][]string        // low to high; packages of one rung don't import one another
+	arriving map[string]string // directories of the ladder that are designed but not built yet
+	offside  map[string]string // directories outside the ladder: no package imports them
 	fences   []fence
 	public   []string // directories of the packages that users import; each stands for itself alone
 	pure     []string // directories of pure packages
-	pureStd  []string // what pure packages import of the standard library
+	pureStd  []string // packages of the standard library that pure packages import
 	pureMods []pureMod
-	nouns    map[string]string // words that name no package and no type; what to say instead
+	nouns    map[string]string // words that may not name packages and types; what to say instead
 	loans    []loan
-	coined   map[string]string // coined words that no identifier and no comment may have; the word of the field
+	coined   map[string]string // coined words that identifiers and comments may not have; the word of the field
 	gone     []gone            // names that may not come back
 }
 
-// fence keeps one import behind the directories that need it.
+// fence restricts one import to the directories that need it.
 type fence struct {
 	what     string   // import path, and every path below it
 	only     []string // directories that may import it, each without its subdirectories unless it ends in /...
@@ -45,17 +45,17 @@ type fence struct {
 	why      string
 }
 
-// pureMod is a third party that pure packages may use, and one place that does.
+// pureMod is a third-party package that pure packages may use, and the one place that does.
 type pureMod struct {
 	what string // import path
 	in   string // the file or directory that imports it
 	why  string
 }
 
-// gone is the name of a mechanism that was replaced, in the package that had it.
+// gone is the name of a replaced mechanism, and the package that had it.
 type gone struct{ dir, name, by string }
 
-// loan is a word that types of one directory may hold all the same.
+// loan allows one word of nouns in the type names of one directory.
 type loan struct{ word, dir, why string }
 
 var repository = laws{
@@ -66,19 +66,19 @@ var repository = laws{
 		{"actors"},
 		{"subjects"},
 		{"."},               // streams.conf, embedded
-		{"bridge/executor"}, // what tools and models implement
+		{"bridge/executor"}, // the interface of tools and models
 		{"bridge/function"},
-		{"proof/jetmodel", "proof/strict", "internal/meter"},        // what the simulation runs on; what providers would refuse; counters that any package above may raise
-		{"internal/yamlfile", "internal/roles", "internal/secrets"}, // what YAML files may cost; who may do what on NATS; where values are found, and kept out of what is stored
+		{"proof/jetmodel", "proof/strict", "internal/meter"},        // the simulation's JetStream; the checks of provider requests; counters that any package above may raise
+		{"internal/yamlfile", "internal/roles", "internal/secrets"}, // reading YAML files, with limits; permissions on NATS; finding secrets, and keeping them out of stored data
 		{"internal/spaces"}, // folders become manifests
 		{"internal/natsio"},
-		{"internal/streams"}, // the consumers that delivery pulls from, and the bucket that journal keeps snapshots in, are made again by it
+		{"internal/streams"}, // re-creates the consumers that delivery pulls from, and journal's bucket of snapshots
 		{"internal/journal", "internal/delivery", "internal/presence"},
-		{"internal/audit", "internal/prompt"}, // what a session's owner and refold verify compare alike; what a model is asked
+		{"internal/audit", "internal/prompt"}, // the comparisons that engine and refold verify share; the request to a model
 		{"internal/bus"},                      // all of them over one connection
 		{"internal/engine", "internal/worker", "client", "internal/inspector"},
 		{"bridge"},
-		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads what hosts count
+		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads the engine's counters
 		{"internal/devserver"},
 		{"proof/bench", "proof/chaos", "proof/sim"},
 		{"bridge/bridgetest", "proof/cli"},
@@ -86,7 +86,7 @@ var repository = laws{
 		{"proof/faults", "proof/kit"},
 	},
 	arriving: map[string]string{
-		"internal/inspector": "the web page comes after the spine",
+		"internal/inspector": "the web page comes after the engine",
 	},
 	offside: map[string]string{
 		"e2e":    "plays a user: processes, files and a plain NATS client",
@@ -94,33 +94,33 @@ var repository = laws{
 		"docs":   "compares the documents with the code",
 
 		"internal/archtest": "the laws; the test at the root runs them",
-		"proof/faults":      "a program that edits the others, and sees whether their tests notice",
+		"proof/faults":      "a program that edits shipped code, and checks that tests notice",
 
-		"examples/weather":     "a program of a user's, who has the public packages",
-		"examples/pack":        "a program of a user's, who has the public packages",
+		"examples/weather":     "a user's program, with the public packages alone",
+		"examples/pack":        "a user's program, with the public packages alone",
 		"examples/steps":       "a record and a script, with the test that runs them",
-		"examples/host-loop":   "a program of a user's, who has the public packages",
-		"examples/direct-refs": "a program of a user's, who has the public packages",
-		"examples/viewer":      "a program of a user's, who has the public packages",
-		"examples/service-go":  "a program of a user's, who has NATS alone",
+		"examples/host-loop":   "a user's program, with the public packages alone",
+		"examples/direct-refs": "a user's program, with the public packages alone",
+		"examples/viewer":      "a user's program, with the public packages alone",
+		"examples/service-go":  "a user's program, with NATS alone",
 	},
 	fences: []fence{
 		{
 			what:  "github.com/nats-io/nats.go",
 			only:  []string{"internal/natsio", "internal/streams", "internal/journal", "internal/delivery", "internal/presence", "internal/bus/testbus", "e2e", "bridge", "client", "proof/bench", "proof/sim", "internal/roles/trial", "cmd/refold/bridgecheck", "examples/service-go"},
 			tests: true,
-			why:   "JetStream's conflicts, timeouts and stale reads are understood in internal/natsio and the four packages over it; internal/bus/testbus gives tests a plain client; bridge and client take a connection from their caller; proof/bench measures the bus against plain publishes; proof/sim hands a lane its messages; internal/roles/trial does what no program of ours may; cmd/refold/bridgecheck listens to how bridges answer deliveries, and answers some; examples/service-go is a service that knows nothing of Refold",
+			why:   "JetStream's conflicts, timeouts and stale reads are handled in internal/natsio and the four packages over it; internal/bus/testbus gives tests a plain client; bridge and client take a connection from their caller; proof/bench measures the bus against plain publishes; proof/sim delivers messages to a lane; internal/roles/trial tries what no program of ours may do; cmd/refold/bridgecheck reads how bridges acknowledge deliveries, and acknowledges some itself; examples/service-go is a service that knows nothing of Refold",
 		},
 		{
 			what:  "github.com/nats-io/nats-server/v2",
 			only:  []string{"internal/streams", "internal/bus/bustest", "internal/devserver", "proof/bench", "proof/chaos", "e2e"},
 			tests: true,
-			why:   "a server runs in internal/devserver and in tests, and fresh ones in proof/bench, single or clustered, and in proof/chaos, one a trial; internal/streams reads streams.conf with the server's parser",
+			why:   "a server runs in internal/devserver and in tests; proof/bench and proof/chaos start fresh ones, single or clustered; internal/streams reads streams.conf with the server's parser",
 		},
 		{
 			what: "github.com/landlock-lsm/go-landlock",
 			only: []string{"internal/tools/sandbox"},
-			why:  "it confines the process that calls it, for good: only the child that a command runs in may",
+			why:  "it confines the calling process for good: only the child process that runs a command may call it",
 		},
 		{
 			what: "github.com/openai/openai-go/v3",
@@ -130,7 +130,7 @@ var repository = laws{
 		{
 			what: module + "/internal/llm/openai",
 			only: []string{"cmd/bridge", "internal/llm/conformance"},
-			why:  "it links a provider's SDK, and refold demo must not pay for that; conformance is tests alone",
+			why:  "it links a provider's SDK, and refold demo must not pay for that; conformance has tests only",
 		},
 		{
 			what: "github.com/anthropics/anthropic-sdk-go",
@@ -155,7 +155,7 @@ var repository = laws{
 		{
 			what: "github.com/modelcontextprotocol/go-sdk",
 			only: []string{"internal/tools/mcp"},
-			why:  "one package knows the protocol of MCP; its SDK is no part of what sessions are",
+			why:  "one package knows the protocol of MCP; its SDK is not part of what sessions are",
 		},
 		{
 			what: module + "/internal/tools/mcp",
@@ -165,34 +165,34 @@ var repository = laws{
 		{
 			what: "go.opentelemetry.io/otel",
 			only: []string{"internal/telemetry/metrics", "internal/telemetry/traces", "internal/telemetry/logs"},
-			why:  "users of bridge and client link no OpenTelemetry: they are told of starts by an interface of two methods",
+			why:  "users of bridge and client link no OpenTelemetry: an interface of two methods reports starts to it",
 		},
 		{
 			what: "go.opentelemetry.io/contrib",
 			only: []string{"internal/telemetry/logs"},
-			why:  "it is the bridge from slog to OpenTelemetry, which only daemons that are asked to use it pay for",
+			why:  "it is the bridge from slog to OpenTelemetry; only daemons that export logs pay for it",
 		},
 		{
 			what: "github.com/prometheus/client_golang",
 			only: []string{"internal/telemetry/metrics"},
-			why:  "it answers scrapes; what is measured is in internal/meter",
+			why:  "it answers scrapes; the counters are in internal/meter",
 		},
 		{
 			what: module + "/internal/telemetry",
 			only: []string{"cmd/refold", "cmd/settings", "proof/chaos", "proof/cli", "internal/telemetry/dashboards", "internal/telemetry/metrics"},
-			why:  "it links OpenTelemetry: only programs pay for that; proof/chaos is part of one, and compares what daemons export; dashboards is tests alone; metrics name traces",
+			why:  "it links OpenTelemetry: only programs pay for that; proof/chaos is part of one, and compares what daemons export; dashboards has tests only; metrics name traces",
 		},
 		{
 			what:  module + "/proof",
 			only:  []string{"cmd/refold", "proof/..."},
 			tests: true,
-			why:   "the proof kit is for people who check Refold; daemons and users' programs carry none of it",
+			why:   "the proof kit is for people who check Refold; daemons and users' programs link none of it",
 		},
 		{
 			what:  module + "/internal/devserver",
 			only:  []string{"cmd/refold", "bridge/bridgetest"},
 			tests: true,
-			why:   "a daemon that carries a NATS server would hide that it was pointed at none; the tests of users have none to point at",
+			why:   "a daemon with a NATS server inside would hide that it was given no address; users' tests have no server to connect to",
 		},
 	},
 	public: []string{".", "actors/session", "bridge", "client", "codec", "planner", "space", "subjects"},
@@ -204,21 +204,21 @@ var repository = laws{
 		"unicode/utf16", "unicode/utf8",
 	},
 	pureMods: []pureMod{
-		{"github.com/vmihailenco/msgpack/v5", "codec", "the encoding; codec decides which of its spellings is the canonical one"},
+		{"github.com/vmihailenco/msgpack/v5", "codec", "the encoding; codec decides which of its forms is the canonical one"},
 		{"golang.org/x/crypto/blake2b", "codec/hash.go", "every event is hashed into its session's chain"},
 		{"github.com/nats-io/nkeys", "actors/session/grant.go", "a manifest's signature is verified inside the fold: Ed25519, no clock and no randomness"},
 		{"github.com/nats-io/nkeys", "actors/session/scenario/space.go", "scenarios sign manifests: Ed25519 takes no randomness"},
 		{"github.com/santhosh-tekuri/jsonschema/v6", "planner/schema.go", "arguments of a call are checked against the tool's schema inside the fold"},
 		{"cel.dev/cel-go/cel", "planner/cel.go", "a step rule's when is evaluated inside the fold"},
-		{"cel.dev/cel-go/common/ast", "planner/cel.go", "a when's tree is held against what the language allows"},
+		{"cel.dev/cel-go/common/ast", "planner/cel.go", "the tree of a when is checked against the allowed language"},
 		{"cel.dev/cel-go/common/env", "planner/cel.go", "names the part of the standard library that a when may call"},
 		{"cel.dev/cel-go/common/types", "planner/cel.go", "the values that a when sees"},
 		{"cel.dev/cel-go/common/types/ref", "planner/cel.go", "the interface of those values"},
-		{"cel.dev/cel-go/common/types/traits", "planner/cel.go", "what a when may ask of context: a member, not a loop"},
+		{"cel.dev/cel-go/common/types/traits", "planner/cel.go", "a when may read members of context, but not loop over it"},
 		{"cel.dev/cel-go/cel", "planner/celvalue.go", "a scope is what the library calls an activation"},
 		{"cel.dev/cel-go/common/types", "planner/celvalue.go", "JSON becomes these values"},
 		{"cel.dev/cel-go/common/types/ref", "planner/celvalue.go", "the interface of those values"},
-		{"cel.dev/cel-go/common/types/traits", "planner/celvalue.go", "an object is asked for members, and not gone through"},
+		{"cel.dev/cel-go/common/types/traits", "planner/celvalue.go", "members of an object are read, but not iterated"},
 		{"cel.dev/cel-go/interpreter", "planner/cel.go", "tells a when that cost too much from one that failed"},
 	},
 	nouns: map[string]string{
@@ -229,7 +229,7 @@ var repository = laws{
 		"types": "what it describes", "helper": "what it does", "helpers": "what it does",
 	},
 	loans: []loan{
-		{"command", "cmd/refold", "what is typed after a program's name is called so everywhere"},
+		{"command", "cmd/refold", "the usual name of what is typed after a program's name"},
 	},
 	coined: map[string]string{
 		"era": "epoch", "letter": "message buffer", "crew": "worker pool", "strike": "kill", "witness": "stored outputs",
@@ -252,10 +252,10 @@ var repository = laws{
 	},
 }
 
-// inProse are those of the coined words that comments may use in their common meaning: the letters of a name.
+// inProse are the coined words that comments may use in their common meaning: the letters of a name.
 var inProse = []string{"letter", "lookback"}
 
-// checks are the laws that look at a tree.
+// checks are the laws, by name.
 var checks = map[string]func(laws, *tree) []string{
 	"ladder":   laws.checkLadder,
 	"fences":   laws.checkFences,
@@ -269,8 +269,8 @@ var checks = map[string]func(laws, *tree) []string{
 	"stale":    laws.checkStale,
 }
 
-// Repository checks the module at root against all laws, one after the other: an importer
-// of types is for one goroutine.
+// Repository checks the module at root against all laws, one after the other:
+// an importer of types may be used by one goroutine only.
 func Repository(t *testing.T, root string) {
 	t.Helper()
 	tree := readTree(t, root)

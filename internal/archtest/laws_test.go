@@ -46,8 +46,8 @@ var violations = []struct {
 		clean: "-- internal/bus/queue/q.go --\npackage queue\n",
 	},
 	{
-		law: "ladder", name: "beside",
-		want:  `cmd/refold/main.go:2: imports e2e, which stands beside the ladder`,
+		law: "ladder", name: "outside the ladder",
+		want:  `cmd/refold/main.go:2: imports e2e, which stands outside the ladder`,
 		bad:   "-- cmd/refold/main.go --\npackage main\nimport _ \"github.com/refold/refold/e2e\"\n",
 		clean: "-- e2e/e.go --\npackage e2e\nimport _ \"github.com/refold/refold/client\"\n",
 	},
@@ -70,7 +70,7 @@ var violations = []struct {
 		clean: "-- internal/llm/openai/o.go --\npackage openai\nimport _ \"github.com/openai/openai-go/v3/option\"\n",
 	},
 	{
-		law: "fences", name: "what links an SDK",
+		law: "fences", name: "a package that links an SDK",
 		want:  `cmd/refold/main.go:2: imports github.com/refold/refold/internal/llm/openai, which only cmd/bridge, internal/llm/conformance may`,
 		bad:   "-- cmd/refold/main.go --\npackage main\nimport _ \"github.com/refold/refold/internal/llm/openai\"\n",
 		clean: "-- cmd/bridge/main.go --\npackage main\nimport _ \"github.com/refold/refold/internal/llm/openai\"\n-- internal/llm/openai/o_test.go --\npackage openai_test\nimport _ \"github.com/refold/refold/internal/llm/openai\"\n",
@@ -220,7 +220,7 @@ var violations = []struct {
 		clean: "-- client/c_test.go --\npackage client\n// A name begins with a letter.\n",
 	},
 	{
-		law: "words", name: "what was replaced",
+		law: "words", name: "a replaced mechanism",
 		want:  `internal/engine/h.go:2: sweep was replaced by a schedule of the wake`,
 		bad:   "-- internal/engine/h.go --\npackage engine\nfunc sweep() {}\n",
 		clean: "-- internal/engine/h.go --\npackage engine\nfunc sweeps() {}\n",
@@ -241,16 +241,16 @@ var violations = []struct {
 
 func TestLawsFindViolations(t *testing.T) {
 	t.Parallel()
-	seen := map[string]bool{"stale": true} // TestStale plants those
+	seen := map[string]bool{"stale": true} // TestStaleEntriesAreReported has those
 	for _, c := range violations {
 		seen[c.law] = true
 		t.Run(c.law+"/"+c.name, func(t *testing.T) {
 			t.Parallel()
-			got := checks[c.law](repository, plant(t, c.bad))
+			got := checks[c.law](repository, treeOf(t, c.bad))
 			if len(got) != 1 || !strings.Contains(got[0], c.want) {
 				t.Errorf("violation: got %q, want one complaint with %q", got, c.want)
 			}
-			if got := checks[c.law](repository, plant(t, c.clean)); len(got) != 0 {
+			if got := checks[c.law](repository, treeOf(t, c.clean)); len(got) != 0 {
 				t.Errorf("clean twin: got %q, want none", got)
 			}
 		})
@@ -262,9 +262,9 @@ func TestLawsFindViolations(t *testing.T) {
 	}
 }
 
-// TestStale hands the stale check laws that allow what nobody does, one at a
-// time, over a tree that is otherwise in order.
-func TestStale(t *testing.T) {
+// TestStaleEntriesAreReported gives the stale check laws that allow something
+// nobody does, one at a time, over a tree that is otherwise in order.
+func TestStaleEntriesAreReported(t *testing.T) {
 	t.Parallel()
 	const text = "-- codec/c.go --\npackage codec\nimport (\n\"errors\"\n\"example.com/pack\"\n)\n" +
 		"-- internal/bus/b.go --\npackage bus\nimport _ \"example.com/nats\"\ntype intentLog struct{}\n-- e2e/e.go --\npackage e2e\n"
@@ -283,7 +283,7 @@ func TestStale(t *testing.T) {
 	}
 	cases := []struct {
 		name, want string
-		spoil      func(*laws)
+		change     func(*laws)
 	}{
 		{"a rung nobody stands on", "ladder: client is not there", func(l *laws) { l.arriving = nil }},
 		{"arrived", "ladder: codec has arrived", func(l *laws) { l.arriving["codec"] = "later" }},
@@ -295,13 +295,13 @@ func TestStale(t *testing.T) {
 		{"third party", "pure: codec/d.go doesn't import example.com/pack", func(l *laws) { l.pureMods[0].in = "codec/d.go" }},
 		{"noun", `nouns: no type of codec holds "intent"`, func(l *laws) { l.loans[0].dir = "codec" }},
 	}
-	tree := plant(t, text)
+	tree := treeOf(t, text)
 	if got := clean().checkStale(tree); len(got) != 0 {
 		t.Errorf("laws in order: got %q, want no complaint", got)
 	}
 	for _, c := range cases {
 		l := clean()
-		c.spoil(&l)
+		c.change(&l)
 		got := l.checkStale(tree)
 		if len(got) != 1 || !strings.Contains(got[0], c.want) {
 			t.Errorf("%s: got %q, want one complaint with %q", c.name, got, c.want)
@@ -309,8 +309,8 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// plant makes a tree of a txtar archive.
-func plant(t testing.TB, archive string) *tree {
+// treeOf parses a txtar archive into a tree.
+func treeOf(t testing.TB, archive string) *tree {
 	t.Helper()
 	files := map[string][]byte{}
 	for _, f := range txtar.Parse([]byte(archive)).Files {

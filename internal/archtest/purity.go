@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// isPure says whether dir is one of the pure packages.
+// isPure reports whether dir is one of the pure packages.
 func (l laws) isPure(dir string) bool {
 	return slices.ContainsFunc(l.pure, func(top string) bool { return under(dir, top) })
 }
 
-// checkPurity: the same events leave the same bytes on every machine. So a pure
-// package imports from a list, starts nothing that runs beside it, and never
-// depends on the order of a map.
+// checkPurity: the same events must give the same bytes on every machine.
+// Therefore a pure package imports only what is listed, starts no goroutine, and
+// never depends on the order of a map.
 func (l laws) checkPurity(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
 		files := p.shipped()
@@ -44,7 +44,7 @@ func (l laws) checkPurity(t *tree) (complaints []string) {
 	return complaints
 }
 
-// pureImports: what a file of a pure package imports is on the list.
+// pureImports checks the imports of a file of a pure package against the list.
 func (l laws) pureImports(t *tree, f *file) (complaints []string) {
 	for _, i := range f.imports() {
 		if _, inside := i.dir(); inside || slices.Contains(l.pureStd, i.path) {
@@ -66,7 +66,7 @@ func (l laws) pureImports(t *tree, f *file) (complaints []string) {
 	return complaints
 }
 
-// impure names what a node does that a pure package must not, or is empty.
+// impure describes what a node does that a pure package may not do; "" means nothing.
 func impure(n ast.Node, info *types.Info) string {
 	switch n := n.(type) {
 	case *ast.GoStmt:
@@ -92,7 +92,7 @@ func impure(n ast.Node, info *types.Info) string {
 	return ""
 }
 
-// ranges says what is wrong with ranging over a value of type t.
+// ranges describes what is wrong with ranging over a value of type t.
 func ranges(t types.Type) string {
 	if t == nil || t == types.Typ[types.Invalid] {
 		return "ranges over something whose type can't be told"
@@ -103,7 +103,7 @@ func ranges(t types.Type) string {
 	case *types.Chan:
 		return "ranges over a channel"
 	case *types.Interface:
-		// A type parameter: any type of its set will do.
+		// A type parameter: every type of its set counts.
 		for embedded := range u.EmbeddedTypes() {
 			if what := ranges(embedded); what != "" {
 				return what

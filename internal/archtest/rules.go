@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	fileLinesMax = 400 // a file that is read in one sitting
-	funcLinesMax = 70  // a function that is seen at once
+	fileLinesMax = 400 // a file can be read in one sitting
+	funcLinesMax = 70  // a function can be seen at once
 )
 
-// under says whether dir is top or lies below it.
+// under reports whether dir is top or lies below it.
 func under(dir, top string) bool {
 	return dir == top || strings.HasPrefix(dir, top+"/")
 }
 
-// place is where a directory stands: the longest entry of the ladder that it
-// lies under, and its rung. ok is false for a directory that has no place.
+// place returns the longest entry of the ladder that contains a directory, and
+// its rung. ok is false for a directory that has no place.
 func (l laws) place(dir string) (member string, rung int, ok bool) {
 	for r, members := range l.ladder {
 		for _, m := range members {
@@ -36,8 +36,8 @@ func (l laws) place(dir string) (member string, rung int, ok bool) {
 	return member, rung, ok
 }
 
-// checkLadder: a package imports lower rungs and its own subtree, nothing else
-// of this module. Test files may look up: they ship with nobody.
+// checkLadder: a package imports lower rungs and its own subtree, and nothing
+// else of this module. Test files may import higher rungs: no program links them.
 func (l laws) checkLadder(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
 		member, rung, ok := l.place(p.dir)
@@ -55,10 +55,10 @@ func (l laws) checkLadder(t *tree) (complaints []string) {
 				other, above, known := l.place(dir)
 				switch {
 				case !known:
-					complaints = append(complaints, t.at(i, "imports %s, which stands beside the ladder and is imported by nobody", dir))
+					complaints = append(complaints, t.at(i, "imports %s, which stands outside the ladder: no package imports it", dir))
 				case !ok || other == member || above < rung:
 				case above == rung:
-					complaints = append(complaints, t.at(i, "%s imports %s: they share a rung and don't know one another", member, other))
+					complaints = append(complaints, t.at(i, "%s imports %s: they share a rung and don't import one another", member, other))
 				default:
 					complaints = append(complaints, t.at(i, "%s imports %s, which is above it on the ladder", member, other))
 				}
@@ -68,7 +68,7 @@ func (l laws) checkLadder(t *tree) (complaints []string) {
 	return complaints
 }
 
-// checkFences: what is behind a fence is imported from where the fence says.
+// checkFences: fenced packages are imported only from the directories that the fence names.
 func (l laws) checkFences(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
 		for _, f := range p.files {
@@ -86,7 +86,7 @@ func (l laws) checkFences(t *tree) (complaints []string) {
 	return complaints
 }
 
-// lets says whether the fence has a gate for dir.
+// lets reports whether the fence lets dir through.
 func (f fence) lets(dir string) bool {
 	return slices.ContainsFunc(f.only, func(gate string) bool {
 		tree, deep := strings.CutSuffix(gate, "/...")
@@ -94,8 +94,8 @@ func (f fence) lets(dir string) bool {
 	})
 }
 
-// checkOutside: e2e sees what a user sees, and so imports no internal package;
-// and an example is a user's program, but for the test that runs it.
+// checkOutside: e2e sees what a user sees, and imports no internal package. An
+// example is a user's program, except for the test that runs it.
 func (l laws) checkOutside(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
 		who, files := "e2e", p.files
@@ -115,15 +115,15 @@ func (l laws) checkOutside(t *tree) (complaints []string) {
 	return complaints
 }
 
-// spelt is how a subject or the name of a stream begins.
+// spelt matches the beginning of a subject or of a stream's name.
 var spelt = regexp.MustCompile(`^(refold\.(in|ctl|approve|llm|tool|wake|step|space|install|pack|fx|timer|due|alive|out|live|progress|cancel|view)\b|REFOLD_(LOG|FX|OUT|TIMERS|SNAPSHOTS|BLOBS|PACKS)\b)`)
 
-// notSpelt begins like a subject and is none: the key by which the endpoint of a
-// service says that it is a tool. Services spell it too, and there is no prefix.
+// notSpelt begins like a subject but is none: it is the key in a service
+// endpoint's metadata that marks a tool. Services write it too, without a prefix.
 const notSpelt = "refold.tool"
 
-// checkSpelling: subjects and names of streams are made in package subjects,
-// which knows the prefix. A string that begins like one doesn't.
+// checkSpelling: subjects and names of streams are built in package subjects,
+// which knows the prefix. No string elsewhere begins like one.
 func (l laws) checkSpelling(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
 		if under(p.dir, "subjects") {
@@ -136,7 +136,7 @@ func (l laws) checkSpelling(t *tree) (complaints []string) {
 					return true
 				}
 				if text, err := strconv.Unquote(lit.Value); err == nil && spelt.MatchString(text) && text != notSpelt {
-					complaints = append(complaints, t.at(lit, "spells %q: subjects makes it, with the prefix that this process was given", text))
+					complaints = append(complaints, t.at(lit, "spells %q: build it with package subjects, which knows the prefix of this process", text))
 				}
 				return true
 			})
@@ -172,8 +172,8 @@ func (l laws) checkNouns(t *tree) (complaints []string) {
 	return complaints
 }
 
-// checkWords: no identifier and no comment, tests included, has a word that was coined
-// where the field has one, and no replaced mechanism comes back under its name.
+// checkWords: no identifier and no comment, tests included, has a coined word
+// where the field has its own, and no replaced mechanism comes back under its name.
 func (l laws) checkWords(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
 		if p.dir == "internal/archtest" {
@@ -209,7 +209,7 @@ func (l laws) checkWords(t *tree) (complaints []string) {
 	return complaints
 }
 
-// lent says whether types of dir may hold a word that is not ours.
+// lent reports whether types of dir may have a word of nouns in their names.
 func (l laws) lent(word, dir string) bool {
 	return slices.ContainsFunc(l.loans, func(of loan) bool { return of.word == word && of.dir == dir })
 }
@@ -233,8 +233,8 @@ func words(name string) []string {
 
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
-// checkSizes: files and functions that ship stay short. Both count every line,
-// comments and the closing brace included.
+// checkSizes: files and functions that ship stay short. Both counts include
+// every line, comments and the closing brace too.
 func (l laws) checkSizes(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
 		for _, f := range p.shipped() {
@@ -258,8 +258,8 @@ func (l laws) checkSizes(t *tree) (complaints []string) {
 	return complaints
 }
 
-// checkStale: every entry of the laws still names something that is there and
-// still allows something that happens.
+// checkStale: every entry of the laws names something that exists, and allows
+// something that happens.
 func (l laws) checkStale(t *tree) (complaints []string) {
 	say := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
 	for _, member := range slices.Concat(l.ladder...) {
@@ -316,7 +316,7 @@ func (l laws) checkStale(t *tree) (complaints []string) {
 	return complaints
 }
 
-// imported says whether any import of the tree is what is looked for.
+// imported reports whether any import of the tree satisfies is.
 func (t *tree) imported(is func(*pkg, *file, imported) bool) bool {
 	for _, p := range t.pkgs {
 		for _, f := range p.files {
@@ -330,7 +330,7 @@ func (t *tree) imported(is func(*pkg, *file, imported) bool) bool {
 	return false
 }
 
-// declares says whether dir has a type whose name holds word.
+// declares reports whether dir has a type with word in its name.
 func (t *tree) declares(dir, word string) bool {
 	for _, p := range t.pkgs {
 		if p.dir != dir {

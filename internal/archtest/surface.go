@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// checkSurface: what a public package exports names no type of an internal one,
-// which its users can't name.
+// checkSurface: no exported name of a public package shows a type of an internal
+// one, which users of the package can't name.
 func (l laws) checkSurface(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
 		if !slices.Contains(l.public, p.dir) || len(p.shipped()) == 0 {
@@ -35,7 +35,7 @@ func (l laws) checkSurface(t *tree) (complaints []string) {
 	return complaints
 }
 
-// surface is what one package exports.
+// surface collects the internal types that one package's exported names show.
 type surface struct {
 	of    *types.Package
 	seen  map[types.Type]bool
@@ -49,7 +49,7 @@ func (s *surface) object(name string, o types.Object) {
 	s.visit(name, o.Type())
 }
 
-// visit looks at a type that is reached by an exported name.
+// visit checks a type that an exported name reaches.
 func (s *surface) visit(name string, t types.Type) {
 	switch t := t.(type) {
 	case *types.Alias:

@@ -20,15 +20,15 @@ import (
 	"testing"
 )
 
-// tree is the Go source of a module, parsed whatever its build constraints say.
+// tree is the Go source of a module, parsed regardless of build constraints.
 type tree struct {
 	fset *token.FileSet
 	pkgs []*pkg // by directory
-	// importer finds the types of what a package imports.
+	// importer finds the types of imported packages.
 	importer types.Importer
 }
 
-// pkg is a directory of Go files; the external test package counts as a part.
+// pkg is a directory of Go files, its external test package included.
 type pkg struct {
 	dir   string // "." is the root
 	files []*file
@@ -47,8 +47,8 @@ type imported struct {
 	path string
 }
 
-// readTree parses the module at root, and lets the go command find the types
-// that its pure and public packages import.
+// readTree parses the module at root. The go command finds the types that its
+// pure and public packages import.
 func readTree(t testing.TB, root string) *tree {
 	t.Helper()
 	files := map[string][]byte{}
@@ -74,7 +74,7 @@ func readTree(t testing.TB, root string) *tree {
 	return tr
 }
 
-// skipped says whether a directory holds no package of this module.
+// skipped reports whether a directory holds no package of this module.
 func skipped(dir string) bool {
 	base := filepath.Base(dir)
 	if base == "testdata" || base == "vendor" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
@@ -84,7 +84,7 @@ func skipped(dir string) bool {
 	return err == nil
 }
 
-// parseTree makes a tree of files given by slash-separated path.
+// parseTree builds a tree from files, by slash-separated path.
 func parseTree(t testing.TB, files map[string][]byte) *tree {
 	t.Helper()
 	tr := &tree{fset: token.NewFileSet()}
@@ -111,7 +111,7 @@ func parseTree(t testing.TB, files map[string][]byte) *tree {
 	return tr
 }
 
-// shipped are the files that are no tests.
+// shipped returns the files that are not tests.
 func (p *pkg) shipped() []*file {
 	return slices.DeleteFunc(slices.Clone(p.files), func(f *file) bool { return f.test })
 }
@@ -126,7 +126,7 @@ func (f *file) imports() []imported {
 	return all
 }
 
-// dir is the directory of an imported package of this module.
+// dir returns the directory of an imported package of this module.
 func (i imported) dir() (dir string, inside bool) {
 	if i.path == module {
 		return ".", true
@@ -136,14 +136,14 @@ func (i imported) dir() (dir string, inside bool) {
 
 func (t *tree) line(pos token.Pos) int { return t.fset.Position(pos).Line }
 
-// at is a complaint about a place in a file.
+// at returns a complaint about a place in a file.
 func (t *tree) at(n ast.Node, format string, args ...any) string {
 	pos := t.fset.Position(n.Pos())
 	return fmt.Sprintf("%s:%d: %s", pos.Filename, pos.Line, fmt.Sprintf(format, args...))
 }
 
-// typesOf checks the types of a package's shipped files. Errors come back as
-// complaints: of code that has no types nothing can be said.
+// typesOf checks the types of a package's shipped files. The caller reports
+// errors as complaints: code that does not type-check can't be judged.
 func (t *tree) typesOf(p *pkg) (*types.Package, *types.Info, []error) {
 	var (
 		errs  []error
@@ -158,8 +158,8 @@ func (t *tree) typesOf(p *pkg) (*types.Package, *types.Info, []error) {
 	return checked, info, errs
 }
 
-// compiled is an importer that reads what the go command compiled: it knows
-// everything that the packages below dirs import.
+// compiled returns an importer that reads what the go command compiled: all
+// that the packages below dirs import.
 func compiled(t testing.TB, fset *token.FileSet, dirs []string) types.Importer {
 	t.Helper()
 	args := []string{"list", "-e", "-export", "-deps", "-f", "{{with .Export}}{{$.ImportPath}}={{.}}{{end}}"}
@@ -187,8 +187,8 @@ func compiled(t testing.TB, fset *token.FileSet, dirs []string) types.Importer {
 	})
 }
 
-// blank is the importer of trees in tests: every package is there, and empty if the
-// tree has none.
+// blank is the importer of test trees: every package exists, and is empty if the
+// tree does not have it.
 type blank struct{ *tree }
 
 func (b blank) Import(name string) (*types.Package, error) {

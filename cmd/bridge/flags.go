@@ -17,24 +17,24 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// flags are the daemon's flags. A config file has the same keys.
+// flags are the flags of bridge. A config file has the same keys.
 type flags struct {
 	settings.Connection `yaml:",inline"`
 	Provision           bool `yaml:"provision" group:"NATS" default:"true" negatable:"" help:"Create or update the streams at the start. Without it, a session-actor must have done so."`
 	Replicas            int  `yaml:"replicas" group:"NATS" default:"0" help:"Replicas of every stream; 0 is one for a new stream, and leaves others as they are."`
 
 	Models         []string          `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, openai-chat, anthropic, gemini, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME, NAME=openai-chat:URL one of another server. May be repeated."`
-	Tools          []string          `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, services (NATS micro services that say they are tools) or services:NAME,NAME (those alone), mcp:FILE (the MCP servers of a file), recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
+	Tools          []string          `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, services (NATS micro services whose metadata declares tools) or services:NAME,NAME (those alone), mcp:FILE (the MCP servers of a file), recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
 	Workdir        string            `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: directory of the host sessions. Bridges that share it serve each other's sessions: they are one worker."`
-	Spaces         string            `yaml:"spaces" group:"What it serves" placeholder:"FILE" help:"File that says which spaces (workspaces of prompts, catalogs and context files) this bridge reads for which targets. See docs/workspaces.md and docs/packs.md."`
+	Spaces         string            `yaml:"spaces" group:"What it serves" placeholder:"FILE" help:"File that lists which spaces (workspaces of prompts, catalogs and context files) this bridge reads for which targets. See docs/workspaces.md and docs/packs.md."`
 	Secret         map[string]string `yaml:"secret" group:"Secrets" placeholder:"NAME=FILE" help:"File with a secret that packs need. It is read for each call. May be repeated."`
 	SecretsDir     string            `name:"secrets" yaml:"secrets" group:"Secrets" placeholder:"DIR" help:"Folder with a file for each secret, named after it, as Kubernetes and agents of secret managers write it."`
 	SecretsCatalog []string          `name:"secrets-catalog" yaml:"secrets-catalog" group:"Secrets" sep:"none" placeholder:"FILE" help:"JSON list that adds to the catalog of secrets, which names the environment variable of each. May be repeated. See docs/packs.md."`
-	ServiceSecret  map[string]string `name:"service-secret" yaml:"service-secret" group:"Secrets" placeholder:"TARGET/HEADER=NAME" help:"With --tools services: header of requests to the services of a target that holds a secret, by the secret's name, such as crm-v1/Crm-Key=CRM_KEY. May be repeated."`
+	ServiceSecret  map[string]string `name:"service-secret" yaml:"service-secret" group:"Secrets" placeholder:"TARGET/HEADER=NAME" help:"With --tools services: header of requests to the services of a target, with the secret to send in it, such as crm-v1/Crm-Key=CRM_KEY. May be repeated."`
 	NoTools        bool              `name:"no-session-tools" yaml:"no-session-tools" group:"What it serves" help:"Don't serve the tools that list, read and search the context files of a session's workspace. By default every bridge with the right serves them."`
-	Ledger         string            `yaml:"ledger" group:"What it serves" placeholder:"FILE" help:"With --tools recorded: file that every execution is appended to."`
+	Ledger         string            `yaml:"ledger" group:"What it serves" placeholder:"FILE" help:"With --tools recorded: file to which every execution is appended."`
 
-	Worker     string        `yaml:"worker" group:"Host tools" placeholder:"NAME" help:"Name of this worker of the fleet; only it serves its host sessions. Default: the name in the file .worker of --workdir, made at the first start."`
+	Worker     string        `yaml:"worker" group:"Host tools" placeholder:"NAME" help:"Name of this worker of the fleet; only it serves its host sessions. Default: the name in the file .worker of --workdir, created at the first start."`
 	WorkerLost time.Duration `name:"worker-lost" yaml:"worker-lost" group:"Host tools" default:"30s" help:"How long a worker may be silent before others settle its calls as lost."`
 	HostTTL    time.Duration `name:"host-ttl" yaml:"host-ttl" group:"Host tools" default:"0s" help:"How long an unused host session lives; 0: for ever. Its files stay."`
 
@@ -50,13 +50,13 @@ type flags struct {
 	ShellProcesses int           `name:"shell-processes" yaml:"shell-processes" group:"Host tools" default:"256" help:"Processes of a command at once."`
 	ShellOutput    settings.Size `name:"shell-output" yaml:"shell-output" group:"Host tools" default:"256MiB" placeholder:"SIZE" help:"How much a command may write to its output, shown or not."`
 
-	OpenAIBaseURL string `name:"openai-base-url" yaml:"openai-base-url" group:"Models" placeholder:"URL" help:"Server that speaks OpenAI's APIs (OPENAI_BASE_URL). Default: https://api.openai.com/v1."`
+	OpenAIBaseURL string `name:"openai-base-url" yaml:"openai-base-url" group:"Models" placeholder:"URL" help:"Server with OpenAI's APIs (OPENAI_BASE_URL). Default: https://api.openai.com/v1."`
 	OpenAIKeyFile string `name:"openai-key-file" yaml:"openai-key-file" group:"Models" placeholder:"FILE" help:"File with the key. Else the environment has it: OPENAI_API_KEY."`
-	OpenAIWhole   bool   `name:"openai-whole" yaml:"openai-whole" group:"Models" help:"Don't ask for streams."`
+	OpenAIWhole   bool   `name:"openai-whole" yaml:"openai-whole" group:"Models" help:"Don't request streams."`
 
-	AnthropicBaseURL string `name:"anthropic-base-url" yaml:"anthropic-base-url" group:"Models" placeholder:"URL" help:"Server that speaks Anthropic's API (ANTHROPIC_BASE_URL). Default: https://api.anthropic.com."`
+	AnthropicBaseURL string `name:"anthropic-base-url" yaml:"anthropic-base-url" group:"Models" placeholder:"URL" help:"Server with Anthropic's API (ANTHROPIC_BASE_URL). Default: https://api.anthropic.com."`
 	AnthropicKeyFile string `name:"anthropic-key-file" yaml:"anthropic-key-file" group:"Models" placeholder:"FILE" help:"File with the key. Else the environment has it: ANTHROPIC_API_KEY."`
-	GeminiBaseURL    string `name:"gemini-base-url" yaml:"gemini-base-url" group:"Models" placeholder:"URL" help:"Server that speaks the Gemini API (GEMINI_BASE_URL). Default: https://generativelanguage.googleapis.com."`
+	GeminiBaseURL    string `name:"gemini-base-url" yaml:"gemini-base-url" group:"Models" placeholder:"URL" help:"Server with the Gemini API (GEMINI_BASE_URL). Default: https://generativelanguage.googleapis.com."`
 	GeminiKeyFile    string `name:"gemini-key-file" yaml:"gemini-key-file" group:"Models" placeholder:"FILE" help:"File with the key. Else the environment has it: GEMINI_API_KEY."`
 
 	KeyFiles  map[string]string `name:"key-file" yaml:"key-file" group:"Models" placeholder:"NAME=FILE" help:"File with the key of the model that is served as NAME. May be repeated."`
@@ -77,29 +77,28 @@ type flags struct {
 	settings.Daemon `yaml:",inline"`
 }
 
-// keyVariable holds a secret, so there is no flag for it, nor for the other
-// keys.
+// keyVariable holds a secret: neither it nor any other key has a flag.
 const keyVariable = "OPENAI_API_KEY"
 
 var program = settings.Program{
 	Name: "bridge",
-	Description: `Carries out what Refold sessions ask for: asks models, runs tools, reads
-spaces. Start as many as you like; those that serve the same share the work.
+	Description: `Carries out the effects of Refold sessions: calls models, runs tools, reads
+spaces. Start as many as you like; those that serve the same targets share the work.
 
-With the key in OPENAI_API_KEY, for sessions whose config says provider openai:
+With the key in OPENAI_API_KEY, for sessions whose config has the provider openai:
 
     bridge --model openai --tools host --workdir /var/lib/refold/hosts
 
-A model of one's own machine, as the provider local:
+A model on your own machine, as the provider local:
 
     bridge --model local=openai-chat:http://127.0.0.1:11434/v1
 
-Without a network, from a file that says what the model answers:
+Without a network, with a model's answers from a file:
 
     bridge --model scripted:turns.yaml --tools host --workdir ./hosts
 
-It stops on SIGTERM: what runs may end within --grace, the rest is settled or
-given to other bridges.`,
+It stops on SIGTERM: running effects may end within --grace, the others are settled
+or left to other bridges.`,
 	Variables: map[string]string{
 		"openai-base-url": "OPENAI_BASE_URL", "anthropic-base-url": "ANTHROPIC_BASE_URL", "gemini-base-url": "GEMINI_BASE_URL",
 	},
@@ -110,7 +109,7 @@ given to other bridges.`,
 }
 
 // parse reads flags, environment and config file; the first of them that has
-// a value wins. done says that help or the version was printed instead.
+// a value wins. done is true if it printed help or the version instead.
 func parse(args []string, env settings.Environment, stdout, stderr io.Writer) (f flags, done bool, err error) {
 	f, done, err = settings.Parse[flags](program, args, env, stdout, stderr)
 	if done || err != nil {
@@ -119,7 +118,7 @@ func parse(args []string, env settings.Environment, stdout, stderr io.Writer) (f
 	return f, false, f.validate()
 }
 
-// validate reports every problem that can be seen without the network.
+// validate reports every problem that it can find without the network.
 func (f *flags) validate() error {
 	var all []error
 	say := func(wrong bool, text string) {
@@ -135,9 +134,9 @@ func (f *flags) validate() error {
 	}
 	say(len(f.Models)+len(f.Tools) == 0 && f.Spaces == "", "nothing to serve: give --model, --tools, or --spaces")
 	say(has(f.Tools, kindHost) && f.Workdir == "", "--tools host: name the directory of host sessions with --workdir")
-	say(!has(f.Tools, kindHost) && f.Workdir != "", "--workdir: only --tools host has use for it")
+	say(!has(f.Tools, kindHost) && f.Workdir != "", "--workdir: only --tools host uses it")
 	say(has(f.Tools, kindRecorded) && f.Ledger == "", "--tools recorded: name the file of executions with --ledger")
-	say(!has(f.Tools, kindRecorded) && f.Ledger != "", "--ledger: only --tools recorded:FILE has use for it")
+	say(!has(f.Tools, kindRecorded) && f.Ledger != "", "--ledger: only --tools recorded:FILE uses it")
 	say(f.Concurrency < 1, "--concurrency: at least 1")
 	say(f.Replicas < 0 || f.Replicas > 5, "--replicas: 0 to 5")
 	say(f.HostTTL < 0 || f.HostTTL > 0 && f.HostTTL < time.Second, "--host-ttl: 1s or more, or 0 for never")
@@ -170,7 +169,7 @@ func (f *flags) validate() error {
 	say(f.BreakerPause < time.Second || f.BreakerPause > time.Hour, "--breaker-pause: 1s to 1h")
 	all = append(all, f.Validate())
 	say(f.Fair < 0 || f.Fair > 4096, "--fair: 0 to 4096")
-	say(f.ModelIdle <= 0, "--model-idle: more than nothing, such as 3m")
-	say(f.Grace <= 0, "--grace: more than nothing, such as 20s")
+	say(f.ModelIdle <= 0, "--model-idle: more than 0, such as 3m")
+	say(f.Grace <= 0, "--grace: more than 0, such as 20s")
 	return errors.Join(all...)
 }

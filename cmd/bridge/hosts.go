@@ -18,12 +18,12 @@ import (
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
-// errOpenShell says what stands in the way of a shell.
-var errOpenShell = errors.New("commands of the shell would reach the network, and NATS lets in whoever connects: a model could publish any event of any session. " +
+// errOpenShell explains why this bridge must not serve a shell.
+var errOpenShell = errors.New("commands of the shell would reach the network, and NATS accepts every client without credentials: a model could publish any event of any session. " +
 	"Give the NATS server users (docs/operations.md), or keep commands from the network (without --sandbox-network, and with --sandbox required or auto where it can). " +
 	"--model-may-control-every-session serves the shell all the same")
 
-// mayServeShell refuses a shell by which a model could control all sessions.
+// mayServeShell returns an error if a model could control all sessions with the shell.
 func (o *offers) mayServeShell(b *bridge.Bridge, f *flags) error {
 	if !o.shellDials || f.LetModels || !b.LetsAnybodyIn() {
 		return nil
@@ -31,16 +31,16 @@ func (o *offers) mayServeShell(b *bridge.Bridge, f *flags) error {
 	return fmt.Errorf("--tools host: %w", errOpenShell)
 }
 
-// hosting is --tools [NAME=]host: the tools, and which worker this is.
+// hosting is --tools [NAME=]host: its tools, and the name of this worker.
 type hosting struct {
 	fleet bridge.Fleet
 	tools *host.Host
 }
 
-// openHost makes --tools [NAME=]host. It says what confines commands.
+// openHost opens --tools [NAME=]host. It logs what confines commands.
 func (o *offers) openHost(of offer, f *flags, log *slog.Logger) (executor.Executor, error) {
 	if of.file != "" {
-		return nil, errors.New("it has no file: say host, and where host sessions are with --workdir")
+		return nil, errors.New("it takes no file: write host, and name the directory of host sessions with --workdir")
 	}
 	box, report, err := sandbox.New(sandbox.Config{
 		Mode: sandbox.Mode(f.Sandbox), Network: f.SandboxNetwork, Read: f.SandboxRead,
@@ -75,12 +75,12 @@ func (o *offers) openHost(of offer, f *flags, log *slog.Logger) (executor.Execut
 	return h.tools, nil
 }
 
-// workerFile holds the name of the worker whose directory it lies in.
+// workerFile holds the name of the worker that owns the directory.
 const workerFile = ".worker"
 
 // workerName returns the name of this worker: from the flag, else from its
-// directory. The name goes with the files, so a worker that is moved with them
-// is the same, and bridges that share a directory are one.
+// directory. The name stays with the files: a worker that is moved with them
+// keeps it, and bridges that share a directory are one worker.
 func workerName(given, dir string) (string, error) {
 	if given != "" {
 		return given, nil
@@ -91,7 +91,7 @@ func workerName(given, dir string) (string, error) {
 		return "", err
 	}
 	defer os.Remove(fresh)
-	// Unlike a rename, a link doesn't replace: of two bridges that start, one wins.
+		// Unlike a rename, a link doesn't replace: of two starting bridges, one wins.
 	if err := os.Link(fresh, name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
@@ -102,11 +102,11 @@ func workerName(given, dir string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// sweepEvery is how often unused host sessions are looked for.
+// sweepEvery is the interval between two searches for unused host sessions.
 const sweepEvery = 30 * time.Second
 
-// startHosts starts to end unused host sessions, and those of ended sessions.
-// stop ends it.
+// startHosts starts a goroutine that ends unused host sessions, and those of
+// ended sessions. stop ends it.
 func (o *offers) startHosts(ctx context.Context, b *bridge.Bridge, f *flags, log *slog.Logger) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

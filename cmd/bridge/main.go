@@ -1,6 +1,6 @@
 // Command bridge carries out effects of sessions: it calls models and runs
 // tools. Run as many as you like. Bridges that serve the same targets share the
-// work, and a call that must not run twice does not.
+// work. They never run a call twice that must not run twice.
 package main
 
 import (
@@ -15,13 +15,13 @@ import (
 )
 
 func main() {
-	sandbox.Child() // never returns where this process is the one of a command
+	sandbox.Child() // does not return in the child process of a command
 	if err := settings.HideEnvironment(); err != nil {
 		fmt.Fprintln(os.Stderr, "bridge:", err)
 		os.Exit(1)
 	}
 	settings.Collect()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	context.AfterFunc(ctx, stop) // a second signal does not wait for what runs
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(Main(ctx, os.Args[1:], os.Environ(), settings.Terminal(os.Stdout), settings.Terminal(os.Stderr)))
 }

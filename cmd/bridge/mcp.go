@@ -9,11 +9,11 @@ import (
 	"github.com/refold/refold/internal/tools/mcp"
 )
 
-// kindMCP is what --tools names for MCP servers.
+// kindMCP is the value of --tools for MCP servers.
 const kindMCP = "mcp"
 
-// openMCP makes --tools [NAME=]mcp:FILE: an executor for each target of the
-// file's servers, which are started with their first calls.
+// openMCP opens --tools [NAME=]mcp:FILE: an executor for each target of the
+// file's servers. A server starts with its first call.
 func (o *offers) openMCP(of offer, env settings.Environment, log *slog.Logger) error {
 	if of.file == "" {
 		return errors.New("name the file that lists the servers: mcp:FILE")

@@ -18,7 +18,7 @@ import (
 	"github.com/refold/refold/internal/llm/scripted"
 )
 
-// What --model can name.
+// The values of --model.
 const (
 	kindOpenAI     = "openai"
 	kindOpenAIChat = "openai-chat"
@@ -28,11 +28,11 @@ const (
 	kindRecorded   = "recorded"
 )
 
-// provider is a kind of model that is asked over the network.
+// provider is a kind of model that is called over the network.
 type provider struct {
-	flag     string // how its flags begin
-	variable string // of the environment, that holds the key
-	baseURL  string // its own address
+	flag     string // the prefix of its flags
+	variable string // the environment variable of its key
+	baseURL  string // its default address
 	open     func(c endpoint.Config, f *flags, log *slog.Logger) (executor.Model, error)
 }
 
@@ -63,7 +63,7 @@ func providers() map[string]provider {
 	}
 }
 
-// errNoModel lists the models that there are.
+// errNoModel lists the values of --model.
 var errNoModel = errors.New("no such model: openai, openai-chat, anthropic, gemini, scripted:FILE or recorded:FILE")
 
 func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (executor.Model, error) {
@@ -95,12 +95,12 @@ func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (
 	return p.open(c, f, log)
 }
 
-// config says whom a model of the provider's asks. A server that --model itself
-// names is sent no key but its own, which --key-file names.
+// config returns the address and key of a model. A server that --model itself
+// names gets only its own key, which --key-file names.
 func (p provider) config(of offer, f *flags, env settings.Environment) (endpoint.Config, error) {
 	c := endpoint.Config{BaseURL: of.file, Idle: f.ModelIdle}
 	if of.file != "" && !strings.HasPrefix(of.file, "http://") && !strings.HasPrefix(of.file, "https://") {
-		return c, fmt.Errorf("%q is no address: say %s, or %s:https://HOST/… for another server than the one of --%s-base-url", of.file, of.kind, of.kind, p.flag)
+		return c, fmt.Errorf("%q is not an address: write %s, or %s:https://HOST/… for another server than the one of --%s-base-url", of.file, of.kind, of.kind, p.flag)
 	}
 	var err error
 	file, own := f.KeyFiles[of.name]
@@ -117,8 +117,8 @@ func (p provider) config(of offer, f *flags, env settings.Environment) (endpoint
 	return c, err
 }
 
-// key returns the provider's key, empty for none: servers on one's own machine
-// ask for none.
+// key returns the provider's key, or "": servers on the user's own machine need
+// none.
 func (p provider) key(f *flags, env settings.Environment) (string, error) {
 	file := f.keyFile(p.flag)
 	if file == "" {
@@ -127,17 +127,17 @@ func (p provider) key(f *flags, env settings.Environment) (string, error) {
 	return readKey("--"+p.flag+"-key-file", file)
 }
 
-// baseURL is what the flags say of a provider; empty: its own address.
+// baseURL returns the address that a provider's flag sets; "": the default one.
 func (f *flags) baseURL(provider string) string {
 	return map[string]string{"openai": f.OpenAIBaseURL, "anthropic": f.AnthropicBaseURL, "gemini": f.GeminiBaseURL}[provider]
 }
 
-// keyFile is what the flags say of a provider.
+// keyFile returns the key file that a provider's flag names.
 func (f *flags) keyFile(provider string) string {
 	return map[string]string{"openai": f.OpenAIKeyFile, "anthropic": f.AnthropicKeyFile, "gemini": f.GeminiKeyFile}[provider]
 }
 
-// readKey returns the key that a file holds. flag is the flag that named it.
+// readKey returns the key in a file. flag is the flag that named it.
 func readKey(flag, file string) (string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -150,7 +150,7 @@ func readKey(flag, file string) (string, error) {
 	return key, nil
 }
 
-// announceModels logs the server of each model, and whether it has a key.
+// announceModels returns the address of each model, and whether it has a key, to log.
 func announceModels(f *flags, env settings.Environment) (attrs []any) {
 	for _, text := range f.Models {
 		of := parseOffer(text)
@@ -158,7 +158,7 @@ func announceModels(f *flags, env settings.Environment) (attrs []any) {
 		if !ok {
 			continue
 		}
-		// Values that can't be read were reported before.
+		// Unreadable values were reported before.
 		c, _ := p.config(of, f, env)
 		name := strings.ReplaceAll(of.name, "-", "_")
 		attrs = append(attrs, name+"_base_url", cmp.Or(c.BaseURL, p.baseURL), name+"_key_given", c.Key != "")

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// errPriority shows how a priority is written.
-var errPriority = errors.New("say TARGET=N, with N from -100 to 100, as in llm/openai=2")
+// errPriority shows how to write a priority.
+var errPriority = errors.New("write TARGET=N, with N from -100 to 100, as in llm/openai=2")
 
-// priorities returns what --priority says, by target, and every problem of it.
+// priorities parses --priority, by target. Its error has every problem.
 func (f *flags) priorities() (map[string]int, error) {
 	var served []string
 	for _, text := range f.Models {
@@ -34,7 +34,7 @@ func (f *flags) priorities() (map[string]int, error) {
 		case twice:
 			err = errors.New("it has a priority already")
 		case f.Slots == 0:
-			err = errors.New("targets that share no slots don't wait for one another: say with --slots how many they share")
+			err = errors.New("targets that share no slots don't wait for one another: set with --slots how many they share")
 		}
 		if err != nil {
 			wrong = append(wrong, fmt.Errorf("--priority %s: %w", text, err))

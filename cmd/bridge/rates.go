@@ -18,14 +18,14 @@ type limit struct {
 	rate        bridge.Rate
 }
 
-// units are what rates are per.
+// units are the units of time of rates.
 var units = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour}
 
-// errRate shows how a rate is written.
-var errRate = errors.New("say NAME=N/UNIT or NAME/MODEL=N/UNIT, with s, m, h or d for the unit, as in openai=60/m")
+// errRate shows how to write a rate.
+var errRate = errors.New("write NAME=N/UNIT or NAME/MODEL=N/UNIT, with s, m, h or d for the unit, as in openai=60/m")
 
 func parseLimit(text string) (limit, error) {
-	at := strings.LastIndexByte(text, '=') // a model's name may hold one
+	at := strings.LastIndexByte(text, '=') // a model's name may contain one
 	if at < 0 {
 		return limit{}, errRate
 	}
@@ -41,7 +41,7 @@ func parseLimit(text string) (limit, error) {
 	return l, nil
 }
 
-// limits returns what --rate says, and every problem of it.
+// limits parses --rate. Its error has every problem.
 func (f *flags) limits() (all []limit, err error) {
 	var names []string
 	for _, text := range f.Models {
@@ -66,10 +66,10 @@ func (f *flags) limits() (all []limit, err error) {
 	return all, errors.Join(wrong...)
 }
 
-// optionsOf returns how a model is served.
+// optionsOf returns the options with which to serve a model.
 func (f *flags) optionsOf(of offer, env settings.Environment) []bridge.ServeOption {
 	options := f.options("llm/" + of.name)
-	limits, _ := f.limits() // what is wrong of them was told before
+	limits, _ := f.limits() // its problems were reported before
 	for _, l := range limits {
 		if l.name == of.name {
 			options = append(options, bridge.Limit(l.model, l.rate))
@@ -82,20 +82,20 @@ func (f *flags) optionsOf(of offer, env settings.Environment) []bridge.ServeOpti
 	if f.BreakerFaults > 0 {
 		options = append(options, bridge.Breaker(f.BreakerFaults, f.BreakerPause))
 	}
-	// Values that can't be read were reported before.
+	// Unreadable values were reported before.
 	if c, _ := p.config(of, f, env); c.Key == "" && (c.BaseURL == "" || c.BaseURL == p.baseURL) {
 		options = append(options, bridge.Lacks(fmt.Sprintf("no key: set %s, or name its file with --%s-key-file", p.variable, p.flag)))
 	}
 	return options
 }
 
-// options are how a target is served, whatever it is.
+// options returns the options of any target.
 func (f *flags) options(target string) []bridge.ServeOption {
 	options := []bridge.ServeOption{bridge.Concurrency(f.Concurrency)}
-	if first, _ := f.priorities(); first[target] != 0 { // what is wrong of them was told before
+	if first, _ := f.priorities(); first[target] != 0 { // its problems were reported before
 		options = append(options, bridge.Priority(first[target]))
 	}
-	if f.Fair > 0 && strings.HasPrefix(target, "tool/") { // a session has one generation open: there are no turns to take
+	if f.Fair > 0 && strings.HasPrefix(target, "tool/") { // a session has only one generation open
 		options = append(options, bridge.Fair(f.Fair))
 	}
 	return options

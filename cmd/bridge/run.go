@@ -44,12 +44,12 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 	if tracer != nil {
 		defer func() { err = errors.Join(err, tracer.Close()) }()
 	}
-	told, measured := settings.Observe(tracer, telemetry, env)
+	observer, measured := settings.Observe(tracer, telemetry, env)
 	b, err := bridge.Connect(ctx, bridge.Options{
 		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox, Name: f.Name,
 		Provision: f.Provision, Replicas: f.Replicas, Grace: f.Grace, Version: settings.Version(), Logger: log,
 		Secrets: offered.given(f, env), SecretNames: offered.secretNames(f), SecretsCatalogs: f.SecretsCatalog, LookupEnv: env.Lookup,
-		Slots: f.Slots, Durability: f.Durability, Monitor: f.Monitor, SystemCreds: f.SystemCreds, Observe: told,
+		Slots: f.Slots, Durability: f.Durability, Monitor: f.Monitor, SystemCreds: f.SystemCreds, Observe: observer,
 	})
 	if err != nil {
 		return err

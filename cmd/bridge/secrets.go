@@ -14,8 +14,9 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// given returns where the bridge looks for secrets before the environment: the files of --secret, the
-// folder of --secrets, then what the file of --spaces says of the space.
+// given returns where the bridge looks for secrets before the environment: the
+// files of --secret, the folder of --secrets, then the entry of the space in the
+// file of --spaces.
 func (o *offers) given(f *flags, env settings.Environment) (all []bridge.Secrets) {
 	for _, name := range slices.Sorted(maps.Keys(f.Secret)) {
 		all = append(all, bridge.SecretFile(name, f.Secret[name]))
@@ -29,9 +30,9 @@ func (o *offers) given(f *flags, env settings.Environment) (all []bridge.Secrets
 	return all
 }
 
-// secretNames are the secrets that are given, whatever pack needs them, and
-// those that MCP servers and services are given. An unreadable folder is
-// reported when one of its secrets is needed.
+// secretNames returns the names of the secrets that any pack may use, and of
+// those for MCP servers and services. An unreadable folder is reported when one
+// of its secrets is needed.
 func (o *offers) secretNames(f *flags) (all []bridge.SecretName) {
 	add := func(space string, names ...string) {
 		for _, name := range names {
@@ -62,14 +63,14 @@ func (o *offers) secretNames(f *flags) (all []bridge.SecretName) {
 	return all
 }
 
-// ofSpaces are the secrets that the file of --spaces gives to spaces.
+// ofSpaces are the secrets of spaces in the file of --spaces.
 type ofSpaces struct {
 	config *spaces.Config
 	env    settings.Environment
 }
 
-// Secret returns what the file says of a secret of that space, else of all spaces
-// that it doesn't name.
+// Secret returns the secret of that space in the file, else the one of
+// [spaces.AnySpace].
 func (o ofSpaces) Secret(_ context.Context, of, name string) (string, error) {
 	for _, key := range []string{of, spaces.AnySpace} {
 		for _, target := range slices.Sorted(maps.Keys(o.config.Targets)) {

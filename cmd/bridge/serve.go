@@ -17,7 +17,7 @@ import (
 	"github.com/refold/refold/internal/tools/service"
 )
 
-// The values of --tools besides recorded.
+// The values of --tools, besides recorded and mcp.
 const (
 	kindHost     = "host"
 	kindServices = "services"
@@ -36,13 +36,13 @@ func parseOffer(text string) offer {
 	return offer{name: name, kind: kind, file: file}
 }
 
-// offers is what the flags name, made.
+// offers is what the flags name, opened.
 type offers struct {
 	models   map[string]executor.Model
 	tools    map[string]executor.Executor
-	services []*service.Tools // those of tools that ask services what they are
-	mcp      []*mcp.Servers   // of MCP servers
-	hosts    []hosting        // host tools: workers of fleets
+	services []*service.Tools // the tools that discover services
+	mcp      []*mcp.Servers   // the tools of MCP servers
+	hosts    []hosting        // the host tools: workers of fleets
 	spaces   *spaces.Config   // nil: none
 	secrets  secrets.Chain
 	ledger   *recorded.Ledger // nil: none
@@ -60,8 +60,8 @@ func (o *offers) close() error {
 	return o.ledger.Close()
 }
 
-// open makes what the flags name, without the network. The error reports every
-// problem; nothing is open then.
+// open opens what the flags name, without the network. The error reports every
+// problem; nothing stays open then.
 func open(f *flags, env settings.Environment, log *slog.Logger) (*offers, error) {
 	o := &offers{models: make(map[string]executor.Model), tools: make(map[string]executor.Executor)}
 	var all []error
@@ -139,7 +139,7 @@ func (o *offers) openTools(of offer, f *flags, log *slog.Logger) (executor.Execu
 	return nil, errors.New("no such tools: host, services, mcp:FILE or recorded:FILE")
 }
 
-// serve gives b all that was opened.
+// serve registers all that was opened with b.
 func (o *offers) serve(b *bridge.Bridge, f *flags, env settings.Environment) error {
 	var all []error
 	for _, text := range f.Models {

@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/internal/tools/service"
 )
 
-// openServices makes --tools [NAME=]services[:SERVICE,SERVICE].
+// openServices opens --tools [NAME=]services[:SERVICE,SERVICE].
 func (o *offers) openServices(of offer, f *flags, log *slog.Logger) (executor.Executor, error) {
 	options := service.Options{Target: of.name, Prefix: f.Prefix, Logger: log.With("target", of.name), Headers: map[string]string{}, Secrets: o.secrets}
 	for at, name := range f.ServiceSecret {
@@ -31,8 +31,8 @@ func (o *offers) openServices(of offer, f *flags, log *slog.Logger) (executor.Ex
 	return tools, nil
 }
 
-// startServices begins to ask services what they are, on a connection of its
-// own: what they answer does not stand before effects. stop ends it.
+// startServices starts to discover services, on a connection of its own: their
+// answers do not delay effects. stop ends it.
 func (o *offers) startServices(ctx context.Context, f *flags, log *slog.Logger) (stop func(), err error) {
 	if len(o.services) == 0 {
 		return func() {}, nil
@@ -51,7 +51,7 @@ func (o *offers) startServices(ctx context.Context, f *flags, log *slog.Logger) 
 		}
 	}
 	for _, tools := range o.services {
-		// Calls go on within --grace when ctx ends: only stop ends this.
+		// Calls continue within --grace after ctx ends: only stop ends this.
 		end, err := tools.Start(context.WithoutCancel(ctx), nc)
 		if err != nil {
 			stop()
@@ -59,7 +59,7 @@ func (o *offers) startServices(ctx context.Context, f *flags, log *slog.Logger) 
 		}
 		stops = append(stops, end)
 		if len(tools.Known()) == 0 {
-			log.Warn("no_service_is_a_tool", "do", "start a service whose endpoint has the metadata "+service.MetadataKey+": it is found then")
+			log.Warn("no_service_is_a_tool", "do", "start a service whose endpoint has the metadata "+service.MetadataKey+": the bridge finds it then")
 		}
 	}
 	return stop, nil

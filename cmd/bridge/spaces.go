@@ -16,10 +16,10 @@ import (
 	"github.com/refold/refold/internal/tools/sessiontools"
 )
 
-// byName reads the spaces of one target: each by a reader of its own.
+// byName reads the spaces of one target, each with its own reader.
 type byName map[string]executor.SpaceReader
 
-// ReadSpace reads the space that is asked for.
+// ReadSpace reads the requested space.
 func (b byName) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	reader, ok := b[r.Space]
 	if !ok {
@@ -28,13 +28,13 @@ func (b byName) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executo
 	if !ok {
 		return executor.SpaceContent{}, &executor.Error{
 			Code:   "space_unknown",
-			Detail: fmt.Sprintf("this bridge has no space %s here, but %s: name it in the file of --spaces", r.Space, strings.Join(slices.Sorted(maps.Keys(b)), ", ")),
+			Detail: fmt.Sprintf("this bridge does not read the space %s for this target, only %s: name it in the file of --spaces", r.Space, strings.Join(slices.Sorted(maps.Keys(b)), ", ")),
 		}
 	}
 	return reader.ReadSpace(ctx, r)
 }
 
-// serveSpaces gives b the targets of the file of --spaces.
+// serveSpaces registers the targets of the file of --spaces with b.
 func serveSpaces(b *bridge.Bridge, c *spaces.Config, f *flags) error {
 	if c == nil {
 		return nil
@@ -58,9 +58,9 @@ func serveSpaces(b *bridge.Bridge, c *spaces.Config, f *flags) error {
 	return errors.Join(all...)
 }
 
-// serveSessionTools makes b serve the tools that sessions have of their own. A
-// bridge that may not is a bridge all the same: where each role has rights of its
-// own, others serve them.
+// serveSessionTools makes b serve the tools that every session has. A bridge
+// without the permission runs without them: where each role has its own
+// permissions, other bridges serve them.
 func serveSessionTools(ctx context.Context, b *bridge.Bridge, f *flags, log *slog.Logger) error {
 	if f.NoTools {
 		return nil
@@ -70,7 +70,7 @@ func serveSessionTools(ctx context.Context, b *bridge.Bridge, f *flags, log *slo
 	err := b.SessionTools(ctx, tools, f.options("tool/"+sessiontools.Target)...)
 	var denied *natsio.PermissionError
 	if errors.As(err, &denied) {
-		log.Info("serves_no_session_tools", "error", err.Error(), "do", "say --no-session-tools, or grant it as docs/operations.md says")
+		log.Info("serves_no_session_tools", "error", err.Error(), "do", "give --no-session-tools, or grant it as docs/operations.md describes")
 		return nil
 	}
 	return err

@@ -18,13 +18,13 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// approvalsCommand lists what waits for a person.
+// approvalsCommand lists the calls that wait for a person.
 type approvalsCommand struct {
-	Session string `arg:"" optional:"" help:"The session; without one all of them, which reads every notice that is kept."`
+	Session string `arg:"" optional:"" help:"The session; without one all of them, which reads every stored notice."`
 	asJSON
 }
 
-// Run prints the calls that wait, each with how to decide over it.
+// Run prints the waiting calls, each with the commands that decide over it.
 func (a approvalsCommand) Run(ctx context.Context, s streams, conn connection) error {
 	c, err := conn.connect(ctx)
 	if err != nil {
@@ -55,7 +55,7 @@ func (a approvalsCommand) Run(ctx context.Context, s streams, conn connection) e
 	return nil
 }
 
-// approvalJSON is a call that waits, as programs read it.
+// approvalJSON is a waiting call as JSON.
 type approvalJSON struct {
 	Session   string `json:"session"`
 	Run       uint32 `json:"run"`
@@ -67,7 +67,7 @@ type approvalJSON struct {
 	Deadline  int64  `json:"deadline"` // Unix ms
 }
 
-// approvals returns what waits in a session, or in all.
+// approvals returns the calls that wait in a session, or in all.
 func approvals(ctx context.Context, c *client.Client, sid string) ([]client.Approval, error) {
 	if sid != "" {
 		var cancel context.CancelFunc
@@ -83,16 +83,16 @@ func show(out io.Writer, a client.Approval) {
 		a.Session, a.Run, a.Call, a.ToolName, a.ToolID, moment(a.Deadline), pretty(a.Arguments), a.ArgsHash)
 }
 
-// pretty returns JSON text with one member a line. It spells characters that
-// can't be seen as JSON does, wherever it is printed, --raw or not: a person
-// decides over these very characters, and perhaps looks at them in a file.
+// pretty returns JSON text with one member a line. It escapes invisible
+// characters as JSON does, wherever it prints, --raw or not: a person decides
+// over these very characters, and perhaps reads them in a file.
 func pretty(text string) string {
 	var lines bytes.Buffer
 	if text == "" {
 		text = "{}"
 	}
 	if json.Indent(&lines, []byte(text), "  ", "  ") != nil {
-		return strconv.QuoteToASCII(text) // no JSON: all on one line
+		return strconv.QuoteToASCII(text) // not JSON: all on one line
 	}
 	var out strings.Builder
 	for _, r := range lines.String() {
@@ -110,7 +110,7 @@ func pretty(text string) string {
 // moment formats a time of the session's clock.
 func moment(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 15:04:05Z") }
 
-// decision is what approve and deny have in common.
+// decision has the arguments and flags that approve and deny share.
 type decision struct {
 	Session string `arg:"" help:"The session."`
 	Call    string `arg:"" help:"The call, as in r1t2c0: refold approvals lists them."`
@@ -118,22 +118,22 @@ type decision struct {
 	Reason  string `placeholder:"TEXT" help:"The reason. The model is shown why a call was denied."`
 }
 
-// approveCommand lets a call run.
+// approveCommand approves a call.
 type approveCommand struct {
 	decision
 	Yes  bool   `help:"Don't ask: approve the arguments with which the call waits now."`
 	Args string `placeholder:"JSON" help:"Arguments to run it with instead of the model's. They are checked as the original ones were, and the model is shown the change."`
 }
 
-// Run shows the call, asks unless a flag says what to approve, and approves what
-// it has shown.
+// Run shows the call, asks unless a flag decides, and approves what it has
+// shown.
 func (a approveCommand) Run(ctx context.Context, s streams, conn connection) error {
 	switch {
 	case a.Args != "" && !json.Valid([]byte(a.Args)):
-		return &statusError{statusUsage, "--args: is no JSON text"}
+		return &statusError{statusUsage, "--args: is not JSON"}
 	case !a.Yes && a.Hash == "" && (!isTerminal(s.in) || !isTerminal(s.out)):
-		return &statusError{statusUsage, fmt.Sprintf("approve asks on a terminal, and there is none: say --args-hash HASH to approve "+
-			"the arguments that you looked at (refold approvals %s prints them with their hash), or --yes for whatever waits", a.Session)}
+		return &statusError{statusUsage, fmt.Sprintf("approve asks on a terminal, and there is none: give --args-hash HASH to approve "+
+			"the arguments that you read (refold approvals %s prints them with their hash), or --yes for whatever waits", a.Session)}
 	}
 	confirm := func() error {
 		if a.Args != "" {
@@ -152,8 +152,8 @@ func (a approveCommand) Run(ctx context.Context, s streams, conn connection) err
 	})
 }
 
-// denyCommand refuses a call. It asks nothing: a call that was denied by mistake
-// has done nothing, and the model may make it again.
+// denyCommand denies a call. It does not ask first: a call that was denied by
+// mistake has done nothing, and the model may make it again.
 type denyCommand struct{ decision }
 
 func (d denyCommand) Run(ctx context.Context, s streams, conn connection) error {
@@ -163,7 +163,7 @@ func (d denyCommand) Run(ctx context.Context, s streams, conn connection) error 
 	})
 }
 
-// decide shows the call that waits. If confirm returns nil, it publishes the
+// decide shows the waiting call. If confirm returns nil, it publishes the
 // decision over what it showed and prints the outcome.
 func (d decision) decide(
 	ctx context.Context, s streams, conn connection, done string, confirm func() error, publish func(*client.Client, client.Approval) (uint64, error),
@@ -187,15 +187,15 @@ func (d decision) decide(
 		for _, a := range waiting {
 			calls = append(calls, a.Call)
 		}
-		return fmt.Errorf("%s of session %s does not wait for approval: it was decided, has ended, or never was; what waits: %s",
+		return fmt.Errorf("%s of session %s does not wait for approval: it was decided, has ended, or never was; waiting: %s",
 			d.Call, d.Session, cmp.Or(strings.Join(calls, ", "), "no call"))
 	}
 	one := waiting[i]
 	show(s.out, one)
 	if d.Hash != "" && hash.String() != one.ArgsHash {
-		return fmt.Errorf("not %s: %s waits with other arguments than those of hash %s: look at them above, and decide over hash %s", done, d.Call, hash, one.ArgsHash)
+		return fmt.Errorf("not %s: %s waits with other arguments than those of hash %s: read them above, and decide over hash %s", done, d.Call, hash, one.ArgsHash)
 	}
-	if err := cmp.Or(confirm(), ctx.Err()); err != nil { // what could not be shown is not decided
+	if err := cmp.Or(confirm(), ctx.Err()); err != nil { // no decision over what could not be shown
 		return err
 	}
 	v, err := taken(ctx, c, d.Session, func(c *client.Client) (uint64, error) { return publish(c, one) })

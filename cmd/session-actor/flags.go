@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// flags are the daemon's flags. A config file has the same keys.
+// flags are the flags of session-actor. A config file has the same keys.
 type flags struct {
 	settings.Connection `yaml:",inline"`
 	Replicas            int `yaml:"replicas" group:"NATS" default:"0" help:"Replicas of every stream; 0 is one for a new stream, and leaves others as they are."`
@@ -22,8 +22,8 @@ type flags struct {
 
 	Install string `yaml:"install" placeholder:"FILE" help:"Install record to publish if the log has none: tools, profiles, default config. Default: the built-in one."`
 
-	VerifyLoads    bool          `yaml:"verify-loads" help:"Compare each session with what is stored of it when it is first loaded. This is automatic while the log has holes. For the first start after a restore or a power failure: such a load reads the session from its beginning."`
-	Memory         settings.Size `yaml:"memory" default:"256MiB" placeholder:"SIZE" help:"About how much memory sessions may take; beyond it the least recently used ones are evicted. The process takes more. Such as 256MiB, 2GiB."`
+	VerifyLoads    bool          `yaml:"verify-loads" help:"Compare each session with its stored effects and snapshots when it is first loaded. This is automatic while the log has holes. For the first start after a restore or a power failure: such a load reads the session from its beginning."`
+	Memory         settings.Size `yaml:"memory" default:"256MiB" placeholder:"SIZE" help:"About how much memory sessions may take; beyond it the least recently used ones are evicted. The process needs more. Such as 256MiB, 2GiB."`
 	SnapshotVerify float64       `yaml:"snapshot-verify" default:"0.01" placeholder:"PART" help:"Share of the snapshots to compare with the log in the background: 0 none, 1 all that there is time for. A wrong one quarantines its session."`
 
 	settings.Traces `yaml:",inline"`
@@ -35,18 +35,18 @@ const memoryMin = 1 << 20
 
 var program = settings.Program{
 	Name: "session-actor",
-	Description: `Runs Refold sessions: folds the log, asks for effects, answers views.
+	Description: `Runs Refold sessions: folds the log, publishes effects, answers views.
 
 Run as many as you like; they share the lanes of the log. It creates or updates
 the streams when it starts, and stops on SIGTERM, after handing its lanes over.`,
 	Groups: []kong.Group{{Key: "NATS", Title: "NATS:"}, {Key: "Traces", Title: "Traces:"}},
 }
 
-// replicasMax is what JetStream takes.
+// replicasMax is JetStream's limit.
 const replicasMax = 5
 
 // parse reads flags, environment and config file; the first of them that has a
-// value wins. done says that help or the version was printed instead.
+// value wins. done is true if it printed help or the version instead.
 func parse(args []string, env settings.Environment, stdout, stderr io.Writer) (f flags, done bool, err error) {
 	f, done, err = settings.Parse[flags](program, args, env, stdout, stderr)
 	if done || err != nil {
@@ -76,7 +76,7 @@ func parse(args []string, env settings.Environment, stdout, stderr io.Writer) (f
 	return f, false, nil
 }
 
-// consumerOf reads a value of --consumer.
+// consumerOf parses a value of --consumer.
 func consumerOf(text string) (session.Class, string) {
 	class, target, _ := strings.Cut(text, "/")
 	return session.Class(class), target

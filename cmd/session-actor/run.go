@@ -25,7 +25,7 @@ func Main(ctx context.Context, args, environ []string, stdout, stderr io.Writer)
 		func(f flags) error { return run(ctx, f, env, stderr) })
 }
 
-// run connects, provisions and runs a host until ctx ends.
+// run connects, provisions and runs the engine until ctx ends.
 func run(ctx context.Context, f flags, env settings.Environment, stderr io.Writer) (err error) {
 	log, err := f.Logger(stderr, f.TraceIDs(env, f.Prefix))
 	if err != nil {

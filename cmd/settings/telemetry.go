@@ -16,19 +16,19 @@ import (
 	"github.com/refold/refold/internal/telemetry/metrics"
 )
 
-// Telemetry is what a daemon exports of itself besides its logs. Close ends it.
+// Telemetry is what a daemon exports about itself, besides its logs. Close stops it.
 type Telemetry struct {
-	// Registry takes the daemon's metrics; nil: nothing is measured.
+	// Registry holds the daemon's metrics; nil: nothing is measured.
 	Registry *meter.Registry
 	dropped  *meter.Counter // nil: likewise
 	of       metrics.Resource
-	server   *listen.Server // nil: it has no --http
+	server   *listen.Server // nil: no --http
 	closes   []func()
 }
 
-// StartTelemetry answers at --http, if it is given, and pushes metrics if the
-// variables of OpenTelemetry name a collector. From the end of ctx on the daemon
-// is not ready.
+// StartTelemetry serves --http, if it is given, and pushes metrics if the
+// variables of OpenTelemetry name a collector. When ctx ends, the daemon reports
+// itself not ready.
 func (d *Daemon) StartTelemetry(ctx context.Context, p Program, env Environment, log *slog.Logger) (*Telemetry, error) {
 	t := &Telemetry{of: metrics.Resource{Service: p.Name, Version: Version(), Instance: instance()}}
 	push, pushes, err := pushOf(env)
@@ -70,9 +70,9 @@ func (d *Daemon) StartTelemetry(ctx context.Context, p Program, env Environment,
 	return t, nil
 }
 
-// Logger returns a logger that writes to log, and also sends lines to a collector if
-// OTEL_LOGS_EXPORTER is otlp. ids adds the ids of traces to these, as in
-// [Daemon.Logger].
+// Logger returns a logger that writes to log, and also to a collector if
+// OTEL_LOGS_EXPORTER is otlp. Lines to the collector get the trace ids that ids
+// returns, as in [Daemon.Logger].
 func (t *Telemetry) Logger(ctx context.Context, d *Daemon, env Environment, log *slog.Logger, ids TraceIDs) (*slog.Logger, error) {
 	if env["OTEL_LOGS_EXPORTER"] != "otlp" {
 		return log, nil
@@ -91,7 +91,7 @@ func (t *Telemetry) Logger(ctx context.Context, d *Daemon, env Environment, log 
 	return slog.New(slog.NewMultiHandler(log.Handler(), withIDs(handler, ids))), nil
 }
 
-// Address returns where --http answers, empty if it does not.
+// Address returns the address of --http, or "".
 func (t *Telemetry) Address() string {
 	if t.server == nil {
 		return ""
@@ -99,26 +99,26 @@ func (t *Telemetry) Address() string {
 	return t.server.Address()
 }
 
-// SpansDropped counts spans that were not exported.
+// SpansDropped adds n to the count of spans that were not exported.
 func (t *Telemetry) SpansDropped(n int) {
 	t.dropped.Add(int64(n), metrics.SignalTraces)
 }
 
-// Reads sets the function that returns why the daemon is not ready, if so.
+// Reads sets the function that returns why the daemon is not ready; none: it is.
 func (t *Telemetry) Reads(notReady func(ctx context.Context) []string) {
 	if t.server != nil {
 		t.server.Reads(notReady)
 	}
 }
 
-// Close ends all that StartTelemetry began, the last first.
+// Close ends all that StartTelemetry started, in reverse order.
 func (t *Telemetry) Close() {
 	for i := len(t.closes) - 1; i >= 0; i-- {
 		t.closes[i]()
 	}
 }
 
-// validateHTTP reports what is wrong with --http and --pprof.
+// validateHTTP validates --http and --pprof.
 func (d *Daemon) validateHTTP() error {
 	if d.HTTP == "" {
 		if d.Pprof {
@@ -130,7 +130,7 @@ func (d *Daemon) validateHTTP() error {
 }
 
 // instance names this process among those of its service.
-func instance() string {
+// instance returns the name of this process among those of its service.
 	name, err := os.Hostname()
 	if err != nil {
 		name = "unknown"
@@ -138,8 +138,8 @@ func instance() string {
 	return name + "/" + strconv.Itoa(os.Getpid())
 }
 
-// pushOf reads where metrics are pushed to, by the variables that every program
-// with OpenTelemetry reads. yes is false if they name no collector.
+// pushOf reads where to push metrics, from OpenTelemetry's own variables. yes is
+// false if they name no collector.
 func pushOf(env Environment) (push metrics.Push, yes bool, err error) {
 	const all, own, every = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_METRIC_EXPORT_INTERVAL"
 	push.Endpoint = env[own]
@@ -152,7 +152,7 @@ func pushOf(env Environment) (push metrics.Push, yes bool, err error) {
 	for _, name := range []string{"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"} {
 		if protocol := env[name]; protocol != "" {
 			if protocol != "http/protobuf" {
-				return push, false, fmt.Errorf("%s=%s: only http/protobuf is spoken; most collectors take it on port 4318", name, protocol)
+				return push, false, fmt.Errorf("%s=%s: only http/protobuf is supported; most collectors serve it on port 4318", name, protocol)
 			}
 			break
 		}

@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// Terminal returns a writer for f that no text can attack: if f is a terminal,
-// characters that it would obey or not show are spelled out, \x1b as four
-// characters. Models, tools and strangers write what programs print. Control
-// sequences in it could make a terminal set the clipboard, hide lines or answer
-// for the user. Files and pipes get what is written.
+// Terminal returns a writer for f that is safe to print untrusted text to. If f
+// is a terminal, characters that it would interpret or not show are escaped: ESC
+// becomes \x1b. Models, tools and strangers write what programs print; their
+// control sequences could set the clipboard, hide lines or answer for the user.
+// Files and pipes get the text unchanged.
 func Terminal(f *os.File) io.Writer {
 	if info, err := f.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return f
@@ -22,8 +22,8 @@ func Terminal(f *os.File) io.Writer {
 	return &spelling{to: f}
 }
 
-// Raw returns the writer below one that Terminal returned or that has a method
-// Below, and any other as it is.
+// Raw returns the innermost writer below one that Terminal returned or that has a
+// method Below. Other writers it returns as they are.
 func Raw(w io.Writer) io.Writer {
 	for {
 		above, ok := w.(interface{ Below() io.Writer })
@@ -34,15 +34,14 @@ func Raw(w io.Writer) io.Writer {
 	}
 }
 
-// spelling spells out what a terminal would obey. It may be used by several
-// goroutines at once.
+// spelling escapes what a terminal would interpret. It is safe for concurrent use.
 type spelling struct {
 	to   io.Writer
 	mu   sync.Mutex
 	rest []byte // the beginning of a character that the next write completes
 }
 
-// Write writes p, but for the beginning of a character at its end.
+// Write writes p, except for an incomplete character at its end.
 func (s *spelling) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,8 +59,8 @@ func (s *spelling) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Spelled returns text as a terminal shows it that Terminal writes to: on one
-// line, with a space for each line feed and tab.
+// Spelled returns text as a writer of Terminal shows it, on one line: line feeds
+// and tabs become spaces.
 func Spelled(text string) string {
 	safe := make([]byte, 0, len(text))
 	for rest := []byte(text); len(rest) > 0; {
@@ -76,8 +75,8 @@ func Spelled(text string) string {
 	return string(safe)
 }
 
-// appendSpelled appends the first character of text, spelled out if a terminal
-// would obey it, and returns how many bytes of text it is.
+// appendSpelled appends the first character of text, escaped if a terminal would
+// interpret it, and returns its size in text, in bytes.
 func appendSpelled(safe, text []byte) (_ []byte, size int) {
 	char, size := utf8.DecodeRune(text)
 	switch {
@@ -96,14 +95,14 @@ func appendSpelled(safe, text []byte) (_ []byte, size int) {
 // Below returns the terminal.
 func (s *spelling) Below() io.Writer { return s.to }
 
-// isObeyed reports whether a terminal does something else with a character than
-// show it: controls of both blocks, what turns the direction of text, what has
-// no width, and other separators of lines than the line feed.
+// isObeyed reports whether a terminal does more with a character than show it:
+// controls of both blocks, changes of the text's direction, characters without
+// width, and line separators other than the line feed.
 func isObeyed(char rune) bool {
 	if char == '\n' || char == '\t' {
 		return false
 	}
-	if char == '\ufe0e' || char == '\ufe0f' { // whether a sign is text or picture
+	if char == '\ufe0e' || char == '\ufe0f' { // variation selectors: text or emoji
 		return false
 	}
 	return unicode.In(char, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)

@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/internal/telemetry/traces"
 )
 
-// Traces are the flags of tracing, of each daemon.
+// Traces has the tracing flags of each daemon.
 type Traces struct {
 	TraceRatio   float64 `name:"trace-ratio" yaml:"trace-ratio" group:"Traces" default:"0.1" placeholder:"PART" help:"Share of the runs to trace, 0 to 1, if OTEL_EXPORTER_OTLP_ENDPOINT names a collector; the same for all daemons."`
 	TraceUnit    string  `name:"trace-unit" yaml:"trace-unit" group:"Traces" enum:"run,turn" default:"run" help:"The unit of a trace: a run, or each turn, for runs that wait for days; the same for all daemons."`
@@ -19,11 +19,11 @@ type Traces struct {
 	TraceRedact  string  `name:"trace-redact" yaml:"trace-redact" group:"Traces" placeholder:"FILE" help:"Regular expressions, one a line: matches in texts are masked."`
 }
 
-// contentVariable turns --trace-content on, as other programs do.
+// contentVariable turns --trace-content on; OpenTelemetry defines it.
 const contentVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
-// Start starts a tracer of a daemon, nil if no collector is named or no run is
-// traced. Close ends it.
+// Start starts a daemon's tracer. It is nil if no collector is named or no run is
+// traced. Its Close ends it.
 func (t *Traces) Start(ctx context.Context, env Environment, service, prefix string, telemetry *Telemetry, log *slog.Logger) (*traces.Tracer, error) {
 	if t.TraceRatio < 0 || t.TraceRatio > 1 {
 		return nil, fmt.Errorf("--trace-ratio: 0 (no run) to 1 (all), not %v", t.TraceRatio)
@@ -41,8 +41,8 @@ func (t *Traces) Start(ctx context.Context, env Environment, service, prefix str
 	})
 }
 
-// TraceIDs returns what adds the ids of traces to log lines, nil if nothing is
-// traced.
+// TraceIDs returns the function that gives log lines their trace ids, or nil if
+// nothing is traced.
 func (t *Traces) TraceIDs(env Environment, prefix string) TraceIDs {
 	if !t.isOn(env) {
 		return nil
@@ -55,13 +55,13 @@ func (t *Traces) form(env Environment, prefix string) traces.Form {
 	return traces.Form{Prefix: prefix, Turns: t.TraceUnit == "turn", Latest: metrics.Latest(env[metrics.OptInVariable])}
 }
 
-// isOn reports whether runs are traced: a collector is named.
+// isOn reports whether runs are traced: a collector is named and the ratio is not 0.
 func (t *Traces) isOn(env Environment) bool {
 	named := slices.ContainsFunc(traces.Variables, func(name string) bool { return env[name] != "" })
 	return named && t.TraceRatio > 0
 }
 
-// content returns which texts are exported, nil for none.
+// content returns which texts are exported, or nil for none.
 func (t *Traces) content(env Environment) (*traces.Content, error) {
 	var content traces.Content
 	if t.TraceRedact != "" {

@@ -19,7 +19,7 @@ import (
 )
 
 // errOpenShell explains why this bridge must not serve a shell.
-var errOpenShell = errors.New("commands of the shell would reach the network, and NATS accepts every client without credentials: a model could publish any event of any session. " +
+var errOpenShell = errors.New("commands of the shell would reach the network, and NATS accepts clients without credentials: a model could publish any event of any session. " +
 	"Give the NATS server users (docs/operations.md), or keep commands from the network (without --sandbox-network, and with --sandbox required or auto where it can). " +
 	"--model-may-control-every-session serves the shell all the same")
 
@@ -91,7 +91,7 @@ func workerName(given, dir string) (string, error) {
 		return "", err
 	}
 	defer os.Remove(fresh)
-		// Unlike a rename, a link doesn't replace: of two starting bridges, one wins.
+	// Unlike a rename, a link doesn't replace: of two starting bridges, one wins.
 	if err := os.Link(fresh, name); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}

@@ -129,8 +129,8 @@ func (d *Daemon) validateHTTP() error {
 	return listen.Options{Address: d.HTTP, Pprof: d.Pprof}.Validate()
 }
 
-// instance names this process among those of its service.
 // instance returns the name of this process among those of its service.
+func instance() string {
 	name, err := os.Hostname()
 	if err != nil {
 		name = "unknown"

@@ -26,7 +26,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// bridgeCheckCommand tries a bridge in any language.
+// bridgeCheckCommand tests a bridge in any language.
 type bridgeCheckCommand struct {
 	Target    string        `arg:"" help:"Target of class tool that the bridge serves, as in weather."`
 	Command   []string      `arg:"" optional:"" help:"Command that starts the bridge, after --. It runs with NATS_URL on a server of its own; --nats is ignored then."`
@@ -38,9 +38,9 @@ type bridgeCheckCommand struct {
 	asJSON
 }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (bridgeCheckCommand) Help() string {
-	return `It plays a session, another bridge and a forgetful server, and looks at what the
+	return `It plays a session, another bridge and a forgetful server, and checks what the
 bridge does. The rules are in docs/bridges.md. Exit status 1 if one is broken.
 
     refold bridge check weather --tool weather.get --arguments '{"city":"Bergen"}' \
@@ -52,10 +52,10 @@ check-… and its settlements stay in its log.`
 }
 
 // bridgeStopsWithin is how long a bridge may take to end after SIGTERM, its grace
-// time of 20 s included. Then it is killed.
+// time of 20 s included. After that it is killed.
 const bridgeStopsWithin = 40 * time.Second
 
-// Run makes the checks and prints a line for each.
+// Run runs the checks and prints a line for each.
 func (c bridgeCheckCommand) Run(ctx context.Context, s streams, conn connection) (err error) {
 	if err := subjects.ValidTarget(c.Target); err != nil {
 		return &statusError{statusUsage, "bridge check: " + err.Error()}
@@ -106,7 +106,7 @@ func isObject(text string) bool {
 	return json.Unmarshal([]byte(text), &of) == nil && of != nil
 }
 
-// print prints what one check came to.
+// print prints the result of one check.
 func (c bridgeCheckCommand) print(out io.Writer, r bridgecheck.Result) {
 	switch {
 	case c.JSON:
@@ -120,17 +120,17 @@ func (c bridgeCheckCommand) print(out io.Writer, r bridgecheck.Result) {
 	}
 }
 
-// triedBridge is a bridge that this process started, with its server.
+// triedBridge is a bridge that this process started, and its server.
 type triedBridge struct {
 	ctx    context.Context // ends when the bridge does
 	cmd    *exec.Cmd
-	asked  context.CancelFunc // asks it to end
+	term   context.CancelFunc // sends it SIGTERM
 	ended  chan struct{}
 	server *devserver.Server
 	dir    string
 }
 
-// start starts a server and the bridge on it, and has conn connect there.
+// start starts a server and the bridge on it, and points conn to the server.
 func (c bridgeCheckCommand) start(ctx context.Context, s streams, conn *connection) (_ *triedBridge, err error) {
 	t := &triedBridge{ended: make(chan struct{})}
 	if t.dir, err = os.MkdirTemp("", "refold-bridge-check-"); err != nil {
@@ -152,14 +152,14 @@ func (c bridgeCheckCommand) start(ctx context.Context, s streams, conn *connecti
 	}
 	*conn = connection{NATS: t.server.URL(), Prefix: conn.Prefix}
 	var running context.Context
-	running, t.asked = context.WithCancel(context.WithoutCancel(ctx))
+	running, t.term = context.WithCancel(context.WithoutCancel(ctx))
 	t.cmd = exec.CommandContext(running, c.Command[0], c.Command[1:]...)
 	t.cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "NATS_") || strings.HasPrefix(v, "REFOLD_") })
 	t.cmd.Env = append(t.cmd.Env, "NATS_URL="+conn.NATS, "REFOLD_PREFIX="+conn.Prefix)
 	t.cmd.Stdout, t.cmd.Stderr, t.cmd.WaitDelay = s.err, s.err, bridgeStopsWithin
 	t.cmd.Cancel = func() error { return t.cmd.Process.Signal(syscall.SIGTERM) }
 	if err := t.cmd.Start(); err != nil {
-		t.asked()
+		t.term()
 		t.server.Stop()
 		return nil, errors.Join(err, os.RemoveAll(t.dir))
 	}
@@ -175,9 +175,9 @@ func (c bridgeCheckCommand) start(ctx context.Context, s streams, conn *connecti
 	return t, nil
 }
 
-// stop asks the bridge to end and waits until it has.
+// stop sends the bridge SIGTERM and waits until it has ended.
 func (t *triedBridge) stop(context.Context) error {
-	t.asked()
+	t.term()
 	<-t.ended
 	if state := t.cmd.ProcessState; !state.Success() {
 		return fmt.Errorf("it ended with %s, within %v", state, bridgeStopsWithin)
@@ -185,9 +185,9 @@ func (t *triedBridge) stop(context.Context) error {
 	return nil
 }
 
-// end ends the bridge, if it runs, and the server.
+// end ends the bridge, if it still runs, and the server.
 func (t *triedBridge) end() error {
-	t.asked()
+	t.term()
 	<-t.ended
 	t.server.Stop()
 	return os.RemoveAll(t.dir)

@@ -23,7 +23,7 @@ type checkCommand struct {
 	asJSON
 }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (checkCommand) Help() string {
 	return `A tool is covered if a running bridge serves its executor and its descriptor is
 stored. A default config needs a bridge for its provider, and one for its step
@@ -35,15 +35,15 @@ the workspace, and the workspace tools that its catalogs name, and stored files.
     refold tools check record.json                       before it is published`
 }
 
-// checked is what is checked.
+// checked is what a check covers.
 type checked struct {
 	coverage
-	where  string // names it in the verdict
-	policy string // of its install record; empty: warn
+	where  string // its name in the verdict
+	policy string // of its install record; "": warn
 	stored bool   // its descriptors should be stored by now
 }
 
-// Run prints the bridges with what they serve, and the verdict.
+// Run prints the bridges, what they serve, and the verdict.
 func (c checkCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if c.File != "" && c.Session != "" {
 		return &statusError{statusUsage, "tools check: FILE or --session, not both"}
@@ -88,8 +88,8 @@ func (c checkCommand) Run(ctx context.Context, s streams, conn connection) error
 	return c.tell(s, what)
 }
 
-// ofRecord returns what is to be checked of a given record, else of the one
-// that new sessions pin.
+// ofRecord returns the needs of a given record, or of the one that new sessions
+// pin.
 func (c checkCommand) ofRecord(ctx context.Context, b *bus.Bus, given *session.Install) (*checked, error) {
 	newest, found, err := pinned(ctx, b)
 	switch {
@@ -112,8 +112,8 @@ func (c checkCommand) ofRecord(ctx context.Context, b *bus.Bus, given *session.I
 	return what, err
 }
 
-// ofSession returns what is to be checked of the session's own registry and
-// config: those of its next turn, and of runs that bring none.
+// ofSession returns the needs of the session's own registry and config, which its
+// next turn uses, and its next run unless it brings a config.
 func (c checkCommand) ofSession(ctx context.Context, conn connection, b *bus.Bus) (*checked, error) {
 	reader, err := conn.connect(ctx)
 	if err != nil {
@@ -138,7 +138,7 @@ func (c checkCommand) ofSession(ctx context.Context, conn connection, b *bus.Bus
 	return what, err
 }
 
-// absentDescriptors returns the tools of which a descriptor is not stored.
+// absentDescriptors returns the tools whose descriptors are not all stored.
 func absentDescriptors(ctx context.Context, b *bus.Bus, registry *planner.Registry) (map[planner.ToolIndex]bool, error) {
 	absent := map[planner.ToolIndex]bool{}
 	for _, blob := range registry.Blobs() {
@@ -181,7 +181,7 @@ func (checkCommand) print(out io.Writer, what *checked, needs []need) {
 	fmt.Fprintf(out, "\n%s: %s, for %s\n", verdict, what.tally(), what.where)
 }
 
-// needJSON is a need, as programs read it.
+// needJSON is a need as JSON.
 type needJSON struct {
 	Need     string   `json:"need"`
 	Target   string   `json:"target"`
@@ -190,7 +190,7 @@ type needJSON struct {
 	Missing  []string `json:"missing,omitempty"`
 }
 
-// verdictJSON is what a check comes to, as programs read it.
+// verdictJSON is the result of a check as JSON.
 type verdictJSON struct {
 	Covered bool   `json:"covered"`
 	Of      string `json:"of"`

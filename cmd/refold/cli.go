@@ -18,14 +18,14 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// cli is every command. The order is that of the help.
+// cli has every command, in the order of the help.
 type cli struct {
 	connection
 	Raw bool `help:"On a terminal, print texts of models and tools unchanged, with their control sequences."`
 
 	Demo demoCommand `cmd:"" help:"Watch a session repair a small program, on a server of its own; then replay it from its first event."`
 	Dev  devCommand  `cmd:"" help:"Run a NATS server, a session-actor and a bridge in one process, for development."`
-	Run  runCommand  `cmd:"" help:"Ask a session for a run and follow it to its end."`
+	Run  runCommand  `cmd:"" help:"Start a run of a session and follow it to its end."`
 
 	Steer     steerCommand     `cmd:"" help:"Give a session's active run more input, before its next turn."`
 	Cancel    cancelCommand    `cmd:"" help:"End a run at once: its open effects are withdrawn."`
@@ -39,7 +39,7 @@ type cli struct {
 	Approve   approveCommand   `cmd:"" help:"Approve a call that waits for a person, perhaps with other arguments."`
 	Deny      denyCommand      `cmd:"" help:"Deny a call that waits for a person."`
 
-	Sessions   sessionsCommand   `cmd:"" help:"List sessions: state, what each waits for, model, age, last words."`
+	Sessions   sessionsCommand   `cmd:"" help:"List sessions: state, what each waits for, model, age, latest text."`
 	Transcript transcriptCommand `cmd:"" help:"Print a session's conversation, for people, programs or another model."`
 	Log        logCommand        `cmd:"" help:"Print a session's events in full."`
 	Tail       tailCommand       `cmd:"" help:"Print the notices of a session, or of all, as they arrive."`
@@ -75,7 +75,7 @@ type cli struct {
 	Complete   completeCommand   `cmd:"" hidden:""`
 }
 
-// connection says how to reach NATS.
+// connection has the flags for connecting to NATS.
 type connection struct {
 	NATS    string `name:"nats" group:"NATS" env:"NATS_URL" placeholder:"URL" help:"NATS servers, separated by commas. Default: the context's, else nats://127.0.0.1:4222."`
 	Creds   string `group:"NATS" env:"NATS_CREDS" placeholder:"FILE" help:"Credentials file."`
@@ -87,24 +87,24 @@ func (c connection) connect(ctx context.Context) (*client.Client, error) {
 	return client.Connect(ctx, client.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold"})
 }
 
-// connectCore connects a client that leaves JetStream alone.
+// connectCore connects a client that does not use JetStream.
 func (c connection) connectCore(ctx context.Context) (*client.Client, error) {
 	return client.Connect(ctx, client.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold", CoreOnly: true})
 }
 
-// dial connects what a client doesn't do.
+// dial connects a bus, for what a client doesn't do.
 func (c connection) dial(ctx context.Context) (*bus.Bus, error) {
 	return bus.Connect(ctx, natsio.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold"})
 }
 
-// streams are where a command reads and writes. A write to out that fails ends
-// the command, so what prints returns no error.
+// streams are where a command reads and writes. A failed write to out ends the
+// command, so printing functions return no error.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
-// output is where a command prints: it ends the command when a write fails.
+// output is where a command prints; a failed write ends the command.
 type output struct {
 	io.Writer
 	end context.CancelCauseFunc
@@ -121,7 +121,7 @@ func (o output) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// unguarded returns s with an output whose failed writes end nothing.
+// unguarded returns s with an output whose failed writes do not end the command.
 func (s streams) unguarded() streams {
 	if out, ok := s.out.(output); ok {
 		s.out = out.Below()
@@ -129,25 +129,25 @@ func (s streams) unguarded() streams {
 	return s
 }
 
-// Below returns the writer that it writes to.
+// Below returns the writer below.
 func (o output) Below() io.Writer { return o.Writer }
 
-// asJSON is the flag of commands that print facts.
+// asJSON is the --json flag of commands that print facts.
 type asJSON struct {
 	JSON bool `name:"json" help:"Print JSON, an object a line, and nothing else on standard output."`
 }
 
-// printJSON prints a value as JSON on a line of its own.
+// printJSON prints a value as JSON on its own line.
 func printJSON(out io.Writer, v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // a type that JSON does not have
+		panic(err) // a type that JSON can't encode
 	}
 	fmt.Fprintf(out, "%s\n", text)
 }
 
-// statusError ends the program with a status other than 1. An empty text
-// prints nothing: the command has said it already.
+// statusError ends the program with its exit status. With an empty text nothing
+// is printed: the command has printed the reason already.
 type statusError struct {
 	status int
 	text   string
@@ -157,7 +157,7 @@ func (e *statusError) Error() string { return e.text }
 
 // Exit statuses, as `refold --help` lists them.
 const (
-	statusFailed      = 1   // it could not be done, or the run failed
+	statusFailed      = 1   // the command or the run failed
 	statusUsage       = 2   // the arguments are wrong
 	statusInterrupted = 130 // Ctrl-C
 )
@@ -168,7 +168,7 @@ Begin with "refold demo". Then "refold dev" in one terminal and
 "refold run hello 'What is here?'" in another.
 
 Exit status: 0 done, 1 it failed (or the run did), 2 the arguments are wrong,
-3 all that was done is right, and there was no time for the rest (chaos --for),
+3 everything checked is right, but time ran out before the end (chaos --for),
 130 it was stopped by Ctrl-C. "refold dev" ends with 0 then.`
 
 // Main runs one command until it is done or ctx ends, and returns the exit
@@ -192,7 +192,7 @@ func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Write
 	switch {
 	case len(args) == 0:
 		args = []string{"--help"}
-	case args[0] == "--version": // no flag of all commands: one of them has its own
+	case args[0] == "--version": // not a global flag: one command has its own --version
 		args = []string{"version"}
 	}
 	command, err := parser.Parse(args)
@@ -225,7 +225,7 @@ func newParser(c *cli, out, errOut io.Writer) (*kong.Kong, error) {
 	)
 }
 
-// checkSession returns an error if an argument can be no session's name.
+// checkSession returns an error if an argument is not a valid session name.
 func checkSession(command *kong.Context) error {
 	for _, p := range command.Path {
 		if p.Positional == nil || p.Positional.Name != "session" {
@@ -240,7 +240,7 @@ func checkSession(command *kong.Context) error {
 	return nil
 }
 
-// exitOf says why a command ended, and returns the exit status.
+// exitOf prints why a command ended, and returns the exit status.
 func exitOf(ctx context.Context, errOut io.Writer, err error) int {
 	var own *statusError
 	var proven *proof.Error
@@ -272,12 +272,12 @@ type stoppedBy syscall.Signal
 
 func (s stoppedBy) Error() string { return syscall.Signal(s).String() }
 
-// Is says that it is the end of a context like any other: libraries return the
+// Is makes errors.Is treat it as context.Canceled: some libraries return the
 // cause of a context where others return its error.
 func (stoppedBy) Is(target error) bool { return target == context.Canceled }
 
-// statusOf returns the exit status of a command that was stopped: as of a
-// process that the signal killed.
+// statusOf returns the exit status of a stopped command: that of a process that
+// the signal killed.
 func statusOf(ctx context.Context) int {
 	var by stoppedBy
 	if errors.As(context.Cause(ctx), &by) {
@@ -286,7 +286,7 @@ func statusOf(ctx context.Context) int {
 	return statusInterrupted
 }
 
-// commandOf returns the program and, as far as it was understood, the command whose
+// commandOf returns the program and, as far as it was parsed, the command whose
 // arguments err is about.
 func commandOf(command *kong.Context, err error) string {
 	if command != nil && command.Selected() != nil {
@@ -299,7 +299,7 @@ func commandOf(command *kong.Context, err error) string {
 	return "refold"
 }
 
-// exitStatus ends parsing: help was asked for.
+// exitStatus ends parsing: kong printed help.
 type exitStatus int
 
 // versionCommand prints the version.

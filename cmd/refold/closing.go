@@ -10,14 +10,14 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// tallied is what was seen of a run, for the line that ends `refold run`.
+// tallied counts what a run did, for the last line of `refold run`.
 type tallied struct {
 	turns      uint32
 	calls      int
-	began, end int64 // by the session's clock, Unix ms; 0: not heard
+	began, end int64 // by the session's clock, Unix ms; 0: no notice received
 }
 
-// note takes in a notice of the run: its type, time and content.
+// note counts a notice of the run, by its type, time and content.
 func (t *tallied) note(kind string, at int64, content any) {
 	switch d := content.(type) {
 	case session.RunPlaced:
@@ -34,7 +34,7 @@ func (t *tallied) note(kind string, at int64, content any) {
 	}
 }
 
-// at notes the turn that an effect is of.
+// at notes the turn of an effect.
 func (t *tallied) at(effect string) {
 	var run, turn uint32
 	if _, err := fmt.Sscanf(effect, "r%dt%d", &run, &turn); err == nil {
@@ -42,9 +42,9 @@ func (t *tallied) at(effect string) {
 	}
 }
 
-// last notes the latest turn of a run that is over: of one that failed nothing was
-// heard, if it ended the run. A view that can't be had, or has the next run's turn,
-// says nothing.
+// last notes the latest turn of a run that has ended: there is no notice of a
+// failed turn that ended the run. It ignores a view that can't be read, or that
+// has the next run's turn.
 func (t *tallied) last(ctx context.Context, c *client.Client, sid string, run uint32) {
 	ctx, cancel := context.WithTimeout(ctx, lookEach)
 	defer cancel()
@@ -54,18 +54,18 @@ func (t *tallied) last(ctx context.Context, c *client.Client, sid string, run ui
 	}
 }
 
-// isEffectOf reports whether an effect is of a run.
+// isEffectOf reports whether an effect belongs to a run.
 func isEffectOf(effect string, run uint32) bool {
 	return strings.HasPrefix(effect, fmt.Sprintf("r%dt", run))
 }
 
-// line formats on one line what a run took, without unknown figures.
+// line formats the run's figures on one line, without unknown ones.
 func (t *tallied) line(end client.RunEnd) string {
 	var parts []string
 	if t.turns > 0 {
 		parts = append(parts, count(int(t.turns), "turn"))
 	}
-	if t.began != 0 && t.turns > 0 { // else it began before this program listened
+	if t.began != 0 && t.turns > 0 { // else calls before this program subscribed are missing
 		parts = append(parts, count(t.calls, "call"))
 	}
 	if u := &end.Usage; u.InputTokens != 0 || u.OutputTokens != 0 {

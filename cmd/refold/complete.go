@@ -12,22 +12,22 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// completionCommand prints what a shell needs to complete commands.
+// completionCommand prints the completion script of a shell.
 type completionCommand struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (completionCommand) Help() string {
 	return `bash: source <(refold completion bash), in ~/.bashrc.
 zsh: source <(refold completion zsh), in ~/.zshrc after compinit.
 fish: refold completion fish > ~/.config/fish/completions/refold.fish
 
-It completes commands, flags, their values, and names of sessions: the 50 that said
-something last, of the server that NATS_URL, NATS_CONTEXT or the line's own flags name.`
+It completes commands, flags, their values, and names of sessions: the 50 that were
+active last, on the server that NATS_URL, NATS_CONTEXT or the line's own flags name.`
 }
 
-// The scripts. Each asks refold complete for what may stand at the cursor.
+// The scripts. Each calls `refold complete` for the possible words at the cursor.
 var (
 	//go:embed completion/refold.bash
 	bashCompletion string
@@ -43,8 +43,8 @@ func (c completionCommand) Run(s streams) error {
 	return nil
 }
 
-// completeCommand says what may stand at the end of a command line: a value a
-// line, with a tab before what it is. Scripts of shells call it.
+// completeCommand prints the possible words at the end of a command line: one a
+// line, with a tab before its help. The shells' scripts call it.
 type completeCommand struct {
 	Words []string `arg:"" optional:"" passthrough:"" help:"The words after refold; the last one is completed."`
 }
@@ -77,7 +77,7 @@ func (c completeCommand) Run(ctx context.Context, s streams, conn connection, pa
 	return nil
 }
 
-// value is what may stand at the cursor.
+// value is a possible word at the cursor.
 type value struct{ text, help string }
 
 // line is a command line up to the cursor.
@@ -85,7 +85,7 @@ type line struct {
 	node     *kong.Node
 	argument int        // which positional argument is next
 	flag     *kong.Flag // whose value is next
-	only     bool       // after --, there are arguments alone
+	only     bool       // after --: only arguments follow
 	conn     connection
 }
 
@@ -118,7 +118,7 @@ func (l *line) take(word string) {
 	}
 }
 
-// connect keeps the value of a flag that says how to connect.
+// connect stores the value of a connection flag.
 func (l *line) connect(value string) {
 	c := &l.conn
 	if of := map[string]*string{"nats": &c.NATS, "creds": &c.Creds, "context": &c.Context, "prefix": &c.Prefix}[l.flag.Name]; of != nil {
@@ -138,7 +138,7 @@ func (l *line) find(name string) *kong.Flag {
 	return nil
 }
 
-// values returns what may stand at the cursor, where last is the word there.
+// values returns the possible words at the cursor. last is the word there.
 func (l *line) values(ctx context.Context, last string) (all []value) {
 	if name, _, has := strings.Cut(last, "="); has && l.flag == nil && !l.only {
 		if l.flag = l.find(name); l.flag != nil {
@@ -180,7 +180,7 @@ func (l *line) values(ctx context.Context, last string) (all []value) {
 	return all
 }
 
-// enum returns the values that a flag or an argument takes.
+// enum returns the values that a flag or an argument accepts.
 func enum(v *kong.Value) (all []value) {
 	if v.Enum == "" {
 		return nil

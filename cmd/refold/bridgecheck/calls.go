@@ -21,15 +21,15 @@ import (
 
 // Times of heartbeats.
 const (
-	beatsSeen  = 2 // gaps that are needed, at least
+	beatsSeen  = 2 // intervals to wait for, at least
 	beatGapMax = presence.HeartbeatEvery * 3
 )
 
 // beats returns the heartbeats of bridges that serve the target, by instance.
-func (c *checker) beats() map[string][]heard {
+func (c *checker) beats() map[string][]message {
 	target := string(session.ClassTool) + "/" + c.Target
-	all := map[string][]heard{}
-	for _, h := range c.seen.of(func(h heard) bool { return h.kind == beat }) {
+	all := map[string][]message{}
+	for _, h := range c.seen.of(func(h message) bool { return h.kind == beat }) {
 		var body struct {
 			Targets []string `json:"targets"`
 		}
@@ -43,7 +43,7 @@ func (c *checker) beats() map[string][]heard {
 
 func (c *checker) heartbeat(ctx context.Context) error {
 	if ok, err := c.seen.wait(ctx, c.Within, func() bool { return len(c.beats()) > 0 }); !ok {
-		return cmp.Or(err, found("no heartbeat of the target came within %v", c.Within))
+		return cmp.Or(err, found("no heartbeat of the target arrived within %v", c.Within))
 	}
 	if err := c.pass(ctx, beatsSeen*beatGapMax); err != nil {
 		return err
@@ -54,9 +54,9 @@ func (c *checker) heartbeat(ctx context.Context) error {
 			return found("the heartbeat %s has no rules", shown(all[0].msg.Data))
 		}
 		last := all[0].at
-		for _, h := range append(all[1:], heard{at: time.Now()}) {
+		for _, h := range append(all[1:], message{at: time.Now()}) {
 			if gap := h.at.Sub(last); gap > beatGapMax {
-				return found("the heartbeats of %s came %v apart", instance, gap.Round(time.Millisecond))
+				return found("the heartbeats of %s were %v apart", instance, gap.Round(time.Millisecond))
 			}
 			last = h.at
 		}
@@ -140,25 +140,25 @@ func (c *checker) call(ctx context.Context) error {
 	}
 	ok, err := c.seen.wait(ctx, beatGapMax, func() bool { return len(c.beats()[stands.By]) > 0 })
 	if err == nil && !ok {
-		return found("its claim names the instance %q, of which no heartbeat was heard", stands.By)
+		return found("its claim names the instance %q, which sent no heartbeat", stands.By)
 	}
 	return err
 }
 
-// claimBody is what a claim says.
+// claimBody is the content of a claim.
 type claimBody struct {
 	By        string `json:"by"`
 	Hash      string `json:"hash"`
 	Withdrawn bool   `json:"withdrawn"`
 }
 
-// readClaim reads the claim of an effect.
-func readClaim(body string, of *asked) (c claimBody, err error) {
+// readClaim decodes the claim of an effect.
+func readClaim(body string, of *testCall) (c claimBody, err error) {
 	if err := json.Unmarshal([]byte(body), &c); err != nil {
 		return c, found("its claim is %q", body)
 	}
 	if hash := codec.Sum(of.payload).String(); c.Hash != "" && c.Hash != hash {
-		return c, found("its claim has the hash %q; that of the effect's bytes is %s", c.Hash, hash)
+		return c, found("its claim has the hash %q; the effect's bytes have %s", c.Hash, hash)
 	}
 	return c, nil
 }
@@ -168,11 +168,11 @@ func (c *checker) safeCall(ctx context.Context) error {
 	return err
 }
 
-// again has the server forget what was acknowledged.
+// again makes the server forget an acknowledgement, so that it delivers again.
 func (c *checker) again(ctx context.Context) error {
 	switch {
 	case !c.Own:
-		return unchecked("it resets the consumer, which is done on a server of its own only")
+		return unchecked("it resets the consumer, which needs a server of its own")
 	case c.settled == nil:
 		return unchecked("no call was settled")
 	}
@@ -215,9 +215,9 @@ func (c *checker) late(ctx context.Context) error {
 	return err
 }
 
-// notRead stores an effect that the bridge must give back, and looks that it
+// notRead stores an effect that the bridge must give back, and checks that it
 // does nothing else with it.
-func (c *checker) notRead(ctx context.Context, change func(*asked) error) error {
+func (c *checker) notRead(ctx context.Context, change func(*testCall) error) error {
 	a, err := c.make(c.Arguments, c.Within)
 	if err == nil {
 		err = change(a)
@@ -234,7 +234,7 @@ func (c *checker) notRead(ctx context.Context, change func(*asked) error) error 
 	if body, err := c.claimed(ctx, a); err != nil || body != "" {
 		return cmp.Or(err, found("it was claimed: %s", shown([]byte(body))))
 	}
-	// No bridge can read it, so nobody else ends its deliveries.
+	// No bridge can read it, so no other bridge ends its deliveries.
 	if given := c.about(a, nak); len(given) > 0 {
 		return c.nc.Publish(given[len(given)-1].msg.Subject, []byte("+TERM"))
 	}
@@ -242,7 +242,7 @@ func (c *checker) notRead(ctx context.Context, change func(*asked) error) error 
 }
 
 func (c *checker) unknownField(ctx context.Context) error {
-	return c.notRead(ctx, func(a *asked) (err error) {
+	return c.notRead(ctx, func(a *testCall) (err error) {
 		if a.payload, err = codec.Marshal(a.call); err != nil {
 			return err
 		}
@@ -260,7 +260,7 @@ func (c *checker) unknownField(ctx context.Context) error {
 }
 
 func (c *checker) newer(ctx context.Context) error {
-	return c.notRead(ctx, func(a *asked) error {
+	return c.notRead(ctx, func(a *testCall) error {
 		a.call.V = session.Version + 1
 		return nil
 	})
@@ -276,7 +276,7 @@ func (c *checker) unreadable(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	other.call.Effect, other.call.IdempotencyKey = "r2t1c0", other.name.Session+".r2t1c0" // and not what its subject says
+	other.call.Effect, other.call.IdempotencyKey = "r2t1c0", other.name.Session+".r2t1c0" // differs from its subject
 	other.call.Batch = "r2t1"
 	if err := cmp.Or(c.store(ctx, bad), c.store(ctx, other)); err != nil {
 		return err
@@ -286,7 +286,7 @@ func (c *checker) unreadable(ctx context.Context) error {
 	}
 	named := *other
 	named.name.Effect = other.call.Effect
-	for _, of := range []*asked{bad, other, &named} {
+	for _, of := range []*testCall{bad, other, &named} {
 		if all := c.about(of, settlement); len(all) > 0 {
 			return found("it was settled: %s", shown(all[0].msg.Data))
 		}
@@ -298,7 +298,7 @@ func (c *checker) large(ctx context.Context) error {
 	if c.Large == "" {
 		return unchecked("give --large: arguments of a call whose result is above 256 KiB")
 	}
-	a, err := c.ask(ctx, c.Large, slowMax, nil)
+	a, err := c.open(ctx, c.Large, slowMax, nil)
 	if err != nil {
 		return err
 	}
@@ -311,7 +311,7 @@ func (c *checker) large(ctx context.Context) error {
 		content = &content.Parts[len(content.Parts)-1]
 	}
 	if content == nil || content.Blob == nil {
-		return unchecked("the call's result is no blob: its text is at most 256 KiB")
+		return unchecked("the call's result is not a blob: its text is at most 256 KiB")
 	}
 	text, err := c.bus.GetBlob(ctx, *content.Blob)
 	if errors.Is(err, natsio.ErrNotFound) || errors.Is(err, journal.ErrOtherBytes) {

@@ -3,17 +3,17 @@
 //
 // # Path
 //
-// Run plays all parts but the bridge: it stores effects as a session-actor does
-// (ask.go), holds claims as another bridge does, and makes the server redeliver
-// effects. It receives all messages of the bridge (watch.go). Each check
-// (calls.go, claims.go, slow.go) compares that with one rule.
+// Run plays every part except the bridge: it stores effects as a session-actor
+// does (effect.go), holds claims as another bridge does, and makes the server
+// redeliver effects. It receives all messages of the bridge (watch.go). Each check
+// (calls.go, claims.go, slow.go) compares these with one rule.
 //
 // # Laws
 //
 //   - A check sees only messages. It detects a second run of a call by its
-//     second settlement; a run without a settlement stays unseen.
-//   - Checks run one after the other, and each asks effects of its own.
-//   - All effects are of one session that no session-actor has asked for. Its
+//     second settlement; a run without a settlement stays undetected.
+//   - Checks run one after the other, and each publishes its own effects.
+//   - All effects are of one session that no session-actor has opened. Its
 //     settlements stay in the log, so Run belongs on a server for tests.
 //
 // # Testing
@@ -33,28 +33,28 @@ import (
 	"github.com/refold/refold/internal/bus"
 )
 
-// Options say which bridge is tried, and with what.
+// Options name the bridge to test, and the calls to test it with.
 type Options struct {
 	Target    string // that the bridge serves, of class tool
 	Tool      string // tool_id of the calls
-	Arguments string // JSON of an object: of calls that succeed soon
-	Slow      string // of a call that takes longer than a lease; empty: there is none
-	Large     string // of a call whose result is above 256 KiB; empty: there is none
+	Arguments string // a JSON object: for calls that succeed soon
+	Slow      string // for a call that takes longer than a lease; "": there is none
+	Large     string // for a call whose result is above 256 KiB; "": there is none
 	Instance  string // of this check: a ULID. Its session is named after it
 
-	// Stop asks the bridge to end, as SIGTERM does, and waits for its end. The
-	// error says that it ended otherwise than with status 0. Nil: the bridge was
+	// Stop sends the bridge SIGTERM and waits for its end. It returns an error if
+	// the bridge ended with another status than 0. Nil: the bridge was not
+	// started here.
 	// not started here.
 	Stop func(context.Context) error
-	// Own says that nothing else uses the server, so that its consumer may
-	// be reset.
+	// Own: nothing else uses the server, so its consumer may be reset.
 	Own bool
 
 	Within time.Duration // for the bridge to start, and for a call that is not slow
-	Quiet  time.Duration // how long to look for what must not happen
+	Quiet  time.Duration // how long to wait for something that must not happen
 }
 
-// Verdict is what a check came to.
+// Verdict is the outcome of a check.
 type Verdict string
 
 // The verdicts.
@@ -64,45 +64,45 @@ const (
 	Skipped Verdict = "skipped"
 )
 
-// Result is what one check came to.
+// Result is the result of one check.
 type Result struct {
 	Check   string  `json:"check"`
 	Verdict Verdict `json:"verdict"`
 	Seen    string  `json:"seen,omitempty"`    // what the bridge did, or why the check was skipped
-	Rule    string  `json:"rule,omitempty"`    // that it broke
+	Rule    string  `json:"rule,omitempty"`    // the broken rule
 	Section string  `json:"section,omitempty"` // of docs/bridges.md
 }
 
-// check is one rule that can be looked at from outside.
+// check tests one rule that is visible from outside.
 type check struct {
 	name, rule, section string
 	run                 func(*checker, context.Context) error
 }
 
-// finding is the error of a check that found a rule broken: what was seen.
+// finding is the error of a check that found a rule broken: what the bridge did.
 type finding string
 
 func (f finding) Error() string { return string(f) }
 
 func found(format string, values ...any) error { return finding(fmt.Sprintf(format, values...)) }
 
-// unchecked is the error of a check that can't be made: why.
+// unchecked is the error of a check that can't be made, with the reason.
 type unchecked string
 
 func (u unchecked) Error() string { return string(u) }
 
-// checks are all of them, in the order in which they run: the first ones find
-// out what the others need.
+// checks are all checks, in the order in which they run: the first ones find out
+// what the others need.
 var checks = []check{
 	{"heartbeat", "a heartbeat on refold.alive.bridge.<instance> every 500 ms names the targets", "Heartbeats", (*checker).heartbeat},
 	{"consumer", "the bridge pulls from the durable consumer of its target, which acknowledges explicitly and delivers without limit", "Setup", (*checker).consumer},
 	{"call", "a call is claimed under the instance of the heartbeats, settled, and then acknowledged", "What to do with a delivery", (*checker).call},
 	{"retry-safe call", "a retry-safe call is settled and then acknowledged", "What to do with a delivery", (*checker).safeCall},
 	{"redelivered when settled", "an effect that this process settled is acknowledged and not run again", "Redelivery and restarts", (*checker).again},
-	{"late", "past start_by nothing starts: the claim says withdrawn, and the settlement failed, deadline_exceeded", "Deadlines", (*checker).late},
-	{"withdrawn", "an effect whose claim says withdrawn is acknowledged, and neither run nor settled", "The rule table", (*checker).withdrawn},
+	{"late", "past start_by nothing starts: the claim has withdrawn, and the settlement failed, deadline_exceeded", "Deadlines", (*checker).late},
+	{"withdrawn", "an effect whose claim has withdrawn is acknowledged, and neither run nor settled", "The rule table", (*checker).withdrawn},
 	{"claim lost", "a call that another live bridge claimed is given back, and neither run, settled nor acknowledged", "The rule table", (*checker).lost},
-	{"holder gone", "a call whose holder was not heard for 5 s is settled outcome_unknown, and not run", "The rule table", (*checker).gone},
+	{"holder gone", "a call whose holder sent no heartbeat for 5 s is settled outcome_unknown, and not run", "The rule table", (*checker).gone},
 	{"unknown field", "an effect with a field that the bridge does not know is given back with a delay, and neither run, settled nor acknowledged", "Effects that you can't read", (*checker).unknownField},
 	{"newer version", "an effect of another version is given back with a delay, and neither run, settled nor acknowledged", "Effects that you can't read", (*checker).newer},
 	{"unreadable effect", "an effect that can't be read is not settled, and does not stop the bridge", "Effects that you can't read", (*checker).unreadable},
@@ -114,28 +114,28 @@ var checks = []check{
 	{"stop", "on SIGTERM the bridge settles or gives back what it has, and exits with status 0", "Stop", (*checker).stop},
 }
 
-// checker is a run of the checks.
+// checker runs the checks.
 type checker struct {
 	Options
-	bus  *bus.Bus
-	nc   *nats.Conn
-	js   jetstream.JetStream
-	seen *watch
-	asks int
+	bus    *bus.Bus
+	nc     *nats.Conn
+	js     jetstream.JetStream
+	seen   *watch
+	opened int
 
 	leaseTime time.Duration // ack_wait of the consumer
-	settled   *asked        // by the check "call"
-	slowTook  time.Duration // what a slow call took; 0: not known
+	settled   *testCall     // by the check "call"
+	slowTook  time.Duration // duration of a slow call; 0: not known
 }
 
-// Run makes all checks and calls tell with the result of each. The error says
-// that they could not be made: a server that does not answer, or a bridge that
+// Run runs all checks and calls report with the result of each. It returns an
+// error if they could not be made: the server does not answer, or the bridge
 // does not pull.
-func Run(ctx context.Context, b *bus.Bus, o Options, tell func(Result)) error {
-	return run(ctx, b, o, checks, tell)
+func Run(ctx context.Context, b *bus.Bus, o Options, report func(Result)) error {
+	return run(ctx, b, o, checks, report)
 }
 
-func run(ctx context.Context, b *bus.Bus, o Options, checks []check, tell func(Result)) error {
+func run(ctx context.Context, b *bus.Bus, o Options, checks []check, report func(Result)) error {
 	c := &checker{Options: o, bus: b}
 	c.nc, c.js = b.NC, b.JS
 	var err error
@@ -154,7 +154,7 @@ func run(ctx context.Context, b *bus.Bus, o Options, checks []check, tell func(R
 		default:
 			return fmt.Errorf("check %q: %w", one.name, err)
 		}
-		tell(r)
+		report(r)
 		if one.name == "consumer" && r.Verdict == Failed {
 			return fmt.Errorf("no bridge can be checked on the target %s", o.Target)
 		}

@@ -12,8 +12,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// held makes a call, stores a claim for it, and then stores the call.
-func (c *checker) held(ctx context.Context, body string) (*asked, error) {
+// openClaimed makes a call, stores a claim for it, and then stores the call.
+func (c *checker) openClaimed(ctx context.Context, body string) (*testCall, error) {
 	a, err := c.make(c.Arguments, c.Within)
 	if err != nil {
 		return nil, err
@@ -25,7 +25,7 @@ func (c *checker) held(ctx context.Context, body string) (*asked, error) {
 }
 
 func (c *checker) withdrawn(ctx context.Context) error {
-	a, err := c.held(ctx, `{"withdrawn":true}`)
+	a, err := c.openClaimed(ctx, `{"withdrawn":true}`)
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,7 @@ func (c *checker) withdrawn(ctx context.Context) error {
 	return nil
 }
 
-// lost plays another bridge that lives: it claims a call, and its heartbeats are
-// heard.
+// lost plays another live bridge: it claims a call and sends heartbeats.
 func (c *checker) lost(ctx context.Context) error {
 	beating, stop := context.WithCancel(ctx)
 	defer stop()
@@ -63,21 +62,20 @@ func (c *checker) lost(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	a, err := c.held(ctx, string(holder))
+	a, err := c.openClaimed(ctx, string(holder))
 	if err != nil {
 		return err
 	}
 	return c.untouched(ctx, a, 3+int(c.Quiet/time.Second))
 }
 
-// gone plays another bridge that died: it claimed a call and sends no
-// heartbeat.
+// gone plays another bridge that died: it claimed a call and sends no heartbeat.
 func (c *checker) gone(ctx context.Context) error {
 	holder, err := journal.ClaimedBy(c.Instance + "-gone")
 	if err != nil {
 		return err
 	}
-	a, err := c.held(ctx, string(holder))
+	a, err := c.openClaimed(ctx, string(holder))
 	if err != nil {
 		return err
 	}
@@ -88,16 +86,16 @@ func (c *checker) stop(ctx context.Context) error {
 	if c.Stop == nil {
 		return unchecked("the bridge was not started here: give its command after --")
 	}
-	var running *asked
+	var running *testCall
 	var err error
 	if c.slowTook > 0 {
-		if running, err = c.begun(ctx, slowMax); err != nil {
+		if running, err = c.startSlow(ctx, slowMax); err != nil {
 			return err
 		}
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- c.Stop(ctx) }()
-	later, err := c.ask(ctx, c.Arguments, c.Within, nil)
+	later, err := c.open(ctx, c.Arguments, c.Within, nil)
 	if err != nil {
 		return cmp.Or(err, <-ended)
 	}
@@ -112,10 +110,10 @@ func (c *checker) stop(ctx context.Context) error {
 	}
 	body, err := c.claimed(ctx, later)
 	if err == nil && body != "" && len(c.about(later, settlement)) == 0 {
-		return found("a call that was asked meanwhile was claimed and not settled")
+		return found("a call that was published meanwhile was claimed and not settled")
 	}
 	if all := c.about(later, settlement, ack); err == nil && len(all) > 0 && all[0].kind == ack {
-		return found("a call that was asked meanwhile was acknowledged and not settled")
+		return found("a call that was published meanwhile was acknowledged and not settled")
 	}
 	return err
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// stopWithin is how long a bridge has to settle a call that it is to stop: the
-// tool has 5 s to end.
+// stopWithin is how long a bridge may take to settle a call that it must stop:
+// the tool has 5 s to end.
 const stopWithin = 7 * time.Second
 
-// begun asks a slow call, and waits until the bridge has claimed it.
-func (c *checker) begun(ctx context.Context, run time.Duration) (*asked, error) {
-	a, err := c.ask(ctx, c.Slow, run, nil)
+// startSlow opens a slow call, and waits until the bridge has claimed it.
+func (c *checker) startSlow(ctx context.Context, run time.Duration) (*testCall, error) {
+	a, err := c.open(ctx, c.Slow, run, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -26,12 +26,12 @@ func (c *checker) begun(ctx context.Context, run time.Duration) (*asked, error) 
 	return a, err
 }
 
-// lease also finds out how long a slow call takes.
+// lease also measures how long a slow call takes.
 func (c *checker) lease(ctx context.Context) error {
 	if c.Slow == "" {
 		return unchecked("give --slow: arguments of a call that takes longer than the lease, " + c.leaseTime.String())
 	}
-	a, err := c.begun(ctx, slowMax)
+	a, err := c.startSlow(ctx, slowMax)
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (c *checker) lease(ctx context.Context) error {
 	}
 	c.slowTook = took
 	last := a.at
-	for _, h := range append(c.about(a, progress), heard{at: end}) {
+	for _, h := range append(c.about(a, progress), message{at: end}) {
 		if gap := h.at.Sub(last); gap >= c.leaseTime {
 			return found("for %v no +WPI was sent; the lease is %v", gap.Round(time.Millisecond), c.leaseTime)
 		}
@@ -54,7 +54,7 @@ func (c *checker) lease(ctx context.Context) error {
 	return nil
 }
 
-// needsSlow says why a check that needs a slow call can't be made.
+// needsSlow returns why a check that needs a slow call can't be made.
 func (c *checker) needsSlow() error {
 	if c.slowTook == 0 {
 		return unchecked("it needs a slow call: see the check lease")
@@ -66,12 +66,12 @@ func (c *checker) whileRunning(ctx context.Context) error {
 	if err := c.needsSlow(); err != nil {
 		return err
 	}
-	a, err := c.begun(ctx, slowMax)
+	a, err := c.startSlow(ctx, slowMax)
 	if err != nil {
 		return err
 	}
-	// An answer says what the delivery's reply subject is. A NAK there has the
-	// server deliver the effect again at once.
+	// The subject of an acknowledgement is the delivery's reply subject. A NAK
+	// there makes the server deliver the effect again at once.
 	if ok, err := c.await(ctx, c.leaseTime, a, progress, ack); err != nil || !ok {
 		return cmp.Or(err, found("no +WPI was sent within the lease, %v", c.leaseTime))
 	}
@@ -82,7 +82,7 @@ func (c *checker) whileRunning(ctx context.Context) error {
 	if err := c.want(ctx, slowMax, a, "", session.CallSucceeded); err != nil {
 		return err
 	}
-	if err := c.pass(ctx, c.slowTook+c.Quiet); err != nil { // in which a second run would end
+	if err := c.pass(ctx, c.slowTook+c.Quiet); err != nil { // a second run would end meanwhile
 		return err
 	}
 	if n := len(c.about(a, settlement)); n > 1 {
@@ -94,7 +94,7 @@ func (c *checker) whileRunning(ctx context.Context) error {
 	return nil
 }
 
-// stopped returns how long a slow call may take that is stopped: less than it
+// stopped returns how long a slow call that must stop may take: less than it
 // takes otherwise.
 func (c *checker) stopped() time.Duration { return min(stopWithin, c.slowTook*3/4) }
 
@@ -102,7 +102,7 @@ func (c *checker) cancel(ctx context.Context) error {
 	if err := c.needsSlow(); err != nil {
 		return err
 	}
-	a, err := c.begun(ctx, slowMax)
+	a, err := c.startSlow(ctx, slowMax)
 	if err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (c *checker) runTime(ctx context.Context) error {
 		return err
 	}
 	run := c.slowTook / 5
-	a, err := c.begun(ctx, run)
+	a, err := c.startSlow(ctx, run)
 	if err != nil {
 		return err
 	}

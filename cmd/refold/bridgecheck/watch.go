@@ -14,7 +14,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// kind says what a message of the bridge is.
+// kind is what a message of the bridge is.
 type kind int
 
 const (
@@ -27,29 +27,29 @@ const (
 	term
 )
 
-// heard is one message of the bridge.
-type heard struct {
+// message is one message of the bridge.
+type message struct {
 	kind kind
 	at   time.Time
-	seq  uint64 // of the effect that an answer is about
+	seq  uint64 // sequence of the effect, for acknowledgements
 	msg  *nats.Msg
 }
 
-// watch keeps what the bridge published, in order.
+// watch stores what the bridge published, in order.
 type watch struct {
-	subs []*nats.Subscription
-	came chan *nats.Msg // of all subscriptions, so that their order is kept
-	done chan struct{}
+	subs     []*nats.Subscription
+	received chan *nats.Msg // of all subscriptions, to keep their order
+	done     chan struct{}
 
 	mu   sync.Mutex
-	all  []heard
+	all  []message
 	more chan struct{} // closed by the next message
 }
 
-// cameMax is how many received messages may wait to be read.
-const cameMax = 1 << 16
+// receivedMax is how many received messages may wait to be read.
+const receivedMax = 1 << 16
 
-// listen begins to watch. When it returns the subscriptions are in place.
+// listen starts to watch. When it returns, the subscriptions are in place.
 func (c *checker) listen() (*watch, error) {
 	names := c.bus.Names()
 	tool, err := names.Log(session.DoorTool, c.session())
@@ -61,9 +61,9 @@ func (c *checker) listen() (*watch, error) {
 		return nil, err
 	}
 	const answers = "$JS.ACK.>"
-	w := &watch{came: make(chan *nats.Msg, cameMax), done: make(chan struct{}), more: make(chan struct{})}
+	w := &watch{received: make(chan *nats.Msg, receivedMax), done: make(chan struct{}), more: make(chan struct{})}
 	for _, subject := range append(names.ClaimsAll(session.ClassTool, c.Target), tool, names.AliveAll(subjects.KindBridge), answers) {
-		sub, err := c.nc.ChanSubscribe(subject, w.came)
+		sub, err := c.nc.ChanSubscribe(subject, w.received)
 		if err != nil {
 			w.close()
 			return nil, err
@@ -73,8 +73,8 @@ func (c *checker) listen() (*watch, error) {
 	go func() {
 		for {
 			select {
-			case m := <-w.came:
-				h := heard{kind: claim, at: time.Now(), msg: m}
+			case m := <-w.received:
+				h := message{kind: claim, at: time.Now(), msg: m}
 				switch m.Sub.Subject {
 				case tool:
 					h.kind = settlement
@@ -82,10 +82,10 @@ func (c *checker) listen() (*watch, error) {
 					h.kind = beat
 				case answers:
 					var of string
-					if of, h.seq = answered(m.Subject); of != consumer {
+					if of, h.seq = parseAck(m.Subject); of != consumer {
 						continue
 					}
-					h.kind = answerKind(m.Data)
+					h.kind = ackKind(m.Data)
 				}
 				w.add(h)
 			case <-w.done:
@@ -103,7 +103,7 @@ func (w *watch) close() {
 	close(w.done)
 }
 
-func (w *watch) add(h heard) {
+func (w *watch) add(h message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.all = append(w.all, h)
@@ -111,8 +111,8 @@ func (w *watch) add(h heard) {
 	w.more = make(chan struct{})
 }
 
-// of returns what was heard and passes keep.
-func (w *watch) of(keep func(heard) bool) (all []heard) {
+// of returns the messages that satisfy keep.
+func (w *watch) of(keep func(message) bool) (all []message) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, h := range w.all {
@@ -123,7 +123,7 @@ func (w *watch) of(keep func(heard) bool) (all []heard) {
 	return all
 }
 
-// wait waits until holds, for d at most. It reports whether it held.
+// wait waits until holds returns true, for d at most, and reports whether it did.
 func (w *watch) wait(ctx context.Context, d time.Duration, holds func() bool) (bool, error) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -144,9 +144,9 @@ func (w *watch) wait(ctx context.Context, d time.Duration, holds func() bool) (b
 	}
 }
 
-// answered returns the consumer and the stream's sequence that an answer to a
-// delivery is about. Servers of a domain put two tokens before the stream's name.
-func answered(subject string) (consumer string, seq uint64) {
+// parseAck returns the consumer and the stream sequence of an acknowledgement.
+// Servers of a domain put two tokens before the stream's name.
+func parseAck(subject string) (consumer string, seq uint64) {
 	t := strings.Split(subject, ".")
 	switch {
 	case len(t) >= 11:
@@ -156,11 +156,11 @@ func answered(subject string) (consumer string, seq uint64) {
 	default:
 		return "", 0
 	}
-	seq, _ = strconv.ParseUint(t[3], 10, 64) // 0 is no message's
+	seq, _ = strconv.ParseUint(t[3], 10, 64) // no message has 0
 	return t[1], seq
 }
 
-func answerKind(body []byte) kind {
+func ackKind(body []byte) kind {
 	switch text := string(body); {
 	case strings.HasPrefix(text, "-NAK"):
 		return nak
@@ -172,9 +172,9 @@ func answerKind(body []byte) kind {
 	return ack
 }
 
-// about returns what was heard of an effect, of some kinds.
-func (c *checker) about(a *asked, kinds ...kind) []heard {
-	return c.seen.of(func(h heard) bool {
+// about returns the messages of some kinds about an effect.
+func (c *checker) about(a *testCall, kinds ...kind) []message {
+	return c.seen.of(func(h message) bool {
 		if !slices.Contains(kinds, h.kind) {
 			return false
 		}
@@ -188,12 +188,12 @@ func (c *checker) about(a *asked, kinds ...kind) []heard {
 	})
 }
 
-// await waits until something of these kinds was heard of an effect.
-func (c *checker) await(ctx context.Context, d time.Duration, a *asked, kinds ...kind) (bool, error) {
+// await waits for a message of these kinds about an effect.
+func (c *checker) await(ctx context.Context, d time.Duration, a *testCall, kinds ...kind) (bool, error) {
 	return c.seen.wait(ctx, d, func() bool { return len(c.about(a, kinds...)) > 0 })
 }
 
-// pass lets time pass, in which the bridge may do what it must not.
+// pass lets time pass, in which the bridge may break a rule.
 func (c *checker) pass(ctx context.Context, d time.Duration) error {
 	_, err := c.seen.wait(ctx, d, func() bool { return false })
 	return err

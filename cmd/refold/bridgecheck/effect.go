@@ -18,14 +18,14 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Times of the effects that are asked.
+// Times of the published effects.
 const (
 	startWithin = 5 * time.Minute // until start_by
-	slowMax     = 5 * time.Minute // what a slow call may take
+	slowMax     = 5 * time.Minute // the longest that a slow call may take
 )
 
-// asked is an effect that was stored, or is about to be.
-type asked struct {
+// testCall is an effect that is stored, or is about to be.
+type testCall struct {
 	name    subjects.EffectName
 	call    session.ToolCall
 	payload []byte
@@ -36,11 +36,11 @@ type asked struct {
 
 func (c *checker) session() string { return "check-" + c.Instance }
 
-// make returns a call that is not stored yet, and that may not run twice.
-func (c *checker) make(arguments string, run time.Duration) (*asked, error) {
-	c.asks++
-	batch := "r1t" + strconv.Itoa(c.asks)
-	a := &asked{at: time.Now(), name: subjects.EffectName{Class: session.ClassTool, Target: c.Target, Session: c.session(), Effect: batch + "c0"}}
+// make returns a call that is not stored yet and that may not run twice.
+func (c *checker) make(arguments string, run time.Duration) (*testCall, error) {
+	c.opened++
+	batch := "r1t" + strconv.Itoa(c.opened)
+	a := &testCall{at: time.Now(), name: subjects.EffectName{Class: session.ClassTool, Target: c.Target, Session: c.session(), Effect: batch + "c0"}}
 	a.call = session.ToolCall{
 		V: session.Version, Class: session.ClassTool, Session: a.name.Session, Effect: a.name.Effect, Batch: batch,
 		At: a.at.UnixMilli(), StartBy: a.at.Add(startWithin).UnixMilli(), RunMS: run.Milliseconds(),
@@ -52,8 +52,8 @@ func (c *checker) make(arguments string, run time.Duration) (*asked, error) {
 	return a, err
 }
 
-// store stores the effect: its payload, if that is set, else its call.
-func (c *checker) store(ctx context.Context, a *asked) error {
+// store stores the effect: its payload if that is set, else its call.
+func (c *checker) store(ctx context.Context, a *testCall) error {
 	subject, err := c.bus.Names().Effect(a.name)
 	if err == nil && a.payload == nil {
 		a.payload, err = codec.Marshal(a.call)
@@ -72,8 +72,8 @@ func (c *checker) store(ctx context.Context, a *asked) error {
 	return nil
 }
 
-// ask makes a call and stores it. change, unless it is nil, changes it before.
-func (c *checker) ask(ctx context.Context, arguments string, run time.Duration, change func(*session.ToolCall)) (*asked, error) {
+// open makes a call and stores it. change, if not nil, changes it first.
+func (c *checker) open(ctx context.Context, arguments string, run time.Duration, change func(*session.ToolCall)) (*testCall, error) {
 	a, err := c.make(arguments, run)
 	if err != nil {
 		return nil, err
@@ -84,22 +84,22 @@ func (c *checker) ask(ctx context.Context, arguments string, run time.Duration, 
 	return a, c.store(ctx, a)
 }
 
-// expect asks a call that is not slow, and waits for a settlement as want does.
-func (c *checker) expect(ctx context.Context, change func(*session.ToolCall), code string, statuses ...session.CallStatus) (*asked, error) {
-	a, err := c.ask(ctx, c.Arguments, c.Within, change)
+// expect opens a call that is not slow, and waits for its settlement as want does.
+func (c *checker) expect(ctx context.Context, change func(*session.ToolCall), code string, statuses ...session.CallStatus) (*testCall, error) {
+	a, err := c.open(ctx, c.Arguments, c.Within, change)
 	if err == nil {
 		err = c.want(ctx, c.Within, a, code, statuses...)
 	}
 	return a, err
 }
 
-// settles reports that an event settles the named effect.
+// settles reports whether an event settles the named effect.
 func settles(event []byte, effect string) bool {
 	s, err := readSettlement(event)
 	return err == nil && s.Effect == effect || err != nil && bytes.Contains(event, []byte(effect))
 }
 
-// readSettlement reads an event as a session does: strictly.
+// readSettlement decodes an event strictly, as a session does.
 func readSettlement(event []byte) (s session.ToolCallSettled, err error) {
 	env, err := session.ReadEnvelope(event)
 	if err != nil {
@@ -111,24 +111,24 @@ func readSettlement(event []byte) (s session.ToolCallSettled, err error) {
 	return s, codec.Decode(env.Data, &s)
 }
 
-// outcome waits for the settlement of a call, and says what is wrong with it.
-func (c *checker) outcome(ctx context.Context, d time.Duration, a *asked) (*session.ToolCallSettled, error) {
+// outcome waits for the settlement of a call, and returns what is wrong with it.
+func (c *checker) outcome(ctx context.Context, d time.Duration, a *testCall) (*session.ToolCallSettled, error) {
 	ok, err := c.await(ctx, d, a, settlement)
 	if err != nil {
 		return nil, err
 	}
 	if !ok {
-		return nil, found("no settlement came within %v; %s", d.Round(time.Millisecond), c.answers(a))
+		return nil, found("no settlement arrived within %v; %s", d.Round(time.Millisecond), c.answers(a))
 	}
-	came := c.about(a, settlement)[0]
-	s, err := readSettlement(came.msg.Data)
+	got := c.about(a, settlement)[0]
+	s, err := readSettlement(got.msg.Data)
 	switch {
 	case err != nil:
-		return nil, found("a session can't read the settlement %s: %v", shown(came.msg.Data), err)
-	case came.msg.Reply == "":
-		return nil, found("the settlement was published without asking JetStream for an answer")
-	case len(came.msg.Data) > session.EventBytesMax:
-		return nil, found("the settlement has %d bytes: an event has at most %d", len(came.msg.Data), session.EventBytesMax)
+		return nil, found("a session can't read the settlement %s: %v", shown(got.msg.Data), err)
+	case got.msg.Reply == "":
+		return nil, found("the settlement was published without a reply subject for JetStream's acknowledgement")
+	case len(got.msg.Data) > session.EventBytesMax:
+		return nil, found("the settlement has %d bytes: an event has at most %d", len(got.msg.Data), session.EventBytesMax)
 	case s.PlanHash != a.call.PlanHash.String():
 		return nil, found("the settlement has the plan_hash %q; the effect has %s", s.PlanHash, a.call.PlanHash)
 	case !slices.Contains([]string{string(session.CallSucceeded), string(session.CallFailed), string(session.CallCancelled), string(session.CallUnknown)}, s.Status):
@@ -141,8 +141,8 @@ func (c *checker) outcome(ctx context.Context, d time.Duration, a *asked) (*sess
 	return &s, nil
 }
 
-// want waits for a settlement with a status, and a code if code is not empty.
-func (c *checker) want(ctx context.Context, d time.Duration, a *asked, code string, statuses ...session.CallStatus) error {
+// want waits for a settlement with one of statuses, and with code unless it is "".
+func (c *checker) want(ctx context.Context, d time.Duration, a *testCall, code string, statuses ...session.CallStatus) error {
 	s, err := c.outcome(ctx, d, a)
 	if err != nil {
 		return err
@@ -157,8 +157,8 @@ func (c *checker) want(ctx context.Context, d time.Duration, a *asked, code stri
 	return c.acked(ctx, a)
 }
 
-// acked waits for the acknowledgement of an effect that is settled.
-func (c *checker) acked(ctx context.Context, a *asked) error {
+// acked waits for the acknowledgement of a settled effect.
+func (c *checker) acked(ctx context.Context, a *testCall) error {
 	ok, err := c.await(ctx, c.Within, a, ack)
 	if err != nil {
 		return err
@@ -173,8 +173,8 @@ func (c *checker) acked(ctx context.Context, a *asked) error {
 	return c.once(a)
 }
 
-// once says if an effect was settled twice with different data.
-func (c *checker) once(a *asked) error {
+// once returns a finding if an effect was settled twice with different data.
+func (c *checker) once(a *testCall) error {
 	all := c.about(a, settlement)
 	for _, h := range all {
 		if dataOf(h.msg.Data) != dataOf(all[0].msg.Data) {
@@ -184,7 +184,7 @@ func (c *checker) once(a *asked) error {
 	return nil
 }
 
-// dataOf returns the part of an event that a repeat must have too.
+// dataOf returns the part of an event that a repeat must have unchanged.
 func dataOf(event []byte) string {
 	env, err := session.ReadEnvelope(event)
 	if err != nil {
@@ -193,9 +193,9 @@ func dataOf(event []byte) string {
 	return env.Type + string(env.Data)
 }
 
-// untouched lets c.Quiet pass, and says if an effect was run, settled or
-// acknowledged meanwhile. given is how often it may be given back.
-func (c *checker) untouched(ctx context.Context, a *asked, given int) error {
+// untouched waits for c.Quiet, and returns a finding if an effect was run, settled
+// or acknowledged meanwhile. given is how often it may be given back.
+func (c *checker) untouched(ctx context.Context, a *testCall, given int) error {
 	if _, err := c.await(ctx, c.Quiet, a, settlement, ack, term); err != nil {
 		return err
 	}
@@ -211,8 +211,8 @@ func (c *checker) untouched(ctx context.Context, a *asked, given int) error {
 	return nil
 }
 
-// claimed returns the claim that stands; empty: there is none.
-func (c *checker) claimed(ctx context.Context, a *asked) (string, error) {
+// claimed returns the stored claim; "": there is none.
+func (c *checker) claimed(ctx context.Context, a *testCall) (string, error) {
 	stream, err := c.js.Stream(ctx, c.bus.Names().EffectsStream())
 	if err != nil {
 		return "", err
@@ -227,8 +227,8 @@ func (c *checker) claimed(ctx context.Context, a *asked) (string, error) {
 	return string(m.Data), nil
 }
 
-// answers says how the bridge answered the deliveries of an effect.
-func (c *checker) answers(a *asked) string {
+// answers describes the bridge's acknowledgements of an effect's deliveries.
+func (c *checker) answers(a *testCall) string {
 	var all []string
 	for _, h := range c.about(a, ack, nak, progress, term) {
 		all = append(all, string(h.msg.Data))
@@ -239,7 +239,7 @@ func (c *checker) answers(a *asked) string {
 	return "deliveries were answered " + strings.Join(all, ", ")
 }
 
-// shown is a payload for people, cut.
+// shown returns a payload as text for people, truncated.
 func shown(payload []byte) string {
 	text := payload
 	if asJSON, err := codec.ToJSON(payload); err == nil {

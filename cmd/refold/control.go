@@ -11,24 +11,24 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// aboutRun is what commands about a run have in common.
+// aboutRun has the arguments and flags of commands about a run.
 type aboutRun struct {
 	Session  string `arg:"" help:"The session."`
 	Number   uint32 `name:"run" placeholder:"N" help:"The run's number. Default: the active one."`
-	Operator bool   `help:"Ask through the door ctl, as operators do, instead of in."`
+	Operator bool   `help:"Publish through the door ctl, as operators do, instead of in."`
 }
 
 func (a aboutRun) options(reason string) client.ControlOptions {
 	return client.ControlOptions{Run: a.Number, Operator: a.Operator, Reason: reason}
 }
 
-// withReason is aboutRun for what has a reason.
+// withReason is aboutRun for commands that take a reason.
 type withReason struct {
 	aboutRun
 	Reason string `placeholder:"TEXT" help:"The reason, for people."`
 }
 
-// ask sends a request about the run, and prints its outcome.
+// ask publishes a request about the run, and prints its outcome.
 func (r withReason) ask(
 	ctx context.Context, out io.Writer, conn connection, request func(*client.Client, context.Context, string, client.ControlOptions) (uint64, error),
 ) error {
@@ -42,7 +42,7 @@ type steerCommand struct {
 }
 
 func (s steerCommand) Run(ctx context.Context, std streams, conn connection) error {
-	text, err := said(std.in, s.Text, `steer: what shall be said? As in: refold steer hello "Use the other file."`)
+	text, err := said(std.in, s.Text, `steer: give the text, as in: refold steer hello "Use the other file."`)
 	if err != nil {
 		return err
 	}
@@ -61,17 +61,17 @@ func (s steerCommand) Run(ctx context.Context, std streams, conn connection) err
 		return err
 	}
 	if unknown != nil {
-		before.Run = new(session.ViewRun) // it is not known that none was active
+		before.Run = new(session.ViewRun) // whether a run was active is not known
 	}
 	if run := startedBy(seq, &before, &v); run != 0 {
-		fmt.Fprintf(std.out, "no run was active: the steer started run %d; refold run asks for a run and follows it\n", run)
+		fmt.Fprintf(std.out, "no run was active: the steer started run %d; refold run starts a run and follows it\n", run)
 	}
 	fmt.Fprintln(std.out, standing(&v))
 	return nil
 }
 
 // startedBy returns the run that the steer at seq started because none was
-// active. It returns 0 if it went to an active run, or that is not known.
+// active. It returns 0 if an active run took the steer, or if that is not known.
 func startedBy(seq uint64, before, after *session.View) uint32 {
 	switch {
 	case after.Run != nil && after.Run.Seq == seq:
@@ -79,7 +79,7 @@ func startedBy(seq uint64, before, after *session.View) uint32 {
 	case before.Run != nil || after.Run != nil || after.Last == nil:
 		return 0
 	case before.Last == nil && after.Last.Number == 1, before.Last != nil && after.Last.Number == before.Last.Number+1:
-		return after.Last.Number // it is over already
+		return after.Last.Number // it has ended already
 	}
 	return 0
 }
@@ -91,24 +91,24 @@ func (r cancelCommand) Run(ctx context.Context, s streams, conn connection) erro
 	return r.ask(ctx, s.out, conn, (*client.Client).Cancel)
 }
 
-// interruptCommand ends a run when what it has open is settled.
+// interruptCommand ends a run when its open effects are settled.
 type interruptCommand struct{ withReason }
 
 func (r interruptCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return r.ask(ctx, s.out, conn, (*client.Client).Interrupt)
 }
 
-// pauseCommand keeps a run from asking anything new.
+// pauseCommand keeps a run from opening new effects.
 type pauseCommand struct{ withReason }
 
 func (r pauseCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return r.ask(ctx, s.out, conn, (*client.Client).Pause)
 }
 
-// resumeCommand lets a paused run go on.
+// resumeCommand resumes a paused run.
 type resumeCommand struct {
 	withReason
-	Budget string `placeholder:"JSON" help:"The budget that holds from now on, as in '{\"tokens\":20000}'; through the door ctl."`
+	Budget string `placeholder:"JSON" help:"The budget from now on, as in '{\"tokens\":20000}'; through the door ctl."`
 }
 
 func (r resumeCommand) Run(ctx context.Context, s streams, conn connection) error {
@@ -134,7 +134,7 @@ func (r closeCommand) Run(ctx context.Context, s streams, conn connection) error
 	})
 }
 
-// ask connects, publishes an event, and prints how it left the session.
+// ask connects, publishes an event, and prints the session's state after it.
 func ask(ctx context.Context, out io.Writer, conn connection, sid string, publish func(*client.Client) (uint64, error)) error {
 	c, err := conn.connect(ctx)
 	if err != nil {
@@ -149,8 +149,8 @@ func ask(ctx context.Context, out io.Writer, conn connection, sid string, publis
 	return nil
 }
 
-// taken publishes an event and returns the session as the event left it. A
-// rejection is printed with what to do.
+// taken publishes an event and returns the session's view after it. A rejection
+// becomes an error with advice.
 func taken(ctx context.Context, c *client.Client, sid string, publish func(*client.Client) (uint64, error)) (session.View, error) {
 	seq, err := publish(c)
 	if err != nil {
@@ -160,7 +160,7 @@ func taken(ctx context.Context, c *client.Client, sid string, publish func(*clie
 	return v, withAdvice(err, sid)
 }
 
-// standing describes where a session stands, on one line.
+// standing describes the state of a session on one line.
 func standing(v *session.View) string {
 	text := "session " + v.Session + ": "
 	switch {
@@ -186,7 +186,7 @@ func standing(v *session.View) string {
 	return text
 }
 
-// withAdvice adds to a rejection what to do.
+// withAdvice adds advice to a rejection.
 func withAdvice(err error, sid string) error {
 	var refused *client.RejectedError
 	if !errors.As(err, &refused) {
@@ -199,27 +199,27 @@ func withAdvice(err error, sid string) error {
 	return &statusError{statusFailed, text}
 }
 
-// advice says what to do about a rejection.
+// advice returns what to do about a rejection, or "".
 func advice(code session.Rejection, sid string) string {
 	switch code {
 	case session.RejectIllegalTransition:
-		return "refold view " + sid + " says where the run stands (lifecycle, waits_for); refold queue " + sid + " lists those that wait their turn"
+		return "refold view " + sid + " shows the run's state (lifecycle, waits_for); refold queue " + sid + " lists the queued runs"
 	case session.RejectStale:
-		return "that run is over, or never was: leave --run out for the active one; refold queue " + sid + " lists those that wait their turn"
+		return "that run has ended, or never was: leave --run out for the active one; refold queue " + sid + " lists the queued runs"
 	case session.RejectRunNotActive:
-		return "ask for a run: refold run " + sid + " TEXT"
+		return "start a run: refold run " + sid + " TEXT"
 	case session.RejectApprovalStale:
 		return "it was decided, ended, or waits with other arguments by now: refold approvals " + sid
 	case session.RejectNotPermitted:
-		return "clients may not ask for that through the door in: the install policy lists under ingress what they may; with the rights of an operator, ask through ctl: --operator"
+		return "clients may not do that through the door in: the install policy lists under ingress what they may; with the rights of an operator, use the door ctl: --operator"
 	case session.RejectWrongDoor:
-		return "that is said through another door: docs/protocol.md lists the events of each"
+		return "that event belongs to another door: docs/protocol.md lists the events of each"
 	case session.RejectSessionClosed:
-		return "nothing reopens a session: ask another one"
+		return "nothing reopens a session: use another one"
 	case session.RejectQueueFull:
 		return "refold queue " + sid + " lists the queue; --remove N takes a run out"
 	case session.RejectRunActive:
-		return "leave out --when-busy reject and the run waits its turn; steer or interrupt don't wait"
+		return "leave out --when-busy reject and the run is queued; steer or interrupt don't wait"
 	case session.RejectDuplicateSubmission:
 		return "the same --submission was used with another text or other options: repeat it as it was, or choose another"
 	case session.RejectUnknownSpace:
@@ -229,7 +229,7 @@ func advice(code session.Rejection, sid string) string {
 	case session.RejectWorkspaceInvalid:
 		return "what is applied and staged stays as it is: refold space diff " + sid + " and refold view " + sid + " show both"
 	case session.RejectMissingProvider, session.RejectMissingModel:
-		return "the install record has no default config: say --provider and --model"
+		return "the install record has no default config: give --provider and --model"
 	}
 	return ""
 }

@@ -11,23 +11,23 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// What an entry of a conversation is.
+// The kinds of entries.
 const (
 	kindRun      = "run"      // a run began
-	kindInput    = "input"    // what a user said to begin a run
-	kindSteer    = "steer"    // what a user said to a run, as a turn took it
-	kindText     = "text"     // what a model said
+	kindInput    = "input"    // a user's text that began a run
+	kindSteer    = "steer"    // a user's text for an active run, when a turn took it
+	kindText     = "text"     // a model's text
 	kindCall     = "call"     // a call that the model made
-	kindResult   = "result"   // what the call came to, as the model is shown it
+	kindResult   = "result"   // the call's result, as the model is shown it
 	kindAsked    = "asked"    // a call waits for a person
 	kindDecided  = "decided"  // a person decided over a call
 	kindFailed   = "failed"   // an attempt at a turn failed
 	kindRejected = "rejected" // an event had no effect
-	kindPaused   = "paused"   // a budget does not suffice
+	kindPaused   = "paused"   // the budget is used up
 	kindEnd      = "end"      // a run ended
 )
 
-// entry is one thing that was said or done in a conversation.
+// entry is one step of a conversation.
 type entry struct {
 	Kind      string `json:"kind"`
 	Run       uint32 `json:"run,omitempty"`
@@ -45,21 +45,21 @@ type entry struct {
 	Model     string `json:"model,omitempty"` // provider/model
 }
 
-// conversation folds a session's events and passes on what was said and done, in
-// the order in which a model is shown it.
+// conversation folds a session's events and emits entries in the order in which a
+// model is shown them.
 type conversation struct {
 	c    *client.Client
 	each func(*entry)
 
 	run    uint32
-	items  int                                 // of the transcript that were passed on
-	inputs map[uint64]*session.Content         // that no turn has taken yet, by the event that holds them
+	items  int                                 // number of emitted items of the transcript
+	inputs map[uint64]*session.Content         // inputs that no turn has taken yet, by event
 	steers map[uint64]bool                     // which of inputs steer a run
-	turn   string                              // that made the latest calls
+	turn   string                              // the turn of the latest calls
 	calls  []session.ObservedCall              // of that turn
 	given  map[string]*session.ToolCallSettled // results of those calls, by name
-	synced map[uint64]*session.Content         // results that syncs brought, by event
-	edits  map[uint64]*session.ApprovalDecided // that changed arguments
+	synced map[uint64]*session.Content         // results of syncs, by event
+	edits  map[uint64]*session.ApprovalDecided // decisions that changed arguments
 }
 
 func newConversation(c *client.Client, each func(*entry)) *conversation {
@@ -69,7 +69,7 @@ func newConversation(c *client.Client, each func(*entry)) *conversation {
 	}
 }
 
-// read reads a session to its newest event, and returns how many runs it has.
+// read reads a session to its newest event, and returns its number of runs.
 func (v *conversation) read(ctx context.Context, sid string) (runs uint32, err error) {
 	fold := v.c.Folder(sid)
 	var state *session.State
@@ -91,8 +91,8 @@ func (v *conversation) read(ctx context.Context, sid string) (runs uint32, err e
 	return state.Runs, nil
 }
 
-// tell passes on one event. said are the notices that the fold returned for it,
-// and after is the state after it.
+// tell emits the entries of one event. said are the notices that the fold returned
+// for it, and after is the state after it.
 func (v *conversation) tell(ctx context.Context, e session.Event, said []session.Notice, after *session.State) error {
 	base := entry{Run: v.run, Seq: e.Seq, Time: e.Time}
 	if refused := rejection(said); refused != nil {
@@ -104,7 +104,7 @@ func (v *conversation) tell(ctx context.Context, e session.Event, said []session
 	if err == nil {
 		v.hear(base, &env)
 	}
-	started := map[uint64]bool{} // inputs of runs that this event began: they come behind the notice
+	started := map[uint64]bool{} // inputs of runs that this event began: they follow the run's entry
 	for _, n := range said {
 		if d, ok := n.Data.(session.RunPlaced); ok && n.Type == session.NoticeRunStarted {
 			started[d.Seq] = true
@@ -137,8 +137,8 @@ func (v *conversation) tell(ctx context.Context, e session.Event, said []session
 	return nil
 }
 
-// hear keeps of an event what later items show of it, and passes on what no item
-// does.
+// hear stores the parts of an event that later items need, and emits the entries
+// that no item has.
 func (v *conversation) hear(base entry, env *session.Envelope) {
 	switch env.Type {
 	case session.TypeRunRequested:
@@ -187,13 +187,13 @@ func (v *conversation) hear(base entry, env *session.Envelope) {
 	}
 }
 
-// bodyOf returns the data of an event, if it has that form.
+// bodyOf decodes the data of an event; ok is false if it has another form.
 func bodyOf[T any](env *session.Envelope) (*T, bool) {
 	body := new(T)
 	return body, codec.Decode(env.Data, body) == nil
 }
 
-// give keeps the result of a call; the first one counts.
+// give stores the result of a call; the first one counts.
 func (v *conversation) give(r *session.ToolCallSettled) {
 	call, _, _ := strings.Cut(r.Effect, "a") // of an attempt: r1t2c0a2
 	if v.given[call] == nil {
@@ -201,7 +201,7 @@ func (v *conversation) give(r *session.ToolCallSettled) {
 	}
 }
 
-// toolOf returns the tool that a call of the latest turn names.
+// toolOf returns the tool of a call of the latest turn.
 func (v *conversation) toolOf(call string) string {
 	for i := range v.calls {
 		if v.callAt(i) == call {
@@ -213,7 +213,7 @@ func (v *conversation) toolOf(call string) string {
 
 func (v *conversation) callAt(i int) string { return fmt.Sprintf("%sc%d", v.turn, i) }
 
-// item passes on an item of the transcript.
+// item emits an item of the transcript.
 func (v *conversation) item(ctx context.Context, base entry, it *session.Item, env *session.Envelope) error {
 	switch it.Role {
 	case session.RoleUser:
@@ -233,7 +233,7 @@ func (v *conversation) item(ctx context.Context, base entry, it *session.Item, e
 	return nil
 }
 
-// answer passes on what a turn said, and the calls that it made.
+// answer emits a turn's text, and its calls.
 func (v *conversation) answer(ctx context.Context, base entry, env *session.Envelope) error {
 	var b session.ToolCallsObserved
 	if env.Type != session.TypeToolCallsObserved {
@@ -264,7 +264,7 @@ func (v *conversation) answer(ctx context.Context, base entry, env *session.Enve
 	return nil
 }
 
-// result passes on the result of a call.
+// result emits the result of a call.
 func (v *conversation) result(ctx context.Context, base entry, it *session.Item) {
 	base.Kind, base.Seq, base.Turn, base.Call = kindResult, it.Seq, v.turn, v.callAt(it.Call)
 	base.Tool = v.toolOf(base.Call)
@@ -278,7 +278,7 @@ func (v *conversation) result(ctx context.Context, base entry, it *session.Item)
 		base.Status, base.Text = string(session.CallSucceeded), it.Detail
 	case it.Code != "":
 		base.Status, base.Code, base.Detail = statusGiven(it.Code), it.Code, it.Detail
-	case given == nil && v.synced[it.Seq] != nil: // the session carried it out, by a sync
+	case given == nil && v.synced[it.Seq] != nil: // a sync carried it out
 		base.Status, base.Text = string(session.CallSucceeded), v.text(ctx, v.synced[it.Seq])
 		delete(v.synced, it.Seq)
 	case given == nil:
@@ -292,8 +292,8 @@ func (v *conversation) result(ctx context.Context, base entry, it *session.Item)
 	v.each(&base)
 }
 
-// statusGiven is the status of a result that the session made: the status of a
-// call which began, or refused.
+// statusGiven returns the status of a result that the session itself made: that of
+// a call which started, or "refused".
 func statusGiven(code string) string {
 	switch code {
 	case session.CodeCancelled:
@@ -306,7 +306,7 @@ func statusGiven(code string) string {
 	return "refused"
 }
 
-// notice passes on what the fold says of runs and approvals.
+// notice emits an entry for a notice about runs or approvals.
 func (v *conversation) notice(base entry, n session.Notice) {
 	switch d := n.Data.(type) {
 	case session.RunPlaced:
@@ -327,11 +327,11 @@ func (v *conversation) notice(base entry, n session.Notice) {
 	v.each(&base)
 }
 
-// blobMax is how large a blob may be that is printed.
+// blobMax is the size of the largest blob that is printed.
 const blobMax = 1 << 20
 
-// text returns what content says. Where something of it is not printed, it says
-// so in brackets.
+// text returns the text of content. Parts that are not printed are described in
+// brackets.
 func (v *conversation) text(ctx context.Context, c *session.Content) string {
 	switch {
 	case c == nil:

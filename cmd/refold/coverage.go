@@ -11,8 +11,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// coverage is what a registry and a config need of the world, and what there is
-// of it.
+// coverage is what a registry and a config need, and which of it exists.
 type coverage struct {
 	registry *planner.Registry
 	config   *session.RunConfig // nil: runs bring their own
@@ -21,18 +20,18 @@ type coverage struct {
 	absent   map[planner.ToolIndex]bool // tools with a descriptor that is not stored
 }
 
-// need is what a tool or a config asks for: one row of the table.
+// need is a need of a tool or a config: one row of the table.
 type need struct {
 	what    string   // a tool_id, or a field of the config
-	target  string   // as bridges name what they serve: tool/host
+	target  string   // in the form of heartbeats: tool/host
 	by      string   // the bridges that serve it
-	lacking []string // what is not there, and what to do
+	lacking []string // what is missing, and what to do
 }
 
-// target names what carries out an effect, as bridges name it.
+// target returns the name that heartbeats have for a target.
 func target(class session.Class, name string) string { return string(class) + "/" + name }
 
-// targets returns all that bridges must serve, each once, in order.
+// targets returns all targets that bridges must serve, each once, in order.
 func (c *coverage) targets() []string {
 	var all []string
 	for _, tool := range c.registry.Tools() {
@@ -57,7 +56,7 @@ func (c *coverage) isServed() bool {
 	return !slices.ContainsFunc(c.targets(), func(target string) bool { return c.served[target] == 0 })
 }
 
-// needs returns those of the tools, by tool_id, then those of the config, and then
+// needs returns the needs of the tools, by tool_id, then those of the config, then
 // those of grants.
 func (c *coverage) needs() []need {
 	var all []need
@@ -67,7 +66,7 @@ func (c *coverage) needs() []need {
 		case planner.ExecutorHostLoop:
 			n.target, n.by = planner.ExecutorHostLoop+"/"+tool.Executor.Target, "the program that drives the session"
 		case planner.ExecutorSpace:
-			n.target, n.by = planner.ExecutorSpace+"/"+tool.Executor.Target, "the session itself, and who reads the pack"
+			n.target, n.by = planner.ExecutorSpace+"/"+tool.Executor.Target, "the session itself, and the bridge that reads the pack"
 		default:
 			c.serve(&n, session.ClassTool, tool.Executor.Target)
 		}
@@ -96,12 +95,12 @@ func (c *coverage) configNeeds() []need {
 	return all
 }
 
-// serve fills in the bridges that serve a target.
+// serve adds the bridges that serve a target to n.
 func (c *coverage) serve(n *need, class session.Class, name string) {
 	n.target = target(class, name)
 	switch count := c.served[n.target]; count {
 	case 0:
-		n.lacking = append(n.lacking, "nobody serves it: "+howToServe(class, name))
+		n.lacking = append(n.lacking, "no bridge serves it: "+howToServe(class, name))
 	case 1:
 		n.by = "1 bridge"
 	default:
@@ -109,18 +108,18 @@ func (c *coverage) serve(n *need, class session.Class, name string) {
 	}
 }
 
-// howToServe says how to start a bridge for a target.
+// howToServe returns how to start a bridge for a target.
 func howToServe(class session.Class, name string) string {
 	switch target(class, name) {
 	case "tool/refold":
-		return "start any bridge: each serves the tools that sessions have of their own, unless it has --no-session-tools"
+		return "start any bridge: each serves the tools that every session has, unless it has --no-session-tools"
 	case "tool/host":
 		return "start bridge --tools host --workdir DIR"
 	case "llm/openai", "llm/anthropic", "llm/gemini":
 		return "start bridge --model " + name
 	}
 	if worker, ok := strings.CutPrefix(name, "host-"); ok && class == session.ClassTool {
-		return fmt.Sprintf("start bridge --tools host --worker %s again, with its --workdir; or have another worker run, which says after --worker-lost that the host session is lost", worker)
+		return fmt.Sprintf("start bridge --tools host --worker %s again, with its --workdir; or start another worker, which reports after --worker-lost that the host session is lost", worker)
 	}
 	switch class {
 	case session.ClassLLM:
@@ -133,8 +132,7 @@ func howToServe(class session.Class, name string) string {
 	return fmt.Sprintf("start bridge --tools %s=TOOLS, or a program that serves it with package bridge", name)
 }
 
-// printNeeds prints each need with the bridges that serve it and what is
-// missing.
+// printNeeds prints each need with the bridges that serve it, and what is missing.
 func printNeeds(out io.Writer, needs []need) {
 	table := newWholeTable(out, "TOOL", "EXECUTOR", "SERVED BY")
 	for _, n := range needs {
@@ -147,7 +145,7 @@ func printNeeds(out io.Writer, needs []need) {
 	table.flush()
 }
 
-// tally counts what is covered, of the tools and of the config.
+// tally counts the covered tools, config fields and spaces.
 func (c *coverage) tally() string {
 	has := func(needs []need) int { return len(needs) - len(uncovered(needs)) }
 	all, tools := c.needs(), c.registry.Len()
@@ -171,14 +169,13 @@ func uncovered(needs []need) []need {
 	return slices.DeleteFunc(slices.Clone(needs), func(n need) bool { return len(n.lacking) == 0 })
 }
 
-// warnings returns a line for each thing that is missing, with the needs that
-// miss it.
+// warnings returns a line for each missing thing, with the needs that lack it.
 func warnings(needs []need) []string {
 	var order []string
 	who := map[string][]string{}
 	for _, n := range needs {
 		for _, lack := range n.lacking {
-			if strings.HasPrefix(lack, "nobody") {
+			if strings.HasPrefix(lack, "no bridge") {
 				lack = n.target + ": " + lack
 			}
 			if who[lack] == nil {

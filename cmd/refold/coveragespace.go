@@ -12,17 +12,17 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// spaceNeed is what a grant, or a space under one, needs.
+// spaceNeed is the need of a grant, or of a space under one.
 type spaceNeed struct {
 	space    string
 	kind     space.Kind
-	target   string   // target of its reader; empty: the target of the same name
-	embedded bool     // the record brings a manifest, so a session has it without a reader
-	lacking  []string // of the space that is applied
+	target   string   // target of its reader; "": the target of the same name
+	embedded bool     // the record has a manifest, so a session has it without a reader
+	lacking  []string // what the applied space lacks
 }
 
-// spaceNeedsOf returns what the grants of a session need, and the workspace that it
-// has applied; a fresh session is one of the record.
+// spaceNeedsOf returns the needs of a session's grants and of its applied spaces. A
+// fresh session has those of the record.
 func spaceNeedsOf(ctx context.Context, b *bus.Bus, install *session.Install, state *session.State) ([]spaceNeed, error) {
 	var all []spaceNeed
 	at := func(name string) *spaceNeed {
@@ -35,7 +35,7 @@ func spaceNeedsOf(ctx context.Context, b *bus.Bus, install *session.Install, sta
 	}
 	add := func(g *session.Grant) {
 		if strings.HasSuffix(g.Space, "*") && g.Target == "" {
-			return // its readers have the names that are asked for
+			return // its readers have the names of the requested spaces
 		}
 		n := at(g.Space)
 		n.kind = cmp.Or(g.Kind, space.Workspace)
@@ -85,7 +85,7 @@ func absentFiles(ctx context.Context, b *bus.Bus, m *space.Manifest) (missing in
 	return missing, nil
 }
 
-// spaceNeeds returns the needs of grants and of what is applied.
+// spaceNeeds returns the needs of grants and applied spaces.
 func (c *coverage) spaceNeeds() []need {
 	var all []need
 	for i := range c.spaces {
@@ -95,7 +95,7 @@ func (c *coverage) spaceNeeds() []need {
 			c.serve(&n, session.ClassSpace, s.target)
 		}
 		if s.embedded && n.by == "" {
-			n.by, n.lacking = "nobody: sessions start with the record's manifest, and can't sync it", nil
+			n.by, n.lacking = "no bridge: sessions start with the record's manifest, and can't sync it", nil
 		}
 		n.lacking = append(n.lacking, s.lacking...)
 		all = append(all, n)

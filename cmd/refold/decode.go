@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// decodeCommand turns msgpack into JSON.
+// decodeCommand converts msgpack to JSON.
 type decodeCommand struct {
 	File string `arg:"" optional:"" type:"existingfile" help:"File to read instead of standard input."`
 }
@@ -47,7 +47,7 @@ func (d decodeCommand) Run(s streams) error {
 	return nil
 }
 
-// streamsCommand prints what streams.conf declares.
+// streamsCommand prints the declarations of streams.conf.
 type streamsCommand struct {
 	Name string `arg:"" optional:"" help:"Print only this one, as the JetStream API takes it: REFOLD_LOG, l0, tool-host, …"`
 	asJSON

@@ -17,7 +17,7 @@ import (
 	"github.com/refold/refold/internal/llm/scripted"
 )
 
-// demoCommand shows the main job.
+// demoCommand runs a session from start to replay, on a server of its own.
 type demoCommand struct {
 	Model        string `default:"demo" placeholder:"MODEL" help:"demo, or recorded:FILE (OpenAI chat JSONL, a conversation a line)."`
 	Conversation string `placeholder:"ID" help:"The conversation of a recording. Default: the first."`
@@ -98,7 +98,7 @@ func (d demoCommand) Run(ctx context.Context, s streams, conn connection) (err e
 	return err
 }
 
-// openModel makes the model that the flags name, and the tools that it calls.
+// openModel opens the model that the flags name, and its tools.
 func (d demoCommand) openModel(ctx context.Context, s streams, work, dir string) (*model, error) {
 	if d.MCPServer != "" && !d.MCP || d.MCP && d.Model != "demo" {
 		return nil, &statusError{statusUsage, "demo: --mcp-server goes with --mcp, and --model does not"}
@@ -109,7 +109,7 @@ func (d demoCommand) openModel(ctx context.Context, s streams, work, dir string)
 	return d.open(d.Model, hostDirs{hosts: filepath.Join(dir, "hosts"), workdir: work}, dir)
 }
 
-// repair lets the session repair the broken program, and folds it again.
+// repair makes the session repair the broken program, and folds it again.
 func (d demoCommand) repair(ctx context.Context, out io.Writer, c *client.Client, work string) error {
 	_, files := scripted.Demo()
 	if err := scripted.Unpack(files, work); err != nil {
@@ -120,12 +120,12 @@ func (d demoCommand) repair(ctx context.Context, out io.Writer, c *client.Client
 	if err := tellRun(ctx, out, c, demoSession, scripted.DemoInput); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nThe run took %.1f s. Now everything is folded again, from sequence zero:\n", time.Since(began).Seconds())
+	fmt.Fprintf(out, "\nThe run took %.1f s. Now all events are folded again, from the first one:\n", time.Since(began).Seconds())
 	return foldAgain(ctx, out, c, demoSession)
 }
 
-// tellRun asks for a run and prints what happens until it ends, and its answer.
-// It fails if the run does.
+// tellRun starts a run, prints its events until it ends, and its answer. It fails
+// if the run does.
 func tellRun(ctx context.Context, out io.Writer, c *client.Client, sid, text string) error {
 	from, err := c.LastNotice(ctx)
 	if err != nil {
@@ -208,8 +208,8 @@ func (t *eventPrinter) until(seq uint64) error {
 	}
 }
 
-// foldAgain folds a session from its first event on. It prints how the result
-// compares with what was stored and with the session-actor's state.
+// foldAgain folds a session from its first event. It prints how the result
+// compares with what is stored and with the session-actor's state.
 func foldAgain(ctx context.Context, out io.Writer, c *client.Client, sid string) error {
 	replayed, err := c.Replay(ctx, sid, 0, nil)
 	if err != nil {

@@ -19,12 +19,12 @@ import (
 	"github.com/refold/refold/internal/tools/mcp"
 )
 
-// mcpPackage is the server that the demo starts, from npm.
+// mcpPackage is the npm package of the server that the demo starts.
 const mcpPackage = "@modelcontextprotocol/server-filesystem@2026.8.31"
 
 const mcpInput = "Write down that I need tea and bread, and tell me what is in the directory."
 
-// mcpScript is what the model of the demo says; %[1]q is the note, %[2]q its
+// mcpScript is the script of the demo's model; %[1]q is the note, %[2]q its
 // directory.
 const mcpScript = `
 turns:
@@ -96,9 +96,9 @@ func (d demoCommand) mcpModel(ctx context.Context, s streams, work string) (*mod
 	}, nil
 }
 
-// mcpServer says how the server is started on a directory.
+// mcpServer returns how to start the server on a directory.
 func (d demoCommand) mcpServer(work string) (mcp.Server, error) {
-	never := "never" // the server hints that writing is destructive, and nobody could approve
+	never := "never" // the server declares writing destructive, and no person could approve
 	server := mcp.Server{Tools: map[string]mcp.Override{"write_file": {Approval: &never}}}
 	needs := "npx"
 	switch {
@@ -123,13 +123,12 @@ func (d demoCommand) mcpServer(work string) (mcp.Server, error) {
 	return server, nil
 }
 
-// note lets the session write a note with the server's tools, and folds it
-// again.
+// note makes the session write a note with the server's tools, and folds it again.
 func (d demoCommand) note(ctx context.Context, out io.Writer, c *client.Client, work string) error {
 	fmt.Fprintf(out, "A session uses them on %s\n\n", work)
 	if err := tellRun(ctx, out, c, demoSession, mcpInput); err != nil {
 		return err
 	}
-	fmt.Fprintln(out, "\nNow everything is folded again, from sequence zero:")
+	fmt.Fprintln(out, "\nNow all events are folded again, from the first one:")
 	return foldAgain(ctx, out, c, demoSession)
 }

@@ -38,11 +38,11 @@ type devCommand struct {
 }
 
 func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err error) {
-	s = s.unguarded() // the servers go on where their banner can't be printed
+	s = s.unguarded() // the servers continue if their banner can't be printed
 	if d.Memory < 1<<20 || d.SnapshotVerify < 0 || d.SnapshotVerify > 1 {
 		return &statusError{statusUsage, "dev: --memory is at least 1MiB, and --snapshot-verify 0 (none) to 1 (all)"}
 	}
-	lock, err := devserver.Lock(d.Dir) // before anything of another one's is touched
+	lock, err := devserver.Lock(d.Dir) // before touching files that another dev may use
 	if err != nil {
 		return fmt.Errorf("dev: %w", err)
 	}
@@ -107,7 +107,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	return untilStopped(ctx, s.out, server, ended)
 }
 
-// record returns the install record that is published: that of --install, else the
+// record returns the install record to publish: that of --install, else the
 // model's.
 func (d devCommand) record(ofModel []byte) ([]byte, error) {
 	if d.Install == "" {
@@ -116,20 +116,20 @@ func (d devCommand) record(ofModel []byte) ([]byte, error) {
 	return os.ReadFile(d.Install)
 }
 
-// tell prints what confines the shell.
+// tell prints how the shell is confined.
 func (p hostDirs) tell(out io.Writer, report sandbox.Report) {
 	if p.noShell != "" {
-		fmt.Fprintln(out, "Shell: off, since", p.noShell)
+		fmt.Fprintln(out, "Shell: off:", p.noShell)
 	} else {
 		fmt.Fprintln(out, "Shell:", report)
 	}
 }
 
-// untilStopped waits until dev is stopped or something that it runs ends.
+// untilStopped waits until dev is stopped or a part of it ends.
 func untilStopped(ctx context.Context, out io.Writer, server *devserver.Server, ended <-chan error) error {
 	select {
 	case <-ctx.Done():
-		fmt.Fprintln(out, "Stopping; what was taken is finished first.")
+		fmt.Fprintln(out, "Stopping; work that has begun is finished first.")
 		return nil
 	case err := <-server.Failed():
 		return err
@@ -145,8 +145,8 @@ func (d devCommand) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, nil))
 }
 
-// openModel opens the model. Of a real one daemon is the program that asks it,
-// and kind what it is asked as; else both are empty.
+// openModel opens the model. For a provider's model, daemon is the program that
+// calls it and kind the name to serve it as; else both are empty.
 func (d devCommand) openModel(work hostDirs) (m *model, daemon, kind string, err error) {
 	kind, name, daemonAsks, err := networkedModel(d.Model)
 	switch {
@@ -161,7 +161,7 @@ func (d devCommand) openModel(work hostDirs) (m *model, daemon, kind string, err
 	return m, daemon, kind, err
 }
 
-// findBridge returns the daemon that asks real models.
+// findBridge returns the daemon that calls providers' models.
 func (d devCommand) findBridge() (string, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -171,23 +171,23 @@ func (d devCommand) findBridge() (string, error) {
 }
 
 // noShell is why dev runs no commands where they would reach the network.
-const noShell = "commands would reach the network, and NATS asks nobody who they are here: a model could control every session; --model-may-control-every-session lets them"
+const noShell = "commands would reach the network, and NATS accepts clients without credentials here: a model could control every session; --model-may-control-every-session lets them"
 
 const devBanner = `NATS with JetStream, a session-actor and a bridge run at %s
-Files: %s    Model: %s    Stop with Ctrl-C; started again, it goes on where it was.
+Files: %s    Model: %s    Stop with Ctrl-C; a later start resumes its sessions.
 
 From another terminal:
 
   export NATS_CONTEXT='%s'
-  refold run hello "What is here?"            ask for a run and follow it
+  refold run hello "What is here?"            start a run and follow it
   refold tail                                 what happens, in all sessions
   refold view hello                           what the session looks like now
   refold tools hello                          which tools it has now, and why not the others
-  refold replay hello --verify                fold it again from zero
+  refold replay hello --verify                fold it again from the first event
 
   nats pub %s.in.hello '{"type":"RunRequested","data":{"input":{"text":"hi"}}}'
   nats sub '%s.out.>'
 
-NATS_CONTEXT makes you the administrator; the other users are beside it. Programs without a key may do what clients and approvers may.
+NATS_CONTEXT makes you the administrator; its folder's siblings have the other users. Programs without a key may do what clients and approvers may.
 
 `

@@ -18,9 +18,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// kinds are the kinds of models that the daemon bridge asks, each with the variable
-// of the environment that holds its key. The daemon links the providers' libraries,
-// so that this program need not.
+// kinds are the kinds of models that the daemon bridge calls, each with the
+// environment variable of its key. The daemon links the providers' libraries; this
+// program does not.
 type kinds []struct{ kind, variable string }
 
 var networked = kinds{
@@ -35,34 +35,34 @@ func (all kinds) kinds() (names []string) {
 	return names
 }
 
-// lacks returns what people should know of a kind that is asked without a key;
-// empty: it has one, or is none of these, or another server than the provider's is
-// asked, which may need none.
+// lacks returns a warning about a kind that has no key. It is empty for other
+// kinds, if the key is set, or if another server than the provider's is configured,
+// which may need no key.
 func (all kinds) lacks(kind string) string {
 	for _, k := range all {
 		other := strings.TrimSuffix(k.variable, "API_KEY") + "BASE_URL"
 		if k.kind == kind && os.Getenv(k.variable) == "" && os.Getenv(other) == "" {
-			return fmt.Sprintf("no key: %s is not set, and %s refuses what it is asked without one: stop, set it, and start again", k.variable, kind)
+			return fmt.Sprintf("no key: %s is not set, and %s refuses requests without one: stop, set it, and start again", k.variable, kind)
 		}
 	}
 	return ""
 }
 
-// networkedModel returns the kind and name of a model that the daemon asks,
-// given as KIND:NAME; ok is false for any other.
+// networkedModel returns the kind and name of a model that the daemon calls, given
+// as KIND:NAME. ok is false for any other.
 func networkedModel(text string) (kind, name string, ok bool, err error) {
 	kind, name, _ = strings.Cut(text, ":")
 	if !slices.Contains(networked.kinds(), kind) {
 		return "", "", false, nil
 	}
 	if name == "" {
-		return "", "", true, fmt.Errorf("--model %s: say which model, as in %s:NAME", text, kind)
+		return "", "", true, fmt.Errorf("--model %s: name the model, as in %s:NAME", text, kind)
 	}
 	return kind, name, true, nil
 }
 
-// hostTools serves the built-in host tools alone, with a record whose config
-// names the model, and rules for approvals.
+// hostTools serves the built-in host tools alone. Its record's config names the
+// model, and its policy has the given rules for approvals.
 func hostTools(kind, name string, at hostDirs, approval ...planner.ApprovalRule) (*model, error) {
 	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir, Sandbox: at.box, NoShell: at.noShell})
 	if err := tools.Prepare(); err != nil {
@@ -90,15 +90,15 @@ func findBridge(self string) (string, error) {
 	if path, err := exec.LookPath("bridge"); err == nil {
 		return path, nil
 	}
-	return "", fmt.Errorf("a real model is asked by the daemon bridge, which is neither at %s nor in the PATH: install both with go install ./cmd/... and start that refold", beside)
+	return "", fmt.Errorf("the daemon bridge calls providers' models, and it is neither at %s nor in the PATH: install both with go install ./cmd/... and start that refold", beside)
 }
 
-// bridgeStops is how long the daemon has for what it took.
+// bridgeStops is how long the daemon may take to finish its work.
 const bridgeStops = 25 * time.Second
 
-// startBridge starts the daemon for one model. ended says that it ended; stop
-// stops it and waits. It has this process's environment, and with it the key,
-// but not the variables that name another NATS user than the file config.
+// startBridge starts the daemon for one model. ended receives an error if it ends by
+// itself; stop stops it and waits. It has this process's environment, and with it
+// the key, but not the variables that name another NATS user than the file config.
 func startBridge(daemon, kind, config, durability string, out io.Writer) (ended <-chan error, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, daemon, "--config", config, "--durability", durability,

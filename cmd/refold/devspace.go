@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// devSpace is the folder that every new session of dev starts with; nil is none.
+// devSpace is the folder that every new session of dev starts with; nil: none.
 type devSpace struct{ *bundled }
 
 // openWorkspace reads the folder of --workspace.
@@ -30,8 +30,8 @@ func (d devCommand) openWorkspace(ctx context.Context, s streams) (*devSpace, er
 	return &devSpace{b}, nil
 }
 
-// serve has the bridge read the folder when a session syncs it, and carry out the
-// tools that sessions have of their own.
+// serve makes the bridge read the folder when a session syncs it, and serve the
+// tools that every session has.
 func (w *devSpace) serve(ctx context.Context, b *bridge.Bridge) error {
 	tools := sessiontools.New(b.Blob)
 	tools.Packs = b
@@ -42,9 +42,9 @@ func (w *devSpace) serve(ctx context.Context, b *bridge.Bridge) error {
 	return err
 }
 
-// install puts the manifest into the record that new sessions pin, else into the
-// given one, and publishes it if that changes anything. It is the record's only
-// workspace then.
+// install puts the manifest, as the only workspace, into the record that new
+// sessions pin, else into the given one. It publishes the record if that changed
+// it.
 func (w *devSpace) install(ctx context.Context, s streams, b *bus.Bus, record []byte) error {
 	if w == nil {
 		return nil
@@ -68,7 +68,7 @@ func (w *devSpace) install(ctx context.Context, s streams, b *bus.Bus, record []
 	return publish(ctx, io.Discard, b, install, record, []*bundled{w.bundled})
 }
 
-// tell prints what new sessions start with, and how to adopt an edit.
+// tell prints what new sessions start with, and how to apply an edit.
 func (w *devSpace) tell(out io.Writer) {
 	if w == nil {
 		return

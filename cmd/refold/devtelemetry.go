@@ -14,9 +14,9 @@ import (
 	"github.com/refold/refold/internal/telemetry/metrics"
 )
 
-// devTelemetry is what dev exports of itself: metrics and health at --http, and
-// all of it to a collector if OpenTelemetry's variables name one. Every run is
-// traced then.
+// devTelemetry is what dev exports about itself: metrics and health at --http, and
+// everything to a collector if OpenTelemetry's variables name one. Then every run
+// is traced.
 type devTelemetry struct {
 	*settings.Telemetry
 	traces   engine.Traces
@@ -53,7 +53,7 @@ func (d devCommand) startTelemetry(ctx context.Context, prefix string, log *slog
 	return t, nil
 }
 
-// tell prints where dev answers over HTTP.
+// tell prints the address of the metrics.
 func (t *devTelemetry) tell(out io.Writer) {
 	if address := t.Address(); address != "" {
 		fmt.Fprintf(out, "Metrics: http://%s/metrics\n", address)

@@ -11,25 +11,25 @@ import (
 	"github.com/refold/refold/cmd/settings"
 )
 
-// statusMax is how many columns a status line has at most. On a narrow terminal it
-// has fewer: one that wraps can't be rewritten.
+// statusMax is the greatest width of a status line. On a narrow terminal it is
+// shorter: a line that wraps can't be rewritten.
 const statusMax = 72
 
 // display writes streamed text to standard output and messages to standard
-// error. If both go to the same file, a message gets a line of its own, and the
-// text continues after it. On a terminal it also has a status line, which is
-// rewritten and leaves nothing behind. Several goroutines may use it. As a
-// Writer it takes messages, whole lines at a time.
+// error. If both go to the same file, a message gets its own line, and the text
+// continues after it. A terminal also has a status line, which is rewritten and
+// leaves nothing behind. It is safe for concurrent use. As a Writer it takes
+// messages, whole lines at a time.
 type display struct {
 	out, err io.Writer
 	shared   bool // both go to the same file
 	rewrites bool // standard error is a terminal
-	columns  int  // of that terminal; 0: it is none
+	columns  int  // of that terminal; 0: not a terminal
 
 	mu     sync.Mutex
-	within bool   // the text has begun a line that it has not ended
-	broken bool   // that line was ended by a message
-	status string // that stands there now; empty: none
+	within bool   // the text is within an unfinished line
+	broken bool   // a message ended that line
+	status string // the visible status line; "": none
 }
 
 func newDisplay(s streams) *display {
@@ -40,7 +40,7 @@ func newDisplay(s streams) *display {
 	}
 }
 
-// statOf returns the file information of what is written to or read from.
+// statOf returns the file information of the file below a reader or writer.
 func statOf(stream any) (os.FileInfo, bool) {
 	if w, ok := stream.(io.Writer); ok {
 		stream = settings.Raw(w)
@@ -53,7 +53,7 @@ func statOf(stream any) (os.FileInfo, bool) {
 	return info, err == nil
 }
 
-// isTerminal reports whether a person is at the other end of a stream.
+// isTerminal reports whether a stream is a terminal.
 func isTerminal(stream any) bool {
 	info, ok := statOf(stream)
 	return ok && info.Mode()&os.ModeCharDevice != 0
@@ -65,7 +65,7 @@ func isSame(a, b io.Writer) bool {
 	return ok && also && os.SameFile(one, other)
 }
 
-// text writes streamed text, of which the line need not be ended.
+// text writes streamed text, which need not end with a line feed.
 func (s *display) text(text string) {
 	if text == "" {
 		return
@@ -77,7 +77,7 @@ func (s *display) text(text string) {
 	s.within, s.broken = !strings.HasSuffix(text, "\n"), false
 }
 
-// endLine ends the line that the text has begun.
+// endLine ends the unfinished line of the text.
 func (s *display) endLine() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *display) endLine() {
 	s.within = false
 }
 
-// isWithin reports whether the text has begun a line that stands there unended.
+// isWithin reports whether the text's unfinished line is the last one shown.
 func (s *display) isWithin() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *display) Write(p []byte) (int, error) {
 	return s.err.Write(p)
 }
 
-// breakLine makes the next output begin on a line of its own.
+// breakLine makes the next output begin on a new line.
 func (s *display) breakLine() {
 	if s.shared && s.within && !s.broken {
 		fmt.Fprintln(s.err)
@@ -112,7 +112,7 @@ func (s *display) breakLine() {
 	}
 }
 
-// show rewrites the status line; an empty text takes it away.
+// show rewrites the status line; an empty text clears it.
 func (s *display) show(status string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,7 +133,7 @@ func (s *display) show(status string) {
 	s.status = status
 }
 
-// clear takes the status line away.
+// clear clears the status line.
 func (s *display) clear() {
 	if s.status != "" {
 		fmt.Fprint(settings.Raw(s.err), "\r\x1b[K")

@@ -19,7 +19,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// bridgeCommand is about the bridges that run.
+// bridgeCommand has the commands about running bridges.
 type bridgeCommand struct {
 	Doctor doctorCommand      `cmd:"" help:"List the targets that bridges serve, what they lack, and the open effects that no bridge serves; exit status 1 if there are any."`
 	Check  bridgeCheckCommand `cmd:"" help:"Test a bridge, in any language, and list the rules of docs/bridges.md that it breaks; exit status 1 if there are any."`
@@ -33,38 +33,38 @@ type doctorCommand struct {
 	asJSON
 }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (doctorCommand) Help() string {
-	return `It looks at what sessions wait for now. Whether everything is served that they
-may ask for later, refold tools check tells. What bridges have found wrong with
-tools of MCP servers it tells too; a bridge finds it when it first needs a server,
-and --mcp asks them now:
+	return `It lists what sessions wait for now. To check everything that they may need later,
+use refold tools check. It also lists problems that bridges report with tools of MCP
+servers. A bridge finds these when it first needs a server; --mcp connects to the
+servers now:
 
     refold bridge doctor --mcp servers.yaml`
 }
 
-// Limits of one look.
+// Limits of one diagnosis.
 const (
-	doctorViewsMax  = 256              // sessions of one target that are asked what they wait for
-	doctorViewsOnce = 8                // of them at once
-	doctorShown     = 3                // effects of a target that are named
+	doctorViewsMax  = 256              // sessions of one target whose views are read
+	doctorViewsOnce = 8                // views at once
+	doctorShown     = 3                // named effects of a target
 	doctorWithin    = 10 * time.Second // for the views
-	lacksPrefix     = "lacks "         // begins a bridge's metadata on what a target lacks
+	lacksPrefix     = "lacks "         // prefix of metadata about what a bridge's target lacks
 )
 
 // diagnosis is what the doctor found.
 type diagnosis struct {
 	bridges *fleet
 	served  map[string]int
-	open    map[string][]string // what waits, "s1 r1t1", by the target that nobody serves
-	asked   map[string]int      // names of effects of such targets, open or not
-	more    map[string]int      // sessions of such targets that were not asked
+	open    map[string][]string // waiting effects, "s1 r1t1", by the target that no bridge serves
+	asked   map[string]int      // number of stored effects of such targets, open or not
+	more    map[string]int      // sessions of such targets whose views were not read
 	silent  bool                // no session-actor answered
-	wrong   []string            // what bridges say is wrong
+	wrong   []string            // troubles that bridges report
 	failing int                 // targets of bridges that do not work
 }
 
-// Run prints what was found; the error says that something is unserved.
+// Run prints the diagnosis; it returns an error if something is unserved.
 func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) error {
 	b, err := conn.dial(ctx)
 	if err != nil {
@@ -94,8 +94,8 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 	return told
 }
 
-// listen finds the bridges and what they serve. It listens longer if there are
-// effects, open or not, of a class that nobody serves.
+// listen finds the bridges and their targets. It listens longer if there are
+// effects, open or not, of a target that no bridge serves.
 func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, names []subjects.EffectName) (err error) {
 	d.bridges, err = listen(ctx, s, b, within, func(served map[string]int) bool {
 		return !slices.ContainsFunc(names, func(name subjects.EffectName) bool {
@@ -110,7 +110,7 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 	now := time.Now()
 	for _, bridge := range d.bridges.heard {
 		for _, t := range bridge.Troubles {
-			if t.Code != session.TroubleExecutor && t.Code != session.TroubleLacks { // which are reported in another way
+			if t.Code != session.TroubleExecutor && t.Code != session.TroubleLacks { // reported elsewhere
 				d.failing++
 				d.wrong = append(d.wrong, troubleLine(d.bridges.name(bridge.Instance)+",", &t, now))
 			}
@@ -119,7 +119,7 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 	return err
 }
 
-// ask asks the sessions of unserved targets what they wait for.
+// ask reads the views of sessions with effects of unserved targets.
 func (d *diagnosis) ask(ctx context.Context, c *client.Client, names []subjects.EffectName) error {
 	sessions := map[string]map[string]bool{} // by target
 	for _, name := range names {
@@ -155,8 +155,8 @@ func (d *diagnosis) ask(ctx context.Context, c *client.Client, names []subjects.
 	return nil
 }
 
-// waitingOf returns what is open of a target in these sessions. The error is
-// one of those that views had.
+// waitingOf returns the open effects of a target in these sessions. The error is
+// one of those of the views.
 func waitingOf(ctx context.Context, c *client.Client, of string, sessions []string) (open []string, err error) {
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -182,8 +182,8 @@ func waitingOf(ctx context.Context, c *client.Client, of string, sessions []stri
 	return open, err
 }
 
-// tell prints the bridges, what they lack, and the unserved targets. The error
-// says that something is unserved, or may be.
+// tell prints the bridges, what they lack, and the unserved targets. It returns an
+// error if something is unserved, or may be.
 func (d *diagnosis) tell(s streams, asJSON bool) error {
 	if d.silent {
 		fmt.Fprintln(s.err, "refold: warning: no session-actor answers, so open effects are not known: start session-actor")
@@ -213,25 +213,25 @@ func (d *diagnosis) print(out io.Writer) {
 				text += ", …"
 			}
 			if d.more[of] > 0 {
-				text += fmt.Sprintf("; %d more sessions were not asked", d.more[of])
+				text += fmt.Sprintf("; %d more sessions were not checked", d.more[of])
 			}
 			fmt.Fprintf(out, "unserved: %s: %d open (%s): %s\n", of, len(open), text, howToServeTarget(of))
 		case d.silent:
-			fmt.Fprintf(out, "unserved, perhaps: %s: %d asked of late: %s\n", of, d.asked[of], howToServeTarget(of))
+			fmt.Fprintf(out, "unserved, perhaps: %s: %d published recently: %s\n", of, d.asked[of], howToServeTarget(of))
 		}
 	}
 	if len(d.open) > 0 || d.silent && len(d.asked) > 0 {
 		return
 	}
-	text := "all that is open is served"
+	text := "all open effects are served"
 	if d.failing > 0 {
-		text += "; what does not work stands above"
+		text += "; the problems are listed above"
 	}
 	fmt.Fprintln(out, text)
 }
 
-// printBridges prints a row for each target, and what its bridges lack: in lines of
-// its own where the terminal has no room for it.
+// printBridges prints a row for each target, and what its bridges lack: on lines of
+// its own if the terminal is too narrow.
 func (d *diagnosis) printBridges(out io.Writer) {
 	if len(d.served) == 0 {
 		fmt.Fprintln(out, "no bridge runs: start bridge --model MODEL, or --tools TOOLS, or both")
@@ -252,14 +252,14 @@ func (d *diagnosis) printBridges(out io.Writer) {
 	}
 }
 
-// targetJSON is a target that is served or asked for, as programs read it.
+// targetJSON is a served or needed target as JSON.
 type targetJSON struct {
 	Target   string   `json:"target"`
 	Bridges  int      `json:"bridges"`             // that serve it
-	Lacks    []string `json:"lacks,omitempty"`     // of them
-	Open     []string `json:"open,omitempty"`      // what waits, if nobody serves it: session and effect
-	Asked    int      `json:"asked,omitempty"`     // effects of it, open or not, if no session-actor says what is open
-	NotAsked int      `json:"not_asked,omitempty"` // sessions that were not asked what they wait for
+	Lacks    []string `json:"lacks,omitempty"`     // what these bridges lack
+	Open     []string `json:"open,omitempty"`      // waiting effects, if no bridge serves it: session and effect
+	Asked    int      `json:"asked,omitempty"`     // stored effects, open or not, if no session-actor answers
+	NotAsked int      `json:"not_asked,omitempty"` // sessions whose views were not read
 	Advice   string   `json:"advice,omitempty"`
 }
 

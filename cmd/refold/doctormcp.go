@@ -17,7 +17,7 @@ import (
 	"github.com/refold/refold/internal/tools/mcp"
 )
 
-// troubles returns what bridges say is wrong with what they serve, a line each.
+// troubles returns the problems that bridges report with their targets, one a line.
 func troubles(ctx context.Context, b *bus.Bus, bridges []presence.Running) (lines []string, err error) {
 	if len(bridges) == 0 {
 		return nil, nil
@@ -28,7 +28,7 @@ func troubles(ctx context.Context, b *bus.Bus, bridges []presence.Running) (line
 	}
 	for _, running := range bridges {
 		var stats bridge.Stats
-		if json.Unmarshal(stated[running.ID], &stats) != nil { // it is too busy, or another program's
+		if json.Unmarshal(stated[running.ID], &stats) != nil { // it is too busy, or another kind of program
 			continue
 		}
 		for _, target := range slices.Sorted(maps.Keys(stats.Targets)) {
@@ -41,13 +41,13 @@ func troubles(ctx context.Context, b *bus.Bus, bridges []presence.Running) (line
 	return slices.Compact(lines), nil
 }
 
-// checkAllMCP is checkMCP for several files. Their errors end the program with
-// its status after the last.
+// checkAllMCP runs checkMCP for several files. If one fails, it returns an error
+// after the last.
 func (d doctorCommand) checkAllMCP(ctx context.Context, s streams) (ended error) {
 	for _, file := range d.MCP {
 		err := d.checkMCP(ctx, s, file)
-		var said *statusError
-		if err != nil && !errors.As(err, &said) {
+		var differs *statusError
+		if err != nil && !errors.As(err, &differs) {
 			fmt.Fprintf(s.err, "refold: %v\n", err)
 		}
 		if err != nil {
@@ -57,8 +57,8 @@ func (d doctorCommand) checkAllMCP(ctx context.Context, s streams) (ended error)
 	return ended
 }
 
-// checkMCP prints which tools of a file's servers are not what was imported. The
-// error says that there are some.
+// checkMCP prints which tools of a file's servers differ from the imported ones,
+// and returns an error if any does.
 func (d doctorCommand) checkMCP(ctx context.Context, s streams, file string) error {
 	env := settings.ReadEnvironment(os.Environ())
 	config, err := mcp.Load(file, env)
@@ -77,7 +77,7 @@ func (d doctorCommand) checkMCP(ctx context.Context, s streams, file string) err
 	ctx, cancel := context.WithTimeout(ctx, d.MCPWithin)
 	defer cancel()
 	shown := newDisplay(s)
-	shown.show(fmt.Sprintf("asking the servers of %s, for %s at most", file, d.MCPWithin))
+	shown.show(fmt.Sprintf("connecting to the servers of %s, for %s at most", file, d.MCPWithin))
 	findings, same := servers.Check(ctx)
 	shown.show("")
 	if d.JSON {
@@ -91,7 +91,7 @@ func (d doctorCommand) checkMCP(ctx context.Context, s streams, file string) err
 	return nil
 }
 
-// findingJSON is what is wrong with a server or a tool, as programs read it.
+// findingJSON is a problem with a server or a tool as JSON.
 type findingJSON struct {
 	MCP    string `json:"mcp"` // the file
 	Server string `json:"server,omitempty"`
@@ -100,8 +100,8 @@ type findingJSON struct {
 	What   string `json:"what"`
 }
 
-// printFindingsJSON prints an object for each finding, and last how many tools are
-// as they were.
+// printFindingsJSON prints an object for each finding, then the number of unchanged
+// tools.
 func printFindingsJSON(out io.Writer, file string, findings []mcp.Finding, same int) {
 	for _, f := range findings {
 		printJSON(out, findingJSON{file, f.Server, f.Tool, f.ToolID, f.What})
@@ -112,8 +112,7 @@ func printFindingsJSON(out io.Writer, file string, findings []mcp.Finding, same 
 	}{file, same})
 }
 
-// printFindings prints a line for each finding, and last how many tools are as they
-// were.
+// printFindings prints a line for each finding, then the number of unchanged tools.
 func printFindings(out io.Writer, file string, findings []mcp.Finding, same int) {
 	changed := false
 	for _, f := range findings {
@@ -128,7 +127,7 @@ func printFindings(out io.Writer, file string, findings []mcp.Finding, same int)
 		changed = changed || f.Tool != ""
 	}
 	if changed {
-		fmt.Fprintf(out, "mcp: calls of what has changed are refused: look at it, then refold tools import mcp %s | refold install -, and start the bridges again\n", file)
+		fmt.Fprintf(out, "mcp: calls of changed tools are refused: review them, then refold tools import mcp %s | refold install -, and start the bridges again\n", file)
 	}
-	fmt.Fprintf(out, "mcp: %d imported tools are as they were\n", same)
+	fmt.Fprintf(out, "mcp: %d imported tools are unchanged\n", same)
 }

@@ -15,20 +15,20 @@ import (
 )
 
 const (
-	discoverEach = 100 * time.Millisecond          // between two requests for the bridges
-	heardWithin  = presence.HeartbeatEvery * 6 / 5 // each bridge that runs is heard once, unless it is very busy
+	discoverEach = 100 * time.Millisecond          // between two requests to the bridges
+	heardWithin  = presence.HeartbeatEvery * 6 / 5 // every running bridge sends a heartbeat meanwhile, unless it is very busy
 )
 
-// fleet are the bridges that run, in whatever language they are written: those
-// that answer as services, and those whose heartbeats are heard.
+// fleet has the running bridges, in any language: those that answer as NATS
+// services, and those that send heartbeats.
 type fleet struct {
 	answered []presence.Running
 	heard    []presence.BridgeHeard
 }
 
-// listen finds out which bridges run. It listens for as long as every one takes to
-// be heard, and on until what it found is enough, within at most. On a terminal
-// the status line says so.
+// listen finds the running bridges. It listens for one interval of heartbeats, and
+// then until enough returns true, for within at most. A terminal shows a status
+// line meanwhile.
 func listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, enough func(served map[string]int) bool) (*fleet, error) {
 	shown := newDisplay(s)
 	defer shown.show("")
@@ -41,7 +41,7 @@ func listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, en
 	for began := time.Now(); ; {
 		shown.show(fmt.Sprintf("listening to bridges: %s of %s at most", seconds(time.Since(began)), within))
 		f := new(fleet)
-		last := time.Since(began) >= within // bridges that started meanwhile count
+		last := time.Since(began) >= within // bridges that started meanwhile still count
 		if f.answered, err = b.Discover(ctx, subjects.KindBridge); err != nil {
 			return nil, err
 		}
@@ -65,9 +65,9 @@ func listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, en
 	}
 }
 
-// served returns how many bridges serve each target. One that answers and is heard
-// counts once. A program that does not say as a service which instance it is may be
-// any that is heard and does not answer.
+// served returns how many bridges serve each target. A bridge that answers and sends
+// heartbeats counts once. A service without instance metadata may be any of the
+// bridges that only send heartbeats.
 func (f *fleet) served() map[string]int {
 	answered, unnamed, only := map[string]int{}, map[string]int{}, map[string]int{}
 	named := map[string]bool{}
@@ -99,7 +99,7 @@ func (f *fleet) served() map[string]int {
 	return served
 }
 
-// name returns what people call a bridge: its name, else its instance.
+// name returns a bridge's name for people: its own, else its instance.
 func (f *fleet) name(instance string) string {
 	for _, bridge := range f.answered {
 		if bridge.Metadata["instance"] == instance {
@@ -109,7 +109,7 @@ func (f *fleet) name(instance string) string {
 	return instance
 }
 
-// lacks returns what bridges that serve a target say that they lack for it.
+// lacks returns what bridges report that they lack for a target.
 func (f *fleet) lacks(target string) (all []string) {
 	for _, bridge := range f.answered {
 		if lack := bridge.Metadata[lacksPrefix+target]; lack != "" {

@@ -14,7 +14,7 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-// installCommand publishes an install record, or shows those that there are.
+// installCommand publishes an install record, or shows published ones.
 type installCommand struct {
 	File    string `arg:"" optional:"" help:"Record to publish, JSON or msgpack; - reads standard input."`
 	Builtin bool   `help:"Publish the built-in record."`
@@ -28,13 +28,13 @@ type installCommand struct {
 	Space []string `sep:"none" placeholder:"NAME=DIR" help:"Start new sessions with this workspace or pack: store its files, and add its manifest to the record. Without another record: to the one that new sessions pin."`
 }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (installCommand) Help() string {
 	return `An install record holds the tools, profiles, policy and default config of the
 sessions that open after it. Publishing one changes no session that has an event.
 
     refold install --builtin                  publish the built-in record
-    refold install --show > record.json       take what there is, to edit it
+    refold install --show > record.json       print the present one, to edit it
     refold install record.json                publish it, if it is valid and new
     refold install --space support=agents/support
                                               the same record again, with this workspace in it`
@@ -80,9 +80,9 @@ func (c installCommand) Run(ctx context.Context, s streams, conn connection) err
 	return publish(ctx, s.out, b, install, record, bundles)
 }
 
-// usage says what of the arguments doesn't go together.
+// usage returns an error if the arguments don't go together.
 func (c installCommand) usage() error {
-	ways, alone := 0, len(c.Space) > 0 // spaces alone go into the record that there is
+	ways, alone := 0, len(c.Space) > 0 // without another record, spaces go into the present one
 	for _, chosen := range []bool{c.File != "", c.Builtin, c.Show, c.List} {
 		if chosen {
 			ways++
@@ -105,7 +105,7 @@ func (c installCommand) usage() error {
 	return nil
 }
 
-// source names where the record comes from.
+// source names the origin of the record.
 func (c installCommand) source() string {
 	switch {
 	case c.Builtin:
@@ -116,7 +116,7 @@ func (c installCommand) source() string {
 	return c.File
 }
 
-// read returns the record that is to be published.
+// read returns the record to publish.
 func (c installCommand) read(in io.Reader) ([]byte, error) {
 	if c.Builtin {
 		return session.BuiltinInstall(), nil
@@ -124,7 +124,7 @@ func (c installCommand) read(in io.Reader) ([]byte, error) {
 	return readRecord(c.File, in)
 }
 
-// assemble puts the manifests of folders into a record and checks the whole.
+// assemble puts the manifests of folders into a record and checks the result.
 func assemble(s streams, source string, record []byte, bundles []*bundled) (*session.Install, []byte, error) {
 	var err error
 	for _, one := range bundles {
@@ -159,8 +159,8 @@ func renewed(ctx context.Context, s streams, b *bus.Bus, bundles []*bundled) (*s
 	return assemble(s, fmt.Sprintf("the record at %d", p.seq), p.canonical, bundles)
 }
 
-// publish stores what the manifests of a record name and appends the record, unless
-// it is the one that new sessions pin anyway.
+// publish stores the files of a record's manifests and appends the record, unless
+// new sessions already pin an equal one.
 func publish(ctx context.Context, out io.Writer, b *bus.Bus, install *session.Install, record []byte, bundles []*bundled) error {
 	for _, one := range bundles {
 		if err := one.store(ctx, b); err != nil {
@@ -187,8 +187,8 @@ func publish(ctx context.Context, out io.Writer, b *bus.Bus, install *session.In
 	return nil
 }
 
-// warnOfRules says which rules of the approval policy name what no tool of the
-// record is called: a misspelt name guards nothing.
+// warnOfRules warns of names in the approval policy that no tool of the record has:
+// a misspelt name guards nothing.
 func warnOfRules(out io.Writer, install *session.Install) {
 	for i, rule := range install.Record.Policy.Approval {
 		for j, name := range rule.Tools {
@@ -256,7 +256,7 @@ func (c installCommand) wanted(ctx context.Context, b *bus.Bus) (published, erro
 	}
 	switch {
 	case len(matching) == 0 && c.Seq != 0:
-		return published{}, fmt.Errorf("no install record is at %d: refold install --list shows where they are", c.Seq)
+		return published{}, fmt.Errorf("no install record is at %d: refold install --list shows their sequences", c.Seq)
 	case len(matching) == 0:
 		return published{}, fmt.Errorf("no install record has the hash %s: refold install --list shows all", c.Hash)
 	}
@@ -294,7 +294,7 @@ func list(ctx context.Context, out io.Writer, b *bus.Bus, asJSON bool) error {
 		case i == current:
 			note = "new sessions pin it"
 		case !p.pinnable():
-			note = "pinned by nobody: " + oneLine(p.fault)
+			note = "no session pins it: " + oneLine(p.fault)
 		}
 		table.texts(p.row(note)...)
 	}
@@ -302,5 +302,5 @@ func list(ctx context.Context, out io.Writer, b *bus.Bus, asJSON bool) error {
 	return nil
 }
 
-// oneLine is an error's text without breaks of lines and columns.
+// oneLine returns an error's text on one line, without tabs.
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

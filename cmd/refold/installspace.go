@@ -14,15 +14,15 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// bundled is a folder whose manifest a record brings.
+// bundled is a folder whose manifest goes into a record.
 type bundled struct {
 	name, dir string
 	built     spaces.Built
 }
 
-// bundle reads the folder of a space. Without a name it is called as its index or
-// the folder says. Its problems are printed, and then the error says how many there
-// are.
+// bundle reads the folder of a space. Without a name it takes the index's or the
+// folder's. It prints the folder's problems, and then returns their number as an
+// error.
 func bundle(ctx context.Context, s streams, name, dir string) (*bundled, error) {
 	built, err := readFolder(ctx, dir, name)
 	if err != nil {
@@ -41,7 +41,7 @@ func bundle(ctx context.Context, s streams, name, dir string) (*bundled, error) 
 	return nil, fmt.Errorf("%s: %s", dir, count(len(built.Problems), "problem"))
 }
 
-// decodeRecord returns what a record says, JSON or msgpack.
+// decodeRecord decodes a record, JSON or msgpack.
 func decodeRecord(record []byte) (r session.InstallRecord, err error) {
 	canonical, err := codec.Canonicalize(record)
 	if err == nil {
@@ -50,9 +50,8 @@ func decodeRecord(record []byte) (r session.InstallRecord, err error) {
 	return r, err
 }
 
-// into returns the record with the manifest embedded: in the grant of that name,
-// else in a new one, which has what the first grant with a wildcard says of the
-// space.
+// into returns the record with the manifest embedded: in the grant of that name, or
+// in a new one, which copies the first grant whose wildcard matches the space.
 func (b *bundled) into(record []byte) ([]byte, error) {
 	r, err := decodeRecord(record)
 	if err != nil {
@@ -75,7 +74,7 @@ func (b *bundled) into(record []byte) ([]byte, error) {
 	return codec.Marshal(r)
 }
 
-// withoutManifests returns a record whose grants bring no workspace.
+// withoutManifests returns a record whose grants have no workspace's manifest.
 func withoutManifests(record []byte) ([]byte, error) {
 	r, err := decodeRecord(record)
 	if err != nil {
@@ -89,14 +88,14 @@ func withoutManifests(record []byte) ([]byte, error) {
 	return codec.Marshal(r)
 }
 
-// isWildcard reports whether a grant is about the space and others.
+// isWildcard reports whether a grant is for the space and for others.
 func (b *bundled) isWildcard(g session.Grant) bool {
 	prefix, wildcard := strings.CutSuffix(g.Space, "*")
 	return wildcard && strings.HasPrefix(b.name, prefix)
 }
 
-// store stores the files and then the manifest, as the first session that opens
-// under the record needs them.
+// store stores the files and then the manifest: the first session that opens under
+// the record needs them.
 func (b *bundled) store(ctx context.Context, to *bus.Bus) error {
 	m := b.built.Manifest
 	for i := range m.Files {
@@ -110,10 +109,10 @@ func (b *bundled) store(ctx context.Context, to *bus.Bus) error {
 	return nil
 }
 
-// warn says what a fresh session under the record would warn of.
+// warn prints the warnings that a fresh session under the record would have.
 func (b *bundled) warn(s streams, install *session.Install) error {
 	problems, warnings, err := install.CheckSpace(b.built.Manifest)
-	if err != nil && !errors.Is(err, session.ErrNotGranted) { // what a record brings needs no signature
+	if err != nil && !errors.Is(err, session.ErrNotGranted) { // a manifest in the record needs no signature
 		return err
 	}
 	tellWarnings(s, "", slices.DeleteFunc(append(problems, warnings...), func(p space.Problem) bool { return p.Code == space.NoIndex }))

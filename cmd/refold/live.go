@@ -9,24 +9,23 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// startedAgain is printed where a turn begins anew: what stands above it is
-// void.
+// startedAgain is printed where a turn starts again: the text above it is void.
 const startedAgain = "(started again)"
 
-// live prints the words of one run's models as they come. A turn that begins
-// again, on another bridge or in another attempt, begins on a line of its own.
+// live prints the text of a run's models as it streams. A turn that starts again,
+// on another bridge or in another attempt, starts on a new line.
 type live struct {
 	mu   sync.Mutex
 	to   *display
-	run  uint32 // 0: of all runs
+	run  uint32 // 0: all runs
 	over bool   // nothing is printed any more
 
-	turn [2]uint32       // that is printed
-	text strings.Builder // of it
-	last string          // the whole text of the turn that was done last
+	turn [2]uint32       // the printed turn
+	text strings.Builder // its text
+	last string          // the whole text of the turn that ended last
 }
 
-// show prints one thing that a viewer shows.
+// show prints one event of a viewer.
 func (l *live) show(s client.Shown) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,7 +48,7 @@ func (l *live) show(s client.Shown) {
 	}
 }
 
-// line ends the line that is begun, and what was printed of a turn.
+// line ends the unfinished line, and forgets the printed text of a turn.
 func (l *live) line() {
 	l.to.endLine()
 	l.text.Reset()
@@ -63,7 +62,7 @@ func (l *live) aside(fn func()) {
 	fn()
 }
 
-// stop prints nothing more.
+// stop ends all printing.
 func (l *live) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -71,7 +70,7 @@ func (l *live) stop() {
 	l.line()
 }
 
-// end prints the run's answer, if that was not printed last, and nothing more.
+// end prints the run's answer, unless it was printed last, and ends all printing.
 func (l *live) end(answer string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +83,7 @@ func (l *live) end(answer string) {
 	l.to.endLine()
 }
 
-// viewing is a viewer whose words are printed meanwhile.
+// viewing is a viewer whose text is printed in the background.
 type viewing struct {
 	words  *live
 	viewer *client.Viewer
@@ -92,13 +91,13 @@ type viewing struct {
 	done   chan struct{}
 }
 
-// view begins to listen; nothing is printed before show.
+// view subscribes; nothing is printed before show.
 func view(ctx context.Context, c *client.Client, sid string, words *live) (*viewing, error) {
 	viewer, err := c.Viewer(ctx, sid)
 	return &viewing{words: words, viewer: viewer}, err
 }
 
-// show prints from an event of the log on. failed gets why it can't, if it can't.
+// show prints events of the log from a sequence on. If it can't, it calls failed.
 func (v *viewing) show(ctx context.Context, from uint64, failed func(error)) {
 	ctx, v.cancel = context.WithCancel(ctx)
 	v.done = make(chan struct{})
@@ -116,7 +115,7 @@ func (v *viewing) show(ctx context.Context, from uint64, failed func(error)) {
 	}()
 }
 
-// close ends it.
+// close ends the viewer.
 func (v *viewing) close() {
 	if v.cancel != nil {
 		v.cancel()

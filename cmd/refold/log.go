@@ -34,13 +34,13 @@ type logEvent struct {
 	At      int64           `json:"at,omitempty"` // Unix ms, of the publisher's clock
 	Data    json.RawMessage `json:"data,omitempty"`
 	Fault   string          `json:"fault,omitempty"`   // why the payload can't be decoded
-	Payload string          `json:"payload,omitempty"` // base64, then
+	Payload string          `json:"payload,omitempty"` // base64; only with fault
 }
 
 // Run prints the events of a session as they are stored.
 func (l logCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if l.To != 0 && l.From > l.To {
-		return &statusError{statusUsage, "log: --from is behind --to"}
+		return &statusError{statusUsage, "log: --from is after --to"}
 	}
 	c, err := conn.connect(ctx)
 	if err != nil {
@@ -64,7 +64,7 @@ func (l logCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return nil
 }
 
-// readEvent decodes an event. What can't be decoded is printed as it is.
+// readEvent decodes an event. A payload that can't be decoded is kept as base64.
 func readEvent(e session.Event) logEvent {
 	out := logEvent{Session: e.Session, Seq: e.Seq, Time: e.Time, Door: e.Door}
 	env, err := session.ReadEnvelope(e.Payload)
@@ -100,7 +100,7 @@ func (l logCommand) print(screen settings.Screen, e logEvent) {
 	var data bytes.Buffer
 	if len(e.Data) > 0 {
 		data.WriteString("\n  ")
-		_ = json.Indent(&data, e.Data, "  ", "  ") // it is JSON
+		_ = json.Indent(&data, e.Data, "  ", "  ") // ToJSON made it: it is valid
 	}
 	fmt.Fprintf(screen, "%s\n", data.Bytes())
 }

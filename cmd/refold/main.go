@@ -1,5 +1,5 @@
-// Command refold is for people: it tries Refold out, asks for runs, follows
-// them, shows sessions, and folds their histories again.
+// Command refold is the command line program for people: it starts runs and
+// follows them, shows and replays sessions, and tries Refold out.
 package main
 
 import (
@@ -15,8 +15,8 @@ import (
 )
 
 func main() {
-	sandbox.Child()                                                          // never returns where this process is the one of a command
-	if slices.Contains(os.Args, "dev") || slices.Contains(os.Args, "demo") { // which serve a shell
+	sandbox.Child()                                                          // does not return in the child process of a command
+	if slices.Contains(os.Args, "dev") || slices.Contains(os.Args, "demo") { // they serve a shell
 		if err := settings.HideEnvironment(); err != nil {
 			fmt.Fprintln(os.Stderr, "refold:", err)
 			os.Exit(1)
@@ -26,8 +26,8 @@ func main() {
 	os.Exit(Main(untilSignal(), os.Args[1:], os.Stdin, settings.Terminal(os.Stdout), settings.Terminal(os.Stderr)))
 }
 
-// untilSignal returns a context that the first signal to stop ends, with the
-// signal as its cause. A second one kills the process.
+// untilSignal returns a context that SIGTERM or SIGINT ends, with the signal as its
+// cause. A second signal kills the process.
 func untilSignal() context.Context {
 	ctx, stop := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)

@@ -16,14 +16,14 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// modelFlags are what a recorded model may need.
+// modelFlags are flags for recorded models.
 type modelFlags struct {
-	Tools     string   `type:"existingfile" placeholder:"FILE" help:"OpenAI tool definitions of a recording. Default: x-tools.json beside x.jsonl."`
+	Tools     string   `type:"existingfile" placeholder:"FILE" help:"OpenAI tool definitions of a recording. Default: x-tools.json next to x.jsonl."`
 	RetrySafe []string `placeholder:"PATTERNS" help:"Names of recorded tools that may run twice, as in get_*,search_*."`
-	Ledger    string   `type:"path" placeholder:"FILE" help:"File that a recording's executions are appended to."`
+	Ledger    string   `type:"path" placeholder:"FILE" help:"File to which a recording's executions are appended."`
 }
 
-// model is what a bridge serves, and the install record that goes with it.
+// model is a model with its tools, and the install record that goes with it.
 type model struct {
 	install   []byte
 	serve     func(*bridge.Bridge) error
@@ -35,14 +35,13 @@ type model struct {
 
 // hostDirs are the directories of host sessions, and their sandbox.
 type hostDirs struct {
-	hosts   string // what the executor keeps
-	workdir string // working directory of all host sessions; empty: one a session
+	hosts   string // directories of host sessions
+	workdir string // working directory of all host sessions; "": one a session
 	box     *sandbox.Box
-	noShell string // why no commands run; empty: they do
+	noShell string // why no commands run; "": they do
 }
 
-// open makes the model that a --model flag names. Files that it needs go to
-// dir.
+// open opens the model that a --model flag names. Its files go to dir.
 func (f modelFlags) open(name string, at hostDirs, dir string) (*model, error) {
 	kind, file, _ := strings.Cut(name, ":")
 	switch kind {
@@ -59,10 +58,10 @@ func (f modelFlags) open(name string, at hostDirs, dir string) (*model, error) {
 		}
 		return f.recordedModel(file, dir)
 	}
-	return nil, fmt.Errorf("--model %s: echo, demo, scripted:FILE or recorded:FILE; a real one is asked by refold dev --model KIND:NAME, with KIND %s", name, strings.Join(networked.kinds(), ", "))
+	return nil, fmt.Errorf("--model %s: echo, demo, scripted:FILE or recorded:FILE; for a provider's model use refold dev --model KIND:NAME, with KIND %s", name, strings.Join(networked.kinds(), ", "))
 }
 
-// scriptedModel is a scripted model with the built-in host tools.
+// scriptedModel returns a scripted model with the built-in host tools.
 func scriptedModel(name string, at hostDirs) (*model, error) {
 	script, err := scripted.Open(name)
 	if err != nil {
@@ -83,8 +82,8 @@ func scriptedModel(name string, at hostDirs) (*model, error) {
 	return m, nil
 }
 
-// withConfig returns the built-in install record with a default config, so
-// that a run needs none, and rules for approvals.
+// withConfig returns the built-in install record with a default config, so that a
+// run needs none, and with rules for approvals.
 func withConfig(provider, name string, approval ...planner.ApprovalRule) ([]byte, error) {
 	d := planner.Builtin()
 	return codec.Marshal(session.InstallRecord{
@@ -93,7 +92,7 @@ func withConfig(provider, name string, approval ...planner.ApprovalRule) ([]byte
 	})
 }
 
-// recordedModel is a recorded model with the recorded tools.
+// recordedModel returns a recorded model with the recorded tools.
 func (f modelFlags) recordedModel(file, dir string) (*model, error) {
 	recording, record, notes, err := recorded.LoadInstall(file, f.Tools, f.RetrySafe)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// packCommand is about packs.
+// packCommand has the commands about packs.
 type packCommand struct {
 	Sign    packSignCommand    `cmd:"" help:"Write the signature of a pack's folder into it. Needs no server."`
 	Publish packPublishCommand `cmd:"" help:"Publish a pack's folder, signed, as the version in its index. A version is published once."`
@@ -23,15 +23,15 @@ type packCommand struct {
 	Disable packDisableCommand `cmd:"" help:"Remove a pack and its tools from a session."`
 }
 
-// packFolder is a pack's folder, to be signed.
+// packFolder has the flags for a pack's folder that is signed.
 type packFolder struct {
 	Dir     string `arg:"" type:"existingdir" help:"The folder, with an agent.workspace.json of kind pack."`
 	Key     string `required:"" type:"existingfile" placeholder:"FILE" help:"File with the seed of a NATS nkey, as nk -gen user writes it, or a credentials file."`
-	Secrets bool   `name:"allow-secrets" help:"Accept files that hold what looks like a key."`
+	Secrets bool   `name:"allow-secrets" help:"Accept files with text that looks like a key."`
 }
 
-// read builds the folder's manifest and signs it. Problems are printed, as space
-// check prints them.
+// read builds the folder's manifest and signs it. It prints problems, as space
+// check does.
 func (p packFolder) read(ctx context.Context, s streams) (*bundled, spaces.Signature, error) {
 	signer, err := spaces.ReadSigner(p.Key)
 	if err != nil {
@@ -48,7 +48,7 @@ func (p packFolder) read(ctx context.Context, s streams) (*bundled, spaces.Signa
 		for _, problem := range found {
 			fmt.Fprintln(s.out, placed(p.Dir, problem))
 		}
-		return nil, spaces.Signature{}, fmt.Errorf("%s: %s; --allow-secrets lets files hold them", p.Dir, count(len(found), "problem"))
+		return nil, spaces.Signature{}, fmt.Errorf("%s: %s; --allow-secrets accepts such files", p.Dir, count(len(found), "problem"))
 	}
 	signature, err := signer.Sign(b.built.Manifest.Hash())
 	return b, signature, err
@@ -73,7 +73,7 @@ func (c packSignCommand) Run(ctx context.Context, s streams) error {
 // packPublishCommand publishes a folder.
 type packPublishCommand struct{ packFolder }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (packPublishCommand) Help() string {
 	return `The files go to REFOLD_BLOBS, then the manifest to REFOLD_PACKS. A published version
 never changes: publishing the same content again does nothing, and other content
@@ -110,12 +110,12 @@ func (c packPublishCommand) Run(ctx context.Context, s streams, conn connection)
 	}
 	fmt.Fprintf(s.out, "%s %s, at sequence %d: manifest %s, signed by %s\n", named(m.Space, m.Version), verb, stands.Seq, m.Hash(), stands.Signature.Key)
 	if again && stands.Signature.Key != signature.Key {
-		fmt.Fprintf(s.err, "refold: warning: it stands with the signature of %s, not of %s: publish another version to sign with that key\n", stands.Signature.Key, signature.Key)
+		fmt.Fprintf(s.err, "refold: warning: it keeps the signature of %s, not of %s: publish another version to sign with that key\n", stands.Signature.Key, signature.Key)
 	}
 	return nil
 }
 
-// packListCommand lists what is published.
+// packListCommand lists the published versions.
 type packListCommand struct {
 	Pack string `arg:"" optional:"" help:"Only this pack."`
 	asJSON
@@ -154,7 +154,7 @@ func (c packListCommand) Run(ctx context.Context, s streams, conn connection) er
 	return nil
 }
 
-// packJSON is a version of a pack, as programs read it.
+// packJSON is a version of a pack as JSON.
 type packJSON struct {
 	Pack     string     `json:"pack"`
 	Version  string     `json:"version"`
@@ -163,8 +163,8 @@ type packJSON struct {
 	Key      string     `json:"key,omitempty"`
 }
 
-// shownKey returns a key as a table shows it. The key is from a header, which
-// any publisher can write.
+// shownKey returns a key for a table. It is truncated: any publisher can write the
+// header that it comes from.
 func shownKey(key string) string {
 	if key == "" {
 		return "-"
@@ -172,7 +172,7 @@ func shownKey(key string) string {
 	return fmt.Sprintf("%.60s", key)
 }
 
-// prefixed returns a text behind another one, or nothing.
+// prefixed returns before and text, or "" if text is empty.
 func prefixed(before, text string) string {
 	if text == "" {
 		return ""
@@ -180,18 +180,18 @@ func prefixed(before, text string) string {
 	return before + text
 }
 
-// packEnableCommand has a session adopt a pack.
+// packEnableCommand makes a session adopt a pack.
 type packEnableCommand struct {
 	Session string `arg:"" help:"The session."`
 	Pack    string `arg:"" help:"The pack, as a grant names it, optionally with a version: crm, crm@1, crm@1.4.2."`
 	Apply   string `default:"next_step_boundary" placeholder:"MODE" help:"When its tools are offered: next_step_boundary, next_run or immediate_if_idle."`
 }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (packEnableCommand) Help() string {
 	return `It is refold space sync with --apply: a bridge reads the pack, the session checks
 that its grant trusts the manifest, and the tools join before the next turn. Enabling
-another version upgrades the session, or takes it back if the version is told whole:
+another version upgrades the session, or downgrades it if the version is complete:
 
     refold pack enable s1 crm
     refold pack enable s1 crm@1.5
@@ -206,14 +206,14 @@ func (c packEnableCommand) Run(ctx context.Context, s streams, conn connection) 
 	return spaceSyncCommand{Session: c.Session, Space: pack, Version: version, Apply: c.Apply}.Run(ctx, s, conn)
 }
 
-// packDisableCommand takes a pack away.
+// packDisableCommand removes a pack from a session.
 type packDisableCommand struct {
 	Session string `arg:"" help:"The session."`
 	Pack    string `arg:"" help:"The pack."`
 }
 
 func (c packDisableCommand) Run(ctx context.Context, s streams, conn connection) error {
-	_, err := askSpace(ctx, conn, c.Session, func(asked *client.Client) (uint64, error) { return asked.Detach(ctx, c.Session, c.Pack) })
+	_, err := askSpace(ctx, conn, c.Session, func(pub *client.Client) (uint64, error) { return pub.Detach(ctx, c.Session, c.Pack) })
 	if err == nil {
 		_, err = fmt.Fprintf(s.out, "%s is disabled: its tools are gone\n", c.Pack)
 	}

@@ -30,7 +30,7 @@ func (d demoCommand) playAll(ctx context.Context, s streams, c *client.Client, m
 	return playOne(ctx, s.out, c, m, conversation)
 }
 
-// playOne runs a conversation and prints what happens.
+// playOne runs a conversation and prints its events.
 func playOne(ctx context.Context, out io.Writer, c *client.Client, m *model, conversation *recorded.Conversation) error {
 	fmt.Fprintf(out, "Conversation %s: %d user messages, %d calls\n\n", conversation.ID, len(conversation.Users()), conversation.Calls())
 	t := printEvents(ctx, out, c, conversation.Session())
@@ -50,8 +50,8 @@ func playOne(ctx context.Context, out io.Writer, c *client.Client, m *model, con
 	return foldAgain(ctx, out, c, conversation.Session())
 }
 
-// play holds a conversation: each user message is a run, and each must end as
-// the recording's does. It returns the sequence of the last run's last event.
+// play runs a conversation: each user message is a run, and each must end as in the
+// recording. It returns the sequence of the last run's last event.
 func play(ctx context.Context, c *client.Client, conversation *recorded.Conversation) (last uint64, err error) {
 	sid := conversation.Session()
 	from, err := c.LastNotice(ctx)
@@ -76,14 +76,14 @@ func play(ctx context.Context, c *client.Client, conversation *recorded.Conversa
 	return last, nil
 }
 
-// playMany holds conversations side by side and sums up.
+// playMany runs conversations concurrently and prints a summary.
 func playMany(ctx context.Context, out io.Writer, c *client.Client, m *model, conversations []*recorded.Conversation) error {
 	failures := make([]error, len(conversations))
 	room := make(chan struct{}, playing)
-	var held sync.WaitGroup
+	var running sync.WaitGroup
 	for i, conversation := range conversations {
 		room <- struct{}{}
-		held.Go(func() {
+		running.Go(func() {
 			defer func() { <-room }()
 			_, failures[i] = play(ctx, c, conversation)
 			if failures[i] == nil {
@@ -96,7 +96,7 @@ func playMany(ctx context.Context, out io.Writer, c *client.Client, m *model, co
 			}
 		})
 	}
-	held.Wait()
+	running.Wait()
 	failed := errors.Join(failures...)
 	account, err := tally(m, conversations)
 	replays, events, differ := 0, uint64(0), []string(nil)
@@ -130,7 +130,7 @@ func playMany(ctx context.Context, out io.Writer, c *client.Client, m *model, co
 	return errors.Join(failed, err, replayErr)
 }
 
-// tally compares the ledger with what the conversations should leave in it.
+// tally compares the ledger with the entries that the conversations should leave.
 func tally(m *model, conversations []*recorded.Conversation) (recorded.Account, error) {
 	entries, err := recorded.ReadLedger(m.ledger)
 	if err != nil {

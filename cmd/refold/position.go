@@ -9,8 +9,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// position returns where in a JSON text a fault of package codec is, as
-// :line:column, so that an editor finds it; empty if that is not known.
+// position returns the place of codec's error in a JSON text, as :line:column, so
+// that an editor finds it; "" if it is not known.
 func position(text []byte, err error) string {
 	var fault *codec.Error
 	if !errors.As(err, &fault) {
@@ -30,11 +30,11 @@ func position(text []byte, err error) string {
 	return fmt.Sprintf(":%d:%d", bytes.Count(before, []byte("\n"))+1, at-bytes.LastIndexByte(before, '\n'))
 }
 
-// keyAt returns the offset of a key in the object that stands at a path such as
+// keyAt returns the offset of a key in the object at a path such as
 // tools[3].executor; -1 if there is none.
 func keyAt(text []byte, path, key string) int {
 	w := &keyWalk{decoder: json.NewDecoder(bytes.NewReader(text)), path: path, key: key, found: -1}
-	_ = w.value("") // text that is no JSON has no such key
+	_ = w.value("") // text that is not JSON has no such key
 	if w.found < 0 {
 		return -1
 	}
@@ -45,7 +45,7 @@ func keyAt(text []byte, path, key string) int {
 type keyWalk struct {
 	decoder   *json.Decoder
 	path, key string
-	found     int // offset behind the key
+	found     int // offset after the key
 }
 
 var errFound = errors.New("found")

@@ -24,15 +24,15 @@ type promptCommand struct {
 	asJSON
 }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (promptCommand) Help() string {
 	return `It folds the log again, and reads the content of the parts from the blob store: the
 system text of the step or the config, then the parts of the prompt pack and of
-skills in the order in which the model was shown them. Sizes are bytes. What an operator has
-removed is told as prompt_missing; exit status 1 then.`
+skills in the order in which the model was shown them. Sizes are bytes. A part that an
+operator has removed is listed as prompt_missing; exit status 1 then.`
 }
 
-// shownPrompt is what a turn showed before the transcript.
+// shownPrompt is a turn's prompt before the transcript.
 type shownPrompt struct {
 	turn       string
 	generation session.Generation
@@ -41,7 +41,7 @@ type shownPrompt struct {
 
 func (c promptCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if c.Turn != "" && !turnName.MatchString(c.Turn) {
-		return &statusError{statusUsage, fmt.Sprintf("prompt %s: a turn is named as r1t2: run 1, turn 2", c.Turn)}
+		return &statusError{statusUsage, fmt.Sprintf("prompt %s: a turn has a name such as r1t2: run 1, turn 2", c.Turn)}
 	}
 	reader, err := conn.connect(ctx)
 	if err != nil {
@@ -55,8 +55,8 @@ func (c promptCommand) Run(ctx context.Context, s streams, conn connection) erro
 	return p.print(ctx, s.out, reader, c.Session, c.JSON)
 }
 
-// promptOf folds the session's events again, and returns what a turn showed; of
-// the latest turn that was asked if none is named.
+// promptOf folds the session's events again, and returns the prompt of a turn. If
+// none is named, it is the latest turn that was published.
 func promptOf(ctx context.Context, c *client.Client, sid, turn string) (*shownPrompt, error) {
 	var p *shownPrompt
 	var turns []string
@@ -73,14 +73,14 @@ func promptOf(ctx context.Context, c *client.Client, sid, turn string) (*shownPr
 		}
 		other := func(open session.Place) bool { return open.String() != name && !strings.HasPrefix(open.String(), name+"a") }
 		for _, effect := range state.OpenExcept(other) {
-			asked := &shownPrompt{turn: name}
-			if codec.Decode(effect.Payload, &asked.generation) != nil {
+			found := &shownPrompt{turn: name}
+			if codec.Decode(effect.Payload, &found.generation) != nil {
 				continue
 			}
 			if v := state.View(); v.Turn != nil && v.Turn.Prompt != nil {
-				asked.parts = v.Turn.Prompt.Parts
+				found.parts = v.Turn.Prompt.Parts
 			}
-			p = asked
+			p = found
 		}
 	})
 	switch {
@@ -89,14 +89,14 @@ func promptOf(ctx context.Context, c *client.Client, sid, turn string) (*shownPr
 	case p == nil && turn != "" && !slices.Contains(turns, turn) && len(turns) > 0:
 		return nil, fmt.Errorf("session %s has no turn %s; it has %s", sid, turn, ranges(turns))
 	case p == nil && turn != "" && len(turns) > 0:
-		return nil, fmt.Errorf("turn %s of session %s was not asked: refold why and refold view tell why", turn, sid)
+		return nil, fmt.Errorf("turn %s of session %s was not published: refold why and refold view show why", turn, sid)
 	case p == nil:
-		return nil, fmt.Errorf("session %s has not asked a turn yet", sid)
+		return nil, fmt.Errorf("session %s has not published a turn yet", sid)
 	}
 	return p, nil
 }
 
-// print prints the parts, each below a line that says what it is.
+// print prints the parts, each below a line that describes it.
 func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client, sid string, asJSON bool) error {
 	values := map[string]string{}
 	for _, v := range p.generation.Vars {
@@ -165,7 +165,7 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 	return nil
 }
 
-// partJSON is a part of a prompt, as programs read it.
+// partJSON is a part of a prompt as JSON.
 type partJSON struct {
 	Session string `json:"session"`
 	Turn    string `json:"turn"`
@@ -174,7 +174,7 @@ type partJSON struct {
 }
 
 // skillIndex returns the texts of the parts that are an index of skills, in order.
-// One whose manifest is not stored has the place that print says so at.
+// It leaves out those whose manifest is not stored; print reports these.
 func (p *shownPrompt) skillIndex(ctx context.Context, c *client.Client) ([]string, error) {
 	var listed [][]*space.Skill
 	for i := range p.generation.Prompt {
@@ -188,7 +188,7 @@ func (p *shownPrompt) skillIndex(ctx context.Context, c *client.Client) ([]strin
 		case err != nil:
 			return nil, err
 		case m == nil:
-			return nil, fmt.Errorf("%s is no manifest", p.head(i))
+			return nil, fmt.Errorf("%s is not a manifest", p.head(i))
 		default:
 			listed = append(listed, m.Named(part.Names))
 		}
@@ -196,7 +196,7 @@ func (p *shownPrompt) skillIndex(ctx context.Context, c *client.Client) ([]strin
 	return space.ShownSkills(listed), nil
 }
 
-// shownPart is what the model is shown of a part.
+// shownPart returns a part as the model is shown it.
 func shownPart(part *session.PromptPart, text string, values map[string]string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	switch part.Role {

@@ -9,17 +9,17 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// queueCommand is about the runs that wait their turn.
+// queueCommand lists, edits or removes queued runs.
 type queueCommand struct {
 	Session  string `arg:"" help:"The session."`
 	Text     string `arg:"" optional:"" help:"With --edit: the new text; - or nothing reads standard input."`
 	Edit     uint32 `placeholder:"N" xor:"what" help:"Replace the text of the queued run N."`
 	Remove   uint32 `placeholder:"N" xor:"what" help:"Remove the queued run N."`
-	Operator bool   `help:"Ask through the door ctl, as operators do, instead of in."`
+	Operator bool   `help:"Publish through the door ctl, as operators do, instead of in."`
 	asJSON
 }
 
-// Run changes the queue if that is asked for, and prints it.
+// Run changes the queue if a flag says how, and prints it.
 func (q queueCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if q.Text != "" && q.Edit == 0 {
 		return &statusError{statusUsage, "queue: a text goes with --edit N; to queue a run: refold run " + q.Session + " TEXT"}
@@ -27,7 +27,7 @@ func (q queueCommand) Run(ctx context.Context, s streams, conn connection) error
 	text := ""
 	if q.Edit != 0 {
 		var err error
-		if text, err = said(s.in, q.Text, `queue: what shall be said instead? As in: refold queue hello --edit 2 "Use the other file."`); err != nil {
+		if text, err = said(s.in, q.Text, `queue: give the new text, as in: refold queue hello --edit 2 "Use the other file."`); err != nil {
 			return err
 		}
 	}

@@ -28,7 +28,7 @@ func readRecord(file string, in io.Reader) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(in, codec.BytesMax+1))
 }
 
-// published is an install record as the log has it.
+// published is an install record in the log.
 type published struct {
 	seq       uint64
 	at        time.Time
@@ -38,14 +38,14 @@ type published struct {
 	fault     error
 }
 
-// pinnable reports whether sessions pin it: one with rules that only a later
-// release knows is pinned too.
+// pinnable reports whether sessions pin the record. They also pin one whose rules
+// only a later release knows.
 func (p *published) pinnable() bool {
 	var unknown *session.UnknownRulesError
 	return p.install != nil || errors.As(p.fault, &unknown)
 }
 
-// recordJSON is a published record, as programs read it.
+// recordJSON is a published record as JSON.
 type recordJSON struct {
 	Seq   uint64     `json:"seq"`
 	Time  int64      `json:"time"` // Unix ms
@@ -66,7 +66,7 @@ func (p *published) json() recordJSON {
 	return out
 }
 
-// recordOf reads an install record.
+// recordOf decodes an install record.
 func recordOf(e session.Event) published {
 	p := published{seq: e.Seq, at: time.UnixMilli(e.Time).UTC()}
 	if canonical, err := codec.Canonicalize(e.Payload); err == nil {
@@ -85,7 +85,7 @@ func records(ctx context.Context, b *bus.Bus) iter.Seq2[published, error] {
 				yield(published{}, err)
 				return
 			}
-			if !found || e.Seq >= before || !yield(recordOf(e), nil) { // none is below: that is the oldest again
+			if !found || e.Seq >= before || !yield(recordOf(e), nil) { // not below before: the oldest record again
 				return
 			}
 			before = e.Seq
@@ -93,7 +93,7 @@ func records(ctx context.Context, b *bus.Bus) iter.Seq2[published, error] {
 	}
 }
 
-// pinned returns the record that a session pins which opens now.
+// pinned returns the record that a session would pin if it opened now.
 func pinned(ctx context.Context, b *bus.Bus) (p published, found bool, err error) {
 	for p, err := range records(ctx, b) {
 		if err != nil || p.pinnable() {
@@ -103,7 +103,7 @@ func pinned(ctx context.Context, b *bus.Bus) (p published, found bool, err error
 	return published{}, false, nil
 }
 
-// row is the record's row in a list.
+// row returns the record's row in a list.
 func (p *published) row(note string) []string {
 	tools, profiles, rules, hash := "-", "-", "-", "-"
 	if p.canonical != nil {

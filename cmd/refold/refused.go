@@ -4,8 +4,8 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// refused describes a call that was not run, and why. If the executor refused
-// it, the text says what to do, since no model can repair that.
+// refused describes a call that was not run, with the reason. If the executor
+// refused it, it adds what to do, since no model can repair that.
 func refused(d session.ToolRejected) string {
 	text := d.ToolName + ": " + d.Code
 	if d.Detail != "" {
@@ -17,14 +17,14 @@ func refused(d session.ToolRejected) string {
 	return text
 }
 
-// whatToDo returns how to repair a refused tool, or "" if the session itself
+// whatToDo returns how to repair a refused tool. It is "" if the session itself
 // refused the call: then the model can correct it.
 func whatToDo(code string) string {
 	switch code {
 	case session.RefusedToolChanged, session.RefusedToolGone, session.RefusedToolNotPinned:
-		return "the tool is not what was imported: look at it (refold bridge doctor), import it again (refold tools import), and start its bridge again"
+		return "the tool differs from the imported one: review it (refold bridge doctor), import it again (refold tools import), and start its bridge again"
 	case session.RefusedService:
-		return "correct what the service says of it, then import it again (refold tools import services)"
+		return "correct the service's metadata, then import it again (refold tools import services)"
 	case session.RefusedToolNotServed:
 		return "start the program that has the tool, or take it out of the registry (refold tools check)"
 	}

@@ -18,7 +18,7 @@ type releaseCommand struct {
 	Yes     bool   `help:"Don't ask."`
 }
 
-// Run says why the session is stopped and what a release does, asks, and releases
+// Run prints why the session is stopped and what a release does, asks, and releases
 // it.
 func (r releaseCommand) Run(ctx context.Context, s streams, conn connection) error {
 	c, err := conn.connect(ctx)
@@ -36,7 +36,7 @@ func (r releaseCommand) Run(ctx context.Context, s streams, conn connection) err
 	}
 	if !r.Yes {
 		if yes, err := confirmed(ctx, s, "Release it?"); err != nil || !yes {
-			return cmp.Or(err, error(&statusError{statusFailed, "not released: answer y, or say --yes"}))
+			return cmp.Or(err, error(&statusError{statusFailed, "not released: answer y, or give --yes"}))
 		}
 	}
 	if err := c.Release(ctx, r.Session, seen); err != nil {
@@ -46,8 +46,8 @@ func (r releaseCommand) Run(ctx context.Context, s streams, conn connection) err
 	return nil
 }
 
-// confirmed asks a question and reports whether the answer is yes. When ctx ends
-// it returns at once; what is typed then is lost.
+// confirmed asks a question and reports whether the answer is yes. When ctx ends it
+// returns at once, and drops input that is typed after that.
 func confirmed(ctx context.Context, s streams, question string) (bool, error) {
 	fmt.Fprint(s.out, question+" [y/N] ")
 	type reply struct {
@@ -72,8 +72,7 @@ func confirmed(ctx context.Context, s streams, question string) (bool, error) {
 }
 
 // tell prints why the session is stopped, how this build folds it, and what a
-// release would do. It returns what to say when it is released.
-func (r releaseCommand) tell(ctx context.Context, out io.Writer, c *client.Client, seen *client.Quarantined) (after string, err error) {
+// release would do. It returns the text to print after the release.
 	folded, err := c.VerifySession(ctx, r.Session)
 	bare := errors.Is(err, client.ErrNoSession)
 	if err != nil && !bare {
@@ -81,16 +80,16 @@ func (r releaseCommand) tell(ctx context.Context, out io.Writer, c *client.Clien
 	}
 	fmt.Fprintf(out, "session %s  quarantined from %d on: %s\n", r.Session, seen.Seq, seen.Reason)
 	if bare {
-		fmt.Fprintln(out, "Nothing else is stored of it: released, a session of that name begins anew.")
+		fmt.Fprintln(out, "Nothing else is stored of it: after a release, a session of that name starts anew.")
 		return "it begins with its next event", nil
 	}
 	for _, d := range folded.Differences {
 		if strings.HasPrefix(d, "the session is quarantined") {
-			continue // that is why we are here
+				continue // the line above reports it
 		}
 		fmt.Fprintf(out, "session %s  DIFFERENT for this build: %s\n", r.Session, d)
 	}
-	fmt.Fprintf(out, "Released, it is loaded up to the event before %d, and goes on from there: what it asks for then is carried out.\n"+
+	fmt.Fprintf(out, "After a release it is loaded up to the event before %d, and continues from there: its open effects are carried out.\n"+
 		"Its events are %d, up to %d; none of them is lost or done twice. If the cause is still there, it stops again.\n", seen.Seq, folded.Events, folded.Seq)
-	return fmt.Sprintf("it goes on with %d within 15 s, if a session-actor runs", seen.Seq), nil
+	return fmt.Sprintf("it continues with %d within 15 s, if a session-actor runs", seen.Seq), nil
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// replayCommand folds histories again.
+// replayCommand folds sessions again.
 type replayCommand struct {
 	Session string `arg:"" optional:"" help:"The session."`
 	All     bool   `help:"All sessions, in one pass over the log."`
@@ -23,7 +23,7 @@ type replayCommand struct {
 func (r replayCommand) Run(ctx context.Context, s streams, conn connection) error {
 	switch {
 	case r.All == (r.Session != ""):
-		return &statusError{statusUsage, "replay: name one session, or say --all"}
+		return &statusError{statusUsage, "replay: name one session, or give --all"}
 	case r.JSON && (r.Export || r.Events):
 		return &statusError{statusUsage, "replay: --json goes with neither --export nor --events: refold log --json prints events"}
 	case r.All && (r.To != 0 || r.Export || r.Events):
@@ -79,7 +79,7 @@ func (r replayCommand) all(ctx context.Context, s streams, c *client.Client) err
 	return nil
 }
 
-// print prints what one session came to.
+// print prints the result for one session.
 func (r replayCommand) print(out io.Writer, replayed *client.Replayed) {
 	switch {
 	case r.JSON:
@@ -91,7 +91,7 @@ func (r replayCommand) print(out io.Writer, replayed *client.Replayed) {
 	}
 }
 
-// verdictLine reports whether a replay was identical, and to what.
+// verdictLine reports whether a replay was identical, and what it was compared with.
 func verdictLine(r *client.Replayed) string {
 	compared := fmt.Sprintf("%d effects compared", r.EffectsSame)
 	if r.EffectsGone > 0 {

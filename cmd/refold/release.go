@@ -73,6 +73,7 @@ func confirmed(ctx context.Context, s streams, question string) (bool, error) {
 
 // tell prints why the session is stopped, how this build folds it, and what a
 // release would do. It returns the text to print after the release.
+func (r releaseCommand) tell(ctx context.Context, out io.Writer, c *client.Client, seen *client.Quarantined) (after string, err error) {
 	folded, err := c.VerifySession(ctx, r.Session)
 	bare := errors.Is(err, client.ErrNoSession)
 	if err != nil && !bare {

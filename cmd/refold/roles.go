@@ -12,33 +12,33 @@ import (
 	"github.com/refold/refold/internal/yamlfile"
 )
 
-// rolesCommand makes and checks the servers' permissions.
+// rolesCommand writes and checks the servers' permissions.
 type rolesCommand struct {
 	Write rolesWrite `cmd:"" default:"withargs" help:"Write the NATS servers' accounts, and for each user a key and the file by which its programs connect."`
 	Check rolesCheck `cmd:"" help:"Test every user with every subject on running servers, and print the table; exit status 1 if a permission differs."`
 	Table rolesTable `cmd:"" help:"Print the permissions of all roles, as Markdown."`
 }
 
-// rolesWrite writes everything.
+// rolesWrite writes accounts, keys and configurations.
 type rolesWrite struct {
-	File    string   `type:"existingfile" placeholder:"FILE" help:"YAML file that names the users. Without it: one of each role, as the flags below change it, under --prefix."`
+	File    string   `type:"existingfile" placeholder:"FILE" help:"YAML file that names the users. Without it: one user of each role, as the flags below change it, under --prefix."`
 	Dir     string   `default:"roles" type:"path" placeholder:"DIR" help:"Directory for keys and configurations."`
 	URL     string   `default:"nats://127.0.0.1:4222" placeholder:"URL" help:"Servers that programs connect to, separated by commas; a file's url wins."`
 	Clients []string `name:"client" placeholder:"NAME" help:"Name of a client, instead of the one called client. May be repeated."`
 	Models  []string `name:"models" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of models and their providers, instead of models=openai. May be repeated."`
-	Tools   []string `name:"tools" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of tools and their executors, instead of tools=host,host-w1,refold (refold: the tools that sessions have of their own); a worker W of a fleet is host-W. May be repeated."`
-	Apps    []string `name:"app" sep:"none" placeholder:"NAME=TARGET,…" help:"A program that asks for runs and serves its own tools. May be repeated."`
+	Tools   []string `name:"tools" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of tools and their executors, instead of tools=host,host-w1,refold (refold: the tools that every session has); a worker W of a fleet is host-W. May be repeated."`
+	Apps    []string `name:"app" sep:"none" placeholder:"NAME=TARGET,…" help:"A program that starts runs and serves its own tools. May be repeated."`
 	Rotate  []string `placeholder:"NAME" help:"Give this user a new key: the old one ends when the servers have read the accounts again. May be repeated."`
 }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (rolesWrite) Help() string {
-	return `Every user has an account of its own, which has what its role needs and nothing
-else. Have the servers include DIR/server/accounts.conf; it has public keys alone.
-An include's path begins at the directory of the file that it stands in.
+	return `Every user has its own account, with the permissions that its role needs and no
+others. Make the servers include DIR/server/accounts.conf; it has public keys only.
+An include's path is relative to the directory of the file with the include.
 DIR/users/PREFIX/NAME is for the programs of that user: give a daemon its
-config.yaml with --config, and anything else its context.json with --context. Keys
-that are there stay, so it can be run again after every change of the file; then
+config.yaml with --config, and other programs its context.json with --context.
+Existing keys stay, so it can be run again after every change of the file; then
 the servers read it with nats-server --signal reload.
 
 A file, such as
@@ -58,7 +58,7 @@ A file, such as
         apps: {shop: [shop]}
 
 may also name auditors, step-hooks, space-readers, their buckets, publishers, and services that a bridge of
-tools asks: docs/operations.md.`
+tools calls: docs/operations.md.`
 }
 
 func (r rolesWrite) Run(s streams, conn connection) error {
@@ -84,13 +84,13 @@ func (r rolesWrite) Run(s streams, conn connection) error {
 	}
 	table.flush()
 	if w.Changed {
-		fmt.Fprintf(s.out, "\nThe accounts are new: %s\nHave the servers' configuration include that file, by its path from the configuration's own directory, and read it again (nats-server --signal reload).\n",
+		fmt.Fprintf(s.out, "\nThe accounts have changed: %s\nMake the servers' configuration include that file, by its path relative to the configuration's own directory, and read it again (nats-server --signal reload).\n",
 			roles.AccountsFile(r.Dir))
 	}
 	return nil
 }
 
-// read returns the file, or what stands for it.
+// read returns the file, or one built from the flags.
 func (r rolesWrite) read(prefix string) (*roles.File, error) {
 	if r.File != "" {
 		if len(r.Clients)+len(r.Models)+len(r.Tools)+len(r.Apps) > 0 {
@@ -131,20 +131,20 @@ func (r rolesWrite) read(prefix string) (*roles.File, error) {
 	return &roles.File{URL: r.URL, Tenants: map[string]*roles.Tenant{prefix: t}}, nil
 }
 
-// rolesCheck tries the table.
+// rolesCheck tries the table on running servers.
 type rolesCheck struct {
 	Dir string `default:"roles" type:"path" placeholder:"DIR" help:"Directory that refold roles has written."`
 	asJSON
 }
 
-// cellJSON is what one user may do with one subject, as programs read it.
+// cellJSON is what one user may do with one subject, as JSON.
 type cellJSON struct {
 	User    string `json:"user"`
 	Role    string `json:"role"`
 	Row     string `json:"row"`
 	Subject string `json:"subject"`
-	Servers string `json:"servers"` // what they do
-	Table   string `json:"table"`   // what they should do
+	Servers string `json:"servers"` // what they allow
+	Table   string `json:"table"`   // what they should allow
 }
 
 // Run prints what every user may do, and what differs from the table.
@@ -172,10 +172,10 @@ func (r rolesCheck) Run(ctx context.Context, s streams, conn connection) error {
 	return cellsVerdict(wrong)
 }
 
-// cellsVerdict is the exit status of a check in which these cells differ.
+// cellsVerdict returns the exit status of a check in which these cells differ.
 func cellsVerdict(wrong []trial.Cell) error {
 	if len(wrong) > 0 {
-		return &statusError{status: statusFailed, text: "roles check: the servers do otherwise than the table: have them read the accounts again"}
+		return &statusError{status: statusFailed, text: "roles check: the servers' permissions differ from the table: make them read the accounts again"}
 	}
 	return nil
 }
@@ -200,9 +200,9 @@ func says(a roles.Act) string {
 	case roles.Publish:
 		return "let it publish"
 	case roles.Hear:
-		return "let it hear"
+		return "let it subscribe"
 	}
-	return "let it publish and hear"
+	return "let it publish and subscribe"
 }
 
 // rolesTable prints the table.

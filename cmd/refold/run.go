@@ -16,24 +16,24 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// runCommand asks for a run.
+// runCommand starts a run.
 type runCommand struct {
 	Session  string `arg:"" help:"The session; it opens with its first run. 1 to 64 of A-Za-z0-9_-."`
 	Text     string `arg:"" optional:"" help:"The user's text; - or nothing reads standard input."`
 	Provider string `help:"Provider of the model, with --model, instead of the session's config."`
 	Model    string `help:"Model, with --provider."`
 	System   string `help:"System text, with --provider and --model."`
-	Config   string `placeholder:"JSON" help:"The whole run config as JSON, asked for through the door ctl."`
+	Config   string `placeholder:"JSON" help:"The whole run config as JSON; it goes through the door ctl."`
 	NoFollow bool   `help:"Print the request's sequence in the log and don't wait for the end."`
 
 	Submission string   `placeholder:"ID" help:"A name for the request. A repeat with the same text and options starts no other run: it follows the first one, or prints how it ended."`
 	WhenBusy   string   `enum:"queue,steer,interrupt,reject" default:"queue" help:"While another run is active: queue (wait for its end), steer (add the text to it), interrupt (end it soon, and run next), reject."`
 	Role       []string `placeholder:"ROLE" help:"Roles of the run, for step rules; with --operator unless the install policy lets clients set them."`
-	Operator   bool     `help:"Ask through the door ctl, as operators do, instead of in."`
+	Operator bool     `help:"Publish through the door ctl, as operators do, instead of in."`
 }
 
 func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
-	text, err := said(s.in, r.Text, `run: what shall be said? As in: refold run hello "What is here?"`)
+	text, err := said(s.in, r.Text, `run: give the text, as in: refold run hello "What is here?"`)
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,8 @@ func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return r.follow(ctx, s, c, text, options)
 }
 
-// said returns what to say: text, or what standard input has. At a terminal
-// without a text it fails, as missing says.
+// said returns text, or what standard input has if it is empty or "-". On a
+// terminal without a text it fails with the message missing.
 func said(in io.Reader, text, missing string) (string, error) {
 	if text != "" && text != "-" {
 		return text, nil
@@ -100,8 +100,8 @@ func (r runCommand) options() (client.RunOptions, error) {
 	return o, err
 }
 
-// follow asks for the run and shows the model's words as they come, and calls
-// on standard error.
+// follow starts the run and prints the model's text as it streams; calls go to
+// standard error.
 func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, text string, options client.RunOptions) error {
 	follower, err := c.Follow(ctx, r.Session)
 	if err != nil {
@@ -123,7 +123,7 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 		Run: func(run uint32) {
 			words.run, f.run = run, run
 			if r.Submission != "" || r.WhenBusy == session.BusySteer {
-				f.waiting(ctx, c) // the run may have begun before, and asked for approvals then
+				f.waiting(ctx, c) // the run may have begun before, and requested approvals then
 			}
 		},
 		Notice: f.note,
@@ -166,7 +166,7 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	return nil
 }
 
-// endedBefore reads from the log how a run ended that is over since long.
+// endedBefore reads from the log how a run ended that has no stored notice any more.
 func (r runCommand) endedBefore(ctx context.Context, c *client.Client, seq uint64) (client.RunEnd, error) {
 	reading, cancel := context.WithTimeout(ctx, endedWithin)
 	defer cancel()
@@ -178,12 +178,12 @@ func (r runCommand) endedBefore(ctx context.Context, c *client.Client, seq uint6
 	return end, err
 }
 
-// endedWithin is how long the log may take to say how a run ended.
+// endedWithin is how long reading a run's end from the log may take.
 const endedWithin = time.Minute
 
 // goesOn returns what to do when following was stopped.
 func (r runCommand) goesOn(run uint32) string {
-	text := "stopped; the run goes on: refold tail " + r.Session
+	text := "stopped; the run continues: refold tail " + r.Session
 	if r.Submission != "" {
 		text += ", or the same command again"
 	}
@@ -193,12 +193,12 @@ func (r runCommand) goesOn(run uint32) string {
 	return text
 }
 
-// outcome describes how a run ended that was not completed.
+// outcome describes the end of a run that did not complete.
 func outcome(end client.RunEnd) string {
 	return ended(end.Run, end.Lifecycle, end.Code, end.Detail)
 }
 
-// ended describes how a run ended. That a recording has no more turns is no failure.
+// ended describes how a run ended. The end of a recording is not a failure.
 func ended(run uint32, lifecycle session.Lifecycle, code, detail string) string {
 	text := fmt.Sprintf("run %d %s", run, lifecycle)
 	if code == llm.CodeRecordingEnded {
@@ -212,23 +212,23 @@ func ended(run uint32, lifecycle session.Lifecycle, code, detail string) string 
 	return text
 }
 
-// overBudget describes by how much a run ended over its budget.
+// overBudget describes a run that ended over its budget.
 func overBudget(o *session.OverBudget) string {
 	return fmt.Sprintf("over its budget: %d used of %d %s", o.Used, o.Limit, o.Budget)
 }
 
-// following prints what happens in a run, apart from the model's text.
+// following prints what happens in a run, except for the model's text.
 type following struct {
 	out     io.Writer
 	sid     string
 	run     uint32
 	seq     uint64   // of the request
 	asked   []string // calls whose approval was printed
-	refused []string // calls that were printed as not running
+	refused []string // calls that were printed as refused
 	tally   tallied
 }
 
-// ours reports whether an effect is of the run.
+// ours reports whether an effect belongs to the run.
 func (f *following) ours(effect string) bool {
 	return isEffectOf(effect, f.run)
 }
@@ -275,7 +275,7 @@ func (f *following) note(n client.Notice) {
 	}
 }
 
-// called describes what became of a call, in a line.
+// called describes the result of a call on one line.
 func called(d session.CallSettled) string {
 	text := fmt.Sprintf("%s %s", d.ToolName, d.Status)
 	if d.Code != "" {
@@ -292,7 +292,7 @@ func called(d session.CallSettled) string {
 	return text
 }
 
-// waiting prints the calls that wait for a person, as the view shows them.
+// waiting prints the calls that wait for a person according to the view.
 func (f *following) waiting(ctx context.Context, c *client.Client) {
 	waiting, err := approvals(ctx, c, f.sid)
 	if err != nil {

@@ -28,10 +28,10 @@ type sessionsCommand struct {
 
 // Help returns the help text that stands above the flags.
 func (sessionsCommand) Help() string {
-	return `The session that said something last comes first. Rows tell what the notices of a
-session say, which are kept for a week, and for a run that has not ended what a
-session-actor says. Columns on a pipe are separated by tabs: session, state, what it
-waits for, provider/model, time, the last words.`
+	return `The session with the latest notice comes first. Rows show what the notices of a
+session report, which are kept for a week, and for a run that has not ended what a
+session-actor reports. On a pipe, tabs separate the columns: session, state, what it
+waits for, provider/model, time, the latest text.`
 }
 
 func (l sessionsCommand) Run(ctx context.Context, s streams, conn connection) error {
@@ -59,7 +59,7 @@ func (l sessionsCommand) Run(ctx context.Context, s streams, conn connection) er
 	return l.list(s, c.Index(ctx, o), progress)
 }
 
-// since reads a time, or how long ago something was; empty is the zero time.
+// since parses a time, or how long ago something was; "" is the zero time.
 func since(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -76,7 +76,7 @@ func since(text string, now time.Time) (time.Time, error) {
 // list prints rows up to the limit, and how to get the next ones.
 func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) bool), progress *progress) error {
 	out := newTable(settings.ScreenOf(s.out),
-		column{"SESSION", 8}, column{"STATE", 4}, column{"WAITS FOR", 4}, column{"MODEL", 4}, column{"AGE", 4}, column{"LAST WORDS", 10})
+		column{"SESSION", 8}, column{"STATE", 4}, column{"WAITS FOR", 4}, column{"MODEL", 4}, column{"AGE", 4}, column{"LATEST TEXT", 10})
 	var last client.IndexRow
 	n, noticed, more := 0, false, false
 	for row, err := range rows {
@@ -93,7 +93,7 @@ func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) 
 	progress.clear()
 	out.flush()
 	if noticed {
-		fmt.Fprintln(s.err, "no session-actor answered for some of these: they are as of their latest notice")
+		fmt.Fprintln(s.err, "no session-actor answered for some of these: they are shown as of their latest notice")
 	}
 	switch {
 	case more:
@@ -104,16 +104,16 @@ func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) 
 	return nil
 }
 
-// none says that there is nothing to list, and what to do.
+// none explains an empty list, with what to do.
 func (l sessionsCommand) none() string {
 	text := "no session"
 	if l.Name != "" || len(l.State) > 0 || l.WaitsFor != "" || l.Model != "" || l.Since != "" {
-		text += " is so"
+		text += " matches"
 	} else if l.All {
-		return `no session yet; to begin one: refold run hello "What is here?"`
+		return `no session yet; to start one: refold run hello "What is here?"`
 	}
 	if !l.All {
-		text += " that has a notice; they are kept for a week, and --all finds older sessions"
+		text += " that has a notice; notices are kept for a week, and --all finds older sessions"
 	}
 	return text
 }
@@ -128,7 +128,7 @@ func (l sessionsCommand) print(s streams, out *table, row *client.IndexRow) {
 		cell{text: orDash(model)}, cell{text: age(out.screen, row.At)}, cell{text: row.Words})
 }
 
-// stateColor is the color of a session's state. The word says the same.
+// stateColor returns the color of a session's state, which only repeats the word.
 func stateColor(state string) settings.Color {
 	switch state {
 	case string(session.Failed), client.StateQuarantined:
@@ -143,7 +143,7 @@ func stateColor(state string) settings.Color {
 	return settings.Plain
 }
 
-// age formats a time of Unix ms: for people how long ago it was.
+// age formats a time of Unix ms; on a terminal, how long ago it was.
 func age(screen settings.Screen, ms int64) string {
 	switch ago := time.Since(time.UnixMilli(ms)); {
 	case ms == 0:
@@ -168,8 +168,8 @@ func orDash(text string) string {
 	return text
 }
 
-// progress is a line on a terminal that says what is being done; elsewhere it
-// says nothing.
+// progress is a line on a terminal that shows what is being done. Elsewhere it shows
+// nothing.
 type progress struct {
 	screen settings.Screen
 	shown  bool
@@ -189,7 +189,7 @@ func (p *progress) show(format string, args ...any) {
 	p.shown = true
 }
 
-// clear takes the line away, before something else is printed.
+// clear clears the line, before something else is printed.
 func (p *progress) clear() {
 	if p.shown {
 		p.screen.ClearLine()

@@ -15,12 +15,12 @@ type skillsCommand struct {
 	asJSON
 }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (skillsCommand) Help() string {
-	return `The skills are those of the spaces that are applied. A skill is eligible if what it
-needs is there: a program, an environment variable, an operating system. It is
-active once the model has loaded it, or from the first turn on if the run's config
-names it, until the run ends.`
+	return `The skills are those of the applied spaces. A skill is eligible if what it needs is
+present: a program, an environment variable, an operating system. It is active once
+the model has loaded it, or from the first turn on if the run's config names it,
+until the run ends.`
 }
 
 // Run prints each skill: whether a model can use it, whether it is active, and why
@@ -37,7 +37,7 @@ func (k skillsCommand) Run(ctx context.Context, s streams, conn connection) erro
 		return nil
 	}
 	if len(v.Skills) == 0 {
-		fmt.Fprintf(s.out, "session %s has no skills: no space that is applied brings any\n", k.Session)
+		fmt.Fprintf(s.out, "session %s has no skills: no applied space has any\n", k.Session)
 		return nil
 	}
 	table := newWholeTable(s.out, "SKILL", "SPACE", "ELIGIBLE", "ACTIVE", "WHY NOT")
@@ -48,7 +48,7 @@ func (k skillsCommand) Run(ctx context.Context, s streams, conn connection) erro
 	return nil
 }
 
-// yesNo writes whether something is so.
+// yesNo returns "yes" or "no".
 func yesNo(is bool) string {
 	if is {
 		return "yes"
@@ -56,8 +56,8 @@ func yesNo(is bool) string {
 	return "no"
 }
 
-// printSkills prints the skills of a manifest: what each needs, and what its
-// allowed-tools names.
+// printSkills prints the skills of a manifest: what each needs, and its
+// allowed-tools.
 func printSkills(out io.Writer, m *space.Manifest) {
 	for i := range m.Skills {
 		k := &m.Skills[i]
@@ -72,7 +72,7 @@ func printSkills(out io.Writer, m *space.Manifest) {
 			line += "; allows " + strings.Join(k.AllowedTools, ", ")
 		}
 		if k.Hidden {
-			line += "; only the config of a run can name it"
+			line += "; only a run's config can activate it"
 		}
 		fmt.Fprintln(out, line)
 	}

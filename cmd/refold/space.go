@@ -14,12 +14,12 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// spaceCommand is about workspaces.
+// spaceCommand has the commands about workspaces.
 type spaceCommand struct {
 	Check  spaceCheckCommand  `cmd:"" help:"Build a folder's manifest and print its hash, or every problem with file and line; exit status 1 then. Needs no server."`
 	Index  spaceIndexCommand  `cmd:"" help:"Print an agent.workspace.json for a folder without one. Needs no server."`
-	Sync   spaceSyncCommand   `cmd:"" help:"Have a bridge read a workspace for a session, and print what was staged."`
-	Apply  spaceApplyCommand  `cmd:"" help:"Apply the staged workspace, at the next run or as --mode says."`
+	Sync   spaceSyncCommand   `cmd:"" help:"Make a bridge read a workspace for a session, and print what was staged."`
+	Apply  spaceApplyCommand  `cmd:"" help:"Apply the staged workspace, at the next run or when --mode says."`
 	Detach spaceDetachCommand `cmd:"" help:"Drop a workspace from a session."`
 	Diff   spaceDiffCommand   `cmd:"" help:"Show the differences between the staged and the applied workspace."`
 }
@@ -29,7 +29,7 @@ type spaceCheckCommand struct {
 	Dir     string `arg:"" type:"existingdir" help:"The folder."`
 	Name    string `placeholder:"NAME" help:"The space's name, if its index gives none. Default: the folder's."`
 	Record  string `type:"existingfile" placeholder:"FILE" help:"Install record: also report what its grants, tools and policy refuse."`
-	Secrets bool   `name:"allow-secrets" help:"Accept files that hold what looks like a key."`
+	Secrets bool   `name:"allow-secrets" help:"Accept files with text that looks like a key."`
 	asJSON
 }
 
@@ -52,8 +52,8 @@ func (c spaceCheckCommand) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return fmt.Errorf("%s%s: %w", c.Record, position(record, err), err)
 		}
-		wrong, said, err := install.CheckSpace(built.Manifest)
-		problems, warnings, untrusted = append(problems, wrong...), append(warnings, said...), err
+		wrong, more, err := install.CheckSpace(built.Manifest)
+		problems, warnings, untrusted = append(problems, wrong...), append(warnings, more...), err
 	}
 	tellWarnings(s, c.Dir, warnings)
 	m := built.Manifest
@@ -76,7 +76,7 @@ func (c spaceCheckCommand) Run(ctx context.Context, s streams) error {
 	return errors.Join(untrusted, errors.New(count(len(problems), "problem")))
 }
 
-// checkedJSON is a valid folder, as programs read it.
+// checkedJSON is a valid folder as JSON.
 type checkedJSON struct {
 	Hash    codec.Hash `json:"hash"`
 	Space   string     `json:"space"`
@@ -103,8 +103,8 @@ func (c spaceIndexCommand) Run(ctx context.Context, s streams) error {
 	return err
 }
 
-// readFolder builds the manifest of a folder. A space without a name of its own is
-// called name, or if that is empty, as the folder is.
+// readFolder builds the manifest of a folder. If its index gives no name, the space
+// is named name, or like the folder if name is "".
 func readFolder(ctx context.Context, dir, name string) (spaces.Built, error) {
 	if name == "" {
 		full, err := filepath.Abs(dir)

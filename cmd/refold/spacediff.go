@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// spaceDiffCommand compares what a session holds of a space.
+// spaceDiffCommand compares the manifests that a session has of a space.
 type spaceDiffCommand struct {
 	Session string `arg:"" help:"The session."`
 	Space   string `arg:"" optional:"" help:"The workspace. Default: the one that is staged, else pending."`
@@ -58,12 +58,12 @@ func (c spaceDiffCommand) Run(ctx context.Context, s streams, conn connection) e
 	return nil
 }
 
-// stands describes the stage of each manifest of a space.
+// stands describes a manifest of a session, with its stage.
 func stands(h *client.HeldSpace) string {
 	return fmt.Sprintf("%s is %s (%.12s)", named(h.Pin.Space, h.Pin.Version), h.Stage, h.Pin.Hash)
 }
 
-// manifestOf returns the manifest that is held, nil if nothing is.
+// manifestOf returns the manifest of h, or nil.
 func manifestOf(h *client.HeldSpace) *space.Manifest {
 	if h == nil {
 		return nil
@@ -74,7 +74,7 @@ func manifestOf(h *client.HeldSpace) *space.Manifest {
 // change is one difference of two manifests.
 type change struct{ verb, what, how string }
 
-// changeJSON is a change as programs read it.
+// changeJSON is a change as JSON.
 type changeJSON struct {
 	Change string `json:"change"` // added, removed, changed
 	What   string `json:"what"`
@@ -101,8 +101,8 @@ func printChanges(out io.Writer, all []change) {
 	}
 }
 
-// changes returns what is otherwise in b than in a: files, then what the index
-// makes of them. A nil manifest holds nothing.
+// changes returns the differences from a to b: files, then what the index makes of
+// them. A nil manifest is empty.
 func changes(a, b *space.Manifest) []change {
 	if a == nil {
 		a = &space.Manifest{}
@@ -139,8 +139,8 @@ func changes(a, b *space.Manifest) []change {
 	return all
 }
 
-// compare returns how two lists differ whose entries have names. how says how two
-// entries of one name differ, and nothing if they don't.
+// compare returns the differences of two lists of named entries. how describes the
+// difference of two entries with one name, "" if there is none.
 func compare[T any](what string, a, b []T, name func(*T) string, how func(x, y *T) string) (all []change) {
 	find := func(list []T, of string) *T {
 		if i := slices.IndexFunc(list, func(one T) bool { return name(&one) == of }); i >= 0 {
@@ -195,7 +195,7 @@ func shownOf(m *space.Manifest, p *space.Prompt) string {
 	return strings.Join(parts, ", ")
 }
 
-// catalogChange lists the tools that a catalog gains, loses and rewords.
+// catalogChange lists the tools that a catalog adds, removes and rewords.
 func catalogChange(a, b *space.Manifest, x, y *space.Catalog) string {
 	was, _ := x.Entries()
 	is, _ := y.Entries()
@@ -224,7 +224,7 @@ func catalogChange(a, b *space.Manifest, x, y *space.Catalog) string {
 	return strings.Join(all, ", ")
 }
 
-// sameWord reports whether two entries have the same words for their tool.
+// sameWord reports whether two entries describe their tool alike.
 func sameWord(a, b *space.Manifest, x, y *int) bool {
 	if x == nil || y == nil {
 		return x == y
@@ -242,7 +242,7 @@ func pathsOf(m *space.Manifest, files []int) string {
 	return strings.Join(paths, ", ")
 }
 
-// skillOf returns what a skill is apart from the content of its files.
+// skillOf describes a skill, except for the content of its files.
 func skillOf(m *space.Manifest, s *space.Skill) string {
 	return fmt.Sprintf("%q, %q, files %s, needs %q, hidden %t", s.Description, s.AllowedTools, pathsOf(m, s.Files), s.Needs, s.Hidden)
 }
@@ -255,7 +255,7 @@ func defaultsOf(m *space.Manifest) string {
 	return strings.Trim(m.Defaults.PromptPack+"/"+m.Defaults.ToolCatalog, "/")
 }
 
-// indexOf reports whether a space has an index.
+// indexOf returns "scanned" for a space without an index.
 func indexOf(m *space.Manifest) string {
 	if m.Scanned {
 		return "scanned"
@@ -263,7 +263,7 @@ func indexOf(m *space.Manifest) string {
 	return ""
 }
 
-// quotedOrNone quotes a text that is there.
+// quotedOrNone quotes a text, or returns "none" for "".
 func quotedOrNone(text string) string {
 	if text == "" {
 		return "none"

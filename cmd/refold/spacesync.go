@@ -13,33 +13,33 @@ import (
 	"github.com/refold/refold/internal/spaces"
 )
 
-// spaceSyncCommand has a space read.
+// spaceSyncCommand makes a bridge read a space.
 type spaceSyncCommand struct {
 	Session string   `arg:"" help:"The session."`
 	Space   string   `arg:"" help:"The workspace, as a grant of the install record names it."`
 	Version string   `placeholder:"VERSION" help:"Read this version: in a folder the subfolder of that name, in a bucket a prefix."`
-	Only    []string `placeholder:"PARTS" help:"Read only these parts from the source, as in --only tools,context: prompts, tools, context or skills. The rest stays as the session has it."`
+	Only    []string `placeholder:"PARTS" help:"Read only these parts from the source, as in --only tools,context: prompts, tools, context or skills. The others stay as the session has them."`
 	Apply   string   `placeholder:"MODE" help:"Also apply it: next_run, next_step_boundary or immediate_if_idle."`
 	Dry     bool     `help:"Stage nothing and list what would change; exit status 1 if anything would."`
 	choice
 }
 
-// choice is what an apply chooses of a workspace.
+// choice has the parts of a workspace that an apply may choose.
 type choice struct {
 	PromptPack  string `name:"prompt-pack" placeholder:"NAME" help:"With an apply: the prompt pack, instead of the workspace's default."`
 	ToolCatalog string `name:"tool-catalog" placeholder:"NAME" help:"With an apply: the catalog, instead of the workspace's default."`
 }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (spaceSyncCommand) Help() string {
-	return `A bridge that serves the grant's target reads the source, and the session checks
-what it found. What fails changes nothing: the problems are told all at once. What
-is staged is adopted by refold space apply, or at once with --apply.
+	return `A bridge that serves the grant's target reads the source, and the session checks the
+result. A failed sync changes nothing, and lists all problems at once. refold space
+apply applies what is staged; --apply does so at once.
 
     refold space sync s1 support                       read it
     refold space diff s1                               what is new
-    refold space apply s1 --mode next_step_boundary    adopt it
-    refold space sync s1 support --dry                 is the source what the session has?`
+    refold space apply s1 --mode next_step_boundary    apply it
+    refold space sync s1 support --dry                 does the source differ from the session?`
 }
 
 func (c spaceSyncCommand) Run(ctx context.Context, s streams, conn connection) error {
@@ -71,7 +71,7 @@ func (c spaceSyncCommand) Run(ctx context.Context, s streams, conn connection) e
 	return c.tell(s, end)
 }
 
-// usage says what of the arguments is wrong.
+// usage returns an error for invalid arguments.
 func (c spaceSyncCommand) usage() error {
 	for _, part := range c.Only {
 		if !slices.Contains(spaces.Parts, part) {
@@ -87,7 +87,7 @@ func (c spaceSyncCommand) usage() error {
 	return usageOfMode("space sync: --apply", c.Apply)
 }
 
-// usageOfMode says that a mode of an apply is none.
+// usageOfMode returns an error if mode is not a mode of an apply.
 func usageOfMode(flag, mode string) error {
 	if mode != "" && !slices.Contains([]string{session.ModeNextRun, session.ModeNextStep, session.ModeImmediate}, mode) {
 		return &statusError{statusUsage, fmt.Sprintf("%s %s: next_run, next_step_boundary or immediate_if_idle", flag, mode)}
@@ -100,7 +100,7 @@ func (c spaceSyncCommand) tell(s streams, end *client.SyncEnd) error {
 	if staged := end.Staged; staged != nil {
 		tellWarnings(s, "", staged.Warnings)
 		for _, need := range staged.Lacks {
-			fmt.Fprintf(s.err, "refold: warning: %s is missing where %s was read\n", need, c.Space)
+			fmt.Fprintf(s.err, "refold: warning: the bridge that read %[2]s lacks %[1]s\n", need, c.Space)
 		}
 		if err := c.tellStaged(s.out, end); err != nil {
 			return err
@@ -119,7 +119,7 @@ func (c spaceSyncCommand) tell(s streams, end *client.SyncEnd) error {
 	return &statusError{statusFailed, fmt.Sprintf("%s is %s: %s: %s%s", c.Space, failed, end.Failed.Code, end.Failed.Detail, afterFailure(end.Failed.Code, c.Session))}
 }
 
-// tellStaged prints what became of what was read.
+// tellStaged prints the result of a sync that succeeded.
 func (c spaceSyncCommand) tellStaged(out io.Writer, end *client.SyncEnd) error {
 	name := named(c.Space, end.Staged.Version)
 	if end.Staged.Outcome == session.OutcomeDry {
@@ -164,7 +164,7 @@ func (c spaceSyncCommand) tellDry(out io.Writer, end *client.SyncEnd) error {
 	return &statusError{statusFailed, ""}
 }
 
-// whatNow describes what a held manifest waits for.
+// whatNow describes what a manifest waits for.
 func whatNow(sid string, h *client.HeldSpace) string {
 	switch h.Stage {
 	case client.StageApplied:
@@ -172,10 +172,10 @@ func whatNow(sid string, h *client.HeldSpace) string {
 	case client.StagePending:
 		return "it is applied " + boundary(h.Mode)
 	}
-	return "refold space diff " + sid + " shows what is new; refold space apply " + sid + " adopts it"
+	return "refold space diff " + sid + " shows what is new; refold space apply " + sid + " applies it"
 }
 
-// boundary describes when a pending apply counts.
+// boundary describes when a pending apply takes effect.
 func boundary(mode string) string {
 	if mode == session.ModeNextStep {
 		return "before the next turn"
@@ -183,18 +183,18 @@ func boundary(mode string) string {
 	return "when the next run starts"
 }
 
-// afterFailure says what to do about a sync that failed.
+// afterFailure returns what to do about a failed sync.
 func afterFailure(code, sid string) string {
 	var do string
 	switch code {
 	case session.CodeWorkspaceUntrusted:
-		do = "the grant in the install record says what is trusted: refold install --show"
+		do = "the grant in the install record lists what is trusted: refold install --show"
 	case "space_unknown", "version_unknown":
-		do = "the file of bridge --spaces says which spaces there are, and where their versions lie"
+		do = "the file of bridge --spaces lists which spaces there are, and where their versions are"
 	case "space_unreadable", session.CodeBadSettlement:
-		do = "look at the log of the bridge that read it"
+		do = "read the log of the bridge that read it"
 	case session.CodeDeadlineExceeded:
-		do = "refold bridge doctor says which targets are served; then sync again"
+		do = "refold bridge doctor lists the served targets; then sync again"
 	case string(session.RejectWorkspaceInvalid):
 		do = "correct it, try it with refold space check, and sync again; what session " + sid + " has applied stays"
 	default:
@@ -203,7 +203,7 @@ func afterFailure(code, sid string) string {
 	return "\n  " + do
 }
 
-// spaceApplyCommand applies what is staged.
+// spaceApplyCommand applies a staged workspace.
 type spaceApplyCommand struct {
 	Session string `arg:"" help:"The session."`
 	Space   string `arg:"" optional:"" help:"The workspace. Default: the one that is staged."`
@@ -212,7 +212,7 @@ type spaceApplyCommand struct {
 	choice
 }
 
-// Run sends the request and prints when it takes effect.
+// Run publishes the request and prints when it takes effect.
 func (c spaceApplyCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if err := usageOfMode("space apply: --mode", c.Mode); err != nil {
 		return err
@@ -223,7 +223,7 @@ func (c spaceApplyCommand) Run(ctx context.Context, s streams, conn connection) 
 	if err != nil {
 		return err
 	}
-	if len(v.Pending) == 0 { // of workspaces one is pending at most
+	if len(v.Pending) == 0 { // at most one workspace is pending
 		fmt.Fprintf(s.out, "%s is applied: manifest %s\n", named(v.Workspace.Space, v.Workspace.Version), v.Workspace.Hash)
 		return nil
 	}
@@ -238,7 +238,7 @@ type spaceDetachCommand struct {
 	Space   string `arg:"" help:"The workspace."`
 }
 
-// Run sends the request and prints the spaces that remain.
+// Run publishes the request and prints the spaces that remain.
 func (c spaceDetachCommand) Run(ctx context.Context, s streams, conn connection) error {
 	v, err := askSpace(ctx, conn, c.Session, func(asked *client.Client) (uint64, error) { return asked.Detach(ctx, c.Session, c.Space) })
 	if err != nil {
@@ -252,8 +252,8 @@ func (c spaceDetachCommand) Run(ctx context.Context, s streams, conn connection)
 	return nil
 }
 
-// askSpace publishes an event about a space and returns the session as the event
-// left it.
+// askSpace publishes an event about a space and returns the session's view after
+// it.
 func askSpace(ctx context.Context, conn connection, sid string, publish func(*client.Client) (uint64, error)) (session.View, error) {
 	c, err := conn.connect(ctx)
 	if err != nil {
@@ -294,7 +294,7 @@ func aboutSpace(notice any) string {
 	case session.WorkspaceApplied:
 		return fmt.Sprintf("%s is applied: %s, %s", named(d.Workspace, d.Version), brief(d.Hash), d.Mode)
 	case session.WorkspaceGone:
-		return fmt.Sprintf("%s counts no more: %s", d.Workspace, brief(d.Hash))
+		return fmt.Sprintf("%s is no longer applied: %s", d.Workspace, brief(d.Hash))
 	case session.WorkspaceFailed:
 		text := fmt.Sprintf("%s %s failed: %s: %s", d.Effect, d.Workspace, d.Code, d.Detail)
 		if len(d.Problems) > 0 {
@@ -305,5 +305,5 @@ func aboutSpace(notice any) string {
 	return ""
 }
 
-// brief is the beginning of a hash, for people.
+// brief returns the beginning of a hash, for people.
 func brief(hash string) string { return hash[:min(len(hash), 12)] }

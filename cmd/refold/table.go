@@ -14,7 +14,7 @@ import (
 // column is one column of a table.
 type column struct {
 	head  string
-	least int // columns of the screen that are left of it on a narrow one
+	least int // minimal width on a narrow screen
 }
 
 // cell is one value of a row.
@@ -24,7 +24,7 @@ type cell struct {
 }
 
 // table prints rows: on a terminal in columns, each row on one line that fits. For
-// programs nothing is cut. A table prints its rows as they come, with a tab between
+// programs nothing is cut. A table prints its rows as they arrive, with tabs between
 // values for programs. A whole table prints them at its end, in columns everywhere.
 type table struct {
 	screen  settings.Screen
@@ -32,20 +32,20 @@ type table struct {
 	whole   bool
 	cut     bool     // a value was cut
 	widths  []int    // nil: not known yet
-	first   [][]cell // rows that the widths are chosen by
+	first   [][]cell // rows from which the widths are chosen
 }
 
-// tableFirst is by how many rows the widths are chosen.
+// tableFirst is the number of rows from which the widths are chosen.
 const tableFirst = 16
 
-// gap is between two columns.
+// gap is the space between two columns.
 const gap = 2
 
 func newTable(screen settings.Screen, columns ...column) *table {
 	return &table{screen: screen, columns: columns}
 }
 
-// columnLeast is how narrow a column of a whole table gets, if its head is no wider.
+// columnLeast is the minimal width of a column of a whole table, if its head is not wider.
 const columnLeast = 4
 
 // newWholeTable returns a whole table. If all heads are empty, they are not printed.
@@ -66,7 +66,7 @@ func (t *table) texts(texts ...string) {
 	t.row(cells...)
 }
 
-// row prints a row, or keeps it until there are enough to choose the widths by.
+// row prints a row, or stores it until there are enough to choose the widths.
 func (t *table) row(cells ...cell) {
 	for i := range cells {
 		cells[i].text = settings.Spelled(cells[i].text)
@@ -85,7 +85,7 @@ func (t *table) row(cells ...cell) {
 	}
 }
 
-// flush prints the rows that were kept.
+// flush prints the stored rows.
 func (t *table) flush() {
 	if t.widths != nil || len(t.first) == 0 && !t.whole {
 		return
@@ -104,8 +104,8 @@ func (t *table) flush() {
 	t.first = nil
 }
 
-// choose chooses the widths: what the first rows take, and where that is more
-// than the screen has, less for the widest, and so on.
+// choose chooses the widths that the first rows need. If the screen is narrower, the
+// widest column shrinks, repeatedly.
 func (t *table) choose(heads []cell) {
 	t.widths = make([]int, len(t.columns))
 	all := gap * (len(t.columns) - 1)
@@ -125,7 +125,7 @@ func (t *table) choose(heads []cell) {
 			}
 		}
 		if widest < 0 {
-			return // a screen of a few columns: the end of each line is cut
+			return // a screen of a few columns: the ends of lines are cut
 		}
 		t.widths[widest]--
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// tailCommand follows notices, and of one session also what its models say.
+// tailCommand follows notices, and for one session also its models' text.
 type tailCommand struct {
 	Session string `arg:"" optional:"" help:"The session. Default: all."`
 	Since   uint64 `placeholder:"N" default:"0" help:"Sequence in the stream of notices to begin at. It ends at the newest one, unless --follow."`
@@ -20,8 +20,7 @@ type tailCommand struct {
 	JSON    bool   `name:"json" help:"Print each notice unchanged, a JSON object a line."`
 }
 
-// Run prints notices: those that are kept, or those that come until it is
-// stopped.
+// Run prints notices: stored ones, or new ones until it is stopped.
 func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error {
 	c, err := conn.connect(ctx)
 	if err != nil {
@@ -53,7 +52,7 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 		}
 		defer v.close()
 		defer words.stop()
-		v.show(ctx, 0, func(err error) { fmt.Fprintln(shown, "what models say is not shown:", err) })
+		v.show(ctx, 0, func(err error) { fmt.Fprintln(shown, "models' text is not shown:", err) })
 	}
 	for n, err := range c.Notices(ctx, t.Session, from) {
 		switch {
@@ -70,7 +69,7 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 	return nil
 }
 
-// kept prints the notices that are kept up to the newest one.
+// kept prints the stored notices up to the newest one.
 func (t tailCommand) kept(ctx context.Context, s streams, c *client.Client, newest uint64) error {
 	for n, err := range c.NoticesKept(ctx, t.Session, t.Since, newest) {
 		if err != nil {
@@ -90,7 +89,7 @@ func (t tailCommand) print(s streams, n client.Notice) {
 	fmt.Fprintf(s.out, "%s  %s  %d  %s %s\n", at, n.Session, n.N, n.Type, about(n))
 }
 
-// about describes a notice, with what to do if it asks for an action.
+// about describes a notice, with what to do if it needs an action.
 func about(n client.Notice) string {
 	switch d := n.Body().(type) {
 	case session.ApprovalRequested:
@@ -113,8 +112,8 @@ func about(n client.Notice) string {
 	return string(n.Data)
 }
 
-// breach describes the exceeded budget and how to continue the run.
+// breach describes the exceeded budget and how to resume the run.
 func breach(sid string, d session.BudgetExceeded) string {
-	return fmt.Sprintf("%d of %d %s are used, and the next turn's input takes about %d; to go on: refold resume %s --budget '{\"%s\":…}'",
+	return fmt.Sprintf("%d of %d %s are used, and the next turn's input takes about %d; to continue: refold resume %s --budget '{\"%s\":…}'",
 		d.Used, d.Limit, d.Budget, d.Estimate, sid, d.Budget)
 }

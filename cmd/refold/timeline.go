@@ -13,18 +13,18 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// timelinePrinter prints what happens in a session, a line for each event with
-// the time since the first one. A refused event is printed as refused, and a
-// settlement that had no effect as such.
+// timelinePrinter prints what happens in a session, a line for each event with the
+// time since the first one. Refused events, and settlements without an effect, are
+// marked as such.
 type timelinePrinter struct {
 	out   io.Writer
 	began int64             // timestamp of the first printed event, Unix ms
-	since map[string]int64  // when each effect was asked
+	since map[string]int64  // when each effect was opened
 	open  map[string]bool   // effects and calls that were open before the event
 	items int               // length of the transcript before the event
-	calls map[string]string // tool that each call names
-	name  string            // of the session, in front of each line; empty: none
-	quiet bool              // without the words of users and models
+	calls map[string]string // tool of each call
+	name  string            // of the session, printed on each line; "": none
+	quiet bool              // without the texts of users and models
 }
 
 func newTimelinePrinter(out io.Writer) *timelinePrinter {
@@ -54,7 +54,7 @@ func (s *timelinePrinter) tell(e session.Event, said []session.Notice, after *se
 	s.items, s.open = len(after.Items), opened(after)
 }
 
-// rejection returns why an event had no effect, nil if the session took it.
+// rejection returns why an event had no effect, or nil if the session accepted it.
 func rejection(said []session.Notice) *session.EventRejected {
 	for _, n := range said {
 		if d, ok := n.Data.(session.EventRejected); ok {
@@ -64,21 +64,21 @@ func rejection(said []session.Notice) *session.EventRejected {
 	return nil
 }
 
-// mentions is what an event's data names.
+// mentions are the names in an event's data.
 type mentions struct {
 	Effect string `json:"effect"`
 	Call   string `json:"call"`
 	Batch  string `json:"batch"`
 }
 
-// read reads the names, also where the rest of the data has a fault.
+// read reads the names, even if the rest of the data has a fault.
 func (m *mentions) read(data codec.Raw) {
 	if text, err := codec.ToJSON(data); err == nil {
-		_ = json.Unmarshal(text, m) // what is no text names nothing
+		_ = json.Unmarshal(text, m) // other values have no names
 	}
 }
 
-// about returns an event's type, with what its data names.
+// about returns an event's type, with the names in its data.
 func (s *timelinePrinter) about(e session.Event, typ string, names mentions) string {
 	if typ == "" {
 		return fmt.Sprintf("an event of %d bytes through %s", len(e.Payload), e.Door)
@@ -87,7 +87,7 @@ func (s *timelinePrinter) about(e session.Event, typ string, names mentions) str
 	return strings.Join(strings.Fields(typ+" "+s.calls[place]+" "+place), " ")
 }
 
-// opened returns the names of what is open: effects, and calls of host loops.
+// opened returns the names of open effects, and of open calls of host loops.
 func opened(after *session.State) map[string]bool {
 	names := map[string]bool{}
 	after.EachOpen(nil, func(p session.Place) bool {
@@ -144,7 +144,7 @@ func (s *timelinePrinter) taken(e session.Event, env *session.Envelope, names me
 	}
 }
 
-// raw prints an event's data, cut to one line.
+// raw prints an event's data on one line.
 func (s *timelinePrinter) raw(e session.Event, env *session.Envelope) {
 	text, err := codec.ToJSON(env.Data)
 	if err != nil || s.quiet {
@@ -153,8 +153,8 @@ func (s *timelinePrinter) raw(e session.Event, env *session.Envelope) {
 	s.line(e, "%s %s", env.Type, shorten(string(text)))
 }
 
-// counts reports whether an event that was taken had an effect: a request or a
-// settlement that is repeated has none.
+// counts reports whether an accepted event had an effect. A repeated request or
+// settlement has none.
 func (s *timelinePrinter) counts(e session.Event, env *session.Envelope, names mentions, said []session.Notice, after *session.State) bool {
 	switch env.Type {
 	case session.TypeRunRequested:
@@ -168,11 +168,11 @@ func (s *timelinePrinter) counts(e session.Event, env *session.Envelope, names m
 	return true
 }
 
-// notice prints what a notice adds.
+// notice prints what a notice adds to the event's line.
 func (s *timelinePrinter) notice(e session.Event, names mentions, n session.Notice) {
 	switch d := n.Data.(type) {
 	case session.ToolRejected:
-		if d.Effect != names.Effect { // else the settlement's line has it
+		if d.Effect != names.Effect { // else the settlement's line shows it
 			s.line(e, "  refused  %s: %s: %s", d.ToolName, d.Code, d.Detail)
 		}
 	case session.ApprovalRequested:
@@ -181,7 +181,7 @@ func (s *timelinePrinter) notice(e session.Event, names mentions, n session.Noti
 		s.line(e, "  %s", aboutSpace(d))
 	case session.RunPlaced:
 		if n.Type == session.NoticeRunQueued {
-			s.line(e, "  run %d waits its turn", d.Run)
+			s.line(e, "  run %d is queued", d.Run)
 		}
 	case session.RunFinished:
 		if d.Lifecycle != session.Completed {
@@ -224,7 +224,7 @@ func (s *timelinePrinter) generation(e session.Event, env *session.Envelope, nam
 		s.line(e, "%s: the recording has no more turns", turn)
 	case codec.Decode(env.Data, &answer) == nil && answer.Error != nil:
 		s.line(e, "%s failed: %s: %s", turn, answer.Error.Code, shorten(answer.Error.Detail))
-	default: // it says nothing, or can't be used, and then the run's end tells why
+	default: // it has no text, or can't be used: then the run's end shows why
 		s.line(e, "%s: without an answer", turn)
 	}
 }
@@ -233,7 +233,7 @@ func (s *timelinePrinter) generation(e session.Event, env *session.Envelope, nam
 func (s *timelinePrinter) groups(e session.Event, b *session.ToolCallsObserved, after *session.State) {
 	t := after.Turn
 	if t == nil || t.Batch == nil || t.Batch.Seq != e.Seq {
-		return // all calls were refused, and the next turn is asked
+		return // all calls were refused, and the next turn is open
 	}
 	for g, calls := range t.Batch.Plan.Groups {
 		for _, i := range calls {
@@ -277,9 +277,9 @@ func (s *timelinePrinter) result(e session.Event, data codec.Raw, effect string,
 	s.line(e, "  %s %s: %s", b.Status, name, s.words(b.Output))
 }
 
-// given returns the code and the detail of a call's result if the session
-// itself made it, as it does when a settlement can't be used. The results of a
-// complete batch are in the transcript.
+// given returns the code and the detail of a call's result if the session itself
+// made it, as for a settlement that can't be used. The results of a complete batch
+// are in the transcript.
 func (s *timelinePrinter) given(effect string, after *session.State) (code, detail string) {
 	for _, it := range after.Items[s.items:] {
 		if it.Role == session.RoleTool && strings.HasSuffix(effect, fmt.Sprintf("c%d", it.Call)) {
@@ -309,7 +309,7 @@ func (s *timelinePrinter) words(c *session.Content) string {
 	return shorten(c.Text)
 }
 
-// lineMax is how much of a text one line shows, in characters.
+// lineMax is the number of a text's characters that one line shows.
 const lineMax = 100
 
 // shorten puts text on one line of at most lineMax characters.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// timersCommand is about the schedules of deadlines.
+// timersCommand has the commands about schedules of deadlines.
 type timersCommand struct {
 	Restore timersRestoreCommand `cmd:"" help:"Schedule every open deadline again, from the log: after a loss of REFOLD_TIMERS, or a restore without it. Safe at any time."`
 }

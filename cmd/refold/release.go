@@ -86,7 +86,7 @@ func (r releaseCommand) tell(ctx context.Context, out io.Writer, c *client.Clien
 	}
 	for _, d := range folded.Differences {
 		if strings.HasPrefix(d, "the session is quarantined") {
-				continue // the line above reports it
+			continue // the line above reports it
 		}
 		fmt.Fprintf(out, "session %s  DIFFERENT for this build: %s\n", r.Session, d)
 	}

@@ -29,7 +29,7 @@ type runCommand struct {
 	Submission string   `placeholder:"ID" help:"A name for the request. A repeat with the same text and options starts no other run: it follows the first one, or prints how it ended."`
 	WhenBusy   string   `enum:"queue,steer,interrupt,reject" default:"queue" help:"While another run is active: queue (wait for its end), steer (add the text to it), interrupt (end it soon, and run next), reject."`
 	Role       []string `placeholder:"ROLE" help:"Roles of the run, for step rules; with --operator unless the install policy lets clients set them."`
-	Operator bool     `help:"Publish through the door ctl, as operators do, instead of in."`
+	Operator   bool     `help:"Publish through the door ctl, as operators do, instead of in."`
 }
 
 func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {

@@ -13,12 +13,12 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// toolsCommand is about the tools of sessions.
+// toolsCommand has the commands about sessions' tools.
 type toolsCommand struct {
 	Show  toolsShowCommand `cmd:"" default:"withargs" help:"Show the tools that a session's turn offered to the model, and why others were not. The word show may be left out."`
 	Check checkCommand     `cmd:"" help:"List the bridges that serve each tool of the install record and its model, and what none serves."`
 
-	Import importCommand `cmd:"" help:"Print the tools of an external source as an install record, to be published."`
+	Import importCommand `cmd:"" help:"Print the tools of an external source as an install record, ready to publish."`
 }
 
 // toolsShowCommand shows the tools of one turn.
@@ -28,7 +28,7 @@ type toolsShowCommand struct {
 	asJSON
 }
 
-// Run prints what was offered, and then what was not.
+// Run prints the offered tools, and then the hidden ones.
 func (c toolsShowCommand) Run(ctx context.Context, s streams, conn connection) error {
 	v, err := viewAt(ctx, conn, c.Session, c.Turn)
 	if err != nil {
@@ -76,13 +76,13 @@ func (c whyCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return nil
 }
 
-// whyUnbound adds to an error about a tool that there is none of why it may be
-// missed: a workspace names tools, and binds none.
+// whyUnbound adds to the error about an unknown tool why it may be missing: a
+// workspace names tools, but does not bind them.
 func whyUnbound(v *session.View) string {
 	if v.Turn.Workspace == nil {
 		return ""
 	}
-	return fmt.Sprintf("; workspace %s brings no tools: what its catalogs name is bound by the install record", v.Turn.Workspace.Space)
+	return fmt.Sprintf("; workspace %s has no tools of its own: the install record binds the tools that its catalogs name", v.Turn.Workspace.Space)
 }
 
 // offered counts the tools that were offered.
@@ -107,12 +107,12 @@ func names(tools []session.ViewTool) string {
 	return strings.Join(all, ", ")
 }
 
-// viewAt returns the view in which the tools of a turn stand: the session's as
-// it is now, or if a turn is named, as it was when that turn's tools were
-// decided. The error says what there is instead.
+// viewAt returns the view with the tools of a turn: the session's present view, or
+// if a turn is named, the view when that turn's tools were decided. If there is
+// none, the error describes what there is.
 func viewAt(ctx context.Context, conn connection, sid, turn string) (session.View, error) {
 	if turn != "" && !turnName.MatchString(turn) {
-		return session.View{}, &statusError{statusUsage, fmt.Sprintf("--turn %s: a turn is named as r1t2: run 1, turn 2", turn)}
+		return session.View{}, &statusError{statusUsage, fmt.Sprintf("--turn %s: a turn has a name such as r1t2: run 1, turn 2", turn)}
 	}
 	c, err := conn.connect(ctx)
 	if err != nil {
@@ -129,22 +129,22 @@ func viewAt(ctx context.Context, conn connection, sid, turn string) (session.Vie
 	case err != nil:
 		return v, err
 	case v.Turn == nil:
-		return v, fmt.Errorf("session %s has not asked a turn yet: refold view %s", sid, sid)
+		return v, fmt.Errorf("session %s has not published a turn yet: refold view %s", sid, sid)
 	case v.Turn.Step != nil && v.Turn.Step.Open:
 		return v, fmt.Errorf("turn %s waits for its step hook, which decides over its tools: refold view %s", v.Turn.Effect, sid)
 	case v.Turn.Step != nil && strings.Trim(v.Turn.Toolset, "0") == "":
-		return v, fmt.Errorf("turn %s was not asked, since its step hook failed: %s", v.Turn.Effect, faultOf(v.Turn.Step))
+		return v, fmt.Errorf("turn %s was not published, since its step hook failed: %s", v.Turn.Effect, faultOf(v.Turn.Step))
 	}
 	return v, nil
 }
 
-// turnName is how turns are named.
+// turnName matches the names of turns.
 var turnName = regexp.MustCompile(`^r[1-9][0-9]{0,8}t[1-9][0-9]{0,8}$`)
 
-// viewOf folds the session's events again, and returns its view as it was when
-// the tools of a turn were decided.
+// viewOf folds the session's events again, and returns its view at the event that
+// decided the tools of a turn.
 func viewOf(ctx context.Context, c *client.Client, sid, turn string) (session.View, error) {
-	var was *session.View // of the event in which the turn began, or its hook had answered
+	var was *session.View // after the event that began the turn, or after its hook's answer
 	var turns []string
 	_, err := c.Replay(ctx, sid, 0, func(_ session.Event, _ []session.Notice, state *session.State) {
 		t := state.Turn
@@ -165,7 +165,7 @@ func viewOf(ctx context.Context, c *client.Client, sid, turn string) (session.Vi
 	case err != nil:
 		return session.View{}, err
 	case len(turns) == 0:
-		return session.View{}, fmt.Errorf("session %s has not asked a turn yet", sid)
+		return session.View{}, fmt.Errorf("session %s has not published a turn yet", sid)
 	case was == nil:
 		return session.View{}, fmt.Errorf("session %s has no turn %s; it has %s", sid, turn, ranges(turns))
 	}
@@ -191,7 +191,7 @@ func ranges(turns []string) string {
 	return strings.Join(all, ", ")
 }
 
-// headline names the turn and what decided over its tools.
+// headline names the turn, and what decided its tools.
 func headline(v *session.View) string {
 	t := v.Turn
 	base := "tools of the " + t.Base
@@ -217,7 +217,7 @@ func headline(v *session.View) string {
 	}
 	switch step.From {
 	case session.StepFromHook:
-		text += "\nstep: as its hook said"
+		text += "\nstep: from its hook"
 	case session.StepFromProfile:
 		text += fmt.Sprintf("\nstep: rule %d of profile %s applies", *step.Rule, step.Profile)
 	case session.StepFromRun:
@@ -234,7 +234,7 @@ func headline(v *session.View) string {
 	return text
 }
 
-// faultOf says why the answer of a hook does not count.
+// faultOf returns why the answer of a hook does not count.
 func faultOf(step *session.ViewStep) string {
 	if step.Detail == "" {
 		return step.Code
@@ -242,8 +242,8 @@ func faultOf(step *session.ViewStep) string {
 	return step.Code + ": " + step.Detail
 }
 
-// printTools prints the tools that were offered as the model was shown them,
-// and then the others by tool_id.
+// printTools prints the offered tools in the order in which the model was shown
+// them, and then the hidden ones by tool_id.
 func printTools(out io.Writer, tools []session.ViewTool) {
 	shown, hidden := []session.ViewTool(nil), []session.ViewTool(nil)
 	for _, t := range tools {

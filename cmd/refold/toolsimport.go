@@ -13,13 +13,13 @@ import (
 	"github.com/refold/refold/internal/tools/service"
 )
 
-// importCommand prints an external source's tools as a registry lists them.
+// importCommand prints an external source's tools in the form of a registry.
 type importCommand struct {
-	Services importServicesCommand `cmd:"" help:"Print the install record with the NATS services that are tools added to it."`
+	Services importServicesCommand `cmd:"" help:"Print the install record with the tools of NATS services added to it."`
 	MCP      importMCPCommand      `cmd:"" name:"mcp" help:"Print the install record with the tools of MCP servers added to it."`
 }
 
-// importServicesCommand asks services what they are.
+// importServicesCommand discovers services that are tools.
 type importServicesCommand struct {
 	Service []string `arg:"" optional:"" help:"Names of the services to import. Default: all."`
 	Target  string   `default:"services" help:"Executor of the tools: the NAME of bridge --tools NAME=services."`
@@ -27,19 +27,19 @@ type importServicesCommand struct {
 	addTo
 }
 
-// addTo says what tools that are imported are added to.
+// addTo has the flags for where imported tools go.
 type addTo struct {
 	Base     string `placeholder:"FILE" help:"Record to add them to, JSON or msgpack; - reads standard input. Default: what new sessions pin, or the built-in one."`
-	Pack     string `placeholder:"DIR" help:"Write a pack of these tools into this folder instead: its index and bindings. An index that is there keeps its name and version."`
-	Registry bool   `help:"Print a registry of these tools alone instead, for client.SetRegistry."`
+	Pack     string `placeholder:"DIR" help:"Write a pack of these tools into this folder instead: its index and bindings. An existing index keeps its name and version."`
+	Registry bool   `help:"Print a registry of these tools only instead, for client.SetRegistry."`
 
-	needs map[string][]string // of tools of a pack, by tool_id
+	needs map[string][]string // what a pack's tools need, by tool_id
 }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (importServicesCommand) Help() string {
 	return `A NATS micro service is a tool if the metadata of its endpoint has refold.tool; see
-docs/tools.md. What is printed changes nothing until it is published:
+docs/tools.md. The output changes nothing until it is published:
 
     refold tools import services | refold install -
     bridge --tools services                     serves them
@@ -67,9 +67,9 @@ func (c importServicesCommand) Run(ctx context.Context, s streams, conn connecti
 	}
 	switch {
 	case len(problems) > 0 && !c.Partly:
-		return errors.New("nothing is printed: correct the services, or say --partly")
+		return errors.New("nothing is printed: correct the services, or give --partly")
 	case len(tools) == 0:
-		return fmt.Errorf("no service is a tool: start one whose endpoint has the metadata %s (see docs/tools.md); nats micro ls lists those that run", service.MetadataKey)
+		return fmt.Errorf("no service is a tool: start one whose endpoint has the metadata %s (see docs/tools.md); nats micro ls lists the running services", service.MetadataKey)
 	}
 	functions := make([]*function.Function, len(tools))
 	for i, t := range tools {
@@ -79,7 +79,7 @@ func (c importServicesCommand) Run(ctx context.Context, s streams, conn connecti
 	return c.print(ctx, s, func() (*bus.Bus, error) { return b, nil }, functions)
 }
 
-// usage says what of the arguments doesn't go together.
+// usage returns an error if the arguments don't go together.
 func (c addTo) usage(what string) error {
 	if c.Registry && c.Base != "" || c.Pack != "" && (c.Registry || c.Base != "") {
 		return &statusError{statusUsage, "tools import " + what + ": one of --base, --registry and --pack"}
@@ -87,8 +87,8 @@ func (c addTo) usage(what string) error {
 	return nil
 }
 
-// print prints the tools as they are asked for. dial is called if the record
-// that there is must be read.
+// print prints the tools in the form that the flags name. It calls dial if it must
+// read the present record.
 func (c addTo) print(ctx context.Context, s streams, dial func() (*bus.Bus, error), tools []*function.Function) error {
 	if c.Pack != "" {
 		return writePack(ctx, s, c.Pack, tools, c.needs)
@@ -101,7 +101,7 @@ func (c addTo) print(ctx context.Context, s streams, dial func() (*bus.Bus, erro
 	return nil
 }
 
-// text returns what is printed of the tools.
+// text returns the tools as a registry or in a record.
 func (c addTo) text(ctx context.Context, s streams, dial func() (*bus.Bus, error), tools []*function.Function) ([]byte, error) {
 	if c.Registry {
 		return function.Specs(tools...)

@@ -14,7 +14,7 @@ import (
 	"github.com/refold/refold/internal/tools/mcp"
 )
 
-// importMCPCommand asks MCP servers for their tools.
+// importMCPCommand imports the tools of MCP servers.
 type importMCPCommand struct {
 	File   string            `arg:"" type:"existingfile" help:"YAML file that lists the servers."`
 	Secret map[string]string `placeholder:"NAME=FILE" help:"File with a secret for the servers. May be repeated."`
@@ -22,11 +22,11 @@ type importMCPCommand struct {
 	addTo
 }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (importMCPCommand) Help() string {
-	return `It starts the servers, lists their tools, and writes what it found to FILE.lock: a
-bridge runs a tool only as long as it is what was imported. docs/tools.md has the
-file. What is printed changes nothing until it is published:
+	return `It starts the servers, lists their tools, and writes them to FILE.lock: a bridge
+refuses calls of a tool that differs from FILE.lock. docs/tools.md describes FILE.
+The output changes nothing until it is published:
 
     refold tools import mcp servers.yaml | refold install -
     bridge --tools mcp:servers.yaml             serves them
@@ -58,14 +58,14 @@ func (c importMCPCommand) Run(ctx context.Context, s streams, conn connection) e
 	if b != nil {
 		b.Close()
 	}
-	if err = cmp.Or(err, ctx.Err()); err != nil { // what could not be printed is not imported
+	if err = cmp.Or(err, ctx.Err()); err != nil { // nothing is imported if it could not be printed
 		return err
 	}
 	return mcp.WriteLock(c.File, found.Lock)
 }
 
-// ask asks the servers of the file, and says what it found and what changed since
-// the last time.
+// ask connects to the file's servers, and prints their tools and what has changed
+// since the last import.
 func (c importMCPCommand) ask(ctx context.Context, s streams) (*mcp.Imported, error) {
 	env, file := settings.ReadEnvironment(os.Environ()), c.File
 	catalog, err := secrets.NewCatalog(env.Lookup)

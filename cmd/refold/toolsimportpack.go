@@ -20,7 +20,7 @@ import (
 const firstVersion = "1.0.0"
 
 // writePack writes tools into a folder as a pack: its index and its bindings. The
-// tool_ids begin with the pack's name, and the target is <name>-v<major>. needs are
+// tool_ids begin with the pack's name, and the target is <name>-v<major>. needs is
 // what tools need, by tool_id.
 func writePack(ctx context.Context, s streams, dir string, tools []*function.Function, needs map[string][]string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -57,8 +57,8 @@ func writePack(ctx context.Context, s streams, dir string, tools []*function.Fun
 	return nil
 }
 
-// packHead returns what the pack of a folder is called: as its index says, else as
-// the folder is.
+// packHead returns the name and version of a folder's pack: those of its index, else
+// the folder's name and firstVersion.
 func packHead(dir string) (spaces.PackHead, error) {
 	full, err := filepath.Abs(dir)
 	if err != nil {
@@ -87,7 +87,7 @@ func packHead(dir string) (spaces.PackHead, error) {
 	return head, nil
 }
 
-// specInPack returns a tool as the bindings of a pack have it.
+// specInPack returns a tool in the form of a pack's bindings.
 func specInPack(f *function.Function, pack, target string, needs []string) (json.RawMessage, error) {
 	text, err := f.Spec()
 	if err != nil {

@@ -28,13 +28,13 @@ type traceCommand struct {
 	JSON    bool   `name:"json" help:"Print OTLP JSON, a trace a line, as the Collector reads it from files."`
 }
 
-// exportMax is how many spans are sent at a time.
+// exportMax is the number of spans that are sent at a time.
 const exportMax = 512
 
-// Run folds the session and shows what took how long, or exports it.
+// Run folds the session and draws or exports its spans.
 func (t traceCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if t.JSON && t.OTLP != "" {
-		return &statusError{statusUsage, "trace: --json prints the spans and --otlp sends them: say one of them"}
+		return &statusError{statusUsage, "trace: --json prints the spans and --otlp sends them: give one of them"}
 	}
 	c, err := conn.connect(ctx)
 	if err != nil {
@@ -46,7 +46,7 @@ func (t traceCommand) Run(ctx context.Context, s streams, conn connection) error
 		return err
 	}
 	for _, run := range open {
-		fmt.Fprintf(s.err, "run %d is under way: its spans are exported as they end, the run's own last\n", run)
+		fmt.Fprintf(s.err, "run %d is active: its spans are exported as they end, the run's own last\n", run)
 	}
 	switch {
 	case t.JSON:
@@ -58,7 +58,7 @@ func (t traceCommand) Run(ctx context.Context, s streams, conn connection) error
 	return nil
 }
 
-// messages returns the spans as they are exported.
+// messages returns the spans in OTLP form.
 func (t traceCommand) messages(prefix string, spans []*timeline.Span) []*tracepb.Span {
 	form, all := traces.Form{Prefix: prefix, Turns: t.Unit == "turn", Latest: metrics.Latest(os.Getenv(metrics.OptInVariable))}, make([]*tracepb.Span, len(spans))
 	for i, s := range spans {
@@ -91,9 +91,8 @@ func (traceCommand) resource() *resourcepb.Resource {
 	return traces.Resource("refold-session-actor", settings.Version(), "")
 }
 
-// send exports the spans. They may have been exported before: they have the same
-// ids and the same content.
-func (t traceCommand) send(ctx context.Context, told io.Writer, prefix string, spans []*timeline.Span) error {
+// send exports the spans. It may be repeated: they keep their ids and content.
+func (t traceCommand) send(ctx context.Context, log io.Writer, prefix string, spans []*timeline.Span) error {
 	to := traces.HTTP(t.OTLP)
 	if err := to.Start(ctx); err != nil {
 		return fmt.Errorf("--otlp %s: %w", t.OTLP, err)
@@ -106,15 +105,15 @@ func (t traceCommand) send(ctx context.Context, told io.Writer, prefix string, s
 	if err := to.Stop(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(told, "%d spans sent to %s\n", len(spans), t.OTLP)
+	fmt.Fprintf(log, "%d spans sent to %s\n", len(spans), t.OTLP)
 	return nil
 }
 
-// barWidth is how many columns the time of a run takes.
+// barWidth is the width of a run's time, in columns.
 const barWidth = 40
 
 // drawRuns draws each run as a waterfall: a line a span, children below their
-// parents, with a bar where the span lies in the time of the run.
+// parents, with a bar for the span's time in the run.
 func drawRuns(out io.Writer, spans []*timeline.Span) {
 	children := map[string][]*timeline.Span{}
 	first, last := map[uint32]int64{}, map[uint32]int64{}
@@ -131,7 +130,7 @@ func drawRuns(out io.Writer, spans []*timeline.Span) {
 	}
 	for _, s := range spans {
 		parent := s.Parent
-		if parent != "" && !ended[parent] { // under way: what has ended hangs under the run
+		if parent != "" && !ended[parent] { // still open: put the child below the run
 			parent = timeline.RunPlace(s.Run)
 			if !ended[parent] {
 				parent = ""
@@ -165,7 +164,7 @@ func (w *waterfall) draw(at string, depth int) {
 	}
 }
 
-// bar shows where a span lies: at least one column.
+// bar draws a span's time, at least one column wide.
 func (w *waterfall) bar(s *timeline.Span) string {
 	column := func(ms int64) int { return int((ms - w.from) * barWidth / (w.to - w.from)) }
 	begin := min(column(s.Begin), barWidth-1)
@@ -177,7 +176,7 @@ func (w *waterfall) bar(s *timeline.Span) string {
 	return strings.Repeat(" ", begin) + strings.Repeat(mark, length)
 }
 
-// wordsOf says what a span is, and how it ended if that is not well.
+// wordsOf describes a span, and its outcome if it failed.
 func wordsOf(s *timeline.Span) string {
 	var words []string
 	add := func(w string) {

@@ -20,12 +20,12 @@ type transcriptCommand struct {
 	JSON    bool   `name:"json" help:"The same as --format json."`
 }
 
-// Help returns the help text that stands above the flags.
+// Help returns the help text above the flags.
 func (transcriptCommand) Help() string {
-	return `It folds the log again, and needs no session-actor. Text that stands in a blob is read
-from the blob store, up to 1 MiB of each; what is not printed is told in brackets. What
-comes before the conversation is not part of it: refold prompt prints that. Of a call
-that has no result, openai says so in the call's place, since the API wants one.`
+	return `It folds the log again, and needs no session-actor. Texts in blobs are read from the
+blob store, up to 1 MiB each; brackets mark what is not printed. The prompt before the
+conversation is not part of it: refold prompt prints that. The format openai has a
+placeholder for each missing result, since the API requires one for every call.`
 }
 
 // transcriptFormat prints a conversation, entry by entry.
@@ -64,7 +64,7 @@ func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) 
 	case err != nil:
 		return err
 	case !printed && t.Number != 0:
-		return fmt.Errorf("session %s has no run %d that has begun; it has asked for %d", t.Session, t.Number, runs)
+		return fmt.Errorf("session %s has no run %d that has begun; it has %d requested runs", t.Session, t.Number, runs)
 	case !printed:
 		out.begin()
 	}
@@ -79,9 +79,8 @@ func (o objects) begin()         {}
 func (o objects) entry(e *entry) { printJSON(o.out, e) }
 func (o objects) end()           {}
 
-// markdown prints a conversation for people. What was said is quoted, and what a
-// tool was given and returned stands in fences, so that no text looks like the
-// next entry.
+// markdown prints a conversation for people. Texts are quoted, and arguments and
+// results of tools are in fences, so that no text looks like the next entry.
 type markdown struct {
 	screen  settings.Screen
 	session string
@@ -132,13 +131,13 @@ func (m *markdown) entry(e *entry) {
 	}
 }
 
-// head prints a line that the terminal shows in bold.
+// head prints a line in bold.
 func (m *markdown) head(text string) {
 	m.screen.Paint(settings.Bold, settings.Spelled(text))
 	fmt.Fprintln(m.screen)
 }
 
-// title prints the heading of an entry: the speaker, or what follows.
+// title prints the heading of an entry.
 func (m *markdown) title(text string) {
 	fmt.Fprintln(m.screen)
 	m.screen.Paint(settings.Bold, "**"+settings.Spelled(text)+"**")
@@ -154,7 +153,7 @@ func (m *markdown) quoted(who, text string) {
 	fmt.Fprintf(m.screen, "\n> %s\n", strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n> "))
 }
 
-// fenced prints text in a fence that is longer than any in it.
+// fenced prints text in a fence that is longer than any fence in it.
 func (m *markdown) fenced(head, language, text string) {
 	m.title(head)
 	if text == "" {
@@ -167,7 +166,7 @@ func (m *markdown) fenced(head, language, text string) {
 	fmt.Fprintf(m.screen, "\n%s%s\n%s\n%s\n", fence, language, strings.TrimRight(text, "\n"), fence)
 }
 
-// indented returns JSON text with a member a line, and other text as it is.
+// indented returns JSON text with a member a line, and other text unchanged.
 func indented(text string) string {
 	var out bytes.Buffer
 	if text == "" {

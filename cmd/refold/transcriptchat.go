@@ -12,12 +12,12 @@ import (
 type chat struct {
 	out     io.Writer
 	n       int
-	turn    *chatMessage // whose calls may still come
-	turnIs  string
-	pending []string // calls that have no result yet
+	turn    *chatMessage // collects the calls of a turn
+	turnIs  string       // its name
+	pending []string     // calls without a result so far
 }
 
-// chatMessage is a message as the API takes it.
+// chatMessage is a message of the API.
 type chatMessage struct {
 	Role       string     `json:"role"`
 	Content    string     `json:"content"`
@@ -25,7 +25,7 @@ type chatMessage struct {
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 }
 
-// chatCall is a call as the API takes it.
+// chatCall is a call of the API.
 type chatCall struct {
 	ID       string `json:"id"`
 	Type     string `json:"type"` // function
@@ -35,8 +35,7 @@ type chatCall struct {
 	} `json:"function"`
 }
 
-// noResult stands for the result of a call that has none: the API refuses calls
-// without a result.
+// noResult replaces a missing result: the API refuses calls without a result.
 const noResult = "(no result)"
 
 func (c *chat) begin() { fmt.Fprint(c.out, "[") }
@@ -74,7 +73,7 @@ func (c *chat) entry(e *entry) {
 	}
 }
 
-// resultText is a result as a model is shown it.
+// resultText returns a result as a model is shown it.
 func resultText(e *entry) string {
 	text := e.Text
 	if e.Code != "" {
@@ -89,7 +88,7 @@ func resultText(e *entry) string {
 	return text
 }
 
-// flush prints the turn that was collected.
+// flush prints the collected turn.
 func (c *chat) flush() {
 	if c.turn != nil {
 		c.print(c.turn)
@@ -97,7 +96,7 @@ func (c *chat) flush() {
 	}
 }
 
-// settle prints the turn that was collected, and what stands for missing results.
+// settle prints the collected turn, and replacements for missing results.
 func (c *chat) settle() {
 	c.flush()
 	for _, call := range c.pending {
@@ -107,7 +106,7 @@ func (c *chat) settle() {
 }
 
 func (c *chat) print(m *chatMessage) {
-	text, _ := json.Marshal(m) // texts alone
+	text, _ := json.Marshal(m) // it has only strings
 	comma := ","
 	if c.n++; c.n == 1 {
 		comma = ""

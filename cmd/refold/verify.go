@@ -9,7 +9,7 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// verifyCommand folds histories again and says what is not as it was stored.
+// verifyCommand folds sessions again and reports differences from what is stored.
 type verifyCommand struct {
 	Session    string `arg:"" optional:"" help:"The session."`
 	All        bool   `help:"All sessions, in one pass over the log."`
@@ -22,7 +22,7 @@ type verifyCommand struct {
 func (v verifyCommand) Run(ctx context.Context, s streams, conn connection) error {
 	switch {
 	case v.All == (v.Session != ""):
-		return &statusError{statusUsage, "verify: name one session, or say --all"}
+		return &statusError{statusUsage, "verify: name one session, or give --all"}
 	case v.Jobs < 1:
 		return &statusError{statusUsage, "verify: --jobs is at least 1"}
 	}
@@ -63,7 +63,7 @@ func (v verifyCommand) one(ctx context.Context, c *client.Client, differs func(*
 	return sum, differs(r)
 }
 
-// differs prints a session's differences, and stops it if asked to.
+// differs prints a session's differences, and quarantines it if --quarantine is set.
 func (v verifyCommand) differs(ctx context.Context, s streams, c *client.Client, r *client.Replayed) error {
 	for _, d := range r.Details() {
 		v.difference(s.out, r.Session, d)
@@ -93,7 +93,7 @@ func (v verifyCommand) difference(out io.Writer, sid string, d client.Difference
 	fmt.Fprintf(out, "session %s  seq %s  %s\n", sid, at, d.Text)
 }
 
-// sum prints what was lost of the log itself, and the last line.
+// sum prints what the log itself has lost, and the summary.
 func (v verifyCommand) sum(out io.Writer, sum *client.Verified) {
 	if v.JSON {
 		printJSON(out, sum)
@@ -115,7 +115,7 @@ func holeLine(h client.Hole) string {
 	return fmt.Sprintf("log  seq %d  the log has no event from %d to %d: expected %d, found none", h.First, h.First, h.Last, h.Last-h.First+1)
 }
 
-// pace formats how fast a pass was, and how much it held in memory.
+// pace formats the speed of a pass, and its memory a session.
 func pace(sum *client.Verified) string {
 	text := fmt.Sprintf("%.2f s, %.0f events/s", sum.Took.Seconds(), float64(sum.Events)/max(sum.Took.Seconds(), 1e-9))
 	if sum.SessionBytes > 0 {

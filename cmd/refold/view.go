@@ -16,10 +16,10 @@ type viewCommand struct {
 	asJSON
 }
 
-// viewWithin bounds the wait for an answer.
+// viewWithin is the time limit of a view request.
 const viewWithin = 5 * time.Second
 
-// Run prints the session's View as JSON: for people a member a line.
+// Run prints the session's View as JSON, by default a member a line.
 func (v viewCommand) Run(ctx context.Context, s streams, conn connection) error {
 	view, err := conn.viewOf(ctx, v.Session)
 	if err != nil {
@@ -37,7 +37,7 @@ func (v viewCommand) Run(ctx context.Context, s streams, conn connection) error 
 	return nil
 }
 
-// viewOf asks for the view of a session, for at most viewWithin.
+// viewOf requests the view of a session, for at most viewWithin.
 func (conn connection) viewOf(ctx context.Context, sid string) (session.View, error) {
 	c, err := conn.connectCore(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (conn connection) viewOf(ctx context.Context, sid string) (session.View, er
 	return viewSoon(ctx, c, sid)
 }
 
-// viewSoon returns a session's view, or the error why there is none.
+// viewSoon returns a session's view, or an error within viewWithin.
 func viewSoon(ctx context.Context, c *client.Client, sid string) (session.View, error) {
 	ctx, cancel := context.WithTimeout(ctx, viewWithin)
 	defer cancel()

@@ -17,55 +17,55 @@ import (
 )
 
 const (
-	lookSoon     = 500 * time.Millisecond // between two looks at the session of a run that is followed
-	lookEach     = 2 * time.Second        // the same, at the sessions of a tail
-	watchedMax   = 16                     // sessions that are watched; refold bridge doctor reports all
+	lookSoon     = 500 * time.Millisecond // interval of looks at the session of a followed run
+	lookEach     = 2 * time.Second        // interval of looks at the sessions of a tail
+	watchedMax   = 16                     // watched sessions; refold bridge doctor covers all
 	looksFailed  = 4                      // consecutive failures before they are reported
-	looksSilent  = 2                      // the same, where nobody answers: one that has just started may not yet
+	looksSilent  = 2                      // the same without any answer: a new session-actor may still be starting
 	slowToolFrom = time.Second            // a call that takes longer is reported
 
-	silentModelFrom = 10 * time.Second // a turn whose model is silent for longer is reported
+	silentModelFrom = 10 * time.Second // a turn whose model sends nothing for longer is reported
 )
 
-// watcher prints what keeps the followed sessions waiting: unserved targets,
-// failing providers, lost bridges, long calls. Such a run says nothing by
-// itself. Each trouble is reported once, and its end once.
+// watcher prints why the followed sessions wait: unserved targets, failing
+// providers, lost bridges, long calls. Such a run publishes nothing itself. Each
+// problem is reported once, and its end once.
 type watcher struct {
-	out  io.Writer
-	view func(ctx context.Context, sid string) (session.View, error)
-	each time.Duration
-	now  func() time.Time
-
+	out   io.Writer
+	view  func(ctx context.Context, sid string) (session.View, error)
+	each  time.Duration
+	now   func() time.Time
+	hears bool // the caller receives the models' text and calls speaks
 	hears bool // what models say is heard: speaks is called
 
 	mu       sync.Mutex
 	sessions map[string]*watched
 	silent   bool // it was reported that no session-actor answers
-	failed   int  // looks in a row
+	failed   int  // consecutive failed looks
 }
 
-// watched is what was reported of a session.
+// watched is what was reported about a session.
 type watched struct {
 	unserved []string
 	troubles []session.Trouble
-	over     map[string]int64 // targets whose trouble of that beginning is over
-	calls    map[string]*call // that are open, by effect
-	model    *call            // the turn that a model is at; nil: none
+	over     map[string]int64 // targets whose trouble with that beginning has ended
+	calls    map[string]*call // open calls, by effect
+	model    *call            // the open turn; nil: none
 }
 
-// call is an open effect that was seen.
+// call is an open effect.
 type call struct {
 	effect string
 	name   string
-	seen   time.Time // or when its model last said something
-	told   bool
+	seen   time.Time // first seen, or the last time its model sent text
+	told   bool      // it was reported
 }
 
 func newWatcher(out io.Writer, view func(context.Context, string) (session.View, error), each time.Duration) *watcher {
 	return &watcher{out: out, view: view, each: each, now: time.Now, sessions: make(map[string]*watched)}
 }
 
-// add follows a session too, unless there are enough.
+// add follows another session, up to watchedMax.
 func (w *watcher) add(sid string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,7 +74,7 @@ func (w *watcher) add(sid string) {
 	}
 }
 
-// note follows the sessions that have a run, by their notices.
+// note follows sessions while they have a run, by their notices.
 func (w *watcher) note(n client.Notice) {
 	if n.Type == session.NoticeRunFinished {
 		w.mu.Lock()
@@ -85,7 +85,7 @@ func (w *watcher) note(n client.Notice) {
 	w.add(n.Session)
 }
 
-// begin looks until the context ends or stop is called, which waits for it.
+// begin looks at intervals until ctx ends or stop is called; stop waits.
 func (w *watcher) begin(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var looking sync.WaitGroup
@@ -107,14 +107,14 @@ func (w *watcher) begin(ctx context.Context) (stop func()) {
 	}
 }
 
-// look asks for the views and prints what is new.
+// look requests the views and prints what is new.
 func (w *watcher) look(ctx context.Context) {
 	w.mu.Lock()
 	all := slices.Sorted(maps.Keys(w.sessions))
 	w.mu.Unlock()
 	for _, sid := range all {
-		asked, cancel := context.WithTimeout(ctx, lookEach)
-		view, err := w.view(asked, sid)
+		reading, cancel := context.WithTimeout(ctx, lookEach)
+		view, err := w.view(reading, sid)
 		cancel()
 		if ctx.Err() != nil {
 			return
@@ -126,8 +126,8 @@ func (w *watcher) look(ctx context.Context) {
 	}
 }
 
-// answered notes whether there was a view. It prints when views are missing,
-// and when they are back.
+// answered notes whether there was a view. It prints when views are missing, and
+// when they are back.
 func (w *watcher) answered(sid string, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -140,7 +140,7 @@ func (w *watcher) answered(sid string, err error) bool {
 		return false
 	case err != nil:
 		if w.failed++; w.failed == looksFailed {
-			fmt.Fprintf(w.out, "what %s waits for can't be told: %v\n", sid, err)
+			fmt.Fprintf(w.out, "what %s waits for is not known: %v\n", sid, err)
 		}
 		return false
 	case w.silent:
@@ -150,7 +150,7 @@ func (w *watcher) answered(sid string, err error) bool {
 	return true
 }
 
-// tell prints what is new of a session, and what is over.
+// tell prints a session's new problems, and the ends of old ones.
 func (w *watcher) tell(sid string, v *session.View) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -165,7 +165,7 @@ func (w *watcher) tell(sid string, v *session.View) {
 	}
 	for _, target := range s.unserved {
 		if !slices.Contains(v.Unserved, target) {
-			fmt.Fprintf(w.out, "unserved no more: %s of %s\n", target, sid)
+			fmt.Fprintf(w.out, "no longer unserved: %s of %s\n", target, sid)
 		}
 	}
 	s.unserved = v.Unserved
@@ -220,8 +220,8 @@ func (w *watcher) speaks(sid string) {
 	})
 }
 
-// tellCalls notes how long calls take, and shows the long ones: on a terminal
-// in the status line, else once.
+// tellCalls measures how long calls take, and shows the long ones: in the status
+// line of a terminal, else once as a message.
 func (w *watcher) tellCalls(sid string, s *watched, v *session.View) {
 	open := openCalls(v)
 	maps.DeleteFunc(s.calls, func(effect string, _ *call) bool { _, still := open[effect]; return !still })
@@ -247,14 +247,14 @@ func (w *watcher) tellCalls(sid string, s *watched, v *session.View) {
 	}
 }
 
-// isPlain reports whether messages go where no status line is shown.
+// isPlain reports whether the output shows no status line.
 func (w *watcher) isPlain() bool {
 	d, ok := w.out.(*display)
 	return !ok || !d.rewrites
 }
 
-// tellModel reports once a turn whose model is silent for long, where no status
-// line shows it and nothing else was reported of the model.
+// tellModel reports once a turn whose model sends nothing for long, unless the status
+// line shows it or another problem of the model was reported.
 func (w *watcher) tellModel(sid string, s *watched, v *session.View) {
 	m := s.model
 	if m == nil || m.told || !w.hears || !w.isPlain() || isHeld(v, m.name) {
@@ -262,7 +262,7 @@ func (w *watcher) tellModel(sid string, s *watched, v *session.View) {
 	}
 	if silent := w.now().Sub(m.seen); silent >= silentModelFrom {
 		m.told = true
-		fmt.Fprintf(w.out, "waiting: %s waits for %s (%s): nothing said for %s\n", sid, m.name, m.effect, seconds(silent))
+		fmt.Fprintf(w.out, "waiting: %s waits for %s (%s): no text for %s\n", sid, m.name, m.effect, seconds(silent))
 	}
 }
 
@@ -271,8 +271,7 @@ func isHeld(v *session.View, target string) bool {
 	return slices.Contains(v.Unserved, target) || troubleOf(v.Troubles, target) >= 0
 }
 
-// openCalls returns the names of the tools whose calls somebody carries out, by
-// effect.
+// openCalls returns the tool names of calls that a bridge carries out, by effect.
 func openCalls(v *session.View) map[string]string {
 	open := map[string]string{}
 	if v.Batch == nil {
@@ -289,7 +288,7 @@ func openCalls(v *session.View) map[string]string {
 	return open
 }
 
-// modelAt returns the turn that is open and its target, empty if none is.
+// modelAt returns the open turn and its target, "" if there is none.
 func modelAt(v *session.View) (effect, of string) {
 	for _, e := range v.Open {
 		if e.Class == session.ClassLLM {
@@ -299,9 +298,9 @@ func modelAt(v *session.View) (effect, of string) {
 	return "", ""
 }
 
-// status returns what the status line says: how long what is open takes, and when
-// what failed is tried again. It does not break a line of text for a model that
-// pauses.
+// status returns the text of the status line: how long open effects have taken, and
+// when failed ones are tried again. It does not break a line of text for a model
+// that pauses.
 func (w *watcher) status(s *watched, within bool) string {
 	now := w.now()
 	var parts []string
@@ -321,13 +320,13 @@ func (w *watcher) status(s *watched, within bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// seconds writes a time in whole seconds, at least one.
+// seconds formats a duration in whole seconds, at least one.
 func seconds(d time.Duration) string {
 	return max(time.Second, d.Round(time.Second)).String()
 }
 
-// troubleLine describes a trouble: the bridge that has it, what it is, since
-// when, and what is done about it.
+// troubleLine describes a trouble: its bridge, cause and beginning, and when the next
+// try is.
 func troubleLine(who string, t *session.Trouble, now time.Time) string {
 	word := t.Code
 	switch t.Code {
@@ -357,12 +356,12 @@ func troubleLine(who string, t *session.Trouble, now time.Time) string {
 	case t.Next > now.UnixMilli():
 		text += ", next try in " + seconds(time.UnixMilli(t.Next).Sub(now))
 	case t.Next != 0:
-		text += ", the next try is under way"
+		text += ", the next try has started"
 	}
 	return text
 }
 
-// troubleOver reports that a trouble is over.
+// troubleOver describes the end of a trouble.
 func troubleOver(sid string, t *session.Trouble, now time.Time) string {
 	text := fmt.Sprintf("over: %s of %s (%s)", t.Target, sid, t.Code)
 	if since := time.UnixMilli(t.Since); t.Since != 0 && now.After(since) {
@@ -371,7 +370,7 @@ func troubleOver(sid string, t *session.Trouble, now time.Time) string {
 	return text
 }
 
-// clock writes a time of today, for people.
+// clock formats the time of day.
 func clock(ms int64) string { return time.UnixMilli(ms).UTC().Format("15:04:05Z") }
 
 // waitingFor returns the open effects of a target.
@@ -384,7 +383,7 @@ func waitingFor(v *session.View, of string) (effects []string) {
 	return effects
 }
 
-// howToServeTarget is howToServe for a target as bridges name it.
+// howToServeTarget is howToServe for a target in the form of heartbeats.
 func howToServeTarget(target string) string {
 	class, name, _ := strings.Cut(target, "/")
 	return howToServe(session.Class(class), name)

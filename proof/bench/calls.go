@@ -16,8 +16,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// CallRow says which calls are measured: so many in flight, of tools that take
-// from Least to Most, retry-safe or not. With Short most take little, as tools
+// CallRow describes the measured calls: how many are in flight, of tools that take
+// from Least to Most, retry-safe or not. With Short most take little, as real tools
 // do: of 1 to 50 ms half take less than 3.
 type CallRow struct {
 	InFlight    int
@@ -26,11 +26,11 @@ type CallRow struct {
 	RetrySafe   bool
 }
 
-// callSteps is how many durations the calls of a row have, each as often.
+// callSteps is the number of durations of a row's calls; each is used as often.
 const callSteps = 50
 
-// durations returns what the calls of a row take, from the shortest on. Evenly
-// spread, or with Short more than evenly in their logarithms.
+// durations returns the durations of a row's calls, the shortest first: evenly
+// spread, or with Short skewed to the short end of a logarithmic scale.
 func (r CallRow) durations() (all [callSteps]time.Duration) {
 	for i := range all {
 		part := float64(i) / (callSteps - 1)
@@ -42,7 +42,7 @@ func (r CallRow) durations() (all [callSteps]time.Duration) {
 	return all
 }
 
-// Mean is what a call's tool takes on the average.
+// Mean returns the average duration of a call's tool.
 func (r CallRow) Mean() time.Duration {
 	sum := time.Duration(0)
 	for _, d := range r.durations() {
@@ -51,13 +51,13 @@ func (r CallRow) Mean() time.Duration {
 	return sum / callSteps
 }
 
-// Called is what one bridge did with the calls of a row.
+// Called is the result of a row, for one bridge.
 type Called struct {
 	CallRow
 	Calls     int
 	CallsPerS float64
-	// Bound is what so many in flight come to at most, were the bridge free:
-	// calls a second; 0 where the tool takes no time.
+	// Bound is the most that so many calls in flight can reach if the bridge itself
+	// took no time, in calls a second; 0 where the tool takes no time.
 	Bound float64
 	// Overhead is the average time of a call without its tool: from its delivery
 	// to its stored settlement.
@@ -66,10 +66,10 @@ type Called struct {
 	CPUShare float64       // of all processors, from 0 to 1
 }
 
-// Calls measures each row with o.Runs tool calls through one bridge, under
-// interval, and calls done with it. No session-actor takes part: effects are
-// published as it would, as fast as the bridge takes them, and the settlements
-// are not folded. It fails if a call does not succeed.
+// Calls measures each row with o.Runs tool calls through one bridge, under interval,
+// and calls done with the result. There is no session-actor: effects are published
+// as it would, as fast as the bridge takes them, and settlements are not folded.
+// Calls fails if a call does not succeed.
 func Calls(ctx context.Context, o Options, rows []CallRow, done func(Called) error) error {
 	for _, r := range rows {
 		var c Called
@@ -87,10 +87,10 @@ func Calls(ctx context.Context, o Options, rows []CallRow, done func(Called) err
 	return nil
 }
 
-// served is the target as stats call it.
+// served is the target's name in stats.
 const served = string(session.ClassTool) + "/" + target
 
-// warmCalls are carried out before it is measured: at most so many.
+// warmCalls is the most calls that are carried out before the measurement.
 const warmCalls = 500
 
 func (g *stage) calls(ctx context.Context, r CallRow) (Called, error) {
@@ -136,12 +136,12 @@ func (g *stage) calls(ctx context.Context, r CallRow) (Called, error) {
 	return c, nil
 }
 
-// msTotal is what all effects of a target took together.
+// msTotal returns the time of all effects of a target together.
 func msTotal(t bridge.TargetStats) time.Duration {
 	return time.Duration(t.LatencyMS * float64(t.Done+t.Failed) * float64(time.Millisecond))
 }
 
-// busy is a tool that takes its time.
+// busy is a tool that takes time.
 type busy struct {
 	row   CallRow
 	takes [callSteps]time.Duration
@@ -157,7 +157,7 @@ func (b *busy) Execute(ctx context.Context, _ executor.Call) (executor.Result, e
 		b.took.Add(int64(time.Since(begun)))
 		b.ended <- struct{}{}
 	}()
-	// 37 and the number of steps have no divisor in common, so all come alike.
+	// 37 and callSteps have no common divisor, so all durations are used alike.
 	d := b.takes[b.began.Add(1)*37%callSteps]
 	if d <= 0 {
 		return executor.Result{Output: looked}, nil
@@ -165,8 +165,7 @@ func (b *busy) Execute(ctx context.Context, _ executor.Call) (executor.Result, e
 	return executor.Result{Output: looked}, pass(ctx, d)
 }
 
-// feed asks for calls: as many more than are in flight as the bridge takes at
-// once.
+// feed publishes calls: at any time up to twice as many as the bridge runs at once.
 type feed struct {
 	*stage
 	tools   *busy
@@ -175,7 +174,7 @@ type feed struct {
 	asked   int
 }
 
-// carry asks for n calls, and waits until all are settled.
+// carry publishes n calls, and waits until all are settled.
 func (f *feed) carry(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainWithin+time.Duration(n)*f.tools.row.Most, errors.New("the calls did not end"))
 	defer cancel()
@@ -205,7 +204,7 @@ func (f *feed) carry(ctx context.Context, n int) error {
 	}
 }
 
-// callsOfRun is how many calls one run of the feed's sessions has.
+// callsOfRun is the number of calls in one run of the feed's sessions.
 const callsOfRun = 8
 
 // ask stores the next effect, as a session-actor does.

@@ -14,11 +14,11 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// ceiling stores what Refold stores, through the same streams, consumers and
-// fences, and understands nothing of it: it is as fast as the design can be on
-// this machine. One goroutine a lane, one committer a stream in each of the two
-// daemons: they are processes of their own, so no claim of a bridge goes out in
-// one group with the effects of a host.
+// ceiling stores the same messages as Refold, through the same streams, consumers and
+// fences, but without understanding them: the design can't be faster on this
+// machine. It has one goroutine a lane, and one committer a stream in each of the two
+// daemons: they are separate processes, so a bridge's claims are never in one atomic
+// batch with a session-actor's effects.
 type ceiling struct {
 	names  subjects.Names
 	stored template
@@ -26,14 +26,14 @@ type ceiling struct {
 
 	conns   []*nats.Conn
 	log     *committer // the bridge's
-	claims  *committer // the bridge's, too: in the stream of effects
+	claims  *committer // the bridge's too, in the stream of effects
 	effects *committer
 	timers  *committer
 	notices *committer
 	pullers []*puller
 }
 
-// template has the payloads of a run as Refold stored them.
+// template has the payloads of a run, as Refold stored them.
 type template struct {
 	observed, settled, generated []byte // events
 	turns                        [2][]byte
@@ -85,7 +85,7 @@ func startCeiling(ctx context.Context, s *servers, o row, stored template, fail 
 		c.pull(bridge, c.names.EffectsStream(), consumers[1], "", c.execute))
 }
 
-// provision makes the streams and consumers, and stores the install record.
+// provision creates the streams and consumers, and stores the install record.
 func (c *ceiling) provision(ctx context.Context, s *servers, replicas int) (consumers []string, err error) {
 	b, err := bus.Connect(ctx, natsio.Options{InProcess: s.of(0)})
 	if err != nil {
@@ -131,8 +131,8 @@ func (c *ceiling) stop() {
 	}
 }
 
-// lane is the host's part: it counts a session's events, and by the count knows
-// what to store next.
+// lane is the session-actor's part. It counts a session's events, and the count
+// determines what to store next.
 type lane struct {
 	ceiling  *ceiling
 	sessions map[string]*progress
@@ -140,7 +140,7 @@ type lane struct {
 
 type progress struct{ events, results int }
 
-// work hands over what a slice of events asks for.
+// work stores what a slice of events needs.
 func (l *lane) work(s *slice) {
 	var effects, wakes, notices []message
 	for _, m := range s.msgs {
@@ -219,7 +219,7 @@ func (c *ceiling) notice(s *slice, sid string, n int) message {
 	return message{subject: subject, id: subjects.NoticeID(sid, uint64(n)), data: c.stored.notices[n-1], stored: s.one}
 }
 
-// storedSubject reads a subject of the log: PREFIX.PARTITION.DOOR.SESSION.
+// storedSubject parses a subject of the log: PREFIX.PARTITION.DOOR.SESSION.
 func storedSubject(subject string) (door session.Door, sid string, ok bool) {
 	parts := strings.Split(subject, ".")
 	if len(parts) != 4 {

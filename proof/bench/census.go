@@ -17,7 +17,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// census is what the streams hold after a row.
+// census counts the messages that the streams hold after a row.
 type census struct {
 	kinds    map[string]int // by stream and kind
 	messages map[string]int // by stream
@@ -26,22 +26,21 @@ type census struct {
 	first    map[string][]byte
 }
 
-// named are the types that the census lists by name; other messages are counted
-// by stream.
+// named are the types that the census lists by name. Others are counted by stream.
 var named = []string{
 	session.TypeRunRequested, session.TypeToolCallsObserved, session.TypeToolCallSettled, session.TypeGenerationSettled,
 	session.NoticeSessionOpened, session.NoticeRunStarted, session.NoticeRunFinished,
 }
 
-// settleWithin is how long messages that no run waits for may take to be stored
-// after the last run's end.
+// settleWithin is how long messages that no run waits for may take to be stored after
+// the last run's end.
 const settleWithin = 10 * time.Second
 
 // readWithin is how long reading a stream may take.
 const readWithin = 5 * time.Minute
 
-// count waits until the streams hold what runs of these kinds take (nil: not
-// known, until nothing more comes), and looks at all of it.
+// count waits until the streams hold what runs of these kinds store, and reads all of
+// it. If kinds is nil, it waits until the streams stop growing.
 func count(ctx context.Context, s *servers, runs int, kinds map[string]int) (*census, error) {
 	nc, err := s.connect(0, "refold-bench")
 	if err != nil {
@@ -72,15 +71,14 @@ func count(ctx context.Context, s *servers, runs int, kinds map[string]int) (*ce
 	return c, nil
 }
 
-// counted are the streams that are counted: all but the blobs. Blobs hold the
-// tools' descriptors, which are stored once for the install record and not for
-// runs.
+// counted returns the streams that are counted: all except the blobs. Blobs hold the
+// tools' descriptors, which are stored once for the install record and not for runs.
 func counted(names subjects.Names) []string {
 	return slices.DeleteFunc(names.Streams(), func(stream string) bool { return stream == names.BlobsStream() })
 }
 
-// settled waits until the streams hold so many messages, or hold the same for a
-// while.
+// settled waits until the streams hold want messages, or if that is not known, until
+// they stop growing.
 func settled(ctx context.Context, js jetstream.JetStream, names subjects.Names, want int, known bool) error {
 	until := time.Now().Add(settleWithin)
 	last, same := 0, 0
@@ -103,7 +101,7 @@ func settled(ctx context.Context, js jetstream.JetStream, names subjects.Names, 
 			return err
 		}
 	}
-	return nil // what is missing, the census shows
+	return nil // the census shows what is missing
 }
 
 func (c *census) read(ctx context.Context, js jetstream.JetStream, names subjects.Names, stream string) error {
@@ -163,7 +161,7 @@ func (c *census) add(names subjects.Names, stream, subject string, header nats.H
 	c.first[exact(names, kind, subject)] = data
 }
 
-// kindOf names a message: its stream, and what it is there.
+// kindOf returns the kind of a message: its stream, and what it is there.
 func kindOf(names subjects.Names, stream, subject string, data []byte) string {
 	if subject == names.Install() {
 		return kindInstall
@@ -187,7 +185,7 @@ func kindOf(names subjects.Names, stream, subject string, data []byte) string {
 
 const kindInstall = "install"
 
-// exact is the kind, and for effects and claims also the effect's name.
+// exact returns the kind, and for effects and claims also the effect's name.
 func exact(names subjects.Names, kind, subject string) string {
 	if name, err := names.ParseEffect(subject); err == nil {
 		return kind + " " + name.Effect
@@ -195,8 +193,8 @@ func exact(names subjects.Names, kind, subject string) string {
 	return kind
 }
 
-// perRun returns how many messages of each kind a run stored. An error if that
-// is no whole number.
+// perRun returns the number of messages of each kind that a run stored. It fails if
+// that is not a whole number.
 func (c *census) perRun(runs int) (map[string]int, error) {
 	each := map[string]int{}
 	for _, kind := range slices.Sorted(maps.Keys(c.kinds)) {
@@ -212,7 +210,7 @@ func (c *census) perRun(runs int) (map[string]int, error) {
 	return each, nil
 }
 
-// template returns the payloads of the one run that was counted.
+// template returns the payloads of the one counted run.
 func (c *census) template(names subjects.Names) (t template, err error) {
 	log, effects, notices := names.LogStream()+" ", names.EffectsStream()+" ", names.NoticesStream()+" "
 	take := func(name string) []byte {
@@ -237,7 +235,7 @@ func (c *census) template(names subjects.Names) (t template, err error) {
 	return t, err
 }
 
-// difference says in which kinds two sides differ; empty if they don't.
+// difference lists the kinds in which two sides differ; "" if there are none.
 func difference(a, b map[string]int) string {
 	var all []string
 	for _, kind := range slices.Sorted(maps.Keys(a)) {

@@ -36,7 +36,6 @@ type watcher struct {
 	each  time.Duration
 	now   func() time.Time
 	hears bool // the caller receives the models' text and calls speaks
-	hears bool // what models say is heard: speaks is called
 
 	mu       sync.Mutex
 	sessions map[string]*watched

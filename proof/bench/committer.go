@@ -23,33 +23,33 @@ const (
 )
 
 const (
-	batchLeast   = 8    // from how many messages a batch is worth its staging
-	batchMax     = 1000 // what a server takes
-	singlesMax   = 4000 // unanswered at a time; a server buffers 10,000
+	batchLeast   = 8    // smaller groups are not worth a batch's staging
+	batchMax     = 1000 // the server's limit
+	singlesMax   = 4000 // outstanding at a time; a server buffers 10,000
 	answerWithin = 30 * time.Second
 )
 
-// message is something to be stored.
+// message is a message to store.
 type message struct {
 	subject string
-	id      string // Nats-Msg-Id; empty: none
-	due     string // the message is a schedule, and fires under this subject; empty: it is none
+	id      string // Nats-Msg-Id; "": none
+	due     string // of a schedule: the subject under which it fires; "": not a schedule
 	fenced  bool   // the subject must be empty
 	msgpack bool
 	data    []byte
-	stored  func() // called when it is; must not block
+	stored  func() // called once it is stored; must not block
 }
 
-// committer stores messages in one stream, in groups: what waits while the
-// last group is under way is the next one. No time is added to fill a group.
+// committer stores messages in one stream, in groups: messages that wait while a
+// group is being stored form the next one. It never waits to fill a group.
 type committer struct {
 	nc      *nats.Conn
-	grouped bool // as atomic batches; else as single publishes without waiting
+	grouped bool // store atomic batches; else single publishes without waiting
 	fail    func(error)
 	inbox   string
 	sub     *nats.Subscription
 	wake    chan struct{} // of capacity 1
-	free    chan struct{} // of capacity 1: answers came
+	free    chan struct{} // of capacity 1: an acknowledgement arrived
 	ended   chan struct{}
 	done    sync.WaitGroup
 
@@ -59,8 +59,8 @@ type committer struct {
 	number  uint64
 }
 
-// newCommitter returns a committer that runs until close. The first message
-// that is not stored is the end: fail is called, from any goroutine.
+// newCommitter returns a committer that runs until close. If a message is not stored
+// it calls fail, from any goroutine, and ends.
 func newCommitter(nc *nats.Conn, grouped bool, fail func(error)) (*committer, error) {
 	c := &committer{
 		nc: nc, grouped: grouped, fail: fail, inbox: nc.NewInbox(), wake: make(chan struct{}, 1), free: make(chan struct{}, 1),
@@ -74,8 +74,7 @@ func newCommitter(nc *nats.Conn, grouped bool, fail func(error)) (*committer, er
 	return c, nil
 }
 
-// put hands messages over. It returns at once: what it takes is bounded by the
-// runs in flight.
+// put queues messages and returns at once. The runs in flight bound the queue.
 func (c *committer) put(messages ...message) {
 	if len(messages) == 0 {
 		return
@@ -129,7 +128,7 @@ func (c *committer) run() {
 	}
 }
 
-// letOthersRounds is how often others go first: as often as Refold lets them.
+// letOthersRounds is the number of yields before a batch, as in Refold.
 const letOthersRounds = 12
 
 // letOthers yields to all runnable goroutines, so that their messages join this
@@ -207,7 +206,7 @@ func (m message) msg() *nats.Msg {
 	return &nats.Msg{Subject: m.subject, Header: h, Data: m.data}
 }
 
-// expect notes that an answer is to come and returns where.
+// expect registers a pending acknowledgement and returns its reply subject.
 func (c *committer) expect(stored func()) (reply string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -216,7 +215,7 @@ func (c *committer) expect(stored func()) (reply string) {
 	return c.inbox + "." + strconv.FormatUint(c.number, 10)
 }
 
-// wait waits until at most so many answers are to come.
+// wait waits until at most most acknowledgements are pending.
 func (c *committer) wait(most int) error {
 	for {
 		c.mu.Lock()
@@ -235,7 +234,7 @@ func (c *committer) wait(most int) error {
 	}
 }
 
-// answer takes the server's answer to a single publish, or to a whole batch.
+// answer handles the acknowledgement of a single publish, or of a batch.
 func (c *committer) answer(m *nats.Msg) {
 	number, err := strconv.ParseUint(strings.TrimPrefix(m.Subject, c.inbox+"."), 10, 64)
 	if err != nil || len(m.Data) == 0 || bytes.Contains(m.Data, []byte(`"error"`)) || bytes.Contains(m.Data, []byte(`"duplicate"`)) {

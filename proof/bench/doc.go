@@ -19,7 +19,7 @@
 //
 //   - A run counts when its end was read from the notices, and every started
 //     run has ended.
-//   - The ceiling shares no code with Refold but connecting and provisioning.
+//   - The ceiling shares no code with Refold except connecting and provisioning.
 //   - Both sides use a connection for the session-actor, one for the bridge and
 //     one for the clients.
 //
@@ -30,7 +30,7 @@
 //
 // # Limits
 //
-// All in memory: the latencies of a row, and what its servers keep.
+// Everything is in memory: the latencies of a row, and the messages of its servers.
 //
 // # Testing
 //

@@ -11,20 +11,19 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// Pace is how fast histories are folded.
+// Pace is the speed of folding.
 type Pace struct {
 	Sessions, Events int
 	FoldPerS         float64 // events, from memory, on one core
-	ReplayPerS       float64 // events, from the log, compared with what was stored
+	ReplayPerS       float64 // events, from the log, compared with what is stored
 	BytesEach        float64 // of an event's payload
 }
 
-// foldFor is for how long histories are folded again and again.
+// foldFor is for how long histories are folded repeatedly.
 const foldFor = time.Second
 
-// Fold lets Refold carry out o.Runs runs. Then it folds their events from
-// memory, and lets a client replay the log. It fails if the replay is not
-// identical.
+// Fold makes Refold carry out o.Runs runs. Then it folds their events from memory,
+// and has a client replay the log. It fails if the replay is not identical.
 func Fold(ctx context.Context, o Options) (pace Pace, err error) {
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		if err := g.runAll(ctx, 0, 100, o.Runs); err != nil {
@@ -62,7 +61,7 @@ func Fold(ctx context.Context, o Options) (pace Pace, err error) {
 	return pace, err
 }
 
-// replay lets a client fold the whole log, and returns the events a second.
+// replay makes a client fold the whole log, and returns the events a second.
 func (g *stage) replay(ctx context.Context, events int) (float64, error) {
 	c, err := client.Connect(ctx, client.Options{InProcess: g.servers.of(0)})
 	if err != nil {

@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// Grown is what a run costs Refold among so many older sessions.
+// Grown is the cost of a run among a number of older sessions.
 type Grown struct {
 	Sessions int
-	Recent   int // of which effects and claims are stored, too
+	Recent   int // of these, sessions whose effects and claims are still stored
 	RunsPerS float64
 	EventCPU time.Duration // of the whole process, for an event
-	Relative float64       // EventCPU, by that with 1,000 sessions; 0: not known
-	Collect  time.Duration // of EventCPU, for garbage: some of it belongs to no event but to what is live
-	Event    time.Duration // of the clock, for an event: of all in flight together
+	Relative float64       // EventCPU, relative to 1,000 sessions; 0: not known
+	Collect  time.Duration // of EventCPU, for garbage collection; some of it is the cost of live memory
+	Event    time.Duration // wall-clock time an event, over all runs in flight
 	P50, P99 time.Duration // of a run
 	Heap     uint64        // bytes in use before the runs, by the whole process
-	Taken    time.Duration // of the first run of a lane that is taken for it, the longest
+	Taken    time.Duration // the longest first run of a lane
 }
 
-// eventsOfRun is how many events the log holds of a run.
+// eventsOfRun is the number of events that the log has of a run.
 const eventsOfRun = 6
 
 // growthInFlight is how many runs are in flight while growth is measured.
 const growthInFlight = 100
 
-// Growth measures o.Runs runs with least sessions in the streams, ten times as
-// many and so on, up to most, under interval. Refold carries out the older ones
+// Growth measures o.Runs runs with least sessions in the streams, then ten times as
+// many and so on, up to most, under interval. Refold carries out the older runs
 // first; at most recent of them are of the last hour.
 func Growth(ctx context.Context, o Options, least, most, recent int, done func(Grown) error) error {
 	var of1000 time.Duration
@@ -57,8 +57,8 @@ func Growth(ctx context.Context, o Options, least, most, recent int, done func(G
 	return nil
 }
 
-// grow has Refold carry out a run in each of so many sessions. What the streams
-// keep of the first ones for an hour is gone.
+// grow makes Refold carry out a run in each of a number of sessions. What the streams
+// keep for an hour is gone for the first old ones.
 func (g *stage) grow(ctx context.Context, old, sessions int) error {
 	begun := time.Now()
 	if old > 0 {
@@ -78,8 +78,8 @@ func (g *stage) grow(ctx context.Context, old, sessions int) error {
 	return nil
 }
 
-// age makes effects and claims an hour old, and removes the schedules of wakes,
-// which are past by then.
+// age makes effects and claims an hour old, and removes the schedules of wakes, which
+// would have fired by then.
 func (g *stage) age(ctx context.Context) error {
 	timers, err := g.js.Stream(ctx, g.bus.Names().TimersStream())
 	if err != nil {
@@ -112,7 +112,7 @@ func (g *stage) age(ctx context.Context) error {
 	return err
 }
 
-// measureAmong measures runs among so many older sessions.
+// measureAmong measures runs among older sessions.
 func (g *stage) measureAmong(ctx context.Context, grown *Grown) error {
 	warming := time.Now()
 	y, err := startSystem(ctx, g.servers, g.row, g.fail)
@@ -129,7 +129,7 @@ func (g *stage) measureAmong(ctx context.Context, grown *Grown) error {
 	if err != nil {
 		return err
 	}
-	// The warm-up reads all that is read only once.
+	// The warm-up reads everything that is read only once.
 	if err := l.carryOut(ctx, from, growthInFlight, growthInFlight); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (g *stage) measureAmong(ctx context.Context, grown *Grown) error {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	grown.Heap = m.HeapAlloc
-	g.step(warming, "started Refold, and ended its first runs")
+	g.step(warming, "started Refold, and completed its first runs")
 	l.measure(true)
 	begun, used, collected := time.Now(), cpuUsed(), collecting()
 	if err := l.carryOut(ctx, from+growthInFlight, growthInFlight, g.Runs); err != nil {
@@ -153,9 +153,8 @@ func (g *stage) measureAmong(ctx context.Context, grown *Grown) error {
 	return nil
 }
 
-// take has the lanes taken, one after the other, by a run of a session of each:
-// the server looks then at all subjects of the lane. It returns the number of
-// the next session.
+// take runs a session of each lane, one after the other: for its first message the
+// server searches all subjects of the lane. It returns the number of the next session.
 func (g *stage) take(ctx context.Context, l *load, grown *Grown) (next int, err error) {
 	begun := time.Now()
 	for _, n := range ofEachLane(grown.Sessions) {
@@ -170,8 +169,8 @@ func (g *stage) take(ctx context.Context, l *load, grown *Grown) (next int, err 
 	return next, nil
 }
 
-// collecting returns the processor time that collecting garbage took, as the
-// runtime estimates it, up to the last collection.
+// collecting returns the processor time of garbage collection, as the runtime
+// estimates it, up to the last collection.
 func collecting() time.Duration {
 	sample := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}, {Name: "/cpu/classes/gc/mark/idle:cpu-seconds"}}
 	metrics.Read(sample)

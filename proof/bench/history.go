@@ -15,8 +15,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// stage is what the smaller measurements work on: servers with Refold's
-// streams and the install record, under interval.
+// stage is what the smaller measurements use: servers with Refold's streams and the
+// install record, under interval.
 type stage struct {
 	row
 	servers *servers
@@ -26,7 +26,7 @@ type stage struct {
 	fail    context.CancelCauseFunc // the first error ends the measurement
 }
 
-// onStage calls measure with a stage, and takes it down.
+// onStage calls measure with a stage, and stops the stage's servers.
 func onStage(ctx context.Context, o Options, measure func(context.Context, *stage) error) (err error) {
 	g := &stage{row: row{Options: o, durability: natsio.DurabilityInterval, replicas: 1}}
 	if g.servers, err = startServers(o.Dir, 1, false); err != nil {
@@ -55,14 +55,14 @@ func onStage(ctx context.Context, o Options, measure func(context.Context, *stag
 	return nil
 }
 
-// said is an event that is published again for other sessions.
+// said is an event to store for many sessions.
 type said struct {
 	door    session.Door
 	payload []byte
 }
 
-// runAll lets Refold carry out runs, each in a session of its own from a number
-// on, and waits for their ends.
+// runAll makes Refold carry out runs, each in its own session, numbered from from, and
+// waits for their ends.
 func (g *stage) runAll(ctx context.Context, from, inFlight, runs int) error {
 	y, err := startSystem(ctx, g.servers, g.row, g.fail)
 	if err != nil {
@@ -77,7 +77,7 @@ func (g *stage) runAll(ctx context.Context, from, inFlight, runs int) error {
 	return l.carryOut(ctx, from, inFlight, runs)
 }
 
-// fill stores the events of sessions from one number to another, all alike.
+// fill stores the same events for each session from one number to another.
 func (g *stage) fill(ctx context.Context, from, to int, events []said) error {
 	return g.storeAll(ctx, func(put func(message) error) error {
 		for n := from; n < to; n++ {
@@ -91,7 +91,7 @@ func (g *stage) fill(ctx context.Context, from, to int, events []said) error {
 	})
 }
 
-// event puts an event of the nth session.
+// event stores an event of the nth session.
 func (g *stage) event(put func(message) error, n int, e said) error {
 	subject, err := g.bus.Names().Log(e.door, sessionID(n))
 	if err != nil {
@@ -100,11 +100,11 @@ func (g *stage) event(put func(message) error, n int, e said) error {
 	return put(message{subject: subject, data: e.payload})
 }
 
-// fillAhead is how many messages may be on their way to the server.
+// fillAhead is the number of publishes that may be outstanding.
 const fillAhead = 10_000
 
-// storeAll stores what each puts, one behind the other, as fast as the server
-// takes it. A message that is refused is an error.
+// storeAll stores the messages that each passes to put, in order, as fast as the server
+// accepts them. A refused message is an error.
 func (g *stage) storeAll(ctx context.Context, each func(put func(message) error) error) error {
 	c, err := newCommitter(g.nc, false, g.fail)
 	if err != nil {
@@ -128,7 +128,7 @@ func (g *stage) storeAll(ctx context.Context, each func(put func(message) error)
 		}
 		return err
 	})
-	for range fillAhead { // when all is free, all is stored
+	for range fillAhead { // once all places are free, everything is stored
 		if err == nil {
 			err = take()
 		}
@@ -147,12 +147,11 @@ func (g *stage) lastSeq(ctx context.Context, stream string) (uint64, error) {
 
 const foldedTick = 50 * time.Millisecond
 
-// near waits until of what each lane delivers at most so many events are not
-// acknowledged.
+// near waits until each lane has at most most events that are not acknowledged.
 func (g *stage) near(ctx context.Context, most int) error {
 	for idle := 0; idle < 2; {
 		if most > 0 {
-			idle = 1 // it goes on anyway
+			idle = 1 // one look is enough
 		}
 		if err := pass(ctx, foldedTick); err != nil {
 			return err
@@ -161,7 +160,7 @@ func (g *stage) near(ctx context.Context, most int) error {
 		for _, name := range laneNames() {
 			consumer, err := g.js.Consumer(ctx, g.bus.Names().LogStream(), name)
 			if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-				idle = 0 // the server is busy: that is no answer
+				idle = 0 // the server was too busy to answer
 				break
 			}
 			if err != nil {
@@ -176,9 +175,9 @@ func (g *stage) near(ctx context.Context, most int) error {
 	return nil
 }
 
-// pass takes the lanes past all events, as if they had been folded. It is said
-// to the server: to take and acknowledge millions of messages that lanes have
-// not had costs it, for each of them, a look at all subjects of a block.
+// pass moves the lanes past all events, as if these had been folded, by resetting the
+// consumers. Pulling and acknowledging millions of messages would cost the server, for
+// each of them, a search of all subjects of a block.
 func (g *stage) pass(ctx context.Context) error {
 	stream := g.bus.Names().LogStream()
 	last, err := g.lastSeq(ctx, stream)
@@ -200,7 +199,7 @@ func laneNames() (lanes []string) {
 	return lanes
 }
 
-// ofEachLane returns the numbers of sessions from one on, the first of each lane.
+// ofEachLane returns the first session of each lane, numbered from from.
 func ofEachLane(from int) (sessions []int) {
 	taken := map[int]bool{}
 	for n := from; len(taken) < subjects.LanesDefault; n++ {

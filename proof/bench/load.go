@@ -15,9 +15,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// load plays the clients, the same for both sides: it keeps so many runs in
-// flight, each of a session of its own, and hears of their ends by the stream
-// of notices.
+// load plays the clients, in the same way for both sides: it keeps a number of runs in
+// flight, each of its own session, and reads their ends from the stream of notices.
 type load struct {
 	nc      *nats.Conn
 	names   subjects.Names
@@ -27,19 +26,19 @@ type load struct {
 
 	mu       sync.Mutex
 	next     int // number of the next session
-	limit    int // sessions to start; 0: until told
+	limit    int // sessions to start; 0: until drain
 	stopped  bool
 	begun    map[string]time.Time
 	ended    int
-	awaited  int           // how many are to have ended
-	enough   chan struct{} // closed when they have
+	awaited  int           // value of ended that more waits for
+	enough   chan struct{} // closed when ended reaches it
 	measured bool
-	took     []time.Duration // of runs that ended while it was measured
-	drained  chan struct{}   // closed when nothing is in flight any more
+	took     []time.Duration // of runs that ended while measured was set
+	drained  chan struct{}   // closed when no run is in flight any more
 }
 
-// startLoad connects. grouped is how requests are stored: what clients of one
-// process ask for at the same time goes out together.
+// startLoad connects. grouped is how requests are stored: clients of one process store
+// simultaneous requests together.
 func startLoad(ctx context.Context, s *servers, grouped bool, fail func(error)) (l *load, err error) {
 	l = &load{fail: fail, begun: make(map[string]time.Time), drained: make(chan struct{})}
 	if l.names, err = subjects.New(""); err != nil {
@@ -64,7 +63,7 @@ func startLoad(ctx context.Context, s *servers, grouped bool, fail func(error)) 
 	if err != nil {
 		return nil, fmt.Errorf("read notices: %w", err)
 	}
-	// Those of older sessions would keep the clients busy for long.
+	// Notices of older sessions would keep the clients busy for long.
 	notices, err := js.OrderedConsumer(ctx, l.names.NoticesStream(), jetstream.OrderedConsumerConfig{
 		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: stream.CachedInfo().State.LastSeq + 1,
 	})
@@ -86,8 +85,8 @@ func (l *load) stop() {
 	l.nc.Close()
 }
 
-// carryOut carries out runs, at most so many at a time, of the sessions from a
-// number on, and waits for their ends.
+// carryOut carries out runs, at most inFlight at a time, of sessions numbered from from,
+// and waits for their ends.
 func (l *load) carryOut(ctx context.Context, from, inFlight, runs int) error {
 	l.mu.Lock()
 	l.next, l.stopped, l.drained = from, false, make(chan struct{})
@@ -135,7 +134,7 @@ func (l *load) ask() {
 	l.log.put(message{subject: subject, id: id, data: payload, stored: func() {}})
 }
 
-// finish reports that no run is in flight. The lock is held.
+// finish reports that no run is in flight. The caller holds the lock.
 func (l *load) finish() {
 	select {
 	case <-l.drained:
@@ -149,7 +148,7 @@ var (
 	failed   = []byte(`"` + string(session.Failed) + `"`)
 )
 
-// handleNotice takes a notice. A run's end starts the next run.
+// handleNotice reads a notice. A run's end starts the next run.
 func (l *load) handleNotice(m jetstream.Msg) {
 	if !bytes.Contains(m.Data(), finished) {
 		return
@@ -180,14 +179,14 @@ func (l *load) handleNotice(m jetstream.Msg) {
 	}
 }
 
-// measure begins or ends the time in which runs are counted.
+// measure starts or stops the counting of runs.
 func (l *load) measure(on bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.measured = on
 }
 
-// more waits until n more runs have ended. It is called by one at a time.
+// more waits until n more runs have ended. It must not be called concurrently.
 func (l *load) more(ctx context.Context, n int) error {
 	l.mu.Lock()
 	enough := make(chan struct{})
@@ -210,8 +209,8 @@ func (l *load) drain(ctx context.Context) error {
 // wait waits until all runs have ended.
 func (l *load) wait(ctx context.Context) error { return l.await(ctx, l.drained) }
 
-// await waits until done is closed, however long runs take to end, as long as some
-// do: it fails when none has for drainWithin.
+// await waits until done is closed, however long that takes, while runs keep ending. It
+// fails if none has ended for drainWithin.
 func (l *load) await(ctx context.Context, done <-chan struct{}) error {
 	late := time.NewTicker(drainWithin)
 	defer late.Stop()
@@ -233,14 +232,14 @@ func (l *load) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// runs returns how many runs were started.
+// runs returns the number of started runs.
 func (l *load) runs() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next
 }
 
-// latencies returns what the measured runs took, the shortest first.
+// latencies returns the durations of the measured runs, the shortest first.
 func (l *load) latencies() []time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -248,7 +247,7 @@ func (l *load) latencies() []time.Duration {
 	return l.took
 }
 
-// part returns the latency that a part of the runs did not exceed.
+// part returns the latency that the fraction p of the runs did not exceed.
 func part(sorted []time.Duration, p float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0

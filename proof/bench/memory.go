@@ -12,30 +12,30 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Footprint is what sessions take of a session-actor's memory, without what the
-// NATS server in this process allocated.
+// Footprint is the memory that sessions take in a session-actor, without the memory of
+// the NATS server in this process.
 type Footprint struct {
 	Sleeping, Awake         int     // sessions
 	SleepingEach, AwakeEach float64 // bytes a session
 	AwakeTurns              int     // of the model, a run each
 }
 
-// Sessions that a lane keeps while the others are to sleep.
+// sleepersAwake is the number of sessions that a lane keeps while the others sleep.
 const sleepersAwake = 4
 
-// awakeTurns is how many turns of the model an awake session has had, and
-// sleepingEvents how many events one that sleeps.
+// awakeTurns is the number of model turns of an awake session, and sleepingEvents the
+// number of events of a sleeping one.
 const (
 	awakeTurns     = 10
 	sleepingEvents = 6
 )
 
-// profileRate is how many bytes are allocated between two samples of the memory
-// profile. It is small, so that the memory that remains is measured exactly.
+// profileRate is the number of allocated bytes between two samples of the memory
+// profile. It is small, so that remaining memory is measured exactly.
 const profileRate = 4096
 
-// Memory measures what a session-actor keeps of sessions that sleep, and of
-// sessions that are awake with nothing to do.
+// Memory measures what a session-actor keeps of sleeping sessions, and of awake ones
+// with nothing to do.
 func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, err error) {
 	before := runtime.MemProfileRate
 	runtime.MemProfileRate = profileRate
@@ -60,10 +60,10 @@ func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, e
 	return f, nil
 }
 
-// footprint returns the memory that a session-actor keeps for each of n
-// sessions with these events. It is the slope between a few sessions and n
-// more; the session-actor is restarted for each measurement. The few are enough
-// for its buffers to be as large.
+// footprint returns the memory that a session-actor keeps for each of n sessions with
+// these events. It is the slope between a few sessions and n more; the session-actor
+// is restarted for each measurement. A few sessions suffice to make its buffers as
+// large.
 func footprint(ctx context.Context, o Options, keep engine.Options, n int, events []said) (each float64, err error) {
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		g.host, g.hostOnly = keep, true
@@ -73,7 +73,7 @@ func footprint(ctx context.Context, o Options, keep engine.Options, n int, event
 		if err != nil {
 			return err
 		}
-		// What was folded before is not taken into memory again.
+		// Sessions that were folded before are not loaded again.
 		most, err := g.keeps(ctx, few, few+few+n, events)
 		each = (most - least) / float64(n)
 		return err
@@ -81,16 +81,15 @@ func footprint(ctx context.Context, o Options, keep engine.Options, n int, event
 	return each, err
 }
 
-// What is folded while it is stored: so many events at a time, of which each
-// lane's owner may be so far behind. Much more would measure the server, which
-// looks for the next event of a lane that is far behind at all subjects of a
-// block.
+// Events are folded while they are stored: followEvents at a time, of which each lane
+// may be followBehind behind. Much more would measure the server, which searches all
+// subjects of a block for the next event of a lane that is far behind.
 const (
 	followEvents = 2000
 	followBehind = followEvents / subjects.LanesDefault
 )
 
-// keeps has the sessions folded, and returns the bytes in use then.
+// keeps makes the session-actor fold the sessions, and returns the bytes then in use.
 func (g *stage) keeps(ctx context.Context, from, to int, events []said) (bytes float64, err error) {
 	begun := time.Now()
 	y, err := startSystem(ctx, g.servers, g.row, g.fail)
@@ -111,7 +110,7 @@ func (g *stage) keeps(ctx context.Context, from, to int, events []said) (bytes f
 		return 0, err
 	}
 	g.step(begun, "folded %d sessions of %d events", to-from, len(events))
-	// What is under way in the background, such as snapshots, goes away by itself.
+	// Background work, such as snapshots, ends by itself.
 	bytes = inUse()
 	for range settleSamples {
 		if err := pass(ctx, settleTick); err != nil {
@@ -129,7 +128,7 @@ const (
 	settleTick    = 500 * time.Millisecond
 )
 
-// inUse returns the bytes that this process holds, but for what the NATS server
+// inUse returns the bytes that this process holds, without those that the NATS server
 // allocated.
 func inUse() (bytes float64) {
 	runtime.GC()

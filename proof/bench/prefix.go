@@ -11,29 +11,27 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Prefix is how much of what a conversation sends to a model a prefix cache can
-// hold.
+// Prefix is how much of a conversation's requests to a model a prefix cache can hold.
 type Prefix struct {
 	Conversation  string
-	Turns         int // generations asked
+	Turns         int // requested generations
 	Exact, Masked Held
 }
 
 // Held counts the bytes of requests: of definitions, system text and messages.
 type Held struct {
 	Sent int64 // in all requests
-	Held int64 // of these, what the request before began with too
+	Held int64 // of these, what the previous request began with too
 }
 
-// Share returns which share of what was sent a cache can hold.
+// Share returns the share of the sent bytes that a cache can hold.
 func (h Held) Share() float64 { return float64(h.Held) / float64(max(h.Sent, 1)) }
 
-// Prefixes folds the conversations of a recording in memory, each with exact
-// and with masked tools, and calls each for one after the other. The registry
-// gates tools by the session's state, as the built-in one gates the host tools:
-// until the conversation's first batch of calls opens a host session, it offers
-// the tools of that batch alone, and then all. definitions is the file with the
-// tools, empty for the one in the recording's folder.
+// Prefixes folds the conversations of a recording in memory, each with exact and with
+// masked tools, and calls each for one after the other. The registry gates tools by the
+// session's state, as the built-in one gates the host tools: until the conversation's
+// first batch of calls opens a host session, it offers only the tools of that batch, and
+// then all. definitions is the file with the tools; "": the one in the recording's folder.
 func Prefixes(file, definitions, system string, each func(Prefix) error) error {
 	r, record, _, err := recorded.LoadInstall(file, definitions, nil)
 	if err != nil {
@@ -65,16 +63,16 @@ func Prefixes(file, definitions, system string, each func(Prefix) error) error {
 	return nil
 }
 
-// prefixFold is a session that is folded in memory, and what it sends.
+// prefixFold is a session that is folded in memory, and its requests.
 type prefixFold struct {
 	state   *session.State
 	blobs   map[codec.Hash]string // definitions
-	texts   map[uint64]string     // of items, by the event that carries them
+	texts   map[uint64]string     // of items, by event
 	seq     uint64
-	before  []string // what the latest request said, in order
+	before  []string // parts of the latest request, in order
 	held    Held
 	turns   int
-	started bool // the first batch was made
+	started bool // the first batch has begun
 }
 
 func newPrefixFold(record *session.InstallRecord, c *recorded.Conversation, mode, system string) (*prefixFold, error) {
@@ -106,8 +104,7 @@ func newPrefixFold(record *session.InstallRecord, c *recorded.Conversation, mode
 	return f, nil
 }
 
-// firstBatch returns the names of the tools that the first batch of a
-// conversation calls.
+// firstBatch returns the names of the tools that the first batch of a conversation calls.
 func firstBatch(c *recorded.Conversation) map[string]bool {
 	names := map[string]bool{}
 	for _, run := range c.Runs {
@@ -123,7 +120,7 @@ func firstBatch(c *recorded.Conversation) map[string]bool {
 	return names
 }
 
-// tell folds an event. text is what a model is shown of it.
+// tell folds an event. text is the event's text as a model is shown it.
 func (f *prefixFold) tell(door session.Door, typ string, body any, text string) error {
 	data, err := codec.Marshal(body)
 	if err != nil {
@@ -142,7 +139,7 @@ func (f *prefixFold) tell(door session.Door, typ string, body any, text string) 
 	return nil
 }
 
-// play holds the conversation.
+// play folds the conversation.
 func (f *prefixFold) play(c *recorded.Conversation) error {
 	for _, run := range c.Runs {
 		input := session.RunRequested{Input: session.Content{Text: run.User}}
@@ -162,7 +159,7 @@ func (f *prefixFold) play(c *recorded.Conversation) error {
 			continue
 		}
 		name, err := f.generation()
-		if err == nil { // the recording has no such turn
+		if err == nil { // the recording ends without this turn
 			ended := session.GenerationSettled{Effect: name, Status: "failed", Error: &session.Fault{Code: run.Ends().Code}}
 			err = f.tell(session.DoorLLM, session.TypeGenerationSettled, ended, "")
 		}
@@ -173,7 +170,7 @@ func (f *prefixFold) play(c *recorded.Conversation) error {
 	return nil
 }
 
-// generation counts what the open generation sends, and returns its name.
+// generation counts the request of the open generation, and returns its name.
 func (f *prefixFold) generation() (string, error) {
 	for _, e := range f.state.Open() {
 		if e.Class != session.ClassLLM {
@@ -186,10 +183,10 @@ func (f *prefixFold) generation() (string, error) {
 		f.count(&g)
 		return e.Name, nil
 	}
-	return "", errors.New("the session asks no generation where the recording has a turn")
+	return "", errors.New("the session opens no generation where the recording has a turn")
 }
 
-// count compares a request with the one before.
+// count compares a request with the previous one.
 func (f *prefixFold) count(g *session.Generation) {
 	defined := g.Defined
 	if defined == nil {
@@ -214,7 +211,7 @@ func (f *prefixFold) count(g *session.Generation) {
 	f.before, f.turns = said, f.turns+1
 }
 
-// turn settles a generation as it was recorded, and the calls that it made.
+// turn settles a generation as it was recorded, and its calls.
 func (f *prefixFold) turn(name string, turn *recorded.Turn) error {
 	var text *session.Content
 	if turn.Text != "" {

@@ -14,13 +14,13 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// Part is what one process plays where each program of a row has one of its own.
+// Part is the program that one process plays when each program of a row has its own.
 type Part struct {
 	Role       string // PartServer, PartActor or PartBridge
-	URL        string // of the server; empty for the server
+	URL        string // of the server; "" for the server itself
 	Dir        string // of the server's files
 	Always     bool   // the server syncs each write
-	Durability string // durability option of the bridge; empty: default options
+	Durability string // durability option of the bridge; "": default options
 }
 
 // Roles of a Part.
@@ -30,8 +30,8 @@ const (
 	PartBridge = "bridge"
 )
 
-// Play plays a part until in ends, which it does when the parent process ends.
-// It writes a line when the part is ready: the URL of a server.
+// Play plays a part until in ends; in ends with the parent process. When the part is
+// ready it writes a line: the URL of a server.
 func (p Part) Play(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)
@@ -113,7 +113,7 @@ func (p *player) stop() error {
 	return p.cmd.Wait()
 }
 
-// startServerProcess is startServers with a process of its own.
+// startServerProcess is startServers in a separate process.
 func (r row) startServerProcess(ctx context.Context) (*servers, error) {
 	p, err := r.play(ctx, Part{Role: PartServer, Dir: r.Dir, Always: r.durability == natsio.DurabilityAlways})
 	if err != nil {
@@ -152,7 +152,7 @@ func (r row) processes(ctx context.Context) (Side, error) {
 	})
 }
 
-// bridgeOptions are those of the nth program.
+// bridgeOptions returns the options of the nth program.
 func (s *servers) bridgeOptions(n int, o row, watch *Watch) bridge.Options {
 	opts := bridge.Options{URL: s.url, Name: "refold-bench", Durability: o.told, Logger: o.daemonLog(), Grace: time.Second, Observe: watch.Observe}
 	if s.url == "" {

@@ -12,20 +12,20 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Limits of what a consumer's reader holds unacknowledged, and times of its
-// requests. They are those of Refold's lanes.
+// Limits of what a consumer's reader may hold unacknowledged, and times of its requests.
+// They are those of Refold's lanes.
 const (
 	windowEventsMax = 1024
 	windowBytesMax  = 16 << 20
-	windowPartPull  = 4 // a request asks for at least this part
+	windowPartPull  = 4 // a request is for at least this part of the window
 	pullExpires     = 600 * time.Millisecond
 	pullTick        = 300 * time.Millisecond
 )
 
 const headerPinID = "Nats-Pin-Id"
 
-// puller reads a consumer: a goroutine takes what is buffered, gives it to work
-// as one slice, and acknowledges slices in their order once they are stored.
+// puller reads a consumer: a goroutine takes all buffered messages, gives them to work as
+// one slice, and acknowledges slices in order once their outputs are stored.
 type puller struct {
 	nc      *nats.Conn
 	subject string // of the consumer's API
@@ -36,28 +36,28 @@ type puller struct {
 	inbox  string
 	sub    *nats.Subscription
 	msgs   chan *nats.Msg
-	stored chan struct{} // of capacity 1: slices were
+	stored chan struct{} // of capacity 1: the outputs of a slice are stored
 	ended  chan struct{}
 	done   sync.WaitGroup
 
 	pin    string
-	asked  int // messages that the open request may bring; 0: none is open
+	asked  int // messages that the open request may still bring; 0: none is open
 	sent   time.Time
 	held   int
 	bytes  int
 	slices []*slice // not acknowledged, in order
 }
 
-// slice is what was taken at once.
+// slice is a group of messages that were taken at once.
 type slice struct {
 	msgs  []*nats.Msg
 	bytes int
 
-	left   atomic.Int64 // what is not stored
+	left   atomic.Int64 // outputs that are not stored yet
 	stored chan struct{}
 }
 
-// one says that one of the outputs is stored.
+// one reports that one of the outputs is stored.
 func (s *slice) one() {
 	if s.left.Add(-1) == 0 {
 		signal(s.stored)
@@ -66,8 +66,8 @@ func (s *slice) one() {
 
 func (s *slice) isStored() bool { return s.left.Load() == 0 }
 
-// newPuller reads a consumer until close. work must make left the count of
-// outputs that call one.
+// newPuller reads a consumer until close. work must set left to the number of outputs;
+// each output calls one.
 func newPuller(nc *nats.Conn, stream, consumer, group string, work func(*slice), fail func(error)) (*puller, error) {
 	p := &puller{
 		nc: nc, subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer, group: group, work: work, fail: fail,
@@ -107,7 +107,7 @@ func (p *puller) run() {
 	}
 }
 
-// fill asks for as much as there is room for, one request at a time.
+// fill requests as many messages as there is room for, one request at a time.
 func (p *puller) fill() error {
 	if p.asked > 0 && time.Since(p.sent) < 3*pullExpires {
 		return nil
@@ -130,7 +130,7 @@ func (p *puller) fill() error {
 	return p.nc.PublishRequest(p.subject, p.inbox, body)
 }
 
-// take takes a message and all that are buffered behind it.
+// take takes a message and all that are buffered after it.
 func (p *puller) take(m *nats.Msg) {
 	s := &slice{stored: p.stored}
 	for more := true; more; {
@@ -156,8 +156,8 @@ func (p *puller) take(m *nats.Msg) {
 	}
 }
 
-// statusWrongPin answers a request under a pin that is no more. Nobody else
-// pulls, so a request without one gets the next: it was only late.
+// statusWrongPin answers a request with an outdated pin. Nobody else pulls, so a request
+// without a pin gets the next one: this request was only late.
 const statusWrongPin = "423"
 
 // receive reports whether m is a delivery.
@@ -178,7 +178,7 @@ func (p *puller) receive(m *nats.Msg) bool {
 
 var ackDone = []byte("+ACK")
 
-// ack acknowledges the slices that are stored, up to the first that isn't.
+// ack acknowledges slices with stored outputs, up to the first without.
 func (p *puller) ack() {
 	n := 0
 	for n < len(p.slices) && p.slices[n].isStored() {

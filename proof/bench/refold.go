@@ -13,12 +13,12 @@ import (
 	"github.com/refold/refold/internal/streams"
 )
 
-// atOnce is how many effects of a target the bridge carries out at a time: as
-// many as it may, since they take no time.
+// atOnce is how many effects of a target the bridge carries out at a time: the most that
+// is allowed, since they take no time.
 const atOnce = 1024
 
-// system is Refold: a session-actor and a bridge as the daemons run them, each
-// with a connection of its own.
+// system is Refold: a session-actor and a bridge as the daemons run them, each with its
+// own connection.
 type system struct {
 	bus     *bus.Bus
 	watch   *Watch
@@ -64,7 +64,7 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 	}
 }
 
-// provision makes the streams, and stores the install record.
+// provision creates the streams, and stores the install record.
 func provision(ctx context.Context, b *bus.Bus, replicas int) (*streams.Conf, error) {
 	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
 	if err != nil {
@@ -93,7 +93,7 @@ func (y *system) startBridge(ctx context.Context, s *servers, o row, fail func(e
 	return nil
 }
 
-// run runs a daemon until stop. What ends before is a failure.
+// run runs a daemon until stop. It is a failure if the daemon ends before.
 func (y *system) run(ctx context.Context, fail func(error), name string, run func(context.Context) error) {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup

@@ -20,31 +20,32 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Options say what is measured. The zero value is not usable: set Durabilities,
-// InFlight, and Seconds or Runs.
+// Options say what is measured. The zero value is not usable: set Durabilities, InFlight,
+// and Seconds or Runs.
 type Options struct {
-	Dir          string // where servers keep their files; empty: the system's directory for temporary ones
+	Dir          string // where servers keep their files; "": the system's directory for temporary ones
 	Durabilities []natsio.Durability
 	InFlight     []int
 	Replicas     int           // servers, and copies of each stream; 0: one
 	For          time.Duration // how long a side is measured
-	Runs         int           // so many runs instead
+	Runs         int           // measure this number of runs instead
 	Rounds       int           // how often each row is measured; 0: once
-	Log          *slog.Logger  // of the daemons; nil: nothing
+	Log          *slog.Logger  // of the daemons; nil: none
 	// Processes starts this program again to play a part (Part.Play). A row then
-	// compares a bridge that is given the server's durability with one of
-	// default options. Nil: all is in this process, and Refold is compared with
+	// compares a bridge that has the server's durability as its option with a bridge of
+	// default options. Nil: everything is in this process, and Refold is compared with
 	// the ceiling.
 	Processes func(Part) *exec.Cmd
-	// Telemetry starts what measures and traces, and has a row compare Refold with it
-	// and Refold without. Nil: neither is done.
+	// Telemetry starts metrics and traces. A row then compares Refold with and without
+	// them. Nil: neither is done.
 	Telemetry func(context.Context) (*Watch, error)
-	// Step is called when a longer part of the work is done, with its duration;
-	// nil: not called.
+	// Step is called when a longer part of the work is done, with its duration; nil: not
+	// called.
 	Step func(what string, took time.Duration)
 }
+}
 
-// Watch is what measures and traces. Stop ends it.
+// Watch has the metrics and traces of a measurement. Stop ends them.
 type Watch struct {
 	Metrics *meter.Registry   // of the session-actor; nil: nothing is measured
 	Traces  engine.Traces     // of the session-actor; nil: nothing is traced
@@ -52,32 +53,30 @@ type Watch struct {
 	Stop    func()
 }
 
-// step reports that something is done which began at begun.
+// step reports the end of work that began at begun.
 func (o Options) step(begun time.Time, format string, args ...any) {
 	if o.Step != nil {
 		o.Step(fmt.Sprintf(format, args...), time.Since(begun))
 	}
 }
 
-// Side is what one side of a row did.
+// Side is the result of one side of a row.
 type Side struct {
 	RunsPerS float64
 	P50, P99 time.Duration
-	Runs     int            // that were measured
+	Runs     int            // measured ones
 	CPU      time.Duration  // of the whole process, servers and clients included, for a run
 	PerRun   map[string]int // messages stored, by stream and kind
-	// PerCommit is messages by stream that were stored at once: one publish, or
-	// one atomic batch.
+	// PerCommit is the number of messages of a commit, by stream.
 	PerCommit map[string]float64
 	Commits   float64 // a run: under always each is a sync
 	BytesEach float64 // of a message's payload
 	Heap, Sys uint64  // bytes, of the whole process
 }
 
-// Row is one durability with one number of runs in flight. Of several rounds it
-// is that with the median ratio. With processes the ceiling is Refold with a
-// bridge that is given the durability; with telemetry it is Refold without
-// telemetry.
+// Row is one durability with one number of runs in flight. Of several rounds it is the one
+// with the median ratio. With processes the ceiling is Refold with a bridge that has the
+// durability as its option; with telemetry it is Refold without telemetry.
 type Row struct {
 	Durability natsio.Durability
 	InFlight   int
@@ -87,7 +86,7 @@ type Row struct {
 	Ratios     []float64 // of all rounds, in their order
 }
 
-// Ratio is what Refold reaches of the ceiling.
+// Ratio is Refold's share of the ceiling's runs a second.
 func (r Row) Ratio() float64 {
 	if r.Ceiling.RunsPerS == 0 {
 		return 0
@@ -95,7 +94,7 @@ func (r Row) Ratio() float64 {
 	return r.Refold.RunsPerS / r.Ceiling.RunsPerS
 }
 
-// row is what a side needs to know.
+// row has what a side needs to know.
 type row struct {
 	Options
 	durability natsio.Durability
@@ -105,16 +104,16 @@ type row struct {
 	host       engine.Options
 	hostOnly   bool   // no bridge runs
 	watched    bool   // metrics are kept, and a part of the runs is traced
-	told       string // the bridge's durability option; empty: none
+	told       string // the bridge's durability option; "": none
 	stored     template
-	perRun     map[string]int // as is expected; nil: not known
+	perRun     map[string]int // the expected messages; nil: not known
 }
 
-// grouped reports whether what is stored goes out in groups, as Refold does it:
-// where the server syncs each message, or a cluster agrees on it.
+// grouped reports whether messages are stored in atomic batches, as Refold does: where the
+// server syncs each message, or a cluster replicates it.
 func (r row) grouped() bool { return r.durability == natsio.DurabilityAlways || r.replicas > 1 }
 
-// daemonLog returns where daemons log.
+// daemonLog returns the logger of the daemons.
 func (r row) daemonLog() *slog.Logger {
 	if r.Log == nil {
 		return slog.New(slog.DiscardHandler)
@@ -122,9 +121,9 @@ func (r row) daemonLog() *slog.Logger {
 	return r.Log
 }
 
-// Runs measures each row, each side on fresh servers, and calls done with it. It
-// fails if a run does not end well, or if the two sides did not store the same
-// kinds and numbers of messages.
+// Runs measures each row, each side on fresh servers, and calls done with it. It fails if a
+// run does not end well, or if the two sides did not store the same kinds and numbers of
+// messages.
 func Runs(ctx context.Context, o Options, done func(Row) error) error {
 	base, err := calibrated(ctx, o)
 	if err != nil {
@@ -146,9 +145,9 @@ func Runs(ctx context.Context, o Options, done func(Row) error) error {
 	return nil
 }
 
-// rounds measures a row as often as is wanted, and returns the round with the
-// median ratio, the lower one of two. The two alternate in who goes first: a
-// machine, and more so its disk, gets slower and faster for minutes at a time.
+// rounds measures a row r.Rounds times, and returns the round with the median ratio, the
+// lower one of two. The sides alternate in going first: a machine, and more so its disk,
+// gets slower and faster for minutes at a time.
 func (r row) rounds(ctx context.Context) (Row, error) {
 	var all []Row
 	var ratios []float64
@@ -194,7 +193,7 @@ func (r row) both(ctx context.Context) (m Row, err error) {
 	return m, nil
 }
 
-// calibrated returns a row that knows what one run of Refold stores.
+// calibrated returns a row with the messages that one run of Refold stores.
 func calibrated(ctx context.Context, o Options) (row, error) {
 	names, err := subjects.New("")
 	if err != nil {
@@ -213,7 +212,7 @@ func calibrated(ctx context.Context, o Options) (row, error) {
 	return r, err
 }
 
-// started is a side that runs.
+// started is a running side.
 type started interface{ stop() }
 
 func (r row) ceiling(ctx context.Context) (Side, error) {
@@ -228,10 +227,10 @@ func (r row) refold(ctx context.Context, stored **census) (Side, error) {
 	})
 }
 
-// side measures one side on servers of its own.
+// side measures one side on its own servers.
 func (r row) side(ctx context.Context, stored **census, start func(context.Context, *servers, func(error)) (started, error)) (side Side, err error) {
 	runtime.GC()
-	debug.FreeOSMemory() // what the former side took is not this one's
+	debug.FreeOSMemory() // the previous side's memory must not count for this one
 	s, err := r.servers(ctx)
 	if err != nil {
 		return side, err
@@ -273,16 +272,16 @@ func (r row) side(ctx context.Context, stored **census, start func(context.Conte
 
 // servers starts the servers of a side.
 func (r row) servers(ctx context.Context) (*servers, error) {
-	if r.Processes != nil && r.perRun != nil { // what a run stores is found out in this process
+	if r.Processes != nil && r.perRun != nil { // calibration runs in this process
 		return r.startServerProcess(ctx)
 	}
 	return startServers(r.Dir, r.replicas, r.durability == natsio.DurabilityAlways)
 }
 
-// warmPart is which part of the time of a row passes before it is measured.
+// warmPart is the part of a row's time that passes before it is measured.
 const warmPart = 5
 
-// measure flies runs and fills in what they took.
+// measure starts runs and fills in their figures.
 func (r row) measure(ctx context.Context, l *load, side *Side) (err error) {
 	if r.Runs == 0 {
 		l.startRuns(r.inFlight, 0)
@@ -293,8 +292,8 @@ func (r row) measure(ctx context.Context, l *load, side *Side) (err error) {
 	begun, used := time.Now(), cpuUsed()
 	l.measure(true)
 	if r.Runs == 0 {
-		// Runs that began together end together: where they take longer than
-		// the time, it is to hold all of them.
+		// Runs that began together end together: if they take longer than the time,
+		// measure until all of them have ended.
 		wave := make(chan error, 1)
 		go func() { wave <- l.more(ctx, r.inFlight) }()
 		err = errors.Join(pass(ctx, r.For), <-wave)
@@ -317,7 +316,7 @@ func (r row) measure(ctx context.Context, l *load, side *Side) (err error) {
 	return l.drain(ctx)
 }
 
-// pass lets time pass, unless something fails.
+// pass waits for d, unless ctx ends.
 func pass(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -329,8 +328,8 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// cpuUsed returns the processor time that this process took until now. Beside
-// others on the same machine it says more than what a clock does.
+// cpuUsed returns the processor time of this process until now. On a machine with other
+// load it is more exact than wall-clock time.
 func cpuUsed() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

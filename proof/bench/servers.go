@@ -21,17 +21,17 @@ const (
 	readyTick   = 20 * time.Millisecond
 )
 
-// servers are one NATS server or a cluster of them, on loopback, with their
-// files in a directory that goes with them.
+// servers are one NATS server or a cluster of them, on loopback, with their files in a
+// temporary directory.
 type servers struct {
 	dir     string
 	nodes   []*server.Server
-	url     string  // by which they are reached; empty: in this process
-	process *player // the server, if it has a process of its own
+	url     string  // their address; "": in this process
+	process *player // the server, if it is a separate process
 }
 
-// startServers starts n servers whose files are in a new directory under dir
-// (empty: the system's for temporary files). always: each write is synced.
+// startServers starts n servers whose files are in a new directory under dir ("": the
+// system's for temporary files). If always is set, each write is synced.
 func startServers(dir string, n int, always bool) (s *servers, err error) {
 	s = &servers{}
 	if s.dir, err = os.MkdirTemp(dir, "refold-bench-"); err != nil {
@@ -75,14 +75,14 @@ func routes(ports []int) string {
 	return strings.Join(all, ",")
 }
 
-// freePorts returns ports that nobody has now.
+// freePorts returns ports that are free now.
 func freePorts(n int) (ports []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, err
 		}
-		defer l.Close() //nolint:revive // all are held until all are chosen, so that they differ
+		defer l.Close() //nolint:revive // all stay open until all are chosen, so that they differ
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
 	return ports, nil
@@ -135,7 +135,7 @@ func (s *servers) connect(n int, name string) (*nats.Conn, error) {
 	return nats.Connect("", nats.InProcessServer(s.of(n)), nats.Name(name))
 }
 
-// busOptions are those of the nth program.
+// busOptions returns the options of the nth program.
 func (s *servers) busOptions(n int, name string, log *slog.Logger) natsio.Options {
 	opts := natsio.Options{URL: s.url, Name: name, Logger: log}
 	if s.url == "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// The shape of a run: the model asks three tools at once, and with their
-// results it answers. Model and tools take no time.
+// The shape of a run: the model calls three tools at once, and answers with their results.
+// Model and tools take no time.
 const (
 	provider   = "bench"
 	target     = "bench"
@@ -31,7 +31,7 @@ const install = `{
   "config": {"provider": "` + provider + `", "model": "instant"}
 }`
 
-// The texts of a run, of such lengths that a message is about 400 bytes.
+// The texts of a run. Their lengths make a message about 400 bytes long.
 var (
 	question = strings.Repeat("What became of the order? ", 12)
 	looked   = strings.Repeat("It left the harbour in time. ", 8)
@@ -39,7 +39,7 @@ var (
 	argument = `{"about":"` + strings.Repeat("order ", 8) + `"}`
 )
 
-// instant is the model, and carries the tools out.
+// instant is the model and the tools.
 type instant struct{}
 
 // Generate answers at once: calls first, and text when it has their results.
@@ -59,11 +59,11 @@ func (instant) Execute(context.Context, executor.Call) (executor.Result, error) 
 	return executor.Result{Output: looked}, nil
 }
 
-// idLength is how long the id of a request is: as long as a client's.
+// idLength is the length of a request's id: that of a client's.
 const idLength = 26
 
-// request returns the request for a run of a session, and its id, as package
-// client makes them.
+// request returns the request for a run of a session, and its id, in the form of package
+// client.
 func request(sid string) (payload []byte, id string, err error) {
 	id = sid + strings.Repeat("0", max(idLength-len(sid), 0))
 	packed, err := envelope(session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: question}}, id)
@@ -83,8 +83,8 @@ func envelope(typ string, body any, id string) ([]byte, error) {
 	return codec.Marshal(session.Envelope{By: "refold-bench", Data: data, ID: id, Type: typ, V: session.Version})
 }
 
-// sessionID returns the name of the nth session: all are of one length, as
-// those in the messages that the ceiling stores are.
+// sessionID returns the name of the nth session. All have the same length, like those in the
+// messages that the ceiling stores.
 func sessionID(n int) string { return fmt.Sprintf("bench-%010d", n) }
 
 // drainWithin is the longest time between the ends of two runs while several

@@ -43,7 +43,6 @@ type Options struct {
 	// called.
 	Step func(what string, took time.Duration)
 }
-}
 
 // Watch has the metrics and traces of a measurement. Stop ends them.
 type Watch struct {

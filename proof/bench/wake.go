@@ -18,22 +18,22 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// Wakes are how long sessions that are not in memory take to answer.
+// Wakes are the times in which sessions that are not in memory answer.
 type Wakes struct {
 	Sessions, Events, Behind int
-	Others                   int // whose reads were taken
+	Others                   int // sessions whose reads were measured
 	P50, P99                 time.Duration
 
-	// How long it takes to read what such a session is loaded from, and nothing
-	// else: of other sessions, between these. A block of the log that the server has
-	// to load is in both.
+	// The time of the reads alone that load such a session, measured with other
+	// sessions in between. Loading a block of the log into the server's memory is part
+	// of both figures.
 	ReadP50, ReadP99 time.Duration
 }
 
-// behind is how many events a session has that its snapshot does not know; apart
-// is how many of another session's lie between two of them; oneOther of so many
-// sessions is not woken, but read. busyMost are how many are read while the others
-// sleep, one every busyEvery: a round takes longer than the server holds a block.
+// behind is the number of a session's events after its snapshot. apart is the number
+// of another session's events between two of them. One of oneOther sessions is not
+// woken, but only read. busyMost sessions are read while the others sleep, one every
+// busyEvery: a round takes longer than the server holds a block.
 const (
 	behind    = 64
 	apart     = 100
@@ -42,25 +42,23 @@ const (
 	busyEvery = 200 * time.Millisecond
 )
 
-// WakeOptions say what sleeps and how it is woken.
+// WakeOptions describe the sleeping sessions and how they are woken.
 type WakeOptions struct {
-	Sessions, Events int           // that are woken, and that each of them has
-	Asleep           time.Duration // nothing happens to them before the first is woken
-	Every            time.Duration // between the beginnings of two wakes
+	Sessions, Events int           // woken sessions, and events of each
+	Asleep           time.Duration // idle time before the first wake
+	Every            time.Duration // from the start of one wake to the next
 }
 
-// Wake gives each of some sessions so many events, and a snapshot of all but
-// the latest 64 of them. Then it asks one after the other for a run, and takes
-// the time from the request to the notice that the run has started; and between
-// them the time that the reads for another one take by themselves. For Asleep
-// before that nothing happens to them: the server drops what it has of a block of the
-// log after 10 seconds, and what it knows of the block's subjects after two minutes.
-// It reads other sessions meanwhile, as a server does whose sessions don't all sleep: its
-// process gives back to the system what it doesn't use, and gets it again a page at a time.
-// Every so often one of them begins. What the server loaded for one it holds for 10
-// seconds: without a pause each takes memory that the process has never touched, and
-// to be given that takes as long as to read the block into it. The system is made
-// to keep the log's files in its memory meanwhile.
+// Wake gives each of some sessions a number of events, and a snapshot of all except the
+// latest 64. Then it starts a run in one after the other. It measures the time from the
+// request to the notice that the run has started, and in between the time of the reads
+// alone for another session. Before that they are idle for Asleep: the server drops a
+// block of the log from memory after 10 seconds, and the block's subjects after two
+// minutes. Meanwhile other sessions are read, as on a server whose sessions don't all
+// sleep: else its process returns unused memory to the system, and gets it back a page
+// at a time. Wakes start at intervals: the server holds what it loaded for 10 seconds,
+// and without a pause each load takes memory that is new to the process, which costs as
+// much as reading the block. The system is made to keep the log's files in memory.
 func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error) {
 	w = Wakes{Sessions: what.Sessions, Others: (what.Sessions + oneOther - 1) / oneOther, Events: what.Events, Behind: min(behind, what.Events)}
 	history, err := longHistory(w.Events)
@@ -103,7 +101,7 @@ func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error)
 	return w, err
 }
 
-// passBusy lets time pass in which the first sessions are read, one every busyEvery.
+// passBusy waits for d and meanwhile reads the first sessions, one every busyEvery.
 func (g *stage) passBusy(ctx context.Context, d time.Duration, busy, late int) error {
 	begun := time.Now()
 	for n := 0; time.Since(begun) < d; n++ {
@@ -117,12 +115,12 @@ func (g *stage) passBusy(ctx context.Context, d time.Duration, busy, late int) e
 	return nil
 }
 
-const keepEvery = 15 * time.Second // a round of all files
+const keepEvery = 15 * time.Second // one pass over all files
 
-// keepFiles has the system keep the log's files in its memory until stop is
-// called, as it does anyway where nobody else wants that memory: it reads them
-// over and over. A system that pages out what nobody has touched for a minute
-// has dropped a log that slept for two. A load from it would measure the disk.
+// keepFiles makes the system keep the log's files in its memory until stop is called, by
+// reading them repeatedly. A system without other demand keeps them anyway. One that
+// pages out what was not used for a minute has dropped a log that slept for two, and a
+// load would measure the disk.
 func (g *stage) keepFiles(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var reading sync.WaitGroup
@@ -153,9 +151,9 @@ func touch(name string) error {
 	return err
 }
 
-// fillSleeping stores the events of sessions, one session's behind another's,
-// but the latest ones of each between those of the next one: what a session has
-// behind its snapshot lies apart.
+// fillSleeping stores the events of sessions, one session after another, except that the
+// latest events of each lie between those of the next one: the events after a session's
+// snapshot lie apart.
 func (g *stage) fillSleeping(ctx context.Context, sessions int, history []said, late int) error {
 	early := len(history) - late
 	return g.storeAll(ctx, func(put func(message) error) error {
@@ -177,7 +175,7 @@ func (g *stage) fillSleeping(ctx context.Context, sessions int, history []said, 
 	})
 }
 
-// longHistory returns the events of runs in which the model says one thing.
+// longHistory returns the events of runs with one answer of the model each.
 func longHistory(n int) (history []said, err error) {
 	for run := 1; len(history) < n; run++ {
 		asked, err := envelope(session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: question}}, fmt.Sprint("run-", run))
@@ -195,13 +193,13 @@ func longHistory(n int) (history []said, err error) {
 	return history[:n], nil
 }
 
-// snapshots stores a snapshot of each session after so many events.
+// snapshots stores a snapshot of each session after a number of events.
 func (g *stage) snapshots(ctx context.Context, events int) error {
 	record, err := session.ParseInstall([]byte(install))
 	if err != nil {
 		return err
 	}
-	states := map[string]*session.State{} // nil: it has its snapshot
+	states := map[string]*session.State{} // nil: its snapshot is stored
 	_, err = g.bus.ReadAll(ctx, 1, func(e session.Event) error {
 		state, begun := states[e.Session]
 		switch {
@@ -227,8 +225,8 @@ func (g *stage) snapshots(ctx context.Context, events int) error {
 
 const wakeWithin = 30 * time.Second
 
-// wakes asks each session of some for a run, every so often and when the one before has
-// answered, and between them reads what the others would be loaded from.
+// wakes starts a run in each of some sessions, at intervals and after the previous one has
+// answered. In between it measures the reads for the other sessions.
 func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Duration) (took, read []time.Duration, err error) {
 	heard := make(chan string, 16)
 	started := []byte(`"` + session.NoticeRunStarted + `"`)
@@ -248,7 +246,7 @@ func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Durati
 		reading.Stop()
 		<-reading.Closed()
 	}()
-	for _, n := range ofEachLane(to) { // it is answered when the lane is taken
+	for _, n := range ofEachLane(to) { // an answer means that the lane is owned
 		if err := g.ask(ctx, heard, n); err != nil {
 			return nil, nil, err
 		}
@@ -272,8 +270,8 @@ func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Durati
 	return took, read, nil
 }
 
-// readAlone reads what a session is loaded from, one after the other: its
-// snapshot, the event that this names, and the latest ones, which are behind it.
+// readAlone reads what a session is loaded from: its snapshot, the event that the snapshot
+// names, and the events after it.
 func (g *stage) readAlone(ctx context.Context, sid string, late int) error {
 	data, found, err := g.bus.GetSnapshot(ctx, sid)
 	if err != nil {
@@ -296,7 +294,7 @@ func (g *stage) readAlone(ctx context.Context, sid string, late int) error {
 	return nil
 }
 
-// ask asks a session for a run and waits until that has started.
+// ask starts a run in a session and waits for the notice of its start.
 func (g *stage) ask(ctx context.Context, heard <-chan string, n int) error {
 	sid := sessionID(n)
 	subject, err := g.bus.Names().Out(sid)

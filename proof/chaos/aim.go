@@ -7,24 +7,24 @@ import (
 	"sync"
 )
 
-// aim counts what the processes of a trial send, and says where a kill is due.
+// aim counts the messages of a trial's processes, and decides where a kill is due.
 type aim struct {
 	namer namer
-	alive func(Part, string) // called at an instance's heartbeat; nil: not called
+	alive func(Part, string) // called for an instance's heartbeat; nil: not called
 
 	mu       sync.Mutex
-	counts   map[Point]int // by the first of a message: its N is 0
+	counts   map[Point]int // by the first point of a message: its N is 0
 	bytes    map[string]map[[sha256.Size]byte]int
-	distinct map[Point]map[string]bool // by the first of a message: those of its name that differ
-	passed   []Point                   // Before each, in order
-	due      Course                    // what has not been done
-	killed   []hit                     // what has been done
-	held     bool                      // a kill has begun: the next is due once it is done
+	distinct map[Point]map[string]bool // by the first point of a message: the different messages of its name
+	passed   []Point                   // Before each message, in order
+	due      Course                    // kills that have not begun
+	killed   []hit                     // kills that have begun
+	held     bool                      // a kill is in progress: the next is due once it is done
 	weak     map[Part]bool             // killed parts that have sent nothing new since then
-	since    int                       // of passed: where it was when the last kill was done
+	since    int                       // length of passed when the last kill was done
 }
 
-// hit is a kill that has begun, and of passed where that was.
+// hit is a kill that has begun, and the length of passed at that time.
 type hit struct {
 	kill Kill
 	at   int
@@ -37,8 +37,8 @@ func newAim(n namer, c Course) *aim {
 	}
 }
 
-// pass counts a message that a process publishes. due: the kill is to be done
-// there, and the next is not due before done is called.
+// pass counts a message that a process publishes. due: the caller must kill there, and the
+// next kill is not due before done is called.
 func (a *aim) pass(part Part, f *frame) (s Kill, due bool) {
 	if !f.published() {
 		return s, false
@@ -82,10 +82,9 @@ func (a *aim) pass(part Part, f *frame) (s Kill, due bool) {
 	return s, true
 }
 
-// nth returns how many different messages of a name there were, this one
-// included, and whether it is the first of its kind. After a kill many messages
-// are sent again; so later messages keep the number that they have without a
-// kill.
+// nth returns how many different messages of a name there were, this one included, and
+// whether it is the first of its kind. After a kill many messages are sent again; in this
+// way later messages keep the number that they have without a kill.
 func (a *aim) nth(first Point, f *frame) (n int, anew bool) {
 	if a.distinct[first] == nil {
 		a.distinct[first] = map[string]bool{}
@@ -97,14 +96,14 @@ func (a *aim) nth(first Point, f *frame) (n int, anew bool) {
 	return len(same), anew
 }
 
-// which tells contents of the object store from one another: chunk.3 is the
-// third that a daemon stores, and has that name however often it is stored
-// again, although it then has another subject.
+// which distinguishes contents of the object store: chunk.3 is the third that a daemon
+// stores. It keeps that name when it is stored again, although its subject is then
+// another.
 func (a *aim) which(what string, f *frame) string {
 	bytes := f.payload
 	switch what {
 	case "chunk":
-	case "blob": // its metadata tell a time
+	case "blob": // its metadata has a timestamp
 		bytes = []byte(f.subject)
 	default:
 		return what
@@ -128,7 +127,7 @@ func (a *aim) left() Course {
 	return slices.Clone(a.due)
 }
 
-// done notes that a kill was done: what passes from now on is its recovery.
+// done records that a kill is done: later messages belong to the recovery.
 func (a *aim) done() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -143,29 +142,28 @@ func (a *aim) done() {
 	}
 }
 
-// hits returns the kills that have begun, in their order.
+// hits returns the kills that have begun, in order.
 func (a *aim) hits() []hit {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.killed)
 }
 
-// order returns what passed, Before each, in order.
+// order returns the points of all messages, Before each, in order.
 func (a *aim) order() []Point {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.Clone(a.passed)
 }
 
-// points returns what passed, both sides of each message, those of one process
-// after those of the other.
+// points returns the points of all messages on both sides, process by process.
 func (a *aim) points() []Point {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return bothSides(a.passed)
 }
 
-// recovery returns what passed since the last kill likewise.
+// recovery returns the same since the last kill.
 func (a *aim) recovery() []Point {
 	a.mu.Lock()
 	defer a.mu.Unlock()

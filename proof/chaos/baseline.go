@@ -7,7 +7,7 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// ends returns how the nth run ends, from 0, if nothing is wrong.
+// ends returns how the nth run, from 0, ends if nothing is wrong.
 func (c *Conversation) ends(n int) RunEnd {
 	switch {
 	case n < len(c.Ends):
@@ -18,16 +18,15 @@ func (c *Conversation) ends(n int) RunEnd {
 	return RunEnd{Lifecycle: string(session.Completed)}
 }
 
-// faults returns the faults of an end without kills: of what must hold at any
-// end, and of how each run ended. Of what fails by itself no kill could be seen
-// to do harm.
+// faults returns the faults of a trial without kills: rules that must hold at any end, and
+// how each run ended. If a trial fails by itself, no harm of a kill could be seen.
 func (c *Conversation) faults(end *End) []string {
 	faults := Check(false, end, end)
 	if len(end.Runs) != len(c.Says) {
-		faults = append(faults, fmt.Sprintf("%d runs ended, of %d that were asked", len(end.Runs), len(c.Says)))
+		faults = append(faults, fmt.Sprintf("%d runs ended, of %d that were requested", len(end.Runs), len(c.Says)))
 	}
 	if len(end.Spaces) != c.Marks && c.Marks > 0 || len(end.Prompts) != c.Prompt {
-		faults = append(faults, fmt.Sprintf("of spaces there is %q, shown to turns %q", end.Spaces, end.Prompts))
+		faults = append(faults, fmt.Sprintf("the spaces are %q, shown to turns %q", end.Spaces, end.Prompts))
 	}
 	for i, got := range end.Runs {
 		want := c.ends(i)
@@ -39,8 +38,8 @@ func (c *Conversation) faults(end *End) []string {
 	return faults
 }
 
-// Notes returns, for people, which runs are not completed although nobody is
-// killed, and need not be: a recording has no answer to them.
+// Notes lists, for people, the runs that do not complete even without a kill, and need not:
+// the recording has no answer to them.
 func (x *Explorer) Notes() (notes []string) {
 	for i, end := range x.want.Runs {
 		if end.Lifecycle != string(session.Completed) && !x.conversation.Cancelled {
@@ -51,7 +50,7 @@ func (x *Explorer) Notes() (notes []string) {
 	return notes
 }
 
-// String tells lifecycle, code and detail.
+// String returns lifecycle, code and detail.
 func (e RunEnd) String() string {
 	text := cmp.Or(e.Lifecycle, "without a lifecycle")
 	if e.Code != "" {

@@ -22,18 +22,18 @@ import (
 	"github.com/refold/refold/internal/telemetry/traces"
 )
 
-// traceForm is how the daemons of trials make spans: with the defaults.
+// traceForm is the daemons' form of spans in trials: the defaults.
 var traceForm traces.Form
 
-// collector receives the spans that the daemons of a trial export by OTLP. It lives
-// in the process that kills them, so it outlives each of them.
+// collector receives the spans that a trial's daemons export by OTLP. It runs in the
+// process that kills the daemons, and outlives each of them.
 type collector struct {
 	url    string
 	server *http.Server
 
 	mu     sync.Mutex
 	spans  map[string]*tracepb.Span // by id, in hexadecimal
-	faults []string                 // what arrived and should not have
+	faults []string                 // what should not have arrived
 }
 
 // spansBytesMax bounds one request to the collector.
@@ -53,10 +53,10 @@ func newCollector() (*collector, error) {
 // environ returns the variable that makes a process export its spans here.
 func (c *collector) environ() string { return traces.Variables[0] + "=" + c.url }
 
-func (c *collector) close() { c.server.Close() } // the sender is gone
+func (c *collector) close() { c.server.Close() } // no sender is left
 
-// receive takes one export. A request that ends early is of a process that was
-// killed while it sent: it counts as not sent.
+// receive handles one export. A request that ends early comes from a process that was
+// killed while sending, and counts as not sent.
 func (c *collector) receive(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, spansBytesMax))
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *collector) fault(text string) {
 	c.faults = append(c.faults, text)
 }
 
-// take keeps a span. It may arrive again with the same content.
+// take stores a span. It may arrive again with the same content.
 func (c *collector) take(span *tracepb.Span) {
 	id := hex.EncodeToString(span.SpanId)
 	c.mu.Lock()
@@ -98,9 +98,9 @@ func (c *collector) take(span *tracepb.Span) {
 	}
 }
 
-// differences compares the spans that arrived with those that the log makes.
-// Each span of the log must have arrived as the log makes it.
-// Any other must be a start of a bridge, and its parent one of the log.
+// differences compares the received spans with those that the log gives. Each span of the
+// log must have arrived with the same content. Any other must be a start of a bridge, with
+// a parent from the log.
 func (c *collector) differences(sid string, logged []*timeline.Span) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *collector) differences(sid string, logged []*timeline.Span) []string {
 		case !ok:
 			faults = append(faults, fmt.Sprintf("the span %s was not exported", s.Place))
 		case !proto.Equal(got, want):
-			faults = append(faults, fmt.Sprintf("the span %s was exported as %v, the log makes %v", s.Place, got, want))
+			faults = append(faults, fmt.Sprintf("the span %s was exported as %v, the log gives %v", s.Place, got, want))
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(c.spans)) {
@@ -125,8 +125,8 @@ func (c *collector) differences(sid string, logged []*timeline.Span) []string {
 	return faults
 }
 
-// exporting sends the spans of a session-actor before it goes on, so that none waits
-// in a process that is killed. Every run is traced.
+// exporting sends a session-actor's spans before it continues, so that none is lost with a
+// killed process. Every run is traced.
 type exporting struct {
 	to       traces.Uploader
 	resource *resourcepb.Resource
@@ -150,6 +150,6 @@ func (e exporting) Ended(sid string, spans []*timeline.Span) {
 		rendered[i] = traceForm.Render(sid, s)
 	}
 	if err := e.to.UploadTraces(context.Background(), []*tracepb.ResourceSpans{traces.Group(e.resource, rendered)}); err != nil {
-		e.log.Error("spans_not_exported", "error", err.Error()) // the end of the trial finds what is missing
+		e.log.Error("spans_not_exported", "error", err.Error()) // the end of the trial reports what is missing
 	}
 }

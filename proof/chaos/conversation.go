@@ -21,37 +21,35 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Source says where conversations come from, in this process and in the
-// processes that it starts.
+// Source names the origin of conversations, in this process and in those that it starts.
 type Source struct {
 	Model     string   // demo, or recorded:FILE
-	Tools     string   // with a recording: its tool definitions; empty: in its folder
+	Tools     string   // with a recording: its tool definitions; "": in its folder
 	RetrySafe []string // with a recording: patterns of tools that may run twice
 }
 
-// Conversation is what the user says in one session.
+// Conversation is the user's part of one session.
 type Conversation struct {
 	ID      string
 	Session string
 	Says    []string // each begins a run
-	Ends    []RunEnd // how each run ends if nothing is wrong, without its Detail; none: completed, or as Cancelled says
+	Ends    []RunEnd // how each run ends if nothing is wrong, without its Detail; nil: completed, or cancelled if Cancelled
 
-	// Cancelled: each run is cancelled as soon as its first turn is asked, and
-	// the bridge comes only when the last one has ended, so that in every trial
-	// what is withdrawn has not begun.
+	// Cancelled: each run is cancelled as soon as its first turn is published. The bridge
+	// starts only when the last run has ended, so that no trial begins a withdrawn effect.
 	Cancelled bool
 
 	// Adopts: a workspace is synced and applied while the first run's first turn is
 	// open, and synced again when the run has ended.
 	Adopts bool
 
-	Marks  int // how much is left of spaces if nothing is wrong
-	Prompt int // how many turns show a prompt before the transcript
+	Marks  int // length of End.Spaces if nothing is wrong
+	Prompt int // number of turns that show a prompt before the transcript
 
 	Config json.RawMessage // of the runs; nil: the install record's
 }
 
-// Cast is a model and its tools, with the conversations that they know.
+// Cast is a model and its tools, with their conversations.
 type Cast struct {
 	Conversations []Conversation
 	Install       []byte   // record that the sessions pin
@@ -61,15 +59,15 @@ type Cast struct {
 	echo      *scripted.Script    // nil: another
 }
 
-// Open reads what a source names.
+// Open loads a source.
 func Open(s Source) (*Cast, error) {
 	if s.Model == echoModel {
-		return nil, errors.New("model echo holds no conversations: demo, or recorded:FILE")
+		return nil, errors.New("model echo has no conversations: demo, or recorded:FILE")
 	}
 	return open(s)
 }
 
-// open reads what a process of a trial may be given.
+// open loads a source of a trial's process, which may be echo too.
 func open(s Source) (*Cast, error) {
 	kind, file, _ := strings.Cut(s.Model, ":")
 	switch {
@@ -83,8 +81,8 @@ func open(s Source) (*Cast, error) {
 	return nil, fmt.Errorf("model %q: demo, or recorded:FILE", s.Model)
 }
 
-// Sessions of the built-in demo: one as it is, and one whose run is cancelled. A
-// third adopts a workspace, and in a fourth the model enables a pack.
+// Sessions of the built-in demo: a plain one, and one whose run is cancelled. A third
+// adopts a workspace, and in a fourth the model enables a pack.
 const (
 	demoSession      = "demo"
 	cancelledSession = "cancelled"
@@ -127,18 +125,18 @@ func recordedCast(s Source, file string) (*Cast, error) {
 	return c, nil
 }
 
-// Names under which the demo's model and tools are served.
+// Names of the targets of the demo's model and tools.
 const (
 	scriptedModel = "scripted"
 	hostTools     = "host"
 )
 
-// Where things are in the directory of a trial.
+// Paths in the directory of a trial.
 func ledgerIn(dir string) string  { return filepath.Join(dir, "ledger.jsonl") }
 func programIn(dir string) string { return filepath.Join(dir, "program") }
 func hostsIn(dir string) string   { return filepath.Join(dir, "hosts") }
 
-// prepare puts into a trial's directory what the tools will find there.
+// prepare writes the tools' files into a trial's directory.
 func (c *Cast) prepare(dir string) error {
 	if c.recording != nil {
 		return nil
@@ -150,9 +148,9 @@ func (c *Cast) prepare(dir string) error {
 	return errors.Join(scripted.Unpack(files, programIn(dir)), prepareWorkspace(dir))
 }
 
-// serve gives a bridge model and tools. Each execution is in the ledger of the
-// trial's directory, and on disk, before it begins. The ledger stays open as
-// long as the process lives.
+// serve registers model and tools with a bridge. Each execution is in the ledger of the
+// trial's directory, and on disk, before it begins. The ledger stays open until the
+// process ends.
 func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 	if c.echo != nil {
 		return b.Model(scriptedModel, scripted.NewModel(c.echo))
@@ -165,8 +163,8 @@ func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 		executor := recorded.NewExecutor(c.recording, ledger)
 		return errors.Join(b.Model(recorded.ModelName, recorded.NewModel(c.recording)), b.Tool(recorded.Target, executor))
 	}
-	// Paths in what it compiles would make each trial compile anew, and so small a
-	// program is tested with half of the work if nothing is collected.
+	// Paths in compiled files would make each trial compile anew. Without garbage
+	// collection a test of such a small program takes half of the work.
 	tools := host.New(hostsIn(dir), host.Options{WorkDir: programIn(dir), EnvironAdd: []string{"GOFLAGS=-trimpath", "GOGC=off", "GOMAXPROCS=1"}})
 	if err := tools.Prepare(); err != nil {
 		return err
@@ -178,11 +176,11 @@ func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 	)
 }
 
-// volatile is what tests print of the time that they took.
+// volatile matches the durations that tests print.
 var volatile = regexp.MustCompile(`\(cached\)|\b\d+\.\d+s\b`)
 
-// plain returns a text of the transcript without what differs from trial to
-// trial whatever happens.
+// plain returns a text of the transcript without the parts that differ between any two
+// trials.
 func (c *Cast) plain(dir, text string) string {
 	if c.recording != nil {
 		return text
@@ -190,13 +188,13 @@ func (c *Cast) plain(dir, text string) string {
 	return volatile.ReplaceAllString(strings.ReplaceAll(text, dir, "DIR"), "TIME")
 }
 
-// accounted records what an executor is asked to carry out.
+// accounted records an executor's calls.
 type accounted struct {
 	executor.Executor
 	ledger *recorded.Ledger
 }
 
-// Execute notes the execution and then carries the call out.
+// Execute records the execution and then carries the call out.
 func (a accounted) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	if err := a.ledger.Note(call); err != nil {
 		return executor.Result{}, err

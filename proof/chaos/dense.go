@@ -10,14 +10,14 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// apartLeast is how many messages lie between two kills of a dense course at
-// least: in so many a session comes from one turn of its model to the next.
+// apartLeast is the least number of messages between two kills of a dense course: within
+// that number a session gets from one turn of its model to the next.
 const apartLeast = 8
 
-// Dense returns the same kills in fewer trials: each kills at every kth
-// message that has a kill, and k trials at all of them, on one side. What is
-// known to leave an outcome unknown stays alone, since of what a model makes of
-// that nothing can be compared; so do courses of several kills.
+// Dense returns the same kills in fewer trials: each kills at every kth message that has a
+// kill, and k trials cover all of them, on one side. A kill that is known to leave an
+// outcome unknown stays alone, since the model's reaction to that can't be compared. So do
+// courses of several kills.
 func (x *Explorer) Dense(courses []Course) []Course {
 	apart := max(apartLeast, (len(x.order)+togetherMax-1)/togetherMax)
 	places := make(map[Point]int, len(x.order))
@@ -53,7 +53,7 @@ func (x *Explorer) Dense(courses []Course) []Course {
 	return append(all, alone...)
 }
 
-// alone returns the course, as one of one kill if it has no more.
+// alone returns the course; a single kill in it becomes one that is not free.
 func (c Course) alone() Course {
 	if len(c) == 1 {
 		s := c[0]
@@ -63,8 +63,8 @@ func (c Course) alone() Course {
 	return c
 }
 
-// losing reports that a bridge is killed while it has a call that may not run
-// twice: claimed, and not settled.
+// losing reports that a bridge is killed while it holds a call that may not run twice:
+// claimed, and not settled.
 func (x *Explorer) losing(c Course) bool {
 	kind, effect, _ := strings.Cut(c[0].At.What, ".")
 	if c[0].At.Part != Bridge || !c.losesCalls() {
@@ -76,9 +76,9 @@ func (x *Explorer) losing(c Course) bool {
 	return kind == "claim" && c[0].At.Side == After || kind == "settle" && c[0].At.Side == Before
 }
 
-// exact returns what of a course of many points counts as not done: what was
-// not, and what was done after a call's outcome had become unknown, for from
-// there on nothing is compared.
+// exact returns the kills of a course of many points that count as not done: those that
+// were not, and those after a call's outcome became unknown, because nothing is compared
+// from there on.
 func (o *outcome) exact(course Course) Course {
 	unknown := len(o.order) + 1
 	for _, call := range o.end.Calls {
@@ -102,7 +102,7 @@ type explorerRun struct {
 	told   func(Verdict)
 }
 
-// twice is one trial, or a second if the first did not come by the points.
+// twice follows a course, and once more if the first trial missed a point.
 func (t explorerRun) twice(ctx context.Context, course Course) Verdict {
 	v := t.follow(ctx, course)
 	if len(v.Missed) == 0 || len(v.Faults) > 0 {
@@ -111,8 +111,8 @@ func (t explorerRun) twice(ctx context.Context, course Course) Verdict {
 	return t.follow(ctx, course)
 }
 
-// many tries a course of many points: what a trial misses in one more, and what
-// that misses alone. If one comes out wrong, others tell which points did it.
+// many tries a course of many points: one more trial gets the missed points, and those that
+// it misses are tried alone. If a trial fails, others find which points caused it.
 func (t explorerRun) many(ctx context.Context, course Course) {
 	left := course
 	for range 2 {
@@ -134,8 +134,7 @@ func (t explorerRun) many(ctx context.Context, course Course) {
 	t.each(ctx, left)
 }
 
-// each tries each point of a course in a trial of its own, and reports whether
-// one came out wrong.
+// each tries each point of a course in its own trial, and reports whether one failed.
 func (t explorerRun) each(ctx context.Context, course Course) (wrong bool) {
 	for _, s := range course {
 		if ctx.Err() != nil {
@@ -148,8 +147,8 @@ func (t explorerRun) each(ctx context.Context, course Course) (wrong bool) {
 	return wrong
 }
 
-// blame says which points of a course did harm: one alone, if one does. Else
-// the least part of the course that was seen to do it, by halves.
+// blame finds which points of a course did harm: one alone, if one does, else the smallest
+// part of the course, by halves, that was seen to.
 func (t explorerRun) blame(ctx context.Context, v Verdict) {
 	if t.each(ctx, v.Course) {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/internal/llm/recorded"
 )
 
-// gather reads what is left of a session.
+// gather reads a session's state and outputs at the end of a trial.
 type gather struct {
 	client *client.Client
 	view   func(context.Context) (session.View, error)
@@ -22,12 +22,12 @@ type gather struct {
 	sid    string
 
 	events  map[uint64]session.Event
-	asked   []Call // by the fold, in order
+	asked   []Call // opened by the fold, in order
 	settled map[string]string
 	prompts []string
 }
 
-// end returns what is left when everything is at rest.
+// end returns the end of the trial, once everything is at rest.
 func (g *gather) end(ctx context.Context) (*End, error) {
 	g.events, g.settled = map[uint64]session.Event{}, map[string]string{}
 	replayed, err := g.client.Replay(ctx, g.sid, 0, g.event)
@@ -72,7 +72,7 @@ func (g *gather) end(ctx context.Context) (*End, error) {
 	return end, err
 }
 
-// event takes an event as it is folded again.
+// event reads an event while it is folded again.
 func (g *gather) event(e session.Event, _ []session.Notice, after *session.State) {
 	g.events[e.Seq] = e
 	for _, effect := range after.Open() {
@@ -95,8 +95,8 @@ func (g *gather) event(e session.Event, _ []session.Notice, after *session.State
 	}
 }
 
-// typeOf returns the type of an event and decodes its data if it is body's.
-// Data of another type leaves body as it is.
+// typeOf returns the type of an event and decodes its data into body. It returns another
+// text if the data has not body's form; body is then unchanged.
 func typeOf(e session.Event, body any) string {
 	env, err := envelopeOf(e.Payload)
 	if err != nil {
@@ -129,8 +129,8 @@ func (g *gather) account(end *End) error {
 	return nil
 }
 
-// replay returns what differs when all sessions are folded again, and from the
-// state that the session-actor has.
+// replay returns the differences of a fold of all sessions from what is stored, and from the
+// session-actor's state.
 func (g *gather) replay(ctx context.Context, own *client.Replayed) (differences []string, err error) {
 	_, err = g.client.Verify(ctx, client.VerifyOptions{Each: func(r *client.Replayed) error {
 		for _, d := range r.Differences {
@@ -146,7 +146,7 @@ func (g *gather) replay(ctx context.Context, own *client.Replayed) (differences 
 		return nil, err
 	}
 	if view.Seq != own.Seq || view.Hash != own.Hash.String() {
-		differences = append(differences, fmt.Sprintf("the session-actor has %s at %d, the log makes %s at %d", view.Hash, view.Seq, own.Hash, own.Seq))
+		differences = append(differences, fmt.Sprintf("the session-actor has %s at %d, the log gives %s at %d", view.Hash, view.Seq, own.Hash, own.Seq))
 	}
 	return differences, nil
 }
@@ -171,7 +171,7 @@ func (g *gather) notices(ctx context.Context) (all []Notice, err error) {
 	return all, nil
 }
 
-// item returns what an item of the transcript says.
+// item returns the text of an item of the transcript.
 func (g *gather) item(ctx context.Context, it session.Item) (Item, error) {
 	item := Item{Role: it.Role, Text: it.Code, Unknown: it.Code == session.CodeOutcomeUnknown}
 	e := g.events[it.Seq]
@@ -221,7 +221,7 @@ func (g *gather) item(ctx context.Context, it session.Item) (Item, error) {
 	return item, nil
 }
 
-// text returns the text of a content, wherever it is kept.
+// text returns the text of a content, inline or from a blob.
 func (g *gather) text(ctx context.Context, c *session.Content) (string, error) {
 	switch {
 	case c == nil:

@@ -13,16 +13,16 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Options say what is explored, and how.
+// Options select what is explored, and how.
 type Options struct {
 	Source
-	Conversation string        // its ID; empty: the first
-	Program      []string      // starts a process of a trial: the flags of Serve's arguments follow
-	Dir          string        // in which each trial has a directory of its own; empty: the system's for temporary files
-	Room         chan struct{} // its capacity is how many trials there are at once; nil: one. Explorers may share it
+	Conversation string        // its ID; "": the first
+	Program      []string      // starts a process of a trial, with flags for Serve's arguments appended
+	Dir          string        // parent of each trial's directory; "": the system's for temporary files
+	Room         chan struct{} // its capacity is the number of concurrent trials; nil: one. Explorers may share it
 	Within       time.Duration // for one trial
-	Until        time.Time     // after it no trial begins; zero: none is left out
-	Twice        int           // how many courses of two kills follow one of one
+	Until        time.Time     // no trial begins after it; zero: no limit
+	Twice        int           // number of courses of two kills that follow one of one
 	Seed         uint64        // chooses their second kills
 }
 
@@ -33,11 +33,11 @@ type Explorer struct {
 	conversation Conversation
 	want         *End
 	points       []Point
-	order        []Point // Before each, those of all processes as they came
+	order        []Point // Before each message, of all processes in order of arrival
 }
 
-// Record holds the conversation once without a kill, and returns an explorer
-// of the points that it came by.
+// Record runs the conversation once without a kill, and returns an explorer of the points
+// that it passed.
 func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 	x := &Explorer{options: o, cast: cast, conversation: cast.Conversations[0]}
 	if o.Conversation != "" {
@@ -52,16 +52,16 @@ func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 		return nil, fmt.Errorf("%s, without a kill: %w\n%s", x.conversation.ID, err, out.said)
 	}
 	if faults := x.conversation.faults(out.end); len(faults) > 0 {
-		return nil, fmt.Errorf("%s, without a kill: %s\nNobody was killed, and ends are compared with this one: have it end well first, or choose others by --conversation. What the processes logged last:\n%s",
+		return nil, fmt.Errorf("%s, without a kill: %s\nThis trial killed nothing, and the ends of others are compared with it: make it end well first, or choose others by --conversation. Latest logs of the processes:\n%s",
 			x.conversation.ID, strings.Join(faults, "; "), out.said)
 	}
 	x.want, x.points, x.order = out.end, out.points, out.order
 	return x, nil
 }
 
-// Brief returns all points of the session. Of what daemons send when they start
-// (streams, lanes, descriptors of tools) it has one of each kind, with starts,
-// else none: another conversation had them.
+// Brief returns all points of the session. Of messages that daemons send when they start
+// (streams, lanes, descriptors of tools) it has one of each kind with starts, else none:
+// another conversation had them.
 func (x *Explorer) Brief(starts bool) []Point {
 	kinds := map[string]bool{}
 	var brief []Point
@@ -77,15 +77,15 @@ func (x *Explorer) Brief(starts bool) []Point {
 	return brief
 }
 
-// ownAck names the acknowledgements of the session's lane.
+// ownAck returns the name of acknowledgements on the session's lane.
 func (x *Explorer) ownAck() string {
 	return "ack." + subjects.LaneName(subjects.Lane(subjects.Partition(x.conversation.Session)))
 }
 
-// startsUp reports that a daemon sends the message because it starts. Contents
-// that a session-actor stores once it has lanes, and all that a bridge stores, are
-// of the session: several kills there in one trial are kills over one event, and
-// a session is quarantined for that.
+// startsUp reports whether a daemon sends the message because it starts. Contents that a
+// session-actor stores once it has lanes, and all that a bridge stores, belong to the
+// session: several kills there in one trial are kills over one event, and a session is
+// quarantined for that.
 func (x *Explorer) startsUp(at Point) bool {
 	if !at.startsUp(x.ownAck()) {
 		return false
@@ -98,28 +98,26 @@ func (x *Explorer) startsUp(at Point) bool {
 	return at.Part == SessionActor && (lanes < 0 || slices.Index(x.order, at) < lanes)
 }
 
-// Points returns the points that the conversation came by, in order, those of
-// one process after those of the other.
+// Points returns the points that the conversation passed, in order, process by process.
 func (x *Explorer) Points() []Point { return slices.Clone(x.points) }
 
-// Verdict is what a trial came to.
+// Verdict is the result of a trial.
 type Verdict struct {
 	Of      string // the conversation's ID
 	Course  Course
-	Missed  Course   // of it: what was not done
+	Missed  Course   // kills of it that were not done
 	Beside  bool     // its points are in other verdicts: they were tried alone, too
-	Faults  []string // what must not be; none: all is well
-	Unknown int      // calls whose outcome nobody knows
-	Revived int      // how often a process that said it could not run was started again
+	Faults  []string // broken rules; none: all is well
+	Unknown int      // calls whose outcome is unknown
+	Revived int      // how often a process that ended because it could not run was started again
 	Took    time.Duration
-	Drained time.Duration // the longest that a process took from SIGTERM to its end
-	Said    string        // if something is wrong: what the processes logged last
+	Drained time.Duration // the longest time of a process from SIGTERM to its end
+	Said    string        // if there are faults: the latest logs of the processes
 
 	recovery []Point
 }
 
-// Points returns how many points the trial was for, and how many of them it did
-// not come by.
+// Points returns the number of points that the trial was for, and of those that it missed.
 func (v Verdict) Points() (all, missed int) {
 	if v.Beside {
 		return 0, 0
@@ -128,8 +126,7 @@ func (v Verdict) Points() (all, missed int) {
 	return all, min(all, len(v.Missed))
 }
 
-// Apart returns what was done in the trial, as a course for each point that it
-// was for.
+// Apart returns the kills that were done, as a course for each point that the trial was for.
 func (v Verdict) Apart() (done []Course) {
 	if !v.Course.isFree() {
 		return []Course{v.Course}
@@ -142,13 +139,12 @@ func (v Verdict) Apart() (done []Course) {
 	return done
 }
 
-// Explore tries the courses, several trials at once, and tells each verdict as
-// it comes. A course whose point a trial does not come by is tried once more; of
-// many points, those that are missed, and then each of them alone.
-// After each course that was done come Options.Twice that begin like it, in each
-// of which the sender of a message of the recovery is killed. left is how many of
-// the courses were not begun by Options.Until. begun is called when all others
-// are, and before it returns. It fails only when ctx ends.
+// Explore tries the courses, several trials at once, and calls tell with each verdict. A
+// course whose point a trial misses is tried once more; of many points, the missed ones, and
+// then each of them alone. Options.Twice more courses follow each course that was done: they
+// begin like it, and then kill the sender of a message of the recovery. left is the number of
+// courses that had not begun by Options.Until. begun is called once all others have, at the
+// latest before Explore returns. It fails only when ctx ends.
 func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verdict), begun func()) (left int, err error) {
 	defer begun()
 	room := x.options.Room
@@ -200,11 +196,11 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 	return 0, context.Cause(ctx)
 }
 
-// late reports that no trial begins any more.
+// late reports whether no trial may begin any more.
 func (x *Explorer) late() bool { return !x.options.Until.IsZero() && time.Now().After(x.options.Until) }
 
-// seconds chooses points of a recovery by a seed: half of them are messages
-// that are only sent after the first kill.
+// seconds chooses points of a recovery by a seed: half of them are messages that are sent
+// only after the first kill.
 func (x *Explorer) seconds(recovery []Point, seed uint64) []Point {
 	n := x.options.Twice
 	var own, others []Point
@@ -219,7 +215,7 @@ func (x *Explorer) seconds(recovery []Point, seed uint64) []Point {
 	return append(chosen, sample(others, Point.Kind, n-len(chosen), seed)...)
 }
 
-// follow is one trial.
+// follow runs one trial.
 func (x *Explorer) follow(ctx context.Context, course Course) Verdict {
 	began := time.Now()
 	out, err := x.try(ctx, course)
@@ -242,8 +238,8 @@ func (x *Explorer) follow(ctx context.Context, course Course) Verdict {
 	return v
 }
 
-// Sample returns n of the courses by a seed: one of each kind first, as far as n
-// allows, then any others. The order is theirs.
+// Sample returns n of the courses by a seed, in their order: one of each kind first, as far as
+// n allows, then any others.
 func Sample(courses []Course, n int, seed uint64) []Course {
 	return sample(courses, Course.kind, n, seed)
 }

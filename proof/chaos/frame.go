@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// frameBytesMax bounds one message of a connection: the greatest payload that
-// a server takes by default eight times over.
+// frameBytesMax bounds one message of a connection: eight times the largest payload that a
+// server accepts by default.
 const frameBytesMax = 8 << 20
 
 // frame is one operation of the NATS protocol, of a client or of a server.
@@ -20,13 +20,13 @@ type frame struct {
 	reply   string
 	headers []byte // NATS/1.0 and lines, of HPUB and HMSG
 	payload []byte
-	raw     []byte // all of it, as it was read
+	raw     []byte // the whole operation, as it was read
 }
 
-// published reports that a client publishes with it.
+// published reports whether a client publishes a message with it.
 func (f *frame) published() bool { return f.op == "PUB" || f.op == "HPUB" }
 
-// delivered reports that a server delivers a message with it.
+// delivered reports whether a server delivers a message with it.
 func (f *frame) delivered() bool { return f.op == "MSG" || f.op == "HMSG" }
 
 func readFrame(r *bufio.Reader) (*frame, error) {
@@ -60,9 +60,8 @@ func readFrame(r *bufio.Reader) (*frame, error) {
 	return f, nil
 }
 
-// arguments reads what stands behind the name of an operation that has a
-// payload, and returns its sizes: of the headers if it has any, and of all. An
-// operation without a payload has none.
+// arguments parses the arguments of an operation that has a payload, and returns its sizes: of
+// the headers if it has any, and the total. Without a payload it returns nil.
 func (f *frame) arguments(args [][]byte) (sizes []int, err error) {
 	var fixed, numbers int
 	switch f.op {
@@ -94,7 +93,7 @@ func (f *frame) arguments(args [][]byte) (sizes []int, err error) {
 	return sizes, nil
 }
 
-// readLine reads up to the end of a line, which is part of what is returned.
+// readLine reads a line, its end included.
 func readLine(r *bufio.Reader) ([]byte, error) {
 	var line []byte
 	for {

@@ -20,8 +20,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// echoModel is a source whose model answers at once, without tools: its runs are
-// the load of handovers.
+// echoModel is a source whose model answers at once, without tools: its runs are the load of
+// handovers.
 const echoModel = "echo"
 
 func echoCast() (*Cast, error) {
@@ -39,21 +39,21 @@ type HandoverOptions struct {
 	InFlight int      // runs of each lane
 }
 
-// Handover is one that was measured: of two session-actors that share the lanes,
-// one was killed while runs went on.
+// Handover is a measured handover: of two session-actors that share the lanes, one was killed
+// while runs went on.
 type Handover struct {
-	Term    bool          // SIGTERM, and not SIGKILL
-	Lanes   int           // that it had
-	First   time.Duration // the shortest of its lanes' silences
-	Silence time.Duration // the longest: nothing was said of a lane for so long
-	Others  time.Duration // the longest of the lanes that the other had anyway
-	Calm    time.Duration // the longest of any lane just before, while nothing was killed
+	Term    bool          // SIGTERM, not SIGKILL
+	Lanes   int           // that it owned
+	First   time.Duration // the shortest silence of one of its lanes
+	Silence time.Duration // the longest time without a notice of one of its lanes
+	Others  time.Duration // the longest silence of the lanes that the other owned anyway
+	Calm    time.Duration // the longest silence of any lane just before, without a kill
 	Ended   time.Duration // from SIGTERM to the end of the process; 0 for SIGKILL
 }
 
 const (
 	lanes         = subjects.LanesDefault
-	handoverAfter = 5 // ends of each lane that are heard before a silence counts as over
+	handoverAfter = 5 // ends of runs of each lane after which a silence counts as over
 	handoverWaits = time.Minute
 )
 
@@ -71,16 +71,15 @@ type handover struct {
 
 	asks sync.WaitGroup
 	mu   sync.Mutex
-	next int // number that the next session is named by
+	next int // number in the next session's name
 	heard,
 	silence [lanes]time.Duration // latest notice, since begun; longest silence since the kill
 	ends  [lanes]int // since the kill
 	begun time.Time
 }
 
-// Handovers measures, and tells each as it comes: first of SIGTERM, then of
-// SIGKILL. It fails if a process ends by itself, or a lane is silent for a
-// minute.
+// Handovers measures handovers, first by SIGTERM, then by SIGKILL, and calls tell with each. It
+// fails if a process ends by itself, or a lane is silent for a minute.
 func Handovers(ctx context.Context, o HandoverOptions, tell func(Handover) error) (err error) {
 	ctx, give := context.WithCancelCause(ctx)
 	defer give(nil)
@@ -111,7 +110,7 @@ func Handovers(ctx context.Context, o HandoverOptions, tell func(Handover) error
 	return nil
 }
 
-// start starts everything, with load on it.
+// start starts everything, and the load.
 func (h *handover) start(ctx context.Context) (err error) {
 	failed := func(err error) { h.failed <- err }
 	x := &Explorer{options: Options{Source: Source{Model: echoModel}, Program: h.options.Program}}
@@ -150,8 +149,7 @@ func (h *handover) start(ctx context.Context) (err error) {
 	return nil
 }
 
-// shares returns the lanes of each session-actor that lives, if together they
-// have them all.
+// shares returns the lanes of each live session-actor, if together they own all.
 func (h *handover) shares() map[string][]int {
 	shares := map[string][]int{}
 	var all []int
@@ -173,7 +171,7 @@ func (h *handover) shares() map[string][]int {
 	return shares
 }
 
-// halved reports that two have half of the lanes each.
+// halved reports whether two session-actors own half of the lanes each.
 func halved(shares map[string][]int) bool {
 	for _, had := range shares {
 		if len(had) != lanes/2 {
@@ -183,7 +181,7 @@ func halved(shares map[string][]int) bool {
 	return len(shares) == 2
 }
 
-// ask asks for a run in a new session of a lane.
+// ask starts a run in a new session of a lane.
 func (h *handover) ask(ctx context.Context, lane int) {
 	h.mu.Lock()
 	var sid string
@@ -194,7 +192,7 @@ func (h *handover) ask(ctx context.Context, lane int) {
 	h.mu.Unlock()
 	h.asks.Go(func() {
 		if _, err := h.client.Run(ctx, sid, "hello", client.RunOptions{ID: sid}); err != nil && ctx.Err() == nil {
-			h.failed <- fmt.Errorf("ask for a run: %w", err)
+			h.failed <- fmt.Errorf("request a run: %w", err)
 		}
 	})
 }
@@ -247,8 +245,7 @@ func (h *handover) longest() time.Duration {
 	return slices.Max(h.silence[:])
 }
 
-// measure kills a session-actor, and starts it again when its lanes are heard
-// of.
+// measure kills a session-actor, and starts it again once its lanes have notices again.
 func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handover, err error) {
 	m.Term = term
 	var before map[string][]int
@@ -275,7 +272,7 @@ func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handov
 		p.kill()
 	}
 	var after map[string][]int
-	err = h.until(ctx, "nobody takes the lanes over", func() bool { after = h.shares(); return len(after) == 1 && h.allLanesActive() })
+	err = h.until(ctx, "no session-actor takes the lanes over", func() bool { after = h.shares(); return len(after) == 1 && h.allLanesActive() })
 	if err != nil {
 		return m, err
 	}
@@ -300,7 +297,7 @@ func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handov
 	return m, p.start()
 }
 
-// until looks again and again.
+// until polls holds.
 func (h *handover) until(ctx context.Context, what string, holds func() bool) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, handoverWaits, fmt.Errorf("not within %v", handoverWaits))
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// hold holds the conversation, waits for rest, and gathers what is left.
+// hold runs the conversation, waits for rest, and gathers the end.
 func (t *trial) hold(ctx context.Context) (*End, error) {
 	conversation := t.explorer.conversation
 	if err := t.begin(ctx); err != nil {
@@ -20,7 +20,7 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 	t.started(ctx)
 	from := uint64(0)
 	for i, text := range conversation.Says {
-		// The same name each time: it is one request, however often it is asked.
+		// The same id each time: it is one request, however often it is published.
 		id := fmt.Sprintf("run-%d", i+1)
 		var seq uint64
 		err := t.asked(ctx, func(ctx context.Context) (err error) {
@@ -36,7 +36,7 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 			err = t.adopt(ctx)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("ask for run %d: %w", i+1, err)
+			return nil, fmt.Errorf("request run %d: %w", i+1, err)
 		}
 		if from, err = t.endOf(ctx, seq, from); err != nil {
 			return nil, fmt.Errorf("wait for the end of run %d: %w", i+1, err)
@@ -52,8 +52,8 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 			return nil, err
 		}
 	}
-	// A session-actor that answers has been started again; what it does then may
-	// cause work.
+	// A session-actor that answers has been started again; its start may cause
+	// work.
 	if _, err := t.view(ctx); err != nil {
 		return nil, err
 	}
@@ -64,7 +64,7 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 	return g.end(ctx)
 }
 
-// asked asks until it is answered, since the server may be down.
+// asked repeats a request until it is answered, since the server may be down.
 func (t *trial) asked(ctx context.Context, ask func(context.Context) error) (err error) {
 	ended := until(ctx, "no answer", func() bool {
 		asking, cancel := context.WithTimeout(ctx, askWithin)
@@ -78,8 +78,8 @@ func (t *trial) asked(ctx context.Context, ask func(context.Context) error) (err
 	return nil
 }
 
-// endOf waits for the end of the run that an event asked for, and returns its
-// position in the notices. It reads them again if the server was down.
+// endOf waits for the end of the run that an event requested, and returns its position in the
+// notices. It reads them again if the server was down.
 func (t *trial) endOf(ctx context.Context, seq, from uint64) (at uint64, err error) {
 	ended := until(ctx, "no end", func() bool {
 		at = from
@@ -94,9 +94,9 @@ func (t *trial) endOf(ctx context.Context, seq, from uint64) (at uint64, err err
 	return at, nil
 }
 
-// cancel cancels the run when its turn is asked.
+// cancel cancels the run once its turn is open.
 func (t *trial) cancel(ctx context.Context, run string) error {
-	err := until(ctx, "no turn is asked", func() bool {
+	err := until(ctx, "no turn is open", func() bool {
 		view, err := t.view(ctx)
 		return err == nil && slices.ContainsFunc(view.Open, func(e session.ViewEffect) bool { return e.Class == session.ClassLLM })
 	})
@@ -109,17 +109,17 @@ func (t *trial) cancel(ctx context.Context, run string) error {
 	})
 }
 
-// startWithin bounds the wait for kills at what a session-actor sends because
-// it starts. A process that is killed repeatedly may send something else.
+// startWithin bounds the wait for kills at messages that a session-actor sends because it
+// starts. A process that is killed repeatedly may send something else.
 const startWithin = 20 * time.Second
 
-// started waits until the kills together are done that need no conversation.
-// With one, each of them would be a kill over the same event of the session, which
-// is quarantined for that.
+// started waits until the free kills are done that need no conversation. With a conversation
+// each of them would be a kill over the same event, and the session would be quarantined for
+// that.
 func (t *trial) started(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()
-	_ = until(ctx, "kills are left", func() bool { // what is not done by then is done later, or told as missed
+	_ = until(ctx, "kills are left", func() bool { // others are done later, or reported as missed
 		return !slices.ContainsFunc(t.aim.left(), func(s Kill) bool {
 			return s.Free && s.At.Part == SessionActor && t.explorer.startsUp(s.At)
 		})

@@ -20,19 +20,18 @@ const (
 type Kill struct {
 	At   Point
 	Whom Victim
-	Term bool // SIGTERM, and not SIGKILL
-	Free bool // due when its message passes, whatever others of the course come first
+	Term bool // SIGTERM, not SIGKILL
+	Free bool // due when its message passes, in any order with the course's other kills
 }
 
-// Course is what is done in one trial: in order, or, if its kills are free,
-// each as its point is come by.
+// Course has the kills of one trial: in order, or, if they are free, each when its point passes.
 type Course []Kill
 
-// isFree reports whether the kills of the course are free: it tries many
-// points, and not what one does to the recovery from another.
+// isFree reports whether the kills of the course are free: it tries many points, and not what
+// one does to the recovery from another.
 func (c Course) isFree() bool { return len(c) > 0 && c[0].Free }
 
-// Points is how many points the course tries.
+// Points returns the number of points that the course tries.
 func (c Course) Points() int {
 	if c.isFree() {
 		return len(c)
@@ -40,7 +39,7 @@ func (c Course) Points() int {
 	return 1
 }
 
-// Way is what a kill does: kill.sender, term.both.
+// Way returns what a kill does: kill.sender, term.both.
 func (s Kill) Way() string {
 	if s.Term {
 		return "term." + string(s.Whom)
@@ -59,7 +58,7 @@ func (s Kill) parts() []Part {
 	return []Part{s.At.Part}
 }
 
-// suffixes stand behind the name of a point whose kill is not the plain one.
+// suffixes follow the name of a point whose kill is not the plain one.
 var suffixes = []struct {
 	text string
 	whom Victim
@@ -70,8 +69,8 @@ var suffixes = []struct {
 	{"=server", NATSServer, false}, {"=server-term", NATSServer, true},
 }
 
-// String returns the name of the kill: that of the point, and what is done
-// there if it is not a kill of the sender: bridge/before/claim.r1t2c0/1=server.
+// String returns the name of the kill: the point's, with a suffix if it is not a kill of the
+// sender: bridge/before/claim.r1t2c0/1=server.
 func (s Kill) String() string {
 	for _, x := range suffixes {
 		if x.whom == s.Whom && x.term == s.Term {
@@ -81,10 +80,10 @@ func (s Kill) String() string {
 	return s.At.String() + "=" + s.Way()
 }
 
-// What joins the names of kills.
+// The signs that join the names of kills.
 const (
 	thenSign     = "+" // one after the other
-	togetherSign = "&" // each as it is come by
+	togetherSign = "&" // each when its point passes
 )
 
 // String returns the kills' names, joined.
@@ -99,14 +98,13 @@ func (c Course) String() string {
 	return strings.Join(names, thenSign)
 }
 
-// How many kills a course has at most: one after the other, and together.
+// The most kills of a course: one after the other, and together.
 const (
 	killsMax    = 2
 	togetherMax = 24
 )
 
-// ParseCourse reads the name of a course. That it is one does not mean that a
-// conversation comes by its points.
+// ParseCourse parses the name of a course. A conversation need not pass its points.
 func ParseCourse(name string) (Course, error) {
 	sign, most := thenSign, killsMax
 	if strings.Contains(name, togetherSign) {
@@ -141,10 +139,10 @@ func parseKill(name string) (s Kill, err error) {
 			return s, nil
 		}
 	}
-	return s, fmt.Errorf("point %q: nothing is named %q: =term, =both, =both-term, =server or =server-term", name, suffix)
+	return s, fmt.Errorf("point %q: %q is not one of =term, =both, =both-term, =server and =server-term", name, suffix)
 }
 
-// kind is what a sample has each of: the kind of the points, and what is done
+// kind returns the kind of a course, for samples: the kinds of its points, and what is done
 // there.
 func (c Course) kind() string {
 	kinds := make([]string, len(c))
@@ -154,8 +152,8 @@ func (c Course) kind() string {
 	return strings.Join(kinds, "+")
 }
 
-// losesCalls reports whether the kills may lose a call, so that its outcome is
-// unknown: a bridge is killed.
+// losesCalls reports whether the kills may lose a call, so that its outcome is unknown: a
+// bridge is killed.
 func (c Course) losesCalls() bool {
 	return slices.ContainsFunc(c, func(s Kill) bool { return !s.Term && slices.Contains(s.parts(), Bridge) })
 }

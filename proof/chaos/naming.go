@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Subjects of JetStream under which a daemon changes something.
+// Prefixes of JetStream subjects under which a daemon changes something.
 const (
 	ackPrefix = "$JS.ACK."
 	apiPrefix = "$JS.API."
@@ -21,11 +21,11 @@ const (
 	objPrefix = "$O."
 )
 
-// namer names messages by what they say.
+// namer names messages by their meaning.
 type namer struct{ names subjects.Names }
 
-// what names a message that a daemon publishes. ok is false for what is no
-// point: it changes nothing, or comes by the clock alone.
+// what names a message that a daemon publishes. ok is false for a message that is not a
+// point: it changes nothing, or depends on the clock alone.
 func (n namer) what(f *frame) (name string, ok bool) {
 	switch subject := f.subject; {
 	case strings.HasPrefix(subject, ackPrefix):
@@ -49,7 +49,7 @@ func (n namer) what(f *frame) (name string, ok bool) {
 	return n.own(f)
 }
 
-// keyOf names what stands under a key of the snapshots bucket.
+// keyOf names the value of a key in the snapshots bucket.
 func keyOf(key string) string {
 	if _, snapshot := subjects.ParseSnapshotKey(key); snapshot {
 		return "snapshot"
@@ -98,7 +98,7 @@ func (n namer) own(f *frame) (name string, ok bool) {
 	return "", false
 }
 
-// ackOf names an answer to a delivery. A lease that is extended is none.
+// ackOf names an acknowledgement. ok is false for an extended lease.
 func ackOf(subject string, payload []byte) (name string, ok bool) {
 	consumer, _ := ackSubject(subject)
 	switch {
@@ -114,9 +114,9 @@ func ackOf(subject string, payload []byte) (name string, ok bool) {
 	return "ack." + consumer, true
 }
 
-// ackSubject returns the consumer of an acknowledgement, empty if it is none, and
-// its numbers: deliveries, sequence in the stream, sequence of the consumer, time,
-// what is pending.
+// ackSubject returns the consumer of an acknowledgement, "" if the subject is none, and its
+// numbers: deliveries, sequence in the stream, sequence of the consumer, time, and the number
+// of pending messages.
 func ackSubject(subject string) (consumer string, numbers []string) {
 	tokens := strings.Split(subject, ".")
 	switch n := len(tokens); {
@@ -128,7 +128,7 @@ func ackSubject(subject string) (consumer string, numbers []string) {
 	return "", nil
 }
 
-// apiOf names a request that changes a stream or a consumer that lasts.
+// apiOf names a request that changes a stream or a durable consumer.
 func apiOf(request string) (name string, ok bool) {
 	tokens := strings.Split(request, ".")
 	if len(tokens) < 3 {
@@ -146,25 +146,25 @@ func apiOf(request string) (name string, ok bool) {
 	return "", false
 }
 
-// lasts reports whether a consumer is durable: a lane's, a bridge's or the
-// timers', and not one for a single read.
+// lasts reports whether a consumer is durable: a lane's, a bridge's or the timers'. Others are
+// for a single read.
 func lasts(consumer string) bool {
 	_, lane := subjects.ParseLaneName(consumer)
 	_, _, bridge := subjects.ParseBridgeName(consumer)
 	return lane || bridge || consumer == subjects.DueConsumer
 }
 
-// identity tells messages of one name apart, wherever one is repeated: what an
-// acknowledgement is of, what a notice, a snapshot or a note says. What is named by its
-// effect, or is there but once, is the same each time.
+// identity distinguishes messages of one name where these can repeat: by the message that an
+// acknowledgement is for, or by the content of a notice or a snapshot. Messages that an effect
+// names, or that are sent once, are the same each time.
 func (n namer) identity(what string, f *frame) string {
 	switch kind, _, _ := strings.Cut(what, "."); kind {
 	case "ack", "nak", "term":
 		consumer, numbers := ackSubject(f.subject)
 		if consumer != "" {
-			return numbers[1] // the message's in the stream
+			return numbers[1] // the sequence in the stream
 		}
-	case "notice", "snapshot", "event", "note", "guard":
+	case "notice", "snapshot", "event", "guard":
 		return string(f.payload)
 	case "quarantine", "key": // one name for all of them
 		return f.subject + " " + string(f.payload)
@@ -172,7 +172,7 @@ func (n namer) identity(what string, f *frame) string {
 	return ""
 }
 
-// noticeType returns what a notice tells.
+// noticeType returns the type of a notice.
 func noticeType(payload []byte) string {
 	var notice struct {
 		Type string `json:"type"`
@@ -183,7 +183,7 @@ func noticeType(payload []byte) string {
 	return notice.Type
 }
 
-// settledBy returns the effect that an event settles, empty if it names none.
+// settledBy returns the effect that an event settles, or "".
 func settledBy(payload []byte) string {
 	env, err := envelopeOf(payload)
 	if err != nil {

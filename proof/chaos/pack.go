@@ -13,16 +13,16 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// The conversation in which the model enables a pack in mid-run: its session, and
-// the model that it is held with. The pack is called so, too.
+// The conversation in which the model enables a pack during a run: its session and its model.
+// The pack has the same name.
 const (
 	packSession = "pack"
 	packModel   = "pack"
 	packName    = "seats"
 )
 
-// packScript is the model: its second turn has the tool of the pack that its first
-// one enabled.
+// packScript is the model: its second turn has the tool of the pack that its first turn
+// enabled.
 const packScript = `
 model: pack
 turns:
@@ -37,8 +37,8 @@ turns:
     say: Eight seats are free.
 `
 
-// What is left of spaces if nothing is wrong: a pack that is staged and applied,
-// and with which registry.
+// packMarks is the length of End.Spaces if nothing is wrong: a pack that is staged and applied,
+// with its registry.
 const packMarks = 4
 
 func packConversation() Conversation {
@@ -48,7 +48,7 @@ func packConversation() Conversation {
 	}
 }
 
-// allowPack lets models of a record enable the pack, and asks nobody.
+// allowPack lets models of a record enable the pack without approval.
 func allowPack(record *session.InstallRecord) error {
 	hash, err := seats(nil).Hash()
 	if err != nil {
@@ -61,7 +61,7 @@ func allowPack(record *session.InstallRecord) error {
 	return nil
 }
 
-// seats is the pack. What it carries out is in the ledger.
+// seats is the pack. Its executions are in the ledger.
 func seats(ledger *recorded.Ledger) bridge.Pack {
 	type question struct {
 		Room string `json:"room"`
@@ -75,7 +75,7 @@ func seats(ledger *recorded.Ledger) bridge.Pack {
 	}}
 }
 
-// servePack gives a bridge the model and the pack.
+// servePack registers the model and the pack with a bridge.
 func servePack(b *bridge.Bridge, ledger *recorded.Ledger) error {
 	script, err := scripted.Parse(packModel, []byte(packScript))
 	if err != nil {

@@ -14,14 +14,14 @@ type passage struct {
 	client, server net.Conn
 
 	mu       sync.Mutex
-	pings    int    // sent to the server, ours included
-	pongs    int    // that came back
-	kill     *Kill  // due after the message whose answer is awaited; nil: none
-	reply    string // on which the answer comes; empty: the pong to our own ping is the answer
-	lastPing int    // our own; 0: none
+	pings    int    // sent to the server, the proxy's own included
+	pongs    int    // received from the server
+	kill     *Kill  // due once the awaited answer arrives; nil: none
+	reply    string // subject of that answer; "": it is the pong to the proxy's own ping
+	lastPing int    // number of that ping; 0: none
 }
 
-// up passes on what the process sends, until somebody is killed.
+// up forwards what the process sends, until a kill.
 func (c *passage) up() {
 	from, to := bufio.NewReader(c.client), bufio.NewWriter(c.server)
 	for {
@@ -45,9 +45,9 @@ func (c *passage) up() {
 		} else if f.op == "PING" {
 			c.pinged()
 		}
-		to.Write(f.raw) //nolint:errcheck // Flush tells
+		to.Write(f.raw) //nolint:errcheck // Flush reports it
 		if after {
-			to.WriteString("PING\r\n") //nolint:errcheck // Flush tells
+			to.WriteString("PING\r\n") //nolint:errcheck // Flush reports it
 		}
 		if from.Buffered() == 0 || after {
 			if to.Flush() != nil {
@@ -66,29 +66,28 @@ func (c *passage) pinged() {
 	c.pings++
 }
 
-// await notes what is about to be sent. Its answer is awaited: on its reply
-// subject, or, if it has none, as the answer to a PING behind it, for a server
-// reads in order.
+// await prepares for the answer to a message that is about to be sent: on its reply subject,
+// or if it has none, as the answer to a PING after it, for a server reads in order.
 func (c *passage) await(f *frame, s Kill) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pings++
 	c.kill, c.reply, c.lastPing = &s, f.reply, c.pings
 	if !s.Term {
-		c.server.SetReadDeadline(time.Now().Add(answerWithin)) //nolint:errcheck // then the answer alone is waited for
+		c.server.SetReadDeadline(time.Now().Add(answerWithin)) //nolint:errcheck // without it the wait has no limit
 	}
 }
 
-// awaits reports that somebody is killed when the awaited answer comes, so that
-// the process's end of the connection may go and the server's may not.
+// awaits reports whether a kill is due when the awaited answer arrives. Then the server's end of
+// the connection must stay open, even without the process's.
 func (c *passage) awaits() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.kill != nil && !c.kill.Term
 }
 
-// answered looks at what the server sent, or at why it sends nothing. due: it
-// is the awaited answer, or there will be none. ours: it is for the proxy alone.
+// answered handles a frame of the server, or an error of reading. due: it is the awaited answer,
+// or there will be none. ours: it is for the proxy alone.
 func (c *passage) answered(f *frame, err error) (s Kill, due, ours bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +113,7 @@ func (c *passage) answered(f *frame, err error) (s Kill, due, ours bool) {
 	return s, due, ours
 }
 
-// down passes on what the server sends, until somebody is killed.
+// down forwards what the server sends, until a kill.
 func (c *passage) down() {
 	from, to := bufio.NewReader(c.server), bufio.NewWriter(c.client)
 	for {
@@ -132,7 +131,7 @@ func (c *passage) down() {
 		if ours {
 			continue
 		}
-		to.Write(f.raw) //nolint:errcheck // Flush tells
+		to.Write(f.raw) //nolint:errcheck // Flush reports it
 		if from.Buffered() == 0 {
 			if to.Flush() != nil && !c.awaits() {
 				return

@@ -12,27 +12,27 @@ import (
 // Part is a process of a trial.
 type Part string
 
-// The two daemons, and the server that they work on.
+// The two daemons, and their server.
 const (
 	SessionActor Part = "session-actor"
 	Bridge       Part = "bridge"
 	Server       Part = "nats-server"
 )
 
-// Parts returns the daemons: what they send are the points.
+// Parts returns the daemons, whose messages are the points.
 func Parts() []Part { return []Part{SessionActor, Bridge} }
 
-// Side tells on which side of a message a process is killed.
+// Side is the side of a message on which a process is killed.
 type Side string
 
 const (
-	// Before it: the server never sees it.
+	// Before the message: the server never receives it.
 	Before Side = "before"
-	// After it: the server has it, and the process does not know.
+	// After the message: the server has it, and the process does not know.
 	After Side = "after"
 )
 
-// Point is where somebody is killed.
+// Point is a place of a kill.
 type Point struct {
 	Part Part
 	Side Side
@@ -45,8 +45,7 @@ func (p Point) String() string {
 	return string(p.Part) + "/" + string(p.Side) + "/" + p.What + "/" + strconv.Itoa(p.N)
 }
 
-// ParsePoint reads the name of a point. That it is one does not mean that a
-// conversation comes by it.
+// ParsePoint parses the name of a point. A conversation need not pass it.
 func ParsePoint(name string) (Point, error) {
 	parts := strings.Split(name, "/")
 	if len(parts) != 4 {
@@ -68,16 +67,16 @@ func ParsePoint(name string) (Point, error) {
 	return p, nil
 }
 
-// Kind is the point without what tells one effect from another: all claims are
-// of one kind. It is what a sample has each of.
+// Kind returns the point without the names of effects: all claims are of one kind. A sample has
+// a point of each kind.
 func (p Point) Kind() string {
 	what, _, _ := strings.Cut(p.What, ".")
 	return string(p.Part) + "/" + string(p.Side) + "/" + what
 }
 
-// startsUp reports that a daemon may send the message because it starts, whatever
-// sessions there are; own names the acknowledgements of the session's lane,
-// for other lanes deliver nothing but install records.
+// startsUp reports whether a daemon may send the message because it starts, whatever sessions
+// there are. own names the acknowledgements on the session's lane: other lanes deliver only
+// install records.
 func (p Point) startsUp(own string) bool {
 	switch kind, of, _ := strings.Cut(p.What, "."); kind {
 	case "create", "update", "reset", "install", "chunk", "blob":

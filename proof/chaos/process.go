@@ -16,21 +16,21 @@ import (
 	"time"
 )
 
-// process is a program that is killed and started again. Its standard input is
-// open as long as its parent lives, and it ends with its parent.
+// process is a program that is killed and started again. Its standard input is open while its
+// parent lives, and it ends with its parent.
 type process struct {
 	part Part
 	argv []string
-	env  []string  // beside environ
-	out  io.Writer // what it says on standard output; nil: as what it logs
+	env  []string  // in addition to environ
+	out  io.Writer // for its standard output; nil: its log
 	said lastWords
 
 	mu      sync.Mutex
-	now     *life           // the last that was started
-	leaving []*life         // that were told to end before it
+	now     *life           // the latest start
+	leaving []*life         // earlier starts that got SIGTERM
 	over    bool            // it is not started again
 	again   int             // how often it was started again after it had ended by itself
-	heard   map[string]bool // instances that said that they are alive
+	heard   map[string]bool // instances that sent a heartbeat
 	drained time.Duration
 	failed  func(error) // called when it ends without a signal from us
 }
@@ -40,16 +40,16 @@ type life struct {
 	cmd   *exec.Cmd
 	stdin io.Closer
 	ended chan struct{}
-	told  atomic.Bool // to end
-	works atomic.Bool // it has come as far as its first message as one that works
+	told  atomic.Bool // it was killed, or got SIGTERM
+	works atomic.Bool // it has sent its first heartbeat
 }
 
-// environ is added to the environment of processes. They live for seconds, so
-// they may use memory to save time.
+// environ is added to the environment of processes. They live for seconds, and use memory to save
+// time.
 var environ = []string{"GOGC=400"}
 
-// start starts it, again after a kill. It does nothing if it runs and was not
-// told to end, and after stop.
+// start starts it, for the first time or again. It does nothing if the process runs and has no
+// SIGTERM, or after stop.
 func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +81,7 @@ func (p *process) start() error {
 	return nil
 }
 
-// runs reports that it has been started and has neither ended nor been told to.
+// runs reports whether it was started and has neither ended nor been told to.
 func (l *life) runs() bool {
 	if l == nil || l.told.Load() {
 		return false
@@ -101,27 +101,26 @@ func (p *process) revivals() int {
 	return p.again
 }
 
-// longestDrain returns how long it took at most from SIGTERM to its end.
+// longestDrain returns its longest time from SIGTERM to its end.
 func (p *process) longestDrain() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.drained
 }
 
-// statusCantRun is the exit status of a daemon that says why it can't run: the
-// server did not answer in time, say. A supervisor would start it again.
+// statusCantRun is the exit status of a daemon that can't run and prints why: the server did not
+// answer in time, for example. A supervisor would start it again.
 const statusCantRun = 1
 
-// errEnded stands for an end without an error.
-var errEnded = errors.New("it said nothing")
+// errEnded replaces the error of an end without one.
+var errEnded = errors.New("it printed nothing")
 
 // revivalsMax is how often a process that can't run is started again.
 const revivalsMax = 5
 
-// alive notes that an instance says that it is alive. One that was not heard
-// before is the life that was started last. What a daemon sends before that
-// (streams, the install record, descriptors of tools) is no sign: it may still
-// say that it can't run.
+// alive records an instance's heartbeat. A new instance belongs to the latest start. Messages
+// before the first heartbeat (streams, the install record, descriptors of tools) don't count: the
+// daemon may still find that it can't run.
 func (p *process) alive(instance string) {
 	p.mu.Lock()
 	known := p.heard[instance]
@@ -135,8 +134,7 @@ func (p *process) alive(instance string) {
 	}
 }
 
-// begun notes that the life that was started last works: from here on only a
-// kill may end it.
+// begun records that the latest start works: from here on only a kill may end it.
 func (p *process) begun() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,13 +143,13 @@ func (p *process) begun() {
 	}
 }
 
-// revive starts a process again that has ended by itself, if it only could not
-// run, and had not worked yet; any other end is a fault.
+// revive starts a process again that ended by itself, if it could not run and had not worked yet.
+// Any other end is a fault.
 func (p *process) revive(l *life, status int, ended error) {
 	ended = cmp.Or(ended, errEnded)
 	switch {
 	case l.works.Load():
-		p.failed(fmt.Errorf("%s ended by itself, with status %d, after it had begun to work: it must live, and connect again: %w", p.part, status, ended))
+		p.failed(fmt.Errorf("%s ended by itself, with status %d, after it had begun to work: it must stay and reconnect: %w", p.part, status, ended))
 		return
 	case status != statusCantRun:
 		p.failed(fmt.Errorf("%s ended by itself, with status %d: %w", p.part, status, ended))
@@ -172,8 +170,7 @@ func (p *process) revive(l *life, status int, ended error) {
 	}
 }
 
-// kill ends it at once (SIGKILL) and returns when it is gone. It reports
-// whether it ran.
+// kill ends it at once (SIGKILL), waits for its end, and reports whether it ran.
 func (p *process) kill() (ran bool) {
 	p.mu.Lock()
 	l := p.now
@@ -188,15 +185,15 @@ func (p *process) kill() (ran bool) {
 
 func (l *life) end() {
 	l.told.Store(true)
-	l.cmd.Process.Kill() //nolint:errcheck // it has ended by itself then
+	l.cmd.Process.Kill() //nolint:errcheck // it fails if the process has ended
 	<-l.ended
 }
 
-// drainWithin is no measure of speed: a process that takes longer hangs.
+// drainWithin is not a speed limit: a process that takes longer hangs.
 const drainWithin = time.Minute
 
-// drain tells it to end (SIGTERM); start starts another at once. It reports
-// whether it ran. That it ends, and with status 0, is watched.
+// drain sends SIGTERM; start may start another at once. It reports whether the process ran. It is
+// a fault if the process does not end in time, or not with status 0.
 func (p *process) drain() (ran bool, ended <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,14 +204,14 @@ func (p *process) drain() (ran bool, ended <-chan struct{}) {
 	l.told.Store(true)
 	p.leaving = append(p.leaving, l)
 	began := time.Now()
-	l.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it has ended by itself then
+	l.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it fails if the process has ended
 	go func() {
 		late := time.NewTimer(drainWithin)
 		defer late.Stop()
 		select {
 		case <-l.ended:
 		case <-late.C:
-			p.failed(fmt.Errorf("%s was told to end (SIGTERM), and runs %v later", p.part, drainWithin))
+			p.failed(fmt.Errorf("%s got SIGTERM, and still runs %v later", p.part, drainWithin))
 			return
 		}
 		p.mu.Lock()
@@ -222,14 +219,14 @@ func (p *process) drain() (ran bool, ended <-chan struct{}) {
 		over := p.over
 		p.mu.Unlock()
 		if status := l.cmd.ProcessState.ExitCode(); status != 0 && !over && !l.hardlyBegun() {
-			p.failed(fmt.Errorf("%s was told to end (SIGTERM), and did with status %d", p.part, status))
+			p.failed(fmt.Errorf("%s got SIGTERM, and ended with status %d", p.part, status))
 		}
 	}()
 	return true, l.ended
 }
 
-// hardlyBegun reports that SIGTERM ended the process by itself: it did not listen
-// for signals yet, and so had done nothing.
+// hardlyBegun reports whether SIGTERM killed the process: it did not handle signals yet, and so had
+// done nothing.
 func (l *life) hardlyBegun() bool {
 	status, ok := l.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGTERM
@@ -247,10 +244,10 @@ func (p *process) stop() {
 	p.kill()
 }
 
-// wordsMax is how much is kept of what a process says last.
+// wordsMax is how many bytes of a process's latest output are kept.
 const wordsMax = 4 << 10
 
-// lastWords keeps the end of what a process writes.
+// lastWords keeps the end of a process's output.
 type lastWords struct {
 	mu   sync.Mutex
 	text []byte
@@ -266,7 +263,7 @@ func (w *lastWords) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// saidBy returns what processes logged last, for people.
+// saidBy returns the latest logs of processes, for people.
 func saidBy(processes ...*process) string {
 	var all strings.Builder
 	for _, p := range processes {

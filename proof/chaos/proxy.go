@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// answerWithin is how long the answer to a message is waited for before the
-// process that sent it is killed without one.
+// answerWithin is how long to wait for the answer to a message before the sender is killed without
+// one.
 const answerWithin = 5 * time.Second
 
-// proxy stands between one process and the server. It has what the process
-// sends counted, and kills where that is due.
+// proxy forwards between one process and the server. It counts the process's messages, and kills
+// where that is due.
 type proxy struct {
 	part     Part
-	server   func() string // its address now, empty while it is down
+	server   func() string // its present address, "" while it is down
 	aim      *aim
-	kill     func(Kill) // carries it out, and returns when the victim is gone
+	kill     func(Kill) // carries it out, and returns when the victim has ended
 	listener net.Listener
 	serving  sync.WaitGroup
 
@@ -36,7 +36,7 @@ func newProxy(part Part, server func() string, a *aim, kill func(Kill)) (*proxy,
 	return p, nil
 }
 
-// url is where the process connects.
+// url is the address for the process.
 func (p *proxy) url() string { return "nats://" + p.listener.Addr().String() }
 
 // close ends it and all connections through it.
@@ -61,12 +61,12 @@ func (p *proxy) accept() {
 	}
 }
 
-// serve passes one connection on until either end of it is gone.
+// serve forwards one connection until either end closes.
 func (p *proxy) serve(client net.Conn) {
 	defer client.Close()
 	server, err := net.Dial("tcp", p.server())
 	if err != nil {
-		return // the client tries again
+		return // the client retries
 	}
 	defer server.Close()
 	if !p.keep(client, server) {
@@ -89,7 +89,7 @@ func (p *proxy) serve(client net.Conn) {
 	both.Wait()
 }
 
-// keep remembers connections that close ends; false after it.
+// keep registers connections for close; it returns false after close.
 func (p *proxy) keep(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,12 +16,11 @@ import (
 	"github.com/refold/refold/internal/telemetry/traces"
 )
 
-// snapshotEach makes sessions so short have snapshots too.
+// snapshotEach is low enough for short sessions to have snapshots.
 const snapshotEach = 4
 
-// Serve is a process of a trial: it runs until ctx ends, or it is killed. It
-// does what the daemon of that name does, with the model and the tools of the
-// source, and the trial's directory.
+// Serve runs a process of a trial until ctx ends or it is killed. It does what the daemon of that
+// name does, with the model and the tools of the source, and the trial's directory.
 func Serve(ctx context.Context, part Part, url, dir string, s Source, stdout, stderr io.Writer) error {
 	if part == Server {
 		return serveNATS(ctx, dir, stdout)
@@ -45,7 +44,7 @@ func Serve(ctx context.Context, part Part, url, dir string, s Source, stdout, st
 	return err
 }
 
-// serveSessions is a session-actor.
+// serveSessions runs a session-actor.
 func serveSessions(ctx context.Context, url string, install []byte, log *slog.Logger) error {
 	b, err := bus.Connect(ctx, natsio.Options{URL: url, Name: string(SessionActor), Logger: log, Durability: natsio.DurabilityAlways})
 	if err != nil {
@@ -65,7 +64,7 @@ func serveSessions(ctx context.Context, url string, install []byte, log *slog.Lo
 	return engine.New(b, log, engine.Options{SnapshotEach: snapshotEach, Traces: newExporting(log)}).Run(ctx)
 }
 
-// serveEffects is a bridge.
+// serveEffects runs a bridge.
 func serveEffects(ctx context.Context, url, dir string, cast *Cast, log *slog.Logger) error {
 	tracer, err := traces.New(ctx, traces.Options{Form: traceForm, Ratio: 1, Service: string(Bridge), To: traces.HTTP(""), Logger: log})
 	if err != nil {

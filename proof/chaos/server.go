@@ -28,8 +28,8 @@ const (
 	accountGlobal = "$G"
 )
 
-// serveNATS is a NATS server with its files in dir, each write synced, on ports
-// of its own. It says its addresses on a line, for clients and for monitoring.
+// serveNATS runs a NATS server with its files in dir, each write synced, on free ports. It prints
+// its addresses on one line, for clients and for monitoring.
 func serveNATS(ctx context.Context, dir string, stdout io.Writer) error {
 	srv, err := server.NewServer(&server.Options{
 		ServerName: "refold-chaos", Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
@@ -56,8 +56,8 @@ type natsProcess struct {
 	process
 
 	mu              sync.Mutex
-	heard           []byte // of its line
-	client, monitor string // addresses; empty while it is down
+	heard           []byte // the beginning of its line
+	client, monitor string // addresses; "" while it is down
 	up              chan struct{}
 }
 
@@ -67,7 +67,7 @@ func newNATSProcess(argv []string, failed func(error)) *natsProcess {
 	return s
 }
 
-// Write takes what the process says: its line.
+// Write reads the process's output: its line.
 func (s *natsProcess) Write(p []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +81,7 @@ func (s *natsProcess) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// forget has nobody connect to where it was: whoever is there next is another.
+// forget clears the addresses: whatever listens there next is another server.
 func (s *natsProcess) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,20 +103,20 @@ func (s *natsProcess) run(ctx context.Context) error {
 	case <-up:
 		return nil
 	case <-late.C:
-		return fmt.Errorf("the NATS server's process says nothing for %v: %s", readyWithin, &s.said)
+		return fmt.Errorf("the NATS server's process printed nothing for %v: %s", readyWithin, &s.said)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 }
 
-// address returns where clients connect; empty while it is down.
+// address returns the address for clients; "" while it is down.
 func (s *natsProcess) address() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.client
 }
 
-// jsz asks the server what its streams and consumers are at.
+// jsz reads the state of the server's streams and consumers.
 func (s *natsProcess) jsz(ctx context.Context) (info *server.JSInfo, err error) {
 	s.mu.Lock()
 	monitor := s.monitor
@@ -140,7 +140,7 @@ func (s *natsProcess) jsz(ctx context.Context) (info *server.JSInfo, err error) 
 	return info, json.NewDecoder(answer.Body).Decode(info)
 }
 
-// busy names a consumer that has not done its work; empty: all have.
+// busy describes a consumer with unfinished work; "": all are done.
 func (s *natsProcess) busy(ctx context.Context) string {
 	info, err := s.jsz(ctx)
 	if err != nil {
@@ -160,7 +160,7 @@ func (s *natsProcess) busy(ctx context.Context) string {
 	}
 	for _, class := range []session.Class{session.ClassLLM, session.ClassTool} {
 		if !served[class] {
-			return "no bridge has come that serves " + string(class)
+			return "no bridge has started that serves " + string(class)
 		}
 	}
 	return ""

@@ -16,14 +16,14 @@ import (
 
 // Limits of one trial.
 const (
-	killWithin = 30 * time.Second // more, for each kill after the first
+	killWithin = 30 * time.Second // added for each kill after the first
 	viewWithin = 5 * time.Second
-	askWithin  = 15 * time.Second // for an acknowledgement, before it is asked again under the same name
+	askWithin  = 15 * time.Second // for an acknowledgement, before the request is sent again with its id
 	restEvery  = 100 * time.Millisecond
-	restLooks  = 3 // in a row: a count that is 0 once may be one that is not told yet
+	restLooks  = 3 // in a row: a count of 0 may be outdated
 )
 
-// trial is one conversation on a store of its own.
+// trial is one conversation on its own store.
 type trial struct {
 	explorer *Explorer
 	dir      string
@@ -36,27 +36,27 @@ type trial struct {
 	running  map[Part]*process // the daemons
 	failed   chan error
 
-	killed sync.WaitGroup // what starts processes again
+	killed sync.WaitGroup // the goroutines that start processes again
 	mu     sync.Mutex
-	kills  int  // that were done, and whose processes run again
+	kills  int  // kills that are done, and whose processes run again
 	over   bool // nothing is started again
 }
 
-// outcome is what a trial came to.
+// outcome is the result of a trial.
 type outcome struct {
 	end      *End
-	points   []Point // that its processes came by
-	order    []Point // Before each, those of all processes as they came
+	points   []Point // that its processes passed
+	order    []Point // Before each message, of all processes in order of arrival
 	hits     []hit   // kills that began
 	recovery []Point // since the last kill
-	said     string  // what its processes logged last
-	revived  int     // how often one that could not run was started again
+	said     string  // the latest logs of its processes
+	revived  int     // how often a process that could not run was started again
 	missed   Course  // kills that were not done
 	drained  time.Duration
 }
 
-// try holds the conversation and kills as the course says. An error says that
-// no end was reached, or could be looked at.
+// try runs the conversation with the kills of the course. It returns an error if no end was
+// reached, or if the end could not be read.
 func (x *Explorer) try(ctx context.Context, course Course) (out outcome, err error) {
 	within := x.options.Within + time.Duration(max(0, len(course)-1))*killWithin
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no end within %v", within))
@@ -102,12 +102,12 @@ func (t *trial) missed() Course {
 	return left
 }
 
-// said returns what the processes logged last, for people.
+// said returns the latest logs of the processes, for people.
 func (t *trial) said() string {
 	return saidBy(t.running[SessionActor], t.running[Bridge], &t.server.process)
 }
 
-// because says why a context ended, if that is the reason of err.
+// because adds the cause of a context's end to err.
 func because(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return fmt.Errorf("%w (%w)", cause, err)
@@ -115,7 +115,7 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// start starts the server and the client, and makes the daemons ready to start.
+// start starts the server and the client, and prepares the daemons.
 func (t *trial) start(ctx context.Context, course Course) (err error) {
 	if t.names, err = subjects.New(""); err != nil {
 		return err
@@ -141,20 +141,20 @@ func (t *trial) start(ctx context.Context, course Course) (err error) {
 		t.proxies = append(t.proxies, through)
 		t.running[part] = &process{part: part, argv: t.explorer.argv(part, through.url(), t.dir), env: []string{t.spans.environ()}, failed: failed}
 	}
-	// The client finds the server through a proxy too; what it sends is no point.
+	// The client uses a proxy too; its messages are not points.
 	through, err := newProxy("", t.server.address, newAim(namer{t.names}, nil), nil)
 	if err != nil {
 		return err
 	}
 	t.proxies = append(t.proxies, through)
-	return t.asked(ctx, func(context.Context) (err error) { // a busy machine may take longer than a client waits
+	return t.asked(ctx, func(context.Context) (err error) { // a busy machine may take longer than a client's timeout
 		t.client, err = client.Connect(ctx, client.Options{URL: through.url(), Name: "refold-chaos"})
 		return err
 	})
 }
 
-// kill does one, and has started again what ran. It returns when the victim is
-// gone, or has been sent SIGTERM.
+// kill carries out a kill, and has the processes that ran started again. It returns when the victim
+// has ended, or has got SIGTERM.
 func (t *trial) kill(ctx context.Context, s Kill) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -177,7 +177,7 @@ func (t *trial) kill(ctx context.Context, s Kill) {
 		} else {
 			ran = p.kill()
 		}
-		if part == Server && ended != nil { // another needs its files
+		if part == Server && ended != nil { // the next one needs its files
 			begin := start
 			start = func() error { <-ended; return begin() }
 		}
@@ -198,7 +198,7 @@ func (t *trial) kill(ctx context.Context, s Kill) {
 	})
 }
 
-// watch gives up when a process ends by itself, or can't be started.
+// watch ends the trial when a process ends by itself, or can't be started.
 func watch(ctx context.Context, failed <-chan error, give context.CancelCauseFunc) {
 	for {
 		select {
@@ -210,7 +210,7 @@ func watch(ctx context.Context, failed <-chan error, give context.CancelCauseFun
 	}
 }
 
-// stop ends everything that runs.
+// stop ends everything.
 func (t *trial) stop() {
 	t.mu.Lock()
 	t.over = true
@@ -233,21 +233,21 @@ func (t *trial) stop() {
 	}
 }
 
-// begin starts the processes: the bridge when the session-actor has created
-// what they work on, so that what each of them sends is its own in every trial.
+// begin starts the processes. The bridge starts after the session-actor has created the streams, so
+// that each sends the same messages in every trial.
 func (t *trial) begin(ctx context.Context) error {
 	if err := t.running[SessionActor].start(); err != nil {
 		return err
 	}
-	err := until(ctx, "the streams are not there", func() bool {
-		last, err := t.client.LastEvent(ctx) // the install record's, which comes when all streams and lanes are there
+	err := until(ctx, "the streams do not exist", func() bool {
+		last, err := t.client.LastEvent(ctx) // the install record, which follows all streams and lanes
 		return err == nil && last > 0
 	})
 	if err != nil {
 		return err
 	}
 	if t.explorer.conversation.Cancelled {
-		return nil // it comes later
+		return nil // it starts later
 	}
 	return t.running[Bridge].start()
 }
@@ -268,8 +268,8 @@ func (t *trial) rest(ctx context.Context) error {
 	return err
 }
 
-// view returns what the session-actor has of the session; one that was killed
-// has it once it is there again.
+// view returns the session-actor's view of the session, after a kill from the one that was started
+// again.
 func (t *trial) view(ctx context.Context) (view session.View, err error) {
 	ended := until(ctx, "no view", func() bool {
 		asking, cancel := context.WithTimeout(ctx, viewWithin)
@@ -280,7 +280,7 @@ func (t *trial) view(ctx context.Context) (view session.View, err error) {
 	return view, errors.Join(ended, err)
 }
 
-// until looks again and again.
+// until polls holds until it returns true.
 func until(ctx context.Context, what string, holds func() bool) error {
 	tick := time.NewTicker(restEvery)
 	defer tick.Stop()
@@ -294,7 +294,7 @@ func until(ctx context.Context, what string, holds func() bool) error {
 	return nil
 }
 
-// argv returns how a process of a trial is started.
+// argv returns the command line of a trial's process.
 func (x *Explorer) argv(part Part, url, dir string) []string {
 	s := x.options.Source
 	argv := append(append([]string{}, x.options.Program...),

@@ -9,20 +9,19 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// End is what is left of a conversation when it has ended and everything is at
-// rest.
+// End is the state of a conversation when it has ended and everything is at rest.
 type End struct {
 	Runs       []RunEnd
-	Calls      []Call   // that were asked, in the order in which they were asked
+	Calls      []Call   // in the order in which the session opened them
 	Unasked    []string // idempotency keys of executions without an effect
 	Transcript []Item
-	Open       []string // effects that are open, wakes not counted
-	Notices    []Notice // as the stream has them
-	Replay     []string // what differs when sessions are folded again
-	Spaces     []string // notices about spaces, and what is applied, pending and staged
-	Spans      []string // what differs between the spans that were exported and those that the log makes
-	Traced     []string // places of the spans that the log makes
-	Prompts    []string // turns that were shown something before the transcript, with its fingerprint
+	Open       []string // open effects, except for wakes
+	Notices    []Notice // in the stream's order
+	Replay     []string // differences when sessions are folded again
+	Spaces     []string // notices about spaces, and which are applied, pending and staged
+	Spans      []string // differences between the exported spans and those that the log gives
+	Traced     []string // places of the spans that the log gives
+	Prompts    []string // turns with a prompt before the transcript, and its fingerprint
 }
 
 // RunEnd is how a run ended.
@@ -32,7 +31,7 @@ type RunEnd struct{ Lifecycle, Code, Detail string }
 type Call struct {
 	Effect    string
 	RetrySafe bool
-	Status    string // of its first settlement; empty: the session ended it itself
+	Status    string // of its first settlement; "": the session ended it itself
 	Executed  int
 }
 
@@ -47,12 +46,11 @@ type Item struct {
 type Notice struct {
 	N    uint64
 	Type string
-	Text string // all of it
+	Text string // its data
 }
 
-// Check compares what is left after a kill with what is left without one, and
-// returns what must not be. An empty list: all is well. A call's outcome may be
-// unknown only if a bridge was killed.
+// Check compares the end after a kill with the end without one, and returns the faults; none: all is
+// well. A call's outcome may be unknown only if a bridge was killed.
 func Check(bridgeKilled bool, want, got *End) []string {
 	var faults []string
 	say := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
@@ -62,7 +60,7 @@ func Check(bridgeKilled bool, want, got *End) []string {
 		}
 	}
 	for _, key := range got.Unasked {
-		say("%s was carried out, and nobody asked for it", key)
+		say("%s was carried out without an effect", key)
 	}
 	unknown, fault := sameTranscript(want.Transcript, got.Transcript)
 	if fault != "" {
@@ -77,7 +75,7 @@ func Check(bridgeKilled bool, want, got *End) []string {
 		}
 		for _, call := range want.Calls {
 			if !slices.ContainsFunc(got.Calls, func(c Call) bool { return c.Effect == call.Effect }) {
-				say("%s was not asked", call.Effect)
+				say("%s was not published", call.Effect)
 			}
 		}
 	}
@@ -95,12 +93,12 @@ func Check(bridgeKilled bool, want, got *End) []string {
 	if !unknown {
 		for _, place := range want.Traced {
 			if !slices.Contains(got.Traced, place) {
-				say("the span %s is missing, which there is without a kill", place)
+				say("the span %s of the trial without a kill is missing", place)
 			}
 		}
 		for _, place := range got.Traced {
 			if !slices.Contains(want.Traced, place) {
-				say("the span %s is new: there is none without a kill", place)
+				say("the span %s is not in the trial without a kill", place)
 			}
 		}
 	}
@@ -110,7 +108,7 @@ func Check(bridgeKilled bool, want, got *End) []string {
 	return faults
 }
 
-// fault says what is wrong with how often a call was carried out.
+// fault describes a wrong number of executions of a call; "": it is right.
 func (c Call) fault() string {
 	var wrong bool
 	switch {
@@ -132,8 +130,8 @@ func (c Call) fault() string {
 	return fmt.Sprintf("%s, %s, was settled %s and carried out %d times", c.Effect, kind, status, c.Executed)
 }
 
-// sameTranscript compares transcripts. The result of a call may be unknown
-// instead; what the model says once it has seen that is its own affair.
+// sameTranscript compares transcripts. The result of a call may be unknown instead; what the model
+// says after that is not compared.
 func sameTranscript(want, got []Item) (unknown bool, fault string) {
 	for i, item := range got {
 		if unknown && item.Role != session.RoleTool {
@@ -154,7 +152,7 @@ func sameTranscript(want, got []Item) (unknown bool, fault string) {
 	return unknown, ""
 }
 
-// String returns role and text on a line.
+// String returns role and text on one line.
 func (it Item) String() string {
 	text := strings.Join(strings.Fields(it.Text), " ")
 	if runes := []rune(text); len(runes) > 200 {
@@ -163,7 +161,7 @@ func (it Item) String() string {
 	return fmt.Sprintf("%s %q", it.Role, text)
 }
 
-// noticeFaults looks for gaps and contradictions in the notices.
+// noticeFaults returns gaps and contradictions in the notices.
 func noticeFaults(notices []Notice, runs int) []string {
 	var faults []string
 	told := map[uint64]string{}
@@ -172,7 +170,7 @@ func noticeFaults(notices []Notice, runs int) []string {
 		before, again := told[n.N]
 		switch {
 		case again && before != n.Text:
-			faults = append(faults, fmt.Sprintf("notice %d was told in two ways: %s and %s", n.N, before, n.Text))
+			faults = append(faults, fmt.Sprintf("notice %d has two contents: %s and %s", n.N, before, n.Text))
 		case again:
 			continue
 		case n.N != last+1:
@@ -187,7 +185,7 @@ func noticeFaults(notices []Notice, runs int) []string {
 		}
 	}
 	if finished != runs {
-		faults = append(faults, fmt.Sprintf("%d runs were told finished, want %d", finished, runs))
+		faults = append(faults, fmt.Sprintf("%d runs have a RunFinished, want %d", finished, runs))
 	}
 	return faults
 }

@@ -20,21 +20,20 @@ import (
 	"github.com/refold/refold/internal/llm/scripted"
 )
 
-// The conversation that adopts a workspace in mid-run: its session, and the model
-// that it is held with.
+// The conversation that adopts a workspace during a run: its session and its model.
 const (
 	workspaceSession = "workspace"
 	workspaceModel   = "workspace"
 )
 
-// The space that it adopts, and the target that reads it.
+// The space of that conversation, and the target that reads it.
 const (
 	spaceName   = "rooms"
 	spaceTarget = "folder"
 )
 
-// syncRunMS leaves time for a reading after each of two kills: what a bridge
-// dies over is offered again after half a minute.
+// syncRunMS leaves time for a read after each of two kills: an effect whose bridge died is delivered
+// again after half a minute.
 const syncRunMS = 300_000
 
 // spaceFiles are the workspace.
@@ -56,8 +55,8 @@ You look after meeting rooms, in session {{session}}.
 Blue has eight seats.
 `
 
-// workspaceScript is the model: its first turn has neither prompt nor catalog, its
-// second has both, in the same run.
+// workspaceScript is the model: its first turn has neither prompt nor catalog, its second turn has
+// both, in the same run.
 const workspaceScript = `
 model: workspace
 turns:
@@ -79,19 +78,18 @@ turns:
     say: Blue has eight seats.
 `
 
-// What is left of spaces if nothing is wrong: a sync that stages, an apply, a sync
-// that finds nothing new; what is applied, and with which registry. Two turns have
-// a prompt, the first has none.
+// adoptedMarks is the length of End.Spaces if nothing is wrong: a sync that stages, an apply, a sync
+// without a change; the applied space, and its registry. Two turns have a prompt, the first has none.
 const (
 	adoptedMarks = 5
 	adoptedTurns = 2
 )
 
-// Where things of the workspace are in the directory of a trial.
+// Paths of the workspace in the directory of a trial.
 func spaceIn(dir string) string { return filepath.Join(dir, "space") }
 func gateIn(dir string) string  { return filepath.Join(dir, "adopted") }
 
-// workspaceConversation is the conversation.
+// workspaceConversation returns the conversation.
 func workspaceConversation() Conversation {
 	return Conversation{
 		ID: workspaceSession, Session: workspaceSession, Says: []string{"How many seats has Blue?"}, Adopts: true, Marks: adoptedMarks, Prompt: adoptedTurns,
@@ -107,7 +105,7 @@ func prepareWorkspace(dir string) error {
 	return scripted.Unpack(txtar.Parse([]byte(spaceFiles)), spaceIn(dir))
 }
 
-// serveWorkspace gives a bridge the model and the reader of the workspace.
+// serveWorkspace registers the model and the reader of the workspace with a bridge.
 func serveWorkspace(b *bridge.Bridge, dir string) error {
 	script, err := scripted.Parse(workspaceModel, []byte(workspaceScript))
 	if err != nil {
@@ -119,13 +117,13 @@ func serveWorkspace(b *bridge.Bridge, dir string) error {
 	)
 }
 
-// gated is a model that answers once a file is there: until then its turn is open.
+// gated is a model that answers once a file exists: until then its turn is open.
 type gated struct {
 	executor.Model
 	path string
 }
 
-// Generate waits for the file, and then asks the model.
+// Generate waits for the file, and then calls the model.
 func (g gated) Generate(ctx context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 	tick := time.NewTicker(restEvery)
 	defer tick.Stop()
@@ -141,10 +139,10 @@ func (g gated) Generate(ctx context.Context, r executor.Request, delta func(stri
 	}
 }
 
-// adopt syncs the workspace while the run's first turn is open, to be applied
-// before the second, and lets the turn end when that is pending.
+// adopt syncs the workspace while the run's first turn is open, to be applied before the second, and
+// lets the turn end once the apply is pending.
 func (t *trial) adopt(ctx context.Context) error {
-	err := until(ctx, "no turn is asked", func() bool {
+	err := until(ctx, "no turn is open", func() bool {
 		view, err := t.view(ctx)
 		return err == nil && slices.ContainsFunc(view.Open, func(e session.ViewEffect) bool { return e.Class == session.ClassLLM })
 	})
@@ -160,7 +158,7 @@ func (t *trial) adopt(ctx context.Context) error {
 	return os.WriteFile(gateIn(t.dir), nil, 0o600)
 }
 
-// sync asks for a sync, and waits for its end.
+// sync requests a sync, and waits for its end.
 func (t *trial) sync(ctx context.Context, id string, o client.SyncOptions) error {
 	o.ID = id
 	var seq uint64
@@ -196,7 +194,7 @@ func spacesOf(s *session.State, notices []Notice) (all []string) {
 	return append(all, "composed "+s.Spaces.Composed.String())
 }
 
-// promptOf names a generation and what precedes its transcript.
+// promptOf names a generation and the prompt before its transcript.
 func promptOf(payload []byte) (text string, ok bool) {
 	var g session.Generation
 	if codec.Unmarshal(payload, &g) != nil || g.PromptMark == nil {
@@ -205,11 +203,10 @@ func promptOf(payload []byte) (text string, ok bool) {
 	return g.Effect + " " + g.PromptMark.String(), true
 }
 
-// sameSpaces says what differs of spaces. Where an outcome is unknown, turns may
-// be left out.
+// sameSpaces returns differences of spaces. If an outcome is unknown, turns may be missing.
 func sameSpaces(want, got *End, unknown bool) (faults []string) {
 	if !slices.Equal(want.Spaces, got.Spaces) {
-		faults = append(faults, fmt.Sprintf("of spaces there is %q, without a kill %q", got.Spaces, want.Spaces))
+		faults = append(faults, fmt.Sprintf("the spaces are %q, without a kill %q", got.Spaces, want.Spaces))
 	}
 	n := len(want.Prompts)
 	if unknown {

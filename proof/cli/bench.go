@@ -13,37 +13,37 @@ import (
 	"github.com/refold/refold/proof/bench"
 )
 
-// Bench measures this machine, on servers of its own.
+// Bench measures Refold on this machine, on its own servers.
 type Bench struct {
 	Runs   Runs      `cmd:"" default:"withargs" help:"Runs a second and their latency, and what the design could reach here."`
 	Fold   Fold      `cmd:"" help:"Events a second that are folded from memory."`
-	Replay Replay    `cmd:"" help:"Events a second that a client replays from the log, compared with all that was stored."`
-	Wake   Wake      `cmd:"" help:"How long a session that nobody has in memory takes to begin a run."`
-	Calls  Calls     `cmd:"" help:"Tool calls a second that one bridge carries out, and what a call takes besides its tool."`
+	Replay Replay    `cmd:"" help:"Events a second that a client replays from the log, compared with what is stored."`
+	Wake   Wake      `cmd:"" help:"How long a session that is in no session-actor's memory takes to begin a run."`
+	Calls  Calls     `cmd:"" help:"Tool calls a second that one bridge carries out, and the time of a call without its tool."`
 	Part   BenchPart `cmd:"" hidden:""`
 }
 
-// BenchAll has the measurements of single mechanisms besides.
+// BenchAll has the measurements of single mechanisms too.
 type BenchAll struct {
 	Bench
-	Sleeping Sleeping `cmd:"" help:"Bytes that a session-actor keeps of a session that sleeps, and of one that is awake and idle."`
+	Sleeping Sleeping `cmd:"" help:"Bytes that a session-actor keeps of a sleeping session, and of an awake and idle one."`
 	Growth   Growth   `cmd:"" help:"What an event costs with 100, 1,000, … sessions in the streams."`
 	Prefix   Prefix   `cmd:"" help:"Which share of what a recording's conversations send to a model a prompt cache can hold."`
-	Handover Handover `cmd:"" help:"How long a session-actor's lanes say nothing when it is told to end, or killed."`
+	Handover Handover `cmd:"" help:"How long a session-actor's lanes publish nothing after SIGTERM and SIGKILL."`
 }
 
-// place is where the files go and the results.
+// place has the flags for the servers' files and the results.
 type place struct {
 	Dir string `type:"existingdir" placeholder:"DIR" help:"Where the servers keep their files while they run. Default: the system's directory for temporary files."`
 	results
 }
 
-// results is how results are printed.
+// results has the flag for the form of results.
 type results struct {
 	JSON bool `help:"Print a line of JSON a row."`
 }
 
-// options returns what all measurements take.
+// options returns the options of all measurements.
 func (p place) options(s Streams, runs int) bench.Options {
 	begun := time.Now()
 	return bench.Options{Dir: p.Dir, Runs: runs, Step: func(what string, took time.Duration) {
@@ -53,8 +53,8 @@ func (p place) options(s Streams, runs int) bench.Options {
 
 // column is one figure of a row.
 type column struct {
-	key    string // in JSON; empty: it is in the text alone
-	head   string // in the text; empty: it is in JSON alone
+	key    string // in JSON; "": only in the text
+	head   string // in the text; "": only in JSON
 	format string // of the text, a verb with its width
 	value  any
 }
@@ -68,7 +68,7 @@ type table struct {
 
 func (r results) table(s Streams) *table { return &table{results: r, s: s} }
 
-// width is what of a verb's format its head shares.
+// width matches the part of a verb's format that its head shares.
 var width = regexp.MustCompile(`^%-?\d*`)
 
 // row prints a row.
@@ -97,7 +97,7 @@ func (t *table) row(columns ...column) error {
 	return err
 }
 
-// positive refuses numbers below one.
+// positive returns an error for numbers below one.
 func positive(flags string, numbers ...int) error {
 	for _, n := range numbers {
 		if n < 1 {

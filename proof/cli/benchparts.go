@@ -52,7 +52,7 @@ type Sleeping struct {
 	place
 }
 
-// Run has the sessions folded and looks at what is kept.
+// Run has the sessions folded and measures the memory that they keep.
 func (b Sleeping) Run(ctx context.Context, s Streams) error {
 	if err := positive("--sessions and --awake", b.Sessions, b.Awake); err != nil {
 		return err
@@ -71,8 +71,8 @@ func (b Sleeping) Run(ctx context.Context, s Streams) error {
 type Wake struct {
 	Sessions int           `default:"300" help:"Sessions that are woken, one after the other."`
 	Events   int           `default:"10000" help:"Events of each; its snapshot is 64 behind."`
-	Every    time.Duration `default:"200ms" help:"From the beginning of one wake to that of the next; 0: one right behind the other."`
-	Asleep   time.Duration `default:"130s" help:"For how long nothing happens to them before the first is woken: after two minutes the server has nothing of their blocks of the log in memory."`
+	Every    time.Duration `default:"200ms" help:"From the start of one wake to the next; 0: without a pause."`
+	Asleep   time.Duration `default:"130s" help:"Idle time before the first wake: after two minutes the server has nothing of the sessions' blocks of the log in memory."`
 	place
 }
 
@@ -99,14 +99,13 @@ func (b Wake) Run(ctx context.Context, s Streams) error {
 type Calls struct {
 	Calls    int           `default:"10000" help:"Tool calls of each row."`
 	InFlight []int         `default:"64,256" help:"Calls at a time."`
-	Least    time.Duration `default:"1ms" help:"What the shortest call's tool takes."`
-	Most     time.Duration `default:"50ms" help:"What the longest call's tool takes."`
+	Least    time.Duration `default:"1ms" help:"Time of the shortest call's tool."`
+	Most     time.Duration `default:"50ms" help:"Time of the longest call's tool."`
 	place
 }
 
-// Run measures tools that take their time, evenly spread and then mostly short,
-// and then those that take none, each retry-safe and not, and prints as rows are
-// done.
+// Run measures tools that take time, evenly spread and then mostly short, and then tools that take
+// none, each retry-safe and not, and prints rows as they are done.
 func (b Calls) Run(ctx context.Context, s Streams) error {
 	if err := positive("--calls and --in-flight", append(slices.Clone(b.InFlight), b.Calls)...); err != nil {
 		return err
@@ -141,16 +140,16 @@ func (b Calls) Run(ctx context.Context, s Streams) error {
 	})
 }
 
-// Growth measures with more and more stored sessions.
+// Growth measures with growing numbers of stored sessions.
 type Growth struct {
 	GrowthMin int `default:"100" placeholder:"N" help:"The fewest sessions; then ten times as many, and so on."`
 	GrowthMax int `default:"10000" placeholder:"N" help:"The most sessions; up to 1,000,000, of which each takes about 4 KB of disk, and as much again while it is stored."`
-	Recent    int `default:"100000" placeholder:"N" help:"How many of them, at most, are of the last hour: their effects and claims are stored, too, another 4 KB each."`
-	Runs      int `default:"5000" help:"Runs that are measured with each number of sessions."`
+	Recent    int `default:"100000" placeholder:"N" help:"How many of them, at most, are of the last hour: their effects and claims are still stored, another 4 KB each."`
+	Runs      int `default:"5000" help:"Measured runs with each number of sessions."`
 	place
 }
 
-// Run measures and prints as numbers are done.
+// Run measures and prints rows as they are done.
 func (b Growth) Run(ctx context.Context, s Streams) error {
 	if err := positive("--growth-min, --growth-max and --runs", b.GrowthMin, b.GrowthMax, b.Runs); err != nil {
 		return err
@@ -173,10 +172,10 @@ func (b Growth) Run(ctx context.Context, s Streams) error {
 	})
 }
 
-// Prefix measures what prompt caches can hold.
+// Prefix measures the share of requests that prompt caches can hold.
 type Prefix struct {
 	File   string `arg:"" type:"existingfile" help:"The recording: OpenAI chat JSONL, a conversation a line."`
-	Tools  string `type:"existingfile" placeholder:"FILE" help:"OpenAI tool definitions of the recording. Default: x-tools.json beside x.jsonl."`
+	Tools  string `type:"existingfile" placeholder:"FILE" help:"OpenAI tool definitions of the recording. Default: x-tools.json next to x.jsonl."`
 	System string `type:"existingfile" placeholder:"FILE" help:"The system text, instead of the recording's own."`
 	results
 }
@@ -212,15 +211,14 @@ func (b Prefix) Run(s Streams) error {
 	return tell(all)
 }
 
-// Handover measures how long handing over takes.
+// Handover measures how long handovers take.
 type Handover struct {
-	Rounds   int `default:"5" help:"Handovers that are measured by SIGTERM, and as many by SIGKILL."`
+	Rounds   int `default:"5" help:"Measured handovers by SIGTERM, and as many by SIGKILL."`
 	InFlight int `default:"2" help:"Runs in flight of each lane."`
 	place
 }
 
-// Run kills session-actors, and prints as they hand over, and then the median
-// and the worst of each signal.
+// Run kills session-actors, prints each handover, and then the median and the worst of each signal.
 func (b Handover) Run(ctx context.Context, s Streams) error {
 	if err := positive("--rounds and --in-flight", b.Rounds, b.InFlight); err != nil {
 		return err
@@ -248,10 +246,10 @@ func (b Handover) Run(ctx context.Context, s Streams) error {
 	}
 	for _, meant := range []struct {
 		signal string
-		ms     int // what it should take at most, where nothing else runs
+		ms     int // the target on an otherwise idle machine
 	}{{"SIGTERM", 200}, {"SIGKILL", 3000}} {
 		all := slices.Sorted(slices.Values(silences[meant.signal]))
-		_, told := fmt.Fprintf(s.Out, "%-7s  median %.0f ms, worst %.0f ms, of %d; it should take %d ms at most on a machine that does nothing else\n",
+		_, told := fmt.Fprintf(s.Out, "%-7s  median %.0f ms, worst %.0f ms, of %d; the target is %d ms at most on an otherwise idle machine\n",
 			meant.signal, ms(all[len(all)/2]), ms(all[len(all)-1]), len(all), meant.ms)
 		err = errors.Join(err, told)
 	}

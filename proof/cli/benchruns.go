@@ -19,15 +19,15 @@ type Runs struct {
 	Durability []string `default:"always,interval" enum:"always,interval" help:"When the servers sync what they store: ${enum}."`
 	InFlight   []int    `default:"1,100,1000" help:"Runs at a time."`
 	Seconds    float64  `default:"5" help:"How long each side of a row is measured, after a fifth of that to warm up."`
-	Runs       int      `placeholder:"N" help:"Measure so many runs of each side instead."`
-	Rounds     int      `default:"1" help:"Measure each row so often, the sides by turns, and print the round with the median ratio."`
+	Runs       int      `placeholder:"N" help:"Measure this number of runs of each side instead."`
+	Rounds     int      `default:"1" help:"How often to measure each row, with the sides in turns; the round with the median ratio is printed."`
 	Replicas   int      `default:"1" help:"3 runs three servers as a cluster, on loopback."`
-	Processes  bool     `help:"Give the server, the session-actor, the bridge and the clients a process each, on loopback, and compare a bridge that is told --durability with one of default options."`
+	Processes  bool     `help:"Run the server, the session-actor, the bridge and the clients as a process each, on loopback, and compare a bridge with the option --durability with one of default options."`
 	Telemetry  bool     `help:"Compare Refold that keeps metrics and traces a tenth of the runs with one that does neither."`
 	place
 }
 
-// Run measures and prints as rows are done.
+// Run measures and prints rows as they are done.
 func (b Runs) Run(ctx context.Context, s Streams) error {
 	if b.Runs < 0 || b.Runs == 0 && b.Seconds <= 0 || b.Replicas < 1 || b.Rounds < 1 || slices.ContainsFunc(b.InFlight, func(n int) bool { return n < 1 }) {
 		return &Error{Usage, "bench: --seconds, --runs, --rounds, --replicas and --in-flight are above zero"}
@@ -64,7 +64,7 @@ func (b Runs) Run(ctx context.Context, s Streams) error {
 	return err
 }
 
-// runsColumns are the figures of a row. than names what Refold is compared with.
+// runsColumns returns the figures of a row. than names what Refold is compared with.
 func runsColumns(r bench.Row, than string) []column {
 	a, b, their := &r.Refold, &r.Ceiling, "their"
 	if than == "ceiling" {
@@ -114,7 +114,7 @@ func tellMessages(out io.Writer, r bench.Row) {
 	fmt.Fprintf(out, "%-52s %8d %8d\n", fmt.Sprintf("together, of %.0f bytes", r.Refold.BytesEach), total[0], total[1])
 }
 
-// ratios says what each round came to, in their order.
+// ratios lists the ratio of each round, in order.
 func ratios(r bench.Row) string {
 	var all []string
 	for _, ratio := range r.Ratios {
@@ -123,7 +123,7 @@ func ratios(r bench.Row) string {
 	return strings.Join(all, " ")
 }
 
-// commits says how many messages were stored at once, by stream.
+// commits lists the messages of a commit, by stream.
 func commits(r bench.Row) string {
 	var all []string
 	for _, stream := range slices.Sorted(maps.Keys(r.Refold.PerCommit)) {

@@ -14,11 +14,11 @@ import (
 	"github.com/refold/refold/proof/bench"
 )
 
-// benchTraceRatio is which part of the runs is traced: the default of the daemons.
+// benchTraceRatio is the part of the runs that is traced: the daemons' default.
 const benchTraceRatio = 0.1
 
-// startTelemetry returns what daemons measure and trace by, and sends spans to a
-// collector on loopback that forgets them. Nobody reads the metrics.
+// startTelemetry starts the daemons' metrics and traces, and sends spans to a collector on loopback
+// that drops them. The metrics are not read.
 func startTelemetry(ctx context.Context) (*bench.Watch, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -40,7 +40,7 @@ func startTelemetry(ctx context.Context) (*bench.Watch, error) {
 		Metrics: registry, Traces: tracer,
 		Observe: metrics.Observers{tracer.Observer(), metrics.NewBridge(registry, "")},
 		Stop: func() {
-			_ = tracer.Close() // what is not sent is of no use
+			_ = tracer.Close() // unsent spans don't matter
 			_ = collector.Close()
 		},
 	}, nil

@@ -18,14 +18,14 @@ import (
 type Chaos struct {
 	Model        string        `default:"demo" placeholder:"MODEL" help:"demo, or recorded:FILE (OpenAI chat JSONL, a conversation a line)."`
 	RetrySafe    []string      `placeholder:"PATTERNS" help:"Names of recorded tools that may run twice, as in get_*,search_*."`
-	Conversation []string      `placeholder:"ID" help:"Which conversations; all without it. The demo has four: demo, cancelled, workspace and pack."`
-	Kill         []string      `default:"actor,bridge" enum:"actor,bridge,both,server" help:"Who is killed. actor, bridge: each at the messages that it sends; both of them at once, or the NATS server: at all messages. ${enum}."`
-	Points       int           `placeholder:"N" help:"Try N of each conversation's, of each kind one first; 0: all."`
-	Dense        bool          `help:"Kill at many points of a conversation in one trial, one after the other; those that it does not come by are tried alone, and each of those of one that comes out wrong."`
-	For          time.Duration `placeholder:"TIME" help:"Begin nothing after so long, and print how many were left."`
-	Skip         int           `placeholder:"N" help:"Leave out the first N: go on where --for ended."`
-	Point        []string      `sep:"none" placeholder:"NAME" help:"Try what has these names, as --list and verdicts print them."`
-	List         bool          `help:"Print the names and kill nobody."`
+	Conversation []string      `placeholder:"ID" help:"Which conversations. Default: all. The demo has four: demo, cancelled, workspace and pack."`
+	Kill         []string      `default:"actor,bridge" enum:"actor,bridge,both,server" help:"What to kill. actor, bridge: each at its own messages; both of them at once, or the NATS server: at all messages. ${enum}."`
+	Points       int           `placeholder:"N" help:"Try N points of each conversation, one of each kind first; 0: all."`
+	Dense        bool          `help:"Kill at many points of a conversation in one trial, one after the other. Points that the trial misses are tried alone, and all its points if it fails."`
+	For          time.Duration `placeholder:"TIME" help:"Begin no trial after this time, and print how many were left."`
+	Skip         int           `placeholder:"N" help:"Leave out the first N trials: continue where --for ended."`
+	Point        []string      `sep:"none" placeholder:"NAME" help:"Try the points with these names, as --list and verdicts print them."`
+	List         bool          `help:"Print the names and kill nothing."`
 }
 
 // Run explores one conversation after the other.
@@ -33,24 +33,24 @@ func (c Chaos) Run(ctx context.Context, s Streams) error {
 	return ChaosAll{Chaos: c, chaosMore: chaosMore{Signal: []string{"kill"}, Seed: 1, Parallel: 12, Within: 3 * time.Minute, MissedMax: 10}}.Run(ctx, s)
 }
 
-// ChaosAll has the flags of long nights besides.
+// ChaosAll has the flags for long nights too.
 type ChaosAll struct {
 	Chaos
 	chaosMore
 }
 
-// chaosMore are flags that refold chaos does without.
+// chaosMore has the flags that refold chaos does not have.
 type chaosMore struct {
-	Signal    []string      `default:"kill" enum:"kill,term" help:"kill: SIGKILL. term: SIGTERM, while the next one starts already. ${enum}."`
-	Twice     int           `placeholder:"N" help:"After each trial, N more of the same, in each of which the sender of a message of what follows the first kill is killed too."`
-	Brief     bool          `help:"Of what a daemon sends because it starts (streams, lanes, descriptors of tools), try one of each kind only."`
-	Part      string        `placeholder:"K/N" help:"Try every Nth, beginning with the Kth, of what is chosen otherwise: N nights try all."`
-	Seed      uint64        `default:"1" help:"Which N points."`
+	Signal    []string      `default:"kill" enum:"kill,term" help:"kill: SIGKILL. term: SIGTERM, and the next process starts at once. ${enum}."`
+	Twice     int           `placeholder:"N" help:"After each trial, N more of the same, each with a second kill: of the sender of a message that follows the first."`
+	Brief     bool          `help:"Of the messages that a daemon sends because it starts (streams, lanes, descriptors of tools), try one of each kind only."`
+	Part      string        `placeholder:"K/N" help:"Try every Nth of the chosen trials, beginning with the Kth: N nights try all."`
+	Seed      uint64        `default:"1" help:"Seed of the choice of --points and --twice."`
 	Parallel  int           `default:"12" help:"Trials at once; most of a trial is waiting."`
-	Within    time.Duration `default:"3m" help:"For how long one trial may go on."`
-	MissedMax int           `default:"10" placeholder:"PERCENT" help:"Fail if more than that are not come by in two trials each."`
-	Quiet     bool          `help:"Print only what is wrong, and the summary."`
-	Tools     string        `type:"existingfile" placeholder:"FILE" help:"OpenAI tool definitions of a recording. Default: x-tools.json beside x.jsonl."`
+	Within    time.Duration `default:"3m" help:"Time limit of one trial."`
+	MissedMax int           `default:"10" placeholder:"PERCENT" help:"Fail if more than this share of the points is missed by two trials each."`
+	Quiet     bool          `help:"Print only faults and the summary."`
+	Tools     string        `type:"existingfile" placeholder:"FILE" help:"OpenAI tool definitions of a recording. Default: x-tools.json next to x.jsonl."`
 }
 
 // ChaosPart is a process that Chaos starts and kills.
@@ -63,19 +63,19 @@ type ChaosPart struct {
 	RetrySafe []string
 }
 
-// Run runs until its standard input ends: its parent process is gone then.
+// Run runs until standard input ends, as it does with the parent process.
 func (c ChaosPart) Run(ctx context.Context, s Streams) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	go func() {
 		defer stop()
-		io.Copy(io.Discard, s.In) //nolint:errcheck // any end is the end
+		io.Copy(io.Discard, s.In) //nolint:errcheck // any error is the end too
 	}()
 	source := chaos.Source{Model: c.Model, Tools: c.Tools, RetrySafe: c.RetrySafe}
 	return chaos.Serve(ctx, chaos.Part(c.Part), c.URL, c.Dir, source, s.Out, s.Err)
 }
 
-// slice returns which of how many --part names; 1 of 1 without it.
+// slice parses --part: the kth of n; 1 of 1 without it.
 func (c ChaosAll) slice() (k, n int, err error) {
 	if c.Part == "" {
 		return 1, 1, nil
@@ -87,7 +87,7 @@ func (c ChaosAll) slice() (k, n int, err error) {
 	return k, n, nil
 }
 
-// validate says which flags don't go together.
+// validate returns an error if flags don't go together.
 func (c ChaosAll) validate() error {
 	switch {
 	case c.Points < 0 || c.Parallel < 1 || c.Within <= 0 || c.MissedMax < 0 || c.MissedMax > 100 || c.Twice < 0 || c.Skip < 0 || c.For < 0:
@@ -147,8 +147,8 @@ func (c ChaosAll) Run(ctx context.Context, s Streams) (err error) {
 	return sum.verdict(c.MissedMax)
 }
 
-// exploreAll explores one conversation after the other. The next begins when all
-// trials of one have begun, so that the longest is not waited for by itself.
+// exploreAll explores one conversation after the other. The next begins when all trials
+// of one have begun, so that no time is lost with the last ones.
 func (c ChaosAll) exploreAll(ctx context.Context, s Streams, cast *chaos.Cast, o chaos.Options, sum *counters) error {
 	var exploring sync.WaitGroup
 	defer exploring.Wait()
@@ -189,7 +189,7 @@ func (c ChaosAll) tell(out io.Writer, v chaos.Verdict, sum *counters) {
 	}
 }
 
-// choose finds the points of a conversation, and what is to be tried at them.
+// choose records a conversation and chooses the courses to try.
 func (c ChaosAll) choose(ctx context.Context, s Streams, cast *chaos.Cast, o chaos.Options, sum *counters) (x *chaos.Explorer, courses []chaos.Course, err error) {
 	if x, err = chaos.Record(ctx, cast, o); err != nil {
 		return nil, nil, err
@@ -228,7 +228,7 @@ func (c ChaosAll) choose(ctx context.Context, s Streams, cast *chaos.Cast, o cha
 	return x, courses, nil
 }
 
-// courses returns all that --kill and --signal ask for, point by point.
+// courses returns all courses for --kill and --signal, point by point.
 func (c ChaosAll) courses(points []chaos.Point) (all []chaos.Course) {
 	for _, at := range points {
 		for _, signal := range c.Signal {
@@ -251,7 +251,7 @@ func (c ChaosAll) courses(points []chaos.Point) (all []chaos.Course) {
 	return all
 }
 
-// named returns what --point names, if the conversation comes by it.
+// named returns the courses of --point, if the conversation passes them.
 func (c ChaosAll) named(x *chaos.Explorer) (courses []chaos.Course, err error) {
 	for _, name := range c.Point {
 		course, err := chaos.ParseCourse(name)

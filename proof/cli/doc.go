@@ -1,5 +1,5 @@
-// Package cli has the commands of the proof kit: chaos and bench. `refold` shows
-// those with the flags that most people need; `go run ./proof/kit` has all.
+// Package cli has the commands of the proof kit: chaos and bench. `refold` has them
+// with the flags that most people need; `go run ./proof/kit` with all.
 //
 // The commands are structs for github.com/alecthomas/kong. Their Run methods take
 // a context and Streams, which the program binds.
@@ -15,9 +15,9 @@ type Streams struct {
 
 // Exit statuses of an Error.
 const (
-	Failed = 1 // what was tried came out wrong
+	Failed = 1 // a trial or a command failed
 	Usage  = 2 // the arguments are wrong
-	Left   = 3 // what was done is right, and there was no time for all of it
+	Left   = 3 // everything tried is right, but time ran out before the end
 )
 
 // Error ends the program with a status.

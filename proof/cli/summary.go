@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/proof/chaos"
 )
 
-// verdictOf formats a verdict, on one line if nothing is wrong.
+// verdictOf formats a verdict, on one line if there are no faults.
 func verdictOf(v chaos.Verdict) string {
 	word := "ok"
 	switch {
@@ -56,25 +56,25 @@ type counters struct {
 	trials, wrong    int
 	tried, missed    int // points
 	unknown, revived int
-	ways             map[string]int // that were done
+	ways             map[string]int // what was done
 	longest, drained time.Duration
 
-	k, n   int // of n that are chosen, the kth is tried
-	all    int // courses that there are
-	chosen int // of them, before one of n is taken
+	k, n   int // the kth of every n chosen courses is tried
+	all    int // existing courses
+	chosen int // points of the chosen ones, before --part
 	turns  int // trials for these
-	skip   int // of those whose turn it is, the first ones that are left out
-	mine   int // the others
-	left   int // of these, not begun: there was no more time, or it was stopped
-	points int // of what was not begun
+	skip   int // trials of this part to leave out at the beginning
+	mine   int // the others of this part
+	left   int // of these, not begun: time ran out, or it was stopped
+	points int // of those that were not begun
 
-	missing []string // points that were not come by
+	missing []string // missed points
 
-	stopped int // so many may have been under way when it was stopped; 0: it was not
+	stopped int // number of trials that may have been running when it was stopped; 0: it was not
 }
 
-// take takes from the courses of the next conversation, of all that it has, those
-// whose turn it is.
+// take returns those courses of the next conversation that are in this part. all is the
+// number of courses that the conversation has.
 func (t *counters) take(courses []chaos.Course, all int) (mine []chaos.Course) {
 	t.all += all
 	for _, course := range courses {
@@ -89,7 +89,7 @@ func (t *counters) take(courses []chaos.Course, all int) (mine []chaos.Course) {
 	return mine
 }
 
-// leave notes trials that were not begun.
+// leave counts trials that were not begun.
 func (t *counters) leave(courses []chaos.Course) {
 	t.left += len(courses)
 	for _, course := range courses {
@@ -123,7 +123,7 @@ func (t *counters) add(v chaos.Verdict) {
 	t.revived += v.Revived
 }
 
-// way names what was done in a trial, whatever the points.
+// way names what was done in a trial, without the points.
 func way(c chaos.Course) string {
 	if len(c) > c.Points() {
 		return "twice"
@@ -142,7 +142,7 @@ func way(c chaos.Course) string {
 }
 
 func (t *counters) line() string {
-	line := fmt.Sprintf("killed at %d of %d points in %.0f s: %d wrong, %d not come by; %d left an outcome unknown; the longest took %.1f s",
+	line := fmt.Sprintf("killed at %d of %d points in %.0f s: %d wrong, %d missed; %d left an outcome unknown; the longest took %.1f s",
 		t.tried-t.missed, t.tried, time.Since(t.began).Seconds(), t.wrong, t.missed, t.unknown, t.longest.Seconds())
 	if t.drained > 0 {
 		line += fmt.Sprintf("; ended %.0f ms after SIGTERM at the latest", t.drained.Seconds()*1000)
@@ -158,7 +158,7 @@ func (t *counters) line() string {
 		line += "\nkilled: " + strings.Join(ways, ", ")
 	}
 	if len(t.missing) > 0 {
-		line += "\nnot come by: " + strings.Join(t.missing[:min(missingTold, len(t.missing))], ", ")
+		line += "\nmissed: " + strings.Join(t.missing[:min(missingTold, len(t.missing))], ", ")
 		if more := len(t.missing) - missingTold; more > 0 {
 			line += fmt.Sprintf(", and %d more", more)
 		}
@@ -166,11 +166,10 @@ func (t *counters) line() string {
 	return line + "\n" + t.share()
 }
 
-// missingTold is how many of the points that were not come by have their names
-// in the summary.
+// missingTold is how many missed points the summary names.
 const missingTold = 20
 
-// share formats how many of the trials were made.
+// share formats the number of trials that were made.
 func (t *counters) share() string {
 	line := fmt.Sprintf("tried %d trials; of %d kills there are, %d were chosen", t.trials, t.all, t.chosen)
 	if t.n > 1 {
@@ -178,27 +177,27 @@ func (t *counters) share() string {
 	}
 	switch {
 	case t.stopped > 0:
-		line += fmt.Sprintf("; stopped: go on with --skip %d", t.next())
+		line += fmt.Sprintf("; stopped: continue with --skip %d", t.next())
 	case t.left > 0:
-		line += fmt.Sprintf("; %d trials, of %d points, were not begun, for want of time: go on with --skip %d", t.left, t.points, t.next())
+		line += fmt.Sprintf("; %d trials, of %d points, were not begun, because time ran out: continue with --skip %d", t.left, t.points, t.next())
 	}
 	return line
 }
 
-// next is how many the next one leaves out, to go on here.
+// next returns the --skip with which the next command continues.
 func (t *counters) next() int { return t.skip + max(0, t.mine-t.left-t.stopped) }
 
-// verdict is the error of all of it.
+// verdict returns the error of the whole command.
 func (t *counters) verdict(missedMax int) error {
 	switch {
 	case t.wrong > 0:
 		return &Error{Failed, "a kill did harm; repeat one with --point NAME"}
 	case t.tried == 0 && t.left == 0:
-		return &Error{Failed, "no point was tried: look at --list, and name one --conversation to try what it does not always come by"}
+		return &Error{Failed, "no point was tried: see --list, and name one --conversation to try points that it does not always pass"}
 	case t.missed*100 > t.tried*missedMax:
-		return &Error{Failed, fmt.Sprintf("%d of %d points were not come by", t.missed, t.tried)}
+		return &Error{Failed, fmt.Sprintf("%d of %d points were missed", t.missed, t.tried)}
 	case t.left > 0:
-		return &Error{Left, fmt.Sprintf("the time of --for was over with %d points left, in %d trials: go on with --skip %d, all else the same", t.points, t.left, t.next())}
+		return &Error{Left, fmt.Sprintf("the time of --for ended with %d points left, in %d trials: continue with --skip %d and the same flags", t.points, t.left, t.next())}
 	}
 	return nil
 }

@@ -20,7 +20,7 @@ type fault struct {
 	edits      []edit
 }
 
-// edit replaces lines of a file by others.
+// edit replaces lines of a file.
 type edit struct {
 	file     string // from the module's root on
 	old, new []string
@@ -83,7 +83,7 @@ func parse(name, text string) (all []*fault, err error) {
 	return all, nil
 }
 
-// choose returns the faults of those names, all if there are none.
+// choose returns the faults of those names, or all if there are none.
 func choose(all []*fault, names []string) (chosen []*fault, err error) {
 	if len(names) == 0 {
 		return all, nil
@@ -103,10 +103,10 @@ func choose(all []*fault, names []string) (chosen []*fault, err error) {
 	return chosen, nil
 }
 
-// overlayFile is what -overlay takes.
+// overlayFile is the file for -overlay.
 const overlayFile = "overlay.json"
 
-// overlay writes overlayFile and the edited files into dir, which must be there.
+// overlay writes overlayFile and the edited files into dir, which must exist.
 func (f *fault) overlay(root, dir string) error {
 	edited, err := f.apply(root)
 	if err != nil {
@@ -146,7 +146,7 @@ func (f *fault) apply(root string) (edited map[string]string, err error) {
 	return edited, nil
 }
 
-// apply returns a file's text with the edit made.
+// apply returns a file's text after the edit.
 func (e *edit) apply(text string) (string, error) {
 	lines := strings.Split(text, "\n")
 	same := func(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) }

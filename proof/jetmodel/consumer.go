@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// ConsumerConfig is what a consumer is like: durable, pulled from, explicit
-// acks, deliver all, no limit of deliveries.
+// ConsumerConfig configures a consumer: durable, pulled from, explicit acks, deliver all,
+// no limit of deliveries.
 type ConsumerConfig struct {
 	Filters    []string      // empty: everything
-	AckWait    time.Duration // after which what is not acked comes again; 0: never
-	AckPending int           // not acked at most; 0: any number
-	Pinned     time.Duration // how long one client has the consumer after its last request; 0: no pin
+	AckWait    time.Duration // after which an unacked message is delivered again; 0: never
+	AckPending int           // the most unacked messages; 0: no limit
+	Pinned     time.Duration // how long a client keeps the consumer after its last request; 0: no pin
 }
 
 // Consumer delivers messages of a stream.
@@ -21,22 +21,22 @@ type Consumer struct {
 	cfg    ConsumerConfig
 	state
 	pin     pin
-	matched map[string]bool // by subject, whether a filter matches
+	matched map[string]bool // whether a filter matches, by subject
 }
 
-// state is what a server keeps of a consumer.
+// state is what a server stores of a consumer.
 type state struct {
-	next      uint64 // of the stream, to be looked at next
-	shown     uint64 // of the stream: the last that was delivered for the first time
+	next      uint64 // stream sequence to examine next
+	shown     uint64 // stream sequence of the last first delivery
 	nextOwn   uint64 // consumer sequence of the next delivery
-	floor     uint64 // of the stream: everything up to here is acked
+	floor     uint64 // ack floor, in the stream
 	floorOwn  uint64
 	pending   map[uint64]delivered
-	again     []uint64       // to be delivered again, in this order
-	delivered map[uint64]int // how often, beyond the first time
+	again     []uint64       // to deliver again, in order
+	delivered map[uint64]int // number of redeliveries
 }
 
-// delivered is what is known of a message that is not acked.
+// delivered is a pending message.
 type delivered struct {
 	own uint64    // consumer sequence of its first delivery
 	at  time.Time // ack_wait counts from here
@@ -56,14 +56,14 @@ type Delivery struct {
 	Message
 	ConsumerSeq uint64
 	Count       int // deliveries, this one included
-	Pending     int // messages that are to come behind it
+	Pending     int // messages after it
 	Pin         string
 }
 
 // Info is a consumer as `nats consumer info` shows it.
 type Info struct {
-	Delivered, DeliveredStream uint64 // sequences delivered last
-	Floor, FloorStream         uint64 // of the acks
+	Delivered, DeliveredStream uint64 // sequences of the last delivery
+	Floor, FloorStream         uint64 // ack floor
 	AckPending                 int
 	Redelivered                int
 	Pending                    int
@@ -89,7 +89,7 @@ func (c *Consumer) matches(subject string) bool {
 	return yes
 }
 
-// Info returns how the consumer stands.
+// Info returns the consumer's state.
 func (c *Consumer) Info() Info {
 	c.tick()
 	return Info{
@@ -98,7 +98,7 @@ func (c *Consumer) Info() Info {
 	}
 }
 
-// toCome counts what was never delivered.
+// toCome counts the messages that were never delivered.
 func (c *Consumer) toCome() (n int) {
 	i, _ := c.stream.find(c.next)
 	for ; i < len(c.stream.msgs); i++ {
@@ -109,7 +109,7 @@ func (c *Consumer) toCome() (n int) {
 	return n
 }
 
-// tick does what time does.
+// tick applies what time has caused since the last call.
 func (c *Consumer) tick() {
 	c.stream.expire()
 	now := c.stream.now()
@@ -130,9 +130,8 @@ func (c *Consumer) tick() {
 	c.again = append(c.again, late...)
 }
 
-// Pull returns the next message; found is false if there is none now. pin is
-// that of the caller, empty if it has none; ErrPin says that it is not the
-// consumer's any more.
+// Pull returns the next message; found is false if there is none now. pin is the caller's,
+// "" if it has none. ErrPin means that it is not the consumer's pin any more.
 func (c *Consumer) Pull(pin string) (d Delivery, found bool, err error) {
 	c.tick()
 	if err := c.keep(pin); err != nil {
@@ -141,8 +140,8 @@ func (c *Consumer) Pull(pin string) (d Delivery, found bool, err error) {
 	return c.Serve(pin)
 }
 
-// Serve gives a request that was made before the next message, as Pull does. It
-// is no sign of life: the pin lasts no longer for it.
+// Serve serves an earlier request with the next message, as Pull does. It does not extend
+// the pin.
 func (c *Consumer) Serve(pin string) (d Delivery, found bool, err error) {
 	c.tick()
 	if c.cfg.Pinned > 0 && pin != "" && c.pin.id != "" && pin != c.pin.id {
@@ -156,7 +155,7 @@ func (c *Consumer) Serve(pin string) (d Delivery, found bool, err error) {
 		return Delivery{}, false, nil
 	}
 	if pin != c.pin.id && c.cfg.Pinned > 0 {
-		c.putBack(m.Seq, count) // no client is pinned, and the caller believes that it is
+		c.putBack(m.Seq, count) // no client is pinned, but the caller believes that it is
 		return Delivery{}, false, ErrPin
 	}
 	c.assign()
@@ -171,7 +170,7 @@ func (c *Consumer) Serve(pin string) (d Delivery, found bool, err error) {
 	return Delivery{Message: *m, ConsumerSeq: own, Count: count, Pending: c.toCome(), Pin: c.pin.id}, true, nil
 }
 
-// take takes the message that is to be delivered, and how often it was then.
+// take takes the next message, and returns its number of deliveries.
 func (c *Consumer) take() (*Message, int) {
 	for len(c.again) > 0 {
 		seq := c.again[0]
@@ -180,7 +179,7 @@ func (c *Consumer) take() (*Message, int) {
 			c.delivered[seq]++
 			return c.stream.msgs[i], c.delivered[seq] + 1
 		}
-		c.Ack(seq) // it is too old
+		c.Ack(seq) // it has expired
 	}
 	if c.cfg.AckPending > 0 && len(c.pending) >= c.cfg.AckPending {
 		return nil, 0
@@ -193,8 +192,7 @@ func (c *Consumer) take() (*Message, int) {
 	return m, 1
 }
 
-// putBack undoes take, as the server does: what is delivered again goes to the
-// end of its queue.
+// putBack undoes take, as the server does: a redelivery goes to the end of its queue.
 func (c *Consumer) putBack(seq uint64, count int) {
 	if count == 1 {
 		c.next = seq
@@ -206,8 +204,8 @@ func (c *Consumer) putBack(seq uint64, count int) {
 	c.again = append(c.again, seq)
 }
 
-// Ack acknowledges a message by its sequence in the stream, whichever client
-// had it. What is not pending is left alone.
+// Ack acknowledges a message by its sequence in the stream, for any client. It ignores
+// messages that are not pending.
 func (c *Consumer) Ack(seq uint64) {
 	c.tick()
 	if seq >= c.next {
@@ -221,7 +219,7 @@ func (c *Consumer) Ack(seq uint64) {
 	c.again = slices.DeleteFunc(c.again, func(have uint64) bool { return have == seq })
 }
 
-// raise moves the floor after an ack.
+// raise raises the ack floor after an ack.
 func (c *Consumer) raise(own, seq uint64) {
 	if len(c.pending) == 0 {
 		c.floorOwn, c.floor = c.nextOwn-1, c.next-1
@@ -241,7 +239,7 @@ func (c *Consumer) raise(own, seq uint64) {
 	}
 }
 
-// Nak gives a message back. It comes again after delay, at once if that is 0.
+// Nak gives a message back. It is delivered again after delay.
 func (c *Consumer) Nak(seq uint64, delay time.Duration) {
 	c.tick()
 	p, ok := c.pending[seq]
@@ -255,7 +253,7 @@ func (c *Consumer) Nak(seq uint64, delay time.Duration) {
 	}
 }
 
-// Progress extends the time until a message comes again.
+// Progress extends the time until a message is delivered again.
 func (c *Consumer) Progress(seq uint64) {
 	c.tick()
 	if p, ok := c.pending[seq]; ok {
@@ -263,28 +261,27 @@ func (c *Consumer) Progress(seq uint64) {
 	}
 }
 
-// Reset begins delivery at the ack floor again, in order, with consumer
-// sequence 1.
+// Reset restarts delivery at the ack floor, in order, with consumer sequence 1.
 func (c *Consumer) Reset() {
 	c.tick()
 	c.state = fresh(c.floor + 1)
 }
 
-// Saved is a consumer as its server flushed it.
+// Saved is a consumer's state as its server flushed it.
 type Saved struct{ state state }
 
-// Saved returns the consumer as it is.
+// Saved returns the consumer's present state.
 func (c *Consumer) Saved() Saved { return Saved{c.clone()} }
 
-// Restore sets the consumer back to an earlier state: its server was killed
-// before it flushed later changes. No client is pinned then, and delivered
-// messages are delivered again as if for the first time.
+// Restore sets the consumer back to an earlier state, as after a server was killed before
+// it flushed later changes. No client is pinned then, and delivered messages are delivered
+// again as if for the first time.
 func (c *Consumer) Restore(saved Saved) {
 	c.state, c.pin = fresh(min(saved.state.floor, c.stream.last)+1), pin{made: c.pin.made}
 	c.tick()
 }
 
-// lose forgets what the stream has no more.
+// lose forgets the messages that the stream has lost.
 func (c *Consumer) lose(from uint64) {
 	if c.next > from || c.floor >= from {
 		c.state = fresh(min(c.floor+1, from))

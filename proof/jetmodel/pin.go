@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// ErrPin says that another client may have the consumer: 423, wrong pin id.
+// ErrPin means that another client may have the consumer: 423, wrong pin id.
 var ErrPin = errors.New("wrong pin id (423)")
 
-// pin is the client that has a consumer for itself.
+// pin is the client that has a consumer to itself.
 type pin struct {
-	id    string // empty: nobody
+	id    string // "": none
 	until time.Time
 	made  int
 }
@@ -22,8 +22,7 @@ func (p *pin) tick(now time.Time) {
 	}
 }
 
-// keep refuses a request with the pin of a former client, and extends the one
-// that is the consumer's.
+// keep refuses a request with an outdated pin, and extends the consumer's present one.
 func (c *Consumer) keep(id string) error {
 	switch {
 	case c.cfg.Pinned == 0 || id == "" || c.pin.id == "":
@@ -35,15 +34,15 @@ func (c *Consumer) keep(id string) error {
 	return nil
 }
 
-// Keep is a request of the pinned client that brings nothing: the pin lasts. The
-// error is ErrPin if the consumer is another's.
+// Keep is a request of the pinned client that gets no message: it extends the pin. It
+// returns ErrPin if the consumer is another client's.
 func (c *Consumer) Keep(id string) error {
 	c.tick()
 	return c.keep(id)
 }
 
-// mayHave reports whether a client gets messages now: the pinned one, or any if
-// none is.
+// mayHave reports whether a client gets messages now: the pinned one, or any if none is
+// pinned.
 func (c *Consumer) mayHave(id string) bool {
 	return c.cfg.Pinned == 0 || c.pin.id == "" || id == c.pin.id
 }

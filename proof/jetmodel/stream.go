@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// Codes of JetStream's errors, as Error has them.
+// Codes of JetStream's errors.
 const (
 	CodeNotFound      = 10037 // no message found
 	CodeWrongLast     = 10071 // the subject's last sequence is another one
 	CodeSubjectFull   = 10077 // the subject has its one message
-	CodeWrongLastHere = 10164 // the same, of a batch that has a message of the subject already
-	CodeBatchRepeats  = 10201 // an id of an atomic batch was stored before, or comes twice in it
+	CodeWrongLastHere = 10164 // the same, because the batch has a message of the subject already
+	CodeBatchRepeats  = 10201 // an id of an atomic batch was stored before, or is in it twice
 )
 
-// Error is what JetStream answers when it refuses.
+// Error is JetStream's refusal of a request.
 type Error struct {
 	Code int
 	Text string
@@ -35,14 +35,14 @@ func errWrongLast(last uint64) *Error {
 	return &Error{CodeWrongLast, fmt.Sprintf("wrong last sequence: %d", last)}
 }
 
-// Config is what a stream is like. The zero value keeps everything for good.
+// Config configures a stream. The zero value keeps everything for good.
 type Config struct {
 	OnePerSubject bool                        // a second message of a subject is refused
 	LastOnly      bool                        // a second message of a subject replaces the first: a key-value bucket
-	Age           time.Duration               // messages leave after it; 0: never
-	Window        time.Duration               // in which a message id counts once; 0: ids mean nothing
+	Age           time.Duration               // after which messages expire; 0: never
+	Window        time.Duration               // in which a message id counts once; 0: ids are ignored
 	Transform     func(subject string) string // of stored subjects; nil: as published
-	Wall          func() time.Time            // the clock of timestamps and ages, which may jump; nil: the one that all else has
+	Wall          func() time.Time            // the clock of timestamps and ages, which may jump; nil: the clock of everything else
 }
 
 // Message is a stored message. Data is shared: read it only.
@@ -50,24 +50,24 @@ type Message struct {
 	Subject string
 	Seq     uint64
 	Time    time.Time
-	Header  string // whatever the publisher said of it
+	Header  string // any text of the publisher
 	Data    []byte
 }
 
-// Put is a message to be stored.
+// Put is a message to store.
 type Put struct {
 	Subject string
 	Header  string
 	Data    []byte
-	ID      string // Nats-Msg-Id; empty: none
+	ID      string // Nats-Msg-Id; "": none
 	Fenced  bool   // the last message of the subject must have the sequence Last
-	Last    uint64 // 0: there must be none
+	Last    uint64 // 0: there must be no message
 }
 
-// Ack says where a message is stored.
+// Ack is the acknowledgement of a stored message.
 type Ack struct {
 	Seq       uint64
-	Duplicate bool // one with its id was stored before, at Seq
+	Duplicate bool // a message with its id was stored before, at Seq
 }
 
 // Stream is a stream with its consumers.
@@ -75,7 +75,7 @@ type Stream struct {
 	cfg       Config
 	now       func() time.Time
 	msgs      []*Message // ascending
-	last      uint64     // sequence that was given last
+	last      uint64     // last sequence
 	ids       map[string]seenID
 	consumers []*Consumer
 }
@@ -93,10 +93,10 @@ func NewStream(cfg Config, now func() time.Time) *Stream {
 	return &Stream{cfg: cfg, now: now, ids: map[string]seenID{}}
 }
 
-// LastSeq returns the sequence that was given last.
+// LastSeq returns the last sequence.
 func (s *Stream) LastSeq() uint64 { return s.last }
 
-// Publish stores a message, or answers an *Error.
+// Publish stores a message, or returns an *Error.
 func (s *Stream) Publish(p Put) (Ack, error) {
 	s.expire()
 	subject := s.subject(p.Subject)
@@ -119,7 +119,7 @@ func (s *Stream) subject(published string) string {
 	return s.cfg.Transform(published)
 }
 
-// seen returns the sequence of the message that has an id within the window.
+// seen returns the sequence of the message with an id within the window.
 func (s *Stream) seen(id string) (uint64, bool) {
 	if id == "" || s.cfg.Window == 0 {
 		return 0, false
@@ -131,7 +131,7 @@ func (s *Stream) seen(id string) (uint64, bool) {
 	return have.seq, true
 }
 
-// wrongLast returns why a fence does not let a message through, nil if it does.
+// wrongLast returns why a fence refuses a message, or nil.
 func (s *Stream) wrongLast(p Put, subject string) error {
 	if !p.Fenced {
 		return nil
@@ -146,7 +146,7 @@ func (s *Stream) wrongLast(p Put, subject string) error {
 	return nil
 }
 
-// full returns why a subject takes no message, nil if it does.
+// full returns why a subject refuses a message, or nil.
 func (s *Stream) full(subject string) error {
 	if s.cfg.OnePerSubject && s.lastOf(subject, 0) != nil {
 		return errSubjectFull
@@ -166,7 +166,7 @@ func (s *Stream) store(p Put, subject string) Ack {
 	return Ack{Seq: s.last}
 }
 
-// expire takes out what is too old.
+// expire removes expired messages.
 func (s *Stream) expire() {
 	if s.cfg.Age == 0 {
 		return
@@ -178,8 +178,8 @@ func (s *Stream) expire() {
 	s.msgs = s.msgs[n:]
 }
 
-// At returns the message at a sequence, of a replica that has come to end; 0:
-// of the leader.
+// At returns the message at a sequence, from a replica that has reached end; 0: from the
+// leader.
 func (s *Stream) At(seq, end uint64) (Message, error) {
 	s.expire()
 	i, found := s.find(seq)
@@ -199,7 +199,7 @@ func (s *Stream) Last(subject string, end uint64) (Message, error) {
 	return *m, nil
 }
 
-// lastOf returns the last message that a filter matches, nil if there is none.
+// lastOf returns the last message that a filter matches, or nil.
 func (s *Stream) lastOf(filter string, end uint64) *Message {
 	for i := len(s.msgs) - 1; i >= 0; i-- {
 		if m := s.msgs[i]; !beyond(m.Seq, end) && Matches(filter, m.Subject) {
@@ -209,8 +209,8 @@ func (s *Stream) lastOf(filter string, end uint64) *Message {
 	return nil
 }
 
-// Next returns the first message from a sequence on that a filter matches, as
-// At does.
+// Next returns the first message from a sequence on that a filter matches, with end as for
+// At.
 func (s *Stream) Next(filter string, from, end uint64) (Message, error) {
 	s.expire()
 	if m := s.next(func(subject string) bool { return Matches(filter, subject) }, from, end); m != nil {
@@ -229,7 +229,7 @@ func (s *Stream) next(matches func(string) bool, from, end uint64) *Message {
 	return nil
 }
 
-// All returns what a filter matches from a sequence on, in order, as At does.
+// All returns the messages from a sequence on that a filter matches, in order, with end as for At.
 func (s *Stream) All(filter string, from, end uint64) (all []Message) {
 	s.expire()
 	i, _ := s.find(from)
@@ -241,7 +241,7 @@ func (s *Stream) All(filter string, from, end uint64) (all []Message) {
 	return all
 }
 
-// find returns where the message at a sequence is, or would be.
+// find returns the index of the message at a sequence, or where it would be.
 func (s *Stream) find(seq uint64) (int, bool) {
 	return slices.BinarySearchFunc(s.msgs, seq, func(m *Message, seq uint64) int {
 		switch {
@@ -256,9 +256,8 @@ func (s *Stream) find(seq uint64) (int, bool) {
 
 func beyond(seq, end uint64) bool { return end > 0 && seq > end }
 
-// Lose removes all messages from a sequence on, as a power loss without a sync
-// does. The next message gets that sequence again. Consumers that were past it
-// go back to it.
+// Lose removes all messages from a sequence on, as a power loss without a sync does. The
+// next message gets that sequence again. Consumers that were past it go back to it.
 func (s *Stream) Lose(from uint64) {
 	if from > s.last {
 		return

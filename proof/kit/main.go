@@ -1,10 +1,10 @@
-// Command kit runs the proof kit with all of its flags: it kills daemons through
-// long nights, and measures single mechanisms. From a checkout:
+// Command kit runs the proof kit with all of its flags: long nights of chaos, and
+// benchmarks of single mechanisms. From a checkout:
 //
 //	go run ./proof/kit chaos --twice 2 --points 20
 //	go run ./proof/kit bench growth --growth-max 1000000
 //
-// What most people need of it is in refold chaos and refold bench.
+// refold chaos and refold bench have the flags that most people need.
 package main
 
 import (
@@ -23,15 +23,15 @@ import (
 	"github.com/refold/refold/proof/cli"
 )
 
-// commands is every command. Processes that are killed are started as chaos-part.
+// commands has every command. Processes that are killed run chaos-part.
 type commands struct {
-	Chaos     cli.ChaosAll  `cmd:"" help:"Kill a session-actor and a bridge at every message that they send, on a server of their own, and look at what is left."`
+	Chaos     cli.ChaosAll  `cmd:"" help:"Kill a session-actor and a bridge at every message that they send, on their own server, and check the outcome."`
 	ChaosPart cli.ChaosPart `cmd:"" hidden:""`
-	Bench     cli.BenchAll  `cmd:"" help:"Measure what this machine does, on servers of its own."`
+	Bench     cli.BenchAll  `cmd:"" help:"Measure Refold on this machine, on servers of its own."`
 }
 
 func main() {
-	sandbox.Child() // never returns where this process is the one of a command
+	sandbox.Child() // does not return in the child process of a command
 	settings.Collect()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	status := run(ctx, os.Args[1:], os.Stdin, settings.Terminal(os.Stdout), settings.Terminal(os.Stderr))
@@ -39,7 +39,7 @@ func main() {
 	os.Exit(status)
 }
 
-// run carries one command out and returns the exit status.
+// run runs one command and returns the exit status.
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	parser, err := kong.New(&commands{}, kong.Name("kit"), kong.Writers(out, errOut), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 	if err != nil {

@@ -1,7 +1,7 @@
 package sim
 
-// Laws about what processes remember, and about what is there in the end: states,
-// Views and notices against a fresh fold of the log.
+// Rules about memory, and about the end: states, Views and notices are compared with a
+// fresh fold of the log.
 
 import (
 	"bytes"
@@ -13,14 +13,14 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// crowdedMost is for how long more sessions may be in memory than a lane keeps,
-// if nothing waits: until the lane looks around.
+// crowdedMost is how long more sessions than a lane keeps may be in memory without
+// waiting events: until the lane's next tick.
 const crowdedMost = 3 * time.Second
 
-// askedMost is how many names a session in memory may remember as asked.
+// askedMost is how many names of published effects a session in memory may remember.
 const askedMost = 256 + session.CallsMax
 
-// bounds looks at what processes have in memory.
+// bounds checks what processes have in memory.
 func (r *referee) bounds() {
 	for _, h := range r.j.play.hosts {
 		for _, run := range h.runs {
@@ -31,12 +31,12 @@ func (r *referee) bounds() {
 	}
 	for _, b := range r.j.play.bridges {
 		if n, most := b.counts.InFlight.Load(), slotsMax*len(r.j.targets); n > int64(most) {
-			r.j.breaks("%s carries %d effects, %d at most", b.name, n, most)
+			r.j.breaks("%s carries out %d effects, %d at most", b.name, n, most)
 		}
 	}
 }
 
-// boundsOf looks at what a host has in memory of a lane.
+// boundsOf checks what a host has in memory for a lane.
 func (r *referee) boundsOf(run *laneRun) {
 	m := run.machine.Status()
 	kept := 0
@@ -45,7 +45,7 @@ func (r *referee) boundsOf(run *laneRun) {
 			kept++
 		}
 		if one.Asked > askedMost {
-			r.j.breaks("%s remembers %d names of %s as asked", run.name, one.Asked, one.Session)
+			r.j.breaks("%s remembers %d published names of %s", run.name, one.Asked, one.Session)
 		}
 		if one.Proven && !one.Stopped {
 			r.inMemory(run.name, one.Session, one.Seq, one.Hash)
@@ -60,11 +60,11 @@ func (r *referee) boundsOf(run *laneRun) {
 		r.j.breaks("%s keeps %d sessions of lane %d, %d at most", run.name, kept, run.end.number, m.Most)
 	}
 	if m.Loaded > m.Waits {
-		r.j.breaks("%s loads %d sessions for %d events that wait", run.name, m.Loaded, m.Waits)
+		r.j.breaks("%s loads %d sessions for %d waiting events", run.name, m.Loaded, m.Waits)
 	}
 }
 
-// inMemory holds a state in memory against the fold of the log, if it is the
+// inMemory compares the state of a session in memory with the fold of the log, if it is the
 // latest.
 func (r *referee) inMemory(by, sid string, seq uint64, hash func() string) {
 	s := r.of(sid)
@@ -80,11 +80,11 @@ func (r *referee) inMemory(by, sid string, seq uint64, hash func() string) {
 		s.hashed, s.hash = seq, s.state.Hash().String()
 	}
 	if hash() != s.hash {
-		r.j.breaks("%s has another state of %s at %d than its events fold to", by, sid, seq)
+		r.j.breaks("%s has another state of %s at %d than the fold of its events", by, sid, seq)
 	}
 }
 
-// endMemory looks at what is in memory when nothing is left to do.
+// endMemory checks memory when nothing is left to do.
 func (r *referee) endMemory() {
 	for _, h := range r.j.play.hosts {
 		for _, run := range h.runs {
@@ -102,12 +102,12 @@ func (r *referee) endMemory() {
 			held += len(of)
 		}
 		if n := b.counts.InFlight.Load(); n > 0 || held > 0 {
-			r.j.breaks("%s carries %d effects in the end, and holds %d deliveries", b.name, n, held)
+			r.j.breaks("%s carries out %d effects in the end, and holds %d deliveries", b.name, n, held)
 		}
 	}
 }
 
-// fresh folds what the log has of a session.
+// fresh folds a session's events from the log.
 func (r *referee) fresh(sid string) *session.State {
 	state := session.New(r.install, sid)
 	filter, err := r.j.names.Session(sid)
@@ -120,11 +120,11 @@ func (r *referee) fresh(sid string) *session.State {
 	return state
 }
 
-// endView holds what a host shows of a session against a fresh fold of the log.
+// endView compares a host's View of a session with a fresh fold of the log.
 func (r *referee) endView(sid string, s *judged) {
 	fresh := r.fresh(sid)
 	if !bytes.Equal(fresh.Bytes(), s.state.Bytes()) {
-		r.j.breaks("%s: the log folds to another state than its events did one by one", sid)
+		r.j.breaks("%s: the log folds to another state than its events one by one", sid)
 	}
 	if err := fresh.Check(); err != nil {
 		r.j.breaks("%s: %v", sid, err)
@@ -137,12 +137,12 @@ func (r *referee) endView(sid string, s *judged) {
 	}
 	for _, h := range r.j.play.hosts {
 		if got, err := r.viewBy(h, sid); err != nil || string(got)+"\n" != want.String() {
-			r.j.breaks("%s: the View of %s is\n%s (%v)\nand its events fold to\n%s", sid, h.name, got, err, want.String())
+			r.j.breaks("%s: the View of %s is\n%s (%v)\nand the fold of its events\n%s", sid, h.name, got, err, want.String())
 		}
 	}
 }
 
-// viewBy asks a host for a View, with nothing else under way.
+// viewBy requests a View from a host, while nothing else happens.
 func (r *referee) viewBy(h *host, sid string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -171,7 +171,7 @@ func (r *referee) viewBy(h *host, sid string) ([]byte, error) {
 	}
 }
 
-// endNotices looks for gaps in what was said of a session.
+// endNotices checks a session's stored notices for gaps.
 func (r *referee) endNotices(sid string, s *judged) {
 	said := uint64(0)
 	for _, m := range r.j.out.All(">", 1, 0) {
@@ -184,7 +184,7 @@ func (r *referee) endNotices(sid string, s *judged) {
 			r.j.breaks("%s: notice %s comes after %d", sid, m.Header, said)
 			return
 		case !bytes.Equal(m.Data, s.notices[n-1]):
-			r.j.breaks("%s: notice %d says something else than the fold", sid, n)
+			r.j.breaks("%s: notice %d differs from the fold's", sid, n)
 		}
 		said = max(said, n)
 	}

@@ -1,6 +1,6 @@
 package sim
 
-// The bridge processes, with their model, their tools and their step hook.
+// The bridge processes, with their model, tools and step hook.
 
 import (
 	"bytes"
@@ -24,9 +24,9 @@ type bridge struct {
 	sim      *sim
 	worker   *worker.Worker
 	counts   worker.TargetCounts // of all its targets
-	serving  context.Context     // until it is told to stop
+	serving  context.Context     // until SIGTERM
 	drain    context.CancelFunc
-	draining time.Time                                   // since it was told to stop; zero: it was not
+	draining time.Time                                   // when SIGTERM came; zero: it did not
 	held     map[*jetmodel.Consumer]map[string]*delivery // by subject
 }
 
@@ -47,8 +47,8 @@ func (s *sim) startBridge(i int) {
 const (
 	slotsMax = 3 // effects of one target that a bridge carries at once
 
-	bridgeGrace  = 5 * time.Second              // that a bridge which is told to stop leaves to what runs
-	bridgeLeaves = bridgeGrace + 15*time.Second // that it may take to end, with its last settlements
+	bridgeGrace  = 5 * time.Second              // grace of a stopping bridge for running effects
+	bridgeLeaves = bridgeGrace + 15*time.Second // limit of a stopping bridge, with its last settlements
 )
 
 // looksGone starts another bridge when this one has stopped.
@@ -63,7 +63,7 @@ func (b *bridge) looksGone(i int) {
 	}
 	b.sim.mu.Unlock()
 	if took := time.Since(b.draining); held > 0 && took > bridgeLeaves {
-		b.sim.breaks("%s was told to stop %v ago, and carries %d effects", b.name, took, held)
+		b.sim.breaks("%s was told to stop %v ago, and still carries out %d effects", b.name, took, held)
 	}
 	if held == 0 {
 		b.sim.did("bridge stopped")
@@ -88,7 +88,7 @@ func (b *bridge) pull(of *target) bool {
 		return true
 	}
 	if one := b.held[c][d.Subject]; one != nil && bytes.Equal(one.d.Data, d.Data) {
-		one.epoch, one.d.Seq = b.joins, d.Seq // it came again while it is carried
+		one.epoch, one.d.Seq = b.joins, d.Seq // redelivered while it runs
 		c.Progress(d.Seq)
 		return true
 	}
@@ -99,8 +99,8 @@ func (b *bridge) pull(of *target) bool {
 	return true
 }
 
-// carry has the worker carry out one effect. The contexts of all calls that this
-// makes have the effect's subject.
+// carry has the worker carry out one effect. The contexts of all its calls have the effect's
+// subject.
 func (b *bridge) carry(of *target, one *delivery) {
 	serving := context.WithValue(b.serving, carries{}, one.d.Subject)
 	life, stop := worker.NewLifetimes(serving, bridgeGrace)
@@ -128,7 +128,7 @@ func (b *bridge) serves(of *target) worker.Target {
 	return s
 }
 
-// delivery is a delivery of an effect. It is a source that delivers itself alone.
+// delivery is a delivery of an effect, and a source of that delivery alone.
 type delivery struct {
 	b *bridge
 	c *jetmodel.Consumer
@@ -139,7 +139,7 @@ type delivery struct {
 
 var _ worker.Source = (*delivery)(nil)
 
-// Run delivers the one delivery.
+// Run delivers it.
 func (d *delivery) Run(_ context.Context, _ int, carry func(worker.Delivery)) error {
 	carry(d)
 	return nil
@@ -183,7 +183,7 @@ func (d *delivery) Done() {
 	}
 }
 
-// send sends an answer over the connection that delivered, as internal/delivery does.
+// send sends an acknowledgement over the connection of the delivery, as internal/delivery does.
 func (d *delivery) send(text string, arrive func()) {
 	d.b.sim.mu.Lock()
 	defer d.b.sim.mu.Unlock()
@@ -193,9 +193,9 @@ func (d *delivery) send(text string, arrive func()) {
 	d.b.sim.mail = append(d.b.sim.mail, &posted{from: d.b.proc, key: text, text: text, arrive: arrive})
 }
 
-var errTool = errors.New("the tool says no")
+var errTool = errors.New("the tool failed")
 
-// Execute is a tool that takes its time, and fails now and then.
+// Execute is a tool that takes time, and fails now and then.
 func (b *bridge) Execute(ctx context.Context, c executor.Call) (executor.Result, error) {
 	one := b.sim.judge.start(b.proc, subjects.EffectName{Class: session.ClassTool, Target: "x", Session: c.Session, Effect: c.Effect})
 	if c.Pack() != "" {
@@ -212,13 +212,13 @@ func (b *bridge) Execute(ctx context.Context, c executor.Call) (executor.Result,
 	return executor.Result{Output: "done"}, nil
 }
 
-// run is what takes time in a tool or a model.
+// run takes time, for a tool or a model.
 func (b *bridge) run(ctx context.Context, key string) (becomes, error) {
 	what, err := b.wait(ctx, key, false)
 	for err == nil && what == slowly {
 		what, err = b.wait(ctx, key+" (slow)", false)
 	}
-	if err == nil && what == fails { // it does not return before it must
+	if err == nil && what == fails { // it returns only when it must
 		<-ctx.Done()
 		err = ctx.Err()
 	}
@@ -241,7 +241,7 @@ func (b *bridge) Generate(ctx context.Context, req executor.Request, delta func(
 	names := []string{"read", "write", "write", "none", "ask", "danger", "extra", "extensions_enable"}
 	if slices.ContainsFunc(req.Tools, func(t executor.Tool) bool { return t.Name == "extra" }) {
 		names = append(names, "extra", "extra", "extra", "extra")
-		if b.sim.calm && len(req.Messages) < 8 { // most turns that have it come then
+		if b.sim.calm && len(req.Messages) < 8 { // most turns with this tool occur then
 			calls = append(calls, executor.AnswerCall{ID: "c", Name: "extra", Arguments: "{}"})
 		}
 	}
@@ -258,7 +258,7 @@ func (b *bridge) Generate(ctx context.Context, req executor.Request, delta func(
 	return executor.Answer{Text: "so it is", Calls: calls, Model: "m"}, nil
 }
 
-// prepare is the hook that chooses what a step offers.
+// prepare is the hook that chooses the tools of a step.
 func (b *bridge) prepare(ctx context.Context, req executor.StepRequest) (executor.StepChoice, error) {
 	one := b.sim.judge.start(b.proc, subjects.EffectName{Class: session.ClassStep, Target: "h", Session: req.Session, Effect: req.Effect})
 	what, err := b.run(ctx, "prepare "+req.Session+"."+req.Effect)

@@ -4,7 +4,7 @@ package sim
 
 import "time"
 
-// disasters are what may go wrong next.
+// disasters returns the disasters that may happen next.
 func (s *sim) disasters() (all []option) {
 	if s.faults == 0 {
 		return nil
@@ -39,7 +39,7 @@ func weightOf(yes bool) int {
 	return 0
 }
 
-// toOne does something to one of the processes.
+// toOne calls one of host and bridge, with one of the processes.
 func (s *sim) toOne(host, bridge func(i int)) {
 	if i := s.draw(hostCount + bridgeCount); i < hostCount {
 		host(i)
@@ -57,9 +57,9 @@ func (s *sim) killHost(i int) {
 	s.startHost(i)
 }
 
-// hour lets an hour pass, in which all stand still. Or more happens before and
-// after: no bridge hears what sessions ask for, and all hosts die; those that take
-// the lanes then acknowledge what came late, and die, too.
+// hour lets an hour pass, in which all stand still. Or there is more before and after: the
+// bridges are cut off from the effects that sessions publish, and all hosts die; their
+// successors then acknowledge late events, and die too.
 func (s *sim) hour() {
 	outlives := s.draw(2) == 1
 	if outlives {
@@ -77,7 +77,7 @@ func (s *sim) hour() {
 	}
 }
 
-// asks has people ask for something, and hosts work on it.
+// asks has people publish events, and hosts work on them.
 func (s *sim) asks() {
 	for range 3 {
 		s.people()
@@ -88,7 +88,7 @@ func (s *sim) asks() {
 	}
 }
 
-// cutBridges cuts off all bridges, or ends that.
+// cutBridges cuts off all bridges, or connects them again.
 func (s *sim) cutBridges(off bool) {
 	for _, b := range s.bridges {
 		if !b.dead && b.cut() != off {
@@ -97,7 +97,7 @@ func (s *sim) cutBridges(off bool) {
 	}
 }
 
-// killHosts kills all hosts: what they had in memory nobody has.
+// killHosts kills all hosts, so that nothing of their memory is left.
 func (s *sim) killHosts() {
 	for i := range s.hosts {
 		s.killHost(i)
@@ -125,15 +125,15 @@ func (s *sim) killBridge(i int) {
 	s.startBridge(i)
 }
 
-// jump sets a clock: of a host, of a bridge or of the server. Less than a name of
-// an effect outlives its last use, and less than a bridge remembers.
+// jump sets a clock: of a host, of a bridge or of the server. A jump is shorter than the time
+// for which names of effects are reserved after use, and shorter than a bridge's memory.
 func (s *sim) jump() {
 	to := []time.Duration{0, 3 * time.Second, -3 * time.Second, 40 * time.Second, -40 * time.Second, 4 * time.Minute, -4 * time.Minute}[s.draw(7)]
 	s.did("clock jumps")
 	s.setClock(s.draw(hostCount+bridgeCount+1), to)
 }
 
-// setClock sets a clock to so much ahead.
+// setClock sets a clock ahead by to.
 func (s *sim) setClock(i int, to time.Duration) {
 	s.latest = s.newest()
 	switch {
@@ -155,7 +155,7 @@ func (p *proc) setClock(to time.Duration) {
 	p.skew = to
 }
 
-// newest is the latest that any clock has shown.
+// newest returns the latest time that any clock has shown.
 func (s *sim) newest() time.Time {
 	latest := s.latest
 	skews := []time.Duration{s.skew}
@@ -173,7 +173,7 @@ func (s *sim) newest() time.Time {
 	return latest
 }
 
-// cutOrJoin cuts a process off from the server, or ends that.
+// cutOrJoin cuts a process off from the server, or connects it again.
 func (s *sim) cutOrJoin(p *proc) {
 	s.mu.Lock()
 	joins := p.cut()
@@ -189,7 +189,7 @@ func (s *sim) cutOrJoin(p *proc) {
 	s.say("%s is cut off: %v", p.name, !joins)
 }
 
-// powerLoss takes the latest events out of the log.
+// powerLoss removes the latest events from the log.
 func (s *sim) powerLoss() {
 	last := s.log.LastSeq()
 	from := last + 1 - min(last-1, uint64(1+s.draw(8)))
@@ -197,14 +197,14 @@ func (s *sim) powerLoss() {
 	s.say("the log loses %d to %d", from, last)
 	s.log.Lose(from)
 	s.judge.lose(from)
-	s.flush() // a server that starts again writes what it found
+	s.flush() // a restarting server writes what it found
 	s.reconnect()
 }
 
-// reconnect connects everybody to a server that was started again.
+// reconnect connects all processes to a server that was started again.
 func (s *sim) reconnect() {
 	s.mu.Lock()
-	s.mail = nil // what was on its way to the server that went is lost
+	s.mail = nil // messages in flight to the old server are lost
 	for _, h := range s.hosts {
 		h.joins++
 	}
@@ -217,8 +217,8 @@ func (s *sim) reconnect() {
 	}
 }
 
-// effectsLost takes the latest effects and claims away, as a server does that
-// was not to sync them.
+// effectsLost removes the latest effects and claims, as a server does that does not sync
+// them.
 func (s *sim) effectsLost() {
 	last := s.fx.LastSeq()
 	if last == 0 {

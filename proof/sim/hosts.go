@@ -1,7 +1,7 @@
 package sim
 
-// The host processes: which lanes they run, by the heartbeats
-// that they hear, and how they end.
+// The host processes: which lanes they run, according to the heartbeats that they
+// receive, and how they end.
 
 import (
 	"context"
@@ -23,16 +23,16 @@ type host struct {
 	host    *engine.Host
 	log     *slog.Logger
 	runs    [laneCount]*laneRun // nil: it does not run the lane
-	epochs  [laneCount]int      // that its lanes have begun
+	epochs  [laneCount]int      // epochs that its lanes have begun
 	heard   map[string]presence.Member
-	leaving time.Time // since it was told to stop; zero: it was not
+	leaving time.Time // when SIGTERM came; zero: it did not
 	loaded  bool
 	keeps   int // sessions that a lane may keep in memory
-	dues    int // wakes that it settles
+	dues    int // wakes that it is settling
 }
 
-// hostLeaves is how long a host may take to end: its drains, what it says to the
-// server then, and its last snapshots.
+// hostLeaves is how long a host may take to end: its drains, its last requests to the
+// server, and its last snapshots.
 const hostLeaves = drainFor + 15*time.Second
 
 func (s *sim) startHost(i int) {
@@ -52,7 +52,7 @@ func (s *sim) startHost(i int) {
 	s.rest()
 }
 
-// resets counts why lanes are reset, by what they log.
+// resets counts the reasons of lane resets, from the log.
 type resets struct{ sim *sim }
 
 func (resets) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelInfo }
@@ -69,7 +69,7 @@ func (l resets) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// share takes the host's share of the lanes.
+// share applies the host's share of the lanes.
 func (h *host) share() {
 	if h.dead || !h.loaded || time.Since(h.bornAt) < 100*time.Millisecond {
 		return
@@ -95,7 +95,7 @@ func (h *host) share() {
 	h.sim.rest()
 }
 
-// beat lets everybody hear the hosts that live.
+// beat delivers the heartbeats of live hosts.
 func (s *sim) beat() {
 	for _, from := range s.hosts {
 		if from.dead || from.cut() {
@@ -114,7 +114,7 @@ func (s *sim) beat() {
 	}
 }
 
-// stopHost tells a host to stop.
+// stopHost sends a host SIGTERM.
 func (s *sim) stopHost(i int) {
 	h := s.hosts[i]
 	if !h.leaving.IsZero() {
@@ -134,7 +134,7 @@ func (s *sim) looksGone(i int) {
 		return
 	}
 	if took := time.Since(h.leaving); took > hostLeaves {
-		s.breaks("%s was told to stop %v ago, and runs", h.name, took)
+		s.breaks("%s was told to stop %v ago, and still runs", h.name, took)
 	}
 	for _, r := range h.runs {
 		if r != nil && !r.over {
@@ -147,7 +147,7 @@ func (s *sim) looksGone(i int) {
 	s.startHost(i)
 }
 
-// keep has the lanes look around.
+// keep does the lanes' regular checks.
 func (h *host) keep() {
 	for _, r := range h.runs {
 		if r != nil && !h.dead {
@@ -156,7 +156,7 @@ func (h *host) keep() {
 	}
 }
 
-// steps are the lanes that can take a step.
+// steps returns the lanes that can take a step.
 func (h *host) steps() (all []*laneRun) {
 	for _, r := range h.runs {
 		if r != nil && !h.dead && r.isReady() {
@@ -166,7 +166,7 @@ func (h *host) steps() (all []*laneRun) {
 	return all
 }
 
-// pullDue takes a wake that is due and settles it; false: there is none.
+// pullDue takes a due wake and settles it; false: there is none.
 func (h *host) pullDue() bool {
 	h.sim.mu.Lock()
 	full := h.dues == slotsMax
@@ -211,8 +211,7 @@ func (h *host) pullDue() bool {
 	return true
 }
 
-// view returns a View, as the host answers for it; nil if the log has no event of the
-// session.
+// view returns a View as the host answers it; nil if the log has no event of the session.
 func (h *host) view(ctx context.Context, sid string) ([]byte, error) {
 	data, err := h.host.View(ctx, sid)
 	if errors.Is(err, engine.ErrNoSession) {
@@ -221,18 +220,18 @@ func (h *host) view(ctx context.Context, sid string) ([]byte, error) {
 	return data, err
 }
 
-// posted is a message on its way to the server.
+// posted is a message in flight to the server.
 type posted struct {
 	from   *proc
-	key    string // orders those that are sent at one moment
+	key    string // orders messages that are sent at the same instant
 	text   string
-	keeps  bool // it is a request that a lane sends by the clock
+	keeps  bool // it is a lane's request, sent by the clock
 	n      int
 	arrive func()
 }
 
-// inFlight returns where in the mail messages are that can come: those of who is
-// not cut off.
+// inFlight returns the indices in mail of messages that can arrive: those of processes that
+// are not cut off.
 func (s *sim) inFlight() (ready []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,7 +1,7 @@
 package sim
 
-// What a host does with a lane: it takes what natsdelivery.Lane delivers, steps
-// engine.Lane with it, and has its work done.
+// A host's part of a lane: it takes the deliveries of natsdelivery.Lane, steps engine.Lane
+// with them, and carries out the lane's work.
 
 import (
 	"context"
@@ -20,9 +20,8 @@ import (
 	"github.com/refold/refold/internal/streams"
 )
 
-// laneRun is a host that runs a lane, from when it is in its share until it is
-// handed over: the model that its natsdelivery.Lane runs on, and the owner that gets what
-// that delivers.
+// laneRun is a lane on a host, from its assignment until it is handed over: the server of its
+// natsdelivery.Lane, and the owner that gets the deliveries.
 type laneRun struct {
 	*proc
 	sim     *sim
@@ -40,20 +39,20 @@ type laneRun struct {
 
 	draining bool
 	done     []finished
-	told     chan struct{} // of capacity 1: there is more of it
-	over     bool          // it runs no more
+	told     chan struct{} // of capacity 1: done has more
+	over     bool          // it has ended
 	inboxes  map[string]chan *nats.Msg
 	listened int
 	sent     int
 	queue    []engine.Input
-	gave     map[uint64]string // the session and the hash of what was delivered, by sequence
+	gave     map[uint64]string // session and hash of each delivered event, by sequence
 	pinned   string            // the pin of the latest delivery
 	ticked   time.Time
 	looked   time.Time
-	crowded  time.Time // since it has too many sessions in memory
+	crowded  time.Time // since when it has too many sessions in memory
 }
 
-// finished is what became of a lane's work.
+// finished is the result of a lane's work.
 type finished struct {
 	of string // its name
 	is engine.Input
@@ -64,7 +63,7 @@ var (
 	_ natsdelivery.LaneOwner  = (*laneRun)(nil)
 )
 
-// runLane has a host run a lane.
+// runLane starts a lane on a host.
 func (h *host) runLane(n int) {
 	s := h.sim
 	ctx, stop := context.WithCancel(h.ctx)
@@ -89,7 +88,7 @@ func (h *host) runLane(n int) {
 	}()
 }
 
-// ends puts the last snapshots of a lane that has ended, for a while.
+// ends stores the last snapshots of a lane that has ended, for a limited time.
 func (r *laneRun) ends() {
 	r.works.Wait()
 	r.sim.meet()
@@ -122,7 +121,7 @@ func (r *laneRun) ends() {
 	r.over = true
 }
 
-// drain hands the lane over, as far as the time allows.
+// drain hands the lane over, within drainFor.
 func (r *laneRun) drain() {
 	if r.draining {
 		return
@@ -143,7 +142,7 @@ func (r *laneRun) drain() {
 // drainFor is how long a host may take to hand a lane over.
 const drainFor = 10 * time.Second
 
-// judge shows the referee what is acknowledged, if the log has it.
+// judge shows the referee an acknowledged event, if the log has it.
 func (r *laneRun) judge(seq uint64) {
 	if r.dead {
 		return
@@ -157,30 +156,30 @@ func (r *laneRun) judge(seq uint64) {
 	switch {
 	case e.Session == "":
 	case whatIs(e) != r.gave[seq]:
-		r.sim.breaks("%s acks %d, at which the log has another event than it was given", r.name, seq)
+		r.sim.breaks("%s acks %d, at which the log has another event than the delivered one", r.name, seq)
 	default:
 		r.sim.judge.acked(r.proc, e)
 	}
 }
 
-// whatIs tells events apart that have one sequence after another.
+// whatIs distinguishes events that had the same sequence at different times.
 func whatIs(e session.Event) string { return e.Session + " " + session.LeafOf(e).String() }
 
-// Epoch takes the beginning of an epoch.
+// Epoch queues the beginning of an epoch.
 func (r *laneRun) Epoch(uint64) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
 	r.queue = append(r.queue, &engine.EpochStarted{Left: r.lane.Left()})
 }
 
-// Deliver takes an event.
+// Deliver queues an event.
 func (r *laneRun) Deliver(d natsdelivery.Delivery) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
 	r.queue = append(r.queue, &engine.Delivered{Event: d.Event, Ack: d.Ack})
 }
 
-// isReady reports that a step can be taken.
+// isReady reports whether a step can be taken.
 func (r *laneRun) isReady() bool {
 	if r.over || r.running.Err() != nil {
 		return false
@@ -190,8 +189,8 @@ func (r *laneRun) isReady() bool {
 	return len(r.done) > 0 || len(r.queue) > 0 && !r.machine.IsFull()
 }
 
-// step takes a step: what became of some work, or some of what arrived. False:
-// there is nothing.
+// step takes a step, with a result of some work or with queued deliveries. False: there is
+// nothing.
 func (r *laneRun) step() bool {
 	if !r.isReady() {
 		return false
@@ -241,7 +240,7 @@ func (r *laneRun) step() bool {
 	return true
 }
 
-// carryOut has done what the lane wants done.
+// carryOut carries out the lane's outputs.
 func (r *laneRun) carryOut() {
 	ready := r.machine.Ready(false)
 	for _, ack := range ready.Ack {
@@ -257,14 +256,14 @@ func (r *laneRun) carryOut() {
 	}
 }
 
-// put puts snapshots.
+// put stores snapshots.
 func (r *laneRun) put(snapshots []engine.Work) {
 	for _, w := range snapshots {
 		r.puts.Go(func() { r.do(r.putting, w) })
 	}
 }
 
-// do does some work.
+// do starts some work.
 func (r *laneRun) do(ctx context.Context, w engine.Work) {
 	of := w.String()
 	w.Do(context.WithValue(ctx, carries{}, r.key(of)), func(in engine.Input) {
@@ -278,7 +277,7 @@ func (r *laneRun) do(ctx context.Context, w engine.Work) {
 	})
 }
 
-// keep has the lane look around, as it does by the clock.
+// keep does the lane's regular checks, by the clock.
 func (r *laneRun) keep() {
 	if r.over || r.running.Err() != nil {
 		return

@@ -1,7 +1,7 @@
 package sim
 
-// A lane between a host and the server: the calls of the host's end, which is
-// that of production, and at the server which request gets what.
+// A lane between a host and the server: the calls of the host's end, which is that of
+// production, and at the server the choice of the request that gets a delivery.
 
 import (
 	"context"
@@ -43,7 +43,7 @@ func (r *laneRun) Info(ctx context.Context) (info natsdelivery.LaneInfo, err err
 	if r.cut() {
 		return info, mayPass(errRefused)
 	}
-	at, _ := ctx.Deadline() // tells who asks
+	at, _ := ctx.Deadline() // it distinguishes the callers
 	err = r.call(ctx, r.key("info "+time.Until(at).String()), func() error {
 		i := r.end.consumer.Info()
 		info = natsdelivery.LaneInfo{Pin: i.Pin, TTL: laneTTL, Pending: uint64(i.Pending), Unacked: i.AckPending, Delivered: i.DeliveredStream, Floor: i.FloorStream}
@@ -52,7 +52,7 @@ func (r *laneRun) Info(ctx context.Context) (info natsdelivery.LaneInfo, err err
 	return info, mayPass(err)
 }
 
-// mayPass has an error taken for one of the connection, after which a lane asks again.
+// mayPass makes an error look like one of the connection, after which a lane retries.
 func mayPass(err error) error {
 	if err == nil {
 		return nil
@@ -94,8 +94,8 @@ func (r *laneRun) Listen(room int) (inbox string, msgs <-chan *nats.Msg, stop fu
 	}, nil
 }
 
-// send puts a message to the server on its way: those of one lane are in order,
-// but for what it asks at the moment in which it acks: that comes behind.
+// send puts a message to the server in flight. A lane's messages stay in order, except that a
+// request of the same instant as an ack follows it.
 func (r *laneRun) send(keeps bool, text string, arrive func()) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
@@ -132,14 +132,14 @@ func (r *laneRun) Reconnects() uint64 {
 	return r.host.joins
 }
 
-// listens reports that the host listens on a reply subject.
+// listens reports whether the host subscribes to a reply subject.
 func (r *laneRun) listens(reply string) bool {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
 	return r.inboxes[reply[:strings.LastIndexByte(reply, '.')]] != nil
 }
 
-// hears delivers a message to an inbox; false: nobody listens there. What does not
+// hears delivers a message to an inbox; false: there is no subscription. A message that does not
 // fit is lost, as on a core subscription.
 func (r *laneRun) hears(reply string, m *nats.Msg) bool {
 	r.sim.mu.Lock()
@@ -156,15 +156,15 @@ func (r *laneRun) hears(reply string, m *nats.Msg) bool {
 	return true
 }
 
-// statusOf is what a server says of a request. Last is the consumer sequence that
-// was delivered last, as a heartbeat tells.
+// statusOf returns a server's status message for a request. last is the consumer sequence of the
+// last delivery, as in a heartbeat.
 func statusOf(reply, code, text string, last uint64) *nats.Msg {
 	return &nats.Msg{Subject: reply, Header: nats.Header{
 		subjects.HeaderStatus: {code}, subjects.HeaderDescription: {text}, natsio.HeaderLastConsumer: {strconv.FormatUint(last, 10)},
 	}}
 }
 
-// messageOf is a delivery as the client library hands it over.
+// messageOf returns a delivery as the client library does.
 func messageOf(d jetmodel.Delivery) *nats.Msg {
 	return &nats.Msg{
 		Subject: d.Subject, Data: d.Data, Sub: new(nats.Subscription), Header: nats.Header{subjects.HeaderPinID: {d.Pin}},
@@ -172,16 +172,16 @@ func messageOf(d jetmodel.Delivery) *nats.Msg {
 	}
 }
 
-// seqOf returns the sequence in the stream of the delivery that a reply answers.
+// seqOf returns the stream sequence of the delivery with a reply subject.
 func seqOf(reply string) uint64 {
 	at, ok := natsio.ReadAckReply(&nats.Msg{Reply: reply, Sub: new(nats.Subscription)})
 	if !ok {
-		panic(reply + " answers no delivery")
+		panic(reply + " is not the reply subject of a delivery")
 	}
 	return at.Seq
 }
 
-// ask takes a request that has come to the server.
+// ask handles a request that has arrived at the server.
 func (l *laneEnd) ask(r *laneRun, reply string, p natsdelivery.PullRequest) {
 	if l.consumer.Keep(p.Pin) != nil {
 		r.hears(reply, statusOf(reply, "423", "Nats-Wrong-Pin-Id", 0))
@@ -195,18 +195,18 @@ func (l *laneEnd) ask(r *laneRun, reply string, p natsdelivery.PullRequest) {
 	l.open = append(l.open, &openPull{run: r, reply: reply, left: p.Batch, until: now.Add(p.Expires), heartbeat: p.Heartbeat, said: now, pin: p.Pin})
 }
 
-// isAsked reports that the server has something to deliver, and somebody asks.
+// isAsked reports whether the server has something to deliver, and a request for it.
 func (l *laneEnd) isAsked() bool {
 	info := l.consumer.Info()
 	return len(l.open) > 0 && (info.Pending > 0 || info.AckPending > 0)
 }
 
-// serve delivers one event to a request that may have it; false: there is no event,
-// or no such request.
+// serve delivers one event to a request that may have it; false: there is no event, or no such
+// request.
 func (l *laneEnd) serve(s *sim) bool {
 	for _, p := range slices.Clone(l.open) {
 		r := p.run
-		// The server drops a request that nobody listens for; it may learn that late.
+		// The server drops a request without a subscription; it may learn that late.
 		if r.dead || r.cut() || !r.listens(p.reply) && !s.fault(10) {
 			l.drop(p)
 			continue
@@ -248,7 +248,7 @@ func (l *laneEnd) drop(p *openPull) {
 	l.open = slices.DeleteFunc(l.open, func(have *openPull) bool { return have == p })
 }
 
-// pass tells what time does to requests.
+// pass applies what time does to requests.
 func (l *laneEnd) pass(now time.Time) {
 	for _, p := range slices.Clone(l.open) {
 		switch {
@@ -264,8 +264,7 @@ func (l *laneEnd) pass(now time.Time) {
 	}
 }
 
-// restart ends all requests: the consumer has another leader, which says so or
-// does not.
+// restart ends all requests: the consumer has another leader, which may or may not report it.
 func (l *laneEnd) restart(s *sim) {
 	all := l.open
 	l.open = nil

@@ -1,8 +1,8 @@
 package sim
 
-// The referee of the simulation: it folds every event when it is stored, so it
-// knows what each one owes, and looks at all that is started, settled, stored,
-// acknowledged and snapshotted.
+// The referee of the simulation. It folds every event when it is stored, so it knows which outputs
+// each event requires. It checks everything that is started, settled, stored, acknowledged and
+// snapshotted.
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 )
 
 type referee struct {
-	mu sync.Mutex // of what processes tell when time has woken them
+	mu sync.Mutex // for calls of processes that time has woken
 
 	j        *jetServer
 	install  *session.Install
@@ -25,37 +25,37 @@ type referee struct {
 	names    map[string][]byte // all that was ever stored in the effects stream, by subject
 	stopped  map[string]bool   // effects that a cancel message named
 	starts   map[string][]*started
-	looked   map[string]uint64 // where the log was when a bridge looked at a session's last model event
-	gone     map[string]bool   // names that were lost
-	compared map[string]uint64 // states in memory that were looked at, by process and session
-	lossy    bool              // events were lost: names may have been asked by a past that is gone
+	looked   map[string]uint64 // last sequence of the log when a bridge read a session's last model event
+	gone     map[string]bool   // lost names
+	compared map[string]uint64 // sequences of checked states in memory, by process and session
+	lossy    bool              // events were lost: names may be from a lost past
 }
 
-// judged is a session.
+// judged is what the referee knows of a session.
 type judged struct {
 	state   *session.State
 	events  []session.Event
 	owed    []dues
-	checked int // of owed, so many are stored
+	checked int // the number of owed whose outputs are stored
 	notices [][]byte
 	said    uint64
-	lost    bool   // events of it were lost
+	lost    bool   // some of its events were lost
 	hash    string // of the state at hashed
 	hashed  uint64
 }
 
-// dues are what one event owes.
+// dues are the outputs that one event requires.
 type dues struct {
 	seq       uint64
 	effects   []session.Effect
 	withdrawn []session.Withdrawal
-	notices   uint64 // the session's number after it
+	notices   uint64 // the session's number of notices after it
 }
 
 // started is one start of an effect.
 type started struct {
 	by       *proc
-	answered bool // the executor returned while it was listened to
+	answered bool // the executor returned while its worker still waited
 }
 
 func newReferee(j *jetServer) *referee {
@@ -69,7 +69,7 @@ func (r *referee) of(sid string) *judged {
 	return r.sessions[sid]
 }
 
-// event folds an event that was stored.
+// event folds a stored event.
 func (r *referee) event(e session.Event) {
 	s := r.of(e.Session)
 	was := map[string]bool{}
@@ -87,7 +87,7 @@ func (r *referee) event(e session.Event) {
 	r.j.say("  %d: %s %s %s (%v)", e.Seq, e.Session, e.Door, textOf(e.Payload), rejected)
 }
 
-// lose takes the events from a sequence on out of the histories.
+// lose removes the events from a sequence on from the histories.
 func (r *referee) lose(from uint64) {
 	r.lossy = true
 	for _, sid := range sortedKeys(r.sessions) {
@@ -104,35 +104,35 @@ func (r *referee) lose(from uint64) {
 	}
 }
 
-// stored takes note of what was stored under a name.
+// stored records the message that was stored under a name.
 func (r *referee) stored(subject string, data []byte) {
 	_, again := r.names[subject]
-	r.names[subject] = data // what was there is too old, or was lost
+	r.names[subject] = data // an earlier message has expired, or was lost
 	name, err := r.j.names.ParseEffect(subject)
 	if err == nil && again && r.lossy {
-		delete(r.starts, name.Session+"."+name.Effect) // of a past that is gone
+		delete(r.starts, name.Session+"."+name.Effect) // they belong to a lost past
 	}
 	if err == nil {
 		r.asked(name.Session, name.Effect, subject)
 	}
 }
 
-// scheduled takes note of a wake that was stored.
+// scheduled records a stored wake.
 func (r *referee) scheduled(o *journal.Output, subject string) {
 	r.names[subject] = o.Effect.Payload
 	r.asked(o.Session, o.Effect.Name, subject)
 }
 
-// asked looks whether an event asked for an effect.
+// asked checks that an event opened an effect.
 func (r *referee) asked(sid, effect, subject string) {
 	if s := r.of(sid); !s.lost && !slices.ContainsFunc(s.owed, func(d dues) bool {
 		return slices.ContainsFunc(d.effects, func(e session.Effect) bool { return e.Name == effect })
 	}) {
-		r.j.breaks("%s is asked, and no event of %s asks for it", subject, sid)
+		r.j.breaks("%s is stored, and no event of %s opens it", subject, sid)
 	}
 }
 
-// missing returns what of a session's outputs up to a sequence is not stored.
+// missing returns the outputs of a session up to a sequence that are not stored.
 func (r *referee) missing(sid string, to uint64) (missing []string) {
 	s := r.of(sid)
 	for s.checked < len(s.owed) && s.owed[s.checked].seq <= to {
@@ -169,7 +169,7 @@ func (r *referee) unstored(sid string, s *judged, d dues) (missing []string) {
 	return missing
 }
 
-// acked looks at an event that a host acknowledges.
+// acked checks an event that a host acknowledges.
 func (r *referee) acked(p *proc, e session.Event) {
 	r.j.meet()
 	r.mu.Lock()
@@ -183,12 +183,12 @@ func (r *referee) acked(p *proc, e session.Event) {
 		return
 	}
 	if missing := r.missing(e.Session, e.Seq); len(missing) > 0 {
-		r.j.breaks("%s acknowledges %s at %d, and this is not stored: %v", p.name, e.Session, e.Seq, missing)
+		r.j.breaks("%s acknowledges %s at %d, and these outputs are not stored: %v", p.name, e.Session, e.Seq, missing)
 	}
 }
 
-// ackedLost looks at an event of a session that lost some: its names may have been
-// asked by the past that is gone, and then it stops.
+// ackedLost checks an event of a session that lost some. Its names may be taken by a lost past, and
+// then it is quarantined.
 func (r *referee) ackedLost(p *proc, s *judged, e session.Event) {
 	i := slices.IndexFunc(s.owed, func(d dues) bool { return d.seq == e.Seq })
 	if i < 0 {
@@ -196,14 +196,14 @@ func (r *referee) ackedLost(p *proc, s *judged, e session.Event) {
 	}
 	for _, effect := range s.owed[i].effects {
 		subject, data := r.j.outputOf(&journal.Output{Session: e.Session, Effect: &effect})
-		asked := effect.Class == session.ClassWake || effect.StartBy >= r.j.play.newest().UnixMilli() // what is late is not asked
+		asked := effect.Class == session.ClassWake || effect.StartBy >= r.j.play.newest().UnixMilli() // late effects are not published
 		if held, ok := r.names[subject]; ok && asked && !bytes.Equal(held, data) {
 			r.j.breaks("%s acknowledges %s at %d, and %s has other bytes", p.name, e.Session, e.Seq, effect.Name)
 		}
 	}
 }
 
-// snapshot looks at a snapshot that is to be stored.
+// snapshot checks a snapshot before it is stored.
 func (r *referee) snapshot(sid string, seq uint64, data []byte) {
 	r.j.meet()
 	r.mu.Lock()
@@ -215,10 +215,10 @@ func (r *referee) snapshot(sid string, seq uint64, data []byte) {
 		return
 	}
 	if s.lost && !slices.ContainsFunc(s.events, func(e session.Event) bool { return e.Seq == seq && session.LeafOf(e) == snap.Leaf }) {
-		return // it is of the past that is gone
+		return // it belongs to a lost past
 	}
 	if missing := r.missing(sid, seq); len(missing) > 0 && !s.lost {
-		r.j.breaks("%s is snapshotted at %d, and this is not stored: %v", sid, seq, missing)
+		r.j.breaks("%s is snapshotted at %d, and these outputs are not stored: %v", sid, seq, missing)
 	}
 	state := session.New(r.install, sid)
 	for _, e := range s.events {
@@ -227,11 +227,11 @@ func (r *referee) snapshot(sid string, seq uint64, data []byte) {
 		}
 	}
 	if snap.Hash != state.Hash() {
-		r.j.breaks("the snapshot of %s at %d is not what its events fold to", sid, seq)
+		r.j.breaks("the snapshot of %s at %d differs from the fold of its events", sid, seq)
 	}
 }
 
-// notice looks at a notice that was stored.
+// notice checks a stored notice.
 func (r *referee) notice(sid string, n uint64, data []byte) {
 	s := r.of(sid)
 	if s.lost || n == 0 {
@@ -254,16 +254,16 @@ func (r *referee) notice(sid string, n uint64, data []byte) {
 	}
 	s.said = max(s.said, n)
 	if n > uint64(len(s.notices)) || !bytes.Equal(s.notices[n-1], data) {
-		r.j.breaks("%s: notice %d says something else than the fold", sid, n)
+		r.j.breaks("%s: notice %d differs from the fold's", sid, n)
 	}
 }
 
-// packNotices are what notices say of packs.
+// packNotices are what to count in notices about packs.
 var packNotices = map[string]string{
 	"pack applied": session.NoticeWorkspaceApplied, "pack gone": session.NoticeWorkspaceGone, "pack refused": session.CodeWorkspaceUntrusted,
 }
 
-// packTool takes note that a tool of a pack was started.
+// packTool counts the start of a pack's tool.
 func (r *referee) packTool() {
 	r.j.meet()
 	r.mu.Lock()
@@ -288,11 +288,11 @@ func (r *referee) quarantine(sid string, body []byte) {
 	}
 }
 
-// end looks at what is left when all is calm.
+// end checks what is left when all is calm.
 func (r *referee) end() {
 	for _, l := range r.j.lanes {
 		if info := l.consumer.Info(); info.AckPending > 0 || info.Pending > 0 {
-			r.j.breaks("lane %d is not done: %d to come, %d unacked, of %d", l.number, info.Pending, info.AckPending, r.j.log.LastSeq())
+			r.j.breaks("lane %d is not done: %d to deliver, %d unacked, of %d", l.number, info.Pending, info.AckPending, r.j.log.LastSeq())
 		}
 	}
 	if len(r.j.broken) == 0 {

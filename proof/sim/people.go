@@ -1,6 +1,6 @@
 package sim
 
-// What people do, and how a run comes to its end.
+// Actions of people, and how a run ends.
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// toolList are a tool that may run twice, two that may not, one of which somebody
-// must approve, and one that a host loop carries out.
+// toolList has a tool that may run twice, two that may not, of which one needs approval, and one
+// that a host loop carries out.
 const toolList = `"tools":[` +
 	`{"tool_id":"x.read","tool_name":"read","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"parallel_safe":true,"retry_safe":true,"access":"read"},` +
 	`{"tool_id":"x.write","tool_name":"write","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"parallel_safe":true},` +
@@ -23,7 +23,7 @@ const deadlines = `"deadlines_ms":{"turn":90000,"call":60000,"approval":120000}`
 // installRecord is the install record.
 var installRecord = `{"v":1,"rules":1,"config":{"provider":"p","model":"m",` + deadlines + `},` + grants + `,` + fmt.Sprintf(toolList, "") + `}`
 
-// runsMax are what runs are asked for with.
+// requests are the requests for runs.
 var requests = []struct {
 	door session.Door
 	data string
@@ -34,7 +34,7 @@ var requests = []struct {
 	{session.DoorCtl, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","steps":[{"when":"step == 1","active_tools":["read"]}],` + deadlines + `}}`},
 }
 
-// controls are what people do about a session in which a run is under way.
+// controls are people's actions on a session with an active run.
 var controls = []struct {
 	door      session.Door
 	typ, data string
@@ -51,7 +51,7 @@ var controls = []struct {
 	{session.DoorIn, "Nothing", `{}`},
 }
 
-// people publish what clients and operators do.
+// people publishes an action of a client or operator.
 func (s *sim) people() {
 	sid := "s" + strconv.Itoa(s.draw(sessionCount))
 	state := s.judge.of(sid).state
@@ -93,8 +93,8 @@ func (s *sim) publish(door session.Door, sid, typ, data string) {
 	}
 }
 
-// calmDown lets all that is left come to its end. Then a host is told to stop, and
-// what its sessions are asked next is done by the other.
+// calmDown lets everything end. Then it may stop a host, whose sessions' next runs the other must
+// take over.
 func (s *sim) calmDown() {
 	s.say("all is calm from here on")
 	s.calm = true
@@ -125,7 +125,7 @@ func (s *sim) calmDown() {
 	}
 }
 
-// resume resumes what is paused.
+// resume resumes paused runs.
 func (s *sim) resume() {
 	for _, sid := range sortedKeys(s.judge.sessions) {
 		if run := s.judge.sessions[sid].state.Run; run != nil && run.Lifecycle == session.Paused {
@@ -134,8 +134,7 @@ func (s *sim) resume() {
 	}
 }
 
-// lastAct has a host stop when nothing goes wrong: its lanes must be the other's
-// at once.
+// lastAct stops a host while nothing goes wrong: the other must own its lanes at once.
 func (s *sim) lastAct() {
 	i := s.draw(hostCount)
 	leaves, stays := s.hosts[i], s.hosts[1-i]
@@ -145,7 +144,7 @@ func (s *sim) lastAct() {
 		s.passes(100 * time.Millisecond)
 	}
 	if !leaves.dead {
-		s.breaks("%s has nothing to do, was told to stop %v ago, and runs", leaves.name, time.Since(leaves.leaving))
+		s.breaks("%s has nothing to do, was told to stop %v ago, and still runs", leaves.name, time.Since(leaves.leaving))
 	}
 	for n := range sessionCount {
 		s.publish(session.DoorIn, "s"+strconv.Itoa(n), session.TypeRunRequested, `{"input":{"text":"again"}}`)
@@ -155,9 +154,9 @@ func (s *sim) lastAct() {
 		s.passes(100 * time.Millisecond)
 	}
 	for n, l := range s.lanes {
-		// Whoever was started in its place has no share yet, or its own.
+		// A host that was started in its place has no share yet, or its own.
 		if info := l.consumer.Info(); info.Pending > 0 && stays.runs[n] != nil {
-			s.breaks("lane %d was handed over, and nobody takes what waits", n)
+			s.breaks("lane %d was handed over, and no host takes its pending events", n)
 		}
 	}
 	s.quiet()
@@ -180,7 +179,7 @@ func (s *sim) quiet() {
 	s.work()
 }
 
-// work does all that can be done without time.
+// work does everything that needs no time.
 func (s *sim) work() {
 	for range 10000 {
 		waits := s.rest()
@@ -218,5 +217,5 @@ func (s *sim) work() {
 			return
 		}
 	}
-	s.breaks("it goes on and on")
+	s.breaks("it does not come to an end")
 }

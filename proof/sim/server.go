@@ -1,8 +1,7 @@
 package sim
 
-// The server of the simulation: the streams of streams.conf on the model of
-// JetStream, and what internal/journal and internal/delivery make of them. What is stored is shown to
-// the referee at once.
+// The server of the simulation: the streams of streams.conf on the model of JetStream, with the calls
+// of internal/journal and internal/delivery. The referee sees every stored message at once.
 
 import (
 	"bytes"
@@ -19,8 +18,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// scheduleMost is how far ahead a schedule lies at most. On a server it is years:
-// what is due later fires early, and is scheduled again.
+// scheduleMost is the longest time of a schedule. On a server it is years: a later wake fires early,
+// and is scheduled again.
 const scheduleMost = 4 * time.Minute
 
 // laneTTL is how long a pin lasts.
@@ -37,17 +36,17 @@ type jetServer struct {
 	lanes             [laneCount]*laneEnd
 	targets           []*target
 	dues              *jetmodel.Consumer
-	saved             map[*jetmodel.Consumer]jetmodel.Saved // as it was flushed last
-	behind            uint64                                // so many events a replica lacks at most
-	skew              time.Duration                         // the server's clock is so much ahead
-	latest            time.Time                             // the latest that any clock has shown
+	saved             map[*jetmodel.Consumer]jetmodel.Saved // as flushed last
+	behind            uint64                                // the most events that a replica lacks
+	skew              time.Duration                         // how far ahead the server's clock is
+	latest            time.Time                             // the latest time that any clock has shown
 
 	blobs  map[codec.Ref][]byte
 	former map[string][][]byte // values of the bucket, the latest last
 	timers map[string]schedule // by the subject of the schedule; none is ever lost
 	alive  map[string]*proc    // by instance
 	stops  map[string][]byte   // quarantines
-	notes  map[string]laneNote // what owners of lanes note, by key
+	notes  map[string]laneNote // notes of lane owners, by key
 }
 
 // target is a consumer of effects.
@@ -63,7 +62,7 @@ type laneNote struct {
 	rev  uint64
 }
 
-// schedule is a message that comes at a time.
+// schedule is a message that becomes due at a time.
 type schedule struct {
 	at      time.Time
 	target  string // its subject
@@ -116,10 +115,10 @@ func newServer(s *stage) *jetServer {
 	return j
 }
 
-// now is the server's clock.
+// now returns the server's time.
 func (j *jetServer) now() time.Time { return time.Now().Add(j.skew) }
 
-// consumers returns all of them.
+// consumers returns all consumers.
 func (j *jetServer) consumers() []*jetmodel.Consumer {
 	all := []*jetmodel.Consumer{j.dues}
 	for _, l := range j.lanes {
@@ -138,7 +137,7 @@ func (j *jetServer) flush() {
 	}
 }
 
-// restart makes every consumer what was flushed.
+// restart sets every consumer back to its flushed state.
 func (j *jetServer) restart() {
 	for _, c := range j.consumers() {
 		c.Restore(j.saved[c])
@@ -178,7 +177,7 @@ func (j *jetServer) append(door session.Door, sid, id string, payload []byte) (u
 	return ack.Seq, nil
 }
 
-// event returns the event that a message is.
+// event returns the event of a message.
 func (j *jetServer) event(m jetmodel.Message) session.Event {
 	door, sid, err := j.names.ParseStored(m.Subject)
 	if err != nil {
@@ -187,8 +186,8 @@ func (j *jetServer) event(m jetmodel.Message) session.Event {
 	return session.Event{Session: sid, Door: door, Seq: m.Seq, Time: m.Time.UnixMilli(), Payload: m.Data}
 }
 
-// history returns the events of a session from one sequence to another, as a
-// replica has them that lacks some of the latest.
+// history returns the events of a session from one sequence to another, from a replica that may lack
+// some of the latest.
 func (j *jetServer) history(sid string, from, to uint64, leader bool) (all []session.Event) {
 	filter, err := j.names.Session(sid)
 	if err != nil {
@@ -207,7 +206,7 @@ func (j *jetServer) history(sid string, from, to uint64, leader bool) (all []ses
 	return all
 }
 
-// fence stores the only message of a subject, or returns the one that is there.
+// fence stores the only message of a subject, or returns the existing one.
 func (j *jetServer) fence(subject string, data []byte) (won bool, holder []byte) {
 	if _, err := j.fx.Publish(jetmodel.Put{Subject: subject, Data: data, Fenced: true}); err == nil {
 		j.judge.stored(subject, data)
@@ -216,13 +215,13 @@ func (j *jetServer) fence(subject string, data []byte) (won bool, holder []byte)
 	j.did("conflict")
 	m, err := j.fx.Last(subject, 0)
 	if err != nil {
-		panic(fmt.Sprintf("%s is refused and not there", subject))
+		panic(fmt.Sprintf("%s is refused and does not exist", subject))
 	}
 	return bytes.Equal(m.Data, data), m.Data
 }
 
-// group stores effects and withdrawals as one batch. If a name is taken, nothing
-// is stored: those that are taken are looked at, and the others are left.
+// group stores effects and withdrawals as one batch. If a name is taken, nothing is stored: it compares
+// the taken ones, and returns the others.
 func (j *jetServer) group(outputs []journal.Output, left []int, errs []error) (still []int) {
 	var batch []jetmodel.Put
 	for _, i := range left {
@@ -259,7 +258,7 @@ func (j *jetServer) single(o *journal.Output) error {
 	return j.compare(o, m)
 }
 
-// compare returns why a name that is taken is not taken by this output.
+// compare returns an error if another output has taken a name.
 func (j *jetServer) compare(o *journal.Output, held jetmodel.Message) error {
 	subject, data := j.outputOf(o)
 	if o.Withdraw != nil {
@@ -325,7 +324,7 @@ func (j *jetServer) put(sid string, data []byte) {
 	j.former[sid] = j.former[sid][max(0, len(j.former[sid])-4):]
 }
 
-// snapshot returns the snapshot of a session, now and then a former one.
+// snapshot returns the snapshot of a session, now and then an earlier one.
 func (j *jetServer) snapshot(sid string) (data []byte, found bool) {
 	all := j.former[sid]
 	if len(all) == 0 {
@@ -341,7 +340,7 @@ func (j *jetServer) snapshot(sid string) (data []byte, found bool) {
 	return all[len(all)-1-back], true
 }
 
-// fire makes due what is scheduled for now.
+// fire publishes due schedules.
 func (j *jetServer) fire() {
 	for _, subject := range sortedKeys(j.timers) {
 		s := j.timers[subject]
@@ -355,8 +354,8 @@ func (j *jetServer) fire() {
 	}
 }
 
-// heard tells when observer heard of an instance last: everybody who lives and
-// is not cut off is heard every HeartbeatEvery.
+// heard returns when observer received the last heartbeat of an instance. Every live process that is
+// not cut off sends one every HeartbeatEvery.
 func (j *jetServer) heard(observer *proc, instance string) (time.Time, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -14,16 +14,15 @@ type failure struct {
 	broken []string
 }
 
-// shrink draws less as long as a law is broken: fewer steps, and zeros, which do
-// the least harm. It plays so many runs at most, each by play in a bubble of its
-// own.
+// shrink draws less as long as a law is broken: fewer steps, and zeros, which do the least harm. It
+// plays at most most runs, each by play in its own bubble.
 func (f *failure) shrink(most int, play func(*draws) *sim) *sim {
 	best := play(&draws{seed: f.seed, given: f.drawn})
 	tries := 0
 	try := func(given []uint32) bool {
 		tries++
 		s := play(&draws{seed: f.seed, given: given})
-		// What was drawn past the end was zeros.
+		// Draws past the end were zeros.
 		if len(s.broken) == 0 || cost(s.taken) >= cost(best.taken) {
 			return false
 		}
@@ -50,7 +49,7 @@ func (f *failure) shrink(most int, play func(*draws) *sim) *sim {
 	return best
 }
 
-// cost is what shrinking lowers: numbers that aren't zero, then numbers.
+// cost is what shrinking reduces: numbers that aren't zero, then numbers.
 func cost(drawn []uint32) int {
 	n := len(drawn)
 	for _, v := range drawn {
@@ -61,12 +60,12 @@ func cost(drawn []uint32) int {
 	return n
 }
 
-// report is what is printed of a failure and the run that it was shrunk to.
+// report formats a failure and the run to which it was shrunk.
 func (f *failure) report(s *sim) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "seed %d: %s\n", f.seed, strings.Join(f.broken, "; "))
-	fmt.Fprintf(&b, "play it with REFOLD_SIM_FROM=%d REFOLD_SIM_SEEDS=1\n", f.seed)
-	fmt.Fprintf(&b, "made smaller, from %d numbers drawn to %d, it is: %s\n\n%s\n", len(f.drawn), len(s.taken), strings.Join(s.broken, "; "), strings.Join(s.lines, "\n"))
+	fmt.Fprintf(&b, "repeat it with REFOLD_SIM_FROM=%d REFOLD_SIM_SEEDS=1\n", f.seed)
+	fmt.Fprintf(&b, "shrunk, from %d drawn numbers to %d, it is: %s\n\n%s\n", len(f.drawn), len(s.taken), strings.Join(s.broken, "; "), strings.Join(s.lines, "\n"))
 	for _, sid := range slices.Sorted(maps.Keys(s.judge.sessions)) {
 		fmt.Fprintf(&b, "\n%s", s.judge.scenario(sid))
 	}

@@ -15,7 +15,7 @@ const (
 	laneCount    = 2
 	sessionCount = 5
 	stepsMax     = 350
-	runsMax      = 12 // asked for at most
+	runsMax      = 12 // requested runs
 )
 
 // sim is one run.
@@ -31,13 +31,13 @@ type sim struct {
 	runs    int
 }
 
-// mood is what a run is given to.
+// mood is how likely each disaster is in a run.
 type mood struct {
 	kills, cuts, restarts, waits, stops, jumps int
 
 	logLosses, effectLosses bool // at most one of the two
 	hours                   bool
-	grouped                 bool // what is stored goes out in groups
+	grouped                 bool // outputs are stored in atomic batches
 }
 
 // option is something that may happen next.
@@ -58,7 +58,7 @@ func newSim(d *draws) *sim {
 		s.mood.effectLosses = true
 	case 11:
 		s.mood.logLosses = true
-		s.mood.hours = false // names of a past that is gone, and forgotten, are nobody's
+		s.mood.hours = false // names of a lost past would expire unnoticed
 	}
 	s.behind = uint64(s.draw(2) * 3)
 	payload := []byte(installRecord)
@@ -81,7 +81,7 @@ func newSim(d *draws) *sim {
 	return s
 }
 
-// skewed draws by how much the clock of a process differs at its start.
+// skewed draws the clock error of a process at its start.
 func (s *sim) skewed() time.Duration {
 	differs := []time.Duration{0, 300 * time.Millisecond, -300 * time.Millisecond, 600 * time.Millisecond, -600 * time.Millisecond}[s.draw(5)]
 	if s.faults == 0 {
@@ -90,7 +90,7 @@ func (s *sim) skewed() time.Duration {
 	return differs
 }
 
-// fault reports that something goes wrong, once in n.
+// fault reports whether something goes wrong, once in n.
 func (s *sim) fault(n int) bool { return !s.calm && s.faults > 0 && s.draw(n) == n-1 }
 
 // play plays a run to its end, and returns it.
@@ -122,7 +122,7 @@ func play(d *draws) *sim {
 	return s
 }
 
-// next lets one thing happen.
+// next makes one thing happen.
 func (s *sim) next() {
 	var all []option
 	for _, w := range s.rest() {
@@ -155,7 +155,7 @@ func (s *sim) next() {
 	}
 }
 
-// deliveries are what the server may do for the processes that pull.
+// deliveries returns what the server may do for the processes that pull.
 func (s *sim) deliveries() (all []option) {
 	if ready := s.inFlight(); len(ready) > 0 {
 		all = append(all, option{8, func() { s.post(ready[0]) }})
@@ -197,14 +197,13 @@ func (s *sim) deliveries() (all []option) {
 	return all
 }
 
-// passes lets time pass, in which pins and leases are kept, heartbeats are heard,
-// and lanes tick.
+// passes lets time pass; meanwhile pins and leases are kept, heartbeats arrive, and lanes tick.
 func (s *sim) passes(d time.Duration) {
 	s.say("%v pass", d)
 	for d > 0 {
 		some := min(d, 700*time.Millisecond)
 		if d > 10*time.Minute {
-			some = 10 * time.Second // everybody is suspended
+			some = 10 * time.Second // all processes are suspended
 		}
 		d -= some
 		s.pass(some)
@@ -227,7 +226,7 @@ func (s *sim) passes(d time.Duration) {
 	}
 }
 
-// hearLanes lets the lanes and the server hear one another while time passes.
+// hearLanes exchanges the messages of lanes and server while time passes.
 func (s *sim) hearLanes() {
 	for _, w := range s.rest() {
 		if strings.HasPrefix(w.key, "lane ") {
@@ -254,7 +253,7 @@ func (s *sim) hearLanes() {
 	}
 }
 
-// isDone reports that nothing is left to do but to wait for wakes.
+// isDone reports whether nothing is left to do except to wait for wakes.
 func (s *sim) isDone() bool {
 	for _, l := range s.lanes {
 		if info := l.consumer.Info(); info.Pending > 0 || info.AckPending > 0 {
@@ -264,7 +263,7 @@ func (s *sim) isDone() bool {
 	for _, b := range s.bridges {
 		for _, held := range b.held {
 			if len(held) > 0 {
-				return false // nobody told it to stop what it runs
+				return false // it is still running, without a cancel
 			}
 		}
 	}

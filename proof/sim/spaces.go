@@ -38,7 +38,7 @@ var grants = func() string {
 		`{"space":"k","kind":"pack","target":"s","targets":["x"],"sources":["module"],"attach":["operator","model"],"keys":[%q]}]`, key)
 }()
 
-// spaceControls are what operators do with spaces.
+// spaceControls are operators' actions on spaces.
 var spaceControls = []struct{ typ, data string }{
 	{session.TypeWorkspaceSyncRequested, `{"workspace":"a"}`},
 	{session.TypeWorkspaceSyncRequested, `{"workspace":"a","apply":"next_step_boundary"}`},
@@ -55,11 +55,11 @@ var spaceControls = []struct{ typ, data string }{
 	{session.TypeWorkspaceDetached, `{"workspace":"k"}`},
 }
 
-// packControls are the last of them, about the pack.
+// packControls is the number of the last ones, about the pack.
 const packControls = 5
 
-// controlSpace detaches what is applied now and then, or does something else: while
-// nothing is applied, by turns about the pack, so that turns come that have its tool.
+// controlSpace detaches an applied space now and then, or does something else. While nothing is
+// applied, it acts on the pack every other time, so that turns with the pack's tool occur.
 func (s *sim) controlSpace(sid string) {
 	from := 0
 	switch spaces := s.judge.of(sid).state.Spaces; {
@@ -80,15 +80,14 @@ const (
 	docText     = "Goods can be returned within 14 days."
 )
 
-// folders are what a reader finds: what a session may adopt, twice, and what it
-// may not.
+// folders are what a reader may find: two that a session may adopt, and one that it may not.
 var folders = []map[string]string{
 	{"agent.workspace.json": folderIndex, "p.json": `["one.md"]`, "t.json": `["read","write"]`, "doc.md": docText, "one.md": "You are the desk of {{session}}."},
 	{"agent.workspace.json": folderIndex, "p.json": `["two.md",{"context":"docs"}]`, "t.json": `["ask","gone"]`, "doc.md": docText, "two.md": "You are the desk."},
 	{"agent.workspace.json": folderIndex, "p.json": `["nosuch.md"]`},
 }
 
-// packFiles is a version of the pack k.
+// packFiles returns a version of the pack k.
 func packFiles(version string) map[string]string {
 	return map[string]string{
 		"agent.workspace.json": `{"v":1,"kind":"pack","name":"k","version":"` + version + `","bindings":"b.json"}`,
@@ -96,8 +95,8 @@ func packFiles(version string) map[string]string {
 	}
 }
 
-// packContents are what a reader finds of the pack: versions that it signed, one that
-// is signed as another, one that is not signed, and a workspace.
+// packContents are what a reader may find of the pack: versions with their signatures, one with the
+// signature of another, one without, and a workspace.
 var packContents = func() (all []executor.SpaceContent) {
 	for _, c := range []struct{ files, signed map[string]string }{
 		{packFiles("1.0.0"), packFiles("1.0.0")}, {packFiles("1.1.0"), packFiles("1.1.0")}, {packFiles("1.1.0"), packFiles("1.1.0")},
@@ -138,7 +137,7 @@ func mapFS(texts map[string]string) fs.FS {
 	return files
 }
 
-// ReadSpace reads one of a few folders: it stands as the source does at the time.
+// ReadSpace reads one of a few folders, as if the source changed.
 func (b *bridge) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	subject, _ := ctx.Value(carries{}).(string)
 	name, err := b.sim.names.ParseEffect(subject)

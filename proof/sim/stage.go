@@ -1,10 +1,9 @@
 package sim
 
-// The stage of the simulation: processes whose every call of the outside waits
-// until the simulation lets it happen, and says what becomes of it. One
-// goroutine runs at a time; time is that of a bubble of testing/synctest and
-// passes when the simulation says so. All that is drawn comes from one list of
-// numbers, so that a run can be repeated, and made smaller by drawing less.
+// The stage of the simulation. Every outside call of a process waits until the simulation lets it
+// happen and decides its outcome. One goroutine runs at a time; time is that of a bubble of
+// testing/synctest and passes when the simulation says so. All draws come from one list of numbers,
+// so that a run can be repeated, and shrunk by drawing less.
 
 import (
 	"cmp"
@@ -24,10 +23,10 @@ import (
 	"github.com/refold/refold/internal/presence"
 )
 
-// draws is where the decisions of a run come from: the numbers that are given,
-// then a generator, or zeros, which mean that nothing goes wrong.
+// draws is the source of a run's decisions: the given numbers, then a generator, or zeros, with which
+// nothing goes wrong.
 type draws struct {
-	seed  uint64 // what a crash names
+	seed  uint64 // for the report of a crash
 	given []uint32
 	rand  *rand.Rand // nil: zeros
 	taken []uint32
@@ -36,7 +35,7 @@ type draws struct {
 // seeded returns the draws of a seed.
 func seeded(seed uint64) *draws { return &draws{seed: seed, rand: rand.New(rand.NewPCG(seed, 5))} }
 
-// draw returns 0 to n-1. 0 is always what does the least harm.
+// draw returns 0 to n-1. 0 always does the least harm.
 func (d *draws) draw(n int) int {
 	if n <= 1 {
 		return 0
@@ -52,11 +51,10 @@ func (d *draws) draw(n int) int {
 	return int(v)
 }
 
-// spent reports that all numbers that were given are taken, and there are no
-// others.
+// spent reports whether all given numbers are taken, and there are no others.
 func (d *draws) spent() bool { return d.rand == nil && len(d.taken) >= len(d.given) }
 
-// becomes is what becomes of a call.
+// becomes is the outcome of a call.
 type becomes int
 
 const (
@@ -78,14 +76,14 @@ type waiting struct {
 	key    string
 	caller string // in the process
 	late   bool   // it has happened; its answer waits
-	n      int    // since when, in the order in which the simulation saw them
+	n      int    // order in which the simulation saw it
 	done   chan becomes
 }
 
-// carries is the key under which a context says what part of a process calls.
+// carries is the context key of the part of a process that calls.
 type carries struct{}
 
-// callerOf tells two calls of a process apart that ask for the same at once.
+// callerOf distinguishes two simultaneous equal calls of a process.
 func callerOf(ctx context.Context) string {
 	carried, _ := ctx.Value(carries{}).(string)
 	return carried
@@ -101,11 +99,11 @@ type proc struct {
 	bornAt time.Time
 	deadAt time.Time
 
-	joinedAt time.Time     // when it was cut off no more
+	joinedAt time.Time     // end of the last cut
 	joins    uint64        // how often its connection was made anew
-	cutAt    time.Time     // cut off from the server since; zero: it is not
-	cutOff   atomic.Bool   // it is; for goroutines that time wakes
-	skew     time.Duration // its clock is so much ahead
+	cutAt    time.Time     // beginning of the present cut; zero: none
+	cutOff   atomic.Bool   // the same, for goroutines that time wakes
+	skew     time.Duration // how far ahead its clock is
 }
 
 func (p *proc) now() time.Time {
@@ -116,20 +114,20 @@ func (p *proc) now() time.Time {
 
 func (p *proc) cut() bool { return p.cutOff.Load() }
 
-// steady reports that everybody has heard the process for a while.
+// steady reports whether the process has been connected for a while.
 func (p *proc) steady() bool {
 	const while = 2 * presence.GoneAfter
 	return !p.dead && !p.cut() && time.Since(p.bornAt) > while && time.Since(p.joinedAt) > while
 }
 
-// stage is what a run of the simulation stands on.
+// stage is the state of a run that is not the server's.
 type stage struct {
 	*draws
 	mu      sync.Mutex
 	waits   []*waiting
 	seen    int
 	calm    bool // nothing goes wrong any more
-	faults  int  // of 100 calls, so many don't just work
+	faults  int  // percentage of calls that don't just work
 	lines   []string
 	broken  []string // laws that did not hold
 	started time.Time
@@ -144,21 +142,21 @@ func (s *stage) did(what string) {
 	s.happened[what]++
 }
 
-// say notes what happened.
+// say records what happened.
 func (s *stage) say(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.lines = append(s.lines, fmt.Sprintf("%9.3fs ", time.Since(s.started).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// meet orders a process that time has woken behind all that the simulation did
-// before time passed. The race detector does not know that it was so.
+// meet orders a process that time has woken after all that the simulation did before time passed. The
+// race detector does not know that order otherwise.
 func (s *stage) meet() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 }
 
-// breaks notes that a law did not hold.
+// breaks records that a law did not hold.
 func (s *stage) breaks(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	s.say("BROKEN: %s", text)
@@ -221,7 +219,7 @@ func (p *proc) wait(ctx context.Context, key string, late bool) (becomes, error)
 	return fails, fmt.Errorf("%w: %w", journal.ErrUnknownOutcome, context.Cause(ctx))
 }
 
-// kill ends a process at once: nothing of it happens any more.
+// kill ends a process at once: it does nothing any more.
 func (s *stage) kill(p *proc) {
 	s.mu.Lock()
 	p.dead, p.deadAt = true, time.Now()
@@ -231,8 +229,7 @@ func (s *stage) kill(p *proc) {
 	synctest.Wait()
 }
 
-// rest waits until all stands still, and returns the calls that wait, the
-// longest first.
+// rest waits until all stand still, and returns the waiting calls, the oldest first.
 func (s *stage) rest() []*waiting {
 	synctest.Wait()
 	s.mu.Lock()
@@ -283,6 +280,6 @@ func (s *stage) let(w *waiting) {
 // pass lets time pass.
 func (s *stage) pass(d time.Duration) {
 	s.meet()
-	time.Sleep(d) // it is the bubble's, and nothing else makes it pass
+	time.Sleep(d) // in the bubble, where nothing else makes time pass
 	synctest.Wait()
 }

@@ -1,6 +1,6 @@
 package sim
 
-// Laws about what bridges start, settle and ack.
+// Rules about what bridges start, settle and ack.
 
 import (
 	"errors"
@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// asked is what the message of an effect says.
+// asked is the content of an effect's message.
 type asked struct {
 	startBy   time.Time
 	retrySafe bool
@@ -21,7 +21,7 @@ type asked struct {
 	hash      string
 }
 
-// readAsked reads the message of an effect.
+// readAsked decodes the message of an effect.
 func readAsked(payload []byte) (a asked, err error) {
 	var fields codec.Pairs
 	if err := codec.Unmarshal(payload, &fields); err != nil {
@@ -43,7 +43,7 @@ func readAsked(payload []byte) (a asked, err error) {
 	return a, err
 }
 
-// start looks at an effect that a bridge starts.
+// start checks an effect that a bridge starts.
 func (r *referee) start(p *proc, of subjects.EffectName) *started {
 	r.j.meet()
 	r.mu.Lock()
@@ -55,7 +55,7 @@ func (r *referee) start(p *proc, of subjects.EffectName) *started {
 	one := &started{by: p}
 	e, err := readAsked(r.names[subject])
 	if err != nil {
-		r.j.breaks("%s starts %s, which was never asked: %v", p.name, subject, err)
+		r.j.breaks("%s starts %s, which was never stored: %v", p.name, subject, err)
 		return one
 	}
 	name := of.Session + "." + of.Effect
@@ -77,7 +77,7 @@ func (r *referee) start(p *proc, of subjects.EffectName) *started {
 		r.j.breaks("%s starts %s past its start_by", p.name, name)
 	}
 	if r.claimGone(of) {
-		return one // nobody can tell which bridge may
+		return one // which bridge may start it is unknown
 	}
 	switch {
 	case of.Class == session.ClassTool && !e.retrySafe:
@@ -91,21 +91,21 @@ func (r *referee) start(p *proc, of subjects.EffectName) *started {
 	return one
 }
 
-// startClaimed looks at the start of an effect that needs a claim, after earlier
-// starts of it.
+// startClaimed checks the start of an effect that needs a claim, after earlier starts of
+// it.
 func (r *referee) startClaimed(p *proc, of subjects.EffectName, e asked, before []*started) {
 	name := of.Session + "." + of.Effect
 	for _, b := range before {
 		if b.by != p && !b.answered && b.by.steady() && p.steady() {
-			r.j.breaks("%s starts %s, which %s runs, whom everybody hears", p.name, name, b.by.name)
+			r.j.breaks("%s starts %s, which %s still runs, with heartbeats", p.name, name, b.by.name)
 		}
 	}
 	mine := r.claimOf(p, of, e)
 	if mine > 1 {
 		r.j.did("model taken over")
 	}
-	// A bridge that takes a turn over looks first, and what is settled between the
-	// look and the claim is paid twice.
+	// A bridge that takes a turn over first checks that it is not settled. A settlement
+	// between the check and the claim means that the turn is paid twice.
 	seen, looked := r.looked[p.name+" "+of.Session]
 	if !looked || mine <= 1 {
 		seen = r.j.log.LastSeq()
@@ -126,8 +126,7 @@ func (r *referee) startClaimed(p *proc, of subjects.EffectName, e asked, before 
 	}
 }
 
-// claimOf returns the number of the last claim of an effect that is a bridge's; 0:
-// there is none.
+// claimOf returns the number of a bridge's last claim of an effect; 0: there is none.
 func (r *referee) claimOf(p *proc, of subjects.EffectName, e asked) (mine int) {
 	for n := 1; ; n++ {
 		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: of, N: n})
@@ -149,7 +148,7 @@ func (r *referee) claimOf(p *proc, of subjects.EffectName, e asked) (mine int) {
 	}
 }
 
-// answer notes that an executor returned while it was listened to.
+// answer records that an executor returned while its worker still waited.
 func (r *referee) answer(one *started) {
 	r.j.meet()
 	r.mu.Lock()
@@ -160,7 +159,7 @@ func (r *referee) answer(one *started) {
 // settled reports whether the log has a settlement of an effect.
 func (r *referee) settled(sid, name string) bool { return r.settledBy(sid, name, r.j.log.LastSeq()) }
 
-// settledBy reports whether it had one at a sequence.
+// settledBy reports whether the log had one at a sequence.
 func (r *referee) settledBy(sid, name string, seq uint64) bool {
 	return slices.ContainsFunc(r.of(sid).events, func(e session.Event) bool {
 		if e.Seq > seq {
@@ -175,8 +174,8 @@ func (r *referee) settledBy(sid, name string, seq uint64) bool {
 	})
 }
 
-// settlementOf returns an event's type, and the effect and the status that it
-// names; empty: it names none.
+// settlementOf returns an event's type, and the effect and the status that it names, or
+// "".
 func settlementOf(payload []byte) (typ, effect, status string, err error) {
 	env, err := session.ReadEnvelope(payload)
 	if err != nil {
@@ -195,7 +194,7 @@ func settlementOf(payload []byte) (typ, effect, status string, err error) {
 	return env.Type, effect, status, nil
 }
 
-// settles looks at a settlement that a bridge sends.
+// settles checks a settlement that a bridge sends.
 func (r *referee) settles(p *proc, door session.Door, sid string, payload []byte) {
 	if door != session.DoorTool {
 		return
@@ -205,18 +204,18 @@ func (r *referee) settles(p *proc, door session.Door, sid string, payload []byte
 		r.j.did("outcome_unknown")
 		for _, b := range r.starts[sid+"."+name] {
 			if b.by != p && !b.answered && b.by.steady() && p.steady() {
-				r.j.breaks("%s says that nobody knows of %s.%s, which %s runs, whom everybody hears", p.name, sid, name, b.by.name)
+				r.j.breaks("%s settles %s.%s as unknown, which %s still runs, with heartbeats", p.name, sid, name, b.by.name)
 			}
 		}
 	}
 	i := slices.IndexFunc(r.starts[sid+"."+name], func(s *started) bool { return !s.answered })
 	of := subjects.EffectName{Class: session.ClassTool, Target: "x", Session: sid, Effect: name}
 	if i >= 0 && !r.isSafe(of) && !r.claimGone(of) && status != string(session.CallUnknown) {
-		r.j.breaks("%s settles %s.%s %s, and nobody knows what became of it", p.name, sid, name, status)
+		r.j.breaks("%s settles %s.%s %s, although its outcome is unknown", p.name, sid, name, status)
 	}
 }
 
-// isSafe reports that a call that was asked may run twice.
+// isSafe reports whether a stored call may run twice.
 func (r *referee) isSafe(of subjects.EffectName) bool {
 	subject, err := r.j.names.Effect(of)
 	if err != nil {
@@ -226,7 +225,7 @@ func (r *referee) isSafe(of subjects.EffectName) bool {
 	return err == nil && asked.retrySafe
 }
 
-// claimGone reports that a claim of an effect was lost.
+// claimGone reports whether a claim of an effect was lost.
 func (r *referee) claimGone(of subjects.EffectName) bool {
 	for n := 1; n <= 3; n++ {
 		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: of, N: n})
@@ -240,20 +239,20 @@ func (r *referee) claimGone(of subjects.EffectName) bool {
 	return false
 }
 
-// wakes looks at a wake that is settled.
+// wakes checks a settled wake.
 func (r *referee) wakes(p *proc, sid string, payload []byte) {
 	r.j.did("wake settled")
 	_, name, _, _ := settlementOf(payload)
 	now := r.j.play.newest().UnixMilli() // by its clock or by the server's
 	for _, e := range r.of(sid).state.Open() {
-		// What was lost may have been the newest that the server's clock had said.
+		// A lost event may have had the latest time of the server's clock.
 		if e.Name == name && e.Deadline > now && !r.lossy {
 			r.j.breaks("%s settles %s of %s %d ms before it is due", p.name, name, sid, e.Deadline-time.Now().UnixMilli())
 		}
 	}
 }
 
-// done looks at an effect that a bridge acks.
+// done checks an effect that a bridge acks.
 func (r *referee) done(p *proc, sid, name string) {
 	r.j.meet()
 	r.mu.Lock()

@@ -1,6 +1,6 @@
 package sim
 
-// What a bridge sees of the server: worker.Transport. Every call waits for the simulation.
+// A bridge's view of the server: worker.Transport. Every call waits for the simulation.
 
 import (
 	"bytes"
@@ -65,7 +65,7 @@ func (w transport) BeginClaim(ctx context.Context, name subjects.ClaimName, c wo
 
 func (w transport) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (seq uint64, err error) {
 	what := textOf(payload)
-	payload = bytes.Clone(payload) // it is the caller's
+	payload = bytes.Clone(payload) // the caller owns it
 	err = w.call(ctx, fmt.Sprintf("publish %s %s", sid, what), func() (err error) {
 		w.sim.judge.settles(w.proc, door, sid, payload)
 		seq, err = w.sim.append(door, sid, id, payload)
@@ -91,7 +91,7 @@ func (w transport) LastModelEvent(ctx context.Context, sid string) (e session.Ev
 	return e, err
 }
 
-// viewWait is for how long a bridge waits for a View.
+// viewWait is how long a bridge waits for a View.
 const viewWait = 2 * time.Second
 
 func (w transport) View(ctx context.Context, sid string) (view session.View, err error) {
@@ -159,7 +159,7 @@ func (w transport) Heard(instance string) (time.Time, bool) { return w.sim.heard
 
 func (w transport) Live(string, []byte) error { return nil }
 
-// textOf tells an event's type and what it is about.
+// textOf returns an event's type, effect and status.
 func textOf(payload []byte) string {
 	typ, effect, status, err := settlementOf(payload)
 	if err != nil {

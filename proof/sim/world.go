@@ -1,6 +1,6 @@
 package sim
 
-// What a host sees of the server: engine.World. Every call waits for the simulation.
+// A host's view of the server: engine.World. Every call waits for the simulation.
 
 import (
 	"context"
@@ -101,10 +101,10 @@ func (w world) Publish(ctx context.Context, door session.Door, sid string, paylo
 	return seq, err
 }
 
-// Store stores outputs as Bus.Store does, in the steps of its committers: effects
-// and withdrawals in groups as long as that goes, then one by one; then notices.
-// Wakes come before or after them: no output waits for a wake. What is not known to
-// be stored is stored again, under the same names.
+// Store stores outputs as Bus.Store does, in the steps of its committers: effects and
+// withdrawals in groups while that succeeds, then one by one; then notices. Wakes come
+// before or after them: no output waits for a wake. Outputs that are not known to be stored
+// are stored again, under the same names.
 func (w world) Store(ctx context.Context, outputs []journal.Output) []error {
 	errs := make([]error, len(outputs))
 	var left, wakes, notices []int
@@ -118,7 +118,7 @@ func (w world) Store(ctx context.Context, outputs []journal.Output) []error {
 			left = append(left, i)
 		}
 	}
-	w.sim.meet() // it may come from a pause
+	w.sim.meet() // the caller may have slept
 	first := len(wakes) > 0 && w.sim.draw(2) == 1
 	if first {
 		w.schedules(ctx, outputs, wakes, errs)
@@ -167,8 +167,7 @@ func (w world) asks(ctx context.Context, outputs []journal.Output, left []int, e
 	return true
 }
 
-// notices stores what there is to say, in order and of no session that an output
-// failed of.
+// notices stores notices in order, except those of sessions with a failed output.
 func (w world) notices(ctx context.Context, outputs []journal.Output, left []int, errs []error) {
 	failed := map[string]bool{}
 	for i, o := range outputs {
@@ -223,14 +222,14 @@ func (w world) each(ctx context.Context, outputs []journal.Output, left []int, e
 	}
 }
 
-// denies reports that something is not stored, now and then.
+// denies reports whether something is not stored, now and then.
 func (s *sim) denies() bool { return !s.calm && s.faults > 0 && s.draw(60) == 59 }
 
-// grouped reports whether the server syncs every message, so that what is stored
-// goes out in groups.
+// grouped reports whether outputs are stored in groups, as when the server syncs every
+// message.
 func (s *sim) grouped() bool { return s.mood.grouped }
 
-// part is how many of n are stored before a process may die.
+// part returns how many of n are stored before a process may die.
 func (s *sim) part(n int) int {
 	if s.calm || s.faults == 0 || s.draw(4) < 3 {
 		return n
@@ -256,7 +255,7 @@ func textsOf(outputs []journal.Output, some []int) (text string) {
 	return text
 }
 
-func (w world) PublishProgress(string, []byte) error { return nil } // nobody follows a run here
+func (w world) PublishProgress(string, []byte) error { return nil } // no client follows a run here
 
 func (w world) PublishCancel(ctx context.Context, sid string, payload []byte) error {
 	return w.call(ctx, "cancel "+sid+" "+string(payload), func() error {
@@ -287,13 +286,12 @@ func (w world) PutSnapshot(ctx context.Context, sid string, seq uint64, data []b
 	})
 }
 
-// ListSnapshots is for rounds, which no stepper goes.
+// ListSnapshots is for the scrub, which the simulation does not run.
 func (w world) ListSnapshots(context.Context, uint64) iter.Seq2[journal.SnapshotAt, error] {
 	return func(yield func(journal.SnapshotAt, error) bool) { yield(journal.SnapshotAt{}, errors.ErrUnsupported) }
 }
 
-// The model's log loses its end, and never has a hole: of what else is stored of a
-// session nobody asks.
+// LogMissing returns 0: the model's log may lose its end, but never has a hole.
 func (w world) LogMissing(context.Context) (uint64, error) { return 0, nil }
 
 func (w world) EventAt(ctx context.Context, seq uint64) (e session.Event, err error) {
@@ -328,7 +326,7 @@ func (w world) PutQuarantine(ctx context.Context, sid string, body []byte) error
 	})
 }
 
-// Quarantined answers at once, since who asks holds a lock.
+// Quarantined answers at once, since the caller holds a lock.
 func (w world) Quarantined(context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		w.sim.mu.Lock()

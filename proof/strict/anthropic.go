@@ -55,8 +55,7 @@ type AnthropicImage struct {
 	Data      string `json:"data"`
 }
 
-// UnmarshalJSON reads a block whose content is text, or a list of words and
-// images.
+// UnmarshalJSON decodes a block whose content is text, or a list of texts and images.
 func (b *AnthropicBlock) UnmarshalJSON(data []byte) error {
 	type plain AnthropicBlock
 	var wire struct {
@@ -90,10 +89,10 @@ func (b *AnthropicBlock) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Anthropic returns the first rule of Anthropic messages that is broken.
+// Anthropic returns the first broken rule of Anthropic messages.
 func Anthropic(messages []AnthropicMessage) error {
 	var rooms [2][8]string
-	all, open := rooms[0][:0], rooms[1][:0] // all tool_use ids; those of the message before
+	all, open := rooms[0][:0], rooms[1][:0] // all tool_use ids; those of the previous message
 	for i := range messages {
 		m := &messages[i]
 		if m.Role != "user" && m.Role != "assistant" || i == 0 && m.Role != "user" {
@@ -125,13 +124,13 @@ func Anthropic(messages []AnthropicMessage) error {
 				at := slices.Index(asked, b.ToolUseID)
 				switch {
 				case words:
-					return breaks(anthropicFirst, "message %d has words before the result of %s", i, b.ToolUseID)
+					return breaks(anthropicFirst, "message %d has text before the result of %s", i, b.ToolUseID)
 				case at >= 0:
 					asked = slices.Delete(asked, at, at+1)
 				case i > 0 && slices.ContainsFunc(m.Content[:j], func(o AnthropicBlock) bool { return o.ToolUseID == b.ToolUseID }):
 					return breaks(anthropicOnce, "message %d has two results of %s", i, b.ToolUseID)
 				default:
-					return breaks(anthropicAsked, "message %d has a result of %q, which the message before does not use", i, b.ToolUseID)
+					return breaks(anthropicAsked, "message %d has a result of %q, which the previous message does not use", i, b.ToolUseID)
 				}
 			}
 		}
@@ -142,20 +141,20 @@ func Anthropic(messages []AnthropicMessage) error {
 	return claudeEnd(messages, open)
 }
 
-// claudeEnd checks how a conversation ends.
+// claudeEnd checks the end of a conversation.
 func claudeEnd(messages []AnthropicMessage, open []string) error {
 	switch n := len(messages); {
 	case n == 0:
 		return breaks(anthropicContent, "there is no message")
 	case len(open) > 0:
-		return breaks(anthropicAnswered, "it ends, and %q has no result", open)
+		return breaks(anthropicAnswered, "it ends without a result of %q", open)
 	case messages[n-1].Role != "user":
 		return breaks(anthropicLast, "it ends with the role %s", messages[n-1].Role)
 	}
 	return nil
 }
 
-// claudeForm checks a block by itself.
+// claudeForm checks a single block.
 func claudeForm(i int, role string, b *AnthropicBlock) error {
 	switch b.Type {
 	case "text":
@@ -182,11 +181,11 @@ func claudeForm(i int, role string, b *AnthropicBlock) error {
 		}
 	case "image":
 		if role != "user" || b.Source == nil || b.Source.Type != "base64" || image(b.Source.MediaType, b.Source.Data) != nil {
-			return breaks(anthropicBlock, "message %d of role %s has an image that is none", i, role)
+			return breaks(anthropicBlock, "message %d of role %s has an invalid image", i, role)
 		}
 	case "thinking", "redacted_thinking":
 		if role != "assistant" || b.Type == "thinking" && b.Signature == "" || b.Type == "redacted_thinking" && b.Data == "" {
-			return breaks(anthropicThought, "message %d of role %s has a thought that nobody signed", i, role)
+			return breaks(anthropicThought, "message %d of role %s has an unsigned thought", i, role)
 		}
 	default:
 		return breaks(anthropicBlock, "message %d has a block %q", i, b.Type)
@@ -194,9 +193,9 @@ func claudeForm(i int, role string, b *AnthropicBlock) error {
 	return nil
 }
 
-// isClaudeID reports whether an id is of letters, digits, _ and - alone.
+// isClaudeID reports whether an id has only letters, digits, _ and -.
 func isClaudeID(id string) bool {
-	for len(id) > nameMax { // an id has no length, a name has
+	for len(id) > nameMax { // unlike a name, an id has no maximal length
 		if !IsName(id[:nameMax]) {
 			return false
 		}

@@ -25,14 +25,13 @@ type ChatMessage struct {
 	ToolCalls  []ChatCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 
-	// What an assistant thought, as servers other than OpenAI's have it; the rules
-	// say nothing of it.
+	// An assistant's reasoning, in the form of servers other than OpenAI's; no rule is
+	// about it.
 	Thought string            `json:"reasoning_content,omitempty"`
 	Details []json.RawMessage `json:"reasoning_details,omitempty"`
 }
 
-// UnmarshalJSON reads a message whose content is text, or a list of words and
-// images.
+// UnmarshalJSON decodes a message whose content is text, or a list of texts and images.
 func (m *ChatMessage) UnmarshalJSON(data []byte) error {
 	type plain ChatMessage
 	var wire struct {
@@ -78,19 +77,19 @@ type ChatCall struct {
 	Type     string       `json:"type"`
 	Function ChatFunction `json:"function"`
 
-	Extra json.RawMessage `json:"extra_content,omitempty"` // of Google's; the rules say nothing of it
+	Extra json.RawMessage `json:"extra_content,omitempty"` // of Google's; no rule is about it
 }
 
-// ChatFunction is what a call calls.
+// ChatFunction is the function of a call.
 type ChatFunction struct {
 	Name      string `json:"name"`
 	Arguments string `json:"arguments"` // text, which need not be JSON
 }
 
-// chatIDMax is how long an id may be, in bytes.
+// chatIDMax is the greatest length of an id, in bytes.
 const chatIDMax = 40
 
-// Chat returns the first rule of chat completions that is broken.
+// Chat returns the first broken rule of chat completions.
 func Chat(messages []ChatMessage) error {
 	if len(messages) == 0 {
 		return breaks(chatContent, "there is no message")
@@ -101,7 +100,7 @@ func Chat(messages []ChatMessage) error {
 	for i := range messages {
 		m := &messages[i]
 		if m.Role != "tool" && len(open) > 0 {
-			return breaks(chatAnswered, "message %d is of role %s, and %q has no answer", i, m.Role, open)
+			return breaks(chatAnswered, "message %d is of role %s, and %q has no result", i, m.Role, open)
 		}
 		if err := chatForm(i, m); err != nil {
 			return err
@@ -121,7 +120,7 @@ func Chat(messages []ChatMessage) error {
 				return breaks(chatOnce, "message %d answers %s again", i, m.ToolCallID)
 			}
 			if at < 0 {
-				return breaks(chatAsked, "message %d answers %q, which the turn before did not ask", i, m.ToolCallID)
+				return breaks(chatAsked, "message %d answers %q, which the previous turn did not call", i, m.ToolCallID)
 			}
 			open = slices.Delete(open, at, at+1)
 		default:
@@ -129,12 +128,12 @@ func Chat(messages []ChatMessage) error {
 		}
 	}
 	if len(open) > 0 {
-		return breaks(chatAnswered, "it ends, and %q has no answer", open)
+		return breaks(chatAnswered, "it ends without a result of %q", open)
 	}
 	return nil
 }
 
-// chatForm checks a message by itself.
+// chatForm checks a single message.
 func chatForm(i int, m *ChatMessage) error {
 	switch m.Role {
 	case "system", "developer", "user", "assistant", "tool":

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The rules of Gemini. That a turn with calls follows one of the user or one of
-// responses is no rule of its own here: it follows from the alternation.
+// The rules of Gemini. The rule that a turn with calls follows a user's turn or responses is
+// not separate: it follows from the alternation.
 const (
 	geminiRole      providerRule = "gemini: role"
 	geminiAlternate providerRule = "gemini: roles alternate"
@@ -60,7 +60,7 @@ type GeminiResponse struct {
 	Parts    []GeminiPart    `json:"parts,omitempty"` // images
 }
 
-// Gemini returns the first rule of generateContent that is broken.
+// Gemini returns the first broken rule of generateContent.
 func Gemini(turns []GeminiTurn) error {
 	if len(turns) == 0 {
 		return breaks(geminiParts, "there is no turn")
@@ -105,28 +105,28 @@ func Gemini(turns []GeminiTurn) error {
 	return nil
 }
 
-// geminiAnswers checks a turn's responses against the calls of the turn before.
+// geminiAnswers checks a turn's responses against the calls of the previous turn.
 func geminiAnswers(i int, t *GeminiTurn, open []*GeminiCall, responses int) error {
 	switch {
 	case responses > 0 && len(open) == 0:
-		return breaks(geminiAfter, "turn %d has %d responses, and no calls stand before it", i, responses)
+		return breaks(geminiAfter, "turn %d has %d responses, and no calls precede it", i, responses)
 	case responses != len(open):
 		return breaks(geminiParity, "turn %d has %d responses to %d calls", i, responses, len(open))
 	case responses > 0 && responses < len(t.Parts):
-		return breaks(geminiApart, "turn %d has other parts beside its responses", i)
+		return breaks(geminiApart, "turn %d has other parts besides its responses", i)
 	}
 	left := slices.Clone(open)
 	for _, p := range t.Parts[:responses] {
 		at := slices.IndexFunc(left, func(c *GeminiCall) bool { return c.ID == p.FunctionResponse.ID && c.Name == p.FunctionResponse.Name })
 		if at < 0 {
-			return breaks(geminiMatch, "turn %d has a response of %s %s, which was not called, or has one", i, p.FunctionResponse.Name, p.FunctionResponse.ID)
+			return breaks(geminiMatch, "turn %d has a response of %s %s, which was not called, or has one already", i, p.FunctionResponse.Name, p.FunctionResponse.ID)
 		}
 		left = slices.Delete(left, at, at+1)
 	}
 	return nil
 }
 
-// geminiForm checks a part by itself.
+// geminiForm checks a single part.
 func geminiForm(i int, role string, p *GeminiPart) error {
 	given := 0
 	for _, is := range []bool{p.Text != nil, p.FunctionCall != nil, p.FunctionResponse != nil, p.InlineData != nil} {
@@ -140,20 +140,20 @@ func geminiForm(i int, role string, p *GeminiPart) error {
 	case len(p.ThoughtSignature) > 0 && role != "model":
 		return breaks(geminiSignature, "turn %d of role %s has a signature", i, role)
 	case p.InlineData != nil && (role != "user" || image(p.InlineData.MIMEType, p.InlineData.Data) != nil):
-		return breaks(geminiImage, "turn %d of role %s has an image that is none", i, role)
+		return breaks(geminiImage, "turn %d of role %s has an invalid image", i, role)
 	case p.FunctionResponse != nil && slices.ContainsFunc(p.FunctionResponse.Parts, func(q GeminiPart) bool {
 		return q.InlineData == nil || image(q.InlineData.MIMEType, q.InlineData.Data) != nil
 	}):
-		return breaks(geminiImage, "turn %d has a response with an image that is none", i)
+		return breaks(geminiImage, "turn %d has a response with an invalid image", i)
 	case p.Text != nil && IsBlank(*p.Text):
 		return breaks(geminiText, "turn %d has a blank text", i)
 	case p.FunctionCall != nil && role != "model", p.FunctionResponse != nil && role != "user":
 		return breaks(geminiBlock, "turn %d of role %s has a part of the other role", i, role)
 	case p.FunctionCall != nil && !IsName(p.FunctionCall.Name), p.FunctionResponse != nil && !IsName(p.FunctionResponse.Name):
-		return breaks(geminiName, "turn %d names a function that has no such name", i)
+		return breaks(geminiName, "turn %d has an invalid function name", i)
 	case p.FunctionCall != nil && len(p.FunctionCall.Args) > 0 && !IsObject(string(p.FunctionCall.Args)),
 		p.FunctionResponse != nil && !IsObject(string(p.FunctionResponse.Response)):
-		return breaks(geminiArgs, "turn %d has args or a response that is no object", i)
+		return breaks(geminiArgs, "turn %d has args or a response that is not an object", i)
 	}
 	return nil
 }

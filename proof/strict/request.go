@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The rules for a request apart from its conversation: caches, and the tools
-// that may be called.
+// The rules for a request besides its conversation: caches, and the tools that may be
+// called.
 const (
 	anthropicMarks  providerRule = "anthropic request: at most four cache marks"
 	anthropicMark   providerRule = "anthropic request: cache mark"
@@ -16,14 +16,14 @@ const (
 	geminiAllowed   providerRule = "gemini request: allowed functions are declared"
 )
 
-// marksMax is how many cache marks Anthropic takes, and cacheKeyMax how many
-// bytes OpenAI takes of a prompt_cache_key.
+// marksMax is the most cache marks that Anthropic accepts, and cacheKeyMax the greatest
+// length of OpenAI's prompt_cache_key, in bytes.
 const (
 	marksMax    = 4
 	cacheKeyMax = 64
 )
 
-// AnthropicRequest returns the first rule of a whole request that is broken.
+// AnthropicRequest returns the first broken rule of a whole request.
 func AnthropicRequest(body []byte) error {
 	type block struct {
 		Type  string          `json:"type"`
@@ -60,18 +60,18 @@ func AnthropicRequest(body []byte) error {
 		case b.Type == "thinking" || b.Type == "redacted_thinking" || i >= tools && b.Type == "text" && IsBlank(b.Text):
 			return breaks(anthropicMark, "block %d of type %s is marked", i, b.Type)
 		case mark.TTL == "1h" && !longer:
-			return breaks(anthropicMark, "block %d is kept for longer than one before it", i)
+			return breaks(anthropicMark, "block %d is kept for longer than an earlier one", i)
 		}
 		longer = mark.TTL == "1h"
 		if marks++; marks > marksMax {
-			return breaks(anthropicMarks, "block %d is the fifth that is marked", i)
+			return breaks(anthropicMarks, "block %d has the fifth mark", i)
 		}
 	}
 	return nil
 }
 
-// OpenAIRequest returns the first rule of a whole request that is broken, of
-// chat completions and of Responses.
+// OpenAIRequest returns the first broken rule of a whole request, of chat completions or of
+// Responses.
 func OpenAIRequest(body []byte) error {
 	type named struct {
 		Name     string `json:"name"`
@@ -116,13 +116,13 @@ func OpenAIRequest(body []byte) error {
 	}
 	for _, tool := range may.Tools {
 		if !slices.Contains(request.Tools, tool) {
-			return breaks(openaiAllowed, "%s%s is allowed and no tool", tool.Name, tool.Function.Name)
+			return breaks(openaiAllowed, "%s%s is allowed, but not a tool", tool.Name, tool.Function.Name)
 		}
 	}
 	return nil
 }
 
-// GeminiRequest returns the first rule of a whole request that is broken.
+// GeminiRequest returns the first broken rule of a whole request.
 func GeminiRequest(body []byte) error {
 	var request struct {
 		Tools []struct {
@@ -152,7 +152,7 @@ func GeminiRequest(body []byte) error {
 			}
 		}
 		if !declared {
-			return breaks(geminiAllowed, "%q is allowed and not declared", name)
+			return breaks(geminiAllowed, "%q is allowed, but not declared", name)
 		}
 	}
 	return nil

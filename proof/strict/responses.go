@@ -16,7 +16,7 @@ const (
 	responsesOnce     providerRule = "responses: ids are unique"
 	responsesName     providerRule = "responses: function name"
 	responsesIDLength providerRule = "responses: id length"
-	responsesThought  providerRule = "responses: what was thought stands before what came of it"
+	responsesThought  providerRule = "responses: reasoning precedes its output"
 )
 
 // ResponseItem is an entry of `input`.
@@ -30,14 +30,14 @@ type ResponseItem struct {
 	Output    string `json:"output,omitempty"`
 	Encrypted string `json:"encrypted_content,omitempty"`
 
-	// Of what was thought; the rules say nothing of them.
+	// Of reasoning; no rule is about them.
 	ID      string          `json:"id,omitempty"`
 	Summary json.RawMessage `json:"summary,omitempty"`
 	Status  string          `json:"status,omitempty"`
 }
 
-// UnmarshalJSON reads an item whose content or output is text, or a list of
-// words and images.
+// UnmarshalJSON decodes an item whose content or output is text, or a list of texts and
+// images.
 func (it *ResponseItem) UnmarshalJSON(data []byte) error {
 	type plain ResponseItem
 	var wire struct {
@@ -47,7 +47,7 @@ func (it *ResponseItem) UnmarshalJSON(data []byte) error {
 	}
 	err := decode(data, &wire)
 	*it = ResponseItem(wire.plain)
-	if it.Type == "" && it.Role != "" { // what has a role is a message
+	if it.Type == "" && it.Role != "" { // an item with a role is a message
 		it.Type = "message"
 	}
 	if err == nil {
@@ -90,11 +90,11 @@ func responseText(content json.RawMessage) (text string, err error) {
 	return text, nil
 }
 
-// responsesIDMax is how long a call_id may be, in bytes.
+// responsesIDMax is the greatest length of a call_id, in bytes.
 const responsesIDMax = 64
 
-// Responses returns the first rule of Responses that is broken.
-// Stricter than the API, an output stands before the next message.
+// Responses returns the first broken rule of Responses. It is stricter than the API: an output
+// must precede the next message.
 func Responses(items []ResponseItem) error {
 	if len(items) == 0 {
 		return breaks(responsesContent, "there is no item")
@@ -107,7 +107,7 @@ func Responses(items []ResponseItem) error {
 			return err
 		}
 		if i > 0 && items[i-1].Type == "reasoning" && it.Type != "reasoning" && it.Type != "function_call" && (it.Type != "message" || it.Role != "assistant") {
-			return breaks(responsesThought, "item %d follows what was thought, and did not come of it", i)
+			return breaks(responsesThought, "item %d follows reasoning, and is not its output", i)
 		}
 		switch it.Type {
 		case "message":
@@ -127,20 +127,20 @@ func Responses(items []ResponseItem) error {
 			case slices.Contains(all, it.CallID):
 				return breaks(responsesOnce, "item %d is another output of %s", i, it.CallID)
 			default:
-				return breaks(responsesAsked, "item %d is the output of %q, which nobody called", i, it.CallID)
+				return breaks(responsesAsked, "item %d is the output of %q, which was not called", i, it.CallID)
 			}
 		}
 	}
 	if items[len(items)-1].Type == "reasoning" {
-		return breaks(responsesThought, "it ends with what was thought")
+		return breaks(responsesThought, "it ends with reasoning")
 	}
 	if len(open) > 0 {
-		return breaks(responsesAnswered, "it ends, and %q has no output", open)
+		return breaks(responsesAnswered, "it ends without an output of %q", open)
 	}
 	return nil
 }
 
-// responseForm checks an item by itself.
+// responseForm checks a single item.
 func responseForm(i int, it *ResponseItem) error {
 	if it.Type != "message" && it.Type != "reasoning" && (it.CallID == "" || len(it.CallID) > responsesIDMax) {
 		return breaks(responsesIDLength, "item %d has a call_id of %d bytes", i, len(it.CallID))
@@ -168,7 +168,7 @@ func responseForm(i int, it *ResponseItem) error {
 		}
 	case "reasoning":
 		if it.Encrypted == "" || it.ID == "" {
-			return breaks(responsesThought, "item %d is what was thought, and the server can't read it", i)
+			return breaks(responsesThought, "item %d is reasoning that the server can't read", i)
 		}
 	default:
 		return breaks(responsesForm, "item %d is of type %q", i, it.Type)

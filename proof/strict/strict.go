@@ -1,8 +1,7 @@
-// Package strict holds the rules that providers' APIs state of a conversation,
-// at least as strict as they are: what passes here, they take. Each rule has a
-// name; rules_test.go says where it comes from, and has conversations that break
-// it. Tests alone use this package: those of the session's fold, and those of the
-// providers.
+// Package strict has the rules of providers' APIs for a conversation, at least as strict as
+// the APIs: a conversation that passes here is accepted. Each rule has a name; rules_test.go
+// names its source, and has conversations that break it. Only tests use this package: those
+// of the session's fold, and those of the providers.
 package strict
 
 import (
@@ -13,7 +12,7 @@ import (
 	"strings"
 )
 
-// broken says which rule of a provider a conversation breaks, and where.
+// broken is the rule of a provider that a conversation breaks, and where.
 type broken struct {
 	rule providerRule
 	why  string
@@ -25,17 +24,17 @@ func breaks(rule providerRule, format string, args ...any) error {
 	return &broken{rule: rule, why: fmt.Sprintf(format, args...)}
 }
 
-// providerRule names a rule. Where each comes from is in ruleSources.
+// providerRule names a rule. ruleSources has the source of each.
 type providerRule string
 
-// IsBlank reports whether a text is empty, or white space alone.
+// IsBlank reports whether a text is empty, or only white space.
 func IsBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// nameMax is what all providers take of a tool's name, in bytes.
+// nameMax is the greatest length of a tool's name that all providers accept, in bytes.
 const nameMax = 64
 
-// IsName reports whether providers take a name: those of a registry's
-// tools they do, and a model may have made another one up.
+// IsName reports whether providers accept a name. They accept those of a registry's tools; a
+// model may have invented another.
 func IsName(name string) bool {
 	for _, c := range []byte(name) {
 		switch {
@@ -52,14 +51,14 @@ func IsObject(text string) bool {
 	return strings.HasPrefix(strings.TrimSpace(text), "{") && json.Valid([]byte(text))
 }
 
-// decode reads what a struct is, with no field unknown.
+// decode decodes a struct, and refuses unknown fields.
 func decode(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	return dec.Decode(v)
 }
 
-// dataURL says what is wrong with an image that is in its URL.
+// dataURL returns what is wrong with an image in a data URL.
 func dataURL(url string) error {
 	media, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
 	if !ok || !strings.HasPrefix(url, "data:") {
@@ -68,7 +67,7 @@ func dataURL(url string) error {
 	return image(media, data)
 }
 
-// image says what is wrong with an image.
+// image returns what is wrong with an image.
 func image(media, data string) error {
 	if b, err := base64.StdEncoding.DecodeString(data); err != nil || len(b) == 0 || !strings.HasPrefix(media, "image/") {
 		return fmt.Errorf("not a valid image of type %q", media)
@@ -76,5 +75,5 @@ func image(media, data string) error {
 	return nil
 }
 
-// imageText stands for an image in the text of a form.
+// imageText replaces an image in a text.
 const imageText = "[image]"

@@ -11,11 +11,10 @@
 //
 // An event is published on refold.in.<session>, or on another door. A
 // session-actor (cmd/session-actor, internal/engine) folds it into the state
-// (actors/session) and publishes every effect that is open. A bridge
-// (cmd/bridge, bridge) claims the effect, carries it out with an executor
-// (internal/llm, internal/tools) and publishes the settlement. Everything that
-// touches NATS goes through internal/natsio and the packages over it, which
-// internal/bus connects.
+// (actors/session) and publishes every effect that is open. A bridge (cmd/bridge,
+// bridge) claims the effect, carries it out with an executor (internal/llm,
+// internal/tools) and publishes the settlement. Everything that touches NATS goes
+// through internal/natsio and the packages over it, which internal/bus connects.
 //
 // # Where things are
 //

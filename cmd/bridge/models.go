@@ -150,7 +150,8 @@ func readKey(flag, file string) (string, error) {
 	return key, nil
 }
 
-// announceModels returns the address of each model, and whether it has a key, to log.
+// announceModels returns the address of each model, and whether it has a key, to
+// log.
 func announceModels(f *flags, env settings.Environment) (attrs []any) {
 	for _, text := range f.Models {
 		of := parseOffer(text)

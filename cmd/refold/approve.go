@@ -125,8 +125,7 @@ type approveCommand struct {
 	Args string `placeholder:"JSON" help:"Arguments to run it with instead of the model's. They are checked as the original ones were, and the model is shown the change."`
 }
 
-// Run shows the call, asks unless a flag decides, and approves what it has
-// shown.
+// Run shows the call, asks unless a flag decides, and approves what it has shown.
 func (a approveCommand) Run(ctx context.Context, s streams, conn connection) error {
 	switch {
 	case a.Args != "" && !json.Valid([]byte(a.Args)):

@@ -96,9 +96,10 @@ func findBridge(self string) (string, error) {
 // bridgeStops is how long the daemon may take to finish its work.
 const bridgeStops = 25 * time.Second
 
-// startBridge starts the daemon for one model. ended receives an error if it ends by
-// itself; stop stops it and waits. It has this process's environment, and with it
-// the key, but not the variables that name another NATS user than the file config.
+// startBridge starts the daemon for one model. ended receives an error if it ends
+// by itself; stop stops it and waits. It has this process's environment, and with
+// it the key, but not the variables that name another NATS user than the file
+// config.
 func startBridge(daemon, kind, config, durability string, out io.Writer) (ended <-chan error, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, daemon, "--config", config, "--durability", durability,

@@ -65,9 +65,9 @@ func listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, en
 	}
 }
 
-// served returns how many bridges serve each target. A bridge that answers and sends
-// heartbeats counts once. A service without instance metadata may be any of the
-// bridges that only send heartbeats.
+// served returns how many bridges serve each target. A bridge that answers and
+// sends heartbeats counts once. A service without instance metadata may be any of
+// the bridges that only send heartbeats.
 func (f *fleet) served() map[string]int {
 	answered, unnamed, only := map[string]int{}, map[string]int{}, map[string]int{}
 	named := map[string]bool{}

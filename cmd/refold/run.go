@@ -166,7 +166,8 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	return nil
 }
 
-// endedBefore reads from the log how a run ended that has no stored notice any more.
+// endedBefore reads from the log how a run ended that has no stored notice any
+// more.
 func (r runCommand) endedBefore(ctx context.Context, c *client.Client, seq uint64) (client.RunEnd, error) {
 	reading, cancel := context.WithTimeout(ctx, endedWithin)
 	defer cancel()

@@ -168,8 +168,8 @@ func orDash(text string) string {
 	return text
 }
 
-// progress is a line on a terminal that shows what is being done. Elsewhere it shows
-// nothing.
+// progress is a line on a terminal that shows what is being done. Elsewhere it
+// shows nothing.
 type progress struct {
 	screen settings.Screen
 	shown  bool

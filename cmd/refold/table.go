@@ -23,9 +23,10 @@ type cell struct {
 	color settings.Color
 }
 
-// table prints rows: on a terminal in columns, each row on one line that fits. For
-// programs nothing is cut. A table prints its rows as they arrive, with tabs between
-// values for programs. A whole table prints them at its end, in columns everywhere.
+// table prints rows: on a terminal in columns, each row on one line that fits.
+// For programs nothing is cut. A table prints its rows as they arrive, with tabs
+// between values for programs. A whole table prints them at its end, in columns
+// everywhere.
 type table struct {
 	screen  settings.Screen
 	columns []column
@@ -45,10 +46,12 @@ func newTable(screen settings.Screen, columns ...column) *table {
 	return &table{screen: screen, columns: columns}
 }
 
-// columnLeast is the minimal width of a column of a whole table, if its head is not wider.
+// columnLeast is the minimal width of a column of a whole table, if its head is
+// not wider.
 const columnLeast = 4
 
-// newWholeTable returns a whole table. If all heads are empty, they are not printed.
+// newWholeTable returns a whole table. If all heads are empty, they are not
+// printed.
 func newWholeTable(out io.Writer, heads ...string) *table {
 	t := &table{screen: settings.ScreenOf(out), whole: true}
 	for _, head := range heads {
@@ -104,8 +107,8 @@ func (t *table) flush() {
 	t.first = nil
 }
 
-// choose chooses the widths that the first rows need. If the screen is narrower, the
-// widest column shrinks, repeatedly.
+// choose chooses the widths that the first rows need. If the screen is narrower,
+// the widest column shrinks, repeatedly.
 func (t *table) choose(heads []cell) {
 	t.widths = make([]int, len(t.columns))
 	all := gap * (len(t.columns) - 1)

@@ -57,8 +57,8 @@ func writePack(ctx context.Context, s streams, dir string, tools []*function.Fun
 	return nil
 }
 
-// packHead returns the name and version of a folder's pack: those of its index, else
-// the folder's name and firstVersion.
+// packHead returns the name and version of a folder's pack: those of its index,
+// else the folder's name and firstVersion.
 func packHead(dir string) (spaces.PackHead, error) {
 	full, err := filepath.Abs(dir)
 	if err != nil {

@@ -252,8 +252,8 @@ func (w *watcher) isPlain() bool {
 	return !ok || !d.rewrites
 }
 
-// tellModel reports once a turn whose model sends nothing for long, unless the status
-// line shows it or another problem of the model was reported.
+// tellModel reports once a turn whose model sends nothing for long, unless the
+// status line shows it or another problem of the model was reported.
 func (w *watcher) tellModel(sid string, s *watched, v *session.View) {
 	m := s.model
 	if m == nil || m.told || !w.hears || !w.isPlain() || isHeld(v, m.name) {
@@ -324,8 +324,8 @@ func seconds(d time.Duration) string {
 	return max(time.Second, d.Round(time.Second)).String()
 }
 
-// troubleLine describes a trouble: its bridge, cause and beginning, and when the next
-// try is.
+// troubleLine describes a trouble: its bridge, cause and beginning, and when the
+// next try is.
 func troubleLine(who string, t *session.Trouble, now time.Time) string {
 	word := t.Code
 	switch t.Code {

@@ -16,7 +16,8 @@ import (
 	"github.com/refold/refold/internal/telemetry/metrics"
 )
 
-// Telemetry is what a daemon exports about itself, besides its logs. Close stops it.
+// Telemetry is what a daemon exports about itself, besides its logs. Close stops
+// it.
 type Telemetry struct {
 	// Registry holds the daemon's metrics; nil: nothing is measured.
 	Registry *meter.Registry

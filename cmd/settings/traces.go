@@ -55,7 +55,8 @@ func (t *Traces) form(env Environment, prefix string) traces.Form {
 	return traces.Form{Prefix: prefix, Turns: t.TraceUnit == "turn", Latest: metrics.Latest(env[metrics.OptInVariable])}
 }
 
-// isOn reports whether runs are traced: a collector is named and the ratio is not 0.
+// isOn reports whether runs are traced: a collector is named and the ratio is not
+// 0.
 func (t *Traces) isOn(env Environment) bool {
 	named := slices.ContainsFunc(traces.Variables, func(name string) bool { return env[name] != "" })
 	return named && t.TraceRatio > 0

@@ -45,7 +45,8 @@ type fence struct {
 	why      string
 }
 
-// pureMod is a third-party package that pure packages may use, and the one place that does.
+// pureMod is a third-party package that pure packages may use, and the one place
+// that does.
 type pureMod struct {
 	what string // import path
 	in   string // the file or directory that imports it
@@ -252,7 +253,8 @@ var repository = laws{
 	},
 }
 
-// inProse are the coined words that comments may use in their common meaning: the letters of a name.
+// inProse are the coined words that comments may use in their common meaning: the
+// letters of a name.
 var inProse = []string{"letter", "lookback"}
 
 // checks are the laws, by name.

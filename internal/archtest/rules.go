@@ -68,7 +68,8 @@ func (l laws) checkLadder(t *tree) (complaints []string) {
 	return complaints
 }
 
-// checkFences: fenced packages are imported only from the directories that the fence names.
+// checkFences: fenced packages are imported only from the directories that the
+// fence names.
 func (l laws) checkFences(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
 		for _, f := range p.files {

@@ -66,10 +66,10 @@ type Called struct {
 	CPUShare float64       // of all processors, from 0 to 1
 }
 
-// Calls measures each row with o.Runs tool calls through one bridge, under interval,
-// and calls done with the result. There is no session-actor: effects are published
-// as it would, as fast as the bridge takes them, and settlements are not folded.
-// Calls fails if a call does not succeed.
+// Calls measures each row with o.Runs tool calls through one bridge, under
+// interval, and calls done with the result. There is no session-actor: effects
+// are published as it would, as fast as the bridge takes them, and settlements
+// are not folded. Calls fails if a call does not succeed.
 func Calls(ctx context.Context, o Options, rows []CallRow, done func(Called) error) error {
 	for _, r := range rows {
 		var c Called

@@ -14,11 +14,11 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// ceiling stores the same messages as Refold, through the same streams, consumers and
-// fences, but without understanding them: the design can't be faster on this
-// machine. It has one goroutine a lane, and one committer a stream in each of the two
-// daemons: they are separate processes, so a bridge's claims are never in one atomic
-// batch with a session-actor's effects.
+// ceiling stores the same messages as Refold, through the same streams, consumers
+// and fences, but without understanding them: the design can't be faster on this
+// machine. It has one goroutine a lane, and one committer a stream in each of the
+// two daemons: they are separate processes, so a bridge's claims are never in one
+// atomic batch with a session-actor's effects.
 type ceiling struct {
 	names  subjects.Names
 	stored template

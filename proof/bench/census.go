@@ -32,15 +32,15 @@ var named = []string{
 	session.NoticeSessionOpened, session.NoticeRunStarted, session.NoticeRunFinished,
 }
 
-// settleWithin is how long messages that no run waits for may take to be stored after
-// the last run's end.
+// settleWithin is how long messages that no run waits for may take to be stored
+// after the last run's end.
 const settleWithin = 10 * time.Second
 
 // readWithin is how long reading a stream may take.
 const readWithin = 5 * time.Minute
 
-// count waits until the streams hold what runs of these kinds store, and reads all of
-// it. If kinds is nil, it waits until the streams stop growing.
+// count waits until the streams hold what runs of these kinds store, and reads
+// all of it. If kinds is nil, it waits until the streams stop growing.
 func count(ctx context.Context, s *servers, runs int, kinds map[string]int) (*census, error) {
 	nc, err := s.connect(0, "refold-bench")
 	if err != nil {
@@ -71,14 +71,15 @@ func count(ctx context.Context, s *servers, runs int, kinds map[string]int) (*ce
 	return c, nil
 }
 
-// counted returns the streams that are counted: all except the blobs. Blobs hold the
-// tools' descriptors, which are stored once for the install record and not for runs.
+// counted returns the streams that are counted: all except the blobs. Blobs hold
+// the tools' descriptors, which are stored once for the install record and not
+// for runs.
 func counted(names subjects.Names) []string {
 	return slices.DeleteFunc(names.Streams(), func(stream string) bool { return stream == names.BlobsStream() })
 }
 
-// settled waits until the streams hold want messages, or if that is not known, until
-// they stop growing.
+// settled waits until the streams hold want messages, or if that is not known,
+// until they stop growing.
 func settled(ctx context.Context, js jetstream.JetStream, names subjects.Names, want int, known bool) error {
 	until := time.Now().Add(settleWithin)
 	last, same := 0, 0

@@ -59,8 +59,8 @@ type committer struct {
 	number  uint64
 }
 
-// newCommitter returns a committer that runs until close. If a message is not stored
-// it calls fail, from any goroutine, and ends.
+// newCommitter returns a committer that runs until close. If a message is not
+// stored it calls fail, from any goroutine, and ends.
 func newCommitter(nc *nats.Conn, grouped bool, fail func(error)) (*committer, error) {
 	c := &committer{
 		nc: nc, grouped: grouped, fail: fail, inbox: nc.NewInbox(), wake: make(chan struct{}, 1), free: make(chan struct{}, 1),

@@ -57,8 +57,8 @@ func Growth(ctx context.Context, o Options, least, most, recent int, done func(G
 	return nil
 }
 
-// grow makes Refold carry out a run in each of a number of sessions. What the streams
-// keep for an hour is gone for the first old ones.
+// grow makes Refold carry out a run in each of a number of sessions. What the
+// streams keep for an hour is gone for the first old ones.
 func (g *stage) grow(ctx context.Context, old, sessions int) error {
 	begun := time.Now()
 	if old > 0 {
@@ -78,8 +78,8 @@ func (g *stage) grow(ctx context.Context, old, sessions int) error {
 	return nil
 }
 
-// age makes effects and claims an hour old, and removes the schedules of wakes, which
-// would have fired by then.
+// age makes effects and claims an hour old, and removes the schedules of wakes,
+// which would have fired by then.
 func (g *stage) age(ctx context.Context) error {
 	timers, err := g.js.Stream(ctx, g.bus.Names().TimersStream())
 	if err != nil {
@@ -153,8 +153,9 @@ func (g *stage) measureAmong(ctx context.Context, grown *Grown) error {
 	return nil
 }
 
-// take runs a session of each lane, one after the other: for its first message the
-// server searches all subjects of the lane. It returns the number of the next session.
+// take runs a session of each lane, one after the other: for its first message
+// the server searches all subjects of the lane. It returns the number of the next
+// session.
 func (g *stage) take(ctx context.Context, l *load, grown *Grown) (next int, err error) {
 	begun := time.Now()
 	for _, n := range ofEachLane(grown.Sessions) {

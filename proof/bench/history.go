@@ -61,8 +61,8 @@ type said struct {
 	payload []byte
 }
 
-// runAll makes Refold carry out runs, each in its own session, numbered from from, and
-// waits for their ends.
+// runAll makes Refold carry out runs, each in its own session, numbered from
+// from, and waits for their ends.
 func (g *stage) runAll(ctx context.Context, from, inFlight, runs int) error {
 	y, err := startSystem(ctx, g.servers, g.row, g.fail)
 	if err != nil {
@@ -103,8 +103,8 @@ func (g *stage) event(put func(message) error, n int, e said) error {
 // fillAhead is the number of publishes that may be outstanding.
 const fillAhead = 10_000
 
-// storeAll stores the messages that each passes to put, in order, as fast as the server
-// accepts them. A refused message is an error.
+// storeAll stores the messages that each passes to put, in order, as fast as the
+// server accepts them. A refused message is an error.
 func (g *stage) storeAll(ctx context.Context, each func(put func(message) error) error) error {
 	c, err := newCommitter(g.nc, false, g.fail)
 	if err != nil {
@@ -175,9 +175,9 @@ func (g *stage) near(ctx context.Context, most int) error {
 	return nil
 }
 
-// pass moves the lanes past all events, as if these had been folded, by resetting the
-// consumers. Pulling and acknowledging millions of messages would cost the server, for
-// each of them, a search of all subjects of a block.
+// pass moves the lanes past all events, as if these had been folded, by resetting
+// the consumers. Pulling and acknowledging millions of messages would cost the
+// server, for each of them, a search of all subjects of a block.
 func (g *stage) pass(ctx context.Context) error {
 	stream := g.bus.Names().LogStream()
 	last, err := g.lastSeq(ctx, stream)

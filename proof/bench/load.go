@@ -15,8 +15,9 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// load plays the clients, in the same way for both sides: it keeps a number of runs in
-// flight, each of its own session, and reads their ends from the stream of notices.
+// load plays the clients, in the same way for both sides: it keeps a number of
+// runs in flight, each of its own session, and reads their ends from the stream
+// of notices.
 type load struct {
 	nc      *nats.Conn
 	names   subjects.Names
@@ -37,8 +38,8 @@ type load struct {
 	drained  chan struct{}   // closed when no run is in flight any more
 }
 
-// startLoad connects. grouped is how requests are stored: clients of one process store
-// simultaneous requests together.
+// startLoad connects. grouped is how requests are stored: clients of one process
+// store simultaneous requests together.
 func startLoad(ctx context.Context, s *servers, grouped bool, fail func(error)) (l *load, err error) {
 	l = &load{fail: fail, begun: make(map[string]time.Time), drained: make(chan struct{})}
 	if l.names, err = subjects.New(""); err != nil {
@@ -85,8 +86,8 @@ func (l *load) stop() {
 	l.nc.Close()
 }
 
-// carryOut carries out runs, at most inFlight at a time, of sessions numbered from from,
-// and waits for their ends.
+// carryOut carries out runs, at most inFlight at a time, of sessions numbered
+// from from, and waits for their ends.
 func (l *load) carryOut(ctx context.Context, from, inFlight, runs int) error {
 	l.mu.Lock()
 	l.next, l.stopped, l.drained = from, false, make(chan struct{})
@@ -209,8 +210,8 @@ func (l *load) drain(ctx context.Context) error {
 // wait waits until all runs have ended.
 func (l *load) wait(ctx context.Context) error { return l.await(ctx, l.drained) }
 
-// await waits until done is closed, however long that takes, while runs keep ending. It
-// fails if none has ended for drainWithin.
+// await waits until done is closed, however long that takes, while runs keep
+// ending. It fails if none has ended for drainWithin.
 func (l *load) await(ctx context.Context, done <-chan struct{}) error {
 	late := time.NewTicker(drainWithin)
 	defer late.Stop()

@@ -12,8 +12,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Footprint is the memory that sessions take in a session-actor, without the memory of
-// the NATS server in this process.
+// Footprint is the memory that sessions take in a session-actor, without the
+// memory of the NATS server in this process.
 type Footprint struct {
 	Sleeping, Awake         int     // sessions
 	SleepingEach, AwakeEach float64 // bytes a session
@@ -23,8 +23,8 @@ type Footprint struct {
 // sleepersAwake is the number of sessions that a lane keeps while the others sleep.
 const sleepersAwake = 4
 
-// awakeTurns is the number of model turns of an awake session, and sleepingEvents the
-// number of events of a sleeping one.
+// awakeTurns is the number of model turns of an awake session, and sleepingEvents
+// the number of events of a sleeping one.
 const (
 	awakeTurns     = 10
 	sleepingEvents = 6
@@ -34,8 +34,8 @@ const (
 // profile. It is small, so that remaining memory is measured exactly.
 const profileRate = 4096
 
-// Memory measures what a session-actor keeps of sleeping sessions, and of awake ones
-// with nothing to do.
+// Memory measures what a session-actor keeps of sleeping sessions, and of awake
+// ones with nothing to do.
 func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, err error) {
 	before := runtime.MemProfileRate
 	runtime.MemProfileRate = profileRate
@@ -60,10 +60,10 @@ func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, e
 	return f, nil
 }
 
-// footprint returns the memory that a session-actor keeps for each of n sessions with
-// these events. It is the slope between a few sessions and n more; the session-actor
-// is restarted for each measurement. A few sessions suffice to make its buffers as
-// large.
+// footprint returns the memory that a session-actor keeps for each of n sessions
+// with these events. It is the slope between a few sessions and n more; the
+// session-actor is restarted for each measurement. A few sessions suffice to make
+// its buffers as large.
 func footprint(ctx context.Context, o Options, keep engine.Options, n int, events []said) (each float64, err error) {
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		g.host, g.hostOnly = keep, true
@@ -81,15 +81,17 @@ func footprint(ctx context.Context, o Options, keep engine.Options, n int, event
 	return each, err
 }
 
-// Events are folded while they are stored: followEvents at a time, of which each lane
-// may be followBehind behind. Much more would measure the server, which searches all
-// subjects of a block for the next event of a lane that is far behind.
+// Events are folded while they are stored: followEvents at a time, of which each
+// lane may be followBehind behind. Much more would measure the server, which
+// searches all subjects of a block for the next event of a lane that is far
+// behind.
 const (
 	followEvents = 2000
 	followBehind = followEvents / subjects.LanesDefault
 )
 
-// keeps makes the session-actor fold the sessions, and returns the bytes then in use.
+// keeps makes the session-actor fold the sessions, and returns the bytes then in
+// use.
 func (g *stage) keeps(ctx context.Context, from, to int, events []said) (bytes float64, err error) {
 	begun := time.Now()
 	y, err := startSystem(ctx, g.servers, g.row, g.fail)
@@ -128,8 +130,8 @@ const (
 	settleTick    = 500 * time.Millisecond
 )
 
-// inUse returns the bytes that this process holds, without those that the NATS server
-// allocated.
+// inUse returns the bytes that this process holds, without those that the NATS
+// server allocated.
 func inUse() (bytes float64) {
 	runtime.GC()
 	runtime.GC() // the profile is of the last collection but one

@@ -11,7 +11,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Prefix is how much of a conversation's requests to a model a prefix cache can hold.
+// Prefix is how much of a conversation's requests to a model a prefix cache can
+// hold.
 type Prefix struct {
 	Conversation  string
 	Turns         int // requested generations
@@ -27,11 +28,12 @@ type Held struct {
 // Share returns the share of the sent bytes that a cache can hold.
 func (h Held) Share() float64 { return float64(h.Held) / float64(max(h.Sent, 1)) }
 
-// Prefixes folds the conversations of a recording in memory, each with exact and with
-// masked tools, and calls each for one after the other. The registry gates tools by the
-// session's state, as the built-in one gates the host tools: until the conversation's
-// first batch of calls opens a host session, it offers only the tools of that batch, and
-// then all. definitions is the file with the tools; "": the one in the recording's folder.
+// Prefixes folds the conversations of a recording in memory, each with exact and
+// with masked tools, and calls each for one after the other. The registry gates
+// tools by the session's state, as the built-in one gates the host tools: until
+// the conversation's first batch of calls opens a host session, it offers only
+// the tools of that batch, and then all. definitions is the file with the tools;
+// "": the one in the recording's folder.
 func Prefixes(file, definitions, system string, each func(Prefix) error) error {
 	r, record, _, err := recorded.LoadInstall(file, definitions, nil)
 	if err != nil {
@@ -104,7 +106,8 @@ func newPrefixFold(record *session.InstallRecord, c *recorded.Conversation, mode
 	return f, nil
 }
 
-// firstBatch returns the names of the tools that the first batch of a conversation calls.
+// firstBatch returns the names of the tools that the first batch of a
+// conversation calls.
 func firstBatch(c *recorded.Conversation) map[string]bool {
 	names := map[string]bool{}
 	for _, run := range c.Runs {

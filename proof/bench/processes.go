@@ -14,7 +14,8 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// Part is the program that one process plays when each program of a row has its own.
+// Part is the program that one process plays when each program of a row has its
+// own.
 type Part struct {
 	Role       string // PartServer, PartActor or PartBridge
 	URL        string // of the server; "" for the server itself
@@ -30,8 +31,8 @@ const (
 	PartBridge = "bridge"
 )
 
-// Play plays a part until in ends; in ends with the parent process. When the part is
-// ready it writes a line: the URL of a server.
+// Play plays a part until in ends; in ends with the parent process. When the part
+// is ready it writes a line: the URL of a server.
 func (p Part) Play(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, fail := context.WithCancelCause(ctx)
 	defer fail(nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Limits of what a consumer's reader may hold unacknowledged, and times of its requests.
-// They are those of Refold's lanes.
+// Limits of what a consumer's reader may hold unacknowledged, and times of its
+// requests. They are those of Refold's lanes.
 const (
 	windowEventsMax = 1024
 	windowBytesMax  = 16 << 20
@@ -24,8 +24,9 @@ const (
 
 const headerPinID = "Nats-Pin-Id"
 
-// puller reads a consumer: a goroutine takes all buffered messages, gives them to work as
-// one slice, and acknowledges slices in order once their outputs are stored.
+// puller reads a consumer: a goroutine takes all buffered messages, gives them to
+// work as one slice, and acknowledges slices in order once their outputs are
+// stored.
 type puller struct {
 	nc      *nats.Conn
 	subject string // of the consumer's API
@@ -66,8 +67,8 @@ func (s *slice) one() {
 
 func (s *slice) isStored() bool { return s.left.Load() == 0 }
 
-// newPuller reads a consumer until close. work must set left to the number of outputs;
-// each output calls one.
+// newPuller reads a consumer until close. work must set left to the number of
+// outputs; each output calls one.
 func newPuller(nc *nats.Conn, stream, consumer, group string, work func(*slice), fail func(error)) (*puller, error) {
 	p := &puller{
 		nc: nc, subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer, group: group, work: work, fail: fail,
@@ -156,8 +157,8 @@ func (p *puller) take(m *nats.Msg) {
 	}
 }
 
-// statusWrongPin answers a request with an outdated pin. Nobody else pulls, so a request
-// without a pin gets the next one: this request was only late.
+// statusWrongPin answers a request with an outdated pin. Nobody else pulls, so a
+// request without a pin gets the next one: this request was only late.
 const statusWrongPin = "423"
 
 // receive reports whether m is a delivery.

@@ -13,12 +13,12 @@ import (
 	"github.com/refold/refold/internal/streams"
 )
 
-// atOnce is how many effects of a target the bridge carries out at a time: the most that
-// is allowed, since they take no time.
+// atOnce is how many effects of a target the bridge carries out at a time: the
+// most that is allowed, since they take no time.
 const atOnce = 1024
 
-// system is Refold: a session-actor and a bridge as the daemons run them, each with its
-// own connection.
+// system is Refold: a session-actor and a bridge as the daemons run them, each
+// with its own connection.
 type system struct {
 	bus     *bus.Bus
 	watch   *Watch

@@ -20,8 +20,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Options say what is measured. The zero value is not usable: set Durabilities, InFlight,
-// and Seconds or Runs.
+// Options say what is measured. The zero value is not usable: set Durabilities,
+// InFlight, and Seconds or Runs.
 type Options struct {
 	Dir          string // where servers keep their files; "": the system's directory for temporary ones
 	Durabilities []natsio.Durability
@@ -32,15 +32,15 @@ type Options struct {
 	Rounds       int           // how often each row is measured; 0: once
 	Log          *slog.Logger  // of the daemons; nil: none
 	// Processes starts this program again to play a part (Part.Play). A row then
-	// compares a bridge that has the server's durability as its option with a bridge of
-	// default options. Nil: everything is in this process, and Refold is compared with
-	// the ceiling.
+	// compares a bridge that has the server's durability as its option with a
+	// bridge of default options. Nil: everything is in this process, and Refold
+	// is compared with the ceiling.
 	Processes func(Part) *exec.Cmd
-	// Telemetry starts metrics and traces. A row then compares Refold with and without
-	// them. Nil: neither is done.
+	// Telemetry starts metrics and traces. A row then compares Refold with and
+	// without them. Nil: neither is done.
 	Telemetry func(context.Context) (*Watch, error)
-	// Step is called when a longer part of the work is done, with its duration; nil: not
-	// called.
+	// Step is called when a longer part of the work is done, with its duration;
+	// nil: not called.
 	Step func(what string, took time.Duration)
 }
 
@@ -73,9 +73,10 @@ type Side struct {
 	Heap, Sys uint64  // bytes, of the whole process
 }
 
-// Row is one durability with one number of runs in flight. Of several rounds it is the one
-// with the median ratio. With processes the ceiling is Refold with a bridge that has the
-// durability as its option; with telemetry it is Refold without telemetry.
+// Row is one durability with one number of runs in flight. Of several rounds it
+// is the one with the median ratio. With processes the ceiling is Refold with a
+// bridge that has the durability as its option; with telemetry it is Refold
+// without telemetry.
 type Row struct {
 	Durability natsio.Durability
 	InFlight   int
@@ -108,8 +109,8 @@ type row struct {
 	perRun     map[string]int // the expected messages; nil: not known
 }
 
-// grouped reports whether messages are stored in atomic batches, as Refold does: where the
-// server syncs each message, or a cluster replicates it.
+// grouped reports whether messages are stored in atomic batches, as Refold does:
+// where the server syncs each message, or a cluster replicates it.
 func (r row) grouped() bool { return r.durability == natsio.DurabilityAlways || r.replicas > 1 }
 
 // daemonLog returns the logger of the daemons.
@@ -120,9 +121,9 @@ func (r row) daemonLog() *slog.Logger {
 	return r.Log
 }
 
-// Runs measures each row, each side on fresh servers, and calls done with it. It fails if a
-// run does not end well, or if the two sides did not store the same kinds and numbers of
-// messages.
+// Runs measures each row, each side on fresh servers, and calls done with it. It
+// fails if a run does not end well, or if the two sides did not store the same
+// kinds and numbers of messages.
 func Runs(ctx context.Context, o Options, done func(Row) error) error {
 	base, err := calibrated(ctx, o)
 	if err != nil {
@@ -144,9 +145,9 @@ func Runs(ctx context.Context, o Options, done func(Row) error) error {
 	return nil
 }
 
-// rounds measures a row r.Rounds times, and returns the round with the median ratio, the
-// lower one of two. The sides alternate in going first: a machine, and more so its disk,
-// gets slower and faster for minutes at a time.
+// rounds measures a row r.Rounds times, and returns the round with the median
+// ratio, the lower one of two. The sides alternate in going first: a machine, and
+// more so its disk, gets slower and faster for minutes at a time.
 func (r row) rounds(ctx context.Context) (Row, error) {
 	var all []Row
 	var ratios []float64
@@ -327,8 +328,8 @@ func pass(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// cpuUsed returns the processor time of this process until now. On a machine with other
-// load it is more exact than wall-clock time.
+// cpuUsed returns the processor time of this process until now. On a machine with
+// other load it is more exact than wall-clock time.
 func cpuUsed() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

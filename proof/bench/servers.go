@@ -21,8 +21,8 @@ const (
 	readyTick   = 20 * time.Millisecond
 )
 
-// servers are one NATS server or a cluster of them, on loopback, with their files in a
-// temporary directory.
+// servers are one NATS server or a cluster of them, on loopback, with their files
+// in a temporary directory.
 type servers struct {
 	dir     string
 	nodes   []*server.Server
@@ -30,8 +30,8 @@ type servers struct {
 	process *player // the server, if it is a separate process
 }
 
-// startServers starts n servers whose files are in a new directory under dir ("": the
-// system's for temporary files). If always is set, each write is synced.
+// startServers starts n servers whose files are in a new directory under dir ("":
+// the system's for temporary files). If always is set, each write is synced.
 func startServers(dir string, n int, always bool) (s *servers, err error) {
 	s = &servers{}
 	if s.dir, err = os.MkdirTemp(dir, "refold-bench-"); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// The shape of a run: the model calls three tools at once, and answers with their results.
-// Model and tools take no time.
+// The shape of a run: the model calls three tools at once, and answers with their
+// results. Model and tools take no time.
 const (
 	provider   = "bench"
 	target     = "bench"
@@ -62,8 +62,8 @@ func (instant) Execute(context.Context, executor.Call) (executor.Result, error) 
 // idLength is the length of a request's id: that of a client's.
 const idLength = 26
 
-// request returns the request for a run of a session, and its id, in the form of package
-// client.
+// request returns the request for a run of a session, and its id, in the form of
+// package client.
 func request(sid string) (payload []byte, id string, err error) {
 	id = sid + strings.Repeat("0", max(idLength-len(sid), 0))
 	packed, err := envelope(session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: question}}, id)
@@ -83,8 +83,8 @@ func envelope(typ string, body any, id string) ([]byte, error) {
 	return codec.Marshal(session.Envelope{By: "refold-bench", Data: data, ID: id, Type: typ, V: session.Version})
 }
 
-// sessionID returns the name of the nth session. All have the same length, like those in the
-// messages that the ceiling stores.
+// sessionID returns the name of the nth session. All have the same length, like
+// those in the messages that the ceiling stores.
 func sessionID(n int) string { return fmt.Sprintf("bench-%010d", n) }
 
 // drainWithin is the longest time between the ends of two runs while several

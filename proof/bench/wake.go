@@ -25,15 +25,16 @@ type Wakes struct {
 	P50, P99                 time.Duration
 
 	// The time of the reads alone that load such a session, measured with other
-	// sessions in between. Loading a block of the log into the server's memory is part
-	// of both figures.
+	// sessions in between. Loading a block of the log into the server's memory is
+	// part of both figures.
 	ReadP50, ReadP99 time.Duration
 }
 
-// behind is the number of a session's events after its snapshot. apart is the number
-// of another session's events between two of them. One of oneOther sessions is not
-// woken, but only read. busyMost sessions are read while the others sleep, one every
-// busyEvery: a round takes longer than the server holds a block.
+// behind is the number of a session's events after its snapshot. apart is the
+// number of another session's events between two of them. One of oneOther
+// sessions is not woken, but only read. busyMost sessions are read while the
+// others sleep, one every busyEvery: a round takes longer than the server holds a
+// block.
 const (
 	behind    = 64
 	apart     = 100
@@ -49,16 +50,17 @@ type WakeOptions struct {
 	Every            time.Duration // from the start of one wake to the next
 }
 
-// Wake gives each of some sessions a number of events, and a snapshot of all except the
-// latest 64. Then it starts a run in one after the other. It measures the time from the
-// request to the notice that the run has started, and in between the time of the reads
-// alone for another session. Before that they are idle for Asleep: the server drops a
-// block of the log from memory after 10 seconds, and the block's subjects after two
-// minutes. Meanwhile other sessions are read, as on a server whose sessions don't all
-// sleep: else its process returns unused memory to the system, and gets it back a page
-// at a time. Wakes start at intervals: the server holds what it loaded for 10 seconds,
-// and without a pause each load takes memory that is new to the process, which costs as
-// much as reading the block. The system is made to keep the log's files in memory.
+// Wake gives each of some sessions a number of events, and a snapshot of all
+// except the latest 64. Then it starts a run in one after the other. It measures
+// the time from the request to the notice that the run has started, and in
+// between the time of the reads alone for another session. Before that they are
+// idle for Asleep: the server drops a block of the log from memory after 10
+// seconds, and the block's subjects after two minutes. Meanwhile other sessions
+// are read, as on a server whose sessions don't all sleep: else its process
+// returns unused memory to the system, and gets it back a page at a time. Wakes
+// start at intervals: the server holds what it loaded for 10 seconds, and without
+// a pause each load takes memory that is new to the process, which costs as much
+// as reading the block. The system is made to keep the log's files in memory.
 func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error) {
 	w = Wakes{Sessions: what.Sessions, Others: (what.Sessions + oneOther - 1) / oneOther, Events: what.Events, Behind: min(behind, what.Events)}
 	history, err := longHistory(w.Events)
@@ -117,10 +119,10 @@ func (g *stage) passBusy(ctx context.Context, d time.Duration, busy, late int) e
 
 const keepEvery = 15 * time.Second // one pass over all files
 
-// keepFiles makes the system keep the log's files in its memory until stop is called, by
-// reading them repeatedly. A system without other demand keeps them anyway. One that
-// pages out what was not used for a minute has dropped a log that slept for two, and a
-// load would measure the disk.
+// keepFiles makes the system keep the log's files in its memory until stop is
+// called, by reading them repeatedly. A system without other demand keeps them
+// anyway. One that pages out what was not used for a minute has dropped a log
+// that slept for two, and a load would measure the disk.
 func (g *stage) keepFiles(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var reading sync.WaitGroup
@@ -151,9 +153,9 @@ func touch(name string) error {
 	return err
 }
 
-// fillSleeping stores the events of sessions, one session after another, except that the
-// latest events of each lie between those of the next one: the events after a session's
-// snapshot lie apart.
+// fillSleeping stores the events of sessions, one session after another, except
+// that the latest events of each lie between those of the next one: the events
+// after a session's snapshot lie apart.
 func (g *stage) fillSleeping(ctx context.Context, sessions int, history []said, late int) error {
 	early := len(history) - late
 	return g.storeAll(ctx, func(put func(message) error) error {
@@ -225,8 +227,9 @@ func (g *stage) snapshots(ctx context.Context, events int) error {
 
 const wakeWithin = 30 * time.Second
 
-// wakes starts a run in each of some sessions, at intervals and after the previous one has
-// answered. In between it measures the reads for the other sessions.
+// wakes starts a run in each of some sessions, at intervals and after the
+// previous one has answered. In between it measures the reads for the other
+// sessions.
 func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Duration) (took, read []time.Duration, err error) {
 	heard := make(chan string, 16)
 	started := []byte(`"` + session.NoticeRunStarted + `"`)
@@ -270,8 +273,8 @@ func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Durati
 	return took, read, nil
 }
 
-// readAlone reads what a session is loaded from: its snapshot, the event that the snapshot
-// names, and the events after it.
+// readAlone reads what a session is loaded from: its snapshot, the event that the
+// snapshot names, and the events after it.
 func (g *stage) readAlone(ctx context.Context, sid string, late int) error {
 	data, found, err := g.bus.GetSnapshot(ctx, sid)
 	if err != nil {

@@ -37,8 +37,8 @@ func newAim(n namer, c Course) *aim {
 	}
 }
 
-// pass counts a message that a process publishes. due: the caller must kill there, and the
-// next kill is not due before done is called.
+// pass counts a message that a process publishes. due: the caller must kill
+// there, and the next kill is not due before done is called.
 func (a *aim) pass(part Part, f *frame) (s Kill, due bool) {
 	if !f.published() {
 		return s, false
@@ -82,9 +82,10 @@ func (a *aim) pass(part Part, f *frame) (s Kill, due bool) {
 	return s, true
 }
 
-// nth returns how many different messages of a name there were, this one included, and
-// whether it is the first of its kind. After a kill many messages are sent again; in this
-// way later messages keep the number that they have without a kill.
+// nth returns how many different messages of a name there were, this one
+// included, and whether it is the first of its kind. After a kill many messages
+// are sent again; in this way later messages keep the number that they have
+// without a kill.
 func (a *aim) nth(first Point, f *frame) (n int, anew bool) {
 	if a.distinct[first] == nil {
 		a.distinct[first] = map[string]bool{}
@@ -96,9 +97,9 @@ func (a *aim) nth(first Point, f *frame) (n int, anew bool) {
 	return len(same), anew
 }
 
-// which distinguishes contents of the object store: chunk.3 is the third that a daemon
-// stores. It keeps that name when it is stored again, although its subject is then
-// another.
+// which distinguishes contents of the object store: chunk.3 is the third that a
+// daemon stores. It keeps that name when it is stored again, although its subject
+// is then another.
 func (a *aim) which(what string, f *frame) string {
 	bytes := f.payload
 	switch what {

@@ -18,8 +18,9 @@ func (c *Conversation) ends(n int) RunEnd {
 	return RunEnd{Lifecycle: string(session.Completed)}
 }
 
-// faults returns the faults of a trial without kills: rules that must hold at any end, and
-// how each run ended. If a trial fails by itself, no harm of a kill could be seen.
+// faults returns the faults of a trial without kills: rules that must hold at any
+// end, and how each run ended. If a trial fails by itself, no harm of a kill
+// could be seen.
 func (c *Conversation) faults(end *End) []string {
 	faults := Check(false, end, end)
 	if len(end.Runs) != len(c.Says) {
@@ -38,8 +39,8 @@ func (c *Conversation) faults(end *End) []string {
 	return faults
 }
 
-// Notes lists, for people, the runs that do not complete even without a kill, and need not:
-// the recording has no answer to them.
+// Notes lists, for people, the runs that do not complete even without a kill, and
+// need not: the recording has no answer to them.
 func (x *Explorer) Notes() (notes []string) {
 	for i, end := range x.want.Runs {
 		if end.Lifecycle != string(session.Completed) && !x.conversation.Cancelled {

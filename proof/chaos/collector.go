@@ -25,8 +25,8 @@ import (
 // traceForm is the daemons' form of spans in trials: the defaults.
 var traceForm traces.Form
 
-// collector receives the spans that a trial's daemons export by OTLP. It runs in the
-// process that kills the daemons, and outlives each of them.
+// collector receives the spans that a trial's daemons export by OTLP. It runs in
+// the process that kills the daemons, and outlives each of them.
 type collector struct {
 	url    string
 	server *http.Server
@@ -55,8 +55,8 @@ func (c *collector) environ() string { return traces.Variables[0] + "=" + c.url 
 
 func (c *collector) close() { c.server.Close() } // no sender is left
 
-// receive handles one export. A request that ends early comes from a process that was
-// killed while sending, and counts as not sent.
+// receive handles one export. A request that ends early comes from a process that
+// was killed while sending, and counts as not sent.
 func (c *collector) receive(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, spansBytesMax))
 	if err != nil {
@@ -98,9 +98,9 @@ func (c *collector) take(span *tracepb.Span) {
 	}
 }
 
-// differences compares the received spans with those that the log gives. Each span of the
-// log must have arrived with the same content. Any other must be a start of a bridge, with
-// a parent from the log.
+// differences compares the received spans with those that the log gives. Each
+// span of the log must have arrived with the same content. Any other must be a
+// start of a bridge, with a parent from the log.
 func (c *collector) differences(sid string, logged []*timeline.Span) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,8 +125,8 @@ func (c *collector) differences(sid string, logged []*timeline.Span) []string {
 	return faults
 }
 
-// exporting sends a session-actor's spans before it continues, so that none is lost with a
-// killed process. Every run is traced.
+// exporting sends a session-actor's spans before it continues, so that none is
+// lost with a killed process. Every run is traced.
 type exporting struct {
 	to       traces.Uploader
 	resource *resourcepb.Resource

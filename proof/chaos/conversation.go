@@ -21,7 +21,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Source names the origin of conversations, in this process and in those that it starts.
+// Source names the origin of conversations, in this process and in those that it
+// starts.
 type Source struct {
 	Model     string   // demo, or recorded:FILE
 	Tools     string   // with a recording: its tool definitions; "": in its folder
@@ -35,8 +36,9 @@ type Conversation struct {
 	Says    []string // each begins a run
 	Ends    []RunEnd // how each run ends if nothing is wrong, without its Detail; nil: completed, or cancelled if Cancelled
 
-	// Cancelled: each run is cancelled as soon as its first turn is published. The bridge
-	// starts only when the last run has ended, so that no trial begins a withdrawn effect.
+	// Cancelled: each run is cancelled as soon as its first turn is published.
+	// The bridge starts only when the last run has ended, so that no trial begins
+	// a withdrawn effect.
 	Cancelled bool
 
 	// Adopts: a workspace is synced and applied while the first run's first turn is
@@ -81,8 +83,8 @@ func open(s Source) (*Cast, error) {
 	return nil, fmt.Errorf("model %q: demo, or recorded:FILE", s.Model)
 }
 
-// Sessions of the built-in demo: a plain one, and one whose run is cancelled. A third
-// adopts a workspace, and in a fourth the model enables a pack.
+// Sessions of the built-in demo: a plain one, and one whose run is cancelled. A
+// third adopts a workspace, and in a fourth the model enables a pack.
 const (
 	demoSession      = "demo"
 	cancelledSession = "cancelled"
@@ -148,9 +150,9 @@ func (c *Cast) prepare(dir string) error {
 	return errors.Join(scripted.Unpack(files, programIn(dir)), prepareWorkspace(dir))
 }
 
-// serve registers model and tools with a bridge. Each execution is in the ledger of the
-// trial's directory, and on disk, before it begins. The ledger stays open until the
-// process ends.
+// serve registers model and tools with a bridge. Each execution is in the ledger
+// of the trial's directory, and on disk, before it begins. The ledger stays open
+// until the process ends.
 func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 	if c.echo != nil {
 		return b.Model(scriptedModel, scripted.NewModel(c.echo))
@@ -179,8 +181,8 @@ func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 // volatile matches the durations that tests print.
 var volatile = regexp.MustCompile(`\(cached\)|\b\d+\.\d+s\b`)
 
-// plain returns a text of the transcript without the parts that differ between any two
-// trials.
+// plain returns a text of the transcript without the parts that differ between
+// any two trials.
 func (c *Cast) plain(dir, text string) string {
 	if c.recording != nil {
 		return text

@@ -10,14 +10,14 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// apartLeast is the least number of messages between two kills of a dense course: within
-// that number a session gets from one turn of its model to the next.
+// apartLeast is the least number of messages between two kills of a dense course:
+// within that number a session gets from one turn of its model to the next.
 const apartLeast = 8
 
-// Dense returns the same kills in fewer trials: each kills at every kth message that has a
-// kill, and k trials cover all of them, on one side. A kill that is known to leave an
-// outcome unknown stays alone, since the model's reaction to that can't be compared. So do
-// courses of several kills.
+// Dense returns the same kills in fewer trials: each kills at every kth message
+// that has a kill, and k trials cover all of them, on one side. A kill that is
+// known to leave an outcome unknown stays alone, since the model's reaction to
+// that can't be compared. So do courses of several kills.
 func (x *Explorer) Dense(courses []Course) []Course {
 	apart := max(apartLeast, (len(x.order)+togetherMax-1)/togetherMax)
 	places := make(map[Point]int, len(x.order))
@@ -63,8 +63,8 @@ func (c Course) alone() Course {
 	return c
 }
 
-// losing reports that a bridge is killed while it holds a call that may not run twice:
-// claimed, and not settled.
+// losing reports that a bridge is killed while it holds a call that may not run
+// twice: claimed, and not settled.
 func (x *Explorer) losing(c Course) bool {
 	kind, effect, _ := strings.Cut(c[0].At.What, ".")
 	if c[0].At.Part != Bridge || !c.losesCalls() {
@@ -76,9 +76,9 @@ func (x *Explorer) losing(c Course) bool {
 	return kind == "claim" && c[0].At.Side == After || kind == "settle" && c[0].At.Side == Before
 }
 
-// exact returns the kills of a course of many points that count as not done: those that
-// were not, and those after a call's outcome became unknown, because nothing is compared
-// from there on.
+// exact returns the kills of a course of many points that count as not done:
+// those that were not, and those after a call's outcome became unknown, because
+// nothing is compared from there on.
 func (o *outcome) exact(course Course) Course {
 	unknown := len(o.order) + 1
 	for _, call := range o.end.Calls {
@@ -111,8 +111,9 @@ func (t explorerRun) twice(ctx context.Context, course Course) Verdict {
 	return t.follow(ctx, course)
 }
 
-// many tries a course of many points: one more trial gets the missed points, and those that
-// it misses are tried alone. If a trial fails, others find which points caused it.
+// many tries a course of many points: one more trial gets the missed points, and
+// those that it misses are tried alone. If a trial fails, others find which
+// points caused it.
 func (t explorerRun) many(ctx context.Context, course Course) {
 	left := course
 	for range 2 {
@@ -134,7 +135,8 @@ func (t explorerRun) many(ctx context.Context, course Course) {
 	t.each(ctx, left)
 }
 
-// each tries each point of a course in its own trial, and reports whether one failed.
+// each tries each point of a course in its own trial, and reports whether one
+// failed.
 func (t explorerRun) each(ctx context.Context, course Course) (wrong bool) {
 	for _, s := range course {
 		if ctx.Err() != nil {
@@ -147,8 +149,8 @@ func (t explorerRun) each(ctx context.Context, course Course) (wrong bool) {
 	return wrong
 }
 
-// blame finds which points of a course did harm: one alone, if one does, else the smallest
-// part of the course, by halves, that was seen to.
+// blame finds which points of a course did harm: one alone, if one does, else the
+// smallest part of the course, by halves, that was seen to.
 func (t explorerRun) blame(ctx context.Context, v Verdict) {
 	if t.each(ctx, v.Course) {
 		return

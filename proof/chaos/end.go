@@ -95,8 +95,8 @@ func (g *gather) event(e session.Event, _ []session.Notice, after *session.State
 	}
 }
 
-// typeOf returns the type of an event and decodes its data into body. It returns another
-// text if the data has not body's form; body is then unchanged.
+// typeOf returns the type of an event and decodes its data into body. It returns
+// another text if the data has not body's form; body is then unchanged.
 func typeOf(e session.Event, body any) string {
 	env, err := envelopeOf(e.Payload)
 	if err != nil {
@@ -129,8 +129,8 @@ func (g *gather) account(end *End) error {
 	return nil
 }
 
-// replay returns the differences of a fold of all sessions from what is stored, and from the
-// session-actor's state.
+// replay returns the differences of a fold of all sessions from what is stored,
+// and from the session-actor's state.
 func (g *gather) replay(ctx context.Context, own *client.Replayed) (differences []string, err error) {
 	_, err = g.client.Verify(ctx, client.VerifyOptions{Each: func(r *client.Replayed) error {
 		for _, d := range r.Differences {

@@ -36,8 +36,8 @@ type Explorer struct {
 	order        []Point // Before each message, of all processes in order of arrival
 }
 
-// Record runs the conversation once without a kill, and returns an explorer of the points
-// that it passed.
+// Record runs the conversation once without a kill, and returns an explorer of
+// the points that it passed.
 func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 	x := &Explorer{options: o, cast: cast, conversation: cast.Conversations[0]}
 	if o.Conversation != "" {
@@ -59,9 +59,9 @@ func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 	return x, nil
 }
 
-// Brief returns all points of the session. Of messages that daemons send when they start
-// (streams, lanes, descriptors of tools) it has one of each kind with starts, else none:
-// another conversation had them.
+// Brief returns all points of the session. Of messages that daemons send when
+// they start (streams, lanes, descriptors of tools) it has one of each kind with
+// starts, else none: another conversation had them.
 func (x *Explorer) Brief(starts bool) []Point {
 	kinds := map[string]bool{}
 	var brief []Point
@@ -82,10 +82,10 @@ func (x *Explorer) ownAck() string {
 	return "ack." + subjects.LaneName(subjects.Lane(subjects.Partition(x.conversation.Session)))
 }
 
-// startsUp reports whether a daemon sends the message because it starts. Contents that a
-// session-actor stores once it has lanes, and all that a bridge stores, belong to the
-// session: several kills there in one trial are kills over one event, and a session is
-// quarantined for that.
+// startsUp reports whether a daemon sends the message because it starts. Contents
+// that a session-actor stores once it has lanes, and all that a bridge stores,
+// belong to the session: several kills there in one trial are kills over one
+// event, and a session is quarantined for that.
 func (x *Explorer) startsUp(at Point) bool {
 	if !at.startsUp(x.ownAck()) {
 		return false
@@ -98,7 +98,8 @@ func (x *Explorer) startsUp(at Point) bool {
 	return at.Part == SessionActor && (lanes < 0 || slices.Index(x.order, at) < lanes)
 }
 
-// Points returns the points that the conversation passed, in order, process by process.
+// Points returns the points that the conversation passed, in order, process by
+// process.
 func (x *Explorer) Points() []Point { return slices.Clone(x.points) }
 
 // Verdict is the result of a trial.
@@ -117,7 +118,8 @@ type Verdict struct {
 	recovery []Point
 }
 
-// Points returns the number of points that the trial was for, and of those that it missed.
+// Points returns the number of points that the trial was for, and of those that
+// it missed.
 func (v Verdict) Points() (all, missed int) {
 	if v.Beside {
 		return 0, 0
@@ -126,7 +128,8 @@ func (v Verdict) Points() (all, missed int) {
 	return all, min(all, len(v.Missed))
 }
 
-// Apart returns the kills that were done, as a course for each point that the trial was for.
+// Apart returns the kills that were done, as a course for each point that the
+// trial was for.
 func (v Verdict) Apart() (done []Course) {
 	if !v.Course.isFree() {
 		return []Course{v.Course}
@@ -139,12 +142,13 @@ func (v Verdict) Apart() (done []Course) {
 	return done
 }
 
-// Explore tries the courses, several trials at once, and calls tell with each verdict. A
-// course whose point a trial misses is tried once more; of many points, the missed ones, and
-// then each of them alone. Options.Twice more courses follow each course that was done: they
-// begin like it, and then kill the sender of a message of the recovery. left is the number of
-// courses that had not begun by Options.Until. begun is called once all others have, at the
-// latest before Explore returns. It fails only when ctx ends.
+// Explore tries the courses, several trials at once, and calls tell with each
+// verdict. A course whose point a trial misses is tried once more; of many
+// points, the missed ones, and then each of them alone. Options.Twice more
+// courses follow each course that was done: they begin like it, and then kill the
+// sender of a message of the recovery. left is the number of courses that had not
+// begun by Options.Until. begun is called once all others have, at the latest
+// before Explore returns. It fails only when ctx ends.
 func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verdict), begun func()) (left int, err error) {
 	defer begun()
 	room := x.options.Room
@@ -199,8 +203,8 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 // late reports whether no trial may begin any more.
 func (x *Explorer) late() bool { return !x.options.Until.IsZero() && time.Now().After(x.options.Until) }
 
-// seconds chooses points of a recovery by a seed: half of them are messages that are sent
-// only after the first kill.
+// seconds chooses points of a recovery by a seed: half of them are messages that
+// are sent only after the first kill.
 func (x *Explorer) seconds(recovery []Point, seed uint64) []Point {
 	n := x.options.Twice
 	var own, others []Point
@@ -238,8 +242,8 @@ func (x *Explorer) follow(ctx context.Context, course Course) Verdict {
 	return v
 }
 
-// Sample returns n of the courses by a seed, in their order: one of each kind first, as far as
-// n allows, then any others.
+// Sample returns n of the courses by a seed, in their order: one of each kind
+// first, as far as n allows, then any others.
 func Sample(courses []Course, n int, seed uint64) []Course {
 	return sample(courses, Course.kind, n, seed)
 }

@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// frameBytesMax bounds one message of a connection: eight times the largest payload that a
-// server accepts by default.
+// frameBytesMax bounds one message of a connection: eight times the largest
+// payload that a server accepts by default.
 const frameBytesMax = 8 << 20
 
 // frame is one operation of the NATS protocol, of a client or of a server.
@@ -60,8 +60,9 @@ func readFrame(r *bufio.Reader) (*frame, error) {
 	return f, nil
 }
 
-// arguments parses the arguments of an operation that has a payload, and returns its sizes: of
-// the headers if it has any, and the total. Without a payload it returns nil.
+// arguments parses the arguments of an operation that has a payload, and returns
+// its sizes: of the headers if it has any, and the total. Without a payload it
+// returns nil.
 func (f *frame) arguments(args [][]byte) (sizes []int, err error) {
 	var fixed, numbers int
 	switch f.op {

@@ -20,8 +20,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// echoModel is a source whose model answers at once, without tools: its runs are the load of
-// handovers.
+// echoModel is a source whose model answers at once, without tools: its runs are
+// the load of handovers.
 const echoModel = "echo"
 
 func echoCast() (*Cast, error) {
@@ -39,8 +39,8 @@ type HandoverOptions struct {
 	InFlight int      // runs of each lane
 }
 
-// Handover is a measured handover: of two session-actors that share the lanes, one was killed
-// while runs went on.
+// Handover is a measured handover: of two session-actors that share the lanes,
+// one was killed while runs went on.
 type Handover struct {
 	Term    bool          // SIGTERM, not SIGKILL
 	Lanes   int           // that it owned
@@ -78,8 +78,9 @@ type handover struct {
 	begun time.Time
 }
 
-// Handovers measures handovers, first by SIGTERM, then by SIGKILL, and calls tell with each. It
-// fails if a process ends by itself, or a lane is silent for a minute.
+// Handovers measures handovers, first by SIGTERM, then by SIGKILL, and calls tell
+// with each. It fails if a process ends by itself, or a lane is silent for a
+// minute.
 func Handovers(ctx context.Context, o HandoverOptions, tell func(Handover) error) (err error) {
 	ctx, give := context.WithCancelCause(ctx)
 	defer give(nil)
@@ -245,7 +246,8 @@ func (h *handover) longest() time.Duration {
 	return slices.Max(h.silence[:])
 }
 
-// measure kills a session-actor, and starts it again once its lanes have notices again.
+// measure kills a session-actor, and starts it again once its lanes have notices
+// again.
 func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handover, err error) {
 	m.Term = term
 	var before map[string][]int

@@ -78,8 +78,8 @@ func (t *trial) asked(ctx context.Context, ask func(context.Context) error) (err
 	return nil
 }
 
-// endOf waits for the end of the run that an event requested, and returns its position in the
-// notices. It reads them again if the server was down.
+// endOf waits for the end of the run that an event requested, and returns its
+// position in the notices. It reads them again if the server was down.
 func (t *trial) endOf(ctx context.Context, seq, from uint64) (at uint64, err error) {
 	ended := until(ctx, "no end", func() bool {
 		at = from
@@ -109,13 +109,13 @@ func (t *trial) cancel(ctx context.Context, run string) error {
 	})
 }
 
-// startWithin bounds the wait for kills at messages that a session-actor sends because it
-// starts. A process that is killed repeatedly may send something else.
+// startWithin bounds the wait for kills at messages that a session-actor sends
+// because it starts. A process that is killed repeatedly may send something else.
 const startWithin = 20 * time.Second
 
-// started waits until the free kills are done that need no conversation. With a conversation
-// each of them would be a kill over the same event, and the session would be quarantined for
-// that.
+// started waits until the free kills are done that need no conversation. With a
+// conversation each of them would be a kill over the same event, and the session
+// would be quarantined for that.
 func (t *trial) started(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, startWithin)
 	defer cancel()

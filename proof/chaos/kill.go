@@ -24,11 +24,12 @@ type Kill struct {
 	Free bool // due when its message passes, in any order with the course's other kills
 }
 
-// Course has the kills of one trial: in order, or, if they are free, each when its point passes.
+// Course has the kills of one trial: in order, or, if they are free, each when
+// its point passes.
 type Course []Kill
 
-// isFree reports whether the kills of the course are free: it tries many points, and not what
-// one does to the recovery from another.
+// isFree reports whether the kills of the course are free: it tries many points,
+// and not what one does to the recovery from another.
 func (c Course) isFree() bool { return len(c) > 0 && c[0].Free }
 
 // Points returns the number of points that the course tries.
@@ -69,8 +70,8 @@ var suffixes = []struct {
 	{"=server", NATSServer, false}, {"=server-term", NATSServer, true},
 }
 
-// String returns the name of the kill: the point's, with a suffix if it is not a kill of the
-// sender: bridge/before/claim.r1t2c0/1=server.
+// String returns the name of the kill: the point's, with a suffix if it is not a
+// kill of the sender: bridge/before/claim.r1t2c0/1=server.
 func (s Kill) String() string {
 	for _, x := range suffixes {
 		if x.whom == s.Whom && x.term == s.Term {
@@ -142,8 +143,8 @@ func parseKill(name string) (s Kill, err error) {
 	return s, fmt.Errorf("point %q: %q is not one of =term, =both, =both-term, =server and =server-term", name, suffix)
 }
 
-// kind returns the kind of a course, for samples: the kinds of its points, and what is done
-// there.
+// kind returns the kind of a course, for samples: the kinds of its points, and
+// what is done there.
 func (c Course) kind() string {
 	kinds := make([]string, len(c))
 	for i, s := range c {
@@ -152,8 +153,8 @@ func (c Course) kind() string {
 	return strings.Join(kinds, "+")
 }
 
-// losesCalls reports whether the kills may lose a call, so that its outcome is unknown: a
-// bridge is killed.
+// losesCalls reports whether the kills may lose a call, so that its outcome is
+// unknown: a bridge is killed.
 func (c Course) losesCalls() bool {
 	return slices.ContainsFunc(c, func(s Kill) bool { return !s.Term && slices.Contains(s.parts(), Bridge) })
 }

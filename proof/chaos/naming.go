@@ -24,8 +24,8 @@ const (
 // namer names messages by their meaning.
 type namer struct{ names subjects.Names }
 
-// what names a message that a daemon publishes. ok is false for a message that is not a
-// point: it changes nothing, or depends on the clock alone.
+// what names a message that a daemon publishes. ok is false for a message that is
+// not a point: it changes nothing, or depends on the clock alone.
 func (n namer) what(f *frame) (name string, ok bool) {
 	switch subject := f.subject; {
 	case strings.HasPrefix(subject, ackPrefix):
@@ -114,9 +114,9 @@ func ackOf(subject string, payload []byte) (name string, ok bool) {
 	return "ack." + consumer, true
 }
 
-// ackSubject returns the consumer of an acknowledgement, "" if the subject is none, and its
-// numbers: deliveries, sequence in the stream, sequence of the consumer, time, and the number
-// of pending messages.
+// ackSubject returns the consumer of an acknowledgement, "" if the subject is
+// none, and its numbers: deliveries, sequence in the stream, sequence of the
+// consumer, time, and the number of pending messages.
 func ackSubject(subject string) (consumer string, numbers []string) {
 	tokens := strings.Split(subject, ".")
 	switch n := len(tokens); {
@@ -146,17 +146,18 @@ func apiOf(request string) (name string, ok bool) {
 	return "", false
 }
 
-// lasts reports whether a consumer is durable: a lane's, a bridge's or the timers'. Others are
-// for a single read.
+// lasts reports whether a consumer is durable: a lane's, a bridge's or the
+// timers'. Others are for a single read.
 func lasts(consumer string) bool {
 	_, lane := subjects.ParseLaneName(consumer)
 	_, _, bridge := subjects.ParseBridgeName(consumer)
 	return lane || bridge || consumer == subjects.DueConsumer
 }
 
-// identity distinguishes messages of one name where these can repeat: by the message that an
-// acknowledgement is for, or by the content of a notice or a snapshot. Messages that an effect
-// names, or that are sent once, are the same each time.
+// identity distinguishes messages of one name where these can repeat: by the
+// message that an acknowledgement is for, or by the content of a notice or a
+// snapshot. Messages that an effect names, or that are sent once, are the same
+// each time.
 func (n namer) identity(what string, f *frame) string {
 	switch kind, _, _ := strings.Cut(what, "."); kind {
 	case "ack", "nak", "term":

@@ -13,16 +13,16 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// The conversation in which the model enables a pack during a run: its session and its model.
-// The pack has the same name.
+// The conversation in which the model enables a pack during a run: its session
+// and its model. The pack has the same name.
 const (
 	packSession = "pack"
 	packModel   = "pack"
 	packName    = "seats"
 )
 
-// packScript is the model: its second turn has the tool of the pack that its first turn
-// enabled.
+// packScript is the model: its second turn has the tool of the pack that its
+// first turn enabled.
 const packScript = `
 model: pack
 turns:
@@ -37,8 +37,8 @@ turns:
     say: Eight seats are free.
 `
 
-// packMarks is the length of End.Spaces if nothing is wrong: a pack that is staged and applied,
-// with its registry.
+// packMarks is the length of End.Spaces if nothing is wrong: a pack that is
+// staged and applied, with its registry.
 const packMarks = 4
 
 func packConversation() Conversation {

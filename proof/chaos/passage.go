@@ -66,8 +66,9 @@ func (c *passage) pinged() {
 	c.pings++
 }
 
-// await prepares for the answer to a message that is about to be sent: on its reply subject,
-// or if it has none, as the answer to a PING after it, for a server reads in order.
+// await prepares for the answer to a message that is about to be sent: on its
+// reply subject, or if it has none, as the answer to a PING after it, for a
+// server reads in order.
 func (c *passage) await(f *frame, s Kill) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,16 +79,16 @@ func (c *passage) await(f *frame, s Kill) {
 	}
 }
 
-// awaits reports whether a kill is due when the awaited answer arrives. Then the server's end of
-// the connection must stay open, even without the process's.
+// awaits reports whether a kill is due when the awaited answer arrives. Then the
+// server's end of the connection must stay open, even without the process's.
 func (c *passage) awaits() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.kill != nil && !c.kill.Term
 }
 
-// answered handles a frame of the server, or an error of reading. due: it is the awaited answer,
-// or there will be none. ours: it is for the proxy alone.
+// answered handles a frame of the server, or an error of reading. due: it is the
+// awaited answer, or there will be none. ours: it is for the proxy alone.
 func (c *passage) answered(f *frame, err error) (s Kill, due, ours bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

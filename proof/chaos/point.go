@@ -67,16 +67,16 @@ func ParsePoint(name string) (Point, error) {
 	return p, nil
 }
 
-// Kind returns the point without the names of effects: all claims are of one kind. A sample has
-// a point of each kind.
+// Kind returns the point without the names of effects: all claims are of one
+// kind. A sample has a point of each kind.
 func (p Point) Kind() string {
 	what, _, _ := strings.Cut(p.What, ".")
 	return string(p.Part) + "/" + string(p.Side) + "/" + what
 }
 
-// startsUp reports whether a daemon may send the message because it starts, whatever sessions
-// there are. own names the acknowledgements on the session's lane: other lanes deliver only
-// install records.
+// startsUp reports whether a daemon may send the message because it starts,
+// whatever sessions there are. own names the acknowledgements on the session's
+// lane: other lanes deliver only install records.
 func (p Point) startsUp(own string) bool {
 	switch kind, of, _ := strings.Cut(p.What, "."); kind {
 	case "create", "update", "reset", "install", "chunk", "blob":

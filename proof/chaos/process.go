@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// process is a program that is killed and started again. Its standard input is open while its
-// parent lives, and it ends with its parent.
+// process is a program that is killed and started again. Its standard input is
+// open while its parent lives, and it ends with its parent.
 type process struct {
 	part Part
 	argv []string
@@ -44,12 +44,12 @@ type life struct {
 	works atomic.Bool // it has sent its first heartbeat
 }
 
-// environ is added to the environment of processes. They live for seconds, and use memory to save
-// time.
+// environ is added to the environment of processes. They live for seconds, and
+// use memory to save time.
 var environ = []string{"GOGC=400"}
 
-// start starts it, for the first time or again. It does nothing if the process runs and has no
-// SIGTERM, or after stop.
+// start starts it, for the first time or again. It does nothing if the process
+// runs and has no SIGTERM, or after stop.
 func (p *process) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,8 +108,8 @@ func (p *process) longestDrain() time.Duration {
 	return p.drained
 }
 
-// statusCantRun is the exit status of a daemon that can't run and prints why: the server did not
-// answer in time, for example. A supervisor would start it again.
+// statusCantRun is the exit status of a daemon that can't run and prints why: the
+// server did not answer in time, for example. A supervisor would start it again.
 const statusCantRun = 1
 
 // errEnded replaces the error of an end without one.
@@ -118,9 +118,9 @@ var errEnded = errors.New("it printed nothing")
 // revivalsMax is how often a process that can't run is started again.
 const revivalsMax = 5
 
-// alive records an instance's heartbeat. A new instance belongs to the latest start. Messages
-// before the first heartbeat (streams, the install record, descriptors of tools) don't count: the
-// daemon may still find that it can't run.
+// alive records an instance's heartbeat. A new instance belongs to the latest
+// start. Messages before the first heartbeat (streams, the install record,
+// descriptors of tools) don't count: the daemon may still find that it can't run.
 func (p *process) alive(instance string) {
 	p.mu.Lock()
 	known := p.heard[instance]
@@ -143,8 +143,8 @@ func (p *process) begun() {
 	}
 }
 
-// revive starts a process again that ended by itself, if it could not run and had not worked yet.
-// Any other end is a fault.
+// revive starts a process again that ended by itself, if it could not run and had
+// not worked yet. Any other end is a fault.
 func (p *process) revive(l *life, status int, ended error) {
 	ended = cmp.Or(ended, errEnded)
 	switch {
@@ -192,8 +192,9 @@ func (l *life) end() {
 // drainWithin is not a speed limit: a process that takes longer hangs.
 const drainWithin = time.Minute
 
-// drain sends SIGTERM; start may start another at once. It reports whether the process ran. It is
-// a fault if the process does not end in time, or not with status 0.
+// drain sends SIGTERM; start may start another at once. It reports whether the
+// process ran. It is a fault if the process does not end in time, or not with
+// status 0.
 func (p *process) drain() (ran bool, ended <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -225,8 +226,8 @@ func (p *process) drain() (ran bool, ended <-chan struct{}) {
 	return true, l.ended
 }
 
-// hardlyBegun reports whether SIGTERM killed the process: it did not handle signals yet, and so had
-// done nothing.
+// hardlyBegun reports whether SIGTERM killed the process: it did not handle
+// signals yet, and so had done nothing.
 func (l *life) hardlyBegun() bool {
 	status, ok := l.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGTERM

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// answerWithin is how long to wait for the answer to a message before the sender is killed without
-// one.
+// answerWithin is how long to wait for the answer to a message before the sender
+// is killed without one.
 const answerWithin = 5 * time.Second
 
-// proxy forwards between one process and the server. It counts the process's messages, and kills
-// where that is due.
+// proxy forwards between one process and the server. It counts the process's
+// messages, and kills where that is due.
 type proxy struct {
 	part     Part
 	server   func() string // its present address, "" while it is down

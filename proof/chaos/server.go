@@ -28,8 +28,8 @@ const (
 	accountGlobal = "$G"
 )
 
-// serveNATS runs a NATS server with its files in dir, each write synced, on free ports. It prints
-// its addresses on one line, for clients and for monitoring.
+// serveNATS runs a NATS server with its files in dir, each write synced, on free
+// ports. It prints its addresses on one line, for clients and for monitoring.
 func serveNATS(ctx context.Context, dir string, stdout io.Writer) error {
 	srv, err := server.NewServer(&server.Options{
 		ServerName: "refold-chaos", Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,

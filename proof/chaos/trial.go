@@ -55,8 +55,8 @@ type outcome struct {
 	drained  time.Duration
 }
 
-// try runs the conversation with the kills of the course. It returns an error if no end was
-// reached, or if the end could not be read.
+// try runs the conversation with the kills of the course. It returns an error if
+// no end was reached, or if the end could not be read.
 func (x *Explorer) try(ctx context.Context, course Course) (out outcome, err error) {
 	within := x.options.Within + time.Duration(max(0, len(course)-1))*killWithin
 	ctx, cancel := context.WithTimeoutCause(ctx, within, fmt.Errorf("no end within %v", within))
@@ -153,8 +153,8 @@ func (t *trial) start(ctx context.Context, course Course) (err error) {
 	})
 }
 
-// kill carries out a kill, and has the processes that ran started again. It returns when the victim
-// has ended, or has got SIGTERM.
+// kill carries out a kill, and has the processes that ran started again. It
+// returns when the victim has ended, or has got SIGTERM.
 func (t *trial) kill(ctx context.Context, s Kill) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -233,8 +233,8 @@ func (t *trial) stop() {
 	}
 }
 
-// begin starts the processes. The bridge starts after the session-actor has created the streams, so
-// that each sends the same messages in every trial.
+// begin starts the processes. The bridge starts after the session-actor has
+// created the streams, so that each sends the same messages in every trial.
 func (t *trial) begin(ctx context.Context) error {
 	if err := t.running[SessionActor].start(); err != nil {
 		return err
@@ -268,8 +268,8 @@ func (t *trial) rest(ctx context.Context) error {
 	return err
 }
 
-// view returns the session-actor's view of the session, after a kill from the one that was started
-// again.
+// view returns the session-actor's view of the session, after a kill from the one
+// that was started again.
 func (t *trial) view(ctx context.Context) (view session.View, err error) {
 	ended := until(ctx, "no view", func() bool {
 		asking, cancel := context.WithTimeout(ctx, viewWithin)

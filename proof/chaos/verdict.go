@@ -49,8 +49,9 @@ type Notice struct {
 	Text string // its data
 }
 
-// Check compares the end after a kill with the end without one, and returns the faults; none: all is
-// well. A call's outcome may be unknown only if a bridge was killed.
+// Check compares the end after a kill with the end without one, and returns the
+// faults; none: all is well. A call's outcome may be unknown only if a bridge was
+// killed.
 func Check(bridgeKilled bool, want, got *End) []string {
 	var faults []string
 	say := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }
@@ -130,8 +131,8 @@ func (c Call) fault() string {
 	return fmt.Sprintf("%s, %s, was settled %s and carried out %d times", c.Effect, kind, status, c.Executed)
 }
 
-// sameTranscript compares transcripts. The result of a call may be unknown instead; what the model
-// says after that is not compared.
+// sameTranscript compares transcripts. The result of a call may be unknown
+// instead; what the model says after that is not compared.
 func sameTranscript(want, got []Item) (unknown bool, fault string) {
 	for i, item := range got {
 		if unknown && item.Role != session.RoleTool {

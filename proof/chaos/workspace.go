@@ -32,8 +32,8 @@ const (
 	spaceTarget = "folder"
 )
 
-// syncRunMS leaves time for a read after each of two kills: an effect whose bridge died is delivered
-// again after half a minute.
+// syncRunMS leaves time for a read after each of two kills: an effect whose
+// bridge died is delivered again after half a minute.
 const syncRunMS = 300_000
 
 // spaceFiles are the workspace.
@@ -55,8 +55,8 @@ You look after meeting rooms, in session {{session}}.
 Blue has eight seats.
 `
 
-// workspaceScript is the model: its first turn has neither prompt nor catalog, its second turn has
-// both, in the same run.
+// workspaceScript is the model: its first turn has neither prompt nor catalog,
+// its second turn has both, in the same run.
 const workspaceScript = `
 model: workspace
 turns:
@@ -78,8 +78,9 @@ turns:
     say: Blue has eight seats.
 `
 
-// adoptedMarks is the length of End.Spaces if nothing is wrong: a sync that stages, an apply, a sync
-// without a change; the applied space, and its registry. Two turns have a prompt, the first has none.
+// adoptedMarks is the length of End.Spaces if nothing is wrong: a sync that
+// stages, an apply, a sync without a change; the applied space, and its registry.
+// Two turns have a prompt, the first has none.
 const (
 	adoptedMarks = 5
 	adoptedTurns = 2
@@ -139,8 +140,8 @@ func (g gated) Generate(ctx context.Context, r executor.Request, delta func(stri
 	}
 }
 
-// adopt syncs the workspace while the run's first turn is open, to be applied before the second, and
-// lets the turn end once the apply is pending.
+// adopt syncs the workspace while the run's first turn is open, to be applied
+// before the second, and lets the turn end once the apply is pending.
 func (t *trial) adopt(ctx context.Context) error {
 	err := until(ctx, "no turn is open", func() bool {
 		view, err := t.view(ctx)
@@ -203,7 +204,8 @@ func promptOf(payload []byte) (text string, ok bool) {
 	return g.Effect + " " + g.PromptMark.String(), true
 }
 
-// sameSpaces returns differences of spaces. If an outcome is unknown, turns may be missing.
+// sameSpaces returns differences of spaces. If an outcome is unknown, turns may
+// be missing.
 func sameSpaces(want, got *End, unknown bool) (faults []string) {
 	if !slices.Equal(want.Spaces, got.Spaces) {
 		faults = append(faults, fmt.Sprintf("the spaces are %q, without a kill %q", got.Spaces, want.Spaces))

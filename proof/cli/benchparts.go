@@ -104,8 +104,9 @@ type Calls struct {
 	place
 }
 
-// Run measures tools that take time, evenly spread and then mostly short, and then tools that take
-// none, each retry-safe and not, and prints rows as they are done.
+// Run measures tools that take time, evenly spread and then mostly short, and
+// then tools that take none, each retry-safe and not, and prints rows as they are
+// done.
 func (b Calls) Run(ctx context.Context, s Streams) error {
 	if err := positive("--calls and --in-flight", append(slices.Clone(b.InFlight), b.Calls)...); err != nil {
 		return err
@@ -218,7 +219,8 @@ type Handover struct {
 	place
 }
 
-// Run kills session-actors, prints each handover, and then the median and the worst of each signal.
+// Run kills session-actors, prints each handover, and then the median and the
+// worst of each signal.
 func (b Handover) Run(ctx context.Context, s Streams) error {
 	if err := positive("--rounds and --in-flight", b.Rounds, b.InFlight); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 // benchTraceRatio is the part of the runs that is traced: the daemons' default.
 const benchTraceRatio = 0.1
 
-// startTelemetry starts the daemons' metrics and traces, and sends spans to a collector on loopback
-// that drops them. The metrics are not read.
+// startTelemetry starts the daemons' metrics and traces, and sends spans to a
+// collector on loopback that drops them. The metrics are not read.
 func startTelemetry(ctx context.Context) (*bench.Watch, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

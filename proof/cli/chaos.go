@@ -147,8 +147,8 @@ func (c ChaosAll) Run(ctx context.Context, s Streams) (err error) {
 	return sum.verdict(c.MissedMax)
 }
 
-// exploreAll explores one conversation after the other. The next begins when all trials
-// of one have begun, so that no time is lost with the last ones.
+// exploreAll explores one conversation after the other. The next begins when all
+// trials of one have begun, so that no time is lost with the last ones.
 func (c ChaosAll) exploreAll(ctx context.Context, s Streams, cast *chaos.Cast, o chaos.Options, sum *counters) error {
 	var exploring sync.WaitGroup
 	defer exploring.Wait()

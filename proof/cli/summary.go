@@ -73,8 +73,8 @@ type counters struct {
 	stopped int // number of trials that may have been running when it was stopped; 0: it was not
 }
 
-// take returns those courses of the next conversation that are in this part. all is the
-// number of courses that the conversation has.
+// take returns those courses of the next conversation that are in this part. all
+// is the number of courses that the conversation has.
 func (t *counters) take(courses []chaos.Course, all int) (mine []chaos.Course) {
 	t.all += all
 	for _, course := range courses {

@@ -1,15 +1,15 @@
-// Command faults builds known faults into Refold, one at a time, and checks that the
-// tests find them. A fault is an edit of source text. The build uses the edited file
-// by -overlay, so shipped code contains no fault.
+// Command faults builds known faults into Refold, one at a time, and checks that
+// the tests find them. A fault is an edit of source text. The build uses the
+// edited file by -overlay, so shipped code contains no fault.
 //
 //	go run ./proof/faults                    # all of them, which takes 20 minutes or more
 //	go run ./proof/faults -seeds 100 no-claim gap-ignored
 //	go run ./proof/faults -list
 //	go run ./proof/faults -write /tmp/f no-claim && go test -overlay /tmp/f/overlay.json ./proof/sim
 //
-// A fault must be found by the simulation (docs/simulator.md), or by the test that it
-// names. The command prints the seed and rule, or the test. It fails if a fault is not
-// found, or can't be applied any more.
+// A fault must be found by the simulation (docs/simulator.md), or by the test
+// that it names. The command prints the seed and rule, or the test. It fails if a
+// fault is not found, or can't be applied any more.
 //
 // # The files of faults
 //
@@ -21,10 +21,11 @@
 //	-	return dueTrouble
 //	+	return 0
 //
-// Without a line "found by" the simulation must find it. An edit is a piece of a diff.
-// Its lines with a minus or a space must be in the file, in sequence and in one place
-// only. Those with a plus or a space replace them. Indentation is ignored. A fault may
-// have several edits. Edits quote code, not comments, which change more often.
+// Without a line "found by" the simulation must find it. An edit is a piece of a
+// diff. Its lines with a minus or a space must be in the file, in sequence and in
+// one place only. Those with a plus or a space replace them. Indentation is
+// ignored. A fault may have several edits. Edits quote code, not comments, which
+// change more often.
 package main
 
 import (
@@ -112,12 +113,12 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// verdict matches the output of a failed test: a seed and the first broken rule, or the
-// name of the test.
+// verdict matches the output of a failed test: a seed and the first broken rule,
+// or the name of the test.
 var verdict = regexp.MustCompile(`seed \d+: [^;\n]+|--- FAIL: \S+`)
 
-// find builds the fault in and runs its test. It returns what found the fault, or "" if
-// the test passes.
+// find builds the fault in and runs its test. It returns what found the fault, or
+// "" if the test passes.
 func (f *fault) find(ctx context.Context, root string, seeds uint) (by string, err error) {
 	dir, err := os.MkdirTemp("", "refold-fault-")
 	if err != nil {

@@ -1,8 +1,8 @@
 package jetmodel
 
-// PublishBatch stores all messages and returns the last one's Ack. Or it stores none and
-// returns the *Error of the first refused message. A fenced message is refused if the
-// batch already has a message of its subject.
+// PublishBatch stores all messages and returns the last one's Ack. Or it stores
+// none and returns the *Error of the first refused message. A fenced message is
+// refused if the batch already has a message of its subject.
 func (s *Stream) PublishBatch(all []Put) (Ack, error) {
 	s.expire()
 	ids, subjects := map[string]bool{}, map[string]bool{}

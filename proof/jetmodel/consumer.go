@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ConsumerConfig configures a consumer: durable, pulled from, explicit acks, deliver all,
-// no limit of deliveries.
+// ConsumerConfig configures a consumer: durable, pulled from, explicit acks,
+// deliver all, no limit of deliveries.
 type ConsumerConfig struct {
 	Filters    []string      // empty: everything
 	AckWait    time.Duration // after which an unacked message is delivered again; 0: never
@@ -130,8 +130,9 @@ func (c *Consumer) tick() {
 	c.again = append(c.again, late...)
 }
 
-// Pull returns the next message; found is false if there is none now. pin is the caller's,
-// "" if it has none. ErrPin means that it is not the consumer's pin any more.
+// Pull returns the next message; found is false if there is none now. pin is the
+// caller's, "" if it has none. ErrPin means that it is not the consumer's pin any
+// more.
 func (c *Consumer) Pull(pin string) (d Delivery, found bool, err error) {
 	c.tick()
 	if err := c.keep(pin); err != nil {
@@ -140,8 +141,8 @@ func (c *Consumer) Pull(pin string) (d Delivery, found bool, err error) {
 	return c.Serve(pin)
 }
 
-// Serve serves an earlier request with the next message, as Pull does. It does not extend
-// the pin.
+// Serve serves an earlier request with the next message, as Pull does. It does
+// not extend the pin.
 func (c *Consumer) Serve(pin string) (d Delivery, found bool, err error) {
 	c.tick()
 	if c.cfg.Pinned > 0 && pin != "" && c.pin.id != "" && pin != c.pin.id {
@@ -192,7 +193,8 @@ func (c *Consumer) take() (*Message, int) {
 	return m, 1
 }
 
-// putBack undoes take, as the server does: a redelivery goes to the end of its queue.
+// putBack undoes take, as the server does: a redelivery goes to the end of its
+// queue.
 func (c *Consumer) putBack(seq uint64, count int) {
 	if count == 1 {
 		c.next = seq
@@ -204,8 +206,8 @@ func (c *Consumer) putBack(seq uint64, count int) {
 	c.again = append(c.again, seq)
 }
 
-// Ack acknowledges a message by its sequence in the stream, for any client. It ignores
-// messages that are not pending.
+// Ack acknowledges a message by its sequence in the stream, for any client. It
+// ignores messages that are not pending.
 func (c *Consumer) Ack(seq uint64) {
 	c.tick()
 	if seq >= c.next {
@@ -273,9 +275,9 @@ type Saved struct{ state state }
 // Saved returns the consumer's present state.
 func (c *Consumer) Saved() Saved { return Saved{c.clone()} }
 
-// Restore sets the consumer back to an earlier state, as after a server was killed before
-// it flushed later changes. No client is pinned then, and delivered messages are delivered
-// again as if for the first time.
+// Restore sets the consumer back to an earlier state, as after a server was
+// killed before it flushed later changes. No client is pinned then, and delivered
+// messages are delivered again as if for the first time.
 func (c *Consumer) Restore(saved Saved) {
 	c.state, c.pin = fresh(min(saved.state.floor, c.stream.last)+1), pin{made: c.pin.made}
 	c.tick()

@@ -22,7 +22,8 @@ func (p *pin) tick(now time.Time) {
 	}
 }
 
-// keep refuses a request with an outdated pin, and extends the consumer's present one.
+// keep refuses a request with an outdated pin, and extends the consumer's present
+// one.
 func (c *Consumer) keep(id string) error {
 	switch {
 	case c.cfg.Pinned == 0 || id == "" || c.pin.id == "":
@@ -34,15 +35,15 @@ func (c *Consumer) keep(id string) error {
 	return nil
 }
 
-// Keep is a request of the pinned client that gets no message: it extends the pin. It
-// returns ErrPin if the consumer is another client's.
+// Keep is a request of the pinned client that gets no message: it extends the
+// pin. It returns ErrPin if the consumer is another client's.
 func (c *Consumer) Keep(id string) error {
 	c.tick()
 	return c.keep(id)
 }
 
-// mayHave reports whether a client gets messages now: the pinned one, or any if none is
-// pinned.
+// mayHave reports whether a client gets messages now: the pinned one, or any if
+// none is pinned.
 func (c *Consumer) mayHave(id string) bool {
 	return c.cfg.Pinned == 0 || c.pin.id == "" || id == c.pin.id
 }

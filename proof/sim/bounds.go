@@ -1,7 +1,7 @@
 package sim
 
-// Rules about memory, and about the end: states, Views and notices are compared with a
-// fresh fold of the log.
+// Rules about memory, and about the end: states, Views and notices are compared
+// with a fresh fold of the log.
 
 import (
 	"bytes"
@@ -17,7 +17,8 @@ import (
 // waiting events: until the lane's next tick.
 const crowdedMost = 3 * time.Second
 
-// askedMost is how many names of published effects a session in memory may remember.
+// askedMost is how many names of published effects a session in memory may
+// remember.
 const askedMost = 256 + session.CallsMax
 
 // bounds checks what processes have in memory.
@@ -64,8 +65,8 @@ func (r *referee) boundsOf(run *laneRun) {
 	}
 }
 
-// inMemory compares the state of a session in memory with the fold of the log, if it is the
-// latest.
+// inMemory compares the state of a session in memory with the fold of the log, if
+// it is the latest.
 func (r *referee) inMemory(by, sid string, seq uint64, hash func() string) {
 	s := r.of(sid)
 	if s.lost || len(s.events) == 0 || seq != s.state.Seq {

@@ -57,9 +57,9 @@ func (s *sim) killHost(i int) {
 	s.startHost(i)
 }
 
-// hour lets an hour pass, in which all stand still. Or there is more before and after: the
-// bridges are cut off from the effects that sessions publish, and all hosts die; their
-// successors then acknowledge late events, and die too.
+// hour lets an hour pass, in which all stand still. Or there is more before and
+// after: the bridges are cut off from the effects that sessions publish, and all
+// hosts die; their successors then acknowledge late events, and die too.
 func (s *sim) hour() {
 	outlives := s.draw(2) == 1
 	if outlives {
@@ -125,8 +125,9 @@ func (s *sim) killBridge(i int) {
 	s.startBridge(i)
 }
 
-// jump sets a clock: of a host, of a bridge or of the server. A jump is shorter than the time
-// for which names of effects are reserved after use, and shorter than a bridge's memory.
+// jump sets a clock: of a host, of a bridge or of the server. A jump is shorter
+// than the time for which names of effects are reserved after use, and shorter
+// than a bridge's memory.
 func (s *sim) jump() {
 	to := []time.Duration{0, 3 * time.Second, -3 * time.Second, 40 * time.Second, -40 * time.Second, 4 * time.Minute, -4 * time.Minute}[s.draw(7)]
 	s.did("clock jumps")
@@ -217,8 +218,8 @@ func (s *sim) reconnect() {
 	}
 }
 
-// effectsLost removes the latest effects and claims, as a server does that does not sync
-// them.
+// effectsLost removes the latest effects and claims, as a server does that does
+// not sync them.
 func (s *sim) effectsLost() {
 	last := s.fx.LastSeq()
 	if last == 0 {

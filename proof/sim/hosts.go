@@ -31,8 +31,8 @@ type host struct {
 	dues    int // wakes that it is settling
 }
 
-// hostLeaves is how long a host may take to end: its drains, its last requests to the
-// server, and its last snapshots.
+// hostLeaves is how long a host may take to end: its drains, its last requests to
+// the server, and its last snapshots.
 const hostLeaves = drainFor + 15*time.Second
 
 func (s *sim) startHost(i int) {
@@ -211,7 +211,8 @@ func (h *host) pullDue() bool {
 	return true
 }
 
-// view returns a View as the host answers it; nil if the log has no event of the session.
+// view returns a View as the host answers it; nil if the log has no event of the
+// session.
 func (h *host) view(ctx context.Context, sid string) ([]byte, error) {
 	data, err := h.host.View(ctx, sid)
 	if errors.Is(err, engine.ErrNoSession) {
@@ -230,8 +231,8 @@ type posted struct {
 	arrive func()
 }
 
-// inFlight returns the indices in mail of messages that can arrive: those of processes that
-// are not cut off.
+// inFlight returns the indices in mail of messages that can arrive: those of
+// processes that are not cut off.
 func (s *sim) inFlight() (ready []int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

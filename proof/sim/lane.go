@@ -1,7 +1,7 @@
 package sim
 
-// A host's part of a lane: it takes the deliveries of natsdelivery.Lane, steps engine.Lane
-// with them, and carries out the lane's work.
+// A host's part of a lane: it takes the deliveries of natsdelivery.Lane, steps
+// engine.Lane with them, and carries out the lane's work.
 
 import (
 	"context"
@@ -20,8 +20,8 @@ import (
 	"github.com/refold/refold/internal/streams"
 )
 
-// laneRun is a lane on a host, from its assignment until it is handed over: the server of its
-// natsdelivery.Lane, and the owner that gets the deliveries.
+// laneRun is a lane on a host, from its assignment until it is handed over: the
+// server of its natsdelivery.Lane, and the owner that gets the deliveries.
 type laneRun struct {
 	*proc
 	sim     *sim
@@ -189,8 +189,8 @@ func (r *laneRun) isReady() bool {
 	return len(r.done) > 0 || len(r.queue) > 0 && !r.machine.IsFull()
 }
 
-// step takes a step, with a result of some work or with queued deliveries. False: there is
-// nothing.
+// step takes a step, with a result of some work or with queued deliveries. False:
+// there is nothing.
 func (r *laneRun) step() bool {
 	if !r.isReady() {
 		return false

@@ -1,7 +1,8 @@
 package sim
 
-// A lane between a host and the server: the calls of the host's end, which is that of
-// production, and at the server the choice of the request that gets a delivery.
+// A lane between a host and the server: the calls of the host's end, which is
+// that of production, and at the server the choice of the request that gets a
+// delivery.
 
 import (
 	"context"
@@ -52,7 +53,8 @@ func (r *laneRun) Info(ctx context.Context) (info natsdelivery.LaneInfo, err err
 	return info, mayPass(err)
 }
 
-// mayPass makes an error look like one of the connection, after which a lane retries.
+// mayPass makes an error look like one of the connection, after which a lane
+// retries.
 func mayPass(err error) error {
 	if err == nil {
 		return nil
@@ -94,8 +96,8 @@ func (r *laneRun) Listen(room int) (inbox string, msgs <-chan *nats.Msg, stop fu
 	}, nil
 }
 
-// send puts a message to the server in flight. A lane's messages stay in order, except that a
-// request of the same instant as an ack follows it.
+// send puts a message to the server in flight. A lane's messages stay in order,
+// except that a request of the same instant as an ack follows it.
 func (r *laneRun) send(keeps bool, text string, arrive func()) {
 	r.sim.mu.Lock()
 	defer r.sim.mu.Unlock()
@@ -139,8 +141,8 @@ func (r *laneRun) listens(reply string) bool {
 	return r.inboxes[reply[:strings.LastIndexByte(reply, '.')]] != nil
 }
 
-// hears delivers a message to an inbox; false: there is no subscription. A message that does not
-// fit is lost, as on a core subscription.
+// hears delivers a message to an inbox; false: there is no subscription. A
+// message that does not fit is lost, as on a core subscription.
 func (r *laneRun) hears(reply string, m *nats.Msg) bool {
 	r.sim.mu.Lock()
 	inbox := r.inboxes[reply[:strings.LastIndexByte(reply, '.')]]
@@ -156,8 +158,8 @@ func (r *laneRun) hears(reply string, m *nats.Msg) bool {
 	return true
 }
 
-// statusOf returns a server's status message for a request. last is the consumer sequence of the
-// last delivery, as in a heartbeat.
+// statusOf returns a server's status message for a request. last is the consumer
+// sequence of the last delivery, as in a heartbeat.
 func statusOf(reply, code, text string, last uint64) *nats.Msg {
 	return &nats.Msg{Subject: reply, Header: nats.Header{
 		subjects.HeaderStatus: {code}, subjects.HeaderDescription: {text}, natsio.HeaderLastConsumer: {strconv.FormatUint(last, 10)},
@@ -195,18 +197,20 @@ func (l *laneEnd) ask(r *laneRun, reply string, p natsdelivery.PullRequest) {
 	l.open = append(l.open, &openPull{run: r, reply: reply, left: p.Batch, until: now.Add(p.Expires), heartbeat: p.Heartbeat, said: now, pin: p.Pin})
 }
 
-// isAsked reports whether the server has something to deliver, and a request for it.
+// isAsked reports whether the server has something to deliver, and a request for
+// it.
 func (l *laneEnd) isAsked() bool {
 	info := l.consumer.Info()
 	return len(l.open) > 0 && (info.Pending > 0 || info.AckPending > 0)
 }
 
-// serve delivers one event to a request that may have it; false: there is no event, or no such
-// request.
+// serve delivers one event to a request that may have it; false: there is no
+// event, or no such request.
 func (l *laneEnd) serve(s *sim) bool {
 	for _, p := range slices.Clone(l.open) {
 		r := p.run
-		// The server drops a request without a subscription; it may learn that late.
+		// The server drops a request without a subscription; it may learn that
+		// late.
 		if r.dead || r.cut() || !r.listens(p.reply) && !s.fault(10) {
 			l.drop(p)
 			continue
@@ -264,7 +268,8 @@ func (l *laneEnd) pass(now time.Time) {
 	}
 }
 
-// restart ends all requests: the consumer has another leader, which may or may not report it.
+// restart ends all requests: the consumer has another leader, which may or may
+// not report it.
 func (l *laneEnd) restart(s *sim) {
 	all := l.open
 	l.open = nil

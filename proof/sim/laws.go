@@ -1,8 +1,8 @@
 package sim
 
-// The referee of the simulation. It folds every event when it is stored, so it knows which outputs
-// each event requires. It checks everything that is started, settled, stored, acknowledged and
-// snapshotted.
+// The referee of the simulation. It folds every event when it is stored, so it
+// knows which outputs each event requires. It checks everything that is started,
+// settled, stored, acknowledged and snapshotted.
 
 import (
 	"bytes"
@@ -187,8 +187,8 @@ func (r *referee) acked(p *proc, e session.Event) {
 	}
 }
 
-// ackedLost checks an event of a session that lost some. Its names may be taken by a lost past, and
-// then it is quarantined.
+// ackedLost checks an event of a session that lost some. Its names may be taken
+// by a lost past, and then it is quarantined.
 func (r *referee) ackedLost(p *proc, s *judged, e session.Event) {
 	i := slices.IndexFunc(s.owed, func(d dues) bool { return d.seq == e.Seq })
 	if i < 0 {

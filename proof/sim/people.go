@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// toolList has a tool that may run twice, two that may not, of which one needs approval, and one
-// that a host loop carries out.
+// toolList has a tool that may run twice, two that may not, of which one needs
+// approval, and one that a host loop carries out.
 const toolList = `"tools":[` +
 	`{"tool_id":"x.read","tool_name":"read","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"parallel_safe":true,"retry_safe":true,"access":"read"},` +
 	`{"tool_id":"x.write","tool_name":"write","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"x"},"parallel_safe":true},` +
@@ -93,8 +93,8 @@ func (s *sim) publish(door session.Door, sid, typ, data string) {
 	}
 }
 
-// calmDown lets everything end. Then it may stop a host, whose sessions' next runs the other must
-// take over.
+// calmDown lets everything end. Then it may stop a host, whose sessions' next
+// runs the other must take over.
 func (s *sim) calmDown() {
 	s.say("all is calm from here on")
 	s.calm = true
@@ -134,7 +134,8 @@ func (s *sim) resume() {
 	}
 }
 
-// lastAct stops a host while nothing goes wrong: the other must own its lanes at once.
+// lastAct stops a host while nothing goes wrong: the other must own its lanes at
+// once.
 func (s *sim) lastAct() {
 	i := s.draw(hostCount)
 	leaves, stays := s.hosts[i], s.hosts[1-i]

@@ -1,7 +1,8 @@
 package sim
 
-// The server of the simulation: the streams of streams.conf on the model of JetStream, with the calls
-// of internal/journal and internal/delivery. The referee sees every stored message at once.
+// The server of the simulation: the streams of streams.conf on the model of
+// JetStream, with the calls of internal/journal and internal/delivery. The
+// referee sees every stored message at once.
 
 import (
 	"bytes"
@@ -18,8 +19,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// scheduleMost is the longest time of a schedule. On a server it is years: a later wake fires early,
-// and is scheduled again.
+// scheduleMost is the longest time of a schedule. On a server it is years: a
+// later wake fires early, and is scheduled again.
 const scheduleMost = 4 * time.Minute
 
 // laneTTL is how long a pin lasts.
@@ -186,8 +187,8 @@ func (j *jetServer) event(m jetmodel.Message) session.Event {
 	return session.Event{Session: sid, Door: door, Seq: m.Seq, Time: m.Time.UnixMilli(), Payload: m.Data}
 }
 
-// history returns the events of a session from one sequence to another, from a replica that may lack
-// some of the latest.
+// history returns the events of a session from one sequence to another, from a
+// replica that may lack some of the latest.
 func (j *jetServer) history(sid string, from, to uint64, leader bool) (all []session.Event) {
 	filter, err := j.names.Session(sid)
 	if err != nil {
@@ -220,8 +221,8 @@ func (j *jetServer) fence(subject string, data []byte) (won bool, holder []byte)
 	return bytes.Equal(m.Data, data), m.Data
 }
 
-// group stores effects and withdrawals as one batch. If a name is taken, nothing is stored: it compares
-// the taken ones, and returns the others.
+// group stores effects and withdrawals as one batch. If a name is taken, nothing
+// is stored: it compares the taken ones, and returns the others.
 func (j *jetServer) group(outputs []journal.Output, left []int, errs []error) (still []int) {
 	var batch []jetmodel.Put
 	for _, i := range left {
@@ -354,8 +355,8 @@ func (j *jetServer) fire() {
 	}
 }
 
-// heard returns when observer received the last heartbeat of an instance. Every live process that is
-// not cut off sends one every HeartbeatEvery.
+// heard returns when observer received the last heartbeat of an instance. Every
+// live process that is not cut off sends one every HeartbeatEvery.
 func (j *jetServer) heard(observer *proc, instance string) (time.Time, bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()

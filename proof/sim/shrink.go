@@ -14,8 +14,8 @@ type failure struct {
 	broken []string
 }
 
-// shrink draws less as long as a law is broken: fewer steps, and zeros, which do the least harm. It
-// plays at most most runs, each by play in its own bubble.
+// shrink draws less as long as a law is broken: fewer steps, and zeros, which do
+// the least harm. It plays at most most runs, each by play in its own bubble.
 func (f *failure) shrink(most int, play func(*draws) *sim) *sim {
 	best := play(&draws{seed: f.seed, given: f.drawn})
 	tries := 0

@@ -58,8 +58,9 @@ var spaceControls = []struct{ typ, data string }{
 // packControls is the number of the last ones, about the pack.
 const packControls = 5
 
-// controlSpace detaches an applied space now and then, or does something else. While nothing is
-// applied, it acts on the pack every other time, so that turns with the pack's tool occur.
+// controlSpace detaches an applied space now and then, or does something else.
+// While nothing is applied, it acts on the pack every other time, so that turns
+// with the pack's tool occur.
 func (s *sim) controlSpace(sid string) {
 	from := 0
 	switch spaces := s.judge.of(sid).state.Spaces; {
@@ -80,7 +81,8 @@ const (
 	docText     = "Goods can be returned within 14 days."
 )
 
-// folders are what a reader may find: two that a session may adopt, and one that it may not.
+// folders are what a reader may find: two that a session may adopt, and one that
+// it may not.
 var folders = []map[string]string{
 	{"agent.workspace.json": folderIndex, "p.json": `["one.md"]`, "t.json": `["read","write"]`, "doc.md": docText, "one.md": "You are the desk of {{session}}."},
 	{"agent.workspace.json": folderIndex, "p.json": `["two.md",{"context":"docs"}]`, "t.json": `["ask","gone"]`, "doc.md": docText, "two.md": "You are the desk."},
@@ -95,8 +97,8 @@ func packFiles(version string) map[string]string {
 	}
 }
 
-// packContents are what a reader may find of the pack: versions with their signatures, one with the
-// signature of another, one without, and a workspace.
+// packContents are what a reader may find of the pack: versions with their
+// signatures, one with the signature of another, one without, and a workspace.
 var packContents = func() (all []executor.SpaceContent) {
 	for _, c := range []struct{ files, signed map[string]string }{
 		{packFiles("1.0.0"), packFiles("1.0.0")}, {packFiles("1.1.0"), packFiles("1.1.0")}, {packFiles("1.1.0"), packFiles("1.1.0")},

@@ -1,9 +1,10 @@
 package sim
 
-// The stage of the simulation. Every outside call of a process waits until the simulation lets it
-// happen and decides its outcome. One goroutine runs at a time; time is that of a bubble of
-// testing/synctest and passes when the simulation says so. All draws come from one list of numbers,
-// so that a run can be repeated, and shrunk by drawing less.
+// The stage of the simulation. Every outside call of a process waits until the
+// simulation lets it happen and decides its outcome. One goroutine runs at a
+// time; time is that of a bubble of testing/synctest and passes when the
+// simulation says so. All draws come from one list of numbers, so that a run can
+// be repeated, and shrunk by drawing less.
 
 import (
 	"cmp"
@@ -23,8 +24,8 @@ import (
 	"github.com/refold/refold/internal/presence"
 )
 
-// draws is the source of a run's decisions: the given numbers, then a generator, or zeros, with which
-// nothing goes wrong.
+// draws is the source of a run's decisions: the given numbers, then a generator,
+// or zeros, with which nothing goes wrong.
 type draws struct {
 	seed  uint64 // for the report of a crash
 	given []uint32
@@ -149,8 +150,8 @@ func (s *stage) say(format string, args ...any) {
 	s.lines = append(s.lines, fmt.Sprintf("%9.3fs ", time.Since(s.started).Seconds())+fmt.Sprintf(format, args...))
 }
 
-// meet orders a process that time has woken after all that the simulation did before time passed. The
-// race detector does not know that order otherwise.
+// meet orders a process that time has woken after all that the simulation did
+// before time passed. The race detector does not know that order otherwise.
 func (s *stage) meet() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,7 +230,8 @@ func (s *stage) kill(p *proc) {
 	synctest.Wait()
 }
 
-// rest waits until all stand still, and returns the waiting calls, the oldest first.
+// rest waits until all stand still, and returns the waiting calls, the oldest
+// first.
 func (s *stage) rest() []*waiting {
 	synctest.Wait()
 	s.mu.Lock()

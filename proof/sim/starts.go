@@ -91,8 +91,8 @@ func (r *referee) start(p *proc, of subjects.EffectName) *started {
 	return one
 }
 
-// startClaimed checks the start of an effect that needs a claim, after earlier starts of
-// it.
+// startClaimed checks the start of an effect that needs a claim, after earlier
+// starts of it.
 func (r *referee) startClaimed(p *proc, of subjects.EffectName, e asked, before []*started) {
 	name := of.Session + "." + of.Effect
 	for _, b := range before {
@@ -104,8 +104,9 @@ func (r *referee) startClaimed(p *proc, of subjects.EffectName, e asked, before 
 	if mine > 1 {
 		r.j.did("model taken over")
 	}
-	// A bridge that takes a turn over first checks that it is not settled. A settlement
-	// between the check and the claim means that the turn is paid twice.
+	// A bridge that takes a turn over first checks that it is not settled. A
+	// settlement between the check and the claim means that the turn is paid
+	// twice.
 	seen, looked := r.looked[p.name+" "+of.Session]
 	if !looked || mine <= 1 {
 		seen = r.j.log.LastSeq()
@@ -126,7 +127,8 @@ func (r *referee) startClaimed(p *proc, of subjects.EffectName, e asked, before 
 	}
 }
 
-// claimOf returns the number of a bridge's last claim of an effect; 0: there is none.
+// claimOf returns the number of a bridge's last claim of an effect; 0: there is
+// none.
 func (r *referee) claimOf(p *proc, of subjects.EffectName, e asked) (mine int) {
 	for n := 1; ; n++ {
 		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: of, N: n})
@@ -174,8 +176,8 @@ func (r *referee) settledBy(sid, name string, seq uint64) bool {
 	})
 }
 
-// settlementOf returns an event's type, and the effect and the status that it names, or
-// "".
+// settlementOf returns an event's type, and the effect and the status that it
+// names, or "".
 func settlementOf(payload []byte) (typ, effect, status string, err error) {
 	env, err := session.ReadEnvelope(payload)
 	if err != nil {

@@ -1,6 +1,7 @@
 package sim
 
-// A bridge's view of the server: worker.Transport. Every call waits for the simulation.
+// A bridge's view of the server: worker.Transport. Every call waits for the
+// simulation.
 
 import (
 	"bytes"

@@ -101,10 +101,10 @@ func (w world) Publish(ctx context.Context, door session.Door, sid string, paylo
 	return seq, err
 }
 
-// Store stores outputs as Bus.Store does, in the steps of its committers: effects and
-// withdrawals in groups while that succeeds, then one by one; then notices. Wakes come
-// before or after them: no output waits for a wake. Outputs that are not known to be stored
-// are stored again, under the same names.
+// Store stores outputs as Bus.Store does, in the steps of its committers: effects
+// and withdrawals in groups while that succeeds, then one by one; then notices.
+// Wakes come before or after them: no output waits for a wake. Outputs that are
+// not known to be stored are stored again, under the same names.
 func (w world) Store(ctx context.Context, outputs []journal.Output) []error {
 	errs := make([]error, len(outputs))
 	var left, wakes, notices []int
@@ -225,8 +225,8 @@ func (w world) each(ctx context.Context, outputs []journal.Output, left []int, e
 // denies reports whether something is not stored, now and then.
 func (s *sim) denies() bool { return !s.calm && s.faults > 0 && s.draw(60) == 59 }
 
-// grouped reports whether outputs are stored in groups, as when the server syncs every
-// message.
+// grouped reports whether outputs are stored in groups, as when the server syncs
+// every message.
 func (s *sim) grouped() bool { return s.mood.grouped }
 
 // part returns how many of n are stored before a process may die.

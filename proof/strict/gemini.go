@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The rules of Gemini. The rule that a turn with calls follows a user's turn or responses is
-// not separate: it follows from the alternation.
+// The rules of Gemini. The rule that a turn with calls follows a user's turn or
+// responses is not separate: it follows from the alternation.
 const (
 	geminiRole      providerRule = "gemini: role"
 	geminiAlternate providerRule = "gemini: roles alternate"

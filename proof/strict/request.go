@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The rules for a request besides its conversation: caches, and the tools that may be
-// called.
+// The rules for a request besides its conversation: caches, and the tools that
+// may be called.
 const (
 	anthropicMarks  providerRule = "anthropic request: at most four cache marks"
 	anthropicMark   providerRule = "anthropic request: cache mark"
@@ -16,8 +16,8 @@ const (
 	geminiAllowed   providerRule = "gemini request: allowed functions are declared"
 )
 
-// marksMax is the most cache marks that Anthropic accepts, and cacheKeyMax the greatest
-// length of OpenAI's prompt_cache_key, in bytes.
+// marksMax is the most cache marks that Anthropic accepts, and cacheKeyMax the
+// greatest length of OpenAI's prompt_cache_key, in bytes.
 const (
 	marksMax    = 4
 	cacheKeyMax = 64
@@ -70,8 +70,8 @@ func AnthropicRequest(body []byte) error {
 	return nil
 }
 
-// OpenAIRequest returns the first broken rule of a whole request, of chat completions or of
-// Responses.
+// OpenAIRequest returns the first broken rule of a whole request, of chat
+// completions or of Responses.
 func OpenAIRequest(body []byte) error {
 	type named struct {
 		Name     string `json:"name"`

@@ -36,8 +36,8 @@ type ResponseItem struct {
 	Status  string          `json:"status,omitempty"`
 }
 
-// UnmarshalJSON decodes an item whose content or output is text, or a list of texts and
-// images.
+// UnmarshalJSON decodes an item whose content or output is text, or a list of
+// texts and images.
 func (it *ResponseItem) UnmarshalJSON(data []byte) error {
 	type plain ResponseItem
 	var wire struct {
@@ -93,8 +93,8 @@ func responseText(content json.RawMessage) (text string, err error) {
 // responsesIDMax is the greatest length of a call_id, in bytes.
 const responsesIDMax = 64
 
-// Responses returns the first broken rule of Responses. It is stricter than the API: an output
-// must precede the next message.
+// Responses returns the first broken rule of Responses. It is stricter than the
+// API: an output must precede the next message.
 func Responses(items []ResponseItem) error {
 	if len(items) == 0 {
 		return breaks(responsesContent, "there is no item")

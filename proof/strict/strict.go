@@ -1,7 +1,8 @@
-// Package strict has the rules of providers' APIs for a conversation, at least as strict as
-// the APIs: a conversation that passes here is accepted. Each rule has a name; rules_test.go
-// names its source, and has conversations that break it. Only tests use this package: those
-// of the session's fold, and those of the providers.
+// Package strict has the rules of providers' APIs for a conversation, at least as
+// strict as the APIs: a conversation that passes here is accepted. Each rule has
+// a name; rules_test.go names its source, and has conversations that break it.
+// Only tests use this package: those of the session's fold, and those of the
+// providers.
 package strict
 
 import (
@@ -30,11 +31,12 @@ type providerRule string
 // IsBlank reports whether a text is empty, or only white space.
 func IsBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// nameMax is the greatest length of a tool's name that all providers accept, in bytes.
+// nameMax is the greatest length of a tool's name that all providers accept, in
+// bytes.
 const nameMax = 64
 
-// IsName reports whether providers accept a name. They accept those of a registry's tools; a
-// model may have invented another.
+// IsName reports whether providers accept a name. They accept those of a
+// registry's tools; a model may have invented another.
 func IsName(name string) bool {
 	for _, c := range []byte(name) {
 		switch {

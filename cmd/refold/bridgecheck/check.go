@@ -44,8 +44,7 @@ type Options struct {
 
 	// Stop sends the bridge SIGTERM and waits for its end. It returns an error if
 	// the bridge ended with another status than 0. Nil: the bridge was not
-	// started here.
-	// not started here.
+	// started here. not started here.
 	Stop func(context.Context) error
 	// Own: nothing else uses the server, so its consumer may be reset.
 	Own bool

@@ -23,8 +23,7 @@ var errOpenShell = errors.New("commands of the shell would reach the network, an
 	"Give the NATS server users (docs/operations.md), or keep commands from the network (without --sandbox-network, and with --sandbox required or auto where it can). " +
 	"--model-may-control-every-session serves the shell all the same")
 
-// mayServeShell returns an error if a model could control all sessions with the
-// shell.
+// mayServeShell returns an error if the shell would let a model control sessions.
 func (o *offers) mayServeShell(b *bridge.Bridge, f *flags) error {
 	if !o.shellDials || f.LetModels || !b.LetsAnybodyIn() {
 		return nil

@@ -117,8 +117,7 @@ func (p provider) config(of offer, f *flags, env settings.Environment) (endpoint
 	return c, err
 }
 
-// key returns the provider's key, or "": servers on the user's own machine need
-// none.
+// key returns the provider's key, or "": servers on the user's machine need none.
 func (p provider) key(f *flags, env settings.Environment) (string, error) {
 	file := f.keyFile(p.flag)
 	if file == "" {
@@ -150,8 +149,7 @@ func readKey(flag, file string) (string, error) {
 	return key, nil
 }
 
-// announceModels returns the address of each model, and whether it has a key, to
-// log.
+// announceModels returns the address of each model, and whether it has a key.
 func announceModels(f *flags, env settings.Environment) (attrs []any) {
 	for _, text := range f.Models {
 		of := parseOffer(text)

@@ -14,9 +14,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// given returns where the bridge looks for secrets before the environment: the
-// files of --secret, the folder of --secrets, then the entry of the space in the
-// file of --spaces.
+// given returns where the bridge looks for secrets before the environment:
+// --secret, --secrets, then the entry of the space in the file of --spaces.
 func (o *offers) given(f *flags, env settings.Environment) (all []bridge.Secrets) {
 	for _, name := range slices.Sorted(maps.Keys(f.Secret)) {
 		all = append(all, bridge.SecretFile(name, f.Secret[name]))
@@ -30,9 +29,9 @@ func (o *offers) given(f *flags, env settings.Environment) (all []bridge.Secrets
 	return all
 }
 
-// secretNames returns the names of the secrets that any pack may use, and of
-// those for MCP servers and services. An unreadable folder is reported when one
-// of its secrets is needed.
+// secretNames returns the names of secrets that any pack may use, and of those
+// for MCP servers and services. An unreadable folder is reported when it is
+// needed.
 func (o *offers) secretNames(f *flags) (all []bridge.SecretName) {
 	add := func(space string, names ...string) {
 		for _, name := range names {
@@ -69,8 +68,7 @@ type ofSpaces struct {
 	env    settings.Environment
 }
 
-// Secret returns the secret of that space in the file, else the one of
-// [spaces.AnySpace].
+// Secret returns the file's secret of that space, else of [spaces.AnySpace].
 func (o ofSpaces) Secret(_ context.Context, of, name string) (string, error) {
 	for _, key := range []string{of, spaces.AnySpace} {
 		for _, target := range slices.Sorted(maps.Keys(o.config.Targets)) {

@@ -88,7 +88,7 @@ func (c checkCommand) Run(ctx context.Context, s streams, conn connection) error
 	return c.tell(s, what)
 }
 
-// ofRecord returns the needs of a given record, or of the one that new sessions
+// ofRecord returns the needs of a given record, else of the one that sessions
 // pin.
 func (c checkCommand) ofRecord(ctx context.Context, b *bus.Bus, given *session.Install) (*checked, error) {
 	newest, found, err := pinned(ctx, b)

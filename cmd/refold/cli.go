@@ -171,8 +171,7 @@ Exit status: 0 done, 1 it failed (or the run did), 2 the arguments are wrong,
 3 everything checked is right, but time ran out before the end (chaos --for),
 130 it was stopped by Ctrl-C. "refold dev" ends with 0 then.`
 
-// Main runs one command until it is done or ctx ends, and returns the exit
-// status.
+// Main runs one command until it is done or ctx ends; it returns the exit status.
 func Main(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) (status int) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -276,8 +275,7 @@ func (s stoppedBy) Error() string { return syscall.Signal(s).String() }
 // cause of a context where others return its error.
 func (stoppedBy) Is(target error) bool { return target == context.Canceled }
 
-// statusOf returns the exit status of a stopped command: that of a process that
-// the signal killed.
+// statusOf returns the exit status of a process that the signal killed.
 func statusOf(ctx context.Context) int {
 	var by stoppedBy
 	if errors.As(context.Cause(ctx), &by) {
@@ -286,8 +284,7 @@ func statusOf(ctx context.Context) int {
 	return statusInterrupted
 }
 
-// commandOf returns the program and, as far as it was parsed, the command whose
-// arguments err is about.
+// commandOf returns the command, as far as it was parsed, that err is about.
 func commandOf(command *kong.Context, err error) string {
 	if command != nil && command.Selected() != nil {
 		return command.Selected().FullPath()

@@ -42,9 +42,9 @@ func (t *tallied) at(effect string) {
 	}
 }
 
-// last notes the latest turn of a run that has ended: there is no notice of a
-// failed turn that ended the run. It ignores a view that can't be read, or that
-// has the next run's turn.
+// last notes the latest turn of a run that has ended: no notice reports a failed
+// turn that ended the run. It ignores an error, and a view with the next run's
+// turn.
 func (t *tallied) last(ctx context.Context, c *client.Client, sid string, run uint32) {
 	ctx, cancel := context.WithTimeout(ctx, lookEach)
 	defer cancel()

@@ -45,8 +45,7 @@ type entry struct {
 	Model     string `json:"model,omitempty"` // provider/model
 }
 
-// conversation folds a session's events and emits entries in the order in which a
-// model is shown them.
+// conversation folds a session's events into entries, in the model's order.
 type conversation struct {
 	c    *client.Client
 	each func(*entry)
@@ -137,8 +136,7 @@ func (v *conversation) tell(ctx context.Context, e session.Event, said []session
 	return nil
 }
 
-// hear stores the parts of an event that later items need, and emits the entries
-// that no item has.
+// hear stores what later items need of an event, and emits entries without items.
 func (v *conversation) hear(base entry, env *session.Envelope) {
 	switch env.Type {
 	case session.TypeRunRequested:
@@ -330,8 +328,7 @@ func (v *conversation) notice(base entry, n session.Notice) {
 // blobMax is the size of the largest blob that is printed.
 const blobMax = 1 << 20
 
-// text returns the text of content. Parts that are not printed are described in
-// brackets.
+// text returns the text of content, with brackets for parts that are not printed.
 func (v *conversation) text(ctx context.Context, c *session.Content) string {
 	switch {
 	case c == nil:

@@ -56,8 +56,7 @@ func (c *coverage) isServed() bool {
 	return !slices.ContainsFunc(c.targets(), func(target string) bool { return c.served[target] == 0 })
 }
 
-// needs returns the needs of the tools, by tool_id, then those of the config, then
-// those of grants.
+// needs returns the needs of the tools, by tool_id, the config and the grants.
 func (c *coverage) needs() []need {
 	var all []need
 	for i, tool := range c.registry.Tools() {

@@ -124,8 +124,8 @@ func (d demoCommand) repair(ctx context.Context, out io.Writer, c *client.Client
 	return foldAgain(ctx, out, c, demoSession)
 }
 
-// tellRun starts a run, prints its events until it ends, and its answer. It fails
-// if the run does.
+// tellRun starts a run and prints its events and answer. It fails if the run
+// does.
 func tellRun(ctx context.Context, out io.Writer, c *client.Client, sid, text string) error {
 	from, err := c.LastNotice(ctx)
 	if err != nil {

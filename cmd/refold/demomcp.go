@@ -24,8 +24,7 @@ const mcpPackage = "@modelcontextprotocol/server-filesystem@2026.8.31"
 
 const mcpInput = "Write down that I need tea and bread, and tell me what is in the directory."
 
-// mcpScript is the script of the demo's model; %[1]q is the note, %[2]q its
-// directory.
+// mcpScript scripts the demo's model; %[1]q is the note, %[2]q its directory.
 const mcpScript = `
 turns:
   - shown: {last: user, tools: {include: [files_write_file, files_read_text_file, files_list_directory]}}
@@ -42,8 +41,7 @@ turns:
     say: "It is written down. The directory has: ${result}"
 `
 
-// mcpModel starts the server, imports its tools, and returns a model that calls
-// them.
+// mcpModel starts the server, imports its tools, and returns their model.
 func (d demoCommand) mcpModel(ctx context.Context, s streams, work string) (*model, error) {
 	work, err := filepath.EvalSymlinks(work)
 	if err != nil {

@@ -107,8 +107,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	return untilStopped(ctx, s.out, server, ended)
 }
 
-// record returns the install record to publish: that of --install, else the
-// model's.
+// record returns the record to publish: that of --install, else the model's.
 func (d devCommand) record(ofModel []byte) ([]byte, error) {
 	if d.Install == "" {
 		return ofModel, nil

@@ -18,9 +18,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// kinds are the kinds of models that the daemon bridge calls, each with the
-// environment variable of its key. The daemon links the providers' libraries; this
-// program does not.
+// kinds are the kinds of models that the daemon bridge calls, with the variables
+// of their keys. The daemon links the providers' libraries; this program does
+// not.
 type kinds []struct{ kind, variable string }
 
 var networked = kinds{
@@ -35,9 +35,8 @@ func (all kinds) kinds() (names []string) {
 	return names
 }
 
-// lacks returns a warning about a kind that has no key. It is empty for other
-// kinds, if the key is set, or if another server than the provider's is configured,
-// which may need no key.
+// lacks returns a warning about a kind without a key. It is "" for other kinds,
+// and if another server than the provider's is configured, which may need no key.
 func (all kinds) lacks(kind string) string {
 	for _, k := range all {
 		other := strings.TrimSuffix(k.variable, "API_KEY") + "BASE_URL"
@@ -98,8 +97,7 @@ const bridgeStops = 25 * time.Second
 
 // startBridge starts the daemon for one model. ended receives an error if it ends
 // by itself; stop stops it and waits. It has this process's environment, and with
-// it the key, but not the variables that name another NATS user than the file
-// config.
+// it the key, except for the variables that name another NATS user than config.
 func startBridge(daemon, kind, config, durability string, out io.Writer) (ended <-chan error, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, daemon, "--config", config, "--durability", durability,

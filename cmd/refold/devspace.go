@@ -42,9 +42,8 @@ func (w *devSpace) serve(ctx context.Context, b *bridge.Bridge) error {
 	return err
 }
 
-// install puts the manifest, as the only workspace, into the record that new
-// sessions pin, else into the given one. It publishes the record if that changed
-// it.
+// install makes the manifest the only workspace of the record that new sessions
+// pin, or of the given one, and publishes the record if that changed it.
 func (w *devSpace) install(ctx context.Context, s streams, b *bus.Bus, record []byte) error {
 	if w == nil {
 		return nil

@@ -14,9 +14,8 @@ import (
 	"github.com/refold/refold/internal/telemetry/metrics"
 )
 
-// devTelemetry is what dev exports about itself: metrics and health at --http, and
-// everything to a collector if OpenTelemetry's variables name one. Then every run
-// is traced.
+// devTelemetry is what dev exports: metrics and health at --http, and all of it,
+// with every run traced, to a collector that OpenTelemetry's variables name.
 type devTelemetry struct {
 	*settings.Telemetry
 	traces   engine.Traces

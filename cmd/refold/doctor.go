@@ -155,8 +155,8 @@ func (d *diagnosis) ask(ctx context.Context, c *client.Client, names []subjects.
 	return nil
 }
 
-// waitingOf returns the open effects of a target in these sessions. The error is
-// one of those of the views.
+// waitingOf returns a target's open effects in these sessions, and any view's
+// error.
 func waitingOf(ctx context.Context, c *client.Client, of string, sessions []string) (open []string, err error) {
 	var mu sync.Mutex
 	var asking sync.WaitGroup

@@ -41,8 +41,8 @@ func troubles(ctx context.Context, b *bus.Bus, bridges []presence.Running) (line
 	return slices.Compact(lines), nil
 }
 
-// checkAllMCP runs checkMCP for several files. If one fails, it returns an error
-// after the last.
+// checkAllMCP runs checkMCP for all files, and then returns an error if one
+// failed.
 func (d doctorCommand) checkAllMCP(ctx context.Context, s streams) (ended error) {
 	for _, file := range d.MCP {
 		err := d.checkMCP(ctx, s, file)
@@ -100,7 +100,7 @@ type findingJSON struct {
 	What   string `json:"what"`
 }
 
-// printFindingsJSON prints an object for each finding, then the number of unchanged
+// printFindingsJSON prints an object a finding, then the number of unchanged
 // tools.
 func printFindingsJSON(out io.Writer, file string, findings []mcp.Finding, same int) {
 	for _, f := range findings {

@@ -26,9 +26,8 @@ type fleet struct {
 	heard    []presence.BridgeHeard
 }
 
-// listen finds the running bridges. It listens for one interval of heartbeats, and
-// then until enough returns true, for within at most. A terminal shows a status
-// line meanwhile.
+// listen finds the running bridges. It listens for one interval of heartbeats,
+// and then until enough returns true, for within at most.
 func listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, enough func(served map[string]int) bool) (*fleet, error) {
 	shown := newDisplay(s)
 	defer shown.show("")

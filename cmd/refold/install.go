@@ -235,8 +235,8 @@ func (c installCommand) show(ctx context.Context, s streams, b *bus.Bus) error {
 	return nil
 }
 
-// wanted returns the record that --seq or --hash names, else the one that new
-// sessions pin.
+// wanted returns the record of --seq or --hash, else the one that new sessions
+// pin.
 func (c installCommand) wanted(ctx context.Context, b *bus.Bus) (published, error) {
 	if c.Seq == 0 && c.Hash == "" {
 		p, found, err := pinned(ctx, b)

@@ -21,8 +21,7 @@ type bundled struct {
 }
 
 // bundle reads the folder of a space. Without a name it takes the index's or the
-// folder's. It prints the folder's problems, and then returns their number as an
-// error.
+// folder's. It prints problems, and returns their number as an error.
 func bundle(ctx context.Context, s streams, name, dir string) (*bundled, error) {
 	built, err := readFolder(ctx, dir, name)
 	if err != nil {
@@ -94,8 +93,7 @@ func (b *bundled) isWildcard(g session.Grant) bool {
 	return wildcard && strings.HasPrefix(b.name, prefix)
 }
 
-// store stores the files and then the manifest: the first session that opens under
-// the record needs them.
+// store stores the files and then the manifest, for the first session to open.
 func (b *bundled) store(ctx context.Context, to *bus.Bus) error {
 	m := b.built.Manifest
 	for i := range m.Files {

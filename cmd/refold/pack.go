@@ -30,8 +30,7 @@ type packFolder struct {
 	Secrets bool   `name:"allow-secrets" help:"Accept files with text that looks like a key."`
 }
 
-// read builds the folder's manifest and signs it. It prints problems, as space
-// check does.
+// read builds the folder's manifest and signs it. It prints problems.
 func (p packFolder) read(ctx context.Context, s streams) (*bundled, spaces.Signature, error) {
 	signer, err := spaces.ReadSigner(p.Key)
 	if err != nil {
@@ -163,8 +162,7 @@ type packJSON struct {
 	Key      string     `json:"key,omitempty"`
 }
 
-// shownKey returns a key for a table. It is truncated: any publisher can write the
-// header that it comes from.
+// shownKey truncates a key for a table: any publisher can write its header.
 func shownKey(key string) string {
 	if key == "" {
 		return "-"

@@ -18,8 +18,8 @@ type releaseCommand struct {
 	Yes     bool   `help:"Don't ask."`
 }
 
-// Run prints why the session is stopped and what a release does, asks, and releases
-// it.
+// Run prints why the session is stopped and what a release does, asks, and
+// releases.
 func (r releaseCommand) Run(ctx context.Context, s streams, conn connection) error {
 	c, err := conn.connect(ctx)
 	if err != nil {

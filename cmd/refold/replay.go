@@ -91,8 +91,7 @@ func (r replayCommand) print(out io.Writer, replayed *client.Replayed) {
 	}
 }
 
-// verdictLine reports whether a replay was identical, and what it was compared
-// with.
+// verdictLine reports whether a replay was identical, and to what.
 func verdictLine(r *client.Replayed) string {
 	compared := fmt.Sprintf("%d effects compared", r.EffectsSame)
 	if r.EffectsGone > 0 {

@@ -100,8 +100,7 @@ func (r runCommand) options() (client.RunOptions, error) {
 	return o, err
 }
 
-// follow starts the run and prints the model's text as it streams; calls go to
-// standard error.
+// follow starts the run and prints the model's text; calls go to standard error.
 func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, text string, options client.RunOptions) error {
 	follower, err := c.Follow(ctx, r.Session)
 	if err != nil {
@@ -166,8 +165,7 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	return nil
 }
 
-// endedBefore reads from the log how a run ended that has no stored notice any
-// more.
+// endedBefore reads the end of a run from the log, where its notice is gone.
 func (r runCommand) endedBefore(ctx context.Context, c *client.Client, seq uint64) (client.RunEnd, error) {
 	reading, cancel := context.WithTimeout(ctx, endedWithin)
 	defer cancel()

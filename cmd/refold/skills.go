@@ -23,8 +23,7 @@ the model has loaded it, or from the first turn on if the run's config names it,
 until the run ends.`
 }
 
-// Run prints each skill: whether a model can use it, whether it is active, and why
-// not.
+// Run prints each skill: whether a model can use it, whether it is active, why not.
 func (k skillsCommand) Run(ctx context.Context, s streams, conn connection) error {
 	v, err := conn.viewOf(ctx, k.Session)
 	if err != nil {
@@ -56,8 +55,7 @@ func yesNo(is bool) string {
 	return "no"
 }
 
-// printSkills prints the skills of a manifest: what each needs, and its
-// allowed-tools.
+// printSkills prints a manifest's skills with their needs and allowed-tools.
 func printSkills(out io.Writer, m *space.Manifest) {
 	for i := range m.Skills {
 		k := &m.Skills[i]

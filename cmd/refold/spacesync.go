@@ -252,8 +252,7 @@ func (c spaceDetachCommand) Run(ctx context.Context, s streams, conn connection)
 	return nil
 }
 
-// askSpace publishes an event about a space and returns the session's view after
-// it.
+// askSpace publishes an event about a space and returns the view after it.
 func askSpace(ctx context.Context, conn connection, sid string, publish func(*client.Client) (uint64, error)) (session.View, error) {
 	c, err := conn.connect(ctx)
 	if err != nil {

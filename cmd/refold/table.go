@@ -24,9 +24,8 @@ type cell struct {
 }
 
 // table prints rows: on a terminal in columns, each row on one line that fits.
-// For programs nothing is cut. A table prints its rows as they arrive, with tabs
-// between values for programs. A whole table prints them at its end, in columns
-// everywhere.
+// For programs nothing is cut, and tabs separate values. A whole table prints its
+// rows at its end, in columns everywhere.
 type table struct {
 	screen  settings.Screen
 	columns []column
@@ -46,12 +45,11 @@ func newTable(screen settings.Screen, columns ...column) *table {
 	return &table{screen: screen, columns: columns}
 }
 
-// columnLeast is the minimal width of a column of a whole table, if its head is
-// not wider.
+// columnLeast is the least width of a whole table's column, unless its head is
+// wider.
 const columnLeast = 4
 
-// newWholeTable returns a whole table. If all heads are empty, they are not
-// printed.
+// newWholeTable returns a whole table. It prints no heads if all are empty.
 func newWholeTable(out io.Writer, heads ...string) *table {
 	t := &table{screen: settings.ScreenOf(out), whole: true}
 	for _, head := range heads {

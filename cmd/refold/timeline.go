@@ -13,9 +13,8 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// timelinePrinter prints what happens in a session, a line for each event with the
-// time since the first one. Refused events, and settlements without an effect, are
-// marked as such.
+// timelinePrinter prints a line for each event, with the time since the first
+// one. It marks refused events, and settlements without an effect.
 type timelinePrinter struct {
 	out   io.Writer
 	began int64             // timestamp of the first printed event, Unix ms
@@ -153,8 +152,7 @@ func (s *timelinePrinter) raw(e session.Event, env *session.Envelope) {
 	s.line(e, "%s %s", env.Type, shorten(string(text)))
 }
 
-// counts reports whether an accepted event had an effect. A repeated request or
-// settlement has none.
+// counts reports whether an accepted event had an effect; a repeat has none.
 func (s *timelinePrinter) counts(e session.Event, env *session.Envelope, names mentions, said []session.Notice, after *session.State) bool {
 	switch env.Type {
 	case session.TypeRunRequested:
@@ -277,9 +275,8 @@ func (s *timelinePrinter) result(e session.Event, data codec.Raw, effect string,
 	s.line(e, "  %s %s: %s", b.Status, name, s.words(b.Output))
 }
 
-// given returns the code and the detail of a call's result if the session itself
-// made it, as for a settlement that can't be used. The results of a complete batch
-// are in the transcript.
+// given returns the code and the detail of a call's result that the session
+// itself made. The results of a complete batch are in the transcript.
 func (s *timelinePrinter) given(effect string, after *session.State) (code, detail string) {
 	for _, it := range after.Items[s.items:] {
 		if it.Role == session.RoleTool && strings.HasSuffix(effect, fmt.Sprintf("c%d", it.Call)) {
@@ -321,6 +318,5 @@ func shorten(text string) string {
 	return text
 }
 
-// lineBreaks keeps text on its line. The program's writer escapes all other
-// terminal controls.
+// lineBreaks keeps text on its line; the writer escapes other terminal controls.
 var lineBreaks = strings.NewReplacer("\n", " ", "\t", " ")

@@ -87,8 +87,8 @@ func (c addTo) usage(what string) error {
 	return nil
 }
 
-// print prints the tools in the form that the flags name. It calls dial if it must
-// read the present record.
+// print prints the tools as the flags say. It calls dial to read the present
+// record.
 func (c addTo) print(ctx context.Context, s streams, dial func() (*bus.Bus, error), tools []*function.Function) error {
 	if c.Pack != "" {
 		return writePack(ctx, s, c.Pack, tools, c.needs)

@@ -64,8 +64,7 @@ func (c importMCPCommand) Run(ctx context.Context, s streams, conn connection) e
 	return mcp.WriteLock(c.File, found.Lock)
 }
 
-// ask connects to the file's servers, and prints their tools and what has changed
-// since the last import.
+// ask lists the servers' tools, and prints them and the changes since last time.
 func (c importMCPCommand) ask(ctx context.Context, s streams) (*mcp.Imported, error) {
 	env, file := settings.ReadEnvironment(os.Environ()), c.File
 	catalog, err := secrets.NewCatalog(env.Lookup)

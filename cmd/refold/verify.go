@@ -63,8 +63,7 @@ func (v verifyCommand) one(ctx context.Context, c *client.Client, differs func(*
 	return sum, differs(r)
 }
 
-// differs prints a session's differences, and quarantines it if --quarantine is
-// set.
+// differs prints a session's differences, and quarantines it with --quarantine.
 func (v verifyCommand) differs(ctx context.Context, s streams, c *client.Client, r *client.Replayed) error {
 	for _, d := range r.Details() {
 		v.difference(s.out, r.Session, d)

@@ -125,8 +125,7 @@ func (w *watcher) look(ctx context.Context) {
 	}
 }
 
-// answered notes whether there was a view. It prints when views are missing, and
-// when they are back.
+// answered prints when views are missing, and when they are back.
 func (w *watcher) answered(sid string, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -297,9 +296,8 @@ func modelAt(v *session.View) (effect, of string) {
 	return "", ""
 }
 
-// status returns the text of the status line: how long open effects have taken, and
-// when failed ones are tried again. It does not break a line of text for a model
-// that pauses.
+// status returns the text of the status line: how long open effects have taken,
+// and when failed ones are tried again. It does not break a pausing model's text.
 func (w *watcher) status(s *watched, within bool) string {
 	now := w.now()
 	var parts []string
@@ -324,8 +322,7 @@ func seconds(d time.Duration) string {
 	return max(time.Second, d.Round(time.Second)).String()
 }
 
-// troubleLine describes a trouble: its bridge, cause and beginning, and when the
-// next try is.
+// troubleLine describes a trouble: its bridge, cause, beginning and next try.
 func troubleLine(who string, t *session.Trouble, now time.Time) string {
 	word := t.Code
 	switch t.Code {

@@ -14,8 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// environFile names the file descriptor from which the restarted program reads
-// its environment.
+// environFile names the descriptor of the restarted program's environment.
 const environFile = "REFOLD_ENVIRON_FD"
 
 // shownVariables stay in /proc/PID/environ, where every process of the same

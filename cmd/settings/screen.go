@@ -10,8 +10,7 @@ import (
 	"golang.org/x/text/width"
 )
 
-// Screen is where a program prints: a terminal, or a file or pipe that another
-// program reads.
+// Screen is a terminal, or a file or pipe that another program reads.
 type Screen struct {
 	io.Writer
 	Columns int  // of the terminal; 0: not a terminal
@@ -44,8 +43,7 @@ func ScreenOf(w io.Writer) Screen {
 // Color is a text colour on a screen.
 type Color string
 
-// The colors that programs use, as SGR parameters. The terminal's own palette
-// defines them.
+// The colors that programs use, as SGR parameters of the terminal's own palette.
 const (
 	Plain  Color = ""
 	Bold   Color = "1"
@@ -74,8 +72,7 @@ func (s Screen) ClearLine() {
 	}
 }
 
-// Cells returns how many columns of a terminal a text takes. The text is one that
-// Spelled returned.
+// Cells returns how many columns of a terminal a text from Spelled takes.
 func Cells(text string) int {
 	n := 0
 	for _, char := range text {
@@ -92,8 +89,7 @@ func cells(char rune) int {
 	return 1
 }
 
-// Fit returns the beginning of a text that takes at most columns columns, with
-// a … where it was cut.
+// Fit returns as much of a text as columns allow, with a … where it was cut.
 func Fit(text string, columns int) string {
 	switch {
 	case columns <= 0:

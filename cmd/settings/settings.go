@@ -171,8 +171,7 @@ func (p Program) resolver(env Environment) kong.Resolver {
 	})
 }
 
-// readConfig reads a YAML file whose keys are the names of flags. Errors name
-// their line.
+// readConfig reads a YAML file of flags. Errors name their line.
 func readConfig[F any](path string) (kong.Resolver, error) {
 	data, err := yamlfile.Read(path)
 	if err != nil {

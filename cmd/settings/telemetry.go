@@ -16,8 +16,7 @@ import (
 	"github.com/refold/refold/internal/telemetry/metrics"
 )
 
-// Telemetry is what a daemon exports about itself, besides its logs. Close stops
-// it.
+// Telemetry is what a daemon exports about itself, besides its logs.
 type Telemetry struct {
 	// Registry holds the daemon's metrics; nil: nothing is measured.
 	Registry *meter.Registry
@@ -27,9 +26,9 @@ type Telemetry struct {
 	closes   []func()
 }
 
-// StartTelemetry serves --http, if it is given, and pushes metrics if the
-// variables of OpenTelemetry name a collector. When ctx ends, the daemon reports
-// itself not ready.
+// StartTelemetry serves --http, if it is given, and pushes metrics if
+// OpenTelemetry's variables name a collector. When ctx ends, the daemon is not
+// ready any more.
 func (d *Daemon) StartTelemetry(ctx context.Context, p Program, env Environment, log *slog.Logger) (*Telemetry, error) {
 	t := &Telemetry{of: metrics.Resource{Service: p.Name, Version: Version(), Instance: instance()}}
 	push, pushes, err := pushOf(env)

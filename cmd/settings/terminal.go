@@ -59,8 +59,7 @@ func (s *spelling) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Spelled returns text as a writer of Terminal shows it, on one line: line feeds
-// and tabs become spaces.
+// Spelled returns text as a writer of Terminal shows it, all on one line.
 func Spelled(text string) string {
 	safe := make([]byte, 0, len(text))
 	for rest := []byte(text); len(rest) > 0; {

@@ -22,8 +22,8 @@ type Traces struct {
 // contentVariable turns --trace-content on; OpenTelemetry defines it.
 const contentVariable = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
-// Start starts a daemon's tracer. It is nil if no collector is named or no run is
-// traced. Its Close ends it.
+// Start starts a daemon's tracer, nil if no collector is named or no run is
+// traced.
 func (t *Traces) Start(ctx context.Context, env Environment, service, prefix string, telemetry *Telemetry, log *slog.Logger) (*traces.Tracer, error) {
 	if t.TraceRatio < 0 || t.TraceRatio > 1 {
 		return nil, fmt.Errorf("--trace-ratio: 0 (no run) to 1 (all), not %v", t.TraceRatio)
@@ -41,8 +41,8 @@ func (t *Traces) Start(ctx context.Context, env Environment, service, prefix str
 	})
 }
 
-// TraceIDs returns the function that gives log lines their trace ids, or nil if
-// nothing is traced.
+// TraceIDs returns a function for the trace ids of log lines, nil without
+// tracing.
 func (t *Traces) TraceIDs(env Environment, prefix string) TraceIDs {
 	if !t.isOn(env) {
 		return nil
@@ -55,8 +55,7 @@ func (t *Traces) form(env Environment, prefix string) traces.Form {
 	return traces.Form{Prefix: prefix, Turns: t.TraceUnit == "turn", Latest: metrics.Latest(env[metrics.OptInVariable])}
 }
 
-// isOn reports whether runs are traced: a collector is named and the ratio is not
-// 0.
+// isOn reports whether runs are traced.
 func (t *Traces) isOn(env Environment) bool {
 	named := slices.ContainsFunc(traces.Variables, func(name string) bool { return env[name] != "" })
 	return named && t.TraceRatio > 0

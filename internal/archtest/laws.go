@@ -45,8 +45,7 @@ type fence struct {
 	why      string
 }
 
-// pureMod is a third-party package that pure packages may use, and the one place
-// that does.
+// pureMod is a third-party package that pure packages may use, in one place.
 type pureMod struct {
 	what string // import path
 	in   string // the file or directory that imports it

@@ -66,8 +66,7 @@ func (l laws) pureImports(t *tree, f *file) (complaints []string) {
 	return complaints
 }
 
-// impure describes what a node does that a pure package may not do; "" means
-// nothing.
+// impure describes what a pure package may not do in a node; "": nothing.
 func impure(n ast.Node, info *types.Info) string {
 	switch n := n.(type) {
 	case *ast.GoStmt:

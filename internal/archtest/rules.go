@@ -68,8 +68,7 @@ func (l laws) checkLadder(t *tree) (complaints []string) {
 	return complaints
 }
 
-// checkFences: fenced packages are imported only from the directories that the
-// fence names.
+// checkFences: fenced packages are imported only where the fence allows it.
 func (l laws) checkFences(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
 		for _, f := range p.files {
@@ -259,8 +258,7 @@ func (l laws) checkSizes(t *tree) (complaints []string) {
 	return complaints
 }
 
-// checkStale: every entry of the laws names something that exists, and allows
-// something that happens.
+// checkStale: every entry of the laws names what exists and allows what happens.
 func (l laws) checkStale(t *tree) (complaints []string) {
 	say := func(format string, args ...any) { complaints = append(complaints, fmt.Sprintf(format, args...)) }
 	for _, member := range slices.Concat(l.ladder...) {

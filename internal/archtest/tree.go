@@ -187,8 +187,7 @@ func compiled(t testing.TB, fset *token.FileSet, dirs []string) types.Importer {
 	})
 }
 
-// blank is the importer of test trees: every package exists, and is empty if the
-// tree does not have it.
+// blank is the importer of test trees: packages that they don't have are empty.
 type blank struct{ *tree }
 
 func (b blank) Import(name string) (*types.Package, error) {

@@ -59,8 +59,8 @@ type Called struct {
 	// Bound is the most that so many calls in flight can reach if the bridge itself
 	// took no time, in calls a second; 0 where the tool takes no time.
 	Bound float64
-	// Overhead is the average time of a call without its tool: from its delivery
-	// to its stored settlement.
+	// Overhead is the average time from a call's delivery to its stored
+	// settlement, without its tool.
 	Overhead time.Duration
 	CPU      time.Duration // of the whole process, the server included, for a call
 	CPUShare float64       // of all processors, from 0 to 1

@@ -71,15 +71,14 @@ func count(ctx context.Context, s *servers, runs int, kinds map[string]int) (*ce
 	return c, nil
 }
 
-// counted returns the streams that are counted: all except the blobs. Blobs hold
-// the tools' descriptors, which are stored once for the install record and not
-// for runs.
+// counted returns all streams except the blobs, which hold the tools'
+// descriptors, stored once for the install record and not for runs.
 func counted(names subjects.Names) []string {
 	return slices.DeleteFunc(names.Streams(), func(stream string) bool { return stream == names.BlobsStream() })
 }
 
-// settled waits until the streams hold want messages, or if that is not known,
-// until they stop growing.
+// settled waits until the streams hold want messages, if known, else stop
+// growing.
 func settled(ctx context.Context, js jetstream.JetStream, names subjects.Names, want int, known bool) error {
 	until := time.Now().Add(settleWithin)
 	last, same := 0, 0

@@ -131,7 +131,7 @@ func (c *committer) run() {
 // letOthersRounds is the number of yields before a batch, as in Refold.
 const letOthersRounds = 12
 
-// letOthers yields to all runnable goroutines, so that their messages join this
+// letOthers yields to runnable goroutines, so that their messages join this
 // batch.
 func (c *committer) letOthers() {
 	for range letOthersRounds {

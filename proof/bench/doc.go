@@ -1,5 +1,4 @@
-// Package bench measures Refold on this machine, against a ceiling: `refold
-// bench`.
+// Package bench measures Refold on this machine, for `refold bench`.
 //
 // # Path
 //

@@ -153,9 +153,8 @@ func (g *stage) measureAmong(ctx context.Context, grown *Grown) error {
 	return nil
 }
 
-// take runs a session of each lane, one after the other: for its first message
-// the server searches all subjects of the lane. It returns the number of the next
-// session.
+// take runs a session of each lane in turn: for a lane's first message the server
+// searches all its subjects. It returns the number of the next session.
 func (g *stage) take(ctx context.Context, l *load, grown *Grown) (next int, err error) {
 	begun := time.Now()
 	for _, n := range ofEachLane(grown.Sessions) {

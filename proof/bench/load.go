@@ -15,9 +15,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// load plays the clients, in the same way for both sides: it keeps a number of
-// runs in flight, each of its own session, and reads their ends from the stream
-// of notices.
+// load plays the clients of both sides: it keeps a number of runs in flight, each
+// of its own session, and reads their ends from the notices.
 type load struct {
 	nc      *nats.Conn
 	names   subjects.Names

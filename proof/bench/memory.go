@@ -34,8 +34,8 @@ const (
 // profile. It is small, so that remaining memory is measured exactly.
 const profileRate = 4096
 
-// Memory measures what a session-actor keeps of sleeping sessions, and of awake
-// ones with nothing to do.
+// Memory measures what a session-actor keeps of sleeping and of idle awake
+// sessions.
 func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, err error) {
 	before := runtime.MemProfileRate
 	runtime.MemProfileRate = profileRate
@@ -61,9 +61,8 @@ func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, e
 }
 
 // footprint returns the memory that a session-actor keeps for each of n sessions
-// with these events. It is the slope between a few sessions and n more; the
-// session-actor is restarted for each measurement. A few sessions suffice to make
-// its buffers as large.
+// with these events: the slope between a few sessions, enough to make its buffers
+// as large, and n more. The session-actor is restarted for each measurement.
 func footprint(ctx context.Context, o Options, keep engine.Options, n int, events []said) (each float64, err error) {
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		g.host, g.hostOnly = keep, true
@@ -82,16 +81,14 @@ func footprint(ctx context.Context, o Options, keep engine.Options, n int, event
 }
 
 // Events are folded while they are stored: followEvents at a time, of which each
-// lane may be followBehind behind. Much more would measure the server, which
-// searches all subjects of a block for the next event of a lane that is far
-// behind.
+// lane may be followBehind behind. Far behind, the server would search all
+// subjects of a block for a lane's next event, and would be measured instead.
 const (
 	followEvents = 2000
 	followBehind = followEvents / subjects.LanesDefault
 )
 
-// keeps makes the session-actor fold the sessions, and returns the bytes then in
-// use.
+// keeps has the sessions folded, and returns the bytes then in use.
 func (g *stage) keeps(ctx context.Context, from, to int, events []said) (bytes float64, err error) {
 	begun := time.Now()
 	y, err := startSystem(ctx, g.servers, g.row, g.fail)
@@ -130,8 +127,7 @@ const (
 	settleTick    = 500 * time.Millisecond
 )
 
-// inUse returns the bytes that this process holds, without those that the NATS
-// server allocated.
+// inUse returns the bytes that this process holds, without the NATS server's.
 func inUse() (bytes float64) {
 	runtime.GC()
 	runtime.GC() // the profile is of the last collection but one

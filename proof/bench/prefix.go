@@ -11,8 +11,7 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Prefix is how much of a conversation's requests to a model a prefix cache can
-// hold.
+// Prefix is how much of a conversation's requests a prefix cache can hold.
 type Prefix struct {
 	Conversation  string
 	Turns         int // requested generations
@@ -106,8 +105,7 @@ func newPrefixFold(record *session.InstallRecord, c *recorded.Conversation, mode
 	return f, nil
 }
 
-// firstBatch returns the names of the tools that the first batch of a
-// conversation calls.
+// firstBatch returns the names of the tools in a conversation's first batch.
 func firstBatch(c *recorded.Conversation) map[string]bool {
 	names := map[string]bool{}
 	for _, run := range c.Runs {

@@ -14,8 +14,7 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// Part is the program that one process plays when each program of a row has its
-// own.
+// Part is one process's program, when each program of a row has its own.
 type Part struct {
 	Role       string // PartServer, PartActor or PartBridge
 	URL        string // of the server; "" for the server itself

@@ -25,8 +25,7 @@ const (
 const headerPinID = "Nats-Pin-Id"
 
 // puller reads a consumer: a goroutine takes all buffered messages, gives them to
-// work as one slice, and acknowledges slices in order once their outputs are
-// stored.
+// work as one slice, and acknowledges slices in order once they are stored.
 type puller struct {
 	nc      *nats.Conn
 	subject string // of the consumer's API

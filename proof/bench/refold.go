@@ -17,8 +17,7 @@ import (
 // most that is allowed, since they take no time.
 const atOnce = 1024
 
-// system is Refold: a session-actor and a bridge as the daemons run them, each
-// with its own connection.
+// system is Refold: a session-actor and a bridge, each with its own connection.
 type system struct {
 	bus     *bus.Bus
 	watch   *Watch

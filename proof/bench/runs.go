@@ -39,8 +39,8 @@ type Options struct {
 	// Telemetry starts metrics and traces. A row then compares Refold with and
 	// without them. Nil: neither is done.
 	Telemetry func(context.Context) (*Watch, error)
-	// Step is called when a longer part of the work is done, with its duration;
-	// nil: not called.
+	// Step is called after a longer part of the work, with its duration; nil: not
+	// called.
 	Step func(what string, took time.Duration)
 }
 
@@ -73,10 +73,10 @@ type Side struct {
 	Heap, Sys uint64  // bytes, of the whole process
 }
 
-// Row is one durability with one number of runs in flight. Of several rounds it
-// is the one with the median ratio. With processes the ceiling is Refold with a
-// bridge that has the durability as its option; with telemetry it is Refold
-// without telemetry.
+// Row is one durability with one number of runs in flight: of several rounds the
+// one with the median ratio. With processes or telemetry the ceiling is Refold
+// with a bridge that has the durability as its option, or Refold without
+// telemetry.
 type Row struct {
 	Durability natsio.Durability
 	InFlight   int

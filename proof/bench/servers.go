@@ -21,8 +21,7 @@ const (
 	readyTick   = 20 * time.Millisecond
 )
 
-// servers are one NATS server or a cluster of them, on loopback, with their files
-// in a temporary directory.
+// servers are a NATS server or a cluster, on loopback, in a temporary directory.
 type servers struct {
 	dir     string
 	nodes   []*server.Server

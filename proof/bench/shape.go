@@ -62,8 +62,8 @@ func (instant) Execute(context.Context, executor.Call) (executor.Result, error) 
 // idLength is the length of a request's id: that of a client's.
 const idLength = 26
 
-// request returns the request for a run of a session, and its id, in the form of
-// package client.
+// request returns the request for a run, and its id, as package client makes
+// them.
 func request(sid string) (payload []byte, id string, err error) {
 	id = sid + strings.Repeat("0", max(idLength-len(sid), 0))
 	packed, err := envelope(session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: question}}, id)
@@ -87,6 +87,6 @@ func envelope(typ string, body any, id string) ([]byte, error) {
 // those in the messages that the ceiling stores.
 func sessionID(n int) string { return fmt.Sprintf("bench-%010d", n) }
 
-// drainWithin is the longest time between the ends of two runs while several
-// are in flight.
+// drainWithin is the longest time between the ends of two runs of several in
+// flight.
 const drainWithin = time.Minute

@@ -24,17 +24,16 @@ type Wakes struct {
 	Others                   int // sessions whose reads were measured
 	P50, P99                 time.Duration
 
-	// The time of the reads alone that load such a session, measured with other
-	// sessions in between. Loading a block of the log into the server's memory is
-	// part of both figures.
+	// The time of the reads alone that load such a session, measured with others
+	// in between. Loading a block of the log in the server is part of both
+	// figures.
 	ReadP50, ReadP99 time.Duration
 }
 
 // behind is the number of a session's events after its snapshot. apart is the
 // number of another session's events between two of them. One of oneOther
-// sessions is not woken, but only read. busyMost sessions are read while the
-// others sleep, one every busyEvery: a round takes longer than the server holds a
-// block.
+// sessions is only read. busyMost sessions are read while the others sleep, one
+// every busyEvery: a round takes longer than the server holds a block.
 const (
 	behind    = 64
 	apart     = 100
@@ -228,8 +227,7 @@ func (g *stage) snapshots(ctx context.Context, events int) error {
 const wakeWithin = 30 * time.Second
 
 // wakes starts a run in each of some sessions, at intervals and after the
-// previous one has answered. In between it measures the reads for the other
-// sessions.
+// previous answer, and in between measures the reads for the other sessions.
 func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Duration) (took, read []time.Duration, err error) {
 	heard := make(chan string, 16)
 	started := []byte(`"` + session.NoticeRunStarted + `"`)

@@ -83,9 +83,8 @@ func (a *aim) pass(part Part, f *frame) (s Kill, due bool) {
 }
 
 // nth returns how many different messages of a name there were, this one
-// included, and whether it is the first of its kind. After a kill many messages
-// are sent again; in this way later messages keep the number that they have
-// without a kill.
+// included, and whether it is the first of its kind. Repeats after a kill don't
+// count: later messages keep the number that they have without a kill.
 func (a *aim) nth(first Point, f *frame) (n int, anew bool) {
 	if a.distinct[first] == nil {
 		a.distinct[first] = map[string]bool{}
@@ -98,8 +97,7 @@ func (a *aim) nth(first Point, f *frame) (n int, anew bool) {
 }
 
 // which distinguishes contents of the object store: chunk.3 is the third that a
-// daemon stores. It keeps that name when it is stored again, although its subject
-// is then another.
+// daemon stores, also when it is stored again under another subject.
 func (a *aim) which(what string, f *frame) string {
 	bytes := f.payload
 	switch what {

@@ -18,9 +18,8 @@ func (c *Conversation) ends(n int) RunEnd {
 	return RunEnd{Lifecycle: string(session.Completed)}
 }
 
-// faults returns the faults of a trial without kills: rules that must hold at any
-// end, and how each run ended. If a trial fails by itself, no harm of a kill
-// could be seen.
+// faults returns the faults of a trial without kills: rules for any end, and how
+// each run ended. If it fails by itself, no harm of a kill could be seen.
 func (c *Conversation) faults(end *End) []string {
 	faults := Check(false, end, end)
 	if len(end.Runs) != len(c.Says) {

@@ -21,8 +21,7 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Source names the origin of conversations, in this process and in those that it
-// starts.
+// Source names the origin of conversations, for all processes of a trial.
 type Source struct {
 	Model     string   // demo, or recorded:FILE
 	Tools     string   // with a recording: its tool definitions; "": in its folder
@@ -150,9 +149,9 @@ func (c *Cast) prepare(dir string) error {
 	return errors.Join(scripted.Unpack(files, programIn(dir)), prepareWorkspace(dir))
 }
 
-// serve registers model and tools with a bridge. Each execution is in the ledger
-// of the trial's directory, and on disk, before it begins. The ledger stays open
-// until the process ends.
+// serve registers model and tools with a bridge. Each execution is in the trial's
+// ledger, on disk, before it begins. The ledger stays open until the process
+// ends.
 func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 	if c.echo != nil {
 		return b.Model(scriptedModel, scripted.NewModel(c.echo))
@@ -181,8 +180,7 @@ func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 // volatile matches the durations that tests print.
 var volatile = regexp.MustCompile(`\(cached\)|\b\d+\.\d+s\b`)
 
-// plain returns a text of the transcript without the parts that differ between
-// any two trials.
+// plain returns a text without the parts that differ between any two trials.
 func (c *Cast) plain(dir, text string) string {
 	if c.recording != nil {
 		return text

@@ -111,9 +111,8 @@ func (t explorerRun) twice(ctx context.Context, course Course) Verdict {
 	return t.follow(ctx, course)
 }
 
-// many tries a course of many points: one more trial gets the missed points, and
-// those that it misses are tried alone. If a trial fails, others find which
-// points caused it.
+// many tries a course of many points. One more trial gets the missed points, and
+// what it misses is tried alone. After a failure, others find the cause.
 func (t explorerRun) many(ctx context.Context, course Course) {
 	left := course
 	for range 2 {
@@ -135,8 +134,7 @@ func (t explorerRun) many(ctx context.Context, course Course) {
 	t.each(ctx, left)
 }
 
-// each tries each point of a course in its own trial, and reports whether one
-// failed.
+// each tries each point in its own trial, and reports whether one failed.
 func (t explorerRun) each(ctx context.Context, course Course) (wrong bool) {
 	for _, s := range course {
 		if ctx.Err() != nil {

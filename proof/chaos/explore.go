@@ -36,8 +36,8 @@ type Explorer struct {
 	order        []Point // Before each message, of all processes in order of arrival
 }
 
-// Record runs the conversation once without a kill, and returns an explorer of
-// the points that it passed.
+// Record runs the conversation without a kill, and returns an explorer of its
+// points.
 func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 	x := &Explorer{options: o, cast: cast, conversation: cast.Conversations[0]}
 	if o.Conversation != "" {
@@ -98,8 +98,7 @@ func (x *Explorer) startsUp(at Point) bool {
 	return at.Part == SessionActor && (lanes < 0 || slices.Index(x.order, at) < lanes)
 }
 
-// Points returns the points that the conversation passed, in order, process by
-// process.
+// Points returns the conversation's points, in order, process by process.
 func (x *Explorer) Points() []Point { return slices.Clone(x.points) }
 
 // Verdict is the result of a trial.
@@ -118,8 +117,7 @@ type Verdict struct {
 	recovery []Point
 }
 
-// Points returns the number of points that the trial was for, and of those that
-// it missed.
+// Points returns the number of points of the trial, and of those that it missed.
 func (v Verdict) Points() (all, missed int) {
 	if v.Beside {
 		return 0, 0
@@ -128,8 +126,7 @@ func (v Verdict) Points() (all, missed int) {
 	return all, min(all, len(v.Missed))
 }
 
-// Apart returns the kills that were done, as a course for each point that the
-// trial was for.
+// Apart returns the kills that were done, as a course for each point.
 func (v Verdict) Apart() (done []Course) {
 	if !v.Course.isFree() {
 		return []Course{v.Course}

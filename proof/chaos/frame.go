@@ -60,9 +60,8 @@ func readFrame(r *bufio.Reader) (*frame, error) {
 	return f, nil
 }
 
-// arguments parses the arguments of an operation that has a payload, and returns
-// its sizes: of the headers if it has any, and the total. Without a payload it
-// returns nil.
+// arguments parses the arguments of an operation, and returns the sizes of its
+// payload: of the headers if it has any, and the total. nil: there is none.
 func (f *frame) arguments(args [][]byte) (sizes []int, err error) {
 	var fixed, numbers int
 	switch f.op {

@@ -20,8 +20,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// echoModel is a source whose model answers at once, without tools: its runs are
-// the load of handovers.
+// echoModel is a model that answers at once, without tools: the load of
+// handovers.
 const echoModel = "echo"
 
 func echoCast() (*Cast, error) {
@@ -79,8 +79,7 @@ type handover struct {
 }
 
 // Handovers measures handovers, first by SIGTERM, then by SIGKILL, and calls tell
-// with each. It fails if a process ends by itself, or a lane is silent for a
-// minute.
+// with each. It fails if a process ends, or a lane is silent for a minute.
 func Handovers(ctx context.Context, o HandoverOptions, tell func(Handover) error) (err error) {
 	ctx, give := context.WithCancelCause(ctx)
 	defer give(nil)
@@ -246,8 +245,7 @@ func (h *handover) longest() time.Duration {
 	return slices.Max(h.silence[:])
 }
 
-// measure kills a session-actor, and starts it again once its lanes have notices
-// again.
+// measure kills a session-actor, and starts it again once its lanes are served.
 func (h *handover) measure(ctx context.Context, p *process, term bool) (m Handover, err error) {
 	m.Term = term
 	var before map[string][]int

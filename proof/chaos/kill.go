@@ -24,8 +24,8 @@ type Kill struct {
 	Free bool // due when its message passes, in any order with the course's other kills
 }
 
-// Course has the kills of one trial: in order, or, if they are free, each when
-// its point passes.
+// Course has the kills of one trial: in order, or free, each when its point
+// passes.
 type Course []Kill
 
 // isFree reports whether the kills of the course are free: it tries many points,
@@ -143,8 +143,7 @@ func parseKill(name string) (s Kill, err error) {
 	return s, fmt.Errorf("point %q: %q is not one of =term, =both, =both-term, =server and =server-term", name, suffix)
 }
 
-// kind returns the kind of a course, for samples: the kinds of its points, and
-// what is done there.
+// kind returns the kinds of a course's points, with what is done there.
 func (c Course) kind() string {
 	kinds := make([]string, len(c))
 	for i, s := range c {

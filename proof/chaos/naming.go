@@ -154,10 +154,9 @@ func lasts(consumer string) bool {
 	return lane || bridge || consumer == subjects.DueConsumer
 }
 
-// identity distinguishes messages of one name where these can repeat: by the
-// message that an acknowledgement is for, or by the content of a notice or a
-// snapshot. Messages that an effect names, or that are sent once, are the same
-// each time.
+// identity distinguishes messages of one name that can repeat: by the message of
+// an acknowledgement, or by the content of a notice or a snapshot. Messages that
+// an effect names, or that are sent once, are the same each time.
 func (n namer) identity(what string, f *frame) string {
 	switch kind, _, _ := strings.Cut(what, "."); kind {
 	case "ack", "nak", "term":

@@ -21,8 +21,7 @@ const (
 	packName    = "seats"
 )
 
-// packScript is the model: its second turn has the tool of the pack that its
-// first turn enabled.
+// packScript is the model: its second turn has the tool of the enabled pack.
 const packScript = `
 model: pack
 turns:

@@ -66,9 +66,8 @@ func (c *passage) pinged() {
 	c.pings++
 }
 
-// await prepares for the answer to a message that is about to be sent: on its
-// reply subject, or if it has none, as the answer to a PING after it, for a
-// server reads in order.
+// await prepares for the answer to a message before it is sent: on its reply
+// subject, else to a PING after it, since a server reads in order.
 func (c *passage) await(f *frame, s Kill) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -44,8 +44,8 @@ type life struct {
 	works atomic.Bool // it has sent its first heartbeat
 }
 
-// environ is added to the environment of processes. They live for seconds, and
-// use memory to save time.
+// environ is added to the environment: processes that live for seconds may use
+// memory to save time.
 var environ = []string{"GOGC=400"}
 
 // start starts it, for the first time or again. It does nothing if the process
@@ -192,9 +192,8 @@ func (l *life) end() {
 // drainWithin is not a speed limit: a process that takes longer hangs.
 const drainWithin = time.Minute
 
-// drain sends SIGTERM; start may start another at once. It reports whether the
-// process ran. It is a fault if the process does not end in time, or not with
-// status 0.
+// drain sends SIGTERM, and reports whether the process ran. start may start
+// another at once. It is a fault not to end in time and with status 0.
 func (p *process) drain() (ran bool, ended <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

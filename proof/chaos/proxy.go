@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// answerWithin is how long to wait for the answer to a message before the sender
-// is killed without one.
+// answerWithin is how long the answer to a message may take before the kill.
 const answerWithin = 5 * time.Second
 
 // proxy forwards between one process and the server. It counts the process's

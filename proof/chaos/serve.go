@@ -19,9 +19,8 @@ import (
 // snapshotEach is low enough for short sessions to have snapshots.
 const snapshotEach = 4
 
-// Serve runs a process of a trial until ctx ends or it is killed. It does what
-// the daemon of that name does, with the model and the tools of the source, and
-// the trial's directory.
+// Serve runs a process of a trial until ctx ends or it is killed: the daemon of
+// that name, with the source's model and tools, in the trial's directory.
 func Serve(ctx context.Context, part Part, url, dir string, s Source, stdout, stderr io.Writer) error {
 	if part == Server {
 		return serveNATS(ctx, dir, stdout)

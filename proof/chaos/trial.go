@@ -89,8 +89,7 @@ func (x *Explorer) try(ctx context.Context, course Course) (out outcome, err err
 	return out, nil
 }
 
-// missed returns the kills that were not done, or whose processes did not run
-// again before the end.
+// missed returns the kills that were not done, or whose victims don't run again.
 func (t *trial) missed() Course {
 	left := t.aim.left()
 	t.mu.Lock()
@@ -268,8 +267,7 @@ func (t *trial) rest(ctx context.Context) error {
 	return err
 }
 
-// view returns the session-actor's view of the session, after a kill from the one
-// that was started again.
+// view returns the session's view, after a kill from the new session-actor.
 func (t *trial) view(ctx context.Context) (view session.View, err error) {
 	ended := until(ctx, "no view", func() bool {
 		asking, cancel := context.WithTimeout(ctx, viewWithin)

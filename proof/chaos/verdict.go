@@ -50,8 +50,7 @@ type Notice struct {
 }
 
 // Check compares the end after a kill with the end without one, and returns the
-// faults; none: all is well. A call's outcome may be unknown only if a bridge was
-// killed.
+// faults. A call's outcome may be unknown only if a bridge was killed.
 func Check(bridgeKilled bool, want, got *End) []string {
 	var faults []string
 	say := func(format string, args ...any) { faults = append(faults, fmt.Sprintf(format, args...)) }

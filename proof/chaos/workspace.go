@@ -204,8 +204,7 @@ func promptOf(payload []byte) (text string, ok bool) {
 	return g.Effect + " " + g.PromptMark.String(), true
 }
 
-// sameSpaces returns differences of spaces. If an outcome is unknown, turns may
-// be missing.
+// sameSpaces compares spaces. If an outcome is unknown, turns may be missing.
 func sameSpaces(want, got *End, unknown bool) (faults []string) {
 	if !slices.Equal(want.Spaces, got.Spaces) {
 		faults = append(faults, fmt.Sprintf("the spaces are %q, without a kill %q", got.Spaces, want.Spaces))

@@ -23,8 +23,7 @@ func (b Fold) Run(ctx context.Context, s Streams) error {
 	return b.measure(ctx, s, func(p bench.Pace) column { return column{"fold_events_s", "folded/s", "%12.0f", p.FoldPerS} })
 }
 
-// Replay measures a replay of everything. It fails if the replay is not
-// identical.
+// Replay measures a replay of everything. It fails unless it is identical.
 type Replay struct{ Fold }
 
 // Run carries runs out and replays them.
@@ -105,8 +104,7 @@ type Calls struct {
 }
 
 // Run measures tools that take time, evenly spread and then mostly short, and
-// then tools that take none, each retry-safe and not, and prints rows as they are
-// done.
+// then tools that take none, each retry-safe and not.
 func (b Calls) Run(ctx context.Context, s Streams) error {
 	if err := positive("--calls and --in-flight", append(slices.Clone(b.InFlight), b.Calls)...); err != nil {
 		return err
@@ -219,8 +217,7 @@ type Handover struct {
 	place
 }
 
-// Run kills session-actors, prints each handover, and then the median and the
-// worst of each signal.
+// Run kills session-actors, and prints each handover, the medians and the worst.
 func (b Handover) Run(ctx context.Context, s Streams) error {
 	if err := positive("--rounds and --in-flight", b.Rounds, b.InFlight); err != nil {
 		return err

@@ -64,8 +64,7 @@ func (b Runs) Run(ctx context.Context, s Streams) error {
 	return err
 }
 
-// runsColumns returns the figures of a row. than names what Refold is compared
-// with.
+// runsColumns returns the figures of a row. than names the other side.
 func runsColumns(r bench.Row, than string) []column {
 	a, b, their := &r.Refold, &r.Ceiling, "their"
 	if than == "ceiling" {

@@ -56,8 +56,7 @@ func main() {
 	}
 }
 
-// run runs the command. It tries every fault that args name, even after one was not
-// found.
+// run runs the command. It tries every named fault, even after one was not found.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("faults", flag.ContinueOnError)
 	seeds := flags.Uint("seeds", seedsWhole, "the most seeds that the simulation plays")
@@ -113,12 +112,10 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// verdict matches the output of a failed test: a seed and the first broken rule,
-// or the name of the test.
+// verdict matches a seed and the first broken rule, or the name of a failed test.
 var verdict = regexp.MustCompile(`seed \d+: [^;\n]+|--- FAIL: \S+`)
 
-// find builds the fault in and runs its test. It returns what found the fault, or
-// "" if the test passes.
+// find builds the fault in, and returns what found it; "": the test passes.
 func (f *fault) find(ctx context.Context, root string, seeds uint) (by string, err error) {
 	dir, err := os.MkdirTemp("", "refold-fault-")
 	if err != nil {

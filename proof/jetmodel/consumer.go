@@ -131,8 +131,7 @@ func (c *Consumer) tick() {
 }
 
 // Pull returns the next message; found is false if there is none now. pin is the
-// caller's, "" if it has none. ErrPin means that it is not the consumer's pin any
-// more.
+// caller's, or "". ErrPin means that it is not the consumer's pin any more.
 func (c *Consumer) Pull(pin string) (d Delivery, found bool, err error) {
 	c.tick()
 	if err := c.keep(pin); err != nil {
@@ -141,8 +140,7 @@ func (c *Consumer) Pull(pin string) (d Delivery, found bool, err error) {
 	return c.Serve(pin)
 }
 
-// Serve serves an earlier request with the next message, as Pull does. It does
-// not extend the pin.
+// Serve serves an earlier request, as Pull does, but does not extend the pin.
 func (c *Consumer) Serve(pin string) (d Delivery, found bool, err error) {
 	c.tick()
 	if c.cfg.Pinned > 0 && pin != "" && c.pin.id != "" && pin != c.pin.id {
@@ -193,8 +191,7 @@ func (c *Consumer) take() (*Message, int) {
 	return m, 1
 }
 
-// putBack undoes take, as the server does: a redelivery goes to the end of its
-// queue.
+// putBack undoes take, as the server does: a redelivery goes to the end.
 func (c *Consumer) putBack(seq uint64, count int) {
 	if count == 1 {
 		c.next = seq

@@ -22,8 +22,7 @@ func (p *pin) tick(now time.Time) {
 	}
 }
 
-// keep refuses a request with an outdated pin, and extends the consumer's present
-// one.
+// keep refuses a request with an outdated pin, and extends the present one.
 func (c *Consumer) keep(id string) error {
 	switch {
 	case c.cfg.Pinned == 0 || id == "" || c.pin.id == "":
@@ -42,8 +41,7 @@ func (c *Consumer) Keep(id string) error {
 	return c.keep(id)
 }
 
-// mayHave reports whether a client gets messages now: the pinned one, or any if
-// none is pinned.
+// mayHave reports whether a client gets messages: if it is pinned, or none is.
 func (c *Consumer) mayHave(id string) bool {
 	return c.cfg.Pinned == 0 || c.pin.id == "" || id == c.pin.id
 }

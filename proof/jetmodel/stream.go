@@ -178,8 +178,8 @@ func (s *Stream) expire() {
 	s.msgs = s.msgs[n:]
 }
 
-// At returns the message at a sequence, from a replica that has reached end; 0:
-// from the leader.
+// At returns the message at a sequence, from a replica at end; 0: from the
+// leader.
 func (s *Stream) At(seq, end uint64) (Message, error) {
 	s.expire()
 	i, found := s.find(seq)
@@ -209,8 +209,8 @@ func (s *Stream) lastOf(filter string, end uint64) *Message {
 	return nil
 }
 
-// Next returns the first message from a sequence on that a filter matches, with
-// end as for At.
+// Next returns the first message from a sequence on that a filter matches; see
+// At.
 func (s *Stream) Next(filter string, from, end uint64) (Message, error) {
 	s.expire()
 	if m := s.next(func(subject string) bool { return Matches(filter, subject) }, from, end); m != nil {
@@ -229,8 +229,7 @@ func (s *Stream) next(matches func(string) bool, from, end uint64) *Message {
 	return nil
 }
 
-// All returns the messages from a sequence on that a filter matches, in order,
-// with end as for At.
+// All returns all messages from a sequence on that a filter matches; see At.
 func (s *Stream) All(filter string, from, end uint64) (all []Message) {
 	s.expire()
 	i, _ := s.find(from)
@@ -258,8 +257,7 @@ func (s *Stream) find(seq uint64) (int, bool) {
 func beyond(seq, end uint64) bool { return end > 0 && seq > end }
 
 // Lose removes all messages from a sequence on, as a power loss without a sync
-// does. The next message gets that sequence again. Consumers that were past it go
-// back to it.
+// does. The sequence is given again, and consumers past it go back to it.
 func (s *Stream) Lose(from uint64) {
 	if from > s.last {
 		return

@@ -17,8 +17,7 @@ import (
 // waiting events: until the lane's next tick.
 const crowdedMost = 3 * time.Second
 
-// askedMost is how many names of published effects a session in memory may
-// remember.
+// askedMost is how many names of published effects a session may remember.
 const askedMost = 256 + session.CallsMax
 
 // bounds checks what processes have in memory.
@@ -65,8 +64,7 @@ func (r *referee) boundsOf(run *laneRun) {
 	}
 }
 
-// inMemory compares the state of a session in memory with the fold of the log, if
-// it is the latest.
+// inMemory compares a state in memory, if it is the latest, with the log's fold.
 func (r *referee) inMemory(by, sid string, seq uint64, hash func() string) {
 	s := r.of(sid)
 	if s.lost || len(s.events) == 0 || seq != s.state.Seq {

@@ -99,8 +99,8 @@ func (b *bridge) pull(of *target) bool {
 	return true
 }
 
-// carry has the worker carry out one effect. The contexts of all its calls have
-// the effect's subject.
+// carry has the worker carry out one effect, in contexts with the effect's
+// subject.
 func (b *bridge) carry(of *target, one *delivery) {
 	serving := context.WithValue(b.serving, carries{}, one.d.Subject)
 	life, stop := worker.NewLifetimes(serving, bridgeGrace)
@@ -183,8 +183,7 @@ func (d *delivery) Done() {
 	}
 }
 
-// send sends an acknowledgement over the connection of the delivery, as
-// internal/delivery does.
+// send sends an acknowledgement over its connection, as internal/delivery does.
 func (d *delivery) send(text string, arrive func()) {
 	d.b.sim.mu.Lock()
 	defer d.b.sim.mu.Unlock()

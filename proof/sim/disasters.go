@@ -126,8 +126,7 @@ func (s *sim) killBridge(i int) {
 }
 
 // jump sets a clock: of a host, of a bridge or of the server. A jump is shorter
-// than the time for which names of effects are reserved after use, and shorter
-// than a bridge's memory.
+// than names of effects stay reserved, and than a bridge's memory.
 func (s *sim) jump() {
 	to := []time.Duration{0, 3 * time.Second, -3 * time.Second, 40 * time.Second, -40 * time.Second, 4 * time.Minute, -4 * time.Minute}[s.draw(7)]
 	s.did("clock jumps")
@@ -218,8 +217,7 @@ func (s *sim) reconnect() {
 	}
 }
 
-// effectsLost removes the latest effects and claims, as a server does that does
-// not sync them.
+// effectsLost removes the latest effects and claims, as without a sync.
 func (s *sim) effectsLost() {
 	last := s.fx.LastSeq()
 	if last == 0 {

@@ -1,7 +1,6 @@
 package sim
 
-// The host processes: which lanes they run, according to the heartbeats that they
-// receive, and how they end.
+// The host processes: which lanes they run, by heartbeats, and how they end.
 
 import (
 	"context"
@@ -211,8 +210,7 @@ func (h *host) pullDue() bool {
 	return true
 }
 
-// view returns a View as the host answers it; nil if the log has no event of the
-// session.
+// view returns a View as the host answers it; nil if the session has no event.
 func (h *host) view(ctx context.Context, sid string) ([]byte, error) {
 	data, err := h.host.View(ctx, sid)
 	if errors.Is(err, engine.ErrNoSession) {

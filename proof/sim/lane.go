@@ -189,8 +189,7 @@ func (r *laneRun) isReady() bool {
 	return len(r.done) > 0 || len(r.queue) > 0 && !r.machine.IsFull()
 }
 
-// step takes a step, with a result of some work or with queued deliveries. False:
-// there is nothing.
+// step takes a step, with a result of work or queued deliveries; false: none.
 func (r *laneRun) step() bool {
 	if !r.isReady() {
 		return false

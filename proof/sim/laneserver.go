@@ -1,8 +1,7 @@
 package sim
 
 // A lane between a host and the server: the calls of the host's end, which is
-// that of production, and at the server the choice of the request that gets a
-// delivery.
+// that of production, and the server's choice among requests.
 
 import (
 	"context"
@@ -53,8 +52,7 @@ func (r *laneRun) Info(ctx context.Context) (info natsdelivery.LaneInfo, err err
 	return info, mayPass(err)
 }
 
-// mayPass makes an error look like one of the connection, after which a lane
-// retries.
+// mayPass makes an error one of the connection, after which a lane retries.
 func mayPass(err error) error {
 	if err == nil {
 		return nil
@@ -197,20 +195,18 @@ func (l *laneEnd) ask(r *laneRun, reply string, p natsdelivery.PullRequest) {
 	l.open = append(l.open, &openPull{run: r, reply: reply, left: p.Batch, until: now.Add(p.Expires), heartbeat: p.Heartbeat, said: now, pin: p.Pin})
 }
 
-// isAsked reports whether the server has something to deliver, and a request for
-// it.
+// isAsked reports whether there is a request, and something to deliver.
 func (l *laneEnd) isAsked() bool {
 	info := l.consumer.Info()
 	return len(l.open) > 0 && (info.Pending > 0 || info.AckPending > 0)
 }
 
-// serve delivers one event to a request that may have it; false: there is no
-// event, or no such request.
+// serve delivers one event to a request that may have it; false: it can't.
 func (l *laneEnd) serve(s *sim) bool {
 	for _, p := range slices.Clone(l.open) {
 		r := p.run
 		// The server drops a request without a subscription; it may learn that
-		// late.
+		// later.
 		if r.dead || r.cut() || !r.listens(p.reply) && !s.fault(10) {
 			l.drop(p)
 			continue
@@ -268,8 +264,7 @@ func (l *laneEnd) pass(now time.Time) {
 	}
 }
 
-// restart ends all requests: the consumer has another leader, which may or may
-// not report it.
+// restart ends all requests: the new leader may or may not report it.
 func (l *laneEnd) restart(s *sim) {
 	all := l.open
 	l.open = nil

@@ -134,8 +134,7 @@ func (s *sim) resume() {
 	}
 }
 
-// lastAct stops a host while nothing goes wrong: the other must own its lanes at
-// once.
+// lastAct stops a host while all is well: the other must own its lanes at once.
 func (s *sim) lastAct() {
 	i := s.draw(hostCount)
 	leaves, stays := s.hosts[i], s.hosts[1-i]

@@ -197,8 +197,7 @@ func (s *sim) deliveries() (all []option) {
 	return all
 }
 
-// passes lets time pass; meanwhile pins and leases are kept, heartbeats arrive,
-// and lanes tick.
+// passes lets time pass, with leases and pins kept, heartbeats, and ticks.
 func (s *sim) passes(d time.Duration) {
 	s.say("%v pass", d)
 	for d > 0 {

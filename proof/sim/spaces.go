@@ -81,8 +81,7 @@ const (
 	docText     = "Goods can be returned within 14 days."
 )
 
-// folders are what a reader may find: two that a session may adopt, and one that
-// it may not.
+// folders are what a reader may find: two good ones, and an invalid one.
 var folders = []map[string]string{
 	{"agent.workspace.json": folderIndex, "p.json": `["one.md"]`, "t.json": `["read","write"]`, "doc.md": docText, "one.md": "You are the desk of {{session}}."},
 	{"agent.workspace.json": folderIndex, "p.json": `["two.md",{"context":"docs"}]`, "t.json": `["ask","gone"]`, "doc.md": docText, "two.md": "You are the desk."},

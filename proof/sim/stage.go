@@ -230,8 +230,7 @@ func (s *stage) kill(p *proc) {
 	synctest.Wait()
 }
 
-// rest waits until all stand still, and returns the waiting calls, the oldest
-// first.
+// rest waits until all stand still, and returns the waiting calls, oldest first.
 func (s *stage) rest() []*waiting {
 	synctest.Wait()
 	s.mu.Lock()

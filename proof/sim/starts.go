@@ -91,8 +91,7 @@ func (r *referee) start(p *proc, of subjects.EffectName) *started {
 	return one
 }
 
-// startClaimed checks the start of an effect that needs a claim, after earlier
-// starts of it.
+// startClaimed checks the start of an effect that needs a claim.
 func (r *referee) startClaimed(p *proc, of subjects.EffectName, e asked, before []*started) {
 	name := of.Session + "." + of.Effect
 	for _, b := range before {
@@ -127,8 +126,7 @@ func (r *referee) startClaimed(p *proc, of subjects.EffectName, e asked, before 
 	}
 }
 
-// claimOf returns the number of a bridge's last claim of an effect; 0: there is
-// none.
+// claimOf returns the number of a bridge's last claim of an effect; 0: none.
 func (r *referee) claimOf(p *proc, of subjects.EffectName, e asked) (mine int) {
 	for n := 1; ; n++ {
 		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: of, N: n})
@@ -176,8 +174,7 @@ func (r *referee) settledBy(sid, name string, seq uint64) bool {
 	})
 }
 
-// settlementOf returns an event's type, and the effect and the status that it
-// names, or "".
+// settlementOf returns an event's type, and its effect and status, or "".
 func settlementOf(payload []byte) (typ, effect, status string, err error) {
 	env, err := session.ReadEnvelope(payload)
 	if err != nil {

@@ -1,7 +1,6 @@
 package sim
 
-// A bridge's view of the server: worker.Transport. Every call waits for the
-// simulation.
+// A bridge's view of the server: worker.Transport.
 
 import (
 	"bytes"

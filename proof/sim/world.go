@@ -225,8 +225,8 @@ func (w world) each(ctx context.Context, outputs []journal.Output, left []int, e
 // denies reports whether something is not stored, now and then.
 func (s *sim) denies() bool { return !s.calm && s.faults > 0 && s.draw(60) == 59 }
 
-// grouped reports whether outputs are stored in groups, as when the server syncs
-// every message.
+// grouped reports whether outputs are stored in groups, as with sync_interval
+// always.
 func (s *sim) grouped() bool { return s.mood.grouped }
 
 // part returns how many of n are stored before a process may die.

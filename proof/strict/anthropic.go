@@ -55,8 +55,7 @@ type AnthropicImage struct {
 	Data      string `json:"data"`
 }
 
-// UnmarshalJSON decodes a block whose content is text, or a list of texts and
-// images.
+// UnmarshalJSON decodes a block whose content is text, or texts and images.
 func (b *AnthropicBlock) UnmarshalJSON(data []byte) error {
 	type plain AnthropicBlock
 	var wire struct {

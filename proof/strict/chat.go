@@ -25,14 +25,13 @@ type ChatMessage struct {
 	ToolCalls  []ChatCall `json:"tool_calls,omitempty"`
 	ToolCallID string     `json:"tool_call_id,omitempty"`
 
-	// An assistant's reasoning, in the form of servers other than OpenAI's; no
-	// rule is about it.
+	// An assistant's reasoning, as servers other than OpenAI's send it; no rule
+	// is about it.
 	Thought string            `json:"reasoning_content,omitempty"`
 	Details []json.RawMessage `json:"reasoning_details,omitempty"`
 }
 
-// UnmarshalJSON decodes a message whose content is text, or a list of texts and
-// images.
+// UnmarshalJSON decodes a message whose content is text, or texts and images.
 func (m *ChatMessage) UnmarshalJSON(data []byte) error {
 	type plain ChatMessage
 	var wire struct {

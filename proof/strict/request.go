@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// The rules for a request besides its conversation: caches, and the tools that
-// may be called.
+// The rules for a request besides its conversation: caches and callable tools.
 const (
 	anthropicMarks  providerRule = "anthropic request: at most four cache marks"
 	anthropicMark   providerRule = "anthropic request: cache mark"

@@ -36,8 +36,8 @@ type ResponseItem struct {
 	Status  string          `json:"status,omitempty"`
 }
 
-// UnmarshalJSON decodes an item whose content or output is text, or a list of
-// texts and images.
+// UnmarshalJSON decodes an item whose content or output is text, or texts and
+// images.
 func (it *ResponseItem) UnmarshalJSON(data []byte) error {
 	type plain ResponseItem
 	var wire struct {

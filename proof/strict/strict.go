@@ -31,8 +31,7 @@ type providerRule string
 // IsBlank reports whether a text is empty, or only white space.
 func IsBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// nameMax is the greatest length of a tool's name that all providers accept, in
-// bytes.
+// nameMax is the greatest length of a tool's name for all providers, in bytes.
 const nameMax = 64
 
 // IsName reports whether providers accept a name. They accept those of a

@@ -215,8 +215,7 @@ func (c *checker) late(ctx context.Context) error {
 	return err
 }
 
-// notRead stores an effect that the bridge must give back, and checks that it
-// does nothing else with it.
+// notRead stores an effect and checks that the bridge only gives it back.
 func (c *checker) notRead(ctx context.Context, change func(*testCall) error) error {
 	a, err := c.make(c.Arguments, c.Within)
 	if err == nil {

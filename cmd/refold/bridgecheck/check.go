@@ -90,8 +90,7 @@ type unchecked string
 
 func (u unchecked) Error() string { return string(u) }
 
-// checks are all checks, in the order in which they run: the first ones find out
-// what the others need.
+// checks are all checks, in order: the first ones find out what the others need.
 var checks = []check{
 	{"heartbeat", "a heartbeat on refold.alive.bridge.<instance> every 500 ms names the targets", "Heartbeats", (*checker).heartbeat},
 	{"consumer", "the bridge pulls from the durable consumer of its target, which acknowledges explicitly and delivers without limit", "Setup", (*checker).consumer},
@@ -127,9 +126,8 @@ type checker struct {
 	slowTook  time.Duration // duration of a slow call; 0: not known
 }
 
-// Run runs all checks and calls report with the result of each. It returns an
-// error if they could not be made: the server does not answer, or the bridge
-// does not pull.
+// Run runs all checks and calls report with each result. It returns an error if
+// the server does not answer, or if the bridge does not pull.
 func Run(ctx context.Context, b *bus.Bus, o Options, report func(Result)) error {
 	return run(ctx, b, o, checks, report)
 }

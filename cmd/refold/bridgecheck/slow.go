@@ -94,8 +94,7 @@ func (c *checker) whileRunning(ctx context.Context) error {
 	return nil
 }
 
-// stopped returns how long a slow call that must stop may take: less than it
-// takes otherwise.
+// stopped returns the time for a slow call that must stop: less than it needs.
 func (c *checker) stopped() time.Duration { return min(stopWithin, c.slowTook*3/4) }
 
 func (c *checker) cancel(ctx context.Context) error {

@@ -4,7 +4,7 @@ package e2e_test
 // and started again, and what is left at the end is what is left without. All of
 // them are tried here; of the other ways to kill (both daemons, the server, two
 // kills, processes that are told to end) a sample is, and everything by night.
-// `refold chaos` finds the points by running; one that is not come by when it is
+// `refold chaos` finds the points by running; one that is missed when it is
 // tried in two trials is told, and of the other ways few may be.
 
 import (
@@ -20,7 +20,7 @@ import (
 const chaosWithin = 8 * time.Minute
 
 var (
-	chaosSummary = regexp.MustCompile(`killed at (\d+) of (\d+) points in \d+ s: (\d+) wrong, (\d+) not come by.*`)
+	chaosSummary = regexp.MustCompile(`killed at (\d+) of (\d+) points in \d+ s: (\d+) wrong, (\d+) missed.*`)
 	chaosShare   = regexp.MustCompile(`tried (\d+) trials; of (\d+) kills there are.*`)
 )
 
@@ -142,7 +142,7 @@ func TestChaosStopped(t *testing.T) {
 	if err == nil {
 		t.Errorf("stopped, it ends with status 0:\n%s", out)
 	}
-	if !chaosSummary.MatchString(out) || !regexp.MustCompile(`; stopped: go on with --skip ([7-9]|\d\d)\n`).MatchString(out) {
+	if !chaosSummary.MatchString(out) || !regexp.MustCompile(`; stopped: continue with --skip ([7-9]|\d\d)\n`).MatchString(out) {
 		t.Errorf("it does not say how far it came:\n%s", out)
 	}
 }

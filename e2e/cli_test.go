@@ -162,7 +162,7 @@ func TestPlainErrors(t *testing.T) {
 		{"bad session name", 2, []string{"--nats", url, "run", "no such name", "hi"}, "use A-Z a-z 0-9 _ -"},
 		{"typo", 2, []string{"rnu", "s1", "hi"}, "run"},
 		{"nothing to decode", 2, []string{"decode"}, "nothing to decode"},
-		{"replay of nothing", 2, []string{"replay"}, "name one session, or say --all"},
+		{"replay of nothing", 2, []string{"replay"}, "name one session, or give --all"},
 		{"model without provider", 2, []string{"run", "s1", "hi", "--model", "m"}, "go together"},
 		{"no such stream", 2, []string{"streams", "--json", "REFOLD_NOTHING"}, "REFOLD_NOTHING"},
 		{"no such model", 1, []string{"demo", "--model", "gpt"}, "dev --model KIND:NAME"},

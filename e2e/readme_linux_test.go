@@ -53,7 +53,7 @@ func TestReadmeInOrder(t *testing.T) {
 		"approvals":               `call r5t1c0  write_file `,
 		"approve hello r5t1c0":    `(?s)Approve it\? \[y/N\] .*approved\nsession hello: run 5 `,
 		"replay hello --verify":   `^replay: identical`,
-		"bridge doctor":           `all that is open is served\n$`,
+		"bridge doctor":           `all open effects are served\n$`,
 		"tools check":             `covered: 12 of 12 tools`,
 		"why hello shell":         `shell \(host\.exec\)`,
 		"queue hello":             `run 4 is running`,

@@ -92,7 +92,7 @@ func TestRolesCheckFindsWhatDiffers(t *testing.T) {
 	out, errOut, status := run(t, endWithin, nil, "refold", "--nats", g.plain, "roles", "check", "--dir", g.dir)
 	for _, want := range []string{
 		"refold/chat (client), view: refold.view.check!: the servers refuse, the table let it publish",
-		"refold/actor (session-actor), ctl: refold.ctl.check!: the servers let it hear, the table refuse",
+		"refold/actor (session-actor), ctl: refold.ctl.check!: the servers let it subscribe, the table refuse",
 		", 2 differ.",
 	} {
 		if status != 1 || !strings.Contains(out, want) {

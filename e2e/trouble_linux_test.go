@@ -142,7 +142,7 @@ func TestProviderThatIsDown(t *testing.T) {
 	if !regexp.MustCompile(`(?s)"troubles": \[.*"target": "llm/down",\s*"code": "overloaded",\s*"detail": "\S+ answered 503: not now",\s*"since": \d+,\s*"next": \d+,\s*"effects": \[\s*"r1t1"`).MatchString(view) {
 		t.Errorf("the view has no trouble: %s", view)
 	}
-	if doctor, _ := runOnce(t, 0, nil, "bridge", "doctor", "--nats", s.url); !strings.Contains(doctor, "retrying: b1, llm/down: overloaded: ") || !strings.Contains(doctor, "what does not work stands above") {
+	if doctor, _ := runOnce(t, 0, nil, "bridge", "doctor", "--nats", s.url); !strings.Contains(doctor, "retrying: b1, llm/down: overloaded: ") || !strings.Contains(doctor, "the problems are listed above") {
 		t.Errorf("the doctor prints %q", doctor)
 	}
 	p.does(refuses(http.StatusTooManyRequests, "1"))
@@ -264,11 +264,11 @@ func TestNobodyServes(t *testing.T) {
 	run := inPipe(t, "run", "s1", "hi", "--provider", "p", "--model", "m", "--nats", s.url)
 	run.prints(`unserved: s1 waits for llm/p \(r1t1\): start bridge --model p=MODEL`)
 	d := s.models("rules:\n  - {wait: 20s, say: done}\n", "p")
-	run.prints(`unserved no more: llm/p of s1`)
+	run.prints(`no longer unserved: llm/p of s1`)
 	d.kill()
-	run.prints(`(?s)unserved no more.*unserved: s1 waits for llm/p`)
+	run.prints(`(?s)no longer unserved.*unserved: s1 waits for llm/p`)
 	d.start()
-	run.prints(`(?s)unserved no more.*unserved no more`)
+	run.prints(`(?s)no longer unserved.*no longer unserved`)
 	runOnce(t, 0, nil, "cancel", "s1", "--nats", s.url)
 	run.ends(1)
 }

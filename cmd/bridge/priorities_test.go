@@ -23,8 +23,8 @@ func TestPriorities(t *testing.T) {
 		{"--priority llm/openai=1", "--priority llm/openai=1: targets that share no slots don't wait for one another: say with --slots"},
 		{"--slots 4 --priority llm/opnai=1", "llm/opnai is not served here; served are: llm/openai, llm/batch, tool/mail"},
 		{"--slots 4 --priority openai=1", "openai is not served here"},
-		{"--slots 4 --priority llm/openai", "say TARGET=N"},
-		{"--slots 4 --priority llm/openai=101", "say TARGET=N"},
+		{"--slots 4 --priority llm/openai", "write TARGET=N"},
+		{"--slots 4 --priority llm/openai=101", "write TARGET=N"},
 		{"--slots 4 --priority llm/openai=1,llm/openai=2", "it has a priority already"},
 		{"--slots 5000", "--slots: 0 to 4096"},
 	} {

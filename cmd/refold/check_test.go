@@ -55,10 +55,10 @@ func TestCoverage(t *testing.T) {
 	const want = `TOOL              EXECUTOR       SERVED BY
 app.ask           host_loop/app  the program that drives the session
 fs.stat           tool/host      2 bridges; its descriptor is not stored: a session-actor stores it, start one
-mail.read         tool/mail      nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
-mail.send         tool/mail      nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
-config.provider   llm/openai     nobody serves it: start bridge --model openai
-config.step_hook  step/gate      nobody serves it: start a program that serves it with package bridge
+mail.read         tool/mail      no bridge serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
+mail.send         tool/mail      no bridge serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
+config.provider   llm/openai     no bridge serves it: start bridge --model openai
+config.step_hook  step/gate      no bridge serves it: start a program that serves it with package bridge
 `
 	if out.String() != want {
 		t.Errorf("got\n%swant\n%s", out.String(), want)
@@ -66,9 +66,9 @@ config.step_hook  step/gate      nobody serves it: start a program that serves i
 	missing := uncovered(c.needs())
 	if got, want := warnings(missing), []string{
 		"its descriptor is not stored: a session-actor stores it, start one (fs.stat)",
-		"tool/mail: nobody serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge (mail.read, mail.send)",
-		"llm/openai: nobody serves it: start bridge --model openai (config.provider)",
-		"step/gate: nobody serves it: start a program that serves it with package bridge (config.step_hook)",
+		"tool/mail: no bridge serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge (mail.read, mail.send)",
+		"llm/openai: no bridge serves it: start bridge --model openai (config.provider)",
+		"step/gate: no bridge serves it: start a program that serves it with package bridge (config.step_hook)",
 	}; !slices.Equal(got, want) {
 		t.Errorf("warnings: got %q, want %q", got, want)
 	}
@@ -103,17 +103,17 @@ func TestToolsCheck(t *testing.T) {
 	w.serves("tool/host llm/openai")
 	unpublished := file(t, mailRecord)
 	out, errOut := w.does(0, "tools", "check", unpublished, "--within", "1ms")
-	like(t, "unpublished", out, `(?s)^TOOL .*\nmail\.send +tool/mail +nobody serves it: [^;\n]*\nconfig\.provider +llm/openai +1 bridge\n`+
+	like(t, "unpublished", out, `(?s)^TOOL .*\nmail\.send +tool/mail +no bridge serves it: [^;\n]*\nconfig\.provider +llm/openai +1 bridge\n`+
 		`\nNOT covered: 0 of 1 tools, 1 of 1 in the config, for `+regexp.QuoteMeta(unpublished)+`, which new sessions don't pin\n$`)
-	like(t, "unpublished", errOut, `^refold: warning: tool/mail: nobody serves it: .* \(mail\.send\)\n$`)
+	like(t, "unpublished", errOut, `^refold: warning: tool/mail: no bridge serves it: .* \(mail\.send\)\n$`)
 	out, _ = w.does(0, "tools", "check", unpublished, "--within", "1ms", "--json")
-	like(t, "as JSON", out, `^\{"need":"mail\.send","target":"tool/mail","bridges":0,"missing":\["nobody serves it: [^"]*"\]\}\n`+
+	like(t, "as JSON", out, `^\{"need":"mail\.send","target":"tool/mail","bridges":0,"missing":\["no bridge serves it: [^"]*"\]\}\n`+
 		`\{"need":"config\.provider","target":"llm/openai","bridges":1,"served_by":"1 bridge"\}\n`+
 		`\{"covered":false,"of":"`+regexp.QuoteMeta(unpublished)+`, which new sessions don't pin","summary":"0 of 1 tools, 1 of 1 in the config"\}\n$`)
 	w.does(0, "install", unpublished)
 
 	failing := []string{"tools", "check", "--within", "1ms", "--coverage", "fail"}
-	if _, errOut = w.does(statusFailed, failing...); !strings.Contains(errOut, "tool/mail: nobody serves it") {
+	if _, errOut = w.does(statusFailed, failing...); !strings.Contains(errOut, "tool/mail: no bridge serves it") {
 		t.Errorf("fail: got %q", errOut)
 	}
 	_, _ = w.does(0, "tools", "check", "--within", "1ms", "--coverage", "warn")

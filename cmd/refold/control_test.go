@@ -49,10 +49,10 @@ func TestRunsAreControlled(t *testing.T) {
 	like(t, "the run that was cancelled", errOut, `^(unserved: .*\n)?run 1: .* s\nrefold: run 1 cancelled: cancelled: enough\n$`)
 	w.prints(0, `^session s1: run 2 is interrupting, waits for model\n$`, "interrupt", "s1", "--operator")
 	w.settle("s1", "r2t1", map[string]any{"text": map[string]any{"text": "2"}})
-	w.prints(statusFailed, `^refold: rejected: run_not_active: .*\n  ask for a run: refold run s1 TEXT\n$`, "cancel", "s1")
+	w.prints(statusFailed, `^refold: rejected: run_not_active: .*\n  start a run: refold run s1 TEXT\n$`, "cancel", "s1")
 	w.prints(0, `^session s1: run 2 interrupted, no run is active\n$`, "queue", "s1")
 	w.prints(0, `^session s1: run 2 interrupted, no run is active; it is closed\n$`, "close", "s1")
-	w.prints(statusFailed, `^refold: rejected: session_closed: .*\n  nothing reopens a session: ask another one\n$`, "run", "s1", "more")
+	w.prints(statusFailed, `^refold: rejected: session_closed: .*\n  nothing reopens a session: use another one\n$`, "run", "s1", "more")
 }
 
 func TestApprovalsAreDecided(t *testing.T) {
@@ -72,7 +72,7 @@ func TestApprovalsAreDecided(t *testing.T) {
 	w.prints(0, `^`+one, "approvals")
 	batch := w.view("s1").Batch
 	hash, other := batch.Calls[0].ArgsHash, batch.Calls[1].ArgsHash
-	w.prints(statusFailed, `^`+one+`refold: not approved: r1t1c0 waits with other arguments than those of hash `+other+`: look .* hash `+hash+`\n$`,
+	w.prints(statusFailed, `^`+one+`refold: not approved: r1t1c0 waits with other arguments than those of hash `+other+`: read .* hash `+hash+`\n$`,
 		"approve", "s1", "r1t1c0", "--args-hash", other)
 	w.prints(statusFailed, `^`+one+`refold: not denied: r1t1c0 waits with other arguments`, "deny", "s1", "r1t1c0", "--args-hash", other)
 	w.prints(statusFailed, `arguments {\n    "to": "ann"\n  }\n  hash .*\n  will run with {\n    "to": 1\n  }\nrefold: rejected: invalid_data: arguments: .*\n$`,
@@ -163,7 +163,7 @@ func TestRunReattaches(t *testing.T) {
 	first.out.shows(t, "I look.")
 	first.stop()
 	_, errOut := w.end(first, statusInterrupted)
-	like(t, "stopped", errOut, `^refold: stopped; the run goes on: refold tail s1, or the same command again; to end it: refold cancel s1 --run 1\n$`)
+	like(t, "stopped", errOut, `^refold: stopped; the run continues: refold tail s1, or the same command again; to end it: refold cancel s1 --run 1\n$`)
 	w.says(session.DoorLLM, "s1", session.TypeToolCallsObserved, `{"effect":"r1t1","calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"}]}`)
 	w.reaches("s1", "a call waits", func(v session.View) bool { return v.WaitsFor == "approval" })
 	again := w.begin("", args...)
@@ -178,7 +178,7 @@ func TestRunReattaches(t *testing.T) {
 	}
 	w.prints(0, `^hello\nrun 1: 2 turns\n$`, args...)
 	w.prints(statusFailed, `^refold: rejected: duplicate_submission: .*\n  the same --submission was used with another text`, "run", "s1", "other", "--submission", "once")
-	w.prints(statusFailed, `^refold: rejected: not_permitted: roles: .*\n  .*ask through ctl: --operator\n$`, "run", "s1", "hi", "--role", "editor")
+	w.prints(statusFailed, `^refold: rejected: not_permitted: roles: .*\n  .*use the door ctl: --operator\n$`, "run", "s1", "hi", "--role", "editor")
 }
 
 func TestTailSaysWhatToDo(t *testing.T) {
@@ -194,7 +194,7 @@ func TestTailSaysWhatToDo(t *testing.T) {
 	w.does(0, "deny", "s1", "r1t1c0")
 	tail.out.shows(t, `CallsPlanned r1t1 group 2 of 2, for a host loop: r1t1c1\n`)
 	w.says(session.DoorTool, "s1", session.TypeToolCallSettled, `{"effect":"r1t1c1","status":"succeeded"}`)
-	tail.out.shows(t, `BudgetExceeded run 1 is paused: 2000 of 1000 tokens are used, and the next turn's input takes about [0-9]+; to go on: refold resume s1 --budget '{"tokens":…}'\n`)
+	tail.out.shows(t, `BudgetExceeded run 1 is paused: 2000 of 1000 tokens are used, and the next turn's input takes about [0-9]+; to continue: refold resume s1 --budget '{"tokens":…}'\n`)
 	w.prints(statusFailed, `illegal_transition: the run's budget is spent: resume it through ctl with a larger one\n`, "resume", "s1")
 	tail.stop()
 	w.end(tail, statusInterrupted)
@@ -224,8 +224,8 @@ func TestInvalidControlArguments(t *testing.T) {
 		"--budget: ":                {"resume", "s1", "--budget", "much"},
 		"see refold approve --help": {"approve", "s1"},
 		"--args-hash: is 64 hex":    {"approve", "s1", "r1t1c0", "--args-hash", "12345678"},
-		"--args: is no JSON text":   {"approve", "s1", "r1t1c0", "--yes", "--args", "{"},
-		"say --args-hash HASH":      {"approve", "s1", "r1t1c0"},
+		"--args: is not JSON":   {"approve", "s1", "r1t1c0", "--yes", "--args", "{"},
+		"give --args-hash HASH":      {"approve", "s1", "r1t1c0"},
 		"see refold deny --help":    {"deny", "s1", "r1t1c0", "--args", "{}"},
 	} {
 		var out, errOut text

@@ -16,7 +16,7 @@ func TestDoctor(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	out, _ := w.does(0, "bridge", "doctor", "--within", "1ms")
-	like(t, "nothing there", out, `^no bridge runs: start bridge .*\nall that is open is served\n$`)
+	like(t, "nothing there", out, `^no bridge runs: start bridge .*\nall open effects are served\n$`)
 
 	tail := w.begin("", "tail", "s1")
 	all := w.begin("", "tail", "--json")
@@ -53,7 +53,7 @@ func TestDoctor(t *testing.T) {
 			return false
 		}
 	})
-	like(t, "a bridge that answers", out, `^TARGET  BRIDGES  LACKS\nllm/p   1        b1: no key\nall that is open is served\n$`)
+	like(t, "a bridge that answers", out, `^TARGET  BRIDGES  LACKS\nllm/p   1        b1: no key\nall open effects are served\n$`)
 	out, _ = w.does(0, "bridge", "doctor", "--json")
 	if want := `{"target":"llm/p","bridges":1,"lacks":["b1: no key"]}` + "\n"; out != want {
 		t.Errorf("as JSON: got %s, want %s", out, want)
@@ -67,9 +67,9 @@ func TestDoctor(t *testing.T) {
 	go func() {
 		beats <- w.bus.Heartbeat(alive, subjects.KindBridge, "01JB", func() []byte { return []byte(`{"targets":["llm/p"],"rules":1}`) })
 	}()
-	tail.err.shows(t, `unserved no more: llm/p of s1\n`)
+	tail.err.shows(t, `no longer unserved: llm/p of s1\n`)
 	out, _ = w.does(0, "bridge", "doctor")
-	like(t, "a bridge that is heard", out, `^TARGET  BRIDGES  LACKS\nllm/p   1 +\nall that is open is served\n$`)
+	like(t, "a bridge that is heard", out, `^TARGET  BRIDGES  LACKS\nllm/p   1 +\nall open effects are served\n$`)
 	end()
 	if err := <-beats; err != nil {
 		t.Error(err)

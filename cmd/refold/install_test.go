@@ -130,8 +130,8 @@ func TestInstallShowsAndListsRecords(t *testing.T) {
 	like(t, "list", out, `^SEQ +TIME +HASH +TOOLS +PROFILES +RULES +NOTE\n`+
 		`1 +`+day+` +[0-9a-f]{64} +0 +0 +1\n`+
 		`2 +`+day+` +`+builtinHash(t)+` +12 +3 +1 +new sessions pin it\n`+
-		`3 +`+day+` +- +- +- +- +pinned by nobody: install record: .*\n`+
-		`4 +`+day+` +[0-9a-f]{64} +- +- +- +pinned by nobody: install record: .*tools\[0\].*\n$`)
+		`3 +`+day+` +- +- +- +- +no session pins it: install record: .*\n`+
+		`4 +`+day+` +[0-9a-f]{64} +- +- +- +no session pins it: install record: .*tools\[0\].*\n$`)
 	out, errOut := w.does(0, "install", "--builtin")
 	like(t, "same as the pinned one", out+errOut, `^nothing published: the record at 2 is the same`)
 

@@ -227,7 +227,7 @@ func TestExitStatusFollowsRunOutcome(t *testing.T) {
 	like(t, "a failed run", errOut, `^run 1: (1 turn, 0 calls, )?\d+\.\d s\nrefold: run 1 failed: overloaded\n$`)
 	w.waits("s1", 2)
 	queued.stop()
-	if _, errOut := w.end(queued, statusInterrupted); !strings.Contains(errOut, "the run goes on: refold tail s1") {
+	if _, errOut := w.end(queued, statusInterrupted); !strings.Contains(errOut, "the run continues: refold tail s1") {
 		t.Errorf("stopped: it prints %q", errOut)
 	}
 	out, _ = w.does(0, "run", "s1", "later", "--no-follow")
@@ -364,8 +364,8 @@ func TestCommandsThatNeedNoServer(t *testing.T) {
 		{statusUsage, []string{"run"}, "see refold run --help"},
 		{statusUsage, []string{"run", "s1", "hi", "--model", "m"}, "go together"},
 		{statusUsage, []string{"run", "s1", "hi", "--system", "s"}, "--provider and --model"},
-		{statusUsage, []string{"replay"}, "name one session, or say --all"},
-		{statusUsage, []string{"replay", "s1", "--all"}, "name one session, or say --all"},
+		{statusUsage, []string{"replay"}, "name one session, or give --all"},
+		{statusUsage, []string{"replay", "s1", "--all"}, "name one session, or give --all"},
 		{statusUsage, []string{"replay", "--all", "--export"}, "for one session"},
 		{statusUsage, []string{"decode"}, "nothing to decode"},
 		{0, []string{"install", "--help"}, "refold install record.json"},
@@ -379,9 +379,9 @@ func TestCommandsThatNeedNoServer(t *testing.T) {
 		{0, []string{"tools", "check", "--help"}, "--coverage fail"},
 		{statusUsage, []string{"tools", "check", "a", "--session", "s1"}, "not both"},
 		{statusUsage, []string{"tools"}, "see refold tools show --help"},
-		{statusUsage, []string{"tools", "s1", "--turn", "r1"}, "a turn is named as r1t2"},
+		{statusUsage, []string{"tools", "s1", "--turn", "r1"}, "a turn has a name such as r1t2"},
 		{statusUsage, []string{"why", "s1"}, "see refold why --help"},
-		{statusUsage, []string{"why", "s1", "t", "--turn", "r1t2c0"}, "a turn is named as r1t2"},
+		{statusUsage, []string{"why", "s1", "t", "--turn", "r1t2c0"}, "a turn has a name such as r1t2"},
 		{statusUsage, []string{"tools", "check", "--coverage", "loud"}, "see refold tools check --help"},
 		{statusUsage, []string{"demo", "--all"}, "--model recorded:FILE"},
 		{statusFailed, []string{"demo", "--model", "gpt"}, "refold dev --model KIND:NAME, with KIND openai, openai-chat, anthropic, gemini"},

@@ -112,7 +112,7 @@ func TestPackIsPublishedOnce(t *testing.T) {
 	out, _ := w.does(0, "pack", "publish", dir, "--key", file)
 	like(t, "published", out, `^crm 1\.4\.2 is published, at sequence 1: manifest [0-9a-f]{64}, signed by `+key+`\n$`)
 	out, errOut = w.does(0, "pack", "publish", dir, "--key", other)
-	like(t, "again", out+errOut, `^crm 1\.4\.2 was published already, at sequence 1: .*signed by `+key+`\nrefold: warning: it stands with the signature of `+key)
+	like(t, "again", out+errOut, `^crm 1\.4\.2 was published already, at sequence 1: .*signed by `+key+`\nrefold: warning: it keeps the signature of `+key)
 	put(t, dir, "skills/refunds/SKILL.md", "---\nname: refunds\ndescription: Another.\n---\n")
 	_, errOut = w.does(statusFailed, "pack", "publish", dir, "--key", file)
 	like(t, "other content", errOut, `^refold: crm 1\.4\.2 is published already, at sequence 1, with the manifest [0-9a-f]{64}`)

@@ -101,7 +101,7 @@ func TestSessionsOnATerminalAndAPipe(t *testing.T) { //nolint:paralleltest // it
 		}
 	}
 	_, shown := w.onTerminal(200, "sessions")
-	like(t, "a table", sgr.ReplaceAllString(shown, ""), `^SESSION  STATE      WAITS FOR  MODEL  AGE  LAST WORDS\n`+
+	like(t, "a table", sgr.ReplaceAllString(shown, ""), `^SESSION  STATE      WAITS FOR  MODEL  AGE  LATEST TEXT\n`+
 		`active   running    model      p/m    \d+s +what is here\?\n`+
 		`hostile  completed  nobody     p/m    \d+s +wide 世界世界世界, red \\x1b\[31m and the clipboard \\x1b\]52;c;eA==\\x07\n`+
 		`plain    completed  nobody     p/m    \d+s +many words many words .*…\n$`)
@@ -151,7 +151,7 @@ func (w *world) pages(t *testing.T) {
 		t.Errorf("page by page: got %q, want %q", all, want)
 	}
 	for args, want := range map[string]string{
-		"--state failed":                     `^no session is so that has a notice; .* --all finds older sessions\n$`,
+		"--state failed":                     `^no session matches that has a notice; .* --all finds older sessions\n$`,
 		"--state running,paused":             `^active\t.*\n$`,
 		"--name pl --since 1h":               `^plain\t.*\n$`,
 		"--since 2999-01-31T12:00:00Z":       `^no session is so`,
@@ -227,7 +227,7 @@ func TestTranscript(t *testing.T) {
 		`\*\*User, while the run was active\*\*\n\n> and be quick\n\n\*\*Assistant\*\*\n\n> Done\.\n> > not a quote of mine\n\n\*Run 1 completed\.\*\n`+
 		`\n## Run 2: p/m, [0-9-]+ [0-9:]+Z\n\n\*\*User\*\*\n\n> again\n$`)
 	w.prints(0, `^# Session s1\n\n## Run 2: p/m, .*\n\n\*\*User\*\*\n\n> again\n$`, "transcript", "s1", "--run", "2")
-	w.prints(statusFailed, `^refold: session s1 has no run 3 that has begun; it has asked for 2\n$`, "transcript", "s1", "--run", "3")
+	w.prints(statusFailed, `^refold: session s1 has no run 3 that has begun; it has 2 requested runs\n$`, "transcript", "s1", "--run", "3")
 	w.prints(statusFailed, `^refold: the log holds no event of this session\n$`, "transcript", "nobody")
 	objects, _ := w.does(0, "transcript", "s1", "--json")
 	var kinds []string
@@ -321,7 +321,7 @@ func TestLog(t *testing.T) {
 	w.prints(0, `^`+second+`$`, "log", "s1", "--from", "3", "--to", "3")
 	w.prints(0, `^the session has no event there\n$`, "log", "s1", "--from", "9")
 	w.prints(statusFailed, `^refold: the log holds no event of this session\n$`, "log", "nobody")
-	w.prints(statusUsage, `--from is behind --to`, "log", "s1", "--from", "3", "--to", "2")
+	w.prints(statusUsage, `--from is after --to`, "log", "s1", "--from", "3", "--to", "2")
 	out, errOut := w.does(0, "log", "s1", "--json")
 	like(t, "JSON", out, `^\{"session":"s1","seq":2,"time":\d+,"door":"in","type":"RunRequested","id":"[0-9A-Z]{26}","by":"refold","data":\{"input":\{"text":"hi"\},"when_busy":"queue"\}\}\n`+
 		`\{.*\}\n\{"session":"s1","seq":4,"time":\d+,"door":"in","fault":"codec: .*","payload":"bm8gZW52ZWxvcGU="\}\n$`)

@@ -14,7 +14,7 @@ import (
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	const again = "; what to do: the tool is not what was imported: look at it (refold bridge doctor), import it again (refold tools import), and start its bridge again"
+	const again = "; what to do: the tool differs from the imported one: review it (refold bridge doctor), import it again (refold tools import), and start its bridge again"
 	for _, c := range []struct {
 		code, detail, run, tail string
 	}{
@@ -28,8 +28,8 @@ func TestRefused(t *testing.T) {
 			"r1t2c0 ls: tool_not_served: no; what to do: start the program that has the tool, or take it out of the registry (refold tools check)",
 		},
 		{
-			"service_refused", "", "refused: ls: service_refused; what to do: correct what the service says of it, then import it again (refold tools import services)\n",
-			"r1t2c0 ls: service_refused; what to do: correct what the service says of it, then import it again (refold tools import services)",
+			"service_refused", "", "refused: ls: service_refused; what to do: correct the service's metadata, then import it again (refold tools import services)\n",
+			"r1t2c0 ls: service_refused; what to do: correct the service's metadata, then import it again (refold tools import services)",
 		},
 	} {
 		data, err := json.Marshal(session.ToolRejected{Effect: "r1t2c0", ToolName: "ls", Code: c.code, Detail: c.detail})

@@ -20,12 +20,12 @@ func TestReleaseSaysWhatItDoes(t *testing.T) {
 	bustest.OK(t, err)
 	at := view.Seq + 1
 	bustest.OK(t, w.bus.PutQuarantine(w.ctx, "s1", fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, at)))
-	said := fmt.Sprintf(`^session s1  quarantined from %d on: a test\nReleased, it is loaded up to the event before %d, `, at, at)
+	said := fmt.Sprintf(`^session s1  quarantined from %d on: a test\nAfter a release it is loaded up to the event before %d, `, at, at)
 	w.prints(statusFailed, said, "release", "s1") // nobody says yes
 	if _, found, err := w.bus.GetQuarantine(w.ctx, "s1"); err != nil || !found {
 		t.Errorf("without a yes: quarantined %v (%v), want that it stays", found, err)
 	}
-	w.prints(0, said+fmt.Sprintf(`[^\n]*\n[^\n]*\nsession s1  released: it goes on with %d within 15 s`, at), "release", "s1", "--yes")
+	w.prints(0, said+fmt.Sprintf(`[^\n]*\n[^\n]*\nsession s1  released: it continues with %d within 15 s`, at), "release", "s1", "--yes")
 	if _, found, err := w.bus.GetQuarantine(w.ctx, "s1"); err != nil || found {
 		t.Errorf("released: quarantined %v (%v)", found, err)
 	}

@@ -190,7 +190,7 @@ func TestSpaceIsSyncedAppliedAndDetached(t *testing.T) {
 
 	w.prints(statusFailed, `^refold: rejected: nothing_staged: .*\n  read it first: refold space sync s1 SPACE\n$`, "space", "apply", "s1")
 	w.prints(statusFailed, `(?s)^support 1\.4\.2 would be staged: manifest ([0-9a-f]{64}); the session has none\n.*  added    docs/a\.md\n.*  added    catalog default\n`, "space", "sync", "s1", "support", "--dry")
-	w.prints(0, `^support 1\.4\.2 is staged: manifest [0-9a-f]{64} \(y2\)\n  refold space diff s1 shows what is new; refold space apply s1 adopts it\n$`, "space", "sync", "s1", "support")
+	w.prints(0, `^support 1\.4\.2 is staged: manifest [0-9a-f]{64} \(y2\)\n  refold space diff s1 shows what is new; refold space apply s1 applies it\n$`, "space", "sync", "s1", "support")
 	w.prints(0, `^support: nothing would change: manifest [0-9a-f]{64} is staged\n$`, "space", "sync", "s1", "support", "--dry")
 	w.prints(0, `(?s)^support 1\.4\.2 is staged \([0-9a-f]{12}\), no workspace is applied\n  added    docs/a\.md\n.*  changed  version: none to "1\.4\.2"\n`, "space", "diff", "s1")
 	w.prints(statusFailed, `^refold: rejected: stale: .*\n  another manifest is staged by now: refold space diff s1\n$`, "space", "apply", "s1", "--hash", strings.Repeat("0", 64))

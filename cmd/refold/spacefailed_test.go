@@ -26,14 +26,14 @@ func TestSpaceSyncSaysWhatToDoAboutItsReader(t *testing.T) {
 		space, want string
 		settles     func() (typ, data string)
 	}{
-		{"support", `space_unknown: as it is\n  the file of bridge --spaces says which spaces there are, and where their versions lie\n$`,
+		{"support", `space_unknown: as it is\n  the file of bridge --spaces lists which spaces there are, and where their versions are\n$`,
 			func() (string, string) { return failed("space_unknown") }},
-		{"support", `space_unreadable: as it is\n  look at the log of the bridge that read it\n$`,
+		{"support", `space_unreadable: as it is\n  read the log of the bridge that read it\n$`,
 			func() (string, string) { return failed("space_unreadable") }},
 		{"support", `strange: as it is\n$`, func() (string, string) { return failed("strange") }},
-		{"support", `bad_settlement: manifest: is an object\n  look at the log of the bridge that read it\n$`,
+		{"support", `bad_settlement: manifest: is an object\n  read the log of the bridge that read it\n$`,
 			func() (string, string) { return ready(`"bytes"`) }},
-		{"support", `workspace_untrusted: the manifest is that of "other"\n  the grant in the install record says what is trusted: refold install --show\n$`,
+		{"support", `workspace_untrusted: the manifest is that of "other"\n  the grant in the install record lists what is trusted: refold install --show\n$`,
 			func() (string, string) { return ready(`{"v":1,"kind":"workspace","space":"other"}`) }},
 		{"sealed", `workspace_untrusted: the manifest is none of the grant's digests, and none of its keys signed it\n  the grant`,
 			func() (string, string) { return ready(`{"v":1,"kind":"workspace","space":"sealed"}`) }},

@@ -68,7 +68,7 @@ func TestTimelineShowsTakenEvents(t *testing.T) {
 	w.tells("in", session.TypeRunRequested, `{"input":{"text":"ha"},"submission":"once"}`,
 		`RunRequested refused: duplicate_submission: submission "once" was taken with other content`)
 	w.tells("in", session.TypeRunRequested, `{"input":{"text":"more"},"when_busy":"steer"}`, "run requested: more")
-	w.tells("in", session.TypeRunRequested, `{"input":{"text":"later"}}`, "run requested: later", "  run 2 waits its turn")
+	w.tells("in", session.TypeRunRequested, `{"input":{"text":"later"}}`, "run requested: later", "  run 2 is queued")
 	w.tells("llm", session.TypeToolCallsObserved, callsOfThree, "turn r1t1 (0 ms): ",
 		`  group 1 of 2  send {"to":"ann"}`, "  group 2 of 2  show ",
 		`  refused  nosuch: tool_unknown: there is no tool "nosuch"`, "  waits for approval  send r1t1c0")
@@ -98,7 +98,7 @@ func TestTimelineShowsTakenEvents(t *testing.T) {
 	w.tells("llm", session.TypeGenerationSettled, `{"effect":"r1t2","status":"ok","text":{"text":"done"},"odd":1}`,
 		"turn r1t2 (0 ms): without an answer", "  run 1 failed: bad_settlement: …")
 	w.tells("in", session.TypeRunInterrupt, `{}`, "RunInterruptRequested {}")
-	w.tells("in", session.TypeSteerRequested, `{"input":{"text":"wait"}}`, "steered: wait", "  run 3 waits its turn")
+	w.tells("in", session.TypeSteerRequested, `{"input":{"text":"wait"}}`, "steered: wait", "  run 3 is queued")
 	w.tells("in", session.TypeRunCancelRequested, `{"run":2}`, `RunCancelRequested {"run":2}`, "  run 2 cancelled: cancelled")
 	w.tells("in", "Odd", `{"a":}`, "an event of 28 bytes through in refused: undecodable: …")
 }

@@ -95,8 +95,8 @@ func TestToolsOfEachTurn(t *testing.T) {
 		`turn r2t1 knows no tool "sheep"; it knows .*shell, .*\n`:   {"why", "s1", "sheep"},
 		`session s1 has no turn r1t3; it has r1t1 to r1t2, r2t1\n`:  {"why", "s1", "shell", "--turn", "r1t3"},
 		`session s1 has no turn r9t1; it has`:                       {"tools", "s1", "--turn", "r9t1"},
-		`session idle has not asked a turn yet: refold view idle\n`: {"tools", "idle"},
-		`session idle has not asked a turn yet\n`:                   {"tools", "idle", "--turn", "r1t1"},
+		`session idle has not published a turn yet: refold view idle\n`: {"tools", "idle"},
+		`session idle has not published a turn yet\n`:                   {"tools", "idle", "--turn", "r1t1"},
 		`view of nobody: .*no event of this session`:                {"why", "nobody", "shell"},
 		`the log holds no event of this session\n`:                  {"why", "nobody", "shell", "--turn", "r1t1"},
 	} {
@@ -126,7 +126,7 @@ func TestToolsOfATurnWithAStepHook(t *testing.T) {
 	w.reaches("s1", "the model is asked", func(v session.View) bool { return v.WaitsFor == "model" })
 	for _, args := range [][]string{nil, {"--turn", "r1t1"}} {
 		out, _ := w.does(0, append([]string{"why", "s1", "grep"}, args...)...)
-		like(t, "prepared", out, `^turn r1t1 of session s1: tools of the step, registry .*\nstep: as its hook said\ngrep .*: hidden, step 1: the step's list leaves it out \(the step hook\)\n$`)
+		like(t, "prepared", out, `^turn r1t1 of session s1: tools of the step, registry .*\nstep: from its hook\ngrep .*: hidden, step 1: the step's list leaves it out \(the step hook\)\n$`)
 	}
 
 	hooked("s2", session.FallbackFail)
@@ -136,7 +136,7 @@ func TestToolsOfATurnWithAStepHook(t *testing.T) {
 		w.reaches(sid, "the hook has answered", func(v session.View) bool { return v.WaitsFor != "step" })
 	}
 	_, errOut := w.does(statusFailed, "tools", "s2")
-	like(t, "failed", errOut, `^refold: turn r1t1 was not asked, since its step hook failed: tired\n$`)
+	like(t, "failed", errOut, `^refold: turn r1t1 was not published, since its step hook failed: tired\n$`)
 	out, _ := w.does(0, "tools", "s3")
 	like(t, "fallen back", out, `^turn r1t1 of session s3: tools of profile openai \(.*\), .*\nstep: no rule applies; its hook's answer does not count: tired\n\noffered.*: 1\n`)
 }
@@ -182,8 +182,8 @@ func TestToolsCheckOfASession(t *testing.T) {
 	w.does(0, "install", file(t, mailRecord))
 	w.serves("tool/own llm/openai")
 	out, errOut := w.does(statusFailed, "tools", "check", "--session", "s1", "--within", "1ms")
-	like(t, "what it pinned", out, `\nmail\.send +tool/mail +nobody serves it.*(.*\n)*\nNOT covered: 0 of 1 tools, 1 of 1 in the config, for session s1\n$`)
-	like(t, "what it pinned", errOut, `refold: warning: tool/mail: nobody serves it`)
+	like(t, "what it pinned", out, `\nmail\.send +tool/mail +no bridge serves it.*(.*\n)*\nNOT covered: 0 of 1 tools, 1 of 1 in the config, for session s1\n$`)
+	like(t, "what it pinned", errOut, `refold: warning: tool/mail: no bridge serves it`)
 	w.does(0, "tools", "check", "--session", "s1", "--within", "1ms", "--coverage", "warn")
 	w.does(0, "tools", "check", "--within", "1ms") // the newest record has no such policy
 

@@ -52,7 +52,7 @@ func TestImportServices(t *testing.T) {
 
 	w.service("mail", `{"schema": {"type": "object"}, "retrysafe": true}`)
 	out, errOut = w.does(statusFailed, "tools", "import", "services")
-	like(t, "one is wrong", out+errOut, `^refold: service mail, endpoint do: refold.tool: retrysafe: there is no such member.*\nrefold: nothing is printed: correct the services, or say --partly\n$`)
+	like(t, "one is wrong", out+errOut, `^refold: service mail, endpoint do: refold.tool: retrysafe: there is no such member.*\nrefold: nothing is printed: correct the services, or give --partly\n$`)
 	for _, args := range []string{"--partly", "orders"} {
 		if got, _ := w.does(0, append([]string{"tools", "import", "services"}, strings.Fields(args)...)...); got != record {
 			t.Errorf("%s: got %s, want %s", args, got, record)

@@ -69,7 +69,7 @@ func TestImportMCP(t *testing.T) {
 	like(t, "lock", string(lock), `(?s)"mcp.notes.find": \{\s*"tool": "find",\s*"schema": "sha256-[0-9a-f]{64}",\s*"hints": \[\s*"read_only"\s*\]`)
 
 	out, _ = w.does(0, "bridge", "doctor", "--within", "1ms", "--mcp", file)
-	like(t, "as it was", out, `\nmcp: 1 imported tools are as they were\n$`)
+	like(t, "as it was", out, `\nmcp: 1 imported tools are unchanged\n$`)
 	doctorJSON := []string{"bridge", "doctor", "--within", "1ms", "--json", "--mcp", file}
 	out, _ = w.does(0, doctorJSON...)
 	like(t, "as it was, as JSON", out, `^\{"mcp":"`+file+`","unchanged":1\}\n$`)
@@ -80,7 +80,7 @@ func TestImportMCP(t *testing.T) {
 	schema.Store(`{"type": "object"}`)
 	out, _ = w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--mcp", file)
 	like(t, "doctor", out, `\nmcp: server notes, tool find \(mcp.notes.find\): schema \(schema pinned sha256-[0-9a-f]{64}, found sha256-[0-9a-f]{64}\)\n`+
-		`mcp: calls of what has changed are refused: look at it, then refold tools import mcp .* \| refold install -, and start the bridges again\nmcp: 0 imported tools are as they were\n$`)
+		`mcp: calls of changed tools are refused: review them, then refold tools import mcp .* \| refold install -, and start the bridges again\nmcp: 0 imported tools are unchanged\n$`)
 	out, _ = w.does(statusFailed, doctorJSON...)
 	like(t, "doctor, as JSON", out, `^\{"mcp":"`+file+`","server":"notes","tool":"find","tool_id":"mcp\.notes\.find","what":"schema .*"\}\n\{"mcp":"`+file+`","unchanged":0\}\n$`)
 	out, errOut = w.does(0, "tools", "import", "mcp", file, "--registry", "--target", "box")
@@ -113,7 +113,7 @@ func TestDoctorMCP(t *testing.T) {
 	out, _ := w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--mcp", file, "--mcp-within", "50ms")
 	like(t, "doctor", out, `\ntrouble: tool/mcp \(b1\): server mute is not there: refused\n(?s).*\nmcp: mcp.old.find: its server is not in the file any more\n`+
 		`mcp: server gone: it is not reached, so its imported tools \(0\) can't be compared: .*\nmcp: server mute: it is not reached, so its imported tools \(1\) can't be compared: .*deadline.*`+
-		`\nmcp: 0 imported tools are as they were\n$`)
+		`\nmcp: 0 imported tools are unchanged\n$`)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}

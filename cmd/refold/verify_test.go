@@ -59,8 +59,8 @@ func TestVerifySaysWhatDiffers(t *testing.T) {
 		want   string
 		args   []string
 	}{
-		{statusUsage, "name one session, or say --all", nil},
-		{statusUsage, "name one session, or say --all", []string{"good", "--all"}},
+		{statusUsage, "name one session, or give --all", nil},
+		{statusUsage, "name one session, or give --all", []string{"good", "--all"}},
 		{statusUsage, "--jobs is at least 1", []string{"--all", "--jobs", "0"}},
 		{statusFailed, "the log holds no event of this session", []string{"nobody"}},
 	} {

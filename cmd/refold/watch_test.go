@@ -67,7 +67,7 @@ func TestUnservedToolIsReportedOnce(t *testing.T) {
 		{nil, fmt.Errorf("view: %w", natsio.ErrNoView), ""},
 		{nil, fmt.Errorf("view: %w", natsio.ErrNoView), "no session-actor answers: sessions wait until one runs; start session-actor\n"},
 		{nil, natsio.ErrNoView, ""},
-		{[]string{"tool/mail"}, nil, "a session-actor answers again\nunserved no more: tool/host of s1\n"},
+		{[]string{"tool/mail"}, nil, "a session-actor answers again\nno longer unserved: tool/host of s1\n"},
 	} {
 		w.view, w.fault = session.View{Open: open, Unserved: step.unserved}, step.fault
 		if got := w.looks(t, lookSoon); got != step.want {
@@ -92,7 +92,7 @@ func TestTroubleIsReportedOnceAndItsEnd(t *testing.T) {
 	w.view.Troubles = down("overloaded", 9*time.Second)
 	w.tells(t, "the next try failed in the same way", time.Second, "")
 	w.view.Troubles = down("network", 0)
-	w.tells(t, "it fails otherwise", time.Second, "retrying: s1 waits for llm/p (r1t1): network: p answered 503; since 10:00:00Z, the next try is under way\n")
+	w.tells(t, "it fails otherwise", time.Second, "retrying: s1 waits for llm/p (r1t1): network: p answered 503; since 10:00:00Z, the next try has started\n")
 	w.out.Reset()
 	w.speaks("s1")
 	if got, want := w.out.String(), "over: llm/p of s1 (network), after 3s\n"; got != want {
@@ -146,7 +146,7 @@ func TestSilentModelIsReportedOnceInAPipe(t *testing.T) {
 	at("r1t1")
 	tells(0, "")
 	tells(silentModelFrom-1, "")
-	tells(1, "waiting: s1 waits for llm/openai (r1t1): nothing said for 10s\n")
+	tells(1, "waiting: s1 waits for llm/openai (r1t1): no text for 10s\n")
 	tells(time.Minute, "")
 	w.speaks("s1")
 	tells(time.Minute, "")

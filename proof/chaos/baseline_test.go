@@ -42,7 +42,7 @@ func TestBaseline(t *testing.T) {
 	}
 	short := whole()
 	short.Runs, short.Notices = nil, short.Notices[:2]
-	if got := (&Conversation{Says: []string{"do it"}}).faults(short); len(got) != 1 || got[0] != "0 runs ended, of 1 that were asked" {
+	if got := (&Conversation{Says: []string{"do it"}}).faults(short); len(got) != 1 || got[0] != "0 runs ended, of 1 that were requested" {
 		t.Errorf("no end: got %q", got)
 	}
 }

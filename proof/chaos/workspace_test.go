@@ -21,8 +21,8 @@ func TestCheckComparesSpaces(t *testing.T) {
 		want  string // empty: nothing is wrong
 	}{
 		"the same":            {func(*End) {}, ""},
-		"told twice":          {func(e *End) { e.Spaces = slices.Insert(e.Spaces, 0, e.Spaces[0]) }, "of spaces there is"},
-		"another is applied":  {func(e *End) { e.Spaces[3] = "applied rooms x" }, "of spaces there is"},
+		"told twice":          {func(e *End) { e.Spaces = slices.Insert(e.Spaces, 0, e.Spaces[0]) }, "the spaces are"},
+		"another is applied":  {func(e *End) { e.Spaces[3] = "applied rooms x" }, "the spaces are"},
 		"another prompt":      {func(e *End) { e.Prompts[0] = "r1t2 x" }, "turns were shown"},
 		"no prompt":           {func(e *End) { e.Prompts = e.Prompts[1:] }, "turns were shown"},
 		"one turn is missing": {func(e *End) { e.Prompts = e.Prompts[:1] }, "turns were shown"},
@@ -33,7 +33,7 @@ func TestCheckComparesSpaces(t *testing.T) {
 		"an outcome is unknown, and another is applied": {func(e *End) {
 			*e = *lost()
 			e.Prompts = nil
-		}, "of spaces there is"},
+		}, "the spaces are"},
 	} {
 		got := adopted()
 		c.spoil(got)

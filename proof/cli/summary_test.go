@@ -1,6 +1,6 @@
 package cli
 
-// The summary of `refold chaos`: what was not come by and what was not begun is
+// The summary of `refold chaos`: what was missed and what was not begun is
 // told, and a run that leaves points is no proof.
 
 import (
@@ -61,13 +61,13 @@ func TestChaosReportsMissedPoints(t *testing.T) {
 	one := chaosCourse(t, "bridge/after/claim.r1t1/1")
 	sum := counters{k: 1, n: 1}
 	sum.add(chaos.Verdict{Course: one})
-	if text := sum.line(); strings.Contains(text, "\nnot come by") {
+	if text := sum.line(); strings.Contains(text, "\nmissed") {
 		t.Errorf("nothing was missed: %q", text)
 	}
 	for range missingTold + 2 {
 		sum.add(chaos.Verdict{Course: one, Missed: one})
 	}
-	if text := sum.line(); !strings.Contains(text, "\nnot come by: bridge/after/claim.r1t1/1, ") || !strings.Contains(text, ", and 2 more\n") {
+	if text := sum.line(); !strings.Contains(text, "\nmissed: bridge/after/claim.r1t1/1, ") || !strings.Contains(text, ", and 2 more\n") {
 		t.Errorf("%q does not tell what was missed", text)
 	}
 }

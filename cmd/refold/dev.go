@@ -187,6 +187,6 @@ From another terminal:
   nats pub %s.in.hello '{"type":"RunRequested","data":{"input":{"text":"hi"}}}'
   nats sub '%s.out.>'
 
-NATS_CONTEXT makes you the administrator; its folder's siblings have the other users. Programs without a key may do what clients and approvers may.
+NATS_CONTEXT makes you the administrator; the other users' folders are next to it. Programs without a key may do what clients and approvers may.
 
 `

@@ -1,8 +1,8 @@
 package main
 
-// The files of faults are held against the tree as it is: each edit fits, and
-// what comes of it compiles. One fault of the tree, and some of a small module,
-// are built in and found or not.
+// The files of faults are checked against the tree: each edit fits, and the edited
+// package compiles. One fault of the tree, and some of a small module, are built
+// in and tried.
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ func TestFaultsFitTheTree(t *testing.T) {
 	listed := listPackages(t, dirs)
 	for _, f := range all {
 		if f.does == "" || len(f.edits) == 0 || slices.Contains(names, f.name) {
-			t.Errorf("fault %s: does nothing, or stands twice", f.name)
+			t.Errorf("fault %s: does nothing, or is listed twice", f.name)
 		}
 		names = append(names, f.name)
 		edited, err := f.apply(rootHere)
@@ -53,7 +53,7 @@ func TestFaultsFitTheTree(t *testing.T) {
 			t.Errorf("fault %s: there is no %s in %s", f.name, f.test, f.pkg)
 		}
 	}
-	// The check itself: what is declared here is used nowhere.
+	// The check itself: an unused variable must be an error.
 	f := fault{edits: []edit{{file: "internal/worker/claim.go", old: []string{"if n != f.claims.asked {"}, new: []string{"unused := 1", "if n != f.claims.asked {"}}}}
 	edited, err := f.apply(rootHere)
 	if err != nil {
@@ -138,7 +138,7 @@ func (p packages) check(edited map[string]string) error {
 func TestEditMustMatchOnePlace(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	write(t, dir, "p/p.go", "package p\n\nfunc f() {\n\tg()\n\tif g() {\n\t\tg()\n\t}\n}\n")
+	write(t, dir, "p/p.go", "package p\n\nfunc f() {\n\tg()\n\tif g() { // why\n\t\tg()\n\t}\n}\n")
 	for _, c := range []struct{ old, new, want string }{
 		{"if g() {\n g()", "h()", "package p\n\nfunc f() {\n\tg()\nh()\n\t}\n}\n"},
 		{"g()", "h()", "fault x: p/p.go has these lines in 2 places, and an edit needs one:\ng()"},
@@ -160,9 +160,9 @@ func TestEditMustMatchOnePlace(t *testing.T) {
 	}
 }
 
-// TestFindsAndMisses: a fault is found by a failing test, missed by one that
-// passes, and not tried if it does not compile.
-func TestFindsAndMisses(t *testing.T) {
+// TestFindReportsWhatFoundTheFault: a failing test finds a fault, a passing test
+// misses it, and a fault that does not compile is an error.
+func TestFindReportsWhatFoundTheFault(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, "go.mod", "module m\n\ngo 1.26\n")
@@ -210,7 +210,7 @@ func TestWritesAnOverlay(t *testing.T) {
 	}
 }
 
-func TestUnknownNames(t *testing.T) {
+func TestUnknownFaultNameSuggestsNearest(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{"no-clam": "did you mean no-claim?", "xyz": "did you mean one of no-claim, claim-not-looked, "} {
 		err := run(t.Context(), []string{"-list", name}, io.Discard)
@@ -220,7 +220,7 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
-func TestMalformedFiles(t *testing.T) {
+func TestMalformedFaultFileNamesItsLine(t *testing.T) {
 	t.Parallel()
 	for text, line := range map[string]int{
 		"edit p/p.go\n": 1, "fault x\n": 1, "fault x: y\n- z\n": 2, "fault x: y\n\nfound by TestX\n": 3, "fault x: y\nedit p.go\nfind\n": 3,

@@ -15,7 +15,7 @@
 //
 // bridge.txt, engine.txt and lane.txt hold the faults:
 //
-//	fault wake-acked-unsaid: acks a wake though its settlement is not stored
+//	fault wake-acked-unsaid: acks a wake whose settlement is not stored
 //	found by TestName in ./package
 //	edit internal/engine/due.go
 //	-	return dueTrouble
@@ -23,9 +23,8 @@
 //
 // Without a line "found by" the simulation must find it. An edit is a piece of a
 // diff. Its lines with a minus or a space must be in the file, in sequence and in
-// one place only. Those with a plus or a space replace them. Indentation is
-// ignored. A fault may have several edits. Edits quote code, not comments, which
-// change more often.
+// one place only. Those with a plus or a space replace them. Indentation and
+// comments after code are ignored. A fault may have several edits.
 package main
 
 import (

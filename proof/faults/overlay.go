@@ -149,7 +149,7 @@ func (f *fault) apply(root string) (edited map[string]string, err error) {
 // apply returns a file's text after the edit.
 func (e *edit) apply(text string) (string, error) {
 	lines := strings.Split(text, "\n")
-	same := func(a, b string) bool { return strings.TrimSpace(a) == strings.TrimSpace(b) }
+	same := func(a, b string) bool { return code(a) == code(b) }
 	var places []int
 	for i := range len(lines) - len(e.old) + 1 {
 		if len(e.old) > 0 && slices.EqualFunc(lines[i:i+len(e.old)], e.old, same) {
@@ -160,4 +160,10 @@ func (e *edit) apply(text string) (string, error) {
 		return "", fmt.Errorf("%s has these lines in %d places, and an edit needs one:\n%s", e.file, len(places), strings.Join(e.old, "\n"))
 	}
 	return strings.Join(slices.Replace(lines, places[0], places[0]+len(e.old), e.new...), "\n"), nil
+}
+
+// code returns a line without indentation, and without a comment after its code.
+func code(line string) string {
+	line, _, _ = strings.Cut(line, " // ")
+	return strings.TrimSpace(line)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
@@ -51,12 +50,12 @@ func (l sessionsCommand) Run(ctx context.Context, s streams, conn connection) er
 		return err
 	}
 	defer c.Close()
-	progress := newProgress(s.err)
-	defer progress.clear()
+	status := newDisplay(s)
+	defer status.show("")
 	o.Partition = func(partition, of int) {
-		progress.show("looking through the log for sessions without notices: partition %d of %d", partition+1, of)
+		status.show(fmt.Sprintf("looking through the log for sessions without notices: partition %d of %d", partition+1, of))
 	}
-	return l.list(s, c.Index(ctx, o), progress)
+	return l.list(s, c.Index(ctx, o), status)
 }
 
 // since parses a time, or how long ago something was; "" is the zero time.
@@ -74,7 +73,7 @@ func since(text string, now time.Time) (time.Time, error) {
 }
 
 // list prints rows up to the limit, and how to get the next ones.
-func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) bool), progress *progress) error {
+func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) bool), status *display) error {
 	out := newTable(settings.ScreenOf(s.out),
 		column{"SESSION", 8}, column{"STATE", 4}, column{"WAITS FOR", 4}, column{"MODEL", 4}, column{"AGE", 4}, column{"LATEST TEXT", 10})
 	var last client.IndexRow
@@ -86,11 +85,11 @@ func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) 
 		if more = n == l.Limit; more {
 			break
 		}
-		progress.clear()
+		status.show("")
 		l.print(s, out, &row)
 		n, last, noticed = n+1, row, noticed || row.Noticed
 	}
-	progress.clear()
+	status.show("")
 	out.flush()
 	if noticed {
 		fmt.Fprintln(s.err, "no session-actor answered for some of these: they are shown as of their latest notice")
@@ -166,33 +165,4 @@ func orDash(text string) string {
 		return "-"
 	}
 	return text
-}
-
-// progress is a line on a terminal that shows what is being done. Elsewhere it
-// shows nothing.
-type progress struct {
-	screen settings.Screen
-	shown  bool
-}
-
-func newProgress(out io.Writer) *progress {
-	return &progress{screen: settings.ScreenOf(out)}
-}
-
-// show replaces the line.
-func (p *progress) show(format string, args ...any) {
-	if !p.screen.Clears {
-		return
-	}
-	p.clear()
-	fmt.Fprint(p.screen, settings.Fit(fmt.Sprintf(format, args...), p.screen.Columns-1))
-	p.shown = true
-}
-
-// clear clears the line, before something else is printed.
-func (p *progress) clear() {
-	if p.shown {
-		p.screen.ClearLine()
-		p.shown = false
-	}
 }

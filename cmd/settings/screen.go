@@ -15,7 +15,6 @@ type Screen struct {
 	io.Writer
 	Columns int  // of the terminal; 0: not a terminal
 	Colors  bool // the terminal shows colors, and the user has not turned them off
-	Clears  bool // the terminal can clear a line: it is not dumb
 }
 
 // columnsDefault is the width of a terminal that does not report its own.
@@ -29,8 +28,7 @@ func ScreenOf(w io.Writer) Screen {
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return Screen{Writer: w}
 	}
-	dumb := os.Getenv("TERM") == "dumb"
-	s := Screen{Writer: w, Columns: columnsDefault, Colors: os.Getenv("NO_COLOR") == "" && !dumb, Clears: !dumb}
+	s := Screen{Writer: w, Columns: columnsDefault, Colors: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 	if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
 		s.Columns = columns
 	}
@@ -63,13 +61,6 @@ func (s Screen) Paint(c Color, text string) {
 	fmt.Fprint(below, "\x1b["+string(c)+"m")
 	fmt.Fprint(s, text)
 	fmt.Fprint(below, "\x1b[0m")
-}
-
-// ClearLine clears the cursor's line, if the screen Clears.
-func (s Screen) ClearLine() {
-	if s.Clears {
-		fmt.Fprint(Raw(s.Writer), "\r\x1b[K")
-	}
 }
 
 // Cells returns how many columns of a terminal a text from Spelled takes.

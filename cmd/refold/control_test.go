@@ -224,8 +224,8 @@ func TestInvalidControlArguments(t *testing.T) {
 		"--budget: ":                {"resume", "s1", "--budget", "much"},
 		"see refold approve --help": {"approve", "s1"},
 		"--args-hash: is 64 hex":    {"approve", "s1", "r1t1c0", "--args-hash", "12345678"},
-		"--args: is not JSON":   {"approve", "s1", "r1t1c0", "--yes", "--args", "{"},
-		"give --args-hash HASH":      {"approve", "s1", "r1t1c0"},
+		"--args: is not JSON":       {"approve", "s1", "r1t1c0", "--yes", "--args", "{"},
+		"give --args-hash HASH":     {"approve", "s1", "r1t1c0"},
 		"see refold deny --help":    {"deny", "s1", "r1t1c0", "--args", "{}"},
 	} {
 		var out, errOut text

@@ -38,7 +38,7 @@ func ScreenOf(w io.Writer) Screen {
 	return s
 }
 
-// Color is a text colour on a screen.
+// Color is a text color on a screen.
 type Color string
 
 // The colors that programs use, as SGR parameters of the terminal's own palette.

@@ -42,7 +42,7 @@ type steerCommand struct {
 }
 
 func (s steerCommand) Run(ctx context.Context, std streams, conn connection) error {
-	text, err := said(std.in, s.Text, `steer: give the text, as in: refold steer hello "Use the other file."`)
+	text, err := inputText(std.in, s.Text, `steer: give the text, as in: refold steer hello "Use the other file."`)
 	if err != nil {
 		return err
 	}

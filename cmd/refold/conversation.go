@@ -50,21 +50,21 @@ type conversation struct {
 	c    *client.Client
 	each func(*entry)
 
-	run    uint32
-	items  int                                 // number of emitted items of the transcript
-	inputs map[uint64]*session.Content         // inputs that no turn has taken yet, by event
-	steers map[uint64]bool                     // which of inputs steer a run
-	turn   string                              // the turn of the latest calls
-	calls  []session.ObservedCall              // of that turn
-	given  map[string]*session.ToolCallSettled // results of those calls, by name
-	synced map[uint64]*session.Content         // results of syncs, by event
-	edits  map[uint64]*session.ApprovalDecided // decisions that changed arguments
+	run     uint32
+	items   int                                 // number of emitted items of the transcript
+	inputs  map[uint64]*session.Content         // inputs that no turn has taken yet, by event
+	steers  map[uint64]bool                     // which of inputs steer a run
+	turn    string                              // the turn of the latest calls
+	calls   []session.ObservedCall              // of that turn
+	results map[string]*session.ToolCallSettled // results of those calls, by name
+	synced  map[uint64]*session.Content         // results of syncs, by event
+	edits   map[uint64]*session.ApprovalDecided // decisions that changed arguments
 }
 
 func newConversation(c *client.Client, each func(*entry)) *conversation {
 	return &conversation{
 		c: c, each: each, inputs: map[uint64]*session.Content{}, steers: map[uint64]bool{},
-		given: map[string]*session.ToolCallSettled{}, synced: map[uint64]*session.Content{}, edits: map[uint64]*session.ApprovalDecided{},
+		results: map[string]*session.ToolCallSettled{}, synced: map[uint64]*session.Content{}, edits: map[uint64]*session.ApprovalDecided{},
 	}
 }
 
@@ -76,11 +76,11 @@ func (v *conversation) read(ctx context.Context, sid string) (runs uint32, err e
 		if err != nil {
 			return 0, err
 		}
-		var said []session.Notice
-		if said, state, err = fold(ctx, e); err != nil {
+		var notices []session.Notice
+		if notices, state, err = fold(ctx, e); err != nil {
 			return 0, err
 		}
-		if err := v.tell(ctx, e, said, state); err != nil {
+		if err := v.add(ctx, e, notices, state); err != nil {
 			return 0, err
 		}
 	}
@@ -90,21 +90,21 @@ func (v *conversation) read(ctx context.Context, sid string) (runs uint32, err e
 	return state.Runs, nil
 }
 
-// tell emits the entries of one event. said are the notices that the fold returned
+// add emits the entries of one event. notices are those that the fold returned
 // for it, and after is the state after it.
-func (v *conversation) tell(ctx context.Context, e session.Event, said []session.Notice, after *session.State) error {
+func (v *conversation) add(ctx context.Context, e session.Event, notices []session.Notice, after *session.State) error {
 	base := entry{Run: v.run, Seq: e.Seq, Time: e.Time}
-	if refused := rejection(said); refused != nil {
+	if refused := rejection(notices); refused != nil {
 		base.Kind, base.Detail, base.Code, base.Status = kindRejected, refused.Detail, string(refused.Code), refused.Type
 		v.each(&base)
 		return nil
 	}
 	env, err := session.ReadEnvelope(e.Payload)
 	if err == nil {
-		v.hear(base, &env)
+		v.remember(base, &env)
 	}
 	started := map[uint64]bool{} // inputs of runs that this event began: they follow the run's entry
-	for _, n := range said {
+	for _, n := range notices {
 		if d, ok := n.Data.(session.RunPlaced); ok && n.Type == session.NoticeRunStarted {
 			started[d.Seq] = true
 		}
@@ -120,7 +120,7 @@ func (v *conversation) tell(ctx context.Context, e session.Event, said []session
 		}
 	}
 	v.items = len(after.Items)
-	for _, n := range said {
+	for _, n := range notices {
 		v.notice(base, n)
 		base.Run = v.run
 		if d, ok := n.Data.(session.RunPlaced); ok && started[d.Seq] {
@@ -136,8 +136,8 @@ func (v *conversation) tell(ctx context.Context, e session.Event, said []session
 	return nil
 }
 
-// hear stores what later items need of an event, and emits entries without items.
-func (v *conversation) hear(base entry, env *session.Envelope) {
+// remember stores what later items need of an event, and emits entries without items.
+func (v *conversation) remember(base entry, env *session.Envelope) {
 	switch env.Type {
 	case session.TypeRunRequested:
 		if b, ok := bodyOf[session.RunRequested](env); ok {
@@ -154,12 +154,12 @@ func (v *conversation) hear(base entry, env *session.Envelope) {
 		}
 	case session.TypeToolCallSettled:
 		if b, ok := bodyOf[session.ToolCallSettled](env); ok {
-			v.give(b)
+			v.keepResult(b)
 		}
 	case session.TypeToolBatchSettled:
 		if b, ok := bodyOf[session.ToolBatchSettled](env); ok {
 			for i := range b.Results {
-				v.give(&b.Results[i])
+				v.keepResult(&b.Results[i])
 			}
 		}
 	case session.TypeWorkspaceSnapshotReady:
@@ -191,11 +191,11 @@ func bodyOf[T any](env *session.Envelope) (*T, bool) {
 	return body, codec.Decode(env.Data, body) == nil
 }
 
-// give stores the result of a call; the first one counts.
-func (v *conversation) give(r *session.ToolCallSettled) {
+// keepResult stores the result of a call; the first one counts.
+func (v *conversation) keepResult(r *session.ToolCallSettled) {
 	call, _, _ := strings.Cut(r.Effect, "a") // of an attempt: r1t2c0a2
-	if v.given[call] == nil {
-		v.given[call] = r
+	if v.results[call] == nil {
+		v.results[call] = r
 	}
 }
 
@@ -245,11 +245,11 @@ func (v *conversation) answer(ctx context.Context, base entry, env *session.Enve
 	}
 	v.turn, _, _ = strings.Cut(b.Effect, "a") // of an attempt: r1t2a3
 	v.calls, base.Turn = b.Calls, v.turn
-	clear(v.given)
-	said := base
-	said.Kind, said.Text = kindText, v.text(ctx, b.Text)
-	if said.Text != "" || len(b.Calls) == 0 {
-		v.each(&said)
+	clear(v.results)
+	reply := base
+	reply.Kind, reply.Text = kindText, v.text(ctx, b.Text)
+	if reply.Text != "" || len(b.Calls) == 0 {
+		v.each(&reply)
 	}
 	for i := range b.Calls {
 		call := base
@@ -270,7 +270,7 @@ func (v *conversation) result(ctx context.Context, base entry, it *session.Item)
 		base.Arguments = edit.Arguments
 		delete(v.edits, it.Edit)
 	}
-	given := v.given[base.Call]
+	given := v.results[base.Call]
 	switch {
 	case it.Code == session.CodeAlreadyLoaded: // nothing failed
 		base.Status, base.Text = string(session.CallSucceeded), it.Detail

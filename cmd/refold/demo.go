@@ -156,35 +156,35 @@ func tellRun(ctx context.Context, out io.Writer, c *client.Client, sid, text str
 
 // eventPrinter prints a session's events as they arrive.
 type eventPrinter struct {
-	stop  context.CancelFunc
-	told  chan uint64 // sequence of the newest printed event; only the latest is kept
-	ended chan error
+	stop    context.CancelFunc
+	printed chan uint64 // sequence of the newest printed event; only the latest is kept
+	ended   chan error
 }
 
 // printEvents starts to print a session's events from the first one on.
 func printEvents(ctx context.Context, out io.Writer, c *client.Client, sid string) *eventPrinter {
 	ctx, stop := context.WithCancel(ctx)
-	t := &eventPrinter{stop: stop, told: make(chan uint64, 1), ended: make(chan error, 1)}
+	t := &eventPrinter{stop: stop, printed: make(chan uint64, 1), ended: make(chan error, 1)}
 	go func() { t.ended <- t.follow(ctx, newTimelinePrinter(out), c, sid) }()
 	return t
 }
 
-func (t *eventPrinter) follow(ctx context.Context, tale *timelinePrinter, c *client.Client, sid string) error {
+func (t *eventPrinter) follow(ctx context.Context, printer *timelinePrinter, c *client.Client, sid string) error {
 	fold := c.Folder(sid)
 	for e, err := range c.Events(ctx, sid, 1) {
 		if err != nil {
 			return err
 		}
-		said, state, err := fold(ctx, e)
+		notices, state, err := fold(ctx, e)
 		if err != nil {
 			return err
 		}
-		tale.tell(e, said, state)
+		printer.tell(e, notices, state)
 		select {
-		case <-t.told:
+		case <-t.printed:
 		default:
 		}
-		t.told <- e.Seq
+		t.printed <- e.Seq
 	}
 	return ctx.Err()
 }
@@ -193,8 +193,8 @@ func (t *eventPrinter) follow(ctx context.Context, tale *timelinePrinter, c *cli
 func (t *eventPrinter) until(seq uint64) error {
 	for {
 		select {
-		case told := <-t.told:
-			if told < seq {
+		case printed := <-t.printed:
+			if printed < seq {
 				continue
 			}
 			t.stop()

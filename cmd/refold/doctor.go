@@ -54,14 +54,14 @@ const (
 
 // diagnosis is what the doctor found.
 type diagnosis struct {
-	bridges *fleet
-	served  map[string]int
-	open    map[string][]string // waiting effects, "s1 r1t1", by the target that no bridge serves
-	asked   map[string]int      // number of stored effects of such targets, open or not
-	more    map[string]int      // sessions of such targets whose views were not read
-	silent  bool                // no session-actor answered
-	wrong   []string            // troubles that bridges report
-	failing int                 // targets of bridges that do not work
+	bridges   *fleet
+	served    map[string]int
+	open      map[string][]string // waiting effects, "s1 r1t1", by the target that no bridge serves
+	published map[string]int      // number of stored effects of such targets, open or not
+	more      map[string]int      // sessions of such targets whose views were not read
+	silent    bool                // no session-actor answered
+	wrong     []string            // troubles that bridges report
+	failing   int                 // targets of bridges that do not work
 }
 
 // Run prints the diagnosis; it returns an error if something is unserved.
@@ -71,7 +71,7 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 		return err
 	}
 	defer b.Close()
-	found := &diagnosis{open: map[string][]string{}, asked: map[string]int{}, more: map[string]int{}}
+	found := &diagnosis{open: map[string][]string{}, published: map[string]int{}, more: map[string]int{}}
 	names, err := b.EffectNames(ctx)
 	if err != nil {
 		return err
@@ -87,11 +87,11 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 	if err := found.ask(ctx, c, names); err != nil {
 		return err
 	}
-	told := found.tell(s, d.JSON)
+	unserved := found.tell(s, d.JSON)
 	if err := d.checkAllMCP(ctx, s); err != nil {
 		return err
 	}
-	return told
+	return unserved
 }
 
 // listen finds the bridges and their targets. It listens longer if there are
@@ -127,7 +127,7 @@ func (d *diagnosis) ask(ctx context.Context, c *client.Client, names []subjects.
 		if d.served[of] > 0 {
 			continue
 		}
-		d.asked[of]++
+		d.published[of]++
 		if sessions[of] == nil {
 			sessions[of] = map[string]bool{}
 		}
@@ -193,7 +193,7 @@ func (d *diagnosis) tell(s streams, asJSON bool) error {
 	} else {
 		d.print(s.out)
 	}
-	if len(d.open) > 0 || d.silent && len(d.asked) > 0 {
+	if len(d.open) > 0 || d.silent && len(d.published) > 0 {
 		return &statusError{statusFailed, ""}
 	}
 	return nil
@@ -204,7 +204,7 @@ func (d *diagnosis) print(out io.Writer) {
 	for _, line := range d.wrong {
 		fmt.Fprintln(out, line)
 	}
-	for _, of := range slices.Sorted(maps.Keys(d.asked)) {
+	for _, of := range slices.Sorted(maps.Keys(d.published)) {
 		open := d.open[of]
 		switch {
 		case len(open) > 0:
@@ -217,10 +217,10 @@ func (d *diagnosis) print(out io.Writer) {
 			}
 			fmt.Fprintf(out, "unserved: %s: %d open (%s): %s\n", of, len(open), text, howToServeTarget(of))
 		case d.silent:
-			fmt.Fprintf(out, "unserved, perhaps: %s: %d published recently: %s\n", of, d.asked[of], howToServeTarget(of))
+			fmt.Fprintf(out, "unserved, perhaps: %s: %d published recently: %s\n", of, d.published[of], howToServeTarget(of))
 		}
 	}
-	if len(d.open) > 0 || d.silent && len(d.asked) > 0 {
+	if len(d.open) > 0 || d.silent && len(d.published) > 0 {
 		return
 	}
 	text := "all open effects are served"
@@ -271,12 +271,12 @@ func (d *diagnosis) printJSON(out io.Writer) {
 	for _, line := range d.wrong {
 		printJSON(out, map[string]string{"trouble": line})
 	}
-	for _, of := range slices.Sorted(maps.Keys(d.asked)) {
+	for _, of := range slices.Sorted(maps.Keys(d.published)) {
 		row := targetJSON{Target: of, Open: d.open[of], NotAsked: d.more[of], Advice: howToServeTarget(of)}
 		switch {
 		case len(row.Open) > 0:
 		case d.silent:
-			row.Asked = d.asked[of]
+			row.Asked = d.published[of]
 		default:
 			continue
 		}

@@ -211,7 +211,7 @@ type packDisableCommand struct {
 }
 
 func (c packDisableCommand) Run(ctx context.Context, s streams, conn connection) error {
-	_, err := askSpace(ctx, conn, c.Session, func(pub *client.Client) (uint64, error) { return pub.Detach(ctx, c.Session, c.Pack) })
+	_, err := askSpace(ctx, conn, c.Session, func(api *client.Client) (uint64, error) { return api.Detach(ctx, c.Session, c.Pack) })
 	if err == nil {
 		_, err = fmt.Fprintf(s.out, "%s is disabled: its tools are gone\n", c.Pack)
 	}

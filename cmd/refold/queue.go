@@ -27,7 +27,7 @@ func (q queueCommand) Run(ctx context.Context, s streams, conn connection) error
 	text := ""
 	if q.Edit != 0 {
 		var err error
-		if text, err = said(s.in, q.Text, `queue: give the new text, as in: refold queue hello --edit 2 "Use the other file."`); err != nil {
+		if text, err = inputText(s.in, q.Text, `queue: give the new text, as in: refold queue hello --edit 2 "Use the other file."`); err != nil {
 			return err
 		}
 	}

@@ -33,7 +33,7 @@ type runCommand struct {
 }
 
 func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
-	text, err := said(s.in, r.Text, `run: give the text, as in: refold run hello "What is here?"`)
+	text, err := inputText(s.in, r.Text, `run: give the text, as in: refold run hello "What is here?"`)
 	if err != nil {
 		return err
 	}
@@ -57,9 +57,9 @@ func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
 	return r.follow(ctx, s, c, text, options)
 }
 
-// said returns text, or what standard input has if it is empty or "-". On a
+// inputText returns text, or what standard input has if it is empty or "-". On a
 // terminal without a text it fails with the message missing.
-func said(in io.Reader, text, missing string) (string, error) {
+func inputText(in io.Reader, text, missing string) (string, error) {
 	if text != "" && text != "-" {
 		return text, nil
 	}

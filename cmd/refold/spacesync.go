@@ -46,21 +46,21 @@ func (c spaceSyncCommand) Run(ctx context.Context, s streams, conn connection) e
 	if err := c.usage(); err != nil {
 		return err
 	}
-	asked, err := conn.connect(ctx)
+	api, err := conn.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer asked.Close()
-	seq, err := asked.Sync(ctx, c.Session, c.Space, client.SyncOptions{
+	defer api.Close()
+	seq, err := api.Sync(ctx, c.Session, c.Space, client.SyncOptions{
 		Version: c.Version, Only: c.Only, Dry: c.Dry, Apply: c.Apply, PromptPack: c.PromptPack, ToolCatalog: c.ToolCatalog,
 	})
 	if err != nil {
 		return err
 	}
-	watched := newWatcher(newDisplay(s), asked.View, lookSoon)
+	watched := newWatcher(newDisplay(s), api.View, lookSoon)
 	watched.add(c.Session)
 	stop := watched.begin(ctx)
-	end, err := asked.SyncEnd(ctx, c.Session, seq)
+	end, err := api.SyncEnd(ctx, c.Session, seq)
 	stop()
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -217,8 +217,8 @@ func (c spaceApplyCommand) Run(ctx context.Context, s streams, conn connection) 
 	if err := usageOfMode("space apply: --mode", c.Mode); err != nil {
 		return err
 	}
-	v, err := askSpace(ctx, conn, c.Session, func(asked *client.Client) (uint64, error) {
-		return asked.Apply(ctx, c.Session, client.ApplyOptions{Space: c.Space, Mode: c.Mode, Hash: c.Hash, PromptPack: c.PromptPack, ToolCatalog: c.ToolCatalog})
+	v, err := askSpace(ctx, conn, c.Session, func(api *client.Client) (uint64, error) {
+		return api.Apply(ctx, c.Session, client.ApplyOptions{Space: c.Space, Mode: c.Mode, Hash: c.Hash, PromptPack: c.PromptPack, ToolCatalog: c.ToolCatalog})
 	})
 	if err != nil {
 		return err
@@ -240,7 +240,7 @@ type spaceDetachCommand struct {
 
 // Run publishes the request and prints the spaces that remain.
 func (c spaceDetachCommand) Run(ctx context.Context, s streams, conn connection) error {
-	v, err := askSpace(ctx, conn, c.Session, func(asked *client.Client) (uint64, error) { return asked.Detach(ctx, c.Session, c.Space) })
+	v, err := askSpace(ctx, conn, c.Session, func(api *client.Client) (uint64, error) { return api.Detach(ctx, c.Session, c.Space) })
 	if err != nil {
 		return err
 	}

@@ -30,21 +30,21 @@ func newTimelinePrinter(out io.Writer) *timelinePrinter {
 	return &timelinePrinter{out: out, since: map[string]int64{}, calls: map[string]string{}}
 }
 
-// tell prints one event. said are the notices that the fold returned for it,
+// tell prints one event. notices are those that the fold returned for it,
 // and after is the state after it.
-func (s *timelinePrinter) tell(e session.Event, said []session.Notice, after *session.State) {
+func (s *timelinePrinter) tell(e session.Event, notices []session.Notice, after *session.State) {
 	s.began = cmp.Or(s.began, e.Time)
 	var names mentions
 	env, err := session.ReadEnvelope(e.Payload)
 	if err == nil { // else it is printed by its rejection
 		names.read(env.Data)
 	}
-	if refused := rejection(said); refused != nil {
+	if refused := rejection(notices); refused != nil {
 		s.line(e, "%s refused: %s: %s", s.about(e, refused.Type, names), refused.Code, refused.Detail)
 	} else {
-		s.taken(e, &env, names, said, after)
+		s.taken(e, &env, names, notices, after)
 	}
-	for _, n := range said {
+	for _, n := range notices {
 		s.notice(e, names, n)
 	}
 	for _, effect := range after.OpenExcept(func(p session.Place) bool { return s.since[p.String()] != 0 }) {
@@ -54,8 +54,8 @@ func (s *timelinePrinter) tell(e session.Event, said []session.Notice, after *se
 }
 
 // rejection returns why an event had no effect, or nil if the session accepted it.
-func rejection(said []session.Notice) *session.EventRejected {
-	for _, n := range said {
+func rejection(notices []session.Notice) *session.EventRejected {
+	for _, n := range notices {
 		if d, ok := n.Data.(session.EventRejected); ok {
 			return &d
 		}
@@ -106,8 +106,8 @@ func opened(after *session.State) map[string]bool {
 func callName(t *session.Turn, i int) string { return fmt.Sprintf("r%dt%dc%d", t.Run, t.Number, i) }
 
 // taken prints an event that the session accepted.
-func (s *timelinePrinter) taken(e session.Event, env *session.Envelope, names mentions, said []session.Notice, after *session.State) {
-	if !s.counts(e, env, names, said, after) {
+func (s *timelinePrinter) taken(e session.Event, env *session.Envelope, names mentions, notices []session.Notice, after *session.State) {
+	if !s.counts(e, env, names, notices, after) {
 		s.line(e, "%s again: no effect", s.about(e, env.Type, names))
 		return
 	}
@@ -153,10 +153,10 @@ func (s *timelinePrinter) raw(e session.Event, env *session.Envelope) {
 }
 
 // counts reports whether an accepted event had an effect; a repeat has none.
-func (s *timelinePrinter) counts(e session.Event, env *session.Envelope, names mentions, said []session.Notice, after *session.State) bool {
+func (s *timelinePrinter) counts(e session.Event, env *session.Envelope, names mentions, notices []session.Notice, after *session.State) bool {
 	switch env.Type {
 	case session.TypeRunRequested:
-		return len(said) > 0 || after.Run != nil && slices.ContainsFunc(after.Run.Steers, func(of session.Steer) bool { return of.Seq == e.Seq }) ||
+		return len(notices) > 0 || after.Run != nil && slices.ContainsFunc(after.Run.Steers, func(of session.Steer) bool { return of.Seq == e.Seq }) ||
 			slices.ContainsFunc(after.Items[s.items:], func(it session.Item) bool { return it.Seq == e.Seq })
 	case session.TypeToolBatchSettled:
 		return len(after.Items) > s.items

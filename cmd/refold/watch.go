@@ -54,10 +54,10 @@ type watched struct {
 
 // call is an open effect.
 type call struct {
-	effect string
-	name   string
-	seen   time.Time // first seen, or the last time its model sent text
-	told   bool      // it was reported
+	effect   string
+	name     string
+	seen     time.Time // first seen, or the last time its model sent text
+	reported bool
 }
 
 func newWatcher(out io.Writer, view func(context.Context, string) (session.View, error), each time.Duration) *watcher {
@@ -228,8 +228,8 @@ func (w *watcher) tellCalls(sid string, s *watched, v *session.View) {
 			s.calls[effect] = &call{effect: effect, name: open[effect], seen: w.now()}
 		}
 		c := s.calls[effect]
-		if w.isPlain() && !c.told && w.now().Sub(c.seen) >= slowToolFrom {
-			c.told = true
+		if w.isPlain() && !c.reported && w.now().Sub(c.seen) >= slowToolFrom {
+			c.reported = true
 			fmt.Fprintf(w.out, "running: %s (%s), for more than a second\n", c.name, effect)
 		}
 	}
@@ -255,11 +255,11 @@ func (w *watcher) isPlain() bool {
 // status line shows it or another problem of the model was reported.
 func (w *watcher) tellModel(sid string, s *watched, v *session.View) {
 	m := s.model
-	if m == nil || m.told || !w.hears || !w.isPlain() || isHeld(v, m.name) {
+	if m == nil || m.reported || !w.hears || !w.isPlain() || isHeld(v, m.name) {
 		return
 	}
 	if silent := w.now().Sub(m.seen); silent >= silentModelFrom {
-		m.told = true
+		m.reported = true
 		fmt.Fprintf(w.out, "waiting: %s waits for %s (%s): no text for %s\n", sid, m.name, m.effect, seconds(silent))
 	}
 }

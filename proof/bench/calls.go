@@ -107,12 +107,12 @@ func (g *stage) calls(ctx context.Context, r CallRow) (Called, error) {
 	y := &system{bridge: b}
 	y.run(ctx, g.fail, "bridge", b.Run)
 	defer y.stop()
-	asked, err := newCommitter(g.nc, false, g.fail)
+	effects, err := newCommitter(g.nc, false, g.fail)
 	if err != nil {
 		return c, err
 	}
-	defer asked.close()
-	f := feed{stage: g, tools: tools, bridge: b, effects: asked}
+	defer effects.close()
+	f := feed{stage: g, tools: tools, bridge: b, effects: effects}
 	if err := f.carry(ctx, min(warmCalls, g.Runs)); err != nil {
 		return c, err
 	}
@@ -162,26 +162,26 @@ func (b *busy) Execute(ctx context.Context, _ executor.Call) (executor.Result, e
 	if d <= 0 {
 		return executor.Result{Output: looked}, nil
 	}
-	return executor.Result{Output: looked}, pass(ctx, d)
+	return executor.Result{Output: looked}, sleep(ctx, d)
 }
 
 // feed publishes calls: at any time up to twice as many as the bridge runs at once.
 type feed struct {
 	*stage
-	tools   *busy
-	bridge  *bridge.Bridge
-	effects *committer
-	asked   int
+	tools     *busy
+	bridge    *bridge.Bridge
+	effects   *committer
+	published int
 }
 
 // carry publishes n calls, and waits until all are settled.
 func (f *feed) carry(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, drainWithin+time.Duration(n)*f.tools.row.Most, errors.New("the calls did not end"))
 	defer cancel()
-	first := f.asked
+	first := f.published
 	for ended := 0; ended < n; {
-		if f.asked-first < n && f.asked-first-ended < cap(f.tools.ended) {
-			if err := f.ask(); err != nil {
+		if f.published-first < n && f.published-first-ended < cap(f.tools.ended) {
+			if err := f.publish(); err != nil {
 				return err
 			}
 			continue
@@ -195,10 +195,10 @@ func (f *feed) carry(ctx context.Context, n int) error {
 	}
 	for {
 		t := f.bridge.Stats().Targets[served]
-		if t.Done+t.Failed >= uint64(f.asked) {
+		if t.Done+t.Failed >= uint64(f.published) {
 			return nil
 		}
-		if err := pass(ctx, time.Millisecond); err != nil {
+		if err := sleep(ctx, time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -207,11 +207,11 @@ func (f *feed) carry(ctx context.Context, n int) error {
 // callsOfRun is the number of calls in one run of the feed's sessions.
 const callsOfRun = 8
 
-// ask stores the next effect, as a session-actor does.
-func (f *feed) ask() error {
-	run := f.asked / callsOfRun
-	sid, call := sessionID(run), f.asked%callsOfRun
-	f.asked++
+// publish stores the next effect, as a session-actor does.
+func (f *feed) publish() error {
+	run := f.published / callsOfRun
+	sid, call := sessionID(run), f.published%callsOfRun
+	f.published++
 	now := time.Now()
 	e := session.ToolCall{
 		Arguments: argument, At: now.UnixMilli(), Batch: "r1t1", Call: call, Class: session.ClassTool, Effect: fmt.Sprint("r1t1c", call),

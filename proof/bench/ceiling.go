@@ -109,7 +109,7 @@ func (c *ceiling) provision(ctx context.Context, s *servers, replicas int) (cons
 	return consumers, nil
 }
 
-func (c *ceiling) pull(nc *nats.Conn, stream, consumer, group string, work func(*slice)) error {
+func (c *ceiling) pull(nc *nats.Conn, stream, consumer, group string, work func(*pullBatch)) error {
 	p, err := newPuller(nc, stream, consumer, group, work, c.fail)
 	if err == nil {
 		c.pullers = append(c.pullers, p)
@@ -140,8 +140,8 @@ type lane struct {
 
 type progress struct{ events, results int }
 
-// work stores what a slice of events needs.
-func (l *lane) work(s *slice) {
+// work stores what a batch of events needs.
+func (l *lane) work(s *pullBatch) {
 	var effects, wakes, notices []message
 	for _, m := range s.msgs {
 		door, sid, ok := storedSubject(m.Subject)
@@ -159,7 +159,7 @@ func (l *lane) work(s *slice) {
 	l.ceiling.notices.put(notices...)
 }
 
-func (l *lane) step(effects, notices []message, s *slice, door session.Door, sid string) (e, n []message) {
+func (l *lane) step(effects, notices []message, s *pullBatch, door session.Door, sid string) (e, n []message) {
 	c := l.ceiling
 	at := l.sessions[sid]
 	if at == nil {
@@ -190,7 +190,7 @@ func (l *lane) step(effects, notices []message, s *slice, door session.Door, sid
 
 func callName(i int) string { return fmt.Sprintf("r1t1c%d", i) }
 
-func (c *ceiling) effect(s *slice, class session.Class, target, sid, name string, payload []byte) message {
+func (c *ceiling) effect(s *pullBatch, class session.Class, target, sid, name string, payload []byte) message {
 	subject, err := c.names.Effect(subjects.EffectName{Class: class, Target: target, Session: sid, Effect: name})
 	if err != nil {
 		c.fail(err)
@@ -199,7 +199,7 @@ func (c *ceiling) effect(s *slice, class session.Class, target, sid, name string
 }
 
 // wake returns the message schedule of a session's first wake.
-func (c *ceiling) wake(s *slice, sid string) message {
+func (c *ceiling) wake(s *pullBatch, sid string) message {
 	timer, err := c.names.Timer(sid, "w1", 0)
 	if err != nil {
 		c.fail(err)
@@ -211,7 +211,7 @@ func (c *ceiling) wake(s *slice, sid string) message {
 	return message{subject: timer, due: due, msgpack: true, data: c.stored.wake, stored: s.one}
 }
 
-func (c *ceiling) notice(s *slice, sid string, n int) message {
+func (c *ceiling) notice(s *pullBatch, sid string, n int) message {
 	subject, err := c.names.Out(sid)
 	if err != nil {
 		c.fail(err)
@@ -229,7 +229,7 @@ func storedSubject(subject string) (door session.Door, sid string, ok bool) {
 }
 
 // generate is the model bridge's part: claim, then settle, then acknowledge.
-func (c *ceiling) generate(s *slice) {
+func (c *ceiling) generate(s *pullBatch) {
 	s.left.Store(int64(len(s.msgs)))
 	claims := make([]message, 0, len(s.msgs))
 	for _, m := range s.msgs {
@@ -254,7 +254,7 @@ func (c *ceiling) generate(s *slice) {
 }
 
 // execute is the tool bridge's part: settle, then acknowledge.
-func (c *ceiling) execute(s *slice) {
+func (c *ceiling) execute(s *pullBatch) {
 	s.left.Store(int64(len(s.msgs)))
 	events := make([]message, 0, len(s.msgs))
 	for _, m := range s.msgs {
@@ -269,7 +269,7 @@ func (c *ceiling) execute(s *slice) {
 }
 
 // event returns the settlement of an effect.
-func (c *ceiling) event(s *slice, name subjects.EffectName, payload []byte) message {
+func (c *ceiling) event(s *pullBatch, name subjects.EffectName, payload []byte) message {
 	subject, err := c.names.Log(subjects.DoorOf(name.Class), name.Session)
 	if err != nil {
 		c.fail(err)

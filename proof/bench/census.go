@@ -97,7 +97,7 @@ func settled(ctx context.Context, js jetstream.JetStream, names subjects.Names, 
 		if known && total >= want || !known && same > 25 {
 			return nil
 		}
-		if err := pass(ctx, readyTick); err != nil {
+		if err := sleep(ctx, readyTick); err != nil {
 			return err
 		}
 	}

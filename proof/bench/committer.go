@@ -106,7 +106,7 @@ func (c *committer) run() {
 			return
 		}
 		for {
-			c.letOthers()
+			c.yield()
 			group := c.take()
 			if len(group) == 0 {
 				break
@@ -128,13 +128,13 @@ func (c *committer) run() {
 	}
 }
 
-// letOthersRounds is the number of yields before a batch, as in Refold.
-const letOthersRounds = 12
+// yieldRounds is the number of yields before a batch, as in Refold.
+const yieldRounds = 12
 
-// letOthers yields to runnable goroutines, so that their messages join this
+// yield yields to runnable goroutines, so that their messages join this
 // batch.
-func (c *committer) letOthers() {
-	for range letOthersRounds {
+func (c *committer) yield() {
+	for range yieldRounds {
 		if c.grouped {
 			runtime.Gosched()
 		}

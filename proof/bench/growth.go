@@ -99,7 +99,7 @@ func (g *stage) age(ctx context.Context) error {
 		return err
 	}
 	for left := uint64(1); left > 0; {
-		if err := pass(ctx, foldedTick); err != nil {
+		if err := sleep(ctx, foldedTick); err != nil {
 			return err
 		}
 		info, err := effects.Info(ctx)
@@ -158,11 +158,11 @@ func (g *stage) measureAmong(ctx context.Context, grown *Grown) error {
 func (g *stage) take(ctx context.Context, l *load, grown *Grown) (next int, err error) {
 	begun := time.Now()
 	for _, n := range ofEachLane(grown.Sessions) {
-		asked := time.Now()
+		begin := time.Now()
 		if err := l.carryOut(ctx, n, 1, 1); err != nil {
 			return n, err
 		}
-		grown.Taken = max(grown.Taken, time.Since(asked))
+		grown.Taken = max(grown.Taken, time.Since(begin))
 		next = n + 1
 	}
 	g.step(begun, "took the lanes, the longest in %.2f s", grown.Taken.Seconds())

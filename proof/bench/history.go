@@ -55,8 +55,8 @@ func onStage(ctx context.Context, o Options, measure func(context.Context, *stag
 	return nil
 }
 
-// said is an event to store for many sessions.
-type said struct {
+// storedEvent is an event to store for many sessions.
+type storedEvent struct {
 	door    session.Door
 	payload []byte
 }
@@ -78,7 +78,7 @@ func (g *stage) runAll(ctx context.Context, from, inFlight, runs int) error {
 }
 
 // fill stores the same events for each session from one number to another.
-func (g *stage) fill(ctx context.Context, from, to int, events []said) error {
+func (g *stage) fill(ctx context.Context, from, to int, events []storedEvent) error {
 	return g.storeAll(ctx, func(put func(message) error) error {
 		for n := from; n < to; n++ {
 			for _, e := range events {
@@ -92,7 +92,7 @@ func (g *stage) fill(ctx context.Context, from, to int, events []said) error {
 }
 
 // event stores an event of the nth session.
-func (g *stage) event(put func(message) error, n int, e said) error {
+func (g *stage) event(put func(message) error, n int, e storedEvent) error {
 	subject, err := g.bus.Names().Log(e.door, sessionID(n))
 	if err != nil {
 		return err
@@ -147,13 +147,13 @@ func (g *stage) lastSeq(ctx context.Context, stream string) (uint64, error) {
 
 const foldedTick = 50 * time.Millisecond
 
-// near waits until each lane has at most most events that are not acknowledged.
-func (g *stage) near(ctx context.Context, most int) error {
+// waitNear waits until each lane has at most most events that are not acknowledged.
+func (g *stage) waitNear(ctx context.Context, most int) error {
 	for idle := 0; idle < 2; {
 		if most > 0 {
 			idle = 1 // one look is enough
 		}
-		if err := pass(ctx, foldedTick); err != nil {
+		if err := sleep(ctx, foldedTick); err != nil {
 			return err
 		}
 		idle++
@@ -175,10 +175,10 @@ func (g *stage) near(ctx context.Context, most int) error {
 	return nil
 }
 
-// pass moves the lanes past all events, as if these had been folded, by resetting
+// skipEvents moves the lanes past all events, as if these had been folded, by resetting
 // the consumers. Pulling and acknowledging millions of messages would cost the
 // server, for each of them, a search of all subjects of a block.
-func (g *stage) pass(ctx context.Context) error {
+func (g *stage) skipEvents(ctx context.Context) error {
 	stream := g.bus.Names().LogStream()
 	last, err := g.lastSeq(ctx, stream)
 	if err != nil {
@@ -189,7 +189,7 @@ func (g *stage) pass(ctx context.Context) error {
 			return fmt.Errorf("take lane %s past message %d: %w", lane, last, err)
 		}
 	}
-	return g.near(ctx, 0)
+	return g.waitNear(ctx, 0)
 }
 
 func laneNames() (lanes []string) {

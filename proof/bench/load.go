@@ -102,12 +102,12 @@ func (l *load) startRuns(n, limit int) {
 	l.limit = limit
 	l.mu.Unlock()
 	for range n {
-		l.ask()
+		l.startNext()
 	}
 }
 
-// ask starts the next run, unless the limit is reached.
-func (l *load) ask() {
+// startNext starts the next run, unless the limit is reached.
+func (l *load) startNext() {
 	l.mu.Lock()
 	if l.stopped || l.limit > 0 && l.next >= l.limit {
 		l.stopped = true
@@ -175,7 +175,7 @@ func (l *load) handleNotice(m jetstream.Msg) {
 	}
 	l.mu.Unlock()
 	if open {
-		l.ask()
+		l.startNext()
 	}
 }
 

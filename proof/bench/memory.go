@@ -63,7 +63,7 @@ func Memory(ctx context.Context, o Options, sleeping, awake int) (f Footprint, e
 // footprint returns the memory that a session-actor keeps for each of n sessions
 // with these events: the slope between a few sessions, enough to make its buffers
 // as large, and n more. The session-actor is restarted for each measurement.
-func footprint(ctx context.Context, o Options, keep engine.Options, n int, events []said) (each float64, err error) {
+func footprint(ctx context.Context, o Options, keep engine.Options, n int, events []storedEvent) (each float64, err error) {
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		g.host, g.hostOnly = keep, true
 		g.host.DrainFor = time.Second
@@ -89,7 +89,7 @@ const (
 )
 
 // keeps has the sessions folded, and returns the bytes then in use.
-func (g *stage) keeps(ctx context.Context, from, to int, events []said) (bytes float64, err error) {
+func (g *stage) keeps(ctx context.Context, from, to int, events []storedEvent) (bytes float64, err error) {
 	begun := time.Now()
 	y, err := startSystem(ctx, g.servers, g.row, g.fail)
 	if err != nil {
@@ -101,18 +101,18 @@ func (g *stage) keeps(ctx context.Context, from, to int, events []said) (bytes f
 		if err := g.fill(ctx, at, min(at+atOnce, to), events); err != nil {
 			return 0, err
 		}
-		if err := g.near(ctx, followBehind); err != nil {
+		if err := g.waitNear(ctx, followBehind); err != nil {
 			return 0, err
 		}
 	}
-	if err := g.near(ctx, 0); err != nil {
+	if err := g.waitNear(ctx, 0); err != nil {
 		return 0, err
 	}
 	g.step(begun, "folded %d sessions of %d events", to-from, len(events))
 	// Background work, such as snapshots, ends by itself.
 	bytes = inUse()
 	for range settleSamples {
-		if err := pass(ctx, settleTick); err != nil {
+		if err := sleep(ctx, settleTick); err != nil {
 			return 0, err
 		}
 		bytes = min(bytes, inUse())

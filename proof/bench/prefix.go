@@ -121,8 +121,8 @@ func firstBatch(c *recorded.Conversation) map[string]bool {
 	return names
 }
 
-// tell folds an event. text is the event's text as a model is shown it.
-func (f *prefixFold) tell(door session.Door, typ string, body any, text string) error {
+// evolve folds an event. text is the event's text as a model is shown it.
+func (f *prefixFold) evolve(door session.Door, typ string, body any, text string) error {
 	data, err := codec.Marshal(body)
 	if err != nil {
 		return err
@@ -144,7 +144,7 @@ func (f *prefixFold) tell(door session.Door, typ string, body any, text string) 
 func (f *prefixFold) play(c *recorded.Conversation) error {
 	for _, run := range c.Runs {
 		input := session.RunRequested{Input: session.Content{Text: run.User}}
-		if err := f.tell(session.DoorIn, session.TypeRunRequested, input, run.User); err != nil {
+		if err := f.evolve(session.DoorIn, session.TypeRunRequested, input, run.User); err != nil {
 			return err
 		}
 		for i := range run.Turns {
@@ -162,7 +162,7 @@ func (f *prefixFold) play(c *recorded.Conversation) error {
 		name, err := f.generation()
 		if err == nil { // the recording ends without this turn
 			ended := session.GenerationSettled{Effect: name, Status: "failed", Error: &session.Fault{Code: run.Ends().Code}}
-			err = f.tell(session.DoorLLM, session.TypeGenerationSettled, ended, "")
+			err = f.evolve(session.DoorLLM, session.TypeGenerationSettled, ended, "")
 		}
 		if err != nil {
 			return err
@@ -193,23 +193,23 @@ func (f *prefixFold) count(g *session.Generation) {
 	if defined == nil {
 		defined = g.Tools
 	}
-	said := make([]string, 0, len(defined)+1+len(g.Items))
+	parts := make([]string, 0, len(defined)+1+len(g.Items))
 	for _, hash := range defined {
-		said = append(said, f.blobs[hash])
+		parts = append(parts, f.blobs[hash])
 	}
-	said = append(said, g.System)
+	parts = append(parts, g.System)
 	for _, it := range g.Items {
-		said = append(said, string(it.Role)+strconv.Itoa(it.Call)+it.Code+it.Detail+f.texts[it.Seq])
+		parts = append(parts, string(it.Role)+strconv.Itoa(it.Call)+it.Code+it.Detail+f.texts[it.Seq])
 	}
 	same := true
-	for i, text := range said {
+	for i, text := range parts {
 		same = same && i < len(f.before) && f.before[i] == text
 		f.held.Sent += int64(len(text))
 		if same {
 			f.held.Held += int64(len(text))
 		}
 	}
-	f.before, f.turns = said, f.turns+1
+	f.before, f.turns = parts, f.turns+1
 }
 
 // turn settles a generation as it was recorded, and its calls.
@@ -219,19 +219,19 @@ func (f *prefixFold) turn(name string, turn *recorded.Turn) error {
 		text = &session.Content{Text: turn.Text}
 	}
 	if len(turn.Calls) == 0 {
-		return f.tell(session.DoorLLM, session.TypeGenerationSettled, session.GenerationSettled{Effect: name, Status: "ok", Text: text}, turn.Text)
+		return f.evolve(session.DoorLLM, session.TypeGenerationSettled, session.GenerationSettled{Effect: name, Status: "ok", Text: text}, turn.Text)
 	}
 	observed, shown := session.ToolCallsObserved{Effect: name, Text: text}, turn.Text
 	for _, c := range turn.Calls {
 		observed.Calls = append(observed.Calls, session.ObservedCall{Arguments: c.Arguments, ProviderCallID: c.ProviderID, ToolName: c.Name})
 		shown += c.Name + c.Arguments
 	}
-	if err := f.tell(session.DoorLLM, session.TypeToolCallsObserved, observed, shown); err != nil {
+	if err := f.evolve(session.DoorLLM, session.TypeToolCallsObserved, observed, shown); err != nil {
 		return err
 	}
 	if !f.started {
 		f.started = true
-		if err := f.tell(session.DoorCtl, session.TypeHostSessionUpdated, session.HostSessionUpdated{ID: "h1", Status: "ready"}, ""); err != nil {
+		if err := f.evolve(session.DoorCtl, session.TypeHostSessionUpdated, session.HostSessionUpdated{ID: "h1", Status: "ready"}, ""); err != nil {
 			return err
 		}
 	}
@@ -252,7 +252,7 @@ func (f *prefixFold) settleCalls(turn *recorded.Turn) error {
 			}
 			result := turn.Calls[call.Call].Result
 			body := session.ToolCallSettled{Effect: e.Name, Status: string(session.CallSucceeded), Output: &session.Content{Text: result}}
-			if err := f.tell(session.DoorTool, session.TypeToolCallSettled, body, result); err != nil {
+			if err := f.evolve(session.DoorTool, session.TypeToolCallSettled, body, result); err != nil {
 				return err
 			}
 			settled = true

@@ -49,7 +49,7 @@ func (p Part) Play(ctx context.Context, in io.Reader, out io.Writer) error {
 		o.hostOnly = true
 		y, err = startSystem(ctx, s, o, fail)
 	case PartBridge:
-		o.told = p.Durability
+		o.bridgeDurability = p.Durability
 		err = y.startBridge(ctx, s, o, fail)
 	default:
 		err = fmt.Errorf("no part %q", p.Role)
@@ -140,7 +140,7 @@ func (p *players) stop() {
 func (r row) processes(ctx context.Context) (Side, error) {
 	return r.side(ctx, nil, func(ctx context.Context, s *servers, fail func(error)) (started, error) {
 		playing := &players{fail: fail}
-		for _, part := range []Part{{Role: PartActor, URL: s.url}, {Role: PartBridge, URL: s.url, Durability: r.told}} {
+		for _, part := range []Part{{Role: PartActor, URL: s.url}, {Role: PartBridge, URL: s.url, Durability: r.bridgeDurability}} {
 			p, err := r.play(ctx, part)
 			if err != nil {
 				playing.stop()
@@ -154,7 +154,7 @@ func (r row) processes(ctx context.Context) (Side, error) {
 
 // bridgeOptions returns the options of the nth program.
 func (s *servers) bridgeOptions(n int, o row, watch *Watch) bridge.Options {
-	opts := bridge.Options{URL: s.url, Name: "refold-bench", Durability: o.told, Logger: o.daemonLog(), Grace: time.Second, Observe: watch.Observe}
+	opts := bridge.Options{URL: s.url, Name: "refold-bench", Durability: o.bridgeDurability, Logger: o.daemonLog(), Grace: time.Second, Observe: watch.Observe}
 	if s.url == "" {
 		opts.InProcess = s.of(n)
 	}

@@ -25,31 +25,31 @@ const (
 const headerPinID = "Nats-Pin-Id"
 
 // puller reads a consumer: a goroutine takes all buffered messages, gives them to
-// work as one slice, and acknowledges slices in order once they are stored.
+// work as one batch, and acknowledges batches in order once they are stored.
 type puller struct {
 	nc      *nats.Conn
 	subject string // of the consumer's API
 	group   string // of a pinned consumer; else empty
-	work    func(*slice)
+	work    func(*pullBatch)
 	fail    func(error)
 
 	inbox  string
 	sub    *nats.Subscription
 	msgs   chan *nats.Msg
-	stored chan struct{} // of capacity 1: the outputs of a slice are stored
+	stored chan struct{} // of capacity 1: the outputs of a batch are stored
 	ended  chan struct{}
 	done   sync.WaitGroup
 
-	pin    string
-	asked  int // messages that the open request may still bring; 0: none is open
-	sent   time.Time
-	held   int
-	bytes  int
-	slices []*slice // not acknowledged, in order
+	pin       string
+	requested int // messages that the open request may still bring; 0: none is open
+	sent      time.Time
+	held      int
+	bytes     int
+	batches   []*pullBatch // not acknowledged, in order
 }
 
-// slice is a group of messages that were taken at once.
-type slice struct {
+// pullBatch is a group of messages that were taken at once.
+type pullBatch struct {
 	msgs  []*nats.Msg
 	bytes int
 
@@ -58,17 +58,17 @@ type slice struct {
 }
 
 // one reports that one of the outputs is stored.
-func (s *slice) one() {
+func (s *pullBatch) one() {
 	if s.left.Add(-1) == 0 {
 		signal(s.stored)
 	}
 }
 
-func (s *slice) isStored() bool { return s.left.Load() == 0 }
+func (s *pullBatch) isStored() bool { return s.left.Load() == 0 }
 
 // newPuller reads a consumer until close. work must set left to the number of
 // outputs; each output calls one.
-func newPuller(nc *nats.Conn, stream, consumer, group string, work func(*slice), fail func(error)) (*puller, error) {
+func newPuller(nc *nats.Conn, stream, consumer, group string, work func(*pullBatch), fail func(error)) (*puller, error) {
 	p := &puller{
 		nc: nc, subject: "$JS.API.CONSUMER.MSG.NEXT." + stream + "." + consumer, group: group, work: work, fail: fail,
 		inbox: nc.NewInbox(), msgs: make(chan *nats.Msg, 2*windowEventsMax), stored: make(chan struct{}, 1), ended: make(chan struct{}),
@@ -109,7 +109,7 @@ func (p *puller) run() {
 
 // fill requests as many messages as there is room for, one request at a time.
 func (p *puller) fill() error {
-	if p.asked > 0 && time.Since(p.sent) < 3*pullExpires {
+	if p.requested > 0 && time.Since(p.sent) < 3*pullExpires {
 		return nil
 	}
 	request := struct {
@@ -126,13 +126,13 @@ func (p *puller) fill() error {
 	if err != nil {
 		return err
 	}
-	p.asked, p.sent = request.Batch, time.Now()
+	p.requested, p.sent = request.Batch, time.Now()
 	return p.nc.PublishRequest(p.subject, p.inbox, body)
 }
 
 // take takes a message and all that are buffered after it.
 func (p *puller) take(m *nats.Msg) {
-	s := &slice{stored: p.stored}
+	s := &pullBatch{stored: p.stored}
 	for more := true; more; {
 		if p.receive(m) {
 			s.msgs = append(s.msgs, m)
@@ -149,7 +149,7 @@ func (p *puller) take(m *nats.Msg) {
 	}
 	p.held += len(s.msgs)
 	p.bytes += s.bytes
-	p.slices = append(p.slices, s)
+	p.batches = append(p.batches, s)
 	p.work(s)
 	if s.isStored() {
 		p.ack()
@@ -166,30 +166,30 @@ func (p *puller) receive(m *nats.Msg) bool {
 		if pin := m.Header.Get(headerPinID); pin != "" {
 			p.pin = pin
 		}
-		p.asked = max(p.asked-1, 0)
+		p.requested = max(p.requested-1, 0)
 		return true
 	}
 	if m.Header.Get(subjects.HeaderStatus) == statusWrongPin {
 		p.pin = ""
 	}
-	p.asked = 0
+	p.requested = 0
 	return false
 }
 
 var ackDone = []byte("+ACK")
 
-// ack acknowledges slices with stored outputs, up to the first without.
+// ack acknowledges batches with stored outputs, up to the first without.
 func (p *puller) ack() {
 	n := 0
-	for n < len(p.slices) && p.slices[n].isStored() {
-		s := p.slices[n]
+	for n < len(p.batches) && p.batches[n].isStored() {
+		s := p.batches[n]
 		for _, m := range s.msgs {
 			_ = p.nc.Publish(m.Reply, ackDone) // fails on a closed connection only
 		}
 		p.held -= len(s.msgs)
 		p.bytes -= s.bytes
-		p.slices[n] = nil
+		p.batches[n] = nil
 		n++
 	}
-	p.slices = p.slices[n:]
+	p.batches = p.batches[n:]
 }

@@ -97,16 +97,16 @@ func (r Row) Ratio() float64 {
 // row has what a side needs to know.
 type row struct {
 	Options
-	durability natsio.Durability
-	inFlight   int
-	replicas   int
-	round      int
-	host       engine.Options
-	hostOnly   bool   // no bridge runs
-	watched    bool   // metrics are kept, and a part of the runs is traced
-	told       string // the bridge's durability option; "": none
-	stored     template
-	perRun     map[string]int // the expected messages; nil: not known
+	durability       natsio.Durability
+	inFlight         int
+	replicas         int
+	round            int
+	host             engine.Options
+	hostOnly         bool   // no bridge runs
+	watched          bool   // metrics are kept, and a part of the runs is traced
+	bridgeDurability string // the bridge's durability option; "": none
+	stored           template
+	perRun           map[string]int // the expected messages; nil: not known
 }
 
 // grouped reports whether messages are stored in atomic batches, as Refold does:
@@ -172,7 +172,7 @@ func (r row) both(ctx context.Context) (m Row, err error) {
 	ceiling, refold := r.ceiling, func(ctx context.Context) (Side, error) { return what.refold(ctx, nil) }
 	switch {
 	case r.Processes != nil:
-		than.told = r.durability.String()
+		than.bridgeDurability = r.durability.String()
 		ceiling, refold = than.processes, what.processes
 	case r.Telemetry != nil:
 		what.watched = true
@@ -285,7 +285,7 @@ const warmPart = 5
 func (r row) measure(ctx context.Context, l *load, side *Side) (err error) {
 	if r.Runs == 0 {
 		l.startRuns(r.inFlight, 0)
-		if err := errors.Join(pass(ctx, r.For/warmPart), l.more(ctx, r.inFlight)); err != nil {
+		if err := errors.Join(sleep(ctx, r.For/warmPart), l.more(ctx, r.inFlight)); err != nil {
 			return err
 		}
 	}
@@ -296,7 +296,7 @@ func (r row) measure(ctx context.Context, l *load, side *Side) (err error) {
 		// measure until all of them have ended.
 		wave := make(chan error, 1)
 		go func() { wave <- l.more(ctx, r.inFlight) }()
-		err = errors.Join(pass(ctx, r.For), <-wave)
+		err = errors.Join(sleep(ctx, r.For), <-wave)
 	} else {
 		err = l.carryOut(ctx, 0, r.inFlight, r.Runs)
 	}
@@ -316,8 +316,8 @@ func (r row) measure(ctx context.Context, l *load, side *Side) (err error) {
 	return l.drain(ctx)
 }
 
-// pass waits for d, unless ctx ends.
-func pass(ctx context.Context, d time.Duration) error {
+// sleep waits for d, unless ctx ends.
+func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {

@@ -79,7 +79,7 @@ func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error)
 			return err
 		}
 		g.step(begun, "stored their snapshots")
-		if err := g.pass(ctx); err != nil {
+		if err := g.skipEvents(ctx); err != nil {
 			return err
 		}
 		defer g.keepFiles(ctx)()
@@ -109,7 +109,7 @@ func (g *stage) passBusy(ctx context.Context, d time.Duration, busy, late int) e
 		if err := g.readAlone(ctx, sessionID(n%busy), late); err != nil {
 			return err
 		}
-		if err := pass(ctx, busyEvery); err != nil {
+		if err := sleep(ctx, busyEvery); err != nil {
 			return err
 		}
 	}
@@ -130,9 +130,9 @@ func (g *stage) keepFiles(ctx context.Context) (stop func()) {
 			files, _ := filepath.Glob(filepath.Join(g.servers.dir, "*/jetstream/*/streams/*/msgs/*")) // the pattern is valid
 			for _, name := range files {
 				_ = touch(name) // the server may have removed it
-				_ = pass(ctx, keepEvery/time.Duration(len(files)))
+				_ = sleep(ctx, keepEvery/time.Duration(len(files)))
 			}
-			_ = pass(ctx, foldedTick)
+			_ = sleep(ctx, foldedTick)
 		}
 	})
 	return func() {
@@ -155,7 +155,7 @@ func touch(name string) error {
 // fillSleeping stores the events of sessions, one session after another, except
 // that the latest events of each lie between those of the next one: the events
 // after a session's snapshot lie apart.
-func (g *stage) fillSleeping(ctx context.Context, sessions int, history []said, late int) error {
+func (g *stage) fillSleeping(ctx context.Context, sessions int, history []storedEvent, late int) error {
 	early := len(history) - late
 	return g.storeAll(ctx, func(put func(message) error) error {
 		for n := range sessions + 1 {
@@ -177,9 +177,9 @@ func (g *stage) fillSleeping(ctx context.Context, sessions int, history []said, 
 }
 
 // longHistory returns the events of runs with one answer of the model each.
-func longHistory(n int) (history []said, err error) {
+func longHistory(n int) (history []storedEvent, err error) {
 	for run := 1; len(history) < n; run++ {
-		asked, err := envelope(session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: question}}, fmt.Sprint("run-", run))
+		request, err := envelope(session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: question}}, fmt.Sprint("run-", run))
 		if err != nil {
 			return nil, err
 		}
@@ -189,7 +189,7 @@ func longHistory(n int) (history []said, err error) {
 		if err != nil {
 			return nil, err
 		}
-		history = append(history, said{session.DoorIn, asked}, said{session.DoorLLM, answer})
+		history = append(history, storedEvent{session.DoorIn, request}, storedEvent{session.DoorLLM, answer})
 	}
 	return history[:n], nil
 }
@@ -248,12 +248,12 @@ func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Durati
 		<-reading.Closed()
 	}()
 	for _, n := range ofEachLane(to) { // an answer means that the lane is owned
-		if err := g.ask(ctx, heard, n); err != nil {
+		if err := g.startRun(ctx, heard, n); err != nil {
 			return nil, nil, err
 		}
 	}
 	for n, next := from, time.Now(); n < to; n, next = n+1, next.Add(every) {
-		if err := pass(ctx, time.Until(next)); err != nil {
+		if err := sleep(ctx, time.Until(next)); err != nil {
 			return took, read, err
 		}
 		begun := time.Now()
@@ -261,7 +261,7 @@ func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Durati
 			err = g.readAlone(ctx, sessionID(n), late)
 			read = append(read, time.Since(begun))
 		} else {
-			err = g.ask(ctx, heard, n)
+			err = g.startRun(ctx, heard, n)
 			took = append(took, time.Since(begun))
 		}
 		if err != nil {
@@ -295,8 +295,8 @@ func (g *stage) readAlone(ctx context.Context, sid string, late int) error {
 	return nil
 }
 
-// ask starts a run in a session and waits for the notice of its start.
-func (g *stage) ask(ctx context.Context, heard <-chan string, n int) error {
+// startRun starts a run in a session and waits for the notice of its start.
+func (g *stage) startRun(ctx context.Context, heard <-chan string, n int) error {
 	sid := sessionID(n)
 	subject, err := g.bus.Names().Out(sid)
 	if err != nil {

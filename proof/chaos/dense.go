@@ -99,7 +99,7 @@ func (o *outcome) exact(course Course) Course {
 // explorerRun follows courses, each in a trial, and reports their verdicts.
 type explorerRun struct {
 	follow func(context.Context, Course) Verdict
-	told   func(Verdict)
+	report func(Verdict)
 }
 
 // twice follows a course, and once more if the first trial missed a point.
@@ -128,7 +128,7 @@ func (t explorerRun) many(ctx context.Context, course Course) {
 		missed := v.Missed
 		v.Course = slices.DeleteFunc(slices.Clone(left), func(s Kill) bool { return slices.Contains(missed, s) })
 		if v.Missed, left = nil, missed; len(v.Course) > 0 {
-			t.told(v)
+			t.report(v)
 		}
 	}
 	t.each(ctx, left)
@@ -142,7 +142,7 @@ func (t explorerRun) each(ctx context.Context, course Course) (wrong bool) {
 		}
 		v := t.twice(ctx, Course{s}.alone())
 		wrong = wrong || len(v.Faults) > 0
-		t.told(v)
+		t.report(v)
 	}
 	return wrong
 }
@@ -168,5 +168,5 @@ func (t explorerRun) blame(ctx context.Context, v Verdict) {
 			}
 		}
 	}
-	t.told(v)
+	t.report(v)
 }

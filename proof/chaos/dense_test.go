@@ -176,7 +176,7 @@ func wrongIf(wrong, missed []string) (t *explorerRun, told *[]string) {
 			}
 			return v
 		},
-		told: func(v Verdict) {
+		report: func(v Verdict) {
 			var whats []string
 			for _, s := range v.Course {
 				whats = append(whats, s.At.What)

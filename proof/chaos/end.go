@@ -22,7 +22,7 @@ type gather struct {
 	sid    string
 
 	events  map[uint64]session.Event
-	asked   []Call // opened by the fold, in order
+	opened  []Call // opened by the fold, in order
 	settled map[string]string
 	prompts []string
 }
@@ -79,12 +79,12 @@ func (g *gather) event(e session.Event, _ []session.Notice, after *session.State
 		if prompt, ok := promptOf(effect.Payload); ok && effect.Class == session.ClassLLM && !slices.Contains(g.prompts, prompt) {
 			g.prompts = append(g.prompts, prompt)
 		}
-		known := slices.ContainsFunc(g.asked, func(c Call) bool { return c.Effect == effect.Name })
+		known := slices.ContainsFunc(g.opened, func(c Call) bool { return c.Effect == effect.Name })
 		var call session.ToolCall
 		if effect.Class != session.ClassTool || known || codec.Unmarshal(effect.Payload, &call) != nil {
 			continue
 		}
-		g.asked = append(g.asked, Call{Effect: effect.Name, RetrySafe: call.RetrySafe})
+		g.opened = append(g.opened, Call{Effect: effect.Name, RetrySafe: call.RetrySafe})
 	}
 	var settled session.ToolCallSettled
 	if typeOf(e, &settled) != session.TypeToolCallSettled {
@@ -114,7 +114,7 @@ func (g *gather) account(end *End) error {
 	if err != nil {
 		return err
 	}
-	end.Calls = g.asked
+	end.Calls = g.opened
 	for i := range end.Calls {
 		end.Calls[i].Status = g.settled[end.Calls[i].Effect]
 	}

@@ -49,11 +49,11 @@ func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 	}
 	out, err := x.try(ctx, nil)
 	if err != nil {
-		return nil, fmt.Errorf("%s, without a kill: %w\n%s", x.conversation.ID, err, out.said)
+		return nil, fmt.Errorf("%s, without a kill: %w\n%s", x.conversation.ID, err, out.logs)
 	}
 	if faults := x.conversation.faults(out.end); len(faults) > 0 {
 		return nil, fmt.Errorf("%s, without a kill: %s\nThis trial killed nothing, and the ends of others are compared with it: make it end well first, or choose others by --conversation. Latest logs of the processes:\n%s",
-			x.conversation.ID, strings.Join(faults, "; "), out.said)
+			x.conversation.ID, strings.Join(faults, "; "), out.logs)
 	}
 	x.want, x.points, x.order = out.end, out.points, out.order
 	return x, nil
@@ -153,15 +153,15 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 		room = make(chan struct{}, 1)
 	}
 	var trying sync.WaitGroup
-	var telling sync.Mutex
-	told := func(v Verdict) {
-		telling.Lock()
-		defer telling.Unlock()
+	var reporting sync.Mutex
+	report := func(v Verdict) {
+		reporting.Lock()
+		defer reporting.Unlock()
 		if ctx.Err() == nil {
 			tell(v)
 		}
 	}
-	t := explorerRun{x.follow, told}
+	t := explorerRun{x.follow, report}
 	for i, course := range courses {
 		select {
 		case room <- struct{}{}:
@@ -180,7 +180,7 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 				return
 			}
 			first := t.twice(ctx, course)
-			told(first)
+			report(first)
 			if len(first.Missed) > 0 || len(first.Faults) > 0 {
 				return
 			}
@@ -188,7 +188,7 @@ func (x *Explorer) Explore(ctx context.Context, courses []Course, tell func(Verd
 				if ctx.Err() != nil || x.late() {
 					return
 				}
-				told(t.twice(ctx, course.with(Kill{At: at, Whom: Sender})))
+				report(t.twice(ctx, course.with(Kill{At: at, Whom: Sender})))
 			}
 		})
 	}
@@ -222,14 +222,14 @@ func (x *Explorer) follow(ctx context.Context, course Course) Verdict {
 	out, err := x.try(ctx, course)
 	v := Verdict{Of: x.conversation.ID, Course: course, Missed: out.missed, Revived: out.revived, Took: time.Since(began), Drained: out.drained, recovery: out.recovery}
 	if err != nil {
-		v.Faults, v.Said = []string{err.Error()}, out.said
+		v.Faults, v.Said = []string{err.Error()}, out.logs
 		return v
 	}
 	if course.isFree() {
 		v.Missed = out.exact(course)
 	}
 	if v.Faults = Check(course.losesCalls(), x.want, out.end); len(v.Faults) > 0 {
-		v.Said = out.said
+		v.Said = out.logs
 	}
 	for _, call := range out.end.Calls {
 		if call.Status == string(session.CallUnknown) {

@@ -69,9 +69,9 @@ type handover struct {
 	client  *client.Client
 	failed  chan error
 
-	asks sync.WaitGroup
-	mu   sync.Mutex
-	next int // number in the next session's name
+	requests sync.WaitGroup
+	mu       sync.Mutex
+	next     int // number in the next session's name
 	heard,
 	silence [lanes]time.Duration // latest notice, since begun; longest silence since the kill
 	ends  [lanes]int // since the kill
@@ -140,10 +140,10 @@ func (h *handover) start(ctx context.Context) (err error) {
 	if err := h.until(ctx, "the two session-actors share no lanes", func() bool { return halved(h.shares()) }); err != nil {
 		return err
 	}
-	h.asks.Go(func() { h.follow(ctx) })
+	h.requests.Go(func() { h.follow(ctx) })
 	for lane := range lanes {
 		for range h.options.InFlight {
-			h.ask(ctx, lane)
+			h.startRun(ctx, lane)
 		}
 	}
 	return nil
@@ -181,8 +181,8 @@ func halved(shares map[string][]int) bool {
 	return len(shares) == 2
 }
 
-// ask starts a run in a new session of a lane.
-func (h *handover) ask(ctx context.Context, lane int) {
+// startRun starts a run in a new session of a lane.
+func (h *handover) startRun(ctx context.Context, lane int) {
 	h.mu.Lock()
 	var sid string
 	for sid == "" || subjects.Lane(subjects.Partition(sid)) != lane {
@@ -190,7 +190,7 @@ func (h *handover) ask(ctx context.Context, lane int) {
 		h.next++
 	}
 	h.mu.Unlock()
-	h.asks.Go(func() {
+	h.requests.Go(func() {
 		if _, err := h.client.Run(ctx, sid, "hello", client.RunOptions{ID: sid}); err != nil && ctx.Err() == nil {
 			h.failed <- fmt.Errorf("request a run: %w", err)
 		}
@@ -219,7 +219,7 @@ func (h *handover) follow(ctx context.Context) {
 		}
 		h.mu.Unlock()
 		if ended {
-			h.ask(ctx, lane)
+			h.startRun(ctx, lane)
 		}
 	}
 }
@@ -302,7 +302,7 @@ func (h *handover) until(ctx context.Context, what string, holds func() bool) er
 	ctx, cancel := context.WithTimeoutCause(ctx, handoverWaits, fmt.Errorf("not within %v", handoverWaits))
 	defer cancel()
 	if err := until(ctx, what, holds); err != nil {
-		return fmt.Errorf("%w: %w\n%s", err, context.Cause(ctx), saidBy(append(h.daemons(), &h.server.process)...))
+		return fmt.Errorf("%w: %w\n%s", err, context.Cause(ctx), latestLogs(append(h.daemons(), &h.server.process)...))
 	}
 	return nil
 }
@@ -317,7 +317,7 @@ func (h *handover) stop() {
 			p.stop()
 		}
 	}
-	h.asks.Wait()
+	h.requests.Wait()
 	if h.client != nil {
 		h.client.Close()
 	}

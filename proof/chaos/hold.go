@@ -23,7 +23,7 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 		// The same id each time: it is one request, however often it is published.
 		id := fmt.Sprintf("run-%d", i+1)
 		var seq uint64
-		err := t.asked(ctx, func(ctx context.Context) (err error) {
+		err := t.retry(ctx, func(ctx context.Context) (err error) {
 			o := client.RunOptions{ID: id, Submission: id, Config: conversation.Config, Operator: conversation.Config != nil}
 			seq, err = t.client.Run(ctx, conversation.Session, text, o)
 			return err
@@ -64,12 +64,12 @@ func (t *trial) hold(ctx context.Context) (*End, error) {
 	return g.end(ctx)
 }
 
-// asked repeats a request until it is answered, since the server may be down.
-func (t *trial) asked(ctx context.Context, ask func(context.Context) error) (err error) {
+// retry repeats a request until it is answered, since the server may be down.
+func (t *trial) retry(ctx context.Context, request func(context.Context) error) (err error) {
 	ended := until(ctx, "no answer", func() bool {
 		asking, cancel := context.WithTimeout(ctx, askWithin)
 		defer cancel()
-		err = ask(asking)
+		err = request(asking)
 		return err == nil
 	})
 	if ended != nil {
@@ -103,7 +103,7 @@ func (t *trial) cancel(ctx context.Context, run string) error {
 	if err != nil {
 		return err
 	}
-	return t.asked(ctx, func(ctx context.Context) error {
+	return t.retry(ctx, func(ctx context.Context) error {
 		_, err := t.client.Cancel(ctx, t.explorer.conversation.Session, client.ControlOptions{ID: "cancel-" + run})
 		return err
 	})

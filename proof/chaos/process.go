@@ -23,7 +23,7 @@ type process struct {
 	argv []string
 	env  []string  // in addition to environ
 	out  io.Writer // for its standard output; nil: its log
-	said lastWords
+	log  logTail
 
 	mu      sync.Mutex
 	now     *life           // the latest start
@@ -37,11 +37,11 @@ type process struct {
 
 // life is a process from its start to its end.
 type life struct {
-	cmd   *exec.Cmd
-	stdin io.Closer
-	ended chan struct{}
-	told  atomic.Bool // it was killed, or got SIGTERM
-	works atomic.Bool // it has sent its first heartbeat
+	cmd     *exec.Cmd
+	stdin   io.Closer
+	ended   chan struct{}
+	stopped atomic.Bool // it was killed, or got SIGTERM
+	works   atomic.Bool // it has sent its first heartbeat
 }
 
 // environ is added to the environment: processes that live for seconds may use
@@ -58,7 +58,7 @@ func (p *process) start() error {
 	}
 	cmd := exec.Command(p.argv[0], p.argv[1:]...)
 	cmd.Env = slices.Concat(os.Environ(), environ, p.env)
-	cmd.Stdout, cmd.Stderr = &p.said, &p.said
+	cmd.Stdout, cmd.Stderr = &p.log, &p.log
 	if p.out != nil {
 		cmd.Stdout = p.out
 	}
@@ -74,7 +74,7 @@ func (p *process) start() error {
 	go func() {
 		err := cmd.Wait()
 		close(l.ended)
-		if !l.told.Load() {
+		if !l.stopped.Load() {
 			p.revive(l, cmd.ProcessState.ExitCode(), err)
 		}
 	}()
@@ -83,7 +83,7 @@ func (p *process) start() error {
 
 // runs reports whether it was started and has neither ended nor been told to.
 func (l *life) runs() bool {
-	if l == nil || l.told.Load() {
+	if l == nil || l.stopped.Load() {
 		return false
 	}
 	select {
@@ -184,7 +184,7 @@ func (p *process) kill() (ran bool) {
 }
 
 func (l *life) end() {
-	l.told.Store(true)
+	l.stopped.Store(true)
 	l.cmd.Process.Kill() //nolint:errcheck // it fails if the process has ended
 	<-l.ended
 }
@@ -201,7 +201,7 @@ func (p *process) drain() (ran bool, ended <-chan struct{}) {
 	if !l.runs() {
 		return false, nil
 	}
-	l.told.Store(true)
+	l.stopped.Store(true)
 	p.leaving = append(p.leaving, l)
 	began := time.Now()
 	l.cmd.Process.Signal(syscall.SIGTERM) //nolint:errcheck // it fails if the process has ended
@@ -244,37 +244,37 @@ func (p *process) stop() {
 	p.kill()
 }
 
-// wordsMax is how many bytes of a process's latest output are kept.
-const wordsMax = 4 << 10
+// logTailMax is how many bytes of a process's latest output are kept.
+const logTailMax = 4 << 10
 
-// lastWords keeps the end of a process's output.
-type lastWords struct {
+// logTail keeps the end of a process's output.
+type logTail struct {
 	mu   sync.Mutex
 	text []byte
 }
 
-func (w *lastWords) Write(p []byte) (int, error) {
+func (w *logTail) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.text = append(w.text, p...)
-	if over := len(w.text) - wordsMax; over > 0 {
+	if over := len(w.text) - logTailMax; over > 0 {
 		w.text = w.text[over:]
 	}
 	return len(p), nil
 }
 
-// saidBy returns the latest logs of processes, for people.
-func saidBy(processes ...*process) string {
+// latestLogs returns the latest logs of processes, for people.
+func latestLogs(processes ...*process) string {
 	var all strings.Builder
 	for _, p := range processes {
-		for line := range strings.Lines(p.said.String()) {
+		for line := range strings.Lines(p.log.String()) {
 			fmt.Fprintf(&all, "%s: %s\n", p.part, strings.TrimSpace(line))
 		}
 	}
 	return all.String()
 }
 
-func (w *lastWords) String() string {
+func (w *logTail) String() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return string(bytes.TrimSpace(w.text))

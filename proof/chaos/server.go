@@ -103,7 +103,7 @@ func (s *natsProcess) run(ctx context.Context) error {
 	case <-up:
 		return nil
 	case <-late.C:
-		return fmt.Errorf("the NATS server's process printed nothing for %v: %s", readyWithin, &s.said)
+		return fmt.Errorf("the NATS server's process printed nothing for %v: %s", readyWithin, &s.log)
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}

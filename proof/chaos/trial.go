@@ -49,7 +49,7 @@ type outcome struct {
 	order    []Point // Before each message, of all processes in order of arrival
 	hits     []hit   // kills that began
 	recovery []Point // since the last kill
-	said     string  // the latest logs of its processes
+	logs     string  // the latest logs of its processes
 	revived  int     // how often a process that could not run was started again
 	missed   Course  // kills that were not done
 	drained  time.Duration
@@ -76,7 +76,7 @@ func (x *Explorer) try(ctx context.Context, course Course) (out outcome, err err
 		return out, because(ctx, err)
 	}
 	out.end, err = t.hold(ctx)
-	out.said = t.said()
+	out.logs = t.logs()
 	for _, p := range t.running {
 		out.revived += p.revivals()
 		out.drained = max(out.drained, p.longestDrain())
@@ -101,9 +101,9 @@ func (t *trial) missed() Course {
 	return left
 }
 
-// said returns the latest logs of the processes, for people.
-func (t *trial) said() string {
-	return saidBy(t.running[SessionActor], t.running[Bridge], &t.server.process)
+// logs returns the latest logs of the processes, for people.
+func (t *trial) logs() string {
+	return latestLogs(t.running[SessionActor], t.running[Bridge], &t.server.process)
 }
 
 // because adds the cause of a context's end to err.
@@ -146,7 +146,7 @@ func (t *trial) start(ctx context.Context, course Course) (err error) {
 		return err
 	}
 	t.proxies = append(t.proxies, through)
-	return t.asked(ctx, func(context.Context) (err error) { // a busy machine may take longer than a client's timeout
+	return t.retry(ctx, func(context.Context) (err error) { // a busy machine may take longer than a client's timeout
 		t.client, err = client.Connect(ctx, client.Options{URL: through.url(), Name: "refold-chaos"})
 		return err
 	})

@@ -164,10 +164,10 @@ func (it Item) String() string {
 // noticeFaults returns gaps and contradictions in the notices.
 func noticeFaults(notices []Notice, runs int) []string {
 	var faults []string
-	told := map[uint64]string{}
+	texts := map[uint64]string{}
 	last, finished := uint64(0), 0
 	for _, n := range notices {
-		before, again := told[n.N]
+		before, again := texts[n.N]
 		switch {
 		case again && before != n.Text:
 			faults = append(faults, fmt.Sprintf("notice %d has two contents: %s and %s", n.N, before, n.Text))
@@ -176,7 +176,7 @@ func noticeFaults(notices []Notice, runs int) []string {
 		case n.N != last+1:
 			faults = append(faults, fmt.Sprintf("notice %d comes after notice %d", n.N, last))
 		}
-		told[n.N], last = n.Text, max(last, n.N)
+		texts[n.N], last = n.Text, max(last, n.N)
 		switch n.Type {
 		case session.NoticeRunFinished:
 			finished++

@@ -163,7 +163,7 @@ func (t *trial) adopt(ctx context.Context) error {
 func (t *trial) sync(ctx context.Context, id string, o client.SyncOptions) error {
 	o.ID = id
 	var seq uint64
-	err := t.asked(ctx, func(ctx context.Context) (err error) {
+	err := t.retry(ctx, func(ctx context.Context) (err error) {
 		seq, err = t.client.Sync(ctx, t.explorer.conversation.Session, spaceName, o)
 		return err
 	})

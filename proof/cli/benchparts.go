@@ -248,9 +248,9 @@ func (b Handover) Run(ctx context.Context, s Streams) error {
 		ms     int // the target on an otherwise idle machine
 	}{{"SIGTERM", 200}, {"SIGKILL", 3000}} {
 		all := slices.Sorted(slices.Values(silences[meant.signal]))
-		_, told := fmt.Fprintf(s.Out, "%-7s  median %.0f ms, worst %.0f ms, of %d; the target is %d ms at most on an otherwise idle machine\n",
+		_, printErr := fmt.Fprintf(s.Out, "%-7s  median %.0f ms, worst %.0f ms, of %d; the target is %d ms at most on an otherwise idle machine\n",
 			meant.signal, ms(all[len(all)/2]), ms(all[len(all)-1]), len(all), meant.ms)
-		err = errors.Join(err, told)
+		err = errors.Join(err, printErr)
 	}
 	return err
 }

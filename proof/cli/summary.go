@@ -42,8 +42,8 @@ func verdictOf(v chaos.Verdict) string {
 	if len(v.Faults) > 0 {
 		line += fmt.Sprintf("\n        again: --conversation %s --point '%s'", v.Of, v.Course)
 	}
-	for said := range strings.Lines(v.Said) {
-		line += "\n        | " + strings.TrimSpace(said)
+	for logged := range strings.Lines(v.Said) {
+		line += "\n        | " + strings.TrimSpace(logged)
 	}
 	return line
 }
@@ -158,16 +158,16 @@ func (t *counters) line() string {
 		line += "\nkilled: " + strings.Join(ways, ", ")
 	}
 	if len(t.missing) > 0 {
-		line += "\nmissed: " + strings.Join(t.missing[:min(missingTold, len(t.missing))], ", ")
-		if more := len(t.missing) - missingTold; more > 0 {
+		line += "\nmissed: " + strings.Join(t.missing[:min(missingShown, len(t.missing))], ", ")
+		if more := len(t.missing) - missingShown; more > 0 {
 			line += fmt.Sprintf(", and %d more", more)
 		}
 	}
 	return line + "\n" + t.share()
 }
 
-// missingTold is how many missed points the summary names.
-const missingTold = 20
+// missingShown is how many missed points the summary names.
+const missingShown = 20
 
 // share formats the number of trials that were made.
 func (t *counters) share() string {

@@ -64,7 +64,7 @@ func TestChaosReportsMissedPoints(t *testing.T) {
 	if text := sum.line(); strings.Contains(text, "\nmissed") {
 		t.Errorf("nothing was missed: %q", text)
 	}
-	for range missingTold + 2 {
+	for range missingShown + 2 {
 		sum.add(chaos.Verdict{Course: one, Missed: one})
 	}
 	if text := sum.line(); !strings.Contains(text, "\nmissed: bridge/after/claim.r1t1/1, ") || !strings.Contains(text, ", and 2 more\n") {

@@ -172,22 +172,22 @@ func (r *referee) viewBy(h *host, sid string) ([]byte, error) {
 
 // endNotices checks a session's stored notices for gaps.
 func (r *referee) endNotices(sid string, s *judged) {
-	said := uint64(0)
+	last := uint64(0)
 	for _, m := range r.j.out.All(">", 1, 0) {
 		if m.Subject != sid || m.Header == "0" {
 			continue
 		}
 		n, err := strconv.ParseUint(m.Header, 10, 64)
 		switch {
-		case err != nil || n == 0 || n > said+1 || n > uint64(len(s.notices)):
-			r.j.breaks("%s: notice %s comes after %d", sid, m.Header, said)
+		case err != nil || n == 0 || n > last+1 || n > uint64(len(s.notices)):
+			r.j.breaks("%s: notice %s comes after %d", sid, m.Header, last)
 			return
 		case !bytes.Equal(m.Data, s.notices[n-1]):
 			r.j.breaks("%s: notice %d differs from the fold's", sid, n)
 		}
-		said = max(said, n)
+		last = max(last, n)
 	}
-	if said != uint64(s.state.NoticeN) {
-		r.j.breaks("%s: %d notices were stored, of %d", sid, said, s.state.NoticeN)
+	if last != uint64(s.state.NoticeN) {
+		r.j.breaks("%s: %d notices were stored, of %d", sid, last, s.state.NoticeN)
 	}
 }

@@ -37,19 +37,19 @@ type laneRun struct {
 	putting     context.Context // outlasts running
 	stopPutting context.CancelFunc
 
-	draining bool
-	done     []finished
-	told     chan struct{} // of capacity 1: done has more
-	over     bool          // it has ended
-	inboxes  map[string]chan *nats.Msg
-	listened int
-	sent     int
-	queue    []engine.Input
-	gave     map[uint64]string // session and hash of each delivered event, by sequence
-	pinned   string            // the pin of the latest delivery
-	ticked   time.Time
-	looked   time.Time
-	crowded  time.Time // since when it has too many sessions in memory
+	draining    bool
+	done        []finished
+	resultReady chan struct{} // of capacity 1: done has more
+	over        bool          // it has ended
+	inboxes     map[string]chan *nats.Msg
+	listened    int
+	sent        int
+	queue       []engine.Input
+	gave        map[uint64]string // session and hash of each delivered event, by sequence
+	pinned      string            // the pin of the latest delivery
+	ticked      time.Time
+	looked      time.Time
+	crowded     time.Time // since when it has too many sessions in memory
 }
 
 // finished is the result of a lane's work.
@@ -69,7 +69,7 @@ func (h *host) runLane(n int) {
 	ctx, stop := context.WithCancel(h.ctx)
 	r := &laneRun{
 		proc: h.proc, sim: s, host: h, end: s.lanes[n], stop: stop, running: ctx, inboxes: map[string]chan *nats.Msg{},
-		gave: map[uint64]string{}, told: make(chan struct{}, 1), ticked: time.Now(), looked: time.Now(),
+		gave: map[uint64]string{}, resultReady: make(chan struct{}, 1), ticked: time.Now(), looked: time.Now(),
 	}
 	r.putting, r.stopPutting = context.WithCancel(h.ctx)
 	r.lane = natsdelivery.New(natsio.Unconnected(s.names, h.log), new(streams.Streams)).LaneOf(r, n)
@@ -107,7 +107,7 @@ func (r *laneRun) ends() {
 			break
 		}
 		select {
-		case <-r.told:
+		case <-r.resultReady:
 		case <-late:
 			waits = false
 		case <-r.host.ctx.Done():
@@ -270,7 +270,7 @@ func (r *laneRun) do(ctx context.Context, w engine.Work) {
 		defer r.sim.mu.Unlock()
 		r.done = append(r.done, finished{of, in})
 		select {
-		case r.told <- struct{}{}:
+		case r.resultReady <- struct{}{}:
 		default:
 		}
 	})

@@ -33,7 +33,7 @@ type openPull struct {
 	left      int
 	until     time.Time
 	heartbeat time.Duration
-	said      time.Time
+	lastSent  time.Time
 	pin       string
 }
 
@@ -192,7 +192,7 @@ func (l *laneEnd) ask(r *laneRun, reply string, p natsdelivery.PullRequest) {
 		return
 	}
 	now := time.Now()
-	l.open = append(l.open, &openPull{run: r, reply: reply, left: p.Batch, until: now.Add(p.Expires), heartbeat: p.Heartbeat, said: now, pin: p.Pin})
+	l.open = append(l.open, &openPull{run: r, reply: reply, left: p.Batch, until: now.Add(p.Expires), heartbeat: p.Heartbeat, lastSent: now, pin: p.Pin})
 }
 
 // isAsked reports whether there is a request, and something to deliver.
@@ -224,7 +224,7 @@ func (l *laneEnd) serve(s *sim) bool {
 		if p.left--; p.left == 0 {
 			l.drop(p)
 		}
-		p.pin, p.said = d.Pin, time.Now()
+		p.pin, p.lastSent = d.Pin, time.Now()
 		r.pinned = d.Pin
 		s.say("lane %d: %d to %s as %d, time %d", l.number, d.Seq, r.name, d.ConsumerSeq, d.Count)
 		if d.Count > 1 {
@@ -257,8 +257,8 @@ func (l *laneEnd) pass(now time.Time) {
 		case !now.Before(p.until):
 			l.drop(p)
 			p.run.hears(p.reply, statusOf(p.reply, "408", "Request Timeout", 0))
-		case p.heartbeat > 0 && now.Sub(p.said) >= p.heartbeat:
-			p.said = now
+		case p.heartbeat > 0 && now.Sub(p.lastSent) >= p.heartbeat:
+			p.lastSent = now
 			p.run.hears(p.reply, statusOf(p.reply, "100", "Idle Heartbeat", l.consumer.Info().Delivered))
 		}
 	}

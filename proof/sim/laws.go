@@ -33,15 +33,15 @@ type referee struct {
 
 // judged is what the referee knows of a session.
 type judged struct {
-	state   *session.State
-	events  []session.Event
-	owed    []dues
-	checked int // the number of owed whose outputs are stored
-	notices [][]byte
-	said    uint64
-	lost    bool   // some of its events were lost
-	hash    string // of the state at hashed
-	hashed  uint64
+	state      *session.State
+	events     []session.Event
+	owed       []dues
+	checked    int // the number of owed whose outputs are stored
+	notices    [][]byte
+	lastNotice uint64
+	lost       bool   // some of its events were lost
+	hash       string // of the state at hashed
+	hashed     uint64
 }
 
 // dues are the outputs that one event requires.
@@ -163,7 +163,7 @@ func (r *referee) unstored(sid string, s *judged, d dues) (missing []string) {
 			missing = append(missing, "the cancel of "+w.Name)
 		}
 	}
-	if s.said < d.notices {
+	if s.lastNotice < d.notices {
 		missing = append(missing, fmt.Sprintf("notice %d", d.notices))
 	}
 	return missing
@@ -238,21 +238,21 @@ func (r *referee) notice(sid string, n uint64, data []byte) {
 		return
 	}
 	for _, typ := range []string{session.NoticeWorkspaceApplied, session.NoticeWorkspaceFailed, session.NoticeWorkspaceGone} {
-		if n > s.said && bytes.Contains(data, []byte(typ)) {
+		if n > s.lastNotice && bytes.Contains(data, []byte(typ)) {
 			r.j.did(typ)
 		}
 	}
-	if n > s.said && bytes.Contains(data, []byte(`"kind":"pack"`)) {
+	if n > s.lastNotice && bytes.Contains(data, []byte(`"kind":"pack"`)) {
 		for what, marks := range packNotices {
 			if bytes.Contains(data, []byte(marks)) {
 				r.j.did(what)
 			}
 		}
 	}
-	if n > s.said+1 {
-		r.j.breaks("%s: notice %d is stored after %d", sid, n, s.said)
+	if n > s.lastNotice+1 {
+		r.j.breaks("%s: notice %d is stored after %d", sid, n, s.lastNotice)
 	}
-	s.said = max(s.said, n)
+	s.lastNotice = max(s.lastNotice, n)
 	if n > uint64(len(s.notices)) || !bytes.Equal(s.notices[n-1], data) {
 		r.j.breaks("%s: notice %d differs from the fold's", sid, n)
 	}

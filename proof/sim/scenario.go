@@ -29,19 +29,19 @@ func (r *referee) scenario(sid string) string {
 		}
 		before := state.View()
 		notices, _ := state.Evolve(e)
-		var said []scenario.Said
+		var published []scenario.Said
 		for _, n := range notices {
 			var one scenario.Said
 			if err := json.Unmarshal(n.JSON(), &one); err != nil {
 				panic(err)
 			}
-			said = append(said, one)
+			published = append(published, one)
 		}
 		action, err := scenario.Read(step.Input, nil)
 		if err != nil {
 			panic(err)
 		}
-		step.Want = scenario.Picture(before, state.View(), action.Settles, said)
+		step.Want = scenario.Picture(before, state.View(), action.Settles, published)
 		file.Steps = append(file.Steps, step)
 	}
 	return file.Format()

@@ -1,7 +1,7 @@
 package e2e_test
 
-// Calls that wait for a person. The person is a plain NATS client with the
-// right to publish to the door ctl; the session-actor is killed while it waits.
+// Calls that wait for a person, who is a plain NATS client with the right to
+// publish to the door approve; the session-actor is killed meanwhile.
 
 import (
 	"encoding/json"
@@ -70,8 +70,8 @@ func decision(of session.ApprovalRequested, what string, more object) object {
 	return data
 }
 
-// TestApprovals: one call runs at once, one when it is approved, one with other
-// arguments, one never. Who may only ask for runs decides nothing.
+// TestApprovals: one call runs at once, one after its approval, one with other
+// arguments, one never. A client without the role decides nothing.
 func TestApprovals(t *testing.T) {
 	t.Parallel()
 	guarded := startGuarded(t)

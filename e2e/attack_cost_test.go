@@ -2,8 +2,8 @@
 
 package e2e_test
 
-// Events that are made to cost: more memory or time than a session-actor has,
-// again at every start, since the log keeps them.
+// Events that are made to be costly: they need more memory or time than a
+// session-actor has, at every start again, since the log keeps them.
 
 import (
 	"fmt"
@@ -53,8 +53,8 @@ func hostile() map[string]list {
 }
 
 // TestAttackRegistryCosts: a registry that would take gigabytes is refused
-// before it does, when it comes and when the session is folded again, and other
-// sessions of the lane go on.
+// early, when it arrives and when the session is folded again. Other sessions
+// of the lane continue.
 func TestAttackRegistryCosts(t *testing.T) {
 	t.Parallel()
 	const moreMax = 160 << 10 // of memory beside that of the same work without attacks, in KiB

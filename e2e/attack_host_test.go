@@ -1,7 +1,6 @@
 package e2e_test
 
-// Models that attack the machine that their tools run on, by way of the programs
-// as they are shipped.
+// Models that attack their tools' machine, through the shipped programs.
 
 import (
 	"context"
@@ -33,7 +32,7 @@ func attack(t *testing.T, ask string, env []string, rules string, flags ...strin
 }
 
 // TestAttackKeysOfTheBridge: a command without a sandbox has the bridge's user,
-// and reads what the bridge was started with.
+// and tries to read the bridge's environment.
 func TestAttackKeysOfTheBridge(t *testing.T) {
 	t.Parallel()
 	env := []string{"OPENAI_API_KEY=sk-do-not-tell", "GOPROXY=https://me:do-not-tell@proxy.test,direct", "NATS_TOKEN=do-not-tell"}
@@ -50,8 +49,8 @@ func TestAttackKeysOfTheBridge(t *testing.T) {
 	}
 }
 
-// TestAttackGlob: a pattern that stands for millions is refused, and the run
-// goes on.
+// TestAttackGlob: a pattern that expands to millions is refused, and the run
+// continues.
 func TestAttackGlob(t *testing.T) {
 	t.Parallel()
 	got := attack(t, "burn", nil, `
@@ -66,7 +65,7 @@ func TestAttackGlob(t *testing.T) {
 }
 
 // TestAttackShellOnOpenServer: a bridge serves no shell that could publish
-// events, unless it is told so in words.
+// events, unless a flag allows it.
 func TestAttackShellOnOpenServer(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)

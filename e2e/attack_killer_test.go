@@ -2,7 +2,7 @@
 
 package e2e_test
 
-// An event that kills the session-actor: what nobody thought of is injected, in a
+// An event that kills the session-actor. The unknown bug is injected into a
 // build of its own (go build -overlay), and the address space is limited.
 
 import (
@@ -155,10 +155,10 @@ func (s *system) release(sid string) {
 	}
 }
 
-// TestAttackKiller: an event that kills each session-actor that folds it is found
-// after a few starts. Its session is quarantined, and all others go on, those of its
-// lane too. Released, it kills once more and is stopped again; a build that stands
-// it goes on with it.
+// TestAttackKiller: an event that kills each session-actor that folds it is
+// found after a few starts. Its session is quarantined; all others continue,
+// also in its lane. After a release it kills once more and is stopped again. A
+// build without the bug continues with it.
 func TestAttackKiller(t *testing.T) {
 	t.Parallel()
 	const (

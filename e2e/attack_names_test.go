@@ -1,7 +1,7 @@
 package e2e_test
 
-// Names that mean something else in a subject: more tokens, wildcards, what a
-// server reads as its own.
+// Names with another meaning in a subject: more tokens, wildcards, a server's
+// own prefixes.
 
 import (
 	"slices"
@@ -18,8 +18,8 @@ import (
 // badTokens are no tokens of a subject, or not one of Refold's.
 var badTokens = []string{"*", ">", "a.b", "a.>", "a:b", "é", "$JS", strings.Repeat("a", 65)}
 
-// TestAttackNamesInSubjects: sessions, providers and executors whose names would
-// address others, or all, are refused, and no effect has such a name.
+// TestAttackNamesInSubjects: sessions, providers and executors whose names
+// would address others, or all, are refused, and no effect has such a name.
 func TestAttackNamesInSubjects(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)

@@ -112,8 +112,8 @@ func (s *system) answers(t *testing.T) {
 	waitFinished(t, heard, 1)
 }
 
-// TestAttackTerminal: what a model says, and what stands in errors, is spelled
-// out on a terminal, whichever way it comes; --raw and a pipe get it as it is.
+// TestAttackTerminal: texts of models and errors are escaped on a terminal, in
+// every command; --raw and a pipe get them unchanged.
 func TestAttackTerminal(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
@@ -148,7 +148,8 @@ func TestAttackTerminal(t *testing.T) {
 	}
 }
 
-// TestAttackTerminalTail: notices and live words of a session that is followed.
+// TestAttackTerminalTail: the same for notices and streamed text of a followed
+// session.
 func TestAttackTerminalTail(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
@@ -171,7 +172,7 @@ func TestAttackTerminalTail(t *testing.T) {
 	}
 }
 
-// TestAttackTerminalDaemon: the log of a daemon on a terminal.
+// TestAttackTerminalDaemon: the same for a daemon's log.
 func TestAttackTerminalDaemon(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"bridge", "session-actor"} {

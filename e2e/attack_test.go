@@ -1,9 +1,9 @@
 package e2e_test
 
-// Attackers. What they write as text (a user's words, facts, files, what a
-// tool returns) is text. What they publish from the clients' account reaches one
-// door, and changes nothing there. The registry and what is offered stay as they
-// were: read back from REFOLD_FX, and compared.
+// Attackers. Text that they write (a user's input, facts, files, results of
+// tools) stays text. Events that they publish from the clients' account reach
+// one door, and change nothing there. The registry and the offered tools, read
+// from REFOLD_FX, stay the same.
 
 import (
 	"errors"
@@ -85,8 +85,8 @@ func stateOf(v session.View) string {
 	return fmt.Sprintf("registry %s profile %q overrides %+v facts %+v host %+v", v.Registry, v.Profile, v.Overrides, v.Facts, v.HostSession)
 }
 
-// TestTextIsText: definitions of tools and events, said by everybody who can
-// say anything.
+// TestTextIsText: definitions of tools and events, in the texts of all that can
+// write any.
 func TestTextIsText(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
@@ -135,8 +135,8 @@ rules:
 	verifyAll(t, s.url)
 }
 
-// TestAClientsForgeries: every event that would widen a session, from a
-// client's account, on every subject that there is.
+// TestAClientsForgeries: every event that would extend a session's rights, from
+// a client's account, on every subject.
 func TestAClientsForgeries(t *testing.T) {
 	t.Parallel()
 	guarded := startGuarded(t)
@@ -199,9 +199,8 @@ func TestAClientsForgeries(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
-// TestEveryEventHasItsDoor: who may publish to one door alone says nothing that
-// belongs to another, whatever it is: they can lie about what they were asked, and
-// about nothing else.
+// TestEveryEventHasItsDoor: a publisher of one door can't publish an event of
+// another. It can give false results for its own effects, and nothing else.
 func TestEveryEventHasItsDoor(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)

@@ -2,8 +2,8 @@
 
 package e2e_test
 
-// Cancelled runs: a command that is in progress is ended, one that nobody
-// started yet is never started.
+// Cancelled runs: a running command is ended, and one that has not started
+// never starts.
 
 import (
 	"fmt"
@@ -49,8 +49,8 @@ func isGone(id int) bool {
 	return err == nil && strings.Contains(string(stat), ") Z ")
 }
 
-// TestCancelEndsTheCommand: a shell and the `sleep 60` that it waits for are in
-// progress on a host bridge when their run is cancelled.
+// TestCancelEndsTheCommand: the run is cancelled while a host bridge runs a
+// shell and the `sleep 60` that it waits for.
 func TestCancelEndsTheCommand(t *testing.T) {
 	t.Parallel()
 	for name, nobodyFolds := range map[string]bool{"at once": false, "session-actor killed": true} {
@@ -126,7 +126,7 @@ func cancelCommand(t *testing.T, nobodyFolds bool) {
 }
 
 // TestCancelBeforeAnybodyStarts: the run is cancelled while no bridge serves
-// its call, which changes things. A bridge that comes later finds the claim
+// its call, which is not retry-safe. A bridge that starts later finds the claim
 // withdrawn, and starts nothing.
 func TestCancelBeforeAnybodyStarts(t *testing.T) {
 	t.Parallel()
@@ -174,8 +174,8 @@ func TestCancelBeforeAnybodyStarts(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
-// TestCancelWhileTheModelThinks: a model's turn that is in progress is stopped,
-// and the session is free at once.
+// TestCancelWhileTheModelThinks: a running model turn is stopped, and the
+// session is free at once.
 func TestCancelWhileTheModelThinks(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)

@@ -13,8 +13,8 @@ import (
 // takes here is printed; `kit bench handover` measures it.
 const handoverMost = 30 * time.Second
 
-// `kit bench handover` tells of each session-actor that it killed how long
-// nothing was said of its lanes.
+// TestBenchHandover: `kit bench handover` prints, for each killed
+// session-actor, how long its lanes published nothing.
 func TestBenchHandover(t *testing.T) {
 	t.Parallel()
 	out, errOut, status := run(t, 4*time.Minute, nil, "kit", "bench", "handover", "--rounds", "1", "--json")

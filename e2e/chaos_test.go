@@ -1,11 +1,10 @@
 package e2e_test
 
-// Messages of the built-in demo, before and after: who sends it is killed there
-// and started again, and what is left at the end is what is left without. All of
-// them are tried here; of the other ways to kill (both daemons, the server, two
-// kills, processes that are told to end) a sample is, and everything by night.
-// `refold chaos` finds the points by running; one that is missed when it is
-// tried in two trials is told, and of the other ways few may be.
+// `refold chaos` at the messages of the built-in demo, before and after each:
+// the sender is killed there and started again, and the end must be the one
+// without a kill. Of the other kills (both daemons, the server, two kills,
+// SIGTERM) the tests try a sample, and nightly targets all. A point that two
+// trials miss is reported, and few may be.
 
 import (
 	"regexp"
@@ -33,10 +32,11 @@ type chaosRun struct {
 	ways  []string
 }
 
-// TestKilledAtEachMessage kills the sender before and after a twelfth of the messages
-// of the demo and of its cancelled conversation, each in a trial of its own. make
-// nightly-demo tries all of them, which takes five minutes. TestKilledOtherwise
-// tries a sample of the conversation that adopts a workspace.
+// TestKilledAtEachMessage kills the sender before and after a twelfth of the
+// messages of the demo and of its cancelled conversation, each in its own
+// trial. make nightly-demo tries all of them, which takes five minutes.
+// TestKilledOtherwise tries a sample of the conversation that adopts a
+// workspace.
 func TestKilledAtEachMessage(t *testing.T) {
 	t.Parallel()
 	args := []string{"--conversation", "demo", "--conversation", "cancelled", "--missed-max", "0", "--part", "1/12"}
@@ -46,16 +46,16 @@ func TestKilledAtEachMessage(t *testing.T) {
 	}
 }
 
-// TestKilledDensely tries an eighteenth of the demo's trials that kill at many
-// points each: those are come by, and the end is what it must be.
+// TestKilledDensely tries an eighteenth of the demo's trials with many points
+// each: they are reached, and the end is right.
 func TestKilledDensely(t *testing.T) {
 	t.Parallel()
 	kills(t, chaosRun{"many in a trial", []string{"--dense", "--conversation", "demo", "--part", "1/18"}, 10, 200, []string{"bridge", "session-actor"}})
 }
 
-// TestKilledOtherwise tries so many of the other kills that there are, of each
-// kind one first. A second kill is often too late for its message on a busy
-// machine, so that more of those points may be missed.
+// TestKilledOtherwise tries a number of the other kills, one of each kind
+// first. On a busy machine a second kill often comes too late for its message,
+// so more of those points may be missed.
 func TestKilledOtherwise(t *testing.T) {
 	t.Parallel()
 	for _, c := range []chaosRun{
@@ -104,8 +104,8 @@ func kills(t *testing.T, c chaosRun) (killed, tried, of int) {
 	return killed, tried, of
 }
 
-// The points are found by running: all kinds of messages that daemons send are
-// among them, on both sides.
+// TestChaosPoints: all kinds of messages that daemons send are among the
+// points, on both sides.
 func TestChaosPoints(t *testing.T) {
 	t.Parallel()
 	out, errOut, status := run(t, time.Minute, nil, "refold", "chaos", "--list")
@@ -132,7 +132,8 @@ func TestChaosPoints(t *testing.T) {
 	}
 }
 
-// TestChaosStopped: who stops it is told what was found out, and where to go on.
+// TestChaosStopped: chaos prints its results when it is stopped, and where to
+// continue.
 func TestChaosStopped(t *testing.T) {
 	t.Parallel()
 	d := startDaemon(t, "kit", "chaos", "--conversation", "demo", "--parallel", "2", "--skip", "7")

@@ -1,7 +1,6 @@
 package e2e_test
 
-// The command line, as people use it: against `refold dev`, with plain errors
-// for what can't be done.
+// The command line as people use it: against `refold dev`, with plain errors.
 
 import (
 	"bytes"
@@ -103,8 +102,8 @@ func TestCommandLine(t *testing.T) {
 	}
 }
 
-// TestDevAsksAProvider: the program that asks a real model connects as its own
-// user, whoever the environment names. The provider refuses the key.
+// TestDevAsksAProvider: the daemon that calls a provider's model connects as
+// its own user, whichever the environment names. The provider refuses the key.
 func TestDevAsksAProvider(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 16)
@@ -135,8 +134,8 @@ func TestDevAsksAProvider(t *testing.T) {
 	}
 }
 
-// Two MiB of text don't fit an event: they become a blob, and the run sees all
-// of it.
+// TestLargeInputBecomesABlob: two MiB of text don't fit an event, and the run
+// gets all of it.
 func TestLargeInputBecomesABlob(t *testing.T) {
 	t.Parallel()
 	_, admin := startDev(t)
@@ -208,7 +207,7 @@ func TestDaemonsSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// decode turns what the streams hold into JSON.
+// TestDecode: decode converts messages of the streams to JSON.
 func TestDecode(t *testing.T) {
 	t.Parallel()
 	packed, err := hex.DecodeString("82a166a172a36e756d07")

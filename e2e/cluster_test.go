@@ -3,11 +3,11 @@ package e2e_test
 // Three servers, each stream with three copies, every write synced; two
 // session-actors and two bridges; sessions with calls that may not run twice.
 // Under this load leaders step down, a server is killed, the network is cut,
-// servers and daemons are restarted one after the other. Whatever happens, every
-// run that was acknowledged ends, every effect is asked and settled once, no
-// call runs twice that may not, the notices of a session are numbered without a
-// gap, all copies of all streams are alike, and the log folds again to the same
-// bytes.
+// and servers and daemons are restarted one after the other. Always: every
+// acknowledged run ends, every effect is published and settled once, no call
+// that is not retry-safe runs twice, the notices of a session are numbered
+// without a gap, all copies of all streams are equal, and the log folds again
+// to the same bytes.
 
 import (
 	"encoding/json"
@@ -59,8 +59,8 @@ func losable(moments int) lost {
 	return lost{unknown: moments * unsafeAtOnce, begun: moments * loadSlots}
 }
 
-// TestClusterLeaders has leaders step down, and then servers and daemons
-// restarted one after the other.
+// TestClusterLeaders makes leaders step down, and then restarts servers and
+// daemons one after the other.
 func TestClusterLeaders(t *testing.T) {
 	t.Parallel()
 	l := startLoad(t, embedded, clusterNumber(t, clusterSeedEnv, rand.Uint64N(1_000_000)))
@@ -69,8 +69,8 @@ func TestClusterLeaders(t *testing.T) {
 	l.apart()
 }
 
-// TestClusterCut kills the server that leads the log, and then cuts one
-// off from what is around it.
+// TestClusterCut kills the server that leads the log, and then cuts another one
+// off.
 func TestClusterCut(t *testing.T) {
 	t.Parallel()
 	l := startLoad(t, process, clusterNumber(t, clusterSeedEnv, rand.Uint64N(1_000_000)))

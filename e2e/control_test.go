@@ -2,8 +2,8 @@
 
 package e2e_test
 
-// Runs that people steer, pause and interrupt while a real tool is in progress.
-// What was asked is read back from REFOLD_FX.
+// Runs that people steer, pause and interrupt while a real tool runs. The
+// effects are read from REFOLD_FX.
 
 import (
 	"context"
@@ -18,8 +18,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// TestSteerWhileAToolRuns: what is said while a tool runs is shown after the
-// tool's result, in the turn that would have come anyway.
+// TestSteerWhileAToolRuns: a steer while a tool runs is shown after the tool's
+// result, in the next turn.
 func TestSteerWhileAToolRuns(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -88,7 +88,7 @@ func (p *paced) next(t *testing.T) executor.Request {
 }
 
 // TestSteerDuringTheLastAnswer: the answer that would have ended the run is
-// followed by another turn, which is shown it and the steer.
+// followed by another turn, with that answer and the steer.
 func TestSteerDuringTheLastAnswer(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
@@ -119,7 +119,7 @@ func TestSteerDuringTheLastAnswer(t *testing.T) {
 }
 
 // TestPauseOvernight: while a run is paused its tool settles, and nothing is
-// asked, whoever folds the session meanwhile.
+// published, whichever session-actor folds the session.
 func TestPauseOvernight(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -157,8 +157,8 @@ func TestPauseOvernight(t *testing.T) {
 }
 
 // TestInterruptByAnotherClient: another client's request interrupts a run. Its
-// tool settles, what was not asked is not asked, and that client's run is next,
-// before one that waits.
+// tool settles, nothing more of it is published, and that client's run is next,
+// before a queued one.
 func TestInterruptByAnotherClient(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

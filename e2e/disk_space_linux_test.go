@@ -1,11 +1,11 @@
 package e2e_test
 
-// No space left on device. The NATS server's files are on a small file system of
-// their own, which is mounted for the test and runs full; then it grows. Root
-// mounts it, and anybody else in a namespace of a user and of mounts, where the
-// system lets them have one. Where neither can be done the size of files is limited
-// instead, which is what edge_disk_linux_test.go shows, and the test says so; with
-// REFOLD_E2E_MOUNT=1 it fails then: make check-root.
+// No space left on device. The NATS server's files are on a small file system,
+// which is mounted for the test and runs full; then it grows. Root mounts it,
+// other users in a user and mount namespace, where the system allows that.
+// Elsewhere the size of files is limited instead, as in
+// edge_disk_linux_test.go, and the test logs it; with REFOLD_E2E_MOUNT=1 it
+// fails then: make check-root.
 
 import (
 	"bufio"
@@ -187,9 +187,10 @@ func fill(t *testing.T, js jetstream.JetStream, request []byte) (taken []string,
 	return taken, refused
 }
 
-// A server without space on its device refuses events with an error that tells
-// what to do, and daemons say the same and stay up. With room, and the server
-// started again, all that was acknowledged is done.
+// TestDiskSpace: a server without space on its device refuses events with an
+// error that tells what to do, and daemons log the same and stay up. After the
+// device has grown and the server has started again, everything acknowledged is
+// done.
 func TestDiskSpace(t *testing.T) {
 	t.Parallel()
 	disk := newSmallDisk(t)

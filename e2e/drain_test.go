@@ -10,9 +10,9 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// TestDrain: a bridge with one slot is told to end while a call runs and another
-// one waits. The one that runs goes on to its end, which is no failure; the one
-// that nobody has begun is the next bridge's, at once.
+// TestDrain: a bridge with one slot gets SIGTERM while a call runs and another
+// one waits. The running one completes, without a failure; the next bridge gets
+// the other one at once.
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)

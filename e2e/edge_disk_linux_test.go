@@ -1,9 +1,9 @@
 package e2e_test
 
-// The disk of a NATS server takes no more. A limit on the size of its files
-// stands in for that, since it needs no rights: writes fail, in a process that
-// has no say in it. A file system without space is not played: the server turns
-// JetStream off on that, which is as this is for those who publish.
+// The disk of a NATS server is full. A limit on the size of its files simulates
+// that, since it needs no rights: writes fail in the server's process. A full
+// file system makes the server turn JetStream off, which is the same for
+// publishers.
 
 import (
 	"encoding/json"
@@ -37,8 +37,8 @@ func limitFiles(t *testing.T, pid int, bytes uint64) {
 	}
 }
 
-// A server whose disk takes no more refuses events, and the daemons stay up and
-// lose nothing: with room, and the server started again, all that was
+// TestEdgeDiskFull: a server with a full disk refuses events, and the daemons
+// stay up and lose nothing. With room, and the server started again, everything
 // acknowledged is done.
 func TestEdgeDiskFull(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,7 @@
 package e2e_test
 
-// Hard edges on real processes: NATS is gone for longer than a pin and a claim's
-// holder are waited for. Its full disk is in edge_disk_linux_test.go.
+// Hard edges on real processes: NATS is gone for longer than pins and claims
+// last. Its full disk is in edge_disk_linux_test.go.
 
 import (
 	"encoding/json"
@@ -21,8 +21,8 @@ import (
 // and than the leases of effects and of events (10 and 30 s).
 const goneFor = time.Minute
 
-// While NATS is gone, daemons wait for it, in the middle of a run as at any
-// time; when it is back they go on, the same processes, and no call runs twice.
+// TestEdgeNATSGone: while NATS is gone, daemons wait for it, even during a run.
+// When it is back the same processes continue, and no call runs twice.
 func TestEdgeNATSGone(t *testing.T) {
 	t.Parallel()
 	ledger := filepath.Join(t.TempDir(), "ledger.jsonl")
@@ -56,9 +56,9 @@ func TestEdgeNATSGone(t *testing.T) {
 	verifyAll(t, srv.url)
 }
 
-// A log that takes no more stops runs, and nothing else: what a bridge has to
-// settle waits with it, a client is told, and with room all goes on. No call
-// runs twice, although none could be settled for a while.
+// TestEdgeLogFull: a full log stops runs, and nothing else: a bridge's
+// settlements wait, clients get an error, and with room everything continues.
+// No call runs twice, although none could be settled for a while.
 func TestEdgeLogFull(t *testing.T) {
 	t.Parallel()
 	ledger := filepath.Join(t.TempDir(), "ledger.jsonl")
@@ -126,8 +126,8 @@ func TestEdgeLogFull(t *testing.T) {
 	verifyAll(t, srv.url)
 }
 
-// A client that fills the log stops nobody's run: its last tenth is not for
-// clients, who are told so.
+// TestEdgeLogAlmostFull: a client that fills the log stops no run: clients may
+// not use its last tenth, and get an error.
 func TestEdgeLogAlmostFull(t *testing.T) {
 	t.Parallel()
 	ledger := filepath.Join(t.TempDir(), "ledger.jsonl")

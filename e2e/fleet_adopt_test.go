@@ -2,8 +2,8 @@
 
 package e2e_test
 
-// Two workers that live answer at once for one that was killed, and what a call
-// comes to that ran there and may run again.
+// Two live workers answer at once for a killed one; and the result of a
+// retry-safe call that ran there.
 
 import (
 	"bytes"
@@ -32,8 +32,8 @@ const pairRules = opening + `
     say: '${result}'
 `
 
-// TestTwoAdoptAtOnce: some calls wait when both begin to answer, and more come
-// while both do.
+// TestTwoAdoptAtOnce: some calls wait when both begin to answer, and more
+// arrive meanwhile.
 func TestTwoAdoptAtOnce(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
@@ -173,8 +173,8 @@ func decodeInto(t *testing.T, payload []byte, to *session.Envelope) {
 	}
 }
 
-// TestRetrySafeCallRuns: a call that may run twice runs on the worker when it is
-// killed. Nobody claims such a call, so what comes of it follows from who
+// TestRetrySafeCallRuns: a retry-safe call runs on the worker when it is
+// killed. Such a call has no claim, so its result depends on which worker
 // answers next: another worker has neither its files nor its host session, and
 // runs nothing; the worker itself, started again in time, runs it again.
 func TestRetrySafeCallRuns(t *testing.T) {

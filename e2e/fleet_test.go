@@ -2,8 +2,8 @@
 
 package e2e_test
 
-// Host tools on a fleet: a host session lives on one worker, and another one
-// answers for a worker that was killed.
+// Host tools on a fleet: a host session is on one worker, and another worker
+// answers for a killed one.
 
 import (
 	"os"
@@ -88,7 +88,7 @@ func TestWorkerKilled(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
-// TestWorkerBack: a worker that comes back in time, with its files, goes on.
+// TestWorkerBack: a worker that returns in time, with its files, continues.
 func TestWorkerBack(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
@@ -114,7 +114,7 @@ func TestWorkerBack(t *testing.T) {
 	s.wantHost("s1", "ready", route)
 }
 
-// TestHostSessionExpires: nobody calls, and the session hears of it all the same.
+// TestHostSessionExpires: without a call the session is told all the same.
 func TestHostSessionExpires(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
@@ -127,8 +127,8 @@ func TestHostSessionExpires(t *testing.T) {
 	s.wantEnd("s1", 2, session.Completed, "")
 }
 
-// TestFleetRights: a worker with no more rights than refold roles gives
-// answers for another one.
+// TestFleetRights: a worker with only the rights of refold roles answers for
+// another one.
 func TestFleetRights(t *testing.T) {
 	t.Parallel()
 	guarded := startGuarded(t)

@@ -1,7 +1,7 @@
 package e2e_test
 
-// A run that is followed with the rights of a client alone: publish requests,
-// ask for views, and hear what is said on core NATS.
+// A run that is followed with only a client's rights: publish requests, request
+// views, and subscribe on core NATS.
 
 import (
 	"fmt"
@@ -46,10 +46,9 @@ func (v *violations) Tracef(string, ...any)  {}
 const joined = "joined by its submission"
 
 // TestAClientFollowsItsRun: refold run shows text, tools and end of a run, once
-// each, with a client's rights: of a run that nothing disturbs, of one whose
-// session-actor is killed under way, of one that is queued, and of one that is
-// joined by its submission. The server refuses the user nothing, since it asks
-// for nothing else.
+// each, with a client's rights: of an undisturbed run, of one whose
+// session-actor is killed, of a queued one, and of one that is joined by its
+// submission. The server refuses nothing.
 func TestAClientFollowsItsRun(t *testing.T) {
 	t.Parallel()
 	guarded := startGuarded(t)

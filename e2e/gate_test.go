@@ -2,8 +2,8 @@
 
 package e2e_test
 
-// Real tools that are in progress for as long as a test wants: shell commands
-// of a host bridge that wait at a named pipe.
+// Real tools that run for as long as a test wants: shell commands of a host
+// bridge that wait at a named pipe.
 
 import (
 	"os"

@@ -1,9 +1,9 @@
 package e2e_test
 
-// A program that carries tools out itself and knows nothing but NATS: it hears
-// CallsPlanned, asks for the view, executes group by group and settles, call by
-// call or the whole batch at once. A session-actor that is killed in between
-// changes nothing.
+// A program that carries tools out itself and knows nothing but NATS: it
+// receives CallsPlanned, requests the view, executes group by group and
+// settles, call by call or the whole batch at once. A session-actor that is
+// killed in between changes nothing.
 
 import (
 	"encoding/json"
@@ -152,7 +152,7 @@ func TestHostLoopSettlesCallByCall(t *testing.T) {
 	verifyAll(t, h.url)
 }
 
-// TestHostLoopSettlesTheBatch: all of it in one event, later groups included.
+// TestHostLoopSettlesTheBatch in one event, later groups included.
 func TestHostLoopSettlesTheBatch(t *testing.T) {
 	t.Parallel()
 	l := &lab{}

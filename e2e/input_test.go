@@ -1,6 +1,6 @@
 package e2e_test
 
-// Bad input to the real system; most of it is in the scenario files.
+// Bad input to the real system; more of it is in the scenario files.
 
 import (
 	"bufio"

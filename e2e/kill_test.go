@@ -2,10 +2,9 @@ package e2e_test
 
 // Kills. A recorded conversation with groups of parallel calls, none of them
 // retry-safe, runs on real processes; at a point of the run one of them is
-// killed (SIGKILL) and started again. Whatever was lost, no call runs twice:
-// the ledger, which the executor syncs before it returns, has each settled
-// call once, and a call whose outcome nobody knows at most once. The log folds
-// again to the same bytes.
+// killed (SIGKILL) and started again. No call runs twice: the ledger, which the
+// executor syncs before it returns, has each settled call once, and a call with
+// an unknown outcome at most once. The log folds again to the same bytes.
 
 import (
 	"bufio"

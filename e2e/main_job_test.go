@@ -1,7 +1,7 @@
 package e2e_test
 
-// The main job: two daemons, a server on disk, a plain NATS client that
-// publishes JSON and hears RunFinished; and the programs that newcomers try
+// The main job: two daemons, a server on disk, and a plain NATS client that
+// publishes JSON and receives RunFinished; and the programs that newcomers try
 // first.
 
 import (
@@ -92,8 +92,8 @@ func TestDaemonsDoTheJob(t *testing.T) {
 	}
 }
 
-// A second of each daemon is started and the first ones are drained: runs go
-// on without a gap.
+// TestRollingRestart: a second of each daemon is started and the first ones are
+// drained; runs continue without a gap.
 func TestRollingRestart(t *testing.T) {
 	t.Parallel()
 	url, work := startNATS(t), t.TempDir()
@@ -121,8 +121,7 @@ func TestRollingRestart(t *testing.T) {
 	verifyAll(t, url)
 }
 
-// TestDemo: the demo does what it says, on a server with roles that refuses it
-// nothing.
+// TestDemo: the demo works on a server with roles that refuses it nothing.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	out, errOut, status := run(t, time.Minute, nil, "refold", "demo", "--verbose")
@@ -142,14 +141,15 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// The project's own recordings, all of them, as they were held.
+// TestOwnRecordings plays all of the project's own recordings.
 func TestOwnRecordings(t *testing.T) {
 	t.Parallel()
 	playRecording(t, "../testdata/recordings/warehouse.jsonl", "6 of 6", "")
 	playRecording(t, "../testdata/recordings/warehouse.jsonl", "6 of 6", "get_*,list_*,search_*,count_*")
 }
 
-// The recordings of a folder outside of the repository, if one is named.
+// TestNamedRecordings plays the recordings of an outside folder, if one is
+// named.
 func TestNamedRecordings(t *testing.T) {
 	t.Parallel()
 	dir := os.Getenv("REFOLD_RECORDINGS")

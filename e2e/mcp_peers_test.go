@@ -2,8 +2,8 @@
 
 package e2e_test
 
-// Tools of MCP servers that others wrote, from npm: see make check-peers. A
-// session calls them through a bridge, as a user sets it up.
+// Tools of foreign MCP servers from npm: see make check-peers. A session calls
+// them through a bridge, as a user sets it up.
 
 import (
 	"fmt"
@@ -179,7 +179,8 @@ func TestPeersMCPOverHTTP(t *testing.T) {
 	}
 }
 
-// TestPeersMCPFilesAndMemory: two servers of one file, of targets of their own.
+// TestPeersMCPFilesAndMemory: two servers of one file, each with its own
+// target.
 func TestPeersMCPFilesAndMemory(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -223,7 +224,7 @@ turns:
 	}
 }
 
-// TestPeersMCPDemo: refold demo --mcp, with the server that npm has installed.
+// TestPeersMCPDemo: refold demo --mcp, with the server from npm.
 func TestPeersMCPDemo(t *testing.T) {
 	t.Parallel()
 	out, errOut, status := run(t, 2*time.Minute, nil, "refold", "demo", "--mcp", "--mcp-server", mcpPeer(t, "filesystem"))

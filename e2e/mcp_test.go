@@ -1,7 +1,7 @@
 package e2e_test
 
-// An MCP server that changes a tool under way, from the outside: the bridge
-// refuses the call, the session tells it, and the server is not called.
+// An MCP server that changes a tool during a run: the bridge refuses the call,
+// the session reports it, and the server is not called.
 
 import (
 	"bufio"

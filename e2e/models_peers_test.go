@@ -2,10 +2,10 @@
 
 package e2e_test
 
-// Models of a server that nobody here wrote, aimock, asked through each of the
-// four APIs by the bridge as a user runs it: see make check-peers. Each case is
-// a model of the server's, so that its journal tells the requests apart; they
-// count as the provider would charge them.
+// Models of a foreign server, aimock, called through each of the four APIs by a
+// bridge as a user runs it: see make check-peers. Each case is its own model,
+// so that the server's journal distinguishes the requests; it counts them as a
+// provider would charge them.
 
 import (
 	"cmp"
@@ -142,8 +142,8 @@ func (s *system) playModel(t *testing.T, aim *aimock, api servedAPI, c modelCase
 	}
 }
 
-// TestPeersModelsCall: two calls in one answer, which run, and an answer of
-// their results, through every API; then the same session goes on at the next
+// TestPeersModelsCall: two calls in one answer, which run, and an answer with
+// their results, through every API; then the same session continues at the next
 // provider.
 func TestPeersModelsCall(t *testing.T) {
 	t.Parallel()

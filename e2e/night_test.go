@@ -1,11 +1,10 @@
 package e2e_test
 
-// A run that is paused overnight. The clock that counts for deadlines is the
-// session's own. A server's can't be moved, but a session also takes the time
-// from the wakes that it asked: when one is settled, it is as late as that one
-// was due. Here the test is the bridge that keeps time, and settles wakes hours
-// early; the streams, the session-actor and the model's bridge are those that
-// people run, and are killed during the night.
+// A run that is paused overnight. Deadlines count by the session's own clock. A
+// server's clock can't be moved, but a settled wake moves the session's clock
+// to the wake's due time. Here the test settles wakes hours early; the streams,
+// the session-actor and the model's bridge are real, and are killed during the
+// night.
 
 import (
 	"testing"
@@ -59,12 +58,11 @@ func (s *system) passes(sid string, to int64) session.View {
 	return v
 }
 
-// TestPauseWhileTheClockMoves: a run that has an hour is paused for eight. A
-// tool that was in progress settles; the approval that was asked for is not
-// given, and expires, since a person can be waited for while a run is paused; the
-// run's own deadline, and that of the call that was not asked, stand still. In
-// the morning it goes on, on other processes, and completes. Without a pause the
-// same hours end the same run.
+// TestPauseWhileTheClockMoves: a run with an hour's deadline is paused for
+// eight. A running tool settles. A requested approval expires, since people can
+// decide during a pause. The run's own deadline, and that of the unpublished
+// call, stand still. In the morning the run continues on other processes, and
+// completes. Without a pause the same hours end it.
 func TestPauseWhileTheClockMoves(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nightRecord())

@@ -5,8 +5,8 @@ package e2e_test
 // Session-actors that share the lanes, under load: one is killed, drained, or
 // stopped for longer than its pins last; one becomes eight, and one again.
 // Every run ends, no call runs twice though none is retry-safe, and the log
-// folds again to the same bytes. How long handing over took is printed, and not
-// judged: it depends on the machine.
+// folds again to the same bytes. The time of a handover is printed but not
+// checked: it depends on the machine.
 
 import (
 	"context"
@@ -289,9 +289,9 @@ func TestHandover(t *testing.T) {
 	}
 }
 
-// The owner of lanes with unacknowledged events is stopped until another has
-// taken them over, and goes on then: it acknowledges late, asks again what was
-// asked, and hears that the lanes are not its own.
+// TestStoppedOwner: the owner of lanes with unacknowledged events is stopped
+// until another has taken them over. Then it continues: it acknowledges late,
+// publishes the same effects again, and finds that it has lost the lanes.
 func TestStoppedOwner(t *testing.T) {
 	t.Parallel()
 	f := startTraffic(t)

@@ -1,7 +1,7 @@
 package e2e_test
 
 // Factory packs under generated roles: one user reads the pack and carries its
-// tools out, and another one serves the session's own tools.
+// tools out, and another one serves the session tools.
 
 import (
 	"context"

@@ -1,6 +1,7 @@
 package e2e_test
 
-// Publishers and readers of spaces have the rights that they need and no others.
+// Publishers and readers of spaces have the rights that they need and no
+// others.
 
 import (
 	"testing"
@@ -22,8 +23,8 @@ tenants:
     buckets: {spaces: [FILES]}
 `
 
-// TestPacksHaveTheirRights: on generated roles a publisher publishes a pack, twice,
-// and a reader reads it, and a workspace from a bucket.
+// TestPacksHaveTheirRights: on generated roles a publisher publishes a pack
+// twice, and a reader reads it, and a workspace from a bucket.
 func TestPacksHaveTheirRights(t *testing.T) {
 	t.Parallel()
 	pair, err := nkeys.CreateUser()

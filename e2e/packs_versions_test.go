@@ -1,7 +1,7 @@
 package e2e_test
 
-// Versions of one pack: an upgrade in the middle of a batch, two majors served by
-// two bridges at once, and the way back.
+// Versions of one pack: an upgrade during a batch, two majors served by two
+// bridges at once, and a downgrade.
 
 import (
 	"context"

@@ -1,8 +1,8 @@
 package e2e_test
 
-// A server that syncs now and then loses power, once and twice in a row: all that
-// was stored since it synced last is gone, and sequences and names are used again,
-// while a session-actor and bridges go on with what they had in hand.
+// A server that syncs at intervals loses power, once and twice in a row:
+// everything since its last sync is gone, and sequences and names are used
+// again, while a session-actor and bridges continue their work.
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// Calls that may not run twice are in progress when the server loses them, with
-// the runs that asked for them. Other sessions take their sequences, and some of
-// them ask again under the same names. Every run that the server knows of
-// ends, every call runs once, nothing is left unacknowledged, and what is lost
-// says nothing.
+// TestPowerLossWithCallsInProgress: calls that are not retry-safe run when the
+// server loses them, with their runs. Other sessions get their sequences, and
+// some publish under the same names. Every run that the server knows ends,
+// every call runs once, nothing is left unacknowledged, and the lost runs
+// publish nothing.
 func TestPowerLossWithCallsInProgress(t *testing.T) {
 	t.Parallel()
 	for losses := 1; losses <= 2; losses++ {

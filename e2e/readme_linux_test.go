@@ -36,8 +36,8 @@ func readmeCommands(t *testing.T) (all [][]string) {
 	return all
 }
 
-// TestReadmeInOrder types the README's commands in the order in which they stand,
-// each on a terminal, and each does what stands behind it.
+// TestReadmeInOrder types the README's commands in order, each on a terminal,
+// and checks what the README says of each.
 func TestReadmeInOrder(t *testing.T) {
 	t.Parallel()
 	_, admin := startDev(t)

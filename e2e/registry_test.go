@@ -1,7 +1,7 @@
 package e2e_test
 
-// What changes while a session lives: its registry, its lists, its profile, its
-// host session. All of it counts from the next turn on, and a replay sees it.
+// Changes while a session lives: its registry, its lists, its profile, its host
+// session. All take effect in the next turn, and a replay gives the same.
 
 import (
 	"fmt"
@@ -15,11 +15,11 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// TestRegistrySetWhileABatchIsOpen: the batch keeps the registry of its turn, its
-// later group included, but for a tool that the new one lacks; the next turn is
-// offered from the new one. In between
-// another session-actor takes over: it finds both registries in the log, by all
-// events or by a snapshot that names them.
+// TestRegistrySetWhileABatchIsOpen: the batch keeps the registry of its turn,
+// also for its later group, except for a tool that the new one lacks; the next
+// turn offers the new one. In between another session-actor takes over: it
+// finds both registries in the log, by all events or by a snapshot that names
+// them.
 func TestRegistrySetWhileABatchIsOpen(t *testing.T) {
 	t.Parallel()
 	t.Run("killed", func(t *testing.T) {
@@ -112,9 +112,9 @@ const (
 	withoutHost = "open_session"
 )
 
-// TestABuiltinSessionsLife: no set-up at all, one profile for each provider, and
-// a host session that is opened, closed, lost, expired and broken by what its
-// tools really return.
+// TestABuiltinSessionsLife: no set-up at all, one profile for each provider,
+// and a host session that its tools' real results open, close, lose, expire and
+// break.
 func TestABuiltinSessionsLife(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)

@@ -1,6 +1,6 @@
 package e2e_test
 
-// Models that fail, and runs that cost too much: what is asked again, and when.
+// Failing models and costly runs: what is tried again, and when.
 
 import (
 	"encoding/json"
@@ -60,8 +60,8 @@ func (s *system) failing(code string, retryable bool) *daemon {
 }
 
 // TestRetry: a provider is overloaded for as long as its bridge may try; when
-// the wake of the next attempt is due, there is one that answers. The
-// session-actor is killed while it waits.
+// the wake of the next attempt is due, one answers. The session-actor is killed
+// meanwhile.
 func TestRetry(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
@@ -102,8 +102,8 @@ func TestRetry(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
-// TestNoRetry: a conversation that is too long stays so. It has a code of its
-// own, and is asked again only if the config names that.
+// TestNoRetry: a conversation that is too long stays so. It has its own code,
+// and is tried again only if the config names that.
 func TestNoRetry(t *testing.T) {
 	t.Parallel()
 	const tooLong = "context_length_exceeded"
@@ -129,8 +129,7 @@ func TestNoRetry(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
-// TestBudget: a run whose budget is spent waits for an operator who gives it
-// more.
+// TestBudget: a run whose budget is spent waits until an operator raises it.
 func TestBudget(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, object{

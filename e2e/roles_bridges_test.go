@@ -1,7 +1,7 @@
 package e2e_test
 
-// On the accounts that refold roles writes: the bridges whose tools are programs
-// and services, a step hook, and refold roles check beside all of them.
+// On the accounts that refold roles writes: bridges whose tools are programs
+// and services, a step hook, and refold roles check at the same time.
 
 import (
 	"context"
@@ -27,8 +27,8 @@ turns:
 `
 
 // TestRolesRunOutsideTools: an MCP server, a NATS service and a step hook, each
-// with a user of its own, serve one run of a client. Then refold roles check
-// tries everything while all of them work, and disturbs none.
+// with its own user, serve a client's run. Then refold roles check tries
+// everything while all of them work, and disturbs none.
 func TestRolesRunOutsideTools(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t)
@@ -73,8 +73,8 @@ func TestRolesRunOutsideTools(t *testing.T) {
 	s.wantEnd("s2", 1, session.Completed, "")
 }
 
-// TestRolesCheckFindsWhatDiffers: on servers with other accounts than those that
-// were written, a right too many and a right too few are both told.
+// TestRolesCheckFindsWhatDiffers: on servers with other accounts than the
+// written ones, a permission too many and one too few are both reported.
 func TestRolesCheckFindsWhatDiffers(t *testing.T) {
 	t.Parallel()
 	g := writeRoles(t, "tenants: {refold: {session-actors: [actor], clients: [chat], auditors: [auditor], admins: [admin]}}")
@@ -101,9 +101,9 @@ func TestRolesCheckFindsWhatDiffers(t *testing.T) {
 	}
 }
 
-// TestRolesOfNoFile: the users of whoever writes no file run a deployment with the
-// files that were written for them and the flags of docker-compose.yml. A check of
-// the roles leaves everything as it was.
+// TestRolesOfNoFile: the users that refold roles writes without a file run a
+// deployment with their files and the flags of docker-compose.yml. A check of
+// the roles changes nothing.
 func TestRolesOfNoFile(t *testing.T) {
 	t.Parallel()
 	g := writeRoles(t, "")

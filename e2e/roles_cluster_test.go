@@ -3,7 +3,7 @@
 package e2e_test
 
 // On the accounts that refold roles writes: three servers, and a cancel that
-// reaches a command in progress.
+// reaches a running command.
 
 import (
 	"os"
@@ -15,8 +15,8 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// TestRolesCancel: an operator's cancel reaches the bridge of tools, each in an
-// account of its own, and the command ends.
+// TestRolesCancel: an operator's cancel reaches the bridge of tools, each in
+// its own account, and the command ends.
 func TestRolesCancel(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t)
@@ -54,8 +54,9 @@ func (g *guarded) accounts() string {
 	return strings.Replace(all, "users: [\n", "users: [\n      {user: root, password: change-me}\n", 1)
 }
 
-// TestRolesReplicated: three servers on the accounts, streams with a copy on each,
-// and a run before and after the end of one server. No server refuses anything.
+// TestRolesReplicated: three servers on the accounts, streams with a copy on
+// each, and a run before and after the end of one server. No server refuses
+// anything.
 func TestRolesReplicated(t *testing.T) {
 	t.Parallel()
 	g := writeRoles(t, everyRole)

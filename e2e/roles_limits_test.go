@@ -1,6 +1,6 @@
 package e2e_test
 
-// A tenant whose streams may take no more: nothing is lost, and no session ends.
+// A tenant whose streams are full: nothing is lost, and no session ends.
 
 import (
 	"fmt"
@@ -31,10 +31,10 @@ rules:
   - say: done
 `
 
-// TestFullLogEndsNoSession: a client fills what its tenant may store while a run
-// of another client is active. Each publish is answered with what is wrong,
-// refold run prints what to do, and another tenant's clients notice nothing. The
-// run goes on as soon as the tenant may store more.
+// TestFullLogEndsNoSession: a client fills its tenant's storage while a run of
+// another client is active. Each publish gets an error, refold run prints what
+// to do, and another tenant's clients notice nothing. The run continues as soon
+// as the tenant may store more.
 func TestFullLogEndsNoSession(t *testing.T) {
 	t.Parallel()
 	g := writeRoles(t, twoTenants)

@@ -1,8 +1,8 @@
 package e2e_test
 
 // Servers on the accounts that refold roles writes. Real programs run on them,
-// each with the files of its own user, and the servers' logs must hold no
-// violation of a permission.
+// each with its user's files, and the servers' logs must have no permission
+// violation.
 
 import (
 	"encoding/json"
@@ -202,7 +202,7 @@ rules:
 
 // TestRolesRunEverything: a model, two workers of a fleet, blobs, approvals,
 // timers, an app and all commands of people, each as its own user. The server
-// refuses nobody anything.
+// refuses nothing.
 func TestRolesRunEverything(t *testing.T) {
 	t.Parallel()
 	g := startGuarded(t)

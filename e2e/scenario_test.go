@@ -1,9 +1,9 @@
 package e2e_test
 
 // The scenario files of the fold, against the real system: the test plays the
-// clients and all bridges, the session-actor is a process, and what it leaves
-// (views, effects as they are stored, notices) draws the same lines. Times and
-// sequences are relative in both.
+// clients and all bridges, the session-actor is a process, and its outputs
+// (views, stored effects, notices) give the same lines. Times and sequences are
+// relative in both.
 
 import (
 	"bytes"

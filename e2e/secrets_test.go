@@ -1,8 +1,9 @@
 package e2e_test
 
-// A secret is put wherever a bridge may read one from, and the tools of a pack
-// repeat it in every encoding and with every outcome. Then all messages of all
-// streams, all blobs, what the daemons print and what commands print are searched.
+// A secret is in every place from which a bridge may read one, and the tools of
+// a pack return it in every encoding and with every outcome. Then all messages
+// of all streams, all blobs, and the output of daemons and commands are
+// searched.
 
 import (
 	"bytes"

@@ -2,7 +2,7 @@
 
 package e2e_test
 
-// What needs npm: see make check-peers.
+// Tests that need npm: see make check-peers.
 
 import (
 	"os/exec"
@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TestPeersServiceInJavaScript: the example in JavaScript. Its packages are
-// installed already.
+// TestPeersServiceInJavaScript runs the example in JavaScript, with installed
+// packages.
 func TestPeersServiceInJavaScript(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join("..", "examples", "service-js")
@@ -37,7 +37,7 @@ func TestPeersServiceInJavaScript(t *testing.T) {
 	s.wantCalls("s1", "rates_convert", "rates_convert", "rates_book")
 }
 
-// TestPeersBridgeInJavaScript: the bridge in JavaScript keeps all rules.
+// TestPeersBridgeInJavaScript: the bridge in JavaScript passes all checks.
 func TestPeersBridgeInJavaScript(t *testing.T) {
 	t.Parallel()
 	node, err := exec.LookPath("node")

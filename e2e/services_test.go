@@ -1,7 +1,7 @@
 package e2e_test
 
-// NATS services as tools: the examples run as processes, as a user runs them,
-// and a session uses what they offer.
+// NATS services as tools: the examples run as processes, and a session uses
+// their tools.
 
 import (
 	"errors"

@@ -1,7 +1,7 @@
 package e2e_test
 
-// Skills with real processes: a folder with skills is synced by a bridge that looks
-// their needs up, and a model loads one, reads a file of it, unpacks it, and runs
+// Skills with real processes: a bridge syncs a folder with skills and checks
+// their needs, and a model loads one, reads a file of it, unpacks it, and runs
 // its script with the shell.
 
 import (

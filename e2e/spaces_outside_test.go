@@ -1,7 +1,7 @@
 package e2e_test
 
-// A reader of workspaces that knows NATS, MessagePack and SHA-256, and no package
-// of Refold's but the codec: what docs/bridges.md says a reader does is enough.
+// A reader of workspaces with NATS, MessagePack and SHA-256, and of Refold only
+// the codec: what docs/bridges.md says of a reader is enough.
 
 import (
 	"context"

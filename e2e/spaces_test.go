@@ -1,9 +1,9 @@
 package e2e_test
 
 // Workspaces with real processes: a folder and a bucket are synced, staged and
-// applied; a bridge dies while it reads one; nobody reads one; a program has a
-// reader of its own; a record brings a manifest. Then all sources and all blobs
-// are removed, and the log folds to the same bytes.
+// applied; a bridge dies while it reads one; one has no reader; a program has
+// its own reader; a record has a manifest. Then all sources and all blobs are
+// removed, and the log folds to the same bytes.
 
 import (
 	"context"
@@ -162,8 +162,8 @@ func (s *system) syncs(sid string) (all []session.Space) {
 	return all
 }
 
-// TestWorkspaceOfAFolder: sync, apply, a run with prompt and tools, an edit that
-// changes nothing, a sync that changes nothing, an apply that does.
+// TestWorkspaceOfAFolder: sync, apply, a run with prompt and tools, an edit and
+// a sync, which change nothing, and an apply, which does.
 func TestWorkspaceOfAFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -259,7 +259,7 @@ func objects(t *testing.T, store jetstream.ObjectStore, prefix string, files map
 }
 
 // TestWorkspaceOfABucket: the files are objects, a version is a prefix. It is
-// applied at once while no run is active, and before the next turn while one is.
+// applied at once while no run is active, else before the next turn.
 func TestWorkspaceOfABucket(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, spaceRecord(object{"space": "support", "target": "shared"}))
@@ -313,8 +313,8 @@ turns:
 	s.wantSameWithoutSources("s1", t.TempDir())
 }
 
-// TestBridgeKilledWhileItReads: another one reads the whole space again, and the
-// session is told once.
+// TestBridgeKilledWhileItReads: another one reads the whole space again, and
+// the session gets one result.
 func TestBridgeKilledWhileItReads(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -360,8 +360,8 @@ func TestBridgeKilledWhileItReads(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
-// TestNobodyReadsASpace: the view says so, and the sync ends by its deadline,
-// without a run.
+// TestNobodyReadsASpace: the view reports it, and the sync ends by its
+// deadline, without a run.
 func TestNobodyReadsASpace(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, spaceRecord(object{"space": "support", "target": "files", "run_ms": 10_000}))
@@ -398,8 +398,8 @@ func (mine) ReadSpace(_ context.Context, r executor.SpaceRequest) (executor.Spac
 	return executor.SpaceContent{}, errors.New("the wiki does not answer")
 }
 
-// TestCustomSpaceReader: a program serves a target with package bridge, and its
-// failures are told and change nothing.
+// TestCustomSpaceReader: a program serves a target with package bridge; its
+// failures are reported and change nothing.
 func TestCustomSpaceReader(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, spaceRecord(object{"space": "support", "target": "wiki"}))
@@ -425,8 +425,8 @@ func TestCustomSpaceReader(t *testing.T) {
 }
 
 // TestManifestInTheRecord: a fresh session's first turn has the prompt and the
-// tools of a manifest that came with the record. No bridge reads a space, and its
-// files were stored before the record was published.
+// tools of a manifest in the record. No bridge reads a space, and the files
+// were stored before the record was published.
 func TestManifestInTheRecord(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "support")
@@ -462,8 +462,8 @@ tenants:
     space-readers: {spaces: [files]}
 `
 
-// TestSpacesHaveTheirRights: on generated roles one bridge reads folders, another
-// serves the session tools, and neither asks for more than it may.
+// TestSpacesHaveTheirRights: on generated roles one bridge reads folders,
+// another serves the session tools, and neither needs more than it may do.
 func TestSpacesHaveTheirRights(t *testing.T) {
 	t.Parallel()
 	g := writeRoles(t, spaceRoles)

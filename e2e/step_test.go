@@ -1,7 +1,7 @@
 package e2e_test
 
-// Outside step hooks: a program that knows nothing but NATS, one that is
-// written with package bridge, and one that never answers.
+// Outside step hooks: a program that knows nothing but NATS, one with package
+// bridge, and one that never answers.
 
 import (
 	"context"
@@ -89,7 +89,7 @@ func (s *system) answerSteps(ctx context.Context, hook string, choose func(sessi
 }
 
 // TestStepHookFromOutside: a plain program chooses each step of a run. The
-// session-actor is killed while it thinks.
+// session-actor is killed meanwhile.
 func TestStepHookFromOutside(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, stepRecord())
@@ -154,8 +154,8 @@ func jsonOf(raw codec.Raw) string {
 	return string(text)
 }
 
-// TestStepHookThatFailsOrLies: what it may not choose counts as no answer, and
-// the rules apply; with fallback fail the run ends.
+// TestStepHookThatFailsOrLies: a choice that is not allowed counts as no
+// answer, and the rules apply; with fallback fail the run ends.
 func TestStepHookThatFailsOrLies(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, stepRecord())
@@ -200,8 +200,8 @@ func TestStepHookThatFailsOrLies(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
-// TestStepHookThatNeverAnswers: its deadline decides, which the models' bridge
-// keeps; or somebody says that the time has come, as docs/operations.md has it.
+// TestStepHookThatNeverAnswers: its deadline decides, by its wake, or by an
+// event as in docs/operations.md.
 func TestStepHookThatNeverAnswers(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, stepRecord())
@@ -241,7 +241,7 @@ func TestStepHookThatNeverAnswers(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
-// TestStepHookOfPackageBridge: the same as a plain program, by bridge.Step.
+// TestStepHookOfPackageBridge: the same as a plain program, with bridge.Step.
 func TestStepHookOfPackageBridge(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, stepRecord())

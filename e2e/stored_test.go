@@ -1,7 +1,7 @@
 package e2e_test
 
-// What the streams hold of a session, and whether all that its events ask for
-// is there.
+// The stored outputs of a session, and whether all that its events require are
+// there.
 
 import (
 	"context"

@@ -1,9 +1,8 @@
 package e2e_test
 
-// A bridge that is killed (SIGKILL) while its model speaks. The provider is a
-// server of the test's, which counts what it is asked, and speaks as the test
-// says: what was settled is paid once; what was not is asked for once more, and
-// who watches sees it begin clean.
+// A bridge that is killed (SIGKILL) while its model's answer streams. The
+// provider is the test's server, which counts requests. A settled turn is paid
+// once; another is requested once more, and its followers see it start again.
 
 import (
 	"context"

@@ -1,8 +1,8 @@
 package e2e_test
 
-// A thousand clients, of three processes, ask for the same thing under the
-// same submission, as clients do that can't tell whether they have asked
-// before. The session-actor is killed among them.
+// A thousand clients of three processes publish the same request under the same
+// submission, as clients do that don't know whether they have published it. The
+// session-actor is killed meanwhile.
 
 import (
 	"bufio"
@@ -153,7 +153,8 @@ func (c *crowd) ends() (all learned) {
 	return all
 }
 
-// TestThousandClientsSubmitOnce: there is one run, and all are told that one.
+// TestThousandClientsSubmitOnce: there is one run, and every client gets its
+// number.
 func TestThousandClientsSubmitOnce(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, object{"v": 1, "rules": 1, "tools": list{}, "config": scripted})

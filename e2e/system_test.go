@@ -1,8 +1,8 @@
 package e2e_test
 
-// A system of its own for a test: a server, a session-actor, and whatever of
-// bridges the test starts or plays. What was offered is read back from
-// REFOLD_FX and REFOLD_BLOBS, as any program can.
+// A system for one test: a server, a session-actor, and bridges that the test
+// starts or plays. Offered tools are read from REFOLD_FX and REFOLD_BLOBS, as
+// any program can.
 
 import (
 	"cmp"

@@ -1,9 +1,10 @@
 package e2e_test
 
 // Deadlines. A model's bridge takes a turn and never answers; the run ends by
-// the turn's deadline all the same, whoever is killed between the wake's schedule
-// and its due, and though the schedule is lost. The wake is settled once or more,
-// never before its due, and the log folds again to the same bytes.
+// the turn's deadline all the same, whichever process is killed between the
+// wake's schedule and its due time, and even if the schedule is lost. The wake
+// is settled once or more, never early, and the log folds again to the same
+// bytes.
 
 import (
 	"context"
@@ -22,7 +23,7 @@ import (
 )
 
 // TestDeadlineRights: a session-actor with the rights of its role keeps the
-// deadlines of its sessions, and no bridge is needed for that.
+// deadlines of its sessions, without a bridge.
 func TestDeadlineRights(t *testing.T) {
 	t.Parallel()
 	s := listenTimed(t, startGuarded(t).start(nil))
@@ -151,8 +152,9 @@ func TestDeadlineKilled(t *testing.T) {
 	}
 }
 
-// TestDeadlineRestored: the stream of schedules is lost. A session-actor that starts
-// makes it again, and `refold timers restore` schedules what is open.
+// TestDeadlineRestored: the stream of schedules is lost. A session-actor that
+// starts creates it again, and `refold timers restore` schedules the open
+// wakes.
 func TestDeadlineRestored(t *testing.T) {
 	t.Parallel()
 	s := startTimed(t, startNATS(t))

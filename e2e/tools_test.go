@@ -1,7 +1,7 @@
 package e2e_test
 
-// What a model is offered, and what becomes of calls of all else: step rules,
-// direct references, fifty turns of nothing but refused calls.
+// Offered tools, and calls of others: step rules, direct references, fifty
+// turns of refused calls.
 
 import (
 	"path/filepath"
@@ -22,8 +22,8 @@ func stepRules() list {
 	}
 }
 
-// TestStepRulesRevealTools: search, then analyse, then summarise. The model
-// calls ahead in its first turn, and search in a way that is refused, which
+// TestStepRulesRevealTools: search, then analyse, then summarise. In its first
+// turn the model calls a later tool, and search in a way that is refused, which
 // unlocks nothing.
 func TestStepRulesRevealTools(t *testing.T) {
 	t.Parallel()
@@ -113,8 +113,8 @@ func refusalRecord() object {
 	}
 }
 
-// TestFiftyTurnsOfRefusedCalls: nothing runs, every call has its result, and the
-// run ends when its turns do.
+// TestFiftyTurnsOfRefusedCalls: nothing runs, every call has its result, and
+// the run ends with its turns.
 func TestFiftyTurnsOfRefusedCalls(t *testing.T) {
 	t.Parallel()
 	const turns = 50
@@ -157,7 +157,7 @@ func TestFiftyTurnsOfRefusedCalls(t *testing.T) {
 }
 
 // TestDirectReferences: a run that names descriptors is offered exactly those,
-// an alternate of a tool among them, without profile or workspace.
+// with an alternate of a tool, without profile or workspace.
 func TestDirectReferences(t *testing.T) {
 	t.Parallel()
 	alternate := object{"tool_name": "find", "description": "Finds.", "args_schema": object{"type": "object", "required": list{"what"}}}

@@ -1,7 +1,7 @@
 package e2e_test
 
 // Traces, with a collector inside the test: what live daemons export, what
-// `refold trace` makes of the log later, and what never leaves a process.
+// `refold trace` later computes from the log, and what never leaves a process.
 
 import (
 	"compress/gzip"
@@ -230,8 +230,8 @@ func publishMsg(t testing.TB, nc *nats.Conn, m *nats.Msg) {
 	})
 }
 
-// dev traces every run if a collector is named, in its session-actor and its bridge,
-// and answers over HTTP.
+// TestDevTracesAndAnswersOverHTTP: dev traces every run if a collector is
+// named, in its session-actor and its bridge, and serves HTTP.
 func TestDevTracesAndAnswersOverHTTP(t *testing.T) {
 	t.Parallel()
 	c := startCollector(t)
@@ -298,8 +298,8 @@ func TestTracesWithContentAreMasked(t *testing.T) {
 	}
 }
 
-// TestTracesOutliveACollector: a collector that hangs, refuses or is gone changes
-// nothing but what it is sent.
+// TestTracesOutliveACollector: a collector that hangs, refuses or is gone
+// changes nothing else.
 func TestTracesOutliveACollector(t *testing.T) {
 	t.Parallel()
 	hang := make(chan struct{})
@@ -331,9 +331,9 @@ func TestTracesOutliveACollector(t *testing.T) {
 	}
 }
 
-// TestTracesOfARunThatChangesHands: the session-actor is killed while people are
-// asked. The next one exports the spans of the whole run, also those that had
-// ended before.
+// TestTracesOfARunThatChangesHands: the session-actor is killed during an
+// approval. The next one exports the spans of the whole run, also those that
+// had ended before.
 func TestTracesOfARunThatChangesHands(t *testing.T) {
 	t.Parallel()
 	c, url := startCollector(t), startNATS(t)

@@ -1,6 +1,6 @@
 package e2e_test
 
-// What a person sees when something does not work: on a terminal, and in a pipe.
+// What a person sees when something does not work, on a terminal and in a pipe.
 
 import (
 	"context"
@@ -122,8 +122,8 @@ func (s *shown) ends(status int) (out, errOut string) {
 	return strings.ReplaceAll(s.out.String(), "\r\n", "\n"), strings.ReplaceAll(s.err.String(), "\r\n", "\n")
 }
 
-// TestProviderThatIsDown: a run says that its provider fails and goes on waiting;
-// the view and the doctor say it too; then it says that it is over.
+// TestProviderThatIsDown: a run reports that its provider fails and waits on;
+// the view and the doctor report it too; then the run reports its end.
 func TestProviderThatIsDown(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
@@ -162,7 +162,8 @@ func TestProviderThatIsDown(t *testing.T) {
 	}
 }
 
-// TestProviderThatRefusesTheKey: the run ends at once, and the doctor still knows.
+// TestProviderThatRefusesTheKey: the run ends at once, and the doctor still
+// reports it.
 func TestProviderThatRefusesTheKey(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
@@ -179,8 +180,8 @@ func TestProviderThatRefusesTheKey(t *testing.T) {
 	})
 }
 
-// TestMessageInTheMiddleOfText: nobody answers views while a model is in the middle of
-// a line. On a terminal the message has a line of its own, and no text is lost.
+// TestMessageInTheMiddleOfText: views are not answered while a model is within
+// a line. On a terminal the message has its own line, and no text is lost.
 func TestMessageInTheMiddleOfText(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
@@ -200,8 +201,8 @@ func TestMessageInTheMiddleOfText(t *testing.T) {
 	}
 }
 
-// TestBridgeKilledInACall: while another one serves the target, nothing is unserved;
-// all the same the run says that the bridge which had begun is gone.
+// TestBridgeKilledInACall: while another bridge serves the target, nothing is
+// unserved; the run still reports that the first one is gone.
 func TestBridgeKilledInACall(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
@@ -256,8 +257,8 @@ func TestBridgeKilledInACall(t *testing.T) {
 	}
 }
 
-// TestNobodyServes: of a run whose target nobody serves, and of one whose only bridge
-// is killed, the run says so, and when that is over.
+// TestNobodyServes: a run whose target has no bridge reports that, and its end;
+// so does one whose only bridge is killed.
 func TestNobodyServes(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
@@ -273,7 +274,7 @@ func TestNobodyServes(t *testing.T) {
 	run.ends(1)
 }
 
-// TestSlowTool: a tool that takes longer than a second shows its name and its time:
+// TestSlowTool: a tool that takes longer than a second is shown with its time:
 // on a terminal in a line that is rewritten, in a pipe once.
 func TestSlowTool(t *testing.T) {
 	t.Parallel()
@@ -299,7 +300,7 @@ func TestSlowTool(t *testing.T) {
 	}
 }
 
-// TestDevNamesAMissingKey: before anything is asked.
+// TestDevNamesAMissingKey before any request.
 func TestDevNamesAMissingKey(t *testing.T) {
 	t.Parallel()
 	d, _, _ := startDevWith(t, []string{"OPENAI_API_KEY=", "OPENAI_BASE_URL="}, "--model", "openai:m")
@@ -311,8 +312,8 @@ func TestDevNamesAMissingKey(t *testing.T) {
 	until(t, time.Minute, "the warning", func() bool { return strings.Contains(d.out.String(), "warning: no key: OPENAI_API_KEY is not set") })
 }
 
-// TestForeignBridgeIsCounted: the doctor and the check count a bridge that does no more
-// than say twice a second that it is there.
+// TestForeignBridgeIsCounted: the doctor and the check count a bridge that does
+// nothing but send heartbeats.
 func TestForeignBridgeIsCounted(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, object{"v": 1, "rules": 1, "tools": list{tool("look", nil)}})
@@ -355,7 +356,7 @@ func TestForeignBridgeIsCounted(t *testing.T) {
 	}
 }
 
-// TestRecordingThatEnds: no failure in what is printed.
+// TestRecordingThatEnds: the end of a recording is not printed as a failure.
 func TestRecordingThatEnds(t *testing.T) {
 	t.Parallel()
 	out, errOut := runOnce(t, 0, nil, "demo", "--model", "recorded:../testdata/recordings/warehouse.jsonl", "--all")

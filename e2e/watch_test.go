@@ -1,8 +1,7 @@
 package e2e_test
 
-// What operators see of bridges as they run, with no more rights than
-// an auditor has: their counts, as `nats micro stats` asks for
-// them, and refold bridge doctor.
+// What operators see of running bridges, with only an auditor's rights: their
+// counts from `nats micro stats`, and refold bridge doctor.
 
 import (
 	"encoding/json"
@@ -26,7 +25,7 @@ const watchScript = `rules:
   - say: done
 `
 
-// TestWatchingBridges: what two bridges did is what the log has of it.
+// TestWatchingBridges: the counts of two bridges agree with the log.
 func TestWatchingBridges(t *testing.T) {
 	t.Parallel()
 	guarded := startGuarded(t)

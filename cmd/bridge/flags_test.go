@@ -1,7 +1,7 @@
 package main
 
-// Flags, environment and config file: which wins, and what is refused. No
-// network.
+// Flags, environment and config file: which wins, and what is refused. The
+// tests use no network.
 
 import (
 	"bytes"
@@ -20,7 +20,8 @@ import (
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
-// What genai imports starts a goroutine as it is loaded, and never ends it.
+// A package that genai imports starts a goroutine when it is loaded, and never
+// ends it.
 func TestMain(m *testing.M) {
 	sandbox.Child()
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("go.opencensus.io/stats/view.(*worker).start"))

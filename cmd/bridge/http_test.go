@@ -1,6 +1,6 @@
 package main
 
-// What the bridge answers over HTTP.
+// The bridge's answers over HTTP.
 
 import (
 	"context"

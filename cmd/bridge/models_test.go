@@ -7,7 +7,7 @@ import (
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
-// A key goes to the server that it is of, and to no other.
+// TestKeyGoesToItsOwnServer: a key goes to its own server, and to no other.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	own, theirs := write(t, "own", "of-own\n"), write(t, "theirs", "of-provider\n")

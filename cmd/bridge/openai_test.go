@@ -1,7 +1,7 @@
 package main
 
-// The daemon asks a server that speaks chat completions, with the key of the
-// environment, and runs the tool that it calls.
+// The daemon calls a server of chat completions, with the key of the
+// environment, and runs the tool that the model calls.
 
 import (
 	"encoding/json"

@@ -47,8 +47,8 @@ func TestRates(t *testing.T) {
 	}
 }
 
-// Look-ahead is for tools: it would keep a model's turns from other bridges, and
-// change no order.
+// TestFairIsForTools: prefetched model turns would be kept from other bridges,
+// and a session has only one.
 func TestFairIsForTools(t *testing.T) {
 	t.Parallel()
 	f := flags{Concurrency: 1, Fair: 64}
@@ -60,7 +60,8 @@ func TestFairIsForTools(t *testing.T) {
 	}
 }
 
-// A key is missed where the provider asks for one, and nowhere else.
+// TestModelsReportMissingKeys: a key is missing where the provider requires
+// one, and nowhere else.
 func TestModelsSayWhatTheyLack(t *testing.T) {
 	t.Parallel()
 	base := flags{Concurrency: 1}

@@ -1,7 +1,7 @@
 package main
 
-// The daemon in this process: against servers that it can't use, and against
-// one with a session-actor, where it does real work.
+// The daemon in this process, against unusable servers, and against one with a
+// session-actor, where it does real work.
 
 import (
 	"bufio"
@@ -77,8 +77,9 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 	}
 }
 
-// A bridge says what the servers do with what they have acknowledged, also one
-// that provisions nothing, and does not start where that is not what is wanted.
+// TestUnexpectedDurabilityStopsTheStart: a bridge logs the servers' sync
+// setting, also without provisioning, and does not start if it is not the
+// expected one.
 func TestDurability(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t, func(o *server.Options) { o.HTTPHost, o.HTTPPort = "127.0.0.1", server.RANDOM_PORT })
@@ -271,8 +272,8 @@ func TestRunsWithHostTools(t *testing.T) {
 	}
 }
 
-// A recorded conversation is held again, by two daemons that share the work;
-// the ledger has each execution once.
+// TestRunsRecording: two daemons share the work of a recorded conversation; the
+// ledger has each execution once.
 func TestRunsRecording(t *testing.T) {
 	t.Parallel()
 	const file = "../../testdata/recordings/warehouse.jsonl"
@@ -326,7 +327,7 @@ func TestRunsRecording(t *testing.T) {
 	}
 }
 
-// A daemon that is told to stop in the middle of a turn lets it end.
+// TestStopDrains: a daemon that gets SIGTERM during a turn lets it end.
 func TestStopDrains(t *testing.T) {
 	t.Parallel()
 	script := write(t, "slow.yaml", "rules:\n  - say: done\n")

@@ -1,8 +1,8 @@
 package main
 
-// The key is nowhere but in requests to its provider, whatever the provider
-// says: not in the log of events, effects, notices or snapshots, not in what
-// the daemon logs.
+// The key is nowhere except in requests to its provider, whatever the provider
+// answers: not in the log of events, effects, notices or snapshots, and not in
+// the daemon's logs.
 
 import (
 	"bytes"

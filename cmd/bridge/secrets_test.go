@@ -1,6 +1,6 @@
 package main
 
-// Where a bridge looks for secrets, and in which order.
+// The places of secrets, and their order.
 
 import (
 	"bufio"

@@ -1,7 +1,7 @@
 package main
 
-// The file of --spaces: what is wrong in it is told with its key, and a target
-// serves the spaces that it names and no others.
+// The file of --spaces: a fault in it is reported with its key, and a target
+// serves only the spaces that it names.
 
 import (
 	"bytes"

@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
-// A bridge that is told to end while it still starts ends as one that was told
-// to: whoever runs it must not take that for a failure.
+// TestStopDuringStartIsNoFailure: a bridge that gets SIGTERM while it starts
+// ends with status 0, so that its supervisor sees no failure.
 func TestStopDuringStartIsNoFailure(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)

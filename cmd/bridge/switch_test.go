@@ -1,8 +1,7 @@
 package main
 
-// A session goes from one provider to another between two runs, and back: each
-// is sent the whole conversation, in a form that it takes, and of what models
-// thought its own alone.
+// A session changes its provider between two runs, and back. Each provider gets
+// the whole conversation in its own form, and only its own models' reasoning.
 
 import (
 	"bytes"

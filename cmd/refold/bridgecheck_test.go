@@ -9,8 +9,8 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
-// TestBridgeCheckRefusesArguments: what can't be checked is an error of usage,
-// and nothing is started.
+// TestBridgeCheckRefusesArguments: invalid arguments are a usage error, and
+// nothing is started.
 func TestBridgeCheckRefusesArguments(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
@@ -30,8 +30,8 @@ func TestBridgeCheckRefusesArguments(t *testing.T) {
 	}
 }
 
-// TestBridgeCheckOfProgramThatEnds: a command that serves nothing fails, and says
-// why.
+// TestBridgeCheckOfProgramThatEnds: a command that serves nothing fails with
+// the reason.
 func TestBridgeCheckOfProgramThatEnds(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("false")

@@ -1,6 +1,7 @@
 package main
 
-// refold tools check: who serves what, what is missing, and the exit status.
+// refold tools check: which bridges serve what, what is missing, and the exit
+// status.
 
 import (
 	"context"
@@ -134,7 +135,8 @@ func TestToolsCheck(t *testing.T) {
 	like(t, "a file that is published", out, `for the record at 2\n$`)
 }
 
-// A descriptor that is gone is missed, but not for a record that nobody pins.
+// A descriptor that is gone is reported, but not for a record that no session
+// pins.
 func TestToolsCheckMissesDescriptors(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -166,7 +168,7 @@ func (w *world) deletes(ref codec.Ref) {
 	bustest.OK(w.t, objects.Delete(w.ctx, ref.String()))
 }
 
-// Real bridges say what they serve where the check looks for it.
+// The check finds what real bridges publish about their targets.
 func TestToolsCheckFindsBridges(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

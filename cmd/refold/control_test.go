@@ -1,7 +1,7 @@
 package main
 
-// Commands about runs, and about calls that wait for a person: what they print
-// when it is done, and what to do when it is refused.
+// Commands about runs, and about calls that wait for a person: their output,
+// and their advice after a refusal.
 
 import (
 	"io"
@@ -121,8 +121,8 @@ func (w *world) types(status int, answer string, meanwhile func(), args ...strin
 	return out.String()
 }
 
-// TestApproveDecidesTheCallItShowed: approve shows the whole call and asks; it approves
-// what it has shown, or nothing.
+// TestApproveDecidesTheCallItShowed: approve shows the whole call and asks. It
+// approves what it has shown, or nothing.
 func TestApproveDecidesTheCallItShowed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -151,7 +151,8 @@ func TestApproveDecidesTheCallItShowed(t *testing.T) {
 	like(t, "stale", after, `refold: rejected: approval_stale: r1t1c1 does not wait .*\n  .*: refold approvals s1\n$`)
 }
 
-// The same submission follows the run that there is, and tells how it ended.
+// TestRunReattaches: a repeated submission follows the existing run, and prints
+// its end.
 func TestRunReattaches(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -200,7 +201,7 @@ func TestTailSaysWhatToDo(t *testing.T) {
 	w.end(tail, statusInterrupted)
 }
 
-// A run that ended over its budget says so beside its answer.
+// A run that ended over its budget prints that with its answer.
 func TestRunReportsExceededBudget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -41,9 +41,9 @@ func commands(t *testing.T) map[string]*kong.Node {
 	return all
 }
 
-// TestWrongArgumentsEndWith2: every command refuses a flag that there is not, an
-// argument too many, one too few and a session that can be none, with exit
-// status 2 and one line that says where its help is.
+// TestWrongArgumentsEndWith2: every command refuses an unknown flag, a surplus
+// or missing argument and an invalid session name, with exit status 2 and one
+// line that names its help.
 func TestWrongArgumentsEndWith2(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -91,7 +91,7 @@ func TestWrongArgumentsEndWith2(t *testing.T) {
 	}
 }
 
-// TestErrorsNameTheNearest: of flags, commands and keys of JSON and YAML.
+// TestErrorsNameTheNearest flag, command, or key of JSON or YAML.
 func TestErrorsNameTheNearest(t *testing.T) {
 	t.Parallel()
 	record := file(t, "{\"v\":1,\"rules\":1,\"tools\":[],\n \"policy\":{\n   \"aproval\":[]}}")
@@ -139,7 +139,7 @@ var notJSON = map[string]string{
 	"version": "it is a line", "completion": "what it prints is a script",
 }
 
-// TestEveryCommandHasJSON, or is known to have none and why.
+// TestEveryCommandHasJSON, or is listed with a reason why not.
 func TestEveryCommandHasJSON(t *testing.T) {
 	t.Parallel()
 	all := commands(t)
@@ -156,7 +156,7 @@ func TestEveryCommandHasJSON(t *testing.T) {
 	}
 }
 
-// TestJSONIsAnObjectALine: and nothing else on standard output.
+// TestJSONIsAnObjectALine, with nothing else on standard output.
 func TestJSONIsAnObjectALine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -181,7 +181,7 @@ func TestJSONIsAnObjectALine(t *testing.T) {
 	}
 }
 
-// TestInterruptedEndsWith130: as of a process that the signal killed.
+// TestInterruptedEndsWith130, like a process that the signal killed.
 func TestInterruptedEndsWith130(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -200,7 +200,7 @@ func TestInterruptedEndsWith130(t *testing.T) {
 	}
 }
 
-// TestCompletion: what may stand at the cursor.
+// TestCompletion checks the completions at the cursor.
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -241,7 +241,7 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
-// TestBashCompletes: bash, with the script, completes as the program says.
+// TestBashCompletes: bash with the script completes as the program does.
 func TestBashCompletes(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -273,7 +273,7 @@ func TestBashCompletes(t *testing.T) {
 	}
 }
 
-// TestCompletionScripts: the scripts of zsh and fish ask the same program.
+// TestCompletionScripts: the scripts of zsh and fish call the same program.
 func TestCompletionScripts(t *testing.T) {
 	t.Parallel()
 	for shell, want := range map[string]string{
@@ -289,8 +289,9 @@ func TestCompletionScripts(t *testing.T) {
 	}
 }
 
-// TestSignalEndsContextWithoutFailure: daemons in this program end with status 0 when
-// they are told to end while they start, whichever of the two errors they are given.
+// TestSignalEndsContextWithoutFailure: daemons in this program end with status
+// 0 when a signal stops them while they start, whichever of the two errors they
+// get.
 func TestSignalEndsContextWithoutFailure(t *testing.T) {
 	t.Parallel()
 	err := fmt.Errorf("connect: %w", stoppedBy(syscall.SIGTERM))

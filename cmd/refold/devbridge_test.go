@@ -44,8 +44,8 @@ func TestFindBridge(t *testing.T) {
 	}
 }
 
-// TestRealModelsAreNamedAlike: the help of dev, its errors and the list of what is
-// asked over the network name the same models.
+// TestRealModelsAreNamedAlike: the help of dev, its errors and the list of
+// networked models name the same models.
 func TestRealModelsAreNamedAlike(t *testing.T) {
 	t.Parallel()
 	var help, errOut text

@@ -1,7 +1,7 @@
 package main
 
-// Text and messages on one terminal, in one file, and apart: a message begins on a
-// line of its own, the text loses nothing, and the status line leaves nothing behind.
+// Text and messages on one terminal, in one file, and separate: a message has
+// its own line, no text is lost, and the status line leaves nothing behind.
 
 import (
 	"fmt"

@@ -1,7 +1,7 @@
 package main
 
-// What nobody serves is told: by the view, by tail and run while they follow,
-// and by refold bridge doctor. watch_test.go has what the watcher tells.
+// Unserved targets are reported: by the view, by tail and run while they
+// follow, and by refold bridge doctor. watch_test.go tests the watcher.
 
 import (
 	"context"

@@ -1,7 +1,8 @@
 package main
 
-// examples/workspace and examples/skills: what their READMEs say is run, line by
-// line, and prints what the README says. … stands for anything on a line.
+// The commands in the READMEs of examples/workspace and examples/skills run
+// line by line, and print what the READMEs show. … stands for anything on a
+// line.
 
 import (
 	"context"
@@ -152,8 +153,8 @@ func blocksOf(t *testing.T, file string) (blocks []block) {
 	return blocks
 }
 
-// The example of docs/workspaces.md is a folder that dev takes, and the other
-// files that it shows are valid.
+// dev accepts the example folder of docs/workspaces.md, and the other files in
+// it are valid.
 func TestWorkspacesDocumentHasValidFiles(t *testing.T) {
 	t.Parallel()
 	files, seen := map[string]string{}, map[string]int{}

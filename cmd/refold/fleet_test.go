@@ -7,8 +7,8 @@ import (
 	"github.com/refold/refold/internal/presence"
 )
 
-// TestServedCountsEachBridgeOnce: one that answers as a service and is heard, one that
-// is only heard, and one that only answers.
+// TestServedCountsEachBridgeOnce: one that answers as a service and sends
+// heartbeats, one that only sends heartbeats, and one that only answers.
 func TestServedCountsEachBridgeOnce(t *testing.T) {
 	t.Parallel()
 	answers := func(instance, targets string) presence.Running {

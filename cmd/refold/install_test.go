@@ -1,6 +1,6 @@
 package main
 
-// refold install: what is published and when nothing is, and that what is shown
+// refold install: what it publishes and when it publishes nothing; its output
 // can be published again.
 
 import (
@@ -89,7 +89,7 @@ func TestInstallWarnsOfRulesForNoTool(t *testing.T) {
 	like(t, "the built-in record", errOut, `^$`)
 }
 
-// A fault is told with its path, and nothing is published.
+// A fault is reported with its path, and nothing is published.
 func TestInstallRefusesAFault(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -114,8 +114,8 @@ func TestInstallRefusesAFault(t *testing.T) {
 	}
 }
 
-// The record that sessions pin is not always the newest message: one with a
-// fault, published by other means, counts for nobody.
+// The record that sessions pin is not always the newest message: sessions
+// ignore an invalid one, published by other means.
 func TestInstallShowsAndListsRecords(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -174,7 +174,7 @@ func TestRecordOfLaterRulesIsNewest(t *testing.T) {
 	like(t, "going back", out, `^published at 3: `)
 }
 
-// Two records whose hashes begin alike are not mistaken for one another.
+// Two records whose hashes have a common prefix are not confused.
 func TestAmbiguousHashPrefixIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -199,7 +199,7 @@ $`)
 	}
 }
 
-// Without streams the error says what is missing.
+// Without streams the error names what is missing.
 func TestInstallWithoutStreams(t *testing.T) {
 	t.Parallel()
 	var out, errOut text

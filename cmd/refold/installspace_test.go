@@ -1,8 +1,8 @@
 package main
 
-// refold install --space and refold dev --workspace: a fresh session starts with a
-// workspace whose files were stored before. What a turn showed, and what decided
-// over its tools, is told from the log and the blob store alone.
+// refold install --space and refold dev --workspace: a fresh session starts
+// with a workspace whose files are already stored. refold prompt and tools read
+// only the log and the blob store.
 
 import (
 	"context"
@@ -81,7 +81,7 @@ func TestInstallRefusesAFolder(t *testing.T) {
 	like(t, "fail", errOut, `install record: spaces: support: catalogs\[0\]\.tools\[0\]: catalog default names "crm\.refund"`)
 }
 
-// A wildcard grant says for a new space what it says for all.
+// A new space gets the settings of a matching wildcard grant.
 func TestInstallCopiesWildcardGrant(t *testing.T) {
 	t.Parallel()
 	b := &bundled{name: "support-eu"}
@@ -162,7 +162,7 @@ func TestToolsCheckCountsReaders(t *testing.T) {
 }
 
 // Under policy.coverage fail the fold decides at the sync, at the apply, at the
-// boundary, and when a registry comes. The commands tell each.
+// boundary, and when a registry is set. The commands report each.
 func TestCommandsReportCoverageFailures(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,7 +1,7 @@
 package main
 
-// What is printed of what a viewer shows: the words of one run, turn by turn,
-// and what begins again on a line of its own.
+// The printed text of a viewer: that of one run, turn by turn; a turn that
+// starts again starts on a new line.
 
 import (
 	"fmt"
@@ -54,8 +54,8 @@ func TestLive(t *testing.T) {
 	}
 }
 
-// A second start of a turn begins on a line of its own, in `refold run` as in
-// `refold tail`, between whose notices the words stand.
+// A second start of a turn starts on a new line, in `refold run` and in `refold
+// tail`, between whose notices the text is printed.
 func TestTextIsShownAsItArrives(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,7 +1,7 @@
 package main
 
-// The commands against a server and a host inside the test, which plays the
-// bridges; and what is refused before anything is asked.
+// The commands against a server and a session-actor inside the test, which
+// plays the bridges; and arguments that are refused before any request.
 
 import (
 	"bytes"
@@ -236,8 +236,7 @@ func TestExitStatusFollowsRunOutcome(t *testing.T) {
 	}
 }
 
-// Notices are followed across a restart of the server: none is missed, none is
-// told twice.
+// Notices are followed across a restart of the server: each is printed once.
 func TestTailSurvivesARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

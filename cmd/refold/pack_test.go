@@ -1,7 +1,7 @@
 package main
 
-// refold pack: folders are signed and published, a version once, and a bridge reads
-// what was published.
+// refold pack: folders are signed and published, each version once, and a
+// bridge reads a published version.
 
 import (
 	"os"

@@ -1,6 +1,6 @@
 package main
 
-// refold pack enable and disable, and packs that the install record brings.
+// refold pack enable and disable, and packs in the install record.
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 package main
 
-// Commands that read: what sessions, transcript, log and tail print, on a
+// Reading commands: the output of sessions, transcript, log and tail on a
 // terminal of a given width and on a pipe.
 
 import (
@@ -163,8 +163,8 @@ func (w *world) pages(t *testing.T) {
 	w.prints(statusUsage, `^refold: a cursor is that of a listed row`, "sessions", "--after", "yesterday")
 }
 
-// TestSessionsWithoutNotices: --all finds a session of which only the log
-// knows, and tells on a terminal how far it is.
+// TestSessionsWithoutNotices: --all finds a session that only the log knows,
+// and a terminal shows the progress.
 func TestSessionsWithoutNotices(t *testing.T) { //nolint:paralleltest // it sets the environment
 	w := newWorld(t)
 	w.ended("kept", "hi", "hello")
@@ -330,8 +330,8 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestTailEnds: with a beginning in the past it ends at the present, unless it is
-// told to follow; else it follows.
+// TestTailEnds: from a beginning in the past it ends at the present unless it
+// follows; else it follows.
 func TestTailEnds(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -351,7 +351,7 @@ func TestTailEnds(t *testing.T) {
 	}
 }
 
-// TestColorsAreOfTerminals: what is styled on a terminal is plain in a file.
+// TestColorsAreOfTerminals: styled output of a terminal is plain in a file.
 func TestColorsAreOfTerminals(t *testing.T) { //nolint:paralleltest // it sets the environment
 	w := newWorld(t)
 	w.ended("s1", "hi", "hello")

@@ -1,6 +1,6 @@
 package main
 
-// What `refold run` and `refold tail` say of a call that was not run.
+// Lines of `refold run` and `refold tail` about calls that were not run.
 
 import (
 	"encoding/json"

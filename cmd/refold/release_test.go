@@ -31,8 +31,8 @@ func TestReleaseSaysWhatItDoes(t *testing.T) {
 	}
 }
 
-// TestReleaseOfUnknownSession: a stop whose session has nothing stored any more
-// can be ended all the same.
+// TestReleaseOfUnknownSession: a quarantine can be ended although nothing else
+// is stored of its session.
 func TestReleaseOfUnknownSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,8 +1,8 @@
 package main
 
-// refold space: folders are checked without a server; a session syncs, compares,
-// applies and detaches what a bridge reads from a folder; and whatever goes wrong
-// is told with what to do.
+// refold space: folders are checked without a server; a session syncs,
+// compares, applies and detaches what a bridge reads from a folder; failures
+// are reported with what to do.
 
 import (
 	"context"

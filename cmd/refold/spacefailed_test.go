@@ -1,7 +1,8 @@
 package main
 
-// What refold space says of readers that fail or are not trusted, and of a detach
-// that would leave a name without its workspace. The test plays the reader.
+// Advice of refold space about readers that fail or are not trusted, and about
+// a detach that would leave a name without its workspace. The test plays the
+// reader.
 
 import (
 	"strings"

@@ -1,7 +1,7 @@
 package main
 
-// Tables that are printed whole: cut to a terminal's width, and in a pipe in columns
-// with nothing cut.
+// Whole tables: cut to a terminal's width, and in a pipe in columns with
+// nothing cut.
 
 import (
 	"strings"

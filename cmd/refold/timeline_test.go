@@ -1,7 +1,7 @@
 package main
 
-// The story of a session against the fold alone: it tells what the session made
-// of each event, not what the event says.
+// The timeline of a session, by the fold alone: it shows the effect of each
+// event on the session, not the event's own claim.
 
 import (
 	"bytes"
@@ -56,8 +56,8 @@ func (w *teaching) tells(door session.Door, typ, data string, want ...string) {
 
 const callsOfThree = `{"effect":"r1t1","calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\"}"},{"tool_name":"show"},{"tool_name":"nosuch"}]}`
 
-// TestTimelineShowsTakenEvents: requests, decisions and settlements that the
-// session refuses, that repeat, or that can't be used, are told as that.
+// TestTimelineShowsTakenEvents: requests, decisions and settlements that are
+// refused, repeated or unusable are marked as such.
 func TestTimelineShowsTakenEvents(t *testing.T) {
 	t.Parallel()
 	w := newTeaching(t, approvalRecord)
@@ -103,8 +103,8 @@ func TestTimelineShowsTakenEvents(t *testing.T) {
 	w.tells("in", "Odd", `{"a":}`, "an event of 28 bytes through in refused: undecodable: …")
 }
 
-// TestTimelineShowsDecisions: an approved call that is refused when its
-// turn comes, and the answer of a step hook that can't be used.
+// TestTimelineShowsDecisions: an approved call that is refused at its turn, and
+// an unusable answer of a step hook.
 func TestTimelineShowsDecisions(t *testing.T) {
 	t.Parallel()
 	w := newTeaching(t, strings.Replace(approvalRecord, `"model":"m"}`, `"model":"m","step_hook":{"hook":"h"}}`, 1))
@@ -121,8 +121,8 @@ func TestTimelineShowsDecisions(t *testing.T) {
 		"  approved send r1t1c0", "  refused  send: tool_disabled: …")
 }
 
-// TestTimelineShowsRefusedEvents: whatever its type, an event that the
-// session refuses is told as refused, with the code.
+// TestTimelineShowsRefusedEvents: an event of any type that the session refuses
+// is marked as refused, with the code.
 func TestTimelineShowsRefusedEvents(t *testing.T) {
 	t.Parallel()
 	doors := map[string]session.Door{

@@ -10,8 +10,8 @@ import (
 	streamconf "github.com/refold/refold/internal/streams"
 )
 
-// The timers' stream is lost, while a session-actor runs. What is open is scheduled
-// again from the log, and the deadline that was missed fires.
+// TestTimersRestore: the stream of timers is lost while a session-actor runs.
+// Open wakes are scheduled again from the log, and a missed deadline fires.
 func TestTimersRestore(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

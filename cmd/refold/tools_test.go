@@ -1,7 +1,7 @@
 package main
 
-// refold tools and refold why: the latest turn as the session-actor tells it,
-// earlier ones by folding again, and what is said of what isn't there.
+// refold tools and refold why: the latest turn from the session-actor, earlier
+// ones by a new fold, and errors about what does not exist.
 
 import (
 	"encoding/json"
@@ -105,7 +105,7 @@ func TestToolsOfEachTurn(t *testing.T) {
 	}
 }
 
-// A hook decides over a turn's tools some events after the turn has begun.
+// A hook decides a turn's tools some events after the turn has begun.
 func TestToolsOfATurnWithAStepHook(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -172,8 +172,8 @@ func TestTurnsAreShownAsRanges(t *testing.T) {
 	}
 }
 
-// The session's own registry and config are checked, and the policy of the
-// record that it pinned counts.
+// The session's own registry and config are checked, under the policy of the
+// record that it pinned.
 func TestToolsCheckOfASession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -1,7 +1,7 @@
 package main
 
-// refold tools import services: what is printed can be published, and what is
-// wrong with a service is said.
+// refold tools import services: the output can be published, and faults of a
+// service are reported.
 
 import (
 	"strings"

@@ -1,7 +1,7 @@
 package main
 
-// refold tools import mcp: what is printed can be published, and what a bridge
-// holds tools against is written beside the file.
+// refold tools import mcp: the output can be published, and the lock that
+// bridges compare tools with is written next to the file.
 
 import (
 	"encoding/json"
@@ -88,8 +88,8 @@ func TestImportMCP(t *testing.T) {
 	like(t, "registry", out, `^\{"tools":\[\{.*"target":"box".*\}\]\}\n$`)
 }
 
-// TestDoctorMCP: a server that does not answer is said, and not waited for; so
-// is what bridges have found.
+// TestDoctorMCP: a server that does not answer is reported without a long wait,
+// and so are the findings of bridges.
 func TestDoctorMCP(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

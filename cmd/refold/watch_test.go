@@ -1,7 +1,7 @@
 package main
 
-// What keeps a session waiting is told once, and its end, whatever views say how
-// often: the watcher is shown views of a clock of the test's.
+// The cause of a session's wait is reported once, and its end once, however
+// often views have it. The watcher gets views with the test's clock.
 
 import (
 	"context"
@@ -133,8 +133,8 @@ func TestOtherTroubles(t *testing.T) {
 	}
 }
 
-// TestSilentModelIsReportedOnceInAPipe: a model that speaks, or has a trouble that was
-// told, is not said to be silent.
+// TestSilentModelIsReportedOnceInAPipe: a model that sends text, or whose
+// trouble was reported, is not reported as silent.
 func TestSilentModelIsReportedOnceInAPipe(t *testing.T) {
 	t.Parallel()
 	w := newWatching()
@@ -167,7 +167,8 @@ func TestSilentModelIsReportedOnceInAPipe(t *testing.T) {
 	tells(time.Minute, "")
 }
 
-// TestSlowCallIsReportedOnceInAPipe: a call that nobody carries out is not said to run.
+// TestSlowCallIsReportedOnceInAPipe: a call that no bridge carries out is not
+// reported as running.
 func TestSlowCallIsReportedOnceInAPipe(t *testing.T) {
 	t.Parallel()
 	w := newWatching()

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What waits for a worker that is gone is served by that worker alone: the advice
-// for any other target would start something that serves nobody.
+// TestAdviceForLostWorkerNamesThatWorker: only a lost worker itself can serve
+// its effects; the advice for other targets would not help.
 func TestAdviceForLostWorkerNamesThatWorker(t *testing.T) {
 	t.Parallel()
 	if got, want := howToServeTarget("tool/host-w1"), "start bridge --tools host --worker w1 again"; !strings.HasPrefix(got, want) {

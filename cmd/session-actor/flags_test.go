@@ -1,7 +1,7 @@
 package main
 
-// Flags, environment and config file: which wins, and what is refused. No
-// network.
+// Flags, environment and config file: which wins, and what is refused. The
+// tests use no network.
 
 import (
 	"bytes"

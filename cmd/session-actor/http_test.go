@@ -1,7 +1,7 @@
 package main
 
-// What the daemon answers over HTTP: health through its start, while NATS is away,
-// and when it ends; metrics of what it did; and its logs as JSON.
+// The daemon over HTTP: health during its start, an outage of NATS, and its
+// end; metrics of a run; and logs as JSON.
 
 import (
 	"context"

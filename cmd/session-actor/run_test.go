@@ -1,6 +1,6 @@
 package main
 
-// The daemon against a server: it starts, runs sessions, and ends when told to.
+// The daemon against a server: it starts, runs sessions, and stops on a signal.
 
 import (
 	"bytes"

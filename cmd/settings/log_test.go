@@ -9,7 +9,7 @@ import (
 )
 
 // Lines about a traced run get its ids, wherever the session and the effect are
-// said.
+// attributes.
 func TestLogLinesGetTraceIDs(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

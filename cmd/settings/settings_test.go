@@ -1,7 +1,7 @@
 package settings_test
 
 // Which of flags, environment, file and default wins, for each kind of flag;
-// and what is refused, with its place.
+// refused values are named with their place.
 
 import (
 	"bytes"
@@ -136,8 +136,7 @@ func TestErrorsNameTheFaultySetting(t *testing.T) {
 	}
 }
 
-// TestAttackYAML: a config file that stands for a billion values is refused for
-// that.
+// TestAttackYAML: a config file that expands to a billion values is refused.
 func TestAttackYAML(t *testing.T) {
 	t.Parallel()
 	text := "dry: true\nx0: &x0 [" + strings.Repeat("lol, ", 10) + "]\n"

@@ -9,8 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// TestTerminalControlsAreEscaped: whatever the text is, and however it is cut
-// into writes.
+// TestTerminalControlsAreEscaped in any text, however it is split into writes.
 func TestTerminalControlsAreEscaped(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -42,7 +41,7 @@ func TestTerminalControlsAreEscaped(t *testing.T) {
 	}
 }
 
-// TestOnlyTerminalOutputIsEscaped: only a terminal is spared.
+// TestOnlyTerminalOutputIsEscaped: files and pipes get text unchanged.
 func TestOnlyTerminalOutputIsEscaped(t *testing.T) {
 	t.Parallel()
 	f, err := os.Create(filepath.Join(t.TempDir(), "f"))
@@ -58,7 +57,8 @@ func TestOnlyTerminalOutputIsEscaped(t *testing.T) {
 	}
 }
 
-// FuzzSpelling: nothing that a terminal obeys passes, and what is shown passes.
+// FuzzSpelling: no character that a terminal interprets passes, and all that it
+// shows pass.
 func FuzzSpelling(f *testing.F) {
 	f.Add("\x1b[2J", 1)
 	f.Add("日本", 2)

@@ -1,7 +1,7 @@
 package bench_test
 
-// Small rows on both sides: what is checked is that every run ended, and what
-// was stored; never how long it took.
+// Small rows on both sides. The tests check that every run ended, and what was
+// stored, but no times.
 
 import (
 	"context"
@@ -75,7 +75,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// Every session is asked once, and answers.
+// TestWake: every session gets one run, and answers.
 func TestWake(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -106,7 +106,7 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// A session-actor follows what is stored, and folds all of it.
+// TestSleeping: a session-actor folds all events while they are stored.
 func TestSleeping(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -130,8 +130,8 @@ func TestSleeping(t *testing.T) {
 	}
 }
 
-// Calls of tools that take their time and of those that take none: all
-// succeeded, and their tools took what they were to take.
+// TestCalls of tools that take time and of those that take none: all succeed,
+// and their tools take the expected time.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -1,6 +1,6 @@
 package bench
 
-// How long runs are waited for, in virtual time.
+// The wait for runs, in virtual time.
 
 import (
 	"testing"

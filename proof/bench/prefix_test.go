@@ -6,9 +6,9 @@ import (
 	"github.com/refold/refold/proof/bench"
 )
 
-// TestPrefixes: the bytes that a cache can hold of the project's own recording.
-// What a registry gates breaks the cache once with exact tools, and not with
-// masked ones.
+// TestPrefixes: the bytes of the project's own recording that a cache can hold.
+// A registry's gate breaks the cache once with exact tools, and not with masked
+// ones.
 func TestPrefixes(t *testing.T) {
 	t.Parallel()
 	var all []bench.Prefix

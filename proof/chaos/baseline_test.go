@@ -1,7 +1,7 @@
 package chaos
 
-// Ends that nobody was killed before: what they are compared with must be well
-// itself.
+// Ends without a kill: they must be right themselves, since others are compared
+// with them.
 
 import (
 	"strings"

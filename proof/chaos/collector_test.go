@@ -1,7 +1,7 @@
 package chaos
 
-// The collector of a trial, reached as daemons reach it: by OTLP over HTTP. Each test
-// sends spans, or bytes, and reads which differences from the log it tells.
+// The collector of a trial, over OTLP and HTTP like a daemon's. Each test sends
+// spans, or bytes, and checks the reported differences from the log.
 
 import (
 	"log/slog"
@@ -76,7 +76,7 @@ func TestCollectorFindsDifferences(t *testing.T) {
 	}
 }
 
-// A start of a bridge is in no log. It counts as one if its parent is in the log.
+// A start of a bridge is not in the log. It is accepted if its parent is.
 func TestCollectorTakesStartsOfBridges(t *testing.T) {
 	t.Parallel()
 	collector, err := newCollector()
@@ -106,7 +106,7 @@ func TestCollectorReportsUndecodableData(t *testing.T) {
 	}
 }
 
-// A session-actor exports to the collector that its environment names.
+// A session-actor exports to the collector in its environment.
 func TestCollectorGetsWhatASessionActorExports(t *testing.T) {
 	collector, err := newCollector()
 	must(t, err)

@@ -1,7 +1,7 @@
 package chaos
 
-// Many points of a conversation in one trial: which are chosen for it, when each
-// is due, what counts as done, and who is blamed when it comes out wrong.
+// Many points of a conversation in one trial: which are chosen for it, when
+// each is due, what counts as done, and which points are blamed for a failure.
 
 import (
 	"context"
@@ -34,8 +34,9 @@ func held(n int) *Explorer {
 	return x
 }
 
-// Each kill is in one course, far from the next of it, never with the other
-// side of a message or another way. What leaves an outcome unknown is alone.
+// TestDense: each kill is in one course, far from the course's next one, never
+// with the other side of a message or another way. A kill that leaves an
+// outcome unknown is alone.
 func TestDense(t *testing.T) {
 	t.Parallel()
 	for _, turns := range []int{1, 3, 40} {
@@ -85,9 +86,9 @@ func TestDense(t *testing.T) {
 	}
 }
 
-// What is sent again has the number that it had, a kill is due when its
-// message comes for the first time, and the next only when whoever was killed
-// has sent something new.
+// TestKillsOfAConversation: a repeated message keeps its number, a kill is due
+// when its message is sent for the first time, and the next only when the
+// killed process has sent something new.
 func TestKillsOfAConversation(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
@@ -122,8 +123,8 @@ func TestKillsOfAConversation(t *testing.T) {
 	}
 }
 
-// What was done after an outcome had become unknown does not count, for the
-// conversation was another from there on.
+// TestFinishedCallsAreNotUnknown: kills after an outcome became unknown don't
+// count, because the conversation is another from there on.
 func TestFinishedCallsAreNotUnknown(t *testing.T) {
 	t.Parallel()
 	x := held(3)
@@ -187,8 +188,8 @@ func wrongIf(wrong, missed []string) (t *explorerRun, told *[]string) {
 	}, told
 }
 
-// Each point is reported once, as wrong only if it is so by itself. A fault that
-// only several points together cause is reported besides.
+// TestBlame: each point is reported once, as wrong only if it fails alone. A
+// fault that only several points together cause is reported separately.
 func TestBlame(t *testing.T) {
 	t.Parallel()
 	var course Course

@@ -1,7 +1,7 @@
 package chaos
 
-// The NATS protocol as the proxy reads it: what is read is passed on byte for
-// byte, whatever it is; what is no protocol ends the connection.
+// The NATS protocol as the proxy reads it: frames are forwarded byte for byte,
+// and anything else ends the connection.
 
 import (
 	"bufio"

@@ -2,8 +2,8 @@ package chaos
 
 import "testing"
 
-// Nobody is killed before the lanes are shared: what one that has just come would
-// hand over is nothing.
+// TestNoKillBeforeLanesAreShared: a new session-actor would have nothing to
+// hand over.
 func TestNoKillBeforeLanesAreShared(t *testing.T) {
 	t.Parallel()
 	all := []int{0, 1, 2, 3, 4, 5, 6, 7}

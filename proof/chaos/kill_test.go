@@ -29,7 +29,7 @@ func TestCourseNames(t *testing.T) {
 	}
 }
 
-// Only a bridge that is killed can leave an outcome unknown.
+// Only a killed bridge can leave an outcome unknown.
 func TestLosesCalls(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]bool{
@@ -50,8 +50,8 @@ func TestLosesCalls(t *testing.T) {
 	}
 }
 
-// The second kill is due only after the first was done, whatever passed by
-// then, and what passes from there on is the recovery.
+// TestSecondKill: the second kill is due only after the first is done, and the
+// recovery begins there.
 func TestSecondKill(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
@@ -84,7 +84,8 @@ func TestSecondKill(t *testing.T) {
 	}
 }
 
-// Half of the second kills are at messages that the recovery alone sends.
+// TestSeconds: half of the second kills are at messages that only the recovery
+// sends.
 func TestSeconds(t *testing.T) {
 	t.Parallel()
 	x := &Explorer{points: []Point{{Bridge, Before, "claim.r1t1", 1}, {Bridge, Before, "settle.r1t1", 1}}}

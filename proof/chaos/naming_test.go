@@ -1,7 +1,7 @@
 package chaos
 
-// Names of messages and of points: the same message has the same name in
-// every trial, and what comes by the clock alone has none.
+// Names of messages and points: a message has the same name in every trial, and
+// one that depends on the clock alone has none.
 
 import (
 	"slices"
@@ -57,7 +57,7 @@ func TestWhat(t *testing.T) {
 	}
 }
 
-// What is sent again is the same message; another note or quarantine is not.
+// TestIdentity: a repeated message is the same; another quarantine is not.
 func TestIdentity(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
@@ -99,8 +99,8 @@ func TestPointNames(t *testing.T) {
 	}
 }
 
-// All of the session, and of each start-up kind one; a sample has all kinds
-// before it has any of them twice, and is the same for one seed.
+// TestFewerPoints: all of the session, and one of each start-up kind. A sample
+// has all kinds before it repeats one, and is the same for one seed.
 func TestFewerPoints(t *testing.T) {
 	t.Parallel()
 	var all []Point

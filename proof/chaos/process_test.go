@@ -1,7 +1,7 @@
 package chaos
 
-// Processes that end by themselves: who could not start is started again, and
-// who had begun to work must not end.
+// Processes that end by themselves: one that could not start is started again,
+// and one that had begun to work must not end.
 
 import (
 	"slices"
@@ -71,7 +71,8 @@ func TestRevive(t *testing.T) {
 	}
 }
 
-// What another life of it said is not what this one says.
+// TestReviveNoneThatWorked: heartbeats of an earlier start don't count for this
+// one.
 func TestReviveNoneThatWorked(t *testing.T) {
 	t.Parallel()
 	p, failed := ending(t, "1")
@@ -95,8 +96,8 @@ func TestReviveNoOtherStatus(t *testing.T) {
 	says(t, ends(t, p, failed), "ended by itself, with status 3")
 }
 
-// Heartbeats tell who works: what else a daemon sends does not, and they are no
-// points.
+// TestAimReportsHeartbeats: only heartbeats show that a daemon works, and they
+// are not points.
 func TestAimReportsHeartbeats(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")

@@ -1,8 +1,8 @@
 package chaos
 
-// The proxy between a NATS client and a server: it passes everything on, counts
-// what is a point, and at one has the client's process killed. The process is
-// this one, so that killing is closing a channel.
+// The proxy between a NATS client and a server: it forwards everything, counts
+// points, and at one kills the client's process. The process is this one; a
+// kill closes a channel.
 
 import (
 	"errors"
@@ -174,8 +174,8 @@ func TestProxyKills(t *testing.T) {
 	}
 }
 
-// A process that is told to end sends and hears all that it would: nothing is
-// kept from it, and nothing added.
+// TestProxyTerm: a process that gets SIGTERM sends and receives everything as
+// without the proxy.
 func TestProxyTerm(t *testing.T) {
 	t.Parallel()
 	for _, side := range []Side{Before, After} {

@@ -1,7 +1,7 @@
 package chaos
 
-// Many kills in one trial: when each is due, how they are named, and which
-// messages a daemon sends because it starts.
+// Many kills in one trial: when each is due, their names, and which messages a
+// daemon sends because it starts.
 
 import (
 	"slices"
@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Each kill is due when its message passes, in whatever order, and one at a
-// time. What is stored again under the same name is the same message.
+// TestKillsTogether: each kill is due when its message passes, in any order,
+// and one at a time. A message that is stored again under its name is the same.
 func TestKillsTogether(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
@@ -65,8 +65,9 @@ func TestNamesOfFreeKills(t *testing.T) {
 	}
 }
 
-// What is stored once there are lanes is of the session, as are its lane's
-// acknowledgements; all other messages of a start are not.
+// TestStartMessages: contents that are stored once there are lanes belong to
+// the session, and so do its lane's acknowledgements; all other messages of a
+// start don't.
 func TestStartMessages(t *testing.T) {
 	t.Parallel()
 	const sid = "s1"

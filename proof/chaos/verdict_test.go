@@ -1,7 +1,7 @@
 package chaos
 
-// Verdicts: each law broken once must be found, and what the laws allow must
-// not be.
+// Verdicts: each rule is broken once, which must be found, and allowed ends
+// must pass.
 
 import (
 	"slices"

@@ -1,7 +1,7 @@
 package cli
 
-// The summary of `refold chaos`: what was missed and what was not begun is
-// told, and a run that leaves points is no proof.
+// The summary of `refold chaos`: it reports missed points and trials that were
+// not begun, and left points are not a success.
 
 import (
 	"errors"

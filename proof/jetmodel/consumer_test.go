@@ -1,6 +1,6 @@
 package jetmodel_test
 
-// What is compared of consumers.
+// The compared state of consumers.
 
 import (
 	"fmt"

@@ -1,8 +1,8 @@
 package jetmodel_test
 
-// The same random calls on the model and on a server, by seed: answers,
-// contents, sequences and floors must be the same. What time does is left out:
-// the model's clock stands still, and the windows of the server are long.
+// The same random calls on the model and on a server, by seed: results,
+// contents, sequences and floors must be equal. Effects of time are left out:
+// the model's clock stands still, and the server's windows are long.
 
 import (
 	"cmp"

@@ -1,6 +1,6 @@
 package jetmodel_test
 
-// What time, crashes and losses do: the server is not asked about these.
+// Effects of time, crashes and losses, on the model alone.
 
 import (
 	"errors"

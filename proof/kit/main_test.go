@@ -57,7 +57,8 @@ func above(t *testing.T, row map[string]any, key string) float64 {
 	return n
 }
 
-// A small row in JSON: both sides stored the same, and a ratio came of it.
+// TestBench: a small row in JSON, with equal messages on both sides and a
+// ratio.
 func TestBench(t *testing.T) {
 	t.Parallel()
 	row := wantKeys(t, runBench(t, "--runs", "20", "--json", "--durability", "interval", "--in-flight", "5"), `
@@ -94,8 +95,8 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// The text ends with what a run stored of each kind, the ceiling's beside
-// Refold's, and with the sum.
+// TestBenchPrintsMessages: the text ends with the messages of a run by kind,
+// the ceiling's and Refold's, and the sum.
 func TestBenchPrintsMessages(t *testing.T) {
 	t.Parallel()
 	out := runBench(t, "--runs", "20", "--durability", "interval", "--in-flight", "5")
@@ -128,7 +129,7 @@ func TestBenchPrintsMessages(t *testing.T) {
 	}
 }
 
-// A row of growth in JSON: that of 1,000 sessions is what others are compared with.
+// TestBenchGrowth: a row of growth in JSON, relative to 1,000 sessions.
 func TestBenchGrowth(t *testing.T) {
 	t.Parallel()
 	row := wantKeys(t, runBench(t, "growth", "--json", "--runs", "20", "--growth-min", "1000", "--growth-max", "1000", "--recent", "100"), `
@@ -155,7 +156,7 @@ func TestBenchRefuses(t *testing.T) {
 	}
 }
 
-// TestBenchProcesses: each program has a process of its own, and they end with the
+// TestBenchProcesses: each program has its own process, and they end with the
 // measurement.
 func TestBenchProcesses(t *testing.T) {
 	t.Setenv(mainEnv, "1")
@@ -167,7 +168,7 @@ func TestBenchProcesses(t *testing.T) {
 	}
 }
 
-// TestBenchTelemetry: Refold that measures and traces, beside one that does neither.
+// TestBenchTelemetry compares Refold with and without metrics and traces.
 func TestBenchTelemetry(t *testing.T) {
 	t.Parallel()
 	row := wantKeys(t, runBench(t, "--telemetry", "--runs", "20", "--json", "--durability", "interval", "--in-flight", "5"), `

@@ -10,8 +10,8 @@ import (
 // crashEnv says how the test is to crash, in a process of its own.
 const crashEnv = "REFOLD_SIM_CRASH"
 
-// Whatever ends a play before it can report anything, the seed is in what the
-// process leaves behind.
+// TestACrashNamesItsSeed: a process that crashes before it can report leaves
+// its seed.
 func TestACrashNamesItsSeed(t *testing.T) {
 	t.Parallel()
 	crashes := map[string]func(){

@@ -1,7 +1,7 @@
 package sim
 
-// Seeds are played, each in a bubble of its own. A seed that breaks a law is
-// shrunk, and printed as a scenario.
+// Seeds are played, each in its own bubble. A seed that breaks a law is shrunk,
+// and printed as a scenario.
 
 import (
 	"context"
@@ -96,8 +96,8 @@ func playSeeds(t *testing.T, from, to uint64) (first *failure, happened map[stri
 // againSeeds is how many seeds are played twice; REFOLD_SIM_AGAIN says otherwise.
 const againSeeds = 4
 
-// TestSimulationAgain: a seed has one history, whichever goroutine the processor
-// runs first. Under the race detector that is drawn anew for every play.
+// TestSimulationAgain: a seed has one history, whichever goroutine the
+// processor runs first. The race detector randomizes that for every play.
 func TestSimulationAgain(t *testing.T) {
 	t.Parallel()
 	from, seeds := numberIn(t, "REFOLD_SIM_FROM", 0), numberIn(t, "REFOLD_SIM_AGAIN", againSeeds)
@@ -114,7 +114,7 @@ func TestSimulationAgain(t *testing.T) {
 	}
 }
 
-// TestSimulationScenario: what a failure prints of a session reads back, and folds
+// TestSimulationScenario: the printed scenario of a failure parses, and folds
 // to the same View.
 func TestSimulationScenario(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package strict
 
-// The rules of whole requests: where each comes from, and requests that break
-// it.
+// The rules of whole requests: the source of each, and requests that break it.
 
 import (
 	"errors"
@@ -68,8 +67,8 @@ func requestRules() map[providerRule]requestRule {
 	}
 }
 
-// TestRequestRules: a good request passes, and one that breaks a rule is refused
-// for just that rule.
+// TestRequestRules: a good request passes, and one that breaks a rule is
+// refused for just that rule.
 func TestRequestRules(t *testing.T) {
 	t.Parallel()
 	for rule, r := range requestRules() {

@@ -1,7 +1,7 @@
 package strict
 
-// Where each rule of a provider comes from, and for each a conversation that
-// breaks it: a validator that can't fail holds nothing.
+// The source of each rule of a provider, and for each a conversation that
+// breaks it: a validator that can't fail is worthless.
 
 import (
 	"encoding/json"
@@ -205,8 +205,8 @@ func illFormed() map[providerRule][]string {
 	}
 }
 
-// TestProviderRules: the validators take what is well-formed, and refuse what
-// breaks a rule, for just that rule. Every rule has its source.
+// TestProviderRules: the validators accept well-formed conversations, and
+// refuse one that breaks a rule for just that rule. Every rule has its source.
 func TestProviderRules(t *testing.T) {
 	t.Parallel()
 	for provider, text := range wellFormed() {

@@ -1,7 +1,7 @@
 package bridgecheck
 
 // A small bridge makes one mistake at a time, and the check of that rule must
-// fail; without a mistake all checks must pass. e2e runs them against the
+// fail. Without a mistake all checks must pass. e2e runs them against the
 // bridge in Go.
 
 import (

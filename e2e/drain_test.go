@@ -10,10 +10,10 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// TestDrain: a bridge with one slot gets SIGTERM while a call runs and another
-// one waits. The running one completes, without a failure; the next bridge gets
-// the other one at once.
-func TestDrain(t *testing.T) {
+// TestDrainEndsRunningCalls: a bridge with one slot gets SIGTERM while a call
+// runs and another one waits. The running one completes, without a failure; the
+// next bridge gets the other one at once.
+func TestDrainEndsRunningCalls(t *testing.T) {
 	t.Parallel()
 	g := newGate(t)
 	s := startSystem(t, nil)

@@ -200,8 +200,8 @@ func (f *traffic) another() *daemon {
 
 var sharedLine = regexp.MustCompile(`msg=lanes_shared .*lanes="?\[([0-9 ]*)\]"? hosts=(\d+)`)
 
-// shareOf returns the lanes that a session-actor said are its share, and how many
-// share them.
+// shareOf returns the lanes that a session-actor said are its share, and how
+// many share them.
 func shareOf(d *daemon) (lanes []int, hosts int) {
 	all := sharedLine.FindAllStringSubmatch(d.out.String(), -1)
 	if len(all) == 0 {
@@ -261,7 +261,7 @@ func takesOver(t *testing.T, what string, d *daemon, lanes []int, since time.Tim
 	t.Logf("%s: %d lanes, the first after %d ms, the last after %d ms", what, len(times), times[0].Milliseconds(), times[len(times)-1].Milliseconds())
 }
 
-func TestHandover(t *testing.T) {
+func TestHeirTakesOverTheLanes(t *testing.T) {
 	t.Parallel()
 	for _, killed := range []bool{true, false} {
 		what := map[bool]string{true: "killed", false: "drained"}[killed]

@@ -59,10 +59,10 @@ func (s *system) failing(code string, retryable bool) *daemon {
 	return startDaemon(s.t, "bridge", "--nats", s.url, "--model", "scripted=scripted:"+writeFile(s.t, "failing.yaml", script))
 }
 
-// TestRetry: a provider is overloaded for as long as its bridge may try; when
-// the wake of the next attempt is due, one answers. The session-actor is killed
-// meanwhile.
-func TestRetry(t *testing.T) {
+// TestRetryWaitsForItsWake: a provider is overloaded for as long as its bridge
+// may try; when the wake of the next attempt is due, one answers. The
+// session-actor is killed meanwhile.
+func TestRetryWaitsForItsWake(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
 	said := overhear(t, s.nc, "s1")
@@ -102,9 +102,9 @@ func TestRetry(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
-// TestNoRetry: a conversation that is too long stays so. It has its own code,
-// and is tried again only if the config names that.
-func TestNoRetry(t *testing.T) {
+// TestPermanentFailureIsNotRetried: a conversation that is too long stays so.
+// It has its own code, and is tried again only if the config names that.
+func TestPermanentFailureIsNotRetried(t *testing.T) {
 	t.Parallel()
 	const tooLong = "context_length_exceeded"
 	s := startSystem(t, nil)
@@ -129,8 +129,9 @@ func TestNoRetry(t *testing.T) {
 	verifyAll(t, s.url)
 }
 
-// TestBudget: a run whose budget is spent waits until an operator raises it.
-func TestBudget(t *testing.T) {
+// TestSpentBudgetWaitsForRaise: a run whose budget is spent waits until an
+// operator raises it.
+func TestSpentBudgetWaitsForRaise(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, object{
 		"v": 1, "rules": 1, "tools": list{tool("look", nil)},

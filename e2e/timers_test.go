@@ -32,8 +32,8 @@ func TestDeadlineRights(t *testing.T) {
 	until(t, time.Minute, "nothing is kept of it", func() bool { return len(s.schedules("*")) == 0 })
 }
 
-// timed is a system without a bridge. The test plays the model's: it takes turns,
-// and is never heard again.
+// timed is a system without a bridge. The test plays the model's: it takes
+// turns, and is never heard again.
 type timed struct {
 	*system
 	stored chan *nats.Msg // schedules, as they are stored
@@ -61,7 +61,8 @@ func listenTimed(t *testing.T, of *system) *timed {
 }
 
 // ask asks for a run whose turns have a deadline, takes the first, and waits
-// until the wake that ends it is scheduled. It returns the session and its wake.
+// until the wake that ends it is scheduled. It returns the session and its
+// wake.
 func (s *timed) ask(deadline time.Duration) (sid string, wake session.Wake) {
 	s.t.Helper()
 	s.asks++
@@ -116,7 +117,7 @@ func (s *timed) check(sid string, wake session.Wake) {
 	verifyAll(s.t, s.url)
 }
 
-func TestDeadline(t *testing.T) {
+func TestDeadlineSettlesAtItsTime(t *testing.T) {
 	t.Parallel()
 	s := startTimed(t, startNATS(t))
 	s.check(s.ask(time.Second))

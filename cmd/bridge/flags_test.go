@@ -34,7 +34,7 @@ func write(t *testing.T, name, content string) (path string) {
 	return path
 }
 
-func TestPrecedence(t *testing.T) {
+func TestFlagsPrecedeEnvironmentAndFile(t *testing.T) {
 	t.Parallel()
 	file := write(t, "bridge.yaml", `
 nats: nats://file:1

@@ -8,7 +8,7 @@ import (
 )
 
 // TestKeyGoesToItsOwnServer: a key goes to its own server, and to no other.
-func TestKeys(t *testing.T) {
+func TestKeyGoesToItsOwnServer(t *testing.T) {
 	t.Parallel()
 	own, theirs := write(t, "own", "of-own\n"), write(t, "theirs", "of-provider\n")
 	env := settings.Environment{"OPENAI_API_KEY": "of-openai", "ANTHROPIC_API_KEY": "of-anthropic", "GEMINI_API_KEY": "of-gemini"}

@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
-func TestPriorities(t *testing.T) {
+func TestPrioritiesAreParsed(t *testing.T) {
 	t.Parallel()
 	served := []string{"--model", "openai", "--model", "batch=openai", "--tools", "mail=services"}
 	f, _, err := parse(append(served, "--slots", "8", "--priority", "llm/openai=2,tool/mail=1", "--priority", "llm/batch=-1"), settings.Environment{}, io.Discard, io.Discard)

@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
-func TestRates(t *testing.T) {
+func TestRatesAreParsed(t *testing.T) {
 	t.Parallel()
 	env := settings.Environment{}
 	f, _, err := parse([]string{
@@ -62,7 +62,7 @@ func TestFairIsForTools(t *testing.T) {
 
 // TestModelsReportMissingKeys: a key is missing where the provider requires
 // one, and nowhere else.
-func TestModelsSayWhatTheyLack(t *testing.T) {
+func TestModelsReportMissingKeys(t *testing.T) {
 	t.Parallel()
 	base := flags{Concurrency: 1}
 	for _, c := range []struct {

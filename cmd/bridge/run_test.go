@@ -80,7 +80,7 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 // TestUnexpectedDurabilityStopsTheStart: a bridge logs the servers' sync
 // setting, also without provisioning, and does not start if it is not the
 // expected one.
-func TestDurability(t *testing.T) {
+func TestUnexpectedDurabilityStopsTheStart(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t, func(o *server.Options) { o.HTTPHost, o.HTTPPort = "127.0.0.1", server.RANDOM_PORT })
 	monitor := node.Raw().MonitorAddr().String()

@@ -36,7 +36,7 @@ func registry(t *testing.T, tools ...[3]string) *planner.Registry {
 	return reg
 }
 
-func TestCoverage(t *testing.T) {
+func TestCoverageNamesUnservedTools(t *testing.T) {
 	t.Parallel()
 	reg := registry(t, [3]string{"mail.send", "effect", "mail"}, [3]string{"app.ask", "host_loop", "app"},
 		[3]string{"mail.read", "effect", "mail"}, [3]string{"fs.stat", "effect", "host"})

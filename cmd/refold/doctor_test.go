@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-func TestDoctor(t *testing.T) {
+func TestDoctorReportsUnservedTargets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	out, _ := w.does(0, "bridge", "doctor", "--within", "1ms")

@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
-func TestLive(t *testing.T) {
+func TestLiveTextIsPrintedOnce(t *testing.T) {
 	t.Parallel()
 	text := func(run, turn uint32, text string) client.Shown {
 		return client.Shown{Kind: client.ShownText, Run: run, Turn: turn, Text: text}

@@ -209,7 +209,7 @@ func (w *world) converses() {
 	w.waits("s1", 2)
 }
 
-func TestTranscript(t *testing.T) {
+func TestTranscriptIsMarkdown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.converses()
@@ -306,7 +306,7 @@ func TestTranscriptOfWhatWentWrong(t *testing.T) {
 		`\*Run 1 cancelled: cancelled\.\*\n\n## Run 2: .*\n\n\*\*User\*\*\n\n> two\n\n\*Turn r2t1 failed: overloaded: later\*\n\n\*Run 2 failed: overloaded: later\.\*\n$`)
 }
 
-func TestLog(t *testing.T) {
+func TestLogPrintsEachEvent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.ended("s1", "hi", "hello\x1b[2J")

@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
-func TestRefused(t *testing.T) {
+func TestRefusedCallSaysWhatToDo(t *testing.T) {
 	t.Parallel()
 	const again = "; what to do: the tool differs from the imported one: review it (refold bridge doctor), import it again (refold tools import), and start its bridge again"
 	for _, c := range []struct {

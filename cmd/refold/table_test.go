@@ -46,7 +46,7 @@ func TestTablesFitTheTerminal(t *testing.T) { //nolint:paralleltest // it sets t
 	like(t, "doctor", shown, `\nllm/gemini  1        b1: no key: set GE…\n(.*\n)*lacks: llm/gemini: b1: no key: set GEMINI_API_KEY\n`)
 }
 
-func TestWholeTable(t *testing.T) {
+func TestWholeTableAlignsItsColumns(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		columns int

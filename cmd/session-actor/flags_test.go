@@ -28,7 +28,7 @@ func write(t *testing.T, name, content string) (path string) {
 	return path
 }
 
-func TestPrecedence(t *testing.T) {
+func TestFlagsPrecedeEnvironmentAndFile(t *testing.T) {
 	t.Parallel()
 	file := write(t, "actor.yaml", "durability: interval\nmonitor: file:8222\nsystem-creds: filed\nnats: nats://file:1\ncreds: filed\ncontext: filed\nprefix: filed\nmemory: 2GiB\nsnapshot-verify: 0.5\nreplicas: 3\nlog-level: warn\ninbox-prefix: _I\nverify-loads: true\n")
 	environ := []string{"NATS_URL=nats://env:1", "NATS_CREDS=env", "NATS_CONTEXT=env", "REFOLD_PREFIX=", "REFOLD_DURABILITY=always", "HOME=/"}

@@ -2,7 +2,7 @@ package settings
 
 import "testing"
 
-func TestSize(t *testing.T) {
+func TestSizeReadsBack(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]Size{
 		"0": 0, "500000": 500000, "1K": 1 << 10, "512KiB": 512 << 10, "256MB": 256 << 20, "256mib": 256 << 20, "2 GiB": 2 << 30, "1T": 1 << 40, "10B": 10,

@@ -20,14 +20,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// perRun is what a run stores: 6 events, 7 effects and claims, a wake, 3 notices.
+// perRun is what a run stores: 6 events, 7 effects and claims, a wake, 3
+// notices.
 var perRun = map[string]int{
 	"REFOLD_LOG RunRequested": 1, "REFOLD_LOG ToolCallsObserved": 1, "REFOLD_LOG ToolCallSettled": 3, "REFOLD_LOG GenerationSettled": 1,
 	"REFOLD_FX llm": 2, "REFOLD_FX tool": 3, "REFOLD_FX claim": 2, "REFOLD_TIMERS wake": 1,
 	"REFOLD_OUT SessionOpened": 1, "REFOLD_OUT RunStarted": 1, "REFOLD_OUT RunFinished": 1,
 }
 
-func TestRuns(t *testing.T) {
+func TestRunsStoreTheSameOnBothSides(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -62,7 +63,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-func TestFold(t *testing.T) {
+func TestFoldFoldsEverySession(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -75,8 +76,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestWake: every session gets one run, and answers.
-func TestWake(t *testing.T) {
+// TestWakeRunsEverySession: every session gets one run, and answers.
+func TestWakeRunsEverySession(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -89,7 +90,7 @@ func TestWake(t *testing.T) {
 	}
 }
 
-func TestGrowth(t *testing.T) {
+func TestGrowthMeasuresAtEachSize(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -130,9 +131,9 @@ func TestSleeping(t *testing.T) {
 	}
 }
 
-// TestCalls of tools that take time and of those that take none: all succeed,
-// and their tools take the expected time.
-func TestCalls(t *testing.T) {
+// TestCallsAllSucceed: calls of tools that take time and of tools that take none
+// succeed, and each tool takes the expected time.
+func TestCallsAllSucceed(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()

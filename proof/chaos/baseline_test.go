@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-func TestBaseline(t *testing.T) {
+func TestBaselineEndsAsRecorded(t *testing.T) {
 	t.Parallel()
 	cut := RunEnd{Lifecycle: "failed", Code: llm.CodeRecordingEnded}
 	for _, c := range []struct {

@@ -34,10 +34,10 @@ func held(n int) *Explorer {
 	return x
 }
 
-// TestDense: each kill is in one course, far from the course's next one, never
-// with the other side of a message or another way. A kill that leaves an
-// outcome unknown is alone.
-func TestDense(t *testing.T) {
+// TestDenseCoversEachKillOnce: each kill is in one course, far from the
+// course's next one, never with the other side of a message or another way. A
+// kill that leaves an outcome unknown is alone.
+func TestDenseCoversEachKillOnce(t *testing.T) {
 	t.Parallel()
 	for _, turns := range []int{1, 3, 40} {
 		x := held(turns)
@@ -188,9 +188,10 @@ func wrongIf(wrong, missed []string) (t *explorerRun, told *[]string) {
 	}, told
 }
 
-// TestBlame: each point is reported once, as wrong only if it fails alone. A
-// fault that only several points together cause is reported separately.
-func TestBlame(t *testing.T) {
+// TestBlameReportsEachPointOnce: each point is reported once, as wrong only if
+// it fails alone. A fault that only several points together cause is reported
+// separately.
+func TestBlameReportsEachPointOnce(t *testing.T) {
 	t.Parallel()
 	var course Course
 	for _, what := range []string{"a", "b", "c", "d", "e", "f"} {

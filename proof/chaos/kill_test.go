@@ -84,9 +84,9 @@ func TestSecondKill(t *testing.T) {
 	}
 }
 
-// TestSeconds: half of the second kills are at messages that only the recovery
-// sends.
-func TestSeconds(t *testing.T) {
+// TestSecondKillsHitRecovery: half of the second kills are at messages that
+// only the recovery sends.
+func TestSecondKillsHitRecovery(t *testing.T) {
 	t.Parallel()
 	x := &Explorer{points: []Point{{Bridge, Before, "claim.r1t1", 1}, {Bridge, Before, "settle.r1t1", 1}}}
 	own := Point{Bridge, Before, "claim.r1t1", 2}

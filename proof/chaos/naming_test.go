@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-func TestWhat(t *testing.T) {
+func TestMessageNames(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
 	must(t, err)
@@ -57,8 +57,9 @@ func TestWhat(t *testing.T) {
 	}
 }
 
-// TestIdentity: a repeated message is the same; another quarantine is not.
-func TestIdentity(t *testing.T) {
+// TestRepeatedMessageKeepsItsIdentity: a repeated message is the same; another
+// quarantine is not.
+func TestRepeatedMessageKeepsItsIdentity(t *testing.T) {
 	t.Parallel()
 	names, err := subjects.New("")
 	must(t, err)

@@ -57,7 +57,7 @@ func says(t *testing.T, err error, want string) {
 	}
 }
 
-func TestRevive(t *testing.T) {
+func TestReviveStopsAfterFiveStarts(t *testing.T) {
 	t.Parallel()
 	p, failed := ending(t, "1")
 	for n := range revivalsMax {

@@ -37,7 +37,7 @@ func wantPull(t *testing.T, c *jetmodel.Consumer, pin string, seq uint64) jetmod
 	return d
 }
 
-func TestLeases(t *testing.T) {
+func TestAckWaitRedelivers(t *testing.T) {
 	t.Parallel()
 	at := newClock()
 	s := jetmodel.NewStream(jetmodel.Config{}, at.now)
@@ -62,7 +62,7 @@ func TestLeases(t *testing.T) {
 	wantPull(t, c, "", 2)
 }
 
-func TestPins(t *testing.T) {
+func TestPinMovesAfterItsTimeout(t *testing.T) {
 	t.Parallel()
 	at := newClock()
 	s := jetmodel.NewStream(jetmodel.Config{}, at.now)
@@ -83,7 +83,7 @@ func TestPins(t *testing.T) {
 	wantPull(t, c, second, 1)
 }
 
-func TestAges(t *testing.T) {
+func TestAgesEndDuplicatesAndMessages(t *testing.T) {
 	t.Parallel()
 	at := newClock()
 	s := jetmodel.NewStream(jetmodel.Config{OnePerSubject: true, Age: time.Hour, Window: time.Minute}, at.now)
@@ -106,7 +106,7 @@ func TestAges(t *testing.T) {
 	}
 }
 
-func TestLosses(t *testing.T) {
+func TestLostAcksAndMessages(t *testing.T) {
 	t.Parallel()
 	at := newClock()
 	s := jetmodel.NewStream(jetmodel.Config{Window: time.Minute}, at.now)

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Counts the lines of Go files, for each package and in all, of a commit (HEAD
-# without one): code, tests, and the part of the code that is the proof kit.
-# Generated data (testdata) and modules of their own are left out.
+# Counts the lines of a commit's Go files, per package and in total: code, tests,
+# and the proof kit's part of the code. Without testdata.
 #
 #   proof/lines.sh            of HEAD
 #   proof/lines.sh 02c4c7f    of another commit
@@ -15,12 +14,12 @@ cd "$folder"
 find . -name '*.go' ! -path '*/testdata/*' | sort | while read -r file; do
 	echo "$(dirname "$file") $([[ $file == *_test.go ]] && echo test || echo code) $(wc -l < "$file")"
 done | awk '
-	# The proof kit stood under internal before it had a folder of its own.
+	# The proof kit was under internal before proof existed.
 	function proof(dir) { return dir ~ /^\.\/proof(\/|$)/ || dir ~ /^\.\/internal\/(bench|chaos|jetmodel|fault)(\/|$)/ || dir ~ /\/(scenario|recorded|scripted|strict|bustest|bridgetest)(\/|$)/ }
 	{ n[$1, $2] += $3; sum[$2] += $3; dirs[$1]; if ($2 == "code" && proof($1)) kit += $3 }
 	END {
 		for (dir in dirs) printf "%-34s %7d %7d\n", substr(dir, 3) == "" ? "." : substr(dir, 3), n[dir, "code"], n[dir, "test"] | "sort"
 		close("sort")
-		printf "%-34s %7d %7d\n", "in all", sum["code"], sum["test"]
-		printf "%-34s %7d\n", "of it the proof kit", kit
+		printf "%-34s %7d %7d\n", "total", sum["code"], sum["test"]
+		printf "%-34s %7d\n", "proof kit (part of code)", kit
 	}' | { printf '%-34s %7s %7s\n' package code tests; cat; }

@@ -39,8 +39,8 @@
 //     bridge is gone, or if it is so old that its claim may have been removed.
 //   - A bridge claims a model turn again if other bridges may have considered it
 //     gone since it first requested the claim, also if it gave the turn back
-//     because the transcript could not be read. While no other bridge receives
-//     its heartbeats, it starts no turn.
+//     because the transcript could not be read. While its own heartbeats don't
+//     arrive, it starts no turn.
 //   - A bridge considers another one gone only after it has listened for five
 //     seconds without a gap, as its own heartbeats show.
 //   - A settlement is retried until it is stored, and none is too large: text

@@ -181,8 +181,8 @@ func (w *Worker) run(f *execution, ctx *executionContext, r *returned, execute f
 }
 
 // continueExecution finishes an execution in place of its goroutine, which the
-// executor blocks or has ended. A generation is not started again: the provider
-// did not refuse it for a while.
+// executor blocks or has ended. It does not start a generation again: an abandoned
+// one did not fail with a retryable fault.
 func (w *Worker) continueExecution(f *execution, r *returned) {
 	end := w.reportEnd(f, w.returned(f, r))
 	if f.resume != nil {

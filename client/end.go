@@ -112,22 +112,12 @@ func (c *Client) ended(ctx context.Context, d session.RunFinished) (RunEnd, erro
 	if err != nil {
 		return end, fmt.Errorf("read the answer of run %d: %w", d.Run, err)
 	}
-	if end.Output, err = textOf(e); err != nil {
-		return end, fmt.Errorf("read the answer of run %d at %d: %w", d.Run, d.OutputSeq, err)
+	text, _, isAnswer := answerIn(e)
+	if !isAnswer {
+		return end, fmt.Errorf("read the answer of run %d: event %d is not a model's answer", d.Run, d.OutputSeq)
 	}
+	end.Output = text
 	return end, nil
-}
-
-func textOf(e session.Event) (*session.Content, error) {
-	env, err := envelopeOf(e)
-	if err != nil {
-		return nil, err
-	}
-	var b session.GenerationSettled
-	if err := codec.Decode(env.Data, &b); err != nil {
-		return nil, err
-	}
-	return b.Text, nil
 }
 
 func envelopeOf(e session.Event) (env session.Envelope, err error) {

@@ -1,5 +1,5 @@
-# Refold's chores. Needs Go, gcc (for the race detector), make and git; the
-# linter, the compose checker and govulncheck are built with Go when they are first needed.
+# Needs Go, gcc (for the race detector), make and git. The linter, the compose
+# checker and govulncheck are built with Go when they are first needed.
 SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -9,14 +9,14 @@ LINT_VERSION    := 2.15.0
 COMPOSE_VERSION := 2.16.2
 VULN_VERSION    := 1.9.0
 
-# Tools lie outside the checkout, one directory per version: a new clone finds
-# them, and they touch nothing that is installed already.
+# Tools are outside the checkout, one directory per version: new clones reuse
+# them, and installed versions are not touched.
 TOOLS   := $(shell go env GOPATH)/tools
 LINT    := $(TOOLS)/golangci-lint-$(LINT_VERSION)/golangci-lint
 COMPOSE := $(TOOLS)/compose-$(COMPOSE_VERSION)/cmd
 VULN    := $(TOOLS)/govulncheck-$(VULN_VERSION)/govulncheck
 
-# The database of govulncheck: an address, or file:// and a directory.
+# The vulnerability database: a URL, or file:// and a directory.
 VULN_DB ?= https://vuln.go.dev
 
 FUZZTIME ?= 30s
@@ -26,16 +26,16 @@ help: ## list the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-21s %s\n", $$1, $$2}'
 
 .PHONY: check
-check: fmt-check lint compose compile plain simulated smoke ## a few minutes: format, linters, laws, the fold, documents, the simulation, a run from the outside
+check: fmt-check lint compose compile plain simulated smoke ## run the checks that take a few minutes: format, linters, laws, the fold, documents, the simulation, end-to-end smoke tests
 
 .PHONY: check-full
-check-full: race outside shared ## the rest: all other packages under the race detector, and all tests from the outside; CI runs both
+check-full: race outside shared ## run the other checks: all other packages under the race detector, and all end-to-end tests; CI runs both
 
-# Folders with what npm installs, pinned by their lock files.
+# Folders with npm dependencies, pinned by their lock files.
 NPM_FOLDERS := examples/bridge-js examples/service-js e2e/peers/models e2e/peers-mcp
 
 .PHONY: check-peers
-check-peers: peers-node promql ## run what needs registries: the programs against servers that are not written in Go, and recordings of real providers
+check-peers: peers-node promql ## run the checks that need registries: Refold with servers not written in Go, and recordings of real providers
 	@for folder in $(NPM_FOLDERS); do \
 		echo "npm ci --prefix $$folder"; \
 		npm ci --prefix $$folder --no-audit --no-fund || { \
@@ -46,20 +46,20 @@ check-peers: peers-node promql ## run what needs registries: the programs agains
 	go test -tags peers -count=1 -timeout 5m -v -run '^TestRecordings' ./internal/llm/conformance | grep -vE '^ *=== '
 
 .PHONY: promql
-promql: promtool ## parse the queries of dashboards and alerts with Prometheus's own parser, which is a Go module of its own, and check the rules with promtool
+promql: promtool ## parse the queries of dashboards and alerts with Prometheus's own parser (a separate Go module), and check the rules with promtool
 	cd internal/telemetry/dashboards/testdata/promql && GOFLAGS= GOWORK=off go test -count=1 -timeout 10m ./...
 	if command -v promtool >/dev/null; then promtool check rules deploy/prometheus/alerts.yaml; fi
 
-# Takes promtool out of Debian's package where that is possible. The package is not
-# installed: it would start a server.
+# Extracts promtool from Debian's package if possible. Installing the package would
+# start a server.
 .PHONY: promtool
 promtool:
 	@command -v promtool >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || { \
 		at=$$(mktemp -d) && chmod 755 "$$at" && cd "$$at" && { apt-get download prometheus || { apt-get update && apt-get download prometheus; }; } && \
 		dpkg -x prometheus_*.deb . && install usr/bin/promtool /usr/local/bin/promtool && rm -r "$$at"; } || \
-		echo "make promql: promtool could not be taken from Debian's package prometheus: install it to have it check the rules" >&2
+		echo "make promql: promtool could not be extracted from Debian's package prometheus: install it to check the rules" >&2
 
-# Installs Node.js where that is root's to do and Debian's to give.
+# Installs Node.js from Debian's packages, as root.
 .PHONY: peers-node
 peers-node:
 	@new='process.exit(process.versions.node.split(".").map(Number).reduce((v, n) => v * 1000 + n, 0) >= 20015000 ? 0 : 1)'; \
@@ -71,65 +71,65 @@ peers-node:
 test: ## run the tests, without the race detector
 	go test -timeout 15m ./...
 
-# Tests under the race detector take ten times as long, and so do builds of the
-# providers' libraries, which take longer than all of Refold. So make check runs
-# without it what it has nothing to find in: packages that may not start a
-# goroutine (PURE: a law of internal/archtest), the tests of such laws and of
-# the wire (LAWS: they read files, fold and start the go command), packages that
-# have the libraries in them (LIBRARIES), and the whole simulation, which is one
-# goroutine at a time.
-# Under it run all the others, a part of the simulation, and the tests that fold
-# in several goroutines at once. make nightly-race runs everything under it.
+# The race detector makes tests ten times slower, and also the builds of the
+# providers' libraries, which take longer than all of Refold. So make check does
+# not use it where it can find nothing: packages that may not start a goroutine
+# (PURE: a law of internal/archtest), the tests of such laws and of the wire
+# (LAWS: they read files, fold and start the go command), packages that link the
+# libraries (LIBRARIES), and the simulation, which runs one goroutine at a time.
+# All others run under it, and so do a part of the simulation and the tests that
+# fold in several goroutines. make nightly-race runs everything under it.
 PURE      := ./actors/... ./codec/... ./planner/... ./subjects/...
 LAWS      := . ./docs ./internal/archtest ./proof/faults
 LIBRARIES := ./cmd/bridge ./internal/llm/anthropic ./internal/llm/conformance ./internal/llm/gemini ./internal/llm/openai
-# Tests that do ten times as much without it, of packages that run under it.
+# Tests of race-tested packages that also run without the detector, ten times larger.
 LONG      := TestEdgeLongSession
-# Tests that share something between goroutines, of packages that don't.
+# Tests of the other packages that share data between goroutines.
 SHARED    := TestSendable|TestRejectionDetailIsDeterministic|TestConcurrent
 
-# Many tests wait for time to pass: who is gone is believed to be after seconds.
+# Many tests wait for real timeouts (failure detection takes seconds), so only a
+# few run at once.
 AT_ONCE := -p 2 -parallel 3
 
 .PHONY: plain
-plain: ## run the tests of packages that start no goroutine, and of those with providers' libraries, without the race detector; and a session of 100,000 events
+plain: ## run the tests of packages that start no goroutine or link provider libraries, without the race detector, and a session of 100,000 events
 	go test -timeout 12m $(PURE) $(LAWS) $(LIBRARIES)
 	go test -timeout 5m -run '^($(LONG))$$' ./internal/engine
 
 .PHONY: simulated
-simulated: ## play the seeds of the simulations of hosts and bridges that make check plays, and print how many
+simulated: ## play the seeds of the simulations that belong to make check, and print their number
 	go test -count=1 -timeout 15m -v -run '^TestSimulation$$' ./proof/sim ./internal/engine | grep -vE '^ *(=== |--- PASS: TestSimulation/)'
 
 .PHONY: race
-race: ## run the tests of all other packages but e2e under the race detector
+race: ## run the tests of all other packages except e2e under the race detector
 	CGO_ENABLED=1 go test -race -timeout 12m $(AT_ONCE) $$(go list ./... | grep -vxF "$$(go list $(PURE) $(LAWS) $(LIBRARIES) ./e2e)")
 
-# It starts dozens of processes at a time, each of which syncs what it stores: by
-# itself, so that no other package's tests wait for them. The race detector would
-# look at the test's process alone, for a minute more: make nightly-e2e has it.
-# Three servers are processes here, too, which takes least. make nightly-e2e has
-# them in the test's process as well, without the race detector (APART): nats-server
-# 2.15.2 looks at maps without their lock when it is in a cluster; its source says
-# that this may be a race.
+# e2e starts dozens of processes at a time, each of which syncs its writes. It
+# runs alone, so that no other package's tests wait for them. The race detector
+# would only observe the test's process and take a minute more: make nightly-e2e
+# uses it. Clusters of three servers are processes here, which is fastest. make
+# nightly-e2e also runs them in the test's process, without the race detector
+# (APART): nats-server 2.15.2 in a cluster reads maps without their lock; its
+# source says that this may be a race.
 APART := ^TestCluster
-# Tests that kill daemons hundreds of times. They run by themselves, four with six
-# trials at once each: beside them, others wait for minutes.
+# Tests that kill daemons hundreds of times. They run alone, four tests with six
+# concurrent trials each: other tests would wait for minutes.
 KILLS := ^(TestKilledAtEachMessage|TestKilledDensely|TestKilledOtherwise)
 
 # One run on one server with real processes, one of which is killed.
 SMOKE := ^(TestDemo|TestDaemonsDoTheJob|TestKilled|TestPlainErrors)$$
 
 .PHONY: smoke
-smoke: ## run a few of the tests from the outside
+smoke: ## run a few end-to-end tests
 	go test -timeout 5m -parallel 3 -run '$(SMOKE)' ./e2e
 
 .PHONY: outside
-outside: ## run the tests from the outside, real processes and real servers; those that kill all the time by themselves
+outside: ## run the end-to-end tests, with real processes and servers; those that kill daemons run separately
 	REFOLD_CLUSTER_SERVERS=process go test -timeout 12m -parallel 3 -skip '$(KILLS)' ./e2e
 	go test -timeout 12m -parallel 4 -run '$(KILLS)' ./e2e
 
 .PHONY: shared
-shared: ## run under the race detector what folds and encodes in several goroutines at once: 1,000 of the 50,000 interleavings that make plain tries
+shared: ## run the tests that fold and encode in several goroutines under the race detector, with 1,000 of the 50,000 interleavings of make plain
 	REFOLD_INTERLEAVINGS=1000 CGO_ENABLED=1 go test -race -timeout 5m -run '^($(SHARED))$$' ./actors/session ./codec
 
 .PHONY: sendable
@@ -154,7 +154,7 @@ fmt-check: ## fail if a Go file is not formatted
 	if [ -n "$$files" ]; then echo "not formatted; run make fmt:"; echo "$$files"; exit 1; fi
 
 .PHONY: vet
-vet: ## run go vet, as make lint does too
+vet: ## run go vet, which is also part of make lint
 	go vet ./...
 
 .PHONY: lint
@@ -166,21 +166,21 @@ lint: $(LINT) ## run the linters of .golangci.yml
 compose: ## check docker-compose.yml; needs no engine
 	@if docker compose version >/dev/null 2>&1; then docker compose config --quiet; else $(MAKE) --no-print-directory compose-spec; fi
 
-# Without docker compose: the library that it reads its files with.
+# Without docker compose, uses the library with which it reads its files.
 .PHONY: compose-spec
 compose-spec: $(COMPOSE)
 	$(COMPOSE) docker-compose.yml >/dev/null
 
 .PHONY: pin-images
-pin-images: ## write behind the versions of images the digests that their registry has, or PIN_REGISTRY; needs curl
+pin-images: ## pin image versions to the digests of their registry, or of PIN_REGISTRY; needs curl
 	deploy/pin-images.sh docker-compose.yml deploy/Dockerfile
 
-# Its exit status is 3 for what it has found.
+# govulncheck exits with status 3 if it has found something.
 .PHONY: vuln
-vuln: $(VULN) ## look for known vulnerabilities in what is called, with govulncheck and the database VULN_DB
+vuln: $(VULN) ## look for known vulnerabilities in the called code, with govulncheck and the database VULN_DB
 	@status=0; $(VULN) -db $(VULN_DB) ./... || status=$$?; \
 	if [ $$status -ne 0 ] && [ $$status -ne 3 ]; then \
-		echo "make vuln: govulncheck could not do its work. If $(VULN_DB) can't be reached, try again later, or name a copy that can: make vuln VULN_DB=https://HOST" >&2; \
+		echo "make vuln: govulncheck failed. If $(VULN_DB) can't be reached, try again later, or name a copy that can: make vuln VULN_DB=https://HOST" >&2; \
 	fi; exit $$status
 
 .PHONY: bench
@@ -202,20 +202,20 @@ simulate: ## play 10,000 seeds of the simulation, or REFOLD_SIM_SEEDS from REFOL
 	REFOLD_SIM_AGAIN=$${REFOLD_SIM_AGAIN:-100} CGO_ENABLED=1 go test -race -count=1 -timeout 20m -run '^TestSimulationAgain$$' ./proof/sim
 
 .PHONY: faults
-faults: ## build in each fault of proof/faults, and see whether the simulation or its test finds it
+faults: ## build in each fault of proof/faults, and check that the simulation or a test finds it
 	go run ./proof/faults
 
-# The parts of make nightly, in this order. Each can be made alone, so that a
-# night that was cut short goes on where it was.
+# The parts of make nightly, in this order. Each can be run alone, to continue an
+# interrupted night.
 NIGHTLY := nightly-race nightly-fuzz simulate faults nightly-interleavings nightly-e2e nightly-demo nightly-recordings nightly-otherwise
 
-# A night kills the sender at every point of all recordings, many points to a
-# trial, for CHAOS_ALL_FOR at most for each file. One point to a trial, and in
-# all ways, they take many nights: night NIGHT tries every NIGHTSth strike, from
-# another one each night, for CHAOS_FOR at most. Both print how many of how many.
-# NIGHTS has no divisor in common with the ways to strike at a point, so that each
-# night tries them all. `make nightly-otherwise NIGHT=n` repeats a night, and
-# CHAOS_SKIP goes on in it, or in nightly-recordings, where the time was over.
+# nightly-recordings kills the sender at every point of all recordings, many
+# points per trial, for at most CHAOS_ALL_FOR per file. nightly-otherwise tries
+# all ways, one point per trial, which takes many nights: night NIGHT tries every
+# NIGHTSth kill, starting with a different one each night, for at most CHAOS_FOR.
+# Both print the share tried. NIGHTS has no divisor in common with the number of
+# ways, so each night tries all ways. `make nightly-otherwise NIGHT=n` repeats a
+# night; CHAOS_SKIP continues either target where its time ended.
 NIGHT      ?= $(shell expr $$(date +%s) / 86400)
 NIGHTS     ?= 13
 CHAOS_FOR  ?= 2h
@@ -227,14 +227,14 @@ CHAOS_AT_ONCE ?= 24
 RETRY_SAFE := get_*,search_*,list_*,calculate,think
 
 .PHONY: nightly
-nightly: recordings-named $(NIGHTLY) ## fuzz and simulate for long, then strike at all messages of the demo and of REFOLD_RECORDINGS
+nightly: recordings-named $(NIGHTLY) ## fuzz and simulate for hours, then kill at all messages of the demo and of REFOLD_RECORDINGS
 
 .PHONY: recordings-named
 recordings-named:
 	@if [ -z "$${REFOLD_RECORDINGS:-}" ]; then echo "set REFOLD_RECORDINGS to the directory that holds airline.jsonl"; exit 1; fi
 
 .PHONY: nightly-race
-nightly-race: ## run the tests of all packages but e2e under the race detector; nightly-e2e runs those
+nightly-race: ## run the tests of all packages except e2e under the race detector; nightly-e2e runs those
 	CGO_ENABLED=1 go test -race -count=1 -timeout 60m $$(go list ./... | grep -vx "$$(go list ./e2e)")
 
 .PHONY: nightly-fuzz
@@ -246,7 +246,7 @@ nightly-interleavings: ## try a million interleavings of a session
 	REFOLD_INTERLEAVINGS=1000000 go test -count=1 -timeout 120m -run '^TestSendable$$' ./actors/session
 
 .PHONY: nightly-e2e
-nightly-e2e: ## run the tests from the outside, with all recordings, then three servers, embedded and as processes, in REFOLD_CLUSTER_ROUNDS rounds of failures
+nightly-e2e: ## run the end-to-end tests with all recordings, then clusters of three servers, embedded and as processes, in REFOLD_CLUSTER_ROUNDS rounds of failures
 	CGO_ENABLED=1 go test -race -count=1 -timeout 60m -skip '$(APART)' ./e2e
 	@for servers in $${REFOLD_CLUSTER_SERVERS:-embedded process}; do \
 		echo "three servers, $$servers"; \
@@ -255,35 +255,35 @@ nightly-e2e: ## run the tests from the outside, with all recordings, then three 
 	done
 
 .PHONY: nightly-demo
-nightly-demo: ## strike at every message of the demo, in every way, and twice at some
+nightly-demo: ## kill at every message of the demo, in every way, and twice at some
 	go run ./proof/kit chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,both,server --signal kill,term
 	go run ./proof/kit chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,server --brief --points 60 --twice 4 --seed $(NIGHT) --missed-max 20
 
 .PHONY: nightly-recordings
-nightly-recordings: recordings-named ## kill the sender at every message of REFOLD_RECORDINGS, for CHAOS_ALL_FOR at most; CHAOS_SKIP goes on
+nightly-recordings: recordings-named ## kill the sender at every message of REFOLD_RECORDINGS, for at most CHAOS_ALL_FOR per file; CHAOS_SKIP continues
 	go build -o bin/ ./proof/kit
 	@failed=0; for file in "$${REFOLD_RECORDINGS}"/*.jsonl; do \
-		echo "$$file: every message, for $(CHAOS_ALL_FOR) at most"; \
+		echo "$$file: every message, for at most $(CHAOS_ALL_FOR)"; \
 		bin/kit chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --dense --quiet --parallel $(CHAOS_AT_ONCE) \
 			--for $(CHAOS_ALL_FOR) --skip $(CHAOS_SKIP) || failed=1; \
 	done; exit $$failed
 
 .PHONY: nightly-otherwise
-nightly-otherwise: recordings-named ## strike in all ways at the messages of REFOLD_RECORDINGS whose night it is: NIGHT, NIGHTS, CHAOS_FOR, CHAOS_SKIP
+nightly-otherwise: recordings-named ## kill in all ways at tonight's part of the messages of REFOLD_RECORDINGS: NIGHT, NIGHTS, CHAOS_FOR, CHAOS_SKIP
 	go build -o bin/ ./proof/kit
 	@part=$$(( $(NIGHT) % $(NIGHTS) + 1 )); failed=0; \
 	for file in "$${REFOLD_RECORDINGS}"/*.jsonl; do \
-		echo "$$file: night $(NIGHT), part $$part of $(NIGHTS), for $(CHAOS_FOR) at most"; \
+		echo "$$file: night $(NIGHT), part $$part of $(NIGHTS), for at most $(CHAOS_FOR)"; \
 		bin/kit chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --brief --quiet --parallel $(CHAOS_AT_ONCE) \
 			--kill actor,bridge,both,server --signal kill,term --part $$part/$(NIGHTS) --for $(CHAOS_FOR) --skip $(CHAOS_SKIP) || [ $$? -eq 3 ] || failed=1; \
 	done; exit $$failed
 
 .PHONY: check-root
-check-root: ## what takes rights: let a device run out of space, on a file system that is mounted for it. As root, on Linux
+check-root: ## run the check that needs root on Linux: fill a file system that is mounted for it
 	REFOLD_E2E_MOUNT=1 go test -count=1 -timeout 15m -v -run '^TestDiskSpace$$' ./e2e
 
 .PHONY: clean
-clean: ## remove what build made
+clean: ## remove the binaries of build
 	rm -rf bin
 
 $(LINT):

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Writes into the given files, behind the version of each image that is taken
-# from a registry, the digest that the registry has for it: nats:2.15.2-alpine
-# becomes nats:2.15.2-alpine@sha256:…. A digest that is there already is looked
-# up again. Either all digests are found, or no file changes.
+# Appends the registry's digest to the version of each registry image in the
+# given files: nats:2.15.2-alpine becomes nats:2.15.2-alpine@sha256:…. An existing
+# digest is looked up again. Either all digests are found, or no file changes.
 #
 # PIN_REGISTRY names another registry than Docker Hub, such as a mirror of it.
 set -euo pipefail

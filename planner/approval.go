@@ -6,16 +6,16 @@ import (
 	"strconv"
 )
 
-// ApprovalRule is one rule of the install policy: what of the calls that it
-// speaks of may run, and what a person is asked about first. The first rule
-// that matches decides.
+// ApprovalRule is one rule of the install policy: whether the calls that it
+// matches may run, and which of them a person must approve. The first matching
+// rule decides.
 type ApprovalRule struct {
 	Decision Decision `msgpack:"decision"`        // allow, ask, deny
 	Tools    []string `msgpack:"tools,omitempty"` // by tool_id or tool_name of the record, an alternate's too; none is all
 	When     string   `msgpack:"when,omitempty"`  // CEL over the call and the run; empty always holds
 }
 
-// Decision is what a policy says of a call. The texts are wire.
+// Decision is a policy's verdict on a call. The texts are wire.
 type Decision string
 
 // The decisions of a policy.
@@ -25,15 +25,15 @@ const (
 	Deny  Decision = "deny"
 )
 
-// ApprovalFacts is what a condition sees of a call: what a step's sees of the
-// run, the arguments as `args` and the tool_id as `tool`.
+// ApprovalFacts is what a condition sees of a call: the facts that a step's
+// condition sees, the arguments as `args` and the tool_id as `tool`.
 type ApprovalFacts struct {
 	StepFacts
 	Arguments string // JSON text of an object
 }
 
-// Approvals is a compiled policy: immutable, to be shared, and safe for use by
-// several goroutines at once. A nil *Approvals has no rules.
+// Approvals is a compiled policy. It is immutable, may be shared, and is safe
+// for concurrent use. A nil *Approvals has no rules.
 type Approvals struct {
 	rules []ApprovalRule
 	tools [][]string // the tool_ids that each rule is about
@@ -41,10 +41,10 @@ type Approvals struct {
 }
 
 // CompileApprovals checks a policy and compiles it under the registry of its
-// install record, or returns the first fault. The names of tools are those of
-// that registry, whatever a session's own calls its tools: a rule is about
-// tool_ids. A name that the registry lacks is a tool_id itself, so that a rule
-// can be written for a tool to come; in used("tool") it is a fault.
+// install record, or returns the first fault. Tool names are resolved in that
+// registry, whatever a session calls its own tools: a rule is about tool_ids. A
+// name that the registry lacks is taken as a tool_id, so that a rule can be
+// written for a future tool; in used("tool") it is a fault.
 func CompileApprovals(reg *Registry, rules []ApprovalRule) (*Approvals, *RuleError) {
 	if len(rules) > ApprovalRulesMax {
 		return nil, &RuleError{TooLarge: true, Detail: fmt.Sprintf("%d rules, at most %d", len(rules), ApprovalRulesMax)}
@@ -80,15 +80,15 @@ func CompileApprovals(reg *Registry, rules []ApprovalRule) (*Approvals, *RuleErr
 	return a, nil
 }
 
-// AllowsAll reports whether every call of a tool may run, whatever it is.
+// AllowsAll reports whether every call of a tool may run.
 func (a *Approvals) AllowsAll(reg *Registry, t ToolIndex) bool {
 	return a.len() == 0 && reg.tools[t].spec.Approval == ApprovalNever
 }
 
-// Decide says whether a call of a tool may run: by the policy's first rule that
-// matches, else by the tool's own approval. A condition that can't be evaluated
-// requires an approval, which is the safe choice. So does one that stands
-// behind others that took DecideCostMax together.
+// Decide says whether a call of a tool may run: by the policy's first matching
+// rule, else by the tool's own approval. If a condition can't be evaluated, or
+// the conditions before it took DecideCostMax together, the call needs an
+// approval, which is the safe choice.
 func (a *Approvals) Decide(reg *Registry, t ToolIndex, f ApprovalFacts) Decision {
 	tool := &reg.tools[t]
 	seen := scope{facts: &f.StepFacts, tool: tool.spec.ToolID, arguments: f.Arguments, costMax: DecideCostMax}

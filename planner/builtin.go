@@ -7,13 +7,13 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// builtinJSON holds the built-in tools and profiles in the form that an
-// install record has them.
+// builtinJSON holds the built-in tools and profiles as an install record has
+// them.
 //
 //go:embed builtin.json
 var builtinJSON []byte
 
-// Defaults are the parts of an install record that make a registry.
+// Defaults are the parts of an install record that define a registry.
 type Defaults struct {
 	DefaultProfile    string      `msgpack:"default_profile,omitempty"`
 	ProfileByProvider codec.Pairs `msgpack:"profile_by_provider,omitempty"` // a provider's name to that of a profile
@@ -26,8 +26,8 @@ func (d Defaults) Registry() (*Registry, error) {
 	return NewRegistry(d.Tools, d.Profiles, d.DefaultProfile, d.ProfileByProvider)
 }
 
-// Builtin returns the built-in tools and profiles: what an install record that
-// says nothing else has. The caller owns the result.
+// Builtin returns the built-in tools and profiles, which an install record has
+// unless it names others. The caller owns the result.
 func Builtin() Defaults {
 	raw, err := codec.FromJSON(builtinJSON)
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"cel.dev/cel-go/interpreter"
 )
 
-// This file and celvalue.go alone know the CEL library. The library parses,
-// checks types and evaluates; the lists here define the permitted part of its
-// language. None of its texts leave: only positions do.
+// Only this file and celvalue.go use the CEL library. The library parses,
+// checks types and evaluates; the lists here define the permitted subset of its
+// language. None of its error texts reaches a result, only positions do.
 
-// scopeFunctions are the functions of the run. In the tree their names have an
-// @ in front, and their first argument is the scope.
+// scopeFunctions are the functions that read the run. In the tree their names
+// begin with @, and their first argument is the scope.
 var scopeFunctions = [...]struct {
 	name   string
 	result *cel.Type
@@ -33,14 +33,14 @@ var scopeFunctions = [...]struct {
 	{"space", cel.BoolType, func(f *StepFacts, name string) ref.Val { return types.Bool(slices.Contains(f.Spaces, name)) }},
 }
 
-// environment is the language of steps, approvals that of approvals: the same,
-// and the call. Both are built once, when the program starts.
+// environment is the language of step conditions. approvals adds the call's
+// arguments and tool. Both are built once, when the program starts.
 var (
 	environment = newEnvironment()
 	approvals   = extended(environment, cel.Variable(varArgs, cel.DynType), cel.Variable(varTool, cel.StringType))
 )
 
-// extended returns a language with more names.
+// extended returns a language with more variables.
 func extended(e *cel.Env, more ...cel.EnvOption) *cel.Env {
 	larger, err := e.Extend(more...)
 	if err != nil {
@@ -65,7 +65,7 @@ func newEnvironment() *cel.Env {
 		cel.ParserRecursionLimit(WhenDepthMax),
 		cel.ParserErrorRecoveryLimit(1),
 		cel.ExpressionNodeLimit(WhenNodesMax),
-		cel.CostModelVersion(1), // a library that counts otherwise must not change what holds
+		cel.CostModelVersion(1), // an update of the library must not change which conditions hold
 		cel.Macros(cel.ReceiverMacro("exists_one", 2, expandExistsOne)),
 		cel.Variable(varCalls, cel.ListType(cel.DynType)),
 		cel.Variable(varContext, cel.DynType),
@@ -99,8 +99,8 @@ func newEnvironment() *cel.Env {
 	return e
 }
 
-// expandExistsOne writes the macro out as the library does, but for a sum in
-// each step: the library's own steps can be free, and no limit would end them.
+// expandExistsOne expands the macro as the library does, except that each step
+// adds: the library's own steps can be free, and no limit would end them.
 func expandExistsOne(eh cel.MacroExprFactory, list ast.Expr, args []ast.Expr) (ast.Expr, *cel.Error) {
 	if args[0].Kind() != ast.IdentKind || args[0].AsIdent() == eh.AccuIdentName() {
 		return nil, eh.NewError(args[0].ID(), "not a name")
@@ -111,8 +111,8 @@ func expandExistsOne(eh cel.MacroExprFactory, list ast.Expr, args []ast.Expr) (a
 	return eh.NewComprehension(list, args[0].AsIdent(), eh.AccuIdentName(), eh.NewLiteral(types.IntZero), eh.NewLiteral(types.True), step, only), nil
 }
 
-// prices says what calls cost: the library leaves out how large some arguments
-// are.
+// prices adds the size of the arguments to the cost of a call: the library
+// leaves out some of them.
 type prices struct{}
 
 // CallCost returns one step and the size of the arguments.
@@ -124,7 +124,7 @@ func (prices) CallCost(_, _ string, args []ref.Val, _ ref.Val) *uint64 {
 	return &cost
 }
 
-// size returns about how many steps it takes to look at all of a value.
+// size returns about how many steps reading a whole value takes.
 func size(v ref.Val) uint64 {
 	switch v := v.(type) {
 	case types.String:
@@ -145,12 +145,12 @@ func size(v ref.Val) uint64 {
 type when struct {
 	program cel.Program
 	bytes   int      // of its text
-	used    []string // the tool_ids that it asks about, in its order
-	calls   bool     // it asks for calls
+	used    []string // the tool_ids that it names, in its order
+	calls   bool     // it reads calls
 }
 
-// compileWhen compiles a step's condition of at most WhenBytesMax bytes, or
-// returns what is wrong with it, without a path.
+// compileWhen compiles a step's condition of at most WhenBytesMax bytes. The
+// error has no path.
 func compileWhen(reg *Registry, text string) (*when, *RuleError) {
 	return compileIn(environment, reg, text)
 }
@@ -165,8 +165,8 @@ func compileIn(e *cel.Env, reg *Registry, text string) (compiled *when, bad *Rul
 		return nil, nil
 	}
 	defer func() {
-		// Should the library have a text that it doesn't survive, the rule is
-		// refused and no session stops.
+		// If some text makes the library panic, the rule is refused and no
+		// session stops.
 		if recover() != nil {
 			compiled, bad = nil, &RuleError{Detail: "does not compile"}
 		}
@@ -190,12 +190,12 @@ func compileIn(e *cel.Env, reg *Registry, text string) (compiled *when, bad *Rul
 	return &when{program: program, bytes: len(text), used: l.used, calls: l.calls}, nil
 }
 
-// firstPlace returns the first of the places that the library complains about.
+// firstPlace returns the first position in the library's errors.
 func firstPlace(issues *cel.Issues) string {
 	line, column := math.MaxInt, 0
 	for _, e := range issues.Errors() {
 		l, c := e.Location.Line(), e.Location.Column()
-		if l >= 1 && c >= 0 && (l < line || l == line && c < column) { // else it is of the text as a whole
+		if l >= 1 && c >= 0 && (l < line || l == line && c < column) { // else it is about the text as a whole
 			line, column = l, c
 		}
 	}
@@ -205,13 +205,13 @@ func firstPlace(issues *cel.Issues) string {
 	return at(line, column)
 }
 
-// language looks at a checked tree for what is not in our language, and keeps
-// the first of it.
+// language visits a checked tree and records the first construct that is not in
+// our language.
 type language struct {
 	reg   *Registry
-	last  bool // there is a step before
+	last  bool // the language has last and calls: there is a step before
 	tree  *ast.AST
-	calls bool // the tree asks for calls
+	calls bool // the tree reads calls
 	bad   *RuleError
 	used  []string // tool_ids bound so far
 }
@@ -223,7 +223,7 @@ func (l *language) fault(e ast.Expr, unknown bool, format string, args ...any) {
 	}
 }
 
-// visit looks at one node. That functions and variables exist is known.
+// visit checks one node. The checker has found all functions and variables.
 func (l *language) visit(e ast.Expr) {
 	if l.tree.GetType(e.ID()).Kind() == types.TypeKind {
 		l.fault(e, false, "types are not supported")
@@ -256,7 +256,7 @@ func (l *language) visit(e ast.Expr) {
 	}
 }
 
-// bindTool replaces the name that used is given by the tool's tool_id.
+// bindTool replaces the tool name given to used by the tool's tool_id.
 func (l *language) bindTool(arg ast.Expr) {
 	name, ok := arg.AsLiteral().(types.String) // nil if it is none
 	if !ok {
@@ -273,7 +273,7 @@ func (l *language) bindTool(arg ast.Expr) {
 	arg.SetKindCase(ast.NewExprFactory().NewLiteral(arg.ID(), types.String(id)))
 }
 
-// holds evaluates the condition. With a code, it could not be.
+// holds evaluates the condition. A code says why it could not be evaluated.
 func (w *when) holds(s *scope) (holds bool, code string) {
 	if w == nil {
 		return true, ""

@@ -15,21 +15,21 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// The values that a condition sees, in the way of the CEL library: see cel.go.
+// The values that a condition sees, as the CEL library wants them: see cel.go.
 
-// failed is the value of what can't be evaluated. All evaluations share it, so
-// it has a node already: the library writes one into an error that has none.
+// failed is the value of everything that can't be evaluated. Evaluations share
+// it, so it has a node: the library writes one into an error that has none.
 var failed = types.NewErrWithNodeID(noNode, "failed")
 
-// The library's own shared error has none, and is given one before anybody
-// evaluates anything.
+// The library's own shared error has no node: it gets one before the first
+// evaluation.
 var _ = types.LabelErrNode(noNode, types.NoSuchOverloadErr())
 
-// noNode stands in an error for the node that failed, which nobody asks for.
+// noNode stands in an error for the node that failed. Nothing reads it.
 const noNode = -1
 
-// opaque is what objects and scopes have of a value: a type that nothing
-// converts to or from.
+// opaque implements the conversions of objects and scopes: nothing converts to
+// or from them.
 type opaque struct{}
 
 func (opaque) ConvertToNative(reflect.Type) (any, error) { return nil, errors.New("failed") }
@@ -39,19 +39,19 @@ func (opaque) ConvertToType(ref.Type) ref.Val            { return failed }
 type scope struct {
 	opaque
 	facts   *StepFacts
-	context ref.Val // read when it is first asked for
-	calls   ref.Val // likewise
+	context ref.Val // read on first use
+	calls   ref.Val // read on first use
 
 	tool, arguments string // of approvals
 	args            ref.Val
 
-	cost    int // of what was evaluated with it
-	costMax int // after which nothing more is evaluated; 0: none
+	cost    int // of all evaluations so far
+	costMax int // at this cost no further condition is evaluated; 0: no limit
 }
 
 var scopeType = cel.OpaqueType("scope")
 
-// Equal compares scopes, of which there is one.
+// Equal compares scopes. An evaluation has only one.
 func (s *scope) Equal(other ref.Val) ref.Val { return types.Bool(other == ref.Val(s)) }
 
 // Type returns a type that no expression can name.
@@ -60,10 +60,10 @@ func (s *scope) Type() ref.Type { return scopeType }
 // Value returns the scope.
 func (s *scope) Value() any { return s }
 
-// Parent returns nil: there are no more names.
+// Parent returns nil: this is the outermost activation.
 func (s *scope) Parent() cel.Activation { return nil }
 
-// ResolveName returns the value of a name, in the way of the library.
+// ResolveName returns the value of a variable.
 func (s *scope) ResolveName(name string) (any, bool) {
 	switch name {
 	case varContext:
@@ -102,8 +102,8 @@ func (s *scope) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// jsonObject is a JSON object without an order to go through: it can be asked for
-// a member, and whether it has one.
+// jsonObject is a JSON object that can be asked for a member by name, but not
+// iterated.
 type jsonObject struct {
 	opaque
 	raw    codec.Raw // its canonical bytes: equal objects have equal ones
@@ -123,7 +123,7 @@ func readContext(raw codec.Raw) ref.Val {
 }
 
 // readCalls returns the calls of the last step as a list of objects. Arguments
-// that are too long, or no object, are not a member.
+// that are too long or no object are left out.
 func readCalls(calls []LastCall) ref.Val {
 	list := make([]ref.Val, len(calls))
 	for i := range calls {
@@ -146,8 +146,8 @@ func readCalls(calls []LastCall) ref.Val {
 	return types.NewRefValList(types.DefaultTypeAdapter, list)
 }
 
-// readMember returns the value that canonical bytes begin with, and what is
-// behind it.
+// readMember returns the value that canonical bytes begin with, and the bytes
+// after it.
 func readMember(raw []byte) (v ref.Val, rest []byte) {
 	token, rest, err := codec.Next(raw)
 	if err != nil {
@@ -198,7 +198,7 @@ func (o *jsonObject) Get(name ref.Val) ref.Val {
 // IsSet reports whether there is a member, for has.
 func (o *jsonObject) IsSet(name ref.Val) ref.Val { return o.Contains(name) }
 
-// Contains reports whether there is a member, for in. What is no text is none.
+// Contains reports whether there is a member, for in. Only text can name one.
 func (o *jsonObject) Contains(name ref.Val) ref.Val {
 	return types.Bool(o.Get(name) != failed)
 }

@@ -8,28 +8,28 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Code says why a call is not run. The texts are wire.
+// Code says why a call does not run. The texts are wire.
 type Code string
 
 const (
 	ToolUnknown      Code = "tool_unknown"      // not in the registry
-	ToolDisabled     Code = "tool_disabled"     // not offered, as far as steps 1 to 3 go
+	ToolDisabled     Code = "tool_disabled"     // not offered, by steps 1 to 3
 	ToolUnavailable  Code = "tool_unavailable"  // an availability rule doesn't hold
-	ToolUnbound      Code = "tool_unbound"      // nobody carries it out
+	ToolUnbound      Code = "tool_unbound"      // it has no executor
 	ToolDenied       Code = "tool_denied"       // a capability is not granted
-	InvalidArguments Code = "invalid_arguments" // not JSON, or not what the schema asks for
+	InvalidArguments Code = "invalid_arguments" // not JSON, or not valid by the schema
 )
 
-// Status is where a call stands that is not run. The texts are wire.
+// Status is the status of a call that does not run. The texts are wire.
 type Status string
 
 const (
-	StatusIgnored Status = "ignored" // the call was not for now
-	StatusFailed  Status = "failed"  // the call was, its arguments were not
+	StatusIgnored Status = "ignored" // the tool may not be called now
+	StatusFailed  Status = "failed"  // the tool may be called, but not with these arguments
 )
 
-// Rejection says why a call is not run. The zero Rejection means that it may
-// be. Detail is for the model: what to do better, in at most DetailBytesMax
+// Rejection says why a call does not run. The zero Rejection means that it may
+// run. Detail tells the model what to do better, in at most DetailBytesMax
 // bytes that are the same in every release.
 type Rejection struct {
 	Code   Code
@@ -54,31 +54,30 @@ func (r Rejection) Status() Status {
 type ObservedCall struct {
 	ToolName  string
 	Arguments string // JSON text; empty counts as {}
-	BlobSize  int64  // of arguments that came as a blob, which is always too large
+	BlobSize  int64  // of arguments stored as a blob, which are always too large
 }
 
-// Check checks a call against the set that was offered in the turn that
-// produced it, and that turn's registry, in this order: in the registry,
-// listed, available, bound, permitted, arguments. The first that fails is the
-// rejection. A tool that is offered under one of its names is not offered under
-// another: a model calls what it was shown. The PlanCall goes to Schedule in the
-// call's place, also if it is rejected.
+// Check checks a call against the set that was offered in the turn that produced
+// it, and that turn's registry, in this order: in the registry, listed, available,
+// bound, permitted, arguments. The first failure is the rejection. A tool offered
+// under one of its names is not offered under another: a model calls what it was
+// shown. The PlanCall goes to Schedule even if the call is rejected.
 func Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall, Rejection) {
 	return new(Checker).Check(reg, ts, call)
 }
 
-// Checker checks the calls of a batch one after the other, as Check does, in
-// the same memory. Its zero value is ready.
+// Checker checks the calls of a batch one after another, as Check does, and
+// reuses its memory. Its zero value is ready.
 type Checker struct {
-	// Floor is what Select was given.
+	// Floor is the one that Select used.
 	Floor *Floor
-	// Root is the working directory of the host session, absolute: what paths
-	// in resource keys are relative to. Without it an absolute path gives the
-	// bare key.
+	// Root is the absolute working directory of the host session, to which paths
+	// in resource keys are relative. Without it an absolute path gives the bare
+	// key.
 	Root string
 
 	room  membersRoom
-	steps int // that the checks of the calls so far took
+	steps int // taken by the checks so far
 }
 
 // Check is the function Check.
@@ -86,7 +85,7 @@ func (k *Checker) Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall
 	found, ok := reg.byName[call.ToolName]
 	if !ok {
 		planned := PlanCall{Rejected: true}
-		if IsName(call.ToolName) { // else it is too long to keep, and names nothing
+		if IsName(call.ToolName) { // otherwise it is too long to keep, and names nothing
 			planned.ToolName = call.ToolName
 		}
 		return planned, reject(ToolUnknown, "there is no tool "+quoted(call.ToolName))
@@ -105,12 +104,11 @@ func (k *Checker) Check(reg *Registry, ts *Toolset, call ObservedCall) (PlanCall
 	return planned, rejection
 }
 
-// Recheck checks a call at the moment when it is asked, or when a person is to
-// be asked about it: what is disabled, available and granted then. reg is the
-// registry of the call's turn, newest the session's at that moment, which may
-// only take away: a tool that it lacks is refused, and lists are read in both,
-// so that a new name of a tool does not let a disable miss it. Of req, only what
-// the session and the run disable counts.
+// Recheck checks a call when it is opened, or when its approval is requested: what
+// is disabled, available and granted then. reg is the registry of the call's turn,
+// newest the session's current one, which may only take away: a tool that it lacks
+// is refused, and lists are resolved in both, so that a disable still matches a
+// renamed tool. Of req, only the disabled tools of the session and the run count.
 func Recheck(reg, newest *Registry, t ToolIndex, req Request, facts Facts) Rejection {
 	why := reg.allows(t, req, facts)
 	if !why.OK() || newest == reg {
@@ -137,8 +135,8 @@ func (r *Registry) allows(t ToolIndex, req Request, facts Facts) Rejection {
 	return verdictRejection(r, facts.Floor, t, v)
 }
 
-// CheckArguments checks arguments that a person has changed. The plan stays as
-// it is: a call that may be edited was planned with its bare key.
+// CheckArguments checks arguments that a person has edited. The plan does not
+// change: a call that may be edited was planned with its bare key.
 func CheckArguments(reg *Registry, ts *Toolset, t ToolIndex, arguments string) Rejection {
 	_, rejection := new(Checker).checkArguments(&reg.tools[t], ts.variant(t), ObservedCall{Arguments: arguments})
 	return rejection
@@ -151,7 +149,7 @@ func (r *Registry) names(list []string, t ToolIndex) bool {
 	})
 }
 
-// variant returns the descriptor that a tool was offered with.
+// variant returns the variant of the descriptor that a tool was offered with.
 func (ts *Toolset) variant(t ToolIndex) int {
 	for _, o := range ts.Offers {
 		if o.Tool() == t {
@@ -161,7 +159,7 @@ func (ts *Toolset) variant(t ToolIndex) int {
 	return 0
 }
 
-// verdictRejection returns the rejection of a call of a tool with that verdict.
+// verdictRejection returns the rejection that follows from a tool's verdict.
 func verdictRejection(reg *Registry, floor *Floor, t ToolIndex, v Verdict) Rejection {
 	spec := &reg.tools[t].spec
 	bound := spec.Executor.Kind != "" && spec.Executor.Target != ""
@@ -190,8 +188,8 @@ func verdictRejection(reg *Registry, floor *Floor, t ToolIndex, v Verdict) Rejec
 	return Rejection{}
 }
 
-// checkArguments checks arguments against a descriptor's schema and returns
-// the key that the call uses.
+// checkArguments checks arguments against a descriptor's schema and returns the
+// resource key of the call.
 func (k *Checker) checkArguments(t *tool, variant int, call ObservedCall) (Key, Rejection) {
 	switch size := max(call.BlobSize, int64(len(call.Arguments))); {
 	case size > ArgumentsBytesMax:
@@ -227,15 +225,15 @@ func (k *Checker) checkArguments(t *tool, variant int, call ObservedCall) (Key, 
 	return t.template.fill(&arguments, k.Root), Rejection{}
 }
 
-// checkSchema checks arguments against one schema, and counts what that took.
+// checkSchema checks arguments against one schema and counts the steps.
 func (k *Checker) checkSchema(s *schema, arguments *value) string {
 	failed, took := s.check(arguments, min(CheckStepsMax, BatchStepsMax-k.steps))
 	k.steps += took
 	return failed
 }
 
-// readArguments reads the text of a call's arguments, or says what is wrong
-// with it. The value may use room.
+// readArguments reads the text of a call's arguments. problem says what is
+// wrong with it. The value may use room.
 func readArguments(text string, room *membersRoom) (value, string) {
 	if v, ok := readQuick(text, room); ok {
 		return v, ""
@@ -255,7 +253,7 @@ func readSpelled(text string) (value, string) {
 	return readValue(raw, ArgumentsBytesMax)
 }
 
-// unreadable says why a text is no JSON.
+// unreadable says why a text is not JSON.
 func unreadable(err error) string {
 	var bad *codec.Error
 	if errors.As(err, &bad) {

@@ -9,16 +9,16 @@ import (
 )
 
 // Layer is what one space, or the session itself, adds to a registry: tools of
-// its own, and other words for tools that are there.
+// its own, and new descriptors for existing tools.
 type Layer struct {
 	Name  string      // of the space
-	Needs []string    // of all its tools, besides their own
+	Needs []string    // of all its tools, in addition to their own
 	Tools *LayerTools // joined to the tools below; they join a profile or a catalog. Nil: none
 	Words []Word      // in the order of the space's list
 }
 
-// LayerTools are tools that a layer brings, checked by themselves and compiled:
-// immutable, to be shared, and safe for use by several goroutines at once.
+// LayerTools are a layer's tools, checked by themselves and compiled. They are
+// immutable, may be shared, and are safe for concurrent use.
 type LayerTools struct {
 	specs []ToolSpec // as they were given
 	tools []tool
@@ -29,8 +29,8 @@ type LayerTools struct {
 // PackTools compiles the tools of a pack.
 func PackTools(specs []ToolSpec) (*LayerTools, *ComposeError) { return layerTools(specs, ofPack) }
 
-// SessionTools compiles the session's own tools: they may ask for what only
-// those may (RuleSpaceFiles, RuleSkills, RuleGrants, ExecutorSpace).
+// SessionTools compiles the session's own tools. They may use what is reserved
+// for them: RuleSpaceFiles, RuleSkills, RuleGrants, ExecutorSpace.
 func SessionTools(specs []ToolSpec) (*LayerTools, *ComposeError) { return layerTools(specs, ofSession) }
 
 func layerTools(specs []ToolSpec, from origin) (*LayerTools, *ComposeError) {
@@ -46,8 +46,8 @@ func layerTools(specs []ToolSpec, from origin) (*LayerTools, *ComposeError) {
 }
 
 // Word rewords a tool: it becomes an alternate descriptor under the same
-// tool_name. What is empty stays as the tool has it. A word for a tool that is
-// not there is passed over.
+// tool_name. An empty field keeps the tool's own text. A word for a tool that
+// the registry lacks is skipped.
 type Word struct {
 	Tool        string // by tool_id or tool_name
 	Description string
@@ -59,15 +59,15 @@ type ComposeCode string
 
 // The codes of a ComposeError.
 const (
-	ComposeTaken     ComposeCode = "tool_taken"      // its tool_id is that of another tool
-	ComposeNameTaken ComposeCode = "tool_name_taken" // one of its names is
+	ComposeTaken     ComposeCode = "tool_taken"      // another tool has its tool_id
+	ComposeNameTaken ComposeCode = "tool_name_taken" // another tool has one of its names
 	ComposeTool      ComposeCode = "wrong_type"      // the tool itself is wrong
 	ComposeSchema    ComposeCode = "bad_schema"      // a word's args_schema is no schema
 	ComposeWidens    ComposeCode = "widens_schema"   // a word requires what the tool forbids
-	ComposeTooMany   ComposeCode = "too_many"        // a limit of registries
+	ComposeTooMany   ComposeCode = "too_many"        // a limit of registries is exceeded
 )
 
-// ComposeError says which part of which layer does not fit. Path is that of the
+// ComposeError says which part of which layer is wrong. Path is within the
 // layer: words[2].args_schema; it is empty if the whole is too large.
 type ComposeError struct {
 	Layer  int
@@ -84,21 +84,21 @@ func (e *ComposeError) Error() string {
 	return e.Path + ": " + e.Detail
 }
 
-// layer is what a composed registry remembers of a Layer.
+// layer is what a composed registry keeps of a Layer.
 type layer struct {
 	Layer string      `msgpack:"layer"`
 	Tools []string    `msgpack:"tools,omitempty"` // tool_ids, sorted
-	Words []codec.Ref `msgpack:"words,omitempty"` // by word; the zero Ref: passed over
+	Words []codec.Ref `msgpack:"words,omitempty"` // by word; the zero Ref: skipped
 
 	needs    []string
 	reserved bool // its tools are the session's own
 }
 
-// Compose returns base with layers on top of it, the first one lowest. Without
-// layers that is base itself. Nothing that base compiled is compiled again: a
-// condition holds tool_ids, and no layer changes what a name of base means.
-// The result is a registry like any other, with the limits of one. On an error
-// nothing has changed.
+// Compose returns base with layers on top, the first one lowest. Without layers
+// it returns base itself. Nothing that base compiled is compiled again: a
+// condition holds tool_ids, and no layer changes what a name of base means. The
+// result is subject to the limits of every registry. On an error nothing has
+// changed.
 func Compose(base *Registry, layers []Layer) (*Registry, *ComposeError) {
 	if len(layers) == 0 {
 		return base, nil
@@ -133,7 +133,7 @@ type composing struct {
 	made  []layer
 }
 
-// take notes the names of tool i.
+// take records the names of tool i.
 func (c *composing) take(i int) {
 	c.ids[c.tools[i].spec.ToolID] = i
 	for _, d := range c.tools[i].descriptors {
@@ -141,7 +141,7 @@ func (c *composing) take(i int) {
 	}
 }
 
-// add puts layer number at on top.
+// add puts layer number at on top of the others.
 func (c *composing) add(l *Layer, at int) *ComposeError {
 	made := &c.made[at]
 	made.Layer, made.needs = l.Name, l.Needs
@@ -171,7 +171,7 @@ func (c *composing) add(l *Layer, at int) *ComposeError {
 	return nil
 }
 
-// collision says which tool below has a name of t.
+// collision returns an error if a tool below already has a name of t.
 func (c *composing) collision(path string, t *tool) *ComposeError {
 	of := func(code ComposeCode, field, name string, other int) *ComposeError {
 		return &ComposeError{Code: code, Path: path + field, Detail: fmt.Sprintf("%+q of %s is taken by %s", name, t.spec.ToolID, c.tools[other].spec.ToolID)}
@@ -194,8 +194,8 @@ func (c *composing) collision(path string, t *tool) *ComposeError {
 	return nil
 }
 
-// reword gives a tool another descriptor and returns its Ref: that of one it
-// has already, if they are the same; the zero Ref if the tool is not there.
+// reword gives a tool another descriptor and returns its Ref. An identical
+// descriptor is not added again. The Ref is zero if there is no such tool.
 func (c *composing) reword(path string, w *Word) (codec.Ref, *ComposeError) {
 	i, ok := c.find(w.Tool)
 	if !ok {
@@ -242,7 +242,7 @@ func (c *composing) find(name string) (int, bool) {
 }
 
 // forbids returns the first member that other requires of an object and s
-// forbids it, or "". Members that only a pattern speaks of are not forbidden.
+// forbids, or "". A member that could match a pattern is not forbidden.
 func (s *schema) forbids(other *schema) string {
 	closed := s.root.additionalProperties != nil && s.root.additionalProperties.never
 	for _, name := range other.root.required {
@@ -257,7 +257,7 @@ func (s *schema) forbids(other *schema) string {
 	return ""
 }
 
-// registry makes the registry of what was composed.
+// registry builds the composed registry.
 func (c *composing) registry(base *Registry, layers []Layer) (*Registry, *ComposeError) {
 	r := &Registry{
 		defaultProfile: base.defaultProfile, byProvider: base.byProvider, asksCalls: base.asksCalls, room: c.room, layers: c.made,
@@ -290,8 +290,8 @@ func (c *composing) registry(base *Registry, layers []Layer) (*Registry, *Compos
 	return r, nil
 }
 
-// LayerOf returns the name of the layer that brought a tool, "" if the registry
-// had it without layers.
+// LayerOf returns the name of the layer that a tool came with, "" if it is the
+// base registry's.
 func (r *Registry) LayerOf(t ToolIndex) string {
 	if at := r.tools[t].layer; at > 0 {
 		return r.layers[at-1].Layer
@@ -299,8 +299,8 @@ func (r *Registry) LayerOf(t ToolIndex) string {
 	return ""
 }
 
-// joining calls fn with the tools that layers brought, all or those that only
-// names: they join a base.
+// joining calls fn with the tools of all layers, or of those in only: they join
+// a base.
 func (r *Registry) joining(only []string, fn func(ToolIndex)) {
 	for i := range r.layers {
 		if only != nil && !slices.Contains(only, r.layers[i].Layer) {
@@ -312,8 +312,8 @@ func (r *Registry) joining(only []string, fn func(ToolIndex)) {
 	}
 }
 
-// WordRef returns the descriptor that a word of a layer became. ok is false
-// where the registry has no such layer or word, and where it was passed over.
+// WordRef returns the descriptor that a word of a layer became. ok is false if
+// the registry has no such layer or word, and if the word was skipped.
 func (r *Registry) WordRef(name string, word int) (ref codec.Ref, ok bool) {
 	for i := range r.layers {
 		if l := &r.layers[i]; l.Layer == name && word >= 0 && word < len(l.Words) {

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// decimal is a number: digits × 10^exponent. It has one form for each number
-// (no zero at either end of the digits; zero has no digits and no sign), so ==
-// tells whether two numbers are equal.
+// decimal is a number: digits × 10^exponent. Each number has one form (no zero
+// at either end of the digits; zero has no digits and no sign), so == compares
+// numbers.
 type decimal struct {
 	digits   string
 	exponent int
 	negative bool
 }
 
-// parseDecimal reads a JSON number. The codec has made sure that it is an
-// integer of 64 bits or a float, written with the fewest digits.
+// parseDecimal reads a JSON number. The codec has checked that it is an integer
+// of 64 bits or a float, written with the fewest digits.
 func parseDecimal(text string) decimal {
 	text, negative := strings.CutPrefix(text, "-")
 	mantissa, power, _ := strings.Cut(text, "e")
@@ -65,8 +65,8 @@ func (d decimal) multipleOf(e decimal) bool {
 	return new(big.Int).Rem(d.integer(least), e.integer(least)).Sign() == 0
 }
 
-// integer returns the size of d × 10^-exponent. Numbers come from floats and
-// 64-bit integers, so the result has some two thousand bits at most.
+// integer returns the absolute value of d × 10^-exponent. Numbers come from
+// floats and 64-bit integers, so the result has some two thousand bits at most.
 func (d decimal) integer(exponent int) *big.Int {
 	n, _ := new(big.Int).SetString(d.digits, 10)
 	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(d.exponent-exponent)), nil)
@@ -83,7 +83,7 @@ func (d decimal) appendKey(out []byte) []byte {
 	return strconv.AppendInt(out, int64(d.exponent), 10)
 }
 
-// appendText appends the number as JSON has it, with as few digits as it has.
+// appendText appends the number as JSON, with as few digits as possible.
 func (d decimal) appendText(out []byte) []byte {
 	const zerosMax = 21 // beyond that an exponent is easier to read
 	if d.sign() == 0 {

@@ -2,9 +2,9 @@ package planner
 
 import "strings"
 
-// check checks arguments against the schema in at most so many steps. It
-// returns "" or what is wrong: of everything that fails, the least (instance
-// path, keyword) in byte order; and how many steps it took.
+// check checks arguments against the schema in at most that many steps. problem
+// is "" or the failure with the least (instance path, keyword) in byte order;
+// took is the number of steps.
 func (s *schema) check(v *value, steps int) (problem string, took int) {
 	// Most values match, so the location is searched only after a failure.
 	e := evaluation{steps: steps, marks: s.marks, quiet: 1}
@@ -23,19 +23,18 @@ func (s *schema) check(v *value, steps int) (problem string, took int) {
 	return e.worst.String(), steps - left
 }
 
-// evaluation is one check. Where several alternatives are tried (anyOf, oneOf,
-// not, if, contains, propertyNames), what fails inside one of them is not
-// reported: the keyword itself is.
+// evaluation is one check. A failure inside one of several alternatives (anyOf,
+// oneOf, not, if, contains, propertyNames) is not reported: the keyword itself is.
 type evaluation struct {
-	steps int  // that are left
-	depth int  // schemas that it is inside of
+	steps int  // steps left
+	depth int  // schemas being evaluated, nested in each other
 	marks bool // see schema
 	quiet int  // >0: only the outcome counts
 	found bool
 	worst failure
 }
 
-// location is where a value stands in the instance.
+// location is the place of a value in the instance.
 type location struct {
 	parent *location
 	token  string
@@ -88,7 +87,7 @@ func (e *evaluation) fail(n *node, at *location, keyword, name string) bool {
 	return false
 }
 
-// holds records that a keyword of n doesn't hold, unless it does, which it returns.
+// holds returns ok. If it is false, it records that a keyword of n doesn't hold.
 func (e *evaluation) holds(ok bool, n *node, at *location, keyword string) bool {
 	return ok || e.fail(n, at, keyword, "")
 }
@@ -102,7 +101,7 @@ func (e *evaluation) counts(count int, most, least *int, n *node, at *location, 
 // spend takes steps. When none are left, evaluation stops and fails.
 func (e *evaluation) spend(steps int) { e.steps -= steps }
 
-// stop reports whether there is nothing more to find out.
+// stop reports whether the outcome can't change any more.
 func (e *evaluation) stop(ok bool) bool { return e.steps <= 0 || !ok && e.quiet > 0 }
 
 // try evaluates an alternative: only its outcome counts.
@@ -113,8 +112,8 @@ func (e *evaluation) try(n *node, v *value, at *location, marks []bool) bool {
 	return ok
 }
 
-// node evaluates one schema. If it holds, marks gets the members or items that
-// it has evaluated; marks is nil when nobody asks.
+// node evaluates one schema. If the schema holds, the members or items that it
+// has evaluated are set in marks; marks is nil if they do not matter.
 func (e *evaluation) node(n *node, v *value, at *location, marks []bool) bool {
 	if e.spend(1); e.steps <= 0 {
 		return false
@@ -123,7 +122,7 @@ func (e *evaluation) node(n *node, v *value, at *location, marks []bool) bool {
 		return e.fail(n, at, "false", "")
 	}
 	if e.depth++; e.depth > CheckDepthMax {
-		e.steps = 0 // before the stack is large
+		e.steps = 0 // before the stack grows large
 	}
 	ok := e.keywords(n, v, at, marks)
 	e.depth--
@@ -146,8 +145,8 @@ func (e *evaluation) keywords(n *node, v *value, at *location, marks []bool) boo
 		return false
 	}
 	ok = e.inPlace(n, v, at, own) && ok
-	// A keyword that failed has evaluated nothing: only when all others hold
-	// does it help to say what none of them has evaluated.
+	// unevaluated* sees only what other keywords have evaluated, and a keyword that
+	// failed has evaluated nothing.
 	ok = ok && e.unevaluated(n, v, at, own)
 	if e.stop(ok) {
 		return false
@@ -178,7 +177,7 @@ func (e *evaluation) assertions(n *node, v *value, at *location) bool {
 	return ok
 }
 
-// has reports whether the set holds the value with that key. No set holds all.
+// has reports whether the set holds the value with that key. A nil set holds all.
 func (e *enumeration) has(key string) bool {
 	if e == nil {
 		return true
@@ -187,7 +186,7 @@ func (e *enumeration) has(key string) bool {
 	return ok
 }
 
-// number evaluates what numbers have.
+// number evaluates the keywords for numbers.
 func (e *evaluation) number(n *node, d decimal, at *location) bool {
 	ok := e.holds(n.maximum == nil || d.compare(*n.maximum) <= 0, n, at, "maximum")
 	ok = e.holds(n.minimum == nil || d.compare(*n.minimum) >= 0, n, at, "minimum") && ok
@@ -200,7 +199,7 @@ func (e *evaluation) number(n *node, d decimal, at *location) bool {
 	return ok
 }
 
-// text evaluates what strings have.
+// text evaluates the keywords for strings.
 func (e *evaluation) text(n *node, s string, at *location) bool {
 	ok := true
 	if n.maxLength != nil || n.minLength != nil {
@@ -210,8 +209,7 @@ func (e *evaluation) text(n *node, s string, at *location) bool {
 	return (n.pattern == nil || e.holds(e.match(n.pattern, s), n, at, "pattern")) && ok
 }
 
-// match matches s. The time that it may take grows with the text and with the
-// pattern's size.
+// match matches s. Its time grows with the text and with the pattern's size.
 func (e *evaluation) match(p *pattern, s string) bool {
 	if e.spend(1 + len(s)*p.states/32); e.steps <= 0 {
 		return false
@@ -250,8 +248,8 @@ func (e *evaluation) inPlace(n *node, v *value, at *location, own []bool) bool {
 	return ok
 }
 
-// anyOf reports whether one alternative holds. When marks are asked for, all
-// are tried: each that holds leaves its own.
+// anyOf reports whether one alternative holds. If marks are recorded, all are
+// tried: each one that holds adds its own.
 func (e *evaluation) anyOf(subs []*node, v *value, at *location, own []bool) bool {
 	held := false
 	for _, sub := range subs {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// contents evaluates the keywords that look into an array or an object.
+// contents evaluates the keywords for the contents of an array or an object.
 func (e *evaluation) contents(n *node, v *value, at *location, own []bool) bool {
 	switch v.kind {
 	case kindArray:
@@ -17,7 +17,7 @@ func (e *evaluation) contents(n *node, v *value, at *location, own []bool) bool 
 	return true
 }
 
-// array evaluates what arrays have.
+// array evaluates the keywords for arrays.
 func (e *evaluation) array(n *node, v *value, at *location, own []bool) bool {
 	ok := e.counts(len(v.items), n.maxItems, n.minItems, n, at, "maxItems", "minItems")
 	ok = e.holds(!n.uniqueItems || e.unique(v.items), n, at, "uniqueItems") && ok
@@ -41,7 +41,7 @@ func (e *evaluation) array(n *node, v *value, at *location, own []bool) bool {
 	return e.contains(n, v, at, own) && ok
 }
 
-// mark notes that a member or item was evaluated.
+// mark records that a member or item was evaluated.
 func mark(own []bool, i int) {
 	if own != nil {
 		own[i] = true
@@ -77,7 +77,7 @@ func (e *evaluation) contains(n *node, v *value, at *location, own []bool) bool 
 	return e.counts(matches, n.maxContains, n.minContains, n, at, "maxContains", "minContains") && ok
 }
 
-// object evaluates what objects have.
+// object evaluates the keywords for objects.
 func (e *evaluation) object(n *node, v *value, at *location, own []bool) bool {
 	ok := e.counts(len(v.items), n.maxProperties, n.minProperties, n, at, "maxProperties", "minProperties")
 	ok = e.required(n, n.required, v, at, "required") && ok
@@ -104,8 +104,7 @@ func (e *evaluation) object(n *node, v *value, at *location, own []bool) bool {
 	return ok
 }
 
-// required evaluates that members are present. The least that is missing is
-// named.
+// required evaluates that members are present, and names the least missing one.
 func (e *evaluation) required(n *node, names []string, v *value, at *location, keyword string) bool {
 	e.spend(len(names) / 4)
 	for _, name := range names {
@@ -153,7 +152,7 @@ func (e *evaluation) member(n *node, v *value, i int, at *location, own []bool) 
 
 func compareProperty(p property, name string) int { return strings.Compare(p.name, name) }
 
-// unevaluated evaluates what no other keyword has evaluated.
+// unevaluated evaluates the members or items that no other keyword has evaluated.
 func (e *evaluation) unevaluated(n *node, v *value, at *location, own []bool) bool {
 	sub, keyword := n.unevaluatedItems, "unevaluatedItems"
 	if v.kind == kindObject {

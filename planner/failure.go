@@ -7,9 +7,9 @@ import (
 	"github.com/refold/refold/codec/nearest"
 )
 
-// String returns the failure for the model that made the call: where, and what
-// the schema says of what stands there, as in /unit: is one of "c", "f". The
-// arguments as a whole have no path.
+// String returns the failure for the model that made the call: the path, and
+// what the schema requires there, as in /unit: is one of "c", "f". Arguments as
+// a whole have no path.
 func (f *failure) String() string {
 	const pathBytesMax = 120 // leaves room for the rest of a detail
 	text := strconv.QuoteToASCII(f.pointer)
@@ -19,8 +19,8 @@ func (f *failure) String() string {
 	return text + f.node.says(f.keyword, f.name, DetailBytesMax-len(text))
 }
 
-// says returns in words what a keyword of the schema says, about the member or
-// item of that name for some, in at most room bytes where that can be chosen.
+// says returns in words what a keyword of the schema requires. name is the member
+// or item in question, if any. The text has at most room bytes where it can be cut.
 func (n *node) says(keyword, name string, room int) string {
 	switch keyword {
 	case "false":
@@ -59,8 +59,7 @@ func (n *node) says(keyword, name string, room int) string {
 	return n.bound(keyword)
 }
 
-// unknown says that an object takes no member of that name, and which one was
-// probably meant.
+// unknown says that an object has no member of that name, and suggests the nearest.
 func (n *node) unknown(name string) string {
 	known := make([]string, 0, min(len(n.properties), nearest.KnownMax))
 	for i := range n.properties[:cap(known)] {
@@ -73,7 +72,7 @@ func (n *node) unknown(name string) string {
 	return text
 }
 
-// bound returns in words what a keyword says that bounds a number or a count.
+// bound returns in words what a keyword that bounds a number or a count requires.
 func (n *node) bound(keyword string) string {
 	for _, of := range [...]struct {
 		keyword, words string
@@ -110,7 +109,7 @@ func (n *node) bound(keyword string) string {
 	return keyword
 }
 
-// says lists the values, as many as there is room for.
+// says lists the values that fit into room.
 func (e *enumeration) says(room int) string {
 	text := "is one of "
 	if e.all == 1 {
@@ -132,7 +131,7 @@ func (e *enumeration) says(room int) string {
 	return text + e.more(len(e.written))
 }
 
-// more returns how many values there are besides the first n.
+// more returns how many values there are after the first n.
 func (e *enumeration) more(n int) string {
 	if n == e.all {
 		return ""

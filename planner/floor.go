@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// Floor is what the registry of an install record demands of every registry
-// that a session sets in its place: the same tools, and other tools of the same
-// targets, are bound as strictly or more so. It is immutable, to be shared, and
-// safe for use by several goroutines at once. A nil *Floor demands nothing.
+// Floor is what an install record's registry demands of every registry that a
+// session sets in its place: the same tools, and other tools of the same
+// targets, are bound at least as strictly. It is immutable, may be shared, and
+// is safe for concurrent use. A nil *Floor demands nothing.
 type Floor struct {
 	record  *Registry
 	targets map[string]*targetFloor
@@ -49,10 +49,10 @@ func NewFloor(record *Registry) *Floor {
 	return f
 }
 
-// Check returns a *RegistryError for the first tool that is bound more loosely than
-// the install record binds it. tools are those of reg in the order in which they
-// were given. A tool of the record is compared by its tool_id; a tool that the
-// record lacks, or has elsewhere, by its target. The record's own registry passes.
+// Check returns a *RegistryError for the first tool that is bound more loosely
+// than the install record binds it. tools are those of reg in the order given.
+// A tool of the record is compared by its tool_id; a tool that the record lacks,
+// or has at another target, by its target. The record's own registry passes.
 func (f *Floor) Check(reg *Registry, tools []ToolSpec) *RegistryError {
 	for i := range tools {
 		t := reg.byID[tools[i].ToolID]
@@ -71,8 +71,8 @@ func (f *Floor) Check(reg *Registry, tools []ToolSpec) *RegistryError {
 	return nil
 }
 
-// floors says in what other, a tool of the same tool_id in another registry, is
-// bound more loosely than t, one of the record.
+// floors says where other, a tool of the same tool_id in another registry, is
+// bound more loosely than t, a tool of the record.
 func (t *tool) floors(path string, other *tool) *RegistryError {
 	record, spec := &t.spec, &other.spec
 	of := record.ToolID + " in the install record"
@@ -97,8 +97,8 @@ func (t *tool) floors(path string, other *tool) *RegistryError {
 	return nil
 }
 
-// approvalHolds reports whether other asks whenever t does: always, or by the
-// same condition, in which the same names mean the same tools.
+// approvalHolds reports whether other requires an approval whenever t does:
+// always, or by the same condition with the same names meaning the same tools.
 func (t *tool) approvalHolds(other *tool) bool {
 	if t.spec.Approval == ApprovalNever || other.spec.Approval == ApprovalAlways {
 		return true
@@ -110,8 +110,8 @@ func (t *tool) approvalHolds(other *tool) bool {
 	return slices.Equal(t.approval.used, other.approval.used)
 }
 
-// floors says in what a tool is bound more loosely than each of the record's
-// tools of its target is.
+// floors says where a tool is bound more loosely than every one of the record's
+// tools of its target.
 func (f *targetFloor) floors(path string, spec *ToolSpec) *RegistryError {
 	of := "every tool of the target " + f.name
 	switch lacks := lacking(spec, f.common); {
@@ -137,10 +137,10 @@ func lacking(spec *ToolSpec, capabilities []string) string {
 	return ""
 }
 
-// target returns what the record demands of a tool by its target, nil if that
-// is nothing: the record has no such target, or has this tool there. A target
-// is that of the record which it lies below, too: host-w1 of host, as workers
-// are called.
+// target returns what the record demands of a tool by its target, or nil if it
+// demands nothing: the record has no such target, or has this tool there. A
+// target below one of the record's belongs to it: host-w1 to host, as workers
+// are named.
 func (f *Floor) target(spec *ToolSpec) *targetFloor {
 	target := f.below(spec.Executor.Target)
 	if t, ok := f.record.byID[spec.ToolID]; ok && target == f.below(f.record.tools[t].spec.Executor.Target) {
@@ -149,7 +149,8 @@ func (f *Floor) target(spec *ToolSpec) *targetFloor {
 	return target
 }
 
-// below returns the record's target of that name, else the nearest above it.
+// below returns the record's target of that name, else the nearest one above
+// it.
 func (f *Floor) below(name string) *targetFloor {
 	for {
 		if target, ok := f.targets[name]; ok {
@@ -163,9 +164,9 @@ func (f *Floor) below(name string) *targetFloor {
 	}
 }
 
-// requires returns what a tool of reg requires besides its own spec. A tool
-// that the record lacks at this target requires whatever any of the record's
-// tools there requires.
+// requires returns what a tool of reg requires in addition to its own spec. A
+// tool that the record lacks at this target requires the capabilities of all of
+// the record's tools there.
 func (f *Floor) requires(reg *Registry, t ToolIndex) []string {
 	if f == nil || reg == f.record {
 		return nil
@@ -177,7 +178,8 @@ func (f *Floor) requires(reg *Registry, t ToolIndex) []string {
 	return target.union
 }
 
-// verdictIndexMax is the greatest index that a verdict keeps: it has a byte.
+// verdictIndexMax is the greatest index in a verdict, which has one byte for
+// it.
 const verdictIndexMax = 1<<8 - 1
 
 // capability returns the name of the capability that a verdict is about, as

@@ -23,15 +23,15 @@ func (k Key) String() string {
 	return k.Bare + ":" + k.Part
 }
 
-// overlaps reports whether both keys name something in common: a key overlaps
-// itself, and a bare key all of its parts. No key overlaps nothing.
+// overlaps reports whether two keys share a resource: a key overlaps itself,
+// and a bare key all of its parts. The zero Key overlaps nothing.
 func (k Key) overlaps(other Key) bool {
 	return k.Bare != "" && k.Bare == other.Bare &&
 		(k.Part == "" || other.Part == "" || k.Part == other.Part)
 }
 
-// template is a parsed resource key template: a bare key, and what its part is
-// made of.
+// template is a parsed resource key template: a bare key, and the pieces that
+// make up its part.
 type template struct {
 	bare   string
 	pieces []piece // none: always the bare key
@@ -45,7 +45,7 @@ type piece struct {
 }
 
 // parseTemplate reads `bare` or `bare:part`, where part is text with
-// placeholders: host.fs:{path}. On a fault it says what is wrong.
+// placeholders: host.fs:{path}. problem says what is wrong.
 func parseTemplate(text string) (t template, problem string) {
 	if text == "" {
 		return template{}, ""
@@ -88,10 +88,10 @@ func parseTemplate(text string) (t template, problem string) {
 }
 
 // fill returns the key of a call with these arguments, an object. root is the
-// working directory that paths are relative to, or "" if it is not known. An
-// argument that is missing or is not text, an empty part, and a path that is
-// not known to lie in root leave the bare key, which overlaps whatever the call
-// could have meant.
+// working directory that paths are relative to, or "" if it is not known. fill
+// returns the bare key, which overlaps every possible part, if an argument is
+// missing or not text, the part is empty, or a path is not known to lie in
+// root.
 func (t template) fill(arguments *value, root string) Key {
 	var part strings.Builder
 	for _, p := range t.pieces {
@@ -110,16 +110,16 @@ func (t template) fill(arguments *value, root string) Key {
 		k.Part = below(root, k.Part)
 	}
 	if len(k.Part) > KeyBytesMax {
-		// The same path still gives the same key, and a plan stays small.
+		// Equal paths still give equal keys, and plans stay small.
 		k.Part = codec.RefOf([]byte(k.Part)).String()
 	}
 	return k
 }
 
-// below returns the path of name relative to root: cleaned as text, so that
-// all spellings of one path give one result. It returns "" for a name that is
-// empty, holds a zero byte or leads out of root. Nothing absolute is known to
-// lie in a root that is not an absolute path itself.
+// below returns the path of name relative to root, cleaned as text, so that all
+// spellings of one path give one result. It returns "" for a name that is
+// empty, holds a zero byte or leads out of root, and for an absolute name if
+// root is not absolute.
 func below(root, name string) string {
 	if name == "" || strings.IndexByte(name, 0) >= 0 {
 		return ""

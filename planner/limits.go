@@ -27,31 +27,31 @@ const (
 
 	SchemaPatternsBytesMax   = 4 << 20   // memory of all patterns of an args_schema, compiled: see patternSize
 	SchemaPointersBytesMax   = 1 << 20   // JSON pointers of all schemas inside an args_schema
-	SchemaReferredMax        = 4_096     // JSON values in all places that are schemas only because a $ref leads there
+	SchemaReferredMax        = 4_096     // JSON values in all places that only a $ref makes schemas
 	RegistryNodesMax         = 64 << 10  // JSON values in all args_schemas of a registry
 	RegistryPatternsBytesMax = 16 << 20  // memory of all patterns of a registry, compiled
 	RegistryWhensBytesMax    = 128 << 10 // conditions of a registry: approvals of tools, step rules of profiles
 
 	ArgumentsBytesMax = 256 << 10 // a call's arguments, as JSON text
 	CheckStepsMax     = 1_000_000 // steps that one check against a schema may take
-	CheckDepthMax     = 10_000    // schemas that one check may be inside of at once
+	CheckDepthMax     = 10_000    // nested schemas of one check
 	BatchStepsMax     = 4_000_000 // steps that the checks of all calls of one answer may take
 
 	DetailBytesMax = 256 // a rejection's detail
-	KeyBytesMax    = 512 // a resource key; a longer one is held by its SHA-256
+	KeyBytesMax    = 512 // a resource key; a longer one is replaced by its SHA-256
 
 	StepRulesMax          = 32        // step rules of a run, a session or a profile
-	StepsBytesMax         = 128 << 10 // all of them encoded
+	StepsBytesMax         = 128 << 10 // all step rules, encoded
 	StepToolsMax          = 512       // names in active_tools, refs in tool_refs
 	StepContextBytesMax   = 4 << 10   // a step rule's context, encoded
 	StepParamsBytesMax    = 32 << 10  // a step rule's params, encoded
 	StepSystemBytesMax    = 64 << 10  // a step rule's system text
 	StepModelBytesMax     = 128       // a step rule's model
-	StepWhensBytesMax     = 8 << 10   // the whens of all of them
+	StepWhensBytesMax     = 8 << 10   // the whens of all step rules
 	WhenBytesMax          = 1 << 10   // a when
-	WhenDepthMax          = 32        // operators, calls and brackets of a when inside each other
+	WhenDepthMax          = 32        // nested operators, calls and brackets of a when
 	WhenNodesMax          = 512       // nodes of a when's tree, macros written out
-	WhenArgumentsBytesMax = 4 << 10   // a call's arguments that a when sees; of longer ones it sees none
+	WhenArgumentsBytesMax = 4 << 10   // a call's arguments; a when doesn't see longer ones
 	WhenCostMax           = 30_000    // steps that one evaluation of a when may take, as the library counts them
-	DecideCostMax         = 60_000    // steps after which no more conditions are evaluated about one call
+	DecideCostMax         = 60_000    // steps for one call, after which no further condition is evaluated
 )

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// lowering makes nodes of a schema document. What it doesn't understand is
-// left to wellFormed, which says whether it may stand there.
+// lowering turns a schema document into nodes. It skips what it doesn't
+// understand: wellFormed decides whether that is allowed.
 type lowering struct {
 	doc     *value
 	nodes   map[string]*node // by JSON pointer
@@ -18,8 +18,8 @@ type lowering struct {
 
 	patterns patternRoom
 	pointers int      // bytes of all pointers of nodes
-	referred []*value // what is a schema only because a reference leads there
-	values   int      // JSON values in them
+	referred []*value // schemas only because a reference leads there
+	values   int      // JSON values in referred
 }
 
 func newLowering(doc *value, patternBytes int) *lowering {
@@ -29,8 +29,8 @@ func newLowering(doc *value, patternBytes int) *lowering {
 // lower makes all nodes and resolves all references, or says what is wrong.
 func (l *lowering) lower() string {
 	l.node(l.doc, "")
-	// A reference may lead to a place that is no schema by its position; making
-	// a node there may bring more references.
+	// A reference may lead to a place that is not a schema by its position; the
+	// node made there may hold further references.
 	for i := 0; i < len(l.refs) && l.problem == ""; i++ {
 		l.resolve(l.refs[i])
 	}
@@ -61,7 +61,7 @@ func (l *lowering) node(v *value, pointer string) *node {
 	}
 	n := &node{}
 	if l.pointers += len(pointer); l.pointers > SchemaPointersBytesMax {
-		// A long name counts once more for each schema inside it.
+		// A long name counts again for each schema inside it.
 		l.fail("", "its schemas' places take more than "+strconv.Itoa(SchemaPointersBytesMax)+" bytes as JSON pointers: nest less, or shorten the names")
 	}
 	if l.problem != "" {
@@ -81,7 +81,7 @@ func (l *lowering) node(v *value, pointer string) *node {
 	return n
 }
 
-// core reads the keywords that name and refer.
+// core reads the keywords that name places and refer to them.
 func (l *lowering) core(n *node, v *value, pointer string) {
 	if id, ok := v.member("$id"); ok && (pointer != "" || id.kind != kindString) {
 		l.fail(pointer, "an $id inside the document is not supported: refer by '#/…'")
@@ -125,7 +125,7 @@ func (l *lowering) resolve(ref *reference) {
 	l.fail("", "refers to "+quoted(ref.target)+", which it doesn't hold")
 }
 
-// refer returns the node at a place to which a reference leads.
+// refer returns the node that a reference leads to.
 func (l *lowering) refer(v *value, pointer string) *node {
 	if n, ok := l.nodes[pointer]; ok {
 		return n
@@ -137,8 +137,8 @@ func (l *lowering) refer(v *value, pointer string) *node {
 	return l.node(v, pointer)
 }
 
-// find returns the value at a JSON pointer. A value has one pointer: ~ is
-// written ~0, and / is written ~1.
+// find returns the value at a JSON pointer. Each value has only one pointer: ~
+// is written ~0, and / is written ~1.
 func (l *lowering) find(pointer string) (*value, bool) {
 	v := l.doc
 	for pointer != "" {
@@ -196,8 +196,7 @@ func (l *lowering) loops() bool {
 	return false
 }
 
-// inPlace returns the schemas that n applies to the value that it is applied
-// to itself.
+// inPlace returns the schemas that n applies to the same value as itself.
 func (n *node) inPlace() []*node {
 	var out []*node
 	for _, ref := range n.refs {

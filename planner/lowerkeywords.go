@@ -65,7 +65,7 @@ func (l *lowering) applicators(n *node, v *value, pointer string) {
 	if n.unevaluatedItems != nil || n.unevaluatedProperties != nil {
 		l.marks = true
 	}
-	// Nothing applies these but references.
+	// Only references apply these.
 	l.named(v, "$defs", pointer)
 	l.named(v, "definitions", pointer)
 }
@@ -161,8 +161,8 @@ func countOf(v *value, keyword string) *int {
 	return &c
 }
 
-// texts returns the texts of a list, in byte order: the first that is missing
-// is the least.
+// texts returns the texts of a list in byte order, so that the first missing
+// one is the least.
 func texts(list *value) []string {
 	var out []string
 	for i := range list.items {

@@ -1,7 +1,7 @@
 package planner
 
-// IsName reports whether s is 1 to NameBytesMax of A-Za-z0-9_-: what every
-// provider takes as a tool's name, and what a subject takes as a token.
+// IsName reports whether s is 1 to NameBytesMax of A-Za-z0-9_-: every provider
+// accepts that as a tool's name, and a subject as a token.
 func IsName(s string) bool {
 	if s == "" || len(s) > NameBytesMax {
 		return false
@@ -36,7 +36,7 @@ func isDotted(s string, max int) bool {
 	return true
 }
 
-// clipMark ends what was cut.
+// clipMark ends a text that was cut.
 const clipMark = "..."
 
 // clip shortens s to at most max bytes without cutting a character in two.

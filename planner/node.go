@@ -8,13 +8,13 @@ import (
 // schema is a compiled args_schema. It is immutable.
 type schema struct {
 	root *node
-	// marks: some keyword asks which members and items others have evaluated.
+	// marks: some keyword depends on which members and items others have evaluated.
 	marks  bool
-	weight int // of memory in bytes, about
+	weight int // approximate memory in bytes
 }
 
 // node is one schema of the document. A nil or empty field is a keyword that
-// isn't there.
+// the schema lacks.
 type node struct {
 	never bool // the schema false
 	typed bool
@@ -63,8 +63,8 @@ type node struct {
 	els   *node
 }
 
-// reference is a $ref or $dynamicRef. In a document without embedded
-// resources, as ours are, the two mean the same.
+// reference is a $ref or $dynamicRef. Without embedded resources, which our
+// documents do not have, the two mean the same.
 type reference struct {
 	target string // JSON pointer
 	node   *node
@@ -85,12 +85,12 @@ type dependency struct {
 	required []string
 }
 
-// enumeration is a set of JSON values, by key, and how its first ones are
-// written: as many as a detail may have room for.
+// enumeration is a set of JSON values, by key, and the text of the first ones:
+// as many as fit a detail.
 type enumeration struct {
 	keys    map[string]struct{}
 	written []string
-	all     int // values, one that stands twice counted twice
+	all     int // number of values, duplicates included
 }
 
 func newEnumeration(values []value) *enumeration {
@@ -154,8 +154,8 @@ func (t typeSet) String() string {
 	return strings.Join(names, " or ")
 }
 
-// count returns a keyword's number as a count; what is too large for an int
-// allows as much as the largest.
+// count returns a keyword's number as a count. A number too large for an int
+// becomes the largest int.
 func count(d decimal) int {
 	if !d.whole() || d.negative {
 		return 0

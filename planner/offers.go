@@ -2,8 +2,8 @@ package planner
 
 import "slices"
 
-// ToolName returns the name that a tool is offered under, "" if it is not. ts
-// must be of reg.
+// ToolName returns the name under which a tool is offered, or "". ts must be of
+// reg.
 func (ts *Toolset) ToolName(reg *Registry, t ToolIndex) string {
 	for _, o := range ts.Offers {
 		if o.Tool() == t {
@@ -13,9 +13,9 @@ func (ts *Toolset) ToolName(reg *Registry, t ToolIndex) string {
 	return ""
 }
 
-// Offerable returns the tools that a list could bring into a turn, in the order
-// of the registry: those that no skill leaves out and nothing disables, and that
-// are available and permitted. Of req, only Narrow and what it disables count.
+// Offerable returns the tools that a list could bring into a turn, in the order of
+// the registry: no skill leaves them out, nothing disables them, and they are
+// available and permitted. Of req, only Narrow and the disabled tools count.
 func Offerable(reg *Registry, req Request, facts Facts) []ToolIndex {
 	session, run := reg.marks(req.Session.Disable), reg.marks(req.Run.Disable)
 	left := reg.narrowed(req)
@@ -30,8 +30,8 @@ func Offerable(reg *Registry, req Request, facts Facts) []ToolIndex {
 }
 
 // Define returns the tools whose definitions a masked run shows from its first
-// turn on, in the order of Select: what steps 1 and 2 bring in, without what is
-// disabled and what lacks a capability. Availability rules and active skills do
+// turn on, in the order of Select: those of steps 1 and 2, without tools that
+// are disabled or lack a capability. Availability rules and active skills do
 // not count, since they change during a run.
 func Define(reg *Registry, req Request, facts Facts) []Offer {
 	session, run := reg.marks(req.Session.Disable), reg.marks(req.Run.Disable)
@@ -41,10 +41,10 @@ func Define(reg *Registry, req Request, facts Facts) []Offer {
 	})
 }
 
-// Redefine returns defined with every tool that the toolset offers: a tool that
-// defined lacks follows at the end, and one that is offered under another
-// descriptor is replaced in its place. It does not change defined, and returns
-// it if it has everything.
+// Redefine returns defined with every tool that the toolset offers. A tool that
+// defined lacks is appended, and a tool offered under another descriptor is
+// replaced in its place. It does not change defined, and returns it if nothing
+// is missing.
 func (ts *Toolset) Redefine(defined []Offer) []Offer {
 	own := false
 	for _, o := range ts.Offers {

@@ -7,17 +7,16 @@ import (
 	"strconv"
 )
 
-// pattern is a regular expression and the size of its program, to which the
-// time of a match is proportional.
+// pattern is a regular expression and the size of its program. The time of a
+// match is proportional to that size.
 type pattern struct {
 	re     *regexp.Regexp
 	states int
 }
 
-// compilePattern compiles a regular expression, or says what is wrong. Its
-// size is known before anything is compiled: (a{1000}){1000} is ten bytes of
-// text and a million states. room is how many bytes its patterns may still
-// take, and becomes less.
+// compilePattern compiles a regular expression, or says what is wrong. It
+// computes the size before it compiles: (a{1000}){1000} is ten bytes of text
+// and a million states. The size is counted into room.
 func compilePattern(text string, room *patternRoom) (p pattern, problem string) {
 	if len(text) > PatternBytesMax {
 		return pattern{}, "a pattern is at most " + strconv.Itoa(PatternBytesMax) + " bytes"
@@ -40,11 +39,11 @@ func compilePattern(text string, room *patternRoom) (p pattern, problem string) 
 	return pattern{re: re, states: size.states}, ""
 }
 
-// patternRoom is how many bytes the patterns of a schema take, and of all
-// schemas of its registry before it.
+// patternRoom counts the bytes of the patterns of a schema, and of all schemas
+// before it in its registry.
 type patternRoom struct{ schema, registry int }
 
-// take counts one pattern more, or says what it goes beyond.
+// take counts one more pattern, or says which limit it exceeds.
 func (r *patternRoom) take(bytes int) (problem string) {
 	r.schema += bytes
 	switch {
@@ -57,9 +56,9 @@ func (r *patternRoom) take(bytes int) (problem string) {
 }
 
 // PatternStates returns about how many states the program of a regular
-// expression (RE2 syntax) has, without compiling it: never fewer than the
-// compiler makes, but for a few that do not grow with the expression. The error
-// is the parser's.
+// expression (RE2 syntax) has, without compiling it. The compiler makes no
+// more, except for a few that do not grow with the expression. The error is the
+// parser's.
 func PatternStates(text string) (int, error) {
 	parsed, err := syntax.Parse(text, syntax.Perl)
 	if err != nil {
@@ -68,12 +67,12 @@ func PatternStates(text string) (int, error) {
 	return sizeOf(parsed).states, nil
 }
 
-// patternSize is what a regular expression compiles to, at most: states, and
-// the bounds of the ranges of characters that they are for. \pL alone has 1,300,
+// patternSize is an upper bound of what a regular expression compiles to:
+// states, and the bounds of their ranges of characters. \pL alone has 1,300,
 // and a pattern that begins with ^ has a copy of them for each of its states.
 type patternSize struct{ states, runes int }
 
-// What a compiled pattern takes of memory, in bytes on a 64-bit machine.
+// The memory that a compiled pattern takes, in bytes on a 64-bit machine.
 const (
 	patternWeight      = 1 << 10
 	patternStateWeight = 128
@@ -84,24 +83,25 @@ func (s patternSize) bytes() int {
 	return patternWeight + s.states*patternStateWeight + s.runes*patternRuneWeight
 }
 
-// sizeMost is where counting stops: no product of two such numbers overflows.
+// sizeMost is where counting stops: the product of two such numbers does not
+// overflow.
 const sizeMost = 1 << 30
 
-// plus returns the sum of a size and times another one.
+// plus returns s plus times other.
 func (s patternSize) plus(other patternSize, times int) patternSize {
 	return patternSize{min(sizeMost, s.states+other.states*times), min(sizeMost, s.runes+other.runes*times)}
 }
 
-// sizeOf adds up the size of a parsed expression and of all below it. The
-// parser bounds how deep that is.
+// sizeOf adds up the size of a parsed expression and its subexpressions. The
+// parser bounds the depth.
 func sizeOf(re *syntax.Regexp) patternSize {
 	n := patternSize{states: 1}
 	switch re.Op {
 	case syntax.OpLiteral:
 		n = patternSize{states: len(re.Rune), runes: foldsMax * len(re.Rune)}
 	case syntax.OpCharClass:
-		// Rounded up, so that the same patterns are taken when a later release
-		// of Go has more letters.
+		// Rounded up, so that a later release of Go with more letters accepts the
+		// same patterns.
 		n.runes = 1 << bits.Len(uint(len(re.Rune)))
 	case syntax.OpCapture, syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
 		n = patternSize{states: 2}.plus(sizeOf(re.Sub[0]), 1)
@@ -116,6 +116,6 @@ func sizeOf(re *syntax.Regexp) patternSize {
 	return n
 }
 
-// foldsMax is how many bounds a literal character has at most: k, K and the
+// foldsMax is the maximal number of bounds of a literal character: k, K and the
 // Kelvin sign.
 const foldsMax = 8

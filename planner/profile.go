@@ -14,8 +14,8 @@ type providerProfile struct {
 	profile  string
 }
 
-// ProfileFrom says what chose a run's profile. The values are wire: they stand
-// in toolsets that sessions keep, as their Source.
+// ProfileFrom says how a run's profile was chosen. The values are wire: they
+// stand in toolsets that sessions keep, as their Source.
 type ProfileFrom string
 
 const (
@@ -25,7 +25,7 @@ const (
 	ProfileFromDefault  ProfileFrom = "default"  // default_profile
 )
 
-// addProviders checks profile_by_provider and takes it over.
+// addProviders checks profile_by_provider and adds its entries.
 func (r *Registry) addProviders(byProvider codec.Pairs) *RegistryError {
 	const path = "profile_by_provider"
 	if len(byProvider) > ProvidersMax {
@@ -68,11 +68,11 @@ func (r *Registry) ProfileByProvider() codec.Pairs {
 	return out
 }
 
-// ResolveProfile returns the name of a run's profile, and what chose it: the
-// run's config, else the session, else the entry of profile_by_provider for the
-// run's provider, else the registry's default. Providers are compared without
-// regard to case, and otherwise exactly. A name that the registry doesn't have
-// is passed over. With "" the run has no profile: its base is all tools.
+// ResolveProfile returns the name of a run's profile and how it was chosen: by
+// the run's config, else the session, else the entry of profile_by_provider for
+// the run's provider, else the registry's default. Providers are compared
+// without regard to case, and otherwise exactly. A name that the registry lacks
+// is skipped. With "" the run has no profile: its base is all tools.
 func ResolveProfile(reg *Registry, config, session, provider string) (string, ProfileFrom) {
 	switch {
 	case config != "" && reg.HasProfile(config):
@@ -90,13 +90,13 @@ func ResolveProfile(reg *Registry, config, session, provider string) (string, Pr
 }
 
 // IsFromProfile reports whether the toolset's base is a profile, or all tools
-// for want of one.
+// because there is none.
 func (ts *Toolset) IsFromProfile() bool {
 	return ts.Source != FromStep && ts.Source != FromRun && ts.Source != FromCatalog
 }
 
-// WhyProfile says in words why a toolset whose base is a profile has that one.
-// provider is the run's, or "" if it is not known any more.
+// WhyProfile says in words how the profile of a toolset was chosen. provider is
+// the run's, or "" if it is no longer known.
 func WhyProfile(ts *Toolset, provider string) string {
 	who := "the run's provider"
 	if provider != "" {

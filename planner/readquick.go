@@ -2,9 +2,9 @@ package planner
 
 import "unicode/utf8"
 
-// Most arguments are a small object of short texts: those are read without
-// spelling them canonically first, and without a copy. What needs more than
-// that (escapes, fractions, many members, a fault) is left to the codec.
+// Most arguments are a small object of short texts. They are read without
+// encoding them canonically first, and without a copy. The codec reads
+// everything else: escapes, fractions, many members, faults.
 
 // quickReader reads the JSON text of arguments at pos.
 type quickReader struct {
@@ -13,16 +13,16 @@ type quickReader struct {
 	room *membersRoom // for the outermost object's members
 }
 
-// Bounds of what is read so.
+// Limits of what quickReader reads.
 const (
 	quickDepthMax   = 4
 	quickMembersMax = 16
-	quickDigitsMax  = 15 // an integer of so many is what it is as a float, too
+	quickDigitsMax  = 15 // an integer with this many digits is exact as a float, too
 )
 
-// readQuick reads an object as readValue does of its canonical bytes, or leaves
-// it: then ok is false. The value's texts are part of text, and its members are
-// in room if there are few.
+// readQuick reads an object as readValue reads its canonical bytes. ok is false
+// if it leaves the text to the codec. The value's texts are part of text, and
+// its members are in room if there are few.
 func readQuick(text string, room *membersRoom) (v value, ok bool) {
 	q := quickReader{text: text, room: room}
 	q.space()
@@ -48,7 +48,7 @@ func (q *quickReader) peek() byte {
 	return 0
 }
 
-// skip moves past c, and the space behind it, if c stands here.
+// skip moves past c and the space after it, if c stands here.
 func (q *quickReader) skip(c byte) bool {
 	if q.peek() != c {
 		return false
@@ -58,7 +58,7 @@ func (q *quickReader) skip(c byte) bool {
 	return true
 }
 
-// value reads the value that stands here, inside so many others.
+// value reads the value that stands here, at that depth of nesting.
 func (q *quickReader) value(depth int) (value, bool) {
 	switch c := q.peek(); {
 	case c == '"':
@@ -142,7 +142,7 @@ func (q *quickReader) array(depth int) (value, bool) {
 	return v, true
 }
 
-// object reads an object, and brings its members into order.
+// object reads an object and sorts its members.
 func (q *quickReader) object(depth int) (value, bool) {
 	v := value{kind: kindObject}
 	q.skip('{')
@@ -175,14 +175,14 @@ func (q *quickReader) object(depth int) (value, bool) {
 	return v, true
 }
 
-// membersRoom is for the members that most objects have.
+// membersRoom holds the members of an object that has few, as most do.
 type membersRoom struct {
 	names [2]string
 	items [2]value
 }
 
-// insert puts a member of an object where it belongs. It returns false if the
-// object has one of that name.
+// insert puts a member of an object into its place. It returns false if the
+// object already has that name.
 func (v *value) insert(name string, item value) bool {
 	at := len(v.names)
 	for at > 0 && name < v.names[at-1] {

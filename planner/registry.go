@@ -9,7 +9,7 @@ import (
 )
 
 // Registry is a validated, immutable set of tools and profiles. It may be
-// shared between sessions and read from several goroutines at once.
+// shared between sessions and is safe for concurrent use.
 type Registry struct {
 	tools          []tool // by tool_id
 	specs          []ToolSpec
@@ -20,8 +20,8 @@ type Registry struct {
 	byID           map[string]ToolIndex
 	byName         map[string]offered
 	byRef          map[codec.Ref]offered
-	room           registryRoom // what its tools and conditions take
-	layers         []layer      // lowest first; nil: it was not composed
+	room           registryRoom // the size of its tools and conditions
+	layers         []layer      // lowest first; nil: not composed
 	bytes          []byte
 	hash           codec.Hash
 }
@@ -33,12 +33,12 @@ type ToolIndex int
 // NoTool is the index of a call whose name the registry doesn't have.
 const NoTool ToolIndex = -1
 
-// tool is a spec with what is computed from it once.
+// tool is a spec with everything that is computed from it once.
 type tool struct {
 	spec        ToolSpec
 	template    template
 	approval    *when        // nil: never or always
-	layer       int          // that brought it, from 1; 0: the registry itself
+	layer       int          // the layer that it came with, from 1; 0: the registry itself
 	descriptors []descriptor // the spec's own, then its alternates
 }
 
@@ -53,7 +53,7 @@ type descriptor struct {
 	// too, so that words narrow what is accepted and never widen it.
 	reworded bool
 
-	line string // in a fingerprint: tool_id and ref; neither can hold a space or a line's end
+	line string // in a fingerprint: tool_id and ref; neither can hold a space or a newline
 }
 
 // profile is a Profile with its tools resolved and its step rules compiled.
@@ -78,7 +78,7 @@ type registryWire struct {
 	Tools             []ToolSpec  `msgpack:"tools"`
 }
 
-// RegistryError says which part of a registry is wrong. Path is that of the
+// RegistryError says which part of a registry is wrong. Path refers to the
 // input as it was given: tools[3].tool_name.
 type RegistryError struct {
 	Path   string
@@ -88,14 +88,13 @@ type RegistryError struct {
 // Error returns the path and what is wrong there.
 func (e *RegistryError) Error() string { return e.Path + ": " + e.Detail }
 
-// fault returns a RegistryError; format and args make its detail.
+// fault returns a RegistryError.
 func fault(path, format string, args ...any) *RegistryError {
 	return &RegistryError{Path: path, Detail: fmt.Sprintf(format, args...)}
 }
 
-// Bytes returns the canonical bytes: the same for the same registry, in
-// whatever order its tools and profiles were given. The caller must not
-// change them.
+// Bytes returns the canonical bytes: equal for equal registries, in whatever
+// order their tools and profiles were given. The caller must not change them.
 func (r *Registry) Bytes() []byte { return r.bytes }
 
 // Hash returns the SHA-256 of Bytes.
@@ -136,11 +135,11 @@ func (r *Registry) LookupRef(ref codec.Ref) (ToolIndex, bool) {
 	return NoTool, false
 }
 
-// Descriptor returns what a model is shown of a tool.
+// Descriptor returns a tool's own descriptor.
 func (r *Registry) Descriptor(t ToolIndex) Descriptor { return r.tools[t].descriptors[0].Descriptor }
 
-// DescriptorBytes returns the content that Ref names: the descriptor as JSON,
-// its keys sorted, the same for every provider. The caller must not change it.
+// DescriptorBytes returns the content that Ref names: the descriptor as JSON
+// with sorted keys, the same for every provider. The caller must not change it.
 func (r *Registry) DescriptorBytes(t ToolIndex) []byte { return r.tools[t].descriptors[0].bytes }
 
 // Ref returns the name of the descriptor's content.
@@ -152,8 +151,8 @@ type Blob struct {
 	Content []byte
 }
 
-// Blobs returns every descriptor of the registry, alternates included, by
-// tool: what must be stored before an effect names it.
+// Blobs returns every descriptor of the registry, alternates included, by tool.
+// They must be stored before an effect names them.
 func (r *Registry) Blobs() []Blob {
 	var blobs []Blob
 	for i := range r.tools {
@@ -165,8 +164,8 @@ func (r *Registry) Blobs() []Blob {
 }
 
 // Profiles returns all profiles by name. They list tools by tool_id, or an
-// alternate of a tool by its Ref; their step rules are as they were given. The
-// caller owns the result.
+// alternate of a tool by its Ref; their step rules are as given. The caller
+// owns the result.
 func (r *Registry) Profiles() []Profile {
 	out := make([]Profile, len(r.profiles))
 	for i, p := range r.profiles {
@@ -181,7 +180,7 @@ func (r *Registry) Profiles() []Profile {
 	return out
 }
 
-// DefaultProfile returns the profile of sessions that choose none, or "".
+// DefaultProfile returns the profile of sessions that select none, or "".
 func (r *Registry) DefaultProfile() string { return r.defaultProfile }
 
 // HasProfile reports whether there is a profile of that name.
@@ -190,8 +189,8 @@ func (r *Registry) HasProfile(name string) bool {
 	return ok
 }
 
-// ProfileSteps returns the step rules of a profile, or nil if it has none, as
-// when there is no such profile.
+// ProfileSteps returns the step rules of a profile, or nil if there are none or
+// no such profile.
 func (r *Registry) ProfileSteps(profile string) *Steps {
 	p, ok := r.profile(profile)
 	if !ok {
@@ -200,7 +199,7 @@ func (r *Registry) ProfileSteps(profile string) *Steps {
 	return p.steps
 }
 
-// AsksCalls reports whether rules of any profile ask for the calls of the last
+// AsksCalls reports whether rules of any profile read the calls of the last
 // step.
 func (r *Registry) AsksCalls() bool { return r.asksCalls }
 

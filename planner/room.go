@@ -2,16 +2,16 @@ package planner
 
 import "fmt"
 
-// registryRoom is what the parts of a registry take together. Each is counted
-// before it is compiled, so that what is refused has cost little: an event with
-// a registry is read again whenever its session is.
+// registryRoom is the total size of the parts of a registry. Each is counted
+// before it is compiled, so that refusing it is cheap: an event with a registry
+// is read again at every replay of its session.
 type registryRoom struct {
 	nodes    int // JSON values of schemas
 	patterns int // bytes of patterns, compiled
 	whens    int // bytes of conditions, as text
 }
 
-// add counts all that other took, or says what that goes beyond.
+// add adds the sizes of other, or says which limit that exceeds.
 func (r *registryRoom) add(other registryRoom) string {
 	r.nodes, r.patterns, r.whens = r.nodes+other.nodes, r.patterns+other.patterns, r.whens+other.whens
 	switch {
@@ -23,8 +23,7 @@ func (r *registryRoom) add(other registryRoom) string {
 	return ""
 }
 
-// takeWhens counts so many bytes of conditions more, or says what they go
-// beyond.
+// takeWhens counts more bytes of conditions, or returns the limit that they exceed.
 func (r *registryRoom) takeWhens(path string, bytes int) *RegistryError {
 	if r.whens += bytes; r.whens > RegistryWhensBytesMax {
 		return fault(path, "with it the conditions of the registry take %d bytes, at most %d", r.whens, RegistryWhensBytesMax)
@@ -32,7 +31,7 @@ func (r *registryRoom) takeWhens(path string, bytes int) *RegistryError {
 	return nil
 }
 
-// whensBytes returns how many bytes the conditions of rules are.
+// whensBytes returns how many bytes the conditions of rules have.
 func whensBytes(rules []StepRule) (n int) {
 	for i := range rules {
 		n += len(rules[i].When)
@@ -44,16 +43,16 @@ func whensBytes(rules []StepRule) (n int) {
 // 64-bit machine, rounded up.
 const (
 	registryWeight = 1 << 10
-	toolWeight     = 2 << 10 // with its places in the tables
+	toolWeight     = 2 << 10 // with its entries in the tables
 	schemaWeight   = 512
 	nodeWeight     = 640
 	whenWeight     = 4 << 10
-	whenByteWeight = 48 // of a condition, for each byte of its text
+	whenByteWeight = 48 // for each byte of a condition's text
 	copies         = 4  // of texts: the registry's bytes, its specs, its descriptors, their bytes
 )
 
 // Weight returns about how many bytes of memory the registry takes. Sessions
-// share registries: a host counts each once.
+// share registries: a session-actor counts each once.
 func (r *Registry) Weight() int {
 	n := registryWeight + copies*len(r.bytes) + len(r.tools)*toolWeight
 	for i := range r.tools {

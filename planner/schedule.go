@@ -2,10 +2,10 @@ package planner
 
 import "github.com/refold/refold/codec"
 
-// PlanCall is one call of a batch, as far as its order matters: names and key,
-// no arguments. Check makes them.
+// PlanCall is one call of a batch without its arguments: names and key, which
+// determine the order. Check makes it.
 type PlanCall struct {
-	Access       Access `msgpack:"access,omitempty"` // empty: the call is of no tool
+	Access       Access `msgpack:"access,omitempty"` // empty: there is no such tool
 	Key          Key    `msgpack:"key"`
 	ParallelSafe bool   `msgpack:"parallel_safe,omitempty"`
 	Rejected     bool   `msgpack:"rejected,omitempty"` // in no group
@@ -14,8 +14,8 @@ type PlanCall struct {
 }
 
 // Plan is the order in which the calls of a batch may run. Calls of one group
-// may run at once; group n+1 begins when every call of the groups up to n has
-// a result.
+// may run at the same time; group n+1 begins when every call of the groups up
+// to n has a result.
 type Plan struct {
 	Calls  []PlanCall `msgpack:"calls"`
 	Groups [][]int    `msgpack:"groups"` // positions in Calls, in call order
@@ -45,7 +45,7 @@ func Schedule(calls []PlanCall) Plan {
 		members++
 	}
 	plan.Groups = make([][]int, groups)
-	all := make([]int, 0, members) // the groups, one after the other
+	all := make([]int, 0, members) // the groups, one after another
 	for g := range plan.Groups {
 		from := len(all)
 		for i := range calls {
@@ -58,11 +58,11 @@ func Schedule(calls []PlanCall) Plan {
 	return plan
 }
 
-// groupRoom is for how many calls there is room without the heap's: most
-// batches'.
+// groupRoom is the number of calls that need no heap allocation: most batches
+// have fewer.
 const groupRoom = 16
 
-// conflicts reports whether two calls must not run at once.
+// conflicts reports whether two calls must not run at the same time.
 func (c *PlanCall) conflicts(other *PlanCall) bool {
 	switch {
 	case c.Rejected || other.Rejected:
@@ -76,10 +76,10 @@ func (c *PlanCall) conflicts(other *PlanCall) bool {
 }
 
 // Bytes returns the plan's canonical bytes: names, keys and groups. They are
-// written part by part, since every batch of every session needs them.
+// written without reflection, since every batch of every session needs them.
 func (p Plan) Bytes() []byte { return p.append(make([]byte, 0, 32+128*len(p.Calls))) }
 
-// append writes the plan's canonical bytes behind out.
+// append appends the plan's canonical bytes to out.
 func (p *Plan) append(out []byte) []byte {
 	out = codec.AppendString(codec.AppendMap(out, 2), "calls")
 	out = codec.AppendArray(out, len(p.Calls))
@@ -96,8 +96,8 @@ func (p *Plan) append(out []byte) []byte {
 	return out
 }
 
-// append writes the call as its tags say. A map of so few entries has a head of one
-// byte, which is their number added to that of none.
+// append writes the call as its tags say. A map this small has a header of one
+// byte: that of an empty map plus the number of entries.
 func (c *PlanCall) append(out []byte) []byte {
 	head := len(out)
 	out, n := appendEntry(codec.AppendMap(out, 0), 1, "access", string(c.Access))
@@ -125,7 +125,8 @@ func (k Key) append(out []byte) []byte {
 	return out
 }
 
-// appendEntry writes an entry of a map that has n, unless its text is empty.
+// appendEntry writes an entry of a map that has n entries, unless its text is
+// empty.
 func appendEntry(out []byte, n byte, key, text string) ([]byte, byte) {
 	if text == "" {
 		return out, n

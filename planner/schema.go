@@ -13,16 +13,16 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// This file alone knows the JSON Schema library. The library says whether a
-// schema is well formed; what a call's arguments fail is found by evaluate.go,
-// because the library's error trees come in the order of Go's maps, its time
-// is not bounded, and a number beyond big.Rat makes it panic.
+// Only this file uses the JSON Schema library, and only to check that a schema
+// is well formed. evaluate.go checks arguments, because the library's error
+// trees come in the order of Go's maps, its time is not bounded, and a number
+// beyond big.Rat makes it panic.
 
 // dialect is the only value of $schema.
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
-// compileSchema checks an args_schema and makes it ready for use, or says what
-// is wrong with it. What it takes is counted first, and taken from room.
+// compileSchema checks and compiles an args_schema, or says what is wrong with
+// it. Its size is counted into room before it is compiled.
 func compileSchema(raw codec.Raw, room *registryRoom) (compiled *schema, problem string) {
 	if len(raw) == 0 {
 		return nil, `is missing: a tool without arguments has {"type":"object"}`
@@ -61,8 +61,8 @@ func compileSchema(raw codec.Raw, room *registryRoom) (compiled *schema, problem
 }
 
 // metaschema is the schema of schemas. It is compiled once, when the program
-// starts: what is registered later is only held against it, so that neither
-// its patterns nor its references cost anything here.
+// starts; documents are only validated against it, so neither their patterns
+// nor their references cost anything here.
 var metaschema = newMetaschema()
 
 func newMetaschema() *jsonschema.Schema {
@@ -84,18 +84,18 @@ func newMetaschema() *jsonschema.Schema {
 }
 
 // wellFormed asks the library whether doc is a schema of our dialect, and so
-// are the places in it that are schemas by a reference only.
+// are the places in it that only a reference makes schemas.
 func wellFormed(doc *value, referred []*value) (problem string) {
 	defer func() {
-		// Should the library have a case that it doesn't survive, a registry is
-		// refused and no session stops.
+		// If some document makes the library panic, a registry is refused and no
+		// session stops.
 		if recover() != nil {
 			problem = problemNoSchema
 		}
 	}()
 	plain := doc.plain()
 	if object, ok := plain.(map[string]any); ok {
-		// What a document calls itself plays no part in what it allows.
+		// The name that a document gives itself does not affect what it allows.
 		delete(object, "$id")
 		delete(object, "$schema")
 	}
@@ -113,8 +113,8 @@ func wellFormed(doc *value, referred []*value) (problem string) {
 
 const problemNoSchema = "is not a JSON Schema of draft 2020-12"
 
-// leastLocation returns the least of the places that the library complains
-// about, as a JSON pointer.
+// leastLocation returns the least location in the library's errors, as a JSON
+// pointer.
 func leastLocation(e *jsonschema.ValidationError) string {
 	var least, at []byte
 	found := false

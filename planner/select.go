@@ -7,8 +7,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Source says where the base of a turn's tools comes from. The first that is
-// given counts.
+// Source says where the base of a turn's tools comes from. The first list that
+// is given counts.
 type Source string
 
 const (
@@ -26,34 +26,34 @@ type Overrides struct {
 }
 
 // Request is what the step, the run, the session and the workspace say about
-// the tools of a turn. Names that the registry doesn't have are passed over.
+// the tools of a turn. Names that the registry lacks are skipped.
 type Request struct {
-	// Base counts if From is not FromProfile; then an empty Base means no
-	// tools. Its entries are tool_ids, tool_names, or the text form of a
-	// descriptor's Ref, which offers the tool under that descriptor.
+	// Base counts unless From is FromProfile; an empty Base means no tools. Its
+	// entries are tool_ids, tool_names, or the text form of a descriptor's Ref,
+	// which offers the tool under that descriptor.
 	Base        []string
 	From        Source
-	Join        []string    // layers whose tools join a base that is the run's
+	Join        []string    // layers whose tools join a run's base
 	Profile     string      // the resolved profile; "" is all tools by tool_id
-	ProfileFrom ProfileFrom // what chose it
+	ProfileFrom ProfileFrom // how the profile was chosen
 	Session     Overrides
 	Run         Overrides
-	Narrow      [][]string // the lists of active skills; none: nothing is left out, one of them has what is offered
+	Narrow      [][]string // the lists of active skills: only their tools are offered; empty: no restriction
 }
 
-// Facts is what is known when tools are chosen or checked.
+// Facts is what is known when tools are selected or checked.
 type Facts struct {
 	HostSession  string // ready, closed, expired, error, none; "" is none
 	Facts        []Fact
 	Capabilities []string // granted by the install record
 	SpaceFiles   bool     // an applied space has context files
-	Skills       bool     // an applied space has a skill that a model can use
+	Skills       bool     // an applied space has a skill for models
 	Grants       bool     // a grant lets models enable packs
 	Lacks        []Lacks  // by layer
-	Floor        *Floor   // what the install record demands of the registry; nil: nothing
+	Floor        *Floor   // the install record's demands on the registry; nil: none
 }
 
-// Lacks is which needs of a layer, and of its tools, are not met.
+// Lacks lists the needs of a layer and its tools that are not met.
 type Lacks struct {
 	Layer string
 	Needs []string
@@ -62,8 +62,8 @@ type Lacks struct {
 // hostReady is the status of a host session that can be used.
 const hostReady = "ready"
 
-// Offer is one tool of a toolset: a ToolIndex, and which of its descriptors
-// the model is shown.
+// Offer is one tool of a toolset, with the variant of its descriptor that the
+// model is shown.
 type Offer uint32
 
 const offerVariantShift = 16
@@ -74,29 +74,31 @@ func (o Offer) Tool() ToolIndex { return ToolIndex(o & (1<<offerVariantShift - 1
 // Variant returns 0 for the tool's own descriptor, n for its nth alternate.
 func (o Offer) Variant() int { return int(o >> offerVariantShift) }
 
-// Toolset is the tools of one turn, and for every other tool of the registry
-// why it is not among them. It is small, and it is all that is needed to check
-// the turn's calls later; it belongs to the registry whose hash it bears.
+// Toolset is the tools of one turn and, for every other tool of the registry,
+// why it is not offered. It is small, and sufficient to check the turn's calls
+// later. It belongs to the registry with its hash.
 type Toolset struct {
 	Fingerprint codec.Hash `msgpack:"fingerprint"`       // BLAKE2b-256 of what is offered, in order
 	Offers      []Offer    `msgpack:"offers"`            // in order
 	Profile     string     `msgpack:"profile,omitempty"` // the profile, if that is the base
 	Registry    codec.Hash `msgpack:"registry"`
-	Source      Source     `msgpack:"source,omitempty"` // of the base; of a profile, what chose it (a ProfileFrom)
+	Source      Source     `msgpack:"source,omitempty"` // of the base; for a profile, how it was chosen (a ProfileFrom)
 	Verdicts    []byte     `msgpack:"verdicts"`         // two bytes for each tool of the registry
 }
 
-// Select returns the tools to offer in a turn. It is total and depends on
-// nothing but its arguments:
+// Select returns the tools to offer in a turn. It is total and depends on its
+// arguments only:
 //
-//  1. the base, from where Request.From says;
-//  2. if that is the profile, what is enabled (session, then run); if it is the
-//     profile or the catalog, the tools of layers, if it is the run's, those of
-//     the layers that it names; always what is forced; then, while skills narrow,
-//     only what one of their lists has, what is forced, and the session's own tools;
-//  3. without what the session or the run disables: deny wins over everything;
-//  4. without what is unavailable, or lacks a capability or a need: force never passes;
-//  5. in the base's order, then the rest by tool_id.
+//  1. the base, as Request.From says;
+//  2. for a profile, the enabled tools (session, then run); for a profile or a
+//     catalog, the tools of layers; for the run's list, the tools of the layers
+//     that it names; always the forced tools. While skills narrow, only the
+//     tools of their lists, forced tools and the session's own tools stay;
+//  3. without the tools that the session or the run disables: deny wins over
+//     everything;
+//  4. without tools that are unavailable or lack a capability or a need, forced
+//     or not;
+//  5. in the base's order, then the others by tool_id.
 func Select(reg *Registry, req Request, facts Facts) Toolset {
 	chosen := listed(reg, req)
 	ts := Toolset{
@@ -134,7 +136,7 @@ func Select(reg *Registry, req Request, facts Facts) Toolset {
 	return ts
 }
 
-// listed returns what steps 1 and 2 bring in, in order.
+// listed returns the tools of steps 1 and 2, in order.
 func listed(reg *Registry, req Request) *choice {
 	chosen := newChoice(reg)
 	chosen.addBase(req)
@@ -166,7 +168,7 @@ func newChoice(reg *Registry) *choice {
 	return &choice{reg: reg, in: make([]bool, len(reg.tools)), offers: make([]Offer, 0, len(reg.tools))}
 }
 
-// addBase adds step 1's tools, in their order.
+// addBase adds the tools of step 1, in their order.
 func (c *choice) addBase(req Request) {
 	if req.From != FromProfile {
 		c.add(req.Base)
@@ -192,7 +194,7 @@ func (c *choice) add(names []string) {
 	}
 }
 
-// offer adds one tool, under the first descriptor it was asked for with.
+// offer adds one tool, under the descriptor with which it is first added.
 func (c *choice) offer(o offered) {
 	if c.in[o.tool] {
 		return
@@ -201,9 +203,8 @@ func (c *choice) offer(o offered) {
 	c.offers = append(c.offers, Offer(o.variant)<<offerVariantShift|Offer(o.tool))
 }
 
-// resolve finds a tool by tool_id, by a tool_name, or by a descriptor's Ref.
-// A tool_id means the tool's own descriptor, the other two the one that they
-// name.
+// resolve finds a tool by tool_id, by a tool_name, or by a descriptor's Ref. A
+// tool_id means the tool's own descriptor, the others the one that they name.
 func (r *Registry) resolve(name string) (offered, bool) {
 	if t, ok := r.byID[name]; ok {
 		return offered{tool: t}, true
@@ -229,7 +230,7 @@ func (r *Registry) marks(names []string) []bool {
 	return marked
 }
 
-// narrowed returns, by tool, whether skills leave it out; nil: none does.
+// narrowed returns, by tool, whether skills leave it out; nil: they leave out none.
 func (r *Registry) narrowed(req Request) []bool {
 	if len(req.Narrow) == 0 {
 		return nil
@@ -272,8 +273,8 @@ func (r *Registry) available(t ToolIndex, facts Facts) Verdict {
 	return r.permitted(t, facts)
 }
 
-// permitted returns the verdict of step 4's last part: whether every
-// capability that the tool needs is granted.
+// permitted returns the verdict of step 4's last part: whether every capability
+// that the tool requires is granted.
 func (r *Registry) permitted(t ToolIndex, facts Facts) Verdict {
 	spec := &r.tools[t].spec
 	for i, name := range spec.Requires {
@@ -289,8 +290,8 @@ func (r *Registry) permitted(t ToolIndex, facts Facts) Verdict {
 	return Verdict{Reason: Offered}
 }
 
-// checkCapabilities returns the verdict of step 4's second part: whether all
-// that the tool and its pack need is there. What is optional is not needed.
+// checkCapabilities returns the verdict of step 4's second part: whether the
+// needs of the tool and its pack are met. Optional needs do not count.
 func (r *Registry) checkCapabilities(t ToolIndex, facts Facts) Verdict {
 	if r.tools[t].layer == 0 || len(facts.Lacks) == 0 {
 		return Verdict{Reason: Offered}
@@ -308,8 +309,8 @@ func (r *Registry) checkCapabilities(t ToolIndex, facts Facts) Verdict {
 	return Verdict{Reason: Offered}
 }
 
-// need returns need i of a tool, as verdicts count them: those of its pack come
-// after its own. It is "" where there is none.
+// need returns need i of a tool, or "". Verdicts count its pack's needs after
+// its own.
 func (r *Registry) need(t ToolIndex, i int) string {
 	tool := &r.tools[t]
 	if i < len(tool.spec.Needs) {
@@ -321,8 +322,8 @@ func (r *Registry) need(t ToolIndex, i int) string {
 	return ""
 }
 
-// holds reports whether the rule holds. An unknown kind, which no registry has,
-// does not.
+// holds reports whether the rule holds. A rule of an unknown kind, which no
+// registry has, does not.
 func (r Rule) holds(facts Facts) bool {
 	switch r.Kind {
 	case RuleAlways:
@@ -347,7 +348,7 @@ func (r Rule) holds(facts Facts) bool {
 	return false
 }
 
-// fingerprint is the BLAKE2b-256 of what is offered: tools and descriptors, in order.
+// fingerprint is the BLAKE2b-256 of the tools and descriptors offered, in order.
 func fingerprint(reg *Registry, offers []Offer) codec.Hash {
 	var room [1 << 10]byte
 	text := room[:0]
@@ -357,15 +358,14 @@ func fingerprint(reg *Registry, offers []Offer) codec.Hash {
 	return codec.Digest(text)
 }
 
-// Ref returns the descriptor of the i-th offer as the model is shown it. ts must be
-// of reg.
+// Ref returns the descriptor of the i-th offer. ts must be of reg.
 func (ts *Toolset) Ref(reg *Registry, i int) codec.Ref {
 	o := ts.Offers[i]
 	return reg.tools[o.Tool()].descriptors[o.Variant()].ref
 }
 
-// DescriptorBytes returns how many bytes the descriptors of the tools offered
-// have. ts must be of reg.
+// DescriptorBytes returns the size of all offered descriptors in bytes. ts must
+// be of reg.
 func (ts *Toolset) DescriptorBytes(reg *Registry) int {
 	n := 0
 	for _, o := range ts.Offers {

@@ -2,19 +2,19 @@ package planner
 
 import "github.com/refold/refold/codec"
 
-// ToolSpec is one tool of a registry: what the model sees (descriptor) and
-// what may happen (binding). Field names are the wire's. Struct fields are
-// declared in the byte order of their wire names, the order of the encoding.
+// ToolSpec is one tool of a registry: what the model sees (descriptor) and what
+// may happen (binding). Struct fields are in the byte order of their wire
+// names, which is the order of the encoding.
 type ToolSpec struct {
 	Access       Access       `msgpack:"access,omitempty"`       // read, or write (the default)
 	Alternates   []Descriptor `msgpack:"alternates,omitempty"`   // other descriptors for the same binding
 	Approval     string       `msgpack:"approval,omitempty"`     // never (default), always, or CEL over the call: true asks a person
 	ArgsSchema   codec.Raw    `msgpack:"args_schema"`            // JSON Schema 2020-12, self-contained
 	Availability []Rule       `msgpack:"availability,omitempty"` // all must hold; none is always
-	DeadlineMS   int64        `msgpack:"deadline_ms,omitempty"`  // what one start may take; 0 is the default
+	DeadlineMS   int64        `msgpack:"deadline_ms,omitempty"`  // limit of one start; 0 is the default
 	Description  string       `msgpack:"description,omitempty"`
 	Executor     Executor     `msgpack:"executor"`
-	Needs        []string     `msgpack:"needs,omitempty"` // of a pack's tool: secret:NAME, env:NAME, bin:a|b, os:linux|darwin, a ? at the end: optional
+	Needs        []string     `msgpack:"needs,omitempty"` // of a pack's tool: secret:NAME, env:NAME, bin:a|b, os:linux|darwin; optional with a ? at the end
 	ParallelSafe bool         `msgpack:"parallel_safe,omitempty"`
 	Requires     []string     `msgpack:"requires,omitempty"`      // capabilities
 	ResourceKey  string       `msgpack:"resource_key,omitempty"`  // template: host.fs:{path}
@@ -25,7 +25,7 @@ type ToolSpec struct {
 	ToolRef      *codec.Ref   `msgpack:"tool_ref,omitempty"` // if given, must be the descriptor's
 }
 
-// Descriptor is what a model is shown of a tool.
+// Descriptor is a tool as the model sees it.
 type Descriptor struct {
 	ArgsSchema  codec.Raw `msgpack:"args_schema"`
 	Description string    `msgpack:"description,omitempty"`
@@ -34,7 +34,7 @@ type Descriptor struct {
 
 // Executor names what carries a tool out.
 type Executor struct {
-	Kind   string `msgpack:"kind"`   // effect, host_loop; of the session's own tools, space too
+	Kind   string `msgpack:"kind"`   // effect, host_loop; for the session's own tools also space
 	Target string `msgpack:"target"` // a subject token: host
 }
 
@@ -42,10 +42,10 @@ type Executor struct {
 const (
 	ExecutorEffect   = "effect"    // a bridge that serves Target
 	ExecutorHostLoop = "host_loop" // the program that drives the session
-	ExecutorSpace    = "space"     // the session, by a sync of a space. Only the session's own tools may ask for it
+	ExecutorSpace    = "space"     // the session, by a sync of a space. Reserved for the session's own tools
 )
 
-// The values of ToolSpec.Approval that are no condition.
+// The values of ToolSpec.Approval that are not a condition.
 const (
 	ApprovalNever  = "never" // the default, also when empty
 	ApprovalAlways = "always"
@@ -59,7 +59,7 @@ const (
 	AccessRead  Access = "read"
 )
 
-// ResourceKind says what stands behind the colon of a resource key.
+// ResourceKind says what follows the colon of a resource key.
 type ResourceKind string
 
 const (
@@ -82,17 +82,17 @@ const (
 	RuleFact                = "fact" // the session's fact Name has the value Equals
 
 	// RuleSpaceFiles: an applied space has context files. RuleSkills: an applied
-	// space has a skill that a model can use. Only the session's own tools may ask
-	// for them.
+	// space has a skill that a model can use. Both are reserved for the session's
+	// own tools.
 	RuleSpaceFiles = "space_files"
 	RuleSkills     = "skills"
 
-	// RuleGrants: a grant lets models enable packs. As RuleSpaceFiles.
+	// RuleGrants: a grant lets models enable packs. Reserved like RuleSpaceFiles.
 	RuleGrants = "grants"
 )
 
 // Profile is a named list of tools, by tool_id or tool_name, with the step
-// rules of sessions and runs that bring none of their own.
+// rules of sessions and runs that have none of their own.
 type Profile struct {
 	Profile string     `msgpack:"profile"`
 	Steps   []StepRule `msgpack:"steps,omitempty"`

@@ -9,9 +9,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// StepRule says what is offered in a step, and how: the first rule of a list
-// whose When holds applies, to that step only. What a rule leaves out stays as
-// it would be without it. Fields are in the byte order of their wire names.
+// StepRule says what is offered in a step, and how. The first rule of a list whose
+// When holds applies, to that step only. Fields that a rule leaves out stay as they
+// are without it. Struct fields are in the byte order of their wire names.
 type StepRule struct {
 	ActiveTools *[]string    `msgpack:"active_tools,omitempty"` // by tool_id or tool_name; [] is no tools
 	Context     codec.Raw    `msgpack:"context,omitempty"`      // an object that later steps see
@@ -23,20 +23,20 @@ type StepRule struct {
 	When        string       `msgpack:"when,omitempty"`        // CEL; empty always holds
 }
 
-// The values of StepRule.ToolChoice that name no tool. A tool that bears one
-// of these names is chosen by its tool_id.
+// The values of StepRule.ToolChoice that name no tool. A tool with one of these
+// names is chosen by its tool_id.
 const (
 	ChoiceAuto     = "auto"
 	ChoiceNone     = "none"
 	ChoiceRequired = "required"
 )
 
-// RuleError says which part of a list of step rules is wrong. Path is that of
+// RuleError says which part of a list of step rules is wrong. Path refers to
 // the input as it was given, [2].when; it is empty if the whole is too large.
 // At most one of Unknown and TooLarge is set.
 type RuleError struct {
 	Path     string
-	Unknown  bool // it names a tool or a descriptor that the registry doesn't have
+	Unknown  bool // it names a tool or a descriptor that the registry lacks
 	TooLarge bool // it exceeds a limit
 	Detail   string
 }
@@ -50,7 +50,7 @@ func (e *RuleError) Error() string {
 }
 
 // Steps is a compiled, immutable list of step rules. It may be shared between
-// sessions and used by several goroutines at once. A nil *Steps has no rules.
+// sessions and is safe for concurrent use. A nil *Steps has no rules.
 type Steps struct {
 	given []StepRule
 	whens []*when // nil where When is empty
@@ -58,8 +58,8 @@ type Steps struct {
 
 // CompileSteps checks step rules against a registry and compiles them, or
 // returns the first fault: rules in their order, a rule's fields in the order
-// of the encoding. Nil rules are no Steps; an empty list is Steps without
-// rules. The result keeps copies of what it was given.
+// of the encoding. Nil rules give nil Steps; an empty list gives Steps without
+// rules. The result keeps copies of its input.
 func CompileSteps(reg *Registry, rules []StepRule) (*Steps, *RuleError) {
 	if rules == nil {
 		return nil, nil
@@ -97,9 +97,9 @@ func CompileSteps(reg *Registry, rules []StepRule) (*Steps, *RuleError) {
 	return s, nil
 }
 
-// CheckStep checks all of a rule but its When, and returns the first fault,
-// fields in the order of the encoding. Path is where the rule stands; the
-// fault's path begins with it.
+// CheckStep checks a rule except for its When, and returns the first fault,
+// fields in the order of the encoding. path is the rule's; the fault's path
+// begins with it.
 func CheckStep(reg *Registry, path string, rule *StepRule) *RuleError {
 	c := ruleCheck{reg: reg, path: path}
 	switch {
@@ -115,15 +115,14 @@ func CheckStep(reg *Registry, path string, rule *StepRule) *RuleError {
 	return nil
 }
 
-// ruleCheck checks one rule. Its methods report whether all is well, and leave
-// the fault behind if not.
+// ruleCheck checks one rule. Its methods return false after they have set bad.
 type ruleCheck struct {
 	reg  *Registry
 	path string
 	bad  *RuleError
 }
 
-// fault notes what is wrong with a field; format and args make the detail.
+// fault records what is wrong with a field. It returns false.
 func (c *ruleCheck) fault(bad RuleError, field, format string, args ...any) bool {
 	bad.Path = c.path + "." + field
 	if c.path == "" {
@@ -207,7 +206,7 @@ func (c *ruleCheck) object(field string, raw codec.Raw, max int) bool {
 	return true
 }
 
-// cloneRules copies rules and all that they point to.
+// cloneRules copies rules and everything that they point to.
 func cloneRules(rules []StepRule) []StepRule {
 	out := slices.Clone(rules)
 	for i := range out {
@@ -225,7 +224,7 @@ func cloneRules(rules []StepRule) []StepRule {
 	return out
 }
 
-// rules returns a copy of the rules as they were given, nil of nil.
+// rules returns a copy of the rules as they were given, or nil if s is nil.
 func (s *Steps) rules() []StepRule {
 	if s == nil {
 		return nil
@@ -241,7 +240,7 @@ func (s *Steps) Len() int {
 	return len(s.given)
 }
 
-// AsksCalls reports whether a rule's when asks for the calls of the last step.
+// AsksCalls reports whether a rule's when reads the calls of the last step.
 func (s *Steps) AsksCalls() bool {
 	return s != nil && slices.ContainsFunc(s.whens, func(w *when) bool { return w != nil && w.calls })
 }

@@ -10,9 +10,9 @@ import (
 
 // NewRegistry validates tools and profiles as a whole and returns them as a
 // registry, or a *RegistryError for the first fault: tools in the order given,
-// then profiles, then the default, then the table of providers. The registry keeps
-// copies with defaults filled in: tools by tool_id, profiles by name with tool_ids
-// in their own order, providers in lower case (see ResolveProfile).
+// then profiles, then the default, then the table of providers. The registry
+// keeps copies with defaults filled in: tools by tool_id, profiles by name with
+// tool_ids in their own order, providers in lower case (see ResolveProfile).
 func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string, byProvider codec.Pairs) (*Registry, error) {
 	if len(tools) > ToolsMax {
 		return nil, fault("tools", "%d tools, at most %d", len(tools), ToolsMax)
@@ -56,7 +56,7 @@ func NewRegistry(tools []ToolSpec, profiles []Profile, defaultProfile string, by
 	return r, nil
 }
 
-// cloneSpec copies all that a spec points to.
+// cloneSpec copies a spec and everything that it points to.
 func cloneSpec(spec ToolSpec) ToolSpec {
 	spec.Alternates = slices.Clone(spec.Alternates)
 	for i := range spec.Alternates {
@@ -76,10 +76,10 @@ type names struct {
 	folded map[string]int // names in lower case
 }
 
-// add adds a tool's names. No two tools share one, be it as tool_id or as
-// tool_name: lists could not distinguish them. Nor do two tool_names differ by
-// case alone: a model, or a person who approves, would take one for the other.
-// One tool's own may be the same.
+// add adds a tool's names. No two tools share a tool_id or tool_name: lists
+// could not distinguish them. Nor do two tool_names differ by case alone: a
+// model, or a person who approves, would confuse them. Names of one tool may be
+// the same.
 func (n names) add(path string, i int, t *tool) *RegistryError {
 	id := t.spec.ToolID
 	if other, ok := n.ids[id]; ok {
@@ -127,7 +127,7 @@ func (r *Registry) index(tools []tool) {
 		r.byID[tools[i].spec.ToolID] = ToolIndex(i)
 		for v, d := range tools[i].descriptors {
 			o := offered{tool: ToolIndex(i), variant: v}
-			// A name that several descriptors of a tool bear means the first.
+			// A name that several descriptors of a tool have means the first.
 			if _, ok := r.byName[d.ToolName]; !ok {
 				r.byName[d.ToolName] = o
 			}
@@ -136,8 +136,7 @@ func (r *Registry) index(tools []tool) {
 	}
 }
 
-// addApprovals compiles the conditions of approvals: those of tools as they
-// were given, with their order.
+// addApprovals compiles the approval conditions of tools, in the order given.
 func (r *Registry) addApprovals(tools []ToolSpec, room *registryRoom) *RegistryError {
 	for i, spec := range tools {
 		switch spec.Approval {

@@ -10,17 +10,17 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// origin is where a tool comes from, which decides what it may declare.
+// origin is where a tool comes from. It decides what the tool may declare.
 type origin int
 
 const (
 	ofRegistry origin = iota // an install record, or a ToolRegistrySet
-	ofPack                   // it may have needs
-	ofSession                // one of the session's own: it may ask for what only those may
+	ofPack                   // may have needs
+	ofSession                // one of the session's own: may use what is reserved for them
 )
 
-// newTool checks one spec by itself, fields in the order of the encoding after
-// the two names, and fills in its defaults. What it takes counts into room.
+// newTool checks one spec by itself, the two names first, then fields in the
+// order of the encoding, and fills in its defaults. Its size counts into room.
 func newTool(path string, spec ToolSpec, room *registryRoom, from origin) (tool, *RegistryError) {
 	if !IsToolID(spec.ToolID) {
 		return tool{}, fault(path+".tool_id", "is 1 to %d of A-Za-z0-9_- in parts joined by dots, not %+q", ToolIDBytesMax, clip(spec.ToolID, ToolIDBytesMax))
@@ -43,7 +43,7 @@ func newTool(path string, spec ToolSpec, room *registryRoom, from origin) (tool,
 	return t, nil
 }
 
-// checkBinding checks all that a model is not shown.
+// checkBinding checks everything that the model is not shown.
 func (t *tool) checkBinding(path string, from origin) *RegistryError {
 	spec := &t.spec
 	switch spec.Access {
@@ -91,8 +91,8 @@ func (t *tool) checkBinding(path string, from origin) *RegistryError {
 	return nil
 }
 
-// checkKinds checks that all parts of one bare key are of one kind: as text,
-// another spelling of a path would not conflict with it.
+// checkKinds checks that all parts of one bare key are of one kind: compared as
+// text, another spelling of a path would not conflict with it.
 func checkKinds(tools []ToolSpec) *RegistryError {
 	first := map[string]int{}
 	for i := range tools {
@@ -110,7 +110,7 @@ func checkKinds(tools []ToolSpec) *RegistryError {
 	return nil
 }
 
-// checkRequires checks the capabilities and puts them in order: they are a set.
+// checkRequires checks the capabilities and sorts them: they are a set.
 func (t *tool) checkRequires(path string) *RegistryError {
 	requires := t.spec.Requires
 	if len(requires) > RequiresMax {
@@ -180,8 +180,8 @@ func (t *tool) describe(path string, room *registryRoom) *RegistryError {
 	return nil
 }
 
-// newDescriptor checks one descriptor and fixes its bytes. If it has the schema of
-// like, nothing is compiled and nothing counts into room.
+// newDescriptor checks one descriptor and fixes its bytes. If it has the schema
+// of like, nothing is compiled and nothing counts into room.
 func newDescriptor(path string, d Descriptor, like *descriptor, room *registryRoom) (descriptor, *RegistryError) {
 	if !IsName(d.ToolName) {
 		return descriptor{}, fault(path+".tool_name", "is 1 to %d of A-Za-z0-9_-, not %+q", NameBytesMax, clip(d.ToolName, NameBytesMax))

@@ -19,7 +19,7 @@ const (
 	kindObject
 )
 
-// value is a JSON value without a map in it: whatever is computed from it is
+// value is a JSON value without a map, so that everything computed from it is
 // computed in one order.
 type value struct {
 	kind   kind
@@ -51,15 +51,15 @@ func (v *value) values() int {
 	return n
 }
 
-// reader makes a value of canonical bytes: names are in byte order and unique,
+// reader reads values from canonical bytes: names are in byte order and unique,
 // and nesting is bounded.
 type reader struct {
 	rest   []byte
-	left   int    // values that may still come
-	digits []byte // room for a number's
+	left   int    // values that may still be read
+	digits []byte // buffer for the digits of a number
 }
 
-// readValue makes a value of canonical bytes without binary in them. It says
+// readValue reads a value from canonical bytes without binary. problem says
 // what is wrong if they hold more than nodesMax values.
 func readValue(canonical codec.Raw, nodesMax int) (v value, problem string) {
 	r := reader{rest: canonical, left: nodesMax}
@@ -70,8 +70,8 @@ func readValue(canonical codec.Raw, nodesMax int) (v value, problem string) {
 	return v, ""
 }
 
-// value reads the next value. It returns false when there are too many, or
-// when nothing more can be read.
+// value reads the next value. It returns false if there are too many values or
+// the bytes end.
 func (r *reader) value() (value, bool) {
 	if r.left--; r.left < 0 {
 		return value{}, false
@@ -100,10 +100,10 @@ func (r *reader) next() (codec.Token, bool) {
 	return token, err == nil
 }
 
-// inside reads what an array or object holds.
+// inside reads the contents of an array or object.
 func (r *reader) inside(outer codec.Token) (value, bool) {
 	v := value{kind: kindArray}
-	if outer.Len > 0 { // the header was checked: so many bytes follow at least
+	if outer.Len > 0 { // the header was checked: at least as many bytes follow
 		v.items = make([]value, 0, outer.Len)
 	}
 	if outer.Kind == codec.Map {
@@ -129,8 +129,8 @@ func (r *reader) inside(outer codec.Token) (value, bool) {
 	return v, true
 }
 
-// appendKey appends text that is the same for equal JSON values only: 1 and
-// 1.0 are equal, and the order of an object's members does not count.
+// appendKey appends text that is the same for equal JSON values only: 1 equals
+// 1.0, and the order of an object's members does not count.
 func (v *value) appendKey(out []byte) []byte {
 	switch v.kind {
 	case kindNull:
@@ -162,8 +162,8 @@ func (v *value) appendKey(out []byte) []byte {
 // key returns what appendKey appends.
 func (v *value) key() string { return string(v.appendKey(nil)) }
 
-// appendText appends JSON text for people and models, in ASCII. It stops
-// after about max bytes: what is longer is too long for a detail.
+// appendText appends JSON text for people and models, in ASCII. It stops after
+// about most bytes: longer text would not fit a detail.
 func (v *value) appendText(out []byte, most int) []byte {
 	switch v.kind {
 	case kindNull:
@@ -195,6 +195,6 @@ func (v *value) appendText(out []byte, most int) []byte {
 	return append(out, brackets[1])
 }
 
-// quoted shortens and quotes a name. Only ASCII stands as it is: which other
-// characters can be printed changes with the releases of Go.
+// quoted shortens a name and quotes it in ASCII: which other characters are
+// printable changes with the releases of Go.
 func quoted(name string) string { return strconv.QuoteToASCII(clip(name, NameBytesMax)) }

@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// Reason says what became of a tool in a turn. The numbers are wire: they
+// Reason says what happened to a tool in a turn. The numbers are wire: they
 // stand in toolsets that sessions keep.
 type Reason uint8
 
 const (
 	Offered           Reason = 0
-	NotListed         Reason = 1 // steps 1 and 2: no list brought it in
+	NotListed         Reason = 1 // steps 1 and 2: no list has it
 	DisabledBySession Reason = 2 // step 3
 	DisabledByRun     Reason = 3 // step 3
 	RuleFails         Reason = 4 // step 4: an availability rule doesn't hold
@@ -20,17 +20,17 @@ const (
 	Lacking           Reason = 7 // step 4: a need of the tool, or of its pack, is not met
 )
 
-// Verdict is what became of a tool in a turn, and for the reasons of step 4
-// which of its rules, capabilities or needs was the first to fail. Capabilities
-// that the Floor adds, and needs of the whole pack, are counted after the
-// tool's own; an Index of 255 stands for all that come later, too.
+// Verdict is what happened to a tool in a turn. For the reasons of step 4,
+// Index says which of its rules, capabilities or needs failed first.
+// Capabilities that the Floor adds, and needs of the whole pack, are counted
+// after the tool's own; an Index of 255 stands for all later ones, too.
 type Verdict struct {
 	Reason Reason
 	Index  int
 }
 
-// Verdict returns what became of a tool. A toolset that has no entry for it,
-// which Select never makes, has not listed it.
+// Verdict returns what happened to a tool. A tool without an entry, which
+// Select never leaves out, is not listed.
 func (ts *Toolset) Verdict(t ToolIndex) Verdict {
 	at := 2 * int(t)
 	if t < 0 || at+1 >= len(ts.Verdicts) {
@@ -44,8 +44,8 @@ func (ts *Toolset) setVerdict(t ToolIndex, v Verdict) {
 	ts.Verdicts[2*t+1] = byte(v.Index)
 }
 
-// Why says in words what became of a tool: offered, or the step that removed
-// it, with the rule. ts must be of reg, and floor what Select was given.
+// Why describes a verdict in words: offered, or the step and rule that removed
+// the tool. ts must be of reg, and floor the one that Select used.
 func Why(reg *Registry, floor *Floor, ts *Toolset, t ToolIndex) string {
 	spec := &reg.tools[t].spec
 	switch v := ts.Verdict(t); v.Reason {
@@ -90,7 +90,7 @@ func WhyNotOfSkill(skills []string) string {
 	return "step 2: active skills " + strings.Join(skills, ", ") + " do not allow it"
 }
 
-// Missing says in words that a need is not met.
+// Missing returns the words for a need that is not met.
 func Missing(need string) string {
 	kind, what, _ := strings.Cut(strings.TrimSuffix(need, "?"), ":")
 	what = strings.ReplaceAll(what, "|", " or ")

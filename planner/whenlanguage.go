@@ -6,16 +6,16 @@ import (
 	"strings"
 )
 
-// The names that a when is written with. Those with @ can't be typed.
+// The names in a when. Those with @ can't be typed.
 const (
-	varCalls   = "calls" // steps alone, as last
+	varCalls   = "calls" // only in steps, like last
 	varContext = "context"
 	varLast    = "last"
 	varStep    = "step"
-	varArgs    = "args"   // approvals alone: the call's arguments
-	varTool    = "tool"   // approvals alone: the call's tool_id
+	varArgs    = "args"   // only in approvals: the call's arguments
+	varTool    = "tool"   // only in approvals: the call's tool_id
 	varScope   = "@scope" // the *scope, argument of the functions of the run
-	callUsed   = "@used"  // what used is in the tree
+	callUsed   = "@used"  // used, as it stands in the tree
 	callSkill  = "@skill" // likewise
 	callSpace  = "@space"
 )
@@ -31,10 +31,10 @@ var usage = [...]struct {
 	{"usage.reasoning_tokens", func(u *StepUsage) int64 { return u.ReasoningTokens }},
 }
 
-// overloads are what a when may call of the standard library, by function. A
-// function without overloads here has one for every type. Not here: times and
-// durations, time zones, maps, bytes, unsigned integers, regular expressions,
-// types as values, and what makes lists longer.
+// overloads are the functions of the standard library that a when may call. A
+// function without overloads here has one for every type. Excluded are times
+// and durations, time zones, maps, bytes, unsigned integers, regular
+// expressions, types as values, and functions that make lists longer.
 var overloads = [...]struct {
 	function string
 	ids      []string
@@ -49,7 +49,7 @@ var overloads = [...]struct {
 	{"_/_", []string{"divide_int64", "divide_double"}},
 	{"_%_", []string{"modulo_int64"}},
 	{"-_", []string{"negate_int64", "negate_double"}},
-	{"_[_]", []string{"index_list", "index_map"}}, // the second is that of context: there are no maps
+	{"_[_]", []string{"index_list", "index_map"}}, // index_map is for context: there are no maps
 	{"@in", []string{"in_list"}},
 	{"size", []string{"size_list", "list_size", "size_string", "string_size"}},
 	{"int", []string{"int64_to_int64", "double_to_int64", "string_to_int64"}},
@@ -62,7 +62,7 @@ func ordered(name string) []string {
 	return []string{name + "_int64", name + "_double", name + "_int64_double", name + "_double_int64", name + "_string"}
 }
 
-// used reports whether a tool was carried out in an earlier step.
+// used reports whether a tool ran in an earlier step.
 func (f *StepFacts) used(id string) bool {
 	_, ok := slices.BinarySearch(f.Used, id)
 	return ok
@@ -79,7 +79,7 @@ func (f *StepFacts) fact(name string) string {
 
 func (f *StepFacts) role(name string) bool { return slices.Contains(f.Roles, name) }
 
-// at spells a place; columns are counted from 1.
+// at formats a position; columns are counted from 1.
 func at(line, column int) string {
 	return " at " + strconv.Itoa(line) + ":" + strconv.Itoa(column+1)
 }

@@ -17,15 +17,15 @@ const (
 	MediaTypeBytesMax   = 64      // a file's media_type
 
 	PromptsMax        = 32       // prompt packs
-	PartsMax          = 64       // parts of a prompt pack, and of what is shown before a transcript
+	PartsMax          = 64       // parts of a prompt pack, and of everything before a transcript
 	TemplateBytesMax  = 64 << 10 // a file that is a template
-	ShownBytesMax     = 1 << 20  // what is shown before a transcript
-	SystemBytes       = 64 << 10 // what the system text of a step or a config counts there, whatever it is
-	VarsMax           = 32       // variables of what is shown before a transcript
+	ShownBytesMax     = 1 << 20  // everything before a transcript
+	SystemBytes       = 64 << 10 // what the system text of a step or a config counts there, whatever its length
+	VarsMax           = 32       // variables of everything before a transcript
 	FactNameBytesMax  = 64       // NAME of {{fact.NAME}}
-	FactValueBytesMax = 256      // what a fact is expanded to
-	ImagesMax         = 8        // images of what is shown before a transcript
-	ImagesBytesMax    = 8 << 20  // all of them
+	FactValueBytesMax = 256      // the value of a fact in a template
+	ImagesMax         = 8        // images before a transcript
+	ImagesBytesMax    = 8 << 20  // all of them together
 	ParamsBytesMax    = 32 << 10 // a prompt pack's params, encoded
 	FormatBytesMax    = 16 << 10 // a prompt pack's response_format, encoded
 
@@ -46,7 +46,7 @@ const (
 	SkillInfosMax       = 64        // info of a skill
 	SkillInfoCharsMax   = 500       // a value of info, in characters
 	SkillIndexBytesMax  = 16 << 10  // the skill index in a prompt
-	FrontmatterBytesMax = 16 << 10  // what stands between the --- lines of a SKILL.md
+	FrontmatterBytesMax = 16 << 10  // the text between the --- lines of a SKILL.md
 
 	ToolsMax     = 256 // tools of a pack
 	NeedsMax     = 32  // needs of a pack, a tool or a skill

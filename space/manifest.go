@@ -7,7 +7,7 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Kind says whether a space may bring tools.
+// Kind says whether a space may contain tools.
 type Kind string
 
 const (
@@ -15,16 +15,16 @@ const (
 	Pack      Kind = "pack"      // tools, with bindings
 )
 
-// None is what a run's config says to switch a prompt pack or a catalog off, so
-// it names none.
+// None, in a run's config, switches a prompt pack or a catalog off. So nothing
+// may have it as its name.
 const None = "none"
 
-// Default is the prompt pack and the catalog that apply if nothing chooses one.
+// Default is the prompt pack and the catalog that apply if none is chosen.
 const Default = "default"
 
-// Manifest is all of a space but the content of its files. Lists are sorted by
-// name or path, but for Parts and the Tools of a catalog. Field names are the
-// wire's, in the byte order of the encoding.
+// Manifest describes a space except for the content of its files. Lists are
+// sorted by name or path, except for Parts and the Tools of a catalog. Field
+// names are the wire's, in the byte order of the encoding.
 type Manifest struct {
 	Catalogs    []Catalog          `msgpack:"catalogs,omitempty"` // workspace only
 	Category    string             `msgpack:"category,omitempty"`
@@ -32,10 +32,10 @@ type Manifest struct {
 	Defaults    *Defaults          `msgpack:"defaults,omitempty"` // workspace only
 	Description string             `msgpack:"description,omitempty"`
 	DisplayName string             `msgpack:"display_name,omitempty"`
-	Files       []File             `msgpack:"files,omitempty"` // every file that anything else names, by index
+	Files       []File             `msgpack:"files,omitempty"` // every file that other fields name by index
 	Kind        Kind               `msgpack:"kind"`
 	LeftOut     []LeftOut          `msgpack:"left_out,omitempty"` // faulty skills that a glob found
-	Needs       []string           `msgpack:"needs,omitempty"`    // pack only: of the whole pack
+	Needs       []string           `msgpack:"needs,omitempty"`    // pack only: needs of the whole pack
 	Prompts     []Prompt           `msgpack:"prompts,omitempty"`
 	Scanned     bool               `msgpack:"scanned,omitempty"` // there was no index
 	Skills      []Skill            `msgpack:"skills,omitempty"`
@@ -48,8 +48,8 @@ type Manifest struct {
 	compiled *planner.LayerTools // of Tools, by Parse
 }
 
-// LayerTools returns the tools of a pack that Parse accepted, compiled; nil for a
-// space without tools.
+// LayerTools returns the compiled tools of a pack that Parse accepted, or nil
+// for a space without tools.
 func (m *Manifest) LayerTools() *planner.LayerTools { return m.compiled }
 
 // File is one file of a space. Its content is the blob that Ref names.
@@ -62,10 +62,10 @@ type File struct {
 
 // Prompt is a prompt pack.
 type Prompt struct {
-	Params         codec.Raw `msgpack:"params,omitempty"` // hold where the run's config has none
+	Params         codec.Raw `msgpack:"params,omitempty"` // defaults for the run's config
 	Parts          []Part    `msgpack:"parts"`
 	PromptPack     string    `msgpack:"prompt_pack"`
-	ResponseFormat codec.Raw `msgpack:"response_format,omitempty"` // the same
+	ResponseFormat codec.Raw `msgpack:"response_format,omitempty"` // likewise
 }
 
 // Part is one part of a prompt pack: system text (File alone), a message (Role
@@ -81,17 +81,17 @@ type Part struct {
 // Catalog is a list of tools to offer.
 type Catalog struct {
 	ToolCatalog string      `msgpack:"tool_catalog"`
-	ToolChoice  string      `msgpack:"tool_choice,omitempty"` // holds where the run's config has none
-	Tools       []codec.Raw `msgpack:"tools"`                 // see Entries; none offers no tool
+	ToolChoice  string      `msgpack:"tool_choice,omitempty"` // default for the run's config
+	Tools       []codec.Raw `msgpack:"tools"`                 // see Entries; an empty list offers no tool
 }
 
 // Entry is one tool of a catalog.
 type Entry struct {
 	Tool string `msgpack:"tool"` // tool_id or tool_name
-	Word *int   `msgpack:"word"` // index in Words; nil: the tool's own words
+	Word *int   `msgpack:"word"` // index in Words; nil: the tool's own description
 }
 
-// Word is other words for a tool. Its name never changes.
+// Word is another description of a tool. It never changes the tool's name.
 type Word struct {
 	ArgsSchema  codec.Raw `msgpack:"args_schema,omitempty"`
 	Description string    `msgpack:"description,omitempty"`
@@ -104,7 +104,7 @@ type Group struct {
 	Group string `msgpack:"group"`
 }
 
-// Skill is a text that a model loads when it needs it, with its resources.
+// Skill is a text that a model loads on demand, with its resources.
 type Skill struct {
 	AllowedTools []string    `msgpack:"allowed_tools,omitempty"` // nil restricts nothing; empty allows nothing
 	Body         int         `msgpack:"body"`                    // index in Files
@@ -116,13 +116,13 @@ type Skill struct {
 	Skill        string      `msgpack:"skill"`
 }
 
-// LeftOut is a file that would be a skill, and why it is none.
+// LeftOut is a faulty skill, and what is wrong with it.
 type LeftOut struct {
 	Code ProblemCode `msgpack:"code"`
 	File string      `msgpack:"file"`
 }
 
-// Problem returns it as a warning.
+// Problem returns l as a warning.
 func (l LeftOut) Problem() Problem {
 	return Problem{Code: l.Code, File: l.File, Detail: "this skill is faulty and was left out: refold space check tells what is wrong"}
 }
@@ -134,8 +134,8 @@ type Defaults struct {
 }
 
 // Bytes returns the canonical encoding. It is nil if a text is not UTF-8, a Raw
-// is not canonical, or the whole is larger than a value may be: Parse refuses
-// nil as it refuses every other manifest that does not decode.
+// is not canonical, or the whole is larger than a value may be. Parse refuses
+// nil like every other manifest that does not decode.
 func (m *Manifest) Bytes() []byte {
 	data, err := codec.Marshal(m)
 	if err != nil {
@@ -170,8 +170,7 @@ func find[T any](list []T, is func(T) bool) *T {
 }
 
 // Entries returns the tools of a catalog. ok is false if one of them is neither
-// a text nor an object of tool and word; in a manifest that Parse accepted none
-// is.
+// a text nor an object of tool and word, which Parse does not accept.
 func (c *Catalog) Entries() (entries []Entry, ok bool) {
 	entries = make([]Entry, len(c.Tools))
 	for i, raw := range c.Tools {
@@ -205,7 +204,7 @@ func (e Entry) Raw() codec.Raw {
 	return raw
 }
 
-// IsImage reports whether a model can be shown the file as an image.
+// IsImage reports whether the file can be shown to a model as an image.
 func (f *File) IsImage() bool {
 	switch f.MediaType {
 	case "image/png", "image/jpeg", "image/gif", "image/webp":

@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// reserved names no space: each is a target or a choice.
+// reserved are names that no space may have: each is a target or a choice.
 var reserved = []string{"refold", "host", None}
 
 // IsSpaceName reports whether name can name a space of that kind.
@@ -39,8 +39,8 @@ func IsSkillName(name string) bool {
 	return !strings.ContainsFunc(name, func(r rune) bool { return r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') })
 }
 
-// IsNeed reports whether need is one: secret:NAME, env:NAME, bin:a|b or
-// os:linux|darwin, and a ? at its end if it is optional.
+// IsNeed reports whether need is secret:NAME, env:NAME, bin:a|b or
+// os:linux|darwin, with a ? at its end if it is optional.
 func IsNeed(need string) bool {
 	if len(need) > NeedBytesMax {
 		return false
@@ -77,8 +77,8 @@ func IsSecretName(s string) bool {
 // isText reports whether s is UTF-8 of at most max bytes.
 func isText(s string, max int) bool { return len(s) <= max && utf8.ValidString(s) }
 
-// quoted writes a name of a stranger's for a detail.
+// quoted quotes and shortens an untrusted name for a detail.
 func quoted(name string) string { return strconv.QuoteToASCII(clip(name, TokenBytesMax)) }
 
-// at writes a place in a list: files[3].
+// at formats a place in a list: files[3].
 func at(list string, i int) string { return list + "[" + strconv.Itoa(i) + "]" }

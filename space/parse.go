@@ -10,9 +10,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Parse reads a manifest from its canonical bytes. It is nil if there is any
-// problem. The problems are sorted. All are returned, unless the bytes do not
-// decode: then only the first. The result shares no memory with data.
+// Parse reads a manifest from its canonical bytes. It returns nil and all
+// problems, sorted; if the bytes do not decode, only the first. The manifest
+// shares no memory with data.
 func Parse(data []byte) (*Manifest, []Problem) {
 	if len(data) > ManifestBytesMax {
 		return nil, []Problem{{Code: TooLarge, Detail: fmt.Sprintf("the manifest has %d bytes, at most %d: split the space", len(data), ManifestBytesMax)}}
@@ -50,14 +50,14 @@ func undecoded(err error) Problem {
 	return p
 }
 
-// checker collects what is wrong with a manifest.
+// checker collects the problems of a manifest.
 type checker struct {
 	m        *Manifest
-	used     []bool // files that something names
+	used     []bool // by file: some field names it
 	problems []Problem
 }
 
-// add says that something is wrong.
+// add reports a problem.
 func (c *checker) add(code ProblemCode, path, format string, args ...any) {
 	c.problems = append(c.problems, Problem{Code: code, Path: clip(path, ProblemPathBytesMax), Detail: clip(fmt.Sprintf(format, args...), DetailBytesMax)})
 }
@@ -82,7 +82,7 @@ func (c *checker) check() {
 	}
 }
 
-// checkHead checks what the space is called.
+// checkHead checks the name, version and descriptions of the space.
 func (c *checker) checkHead() {
 	m := c.m
 	if m.V != 1 {
@@ -115,7 +115,7 @@ func (c *checker) checkHead() {
 	}
 }
 
-// badSpaceName says what may name a space.
+// badSpaceName says which names a space may have.
 func badSpaceName(name string, kind Kind) string {
 	max := TokenBytesMax
 	if kind == Pack {
@@ -157,8 +157,8 @@ func (c *checker) checkFiles() {
 	c.checkOrder("files", "path", len(c.m.Files), FilesMax, func(i int) string { return c.m.Files[i].Path })
 }
 
-// checkOrder checks that a list is not too long, and in the byte order of its
-// names, each once. key is empty for a list of texts.
+// checkOrder checks that a list is not too long, and that its names are unique
+// and in byte order. key is empty for a list of texts.
 func (c *checker) checkOrder(list, key string, n, max int, name func(int) string) {
 	if n > max {
 		c.add(TooMany, list, "%d, at most %d", n, max)
@@ -177,7 +177,7 @@ func (c *checker) checkOrder(list, key string, n, max int, name func(int) string
 	}
 }
 
-// file returns the file of an index, and notes that it is used.
+// file returns the file with that index and marks it as used.
 func (c *checker) file(path string, index int) *File {
 	if index < 0 || index >= len(c.m.Files) {
 		c.add(MissingFile, path, "there is no file %d", index)
@@ -187,7 +187,7 @@ func (c *checker) file(path string, index int) *File {
 	return &c.m.Files[index]
 }
 
-// checkIndices checks a list of files, which is ascending.
+// checkIndices checks a list of files, which must be ascending.
 func (c *checker) checkIndices(path string, files []int, max int) {
 	if len(files) > max {
 		c.add(TooMany, path, "%d files, at most %d", len(files), max)
@@ -211,12 +211,12 @@ func (c *checker) checkContext() {
 	c.checkOrder("context", "group", len(c.m.Context), GroupsMax, func(i int) string { return c.m.Context[i].Group })
 }
 
-// badID says what may name a prompt pack, a catalog or a group.
+// badID says which names a prompt pack, a catalog or a group may have.
 func badID(id string) string {
 	return "is 1 to " + strconv.Itoa(TokenBytesMax) + " of A-Za-z0-9_-, and not none; not " + quoted(id)
 }
 
-// checkNeeds checks what the machine must have.
+// checkNeeds checks a list of needs.
 func (c *checker) checkNeeds(path string, needs []string) {
 	for i, need := range needs {
 		if !IsNeed(need) {
@@ -226,13 +226,13 @@ func (c *checker) checkNeeds(path string, needs []string) {
 	c.checkOrder(path, "", len(needs), NeedsMax, func(i int) string { return needs[i] })
 }
 
-// badNeed says what a need is.
+// badNeed says what a need looks like.
 func badNeed(need string) string {
 	return "is secret:NAME, env:NAME, bin:a|b or os:linux|darwin, and a ? at its end if it is optional; not " + quoted(need)
 }
 
-// checkTools checks and compiles a pack's tools. Whether their names are free is
-// known when they are composed.
+// checkTools checks and compiles a pack's tools. Collisions with other tools
+// are found only when the tools are composed.
 func (c *checker) checkTools() {
 	m := c.m
 	switch {
@@ -266,7 +266,7 @@ func (c *checker) checkTools() {
 	m.compiled = compiled
 }
 
-// checkDefaults checks that what applies by default is there.
+// checkDefaults checks that the defaults exist.
 func (c *checker) checkDefaults() {
 	d := c.m.Defaults
 	if d == nil {
@@ -290,8 +290,8 @@ func (c *checker) checkSkills() {
 	c.checkOrder("skills", "skill", len(c.m.Skills), SkillsMax, func(i int) string { return c.m.Skills[i].Skill })
 }
 
-// empties reports lists and texts that are there and empty, where being absent
-// says the same: equal content has one spelling.
+// empties reports fields that are present and empty: leaving them out means the
+// same, and equal content must have one encoding.
 func (c *checker) empties(path string, present ...bool) {
 	if slices.Contains(present, true) {
 		c.add(WrongType, path, "has a list without entries: leave it out")

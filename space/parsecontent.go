@@ -89,7 +89,7 @@ const (
 	RoleAssistant = "assistant"
 )
 
-// checkPart checks one part: one of four kinds.
+// checkPart checks one part: {file}, {role, file}, {context} or {skills}.
 func (c *checker) checkPart(path string, p *Part) {
 	kinds := 0
 	for _, is := range []bool{p.File != nil, p.Context != "", p.Skills} {
@@ -130,7 +130,7 @@ func (c *checker) checkPart(path string, p *Part) {
 	}
 }
 
-// checkSize checks that a prompt pack alone can be shown.
+// checkSize checks that a prompt pack by itself is within the limits.
 func (c *checker) checkSize(path string, p *Prompt) {
 	size := c.m.SizeOf(p)
 	if code, detail := size.over(); code != "" {
@@ -178,7 +178,7 @@ func (c *checker) checkWords() {
 	}
 }
 
-// checkEntries checks the tools of a catalog and notes which words they use.
+// checkEntries checks the tools of a catalog and marks the words that they use.
 func (c *checker) checkEntries(path string, raws []codec.Raw, used []bool) {
 	var names []string
 	for i, raw := range raws {

@@ -17,7 +17,7 @@ type Problem struct {
 	Path   string      `json:"path,omitempty" msgpack:"path,omitempty"` // inside the file or the manifest: prompts[0].parts[2].file
 }
 
-// ProblemCode says what kind of problem it is: one of a closed set.
+// ProblemCode says what kind of problem it is. The set is closed.
 type ProblemCode string
 
 // The codes of problems that make a space invalid. Under policy.coverage warn,
@@ -60,7 +60,7 @@ const (
 	NameInUse          ProblemCode = "name_in_use"
 )
 
-// problemCodes is the closed set.
+// problemCodes are all codes.
 var problemCodes = []ProblemCode{
 	MissingFile, NotJSON, NotYAML, NotUTF8, BadFrontmatter, UnknownField,
 	MissingField, WrongType, BadName, NameMismatch, Duplicate, TooLarge, TooMany,
@@ -70,8 +70,7 @@ var problemCodes = []ProblemCode{
 	NameInUse,
 }
 
-// TooManyNeeds is the problem of a space of whose needs more than LacksMax are not
-// met.
+// TooManyNeeds is the problem of a space with more than LacksMax unmet needs.
 func TooManyNeeds(needs []string) Problem {
 	return Problem{Code: TooMany, Path: "needs", Detail: clip(
 		strconv.Itoa(len(needs))+" different needs of the space are not met, at most "+strconv.Itoa(LacksMax)+" may be: provide some, or split the space; the first: "+strings.Join(needs[:3], ", "),
@@ -108,14 +107,14 @@ func Compare(a, b Problem) int {
 		cmp.Compare(a.Code, b.Code), cmp.Compare(a.Detail, b.Detail))
 }
 
-// SortProblems sorts problems as Compare does, and drops those that stand twice.
-// It changes the list that it is given and returns it.
+// SortProblems sorts problems as Compare does, and drops duplicates. It changes
+// its argument and returns it.
 func SortProblems(problems []Problem) []Problem {
 	slices.SortFunc(problems, Compare)
 	return slices.Compact(problems)
 }
 
-// clip shortens s to at most max bytes of UTF-8. What is no UTF-8 is replaced.
+// clip shortens s to at most max bytes of UTF-8. Invalid bytes are replaced.
 func clip(s string, max int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= max {

@@ -2,19 +2,19 @@ package space
 
 import "strings"
 
-// ShownDocument returns what a model is shown of a document: its text between two
-// lines that mark it as one.
+// ShownDocument returns the text by which a model is shown a document: its
+// content between two lines with tags.
 func ShownDocument(path, text string) string {
 	return "<document path=\"" + attribute.Replace(path) + "\">\n" + strings.TrimRight(text, "\n") + "\n</document>"
 }
 
-// attribute escapes a path in the mark of a document.
+// attribute escapes a path or a name in a tag.
 var attribute = strings.NewReplacer("&", "&amp;", "\"", "&quot;", "<", "&lt;", ">", "&gt;")
 
-// ShownText returns what a model is shown of system text or a message: a template
-// filled in with values, by name. Text that is no template, which only a prompt ref
-// can be, is shown as it is, and so is a variable without a value. ok is false if it
-// is longer than max bytes.
+// ShownText returns the text by which a model is shown system text or a
+// message: a template filled in with values, by name. Text that is not a valid
+// template, as a prompt ref may be, and variables without a value stay as they
+// are. ok is false if the result is longer than max bytes.
 func ShownText(text string, values map[string]string, max int) (shown string, ok bool) {
 	if _, problems := Vars(text); len(problems) > 0 {
 		return text, true

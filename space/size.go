@@ -12,22 +12,22 @@ func CompareWords(a, b *Word) int {
 	return cmp.Or(cmp.Compare(a.Tool, b.Tool), cmp.Compare(a.Description, b.Description), bytes.Compare(a.ArgsSchema, b.ArgsSchema))
 }
 
-// Size is what a prompt takes of what is shown before a transcript, at most.
+// Size is an upper bound of what a prompt adds before a transcript.
 type Size struct {
 	Bytes      int64    // of text, with the longest values of its variables
 	Parts      int      // entries of the generation's list: a group has one for each file
 	Images     int      // of Parts
-	Skills     int      // of Parts: places of the index of skills
+	Skills     int      // of Parts: skill indices
 	ImageBytes int64    // of all images
 	Vars       []string // variables, by name
 }
 
-// documentBytes is what is written around a document besides its path.
+// documentBytes is the size of the text around a document, without its path.
 const documentBytes = int64(len("<document path=\"\">\n\n</document>\n\n"))
 
-// SizeOf returns what a prompt pack of m takes. A file of a context group that
-// is neither text nor image is not shown and takes nothing; the skill index
-// takes its limit. m is one that Parse accepted, but for sizes.
+// SizeOf returns the size of a prompt pack of m. A file of a context group that
+// is neither text nor image is not shown and counts nothing; the skill index
+// counts its limit. Parse must have accepted m, except for sizes.
 func (m *Manifest) SizeOf(p *Prompt) Size {
 	var s Size
 	for i := range p.Parts {
@@ -56,7 +56,7 @@ func (m *Manifest) SizeOf(p *Prompt) Size {
 func (s *Size) addGroup(m *Manifest, g *Group) {
 	for _, i := range g.Files {
 		if i < 0 || i >= len(m.Files) {
-			continue // Parse has said so
+			continue // Parse has reported it
 		}
 		switch f := &m.Files[i]; {
 		case f.IsImage():
@@ -76,7 +76,7 @@ func (s *Size) addVar(name string) {
 	}
 }
 
-// Add returns what two prompts take that are shown together.
+// Add returns the size of two prompts that are shown together.
 func (s Size) Add(other Size) Size {
 	s.Bytes += other.Bytes
 	s.Parts += other.Parts
@@ -90,8 +90,8 @@ func (s Size) Add(other Size) Size {
 	return s
 }
 
-// Over says which limit of what is shown before a transcript is exceeded, or
-// nothing. A step's system counts SystemBytes, whatever it is.
+// Over says which limit of the content before a transcript is exceeded, or "".
+// A step's system text counts SystemBytes, whatever its length.
 func (s Size) Over() string {
 	_, detail := s.over()
 	return detail

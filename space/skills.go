@@ -14,13 +14,13 @@ func (m *Manifest) Skill(name string) *Skill {
 // skillsHead begins the index of skills.
 const skillsHead = "Skills. Before you do what a description is about, call skill_load with the skill's name and follow what it says."
 
-// descriptionCuts are what descriptions in the index may have, in bytes: the
-// first with which the index is within its limit counts. Names are never cut.
+// descriptionCuts are lengths to which the index cuts descriptions, in bytes: the
+// first one that keeps the index within its limit is used. Names are never cut.
 var descriptionCuts = [...]int{4 * SkillTextCharsMax, 256, 128, 0}
 
-// ShownSkills returns the index of skills, one text for each space: a line
-// "name: description" for each skill. All texts together have at most
-// SkillIndexBytesMax bytes: over that, descriptions are cut, and then left out.
+// ShownSkills returns the index of skills, one text for each space: a line "name:
+// description" for each skill. All texts together have at most SkillIndexBytesMax
+// bytes: to fit, descriptions are shortened and then left out.
 func ShownSkills(spaces [][]*Skill) []string {
 	var texts []string
 	for _, most := range descriptionCuts {
@@ -36,7 +36,7 @@ func ShownSkills(spaces [][]*Skill) []string {
 	return texts
 }
 
-// shownSkills writes the index with descriptions of at most most bytes.
+// shownSkills formats the index with descriptions of at most most bytes.
 func shownSkills(spaces [][]*Skill, most int) []string {
 	texts := make([]string, len(spaces))
 	for i, skills := range spaces {
@@ -58,7 +58,7 @@ func shownSkills(spaces [][]*Skill, most int) []string {
 	return texts
 }
 
-// cutText returns a text of at most max bytes.
+// cutText shortens a text to at most max bytes.
 func cutText(text string, max int) string {
 	const more = "…"
 	if len(text) <= max {
@@ -74,18 +74,18 @@ func cutText(text string, max int) string {
 	return strings.TrimRight(text[:end], " ") + more
 }
 
-// ShownSkill returns what a model is shown of a skill that is in its prompt.
+// ShownSkill returns the text by which a model is shown a skill in its prompt.
 func ShownSkill(name, body string) string {
 	return "<skill name=\"" + attribute.Replace(name) + "\">\n" + strings.TrimSpace(body) + "\n</skill>"
 }
 
-// skillBytes is what is written around a skill's body, with the longest name.
+// skillBytes is the size of the text around a skill's body, with the longest name.
 const skillBytes = int64(len("<skill name=\"\">\n\n</skill>\n\n") + TokenBytesMax)
 
-// WithSkills returns what prompts of a size take with the index of skills, and
-// with the texts of skills that a run's config names.
+// WithSkills returns s with the index of skills, and with the texts of skills
+// that a run's config names.
 func (s Size) WithSkills(index [][]*Skill, bodies []*File) Size {
-	s.Parts -= s.Skills // counted with the limit of the index
+	s.Parts -= s.Skills // they count the limit of the index
 	s.Bytes -= int64(s.Skills) * SkillIndexBytesMax
 	s.Skills = len(index)
 	for _, text := range ShownSkills(index) {
@@ -99,8 +99,8 @@ func (s Size) WithSkills(index [][]*Skill, bodies []*File) Size {
 	return s
 }
 
-// Named returns the skills of these names, in their order; unknown ones are left
-// out.
+// Named returns the skills with these names, in their order. Unknown names are
+// skipped.
 func (m *Manifest) Named(names []string) []*Skill {
 	skills := make([]*Skill, 0, len(names))
 	for _, name := range names {
@@ -115,7 +115,7 @@ func (m *Manifest) Named(names []string) []*Skill {
 // its text without the frontmatter.
 const BodySuffix = "#body"
 
-// SkillPath is the path of the SKILL.md that a skill was read from.
+// SkillPath returns the path of a skill's SKILL.md.
 func (m *Manifest) SkillPath(s *Skill) string {
 	return strings.TrimSuffix(m.Files[s.Body].Path, BodySuffix)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// The variables of templates. A fact's is VarFact and its name.
+// The variables of templates. A fact's variable is VarFact and its name.
 const (
 	VarSession = "session"
 	VarRun     = "run"
@@ -17,7 +17,7 @@ const (
 	VarFact    = "fact."
 )
 
-// runBytesMax is what {{run}} is expanded to at most: r and a number.
+// runBytesMax is the maximal length of {{run}}: r and a number.
 const runBytesMax = 1 + 10
 
 const (
@@ -32,8 +32,8 @@ type Use struct {
 }
 
 // Vars returns the variables of a template, by name, with how often each is
-// used. Problems have a line and the code unknown_variable: a name that is none
-// of the variables, or braces that are not closed. All of them are returned.
+// used. Problems have a line and the code unknown_variable: an unknown name, or
+// braces that are not closed. All of them are returned.
 func Vars(text string) (uses []Use, problems []Problem) {
 	line, counted := 1, 0
 	walk(text, func(string) {}, func(name string) {
@@ -51,8 +51,8 @@ func Vars(text string) (uses []Use, problems []Problem) {
 }
 
 // Expand returns the text with each variable replaced by its value, and {{{{ by
-// two braces. Values are not expanded again. ok is false if the text is longer
-// than max bytes then, or no template.
+// two braces. Values are not expanded again. ok is false if the result is
+// longer than max bytes, or the text is not a valid template.
 func Expand(text string, value func(name string) string, max int) (expanded string, ok bool) {
 	var b strings.Builder
 	ok = true
@@ -108,7 +108,7 @@ func isVariable(name string) bool {
 	return name == VarSession || name == VarRun || name == VarVersion
 }
 
-// longest is how many bytes a variable is expanded to at most.
+// longest is the maximal length of a variable's value in bytes.
 func longest(name string) int {
 	switch name {
 	case VarSession:
@@ -121,7 +121,7 @@ func longest(name string) int {
 	return FactValueBytesMax
 }
 
-// VarsOf returns uses as they stand in a part.
+// VarsOf returns uses as a part encodes them.
 func VarsOf(uses []Use) codec.Pairs {
 	if len(uses) == 0 {
 		return nil
@@ -133,9 +133,8 @@ func VarsOf(uses []Use) codec.Pairs {
 	return pairs
 }
 
-// Uses returns the variables of a part, by name. ok is false if one is no
-// variable or its count no positive number; in a manifest that Parse accepted
-// none is.
+// Uses returns the variables of a part, by name. ok is false if one of them is
+// unknown or its count is not a positive number, which Parse does not accept.
 func (p *Part) Uses() (uses []Use, ok bool) {
 	for _, pair := range p.Vars {
 		u := Use{Name: pair.Key}

@@ -9,7 +9,7 @@ import (
 // versionDigitsMax bounds a number of a version, so that all fit a uint32.
 const versionDigitsMax = 9
 
-// Version is MAJOR.MINOR.PATCH with or without a pre-release, as Semantic
+// Version is MAJOR.MINOR.PATCH with an optional pre-release, as Semantic
 // Versioning 2.0.0 defines it, without build metadata.
 type Version struct {
 	Major, Minor, Patch uint32
@@ -84,7 +84,7 @@ func (v Version) Compare(w Version) int {
 		return c
 	}
 	if v.Pre == "" || w.Pre == "" {
-		return cmp.Compare(w.Pre, v.Pre) // the empty one is the greater
+		return cmp.Compare(w.Pre, v.Pre) // empty is greater
 	}
 	return slices.CompareFunc(strings.Split(v.Pre, "."), strings.Split(w.Pre, "."), func(a, b string) int {
 		switch numberA, numberB := isDigits(a), isDigits(b); {
@@ -99,7 +99,7 @@ func (v Version) Compare(w Version) int {
 	})
 }
 
-// Selector is 1, 1.4 or 1.4.2, or a whole version with a pre-release.
+// Selector is 1, 1.4 or 1.4.2, or a full version with a pre-release.
 type Selector struct {
 	least Version
 	parts int
@@ -117,8 +117,8 @@ func ParseSelector(text string) (s Selector, ok bool) {
 	return Selector{least: Version{Major: numbers[0], Minor: numbers[1], Patch: numbers[2]}, parts: n}, true
 }
 
-// Matches reports whether the selector selects v. Pre-releases are selected only
-// by a selector that is exactly that version.
+// Matches reports whether the selector matches v. Only a selector that is
+// exactly that version matches a pre-release.
 func (s Selector) Matches(v Version) bool {
 	return v.Pre == s.least.Pre && v.Major == s.least.Major &&
 		(s.parts < 2 || v.Minor == s.least.Minor) && (s.parts < 3 || v.Patch == s.least.Patch)

@@ -14,10 +14,10 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// IndexName is the file that says what a space consists of.
+// IndexName is the file that lists the content of a space.
 const IndexName = "agent.workspace.json"
 
-// The parts of a space that a reading may be limited to.
+// The parts of a space to which reading may be limited.
 const (
 	PartPrompts = "prompts"
 	PartTools   = "tools"
@@ -28,32 +28,32 @@ const (
 // Parts are the parts of a space, as Options.Only names them.
 var Parts = []string{PartPrompts, PartTools, PartContext, PartSkills}
 
-// Options say what to build.
+// Options configure Read.
 type Options struct {
-	Space  string // empty: what the index says, else Named
+	Space  string // empty: the name in the index, else Named
 	Named  string
-	Kind   space.Kind      // empty: what the index says
+	Kind   space.Kind      // empty: the kind in the index
 	NoScan bool            // a folder without an index is a problem
-	Only   []string        // take these parts from the files, and all else from Known
+	Only   []string        // read only these parts, and take the others from Known
 	Known  *space.Manifest // nil: an empty one
 }
 
-// Built is what a folder consists of. Manifest and Files are nil if there is any
+// Built is the result of Read. Manifest and Files are nil if there is any
 // problem. Problems and warnings are sorted.
 type Built struct {
 	Manifest *space.Manifest
-	Files    map[codec.Ref][]byte // what was read, by content: each file of Manifest that Known does not have
+	Files    map[codec.Ref][]byte // the content of each file of Manifest that Known lacks
 	Problems []space.Problem
 	Warnings []space.Problem
 }
 
-// ErrChanged says that a folder changed each time while it was read.
+// ErrChanged means that a folder changed during each reading.
 var ErrChanged = errors.New("the files changed while they were read, three times: try again when nothing writes them")
 
-// Read opens a folder and builds its manifest, as options says after open. It
-// closes what open returns, if that can be closed. What changed while it was read is read again, at most
-// three times in all; then the error is ErrChanged. Other errors are those of
-// open and of the context.
+// Read opens a folder and builds its manifest. It calls options after open, and
+// closes what open returns if it is an io.Closer. If a file changed meanwhile,
+// it reads again, at most three times in all; then it returns ErrChanged. Other
+// errors are those of open and of the context.
 func Read(ctx context.Context, open func(context.Context) (fs.FS, error), options func() Options) (Built, error) {
 	for range readsMax {
 		fsys, err := open(ctx)
@@ -64,7 +64,7 @@ func Read(ctx context.Context, open func(context.Context) (fs.FS, error), option
 		built := b.build()
 		changed := b.changed()
 		if c, ok := fsys.(io.Closer); ok {
-			_ = c.Close() // it was read alone
+			_ = c.Close() // it was only read
 		}
 		if err := ctx.Err(); err != nil {
 			return Built{}, err
@@ -78,27 +78,27 @@ func Read(ctx context.Context, open func(context.Context) (fs.FS, error), option
 
 // builder builds one manifest.
 type builder struct {
-	ctx      context.Context //nolint:containedctx // of the one reading that a builder is for
+	ctx      context.Context //nolint:containedctx // a builder lives for one reading
 	fsys     fs.FS
 	o        Options
 	m        space.Manifest
-	at       map[string]int  // place in m.Files, by path
-	read     map[string]seen // what was read, by path
-	words    []space.Word    // of m.Catalogs; indices in entries are into it
+	at       map[string]int  // index in m.Files, by path
+	read     map[string]seen // files read so far, by path
+	words    []space.Word    // of m.Catalogs; their entries index it
 	contents map[codec.Ref][]byte
 	bytes    int64
-	listed   []string // all files below the root; nil: not listed yet
+	listed   []string // all files below the root; nil: not yet listed
 	patterns int
-	sources  map[string]string // prompts[0]: the file that it comes from
+	sources  map[string]string // prompts[0] to the file that it comes from
 	problems []space.Problem
 	warnings []space.Problem
 }
 
-// seen is a file as it was when it was read.
+// seen is a file at the time when it was read.
 type seen struct {
 	info    fs.FileInfo
 	content []byte
-	problem space.Problem // with a code: it can't be read
+	problem space.Problem // if it has a code, the file can't be read
 }
 
 func newBuilder(ctx context.Context, fsys fs.FS, o Options) *builder {
@@ -112,7 +112,7 @@ func (b *builder) say(p space.Problem) {
 	b.problems = append(b.problems, p)
 }
 
-// build reads everything.
+// build reads the space.
 func (b *builder) build() Built {
 	b.m.V, b.m.Space, b.m.Kind = 1, b.o.Space, b.o.Kind
 	if data, ok := b.readFile(IndexName, indexBytesMax); ok {
@@ -140,8 +140,8 @@ func (b *builder) build() Built {
 	return Built{Problems: space.SortProblems(b.problems), Warnings: space.SortProblems(b.warnings)}
 }
 
-// countNeeds warns of a space that no session can adopt where too many of its needs
-// are not met.
+// countNeeds warns of a space with so many needs that no session can adopt it
+// if they are not met.
 func (b *builder) countNeeds(m *space.Manifest) {
 	needs := slices.DeleteFunc(m.AllNeeds(), func(need string) bool { return strings.HasSuffix(need, "?") })
 	if len(needs) > space.LacksMax {
@@ -150,7 +150,7 @@ func (b *builder) countNeeds(m *space.Manifest) {
 	}
 }
 
-// place adds problems of the manifest, with the files that they come from.
+// place adds problems of the manifest, with the files where they come from.
 func (b *builder) place(problems []space.Problem) {
 	for _, p := range problems {
 		list, _, _ := strings.Cut(p.Path, "]")
@@ -163,12 +163,12 @@ func (b *builder) place(problems []space.Problem) {
 	}
 }
 
-// takes reports whether a part of the space is taken from the files.
+// takes reports whether a part of the space is read from the files.
 func (b *builder) takes(part string) bool {
 	return len(b.o.Only) == 0 || slices.Contains(b.o.Only, part)
 }
 
-// merge takes what was not asked for from the manifest that is known.
+// merge takes the parts that are not read from the known manifest.
 func (b *builder) merge() {
 	if len(b.o.Only) == 0 {
 		return
@@ -221,7 +221,7 @@ func (b *builder) merge() {
 	b.m = known
 }
 
-// addKnown adds a file of the manifest that is known.
+// addKnown adds a file of the known manifest.
 func (b *builder) addKnown(f space.File) int {
 	if i, ok := b.at[f.Path]; ok {
 		if b.m.Files[i] != f {
@@ -263,7 +263,7 @@ func eachIndex(m *space.Manifest, replace func(int) int) {
 	}
 }
 
-// arrange brings the manifest's lists into their order.
+// arrange sorts the manifest's lists.
 func (b *builder) arrange() {
 	m := &b.m
 	files := slices.Clone(m.Files)

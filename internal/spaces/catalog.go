@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// readCatalog reads a catalog: a file, or the files of a list one after the
-// other.
+// readCatalog reads a catalog from one file, or from a list of files in their
+// order.
 func (b *builder) readCatalog(index document, id string, value *node, at string) {
 	c := space.Catalog{ToolCatalog: id, Tools: []codec.Raw{}}
 	names := []*node{value}
@@ -148,7 +148,7 @@ func (d document) isTool(n *node, at, name string) bool {
 	return false
 }
 
-// word reads other words for a tool, or nil.
+// word reads another description of a tool, or nil.
 func (d document) word(n *node, at, tool string) (w *space.Word, ok bool) {
 	w, ok = &space.Word{Tool: tool, Description: d.text(n, at, "description")}, true
 	if len(w.Description) > space.WordDescriptionBytesMax {
@@ -181,7 +181,7 @@ func (d document) word(n *node, at, tool string) (w *space.Word, ok bool) {
 	return w, ok
 }
 
-// arrangeWords brings the words into their order and keeps each entry's.
+// arrangeWords sorts the words and updates the entries that index them.
 func (b *builder) arrangeWords() {
 	b.m.Words = slices.SortedFunc(slices.Values(b.words), func(x, y space.Word) int { return space.CompareWords(&x, &y) })
 	for i := range b.m.Catalogs {

@@ -18,7 +18,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Config says which spaces a bridge reads, by the target that is asked.
+// Config says which spaces a bridge reads, by target.
 type Config struct {
 	Targets map[string]Target `yaml:"targets"`
 }
@@ -28,29 +28,29 @@ type Target struct {
 	Spaces map[string]Source `yaml:"spaces"`
 }
 
-// Source is where the files of a space are: a folder, a bucket or, of packs, the
-// stream of published ones.
+// Source says where the files of a space are: in a folder, in a bucket or, for
+// packs, in the stream of published packs.
 type Source struct {
-	Dir    string `yaml:"dir"`    // of this machine; a version is the folder of that name in it
+	Dir    string `yaml:"dir"`    // on this machine; a version is a folder in it
 	Bucket string `yaml:"bucket"` // a NATS object store; a version is a prefix below Prefix
 	Prefix string `yaml:"prefix"` // of the names of objects; ends with a slash
-	Scan   *bool  `yaml:"scan"`   // false: without an index there is no space
-	Packs  bool   `yaml:"packs"`  // published packs; under the name *, all that no other name stands for
+	Scan   *bool  `yaml:"scan"`   // false: a space must have an index
+	Packs  bool   `yaml:"packs"`  // published packs; under the name *, all without an entry of their own
 
 	Secrets map[string]SecretSource `yaml:"secrets"` // of the space, by name
 }
 
-// SecretSource is where the value of a secret is: a file or an environment
-// variable. It is read each time it is needed.
+// SecretSource says where the value of a secret is: in a file or an environment
+// variable. It is read on each use.
 type SecretSource struct {
 	File string `yaml:"file"`
 	Env  string `yaml:"env"`
 }
 
-// AnySpace stands for every space of a target that has no name there.
+// AnySpace stands for all spaces of a target without an entry of their own.
 const AnySpace = "*"
 
-// LoadConfig reads a file of a Config. Folders are relative to the file. The
+// LoadConfig reads the file of a Config. Folders are relative to the file. The
 // error reports every problem, each with its key.
 func LoadConfig(file string) (*Config, error) {
 	text, err := yamlfile.Read(file)
@@ -81,7 +81,7 @@ func LoadConfig(file string) (*Config, error) {
 	return c, nil
 }
 
-// isBucket is what NATS takes as the name of an object store.
+// isBucket matches the names that NATS accepts for an object store.
 var isBucket = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
 func (c *Config) validate() error {
@@ -123,7 +123,7 @@ func (c *Config) validate() error {
 	return errors.Join(all...)
 }
 
-// sources counts where the files are.
+// sources counts the places given.
 func (s *Source) sources() (n int) {
 	for _, given := range []bool{s.Dir != "", s.Bucket != "", s.Packs} {
 		if given {
@@ -133,7 +133,7 @@ func (s *Source) sources() (n int) {
 	return n
 }
 
-// secretProblems returns what is wrong with the secrets of a source.
+// secretProblems returns the problems of a source's secrets.
 func (s *Source) secretProblems(at string) (all []error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Secrets)) {
 		from, at := s.Secrets[name], at+".secrets."+name
@@ -149,15 +149,15 @@ func (s *Source) secretProblems(at string) (all []error) {
 	return all
 }
 
-// Store lists a NATS object store: entries whose names begin with prefix, which
-// is cut off. The error wraps fs.ErrNotExist if there is no such store.
+// Store lists a NATS object store: the entries whose names begin with prefix,
+// which is cut off. The error wraps fs.ErrNotExist if the store does not exist.
 type Store func(ctx context.Context, bucket, prefix string) (fs.FS, error)
 
-// ErrVersion says that a space has no such version.
+// ErrVersion means that a space has no such version.
 var ErrVersion = errors.New("there is no such version")
 
-// Open opens the files of a source. version is the name of a folder or of a part
-// of the prefix; empty: the source itself. store is needed for buckets alone.
+// Open opens the files of a source. version is the name of a folder or of a
+// part of the prefix; empty: the source itself. Only buckets need store.
 func (s *Source) Open(ctx context.Context, version string, store Store) (fs.FS, error) {
 	if version != "" && (filepath.Base(version) != version || !fs.ValidPath(version) || version == ".") {
 		return nil, fmt.Errorf("version %q is no name of a folder: %w", version, ErrVersion)
@@ -179,8 +179,8 @@ func (s *Source) Open(ctx context.Context, version string, store Store) (fs.FS, 
 	return objects, nil
 }
 
-// openDir opens a folder, or the one of a version in it. Errors do not tell the
-// path: they are stored in the log.
+// openDir opens a folder, or the folder of a version in it. Errors do not
+// contain the path: they are stored in the log.
 func (s *Source) openDir(version string) (fs.FS, error) {
 	dir, err := OpenDir(s.Dir)
 	if err != nil {
@@ -199,7 +199,7 @@ func (s *Source) openDir(version string) (fs.FS, error) {
 	return nil, fmt.Errorf("the folder %q can't be opened: %w", version, pathless(err))
 }
 
-// pathless returns what an error says without the path that it is about.
+// pathless returns an error without its path.
 func pathless(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {

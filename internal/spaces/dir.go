@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Dir is a folder. What leads out of it can't be read.
+// Dir is a folder. Links that lead out of it can't be read.
 type Dir struct {
 	root *os.Root
 	fs   fs.FS // of root: for names and sizes
@@ -40,7 +40,7 @@ func (d *Dir) Below(name string) (*Dir, error) {
 	return &Dir{root: root, fs: root.FS()}, nil
 }
 
-// Open opens a file or a folder. It doesn't wait for the other end of a pipe.
+// Open opens a file or a folder. It does not block on a pipe without a writer.
 func (d *Dir) Open(name string) (fs.File, error) {
 	if !fs.ValidPath(name) {
 		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
@@ -48,7 +48,7 @@ func (d *Dir) Open(name string) (fs.File, error) {
 	return d.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 }
 
-// Stat says what a name is; links are followed inside the folder.
+// Stat describes a file or folder. It follows links inside the folder.
 func (d *Dir) Stat(name string) (fs.FileInfo, error) { return fs.Stat(d.fs, name) }
 
 // ReadDir lists a folder.

@@ -17,9 +17,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// readFile returns the content of a file of at most max bytes, once for each
-// path. If ok is false, what is wrong stands in b.read[name].problem, without
-// the place.
+// readFile returns the content of a file of at most max bytes. It reads each path
+// once. If ok is false, b.read[name].problem has the problem, without its location.
 func (b *builder) readFile(name string, max int64) (content []byte, ok bool) {
 	s, found := b.read[name]
 	if !found {
@@ -37,7 +36,8 @@ func tooLarge(name string, size, max int64) space.Problem {
 	return space.Problem{Code: space.TooLarge, Detail: fmt.Sprintf("%q has %d bytes, at most %d", clip(name, 128), size, max)}
 }
 
-// open reads a file: its kind and size before its content, and its size again.
+// open reads a file. It checks the kind and size before the content, and the
+// size again afterwards.
 func (b *builder) open(name string, max int64) (s seen) {
 	bad := func(code space.ProblemCode, format string, args ...any) seen {
 		s.problem = space.Problem{Code: code, Detail: fmt.Sprintf("%q: ", clip(name, 128)) + fmt.Sprintf(format, args...)}
@@ -65,7 +65,7 @@ func (b *builder) open(name string, max int64) (s seen) {
 	}
 	f, err := b.fsys.Open(name)
 	if errors.Is(err, ErrReplaced) {
-		s.info = nil // not what changed looks at
+		s.info = nil // changed then sees a difference
 	}
 	if err != nil {
 		return bad(codeOf(err), "%s", textOf(err))
@@ -88,13 +88,13 @@ func (b *builder) open(name string, max int64) (s seen) {
 
 // codeOf distinguishes a link that leads out from a file that can't be read.
 func codeOf(err error) space.ProblemCode {
-	if strings.Contains(err.Error(), "escapes from parent") { // os.Root has no error to compare with
+	if strings.Contains(err.Error(), "escapes from parent") { // os.Root exports no error for it
 		return space.PathEscapes
 	}
 	return space.MissingFile
 }
 
-// textOf is an error without the path, which may be one of the machine.
+// textOf returns the text of an error without its path, which may be the machine's.
 func textOf(err error) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return "there is no such file"
@@ -118,8 +118,8 @@ func kindOf(mode fs.FileMode) string {
 	return "device"
 }
 
-// changed reports whether a file is another one than when it was read, or a glob
-// would find other files.
+// changed reports whether a file has changed since it was read, or a glob would
+// find other files.
 func (b *builder) changed() bool {
 	if before, problems := b.listed, len(b.problems); before != nil {
 		b.listed = nil
@@ -147,7 +147,7 @@ func (b *builder) changed() bool {
 }
 
 // file reads a file of the space and returns its index. Problems are reported
-// at the location that names the file, or of the file itself.
+// at the location that names the file, or for the file itself.
 func (b *builder) file(name string, max int64, at location) (index int, content []byte, ok bool) {
 	content, ok = b.readFile(name, max)
 	if !ok {
@@ -162,7 +162,7 @@ func (b *builder) file(name string, max int64, at location) (index int, content 
 	return b.keep(name, content), content, true
 }
 
-// text is file for what must be text.
+// text is file for text.
 func (b *builder) text(name string, max int64, at location) (index int, text string, ok bool) {
 	index, content, ok := b.file(name, max, at)
 	if ok && !utf8.Valid(content) {
@@ -182,7 +182,8 @@ func (b *builder) keep(name string, content []byte) int {
 	return b.add(space.File{Path: name, Ref: ref, Size: int64(len(content)), MediaType: MediaType(name, content)})
 }
 
-// MediaType tells by name and content what a file is: the same on every machine.
+// MediaType returns a file's media type, by name and content. It is the same on
+// every machine.
 func MediaType(name string, content []byte) string {
 	ext := strings.ToLower(path.Ext(name))
 	for _, image := range images {
@@ -206,7 +207,7 @@ func MediaType(name string, content []byte) string {
 	return "text/plain"
 }
 
-// images are the formats that models are shown, each with how its files begin.
+// images are the formats that models accept, with the first bytes of their files.
 var images = []struct {
 	mediaType string
 	exts      []string
@@ -218,8 +219,8 @@ var images = []struct {
 	{"image/webp", []string{".webp"}, func(b []byte) bool { return bytes.HasPrefix(b, []byte("RIFF")) && string(b[8:12]) == "WEBP" }},
 }
 
-// list returns all files below the root in byte order, without what is in .git.
-// Folders behind links are not entered.
+// list returns all files below the root in byte order, except for those in
+// .git. It does not follow links to folders.
 func (b *builder) list() []string {
 	if b.listed != nil {
 		return b.listed
@@ -276,8 +277,8 @@ func (b *builder) match(pattern string, at location) []string {
 	return found
 }
 
-// Glob returns what a glob matches, of paths with slashes. ok is false if it is
-// none, or would take long to match.
+// Glob returns a function that matches paths with slashes. ok is false if
+// pattern is not a glob, or would take long to match.
 func Glob(pattern string) (matches func(name string) bool, ok bool) {
 	if len(pattern) > patternBytesMax || strings.Count(pattern, "{") > patternBraces || !doublestar.ValidatePattern(pattern) {
 		return nil, false
@@ -291,7 +292,7 @@ func (b *builder) isFolder(name string) bool {
 	return err == nil && info.IsDir()
 }
 
-// location is where a problem is reported.
+// location is a place to report a problem at.
 type location struct {
 	file string
 	line int

@@ -12,18 +12,18 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// document is a file that is read into nodes; b reports locations in it.
+// document is a file that is read into nodes; b receives its problems.
 type document struct {
 	b    *builder
 	file string
 }
 
-// json reads a file of the space as JSON; nil after a problem.
+// json reads a file of the space as JSON. It returns nil after a problem.
 func (b *builder) json(name string, at location) (document, *node) {
 	d := document{b, name}
 	content, ok := b.readFile(name, indexBytesMax)
 	if !ok {
-		_, _, _ = b.file(name, indexBytesMax, at) // tells the problem
+		_, _, _ = b.file(name, indexBytesMax, at) // reports the problem
 		return d, nil
 	}
 	return d, d.parse(content)
@@ -42,7 +42,7 @@ func (d document) say(n *node, code space.ProblemCode, path, format string, args
 	d.b.say(d.at(n, path).problem(code, format, args...))
 }
 
-// is reports whether n is of a kind, and tells if it is not.
+// is reports whether n is of a kind. If not, it reports a problem.
 func (d document) is(n *node, path string, want kind) bool {
 	if n.kind != want {
 		d.say(n, space.WrongType, path, "is %s, and must be %s", n.kind, want)
@@ -59,7 +59,7 @@ func (d document) text(n *node, path, name string) string {
 	return m.text
 }
 
-// known tells members that an object does not have.
+// known reports members that an object may not have.
 func (d document) known(n *node, path string, names ...string) {
 	for _, m := range n.members {
 		if !slices.Contains(names, m.name) {
@@ -107,7 +107,7 @@ func join(path, name string) string {
 
 func index(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
 
-// readIndex reads the index and all that it names.
+// readIndex reads the index and everything that it names.
 func (b *builder) readIndex(content []byte) {
 	d := document{b, IndexName}
 	n := d.parse(content)
@@ -138,7 +138,7 @@ func (b *builder) readIndex(content []byte) {
 	b.readDefaults(d, n.get("defaults"))
 }
 
-// readHead reads what the space is called.
+// readHead reads the kind, name, version and descriptions of the space.
 func (b *builder) readHead(d document, n *node) {
 	m := &b.m
 	kind := space.Kind(cmp.Or(d.text(n, "", "kind"), string(space.Workspace)))
@@ -170,7 +170,7 @@ func (b *builder) readHead(d document, n *node) {
 	}
 }
 
-// named reads an object of ids and what they stand for.
+// named reads an object whose keys are ids.
 func (d document) named(n *node, member string, read func(d document, id string, value *node, path string)) {
 	list := n.get(member)
 	if list == nil || !d.is(list, member, kindObject) {

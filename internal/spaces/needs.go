@@ -7,7 +7,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// Lookup says what there is on a machine. A nil function finds nothing.
+// Lookup says what a machine has. A nil function finds nothing.
 type Lookup struct {
 	Secret func(name string) bool // a secret with a value
 	Env    func(name string) bool // an environment variable with a value
@@ -15,8 +15,8 @@ type Lookup struct {
 	OS     string                 // the operating system, as Go names it
 }
 
-// Lacks returns the needs that are not met, in byte order, each once. A need
-// that ends with ? is optional and never among them; one that can't be read is.
+// Lacks returns the needs that are not met, sorted and without duplicates. A need
+// that ends with ? is optional and never among them; a malformed one always is.
 func Lacks(needs []string, look Lookup) []string {
 	var lacks []string
 	for _, need := range needs {
@@ -28,7 +28,7 @@ func Lacks(needs []string, look Lookup) []string {
 	return slices.Compact(lacks)
 }
 
-// meets reports whether a need is met. Of alternatives, one is enough.
+// meets reports whether a need is met. One of several alternatives is enough.
 func (l Lookup) meets(need string) bool {
 	kind, what, _ := strings.Cut(need, ":")
 	var there func(string) bool
@@ -45,8 +45,8 @@ func (l Lookup) meets(need string) bool {
 	return space.IsNeed(need) && there != nil && slices.ContainsFunc(strings.Split(what, "|"), there)
 }
 
-// osName returns what Go calls an operating system that a skill names: some
-// skills use the names of Node and Python.
+// osName returns Go's name for an operating system: some skills use the names
+// of Node and Python.
 func osName(name string) string {
 	switch name = strings.ToLower(name); name {
 	case "macos":

@@ -17,10 +17,10 @@ import (
 type node struct {
 	kind    kind
 	line    int
-	text    string // of a text; of a number or a truth value as it is written
+	text    string // of a text; the literal of a number or a truth value
 	members []member
 	items   []*node
-	raw     []byte // JSON alone: as it is written
+	raw     []byte // only for JSON: as written
 }
 
 type member struct {
@@ -57,14 +57,14 @@ func (n *node) get(name string) *node {
 type jsonReader struct {
 	data  []byte
 	dec   *json.Decoder
-	line  int // of offset
+	line  int // at offset at
 	at    int // offset up to which lines are counted
 	nodes int
 	say   func(p space.Problem)
 }
 
-// parseJSON reads a JSON text. Problems that a text may have and still be read
-// (a key twice) and the one that ends the reading go to say; then it is nil.
+// parseJSON reads a JSON text. Problems go to say. After one that ends the
+// reading it returns nil; a duplicate key does not end it.
 func parseJSON(data []byte, say func(p space.Problem)) *node {
 	r := &jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1, say: say}
 	r.dec.UseNumber()
@@ -92,7 +92,7 @@ func parseJSON(data []byte, say func(p space.Problem)) *node {
 	return nil
 }
 
-// invalidAt returns where a text is not UTF-8.
+// invalidAt returns the offset of the first byte that is not UTF-8.
 func invalidAt(data []byte) int {
 	at := 0
 	for at < len(data) {
@@ -105,7 +105,7 @@ func invalidAt(data []byte) int {
 	return at
 }
 
-// here returns the line of the token that was read last.
+// here returns the line of the latest token.
 func (r *jsonReader) here() int {
 	end := int(r.dec.InputOffset())
 	r.line += bytes.Count(r.data[r.at:end], []byte("\n"))
@@ -142,7 +142,7 @@ func (r *jsonReader) value(depth int) (*node, error) {
 	return n, err
 }
 
-// container reads what stands in a list or an object, and its end.
+// container reads the contents of a list or an object, and its end.
 func (r *jsonReader) container(n *node, depth int) error {
 	for r.dec.More() {
 		if n.kind == kindList {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// ErrReplaced says that an object is another one than was listed, or gone.
+// ErrReplaced means that an object was replaced or deleted after it was listed.
 var ErrReplaced = errors.New("the object was replaced after it was listed")
 
 // Object is an entry of an object store.
@@ -21,23 +21,23 @@ type Object struct {
 	Modified time.Time
 }
 
-// Objects is a file system of objects. Objects whose names are no paths are left
-// out: nothing can name them.
+// Objects is a file system of objects. Objects whose names are not paths are
+// left out: nothing can name them.
 type Objects struct {
 	entries []Object // by name
 	get     func(name string, size int64) ([]byte, error)
 }
 
 // NewObjects returns the objects of a store as a file system. get returns the
-// content of one, of at most size bytes; its error wraps ErrReplaced if the object
-// is another one than was listed.
+// content of one, of at most size bytes; its error wraps ErrReplaced if the
+// object was replaced after it was listed.
 func NewObjects(entries []Object, get func(name string, size int64) ([]byte, error)) *Objects {
 	valid := slices.DeleteFunc(slices.Clone(entries), func(o Object) bool { return !fs.ValidPath(o.Name) || o.Name == "." })
 	slices.SortFunc(valid, func(a, b Object) int { return cmp.Compare(a.Name, b.Name) })
 	return &Objects{entries: valid, get: get}
 }
 
-// find returns the object of that name; folder says that names below it exist.
+// find returns the object of that name; folder means that there are names below it.
 func (o *Objects) find(name string) (entry Object, folder, ok bool) {
 	i, ok := slices.BinarySearchFunc(o.entries, name, func(e Object, name string) int { return cmp.Compare(e.Name, name) })
 	if ok {
@@ -67,7 +67,7 @@ func (o *Objects) Open(name string) (fs.File, error) {
 	return f, nil
 }
 
-// Stat says what a name is.
+// Stat describes a file or folder.
 func (o *Objects) Stat(name string) (fs.FileInfo, error) {
 	entry, folder, ok := o.find(name)
 	if !ok || !fs.ValidPath(name) {

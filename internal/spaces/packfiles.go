@@ -9,17 +9,17 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// BindingsName is the file with the tools of a pack whose index PackFiles writes.
+// BindingsName is the file in which PackFiles writes a pack's tools.
 const BindingsName = "bindings.json"
 
-// PackHead says what a pack is called.
+// PackHead is the name, version and descriptions of a pack.
 type PackHead struct {
 	Name, Version, Description, DisplayName, Category string
 }
 
-// PackFiles returns the files that make files a pack with these tools and needs:
-// an index and bindings, by name. An index that is there is kept but for what head
-// says; it must name no other bindings. files may be nil.
+// PackFiles returns the files that turn files into a pack with these tools and
+// needs: an index and bindings, by name. An existing index is kept except for
+// the fields of head; it must name no other bindings. files may be nil.
 func PackFiles(files fs.FS, head PackHead, tools []json.RawMessage, needs []string) (map[string][]byte, error) {
 	index := map[string]any{}
 	if files != nil {
@@ -61,8 +61,8 @@ func PackFiles(files fs.FS, head PackHead, tools []json.RawMessage, needs []stri
 	return added, nil
 }
 
-// Overlay returns files with others in place of those of the same names. files may
-// be nil. The others are right below the root.
+// Overlay returns files with others added, which replace files of the same
+// name. files may be nil. The others are directly below the root.
 func Overlay(files fs.FS, others map[string][]byte) fs.FS {
 	var entries []Object
 	for name, content := range others {
@@ -80,7 +80,7 @@ type overlay struct {
 	added *Objects
 }
 
-// in returns where a name is.
+// in returns the file system that has a name.
 func (o overlay) in(name string) fs.FS {
 	if _, folder, ok := o.added.find(name); ok && !folder {
 		return o.added

@@ -74,7 +74,7 @@ func (b *builder) readPart(d document, n *node, at string, i int) (part space.Pa
 	return b.readText(d, n, at, i)
 }
 
-// readText reads system text or a message, from a file or as it stands here.
+// readText reads system text or a message, from a file or inline.
 func (b *builder) readText(d document, n *node, at string, i int) (part space.Part, ok bool) {
 	d.known(n, at, "role", "file", "text", "content")
 	role := d.text(n, at, "role")
@@ -144,7 +144,7 @@ func (b *builder) template(name string, at location) (part space.Part, ok bool) 
 	return part, ok
 }
 
-// expandable makes a file of a text that stands in a pack file.
+// expandable adds an inline text as a file.
 func (b *builder) expandable(name, text string, at location) (part space.Part, ok bool) {
 	switch {
 	case len(text) > space.TemplateBytesMax:

@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// scan makes a space of a folder without an index.
+// scan reads a folder without an index.
 func (b *builder) scan() {
 	if b.o.NoScan || b.m.Kind == space.Pack {
 		b.say(space.Problem{Code: space.MissingFile, File: IndexName, Detail: "there is no such file, and the folder is not to be scanned: write one with refold space index"})
@@ -53,8 +53,8 @@ func (b *builder) scan() {
 }
 
 // WriteIndex returns an index for a folder without one. With it, the space has
-// the same manifest, but for scanned. It fails if there is an index, or nothing
-// that a scan finds.
+// the same manifest, except for scanned. It fails if there is an index already,
+// or a scan finds nothing.
 func WriteIndex(ctx context.Context, fsys fs.FS) ([]byte, error) {
 	if _, err := fs.Stat(fsys, IndexName); err == nil {
 		return nil, errors.New("there is " + IndexName + " already: edit it, or move it away")
@@ -71,13 +71,13 @@ func WriteIndex(ctx context.Context, fsys fs.FS) ([]byte, error) {
 	return append(text, '\n'), err
 }
 
-// nothingFound says what a scan looks for.
+// nothingFound lists what a scan looks for.
 const nothingFound = "nothing that a scan finds: tools/*.json, AGENTS.md, skills/*/SKILL.md, .claude/skills/*/SKILL.md"
 
 // agentsFile is the prompt of a folder without an index.
 const agentsFile = "AGENTS.md"
 
-// found is an index as a scan finds it.
+// found is an index made by a scan.
 type found struct {
 	V       int                 `json:"v"`
 	Prompts map[string]string   `json:"prompts,omitempty"`
@@ -85,7 +85,7 @@ type found struct {
 	Skills  []string            `json:"skills,omitempty"`
 }
 
-// scanned returns what a scan finds, or nil if that is nothing.
+// scanned returns the index that a scan finds, or nil.
 func (b *builder) scanned() *found {
 	f := found{V: 1}
 	for _, name := range b.list() {
@@ -111,7 +111,7 @@ func (b *builder) scanned() *found {
 	return &f
 }
 
-// isBelow reports whether dir is a folder right below top.
+// isBelow reports whether dir is a folder directly below top.
 func isBelow(dir, top string) bool {
 	rest, ok := strings.CutPrefix(dir, top)
 	return ok && strings.Count(rest, "/") == 1

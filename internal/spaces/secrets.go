@@ -8,7 +8,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// secrets are keys of known forms.
+// secrets are keys of known formats.
 var secrets = []struct {
 	what string
 	is   *regexp.Regexp
@@ -23,8 +23,8 @@ var secrets = []struct {
 	{"a key of Stripe", regexp.MustCompile(`\b[rs]k_live_[A-Za-z0-9]{20,}`)},
 }
 
-// Secrets reports the files of a space that hold what looks like a key. The
-// details do not repeat it.
+// Secrets reports files of a space that seem to contain a key. The details do
+// not repeat the key.
 func (b *Built) Secrets() []space.Problem {
 	var found []space.Problem
 	if b.Manifest == nil {

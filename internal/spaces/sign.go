@@ -18,21 +18,20 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// SignatureName is the file that holds the signature of a space's manifest. It is
-// no part of the space.
+// SignatureName is the file with the signature of a space's manifest. It is not
+// part of the space.
 const SignatureName = "agent.workspace.sig"
 
-// signatureBytesMax bounds a file with a signature or a seed.
+// signatureBytesMax bounds the file of a signature or a seed.
 const signatureBytesMax = 4 << 10
 
-// Signature is a signature of a manifest, as its file has it. Sig is base64url
-// without padding.
+// Signature is the content of a signature file. Sig is base64url without padding.
 type Signature struct {
 	Key string `json:"key"`
 	Sig string `json:"sig"`
 }
 
-// ReadSignature returns the signature in a folder, nil if there is none.
+// ReadSignature returns the signature in a folder, or nil if there is none.
 func ReadSignature(files fs.FS) (*Signature, error) {
 	f, err := files.Open(SignatureName)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -61,14 +60,14 @@ func ReadSignature(files fs.FS) (*Signature, error) {
 	return s, nil
 }
 
-// Bytes returns the signature itself.
+// Bytes returns the decoded signature.
 func (s *Signature) Bytes() ([]byte, error) { return base64.RawURLEncoding.DecodeString(s.Sig) }
 
 // Signer signs manifests.
 type Signer struct{ pair nkeys.KeyPair }
 
-// ReadSigner reads the seed of an nkey from a file, which may have other lines, as
-// a credentials file does. The error never holds a part of the file.
+// ReadSigner reads the seed of an nkey from a file, which may have other lines,
+// as a credentials file does. The error never contains a part of the file.
 func ReadSigner(name string) (*Signer, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -97,7 +96,7 @@ func ReadSigner(name string) (*Signer, error) {
 	return nil, fmt.Errorf("%s: holds no seed of a NATS nkey, which begins with S: make one with nk -gen user > %s", name, name)
 }
 
-// Sign signs a manifest of that hash.
+// Sign signs the manifest with that hash.
 func (s *Signer) Sign(hash codec.Hash) (Signature, error) {
 	key, err := s.pair.PublicKey()
 	if err != nil {
@@ -110,7 +109,7 @@ func (s *Signer) Sign(hash codec.Hash) (Signature, error) {
 	return Signature{Key: key, Sig: base64.RawURLEncoding.EncodeToString(sig)}, nil
 }
 
-// WriteSignature writes the file of a signature into a folder, in one step: a
+// WriteSignature writes the file of a signature into a folder atomically: a
 // concurrent reader sees the old file or the new one.
 func WriteSignature(dir string, s Signature) error {
 	text, err := json.MarshalIndent(s, "", "  ")

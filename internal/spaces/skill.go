@@ -11,11 +11,11 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// skillFile is the file that says what a skill is.
+// skillFile is the file that defines a skill.
 const skillFile = "SKILL.md"
 
-// readSkills reads the skills that an index names, or those of the folder
-// skills.
+// readSkills reads the skills that an index names. If it names none, it reads
+// those of the folder skills.
 func (b *builder) readSkills(d document, n *node) {
 	if n == nil {
 		n = &node{kind: kindList, items: []*node{{kind: kindText, text: "skills/*/" + skillFile}}}
@@ -43,8 +43,8 @@ func (b *builder) readSkills(d document, n *node) {
 	}
 }
 
-// trySkill reads a SKILL.md that a glob found. One that is faulty is left out, and
-// what is wrong are warnings.
+// trySkill reads a SKILL.md that a glob found. A faulty one is left out, and
+// its problems become warnings.
 func (b *builder) trySkill(name string, at location) {
 	problems, files, size := len(b.problems), len(b.m.Files), b.bytes
 	b.readSkill(name, at, false)
@@ -64,12 +64,12 @@ func (b *builder) trySkill(name string, at location) {
 	b.m.Skills = slices.DeleteFunc(b.m.Skills, func(s space.Skill) bool { return s.Body >= files })
 }
 
-// readSkill reads one SKILL.md and lists the files of its folder. An index that
-// names the file must name a skill that is called as its folder is.
+// readSkill reads one SKILL.md and lists the files of its folder. If the index
+// names the file itself, the skill must have the name of its folder.
 func (b *builder) readSkill(name string, at location, named bool) {
 	content, ok := b.readFile(name, space.SkillBodyBytesMax+space.FrontmatterBytesMax)
 	if !ok {
-		_, _, _ = b.file(name, space.SkillBodyBytesMax+space.FrontmatterBytesMax, at) // tells the problem
+		_, _, _ = b.file(name, space.SkillBodyBytesMax+space.FrontmatterBytesMax, at) // reports the problem
 		return
 	}
 	d := document{b, name}
@@ -131,8 +131,8 @@ func (d document) parseSkill(text, folder string, named bool) (s space.Skill, bo
 	return s, body, len(d.b.problems) == before
 }
 
-// cutFrontmatter cuts a text into what stands between the --- lines and the
-// rest. line is 1 if only the first of them is there.
+// cutFrontmatter splits a text into the part between the --- lines and the part
+// after them. line is 1 if the second --- is missing.
 func cutFrontmatter(text string) (front, body string, line int, ok bool) {
 	first, rest, more := strings.Cut(text, "\n")
 	if strings.TrimRight(first, " \t\r") != "---" || !more {
@@ -149,7 +149,7 @@ func cutFrontmatter(text string) (front, body string, line int, ok bool) {
 	return "", "", 1, false
 }
 
-// frontKeys are the keys of a frontmatter that mean something here.
+// frontKeys are the keys of a frontmatter that are read.
 var frontKeys = []string{"name", "description", "license", "compatibility", "metadata", "user-invocable", "argument-hint", "allowed-tools", "disable-model-invocation"}
 
 func (d document) readFront(n *node, folder, body string, named bool, s *space.Skill) {
@@ -198,7 +198,7 @@ func (d document) readFront(n *node, folder, body string, named bool, s *space.S
 	}
 }
 
-// info keeps a value for people, as it is written.
+// info keeps a value for people, as written.
 func (d document) info(s *space.Skill, m *node, key, at string) {
 	if m.kind == kindList || m.kind == kindObject || m.kind == kindNull {
 		d.say(m, space.WrongType, at, "is %s, and must be %s", m.kind, kindText)
@@ -216,8 +216,8 @@ func (d document) info(s *space.Skill, m *node, key, at string) {
 	s.Info = append(s.Info, codec.Pair{Key: key, Value: raw})
 }
 
-// allowedTools reads names, in a text or in a list; what a name has in brackets
-// is left out.
+// allowedTools reads names from a text or a list, without what follows a name
+// in parentheses.
 func (d document) allowedTools(m *node) []string {
 	names := []string{}
 	var texts []string
@@ -250,7 +250,7 @@ func (d document) allowedTools(m *node) []string {
 	return slices.Compact(names)
 }
 
-// families are the programs whose metadata tell what a skill requires.
+// families are the programs whose metadata say what a skill requires.
 var families = []string{"agentos", "openclaw", "refold"}
 
 // readMetadata reads texts for people, and needs.
@@ -316,7 +316,7 @@ func (d document) readNeeds(n *node, at string, s *space.Skill) {
 	}
 }
 
-// firstParagraph is the first paragraph of a text that is no heading.
+// firstParagraph returns the first paragraph that is not a heading.
 func firstParagraph(body string) string {
 	for paragraph := range strings.SplitSeq(strings.ReplaceAll(body, "\r\n", "\n"), "\n\n") {
 		text := strings.Join(strings.Fields(paragraph), " ")
@@ -331,7 +331,7 @@ func firstParagraph(body string) string {
 	return ""
 }
 
-// sortedTexts returns texts in byte order, each once.
+// sortedTexts returns texts in byte order, without duplicates.
 func sortedTexts(nodes []*node) (texts []string) {
 	for _, n := range nodes {
 		texts = append(texts, n.text)

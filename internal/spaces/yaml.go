@@ -15,9 +15,9 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// parseYAML reads a YAML text, which begins in a line of its file, into nodes.
-// Anchors, aliases, tags, merges and more than one document are refused. It
-// returns nil after a problem that ends the reading.
+// parseYAML reads a YAML text, which begins in that line of its file, into
+// nodes. Anchors, aliases, tags, merges and more than one document are refused.
+// It returns nil after a problem that ends the reading.
 func parseYAML(text string, line int, code space.ProblemCode, say func(space.Problem)) *node {
 	bad := func(at int, format string, args ...any) *node {
 		say(space.Problem{Code: code, Line: at, Detail: fmt.Sprintf(format, args...)})
@@ -55,7 +55,7 @@ func parseYAML(text string, line int, code space.ProblemCode, say func(space.Pro
 }
 
 type yamlReader struct {
-	line   int // of the file in which the text begins
+	line   int // in which the text begins in the file
 	say    func(space.Problem)
 	code   space.ProblemCode
 	failed bool
@@ -99,5 +99,5 @@ func (y *yamlReader) value(v ast.Node) *node {
 
 func (y *yamlReader) member(n *node, v *ast.MappingValueNode) {
 	key := y.value(v.Key)
-	n.members = append(n.members, member{name: key.text, line: key.line, value: y.value(v.Value)}) // the parser has refused a key that stands twice
+	n.members = append(n.members, member{name: key.text, line: key.line, value: y.value(v.Value)}) // the parser has refused duplicate keys
 }

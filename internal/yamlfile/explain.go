@@ -11,16 +11,16 @@ import (
 	"github.com/refold/refold/codec/nearest"
 )
 
-// Explain returns an error of the YAML library as people read it: with line,
-// column and the lines around it, and for a key that there is not with the key of
-// v, which the file was decoded into, that was probably meant.
+// Explain formats an error of the YAML library for people: with line, column
+// and the lines around it. For an unknown key it suggests the nearest key of v,
+// into which the file was decoded.
 func Explain(err error, v any) error {
 	Hint(err, v)
 	return errors.New(yaml.FormatError(err, false, true))
 }
 
-// Hint adds to the message of an error about a key that there is not which key of
-// v was probably meant. Other errors stay as they are.
+// Hint adds the nearest key of v to the message of an error about an unknown
+// key. It does not change other errors.
 func Hint(err error, v any) {
 	var unknown *yaml.UnknownFieldError
 	if !errors.As(err, &unknown) {
@@ -31,7 +31,7 @@ func Hint(err error, v any) {
 	}
 }
 
-// keys returns the keys of a type and of all types in it.
+// keys returns the keys of a type and of all types within it.
 func keys(t reflect.Type, seen map[reflect.Type]bool) (all []string) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:

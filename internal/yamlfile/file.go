@@ -1,4 +1,4 @@
-// Package yamlfile bounds the memory that a YAML file costs its reader. The
+// Package yamlfile bounds the memory that reading a YAML file takes. The
 // library copies the targets of aliases and keeps the path of every value, so a
 // file of a hundred kilobytes could take gigabytes.
 package yamlfile
@@ -18,12 +18,12 @@ import (
 // The limits of a file.
 const (
 	bytesMax     = 1 << 20
-	depthMax     = 64        // of lists and mappings in one another
-	pathBytesMax = 256 << 20 // of the paths of all values: their number by the depth and the longest key
-	nodesMax     = 1 << 20   // with what aliases stand for; more than a file can have without
+	depthMax     = 64        // nested lists and mappings
+	pathBytesMax = 256 << 20 // of the paths of all values: their number times the depth times the longest key
+	nodesMax     = 1 << 20   // with the targets of aliases; more than a file without aliases can have
 )
 
-// Read returns the text of a file, once Check allows it.
+// Read returns the text of a file if Check accepts it.
 func Read(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -37,8 +37,8 @@ func Read(name string) ([]byte, error) {
 	return text, Check(text)
 }
 
-// Check returns an error if a text would cost much to decode. One that is no
-// YAML is no error here.
+// Check returns an error if a text would be expensive to decode. It accepts
+// invalid YAML.
 func Check(text []byte) error {
 	if len(text) > bytesMax {
 		return fmt.Errorf("the file has more than %d bytes", bytesMax)
@@ -55,7 +55,7 @@ func Check(text []byte) error {
 	}
 	file, err := parser.Parse(tokens, 0)
 	if err != nil {
-		return nil //nolint:nilerr // whoever decodes it says so better
+		return nil //nolint:nilerr // the decoder reports it better
 	}
 	c := counter{named: make(map[string]int)}
 	nodes := 0
@@ -68,8 +68,8 @@ func Check(text []byte) error {
 	return nil
 }
 
-// measure returns how deep lists and mappings stand in one another, at least,
-// the longest key, and whether there are aliases.
+// measure returns a lower bound of how deep lists and mappings nest, the
+// longest key, and whether there are aliases.
 func measure(tokens token.Tokens) (deepest, key int, aliases bool) {
 	flow := 0       // open brackets
 	var block []int // columns of the lists and mappings around a token
@@ -99,11 +99,11 @@ func measure(tokens token.Tokens) (deepest, key int, aliases bool) {
 	return deepest, key, aliases
 }
 
-// counter counts nodes, and those that an alias stands for.
+// counter counts nodes, including the targets of aliases.
 type counter struct{ named map[string]int }
 
-// nodes returns how many values a node is. It never exceeds a third of what an
-// int holds.
+// nodes returns how many values a node has, at most math.MaxInt32, so that sums
+// can't overflow.
 func (c *counter) nodes(n ast.Node) int {
 	count := 1
 	switch n := n.(type) {

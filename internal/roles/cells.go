@@ -7,15 +7,15 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Subject is one that every user is tried with.
+// Subject is a subject that every user is tried with.
 type Subject struct {
 	Row    string
 	Prefix string // of the tenant
-	Name   string // as it is in the account of that tenant's streams
+	Name   string // as spelt in the account of that tenant's streams
 }
 
-// Subjects returns an example of every pattern of the table: those of the users
-// that it names, and of rows that are nobody's those that are the same for all.
+// Subjects returns an example of every pattern of the table: one for each user
+// with rights in a row. A row without such users gets one example.
 func Subjects(users []User) (all []Subject, err error) {
 	seen := map[Subject]bool{}
 	add := func(row Row, n subjects.Names, u User) {
@@ -51,7 +51,7 @@ func Subjects(users []User) (all []Subject, err error) {
 	return all, nil
 }
 
-// prefixes returns those of the users, in their order.
+// prefixes returns the prefixes of the users, in their order.
 func prefixes(users []User) (all []string) {
 	for _, u := range users {
 		if !slices.Contains(all, u.Prefix) {
@@ -61,8 +61,7 @@ func prefixes(users []User) (all []string) {
 	return all
 }
 
-// Tried is a user, ready to be tried: what it may do, and how it spells a
-// subject.
+// Tried is a user with its rights, as far as trying the user needs them.
 type Tried struct {
 	User
 	n      subjects.Names
@@ -78,7 +77,7 @@ func Trying(u User) (Tried, error) {
 	return Tried{User: u, n: n, rights: Rights(n, u)}, nil
 }
 
-// May says what the table lets the user do with a subject.
+// May returns what the table permits the user to do with a subject.
 func (t Tried) May(s Subject) (act Act) {
 	if s.Prefix != t.Prefix {
 		return 0
@@ -91,8 +90,8 @@ func (t Tried) May(s Subject) (act Act) {
 	return act
 }
 
-// Spellings are how the user may try to publish to a subject: as the streams'
-// account has it, and under each prefix of JetStream's API.
+// Spellings returns the subjects by which the user may try to publish to s: as
+// in the streams' account, and under the prefix of JetStream's API.
 func (t Tried) Spellings(s Subject) []string {
 	rest, ok := strings.CutPrefix(s.Name, api)
 	if !ok {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Config prints accounts as the NATS server reads them, to be included in its
+// Config prints the accounts as an include file for the NATS server's
 // configuration. key returns the public key of a user.
 func (f *File) Config(key func(User) string) (string, error) {
 	accounts, err := f.Plan()
@@ -42,7 +42,7 @@ func (f *File) Config(key func(User) string) (string, error) {
 	return b.String(), nil
 }
 
-// printAll prints a list of an account, nothing if it is empty.
+// printAll prints a list of an account, or nothing if it is empty.
 func printAll[T any](b *strings.Builder, key string, all []T, write func(*strings.Builder, T)) {
 	if len(all) == 0 {
 		return
@@ -55,7 +55,7 @@ func printAll[T any](b *strings.Builder, key string, all []T, write func(*string
 }
 
 func printLimits(b *strings.Builder, l Limits) {
-	payload, _ := size(l.Payload) // Users has refused what is none
+	payload, _ := size(l.Payload) // Users has checked it
 	if l.Connections+l.Subscriptions == 0 && payload == 0 {
 		return
 	}

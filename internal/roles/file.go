@@ -15,25 +15,25 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// usersMax is how many users a file names at most.
+// usersMax is the maximal number of users of a file.
 const usersMax = 512
 
-// File says which users there are. The zero value has none.
+// File lists the users. The zero value has none.
 type File struct {
-	URL     string             `yaml:"url"`     // for the files by which programs connect
-	Storage string             `yaml:"storage"` // what the streams of each tenant may take, such as 10GB; empty: what the servers allow
-	Limits  map[string]Limits  `yaml:"limits"`  // of the account of a user, by its name; "default" is of those that are not named
+	URL     string             `yaml:"url"`     // in the files by which programs connect
+	Storage string             `yaml:"storage"` // limit of the streams of each tenant, such as 10GB; empty: the servers' limit
+	Limits  map[string]Limits  `yaml:"limits"`  // of a user's account, by the user's name; "default" is for all others
 	Tenants map[string]*Tenant `yaml:"tenants"` // by prefix
 }
 
-// Limits are of one account. 0 is none.
+// Limits are the limits of one account. 0 means no limit.
 type Limits struct {
 	Connections   int    `yaml:"connections"`
 	Subscriptions int    `yaml:"subscriptions"`
-	Payload       string `yaml:"payload"` // of one message, such as 64KB
+	Payload       string `yaml:"payload"` // size of one message, such as 64KB
 }
 
-// Tenant is what has a prefix, and with it streams and sessions of its own.
+// Tenant is the users of one prefix, which has streams and sessions of its own.
 type Tenant struct {
 	SessionActors []string `yaml:"session-actors"`
 	Clients       []string `yaml:"clients"`
@@ -42,17 +42,17 @@ type Tenant struct {
 	Auditors      []string `yaml:"auditors"`
 	Publishers    []string `yaml:"publishers"` // of packs
 	Admins        []string `yaml:"admins"`
-	Loopback      []string `yaml:"loopback"` // one, for the server's no_auth_user
+	Loopback      []string `yaml:"loopback"` // at most one, for the server's no_auth_user
 
-	// Names, and the targets of each. A name that stands under several of the first
-	// four is one user, whose bridges serve targets of several classes.
+	// Names, and the targets of each. A name under several of the first four is one
+	// user, whose bridges serve targets of several classes.
 	Models       map[string][]string `yaml:"models"`
 	Tools        map[string][]string `yaml:"tools"`
 	StepHooks    map[string][]string `yaml:"step-hooks"`
 	SpaceReaders map[string][]string `yaml:"space-readers"`
 	Apps         map[string][]string `yaml:"apps"`
 
-	// Buckets are object stores of the streams' account that a reader of spaces reads.
+	// Buckets are object stores in the streams' account, by their space-reader.
 	Buckets map[string][]string `yaml:"buckets"`
 
 	Services map[string]Service `yaml:"services"`
@@ -60,12 +60,12 @@ type Tenant struct {
 
 // Service is a NATS service that is a tool.
 type Service struct {
-	Bridge   string   `yaml:"bridge"`   // of tools, that asks it
-	Subjects []string `yaml:"subjects"` // that it answers
+	Bridge   string   `yaml:"bridge"`   // the user of tools that calls it
+	Subjects []string `yaml:"subjects"` // subjects of its requests
 }
 
-// DefaultTenant is the tenant without a file: one user of each role
-// that a deployment with OpenAI's models, host tools and the tools of sessions has.
+// DefaultTenant is the tenant used without a file: one user of each role that a
+// deployment with OpenAI's models, host tools and session tools needs.
 func DefaultTenant() *Tenant {
 	return &Tenant{
 		SessionActors: []string{"actor"}, Clients: []string{"client"}, Approvers: []string{"approver"}, Operators: []string{"operator"},
@@ -74,8 +74,8 @@ func DefaultTenant() *Tenant {
 	}
 }
 
-// Parse reads a file. Errors in it are reported with their line; an unknown
-// key, with the nearest known one.
+// Parse reads a file. Errors name the line; an error about an unknown key
+// suggests the nearest known one.
 func Parse(text []byte) (*File, error) {
 	var f File
 	err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&f)
@@ -92,14 +92,14 @@ func Parse(text []byte) (*File, error) {
 	return &f, nil
 }
 
-// keys are all that a file may have.
+// keys are all keys of a file.
 var keys = []string{
 	"url", "storage", "limits", "tenants", "connections", "subscriptions", "payload", "session-actors", "clients", "approvers", "operators",
 	"auditors", "admins", "loopback", "models", "tools", "step-hooks", "space-readers", "publishers", "buckets", "apps", "services", "bridge", "subjects",
 }
 
-// Users returns all users, in an order that depends on nothing but the file, or
-// every problem that the file has.
+// Users returns all users, in an order that depends on the file only, or every
+// problem of the file.
 func (f *File) Users() ([]User, error) {
 	var all []User
 	var wrong []error
@@ -135,7 +135,7 @@ func (f *File) Users() ([]User, error) {
 	return all, errors.Join(wrong...)
 }
 
-// bucketProblems returns what is wrong with the buckets of a tenant.
+// bucketProblems returns the problems of a tenant's buckets.
 func (t *Tenant) bucketProblems(prefix string) (all []error) {
 	for _, name := range slices.Sorted(maps.Keys(t.Buckets)) {
 		if _, ok := t.SpaceReaders[name]; !ok {
@@ -187,7 +187,7 @@ func (t *Tenant) users(prefix string) (all []User) {
 	return all
 }
 
-// problems returns what is wrong with the users of a prefix.
+// problems returns the problems of the users of a prefix.
 func problems(prefix string, users []User) (all []error) {
 	say := func(format string, args ...any) {
 		all = append(all, fmt.Errorf("tenant "+prefix+": "+format, args...))

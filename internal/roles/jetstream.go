@@ -6,21 +6,21 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// How subjects that JetStream hears begin. In an account without streams the
-// first is another one, subjects.Names.API: JetStream answers its own for the
-// asker's account.
+// The beginnings of JetStream's subjects. An account without streams uses
+// subjects.Names.API in place of the first one: JetStream answers requests
+// under its own prefix for the requester's account.
 const (
 	api  = "$JS.API."
 	acks = "$JS.ACK."
 	flow = "$JS.FC."
 )
 
-// readers are all that read an account's streams with a key of their own.
+// readers are the roles that read streams.
 func readers() []Role {
 	return append(bridges(false), SessionActor, Approver, Operator, Auditor, Publishers)
 }
 
-// read is the row of what a stream holds.
+// read returns the row for reading a stream.
 func read(name, about string, stream func(subjects.Names) string, roles ...Role) Row {
 	return Row{
 		Name: "read " + name, About: about, Answers: Often, May: who(Publish, roles...),
@@ -48,7 +48,7 @@ func readRows() []Row {
 	}
 }
 
-// buckets is what a reader of spaces asks of the object stores that it is given.
+// buckets are the requests to the object stores of a space-reader.
 func buckets(_ subjects.Names, u User) (all []string) {
 	for _, b := range u.Buckets {
 		s := "OBJ_" + b
@@ -90,7 +90,7 @@ func pullRows() []Row {
 	}
 }
 
-// consumers is what one may ask of any consumer of the streams.
+// consumers are all requests about consumers of the streams.
 func consumers(n subjects.Names) (all []string) {
 	for _, s := range n.Streams() {
 		for _, verb := range []string{"CREATE", "INFO", "DELETE", "MSG.NEXT"} {
@@ -101,13 +101,13 @@ func consumers(n subjects.Names) (all []string) {
 	return all
 }
 
-// pulls is what a bridge asks of the consumers of its targets. They are there:
-// session-actors create them.
+// pulls are the requests of a bridge to the consumers of its targets.
+// Session-actors have created the consumers.
 func pulls(n subjects.Names, u User) (all []string) {
 	for _, c := range u.consumers() {
 		name, err := subjects.BridgeName(c.Class, c.Target)
 		if err != nil {
-			continue // Validate has refused it
+			continue // Users has reported it
 		}
 		at := n.EffectsStream() + "." + name
 		all = append(all, api+"CONSUMER.INFO."+at, api+"CONSUMER.MSG.NEXT."+at, acks+at+".>", acks+"*.*."+at+".>")
@@ -115,7 +115,7 @@ func pulls(n subjects.Names, u User) (all []string) {
 	return all
 }
 
-// each puts a beginning before every text.
+// each prepends begin to every text.
 func each(texts []string, begin string) []string {
 	out := make([]string, len(texts))
 	for i, t := range texts {

@@ -11,20 +11,20 @@ import (
 	"github.com/nats-io/nkeys"
 )
 
-// Where things are in a directory that Write has written. What a server needs
-// and what one user needs are directories of their own, so that each process
-// can be given its own alone.
+// The files in a directory that Write has written. The files of the server and
+// of each user are in directories of their own, so that each process can be
+// given only its own.
 const (
 	accountsFile = "accounts.conf" // in serverDir
 	serverDir    = "server"
 	usersDir     = "users"
-	usersFile    = "users.yaml" // the file that all was made of
+	usersFile    = "users.yaml" // the source of all other files
 	seedFile     = "seed.nk"
 	contextFile  = "context.json"
 	configFile   = "config.yaml"
 )
 
-// UserDir is the directory of a user's files below that of all.
+// UserDir is the directory of a user's files within dir.
 func UserDir(dir string, u User) string { return filepath.Join(dir, usersDir, u.Prefix, u.Name) }
 
 // ContextFile is the file by which programs connect as a user.
@@ -39,9 +39,8 @@ func SeedFile(dir string, u User) string { return filepath.Join(UserDir(dir, u),
 // AccountsFile is the file that the servers' configuration includes.
 func AccountsFile(dir string) string { return filepath.Join(dir, serverDir, accountsFile) }
 
-// keysOf reads the keys of users, and makes those that are not there. Of the
-// rotated it makes new ones. It returns the public keys, and the names of the
-// users whose key is new.
+// keysOf reads the keys of users, and makes missing ones. It replaces the keys of
+// the rotated users. It returns the public keys, and the users with a new key.
 func keysOf(dir string, users []User, rotate []string) (public map[string]string, made []User, err error) {
 	for _, name := range rotate {
 		if !slices.ContainsFunc(users, func(u User) bool { return u.is(name) }) {
@@ -63,13 +62,14 @@ func keysOf(dir string, users []User, rotate []string) (public map[string]string
 	return public, made, nil
 }
 
-// String names a user among all prefixes: refold/client.
+// String identifies a user among all prefixes: refold/client.
 func (u User) String() string { return u.Prefix + "/" + u.Name }
 
-// is reports whether a name, with a prefix before it or not, is this user's.
+// is reports whether a name, with or without a prefix, is this user's.
 func (u User) is(name string) bool { return name == u.Name || name == u.String() }
 
-// keyOf returns the public key of the seed in a directory.
+// keyOf returns the public key of the seed in a directory. Unless there is one,
+// or if again is set, it makes a new one.
 func keyOf(dir string, again bool) (public string, made bool, err error) {
 	path := filepath.Join(dir, seedFile)
 	seed, err := os.ReadFile(path)
@@ -97,7 +97,7 @@ func keyOf(dir string, again bool) (public string, made bool, err error) {
 	return public, true, replace(path, append(seed, '\n'), 0o600)
 }
 
-// replace writes a file so that it is there whole, or as it was.
+// replace writes a file atomically.
 func replace(path string, data []byte, mode fs.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

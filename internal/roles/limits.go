@@ -6,11 +6,11 @@ import (
 	"strconv"
 )
 
-// limitsDefault names the limits of accounts that have none of their own.
+// limitsDefault is the name of the limits for all other accounts.
 const limitsDefault = "default"
 
-// payloadLeast is what a program of Refold sends in one message: less would
-// close its connection.
+// payloadLeast is the smallest useful limit: below it, the server would close the
+// connections of Refold's programs.
 const payloadLeast = 1 << 10
 
 func (l Limits) problems(name string) (all []error) {
@@ -27,7 +27,7 @@ func (l Limits) problems(name string) (all []error) {
 
 var sizes = regexp.MustCompile(`^(\d{1,12})(B|KB|MB|GB|TB)$`)
 
-// size reads a size as NATS has it: 64KB are 65536 bytes. Empty is 0.
+// size parses a size as NATS does: 64KB are 65536 bytes. Empty is 0.
 func size(text string) (int64, error) {
 	if text == "" {
 		return 0, nil
@@ -49,7 +49,7 @@ func size(text string) (int64, error) {
 	return n, nil
 }
 
-// limits returns those of a user's account.
+// limits returns the limits of a user's account.
 func (f *File) limits(u User) Limits {
 	if l, ok := f.Limits[u.Name]; ok {
 		return l

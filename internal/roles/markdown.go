@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// rights are how a table shows what may be done.
+// rights formats what may be done as the letters of a table.
 func rights(act Act) string {
 	text := ""
 	for _, of := range []struct {
@@ -19,7 +19,7 @@ func rights(act Act) string {
 	return text
 }
 
-// Markdown prints the table: a line for each row, a column for each role.
+// Markdown prints the table with a line for each row and a column for each role.
 func Markdown() string {
 	var b strings.Builder
 	b.WriteString("| subjects | |")

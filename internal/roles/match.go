@@ -2,8 +2,8 @@ package roles
 
 import "strings"
 
-// covers reports whether a pattern matches all that another one, or a subject,
-// stands for.
+// covers reports whether a pattern matches every subject that another pattern,
+// or a subject, stands for.
 func covers(pattern, subject string) bool {
 	want, have := strings.Split(pattern, "."), strings.Split(subject, ".")
 	for i, token := range want {
@@ -17,11 +17,11 @@ func covers(pattern, subject string) bool {
 	return len(want) == len(have)
 }
 
-// Probe stands for the wildcards of a pattern where it is tried. No program takes
-// it for the name of a session, an instance or an effect.
+// Probe replaces the wildcards of a pattern when it is tried. No program
+// accepts it as the name of a session, an instance or an effect.
 const Probe = "check!"
 
-// example is a subject that a pattern matches, and nothing that daemons act on.
+// example returns a subject that a pattern matches, and that no daemon acts on.
 func example(pattern string) string {
 	tokens := strings.Split(pattern, ".")
 	for i, t := range tokens {

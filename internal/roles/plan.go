@@ -22,36 +22,36 @@ type Account struct {
 // Export is what other accounts may import.
 type Export struct {
 	Pattern  string
-	Stream   bool // what is heard; else what is published or asked
+	Stream   bool // for subscriptions; otherwise for publishes and requests
 	Answers  Answers
-	Accounts []string // that may
+	Accounts []string // that may import it
 }
 
-// Import is of an Export.
+// Import is the import of an Export.
 type Import struct {
 	Pattern string
 	Stream  bool
 	From    string // account
-	To      string // how it is spelt in the importing account; empty: alike
+	To      string // the subject in the importing account; empty: Pattern
 }
 
-// Permissions are those of a user.
+// Permissions are the permissions of a user.
 type Permissions struct {
 	User      User
 	Publish   []string
 	Subscribe []string
-	Responses bool // it may answer what it is asked, once
+	Responses bool // it may reply to each request once
 }
 
-// serviceReplies matches the subjects on which requests from other accounts are
-// answered. The server makes them.
+// serviceReplies matches the reply subjects of requests from other accounts.
+// The server makes them.
 const serviceReplies = "_R_.>"
 
 // plainInboxes are the inboxes of programs without a configured inbox prefix.
 const plainInboxes = "_INBOX.>"
 
-// Plan spreads the users over accounts, those of each prefix in order: the
-// streams' account first.
+// Plan assigns the users to accounts. The accounts of each prefix stand in
+// order, the streams' account first.
 func (f *File) Plan() ([]Account, error) {
 	users, err := f.Users()
 	if err != nil {
@@ -86,7 +86,7 @@ type planning struct {
 	exports  map[exported]*Export
 }
 
-// exported is what makes an export one.
+// exported identifies an export.
 type exported struct {
 	account, pattern string
 	stream           bool
@@ -106,7 +106,7 @@ func (p *planning) account(u User, limits Limits) *Account {
 	return a
 }
 
-// add gives a user its rights.
+// add adds a user with its rights.
 func (p *planning) add(u User, limits Limits) {
 	a := p.account(u, limits)
 	may := Permissions{User: u}
@@ -133,10 +133,10 @@ func (p *planning) add(u User, limits Limits) {
 		may.Publish, may.Responses = append(may.Publish, u.Inbox()+".>"), true
 	case u.has(Tools):
 		if may.Publish = append(may.Publish, u.Subjects...); len(u.Subjects) > 0 {
-			may.Publish = append(may.Publish, subjects.ServicesAll, u.Inbox()+".>") // it is a service too, and hears what it asks
+			may.Publish = append(may.Publish, subjects.ServicesAll, u.Inbox()+".>") // a service too, and it receives its own requests
 		}
 	case u.Role == SessionActor:
-		may.Publish = append(may.Publish, plainInboxes) // of programs that ask within the account
+		may.Publish = append(may.Publish, plainInboxes) // of programs in the same account
 		for _, other := range p.users {
 			if other.Role == Admin {
 				may.Publish = append(may.Publish, other.Inbox()+".>")
@@ -150,7 +150,7 @@ func (p *planning) add(u User, limits Limits) {
 	a.Users = append(a.Users, may)
 }
 
-// local is how a user of another account spells a pattern.
+// local returns how a pattern is spelt in the user's account.
 func (p *planning) local(u User, pattern string) string {
 	if rest, ok := strings.CutPrefix(pattern, api); ok && !u.Home() {
 		return p.n.API() + "." + rest
@@ -159,7 +159,7 @@ func (p *planning) local(u User, pattern string) string {
 }
 
 // link exports a pattern to the user's account and imports it there: from the
-// streams' account, and what others serve from theirs too.
+// streams' account, and from those of other users that serve it.
 func (p *planning) link(a *Account, u User, row Row, pattern string, stream bool) {
 	if u.Home() {
 		return
@@ -224,7 +224,7 @@ func compareBools(x, y bool) int {
 	return 1
 }
 
-// sorted sorts texts and leaves each once.
+// sorted sorts texts and removes duplicates.
 func sorted(texts []string) []string {
 	slices.Sort(texts)
 	return slices.Compact(texts)

@@ -7,10 +7,11 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Role is what a user is for.
+// Role is the purpose of a user.
 type Role string
 
-// The roles. Admin is no row's: it may do everything in the streams' account.
+// The roles. The table has no row for Admin: it may do everything in the
+// streams' account.
 const (
 	SessionActor Role = "session-actor"
 	Client       Role = "client"
@@ -24,8 +25,8 @@ const (
 	Publishers   Role = "publishers"
 	App          Role = "app"
 	Admin        Role = "admin"
-	// Loopback is what a server lets a program be that brings no key: a client
-	// and an approver. It has no column of its own.
+	// Loopback is for programs without a key: they may do what a client and an
+	// approver may. It has no column of its own.
 	Loopback Role = "loopback"
 )
 
@@ -37,30 +38,30 @@ func Roles() []Role {
 // Act is what a user may do with a subject.
 type Act int
 
-// The acts. Serve is to answer requests, of users that may Publish them.
+// The acts. Serve is answering the requests of users that may Publish them.
 const (
 	Publish Act = 1 << iota
 	Hear
 	Serve
 )
 
-// Answers is how a request is answered.
+// Answers is how often a request is answered.
 type Answers int
 
-// How often a request is answered: a publish, a request, and a read that one
-// request begins.
+// Never is for publishes, Once for requests, and Often for requests that start
+// a series of replies.
 const (
 	Never Answers = iota
 	Once
 	Often
 )
 
-// Row is a line of the table: some subjects, and each role's rights to them.
+// Row is a row of the table: some subjects, and each role's rights to them.
 type Row struct {
 	Name    string
 	About   string
 	Answers Answers
-	// Patterns of one user; nil, if the row says nothing of its targets.
+	// Patterns returns the subjects for a user. Nil: the row does not apply to its targets.
 	Patterns func(n subjects.Names, u User) []string
 	May      map[Role]Act
 }
@@ -73,7 +74,7 @@ func (r Row) may(role Role) Act {
 	return r.May[role]
 }
 
-// who gives one act to several roles.
+// grant gives several roles one act.
 func who(act Act, roles ...Role) map[Role]Act {
 	may := make(map[Role]Act, len(roles))
 	for _, r := range roles {
@@ -82,7 +83,7 @@ func who(act Act, roles ...Role) map[Role]Act {
 	return may
 }
 
-// and adds to a map what others may do.
+// addGrant adds an act of several roles to a map.
 func and(may map[Role]Act, act Act, roles ...Role) map[Role]Act {
 	for _, r := range roles {
 		may[r] |= act
@@ -90,8 +91,8 @@ func and(may map[Role]Act, act Act, roles ...Role) map[Role]Act {
 	return may
 }
 
-// rolesOf returns the roles that carry out a class of effects. An app has tools of
-// its own.
+// rolesOf returns the roles that carry out a class of effects. Apps have tools
+// of their own.
 func rolesOf(c session.ClassInfo) []Role {
 	if role := Role(c.Role); role != Tools {
 		return []Role{role}
@@ -99,8 +100,8 @@ func rolesOf(c session.ClassInfo) []Role {
 	return []Role{Tools, App}
 }
 
-// bridges returns the roles that pull effects and carry them out, of classes that
-// are claimed alone if that is asked.
+// bridges returns the roles that pull and carry out effects: of all classes, or
+// only of those that are claimed.
 func bridges(claimed bool) (all []Role) {
 	for _, c := range session.Classes() {
 		if c.Bridged && (c.Claimed || !claimed) {
@@ -113,7 +114,7 @@ func bridges(claimed bool) (all []Role) {
 // watchers are the roles that read everything that sessions publish.
 func watchers() []Role { return []Role{Client, Operator, Auditor, App} }
 
-// door is the row of a door.
+// door returns the row of a door.
 func door(d session.Door, about string, roles ...Role) Row {
 	return Row{
 		Name: string(d), About: about, Answers: Once, May: who(Publish, roles...),
@@ -121,13 +122,14 @@ func door(d session.Door, about string, roles ...Role) Row {
 	}
 }
 
-// refused is a row that session-actors answer while the log is almost full.
+// answeredIfFull adds session-actors to a row: they answer while the log is
+// almost full.
 func refused(r Row) Row {
 	and(r.May, Serve, SessionActor)
 	return r
 }
 
-// fixed makes the patterns of a row that are the same for all users.
+// fixed returns the patterns of a row that are the same for all users.
 func fixed(of func(n subjects.Names) []string) func(subjects.Names, User) []string {
 	return func(n subjects.Names, _ User) []string { return of(n) }
 }
@@ -137,8 +139,7 @@ func one(of func(n subjects.Names) string) func(subjects.Names, User) []string {
 	return func(n subjects.Names, _ User) []string { return []string{of(n)} }
 }
 
-// Table returns the rows. The first part are Refold's own subjects, the second
-// what a user asks of JetStream.
+// Table returns the rows: first Refold's own subjects, then requests to JetStream.
 func Table() []Row { return slices.Concat(doorRows(), saidRows(), storeRows(), readRows(), pullRows()) }
 
 func doorRows() []Row {
@@ -176,20 +177,20 @@ func saidRows() []Row {
 	}
 }
 
-// readersOf is where readers of spaces answer: of a reader its targets, else all.
+// readersOf are the subjects on which space-readers answer: a reader's own, or all.
 func readersOf(n subjects.Names, u User) (all []string) {
 	if u.Role != SpaceReaders {
 		return []string{n.ReadersAll()}
 	}
 	for _, t := range u.Targets {
-		if subject, err := n.Readers(t); err == nil { // Validate has refused the others
+		if subject, err := n.Readers(t); err == nil { // Users has reported the others
 			all = append(all, subject)
 		}
 	}
 	return all
 }
 
-// sessionToolsAlone leaves out tools that do not serve the tools of sessions.
+// onlySessionTools excludes users of tools that do not serve session tools.
 func sessionToolsAlone(r Row) Row {
 	of := r.Patterns
 	r.Patterns = func(n subjects.Names, u User) []string {
@@ -218,8 +219,8 @@ func storeRows() []Row {
 	}
 }
 
-// claims are those of the effects that a user's bridges carry out, as far as
-// their class is claimed.
+// claims are the claims of effects that a user's bridges carry out, for classes
+// that are claimed.
 func claims(n subjects.Names, u User) (all []string) {
 	for _, c := range u.consumers() {
 		all = append(all, n.ClaimsAll(c.Class, c.Target)...)

@@ -8,23 +8,23 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// User is a user of the NATS servers, under one prefix. All programs that have
-// its key have the same rights.
+// User is a user of the NATS servers, under one prefix. All programs with its
+// key have the same rights.
 type User struct {
 	Prefix  string
 	Role    Role
 	Name    string
 	Targets []string // of a bridge: providers, executors, hooks, spaces
-	Buckets []string // of a reader of spaces: object stores that hold their files
+	Buckets []string // of a space-reader: object stores with their files
 
-	// Of a NATS service that is a tool: the bridge that asks it, whose account it
-	// is in, and the subjects that it answers. Of that bridge: the subjects of all
-	// its services.
+	// For a NATS service that is a tool: the bridge that calls it and in whose account
+	// it is, and the subjects of its requests. For that bridge: the subjects of all its
+	// services.
 	Bridge   string
 	Subjects []string
 
-	// Also are the further roles of a bridge that serves targets of several classes,
-	// each with its targets; the name is the same.
+	// Also are further roles of a bridge that serves targets of several classes, each
+	// with its targets. The name is the same.
 	Also []User
 }
 
@@ -50,7 +50,7 @@ func (u User) has(role Role) bool {
 	return slices.ContainsFunc(u.each(), func(v User) bool { return v.Role == role })
 }
 
-// Roles names the user's roles.
+// Roles lists the user's roles.
 func (u User) Roles() string {
 	var all []string
 	for _, v := range u.each() {
@@ -60,19 +60,19 @@ func (u User) Roles() string {
 }
 
 // service is the role of NATS services that are tools. They know nothing of
-// Refold: in the table they have no column.
+// Refold, and have no column in the table.
 const service Role = "service"
 
-// Inbox is how the subjects begin on which the user's answers come.
+// Inbox is the prefix of the user's reply subjects.
 func (u User) Inbox() string {
 	if u.Role == Loopback {
-		return "_INBOX" // of programs without another
+		return "_INBOX" // the default of NATS clients
 	}
 	return "_INBOX_" + u.Name
 }
 
-// consumers returns the consumers of the user's targets in its role: one for each
-// class of effects that the role carries out.
+// consumers returns the consumers of the user's targets in its role: one for
+// each class of effects that the role carries out.
 func (u User) consumers() (all []Consumer) {
 	for _, c := range session.Classes() {
 		if c.Bridged && slices.Contains(rolesOf(c), u.Role) {
@@ -84,14 +84,14 @@ func (u User) consumers() (all []Consumer) {
 	return all
 }
 
-// daemon reports whether the user's programs are bridges that may serve targets of
-// several classes.
+// daemon reports whether the user's programs are bridges, which may serve
+// targets of several classes.
 func (u User) daemon() bool { return u.Role != App && slices.Contains(bridges(false), u.Role) }
 
-// Home says whether the user is in the streams' account.
+// Home reports whether the user is in the streams' account.
 func (u User) Home() bool { return u.Role == SessionActor || u.Role == Admin }
 
-// account is the name of the account that the user is in.
+// account returns the name of the user's account.
 func (u User) account(n subjects.Names) string {
 	switch {
 	case u.Home():
@@ -106,10 +106,10 @@ func (u User) account(n subjects.Names) string {
 type Right struct {
 	Row      Row
 	Act      Act
-	Patterns []string // as JetStream and Refold spell them
+	Patterns []string // in the spelling of JetStream and Refold
 }
 
-// Rights expands the table for a user. A service has none: it has its subjects.
+// Rights expands the table for a user. A service has no rights, but subjects.
 func Rights(n subjects.Names, u User) (all []Right) {
 	for _, v := range u.each() {
 		for _, row := range Table() {
@@ -125,16 +125,16 @@ func Rights(n subjects.Names, u User) (all []Right) {
 	return all
 }
 
-// Consumer is one that session-actors create for bridges, which may not.
+// Consumer is a consumer that session-actors create for bridges, which may not.
 type Consumer struct {
 	Class  session.Class
 	Target string
 }
 
-// String is how a session-actor's flag has it.
+// String formats it as a session-actor's flag does.
 func (c Consumer) String() string { return string(c.Class) + "/" + c.Target }
 
-// Consumers returns those of all bridges of a prefix.
+// Consumers returns the consumers of all bridges of a prefix.
 func Consumers(users []User, prefix string) (all []Consumer) {
 	for _, u := range users {
 		if u.Prefix != prefix {

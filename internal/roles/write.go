@@ -18,25 +18,25 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Written is what Write has done.
+// Written is the result of Write.
 type Written struct {
 	Users   []User
-	Made    []User            // those whose keys are new
+	Made    []User            // users with a new key
 	Keys    map[string]string // public, by User.String
-	Changed bool              // the accounts are others than before: the servers must read them again
+	Changed bool              // the accounts have changed: the servers must reload them
 }
 
-// Write writes the servers' accounts and each user's files below dir. Keys that
-// are there stay, but for those of the users to rotate. A file of accounts that
-// somebody has edited is an error, and nothing is written then.
+// Write writes the servers' accounts and each user's files to dir. It keeps
+// existing keys, except for those of the users to rotate. If somebody has
+// edited the file of accounts, it returns an error and writes nothing.
 //
-// The servers' file has public keys alone. A user's directory has its seed, and
-// only its owner reads it.
+// The servers' file contains only public keys. A user's directory contains its
+// seed, and only its owner can read it.
 func (f *File) Write(dir string, rotate []string) (w Written, err error) {
 	if w.Users, err = f.Users(); err != nil {
 		return w, err
 	}
-	if dir, err = filepath.Abs(dir); err != nil { // files name one another
+	if dir, err = filepath.Abs(dir); err != nil { // the files refer to each other
 		return w, err
 	}
 	before, err := readAccounts(dir)
@@ -63,7 +63,7 @@ func (f *File) Write(dir string, rotate []string) (w Written, err error) {
 	return w, replace(AccountsFile(dir), text, 0o644)
 }
 
-// remember keeps a copy of the file with its output, for Read.
+// writeSource keeps a copy of f with its output, for Read.
 func (f *File) remember(dir string) error {
 	text, err := yaml.Marshal(f)
 	if err != nil {
@@ -72,7 +72,7 @@ func (f *File) remember(dir string) error {
 	return replace(filepath.Join(dir, usersFile), text, 0o600)
 }
 
-// Read returns the file of which Write has made what is below dir.
+// Read returns the File from which Write has written dir.
 func Read(dir string) (*File, error) {
 	text, err := os.ReadFile(filepath.Join(dir, usersFile))
 	if err != nil {
@@ -81,7 +81,7 @@ func Read(dir string) (*File, error) {
 	return Parse(text)
 }
 
-// head begins the file of accounts; a hash of the rest follows.
+// head begins the file of accounts; a hash of the other lines follows.
 const head = "# Written by refold roles, which refuses to replace it once it was edited. "
 
 func signed(conf string) []byte {
@@ -89,7 +89,8 @@ func signed(conf string) []byte {
 	return []byte(head + hex.EncodeToString(sum[:]) + "\n" + conf)
 }
 
-// readAccounts returns the file of accounts as it is; nil, if there is none.
+// readAccounts returns the file of accounts, or nil if there is none. It fails
+// if the file was edited.
 func readAccounts(dir string) ([]byte, error) {
 	text, err := os.ReadFile(AccountsFile(dir))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -104,7 +105,7 @@ func readAccounts(dir string) ([]byte, error) {
 	return text, nil
 }
 
-// connect is a context of the nats tool, as far as a user needs it.
+// connect is a context of the nats tool with the fields that a user needs.
 type connect struct {
 	Description string `json:"description"`
 	URL         string `json:"url"`
@@ -113,7 +114,7 @@ type connect struct {
 	APIPrefix   string `json:"jetstream_api_prefix,omitempty"`
 }
 
-// writeUser writes what the programs of a user read.
+// writeUser writes the files of a user's programs.
 func (f *File) writeUser(dir string, users []User, u User) error {
 	n, err := subjects.New(u.Prefix)
 	if err != nil {
@@ -138,10 +139,10 @@ func (f *File) writeUser(dir string, users []User, u User) error {
 	return nil
 }
 
-// sessionTools is the executor of the tools that sessions have of their own.
+// sessionTools is the executor of session tools.
 const sessionTools = "refold"
 
-// daemonFile holds the settings of the user's daemon besides its connection;
+// daemonFile returns the settings of the user's daemon, without its connection;
 // nil for users that run no daemon of ours.
 func (u User) daemonFile(users []User) []string {
 	switch {
@@ -156,7 +157,7 @@ func (u User) daemonFile(users []User) []string {
 		return lines
 	case u.has(Models), u.has(Tools), u.has(SpaceReaders):
 		lines := []string{"provision: false"}
-		if workers := u.workers(); len(workers) == 1 { // it may consume no other worker's calls
+		if workers := u.workers(); len(workers) == 1 { // it may not consume another worker's calls
 			lines = append(lines, "worker: "+workers[0])
 		}
 		if !slices.Contains(u.targetsOf(Tools), sessionTools) {
@@ -168,7 +169,7 @@ func (u User) daemonFile(users []User) []string {
 	}
 }
 
-// workers returns the workers of the fleet "host" that the user's bridge may be.
+// workers returns the workers of the fleet "host" that the user's bridges may be.
 func (u User) workers() (all []string) {
 	for _, target := range u.targetsOf(Tools) {
 		if worker, ok := strings.CutPrefix(target, "host-"); ok {

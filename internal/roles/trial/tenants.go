@@ -6,23 +6,23 @@ import (
 	"github.com/refold/refold/internal/roles"
 )
 
-// Tenant is what was found of a tenant, to be printed.
+// Tenant is the result for one tenant, to be printed.
 type Tenant struct {
 	Prefix string
 	Users  []string
 	Rows   []Row
 }
 
-// Row is a row of the table, with a cell for each user: P for what it may
-// publish, H for what it may hear, "." for neither, and "!" where the servers do
-// otherwise than the table.
+// Row is a row of the table, with a cell for each user: P if it may publish, H
+// if it may subscribe, "." for neither, and "!" where the servers differ from
+// the table.
 type Row struct {
 	Name  string
 	Cells []string
 }
 
-// Tenants sums cells up by tenants, rows and users. What a user did with the
-// subjects of other tenants it leaves out; Wrong has it if it was anything.
+// Tenants groups cells by tenants, rows and users. It leaves out cells with the
+// subjects of other tenants; Wrong reports those where something was permitted.
 func Tenants(cells []Cell) (all []Tenant) {
 	for _, c := range cells {
 		if c.User.Prefix != c.Subject.Prefix {

@@ -1,21 +1,21 @@
-// Package trial tries every cell of the table of package roles against servers
-// that run, and changes nothing there.
+// Package trial tries every cell of the table of package roles against running
+// servers, and changes nothing there.
 //
 // # Path
 //
 // Every user connects with its own key. It publishes to an example of every
 // subject, and subscribes to each. The administrator of each prefix listens in
-// the account of its streams and reports what arrived. Then it publishes, and
-// the user reports what it received.
+// the account of its streams and records which messages arrive. Then the
+// administrator publishes, and the user records which messages arrive.
 //
 // # Laws
 //
-//   - Nothing is stored: each message names a stream that is none as the one that
-//     it expects, and JetStream refuses it.
+//   - Nothing is stored: each message expects a stream that does not exist, so
+//     JetStream refuses it.
 //   - JetStream carries out no request: each message requires an API level that
-//     no server has. A body that is no JSON would not suffice: a purge with one
-//     purges everything.
-//   - No daemon acts on it: the names in the subjects belong to none.
+//     no server has. A body that is not JSON would not suffice: a purge with
+//     such a body purges everything.
+//   - No daemon acts on a message: the names in the subjects belong to none.
 package trial
 
 import (
@@ -31,28 +31,28 @@ import (
 	"github.com/refold/refold/internal/roles"
 )
 
-// flushWithin is how long a server may take to say that it has what was sent.
+// flushWithin is how long a server may take to confirm a flush.
 const flushWithin = 10 * time.Second
 
-// cameMax is how many messages may come between two looks: a few for each
-// subject.
+// msgsMax is how many messages may arrive between two calls of received: a few
+// for each subject.
 const cameMax = 1 << 16
 
 // Cell is what one user may do with one subject, by the table and by the servers.
 type Cell struct {
 	User      roles.User
 	Subject   roles.Subject
-	Want, Got roles.Act // Publish: it arrives. Hear: what others publish is heard
+	Want, Got roles.Act // Publish: its messages arrive. Hear: it receives messages of others
 }
 
-// Servers are what is tried.
+// Servers are the servers to try.
 type Servers struct {
 	URL string
-	Dir string // of the users' files
+	Dir string // with the users' files
 }
 
-// Try tries all users of a file with all subjects. It needs the administrator of
-// each prefix.
+// Try tries all users of a file with all subjects. It needs the administrator
+// of each prefix.
 func Try(ctx context.Context, s Servers, f *roles.File) (cells []Cell, err error) {
 	users, err := f.Users()
 	if err != nil {
@@ -93,21 +93,21 @@ func Try(ctx context.Context, s Servers, f *roles.File) (cells []Cell, err error
 	return cells, nil
 }
 
-// trial is a trial under way.
+// trial is a running trial.
 type trial struct {
 	servers  Servers
 	subjects []roles.Subject
 	admins   map[string]*peer // by prefix
 }
 
-// peer is a connection and the messages that it received. A message is in the
-// channel when the connection has read it, so after a flush nothing is missing.
+// peer is a connection and the messages that it received. The connection puts a
+// message into the channel when it reads it, so after a flush none is missing.
 type peer struct {
 	nc   *nats.Conn
 	came chan *nats.Msg
 }
 
-// sent is a message: of which tenant, and on which subject.
+// sent is a message: the tenant of its publisher, and its subject.
 type sent struct{ prefix, subject string }
 
 // received returns the messages since the last call.
@@ -122,15 +122,16 @@ func (p *peer) received() map[sent]bool {
 	return all
 }
 
-// payload begins every message, and the prefix of a tenant follows. It is no event,
-// and to JetStream an object that it can't read.
+// payload begins every message; the prefix of a tenant follows. It is not an
+// event, and JetStream takes it for an invalid object.
 const payload = "{refold roles check: "
 
-// requiredLevel is the header of a request to JetStream's API that a server refuses
-// if its API has a lower level (ADR-44 of NATS).
+// requiredLevel is the header by which JetStream refuses a request if its API
+// has a lower level (ADR-44 of NATS).
 const requiredLevel = "Nats-Required-Api-Level"
 
-// message is what a user, or the administrator, of a tenant publishes.
+// message returns the message that a user or the administrator of a tenant
+// publishes.
 func message(prefix, subject string) *nats.Msg {
 	m := nats.NewMsg(subject)
 	m.Header.Set(nats.ExpectedStreamHdr, payload) // no stream has that name, so none stores it
@@ -139,8 +140,8 @@ func message(prefix, subject string) *nats.Msg {
 	return m
 }
 
-// connect connects as a user. All connect to one server if they can: a message
-// is then where it goes once that server has it.
+// connect connects as a user. All users connect to one server if they can: once
+// that server has a message, it is delivered.
 func (t *trial) connect(u roles.User) (*peer, error) {
 	auth, err := nats.NkeyOptionFromSeed(roles.SeedFile(t.servers.Dir, u))
 	if err != nil {
@@ -148,7 +149,7 @@ func (t *trial) connect(u roles.User) (*peer, error) {
 	}
 	p := &peer{came: make(chan *nats.Msg, cameMax)}
 	p.nc, err = nats.Connect(t.servers.URL, auth, nats.Name("refold roles check"), nats.DontRandomize(), nats.NoReconnect(),
-		nats.CustomInboxPrefix(u.Inbox()), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // what is refused does not arrive
+		nats.CustomInboxPrefix(u.Inbox()), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // a refused message does not arrive
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s as %s: %w: do the servers have the accounts of %s?", t.servers.URL, u, err, roles.AccountsFile(t.servers.Dir))
 	}
@@ -161,7 +162,7 @@ func (t *trial) close() {
 	}
 }
 
-// listen has the administrators hear all subjects of their tenants.
+// listen subscribes the administrators to all subjects of their tenants.
 func (t *trial) listen(ctx context.Context) error {
 	for _, s := range t.subjects {
 		admin := t.admins[s.Prefix]
@@ -172,7 +173,8 @@ func (t *trial) listen(ctx context.Context) error {
 	return t.flush(ctx)
 }
 
-// flush waits until the servers have given the administrators what is theirs.
+// flush waits until the servers have delivered their messages to the
+// administrators.
 func (t *trial) flush(ctx context.Context) error {
 	for _, p := range t.admins {
 		if err := flush(ctx, p.nc); err != nil {
@@ -226,14 +228,14 @@ func (t *trial) try(ctx context.Context, u roles.User) ([]Cell, error) {
 		if heard[sent{s.Prefix, s.Name}] {
 			cells[i].Got |= roles.Hear
 		}
-		if as.May(s)&roles.Serve != 0 && as.Home() { // a service receives the administrator's requests
+		if as.May(s)&roles.Serve != 0 && as.Home() { // a server of requests receives the administrator's
 			cells[i].Want |= roles.Hear
 		}
 	}
 	return cells, nil
 }
 
-// receivedBy returns the messages of the administrators that a user receives.
+// receivedBy returns the administrators' messages that a user receives.
 func (t *trial) receivedBy(ctx context.Context, p *peer) (map[sent]bool, error) {
 	for _, s := range t.subjects {
 		if _, err := p.nc.ChanSubscribe(s.Name, p.came); err != nil {
@@ -253,12 +255,12 @@ func (t *trial) receivedBy(ctx context.Context, p *peer) (map[sent]bool, error) 
 		return nil, err
 	}
 	for _, admin := range t.admins {
-		admin.received() // its own
+		admin.received() // drops its own messages
 	}
 	return p.received(), nil
 }
 
-// Wrong returns the cells where the servers don't do what the table says.
+// Wrong returns the cells where the servers differ from the table.
 func Wrong(cells []Cell) []Cell {
 	return slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool { return c.Want == c.Got })
 }

@@ -23,7 +23,7 @@ func readers() []Role {
 // read returns the row for reading a stream.
 func read(name, about string, stream func(subjects.Names) string, roles ...Role) Row {
 	return Row{
-		Name: "read " + name, About: about, Answers: Often, May: who(Publish, roles...),
+		Name: "read " + name, About: about, Answers: Often, May: grant(Publish, roles...),
 		Patterns: fixed(func(n subjects.Names) []string {
 			s := stream(n)
 			return []string{api + "STREAM.MSG.GET." + s, api + "DIRECT.GET." + s, api + "DIRECT.GET." + s + ".>"}
@@ -34,8 +34,8 @@ func read(name, about string, stream func(subjects.Names) string, roles ...Role)
 func readRows() []Row {
 	return []Row{
 		{Name: "JetStream", About: "whether it is there", Answers: Once, Patterns: one(func(subjects.Names) string { return api + "INFO" }),
-			May: who(Publish, readers()...)},
-		{Name: "look at streams", About: "their configuration, how much they hold, of which subjects", Answers: Once, May: who(Publish, readers()...),
+			May: grant(Publish, readers()...)},
+		{Name: "look at streams", About: "their configuration, how much they hold, of which subjects", Answers: Once, May: grant(Publish, readers()...),
 			Patterns: fixed(func(n subjects.Names) []string { return each(n.Streams(), api+"STREAM.INFO.") })},
 		read("events", "the log", subjects.Names.LogStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, App, Approver),
 		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(false), SessionActor, Operator, Auditor)...),
@@ -43,8 +43,8 @@ func readRows() []Row {
 		read("timers", "schedules", subjects.Names.TimersStream, SessionActor, Operator),
 		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, Approver),
 		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
-		sessionToolsAlone(read("packs", "published versions of packs; of tools, only the user of the target refold", subjects.Names.PacksStream, Operator, Auditor, Tools, SpaceReaders, Publishers)),
-		{Name: "read its buckets", About: "files of workspaces", Answers: Often, Patterns: buckets, May: who(Publish, SpaceReaders)},
+		onlySessionTools(read("packs", "published versions of packs; of tools, only the user of the target refold", subjects.Names.PacksStream, Operator, Auditor, Tools, SpaceReaders, Publishers)),
+		{Name: "read its buckets", About: "files of workspaces", Answers: Often, Patterns: buckets, May: grant(Publish, SpaceReaders)},
 	}
 }
 
@@ -59,33 +59,33 @@ func buckets(_ subjects.Names, u User) (all []string) {
 
 func pullRows() []Row {
 	return []Row{
-		{Name: "pull its effects", About: "one consumer for each target", Answers: Often, Patterns: pulls, May: who(Publish, bridges(false)...)},
-		{Name: "list consumers of effects", About: "which workers there are", Answers: Once, May: who(Publish, Tools, App),
+		{Name: "pull its effects", About: "one consumer for each target", Answers: Often, Patterns: pulls, May: grant(Publish, bridges(false)...)},
+		{Name: "list consumers of effects", About: "which workers there are", Answers: Once, May: grant(Publish, Tools, App),
 			Patterns: one(func(n subjects.Names) string { return api + "CONSUMER.NAMES." + n.EffectsStream() })},
-		{Name: "purge blobs", About: "uploads that nothing names", Answers: Once, May: who(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
+		{Name: "purge blobs", About: "uploads that nothing names", Answers: Once, May: grant(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
 			Patterns: one(func(n subjects.Names) string { return api + "STREAM.PURGE." + n.BlobsStream() })},
-		{Name: "create streams", About: "and update them", Answers: Once, May: who(Publish, SessionActor),
+		{Name: "create streams", About: "and update them", Answers: Once, May: grant(Publish, SessionActor),
 			Patterns: fixed(func(n subjects.Names) []string {
 				return slices.Concat(each(n.Streams(), api+"STREAM.CREATE."), each(n.Streams(), api+"STREAM.UPDATE."))
 			})},
-		{Name: "consumers of all streams", About: "create them, pull, delete", Answers: Often, May: who(Publish, SessionActor, Operator),
+		{Name: "consumers of all streams", About: "create them, pull, delete", Answers: Often, May: grant(Publish, SessionActor, Operator),
 			Patterns: fixed(consumers)},
-		{Name: "lanes", About: "reset them, change their owner", Answers: Once, May: who(Publish, SessionActor),
+		{Name: "lanes", About: "reset them, change their owner", Answers: Once, May: grant(Publish, SessionActor),
 			Patterns: fixed(func(n subjects.Names) []string {
 				return []string{api + "CONSUMER.RESET." + n.LogStream() + ".*", api + "CONSUMER.UNPIN." + n.LogStream() + ".*", acks + n.LogStream() + ".>", acks + "*.*." + n.LogStream() + ".>"}
 			})},
-		{Name: "acknowledge what is due", About: "wakes that are settled", Answers: Once, May: who(Publish, SessionActor),
+		{Name: "acknowledge what is due", About: "wakes that are settled", Answers: Once, May: grant(Publish, SessionActor),
 			Patterns: fixed(func(n subjects.Names) []string {
 				due := n.TimersStream() + "." + subjects.DueConsumer + ".>"
 				return []string{acks + due, acks + "*.*." + due}
 			})},
-		{Name: "list streams", About: "their names and configurations", Answers: Once, May: who(Publish, Operator),
+		{Name: "list streams", About: "their names and configurations", Answers: Once, May: grant(Publish, Operator),
 			Patterns: fixed(func(subjects.Names) []string { return []string{api + "STREAM.NAMES", api + "STREAM.LIST"} })},
 		{Name: "delete, purge", About: "streams and messages", Answers: Once, Patterns: fixed(func(n subjects.Names) []string {
 			kept := slices.DeleteFunc(n.Streams(), func(s string) bool { return s == n.BlobsStream() })
 			return slices.Concat(each(n.Streams(), api+"STREAM.DELETE."), each(n.Streams(), api+"STREAM.MSG.DELETE."), each(kept, api+"STREAM.PURGE."))
 		})},
-		{Name: "what is pushed to it", About: "scans of whole streams", May: who(Hear, Operator),
+		{Name: "what is pushed to it", About: "scans of whole streams", May: grant(Hear, Operator),
 			Patterns: func(_ subjects.Names, u User) []string { return []string{u.Inbox() + ".>"} }},
 	}
 }

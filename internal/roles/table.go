@@ -75,7 +75,7 @@ func (r Row) may(role Role) Act {
 }
 
 // grant gives several roles one act.
-func who(act Act, roles ...Role) map[Role]Act {
+func grant(act Act, roles ...Role) map[Role]Act {
 	may := make(map[Role]Act, len(roles))
 	for _, r := range roles {
 		may[r] |= act
@@ -84,7 +84,7 @@ func who(act Act, roles ...Role) map[Role]Act {
 }
 
 // addGrant adds an act of several roles to a map.
-func and(may map[Role]Act, act Act, roles ...Role) map[Role]Act {
+func addGrant(may map[Role]Act, act Act, roles ...Role) map[Role]Act {
 	for _, r := range roles {
 		may[r] |= act
 	}
@@ -117,15 +117,15 @@ func watchers() []Role { return []Role{Client, Operator, Auditor, App} }
 // door returns the row of a door.
 func door(d session.Door, about string, roles ...Role) Row {
 	return Row{
-		Name: string(d), About: about, Answers: Once, May: who(Publish, roles...),
+		Name: string(d), About: about, Answers: Once, May: grant(Publish, roles...),
 		Patterns: func(n subjects.Names, _ User) []string { return []string{n.DoorAll(d)} },
 	}
 }
 
 // answeredIfFull adds session-actors to a row: they answer while the log is
 // almost full.
-func refused(r Row) Row {
-	and(r.May, Serve, SessionActor)
+func answeredIfFull(r Row) Row {
+	addGrant(r.May, Serve, SessionActor)
 	return r
 }
 
@@ -140,11 +140,13 @@ func one(of func(n subjects.Names) string) func(subjects.Names, User) []string {
 }
 
 // Table returns the rows: first Refold's own subjects, then requests to JetStream.
-func Table() []Row { return slices.Concat(doorRows(), saidRows(), storeRows(), readRows(), pullRows()) }
+func Table() []Row {
+	return slices.Concat(doorRows(), publishedRows(), storeRows(), readRows(), pullRows())
+}
 
 func doorRows() []Row {
 	rows := []Row{
-		refused(door(session.DoorIn, "ask for runs, steer, cancel", Client, Operator, App)),
+		answeredIfFull(door(session.DoorIn, "ask for runs, steer, cancel", Client, Operator, App)),
 		door(session.DoorCtl, "configure sessions", Operator),
 		door(session.DoorApprove, "decide over calls that wait for a person", Approver, Operator),
 	}
@@ -154,26 +156,26 @@ func doorRows() []Row {
 	return append(rows, door(session.DoorInstall, "what new sessions start with", SessionActor, Operator))
 }
 
-func saidRows() []Row {
+func publishedRows() []Row {
 	return []Row{
 		{Name: "view", About: "what a session looks like", Answers: Once, Patterns: one(subjects.Names.ViewAll),
-			May: and(who(Serve, SessionActor), Publish, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, App)},
-		sessionToolsAlone(Row{Name: "readers of spaces", About: "what they would read now; of tools, only the user of the target refold asks", Answers: Once, Patterns: readersOf,
-			May: and(who(Serve, SpaceReaders), Publish, Tools)}),
+			May: addGrant(grant(Serve, SessionActor), Publish, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, App)},
+		onlySessionTools(Row{Name: "readers of spaces", About: "what they would read now; of tools, only the user of the target refold asks", Answers: Once, Patterns: readersOf,
+			May: addGrant(grant(Serve, SpaceReaders), Publish, Tools)}),
 		{Name: "out", About: "notices", Answers: Once, Patterns: one(subjects.Names.OutAll),
-			May: and(who(Hear, watchers()...), Publish, SessionActor)},
+			May: addGrant(grant(Hear, watchers()...), Publish, SessionActor)},
 		{Name: "progress", About: "how a run goes on", Patterns: one(subjects.Names.ProgressAll),
-			May: and(who(Hear, watchers()...), Publish, SessionActor)},
+			May: addGrant(grant(Hear, watchers()...), Publish, SessionActor)},
 		{Name: "live", About: "deltas of models", Patterns: one(subjects.Names.LiveAll),
-			May: and(who(Hear, watchers()...), Publish, Models)},
+			May: addGrant(grant(Hear, watchers()...), Publish, Models)},
 		{Name: "cancel", About: "what bridges are to stop", Patterns: one(subjects.Names.CancelAll),
-			May: and(who(Hear, bridges(false)...), Publish, SessionActor)},
+			May: addGrant(grant(Hear, bridges(false)...), Publish, SessionActor)},
 		{Name: "alive, session-actors", About: "their heartbeats", Patterns: one(func(n subjects.Names) string { return n.AliveAll(subjects.KindSessionActor) }),
-			May: and(who(Hear, Operator, Auditor), Publish|Hear, SessionActor)},
+			May: addGrant(grant(Hear, Operator, Auditor), Publish|Hear, SessionActor)},
 		{Name: "alive, bridges", About: "their heartbeats", Patterns: one(func(n subjects.Names) string { return n.AliveAll(subjects.KindBridge) }),
-			May: and(who(Publish|Hear, bridges(false)...), Hear, SessionActor, Operator, Auditor)},
+			May: addGrant(grant(Publish|Hear, bridges(false)...), Hear, SessionActor, Operator, Auditor)},
 		{Name: "services", About: "what a daemon says of itself", Answers: Often, Patterns: one(func(subjects.Names) string { return subjects.ServicesAll }),
-			May: and(who(Publish, Operator, Auditor), Serve, append(bridges(false), SessionActor)...)},
+			May: addGrant(grant(Publish, Operator, Auditor), Serve, append(bridges(false), SessionActor)...)},
 	}
 }
 
@@ -191,7 +193,7 @@ func readersOf(n subjects.Names, u User) (all []string) {
 }
 
 // onlySessionTools excludes users of tools that do not serve session tools.
-func sessionToolsAlone(r Row) Row {
+func onlySessionTools(r Row) Row {
 	of := r.Patterns
 	r.Patterns = func(n subjects.Names, u User) []string {
 		if u.Role == Tools && !slices.Contains(u.Targets, sessionTools) {
@@ -204,17 +206,17 @@ func sessionToolsAlone(r Row) Row {
 
 func storeRows() []Row {
 	return []Row{
-		{Name: "effects, claims", About: "what sessions ask for", Answers: Once, Patterns: one(subjects.Names.EffectsAll), May: who(Publish, SessionActor)},
-		{Name: "claims of its targets", About: "who carries an effect out", Answers: Once, Patterns: claims, May: who(Publish, bridges(true)...)},
+		{Name: "effects, claims", About: "what sessions ask for", Answers: Once, Patterns: one(subjects.Names.EffectsAll), May: grant(Publish, SessionActor)},
+		{Name: "claims of its targets", About: "who carries an effect out", Answers: Once, Patterns: claims, May: grant(Publish, bridges(true)...)},
 		{Name: "due", About: "what schedules send", Patterns: one(subjects.Names.DueAll)},
 		{Name: "stored events", About: "as the log has them", Patterns: one(func(n subjects.Names) string { return n.StoredAll(session.DoorCtl) })},
-		{Name: "timers", About: "schedules of wakes", Answers: Once, Patterns: one(subjects.Names.TimersAll), May: who(Publish, SessionActor)},
+		{Name: "timers", About: "schedules of wakes", Answers: Once, Patterns: one(subjects.Names.TimersAll), May: grant(Publish, SessionActor)},
 		{Name: "snapshots", About: "snapshots, quarantines, notes of lanes", Answers: Once,
-			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(">") }), May: who(Publish, SessionActor)},
+			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(">") }), May: grant(Publish, SessionActor)},
 		{Name: "quarantines", About: "stop a session, release it", Answers: Once,
-			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(subjects.QuarantineKeys) }), May: who(Publish, Operator)},
-		{Name: "packs", About: "published versions of packs", Answers: Once, Patterns: one(subjects.Names.PackAll), May: who(Publish, Publishers)},
-		{Name: "blobs", About: "contents by hash", Answers: Once, May: who(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
+			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(subjects.QuarantineKeys) }), May: grant(Publish, Operator)},
+		{Name: "packs", About: "published versions of packs", Answers: Once, Patterns: one(subjects.Names.PackAll), May: grant(Publish, Publishers)},
+		{Name: "blobs", About: "contents by hash", Answers: Once, May: grant(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
 			Patterns: fixed(func(n subjects.Names) []string { return n.StreamSubjects(n.BlobsStream()) })},
 	}
 }

@@ -57,14 +57,14 @@ func (f *File) Write(dir string, rotate []string) (w Written, err error) {
 	}
 	text := signed(conf)
 	w.Changed = !bytes.Equal(text, before)
-	if err := f.remember(dir); err != nil {
+	if err := f.writeSource(dir); err != nil {
 		return w, err
 	}
 	return w, replace(AccountsFile(dir), text, 0o644)
 }
 
 // writeSource keeps a copy of f with its output, for Read.
-func (f *File) remember(dir string) error {
+func (f *File) writeSource(dir string) error {
 	text, err := yaml.Marshal(f)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ const flushWithin = 10 * time.Second
 
 // msgsMax is how many messages may arrive between two calls of received: a few
 // for each subject.
-const cameMax = 1 << 16
+const msgsMax = 1 << 16
 
 // Cell is what one user may do with one subject, by the table and by the servers.
 type Cell struct {
@@ -104,7 +104,7 @@ type trial struct {
 // message into the channel when it reads it, so after a flush none is missing.
 type peer struct {
 	nc   *nats.Conn
-	came chan *nats.Msg
+	msgs chan *nats.Msg
 }
 
 // sent is a message: the tenant of its publisher, and its subject.
@@ -113,8 +113,8 @@ type sent struct{ prefix, subject string }
 // received returns the messages since the last call.
 func (p *peer) received() map[sent]bool {
 	all := map[sent]bool{}
-	for len(p.came) > 0 {
-		m := <-p.came
+	for len(p.msgs) > 0 {
+		m := <-p.msgs
 		if prefix, ours := strings.CutPrefix(string(m.Data), payload); ours {
 			all[sent{prefix, m.Subject}] = true
 		}
@@ -147,7 +147,7 @@ func (t *trial) connect(u roles.User) (*peer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("user %s: %w", u, err)
 	}
-	p := &peer{came: make(chan *nats.Msg, cameMax)}
+	p := &peer{msgs: make(chan *nats.Msg, msgsMax)}
 	p.nc, err = nats.Connect(t.servers.URL, auth, nats.Name("refold roles check"), nats.DontRandomize(), nats.NoReconnect(),
 		nats.CustomInboxPrefix(u.Inbox()), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // a refused message does not arrive
 	if err != nil {
@@ -166,7 +166,7 @@ func (t *trial) close() {
 func (t *trial) listen(ctx context.Context) error {
 	for _, s := range t.subjects {
 		admin := t.admins[s.Prefix]
-		if _, err := admin.nc.ChanSubscribe(s.Name, admin.came); err != nil {
+		if _, err := admin.nc.ChanSubscribe(s.Name, admin.msgs); err != nil {
 			return err
 		}
 	}
@@ -238,7 +238,7 @@ func (t *trial) try(ctx context.Context, u roles.User) ([]Cell, error) {
 // receivedBy returns the administrators' messages that a user receives.
 func (t *trial) receivedBy(ctx context.Context, p *peer) (map[sent]bool, error) {
 	for _, s := range t.subjects {
-		if _, err := p.nc.ChanSubscribe(s.Name, p.came); err != nil {
+		if _, err := p.nc.ChanSubscribe(s.Name, p.msgs); err != nil {
 			return nil, err
 		}
 	}

@@ -33,13 +33,13 @@ func read(name, about string, stream func(subjects.Names) string, roles ...Role)
 
 func readRows() []Row {
 	return []Row{
-		{Name: "JetStream", About: "whether it is there", Answers: Once, Patterns: one(func(subjects.Names) string { return api + "INFO" }),
+		{Name: "JetStream", About: "whether it is available", Answers: Once, Patterns: one(func(subjects.Names) string { return api + "INFO" }),
 			May: grant(Publish, readers()...)},
-		{Name: "look at streams", About: "their configuration, how much they hold, of which subjects", Answers: Once, May: grant(Publish, readers()...),
+		{Name: "look at streams", About: "their configuration, size and subjects", Answers: Once, May: grant(Publish, readers()...),
 			Patterns: fixed(func(n subjects.Names) []string { return each(n.Streams(), api+"STREAM.INFO.") })},
 		read("events", "the log", subjects.Names.LogStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, App, Approver),
 		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(false), SessionActor, Operator, Auditor)...),
-		read("notices", "what sessions said", subjects.Names.NoticesStream, SessionActor, Operator, Auditor),
+		read("notices", "notices of sessions", subjects.Names.NoticesStream, SessionActor, Operator, Auditor),
 		read("timers", "schedules", subjects.Names.TimersStream, SessionActor, Operator),
 		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, Approver),
 		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
@@ -62,7 +62,7 @@ func pullRows() []Row {
 		{Name: "pull its effects", About: "one consumer for each target", Answers: Often, Patterns: pulls, May: grant(Publish, bridges(false)...)},
 		{Name: "list consumers of effects", About: "which workers there are", Answers: Once, May: grant(Publish, Tools, App),
 			Patterns: one(func(n subjects.Names) string { return api + "CONSUMER.NAMES." + n.EffectsStream() })},
-		{Name: "purge blobs", About: "uploads that nothing names", Answers: Once, May: grant(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
+		{Name: "purge blobs", About: "unreferenced uploads", Answers: Once, May: grant(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
 			Patterns: one(func(n subjects.Names) string { return api + "STREAM.PURGE." + n.BlobsStream() })},
 		{Name: "create streams", About: "and update them", Answers: Once, May: grant(Publish, SessionActor),
 			Patterns: fixed(func(n subjects.Names) []string {

@@ -146,7 +146,7 @@ func Table() []Row {
 
 func doorRows() []Row {
 	rows := []Row{
-		answeredIfFull(door(session.DoorIn, "ask for runs, steer, cancel", Client, Operator, App)),
+		answeredIfFull(door(session.DoorIn, "request runs, steer, cancel", Client, Operator, App)),
 		door(session.DoorCtl, "configure sessions", Operator),
 		door(session.DoorApprove, "decide over calls that wait for a person", Approver, Operator),
 	}
@@ -160,21 +160,21 @@ func publishedRows() []Row {
 	return []Row{
 		{Name: "view", About: "what a session looks like", Answers: Once, Patterns: one(subjects.Names.ViewAll),
 			May: addGrant(grant(Serve, SessionActor), Publish, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, App)},
-		onlySessionTools(Row{Name: "readers of spaces", About: "what they would read now; of tools, only the user of the target refold asks", Answers: Once, Patterns: readersOf,
+		onlySessionTools(Row{Name: "readers of spaces", About: "what they would read now; of tools, only for the user of the target refold", Answers: Once, Patterns: readersOf,
 			May: addGrant(grant(Serve, SpaceReaders), Publish, Tools)}),
 		{Name: "out", About: "notices", Answers: Once, Patterns: one(subjects.Names.OutAll),
 			May: addGrant(grant(Hear, watchers()...), Publish, SessionActor)},
-		{Name: "progress", About: "how a run goes on", Patterns: one(subjects.Names.ProgressAll),
+		{Name: "progress", About: "progress of runs", Patterns: one(subjects.Names.ProgressAll),
 			May: addGrant(grant(Hear, watchers()...), Publish, SessionActor)},
 		{Name: "live", About: "deltas of models", Patterns: one(subjects.Names.LiveAll),
 			May: addGrant(grant(Hear, watchers()...), Publish, Models)},
-		{Name: "cancel", About: "what bridges are to stop", Patterns: one(subjects.Names.CancelAll),
+		{Name: "cancel", About: "effects that bridges must stop", Patterns: one(subjects.Names.CancelAll),
 			May: addGrant(grant(Hear, bridges(false)...), Publish, SessionActor)},
 		{Name: "alive, session-actors", About: "their heartbeats", Patterns: one(func(n subjects.Names) string { return n.AliveAll(subjects.KindSessionActor) }),
 			May: addGrant(grant(Hear, Operator, Auditor), Publish|Hear, SessionActor)},
 		{Name: "alive, bridges", About: "their heartbeats", Patterns: one(func(n subjects.Names) string { return n.AliveAll(subjects.KindBridge) }),
 			May: addGrant(grant(Publish|Hear, bridges(false)...), Hear, SessionActor, Operator, Auditor)},
-		{Name: "services", About: "what a daemon says of itself", Answers: Often, Patterns: one(func(subjects.Names) string { return subjects.ServicesAll }),
+		{Name: "services", About: "information about daemons", Answers: Often, Patterns: one(func(subjects.Names) string { return subjects.ServicesAll }),
 			May: addGrant(grant(Publish, Operator, Auditor), Serve, append(bridges(false), SessionActor)...)},
 	}
 }
@@ -206,10 +206,10 @@ func onlySessionTools(r Row) Row {
 
 func storeRows() []Row {
 	return []Row{
-		{Name: "effects, claims", About: "what sessions ask for", Answers: Once, Patterns: one(subjects.Names.EffectsAll), May: grant(Publish, SessionActor)},
-		{Name: "claims of its targets", About: "who carries an effect out", Answers: Once, Patterns: claims, May: grant(Publish, bridges(true)...)},
-		{Name: "due", About: "what schedules send", Patterns: one(subjects.Names.DueAll)},
-		{Name: "stored events", About: "as the log has them", Patterns: one(func(n subjects.Names) string { return n.StoredAll(session.DoorCtl) })},
+		{Name: "effects, claims", About: "effects that sessions open", Answers: Once, Patterns: one(subjects.Names.EffectsAll), May: grant(Publish, SessionActor)},
+		{Name: "claims of its targets", About: "which bridge carries out an effect", Answers: Once, Patterns: claims, May: grant(Publish, bridges(true)...)},
+		{Name: "due", About: "messages of schedules", Patterns: one(subjects.Names.DueAll)},
+		{Name: "stored events", About: "as stored in the log", Patterns: one(func(n subjects.Names) string { return n.StoredAll(session.DoorCtl) })},
 		{Name: "timers", About: "schedules of wakes", Answers: Once, Patterns: one(subjects.Names.TimersAll), May: grant(Publish, SessionActor)},
 		{Name: "snapshots", About: "snapshots, quarantines, notes of lanes", Answers: Once,
 			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(">") }), May: grant(Publish, SessionActor)},

@@ -11,7 +11,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/refold/refold/codec/nearest"
+	"github.com/refold/refold/internal/yamlfile"
 	"github.com/refold/refold/subjects"
 )
 
@@ -79,23 +79,10 @@ func DefaultTenant() *Tenant {
 func Parse(text []byte) (*File, error) {
 	var f File
 	err := yaml.NewDecoder(bytes.NewReader(text), yaml.DisallowUnknownField()).Decode(&f)
-	var unknown *yaml.UnknownFieldError
-	switch {
-	case errors.As(err, &unknown):
-		if meant := nearest.Name(unknown.Token.Value, keys); meant != "" {
-			unknown.Message += fmt.Sprintf("; did you mean %q?", meant)
-		}
-		return nil, errors.New(yaml.FormatError(err, false, true))
-	case err != nil && !errors.Is(err, io.EOF):
-		return nil, errors.New(yaml.FormatError(err, false, true))
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, yamlfile.Explain(err, &f)
 	}
 	return &f, nil
-}
-
-// keys are all keys of a file.
-var keys = []string{
-	"url", "storage", "limits", "tenants", "connections", "subscriptions", "payload", "session-actors", "clients", "approvers", "operators",
-	"auditors", "admins", "loopback", "models", "tools", "step-hooks", "space-readers", "publishers", "buckets", "apps", "services", "bridge", "subjects",
 }
 
 // Users returns all users, in an order that depends on the file only, or every

@@ -1,20 +1,20 @@
 package llm
 
-// The codes of generations that failed: a closed set; the texts are wire.
+// The codes of failed generations. The set is closed; the texts are wire.
 const (
-	CodeContextLength     = "context_length_exceeded" // the conversation is longer than the model takes
+	CodeContextLength     = "context_length_exceeded" // the conversation is longer than the model accepts
 	CodeContentFilter     = "content_filter"          // the provider refused the content
 	CodeAuth              = "auth"                    // the provider refused the key
-	CodeBadRequest        = "bad_request"             // the provider refused the request, and would again
+	CodeBadRequest        = "bad_request"             // the provider refused the request, and would refuse it again
 	CodeRateLimited       = "rate_limited"            // too many requests or tokens, or no credit left
 	CodeOverloaded        = "overloaded"              // the provider failed
 	CodeNetwork           = "network"                 // no connection, or an answer that broke off
 	CodeRecordingEnded    = "recording_ended"         // the recording has no such turn
-	CodeRecordingMismatch = "recording_mismatch"      // shown something else than was recorded
-	CodeScriptMismatch    = "script_mismatch"         // shown something else than the script expects
+	CodeRecordingMismatch = "recording_mismatch"      // the request differs from what was recorded
+	CodeScriptMismatch    = "script_mismatch"         // the request differs from what the script expects
 )
 
-// The ways in which an answer ends, as an Answer's FinishReason says them.
+// The values of an Answer's FinishReason.
 const (
 	FinishStop          = "stop"
 	FinishToolCalls     = "tool_calls"

@@ -1,7 +1,7 @@
 // Package llm holds what model providers have in common; each provider is a
 // package below it.
 //
-//   - scripted: answers as a YAML file says, if shown what the file expects.
+//   - scripted: answers as a YAML file says, if the request is as the file expects.
 //   - recorded: answers as a recorded conversation did; its executor returns
 //     the recorded results.
 //   - openai, anthropic, gemini: call servers of these providers' APIs through
@@ -12,21 +12,21 @@
 //
 // # Path
 //
-// A bridge fills in a executor.Request from the log and calls Generate of the
-// provider that the effect names. The provider streams text through delta
-// ([Stream], for those that know their text beforehand) and returns a
-// executor.Answer, or a *executor.Error made by [Fail], whose code ends the run.
+// A bridge fills in an executor.Request from the log and calls Generate of the
+// provider that the effect names. The provider streams text through delta (with
+// [Stream], if it has the whole text beforehand) and returns an executor.Answer, or
+// an *executor.Error made by [Fail], whose code ends the run.
 //
 // # Laws
 //
 //   - A provider keeps nothing between two generations: its answer depends on
-//     the request alone. A bridge may be killed at any point, and the effect
-//     started again elsewhere.
-//   - A provider's fault has one of the codes of codes.go. The detail says what
-//     to do, holds at most session.DetailBytesMax bytes, and no key.
-//   - Calls are known by their position. A provider's own ids are data.
-//   - In the provider's own order and without cache marks, a request begins with
-//     all of the session's request before, byte for byte, unless the model, the
-//     tools, the system text or the form of the answer changed, or the provider
-//     refused earlier thoughts: TestPrefixIsStable in conformance.
+//     the request alone. A bridge may be killed at any point, and another one
+//     starts the effect again.
+//   - A provider's failure has one of the codes of codes.go. The detail says what
+//     to do, has at most session.DetailBytesMax bytes, and contains no key.
+//   - Calls are identified by their position. A provider's own ids are data.
+//   - In the provider's own order and without cache marks, a request begins
+//     with the session's whole previous request, byte for byte, unless the
+//     model, the tools, the system text or the form of the answer changed, or
+//     the provider refused earlier thoughts: TestPrefixIsStable in conformance.
 package llm

@@ -9,18 +9,18 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// excerptBytesMax is the length of an Excerpt: two of them and the words
-// around them fit the detail of an error.
+// excerptBytesMax is the length of an Excerpt: two of them and the words around
+// them fit the detail of an error.
 const excerptBytesMax = 88
 
-// Fail returns the error that settles a generation `failed` with code. The
-// detail is cut at session.DetailBytesMax bytes, between characters.
+// Fail returns the error that settles a generation as `failed` with code. It
+// cuts the detail to session.DetailBytesMax bytes.
 func Fail(code, format string, args ...any) *executor.Error {
 	return &executor.Error{Code: code, Detail: Clip(fmt.Sprintf(format, args...), session.DetailBytesMax)}
 }
 
-// Clip returns at most bytesMax bytes of text, which must be 3 or more; what
-// it leaves out is marked by an ellipsis. It never cuts a character in two.
+// Clip returns at most bytesMax bytes of text, which must be 3 or more. An
+// ellipsis marks a cut, which never splits a character.
 func Clip(text string, bytesMax int) string {
 	if len(text) <= bytesMax {
 		return text
@@ -39,9 +39,9 @@ func Excerpt(text string) string {
 }
 
 // Difference returns excerpts of two texts around the first byte in which they
-// differ, so that a reader of a short message sees what is not the same.
+// differ.
 func Difference(want, got string) (wantExcerpt, gotExcerpt string) {
-	const before = 16 // bytes of what is the same
+	const before = 16 // bytes before the difference
 	at := 0
 	for at < len(want) && at < len(got) && want[at] == got[at] {
 		at++

@@ -6,26 +6,26 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Piece is one piece of what a model said, in the order in which it said it:
-// one of Item, Text and Call.
+// Piece is one piece of a model's answer, in the order in which the model
+// produced it: one of Item, Text and Call.
 type Piece struct {
-	Item string `json:"item,omitempty"` // what only its provider can read, JSON, byte for byte
-	Text int    `json:"text,omitempty"` // so many bytes of its words
-	Call int    `json:"call,omitempty"` // its nth call, from 1
-	Mark string `json:"mark,omitempty"` // what only its provider can read of these words, or of this call
+	Item string `json:"item,omitempty"` // JSON that only its provider can read, kept byte for byte
+	Text int    `json:"text,omitempty"` // the length of text in bytes
+	Call int    `json:"call,omitempty"` // the number of a call, from 1
+	Mark string `json:"mark,omitempty"` // data of this text or call that only its provider can read
 }
 
-// opaque is what an Answer's Opaque holds.
+// opaque is the content of an Answer's Opaque.
 type opaque struct {
 	Of       string   `json:"of"`
 	Pieces   []Piece  `json:"pieces"`
-	Thoughts Thoughts `json:"thoughts,omitempty"` // how earlier ones were sent when this was answered
+	Thoughts Thoughts `json:"thoughts,omitempty"` // how the request sent earlier thoughts
 }
 
-// Seal returns what an Answer's Opaque is to hold, so that the provider of is
-// sent what was its own, in its place. nil if nothing in pieces is anybody's
-// own. Items in the end, of which nothing came, are left out: providers take
-// back what a model thought only before what it said then.
+// Seal returns an Answer's Opaque, from which later requests to the provider of
+// send its own data back in its place. It returns nil if no piece has such
+// data. It drops items at the end: providers accept a model's thoughts only
+// before the output that followed them.
 func Seal(of string, pieces []Piece) json.RawMessage {
 	for len(pieces) > 0 && pieces[len(pieces)-1].Item != "" {
 		pieces = pieces[:len(pieces)-1]
@@ -40,9 +40,9 @@ func Seal(of string, pieces []Piece) json.RawMessage {
 	return JSON(opaque{Of: of, Pieces: pieces})
 }
 
-// Pieces returns what an assistant's message is made of, for the provider of:
-// as it was sealed, if that provider did it, it fits the message, and thoughts
-// are sent; else its words, if there are any, and then its calls.
+// Pieces returns the pieces of an assistant's message for the provider of. They
+// are the sealed ones if that provider sealed them, they fit the message, and
+// thoughts are sent; otherwise the text, if any, and then the calls.
 func Pieces(of string, thoughts Thoughts, m *executor.Message) []Piece {
 	if o := openOpaque(of, m); o != nil && thoughts != ThoughtsLeftOut && o.fits(m) {
 		return o.Pieces
@@ -57,7 +57,7 @@ func Pieces(of string, thoughts Thoughts, m *executor.Message) []Piece {
 	return pieces
 }
 
-// openOpaque returns what the provider of sealed in a message, nil for nothing.
+// openOpaque returns what the provider of sealed in a message, or nil.
 func openOpaque(of string, m *executor.Message) *opaque {
 	var o opaque
 	if len(m.Opaque) == 0 || json.Unmarshal(m.Opaque, &o) != nil || o.Of != of {
@@ -66,7 +66,7 @@ func openOpaque(of string, m *executor.Message) *opaque {
 	return &o
 }
 
-// fits reports whether the pieces are all of the message: its words to the last
+// fits reports whether the pieces make up the message: its text to the last
 // byte, and each call once, in order.
 func (o *opaque) fits(m *executor.Message) bool {
 	text, calls := 0, 0

@@ -10,9 +10,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Params returns the members of a request's params. reserved are those that
-// params can't set: they are made of other parts of the config, or change the
-// form of the answer. The error is a fault of the run's config.
+// Params returns the members of a request's params. params can't set the
+// reserved ones: they come from other parts of the config, or change the form
+// of the answer. The error is a fault of the run's config.
 func Params(params json.RawMessage, reserved []string) (map[string]json.RawMessage, error) {
 	if len(params) == 0 {
 		return nil, nil
@@ -29,8 +29,8 @@ func Params(params json.RawMessage, reserved []string) (map[string]json.RawMessa
 	return members, nil
 }
 
-// Schema returns the members of a tool's schema, byte for byte, and the type
-// that some APIs insist on if it has none.
+// Schema returns the members of a tool's schema, byte for byte. It adds the
+// type that some APIs require, if the schema has none.
 func Schema(t *executor.Tool) (map[string]any, error) {
 	members, err := Members(t.Schema, "tool "+t.Name+": its schema")
 	if err != nil {
@@ -43,8 +43,8 @@ func Schema(t *executor.Tool) (map[string]any, error) {
 	return schema, nil
 }
 
-// RenderTools returns a request's member tools, as JSON: what one makes of each tool
-// and of what schema returns for it.
+// RenderTools returns a request's member tools as JSON. one makes an entry from
+// a tool and its schema.
 func RenderTools[T any](
 	tools []executor.Tool, schema func(*executor.Tool) (map[string]any, error), one func(*executor.Tool, map[string]any) T,
 ) ([]byte, error) {
@@ -63,8 +63,8 @@ func RenderTools[T any](
 	return text, nil
 }
 
-// Merge adds member with value to params' object of the same name as of, which
-// params may have for its other members. Members that params set are kept.
+// Merge returns params' object of, which may have other members, with member
+// set to value. It is an error if params set member too.
 func Merge(members map[string]json.RawMessage, of, member string, value any) (map[string]any, error) {
 	merged := map[string]any{member: value}
 	given, ok := members[of]
@@ -84,10 +84,9 @@ func Merge(members map[string]json.RawMessage, of, member string, value any) (ma
 	return merged, nil
 }
 
-// OutputTokensMax returns the limit that a request sends for its answer: what
-// params give as name, else otherwise, and no more than the run's budgets leave.
-// Below least the API would refuse the request, so they count as that much. 0:
-// there is no limit to send.
+// OutputTokensMax returns the limit to send for the answer: the member name of
+// params, else otherwise, but no more than the run's budgets leave. A budget below
+// least counts as least, because the API would refuse it. 0 means no limit.
 func OutputTokensMax(req *executor.Request, name string, given json.RawMessage, otherwise, least int64) (int64, error) {
 	limit := otherwise
 	if len(given) > 0 && json.Unmarshal(given, &limit) != nil {
@@ -101,7 +100,7 @@ func OutputTokensMax(req *executor.Request, name string, given json.RawMessage, 
 	return limit, nil
 }
 
-// Members returns a JSON object's members; what is wrong is said of what.
+// Members returns a JSON object's members; what names the object in errors.
 func Members(object json.RawMessage, what string) (map[string]json.RawMessage, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(object, &members); err != nil || members == nil {
@@ -110,11 +109,11 @@ func Members(object json.RawMessage, what string) (map[string]json.RawMessage, e
 	return members, nil
 }
 
-// inventedName stands for a name that a model made up and no provider takes
-// back. The call was refused under its own name, and its result says so.
+// inventedName replaces a name that a model made up and no provider accepts.
+// The call was refused under its own name, and its result says so.
 const inventedName = "invalid_tool_name"
 
-// ToolName returns a called tool's name as all providers take it.
+// ToolName returns a called tool's name in a form that all providers accept.
 func ToolName(name string) string {
 	if planner.IsName(name) {
 		return name
@@ -122,8 +121,8 @@ func ToolName(name string) string {
 	return inventedName
 }
 
-// Object returns a call's arguments as an object, for providers that take
-// nothing else. What is none is shown as the text that the model wrote.
+// Object returns a call's arguments as an object, for providers that accept
+// nothing else. Other arguments become the text of a member.
 func Object(arguments string) json.RawMessage {
 	text := strings.TrimSpace(arguments)
 	switch {
@@ -135,19 +134,19 @@ func Object(arguments string) json.RawMessage {
 	return JSON(map[string]string{"unreadable": arguments})
 }
 
-// JSON is a value as JSON, of texts, numbers and what was read from JSON.
+// JSON encodes a value of texts, numbers and decoded JSON.
 func JSON(v any) json.RawMessage {
 	text, err := json.Marshal(v)
-	if err != nil { // these can be written
+	if err != nil { // such values always have a JSON form
 		panic(err)
 	}
 	return text
 }
 
-// IsBlank reports whether a text is empty, or white space alone.
+// IsBlank reports whether a text is empty or white space.
 func IsBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
-// Spoken is a user's text for providers that take no blank one.
+// Spoken returns a user's text for providers that refuse a blank one.
 func Spoken(text string) string {
 	if IsBlank(text) {
 		return "(blank)"
@@ -155,12 +154,12 @@ func Spoken(text string) string {
 	return text
 }
 
-// DataURL is an image as a URL that holds it.
+// DataURL returns an image as a data URL.
 func DataURL(p *executor.Part) string {
 	return "data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
 }
 
-// FormatName is the name of a format's schema; APIs that want one get one.
+// FormatName returns the name of a format's schema, or a default.
 func FormatName(f *executor.Format) string {
 	if f.Name == "" {
 		return "answer"
@@ -168,7 +167,7 @@ func FormatName(f *executor.Format) string {
 	return f.Name
 }
 
-// Result is what a tool message says; no API takes an empty one.
+// Result returns the text of a tool message; no API accepts an empty one.
 func Result(m *executor.Message) string {
 	if IsBlank(m.Text) {
 		return "(no output)"

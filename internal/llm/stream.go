@@ -5,17 +5,15 @@ import (
 	"unicode/utf8"
 )
 
-// The sizes of the pieces that Stream makes, in bytes. A piece ends after a
-// space once it is long enough, and anywhere between two characters when no
-// space comes.
+// The sizes of the pieces that Stream makes, in bytes. A piece ends after the
+// first space beyond the minimum, or between two characters at the maximum.
 const (
 	pieceBytesMin = 16
 	pieceBytesMax = 64
 )
 
-// Stream hands text to delta in pieces, in order and without a wait: joined,
-// they are the text. It stops between two pieces when ctx is cancelled, and
-// returns ctx's error then.
+// Stream passes text to delta in pieces, in order and without waiting. If ctx
+// is cancelled, it stops between two pieces and returns ctx's error.
 func Stream(ctx context.Context, text string, delta func(text string)) error {
 	for text != "" {
 		if err := ctx.Err(); err != nil {

@@ -6,22 +6,22 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Thoughts says how a request sends back what the model thought in earlier
-// turns. A server may refuse thoughts whose prefix has changed since. The
-// session is then asked with fewer of them from this turn on, and every answer
-// says so in its Opaque: nothing is kept between two turns.
+// Thoughts says how a request sends the model's thoughts of earlier turns back.
+// A server may refuse thoughts whose prefix has changed since. From that turn
+// on the session's requests send fewer of them, and every answer records it in
+// its Opaque: nothing is kept between two turns.
 type Thoughts int
 
 // The values of Thoughts, in the order in which they are tried. The numbers are
 // stored in answers.
 const (
-	ThoughtsSent    Thoughts = 0 // as they came
+	ThoughtsSent    Thoughts = 0 // unchanged
 	ThoughtsDropped Thoughts = 1 // sent, and the server is asked to drop those that it would refuse
 	ThoughtsLeftOut Thoughts = 2 // not sent
 )
 
-// ThoughtsOf returns how thoughts were sent for the latest answer of the provider
-// of, and whether messages hold thoughts of its own.
+// ThoughtsOf returns how thoughts were sent for the latest answer of the
+// provider of, and whether messages contain thoughts of that provider.
 func ThoughtsOf(of string, messages []executor.Message) (thoughts Thoughts, any bool) {
 	latest := true
 	for i := len(messages) - 1; i >= 0; i-- {
@@ -37,7 +37,7 @@ func ThoughtsOf(of string, messages []executor.Message) (thoughts Thoughts, any 
 	return thoughts, any
 }
 
-// Remember returns an answer's Opaque with how thoughts were sent for it.
+// Remember adds to an answer's Opaque how thoughts were sent for it.
 func Remember(of string, thoughts Thoughts, sealed json.RawMessage) json.RawMessage {
 	if thoughts == ThoughtsSent {
 		return sealed

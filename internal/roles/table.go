@@ -61,7 +61,7 @@ type Row struct {
 	Name    string
 	About   string
 	Answers Answers
-	// Patterns returns the subjects for a user. Nil: the row does not apply to its targets.
+	// Patterns returns the subjects for a user; nil if the row does not apply.
 	Patterns func(n subjects.Names, u User) []string
 	May      map[Role]Act
 }

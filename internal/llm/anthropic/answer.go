@@ -38,7 +38,7 @@ func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, though
 			break
 		}
 	}
-	if b.stop != "" { // complete, whatever happened to the connection then
+	if b.stop != "" { // complete, even if the connection failed afterwards
 		return b.answer(m.of), nil
 	}
 	if err := stream.Err(); err != nil {
@@ -47,7 +47,7 @@ func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, though
 	return executor.Answer{}, m.endpoint.BrokeOff()
 }
 
-// builder puts an answer together.
+// builder assembles an answer.
 type builder struct {
 	blocks []*block
 	model  string
@@ -56,15 +56,15 @@ type builder struct {
 	bytes  int
 }
 
-// block is a piece of the answer of which some has come.
+// block is a block of the answer, as far as it has arrived.
 type block struct {
 	index               int64
 	kind, id, name, raw string
-	text, signature     strings.Builder // text: words, a thought, or arguments
-	input               string          // arguments that came at once
+	text, signature     strings.Builder // text: of the answer, a thought, or arguments
+	input               string          // arguments that arrived at once
 }
 
-// add takes in an event, and returns the words in it.
+// add adds an event, and returns its text.
 func (b *builder) add(event *anthropic.MessageStreamEventUnion) string {
 	switch event.Type {
 	case "message_start":
@@ -75,7 +75,7 @@ func (b *builder) add(event *anthropic.MessageStreamEventUnion) string {
 		if event.Delta.StopReason != "" {
 			b.stop = event.Delta.StopReason
 		}
-		// Counts are of the whole answer so far; what isn't counted anew stands.
+		// Counts are of the whole answer so far; those not sent again stay.
 		u := &event.Usage
 		if u.JSON.InputTokens.Valid() {
 			b.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens, u.OutputTokensDetails.ThinkingTokens)
@@ -90,8 +90,7 @@ func (b *builder) add(event *anthropic.MessageStreamEventUnion) string {
 	return ""
 }
 
-// count takes in a usage: input that was read from a cache or written to it is
-// input too.
+// count sets the usage. Input read from a cache or written to it is input too.
 func (b *builder) count(input, read, written, output, thought int64) {
 	read, written = llm.Count(read), llm.Count(written)
 	b.usage = executor.Usage{
@@ -140,7 +139,7 @@ func (b *builder) grow(event *anthropic.MessageStreamEventUnion) string {
 	return ""
 }
 
-// answer returns what was put together; of is whose the thoughts are.
+// answer returns the assembled answer; of is the owner of its thoughts.
 func (b *builder) answer(of string) executor.Answer {
 	a := executor.Answer{Model: b.model, Usage: b.usage, FinishReason: llm.FinishStop}
 	var text strings.Builder
@@ -176,7 +175,8 @@ func (b *builder) answer(of string) executor.Answer {
 	return a
 }
 
-// thought is a thought as the API takes it back: it must be signed as it was.
+// thought returns a thought as the API accepts it back: with its signature,
+// unchanged.
 func thought(n *block) string {
 	return string(llm.JSON(map[string]string{"type": "thinking", "thinking": n.text.String(), "signature": n.signature.String()}))
 }

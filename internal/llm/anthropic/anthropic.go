@@ -15,27 +15,27 @@ import (
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
-// DefaultBaseURL is asked when the config names no other.
+// DefaultBaseURL is used if the config has no base URL.
 const DefaultBaseURL = "https://api.anthropic.com"
 
-// Model asks one server. It may be used from several goroutines at once.
+// Model calls one server. It is safe for concurrent use.
 type Model struct {
 	endpoint *endpoint.Endpoint
 	messages anthropic.MessageService
-	of       string // whose items are ours
+	of       string // the owner of the server's items
 }
 
 var _ executor.Model = (*Model)(nil)
 
-// New returns a model, or what is wrong with the config. Its base URL is that
-// of the server, up to and without /v1/messages. It connects to nobody yet.
+// New returns a model, or the config's problems. The base URL ends before
+// /v1/messages. New does not connect.
 func New(c endpoint.Config, log *slog.Logger) (*Model, error) {
 	e, err := endpoint.New(c, DefaultBaseURL, log)
 	if err != nil {
 		return nil, fmt.Errorf("anthropic: %w", err)
 	}
-	// The service is made by itself, since a client of the library would read the
-	// environment. Its traces may hold what was said, so there are none.
+	// The service is made directly, since a client of the library would read the
+	// environment. It has no traces: they may contain the conversation.
 	options := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(strings.TrimSuffix(e.BaseURL(), "/"), "/v1") + "/"),
 		option.WithHTTPClient(e.Client()), option.WithMaxRetries(0), option.WithoutOpenTelemetry(),
@@ -46,9 +46,9 @@ func New(c endpoint.Config, log *slog.Logger) (*Model, error) {
 	return &Model{endpoint: e, messages: anthropic.NewMessageService(options...), of: "anthropic " + e.Host()}, nil
 }
 
-// Generate asks the server, and again if that may help. See package endpoint
-// for what is streamed, and package llm for the codes of failures. When ctx is
-// over, it returns ctx's error.
+// Generate calls the server, and retries if that may help. See package endpoint
+// for what is streamed, and package llm for the codes of failures. It returns
+// ctx's error if ctx is over.
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
 	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
 		Of: m.of, Ways: waysOf(req.Params), Make: func(thoughts llm.Thoughts) (endpoint.Asking, error) {
@@ -60,9 +60,9 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 	})
 }
 
-// failed makes a failure of an error of the client library's.
+// failed turns an error of the client library into a failure.
 func (m *Model) failed(err error) *endpoint.Failure {
-	var said *anthropic.Error // in a stream; statuses are the endpoint's
+	var said *anthropic.Error // within a stream; the endpoint handles statuses
 	if errors.As(err, &said) {
 		return m.endpoint.FailureOf(endpoint.ParseServerError([]byte(said.RawJSON())))
 	}

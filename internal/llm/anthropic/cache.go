@@ -13,21 +13,22 @@ import (
 // blockIndex is the position of a block in a conversation.
 type blockIndex struct{ message, block int }
 
-// marks says which parts of a request the API is to cache: the end of the
-// system text, or of the tools where there is none, the end of the request
-// before, and the end. The API looks for what it has cached 20 blocks back from
-// a mark, and a batch may have more, so that the end of the request before keeps
+// marks decides where a request asks the API to cache: at the end of the system
+// text, or of the tools if there is none, at the end of the previous request,
+// and at the end. The API searches only 20 blocks back from a mark for a cache
+// entry, and a batch may have more, so the end of the previous request keeps
+// its mark. The API allows four marks.
 // its mark. It takes four.
 type marks struct {
 	control anthropic.CacheControlEphemeralParam
 	off     bool
 	least   int  // bytes below which the model caches nothing
-	system  bool // there is a system text, whose mark stands for that of the tools
+	system  bool // there is a system text, whose mark covers the tools
 	head    int  // bytes of tools and system text
 	req     *executor.Request
 }
 
-// newMarks returns the marks of a request. What params say of caching wins.
+// newMarks returns the marks of a request. Settings in params win.
 func newMarks(req *executor.Request, members map[string]json.RawMessage) *marks {
 	m := &marks{
 		control: anthropic.NewCacheControlEphemeralParam(), least: cacheTokensMin(req.Model) * session.BytesPerToken,
@@ -41,7 +42,7 @@ func newMarks(req *executor.Request, members map[string]json.RawMessage) *marks 
 	return m
 }
 
-// ttl names the marks in the form of rendered tools.
+// ttl identifies the marks in the format of rendered tools.
 func (m *marks) ttl() anthropic.CacheControlEphemeralTTL {
 	if m.control.TTL == "" {
 		return anthropic.CacheControlEphemeralTTLTTL5m
@@ -49,8 +50,7 @@ func (m *marks) ttl() anthropic.CacheControlEphemeralTTL {
 	return m.control.TTL
 }
 
-// tools takes in how many bytes the tools have, and reports whether the last one
-// is marked.
+// tools records the size of the tools, and reports whether the last one is marked.
 func (m *marks) tools(bytes int) bool {
 	m.head += bytes
 	return !m.off && !m.system && m.head >= m.least
@@ -61,8 +61,8 @@ func (m *marks) renderTools(tools []executor.Tool) ([]byte, error) {
 	return renderMarked(tools, &m.control)
 }
 
-// set marks the system text and the conversation. before is where the request
-// before ended, nil if there was none.
+// set marks the system text and the conversation. before is the end of the
+// previous request, nil if there was none.
 func (m *marks) set(body *anthropic.MessageNewParams, before *blockIndex) {
 	if m.off {
 		return
@@ -82,7 +82,7 @@ func (m *marks) set(body *anthropic.MessageNewParams, before *blockIndex) {
 	}
 }
 
-// mark marks a block, which is a user's: text, an image or a result.
+// mark marks a user's block: text, an image or a result.
 func (m *marks) mark(body *anthropic.MessageNewParams, at blockIndex) {
 	if control := body.Messages[at.message].Content[at.block].GetCacheControl(); control != nil {
 		*control = m.control
@@ -99,7 +99,7 @@ func latestTurn(messages []executor.Message) int {
 	return -1
 }
 
-// bytesOf is about how many bytes of a message the model is shown.
+// bytesOf returns about how many bytes of a message the model is shown.
 func bytesOf(m *executor.Message) int {
 	n := len(m.Text)
 	for i := range m.Calls {
@@ -113,9 +113,8 @@ func bytesOf(m *executor.Message) int {
 	return n
 }
 
-// cacheMinimums are how many tokens a model caches at least, by the beginning of
-// its name, as Anthropic's page on prompt caching has it. The first that fits
-// counts.
+// cacheMinimums are the least numbers of tokens that models cache, by the beginning
+// of their names, from Anthropic's page on prompt caching. The first match counts.
 var cacheMinimums = []struct {
 	model  string
 	tokens int
@@ -126,8 +125,8 @@ var cacheMinimums = []struct {
 	{"claude-3-5-haiku", 2048}, {"claude-3-haiku", 2048},
 }
 
-// cacheTokensMin returns how many tokens a model caches at least: for one that is
-// not known, the most that any model asks for.
+// cacheTokensMin returns the least number of tokens that a model caches. For an
+// unknown model it is the largest one of all models.
 func cacheTokensMin(model string) int {
 	name := model[strings.LastIndexByte(model, '/')+1:]
 	for _, m := range cacheMinimums {

@@ -1,7 +1,7 @@
 package anthropic
 
 const (
-	maxTokensDefault = 8192 // all models of today can say so much
+	maxTokensDefault = 8192 // every current model accepts it
 
-	cacheTokensMinDefault = 4096 // what a model caches at least, if it is not known: the most that any asks for
+	cacheTokensMinDefault = 4096 // for unknown models: the largest minimum of all models
 )

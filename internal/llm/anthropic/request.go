@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// reserved are the members of a request that params can't set: they are made
-// from other parts of the config, or change the form of the answer.
+// reserved are the members of a request that params can't set: they come from
+// other parts of the config, or change the form of the answer.
 var reserved = []string{"messages", "model", "stream", "system", "tool_choice", "tools"}
 
 // newParams builds the request. Its error is a fault of the run's config.
@@ -69,20 +69,20 @@ func (m *Model) newParams(req *executor.Request, thoughts llm.Thoughts) (anthrop
 	return body, nil
 }
 
-// tokensMin returns the least max_tokens that the API takes: more than what the
-// model may think.
+// tokensMin returns the least max_tokens that the API accepts: it must exceed
+// the thinking budget.
 func tokensMin(members map[string]json.RawMessage) int64 {
 	var thinking struct {
 		BudgetTokens int64 `json:"budget_tokens"`
 	}
-	if json.Unmarshal(members["thinking"], &thinking) != nil { // absent, or for the server to refuse
+	if json.Unmarshal(members["thinking"], &thinking) != nil { // absent, or left to the server to refuse
 		return 1
 	}
 	return thinking.BudgetTokens + 1
 }
 
-// waysOf returns how thoughts can be sent with these params: without thinking
-// the API has no way to drop them.
+// waysOf returns the ways in which thoughts can be sent with these params:
+// without thinking the API can't drop them.
 func waysOf(params json.RawMessage) []llm.Thoughts {
 	var given struct {
 		Thinking struct {
@@ -95,9 +95,9 @@ func waysOf(params json.RawMessage) []llm.Thoughts {
 	return []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsDropped, llm.ThoughtsLeftOut}
 }
 
-// dropping returns the member thinking that asks the API to drop thoughts whose
-// prefix has changed. Models that check prefixes think adaptively by default, so
-// this changes nothing else. What params set is kept.
+// dropping returns the member thinking that makes the API drop thoughts whose
+// prefix has changed. Models that check prefixes think adaptively by default,
+// so this changes nothing else. Members of params are kept.
 func dropping(members map[string]json.RawMessage) (map[string]any, error) {
 	thinking := map[string]any{"type": "adaptive", "block_binding": map[string]string{"prefix_mismatch_behavior": "drop_block"}}
 	given, ok := members["thinking"]
@@ -111,12 +111,11 @@ func dropping(members map[string]json.RawMessage) (map[string]any, error) {
 	return thinking, err
 }
 
-// newMessages makes the conversation. Everything between two turns of the model
-// is one message of the user: results stand first in it, as they do in the
-// conversation. Blank text, which the API refuses, is left out, and with it a
-// turn that holds nothing else; a user's blank text is spelled out instead.
-// before is the last block that the model was shown before its latest turn, nil
-// if there is none: the previous request ended there.
+// newMessages builds the conversation. Everything between two turns of the
+// model is one user message; results come first in it, as in the conversation.
+// Blank text, which the API refuses, is left out, as is a turn with nothing
+// else; a user's blank text is spelled out instead. before is the last block
+// before the model's latest turn, where the previous request ended, or nil.
 func (m *Model) newMessages(messages []executor.Message, thoughts llm.Thoughts) (all []anthropic.MessageParam, before *blockIndex) {
 	latest := latestTurn(messages)
 	add := func(role anthropic.MessageParamRole, blocks ...anthropic.ContentBlockParamUnion) {
@@ -146,7 +145,7 @@ func (m *Model) newMessages(messages []executor.Message, thoughts llm.Thoughts) 
 	return all, before
 }
 
-// newWords makes what a user said.
+// newWords returns a user message.
 func newWords(m *executor.Message) []anthropic.ContentBlockParamUnion {
 	if len(m.Parts) == 0 {
 		return []anthropic.ContentBlockParamUnion{anthropic.NewTextBlock(llm.Spoken(m.Text))}
@@ -168,7 +167,7 @@ func newImage(p *executor.Part) *anthropic.ImageBlockParam {
 	}}}
 }
 
-// newResult makes a call's result.
+// newResult returns a call's result.
 func newResult(m *executor.Message) anthropic.ContentBlockParamUnion {
 	result := anthropic.ToolResultBlockParam{ToolUseID: m.CallID}
 	if m.Error {
@@ -187,8 +186,7 @@ func newResult(m *executor.Message) anthropic.ContentBlockParamUnion {
 	return anthropic.ContentBlockParamUnion{OfToolResult: &result}
 }
 
-// newTurn makes what the model said, and what it thought if this server said
-// that.
+// newTurn returns a turn of the model, with its thoughts if they are this server's.
 func (m *Model) newTurn(msg *executor.Message, thoughts llm.Thoughts) []anthropic.ContentBlockParamUnion {
 	var blocks []anthropic.ContentBlockParamUnion
 	text := msg.Text
@@ -209,14 +207,14 @@ func (m *Model) newTurn(msg *executor.Message, thoughts llm.Thoughts) []anthropi
 	return blocks
 }
 
-// toolsForm names what renderTools makes.
+// toolsForm identifies the format of renderTools.
 const toolsForm = "anthropic.tools"
 
-// renderTools makes the request's member tools, as JSON.
+// renderTools returns the request's member tools as JSON.
 func renderTools(tools []executor.Tool) ([]byte, error) { return renderMarked(tools, nil) }
 
-// renderMarked is renderTools with a cache mark on the last tool, unless it is
-// nil.
+// renderMarked is renderTools with a cache mark on the last tool, unless mark
+// is nil.
 func renderMarked(tools []executor.Tool, mark *anthropic.CacheControlEphemeralParam) ([]byte, error) {
 	type tool struct {
 		Name        string         `json:"name"`
@@ -234,7 +232,7 @@ func renderMarked(tools []executor.Tool, mark *anthropic.CacheControlEphemeralPa
 	})
 }
 
-// newToolChoice makes the choice; auto is the default and not sent.
+// newToolChoice returns the choice; auto is the default and not sent.
 func newToolChoice(choice string) anthropic.ToolChoiceUnionParam {
 	switch choice {
 	case "", "auto":

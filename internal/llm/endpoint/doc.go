@@ -3,29 +3,28 @@
 //
 // # Path
 //
-// A provider's package makes an [Endpoint] of a [Config], gives its library the
-// endpoint's HTTP client, and makes its request within [Endpoint.Generate],
+// A provider's package makes an [Endpoint] from a [Config], gives its library
+// the endpoint's HTTP client, and makes its request within [Endpoint.Generate],
 // which retries if that may help (retry.go). The client turns refusals, stalled
 // streams and malformed answers into errors (transport.go), and
-// [Endpoint.Failed] gives these the codes of package llm (fault.go).
+// [Endpoint.Failed] maps these to the codes of package llm (fault.go).
 //
 // # Laws
 //
 //   - Libraries retry nothing and read no environment.
 //   - Temporary failures (408, 409, 429, most of 5xx, a lost connection) are
-//     retried until the context's deadline, after the time that the server asks
-//     for. If that time is beyond the deadline, the failure is returned at
+//     retried until the context's deadline, each after the time that the server
+//     requests. If that time is beyond the deadline, the failure is returned at
 //     once.
 //   - An answer that broke off may have been paid for. It is requested once
 //     more, and if that breaks off too, the failure is final.
 //   - Every attempt streams its text. Before a second one does, readers are
 //     notified that the text begins again. Where that is impossible, its text
 //     arrives only with the answer, so that nobody reads two beginnings.
-//   - A refusal of earlier thoughts is no failure: the request is changed and made
-//     again at once (thoughts.go), and the answer says so for later turns.
-//   - A key goes to the server that the config names, and to no other:
-//     redirects are not followed. It is in no error and in no log, even if the
-//     server repeats it.
+//   - A refusal of earlier thoughts is not a failure: the request is changed and
+//     sent again at once (thoughts.go), and the answer records it for later turns.
+//   - A key is sent only to the server that the config names: redirects are not
+//     followed. It is in no error and in no log, even if the server repeats it.
 //
 // # Limits
 //
@@ -33,6 +32,6 @@
 //
 // # Testing
 //
-// The tests here speak HTTP from an httptest server; internal/llm/conformance
+// The tests here speak HTTP with an httptest server; internal/llm/conformance
 // tests every provider against one table.
 package endpoint

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// Config says whom to ask. The zero value asks the provider itself, without a
+// Config names a server. The zero value is the provider's own server, without a
 // key.
 type Config struct {
 	BaseURL string        // empty: the provider's own
 	Key     string        // empty: none is sent
-	Idle    time.Duration // for how long a stream may be silent; 0: DefaultIdle
+	Idle    time.Duration // how long a stream may be silent; 0: DefaultIdle
 
-	Client *http.Client                                     // nil: one of its own
-	Wait   func(ctx context.Context, d time.Duration) error // before another try; nil: by the clock
+	Client *http.Client                                     // nil: a new one
+	Wait   func(ctx context.Context, d time.Duration) error // waits before a retry; nil: by the clock
 }
 
-// Validate reports every problem of the config. It names no key.
+// Validate reports every problem of the config. The error does not contain the key.
 func (c Config) Validate() error {
 	var problems []error
 	if u, err := url.Parse(c.BaseURL); err != nil {
@@ -47,20 +47,18 @@ func (c Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Endpoint is one server of a provider's. It may be used from several
-// goroutines at once.
+// Endpoint is one server of a provider. It is safe for concurrent use.
 type Endpoint struct {
 	base   string
 	host   string // for people
-	key    string // to keep it out of what is said
+	key    string // removed from texts
 	client *http.Client
 	log    *slog.Logger
 	wait   func(ctx context.Context, d time.Duration) error
 }
 
-// New returns the endpoint of a config, or what is wrong with it. base is the
-// provider's own address, which holds if the config has none. It connects to
-// nobody yet.
+// New returns the endpoint of a config, or the config's problems. base is the
+// provider's own address, used if the config has none. New does not connect.
 func New(c Config, base string, log *slog.Logger) (*Endpoint, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -82,19 +80,18 @@ func New(c Config, base string, log *slog.Logger) (*Endpoint, error) {
 	}
 	idle := cmp.Or(c.Idle, DefaultIdle)
 	client.Transport = &transport{next: client.Transport, idle: idle}
-	// A library's own header with a key would go with the request, wherever a
-	// redirect leads.
+	// A redirect would send a library's own key header to another server.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	e.client = &client
 	return e, nil
 }
 
-// BaseURL is where requests go.
+// BaseURL returns the address of requests.
 func (e *Endpoint) BaseURL() string { return e.base }
 
-// Host is the server's name, for people.
+// Host returns the server's name, for people.
 func (e *Endpoint) Host() string { return e.host }
 
-// Client is what requests are sent with. It returns an error for every response
-// that is no answer; Failed knows them.
+// Client returns the HTTP client for requests. It returns an error for every
+// response that is not an answer; Failed knows these errors.
 func (e *Endpoint) Client() *http.Client { return e.client }

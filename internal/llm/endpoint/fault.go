@@ -18,18 +18,18 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// ServerError is an error as a server reports it.
+// ServerError is an error as reported by a server.
 type ServerError struct {
 	Code, Kind, Message string
-	Status              int           // an HTTP status, if the server named one in its words
-	After               time.Duration // what it asks to wait, in its words
+	Status              int           // the HTTP status in its body; 0: none
+	After               time.Duration // the time to wait in its body; 0: none
 }
 
-// ErrBroken says that an answer can't be read, or is not what it should be.
+// ErrBroken means that an answer can't be read, or is malformed.
 var ErrBroken = errors.New("the answer can't be read")
 
-// Failed makes a failure of an error of the client's, or of a library's that
-// holds one. An error that says nothing of itself is an answer that broke off.
+// Failed turns an error of the client, or a library's error that wraps one,
+// into a Failure. An error without a known cause is an answer that broke off.
 func (e *Endpoint) Failed(err error) *Failure {
 	var response *refused
 	var other *unexpectedType
@@ -55,13 +55,13 @@ func (e *Endpoint) Failed(err error) *Failure {
 	return paid(Passing(llm.CodeNetwork, "the answer of %s can't be read", e.host))
 }
 
-// BrokeOff is the failure of an answer that did not say how it ends.
+// BrokeOff returns the failure of an answer without an end.
 func (e *Endpoint) BrokeOff() *Failure {
 	return paid(Passing(llm.CodeNetwork, "the answer of %s broke off", e.host))
 }
 
-// TooMuch is the failure of an answer with so many bytes of words, thoughts and
-// arguments, or so many calls, that it is not taken; nil if it is.
+// TooMuch returns the failure of an answer that exceeds the limits, or nil.
+// bytes counts text, thoughts and arguments.
 func (e *Endpoint) TooMuch(bytes, calls int) *Failure {
 	if bytes <= answerBytesMax && calls <= session.CallsSeenMax {
 		return nil
@@ -75,9 +75,9 @@ func paid(f *Failure) *Failure {
 	return f
 }
 
-// ParseServerError reads what servers send: {"error": {"code", "type", "message"}}, the
-// same without error around it or in a list, or with a text as error; of Google
-// with status instead of type, and details.
+// ParseServerError reads the error bodies of servers: {"error": {"code",
+// "type", "message"}}, the same without error around it or in a list, or a text
+// as error; Google's has status instead of type, and details.
 func ParseServerError(body []byte) ServerError {
 	body = bytes.TrimSpace(body)
 	var list []json.RawMessage
@@ -141,7 +141,7 @@ var kinds = map[string]int{
 	"UNAVAILABLE": http.StatusServiceUnavailable,
 }
 
-// FailureOf makes a failure of an error in a response with status 200.
+// FailureOf classifies an error in a response with status 200.
 func (e *Endpoint) FailureOf(s ServerError) *Failure {
 	status := s.Status
 	for _, name := range []string{s.Kind, s.Code} {
@@ -151,35 +151,34 @@ func (e *Endpoint) FailureOf(s ServerError) *Failure {
 	return e.classify(status, nil, s)
 }
 
-// is reports whether code or kind is one of these.
+// is reports whether code or kind is one of names.
 func (s ServerError) is(names ...string) bool {
 	return slices.Contains(names, s.Code) || slices.Contains(names, s.Kind)
 }
 
-// has reports whether the server's words hold one of these.
+// has reports whether the server's message contains one of words.
 func (s ServerError) has(words ...string) bool {
 	message := strings.ToLower(s.Message)
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(message, w) })
 }
 
-// tooLong reports whether the server says that the conversation is too long.
-// Few servers have a code for it.
+// tooLong reports whether the server's error means that the conversation is too
+// long. Few servers have a code for it.
 func (s ServerError) tooLong() bool {
 	return s.is("context_length_exceeded", "string_above_max_length") || s.has("context length", "context window",
 		"prompt is too long", "too many tokens", "context size", "input token count", "exceed context limit")
 }
 
-// refusesThoughts reports whether the server refuses what it is sent of earlier
-// thoughts: they are bound to another conversation, or it can't read them.
-// Anthropic names the setting that drops them, OpenAI has a code, and the others
-// name the member.
+// refusesThoughts reports whether the server refuses earlier thoughts: they are
+// bound to another conversation, or it can't read them. Anthropic names the
+// setting that drops them, OpenAI has a code, and the others name the member.
 func (s ServerError) refusesThoughts() bool {
 	return s.is("invalid_encrypted_content", "thinking_signature_invalid") || s.has("block_binding", "bound to a different conversation",
 		"`signature` in `thinking`", "thought signature", "thought_signature", "encrypted content", "encrypted_content",
 		"reasoning_content", "reasoning_details")
 }
 
-// classify makes a failure of what a server answered.
+// classify returns the failure for a server's response.
 func (e *Endpoint) classify(status int, header http.Header, s ServerError) *Failure {
 	answered := fmt.Sprintf("%s answered %d", e.host, status)
 	if s.Message != "" {
@@ -188,7 +187,7 @@ func (e *Endpoint) classify(status int, header http.Header, s ServerError) *Fail
 	var f *Failure
 	switch {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, s.is("API_KEY_INVALID"):
-		// What the server says here often quotes a part of the key.
+		// The server's message often quotes a part of the key.
 		return Final(llm.CodeAuth, "%s answered %d: check the key, and that it may use this model", e.host, status)
 	case s.is("content_filter", "content_policy_violation", "bio_policy", "image_content_policy_violation"):
 		return Final(llm.CodeContentFilter, "%s", answered)
@@ -220,7 +219,7 @@ func (e *Endpoint) classify(status int, header http.Header, s ServerError) *Fail
 	return f
 }
 
-// leadsTo returns the origin that a redirect names.
+// leadsTo returns the origin to which a response redirects.
 func (e *Endpoint) leadsTo(header http.Header) string {
 	base, err := url.Parse(e.base)
 	if err == nil {
@@ -232,7 +231,7 @@ func (e *Endpoint) leadsTo(header http.Header) string {
 	return llm.Clip(e.Clean(base.Scheme+"://"+base.Host), originBytesMax)
 }
 
-// Clean returns a server's words on one line and without the key.
+// Clean returns a server's message on one line and without the key.
 func (e *Endpoint) Clean(text string) string {
 	if e.key != "" {
 		text = strings.ReplaceAll(text, e.key, "[key]")

@@ -11,34 +11,34 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// Failure is a try that brought no answer.
+// Failure is an attempt without an answer.
 type Failure struct {
 	Err *executor.Error
-	// Paid says that some of an answer came, or may have: the provider counts it.
+	// Paid means that the provider may charge for it: a part of an answer may have
+	// arrived.
 	Paid bool
-	// Thoughts says that the server refused what it is sent of earlier thoughts.
+	// Thoughts means that the server refused earlier thoughts.
 	Thoughts bool
-	// Changed says that the next try is another request, and may be made at once.
+	// Changed means that the next attempt sends another request, and may do so at once.
 	Changed bool
-	after   time.Duration // what the server asks to wait; 0: it doesn't say
+	after   time.Duration // the wait that the server requests; 0: none
 }
 
-// Final returns a failure that another try would only repeat.
+// Final returns a failure that a retry would only repeat.
 func Final(code, format string, args ...any) *Failure {
 	return &Failure{Err: llm.Fail(code, format, args...)}
 }
 
-// Passing returns a failure that another try may not have.
+// Temporary returns a failure that a retry may avoid.
 func Passing(code, format string, args ...any) *Failure {
 	f := Final(code, format, args...)
 	f.Err.Retryable = true
 	return f
 }
 
-// Generate asks once, and again if that may help; see the package's laws. When
-// ctx is over, it returns ctx's error. delta is handed on to every try, if req
-// can tell those who watch that another one begins; else to the first one that
-// has words.
+// Generate makes an attempt, and retries it by the package's laws. It returns ctx's
+// error if ctx is over. Every attempt streams to delta if req can notify readers of
+// a new one; otherwise only the first attempt that produces text does.
 func (e *Endpoint) Generate(
 	ctx context.Context, req *executor.Request, delta func(text string),
 	once func(ctx context.Context, delta func(text string)) (executor.Answer, *Failure),
@@ -67,10 +67,10 @@ func (e *Endpoint) Generate(
 		if again && broken <= brokenMax {
 			pause = req.Again(pause)
 			deadline, bounded := ctx.Deadline()
-			again = !bounded || time.Until(deadline) > pause // its rate may leave no time
+			again = !bounded || time.Until(deadline) > pause // the rate limit may leave no time
 		}
 		if !again || broken > brokenMax {
-			// What was paid for already is not begun again by the bridge either.
+			// The bridge must not retry either if an attempt was paid for.
 			failed.Err.Retryable = failed.Err.Retryable && broken == 0
 			return executor.Answer{}, failed.Err
 		}
@@ -85,7 +85,7 @@ func (e *Endpoint) Generate(
 	}
 }
 
-// again says whether to try again, and after which time. try counts from 0.
+// again says whether to retry, and after which time. try counts from 0.
 func (f *Failure) again(ctx context.Context, try int) (time.Duration, bool) {
 	if !f.Err.Retryable {
 		return 0, false
@@ -101,17 +101,17 @@ func (f *Failure) again(ctx context.Context, try int) (time.Duration, bool) {
 	return pause, time.Until(deadline) > pause
 }
 
-// backoff returns the time before the next try: doubled from one to the next,
-// and up to a quarter shorter, so that many don't come back at once.
+// backoff returns the time before the next attempt: twice that of the previous
+// one, less up to a quarter, so that not all clients retry at the same time.
 func backoff(try int) time.Duration {
 	pause := retryWaitMax
-	if try < 6 { // 500 ms << 6 is beyond the most
+	if try < 6 { // 500 ms << 6 exceeds the maximum
 		pause = min(retryWaitMax, retryWaitMin<<try)
 	}
 	return pause - rand.N(pause/4)
 }
 
-// retryAfter returns what a response asks to wait, 0 if it doesn't say.
+// retryAfter returns the wait that a response requests, 0 if none.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	if d, ok := number(header.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return d
@@ -126,7 +126,7 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	return 0
 }
 
-// number reads a number of units, of at most a day: no caller waits longer.
+// number parses a number of units, up to a day: no caller waits longer.
 func number(text string, unit time.Duration) (time.Duration, bool) {
 	n, err := strconv.ParseFloat(text, 64)
 	if err != nil || !(n >= 0) {

@@ -7,20 +7,20 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// Asking sends one request that was made, and reads the answer.
+// Attempt sends one request and reads the answer.
 type Asking func(ctx context.Context, delta func(text string)) (executor.Answer, *Failure)
 
-// Thoughtful makes the requests of a provider that is sent earlier thoughts.
+// Thoughtful makes the requests for a provider to which earlier thoughts are sent.
 type Thoughtful struct {
-	Of   string         // whose thoughts are sent, as llm.Pieces has it
-	Ways []llm.Thoughts // how they can be sent, ascending; the first one is llm.ThoughtsSent
+	Of   string         // the provider whose thoughts are sent, as in llm.Pieces
+	Ways []llm.Thoughts // the ways in which they can be sent, ascending; the first one is llm.ThoughtsSent
 	Make func(thoughts llm.Thoughts) (Asking, error)
 }
 
-// GenerateThoughtful is Generate for a provider that may refuse earlier thoughts.
-// On such a refusal it asks at once with the next of the ways, and the answer's
-// Opaque tells later turns to begin with that one. An error of Make for the first
-// request is returned.
+// GenerateThoughtful is Generate for a provider that may refuse earlier
+// thoughts. After such a refusal it retries at once with the next of the ways,
+// and records that one in the answer's Opaque, so that later turns begin with
+// it. It returns an error of the first Make.
 func (e *Endpoint) GenerateThoughtful(ctx context.Context, req *executor.Request, delta func(text string), t Thoughtful) (executor.Answer, error) {
 	before, any := llm.ThoughtsOf(t.Of, req.Messages)
 	way := 0
@@ -36,7 +36,7 @@ func (e *Endpoint) GenerateThoughtful(ctx context.Context, req *executor.Request
 		if failed == nil || !any || way == len(t.Ways)-1 {
 			return answer, failed
 		}
-		// A server that does not know the setting refuses that.
+		// A server that does not know the setting refuses the request for it.
 		if unknown := t.Ways[way] == llm.ThoughtsDropped && failed.Err.Code == llm.CodeBadRequest; failed.Thoughts || unknown {
 			if next, err := t.Make(t.Ways[way+1]); err == nil {
 				ask, failed.Changed = next, true

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// refused is a response whose HTTP status says that it is no answer.
+// refused is a response with an HTTP status that means no answer.
 type refused struct {
 	status int
 	header http.Header
@@ -26,20 +26,20 @@ type unexpectedType struct{ media string }
 
 func (s *unexpectedType) Error() string { return "an answer of the type " + s.media }
 
-// cut is an answer that can't be read to its end.
+// truncated is an answer that can't be read to its end.
 type cut struct{ err error }
 
 func (c *cut) Error() string { return c.err.Error() }
 func (c *cut) Unwrap() error { return c.err }
 
-// errEndless says that an event of a stream has no end.
+// errEndless means that an event of a stream is too large.
 var errEndless = fmt.Errorf("one event has more than %d bytes", eventBytesMax)
 
-// errSilent says that a stream was silent for too long.
+// errSilent means that a stream was silent for too long.
 var errSilent = errors.New("silent for too long")
 
-// transport makes errors of responses that are no answers, before a library
-// does: its own are lost if a body is not what it expects.
+// transport turns responses that are not answers into errors. A library would
+// lose them: its own errors need a body of the form that it expects.
 type transport struct {
 	next http.RoundTripper // nil: the default one
 	idle time.Duration
@@ -56,7 +56,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if response.StatusCode >= http.StatusMultipleChoices {
 		defer cancel(nil)
 		defer response.Body.Close()
-		// What can't be read only makes the detail shorter.
+		// An unreadable body only makes the detail shorter.
 		body, _ := io.ReadAll(io.LimitReader(response.Body, faultBytesMax))
 		return nil, &refused{status: response.StatusCode, header: response.Header, body: body}
 	}
@@ -75,8 +75,8 @@ const (
 	mediaJSON   = "application/json"
 )
 
-// IsStream reports whether a response comes in events; one that doesn't say is
-// what was asked for.
+// IsStream reports whether a response consists of events. Without a media type,
+// it is assumed to be of the requested kind.
 func IsStream(response *http.Response, asked bool) bool {
 	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
 	if err != nil {
@@ -85,8 +85,8 @@ func IsStream(response *http.Response, asked bool) bool {
 	return media == mediaStream
 }
 
-// watched is a body that ends with an error when it is silent for too long, or
-// when an event has too many bytes: libraries keep an event until it ends.
+// watched is a body that fails if it is silent for too long, or if an event has
+// too many bytes: libraries buffer an event until it ends.
 type watched struct {
 	body   io.ReadCloser
 	ctx    context.Context
@@ -103,7 +103,7 @@ func newWatched(ctx context.Context, cancel context.CancelCauseFunc, body io.Rea
 	}
 }
 
-// Read reads the next bytes; every byte restarts the wait.
+// Read reads the next bytes; every byte restarts the idle timer.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.body.Read(p)
 	if n > 0 {

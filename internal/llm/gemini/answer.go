@@ -19,7 +19,7 @@ func (m *Model) ask(
 	var b builder
 	for chunk, err := range m.client.Models.GenerateContentStream(ctx, model, contents, config) {
 		if err != nil {
-			if b.finish != "" { // complete, whatever happened to the connection then
+			if b.finish != "" { // complete, even if the connection failed afterwards
 				break
 			}
 			return executor.Answer{}, m.failed(err)
@@ -38,19 +38,19 @@ func (m *Model) ask(
 	return b.answer(m)
 }
 
-// builder puts an answer together.
+// builder assembles an answer.
 type builder struct {
 	text    strings.Builder
 	pieces  []llm.Piece
 	calls   []executor.AnswerCall
 	model   string
 	finish  genai.FinishReason
-	blocked string // why the conversation was refused
+	blocked string // why the server refused the conversation
 	usage   executor.Usage
 	bytes   int
 }
 
-// add takes in a chunk, and returns the words in it.
+// add adds a chunk, and returns its text.
 func (b *builder) add(chunk *genai.GenerateContentResponse) string {
 	if chunk.ModelVersion != "" {
 		b.model = chunk.ModelVersion
@@ -68,7 +68,7 @@ func (b *builder) add(chunk *genai.GenerateContentResponse) string {
 	}
 	var words strings.Builder
 	for _, c := range chunk.Candidates {
-		if c.Index != 0 { // one answer was asked for
+		if c.Index != 0 { // only one answer was requested
 			continue
 		}
 		if c.FinishReason != "" {
@@ -84,8 +84,8 @@ func (b *builder) add(chunk *genai.GenerateContentResponse) string {
 	return words.String()
 }
 
-// part takes in a part, and returns the words in it. A signature stays with its
-// part: words without one go on with the words before.
+// part adds a part, and returns its text. A signature stays with its part: text
+// without one continues the text before.
 func (b *builder) part(p *genai.Part) string {
 	mark := base64.StdEncoding.EncodeToString(p.ThoughtSignature)
 	b.bytes += len(p.Text) + len(mark)
@@ -98,7 +98,7 @@ func (b *builder) part(p *genai.Part) string {
 		b.bytes += len(arguments)
 		b.calls = append(b.calls, executor.AnswerCall{ID: p.FunctionCall.ID, Name: p.FunctionCall.Name, Arguments: arguments})
 		b.pieces = append(b.pieces, llm.Piece{Call: len(b.calls), Mark: mark})
-	case p.Thought: // a summary, for people; the API wants none back
+	case p.Thought: // a summary, for people; the API does not want it back
 	case p.Text != "":
 		b.text.WriteString(p.Text)
 		if n := len(b.pieces); mark == "" && n > 0 && b.pieces[n-1].Text > 0 && b.pieces[n-1].Mark == "" {
@@ -108,8 +108,8 @@ func (b *builder) part(p *genai.Part) string {
 		}
 		return p.Text
 	case mark != "":
-		// It came by itself, as it does in the end of a stream. Where an answer
-		// comes whole, it is that of the words before.
+		// The signature arrived by itself, as at the end of a stream. It belongs to the
+		// text before it.
 		if n := len(b.pieces); n > 0 && b.pieces[n-1].Text > 0 && b.pieces[n-1].Mark == "" {
 			b.pieces[n-1].Mark = mark
 		}
@@ -117,7 +117,7 @@ func (b *builder) part(p *genai.Part) string {
 	return ""
 }
 
-// answer returns what was put together, if that is an answer.
+// answer returns the assembled answer, if there is one.
 func (b *builder) answer(m *Model) (executor.Answer, *endpoint.Failure) {
 	a := executor.Answer{
 		Text: b.text.String(), Calls: b.calls, Model: b.model, Usage: b.usage, Opaque: llm.Seal(m.of, b.pieces), FinishReason: llm.FinishStop,
@@ -128,7 +128,7 @@ func (b *builder) answer(m *Model) (executor.Answer, *endpoint.Failure) {
 	case genai.FinishReasonMaxTokens:
 		a.FinishReason = llm.FinishLength
 	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall:
-		// The model tried to call, and nobody can tell what: there is no answer in it.
+		// The model tried to make a call that can't be read: there is no answer in it.
 		if len(b.calls) == 0 && a.Text == "" {
 			return executor.Answer{}, m.endpoint.BrokeOff()
 		}

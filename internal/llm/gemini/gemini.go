@@ -14,43 +14,43 @@ import (
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
-// DefaultBaseURL is asked when the config names no other.
+// DefaultBaseURL is used if the config has no base URL.
 const DefaultBaseURL = "https://generativelanguage.googleapis.com"
 
-// noKey is sent when there is none: the library would look for one in the
+// noKey is sent if there is no key: otherwise the library would read the
 // environment.
 const noKey = "none"
 
-// Model asks one server. It may be used from several goroutines at once.
+// Model calls one server. It is safe for concurrent use.
 type Model struct {
 	endpoint *endpoint.Endpoint
 	client   *genai.Client
-	of       string // whose signatures are ours
+	of       string // the owner of the server's signatures
 }
 
 var _ executor.Model = (*Model)(nil)
 
-// New returns a model, or what is wrong with the config. Its base URL is that
-// of the server, up to and without /v1beta. It connects to nobody yet.
+// New returns a model, or the config's problems. The base URL ends before
+// /v1beta. New does not connect.
 func New(c endpoint.Config, log *slog.Logger) (*Model, error) {
 	e, err := endpoint.New(c, DefaultBaseURL, log)
 	if err != nil {
 		return nil, fmt.Errorf("gemini: %w", err)
 	}
-	// All is said, so that nothing is taken from the environment.
+	// Every field is set, so that the library does not read the environment.
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		APIKey: cmp.Or(c.Key, noKey), Backend: genai.BackendGeminiAPI, HTTPClient: e.Client(),
 		HTTPOptions: genai.HTTPOptions{BaseURL: e.BaseURL(), APIVersion: "v1beta"},
 	})
-	if err != nil { // the library's words may hold the key
+	if err != nil { // the library's error may contain the key
 		return nil, errors.New("gemini: the client library does not take the config")
 	}
 	return &Model{endpoint: e, client: client, of: "gemini " + e.Host()}, nil
 }
 
-// Generate asks the server, and again if that may help. See package endpoint
-// for what is streamed, and package llm for the codes of failures. When ctx is
-// over, it returns ctx's error.
+// Generate calls the server, and retries if that may help. See package endpoint
+// for what is streamed, and package llm for the codes of failures. It returns
+// ctx's error if ctx is over.
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
 	config, err := newConfig(&req)
 	if err != nil {
@@ -68,9 +68,9 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 	})
 }
 
-// failed makes a failure of an error of the client library's.
+// failed turns an error of the client library into a failure.
 func (m *Model) failed(err error) *endpoint.Failure {
-	var said genai.APIError // in a stream; statuses are the endpoint's
+	var said genai.APIError // within a stream; the endpoint handles statuses
 	if errors.As(err, &said) {
 		return m.endpoint.FailureOf(endpoint.ServerError{Status: said.Code, Kind: said.Status, Message: said.Message}.WithDetails(said.Details))
 	}

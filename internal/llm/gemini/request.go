@@ -11,14 +11,15 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// reserved are the members of a request that params can't set: they are made
-// from other parts of the config.
+// reserved are the members of a request that params can't set: they come from
+// other parts of the config.
 var reserved = []string{"contents", "model", "systemInstruction", "toolConfig", "tools"}
 
-// formatMembers are those of generationConfig that the form of the answer sets.
+// formatMembers are the members of generationConfig that the form of the answer
+// sets.
 var formatMembers = []string{"responseJsonSchema", "responseMimeType", "responseSchema"}
 
-// newConfig builds all of the request but the conversation. Its error is a
+// newConfig builds the request except for the conversation. Its error is a
 // fault of the run's config.
 func newConfig(req *executor.Request) (*genai.GenerateContentConfig, error) {
 	config := &genai.GenerateContentConfig{AutomaticContinuation: new(false)}
@@ -59,8 +60,8 @@ func newConfig(req *executor.Request) (*genai.GenerateContentConfig, error) {
 	return config, nil
 }
 
-// limitOutput asks for no more output than the run's budgets leave, and than
-// generationConfig of params does.
+// limitOutput limits the output to the run's remaining budget and to
+// generationConfig of params.
 func limitOutput(config *genai.GenerateContentConfig, req *executor.Request, given json.RawMessage, body map[string]any) error {
 	if req.OutputTokensMax == 0 {
 		return nil
@@ -78,13 +79,13 @@ func limitOutput(config *genai.GenerateContentConfig, req *executor.Request, giv
 	}
 	config.MaxOutputTokens = int32(min(limit, math.MaxInt32))
 	if own, is := body["generationConfig"].(map[string]any); is {
-		delete(own, "maxOutputTokens") // the library would prefer it
+		delete(own, "maxOutputTokens") // it would override the config's
 	}
 	return nil
 }
 
-// withFormat sets the form of the answer, which generationConfig of params then
-// can't.
+// withFormat sets the form of the answer. generationConfig of params must not
+// set it too.
 func withFormat(config *genai.GenerateContentConfig, given json.RawMessage, f *executor.Format) error {
 	if len(given) > 0 {
 		members, err := llm.Members(given, "params.generationConfig")
@@ -104,7 +105,7 @@ func withFormat(config *genai.GenerateContentConfig, given json.RawMessage, f *e
 	return nil
 }
 
-// newTool makes the functions. The schemas are passed on as they are.
+// newTool returns the functions. Schemas are passed on unchanged.
 func newTool(tools []executor.Tool) (*genai.Tool, error) {
 	all := make([]*genai.FunctionDeclaration, len(tools))
 	for i := range tools {
@@ -118,7 +119,7 @@ func newTool(tools []executor.Tool) (*genai.Tool, error) {
 	return &genai.Tool{FunctionDeclarations: all}, nil
 }
 
-// newToolConfig makes the choice; auto is the default and not sent.
+// newToolConfig returns the choice; auto is the default and not sent.
 func newToolConfig(req *executor.Request) *genai.ToolConfig {
 	calling, choice := &genai.FunctionCallingConfig{}, req.ToolChoice
 	if req.Defined != nil { // masked
@@ -145,10 +146,10 @@ func newToolConfig(req *executor.Request) *genai.ToolConfig {
 	return &genai.ToolConfig{FunctionCallingConfig: calling}
 }
 
-// contents is a conversation that is being made.
+// contents is a conversation under construction.
 type contents struct {
 	all []*genai.Content
-	of  string // the role of the last message in ours
+	of  string // the role of our last message
 }
 
 func (c *contents) add(role genai.Role, of string, parts ...*genai.Part) {
@@ -162,10 +163,10 @@ func (c *contents) add(role genai.Role, of string, parts ...*genai.Part) {
 	last.Parts, c.of = append(last.Parts, parts...), of
 }
 
-// newContents makes the conversation. Results of one turn are one message. Words
-// of a user right after them (a steer, or the run was stopped before the model
-// answered) follow a short turn of the model: some models refuse two turns of
-// the user in a row, and others take words beside results for a part of them.
+// newContents builds the conversation. Results of one turn are one message. A
+// user's text right after them (a steer, or the run was stopped before the
+// model answered) follows a short turn of the model: some models refuse two
+// user turns in a row, and others take text next to results for a part of them.
 func (m *Model) newContents(messages []executor.Message, thoughts llm.Thoughts) []*genai.Content {
 	var c contents
 	names := make(map[string]string) // of the calls of the latest turn, by id
@@ -190,7 +191,7 @@ func (m *Model) newContents(messages []executor.Message, thoughts llm.Thoughts) 
 	return c.all
 }
 
-// newWords makes what a user said.
+// newWords returns a user message.
 func newWords(m *executor.Message) []*genai.Part {
 	if len(m.Parts) == 0 {
 		return []*genai.Part{{Text: llm.Spoken(m.Text)}}
@@ -206,7 +207,7 @@ func newWords(m *executor.Message) []*genai.Part {
 	return parts
 }
 
-// newResult makes a call's result; name is by which it was called.
+// newResult returns a call's result; name is the called name.
 func newResult(m *executor.Message, name string) *genai.Part {
 	key := "output"
 	if m.Error {
@@ -223,11 +224,11 @@ func newResult(m *executor.Message, name string) *genai.Part {
 	return &genai.Part{FunctionResponse: response}
 }
 
-// skipValidation stands for a signature that the server would refuse: it then
-// checks none, and some models take no call without one.
+// skipValidation replaces a signature that the server would refuse: the server
+// then checks none, and some models accept no call without one.
 const skipValidation = "skip_thought_signature_validator"
 
-// newTurn makes what the model said, with the signatures that this server gave.
+// newTurn returns a turn of the model, with the signatures of this server.
 func (m *Model) newTurn(msg *executor.Message, thoughts llm.Thoughts) []*genai.Part {
 	var parts []*genai.Part
 	text := msg.Text
@@ -254,10 +255,10 @@ func (m *Model) newTurn(msg *executor.Message, thoughts llm.Thoughts) []*genai.P
 	return parts
 }
 
-// arguments are a call's as an object.
+// arguments returns a call's arguments as an object.
 func arguments(text string) map[string]any {
 	var object map[string]any
-	if json.Unmarshal(llm.Object(text), &object) != nil { // of numbers that no float is
+	if json.Unmarshal(llm.Object(text), &object) != nil { // a number is beyond the range of floats
 		return map[string]any{"unreadable": text}
 	}
 	return object

@@ -39,7 +39,7 @@ func (m *Model) ask(ctx context.Context, body openai.ChatCompletionNewParams, de
 	return m.wholly(response.Body, delta)
 }
 
-// streamed reads an answer that comes in chunks.
+// streamed reads an answer that is sent in chunks.
 func (m *Model) streamed(response *http.Response, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 	stream := ssestream.NewStream[openai.ChatCompletionChunk](ssestream.NewDecoder(response), nil)
 	defer stream.Close()
@@ -53,7 +53,7 @@ func (m *Model) streamed(response *http.Response, delta func(text string)) (exec
 			delta(text)
 		}
 	}
-	if b.finish != "" { // complete, whatever happened to the connection then
+	if b.finish != "" { // complete, even if the connection failed afterwards
 		return b.answer(m.of), nil
 	}
 	if err := stream.Err(); err != nil {
@@ -62,7 +62,7 @@ func (m *Model) streamed(response *http.Response, delta func(text string)) (exec
 	return executor.Answer{}, m.endpoint.BrokeOff()
 }
 
-// wholly reads an answer that comes in one piece.
+// wholly reads an answer that is sent in one piece.
 func (m *Model) wholly(body io.Reader, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 	data, failed := m.readAll(body)
 	if failed != nil {
@@ -90,7 +90,7 @@ func (m *Model) wholly(body io.Reader, delta func(text string)) (executor.Answer
 	return answer, nil
 }
 
-// readAll reads an answer that comes in one piece.
+// readAll reads the body of an answer that is sent in one piece.
 func (m *Model) readAll(body io.Reader) ([]byte, *endpoint.Failure) {
 	data, err := io.ReadAll(io.LimitReader(body, wholeBytesMax+1))
 	if err != nil {
@@ -102,7 +102,7 @@ func (m *Model) readAll(body io.Reader) ([]byte, *endpoint.Failure) {
 	return data, nil
 }
 
-// inStream returns what a server says in a stream that began well.
+// inStream returns the error that a server sent within a stream.
 func inStream(err error) ([]byte, bool) {
 	var said *ssestream.StreamError
 	if !errors.As(err, &said) {
@@ -111,7 +111,7 @@ func inStream(err error) ([]byte, bool) {
 	return said.Event.Data, true
 }
 
-// builder puts an answer together.
+// builder assembles an answer.
 type builder struct {
 	text, refusal strings.Builder
 	thought       thought
@@ -121,7 +121,7 @@ type builder struct {
 	bytes         int // of text, thoughts and arguments
 }
 
-// partialCall is a call of which some chunks have come.
+// partialCall is a call of which some chunks have arrived.
 type partialCall struct {
 	index     int64
 	id, name  string
@@ -129,7 +129,7 @@ type partialCall struct {
 	extra     string
 }
 
-// add takes in a chunk, and returns the words in it.
+// add adds a chunk, and returns its text.
 func (b *builder) add(chunk openai.ChatCompletionChunk) string {
 	if chunk.Model != "" {
 		b.model = chunk.Model
@@ -139,7 +139,7 @@ func (b *builder) add(chunk openai.ChatCompletionChunk) string {
 	}
 	for i := range chunk.Choices {
 		c := &chunk.Choices[i]
-		if c.Index != 0 { // one answer was asked for
+		if c.Index != 0 { // only one answer was requested
 			continue
 		}
 		if c.FinishReason != "" {
@@ -156,8 +156,8 @@ func (b *builder) add(chunk openai.ChatCompletionChunk) string {
 	return ""
 }
 
-// addCall takes in a part of a call. Parts of one call have its index; some
-// servers give each of several whole calls the index 0 and an id of its own.
+// addCall adds a part of a call. Parts of one call share its index; some
+// servers send several whole calls with index 0, each with an id of its own.
 func (b *builder) addCall(part *openai.ChatCompletionChunkChoiceDeltaToolCall) {
 	var call *partialCall
 	for i := len(b.calls) - 1; i >= 0 && call == nil; i-- {
@@ -180,7 +180,7 @@ func (b *builder) addCall(part *openai.ChatCompletionChunkChoiceDeltaToolCall) {
 	b.bytes += len(part.Function.Arguments) + len(call.extra)
 }
 
-// whole takes in all of an answer.
+// whole adds a whole answer.
 func (b *builder) whole(c *openai.ChatCompletion) {
 	choice := &c.Choices[0]
 	b.model, b.finish, b.usage = c.Model, choice.FinishReason, newUsage(&c.Usage)
@@ -195,7 +195,7 @@ func (b *builder) whole(c *openai.ChatCompletion) {
 	}
 }
 
-// answer returns what was put together; of is whose the thoughts are.
+// answer returns the assembled answer; of is the owner of its thoughts.
 func (b *builder) answer(of string) executor.Answer {
 	a := executor.Answer{Text: b.text.String(), Model: b.model, FinishReason: b.finish, Usage: b.usage}
 	a.Opaque = b.sealed(of, a.Text)
@@ -207,7 +207,7 @@ func (b *builder) answer(of string) executor.Answer {
 	}
 	switch {
 	case a.FinishReason == llm.FinishLength, a.FinishReason == llm.FinishContentFilter:
-	case len(a.Calls) > 0: // some servers say stop, or words of their own
+	case len(a.Calls) > 0: // some servers send stop, or a word of their own
 		a.FinishReason = llm.FinishToolCalls
 	default:
 		a.FinishReason = llm.FinishStop
@@ -215,7 +215,7 @@ func (b *builder) answer(of string) executor.Answer {
 	return a
 }
 
-// sealed returns what the server wants back with the words and calls.
+// sealed returns what the server wants back with the text and calls.
 func (b *builder) sealed(of, text string) json.RawMessage {
 	var pieces []llm.Piece
 	if item := b.thought.item(); item != "" {
@@ -230,8 +230,8 @@ func (b *builder) sealed(of, text string) json.RawMessage {
 	return llm.Seal(of, pieces)
 }
 
-// newUsage returns the counts. Some servers don't count reasoning as part of
-// the output: only the total includes it, or it is the larger figure.
+// newUsage returns the counts. Some servers don't count reasoning as output:
+// then only the total includes it, or it is the larger number.
 func newUsage(u *openai.CompletionUsage) executor.Usage {
 	thought, out := llm.Count(u.CompletionTokensDetails.ReasoningTokens), llm.Count(u.CompletionTokens)
 	if thought > out || thought > 0 && llm.Count(u.TotalTokens) == llm.Count(u.PromptTokens)+out+thought {

@@ -10,15 +10,15 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// What prompt_cache_options.ttl asks for: the least time for which OpenAI keeps
-// what is cached. The APIs differ in the longest one.
+// The values of prompt_cache_options.ttl: the least time for which OpenAI keeps
+// a cache entry. The longest one differs between the APIs.
 const (
 	chatLifetime     = "30m"
 	responseLifetime = "12h"
 )
 
-// The models that take prompt_cache_options, and the earlier ones that take
-// prompt_cache_retention: 24h, by their names. A snapshot's name ends with a date.
+// The names of models that accept prompt_cache_options, and of earlier ones
+// that accept prompt_cache_retention: 24h. A snapshot's name ends with a date.
 var (
 	takesLifetime  = regexp.MustCompile(`^gpt-(5\.([6-9]|[1-9][0-9])|[6-9]|[1-9][0-9])([.-]|$)`)
 	takesRetention = regexp.MustCompile(
@@ -26,9 +26,9 @@ var (
 )
 
 // cache adds the members for OpenAI's prompt cache: a key, so that a session's
-// requests reach the same server, and a retention time, if the config asks for
-// more than the model's own. What params set wins. lifetime is the longest one
-// that the API has.
+// requests reach the same server, and a retention time if the config wants more
+// than the model's default. Members of params win. lifetime is the longest one
+// that the API accepts.
 func cache(req *executor.Request, members map[string]json.RawMessage, extra map[string]any, lifetime string) {
 	if req.CacheTTL == session.CacheTTLOff {
 		return
@@ -47,8 +47,8 @@ func cache(req *executor.Request, members map[string]json.RawMessage, extra map[
 	}
 }
 
-// allowedMode returns the choice of a masked request: the mode of allowed_tools,
-// or, if calls need no such restriction, a choice of its own.
+// allowedMode returns the tool choice of a masked request. If restricted, it is
+// the mode of allowed_tools.
 func allowedMode(req *executor.Request) (mode string, restricted bool) {
 	switch {
 	case len(req.Tools) == 0:
@@ -61,7 +61,7 @@ func allowedMode(req *executor.Request) (mode string, restricted bool) {
 	return req.ToolChoice, false // none, or a tool
 }
 
-// newAllowedChoice makes the choice of a masked request.
+// newAllowedChoice returns the tool choice of a masked request.
 func newAllowedChoice(req *executor.Request) openai.ChatCompletionToolChoiceOptionUnionParam {
 	mode, restricted := allowedMode(req)
 	if !restricted {

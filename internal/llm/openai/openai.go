@@ -16,43 +16,41 @@ import (
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
-// DefaultBaseURL is asked when the config names no other.
+// DefaultBaseURL is used if the config has no base URL.
 const DefaultBaseURL = "https://api.openai.com/v1"
 
-// openaiHost is OpenAI's own server. Other servers of chat completions may refuse
-// members that they don't know.
+// openaiHost is OpenAI's own server. Other servers of chat completions may
+// refuse unknown members.
 const openaiHost = "api.openai.com"
 
-// Config says whom to ask, and how. The zero value asks OpenAI for responses,
-// without a key. A base URL is that of the API, up to and without
-// /chat/completions or /responses.
+// Config names a server and its API. The zero value is OpenAI's responses API,
+// without a key. A base URL ends before /chat/completions or /responses.
 type Config struct {
 	endpoint.Config
-	Chat  bool // ask for chat completions, which servers other than OpenAI's speak
-	Whole bool // don't ask for a stream: for servers that have none
+	Chat  bool // use chat completions, which servers other than OpenAI's have
+	Whole bool // request no stream: for servers without streaming
 }
 
-// Model asks one server. It may be used from several goroutines at once.
+// Model calls one server. It is safe for concurrent use.
 type Model struct {
 	endpoint    *endpoint.Endpoint
 	completions openai.ChatCompletionService
 	responses   responses.ResponseService
 	chat, whole bool
-	openai      bool   // it has what OpenAI's own API has beyond the common one
-	of          string // whose items are ours
+	openai      bool   // the server supports OpenAI's extensions
+	of          string // the owner of the server's items
 }
 
 var _ executor.Model = (*Model)(nil)
 
-// New returns a model, or what is wrong with the config. It connects to
-// nobody yet.
+// New returns a model, or the config's problems. It does not connect.
 func New(c Config, log *slog.Logger) (*Model, error) {
 	e, err := endpoint.New(c.Config, DefaultBaseURL, log)
 	if err != nil {
 		return nil, fmt.Errorf("openai: %w", err)
 	}
-	// The services are made by themselves, since a client of the library would
-	// read the environment.
+	// The services are made one by one, since a client of the library would read the
+	// environment.
 	options := []option.RequestOption{
 		option.WithBaseURL(strings.TrimSuffix(e.BaseURL(), "/") + "/"), option.WithHTTPClient(e.Client()), option.WithMaxRetries(0),
 	}
@@ -60,7 +58,7 @@ func New(c Config, log *slog.Logger) (*Model, error) {
 		options = append(options, option.WithAPIKey(c.Key))
 	}
 	of := "openai " + e.Host()
-	if c.Chat { // the forms of the two APIs differ
+	if c.Chat { // the items of the two APIs differ
 		of = "openai-chat " + e.Host()
 	}
 	return &Model{
@@ -69,9 +67,9 @@ func New(c Config, log *slog.Logger) (*Model, error) {
 	}, nil
 }
 
-// Generate asks the server, and again if that may help. See package endpoint
-// for what is streamed, and package llm for the codes of failures. When ctx is
-// over, it returns ctx's error.
+// Generate calls the server, and retries if that may help. See package endpoint
+// for what is streamed, and package llm for the codes of failures. It returns
+// ctx's error if ctx is over.
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
 	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
 		Of: m.of, Ways: []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsLeftOut},
@@ -79,7 +77,7 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 	})
 }
 
-// prepare makes the request. Its error is a fault of the run's config.
+// prepare builds the request. Its error is a fault of the run's config.
 func (m *Model) prepare(req *executor.Request, thoughts llm.Thoughts) (endpoint.Asking, error) {
 	if m.chat {
 		body, err := m.newParams(req, thoughts)
@@ -93,7 +91,7 @@ func (m *Model) prepare(req *executor.Request, thoughts llm.Thoughts) (endpoint.
 	}, err
 }
 
-// failed makes a failure of an error of the client library's.
+// failed turns an error of the client library into a failure.
 func (m *Model) failed(err error) *endpoint.Failure {
 	if text, ok := inStream(err); ok {
 		return m.endpoint.FailureOf(endpoint.ParseServerError(text))

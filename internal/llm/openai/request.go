@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// reserved are the members of a request that params can't set: they are made
-// from other parts of the config, or change the form of the answer.
+// reserved are the members of a request that params can't set: they come from
+// other parts of the config, or change the form of the answer.
 var reserved = []string{"messages", "model", "n", "stream", "tool_choice", "tools"}
 
 // newParams builds the request. Its error is a fault of the run's config.
@@ -28,7 +28,7 @@ func (m *Model) newParams(req *executor.Request, thoughts llm.Thoughts) (openai.
 	if masked {
 		render = req.RenderDefined
 	}
-	if masked || len(req.Tools) > 0 { // servers refuse a choice among no tools
+	if masked || len(req.Tools) > 0 { // servers refuse a tool choice without tools
 		tools, err := render(toolsForm, renderTools)
 		if err != nil {
 			return body, err
@@ -64,9 +64,9 @@ func (m *Model) newParams(req *executor.Request, thoughts llm.Thoughts) (openai.
 	return body, nil
 }
 
-// limitOutput asks for no more output than the run's budgets leave, by the
-// member that params have of the two that this API has for it. OpenAI's models
-// that think take only the newer one.
+// limitOutput limits the output to the run's remaining budget, with whichever
+// of the API's two members params have. OpenAI's reasoning models accept only
+// the newer one.
 func limitOutput(req *executor.Request, members map[string]json.RawMessage, extra map[string]any) error {
 	if req.OutputTokensMax == 0 {
 		return nil
@@ -88,7 +88,7 @@ func limitOutput(req *executor.Request, members map[string]json.RawMessage, extr
 	return nil
 }
 
-// newFormat makes the form of the answer.
+// newFormat returns the form of the answer.
 func newFormat(f *executor.Format) openai.ChatCompletionNewParamsResponseFormatUnion {
 	if f.Schema == nil {
 		return openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONObject: &shared.ResponseFormatJSONObjectParam{}}
@@ -106,9 +106,9 @@ func hasExtra(body *openai.ChatCompletionNewParams, name string) bool {
 	return ok
 }
 
-// newMessages makes the conversation. A result has no images in this API: they
-// follow the results of their turn as a message of the user's. A turn in which
-// the model said nothing is left out.
+// newMessages builds the conversation. A result can't have images in this API:
+// they follow the results of their turn as a user message. An empty turn of the
+// model is left out.
 func (m *Model) newMessages(messages []executor.Message, thoughts llm.Thoughts) []openai.ChatCompletionMessageParamUnion {
 	var all []openai.ChatCompletionMessageParamUnion
 	var images []executor.Part
@@ -139,7 +139,7 @@ func (m *Model) newMessages(messages []executor.Message, thoughts llm.Thoughts) 
 	return all
 }
 
-// imagesOf returns a result's images, and before them which result it is.
+// imagesOf returns a result's images, after a text that names the result.
 func imagesOf(m *executor.Message) []executor.Part {
 	var images []executor.Part
 	for _, p := range m.Parts {
@@ -154,7 +154,7 @@ func imagesOf(m *executor.Message) []executor.Part {
 	return images
 }
 
-// newParts makes the content of a message that has images.
+// newParts returns the content of a message with images.
 func newParts(parts []executor.Part) []openai.ChatCompletionContentPartUnionParam {
 	var content []openai.ChatCompletionContentPartUnionParam
 	for i := range parts {
@@ -167,8 +167,8 @@ func newParts(parts []executor.Part) []openai.ChatCompletionContentPartUnionPara
 	return content
 }
 
-// newAssistant makes what the model said, with what it thought if this server
-// said that.
+// newAssistant returns a turn of the model, with its thoughts if they are this
+// server's.
 func (m *Model) newAssistant(msg *executor.Message, thoughts llm.Thoughts) openai.ChatCompletionMessageParamUnion {
 	said := openai.ChatCompletionAssistantMessageParam{}
 	if msg.Text != "" {
@@ -195,8 +195,7 @@ func (m *Model) newAssistant(msg *executor.Message, thoughts llm.Thoughts) opena
 	return openai.ChatCompletionMessageParamUnion{OfAssistant: &said}
 }
 
-// orEmptyObject stands in for arguments that a model left out: some servers
-// parse them.
+// orEmptyObject replaces arguments that a model left out: some servers parse them.
 func orEmptyObject(arguments string) string {
 	if arguments == "" {
 		return "{}"
@@ -204,10 +203,10 @@ func orEmptyObject(arguments string) string {
 	return arguments
 }
 
-// toolsForm names what renderTools makes.
+// toolsForm identifies the format of renderTools.
 const toolsForm = "openai.chat.tools"
 
-// renderTools makes the request's member tools, as JSON.
+// renderTools returns the request's member tools as JSON.
 func renderTools(tools []executor.Tool) ([]byte, error) {
 	return llm.RenderTools(tools, schemaOf, func(t *executor.Tool, schema map[string]any) openai.ChatCompletionToolUnionParam {
 		fn := shared.FunctionDefinitionParam{Name: t.Name, Parameters: schema}
@@ -231,7 +230,7 @@ func schemaOf(t *executor.Tool) (map[string]any, error) {
 	return schema, nil
 }
 
-// newToolChoice makes the choice; auto is the protocol's default and not sent.
+// newToolChoice returns the choice; auto is the protocol's default and not sent.
 func newToolChoice(choice string) openai.ChatCompletionToolChoiceOptionUnionParam {
 	switch choice {
 	case "", "auto":

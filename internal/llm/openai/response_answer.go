@@ -50,7 +50,7 @@ func (m *Model) respond(ctx context.Context, body responses.ResponseNewParams, d
 	return answer, failed
 }
 
-// events reads a response that comes in events.
+// events reads a response that is sent in events.
 func (m *Model) events(raw *http.Response, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 	stream := ssestream.NewStream[responses.ResponseStreamEventUnion](ssestream.NewDecoder(raw), nil)
 	defer stream.Close()
@@ -76,7 +76,7 @@ func (m *Model) events(raw *http.Response, delta func(text string)) (executor.An
 			return m.responded(&event.Response, items)
 		case "error":
 			said := endpoint.ParseServerError([]byte(event.RawJSON()))
-			if said.Kind == "error" { // it is the event's own type
+			if said.Kind == "error" { // that is the event's own type
 				said.Kind = ""
 			}
 			return executor.Answer{}, m.endpoint.FailureOf(said)
@@ -88,7 +88,7 @@ func (m *Model) events(raw *http.Response, delta func(text string)) (executor.An
 	return executor.Answer{}, m.endpoint.BrokeOff()
 }
 
-// responded makes an answer of a response and its items.
+// responded returns the answer in a response and its items.
 func (m *Model) responded(r *responses.Response, items []responses.ResponseOutputItemUnion) (executor.Answer, *endpoint.Failure) {
 	a := executor.Answer{Model: r.Model, FinishReason: llm.FinishStop, Usage: executor.Usage{
 		InputTokens: llm.Count(r.Usage.InputTokens), OutputTokens: llm.Count(r.Usage.OutputTokens),
@@ -118,7 +118,7 @@ func (m *Model) responded(r *responses.Response, items []responses.ResponseOutpu
 	return a, nil
 }
 
-// fill adds what the items say, and returns with which words the model
+// fill adds the items to an answer, and returns the text with which the model
 // refused, if it did.
 func (m *Model) fill(a *executor.Answer, items []responses.ResponseOutputItemUnion) (refusal string) {
 	var text, refused strings.Builder
@@ -139,14 +139,14 @@ func (m *Model) fill(a *executor.Answer, items []responses.ResponseOutputItemUni
 			a.Calls = append(a.Calls, executor.AnswerCall{ID: it.CallID, Name: it.Name, Arguments: it.Arguments.OfString})
 			pieces = append(pieces, llm.Piece{Call: len(a.Calls), Mark: it.ID})
 		case "reasoning":
-			// What the server does not keep, it takes back only encrypted.
+			// The server does not keep it, and accepts it back only encrypted.
 			if it.EncryptedContent != "" {
 				pieces = append(pieces, llm.Piece{Item: it.RawJSON()})
 			}
 		}
 	}
-	// The server pairs reasoning with its output by ids of its own. Without
-	// reasoning the ids are of no use.
+	// The server pairs reasoning with its output by ids of its own. Without reasoning
+	// they are useless.
 	if !slices.ContainsFunc(pieces, func(p llm.Piece) bool { return p.Item != "" }) {
 		pieces = nil
 	}

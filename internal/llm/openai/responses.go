@@ -19,12 +19,12 @@ var reservedResponses = []string{
 	"background", "conversation", "input", "instructions", "model", "previous_response_id", "stream", "tool_choice", "tools",
 }
 
-// reasons tells models that think, as far as their names do. They can return
-// what they thought, encrypted; others refuse to be asked for it.
+// reasons matches the names of reasoning models. They can return encrypted
+// reasoning; other models refuse requests for it.
 var reasons = regexp.MustCompile(`(^|[/:])(o[1-9]|gpt-([5-9]|[1-9][0-9])|codex)`)
 
-// newResponse builds the request. Nothing of it is kept by the server, unless
-// params say so. Its error is a fault of the run's config.
+// newResponse builds the request. The server keeps nothing of it, unless params
+// say so. Its error is a fault of the run's config.
 func (m *Model) newResponse(req *executor.Request, thoughts llm.Thoughts) (responses.ResponseNewParams, error) {
 	body := responses.ResponseNewParams{
 		Model: req.Model, Store: param.NewOpt(false),
@@ -76,7 +76,7 @@ func (m *Model) newResponse(req *executor.Request, thoughts llm.Thoughts) (respo
 	return body, nil
 }
 
-// newResponseFormat makes the form of the answer.
+// newResponseFormat returns the form of the answer.
 func newResponseFormat(f *executor.Format) (format responses.ResponseFormatTextConfigUnionParam, err error) {
 	if f.Schema == nil {
 		format.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
@@ -95,7 +95,7 @@ func newResponseFormat(f *executor.Format) (format responses.ResponseFormatTextC
 	return format, nil
 }
 
-// newItems makes the conversation. Every piece of a turn is an item of its own.
+// newItems builds the conversation. Every piece of a turn is an item of its own.
 func (m *Model) newItems(messages []executor.Message, thoughts llm.Thoughts) responses.ResponseInputParam {
 	var items responses.ResponseInputParam
 	for i := range messages {
@@ -112,7 +112,7 @@ func (m *Model) newItems(messages []executor.Message, thoughts llm.Thoughts) res
 	return items
 }
 
-// newInput makes what a user said.
+// newInput returns a user message.
 func newInput(m *executor.Message) responses.ResponseInputItemUnionParam {
 	if len(m.Parts) == 0 {
 		return newWords(m.Text, responses.EasyInputMessageRoleUser)
@@ -132,14 +132,14 @@ func newInput(m *executor.Message) responses.ResponseInputItemUnionParam {
 	return item
 }
 
-// newWords makes a message of words alone.
+// newWords returns a message of text.
 func newWords(text string, role responses.EasyInputMessageRole) responses.ResponseInputItemUnionParam {
 	item := responses.ResponseInputItemParamOfMessage(text, role)
 	item.OfMessage.Type = responses.EasyInputMessageTypeMessage
 	return item
 }
 
-// newOutput makes a call's result.
+// newOutput returns a call's result.
 func newOutput(m *executor.Message) responses.ResponseInputItemUnionParam {
 	output := responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(m.CallID)}
 	if !slices.ContainsFunc(m.Parts, func(p executor.Part) bool { return len(p.Data) > 0 }) {
@@ -160,8 +160,7 @@ func newOutput(m *executor.Message) responses.ResponseInputItemUnionParam {
 	return responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &output}
 }
 
-// newTurn makes what the model said, and what it thought if this server said
-// that.
+// newTurn returns a turn of the model, with its thoughts if they are this server's.
 func (m *Model) newTurn(msg *executor.Message, thoughts llm.Thoughts) responses.ResponseInputParam {
 	var items responses.ResponseInputParam
 	text := msg.Text
@@ -187,20 +186,20 @@ func (m *Model) newTurn(msg *executor.Message, thoughts llm.Thoughts) responses.
 	return items
 }
 
-// newReasonedText makes text that followed reasoning, with the server's own id.
+// newReasonedText returns text that followed reasoning, with the server's own id.
 func newReasonedText(text, id string) responses.ResponseInputItemUnionParam {
 	return responses.ResponseInputItemParamOfOutputMessage([]responses.ResponseOutputMessageContentUnionParam{
 		{OfOutputText: &responses.ResponseOutputTextParam{Text: text, Annotations: []responses.ResponseOutputTextAnnotationUnionParam{}}},
 	}, id, responses.ResponseOutputMessageStatusCompleted)
 }
 
-// responseToolsForm names what renderResponseTools makes.
+// responseToolsForm identifies the format of renderResponseTools.
 const responseToolsForm = "openai.responses.tools"
 
-// renderResponseTools makes the request's member tools, as JSON.
+// renderResponseTools returns the request's member tools as JSON.
 func renderResponseTools(tools []executor.Tool) ([]byte, error) {
 	return llm.RenderTools(tools, llm.Schema, func(t *executor.Tool, schema map[string]any) responses.ToolUnionParam {
-		// Strict schemas would have to be of a form that few tools keep to.
+		// Strict schemas need a form that few tools have.
 		tool := responses.ToolParamOfFunction(t.Name, schema, false)
 		if t.Description != "" {
 			tool.OfFunction.Description = param.NewOpt(t.Description)
@@ -209,7 +208,7 @@ func renderResponseTools(tools []executor.Tool) ([]byte, error) {
 	})
 }
 
-// newResponseChoice makes the choice; auto is the default and not sent.
+// newResponseChoice returns the choice; auto is the default and not sent.
 func newResponseChoice(req *executor.Request) responses.ResponseNewParamsToolChoiceUnion {
 	choice := req.ToolChoice
 	if req.Defined != nil {

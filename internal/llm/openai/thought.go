@@ -9,28 +9,28 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// The members in which servers of chat completions say what a model thought.
+// The members in which servers of chat completions send a model's thoughts.
 // Some refuse the next turn without them.
 const (
-	memberThought = "reasoning_content" // words
+	memberThought = "reasoning_content" // text
 	memberDetails = "reasoning_details" // objects, which may be signed or encrypted
 	memberExtra   = "extra_content"     // of a call: Google's signature
 )
 
-// thought is what a model thought, as far as it came.
+// thought is a model's thought, as far as it has arrived.
 type thought struct {
 	words   strings.Builder
 	details []*detail
 }
 
-// detail is one of the details.
+// detail is one object of reasoning_details.
 type detail struct {
 	members map[string]json.RawMessage
-	grown   map[string]*strings.Builder // texts of members that come in pieces
+	grown   map[string]*strings.Builder // texts of members that arrive in pieces
 }
 
-// add takes in the members that the library doesn't know, of a message or a part
-// of one, and returns how many bytes they have.
+// add adds the members that the library doesn't know, of a message or, if part
+// is set, of a chunk. It returns their size in bytes.
 func (t *thought) add(extra map[string]respjson.Field, part bool) int {
 	size := 0
 	if f, ok := extra[memberThought]; ok {
@@ -52,8 +52,8 @@ func (t *thought) add(extra map[string]respjson.Field, part bool) int {
 	return size
 }
 
-// detail takes in a detail, or a piece of the last one: that has the same type
-// and index, and no data, which is never cut.
+// detail adds a detail, or continues the last one: a piece has the same type
+// and index, and no data, which is never split.
 func (t *thought) detail(members map[string]json.RawMessage, part bool) {
 	n := len(t.details) - 1
 	if !part || n < 0 || !t.details[n].goesOn(members) {
@@ -71,8 +71,7 @@ func (t *thought) detail(members map[string]json.RawMessage, part bool) {
 	}
 }
 
-// goesOn reports whether members are a piece of the same detail. What is signed
-// has ended.
+// goesOn reports whether members continue the same detail. A signature ends it.
 func (d *detail) goesOn(members map[string]json.RawMessage) bool {
 	if !empty(d.members["signature"]) && !empty(members["text"]) {
 		return false
@@ -85,12 +84,12 @@ func (d *detail) goesOn(members map[string]json.RawMessage) bool {
 	return empty(d.members["data"]) && empty(members["data"])
 }
 
-// empty reports whether a member says nothing.
+// empty reports whether a member is absent, null or an empty text.
 func empty(value json.RawMessage) bool {
 	return len(value) == 0 || string(value) == `""` || string(value) == "null"
 }
 
-// grow adds to a text. What is no text is left out.
+// grow appends to a text. Values that are not text are skipped.
 func (d *detail) grow(name string, value json.RawMessage) {
 	var more string
 	if json.Unmarshal(value, &more) != nil {
@@ -107,8 +106,8 @@ func (d *detail) grow(name string, value json.RawMessage) {
 	b.WriteString(more)
 }
 
-// item is what is sent back: the members as the server named them, in an
-// object; empty if there are none.
+// item returns the object to send back: the members as the server named them.
+// It is empty if there are none.
 func (t *thought) item() string {
 	item := map[string]any{}
 	if t.words.Len() > 0 {
@@ -130,8 +129,7 @@ func (t *thought) item() string {
 	return string(llm.JSON(item))
 }
 
-// extraOf returns what a call has besides its name and arguments, to be sent
-// back with it; empty if there is nothing.
+// extraOf returns a call's extra_content, to be sent back with it, or "".
 func extraOf(call string) string {
 	var members map[string]json.RawMessage
 	if json.Unmarshal([]byte(call), &members) != nil || empty(members[memberExtra]) {

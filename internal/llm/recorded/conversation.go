@@ -11,17 +11,17 @@ import (
 // Conversation is one recorded conversation. It is immutable.
 type Conversation struct {
 	ID     string
-	System string // the leading system message; not compared with what is shown
+	System string // the leading system message; not compared with requests
 	Runs   []Run
 }
 
-// Run is a user message and what the model made of it.
+// Run is a user message and the model's turns after it.
 type Run struct {
 	User  string
 	Turns []Turn
 }
 
-// Turn is one message of the model: words, calls, or both.
+// Turn is one message of the model: text, calls, or both.
 type Turn struct {
 	Text  string
 	Calls []Call
@@ -57,7 +57,7 @@ func (c *Conversation) Session() string { return sessionOf(c.ID) }
 func (c *Conversation) Ends() End { return c.Runs[len(c.Runs)-1].Ends() }
 
 // Ends returns how the run ends: completed if its last turn makes no calls,
-// else with recording_ended, because the turn that should follow is not there.
+// otherwise with recording_ended, because the next turn is missing.
 func (r *Run) Ends() End {
 	if n := len(r.Turns); n > 0 && len(r.Turns[n-1].Calls) == 0 {
 		return End{Lifecycle: "completed"}
@@ -88,8 +88,8 @@ func (c *Conversation) call(p position) (*Call, bool) {
 	return &turns[p.turn-1].Calls[p.call], true
 }
 
-// sessionOf makes a session name of a conversation's id. A long one is cut and
-// told from others by its hash.
+// sessionOf derives a session name from a conversation's id. A long one is cut
+// and made unique by its hash.
 func sessionOf(id string) string {
 	name := strings.Map(func(c rune) rune {
 		switch {
@@ -120,8 +120,8 @@ func (r *Recording) Conversation(id string) (*Conversation, bool) {
 	return nil, false
 }
 
-// OfSession returns the conversation that a session holds: the one whose
-// Session is the name, or is what stands before one of its "--".
+// OfSession returns the conversation of a session: its Session is the session's
+// name, or the part of the name before a "--".
 func (r *Recording) OfSession(session string) (*Conversation, bool) {
 	for {
 		if c, ok := r.bySession[session]; ok {

@@ -5,25 +5,23 @@
 //
 // [Load] reads a file of OpenAI chat JSONL, one conversation a line, as {"id",
 // "messages"}, and splits each conversation into runs: a user message, then the
-// model's turns, each with its calls and their results. [Recording.Install]
-// makes the install record that offers the recorded tools. A driver publishes
-// each of [Conversation.Users] as one run to the session that
-// [Conversation.Session] names. Model and Executor find the conversation by the
-// session's name, and the position in it by the request's content and the
-// effect's name: r2t1c0 is the first call of the first turn after the second
-// user message.
+// model's turns, each with its calls and their results. [Recording.Install] returns
+// the install record that offers the recorded tools. A driver publishes each of
+// [Conversation.Users] as one run of the session [Conversation.Session]. Model and
+// Executor find the conversation by the session's name, and the position in it by
+// the request's content and the effect's name: r2t1c0 is the first call of the
+// first turn after the second user message.
 //
 // # Laws
 //
 //   - The Model keeps nothing between two generations. It returns the next turn
-//     only if all that it is shown equals the recording so far: users' texts,
-//     its own text, names and arguments of calls, results. Else it fails with
-//     recording_mismatch, whose detail has what was expected and what was
-//     shown.
+//     only if the whole request equals the recording so far: users' texts, its
+//     own text, names and arguments of calls, results. Otherwise it fails with
+//     recording_mismatch, and the detail quotes both.
 //   - A turn that the file lacks fails with recording_ended. A conversation
 //     that ends with a user message or a result ends so; [Conversation.Ends]
-//     says how each one does.
-//   - Calls are known by position. Ids in the file are data and may repeat.
+//     returns how each one ends.
+//   - Calls are identified by position. Ids in the file are data and may repeat.
 //   - The Executor appends an execution to the [Ledger], on disk, before it
 //     returns the result. So every call that was settled with a result is in
 //     the ledger, whichever process is killed.
@@ -41,9 +39,9 @@
 //
 // # Sessions
 //
-// A conversation's session is its id; characters that no session name has
-// become "_". "--" and anything after it, as in warehouse-audit--again, is a
-// further session of the same conversation.
+// The session of a conversation is named by its id; other characters than those
+// of session names become "_". A name with "--" and a suffix, as in
+// warehouse-audit--again, is another session of the same conversation.
 //
 // # Limits
 //
@@ -51,6 +49,6 @@
 //
 // # Testing
 //
-// Tests run the recordings of testdata/recordings at the repository's root,
-// and those of the folder that REFOLD_RECORDINGS names if it is set.
+// Tests run the recordings of testdata/recordings at the repository's root, and
+// those of the folder that REFOLD_RECORDINGS names if it is set.
 package recorded

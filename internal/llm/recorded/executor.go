@@ -7,15 +7,15 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// Executor answers calls with the recorded results, and keeps account of every
-// execution in a ledger.
+// Executor answers calls with the recorded results, and records every execution
+// in a ledger.
 type Executor struct {
 	recording *Recording
 	ledger    *Ledger
 }
 
-// NewExecutor returns the executor of a recording's tools. The ledger stays
-// the caller's to close.
+// NewExecutor returns the executor of a recording's tools. The caller closes
+// the ledger.
 func NewExecutor(r *Recording, ledger *Ledger) *Executor {
 	return &Executor{recording: r, ledger: ledger}
 }
@@ -24,7 +24,7 @@ var _ executor.Executor = (*Executor)(nil)
 
 // Execute appends the execution to the ledger and returns the recorded result.
 // A call that was not recorded at this position, or with other arguments, fails
-// with recording_mismatch and leaves the ledger as it was.
+// with recording_mismatch and is not in the ledger.
 func (x *Executor) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	recorded, bad := x.lookup(call)
 	if bad != nil {
@@ -39,7 +39,7 @@ func (x *Executor) Execute(ctx context.Context, call executor.Call) (executor.Re
 	return executor.Result{Output: recorded.Result}, nil
 }
 
-// lookup returns the recorded call that this one repeats.
+// lookup returns the recorded call that call repeats.
 func (x *Executor) lookup(call executor.Call) (*Call, *executor.Error) {
 	c, ok := x.recording.OfSession(call.Session)
 	if !ok {

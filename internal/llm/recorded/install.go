@@ -16,8 +16,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Target is the executor that the recorded tools name, and Profile the profile
-// that has all of them.
+// Target is the executor of the recorded tools, and Profile the profile with
+// all of them.
 const (
 	Target  = "recorded"
 	Profile = "recorded"
@@ -29,9 +29,8 @@ func ToolsFile(recording string) string {
 	return strings.TrimSuffix(recording, filepath.Ext(recording)) + "-tools.json"
 }
 
-// LoadInstall reads a recording and the definitions of its tools, from
-// ToolsFile(file) if definitions is empty, and returns it with what Install makes
-// of them.
+// LoadInstall reads a recording and the definitions of its tools, and returns it
+// with the result of Install. If definitions is empty, it is ToolsFile(file).
 func LoadInstall(file, definitions string, retrySafe []string) (r *Recording, record []byte, notes []string, err error) {
 	if r, err = Load(file); err != nil {
 		return nil, nil, nil, err
@@ -70,7 +69,7 @@ func LoadTools(file string) ([]Tool, error) {
 type Tool struct {
 	Name        string
 	Description string
-	Schema      codec.Raw // JSON Schema; an object of any kind if the definition has none
+	Schema      codec.Raw // JSON Schema; that of any object if the definition has none
 }
 
 // ParseTools reads a JSON array of tool definitions, each a function bare or
@@ -110,23 +109,23 @@ func ParseTools(data []byte) ([]Tool, error) {
 	return tools, nil
 }
 
-// anyObject is the schema of arguments about which nothing is known.
+// anyObject is the schema of unknown arguments.
 func anyObject() codec.Raw {
 	raw, err := codec.FromJSON([]byte(`{"type":"object"}`))
 	if err != nil {
-		panic(err) // a constant
+		panic(err) // the text is constant
 	}
 	return raw
 }
 
-// Install returns the install record, as JSON, under which the recording is
+// Install returns the install record, as JSON, under which the recording can
 // run again: its tools, each bound to Target and parallel-safe, retry-safe if
-// its name matches a pattern of retrySafe (as of path.Match: get_*), one
-// profile with all of them, and a config that asks this package's Model.
+// its name matches a pattern of retrySafe (as in path.Match: get_*), one
+// profile with all of them, and a config that uses this package's Model.
 //
-// A recording is evidence of what its tools took. A tool that was called and
-// is not defined is added; a schema that a recorded call doesn't meet gives
-// way to one that takes any object. Each of that is a note, for people.
+// A recording is evidence of what its tools accepted. A tool that was called
+// and is not defined is added; a schema that a recorded call violates is
+// replaced by that of any object. Each such change gives a note, for people.
 func (r *Recording) Install(tools []Tool, retrySafe []string) (record []byte, notes []string, err error) {
 	tools, notes, err = r.evident(tools)
 	if err != nil {
@@ -142,7 +141,7 @@ func (r *Recording) Install(tools []Tool, retrySafe []string) (record []byte, no
 	return record, notes, err
 }
 
-// newRecord returns the record of these tools, none of them retry-safe.
+// newRecord returns the record for these tools, none of them retry-safe.
 func newRecord(tools []Tool, turnsMax int) *session.InstallRecord {
 	rec := &session.InstallRecord{
 		V: session.Version, Rules: session.RulesVersion, DefaultProfile: Profile,
@@ -161,7 +160,7 @@ func newRecord(tools []Tool, turnsMax int) *session.InstallRecord {
 	return rec
 }
 
-// encode returns the record's JSON text, which sessions can pin.
+// encode returns the record's JSON text, after checking that sessions can use it.
 func encode(rec *session.InstallRecord) ([]byte, error) {
 	packed, err := codec.Marshal(rec)
 	if err != nil {
@@ -177,8 +176,8 @@ func encode(rec *session.InstallRecord) ([]byte, error) {
 	return text, nil
 }
 
-// turnsMax returns a limit of turns that no recorded run meets: the turn that
-// tells that the recording ended included.
+// turnsMax returns a limit of turns that no recorded run reaches, with the turn
+// that reports the end of the recording.
 func (r *Recording) turnsMax() int {
 	most := session.TurnsDefault
 	for _, c := range r.conversations {
@@ -189,7 +188,7 @@ func (r *Recording) turnsMax() int {
 	return min(most, session.TurnsMax)
 }
 
-// evident returns the tools with what the recorded calls tell of them.
+// withCalls adapts the tools to the recorded calls, as Install says.
 func (r *Recording) evident(tools []Tool) (all []Tool, notes []string, err error) {
 	all = append(all, tools...)
 	at := map[string]int{}
@@ -238,7 +237,7 @@ func (r *Recording) calls() func(yield func(*Call) bool) {
 	}
 }
 
-// install returns what a session would pin of these tools.
+// install returns the parsed install record for these tools.
 func install(tools []Tool) (*session.Install, error) {
 	text, err := encode(newRecord(tools, session.TurnsDefault))
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Entry is one execution of a call. Field order is the file's.
+// Entry is one execution of a call. Fields are in the file's order.
 type Entry struct {
 	Session        string          `json:"session"`
 	Effect         string          `json:"effect"`
@@ -24,21 +24,21 @@ type Entry struct {
 	RetrySafe      bool            `json:"retry_safe"`
 }
 
-// Ledger is the file in which each execution is one line. Several processes
-// may append to one file, and several goroutines to one Ledger.
+// Ledger is a file with one line for each execution. Several processes may
+// append to one file, and several goroutines to one Ledger.
 type Ledger struct {
 	mu   sync.Mutex
 	file *os.File
 }
 
-// OpenLedger opens a ledger for appending, and makes an empty one if there is
-// none. The caller closes it.
+// OpenLedger opens a ledger for appending, and creates it if needed. The caller
+// closes it.
 func OpenLedger(path string) (*Ledger, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open ledger: %w", err)
 	}
-	// The name of a file is on disk once its directory is.
+	// The name of a file is durable once its directory is synced.
 	if err := syncDir(filepath.Dir(path)); err != nil {
 		file.Close()
 		return nil, fmt.Errorf("open ledger: %w", err)
@@ -55,7 +55,7 @@ func syncDir(path string) error {
 	return dir.Sync()
 }
 
-// Note appends an execution of a call.
+// Note appends the execution of a call.
 func (l *Ledger) Note(call executor.Call) error {
 	return l.Append(Entry{
 		Session: call.Session, Effect: call.Effect, Tool: call.ToolName, Arguments: orEmptyObject(call.Arguments),
@@ -64,13 +64,13 @@ func (l *Ledger) Note(call executor.Call) error {
 }
 
 // Append writes an entry, and returns nil once it is on disk. After an error
-// the entry may stand there or not.
+// the file may or may not contain the entry.
 func (l *Ledger) Append(e Entry) error {
 	line, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("ledger: %s of %s: %w", e.Effect, e.Session, err)
 	}
-	// One write makes one line, whoever else appends or is killed meanwhile.
+	// One write makes one line, even if others append or the process is killed.
 	l.mu.Lock()
 	_, err = l.file.Write(append(line, '\n'))
 	l.mu.Unlock()
@@ -87,8 +87,7 @@ func (l *Ledger) Append(e Entry) error {
 func (l *Ledger) Close() error { return l.file.Close() }
 
 // ReadLedger returns the entries of a ledger in the order of the file. A last
-// line that was cut off by a loss of power is an error: it may have been an
-// execution.
+// line cut off by a loss of power is an error: it may have been an execution.
 func ReadLedger(path string) ([]Entry, error) {
 	file, err := os.Open(path)
 	if err != nil {

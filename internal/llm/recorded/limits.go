@@ -1,13 +1,13 @@
 package recorded
 
-// The limits of a recording; Load refuses what is beyond them.
+// The limits of a recording, checked by Load.
 const (
 	fileBytesMax       = 256 << 20 // a file
 	conversationsMax   = 100_000   // conversations of a file
-	providerIDBytesMax = 256       // a call's recorded id; the session takes no longer one
+	providerIDBytesMax = 256       // a call's recorded id; sessions accept no longer one
 	toolsFileBytesMax  = 4 << 20   // a file of tool definitions
 )
 
-// sessionBytesMax is the length of a conversation's session name. A name takes
-// 64 bytes: that leaves room for "--" and a ULID.
+// sessionBytesMax is the length of a conversation's session name. A name may
+// have 64 bytes: this leaves room for "--" and a ULID.
 const sessionBytesMax = 36

@@ -10,18 +10,18 @@ import (
 	"path/filepath"
 )
 
-// Recording is a file of conversations. It is immutable, and may be used from
-// several goroutines at once.
+// Recording is a file of conversations. It is immutable and safe for concurrent
+// use.
 type Recording struct {
 	conversations []*Conversation
 	bySession     map[string]*Conversation
 }
 
-// Load reads a file of conversations, one a line. The error names file, line,
-// and the message that is wrong. Refused are a file without a conversation,
-// two conversations of one id or session, and any conversation that a model
-// could not have held: a call without its result, a result without its call, a
-// message of the model's that answers nobody.
+// Load reads a file of conversations, one a line. The error names the file, the
+// line, and the message that is wrong. Load refuses a file without a
+// conversation, two conversations with one id or session, and a conversation
+// that no model could have had: a call without its result, a result without its
+// call, a message of the model that answers nothing.
 func Load(file string) (*Recording, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -31,7 +31,7 @@ func Load(file string) (*Recording, error) {
 	return Read(filepath.Base(file), f)
 }
 
-// Read is Load from a reader; name stands for the file in errors.
+// Read is Load from a reader; name is the file's name in errors.
 func Read(name string, from io.Reader) (*Recording, error) {
 	r := &Recording{bySession: map[string]*Conversation{}}
 	lines := bufio.NewReader(io.LimitReader(from, fileBytesMax+1))
@@ -59,7 +59,7 @@ func Read(name string, from io.Reader) (*Recording, error) {
 	return r, nil
 }
 
-// add takes in one line.
+// add adds the conversation of one line.
 func (r *Recording) add(line []byte) error {
 	c, err := parseConversation(line)
 	if err != nil {

@@ -9,12 +9,12 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// ModelName is what a Model answers to the question which model it is, and the
-// name of provider and model in the config of Install.
+// ModelName is the model's name in answers, and the name of provider and model
+// in the config of Install.
 const ModelName = "recorded"
 
-// Model says what the models of a recording said. It keeps nothing between two
-// generations and may be used from several goroutines at once.
+// Model answers as the recorded models did. It keeps nothing between two
+// generations and is safe for concurrent use.
 type Model struct{ recording *Recording }
 
 // NewModel returns the model of a recording.
@@ -22,8 +22,8 @@ func NewModel(r *Recording) *Model { return &Model{recording: r} }
 
 var _ executor.Model = (*Model)(nil)
 
-// Generate says the turn that follows on what req shows. It fails with
-// recording_mismatch if that is not what was recorded, and with
+// Generate returns the turn that follows the messages of req. It fails with
+// recording_mismatch if these are not the recorded ones, and with
 // recording_ended if the file has no such turn.
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
 	c, ok := m.recording.OfSession(req.Session)
@@ -46,7 +46,7 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 	return answer, nil
 }
 
-// next returns the turn that follows on the messages shown.
+// next returns the turn that follows the messages shown.
 func (c *Conversation) next(shown []executor.Message) (*Turn, error) {
 	w := walk{shown: shown}
 	for r := range c.Runs {
@@ -69,13 +69,13 @@ func (c *Conversation) next(shown []executor.Message) (*Turn, error) {
 	return nil, llm.Fail(llm.CodeRecordingEnded, "conversation %s has no turn after the %d messages shown", c.ID, len(shown))
 }
 
-// walk compares what is shown with the recording, message by message.
+// walk compares the messages shown with the recording, one by one.
 type walk struct {
 	shown []executor.Message
 	at    int
 }
 
-// done reports whether all that is shown has been compared.
+// done reports whether all messages shown have been compared.
 func (w *walk) done() bool { return w.at == len(w.shown) }
 
 // user compares the next message with the input of a run.
@@ -92,7 +92,7 @@ func (w *walk) user(run *Run) error {
 func (w *walk) turn(t *Turn, name string) error {
 	m := &w.shown[w.at]
 	if t.Text == "" && len(t.Calls) == 0 && m.Role == "user" {
-		return nil // a transcript has no item for words that were not said
+		return nil // a transcript has no item for an empty turn
 	}
 	w.at++
 	if m.Role != "assistant" {
@@ -121,7 +121,7 @@ func (w *walk) turn(t *Turn, name string) error {
 	return nil
 }
 
-// noOutput is what a model is shown of a tool that returned nothing.
+// noOutput is the text shown to a model for a tool without output.
 const noOutput = "(no output)"
 
 // result compares the next message with a call's result.
@@ -151,7 +151,7 @@ func (w *walk) equal(what, want, got string) error {
 	return w.mismatch(what, wantExcerpt, gotExcerpt)
 }
 
-// mismatch says at which message the conversation shown is not the recorded one.
+// mismatch returns the error for the first message that differs from the recording.
 func (w *walk) mismatch(what, want, got string) error {
 	return llm.Fail(llm.CodeRecordingMismatch, "message %d, %s: expected %s, shown %s", w.at, what, want, got)
 }

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// position is where a call stands: run and turn count from 1, calls from 0.
+// position identifies a call: run and turn count from 1, calls from 0.
 type position struct{ run, turn, call int }
 
-// parsePosition reads the name of a tool call's effect: r1t2c0, and r1t2c0a2
-// from the second attempt on, which is the same position.
+// parsePosition reads the name of a tool call's effect: r1t2c0, or r1t2c0a2 for
+// its second attempt, which has the same position.
 func parsePosition(effect string) (position, bool) {
 	effect, attempt, again := strings.Cut(effect, "a")
 	if again {
@@ -37,7 +37,7 @@ func number(text string) (int, bool) {
 	return n, err == nil && n >= 0 && len(text) <= 9 && strconv.Itoa(n) == text
 }
 
-// String returns the effect's name, of the first attempt.
+// String returns the name of the effect's first attempt.
 func (p position) String() string {
 	return "r" + strconv.Itoa(p.run) + "t" + strconv.Itoa(p.turn) + "c" + strconv.Itoa(p.call)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Ledger returns the executions that the conversation should leave in a
-// ledger, in the order of the calls, when it is held in this session. Start
-// and RetrySafe are empty: the recording doesn't know them.
+// Ledger returns the executions that the conversation should leave in a ledger
+// when it runs in this session, in the order of the calls. Start and RetrySafe
+// are empty: the recording doesn't have them.
 func (c *Conversation) Ledger(session string) []Entry {
 	var entries []Entry
 	for r, run := range c.Runs {
@@ -28,18 +28,18 @@ func (c *Conversation) Ledger(session string) []Entry {
 	return entries
 }
 
-// Account is what became of the executions that a ledger should have. The
-// names in it are idempotency keys, in order.
+// Account compares the executions in a ledger with the expected ones. Its lists
+// hold idempotency keys, in order.
 type Account struct {
-	Executed []string // once, or again where that is safe
-	Again    []string // retry-safe ones that stand there more than once
-	Missing  []string // not there
-	Repeated []string // not retry-safe, and there more than once
-	Foreign  []string // there, and not in the recording, or with another tool or arguments
+	Executed []string // once, or more often where that is safe
+	Again    []string // retry-safe, and executed more than once
+	Missing  []string // not executed
+	Repeated []string // not retry-safe, and executed more than once
+	Foreign  []string // not in the recording, or with another tool or arguments
 }
 
-// Tally compares what a ledger has with what it should have. Entries of other
-// sessions than those of want are left out of the account.
+// Tally compares the entries of a ledger with the expected ones. Entries of
+// sessions that are not in want are ignored.
 func Tally(want, got []Entry) Account {
 	var a Account
 	sessions := map[string]bool{}
@@ -78,16 +78,16 @@ func Tally(want, got []Entry) Account {
 	return a
 }
 
-// sameJSON reports whether two texts are the same JSON value: the way of a call
-// through the log need not keep white space.
+// sameJSON reports whether two texts are the same JSON value: the log need not
+// preserve a call's white space.
 func sameJSON(a, b []byte) bool {
 	x, errX := codec.FromJSON(a)
 	y, errY := codec.FromJSON(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// Err returns nil if every execution stands in the ledger as it should, else
-// what doesn't. A caller that knows of calls settled outcome_unknown looks at
+// Err returns nil if every execution is in the ledger as expected, otherwise
+// what is wrong. A caller that knows of calls settled outcome_unknown checks
 // Missing itself.
 func (a Account) Err() error {
 	var faults []error

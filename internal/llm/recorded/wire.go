@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// wireConversation is a line of the file. Fields that it doesn't have are
-// other programs' business.
+// wireConversation is a line of the file. Unknown fields are ignored.
 type wireConversation struct {
 	ID       *string       `json:"id"`
 	Messages []wireMessage `json:"messages"`
@@ -88,10 +87,10 @@ func parseConversation(line []byte) (*Conversation, error) {
 // builder splits messages into runs and turns.
 type builder struct {
 	c       *Conversation
-	results int // of the last turn's calls, that were seen
+	results int // of the last turn's calls, read so far
 }
 
-// last returns the turn that was read last in this run, or nil.
+// last returns the current run's latest turn, or nil.
 func (b *builder) last() *Turn {
 	if len(b.c.Runs) == 0 {
 		return nil
@@ -103,7 +102,7 @@ func (b *builder) last() *Turn {
 	return &turns[len(turns)-1]
 }
 
-// owed says which result has to come before anything else.
+// missingResult returns an error if a result must come next.
 func (b *builder) owed() error {
 	if t := b.last(); t != nil && b.results < len(t.Calls) {
 		return fmt.Errorf("the result of call %d, %s, should stand here", b.results, t.Calls[b.results].Name)
@@ -111,7 +110,7 @@ func (b *builder) owed() error {
 	return nil
 }
 
-// add takes in one message.
+// add adds one message.
 func (b *builder) add(m *wireMessage, at int) error {
 	if m.Role == "tool" {
 		return b.result(m)
@@ -138,7 +137,7 @@ func (b *builder) add(m *wireMessage, at int) error {
 	return fmt.Errorf("role %q: roles are system, user, assistant, tool", m.Role)
 }
 
-// turn takes in a message of the model's.
+// turn adds a message of the model.
 func (b *builder) turn(m *wireMessage) error {
 	if len(b.c.Runs) == 0 {
 		return errors.New("the model speaks before the user")
@@ -162,9 +161,8 @@ func (b *builder) turn(m *wireMessage) error {
 	return nil
 }
 
-// result takes in the next result of the last turn's calls. Ids may repeat, so
-// a result belongs to the call in the same position; an id tells only that the
-// order is not what it should be.
+// result adds the next result of the last turn's calls. Ids may repeat, so a result
+// belongs to the call in the same position; its id only reveals a wrong order.
 func (b *builder) result(m *wireMessage) error {
 	t := b.last()
 	if t == nil || b.results == len(t.Calls) {
@@ -180,7 +178,7 @@ func (b *builder) result(m *wireMessage) error {
 	return nil
 }
 
-// end checks what only the end of the messages shows.
+// end checks that the messages may end here.
 func (b *builder) end() error {
 	if len(b.c.Runs) == 0 {
 		return errors.New("there is no user message, so nothing to run")

@@ -18,29 +18,30 @@ var (
 	echoScript []byte
 )
 
-// The names by which Open knows the scripts that are built in.
+// The names of built-in scripts.
 const (
 	NameDemo = "demo"
 	NameEcho = "echo"
 )
 
-// DemoInput is what the user says to the model of Demo.
+// DemoInput is the user's message for Demo.
 const DemoInput = "The tests of this program fail. Find out why, and repair it."
 
-// Demo returns a script that repairs the broken program of files, told
-// DemoInput: it needs the tools open_session, read_file, grep, list_dir,
-// apply_patch and shell, and a host session that opens where Unpack put files.
+// Demo returns a script that repairs the broken program of files when the user
+// sends DemoInput. It needs the tools open_session, read_file, grep, list_dir,
+// apply_patch and shell, and a host session in the directory into which Unpack
+// wrote files.
 func Demo() (script *Script, files *txtar.Archive) {
 	return builtin("demo.yaml", demoScript), txtar.Parse(demoFiles)
 }
 
-// Echo returns a script that answers any text with itself. Told "list",
-// "list PATH", "read PATH", "grep PATTERN", "run COMMAND" or "write PATH TEXT" it
-// calls the tool, after open_session if that is offered, and answers with what it
-// returned. Told "wait" it answers after 20 seconds.
+// Echo returns a script that repeats any text. On "list", "list PATH", "read
+// PATH", "grep PATTERN", "run COMMAND" or "write PATH TEXT" it calls the tool,
+// after open_session if that is offered, and answers with the result. On "wait"
+// it answers after 20 seconds.
 func Echo() *Script { return builtin("echo.yaml", echoScript) }
 
-// Open returns the script that is built in under a name, else that of a file.
+// Open returns the built-in script of that name, or else reads a file.
 func Open(nameOrFile string) (*Script, error) {
 	switch nameOrFile {
 	case NameDemo:
@@ -52,7 +53,7 @@ func Open(nameOrFile string) (*Script, error) {
 	return Load(nameOrFile)
 }
 
-// builtin reads a script that tests have read before.
+// builtin parses an embedded script, which the tests have parsed too.
 func builtin(name string, data []byte) *Script {
 	script, err := Parse(name, data)
 	if err != nil {
@@ -61,9 +62,8 @@ func builtin(name string, data []byte) *Script {
 	return script
 }
 
-// Unpack writes files into a directory that exists, and what directories they
-// need. Files that are there are overwritten. After an error some may be
-// missing.
+// Unpack writes files into an existing directory, with the directories that
+// they need. It overwrites existing files. After an error some may be missing.
 func Unpack(files *txtar.Archive, dir string) error {
 	for _, f := range files.Files {
 		if !filepath.IsLocal(f.Name) {

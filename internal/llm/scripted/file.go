@@ -16,11 +16,11 @@ import (
 
 const (
 	turnsMax = 10_000      // turns or rules of a script
-	waitMax  = time.Minute // before a turn says something
+	waitMax  = time.Minute // before a turn's answer
 )
 
-// The form of the file. Fields of type any are a text or a list of texts, but
-// for arguments, which are a mapping or a text.
+// The form of the file. Fields of type any are a text or a list of texts;
+// arguments are a mapping or a text.
 type (
 	wireScript struct {
 		Model string     `yaml:"model"`
@@ -85,7 +85,7 @@ func Load(file string) (*Script, error) {
 	return Parse(filepath.Base(file), data)
 }
 
-// Parse reads a script from its text; name stands for the file in errors.
+// Parse reads a script from its text; name is the file's name in errors.
 func Parse(name string, data []byte) (*Script, error) {
 	src := source{name: name}
 	file, err := parser.ParseBytes(data, 0)
@@ -107,14 +107,14 @@ func Parse(name string, data []byte) (*Script, error) {
 	return src.script(&wire)
 }
 
-// source finds the lines of keys, and keeps the first thing that is wrong.
+// source finds the lines of keys, and keeps the first error.
 type source struct {
 	name string
 	file *ast.File
 	err  error
 }
 
-// fault notes what is wrong with a key, which it names with its line.
+// fault records an error about a key, with its line.
 func (s *source) fault(key, format string, args ...any) {
 	if s.err == nil {
 		s.err = fmt.Errorf("%s:%d: %s: %w", s.name, s.line(key), key, fmt.Errorf(format, args...))
@@ -122,7 +122,7 @@ func (s *source) fault(key, format string, args ...any) {
 }
 
 // line returns the line on which the value of a key begins, such as
-// turns[2].shown.matches; that of the nearest key around it if it has none.
+// turns[2].shown.matches, or that of the nearest enclosing key.
 func (s *source) line(key string) int {
 	for key != "" {
 		if path, err := yaml.PathString("$." + key); err == nil {
@@ -145,7 +145,7 @@ func outer(key string) string {
 	return ""
 }
 
-// foreign returns an error of the YAML library with its line and key.
+// yamlError adds line and key to an error of the YAML library.
 func (s *source) foreign(err error) error {
 	var bad yaml.Error
 	if !errors.As(err, &bad) || bad.GetToken() == nil {
@@ -163,10 +163,10 @@ func (s *source) foreign(err error) error {
 	return fmt.Errorf("%s: %s", at, bad.GetMessage())
 }
 
-// keyOf returns the key in whose value a token stands.
+// keyOf returns the key whose value contains a token.
 func keyOf(t *token.Token) string {
 	if t.Type == token.MappingValueType && t.Prev != nil {
-		t = t.Prev.Prev // a mapping is known by the colon of its first key
+		t = t.Prev.Prev // the token of a mapping is the colon of its first key
 	}
 	for ; t != nil; t = t.Prev {
 		if t.Type == token.MappingValueType && t.Prev != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// Model says what a script says. It keeps nothing between two generations and
-// may be used from several goroutines at once.
+// Model answers as a script says. It keeps nothing between two generations and
+// is safe for concurrent use.
 type Model struct{ script *Script }
 
 // NewModel returns the model of a script.
@@ -20,9 +20,9 @@ func NewModel(s *Script) *Model { return &Model{script: s} }
 
 var _ executor.Model = (*Model)(nil)
 
-// Generate says the turn that what req shows leads to. It fails with
+// Generate returns the answer of the turn that req leads to. It fails with
 // script_mismatch if the script expects something else, or has ended; the
-// detail says what was expected and what was shown.
+// detail quotes both.
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
 	number := 1
 	for i := range req.Messages {
@@ -54,7 +54,7 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 	return answer, nil
 }
 
-// find returns the turn to say.
+// find returns the turn for a request.
 func (s *Script) find(req *executor.Request, number int) (*turn, error) {
 	if len(s.rules) > 0 {
 		for i := range s.rules {
@@ -81,7 +81,7 @@ func (s *Script) find(req *executor.Request, number int) (*turn, error) {
 	return t, nil
 }
 
-// compare checks that what the model has said so far is what the script says.
+// compare checks that the model's messages so far are the script's.
 func (s *Script) compare(messages []executor.Message) error {
 	number := 0
 	for i := range messages {
@@ -103,7 +103,7 @@ func (s *Script) compare(messages []executor.Message) error {
 	return nil
 }
 
-// differ says in what a message is not the answer that it should be.
+// differ says where a message differs from the expected answer.
 func differ(want *executor.Answer, got *executor.Message) (what, wantText, gotText string) {
 	if want.Text != got.Text {
 		return "text", want.Text, got.Text
@@ -116,7 +116,7 @@ func differ(want *executor.Answer, got *executor.Message) (what, wantText, gotTe
 			return fmt.Sprintf("calls[%d].tool", i), want.Calls[i].Name, got.Calls[i].Name
 		}
 		if got.Calls[i].Omitted == int64(len(want.Calls[i].Arguments)) && got.Calls[i].Omitted > 0 {
-			continue // too large to be shown again
+			continue // too large to be shown
 		}
 		if want.Calls[i].Arguments != got.Calls[i].Arguments {
 			return fmt.Sprintf("calls[%d].arguments", i), want.Calls[i].Arguments, got.Calls[i].Arguments
@@ -125,7 +125,7 @@ func differ(want *executor.Answer, got *executor.Message) (what, wantText, gotTe
 	return "", "", ""
 }
 
-// answer fills the turn in from what was shown before it.
+// answer fills in the turn from the messages before it.
 func (t *turn) answer(before []executor.Message, number int) executor.Answer {
 	f := filling{user: newest(before, "user"), result: newest(before, "tool")}
 	if len(before) > 0 {

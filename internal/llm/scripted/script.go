@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// Script is a script that was read. It is immutable.
+// Script is a parsed script. It is immutable.
 type Script struct {
 	name  string // of the file
 	model string
@@ -19,7 +19,7 @@ type Script struct {
 	rules []turn
 }
 
-// turn is what the model says, and what it has to be shown to say it.
+// turn is an answer of the model, and the conditions for it.
 type turn struct {
 	line  int
 	shown shown
@@ -29,7 +29,7 @@ type turn struct {
 	finish,
 	model string
 	fail *executor.Error
-	wait time.Duration // before it says something
+	wait time.Duration // before the answer
 }
 
 type call struct {
@@ -37,7 +37,7 @@ type call struct {
 	arguments template
 }
 
-// script checks the whole file and makes it ready to be said.
+// script checks and compiles the whole file.
 func (s *source) script(w *wireScript) (*Script, error) {
 	script := &Script{name: s.name, model: cmp.Or(w.Model, "scripted")}
 	if (len(w.Turns) == 0) == (len(w.Rules) == 0) {
@@ -60,7 +60,7 @@ func (s *source) script(w *wireScript) (*Script, error) {
 	return script, s.err
 }
 
-// turn makes one turn or rule ready; key is where it stands.
+// turn compiles one turn or rule; key is its place in the file.
 func (s *source) turn(key string, w *wireTurn, model string) turn {
 	t := turn{line: s.line(key), model: model, finish: w.Finish, usage: executor.Usage(w.Usage)}
 	t.shown = s.shown(key+".shown", &w.Shown)
@@ -96,7 +96,7 @@ func (s *source) turn(key string, w *wireTurn, model string) turn {
 	return t
 }
 
-// fail checks that the turn says something or fails, and makes the failure.
+// fail checks that the turn either answers or fails, and returns the failure.
 func (s *source) fail(key string, w *wireTurn) *executor.Error {
 	says := w.Say != "" || len(w.Calls) > 0
 	switch {
@@ -115,7 +115,7 @@ func (s *source) fail(key string, w *wireTurn) *executor.Error {
 	return failure
 }
 
-// pattern makes a regular expression ready; nil if there is none.
+// pattern compiles a regular expression; nil if there is none.
 func (s *source) pattern(key, text string) *regexp.Regexp {
 	if text == "" {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// shown is what a turn expects to be shown.
+// shown are a turn's conditions on the request.
 type shown struct {
 	last             string // role, or empty
 	message          words  // the last message
@@ -21,7 +21,7 @@ type shown struct {
 	results          []result // nil: any
 }
 
-// words are what a text has to have.
+// words are conditions on a text.
 type words struct {
 	text, lacks []string
 	matches     *regexp.Regexp
@@ -33,7 +33,7 @@ type result struct {
 	words words
 }
 
-// shown makes what a turn expects ready; key is where it stands.
+// shown compiles a turn's conditions; key is their place in the file.
 func (s *source) shown(key string, w *wireShown) shown {
 	if w.Last != "" && w.Last != "user" && w.Last != "tool" {
 		s.fault(key+".last", "is user or tool, not %q", w.Last)
@@ -56,12 +56,12 @@ func (s *source) shown(key string, w *wireShown) shown {
 	return e
 }
 
-// words makes what a text has to have ready.
+// words compiles conditions on a text.
 func (s *source) words(key string, text, lacks any, matches string) words {
 	return words{s.texts(key+".text", text), s.texts(key+".lacks", lacks), s.pattern(key+".matches", matches)}
 }
 
-// groups returns how many groups of a match the turn's texts may name.
+// groups returns how many groups of a match the turn's texts may use.
 func (e *shown) groups() int {
 	switch {
 	case e.message.matches != nil:
@@ -72,7 +72,7 @@ func (e *shown) groups() int {
 	return 0
 }
 
-// wrong says what of the request is not as expected; empty: nothing.
+// wrong describes the first condition that does not hold, or returns "".
 func (e *shown) wrong(req *executor.Request) string {
 	last := &req.Messages[len(req.Messages)-1]
 	if e.last != "" && e.last != last.Role {
@@ -95,7 +95,7 @@ func (e *shown) wrong(req *executor.Request) string {
 	return e.wrongTools(req.Tools)
 }
 
-// wrongTools says which tool should be offered and is not, or the reverse.
+// wrongTools describes the first tool that is missing, or offered and excluded.
 func (e *shown) wrongTools(tools []executor.Tool) string {
 	names := make([]string, len(tools))
 	for i := range tools {
@@ -114,7 +114,8 @@ func (e *shown) wrongTools(tools []executor.Tool) string {
 	return ""
 }
 
-// wrongResults says what is wrong with the results since the model last spoke.
+// wrongResults describes what is wrong with the results after the model's
+// latest message.
 func (e *shown) wrongResults(messages []executor.Message) string {
 	if e.results == nil {
 		return ""
@@ -138,7 +139,7 @@ func (e *shown) wrongResults(messages []executor.Message) string {
 	return ""
 }
 
-// wrong says what text lacks.
+// wrong describes the first condition that text violates.
 func (w *words) wrong(text string) string {
 	for _, part := range w.text {
 		if !strings.Contains(text, part) {
@@ -156,8 +157,8 @@ func (w *words) wrong(text string) string {
 	return ""
 }
 
-// results returns the tool messages since the model last spoke, and the names
-// of the tools that they are of.
+// results returns the tool messages after the model's latest message, and the
+// names of their tools.
 func results(messages []executor.Message) (names []string, got []*executor.Message) {
 	from := len(messages)
 	for from > 0 && messages[from-1].Role != "assistant" {
@@ -181,7 +182,7 @@ func results(messages []executor.Message) (names []string, got []*executor.Messa
 	return names, got
 }
 
-// newest returns the text of the last message of a role, or nothing.
+// newest returns the text of the last message of a role, or "".
 func newest(messages []executor.Message, role string) string {
 	for i := len(messages) - 1; i >= 0; i-- {
 		if messages[i].Role == role {

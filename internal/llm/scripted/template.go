@@ -12,22 +12,22 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// template is a text with places that are filled in from what is shown.
+// template is a text with placeholders.
 type template struct {
 	text  string
-	quote func(string) string // for what is filled in; nil: as it is
+	quote func(string) string // of the values; nil: none
 }
 
-// place is where something is filled in, or where $${ stands for ${ itself.
+// placeholder matches a placeholder, or $${, which stands for ${.
 var place = regexp.MustCompile(`\$\$\{|\$\{([^}]*)(\}?)`)
 
-// filling is what templates are filled with.
+// values replace the placeholders.
 type filling struct {
 	text, user, result string
-	groups             []string // of the match; [0] is all of it
+	groups             []string // of the match; [0] is the whole match
 }
 
-// parseTemplate reads a text; groups is how many groups it may name.
+// parseTemplate parses a text; groups is how many groups it may use.
 func parseTemplate(text string, groups int, quote func(string) string) (template, error) {
 	for _, m := range place.FindAllStringSubmatch(text, -1) {
 		if m[0] == "$${" {
@@ -43,7 +43,7 @@ func parseTemplate(text string, groups int, quote func(string) string) (template
 	return template{text, quote}, nil
 }
 
-// checkName returns nil if name is known and its group is there.
+// checkName returns nil if name is known and its group exists.
 func checkName(name string, groups int) error {
 	switch name {
 	case "text", "user", "result":
@@ -59,7 +59,7 @@ func checkName(name string, groups int) error {
 	return nil
 }
 
-// render returns the text with everything filled in.
+// render returns the text with its placeholders replaced.
 func (t *template) render(f *filling) string {
 	return place.ReplaceAllStringFunc(t.text, func(at string) string {
 		if at == "$${" {
@@ -73,7 +73,7 @@ func (t *template) render(f *filling) string {
 	})
 }
 
-// value returns what a name stands for.
+// value returns the value of a placeholder.
 func (f *filling) value(name string) string {
 	switch name {
 	case "text":
@@ -90,8 +90,8 @@ func (f *filling) value(name string) string {
 	return f.groups[n]
 }
 
-// parseArguments reads a call's arguments: a mapping becomes JSON, its keys in
-// the order of the file; a text is taken as it is.
+// parseArguments reads a call's arguments: a mapping becomes JSON, with its
+// keys in the order of the file; a text is taken as it is.
 func parseArguments(value any, groups int) (template, error) {
 	switch v := value.(type) {
 	case nil:
@@ -108,8 +108,8 @@ func parseArguments(value any, groups int) (template, error) {
 	return template{}, errors.New("is a mapping, or a text that is taken as it is")
 }
 
-// toJSON writes a value of a YAML file as JSON. Places to be filled in stay as
-// they are: JSON quotes none of their characters, and has them in strings only.
+// toJSON encodes a value of a YAML file as JSON. Placeholders are unchanged:
+// JSON escapes none of their characters, and they can only be in strings.
 func toJSON(value any) (string, error) {
 	switch v := value.(type) {
 	case yaml.MapSlice:
@@ -142,7 +142,7 @@ func toJSON(value any) (string, error) {
 	return string(text), nil
 }
 
-// quoted returns text as a JSON string, < and > and & as they are.
+// quoted returns text as a JSON string, without escaping <, > and &.
 func quoted(text string) string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -153,7 +153,7 @@ func quoted(text string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// insideString returns text as it stands between the quotes of a JSON string.
+// insideString returns text escaped for the inside of a JSON string.
 func insideString(text string) string {
 	q := quoted(text)
 	return q[1 : len(q)-1]

@@ -63,19 +63,19 @@ func (c *checker) checkPrompt(path string, p *Prompt) {
 		c.add(TooMany, path+".parts", "%d parts, at most %d", len(p.Parts), PartsMax)
 	}
 	before := len(c.problems)
-	said := ""
+	last := ""
 	for i := range p.Parts {
 		at := at(path+".parts", i)
 		c.checkPart(at, &p.Parts[i])
 		role := p.Parts[i].Role
-		if role != "" && role == said {
+		if role != "" && role == last {
 			c.add(WrongType, at+".role", "two messages of role %s follow each other: messages alternate", role)
 		}
 		if role != "" {
-			said = role
+			last = role
 		}
 	}
-	if said == RoleUser {
+	if last == RoleUser {
 		c.add(WrongType, path+".parts", "the last message is the user's: messages end with the assistant's")
 	}
 	if len(c.problems) == before {

@@ -51,7 +51,7 @@ func New(c endpoint.Config, log *slog.Logger) (*Model, error) {
 // ctx's error if ctx is over.
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
 	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
-		Of: m.of, Ways: waysOf(req.Params), Make: func(thoughts llm.Thoughts) (endpoint.Asking, error) {
+		Of: m.of, Ways: waysOf(req.Params), Make: func(thoughts llm.Thoughts) (endpoint.Attempt, error) {
 			body, err := m.newParams(&req, thoughts)
 			return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 				return m.ask(ctx, body, thoughts, delta)
@@ -62,9 +62,9 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 
 // failed turns an error of the client library into a failure.
 func (m *Model) failed(err error) *endpoint.Failure {
-	var said *anthropic.Error // within a stream; the endpoint handles statuses
-	if errors.As(err, &said) {
-		return m.endpoint.FailureOf(endpoint.ParseServerError([]byte(said.RawJSON())))
+	var apiError *anthropic.Error // within a stream; the endpoint handles statuses
+	if errors.As(err, &apiError) {
+		return m.endpoint.FailureOf(endpoint.ParseServerError([]byte(apiError.RawJSON())))
 	}
 	return m.endpoint.Failed(err)
 }

@@ -33,7 +33,7 @@ var ErrBroken = errors.New("the answer can't be read")
 func (e *Endpoint) Failed(err error) *Failure {
 	var response *refused
 	var other *unexpectedType
-	var end *cut
+	var end *truncated
 	var where *url.Error // it repeats the URL
 	var certificate *tls.CertificateVerificationError
 	switch {
@@ -42,22 +42,22 @@ func (e *Endpoint) Failed(err error) *Failure {
 	case errors.As(err, &other):
 		return Final(llm.CodeBadRequest, "%s answered %s, no answer of a model: check the base URL", e.host, llm.Excerpt(other.media))
 	case errors.Is(err, errSilent):
-		return paid(Passing(llm.CodeNetwork, "the answer of %s broke off: it was %s", e.host, errSilent))
+		return paid(Temporary(llm.CodeNetwork, "the answer of %s broke off: it was %s", e.host, errSilent))
 	case errors.As(err, &end):
-		return paid(Passing(llm.CodeNetwork, "no answer from %s: %s", e.host, e.Clean(end.Error())))
+		return paid(Temporary(llm.CodeNetwork, "no answer from %s: %s", e.host, e.Clean(end.Error())))
 	case errors.As(err, &certificate):
 		return Final(llm.CodeNetwork, "%s has no certificate that this machine trusts: %v", e.host, certificate.Err)
 	case errors.As(err, &where):
-		return Passing(llm.CodeNetwork, "no answer from %s: %s", e.host, e.Clean(where.Err.Error()))
+		return Temporary(llm.CodeNetwork, "no answer from %s: %s", e.host, e.Clean(where.Err.Error()))
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return e.BrokeOff()
 	}
-	return paid(Passing(llm.CodeNetwork, "the answer of %s can't be read", e.host))
+	return paid(Temporary(llm.CodeNetwork, "the answer of %s can't be read", e.host))
 }
 
 // BrokeOff returns the failure of an answer without an end.
 func (e *Endpoint) BrokeOff() *Failure {
-	return paid(Passing(llm.CodeNetwork, "the answer of %s broke off", e.host))
+	return paid(Temporary(llm.CodeNetwork, "the answer of %s broke off", e.host))
 }
 
 // TooMuch returns the failure of an answer that exceeds the limits, or nil.
@@ -196,9 +196,9 @@ func (e *Endpoint) classify(status int, header http.Header, s ServerError) *Fail
 	case status == http.StatusPaymentRequired, s.is("insufficient_quota", "billing_hard_limit_reached"), s.has("credit balance is too low"):
 		return Final(llm.CodeRateLimited, "%s", answered)
 	case status == http.StatusTooManyRequests, s.is("rate_limit_exceeded", "rate_limit_error"):
-		f = Passing(llm.CodeRateLimited, "%s", answered)
+		f = Temporary(llm.CodeRateLimited, "%s", answered)
 	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusConflict:
-		f = Passing(llm.CodeOverloaded, "%s", answered)
+		f = Temporary(llm.CodeOverloaded, "%s", answered)
 	case status == http.StatusNotFound:
 		f = Final(llm.CodeBadRequest, "%s; check the base URL and the model's name", answered)
 	case status < http.StatusBadRequest:

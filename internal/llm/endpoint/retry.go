@@ -30,7 +30,7 @@ func Final(code, format string, args ...any) *Failure {
 }
 
 // Temporary returns a failure that a retry may avoid.
-func Passing(code, format string, args ...any) *Failure {
+func Temporary(code, format string, args ...any) *Failure {
 	f := Final(code, format, args...)
 	f.Err.Retryable = true
 	return f
@@ -74,7 +74,7 @@ func (e *Endpoint) Generate(
 			failed.Err.Retryable = failed.Err.Retryable && broken == 0
 			return executor.Answer{}, failed.Err
 		}
-		e.log.WarnContext(ctx, "generation is asked again", "session", req.Session, "effect", req.Effect,
+		e.log.WarnContext(ctx, "generation is retried", "session", req.Session, "effect", req.Effect,
 			"code", failed.Err.Code, "detail", failed.Err.Detail, "wait_ms", pause.Milliseconds())
 		if err := e.wait(ctx, pause); err != nil {
 			return executor.Answer{}, err

@@ -8,13 +8,13 @@ import (
 )
 
 // Attempt sends one request and reads the answer.
-type Asking func(ctx context.Context, delta func(text string)) (executor.Answer, *Failure)
+type Attempt func(ctx context.Context, delta func(text string)) (executor.Answer, *Failure)
 
 // Thoughtful makes the requests for a provider to which earlier thoughts are sent.
 type Thoughtful struct {
 	Of   string         // the provider whose thoughts are sent, as in llm.Pieces
 	Ways []llm.Thoughts // the ways in which they can be sent, ascending; the first one is llm.ThoughtsSent
-	Make func(thoughts llm.Thoughts) (Asking, error)
+	Make func(thoughts llm.Thoughts) (Attempt, error)
 }
 
 // GenerateThoughtful is Generate for a provider that may refuse earlier

@@ -27,10 +27,10 @@ type unexpectedType struct{ media string }
 func (s *unexpectedType) Error() string { return "an answer of the type " + s.media }
 
 // truncated is an answer that can't be read to its end.
-type cut struct{ err error }
+type truncated struct{ err error }
 
-func (c *cut) Error() string { return c.err.Error() }
-func (c *cut) Unwrap() error { return c.err }
+func (t *truncated) Error() string { return t.err.Error() }
+func (t *truncated) Unwrap() error { return t.err }
 
 // errEndless means that an event of a stream is too large.
 var errEndless = fmt.Errorf("one event has more than %d bytes", eventBytesMax)
@@ -114,7 +114,7 @@ func (w *watched) Read(p []byte) (int, error) {
 		w.event = n - end
 	}
 	if w.event > eventBytesMax {
-		return n, &cut{errEndless}
+		return n, &truncated{errEndless}
 	}
 	if err == nil || errors.Is(err, io.EOF) {
 		return n, err
@@ -122,7 +122,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	if cause := context.Cause(w.ctx); errors.Is(cause, errSilent) {
 		err = cause
 	}
-	return n, &cut{err}
+	return n, &truncated{err}
 }
 
 func (w *watched) Close() error {

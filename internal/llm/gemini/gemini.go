@@ -58,7 +58,7 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 	}
 	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
 		Of: m.of, Ways: []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsDropped, llm.ThoughtsLeftOut},
-		Make: func(thoughts llm.Thoughts) (endpoint.Asking, error) {
+		Make: func(thoughts llm.Thoughts) (endpoint.Attempt, error) {
 			contents := m.newContents(req.Messages, thoughts)
 			return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 				own := *config // the library sets defaults in it
@@ -70,9 +70,9 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 
 // failed turns an error of the client library into a failure.
 func (m *Model) failed(err error) *endpoint.Failure {
-	var said genai.APIError // within a stream; the endpoint handles statuses
-	if errors.As(err, &said) {
-		return m.endpoint.FailureOf(endpoint.ServerError{Status: said.Code, Kind: said.Status, Message: said.Message}.WithDetails(said.Details))
+	var apiError genai.APIError // within a stream; the endpoint handles statuses
+	if errors.As(err, &apiError) {
+		return m.endpoint.FailureOf(endpoint.ServerError{Status: apiError.Code, Kind: apiError.Status, Message: apiError.Message}.WithDetails(apiError.Details))
 	}
 	return m.endpoint.Failed(err)
 }

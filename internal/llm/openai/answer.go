@@ -73,8 +73,8 @@ func (m *Model) wholly(body io.Reader, delta func(text string)) (executor.Answer
 		return executor.Answer{}, m.failed(endpoint.ErrBroken)
 	}
 	if len(completion.Choices) == 0 {
-		if said := endpoint.ParseServerError(data); said.Message != "" {
-			return executor.Answer{}, m.endpoint.FailureOf(said)
+		if reported := endpoint.ParseServerError(data); reported.Message != "" {
+			return executor.Answer{}, m.endpoint.FailureOf(reported)
 		}
 		return executor.Answer{}, m.failed(endpoint.ErrBroken)
 	}
@@ -104,11 +104,11 @@ func (m *Model) readAll(body io.Reader) ([]byte, *endpoint.Failure) {
 
 // inStream returns the error that a server sent within a stream.
 func inStream(err error) ([]byte, bool) {
-	var said *ssestream.StreamError
-	if !errors.As(err, &said) {
+	var streamError *ssestream.StreamError
+	if !errors.As(err, &streamError) {
 		return nil, false
 	}
-	return said.Event.Data, true
+	return streamError.Event.Data, true
 }
 
 // builder assembles an answer.

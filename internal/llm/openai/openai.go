@@ -73,12 +73,12 @@ func New(c Config, log *slog.Logger) (*Model, error) {
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
 	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
 		Of: m.of, Ways: []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsLeftOut},
-		Make: func(thoughts llm.Thoughts) (endpoint.Asking, error) { return m.prepare(&req, thoughts) },
+		Make: func(thoughts llm.Thoughts) (endpoint.Attempt, error) { return m.prepare(&req, thoughts) },
 	})
 }
 
 // prepare builds the request. Its error is a fault of the run's config.
-func (m *Model) prepare(req *executor.Request, thoughts llm.Thoughts) (endpoint.Asking, error) {
+func (m *Model) prepare(req *executor.Request, thoughts llm.Thoughts) (endpoint.Attempt, error) {
 	if m.chat {
 		body, err := m.newParams(req, thoughts)
 		return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {

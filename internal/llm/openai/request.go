@@ -170,14 +170,14 @@ func newParts(parts []executor.Part) []openai.ChatCompletionContentPartUnionPara
 // newAssistant returns a turn of the model, with its thoughts if they are this
 // server's.
 func (m *Model) newAssistant(msg *executor.Message, thoughts llm.Thoughts) openai.ChatCompletionMessageParamUnion {
-	said := openai.ChatCompletionAssistantMessageParam{}
+	message := openai.ChatCompletionAssistantMessageParam{}
 	if msg.Text != "" {
-		said.Content.OfString = param.NewOpt(msg.Text)
+		message.Content.OfString = param.NewOpt(msg.Text)
 	}
 	for _, p := range llm.Pieces(m.of, thoughts, msg) {
 		switch {
 		case p.Item != "":
-			said.SetExtraFields(thoughtOf(p))
+			message.SetExtraFields(thoughtOf(p))
 		case p.Call > 0:
 			c := msg.Calls[p.Call-1]
 			call := &openai.ChatCompletionMessageFunctionToolCallParam{
@@ -189,10 +189,10 @@ func (m *Model) newAssistant(msg *executor.Message, thoughts llm.Thoughts) opena
 			if json.Valid([]byte(p.Mark)) {
 				call.SetExtraFields(map[string]any{memberExtra: json.RawMessage(p.Mark)})
 			}
-			said.ToolCalls = append(said.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: call})
+			message.ToolCalls = append(message.ToolCalls, openai.ChatCompletionMessageToolCallUnionParam{OfFunction: call})
 		}
 	}
-	return openai.ChatCompletionMessageParamUnion{OfAssistant: &said}
+	return openai.ChatCompletionMessageParamUnion{OfAssistant: &message}
 }
 
 // orEmptyObject replaces arguments that a model left out: some servers parse them.

@@ -39,8 +39,8 @@ func (m *Model) respond(ctx context.Context, body responses.ResponseNewParams, d
 		return executor.Answer{}, m.failed(endpoint.ErrBroken)
 	}
 	if response.Status == "" {
-		if said := endpoint.ParseServerError(data); said.Message != "" {
-			return executor.Answer{}, m.endpoint.FailureOf(said)
+		if reported := endpoint.ParseServerError(data); reported.Message != "" {
+			return executor.Answer{}, m.endpoint.FailureOf(reported)
 		}
 	}
 	answer, failed := m.responded(&response, response.Output)
@@ -75,11 +75,11 @@ func (m *Model) events(raw *http.Response, delta func(text string)) (executor.An
 			}
 			return m.responded(&event.Response, items)
 		case "error":
-			said := endpoint.ParseServerError([]byte(event.RawJSON()))
-			if said.Kind == "error" { // that is the event's own type
-				said.Kind = ""
+			reported := endpoint.ParseServerError([]byte(event.RawJSON()))
+			if reported.Kind == "error" { // that is the event's own type
+				reported.Kind = ""
 			}
-			return executor.Answer{}, m.endpoint.FailureOf(said)
+			return executor.Answer{}, m.endpoint.FailureOf(reported)
 		}
 	}
 	if err := stream.Err(); err != nil {

@@ -127,7 +127,7 @@ func anyObject() codec.Raw {
 // and is not defined is added; a schema that a recorded call violates is
 // replaced by that of any object. Each such change gives a note, for people.
 func (r *Recording) Install(tools []Tool, retrySafe []string) (record []byte, notes []string, err error) {
-	tools, notes, err = r.evident(tools)
+	tools, notes, err = r.withCalls(tools)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -189,7 +189,7 @@ func (r *Recording) turnsMax() int {
 }
 
 // withCalls adapts the tools to the recorded calls, as Install says.
-func (r *Recording) evident(tools []Tool) (all []Tool, notes []string, err error) {
+func (r *Recording) withCalls(tools []Tool) (all []Tool, notes []string, err error) {
 	all = append(all, tools...)
 	at := map[string]int{}
 	for i, t := range all {
@@ -207,13 +207,13 @@ func (r *Recording) evident(tools []Tool) (all []Tool, notes []string, err error
 		return nil, nil, err
 	}
 	offered := planner.Select(in.Registry, planner.Request{Profile: Profile}, planner.Facts{})
-	opened := map[string]bool{}
+	loosened := map[string]bool{}
 	for call := range r.calls() {
 		_, bad := planner.Check(in.Registry, &offered, planner.ObservedCall{ToolName: call.Name, Arguments: call.Arguments})
-		if bad.OK() || opened[call.Name] {
+		if bad.OK() || loosened[call.Name] {
 			continue
 		}
-		opened[call.Name] = true
+		loosened[call.Name] = true
 		all[at[call.Name]].Schema = anyObject()
 		notes = append(notes, fmt.Sprintf("%s was called otherwise than its schema says (%s): takes any object", call.Name, bad.Detail))
 	}

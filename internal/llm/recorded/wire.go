@@ -103,7 +103,7 @@ func (b *builder) last() *Turn {
 }
 
 // missingResult returns an error if a result must come next.
-func (b *builder) owed() error {
+func (b *builder) missingResult() error {
 	if t := b.last(); t != nil && b.results < len(t.Calls) {
 		return fmt.Errorf("the result of call %d, %s, should stand here", b.results, t.Calls[b.results].Name)
 	}
@@ -115,7 +115,7 @@ func (b *builder) add(m *wireMessage, at int) error {
 	if m.Role == "tool" {
 		return b.result(m)
 	}
-	if err := b.owed(); err != nil {
+	if err := b.missingResult(); err != nil {
 		return err
 	}
 	switch m.Role {
@@ -183,7 +183,7 @@ func (b *builder) end() error {
 	if len(b.c.Runs) == 0 {
 		return errors.New("there is no user message, so nothing to run")
 	}
-	if err := b.owed(); err != nil {
+	if err := b.missingResult(); err != nil {
 		return fmt.Errorf("the messages end: %w", err)
 	}
 	return nil

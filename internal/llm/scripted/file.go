@@ -90,7 +90,7 @@ func Parse(name string, data []byte) (*Script, error) {
 	src := source{name: name}
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		return nil, src.foreign(err)
+		return nil, src.yamlError(err)
 	}
 	src.file = file
 	if len(file.Docs) > 1 {
@@ -102,7 +102,7 @@ func Parse(name string, data []byte) (*Script, error) {
 	var wire wireScript
 	if err := yaml.UnmarshalWithOptions(data, &wire, yaml.Strict(), yaml.UseOrderedMap()); err != nil {
 		yamlfile.Hint(err, &wire)
-		return nil, src.foreign(err)
+		return nil, src.yamlError(err)
 	}
 	return src.script(&wire)
 }
@@ -146,7 +146,7 @@ func outer(key string) string {
 }
 
 // yamlError adds line and key to an error of the YAML library.
-func (s *source) foreign(err error) error {
+func (s *source) yamlError(err error) error {
 	var bad yaml.Error
 	if !errors.As(err, &bad) || bad.GetToken() == nil {
 		return fmt.Errorf("%s: %w", s.name, err)

@@ -127,7 +127,7 @@ func differ(want *executor.Answer, got *executor.Message) (what, wantText, gotTe
 
 // answer fills in the turn from the messages before it.
 func (t *turn) answer(before []executor.Message, number int) executor.Answer {
-	f := filling{user: newest(before, "user"), result: newest(before, "tool")}
+	f := values{user: newest(before, "user"), result: newest(before, "tool")}
 	if len(before) > 0 {
 		f.text = before[len(before)-1].Text
 	}

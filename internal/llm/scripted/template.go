@@ -19,17 +19,17 @@ type template struct {
 }
 
 // placeholder matches a placeholder, or $${, which stands for ${.
-var place = regexp.MustCompile(`\$\$\{|\$\{([^}]*)(\}?)`)
+var placeholder = regexp.MustCompile(`\$\$\{|\$\{([^}]*)(\}?)`)
 
 // values replace the placeholders.
-type filling struct {
+type values struct {
 	text, user, result string
 	groups             []string // of the match; [0] is the whole match
 }
 
 // parseTemplate parses a text; groups is how many groups it may use.
 func parseTemplate(text string, groups int, quote func(string) string) (template, error) {
-	for _, m := range place.FindAllStringSubmatch(text, -1) {
+	for _, m := range placeholder.FindAllStringSubmatch(text, -1) {
 		if m[0] == "$${" {
 			continue
 		}
@@ -60,8 +60,8 @@ func checkName(name string, groups int) error {
 }
 
 // render returns the text with its placeholders replaced.
-func (t *template) render(f *filling) string {
-	return place.ReplaceAllStringFunc(t.text, func(at string) string {
+func (t *template) render(f *values) string {
+	return placeholder.ReplaceAllStringFunc(t.text, func(at string) string {
 		if at == "$${" {
 			return "${"
 		}
@@ -74,7 +74,7 @@ func (t *template) render(f *filling) string {
 }
 
 // value returns the value of a placeholder.
-func (f *filling) value(name string) string {
+func (f *values) value(name string) string {
 	switch name {
 	case "text":
 		return f.text

@@ -56,8 +56,7 @@ func (h *Host) applyPatch(ctx context.Context, p *workdir, args applyPatchArgume
 	return summary(parsed, len(changes)), nil
 }
 
-// patchFailed says which of the errors of a patch this is: one of the form and
-// the hunks, or one of the files, which keeps its own code.
+// patchFailed gives an error of a patch its code. Errors of files keep their own.
 func patchFailed(err error) error {
 	var wrong *patch.Error
 	if errors.As(err, &wrong) {
@@ -66,8 +65,9 @@ func patchFailed(err error) error {
 	return err
 }
 
-// canonical rewrites the paths of a patch, so that one file has one name. What
-// goes away must be a file itself: of a link, nobody knows which is meant.
+// canonical rewrites the paths of a patch, so that each file has one name. A
+// file to delete or move must not be a link: it is unclear whether the link or
+// its target is meant.
 func (p *workdir) canonical(parsed *patch.Patch) error {
 	for i := range parsed.Sections {
 		s := &parsed.Sections[i]
@@ -94,14 +94,14 @@ func (p *workdir) canonical(parsed *patch.Patch) error {
 	return nil
 }
 
-// movedModes returns the permissions that moved files bring to their new paths.
+// movedModes returns the permissions that moved files keep at their new paths.
 func (p *workdir) movedModes(parsed *patch.Patch) map[string]fs.FileMode {
 	modes := map[string]fs.FileMode{}
 	for _, s := range parsed.Sections {
 		if s.MoveTo == "" {
 			continue
 		}
-		mode, ok := modes[s.Path] // moved here before
+		mode, ok := modes[s.Path] // moved here by an earlier section
 		if !ok {
 			if mode, ok = p.mode(s.Path); !ok {
 				continue
@@ -112,7 +112,7 @@ func (p *workdir) movedModes(parsed *patch.Patch) map[string]fs.FileMode {
 	return modes
 }
 
-// summary lists what the sections did.
+// summary lists what each section did.
 func summary(parsed *patch.Patch, changed int) string {
 	var b strings.Builder
 	if changed == 0 {

@@ -12,7 +12,7 @@ import (
 )
 
 // whole is an integer argument. JSON Schema counts 3.0 and 3e0 as integers, so
-// a call with one passes its schema and must pass here.
+// a call with one passes its schema and must be accepted here.
 type whole int64
 
 // UnmarshalJSON reads a whole number in any spelling, up to 2^53.
@@ -26,9 +26,9 @@ func (w *whole) UnmarshalJSON(data []byte) error {
 }
 
 // decode reads a call's arguments into the struct that into points to. Each
-// field has a json tag; one with omitempty may be absent or null. Names are
-// compared exactly, and unknown ones refused: a misspelt option that is
-// silently dropped would do something else than was asked.
+// field has a json tag; a field with omitempty may be absent or null. Names are
+// compared exactly, and unknown ones refused: silently dropping a misspelt
+// option would do something else than the model wanted.
 func decode(raw json.RawMessage, into any) error {
 	given := map[string]json.RawMessage{}
 	if trimmed := bytes.TrimSpace(raw); len(trimmed) > 0 {
@@ -72,7 +72,7 @@ func argument(f reflect.StructField) (name string, optional bool) {
 	return name, rest == "omitempty"
 }
 
-// article says what an argument must be.
+// article describes an argument's type with its article.
 func article(t reflect.Type) string {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -86,7 +86,7 @@ func article(t reflect.Type) string {
 	return "a whole number"
 }
 
-// positive checks an optional number and gives it its default.
+// positive checks an optional number and applies its default.
 func positive(name string, n *whole, byDefault int64) (int64, error) {
 	if n == nil {
 		return byDefault, nil

@@ -11,15 +11,15 @@ import (
 type capture struct {
 	max   int // bytes kept
 	head  []byte
-	tail  []byte // a ring once it is full; next is where its oldest byte is
+	tail  []byte // a ring once it is full; next is the index of its oldest byte
 	next  int
 	total int64
 
-	most  int64  // bytes after which flood is called, once; 0: never
-	flood func() // asks for the end of it
+	most  int64  // total after which flood is called, once; 0: never
+	flood func() // stops the command
 }
 
-// ReadFrom takes in all of r. It returns nil at its end.
+// ReadFrom reads r to its end, and then returns nil.
 func (c *capture) ReadFrom(r io.Reader) (int64, error) {
 	buf := make([]byte, 32<<10)
 	for {
@@ -62,8 +62,8 @@ func (c *capture) take(b []byte) {
 	}
 }
 
-// text returns what was kept, as UTF-8, and where it was cut how much is left
-// out. No character is cut in two.
+// text returns the kept bytes as UTF-8, with a note of how many bytes are left
+// out. It splits no character.
 func (c *capture) text() string {
 	tail := append(append([]byte(nil), c.tail[c.next:]...), c.tail[:c.next]...)
 	if int64(len(c.head)+len(tail)) == c.total {
@@ -77,7 +77,7 @@ func (c *capture) text() string {
 	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", validText(string(head)), left, validText(string(tail)))
 }
 
-// wholeEnd cuts off the first bytes of a character that is not there whole.
+// wholeEnd cuts off an incomplete character at the end.
 func wholeEnd(b []byte) []byte {
 	for n := 1; n < utf8.UTFMax && n <= len(b); n++ {
 		if last := b[len(b)-n:]; utf8.RuneStart(last[0]) {

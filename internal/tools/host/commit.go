@@ -11,22 +11,22 @@ import (
 	"slices"
 )
 
-// write is what becomes of one path.
+// write is the change of one path.
 type write struct {
 	path    string // resolved
-	remove  bool   // the file goes; else it has the content
+	remove  bool   // remove the file; otherwise it gets the content
 	content string
-	existed bool // what stood there, to undo it: only if there are several
+	existed bool // whether there was a file, to undo the write; only set for several writes
 	before  string
-	mode    fs.FileMode // 0: that of what stands there, else 0644
+	mode    fs.FileMode // 0: that of the present file, else 0644
 
 	temp string // the new content, in the file's directory
 }
 
-// commit makes all writes or, as far as it can tell, none. First all new
-// content is written to the disk, in the directories of the files. Then names
-// change, one by one; if a change fails, the earlier ones are undone. Only a
-// process or machine that dies between two names leaves a part.
+// commit makes all writes or, as far as possible, none. First it writes all new
+// content to temporary files in the same directories. Then it renames them one
+// by one; if a rename fails, it undoes the earlier ones. Only a crash between
+// two renames leaves a part.
 func (p *workdir) commit(ctx context.Context, writes []write) (err error) {
 	s := &stage{dir: p}
 	defer func() {
@@ -49,15 +49,15 @@ func (p *workdir) commit(ctx context.Context, writes []write) (err error) {
 	}
 	for i := range writes {
 		if writes[i].remove {
-			writes[i].mode, _ = p.mode(writes[i].path) // to undo it
+			writes[i].mode, _ = p.mode(writes[i].path) // for undo
 		}
 		if err := p.swap(writes[i]); err != nil {
 			return p.undo(writes[:i], err)
 		}
 	}
 	for _, w := range writes {
-		// The new name is to outlast a power failure like the content. A
-		// directory that can't be synced (some file systems) is no failure.
+		// Makes the new name survive a loss of power, like the content. It is
+		// no failure if a directory can't be synced (some file systems).
 		if d, err := p.root.Open(path.Dir(w.path)); err == nil {
 			_ = d.Sync()
 			d.Close()
@@ -66,10 +66,10 @@ func (p *workdir) commit(ctx context.Context, writes []write) (err error) {
 	return nil
 }
 
-// stage is what a commit has put down and not yet swapped in.
+// stage is the temporary files and directories of a commit.
 type stage struct {
 	dir  *workdir
-	dirs []string // made for it
+	dirs []string // created for it
 }
 
 // put writes the new content to a temporary file in the same directory, with
@@ -90,7 +90,7 @@ func (s *stage) put(w *write) (err error) {
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if exact {
-		if err := f.Chmod(mode); err != nil { // the mask of the process took bits away
+		if err := f.Chmod(mode); err != nil { // the umask has removed bits
 			return err
 		}
 	}
@@ -100,7 +100,7 @@ func (s *stage) put(w *write) (err error) {
 	return f.Sync()
 }
 
-// mode returns the permissions of what stands at a path, or of a new file.
+// mode returns the permissions of the file at a path, or those of a new file.
 func (p *workdir) mode(rel string) (mode fs.FileMode, exists bool) {
 	if fi, err := p.root.Lstat(rel); err == nil {
 		return fi.Mode().Perm(), true
@@ -108,14 +108,14 @@ func (p *workdir) mode(rel string) (mode fs.FileMode, exists bool) {
 	return 0o644, false
 }
 
-// mkdirs makes a directory and those above it, and remembers which are new.
+// mkdirs creates a directory and its parents, and records the new ones.
 func (s *stage) mkdirs(dir string) error {
 	if dir == "." {
 		return nil
 	}
 	_, err := s.dir.root.Lstat(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return err // what is there but no directory is found when the file is made
+		return err // if it is not a directory, creating the file fails
 	}
 	if err := s.mkdirs(path.Dir(dir)); err != nil {
 		return err
@@ -130,8 +130,8 @@ func (s *stage) mkdirs(dir string) error {
 	return nil
 }
 
-// clear takes back what was put down. What can't be removed is left: it changes
-// no file that anybody named.
+// clear removes the temporary files and new directories. What can't be removed
+// is left: no other file is affected.
 func (s *stage) clear(writes []write) {
 	for _, w := range writes {
 		if w.temp != "" {
@@ -139,11 +139,11 @@ func (s *stage) clear(writes []write) {
 		}
 	}
 	for _, dir := range slices.Backward(s.dirs) {
-		_ = s.dir.root.Remove(dir) // only if it is empty
+		_ = s.dir.root.Remove(dir) // fails unless it is empty
 	}
 }
 
-// swap gives a path its new file, or none.
+// swap renames the new file to its path, or removes the path.
 func (p *workdir) swap(w write) error {
 	if w.remove {
 		return p.root.Remove(w.path)
@@ -151,7 +151,7 @@ func (p *workdir) swap(w write) error {
 	return p.root.Rename(w.temp, w.path)
 }
 
-// undo changes back what a failed commit had changed.
+// undo reverts the writes that a failed commit has made.
 func (p *workdir) undo(done []write, cause error) error {
 	for _, w := range slices.Backward(done) {
 		back := write{path: w.path, remove: !w.existed, content: w.before, mode: w.mode}

@@ -20,13 +20,13 @@ type execArguments struct {
 	WorkDir   *string `json:"workdir,omitempty"`
 }
 
-// exec runs a shell command line in a process group of its own, and shows how
-// it ended and what it wrote to standard output and error, in the order in
-// which it wrote. An exit status other than 0 is not a failure of the tool.
+// exec runs a shell command line in a process group of its own. It returns how
+// the command ended, and its standard output and error in the order in which
+// they were written. A non-zero exit status is not a failure of the tool.
 //
-// What the command started ends with it, in the background or not: when the
-// shell is done, and on timeout and cancel, the whole group is killed. A
-// process that left the group (setsid) is found only in a sandbox.
+// All processes of the command end with it, even those in the background: when
+// the shell ends, and on timeout and cancel, the whole group is killed. Only a
+// sandbox finds a process that left the group (setsid).
 func (h *Host) exec(ctx context.Context, p *workdir, args execArguments) (string, error) {
 	if h.opts.NoShell != "" {
 		return "", refuse(CodeToolUnbound, "%s", h.opts.NoShell)
@@ -54,7 +54,7 @@ func (h *Host) exec(ctx context.Context, p *workdir, args execArguments) (string
 	return h.shell(ctx, p, p.abs(dir), args.Command, timeout)
 }
 
-// timeout is what the call names, up to the most that the host allows.
+// timeout is the call's timeout, up to the host's maximum.
 func (h *Host) timeout(ms *whole) (time.Duration, error) {
 	if ms == nil {
 		return h.opts.ExecTimeout, nil
@@ -63,9 +63,9 @@ func (h *Host) timeout(ms *whole) (time.Duration, error) {
 	return time.Duration(min(given, h.opts.ExecTimeoutMax.Milliseconds())) * time.Millisecond, err
 }
 
-// shell runs a command line in dir, in the sandbox if there is one. Confined to its
-// place, it has its home there, and a directory for temporary files that goes
-// when it ends.
+// shell runs a command line in dir, in the sandbox if there is one. In the
+// sandbox, the working directory is its home, and it has a temporary directory
+// that is removed when it ends.
 func (h *Host) shell(ctx context.Context, p *workdir, dir, line string, timeout time.Duration) (string, error) {
 	env, argv := append(h.opts.environ(dir), h.marks()...), []string{"/bin/sh", "-c", line}
 	if h.opts.Sandbox == nil {
@@ -75,7 +75,7 @@ func (h *Host) shell(ctx context.Context, p *workdir, dir, line string, timeout 
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.RemoveAll(temp) }() // Sweep takes what is left
+	defer func() { _ = os.RemoveAll(temp) }() // Sweep removes what is left
 	boxed := h.opts.Sandbox.Command(argv, p.dir, append(env, "HOME="+p.dir, "TMPDIR="+temp), temp)
 	boxed.Dir = dir
 	return h.run(ctx, &started{cmd: boxed.Cmd, boxed: boxed}, timeout)
@@ -106,11 +106,11 @@ func (c *started) group() *group {
 // ending is how a command ended.
 type ending struct {
 	exited bool   // by itself
-	text   string // exit status 1
+	text   string // such as: exit status 1
 	over   string // the limit that it exceeded; empty: none
 }
 
-// end returns how an awaited command ended.
+// end returns how a command ended that has been waited for.
 func (c *started) end(waitErr error) (ending, error) {
 	var exit *exec.ExitError
 	if waitErr != nil && !errors.As(waitErr, &exit) {
@@ -121,8 +121,8 @@ func (c *started) end(waitErr error) (ending, error) {
 	}
 	end, err := c.boxed.End()
 	switch {
-	case err != nil: // killed with all that it watched
-		return ending{text: "signal: killed"}, nil //nolint:nilerr // the only error there is
+	case err != nil: // killed together with its supervisor
+		return ending{text: "signal: killed"}, nil //nolint:nilerr // End has no other error
 	case end.Fault != "":
 		return ending{}, refuse(CodeIO, "the command did not start: %s", end.Fault)
 	}
@@ -138,8 +138,8 @@ func (h *Host) run(ctx context.Context, c *started, timeout time.Duration) (stri
 	defer out.Close()
 	c.cmd.Stdout, c.cmd.Stderr = in, in
 
-	// The kernel ends the shell when the thread that started it ends: the
-	// goroutine keeps its thread, so that this means the process.
+	// The kernel kills the shell when the thread that started it ends. The
+	// goroutine keeps its thread, so that the shell is killed with the process.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	err = c.start()
@@ -161,7 +161,8 @@ func (h *Host) run(ctx context.Context, c *started, timeout time.Duration) (stri
 	stopCancel()
 	stopTimeout.Stop()
 
-	// The group is gone, so the pipe ends, unless a process outside holds it.
+	// The group is dead, so the pipe ends, unless a process outside of it holds
+	// the pipe.
 	_ = out.SetReadDeadline(time.Now().Add(drainMax))
 	drainErr := <-drained
 	text := kept.text()
@@ -175,13 +176,13 @@ func (h *Host) run(ctx context.Context, c *started, timeout time.Duration) (stri
 	return h.ended(how, g.reason(), timeout, text)
 }
 
-// errFlood says that a command was stopped for what it wrote.
+// errFlood means that a command was stopped because it wrote too much.
 var errFlood = errors.New("too much output")
 
-// ended says how a command ended.
+// ended returns the result of a command that ended.
 func (h *Host) ended(how ending, reason error, timeout time.Duration, text string) (string, error) {
 	if how.exited {
-		reason = nil // it was done before it could be stopped
+		reason = nil // it ended before it could be stopped
 	}
 	switch {
 	case errors.Is(reason, errStopped):

@@ -12,12 +12,12 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// Codes of the errors that a model is shown. Part of the tools' surface: names
+// Codes of errors that a model sees. They are part of the tools' surface: names
 // stay.
 const (
-	CodeInvalidArguments = "invalid_arguments" // the arguments are not what the tool takes
+	CodeInvalidArguments = "invalid_arguments" // the tool does not accept the arguments
 	CodeToolUnbound      = "tool_unbound"      // the host has no tool of that id
-	CodeNoHostSession    = "no_host_session"   // none is open here; open one
+	CodeNoHostSession    = "no_host_session"   // there is none here; open one
 	CodePathEscapes      = "path_escapes"      // the path leads out of the working directory
 	CodeNotFound         = "not_found"         // no such file or directory
 	CodeIsDirectory      = "is_directory"      // a directory where a file is needed
@@ -33,18 +33,18 @@ const (
 	CodeTimeout          = "timeout"           // a command was stopped by its own timeout
 	CodeResourceLimit    = "resource_limit"    // a command was stopped for its memory, processes or output
 	CodeCancelled        = "cancelled"         // the call was withdrawn before it had an effect
-	CodeIO               = "io_error"          // what the file system says
+	CodeIO               = "io_error"          // another error of the file system
 )
 
 // errStopped is returned for a command that was stopped because its call was
-// cancelled: how far it got is not known.
+// cancelled: its outcome is unknown.
 var errStopped = errors.New("stopped half way")
 
 func refuse(code, format string, args ...any) *executor.Error {
 	return &executor.Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }
 
-// result turns what a tool returned into what the settlement says.
+// result turns the return values of a tool into its settlement.
 func result(output string, err error) executor.Result {
 	if err == nil {
 		return executor.Result{Output: output}
@@ -54,7 +54,7 @@ func result(output string, err error) executor.Result {
 	}
 	e := typed(err)
 	if len(e.Detail) > detailMax {
-		// The transcript keeps short details only; the model is to see it all.
+		// The transcript keeps only short details; the model should see all of it.
 		output = strings.TrimSuffix(e.Detail+"\n"+output, "\n")
 		cut := *e
 		cut.Detail = cutText(e.Detail, detailMax-len("…")) + "…"
@@ -63,7 +63,7 @@ func result(output string, err error) executor.Result {
 	return executor.Result{Output: output, Error: e}
 }
 
-// typed gives any error a code.
+// typed returns err with a code.
 func typed(err error) *executor.Error {
 	var known *executor.Error
 	switch {
@@ -88,7 +88,7 @@ func typed(err error) *executor.Error {
 		return refuse(CodeIsDirectory, "%s is a directory; list_dir shows what is in it", name)
 	case pe != nil && pe.Err.Error() == "path escapes from parent":
 		// os.Root found it: the path was changed to lead out after it was
-		// resolved. The error has no name to compare with.
+		// resolved. The package exports no error for it.
 		return escapes(name)
 	}
 	return refuse(CodeIO, "the file system says: %v; try again or choose another path", err)
@@ -98,7 +98,7 @@ func escapes(name string) *executor.Error {
 	return refuse(CodePathEscapes, "%s leads out of the working directory; use a path inside it, relative to it", name)
 }
 
-// cutText returns at most n bytes of s, and no half character.
+// cutText returns at most n bytes of s, without splitting a character.
 func cutText(s string, n int) string {
 	if len(s) <= n {
 		return s
@@ -109,5 +109,5 @@ func cutText(s string, n int) string {
 	return s[:n]
 }
 
-// validText replaces what is not UTF-8.
+// validText replaces invalid UTF-8.
 func validText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

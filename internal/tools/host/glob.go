@@ -14,8 +14,8 @@ type globArguments struct {
 	Pattern string `json:"pattern"`
 }
 
-// glob shows the paths that match a pattern, sorted: *, ?, [a-z], {a,b}, and **
-// for any directories. Links are shown, and not followed by wildcards.
+// glob lists the paths that match a pattern, sorted: *, ?, [a-z], {a,b}, and **
+// for any directories. Wildcards match links, but do not follow them.
 func (h *Host) glob(ctx context.Context, p *workdir, args globArguments) (string, error) {
 	patterns, err := p.patterns(args.Pattern)
 	if err != nil {
@@ -47,8 +47,8 @@ func (h *Host) glob(ctx context.Context, p *workdir, args globArguments) (string
 	return names.show("use a narrower pattern"), nil
 }
 
-// patterns checks a glob and returns the globs without braces that it stands
-// for, relative to the working directory.
+// patterns checks a glob and expands its braces. The globs that it returns are
+// relative to the working directory.
 func (p *workdir) patterns(glob string) ([]string, error) {
 	switch {
 	case len(glob) > globBytesMax:
@@ -74,9 +74,8 @@ func notGlob(pattern string) error {
 	return refuse(CodeInvalidArguments, "pattern %.100q is no glob; use *, ?, [a-z], {a,b} and **/ for directories, and \\ before a character meant as such", pattern)
 }
 
-// expandBraces appends the patterns that a valid glob stands for: one for each
-// way to choose an alternative of each {a,b}. It gives up with false beyond
-// globsMax.
+// expandBraces appends the patterns of a valid glob: one for each choice of
+// alternatives. It returns false if there are more than globsMax.
 func expandBraces(out []string, glob string) ([]string, bool) {
 	open, ends := alternatives(glob)
 	if open < 0 {
@@ -93,9 +92,8 @@ func expandBraces(out []string, glob string) ([]string, bool) {
 	return out, true
 }
 
-// alternatives returns where the first brace of a glob opens, -1 if there is
-// none, and where each of its alternatives ends: at a comma, the last one at
-// the brace that closes.
+// alternatives returns where the first brace of a glob opens, or -1, and where
+// each of its alternatives ends: at a comma, the last one at the closing brace.
 func alternatives(glob string) (open int, ends []int) {
 	open, depth := -1, 0
 	for i := 0; i < len(glob); i++ {
@@ -121,7 +119,7 @@ func alternatives(glob string) (open int, ends []int) {
 	return -1, nil
 }
 
-// classEnd returns where the character class that begins at from ends.
+// classEnd returns the end of the character class that begins at from.
 func classEnd(glob string, from int) int {
 	for i := from + 1; i < len(glob); i++ {
 		switch glob[i] {

@@ -25,8 +25,8 @@ type grepArguments struct {
 	IgnoreCase *bool   `json:"ignore_case,omitempty"`
 }
 
-// grep shows the lines that a regular expression matches, as path:line:text,
-// in the order of paths. Binary files, links and .git are passed over.
+// grep lists the lines that a regular expression matches, as path:line:text, in
+// the order of paths. It skips binary files, links and .git.
 func (h *Host) grep(ctx context.Context, p *workdir, args grepArguments) (string, error) {
 	s := search{ctx: ctx, dir: p, bytesMax: h.opts.OutputBytes}
 	if err := s.prepare(args); err != nil {
@@ -57,7 +57,7 @@ func (h *Host) grep(ctx context.Context, p *workdir, args grepArguments) (string
 	return s.show(), nil
 }
 
-// errFull ends a search that has all that is shown.
+// errFull ends a search with enough matches.
 var errFull = errors.New("enough matches")
 
 // search is one grep.
@@ -87,7 +87,7 @@ func (s *search) prepare(args grepArguments) error {
 	if len(expr) > regexBytesMax {
 		return refuse(CodeTooLarge, "the pattern has %d bytes; use one of at most %d", len(expr), regexBytesMax)
 	}
-	// What it takes is counted before it is compiled: a{1000}{1000} is small.
+	// The size is counted before compiling: a{1000}{1000} is small.
 	states, err := planner.PatternStates(expr)
 	if err == nil && states > regexStatesMax {
 		return refuse(CodeTooLarge, "the pattern is too large: its repeats make %d states, at most %d; repeat less", states, regexStatesMax)
@@ -108,8 +108,8 @@ func (s *search) prepare(args grepArguments) error {
 	return nil
 }
 
-// wanted reports whether the glob lets a file through. A glob without a slash is
-// compared with the file's name, any other with its path.
+// wanted reports whether the glob matches a file. A glob without a slash is
+// matched against the file's name, others against its path.
 func (s *search) wanted(rel string) bool {
 	return len(s.globs) == 0 || slices.ContainsFunc(s.globs, func(glob string) bool {
 		if !strings.Contains(glob, "/") {
@@ -119,7 +119,7 @@ func (s *search) wanted(rel string) bool {
 	})
 }
 
-// visit is the walk's function. Directories that can't be read are passed over.
+// visit is called for each entry of the walk. Unreadable directories are skipped.
 func (s *search) visit(rel string, d fs.DirEntry, err error) error {
 	if ctxErr := s.ctx.Err(); ctxErr != nil {
 		return ctxErr
@@ -168,7 +168,7 @@ func (s *search) file(rel string) error {
 			}
 		}
 	}
-	if err := s.ctx.Err(); err != nil { // perhaps in the middle of a line
+	if err := s.ctx.Err(); err != nil { // may end a line in the middle
 		return err
 	}
 	err = lines.Err()
@@ -183,8 +183,8 @@ func (s *search) file(rel string) error {
 }
 
 // matches reports whether the expression matches a line. A match takes the
-// program's states times the line's bytes at worst, so a long one looks at the
-// context under way.
+// program's states times the line's bytes at worst, so a match against a long
+// line checks the context.
 func (s *search) matches(line []byte) bool {
 	if len(line) <= matchStepsMax/s.states {
 		return s.re.Match(line)
@@ -192,11 +192,12 @@ func (s *search) matches(line []byte) bool {
 	return s.re.MatchReader(&runes{ctx: s.ctx, line: line})
 }
 
-// matchStepsMax is how many steps of a match are taken without a look at the
+// matchStepsMax is how many steps a match may take without checking the
 // context: a tenth of a second.
 const matchStepsMax = 4 << 20
 
-// runes reads a line character by character, and ends early with its context.
+// runes reads a line character by character, and ends early if its context has
+// ended.
 type runes struct {
 	ctx  context.Context
 	line []byte
@@ -213,7 +214,7 @@ func (r *runes) ReadRune() (char rune, size int, err error) {
 	return char, size, nil
 }
 
-// match takes in one line, or ends the search.
+// match adds one line, or ends the search.
 func (s *search) match(rel string, n int, line string) error {
 	if short := cutText(line, lineShownMax); short != line {
 		line = short + " […]"

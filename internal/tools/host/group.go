@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// group is a process group whose leader is a child of this process. The group's
-// number is the leader's, and is the group's for as long as the leader was not
-// waited for; then it may become another's. The lock keeps the two apart.
+// group is a process group whose leader is a child of this process. The group
+// has the leader's pid, which may be reused once the leader has been waited
+// for. The lock prevents a kill after that.
 type group struct {
 	mu     sync.Mutex
 	pid    int
 	waited bool
 	why    error
-	gently func() // if given, ends all of the group and beyond, in its own time
+	gently func() // if set, ends the group and processes outside of it, taking some time
 }
 
-// kill ends all processes of the group, for a reason; the first reason stands.
+// kill kills all processes of the group. The reason of the first call is kept.
 func (g *group) kill(why error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -36,7 +36,7 @@ func (g *group) kill(why error) {
 		time.AfterFunc(gentleMax, func() { g.kill(why) })
 		return
 	}
-	// Fails only if the group is gone, which is what is wanted.
+	// Fails only if the group is gone.
 	_ = syscall.Kill(-g.pid, syscall.SIGKILL)
 }
 

@@ -8,17 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// groupAttr makes a child the leader of a group of its own, in a session of its
-// own: it has no terminal that it could write escape sequences to. If this process is
-// killed, so is the leader: a command whose call will be settled as unknown
-// should not go on for longer than it must.
+// groupAttr makes a child the leader of a group and session of its own: it has no
+// terminal to which it could write escape sequences. The leader is killed if this
+// process is: a command whose call will be settled as unknown should not continue.
 func groupAttr() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// wait waits for the leader's end, and then ends what it left in the group. The
-// leader is waited for in two steps: between them it has ended and still holds
-// the group's number.
+// wait waits until the leader ends, and then kills the other processes of the
+// group. Between waitid and wait the leader has ended and still holds the
+// group's number.
 func (g *group) wait(leader *exec.Cmd) error {
 	for {
 		err := unix.Waitid(unix.P_PID, g.pid, nil, unix.WEXITED|unix.WNOWAIT, nil)

@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-// groupAttr makes a child the leader of a group of its own, in a session of its
-// own: it has no terminal.
+// groupAttr makes a child the leader of a group and session of its own: it has
+// no terminal.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// wait waits for the leader's end, and then ends what it left in the group. For
-// the moment between the two, the group's number could be another's; systems
-// give numbers out in turn, so it would take a full round.
+// wait waits until the leader ends, and then kills the other processes of the
+// group. In between, the group's number could be reused; systems assign numbers
+// in turn, so that would take a full round.
 func (g *group) wait(leader *exec.Cmd) error {
 	err := leader.Wait()
 	g.mu.Lock()

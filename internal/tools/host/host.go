@@ -33,11 +33,11 @@ const (
 	ToolApplyPatch   = "host.fs.apply_patch"
 )
 
-// tool carries out one call in a working directory, and returns what the model
-// is shown. Output with an error is shown as well.
+// tool carries out one call in a working directory. The model sees the output
+// even if there is an error.
 type tool func(h *Host, ctx context.Context, p *workdir, arguments json.RawMessage) (string, error)
 
-// takes returns the tool that run is, with its arguments decoded.
+// toolOf returns a tool that decodes its arguments and calls run.
 func takes[A any](run func(h *Host, ctx context.Context, p *workdir, args A) (string, error)) tool {
 	return func(h *Host, ctx context.Context, p *workdir, arguments json.RawMessage) (string, error) {
 		var args A
@@ -48,7 +48,7 @@ func takes[A any](run func(h *Host, ctx context.Context, p *workdir, args A) (st
 	}
 }
 
-// tools are those that need a host session.
+// tools are the tools that need a host session.
 var tools = map[string]tool{
 	ToolExec:       takes((*Host).exec),
 	ToolReadFile:   takes((*Host).readFile),
@@ -62,38 +62,37 @@ var tools = map[string]tool{
 	ToolApplyPatch: takes((*Host).applyPatch),
 }
 
-// ToolIDs returns the ids of all tools that a Host carries out, sorted.
+// ToolIDs returns the ids of all tools of a Host, sorted.
 func ToolIDs() []string {
 	ids := append(slices.Collect(maps.Keys(tools)), ToolSessionOpen, ToolSessionClose)
 	slices.Sort(ids)
 	return ids
 }
 
-// Host is the executor of the built-in tools. Its methods may be called from
-// several goroutines.
+// Host is the executor of the built-in tools. It is safe for concurrent use.
 type Host struct {
 	root  string // absolute
-	base  string // the working directories lie in it
+	base  string // the parent of the working directories
 	opts  Options
-	blobs sessiontools.Blobs // nil: skills are not unpacked
+	blobs sessiontools.Blobs // nil: skills can't be unpacked
 
-	// writes keeps two calls that change files of one directory apart, by a
-	// hash of the directory: the planner does so too, but knows no second name
-	// of a file and no other session in the same directory.
+	// writes serialises calls that change files of one directory, by a hash of
+	// the directory. The planner does so too, but knows neither second names of
+	// a file nor other sessions with the same directory.
 	writes [64]sync.Mutex
 
-	openMu sync.Mutex // nobody opens a host session while files are removed
+	openMu sync.Mutex // no host session is opened while files are removed
 	swept  sync.Once
 
 	usedMu sync.Mutex
-	used   map[string]int // host sessions that calls use just now
+	used   map[string]int // the number of calls using a host session
 }
 
 var _ executor.Executor = (*Host)(nil)
 
 // New returns a host that keeps its sessions, and unless opts say otherwise
-// their working directories, under the directory root. It touches nothing yet;
-// [Host.Prepare] tells whether root and opts are usable.
+// their working directories, under the directory root. It touches no file;
+// [Host.Prepare] checks root and opts.
 func New(root string, opts Options) *Host {
 	opts = opts.withDefaults()
 	h := &Host{root: absolute(root), opts: opts}
@@ -104,8 +103,8 @@ func New(root string, opts Options) *Host {
 	return h
 }
 
-// absolute keeps a path as it is if the process has no working directory; then
-// Prepare fails.
+// absolute returns a path unchanged if the process has no working directory;
+// Prepare then fails.
 func absolute(name string) string {
 	if abs, err := filepath.Abs(name); err == nil {
 		return abs
@@ -113,9 +112,9 @@ func absolute(name string) string {
 	return name
 }
 
-// Prepare makes the root, and reports what stands in the way of opening
-// sessions. Opening one calls it; a daemon calls it at its start, so that an
-// operator hears of it first.
+// Prepare creates the root, and reports why sessions can't be opened. Opening
+// one calls it; a daemon calls it at its start, so that an operator sees the
+// error early.
 func (h *Host) Prepare() error {
 	if err := h.opts.Validate(); err != nil {
 		return err
@@ -126,10 +125,10 @@ func (h *Host) Prepare() error {
 	return os.MkdirAll(filepath.Join(h.root, recordsDir), 0o700)
 }
 
-// Execute carries out one call. Its error is always nil: what goes wrong is a
-// Result with an Error, or with Unknown when a command was stopped half way by
-// ctx. A call whose host session is gone gets `no_host_session`, and the result
-// sets the session's status so that open_session is offered again.
+// Execute carries out one call. Its error is always nil: a failure is a Result
+// with an Error, or with Unknown if ctx stopped a command half way. A call
+// whose host session is gone gets `no_host_session`, and the result sets the
+// session's status so that open_session is offered again.
 func (h *Host) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return result("", err), nil
@@ -181,7 +180,7 @@ func (h *Host) inPlace(ctx context.Context, call executor.Call) executor.Result 
 	return result(run(h, ctx, p, call.Arguments))
 }
 
-// lock is held while a call changes files in p.
+// lock returns the lock that a call holds while it changes files in p.
 func (h *Host) lock(p *workdir) *sync.Mutex {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(p.dir))

@@ -12,17 +12,17 @@ import (
 // removalsMax is how many host sessions one sweep removes.
 const removalsMax = 64
 
-// removeEnded removes the files of host sessions that ended more than
-// Options.Keep ago, and what is known of them, unless another host session has
-// the same directory, or one above or below it, and is not so long over.
+// removeEnded removes the files and records of host sessions that ended more
+// than Options.Keep ago. It keeps a directory if a host session that must stay
+// uses it, or a directory above or below it.
 func (h *Host) removeEnded(log *slog.Logger) {
 	if h.opts.Keep == 0 || h.opts.WorkDir != "" {
 		return
 	}
-	h.openMu.Lock() // nobody opens what is being removed
+	h.openMu.Lock() // no removed session is opened meanwhile
 	defer h.openMu.Unlock()
 	stays, goes, err := h.over()
-	if err != nil { // the directory's user is not known
+	if err != nil { // it is unknown who uses the directories
 		log.Warn("host_sessions_not_removed", "error", err.Error())
 		return
 	}
@@ -37,12 +37,12 @@ func (h *Host) removeEnded(log *slog.Logger) {
 	defer root.Close()
 	for _, rec := range goes[:min(len(goes), removalsMax)] {
 		if isOwn(rec.WorkDir) && !sharedWith(rec.WorkDir, stays) {
-			err = root.RemoveAll(filepath.FromSlash(rec.WorkDir)) // nothing above the root, whatever the record says
+			err = root.RemoveAll(filepath.FromSlash(rec.WorkDir)) // root confines it, whatever the record contains
 		}
 		if err == nil {
 			err = os.Remove(h.recordPath(rec.ID))
 		}
-		if err != nil { // the next sweep tries again
+		if err != nil { // the next sweep retries
 			log.Warn("host_session_not_removed", "session", rec.Session, "host_session", rec.ID, "error", err.Error())
 			err = nil
 			continue
@@ -79,13 +79,14 @@ func (h *Host) over() (stays, goes []record, err error) {
 	return stays, goes, nil
 }
 
-// isOwn reports that a directory is one of a host session, and not the host's.
+// isOwn reports whether a directory belongs to a host session, and not to the host.
 func isOwn(dir string) bool {
 	top, _, _ := strings.Cut(dir, "/")
 	return filepath.IsLocal(dir) && top != "." && top != recordsDir
 }
 
-// sharedWith reports that others use a directory, one above it or one below.
+// sharedWith reports whether one of others uses a directory, or one above or
+// below it.
 func sharedWith(dir string, others []record) bool {
 	return slices.ContainsFunc(others, func(o record) bool {
 		return o.WorkDir == dir || strings.HasPrefix(o.WorkDir, dir+"/") || strings.HasPrefix(dir, o.WorkDir+"/") || o.WorkDir == "."

@@ -11,35 +11,35 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Variables of each command, by which a host that is started after one was
-// killed knows what that one had started, and what goes on.
+// Environment variables of each command. By them a host recognises the
+// processes of a host that was killed before.
 const (
 	markRoot = "REFOLD_HOST_ROOT" // the host's root
-	markHost = "REFOLD_HOST"      // the process that started it: namespace, id, start time
+	markHost = "REFOLD_HOST"      // the process that started it: pid namespace, id, start time
 )
 
-// marks returns the variables by which a command is known.
+// marks returns the variables that identify a command's host.
 func (h *Host) marks() []string {
 	return []string{markRoot + "=" + h.root, markHost + "=" + processName(os.Getpid())}
 }
 
-// processName names a process like no other one that ever ran on this machine
-// since its start; empty if there is none of the id.
+// processName identifies a process among all that ever ran on this machine
+// since its start; empty if there is no process with that id.
 func processName(pid int) string {
 	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 	space, wrong := os.Readlink("/proc/self/ns/pid")
-	after := stat[bytes.LastIndexByte(stat, ')')+1:] // the name before it may hold anything
+	after := stat[bytes.LastIndexByte(stat, ')')+1:] // the name before it may contain anything
 	fields := strings.Fields(string(after))
-	const startTime = 22 - 3 // proc(5) counts from 1, and after begins with the third
+	const startTime = 22 - 3 // proc(5) counts from 1, and after begins with the third field
 	if err != nil || wrong != nil || len(fields) <= startTime || fields[0] == "Z" {
 		return ""
 	}
 	return space + " " + strconv.Itoa(pid) + " " + fields[startTime]
 }
 
-// endLeftovers ends what commands of a host on this root have left that is gone:
-// without a sandbox that ends all with a command, its processes outlive a host
-// that is killed. What a host that runs has started is let be.
+// endLeftovers kills processes started by commands of a host on this root that
+// is gone. Without a sandbox, processes outlive a host that is killed. Those of
+// a running host are left alone.
 func (h *Host) endLeftovers(log *slog.Logger) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -53,7 +53,7 @@ func (h *Host) endLeftovers(log *slog.Logger) {
 		if err != nil {
 			continue
 		}
-		handle, err := unix.PidfdOpen(pid, 0) // before it is checked: another process may get the id later
+		handle, err := unix.PidfdOpen(pid, 0) // before the check: another process may get the id later
 		if err != nil {
 			continue
 		}
@@ -67,8 +67,8 @@ func (h *Host) endLeftovers(log *slog.Logger) {
 	}
 }
 
-// isLeftover reports that a process was started by a command of a host on this
-// root that is gone.
+// isLeftover reports whether a command of a host on this root that is gone
+// started a process.
 func (h *Host) isLeftover(pid int, space string) bool {
 	environ, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
 	if err != nil {
@@ -84,7 +84,7 @@ func (h *Host) isLeftover(pid int, space string) bool {
 		}
 	}
 	of := strings.Fields(host)
-	if root != h.root || len(of) != 3 || of[0] != space { // another namespace's ids say nothing here
+	if root != h.root || len(of) != 3 || of[0] != space { // ids of another namespace mean nothing here
 		return false
 	}
 	by, err := strconv.Atoi(of[1])

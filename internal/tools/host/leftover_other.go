@@ -4,7 +4,7 @@ package host
 
 import "log/slog"
 
-// marks returns nothing: no process is known by its environment here.
+// marks returns nothing: the environment of other processes can't be read here.
 func (h *Host) marks() []string { return nil }
 
 func (h *Host) endLeftovers(*slog.Logger) {}

@@ -2,35 +2,35 @@ package host
 
 import "time"
 
-// Limits that no option moves.
+// Limits that no option changes.
 const (
-	fileBytesMax  = 8 << 20 // of a file that is edited or patched: it is held whole
+	fileBytesMax  = 8 << 20 // of a file to edit or patch: it is held in memory
 	patchBytesMax = 1 << 20
-	lineShownMax  = 500 // bytes of one line that grep shows
+	lineShownMax  = 500 // bytes of one line in grep's output
 	lineBytesMax  = 1 << 20
-	matchesMax    = 500  // matching lines that one grep shows
-	namesMax      = 1000 // names that one glob or list_dir shows
-	detailMax     = 256  // bytes of an error's detail; what is more goes to the output
-	routeBytesMax = 128  // as the fold takes it
-	rootBytesMax  = 1024 // as the fold takes it
-	linksMax      = 40   // symbolic links that one path may lead through
-	sniffBytes    = 8000 // of a file's beginning that tell text from binary
+	matchesMax    = 500  // matching lines of one grep
+	namesMax      = 1000 // names of one glob or list_dir
+	detailMax     = 256  // bytes of an error's detail; a longer one goes to the output
+	routeBytesMax = 128  // the fold's limit
+	rootBytesMax  = 1024 // the fold's limit
+	linksMax      = 40   // symbolic links on one path
+	sniffBytes    = 8000 // of a file's beginning, to tell text from binary
 
 	globBytesMax   = 1 << 10   // of a glob
-	globsMax       = 256       // patterns that the braces of one glob stand for
-	walkStepsMax   = 2_000_000 // directory entries and parts of paths that one glob, grep or list_dir looks at: seconds
+	globsMax       = 256       // patterns from the braces of one glob
+	walkStepsMax   = 2_000_000 // directory entries and path elements that one glob, grep or list_dir reads: seconds
 	regexBytesMax  = 4 << 10   // of grep's expression
-	regexStatesMax = 4_096     // of its program: a match takes so many steps for each byte
+	regexStatesMax = 4_096     // of its program: the steps of a match for each byte
 
-	// drainMax is how long a call waits for the rest of the output when its
-	// process group is gone and a process outside of it still holds the pipe.
+	// drainMax is how long a call waits for output after its process group is
+	// gone, while a process outside of it still holds the pipe.
 	drainMax = 2 * time.Second
 
-	// gentleMax is how long a supervisor may take to end what it started.
+	// gentleMax is how long a supervisor may take to kill its processes.
 	gentleMax = 2 * time.Second
 
-	// keepLeast is for how long files stay at least: an open that is carried out
-	// again finds its session.
+	// keepLeast is the least value of Keep: an open that is carried out again
+	// must find its session.
 	keepLeast = time.Hour
 )
 
@@ -42,9 +42,9 @@ const (
 	execTimeoutLimit   = 10 * time.Minute
 )
 
-// environDefault are the variables of this process that commands see. The list
-// spells out those of the Go toolchain: a pattern like GO* would also pass on
-// credentials of services whose names begin so.
+// environDefault are the variables of this process that commands see. Those of
+// the Go toolchain are listed one by one: a pattern like GO* would also pass
+// credentials of services whose variables begin with GO.
 var environDefault = []string{
 	"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "TZ", "LANG", "LC_*", "TMPDIR",
 	"SSL_CERT_FILE", "SSL_CERT_DIR",

@@ -14,25 +14,25 @@ import (
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
-// Options say how a Host treats its sessions. The zero value is usable.
+// Options configure a Host. The zero value is usable.
 type Options struct {
-	// WorkDir, if not empty, is the working directory of every session,
-	// instead of one directory per session under the host's root. It must
-	// exist. Files of all sessions are then the same files.
+	// WorkDir, if not empty, is the working directory of every session, instead
+	// of one directory per session under the host's root. It must exist. All
+	// sessions then share its files.
 	WorkDir string
 
-	// Route names this host in the host sessions that it opens, and is kept with
-	// the session. If it is a target below that of the tools, host-w1, their later
-	// calls are asked of it (bridge.Fleet); else it is for people. Any host with the
-	// same root serves it.
+	// Route names this host in the host sessions that it opens. If it is a
+	// target below that of the tools, such as host-w1, their later calls go to
+	// it (bridge.Fleet); otherwise it is for people. Any host with the same
+	// root serves the session.
 	Route string
 
-	// OutputBytes is the most that a result shows of a file or of a process's
+	// OutputBytes limits what a result shows of a file or of a process's
 	// output. 0: 64 KiB.
 	OutputBytes int
 
-	// OutputMax is the most that a command may write before it is stopped, shown
-	// or not. 0: 256 MiB.
+	// OutputMax is how much a command may write before it is stopped, shown or
+	// not. 0: 256 MiB.
 	OutputMax int64
 
 	// Sandbox confines commands. nil: they may do what this process's user may.
@@ -42,26 +42,25 @@ type Options struct {
 	// calls the shell gets this text.
 	NoShell string
 
-	// ExecTimeout is what a command may take that names no timeout_ms.
-	// 0: 60 s. ExecTimeoutMax is the most that one may name. 0: 10 min.
+	// ExecTimeout is the timeout of a command without timeout_ms. 0: 60 s.
+	// ExecTimeoutMax is the greatest timeout_ms. 0: 10 min.
 	ExecTimeout    time.Duration
 	ExecTimeoutMax time.Duration
 
-	// IdleTTL expires a host session that no call has used for so long. The
+	// IdleTTL expires a host session that no call has used for that long. The
 	// next call is refused, and the session's status becomes expired; its files
 	// stay. 0: never.
 	IdleTTL time.Duration
 
-	// Keep is for how long the files of a host session stay after it ended; then
+	// Keep is how long the files of a host session stay after it ended; then
 	// Sweep removes them. It has no effect with WorkDir. 0: for ever.
 	Keep time.Duration
 
 	// Environ is the environment ("NAME=value") from which commands get the
-	// variables of EnvironAllow: names, or beginnings of names followed by *.
-	// Environ nil: this process's. EnvironAllow nil: a list of harmless ones
-	// (PATH, HOME, LANG, TMPDIR, those of the Go toolchain …). EnvironAdd is
-	// passed on as it is; of the others, what stands before the @ of an address
-	// is left out.
+	// variables in EnvironAllow: names, or prefixes followed by *. Environ nil:
+	// this process's. EnvironAllow nil: a list of harmless ones (PATH, HOME, LANG,
+	// TMPDIR, those of the Go toolchain …). EnvironAdd is passed on unchanged; from
+	// addresses in the others, the part before the @ is removed.
 	Environ      []string
 	EnvironAllow []string
 	EnvironAdd   []string
@@ -125,11 +124,11 @@ func (o Options) environ(dir string) []string {
 			env = append(env, name+"="+userinfo.ReplaceAllString(value, "://"))
 		}
 	}
-	// Of two values of one name, the last counts.
+	// The last value of a name counts.
 	return append(append(env, o.EnvironAdd...), "PWD="+filepath.Clean(dir))
 }
 
-// userinfo is a user and password in an address, as GOPROXY may have them.
+// userinfo matches a user and password in an address, as GOPROXY may have them.
 var userinfo = regexp.MustCompile(`://[^/?#\s,|]*@`)
 
 func allowed(name string, list []string) bool {

@@ -17,8 +17,8 @@ type readFileArguments struct {
 	Limit  *whole `json:"limit,omitempty"`  // lines
 }
 
-// readFile shows lines of a text file as they are, and a note below them if
-// the file goes on.
+// readFile shows lines of a text file unchanged, with a note below them if the
+// file continues.
 func (h *Host) readFile(ctx context.Context, p *workdir, args readFileArguments) (string, error) {
 	first, err := positive("offset", args.Offset, 1)
 	if err != nil {
@@ -44,10 +44,10 @@ func (h *Host) readFile(ctx context.Context, p *workdir, args readFileArguments)
 	return w.show(args.Path)
 }
 
-// binary tells text from the rest as most tools do: by a zero byte.
+// binary tells binary from text as most tools do: by a zero byte.
 func binary(head []byte) bool { return bytes.IndexByte(head, 0) >= 0 }
 
-// window is a run of lines of a file, and what is known of the rest.
+// window is a range of lines of a file, and counts of the others.
 type window struct {
 	first, limit int64
 	bytesMax     int
@@ -55,11 +55,11 @@ type window struct {
 	text  strings.Builder
 	shown int64 // lines
 	lines int64 // of the file
-	cut   int64 // bytes left out of the one line that is over bytesMax
+	cut   int64 // bytes left out of a single line over bytesMax
 	full  bool
 }
 
-// read goes over the whole file, to count its lines, and keeps the window.
+// read reads the whole file, to count its lines, and keeps the window.
 func (w *window) read(r *bufio.Reader) error {
 	begin := true // of a line
 	for {
@@ -80,8 +80,8 @@ func (w *window) read(r *bufio.Reader) error {
 	}
 }
 
-// take keeps a line, or a part of a long one, if it is in the window and there
-// is room. Of lines that don't fit only the window's first is shown in part.
+// take keeps a line, or a part of a long one, if it is in the window and fits.
+// Only the window's first line is shown in part.
 func (w *window) take(part []byte, begin bool) {
 	if w.lines < w.first || w.full {
 		if w.full && w.cut > 0 && w.lines == w.first {
@@ -112,7 +112,7 @@ func (w *window) take(part []byte, begin bool) {
 	}
 }
 
-// dropUnfinished takes back the beginning of a line that turns out too long.
+// dropUnfinished removes the beginning of a line that is too long.
 func (w *window) dropUnfinished(begin bool) {
 	if begin {
 		return
@@ -152,7 +152,8 @@ func (w *window) show(name string) (string, error) {
 	return text + note.String(), nil
 }
 
-// cancelled is a reader that ends with its context: file systems don't.
+// cancelled is a reader that fails once its context has ended: file systems
+// ignore contexts.
 type cancelled struct {
 	ctx context.Context
 	r   io.Reader

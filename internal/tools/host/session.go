@@ -21,13 +21,13 @@ import (
 )
 
 // recordsDir holds one record per host session, in the host's root. No session
-// id begins with a dot, so it is nobody's working directory.
+// id begins with a dot, so it is no session's working directory.
 const recordsDir = ".sessions"
 
-// tempPrefix begins the names, among the records, of what lives as long as a call.
+// tempPrefix begins the names of temporary directories of calls, among the records.
 const tempPrefix = ".tmp-"
 
-// sessionID is what may name a session's directory.
+// sessionID matches the sessions that may have a directory.
 var sessionID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Statuses of a host session, as the fold knows them.
@@ -38,9 +38,9 @@ const (
 	statusError   = "error"
 )
 
-// record is a host session on disk. All that a host knows of its sessions is in
-// these files, so a host that was killed has lost none, and hosts that share a
-// root share sessions. Its modification time is the last use.
+// record is a host session on disk. These files are all that a host knows of
+// its sessions, so a host that was killed has lost none, and hosts that share a
+// root share sessions. The modification time is the last use.
 type record struct {
 	ID      string `json:"id"`
 	Session string `json:"session"`
@@ -53,9 +53,9 @@ func (r record) hostSession(status string) *executor.HostSession {
 	return &executor.HostSession{ID: r.ID, Status: status, Route: r.Route}
 }
 
-// hostSessionID is the same on every start of one call, and another one for
-// another call: an open that is carried out a second time, even after later
-// ones, finds its own session and touches no other.
+// hostSessionID is the same at every start of one call, and differs between
+// calls: an open that is carried out a second time, even after later ones,
+// finds its own session and touches no other.
 func hostSessionID(call executor.Call) string {
 	key := cmp.Or(call.IdempotencyKey, call.Session)
 	sum := sha256.Sum256([]byte(key))
@@ -95,7 +95,7 @@ func (h *Host) open(call executor.Call) (executor.Result, error) {
 		return executor.Result{}, err
 	}
 	defer p.close()
-	// A repeat says what the first start said, also of a session that was
+	// A repeat returns the result of the first start, even if the session was
 	// closed since: two settlements of one call must be equal.
 	ready := rec.hostSession(statusReady)
 	if len(p.dir) <= rootBytesMax && utf8.ValidString(p.dir) {
@@ -104,8 +104,8 @@ func (h *Host) open(call executor.Call) (executor.Result, error) {
 	return executor.Result{Output: "host session ready; working directory: " + p.dir, HostSession: ready}, nil
 }
 
-// workDir finds and makes the directory of a new host session, relative to the
-// base: the one asked for, else the fixed one, else the session's own.
+// workDir determines and creates the directory of a new host session, relative
+// to the base: the requested one, else the fixed one, else the session's own.
 func (h *Host) workDir(session string, asked *string) (string, error) {
 	rel := session
 	if h.opts.WorkDir != "" {
@@ -124,7 +124,7 @@ func (h *Host) workDir(session string, asked *string) (string, error) {
 			}
 			return "", err
 		}
-		// The root itself holds all sessions' directories and the records.
+		// The root itself contains all sessions' directories and the records.
 		if top, _, _ := strings.Cut(rel, "/"); h.opts.WorkDir == "" && (top == recordsDir || top == ".") {
 			return "", refuse(CodeInvalidArguments, "workdir %s is the host's own directory; choose one inside it", *asked)
 		}
@@ -135,15 +135,15 @@ func (h *Host) workDir(session string, asked *string) (string, error) {
 	return rel, nil
 }
 
-// create stores a record unless there is one of its id, and returns the one
-// that stands.
+// create stores a record unless there is one with its id, and returns the
+// stored one.
 func (h *Host) create(rec record) (record, error) {
 	temp, err := h.writeRecord(rec)
 	if err != nil {
 		return rec, err
 	}
 	defer os.Remove(temp)
-	// Unlike a rename, a link doesn't replace: of two hosts, one wins.
+	// Unlike a rename, a link does not replace: only one of two hosts succeeds.
 	err = os.Link(temp, h.recordPath(rec.ID))
 	if !errors.Is(err, fs.ErrExist) {
 		return rec, err
@@ -151,7 +151,7 @@ func (h *Host) create(rec record) (record, error) {
 	return h.record(rec.ID)
 }
 
-// writeRecord writes a record under a name of its own.
+// writeRecord writes a record to a temporary file.
 func (h *Host) writeRecord(rec record) (temp string, err error) {
 	data, err := json.Marshal(rec)
 	if err != nil {
@@ -192,9 +192,9 @@ func (h *Host) record(id string) (record, error) {
 	return rec, nil
 }
 
-// find returns the record that a call runs under. If there is none, the error
-// says why, and the host session with the status that it has from now on: the
-// session's tools go, and open_session is offered again.
+// find returns the record of a call's host session. If there is none, the error
+// says why, and the host session has its new status: the session's tools go,
+// and open_session is offered again.
 func (h *Host) find(call executor.Call) (record, *executor.HostSession, error) {
 	if call.HostSession == nil {
 		return record{}, nil, refuse(CodeNoHostSession, "no host session is open; call open_session first")
@@ -207,7 +207,7 @@ func (h *Host) find(call executor.Call) (record, *executor.HostSession, error) {
 	rec, err := h.record(asked.ID)
 	switch {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
-		return rec, nil, err // a fault of this host, perhaps a passing one
+		return rec, nil, err // a fault of this host, perhaps a temporary one
 	case err != nil || rec.Session != call.Session:
 		return lost(statusError, fmt.Sprintf("host session %.40q is not known on this host%s", asked.ID, elsewhere(asked.Route, h.opts.Route)))
 	case rec.Status != statusReady:
@@ -229,7 +229,7 @@ func elsewhere(route, here string) string {
 	return fmt.Sprintf(" (%.40q; it was opened on %.40q)", here, route)
 }
 
-// idle reports whether the session's time is over; if not, this is a use.
+// idle reports whether the session has expired; if not, it records a use.
 func (h *Host) idle(rec record) bool {
 	if h.opts.IdleTTL == 0 {
 		return false
@@ -239,8 +239,8 @@ func (h *Host) idle(rec record) bool {
 	if err == nil && now.Sub(fi.ModTime()) > h.opts.IdleTTL {
 		return true
 	}
-	// If the time can't be written, the session ends early: a nuisance, and
-	// the next open puts it right.
+	// If the time can't be written, the session expires early: a nuisance,
+	// which the next open repairs.
 	_ = os.Chtimes(name, now, now)
 	return false
 }
@@ -257,8 +257,8 @@ func (h *Host) store(rec record) error {
 	return nil
 }
 
-// closeSession carries out host.session.close. Closing what is closed, or not
-// known here, is closing: after it there is no session, which was wanted.
+// closeSession carries out host.session.close. It succeeds if the session is
+// closed already, or not known here: afterwards there is none, as wanted.
 func (h *Host) closeSession(call executor.Call) (executor.Result, error) {
 	if err := decode(call.Arguments, &struct{}{}); err != nil {
 		return executor.Result{}, err

@@ -13,16 +13,16 @@ import (
 	"github.com/refold/refold/internal/tools/sessiontools"
 )
 
-// ToolSkillUnpack is a tool that sessions have of their own, and that hosts carry
-// out: it writes the files of a skill.
+// ToolSkillUnpack is a session tool that hosts carry out: it writes the files
+// of a skill.
 const ToolSkillUnpack = "refold.skill.unpack"
 
 // skillsDir is where skills are unpacked, in the working directory.
 const skillsDir = ".refold/skills"
 
-// UseBlobs gives the host what skills are unpacked from: the content of a blob by
-// its name. It must come before the first call. Without it ToolSkillUnpack is
-// refused.
+// UseBlobs sets the function that returns the content of a blob by its name,
+// for unpacking skills. It must be called before the first call. Without it
+// ToolSkillUnpack is refused.
 func (h *Host) UseBlobs(blobs func(ctx context.Context, name string) ([]byte, error)) {
 	h.blobs = blobs
 }
@@ -31,8 +31,8 @@ type unpackArguments struct {
 	Skill string `json:"skill"`
 }
 
-// unpack writes the files of a skill into the working directory. It may be
-// repeated, and then says the same again.
+// unpack writes the files of a skill into the working directory. A repeat gives
+// the same result.
 func (h *Host) unpack(ctx context.Context, p *workdir, call executor.Call) (string, error) {
 	var args unpackArguments
 	if err := decode(call.Arguments, &args); err != nil {
@@ -70,7 +70,7 @@ func (h *Host) unpack(ctx context.Context, p *workdir, call executor.Call) (stri
 	return strings.Join(lines, "\n"), nil
 }
 
-// writeSkillFile writes one file. A script, which begins with #!, can be run.
+// writeSkillFile writes one file. A script, which begins with #!, is executable.
 func (p *workdir) writeSkillFile(ctx context.Context, name, content string) error {
 	rel, err := p.target(name)
 	if err != nil {

@@ -16,7 +16,7 @@ type pathArguments struct {
 	Path string `json:"path"`
 }
 
-// stat says what a path leads to.
+// stat describes the file or directory at a path.
 func (h *Host) stat(_ context.Context, p *workdir, args pathArguments) (string, error) {
 	rel, err := p.resolve(args.Path)
 	if err != nil {
@@ -43,8 +43,8 @@ func fileType(mode fs.FileMode) string {
 	return "other"
 }
 
-// exists says true or false. A link that leads nowhere doesn't exist; a path
-// that leads out of the working directory is refused, not answered.
+// exists returns true or false. A link that leads nowhere doesn't exist; a path
+// that leads out of the working directory is refused.
 func (h *Host) exists(_ context.Context, p *workdir, args pathArguments) (string, error) {
 	rel, err := p.resolve(args.Path)
 	if err == nil {
@@ -63,9 +63,9 @@ type listDirArguments struct {
 	Path *string `json:"path,omitempty"`
 }
 
-// listDir shows what a directory holds, sorted by name: type, size in bytes and
-// name of each, with tabs between. Directories end in a slash, links show where
-// they lead.
+// listDir lists a directory, sorted by name: type, size in bytes and name of
+// each entry, separated by tabs. Directories end in a slash, and links show
+// their targets.
 func (h *Host) listDir(ctx context.Context, p *workdir, args listDirArguments) (string, error) {
 	name := "."
 	if args.Path != nil {
@@ -125,7 +125,7 @@ func (p *workdir) directory(name string) (string, error) {
 	return rel, nil
 }
 
-// names is a list that is shown up to a number of lines and bytes.
+// names is a list that is limited in lines and bytes.
 type names struct {
 	bytesMax int
 	b        strings.Builder
@@ -133,7 +133,7 @@ type names struct {
 	left     int
 }
 
-// add reports whether the name was taken in.
+// add reports whether the name fitted.
 func (n *names) add(line string) bool {
 	line = validText(strings.ReplaceAll(line, "\n", `\n`)) + "\n"
 	if n.left > 0 || n.shown == namesMax || n.b.Len()+len(line) > n.bytesMax {

@@ -13,24 +13,24 @@ import (
 
 const (
 	leftoverAge = time.Hour   // of a temporary file that no call can still use
-	settledAge  = time.Minute // after its last use, what the session knows of a host session counts
+	settledAge  = time.Minute // since the last use; before, the session may not know of its host session yet
 	asksAtOnce  = 256         // sessions that one sweep asks for
 )
 
-// Sessions is what a host asks and tells sessions; a [bridge.Bridge] is one.
+// Sessions gives a host access to the sessions; a [bridge.Bridge] implements it.
 type Sessions interface {
-	// HostSession tells whether a session is open, and its host session, nil for
-	// none.
+	// HostSession returns whether a session is open, and its host session, or nil.
 	HostSession(ctx context.Context, sid string) (open bool, h *executor.HostSession, err error)
-	// EndHostSession tells a session that its host session has ended.
+	// EndHostSession notifies a session that its host session has ended.
 	EndHostSession(ctx context.Context, sid string, h executor.HostSession) error
 }
 
-// Sweep ends host sessions that no call has used for Options.IdleTTL, and tells
-// their sessions; ends those whose session is closed or has ended them itself; and
-// removes what calls of a host that was killed have left; the first sweep ends
-// their processes. Files of host sessions stay for Options.Keep. What could not be
-// asked or told is tried at the next sweep, or told by the next call.
+// Sweep ends host sessions that no call has used for Options.IdleTTL, and
+// notifies their sessions. It ends those whose session is closed or has ended
+// them itself, and removes leftovers of the calls of a host that was killed;
+// the first sweep kills their processes. Files of host sessions stay for
+// Options.Keep. Failures are retried by the next sweep, and a session that was
+// not notified learns it at its next call.
 func (h *Host) Sweep(ctx context.Context, sessions Sessions, log *slog.Logger) {
 	entries, err := os.ReadDir(filepath.Join(h.root, recordsDir))
 	if err != nil {
@@ -50,7 +50,7 @@ func (h *Host) Sweep(ctx context.Context, sessions Sessions, log *slog.Logger) {
 		switch {
 		case strings.HasPrefix(e.Name(), "."):
 			if age > leftoverAge {
-				_ = os.RemoveAll(filepath.Join(h.root, recordsDir, e.Name())) // or the next time
+				_ = os.RemoveAll(filepath.Join(h.root, recordsDir, e.Name())) // or at the next sweep
 			}
 			continue
 		case !isRecord:
@@ -58,7 +58,7 @@ func (h *Host) Sweep(ctx context.Context, sessions Sessions, log *slog.Logger) {
 		case h.opts.IdleTTL > 0 && age > h.opts.IdleTTL:
 			if rec, ended := h.endUnused(id, statusExpired, log); ended {
 				if err := sessions.EndHostSession(ctx, rec.Session, *rec.hostSession(statusExpired)); err != nil {
-					// The session hears of it at its next call.
+					// The session learns it at its next call.
 					log.Warn("host_session_end_not_told", "session", rec.Session, "error", err.Error())
 				}
 			}
@@ -76,7 +76,8 @@ func (h *Host) Sweep(ctx context.Context, sessions Sessions, log *slog.Logger) {
 	}
 }
 
-// over reports that a session knows the end of a host session, or has another one.
+// over reports whether a session knows that a host session ended, or has
+// another one.
 func over(rec record, now *executor.HostSession) bool {
 	if now.ID == rec.ID {
 		return now.Status != statusReady
@@ -101,7 +102,7 @@ func (h *Host) endUnused(id, status string, log *slog.Logger) (record, bool) {
 	return rec, true
 }
 
-// use keeps a host session from being ended until done is called.
+// use prevents a host session from being ended until done is called.
 func (h *Host) use(hs *executor.HostSession) (done func()) {
 	if hs == nil {
 		return func() {}
@@ -120,7 +121,7 @@ func (h *Host) use(hs *executor.HostSession) (done func()) {
 		}
 		if rec, err := h.record(hs.ID); err == nil && rec.Status == statusReady {
 			now := time.Now()
-			_ = os.Chtimes(h.recordPath(hs.ID), now, now) // its idle time counts from the end of the call
+			_ = os.Chtimes(h.recordPath(hs.ID), now, now) // the idle time counts from the end of the call
 		}
 	}
 }

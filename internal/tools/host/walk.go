@@ -10,20 +10,20 @@ import (
 	"strings"
 )
 
-// readAtOnce is how many entries of a directory are read before the call's
-// context is checked again.
+// readAtOnce is how many entries of a directory are read between checks of the
+// call's context.
 const readAtOnce = 1024
 
 // treeFS is the working directory as a file system for one call. Every entry
-// that is read is a step, and so is each part of a path that is looked up; all calls fail once
-// the steps are used up or the context has ended.
+// that is read and every path element that is looked up is a step. All its
+// calls fail once the steps are used up or the context has ended.
 type treeFS struct {
 	ctx  context.Context
 	root *os.Root
-	left int // steps
+	left int // steps left
 
-	// lenient has what can't be read count as absent, for a walk that ends at the
-	// first other error.
+	// lenient makes unreadable entries count as absent, for a walk that would
+	// end at the error.
 	lenient bool
 }
 
@@ -34,7 +34,7 @@ func (p *workdir) tree(ctx context.Context) *treeFS {
 // errSteps ends a walk that takes too long.
 var errSteps = refuse(CodeTooLarge, "more than %d files and directories to look at; begin at a directory further down, or use a narrower pattern", walkStepsMax)
 
-// spend takes steps.
+// spend counts steps.
 func (t *treeFS) spend(steps int) error {
 	if err := t.ctx.Err(); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (t *treeFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	}
 }
 
-// Stat follows links, as far as they stay inside.
+// Stat follows links that stay inside.
 func (t *treeFS) Stat(name string) (fs.FileInfo, error) {
 	if err := t.spend(parts(name)); err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func (t *treeFS) Stat(name string) (fs.FileInfo, error) {
 	return fi, t.absent(err)
 }
 
-// parts returns how many names a path has, each of which is opened.
+// parts returns how many elements a path has; each of them is opened.
 func parts(name string) int { return 1 + strings.Count(name, "/") }
 
 func (t *treeFS) absent(err error) error {

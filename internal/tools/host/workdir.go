@@ -10,11 +10,11 @@ import (
 	"syscall"
 )
 
-// workdir is the working directory of one host session, open for one call.
+// workdir is the working directory of one host session, opened for one call.
 type workdir struct {
 	root *os.Root
 	dir  string // absolute, symbolic links resolved
-	was  string // absolute, as it was configured
+	was  string // absolute, as configured
 }
 
 // openWorkdir opens the directory rel of base, which may not lead out of base.
@@ -39,9 +39,9 @@ func openWorkdir(base, rel string) (*workdir, error) {
 
 func (p *workdir) close() { p.root.Close() }
 
-// local turns a path that a model wrote into a clean relative one. A path is
-// cleaned as text, before links are resolved. The planner does the same when it
-// decides which calls touch the same file (TestKeysAreThePathsOfTheHost).
+// local turns a path from a model into a clean relative one. It is cleaned as
+// text, before links are resolved, just as the planner does to decide which
+// calls touch the same file (TestKeysAreThePathsOfTheHost).
 func (p *workdir) local(name string) (string, error) {
 	switch {
 	case name == "":
@@ -76,10 +76,10 @@ func within(abs, dir string) (string, bool) {
 }
 
 // resolve returns the path that name leads to: relative, clean and without
-// symbolic links, so that two names of one file give one path. What doesn't
-// exist is taken as it is written. os.Root confines whatever is then done with
-// the path; resolving first gives links to absolute paths inside the working
-// directory a meaning, and escapes an error with a name.
+// symbolic links, so that two names of one file give one path. Elements that do
+// not exist are kept. os.Root confines every later use of the path; resolving
+// first gives links to absolute paths inside the working directory a meaning,
+// and names the path in errors about escapes.
 func (p *workdir) resolve(name string) (string, error) {
 	rel, err := p.local(name)
 	if err != nil {
@@ -126,7 +126,7 @@ func (p *workdir) resolve(name string) (string, error) {
 	return path.Join(done...), nil
 }
 
-// link reads the symbolic link at rel, if it is one. What doesn't exist isn't.
+// link reads the symbolic link at rel. isLink is false if there is none.
 func (p *workdir) link(rel string) (target string, isLink bool, err error) {
 	fi, err := p.root.Lstat(rel)
 	switch {
@@ -144,8 +144,8 @@ func (p *workdir) link(rel string) (target string, isLink bool, err error) {
 // abs returns the absolute path of a resolved one.
 func (p *workdir) abs(rel string) string { return filepath.Join(p.dir, filepath.FromSlash(rel)) }
 
-// openText opens a regular file for reading, and refuses everything else with
-// what to do instead. It never waits for the other end of a pipe.
+// openText opens a regular file for reading. Errors about others say what to do
+// instead. It never blocks on a pipe.
 func (p *workdir) openText(name string) (*os.File, fs.FileInfo, error) {
 	rel, err := p.resolve(name)
 	if err != nil {
@@ -166,7 +166,7 @@ func (p *workdir) openText(name string) (*os.File, fs.FileInfo, error) {
 	return f, fi, nil
 }
 
-// regular refuses what is not a regular file.
+// regular returns an error unless mode is a regular file's.
 func regular(name string, mode fs.FileMode) error {
 	switch {
 	case mode.IsDir():

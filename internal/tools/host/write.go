@@ -14,8 +14,8 @@ type writeFileArguments struct {
 	Content string `json:"content"`
 }
 
-// writeFile makes a file have the content, or leaves everything as it was. It
-// may be repeated, and then says the same again.
+// writeFile gives a file the content, or changes nothing. A repeat gives the
+// same result.
 func (h *Host) writeFile(ctx context.Context, p *workdir, args writeFileArguments) (string, error) {
 	l := h.lock(p)
 	l.Lock()
@@ -30,7 +30,7 @@ func (h *Host) writeFile(ctx context.Context, p *workdir, args writeFileArgument
 	return fmt.Sprintf("wrote %d bytes to %s", len(args.Content), rel), nil
 }
 
-// target resolves a path that is to be written: a regular file, or nothing yet.
+// target resolves a path for writing: of a regular file, or of nothing yet.
 func (p *workdir) target(name string) (string, error) {
 	rel, err := p.resolve(name)
 	if err != nil {
@@ -48,7 +48,7 @@ func (p *workdir) target(name string) (string, error) {
 	return rel, regular(name, fi.Mode())
 }
 
-// content reads a file whole, to change it.
+// content reads a whole file for editing.
 func (p *workdir) content(ctx context.Context, name string) (string, error) {
 	f, fi, err := p.openText(name)
 	if err != nil {
@@ -74,8 +74,8 @@ type editFileArguments struct {
 	ReplaceAll *bool  `json:"replace_all,omitempty"`
 }
 
-// editFile replaces a text that stands in the file exactly once, or with
-// replace_all wherever it stands.
+// editFile replaces a text that occurs in the file exactly once, or with
+// replace_all every occurrence.
 func (h *Host) editFile(ctx context.Context, p *workdir, args editFileArguments) (string, error) {
 	if args.OldText == "" {
 		return "", refuse(CodeInvalidArguments, "old_text is empty; copy the text to replace from the file, or use write_file for a new file")
@@ -111,8 +111,8 @@ func plural(n int, word string) string {
 	return fmt.Sprintf("%d %ss", n, word)
 }
 
-// replace does the edit. Models see no line ends and write \n: if the text as
-// given is not there and the file's lines end in \r\n, so do the texts'.
+// replace performs the edit. Models do not see line ends and write \n: if the
+// text is not found and the file's lines end in \r\n, it is searched with \r\n.
 func replace(args editFileArguments, before string) (after string, n int, err error) {
 	from, to := args.OldText, args.NewText
 	n = strings.Count(before, from)
@@ -134,7 +134,7 @@ func replace(args editFileArguments, before string) (after string, n int, err er
 	return after, n, nil
 }
 
-// nearest says where the first line of a text that was not found stands.
+// nearest says where the first line of a text that was not found is in the file.
 func nearest(content, text string) string {
 	first := ""
 	for line := range strings.Lines(text) {

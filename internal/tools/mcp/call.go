@@ -19,36 +19,36 @@ import (
 	"github.com/refold/refold/internal/tools/retry"
 )
 
-// Codes of calls that failed.
+// Codes of failed calls.
 const (
-	CodeServerMissing = "server_missing"  // it can't be started, or reached; nothing took effect
-	CodeToolNotServed = "tool_not_served" // of a server that the config does not have
+	CodeServerMissing = "server_missing"  // it can't be started or reached; nothing took effect
+	CodeToolNotServed = "tool_not_served" // the config does not have its server
 	CodeToolNotPinned = "tool_not_pinned" // it was never imported
-	CodeToolChanged   = "tool_changed"    // it is not what was imported
-	CodeToolGone      = "tool_gone"       // the server does not list it any more
-	CodeToolError     = "tool_error"      // the tool says that it failed
-	CodeServerError   = "server_error"    // the server says that it could not
-	CodeSecretMissing = "secret_missing"  // that its server is given; nothing was started
-	CodeNeedsInput    = "needs_input"     // the server asks the user something, whom a bridge does not have
+	CodeToolChanged   = "tool_changed"    // it differs from what was imported
+	CodeToolGone      = "tool_gone"       // the server no longer lists it
+	CodeToolError     = "tool_error"      // the tool reports a failure
+	CodeServerError   = "server_error"    // the server reports a failure
+	CodeSecretMissing = "secret_missing"  // a secret for its server is missing; nothing was started
+	CodeNeedsInput    = "needs_input"     // the server requests input from the user, whom a bridge does not have
 
 	codeTryAgain = "try_again"
 	codeUnknown  = "outcome_unknown"
 )
 
-// codeRejected is what the SDK itself calls a request that did not come through.
+// codeRejected is the SDK's own code for a request that failed on the way.
 const codeRejected = -32005
 
-// again says whether a call may be sent once more.
+// again says whether a call may be sent again.
 type again int
 
 const (
 	never   again = iota
-	renewal       // the server does not take it, perhaps since it does not know this session; nothing took effect
-	refusal       // the server does not take it now, or is not there; nothing took effect
-	lost          // the answer was lost, and doing it twice does no harm
+	renewal       // the server refuses it, perhaps since it does not know this session; nothing took effect
+	refusal       // the server refuses it for now, or is not there; nothing took effect
+	lost          // the answer was lost, and a repetition does no harm
 )
 
-// errIdle is why a call is given up that is silent.
+// errIdle is the cause for ending a call that makes no progress.
 var errIdle = fmt.Errorf("neither an answer nor progress came for too long: %w", context.DeadlineExceeded)
 
 // try is one attempt of a call.
@@ -56,7 +56,7 @@ type try struct {
 	talk   *talk
 	idle   time.Duration
 	again  again
-	broken bool // the session takes no more calls
+	broken bool // the session accepts no more calls
 	stuck  bool // the server does not answer in time
 }
 
@@ -64,11 +64,11 @@ func (t *try) hide(text string) string { return t.talk.server.hide(text) }
 
 type tryKey struct{}
 
-// Execute carries out one call. It waits for a server that is not there, for
-// half a minute within the call's run time.
+// Execute carries out one call. It waits up to half a minute, within the call's
+// run time, for a server that is not there.
 func (s *Servers) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	pack := call.Pack()
-	if pack != "" { // the pack's name stands in place of the first part
+	if pack != "" { // the pack's name replaces the first part
 		call.ToolID = idPrefix + strings.TrimPrefix(call.ToolID, pack+".")
 	}
 	server := s.of(call.ToolID)
@@ -95,7 +95,7 @@ func (s *Servers) Execute(ctx context.Context, call executor.Call) (executor.Res
 	}
 }
 
-// once carries a call out one time.
+// once makes one attempt.
 func (s *server) once(ctx context.Context, call executor.Call, pin Pin, with filled) (executor.Result, again, error) {
 	before := ctx
 	if end, ok := ctx.Deadline(); ok {
@@ -129,7 +129,7 @@ func (s *server) once(ctx context.Context, call executor.Call, pin Pin, with fil
 	return result, t.again, s.outOfError(err)
 }
 
-// objection says why a call is not sent, nil if it is.
+// objection returns why a call is not sent, or nil.
 func (s *server) objection(call executor.Call, pin Pin, tool *Tool, refused string) *executor.Error {
 	what := change(pin, tool, refused)
 	switch {
@@ -178,7 +178,7 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (execu
 		return t.resultOf(answer), nil
 	}
 	if ctx.Err() != nil {
-		return executor.Result{}, err // the bridge knows best what that means
+		return executor.Result{}, err // the bridge knows best what to do
 	}
 	if errors.Is(context.Cause(within), errIdle) {
 		return executor.Result{}, errIdle
@@ -186,7 +186,7 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (execu
 	return t.failed(try, err, sent, status)
 }
 
-// failed says what a call comes to that has no result.
+// failed returns the result of a call without an answer.
 func (t *Tool) failed(try *try, err error, sent bool, status int) (executor.Result, error) {
 	var protocol *jsonrpc.Error
 	switch {
@@ -209,9 +209,9 @@ func (t *Tool) failed(try *try, err error, sent bool, status int) (executor.Resu
 	return result, nil
 }
 
-// refused says what a call comes to that did not arrive, or that the server did
-// not take. A server that was started anew knows no session of before, and each
-// has its own status to say so.
+// refused returns the result of a call that did not arrive, or that the server
+// refused. A server that was restarted does not know earlier sessions, and each
+// server has a status of its own for that.
 func (t *Tool) refused(try *try, err error, status int) (executor.Result, error) {
 	var code string
 	switch status {
@@ -232,7 +232,7 @@ func (t *Tool) refused(try *try, err error, status int) (executor.Result, error)
 	return result, nil
 }
 
-// failed returns a result that failed.
+// failed returns a failed result.
 func failed(code, format string, args ...any) (executor.Result, error) {
 	return executor.Result{Error: &executor.Error{Code: code, Detail: fmt.Sprintf(format, args...)}}, nil
 }

@@ -10,18 +10,18 @@ import (
 	"sync"
 )
 
-// Finding is what is not as it was imported: of a tool, or of a whole server.
+// Finding is a difference from what was imported, of a tool or of a whole server.
 type Finding struct {
 	Server string
 	Tool   string // at the server; empty: it is about the server
-	ToolID string // the same
-	What   string // is wrong, with both hashes if a schema is another
+	ToolID string // likewise
+	What   string // the difference, with both hashes if a schema differs
 }
 
-// Check asks every server for its tools, side by side, and holds them against
-// what was imported. A server that does not answer until ctx ends is a finding;
-// one that ran is ended, which takes some seconds more if it does not end by
-// itself. It returns how many imported tools are as they were. No tool is called.
+// Check requests the tools of all servers concurrently, and compares them with what
+// was imported. A server that does not answer until ctx ends is a finding; its
+// program is then stopped, which takes some seconds more if it does not end by
+// itself. Check returns how many imported tools are unchanged. It calls no tool.
 func (s *Servers) Check(ctx context.Context) (findings []Finding, same int) {
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -45,7 +45,7 @@ func (s *Servers) Check(ctx context.Context) (findings []Finding, same int) {
 	return findings, same
 }
 
-// check asks one server.
+// check checks one server.
 func (s *server) check(ctx context.Context) (findings []Finding, same int) {
 	pinned := s.pinned()
 	if s.config.URL == "" && s.config.Command == "" {
@@ -85,7 +85,7 @@ func (s *server) pinned() (ids []string) {
 	return ids
 }
 
-// changeInFull is change with both schemas' hashes.
+// changeInFull is change with the hashes of both schemas.
 func changeInFull(pinned Pin, tool *Tool, refused string) string {
 	what := change(pinned, tool, refused)
 	if what != "" && tool != nil && refused == "" && pinned.Schema != tool.Pin.Schema {

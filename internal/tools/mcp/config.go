@@ -20,46 +20,46 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// TargetDefault is the target of servers whose Config names none.
+// TargetDefault is the target of servers whose Config has none.
 const TargetDefault = "mcp"
 
-// Config says which MCP servers there are, by name. A name is 1 to 24 of
-// a-z0-9_-, and the second part of each tool_id of the server's.
+// Config lists the MCP servers, by name. A name is 1 to 24 of a-z0-9_-, and the
+// second part of each tool_id of the server.
 type Config struct {
 	Servers map[string]Server `yaml:"servers"`
 }
 
-// Server is one MCP server: a program, or the address of one that runs.
+// Server is one MCP server: a program, or the address of a running one.
 type Server struct {
-	// Command is started, with Args, in Dir (the bridge's own without it), and
-	// spoken to over its standard input and output.
+	// Command is started with Args in Dir, by default the bridge's own, and
+	// used over its standard input and output.
 	Command string   `yaml:"command"`
 	Args    []string `yaml:"args"`
 	Dir     string   `yaml:"workdir"`
-	// Env is the program's environment besides PATH, HOME, LANG, TMPDIR, TZ and
-	// USER: NAME, as the bridge has it, or NAME=value. A value takes a secret by
-	// its name, as in TOKEN=${secret:CRM_KEY}.
+	// Env is the program's environment in addition to PATH, HOME, LANG, TMPDIR,
+	// TZ and USER: NAME, with the bridge's value, or NAME=value. A value may
+	// refer to a secret by its name, as in TOKEN=${secret:CRM_KEY}.
 	Env []string `yaml:"env"`
 
-	// URL is that of a server that speaks streamable HTTP. Headers are sent with
-	// each request; their values take what is secret from the bridge's secrets, as in
-	// Bearer ${secret:CRM_KEY}, or from the environment, as in Bearer ${TOKEN}.
+	// URL is the address of a server with streamable HTTP. Headers are sent
+	// with each request; their values refer to the bridge's secrets, as in
+	// Bearer ${secret:CRM_KEY}, or to the environment, as in Bearer ${TOKEN}.
 	URL     string            `yaml:"url"`
 	Headers map[string]string `yaml:"headers"`
 
 	Target  string   `yaml:"target"`  // target of its tools; empty: mcp
 	Include []string `yaml:"include"` // names of its tools, with * and ?; none: all
-	Exclude []string `yaml:"exclude"` // wins over Include
-	// Idle is for how long a call may be without an answer and without progress;
-	// 0: as long as the call may take.
+	Exclude []string `yaml:"exclude"` // takes precedence over Include
+	// Idle is how long a call may be without an answer and without progress; 0:
+	// as long as the call may take.
 	Idle time.Duration `yaml:"idle"`
-	// Tools says what holds for a tool, by its name, instead of what the server
-	// says of it; "*" is for all that say nothing else.
+	// Tools overrides what the server declares of a tool, by the tool's name;
+	// "*" is for all without a value of their own.
 	Tools map[string]Override `yaml:"tools"`
 }
 
-// Override says what holds for a tool. What is nil or empty is as the server
-// says.
+// Override is what holds for a tool. Nil and empty fields keep what the server
+// declares.
 type Override struct {
 	RetrySafe    *bool         `yaml:"retry_safe"`
 	ParallelSafe *bool         `yaml:"parallel_safe"`
@@ -68,8 +68,8 @@ type Override struct {
 	Deadline     time.Duration `yaml:"deadline"`
 }
 
-// Load reads a file of a Config. env is the environment that values of the file
-// refer to. The error reports every problem, each with its key.
+// Load reads the file of a Config. Values of the file refer to env. The error
+// reports every problem, each with its key.
 func Load(file string, env map[string]string) (*Config, error) {
 	text, err := yamlfile.Read(file)
 	var c *Config
@@ -85,7 +85,7 @@ func Load(file string, env map[string]string) (*Config, error) {
 	return c, nil
 }
 
-// Parse reads a Config. A key that there is not is an error that quotes it.
+// Parse reads a Config. An unknown key is an error that quotes it.
 func Parse(text []byte) (*Config, error) {
 	var c Config
 	if err := yaml.UnmarshalWithOptions(text, &c, yaml.Strict(), yaml.DisallowUnknownField()); err != nil && !errors.Is(err, io.EOF) {
@@ -101,8 +101,7 @@ var (
 	variables  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// Validate reports every problem, with its key. env is what the file's values
-// refer to.
+// Validate reports every problem, with its key. The config's values refer to env.
 func (c *Config) Validate(env map[string]string) error {
 	if len(c.Servers) == 0 {
 		return errors.New("servers: there is none: name one, with a command or a url")
@@ -117,7 +116,7 @@ func (c *Config) Validate(env map[string]string) error {
 	return errors.Join(all...)
 }
 
-// problems returns what is wrong with a server, each with what follows its name.
+// problems returns the problems of a server, to be appended to its name.
 func (s *Server) problems(name string, env map[string]string) (all []string) {
 	say := func(wrong bool, format string, args ...any) {
 		if wrong {
@@ -144,7 +143,7 @@ func (s *Server) problems(name string, env map[string]string) (all []string) {
 		say(len(named) == 0, ".headers.%s: take the value from a secret, as in Bearer ${secret:CRM_KEY}, or from the environment, as in Bearer ${TOKEN}: this file holds no keys", key)
 		for _, m := range named {
 			if m[1] != "" {
-				continue // it is looked up for each call
+				continue // it is looked up at each call
 			}
 			say(env[m[2]] == "", ".headers.%s: %s is not set", key, m[2])
 			say(strings.ContainsAny(env[m[2]], "\r\n"), ".headers.%s: the value of %s has more than one line", key, m[2])
@@ -168,7 +167,7 @@ func (s *Server) problems(name string, env map[string]string) (all []string) {
 	return all
 }
 
-// takes reports whether a tool of the server's counts.
+// takes reports whether a tool of the server is included.
 func (s *Server) takes(tool string) bool {
 	matches := func(pattern string) bool {
 		ok, err := path.Match(pattern, tool)
@@ -177,7 +176,7 @@ func (s *Server) takes(tool string) bool {
 	return (len(s.Include) == 0 || slices.ContainsFunc(s.Include, matches)) && !slices.ContainsFunc(s.Exclude, matches)
 }
 
-// override returns what the file says of a tool.
+// override returns the file's settings for a tool.
 func (s *Server) override(tool string) Override {
 	o, all := s.Tools[tool], s.Tools["*"]
 	o.RetrySafe = cmp.Or(o.RetrySafe, all.RetrySafe)
@@ -190,7 +189,7 @@ func (s *Server) override(tool string) Override {
 	return o
 }
 
-// unlisted returns the names that the file gives to tools that are not listed.
+// unlisted returns the names in the file of tools that are not listed.
 func (s *Server) unlisted(listed []string) (names []string) {
 	for _, name := range slices.Concat(s.Include, s.Exclude, slices.Sorted(maps.Keys(s.Tools))) {
 		if !strings.ContainsAny(name, `*?[\`) && !slices.Contains(listed, name) && !slices.Contains(names, name) {
@@ -200,7 +199,7 @@ func (s *Server) unlisted(listed []string) (names []string) {
 	return names
 }
 
-// passed are the variables that every program has, if they are set.
+// passed are the variables that every program gets, if they are set.
 var passed = []string{"PATH", "HOME", "LANG", "TMPDIR", "TZ", "USER"}
 
 // environ returns the environment of the server's program, with its secrets.
@@ -239,10 +238,10 @@ func (s *Server) header(env, secrets map[string]string) map[string]string {
 	return header
 }
 
-// target is the target of the server's tools if the file names none.
+// target returns the target of the server's tools; without is the default.
 func (s *Server) target(without string) string { return cmp.Or(s.Target, without, TargetDefault) }
 
-// clip cuts what is quoted.
+// clip shortens a quoted text.
 func clip(text string, most int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= most {

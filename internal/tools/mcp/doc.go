@@ -11,14 +11,13 @@
 //
 // # Path
 //
-// A file lists the servers (config.go). Import asks them for their tools and
-// makes Tools of the usable ones (find.go, schema.go), with pins of what calls
-// rely on, which are kept in a lock file (lock.go). A call takes the session of
-// its server (server.go, session.go), which is begun with the first call, over
-// a program's pipes (stdio.go) or HTTP (http.go). The tool as it is listed now
-// is held against its pin, the call is sent (call.go), and its answer becomes a
-// result (result.go), with the numbers that the server wrote (exact.go).
-// progress.go records how far a call got.
+// A file lists the servers (config.go). Import requests their tools, makes Tools of
+// the usable ones (find.go, schema.go), and pins what calls rely on; the pins are
+// kept in a lock file (lock.go). A call uses the session of its server (server.go,
+// session.go), which begins with the first call, over a program's pipes (stdio.go)
+// or HTTP (http.go). The tool as it is listed now is compared with its pin, the
+// call is sent (call.go), and its answer becomes a result (result.go), with numbers
+// as the server wrote them (exact.go). progress.go records how far a call got.
 //
 // # Laws
 //
@@ -27,20 +26,20 @@
 //     calls are refused.
 //   - A call that did not arrive, or that the server refused, is sent again,
 //     even if it is not retry-safe. A call that may have arrived is sent again
-//     only if it is retry-safe; else its outcome is unknown.
-//   - All calls of a server share one session. After a lost call it gets no new
-//     calls, but its other calls continue.
+//     only if it is retry-safe; otherwise its outcome is unknown.
+//   - All calls of a server share one session. After a lost call the session
+//     gets no new calls, but its other calls continue.
 //   - A program ends with its session, and so do its children in the same
 //     process group.
-//   - Secrets come from the environment, and go into headers of requests to the
-//     server's own address, and into the environment of a program that names
-//     them; into nothing else. A server's text is shown, stored and logged
-//     without the secrets in its headers (secrets.go).
+//   - Secrets come from the environment. They go only into headers of requests
+//     to the server's own address, and into the environment of a program that
+//     names them. A server's text is shown, stored and logged without the
+//     secrets in its headers (secrets.go).
 //   - A server can request nothing of the user, of the model or of files: no
 //     such capability is announced.
 //
 // # Testing
 //
 // The test binary is a server too, made with the same SDK, over pipes and over
-// HTTP. Package e2e runs servers from npm that others wrote: make check-peers.
+// HTTP. Package e2e runs third-party servers from npm: make check-peers.
 package mcp

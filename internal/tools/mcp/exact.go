@@ -14,27 +14,24 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// Members of _meta that hold what a server wrote as it wrote it: the structured
-// content of an answer, the schema of a tool that is listed. The SDK makes floats
-// of the numbers in there, which have no 9007199254740993; what is in a text it
-// leaves alone.
+// Members of _meta with text as the server wrote it: the structured content of
+// an answer, and the schema of a listed tool. The SDK turns their numbers into
+// floats, which can't represent 9007199254740993. It does not change text.
 const (
 	metaStructured = "refold/structured"
 	metaSchema     = "refold/schema"
 )
 
-// structuredOf returns the structured content of an answer, with its numbers as
-// the server wrote them; nil if there is none.
+// structuredOf returns the structured content of an answer with exact numbers,
+// or nil.
 func structuredOf(r *sdk.CallToolResult) any {
 	return kept(r.Meta, metaStructured, r.StructuredContent)
 }
 
-// schemaOf returns the schema of a tool's arguments, with its numbers as the
-// server wrote them; nil if there is none.
+// schemaOf returns the schema of a tool's arguments with exact numbers, or nil.
 func schemaOf(t *sdk.Tool) any { return kept(t.Meta, metaSchema, t.InputSchema) }
 
-// kept returns the value that a member of _meta holds as it was written;
-// without one, the SDK's.
+// kept returns the value of a member of _meta, or otherwise if there is none.
 func kept(meta sdk.Meta, name string, otherwise any) any {
 	text, ok := meta[name].(string)
 	if !ok {
@@ -49,9 +46,8 @@ func kept(meta sdk.Meta, name string, otherwise any) any {
 	return value
 }
 
-// exact returns a message with its structured content in _meta as well, if it
-// has some, and with the schema of each tool that it lists. All other messages
-// are returned as they are.
+// exact returns a message with a copy of its structured content, and of the
+// schema of each listed tool, in _meta. Other messages are returned unchanged.
 func exact(message []byte) []byte {
 	if !bytes.Contains(message, []byte(`"structuredContent"`)) && !bytes.Contains(message, []byte(`"inputSchema"`)) {
 		return message
@@ -74,8 +70,8 @@ func exact(message []byte) []byte {
 	return text
 }
 
-// keepSchemas keeps the schemas of a list of tools, and reports whether there
-// are any. What is no such list stays as it is.
+// keepSchemas copies the schemas of a list of tools, and reports whether there
+// are any. It changes nothing else.
 func keepSchemas(result map[string]json.RawMessage) bool {
 	var tools []map[string]json.RawMessage
 	if list, has := result["tools"]; !has || json.Unmarshal(list, &tools) != nil {
@@ -97,8 +93,8 @@ func keepSchemas(result map[string]json.RawMessage) bool {
 	return true
 }
 
-// keep puts the text of a member into the object's _meta too, and reports
-// whether there is such a member.
+// keep copies the text of a member into the object's _meta, and reports whether
+// there is such a member.
 func keep(object map[string]json.RawMessage, member, name string) (bool, error) {
 	value, has := object[member]
 	if !has {
@@ -110,7 +106,7 @@ func keep(object map[string]json.RawMessage, member, name string) (bool, error) 
 			return false, err
 		}
 	}
-	if meta == nil { // it was null
+	if meta == nil { // null
 		meta = map[string]json.RawMessage{}
 	}
 	var err error
@@ -120,8 +116,8 @@ func keep(object map[string]json.RawMessage, member, name string) (bool, error) 
 	return err == nil, err
 }
 
-// exactly has the messages of an HTTP answer keep what floats would change, and
-// an answer that is no stream end with an error where it is too long.
+// exactly wraps the body of an HTTP answer so that its messages keep exact
+// numbers, and an answer that is not a stream fails if it is too long.
 func exactly(r *http.Response) {
 	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
 	kind = strings.ToLower(strings.TrimSpace(kind))
@@ -134,10 +130,10 @@ func exactly(r *http.Response) {
 	r.Header.Del("Content-Length")
 }
 
-// body is an answer's body, or a program's output, as it is passed on.
+// body is the body of an answer, or a program's output, read in parts.
 type body struct {
 	of   io.Closer
-	more func() ([]byte, error) // the next part; with an error the last
+	more func() ([]byte, error) // the next part; the last one comes with an error
 	rest []byte
 	err  error
 }
@@ -156,11 +152,11 @@ func (b *body) Read(to []byte) (int, error) {
 
 func (b *body) Close() error { return b.of.Close() }
 
-// errTooLong says that an answer is longer than a message may be.
+// errTooLong means that an answer is longer than a message may be.
 var errTooLong = fmt.Errorf("the answer has more than %d bytes", messageBytesMax)
 
-// wholeOf returns the parts of a body that is one part. One that is too long
-// ends with errTooLong.
+// wholeOf returns the parts of a body that has only one. If it is too long, it
+// fails with errTooLong.
 func wholeOf(r io.Reader, isMessage bool) func() ([]byte, error) {
 	return func() ([]byte, error) {
 		text, err := io.ReadAll(io.LimitReader(r, messageBytesMax+1))
@@ -176,8 +172,8 @@ func wholeOf(r io.Reader, isMessage bool) func() ([]byte, error) {
 	}
 }
 
-// eventsOf returns the events of a body. What is too long is left as it is, and
-// so is what breaks off.
+// eventsOf returns the events of a body. It does not change events that are too
+// long or break off.
 func eventsOf(r io.Reader) func() ([]byte, error) {
 	lines := bufio.NewReaderSize(r, 64<<10)
 	return func() ([]byte, error) {
@@ -197,7 +193,7 @@ func eventsOf(r io.Reader) func() ([]byte, error) {
 	}
 }
 
-// exactEvent is exact for the data of an event, which may stand in several lines.
+// exactEvent is exact for the data of an event, which may have several lines.
 func exactEvent(event []byte) []byte {
 	var fields, data []byte
 	for line := range bytes.Lines(event) {
@@ -212,5 +208,5 @@ func exactEvent(event []byte) []byte {
 	if bytes.Equal(message, data) {
 		return event
 	}
-	return slices.Concat([]byte("data: "), message, []byte("\n"), fields) // the empty line is the last of fields
+	return slices.Concat([]byte("data: "), message, []byte("\n"), fields) // fields ends with the empty line
 }

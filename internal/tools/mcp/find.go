@@ -16,34 +16,33 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Tool is a tool that a server lists.
+// Tool is a tool listed by a server.
 type Tool struct {
-	// Function is how registries have it. Its calls go through Servers.
+	// Function is the tool for registries. Its calls go through Servers.
 	Function *function.Function
 	Server   string
 	Name     string // at the server
 	Pin      Pin
-	Needs    []string // secrets that the server is given, as needs of a pack's tool
+	Needs    []string // secrets for the server, as needs of a pack's tool
 }
 
-// Problem is a tool that a server lists and that can't be used.
+// Problem is a listed tool that can't be used.
 type Problem struct {
 	Server, Tool string
 	ToolID       string
-	Err          error // all that is wrong
+	Err          error // every problem
 }
 
-// Error names the tool and says what is wrong with it.
+// Error returns the name of the tool and its problems.
 func (p *Problem) Error() string {
 	return fmt.Sprintf("server %s, tool %s: %s", p.Server, clip(p.Tool, errorTextMax), strings.ReplaceAll(p.Err.Error(), "\n", "; "))
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the problems.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// find returns the tools of a list that count, by tool_id, and what is wrong
-// with others. From the tool on with which all take more than weightMax, none
-// counts.
+// find returns the included tools of a list, by tool_id, and the problems of
+// others. Once the tools take more than weightMax, it accepts no more.
 func find(server string, s *Server, target string, listed []*sdk.Tool) (tools []*Tool, problems []*Problem) {
 	ids := map[string]int{}
 	names := map[string]int{}
@@ -88,10 +87,10 @@ func find(server string, s *Server, target string, listed []*sdk.Tool) (tools []
 	return tools, problems
 }
 
-// idPrefix begins the tool_ids of all tools; in a pack its name does.
+// idPrefix begins the tool_ids of all tools; in a pack the pack's name replaces it.
 const idPrefix = "mcp."
 
-// toolID is mcp.<server>.<tool>, if no other tool of the server's has that.
+// toolID returns mcp.<server>.<tool>, possibly with a hash to fit the limit.
 func toolID(server, tool string) string {
 	id := idPrefix + server + "." + legal(tool)
 	if len(id) > planner.ToolIDBytesMax || tool == "" {
@@ -100,7 +99,7 @@ func toolID(server, tool string) string {
 	return id
 }
 
-// toolName is what the model calls.
+// toolName returns the name for the model.
 func toolName(server, tool string) string {
 	name := server + "_" + legal(tool)
 	if len(name) > planner.NameBytesMax {
@@ -109,14 +108,14 @@ func toolName(server, tool string) string {
 	return name
 }
 
-// unique returns a name of at most most bytes that only what it was made of has.
+// unique returns a name of at most most bytes that is unique to of.
 func unique(name, of string, most int) string {
 	hash := codec.Sum([]byte(of))
 	mark := "_" + hex.EncodeToString(hash[:4])
 	return name[:min(len(name), most-len(mark))] + mark
 }
 
-// newTool returns what one entry of a list offers.
+// newTool returns the tool of one entry of a list.
 func newTool(server string, s *Server, target, id, name string, listed *sdk.Tool) (*Tool, error) {
 	pin, err := pinOf(listed)
 	if err != nil {
@@ -159,9 +158,8 @@ func newTool(server string, s *Server, target, id, name string, listed *sdk.Tool
 	return t, nil
 }
 
-// safety says what holds for a tool: what the file says, else what the server
-// hints. A server that says nothing is one whose tools may destroy: so the
-// protocol has it.
+// safety returns the file's settings for a tool, or else the server's hints.
+// The protocol says that a tool without hints may be destructive.
 func safety(pin Pin, own Override) (safe, parallel bool, approval string) {
 	readOnly := slices.Contains(pin.Hints, hintReadOnly)
 	safe, parallel = readOnly || slices.Contains(pin.Hints, hintIdempotent), readOnly
@@ -171,7 +169,7 @@ func safety(pin Pin, own Override) (safe, parallel bool, approval string) {
 	return *cmp.Or(own.RetrySafe, &safe), *cmp.Or(own.ParallelSafe, &parallel), *cmp.Or(own.Approval, &approval)
 }
 
-// pinOf returns what a call of a listed tool relies on.
+// pinOf returns the properties of a listed tool that a call relies on.
 func pinOf(listed *sdk.Tool) (Pin, error) {
 	text, err := json.Marshal(schemaOf(listed))
 	if err != nil {

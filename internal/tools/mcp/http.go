@@ -13,19 +13,19 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// remote returns how a server is reached over HTTP.
+// remote returns the transport to a server over HTTP.
 func remote(s *Server, header *atomic.Pointer[map[string]string]) (sdk.Transport, func(), error) {
 	origin, err := url.Parse(s.URL)
 	if err != nil {
 		return nil, nil, err
 	}
-	base := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
+	base := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it always is one
 	client := &http.Client{Transport: &messenger{base: base, origin: origin, header: header}}
 	return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: messageBytesMax}, base.CloseIdleConnections, nil
 }
 
-// messenger carries requests to a server, with its headers, and notes how far
-// calls get. It carries none elsewhere, wherever the server redirects it.
+// messenger sends requests to a server with its headers, and records how far
+// calls get. It follows no redirect to another origin.
 type messenger struct {
 	base   http.RoundTripper
 	origin *url.URL
@@ -49,7 +49,7 @@ func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err == nil {
 		exactly(response)
 	}
-	if err == nil && r.Method == http.MethodPost { // what resumes a broken answer says nothing of the call
+	if err == nil && r.Method == http.MethodPost { // requests that resume a broken answer say nothing about the call
 		progress.setStatus(response.StatusCode)
 	}
 	return response, err

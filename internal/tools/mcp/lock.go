@@ -15,21 +15,21 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Pin is what was imported of a tool: what a call relies on.
+// Pin is the imported properties of a tool, on which calls rely.
 type Pin struct {
 	Tool   string    `json:"tool"`   // its name at the server
 	Schema codec.Ref `json:"schema"` // hash of the schema, as the server listed it
-	// Hints are those of read_only, idempotent and destructive that held.
+	// Hints are those of read_only, idempotent and destructive that apply.
 	Hints []string `json:"hints"`
 }
 
-// Lock is what was imported, by tool_id.
+// Lock holds the pins by tool_id.
 type Lock map[string]Pin
 
-// LockFile is the name of a config file's lock.
+// LockFile returns the name of a config file's lock.
 func LockFile(config string) string { return config + ".lock" }
 
-// lockVersion is that of the file's format.
+// lockVersion is the version of the file's format.
 const lockVersion = 1
 
 type lockFile struct {
@@ -37,8 +37,8 @@ type lockFile struct {
 	Tools Lock `json:"tools"`
 }
 
-// ReadLock reads the lock of a config file. One that is not there is an error
-// that says what makes it.
+// ReadLock reads the lock of a config file. If it is missing, the error says
+// how to make it.
 func ReadLock(config string) (Lock, error) {
 	file := LockFile(config)
 	f, err := os.Open(file)
@@ -61,7 +61,7 @@ func ReadLock(config string) (Lock, error) {
 	return l.Tools, nil
 }
 
-// WriteLock writes the lock of a config file, whole or not at all.
+// WriteLock writes the lock of a config file atomically.
 func WriteLock(config string, l Lock) error {
 	text, err := json.MarshalIndent(lockFile{V: lockVersion, Tools: l}, "", "  ")
 	if err != nil {
@@ -86,7 +86,7 @@ func WriteLock(config string, l Lock) error {
 	return nil
 }
 
-// differences names what two pins differ in, nothing if they are one.
+// differences names the properties in which two pins differ.
 func (p Pin) differences(is Pin) (names []string) {
 	if p.Tool != is.Tool {
 		names = append(names, "name")
@@ -102,7 +102,7 @@ func (p Pin) differences(is Pin) (names []string) {
 	return names
 }
 
-// Hints of Pin, as registries would name them.
+// The hints of a Pin, as registries name them.
 const (
 	hintReadOnly    = "read_only"
 	hintIdempotent  = "idempotent"
@@ -111,7 +111,7 @@ const (
 
 var hints = []string{hintReadOnly, hintIdempotent, hintDestructive}
 
-// Since says what changed of tools that were imported before, for people.
+// Since returns how tools have changed since an earlier import, for people.
 func (l Lock) Since(before Lock) (notes []string) {
 	for _, id := range slices.Sorted(maps.Keys(before)) {
 		is, there := l[id]

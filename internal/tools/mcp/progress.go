@@ -9,13 +9,12 @@ import (
 // methodCall is the method of a call.
 const methodCall = "tools/call"
 
-// callProgress is how far one call got on its way to a server. It travels in
-// the call's context, which the SDK passes on. A nil callProgress ignores all
-// calls.
+// callProgress is how far one call got on its way to a server. It is in the call's
+// context, which the SDK passes on. The setters of a nil callProgress do nothing.
 type callProgress struct {
 	mu     sync.Mutex
 	sent   bool // it may have arrived
-	status int  // of the HTTP answer; 0: none came
+	status int  // of the HTTP answer; 0: none
 }
 
 type callProgressKey struct{}
@@ -50,7 +49,7 @@ func (m *callProgress) known() (sent bool, status int) {
 	return m.sent, m.status
 }
 
-// refused reports that an HTTP status says that nothing took effect.
+// refused reports whether an HTTP status means that nothing took effect.
 func refused(status int) bool {
 	return status >= 400 && status < 500 && status != http.StatusRequestTimeout || status == http.StatusServiceUnavailable
 }

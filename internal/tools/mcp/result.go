@@ -13,9 +13,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// resultOf says what an answer comes to: text as text, images, sounds and
-// embedded resources as files, what is structured as JSON unless the text says
-// it already.
+// resultOf turns an answer into a result: text as text, images, sounds and embedded
+// resources as files, and structured content as JSON unless the text is the same.
 func (t *Tool) resultOf(r *sdk.CallToolResult) executor.Result {
 	if r.NeedsInput() {
 		result, _ := failed(CodeNeedsInput, "server %s asks for something before it goes on, and nobody is there to answer it", t.Server)
@@ -46,7 +45,7 @@ func (t *Tool) resultOf(r *sdk.CallToolResult) executor.Result {
 	case len(result.Output) > errorTextMax:
 		result.Error.Detail = fmt.Sprintf("%s of server %s says that it failed:", t.Name, t.Server)
 	default:
-		result.Output = "" // it is shown once
+		result.Output = "" // the error shows it
 	}
 	return result
 }
@@ -78,14 +77,14 @@ func contentOf(c sdk.Content) (text string, file *executor.File) {
 	return fmt.Sprintf("[a part of the answer is left out: %T]", c), nil
 }
 
-// structuredText returns structured content as JSON, empty if there is none, or
-// if a text is the same.
+// structuredText returns structured content as JSON, or "" if there is none or
+// a text is the same.
 func structuredText(structured any, texts []string) string {
 	if structured == nil {
 		return ""
 	}
 	if object, ok := structured.(map[string]any); ok && len(object) == 1 {
-		for _, value := range object { // the text once more, under a name
+		for _, value := range object { // the text again, under a name
 			if same, ok := value.(string); ok && same == strings.Join(texts, "\n") {
 				return ""
 			}

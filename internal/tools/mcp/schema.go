@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// modern returns a JSON Schema as a registry takes it, draft 2020-12. Servers
-// list theirs in draft-07 mostly, and some in draft-04; what these spell
-// otherwise is spelt anew, and means the same.
+// modern converts a JSON Schema to draft 2020-12, as registries require. Most
+// servers use draft-07, and some draft-04. Keywords that have changed since are
+// rewritten with the same meaning.
 func modern(schema any) (json.RawMessage, error) {
 	object, ok := schema.(map[string]any)
 	if !ok {
@@ -24,14 +24,14 @@ func modern(schema any) (json.RawMessage, error) {
 	return json.Marshal(root)
 }
 
-// Where a schema holds schemas: one, a list, or by name.
+// The keywords that hold schemas: one, a list, or an object of them.
 var (
 	holdsOne  = []string{"additionalItems", "additionalProperties", "contains", "else", "if", "items", "not", "propertyNames", "then", "unevaluatedItems", "unevaluatedProperties"}
 	holdsList = []string{"allOf", "anyOf", "items", "oneOf", "prefixItems"}
 	holdsMany = []string{"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
 )
 
-// respell returns a copy of a schema in today's spelling.
+// respell returns a copy of a schema with today's keywords.
 func respell(old map[string]any) map[string]any {
 	s := maps.Clone(old)
 	for _, key := range holdsOne {
@@ -75,11 +75,11 @@ func respellAll(subs []any) []any {
 	return all
 }
 
-// tuple: items by position are prefixItems now, and later items are items.
+// tuple converts items by position to prefixItems, and additionalItems to items.
 func tuple(s map[string]any) {
 	byPosition, ok := s["items"].([]any)
 	rest, given := s["additionalItems"]
-	delete(s, "additionalItems") // without a list, it means nothing
+	delete(s, "additionalItems") // without a list, it has no meaning
 	if !ok {
 		return
 	}
@@ -92,7 +92,7 @@ func tuple(s map[string]any) {
 	}
 }
 
-// dependencies became two keywords.
+// dependencies converts dependencies to two keywords.
 func dependencies(s map[string]any) {
 	both, ok := s["dependencies"].(map[string]any)
 	if !ok {
@@ -113,7 +113,7 @@ func dependencies(s map[string]any) {
 	}
 }
 
-// exclusive: of draft-04 it is true beside the bound.
+// exclusive converts the boolean of draft-04, which stands next to the bound.
 func exclusive(s map[string]any, key, bound string) {
 	is, ok := s[key].(bool)
 	if !ok {
@@ -126,7 +126,7 @@ func exclusive(s map[string]any, key, bound string) {
 	}
 }
 
-// legal returns text with all else than A-Za-z0-9_- replaced.
+// legal returns text with all other characters than A-Za-z0-9_- replaced.
 func legal(text string) string {
 	return strings.Map(func(r rune) rune {
 		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {

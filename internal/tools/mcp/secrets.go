@@ -8,20 +8,19 @@ import (
 	"strings"
 )
 
-// filled is what a server is given, with the values of secrets: the environment of
-// its program, or the headers of its requests.
+// filled is a server's configuration with the values of secrets: the
+// environment of its program, or the headers of its requests.
 type filled struct {
 	environ []string
 	header  map[string]string
 }
 
-// same reports whether a server would be given the same.
+// same reports whether two configurations are equal.
 func (f filled) same(other filled) bool {
 	return slices.Equal(f.environ, other.environ) && maps.Equal(f.header, other.header)
 }
 
-// SecretNames returns the secrets that the server's headers and environment refer
-// to, sorted.
+// SecretNames returns the secrets in the server's headers and environment, sorted.
 func (s *Server) SecretNames() []string {
 	var names []string
 	for _, text := range slices.Concat(slices.Collect(maps.Values(s.Headers)), s.Env) {
@@ -35,7 +34,7 @@ func (s *Server) SecretNames() []string {
 	return slices.Compact(names)
 }
 
-// SecretNames returns those of all servers.
+// SecretNames returns the secrets of all servers.
 func (s *Servers) SecretNames() (names []string) {
 	for _, server := range s.servers {
 		names = append(names, server.config.SecretNames()...)
@@ -43,9 +42,9 @@ func (s *Servers) SecretNames() (names []string) {
 	return names
 }
 
-// fill looks up the secrets of the server, for a call of a pack's tool those of the
-// pack. What it finds is redacted from what the server says from now on. The error
-// says which one is missing.
+// fill looks up the secrets of the server; for a call of a pack's tool, those
+// of the pack. The values are redacted from the server's texts from now on. The
+// error names a missing secret.
 func (s *server) fill(ctx context.Context, pack string) (filled, error) {
 	values := map[string]string{}
 	for _, name := range s.config.SecretNames() {
@@ -64,7 +63,7 @@ func (s *server) fill(ctx context.Context, pack string) (filled, error) {
 	return filled{s.config.environ(s.env, values), s.config.header(s.env, values)}, nil
 }
 
-// valuesOf returns what the headers take from the environment.
+// valuesOf returns the values of environment variables in headers.
 func (s *Server) valuesOf(env map[string]string) (values []string) {
 	for _, text := range s.Headers {
 		for _, m := range reference.FindAllStringSubmatch(text, -1) {
@@ -76,8 +75,8 @@ func (s *Server) valuesOf(env map[string]string) (values []string) {
 	return values
 }
 
-// hide returns a server's words without its secrets; before they are cut, since
-// half of one would be missed.
+// hide removes secrets from a server's text. It must run before the text is
+// cut, since it would miss a part of a secret.
 func (s *server) hide(text string) string { return s.given.Redactor().Text(text) }
 
 // outOfError returns an error whose text has no secrets.

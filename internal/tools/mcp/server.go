@@ -11,36 +11,35 @@ import (
 	"github.com/refold/refold/internal/secrets"
 )
 
-// server is one MCP server: its session, if it has one now, and when it may
-// have the next.
+// server is one MCP server: its present session, and when the next one may begin.
 type server struct {
 	name    string
 	config  Server
 	target  string
-	env     map[string]string // that the config refers to
+	env     map[string]string // to which the config refers
 	sources secrets.Source
-	given   secrets.Given // values that it was given
+	given   secrets.Given // secrets that it was given
 	lock    Lock
 	version string // of this program
 	log     *slog.Logger
 
 	mu      sync.Mutex
 	talk    *talk         // nil: none
-	opening chan struct{} // closed when an attempt ended; nil: none is under way
+	opening chan struct{} // closed when an attempt to begin a session ends; nil: none is in progress
 	failed  error         // of the latest attempt
-	faults  int           // in a row
+	faults  int           // failures in a row
 	next    time.Time     // no attempt before
 	closed  bool
 	base    context.Context
 	cancel  context.CancelFunc
 	beside  sync.WaitGroup
 
-	said map[string]string // by tool_id: what was said last of how it changed
-	full map[string]string // the same, with the hashes
+	said map[string]string // by tool_id: the change that was logged last
+	full map[string]string // likewise, with the hashes
 }
 
-// take returns a session of the server that was given what with says, started if
-// there is none. give must be called after it.
+// take returns a session of the server with that configuration, and begins one
+// if needed. give must be called after it.
 func (s *server) take(ctx context.Context, with filled) (*talk, error) {
 	until := time.Now().Add(patience)
 	for {
@@ -77,8 +76,8 @@ func notReady(ctx context.Context, last error) error {
 	return fmt.Errorf("it is not there yet: %w", context.Cause(ctx))
 }
 
-// now returns the session, or until when to wait for one: for an attempt, or for
-// a time with what failed last.
+// now returns the session, or what to wait for: an attempt, or a time. err is
+// the latest failure.
 func (s *server) now(with filled) (t *talk, wait time.Duration, opening <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,8 +103,8 @@ func (s *server) now(with filled) (t *talk, wait time.Duration, opening <-chan s
 	return nil, 0, s.opening, s.failed
 }
 
-// renew has a session work with other secrets. Requests over HTTP have them from
-// now on; a program is ended after its last call, and started again with them.
+// renew changes the secrets of a session. Over HTTP, requests have the new ones
+// from now on; a program is stopped after its last call, and restarted with them.
 func (s *server) renew(t *talk, with filled) {
 	s.log.Info("mcp_secrets_changed")
 	if t.program == nil {
@@ -119,7 +118,7 @@ func (s *server) renew(t *talk, with filled) {
 	}
 }
 
-// open makes one attempt.
+// open makes one attempt to begin a session.
 func (s *server) open(with filled) {
 	ctx, cancel := context.WithTimeout(s.base, startMax)
 	defer cancel()
@@ -141,7 +140,7 @@ func (s *server) open(with filled) {
 	s.beside.Go(func() { s.watch(t) })
 }
 
-// fault counts one, and returns for how long the server is left alone.
+// fault counts a failure, and returns how long to wait before the next attempt.
 func (s *server) fault() time.Duration {
 	wait := min(restartMin<<min(s.faults, 10), restartMax)
 	s.faults++
@@ -178,10 +177,10 @@ func (s *server) watch(t *talk) {
 	s.log.Warn("mcp_server_ended", attrs...)
 }
 
-// give gives a session back. One that is broken gets no new calls: a program is
-// ended at once, since nobody hears it any more, and what is reached over HTTP
-// when the last call has ended. One that is stuck is ended if nobody else waits
-// for it.
+// give returns a session. A broken one gets no new calls: a program is stopped
+// at once, since nothing reads its output any more, and a session over HTTP is
+// closed after its last call. A session whose server is stuck is closed if no
+// other call uses it.
 func (s *server) give(t *talk, broken, stuck bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +203,7 @@ func (s *server) give(t *talk, broken, stuck bool) {
 	}
 }
 
-// close ends the server's session for good.
+// close ends the server's session permanently.
 func (s *server) close() {
 	s.mu.Lock()
 	s.closed = true
@@ -217,7 +216,7 @@ func (s *server) close() {
 	s.beside.Wait()
 }
 
-// compare says what changed of the tools that were imported, once each.
+// compare logs changes of imported tools, each once.
 func (s *server) compare(tools map[string]*Tool, refused map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +235,7 @@ func (s *server) compare(tools map[string]*Tool, refused map[string]string) {
 	}
 }
 
-// change says how a tool differs from what was imported, empty if it does not.
+// change describes how a tool differs from what was imported, or returns "".
 func change(pinned Pin, tool *Tool, refused string) string {
 	switch {
 	case refused != "":
@@ -250,7 +249,7 @@ func change(pinned Pin, tool *Tool, refused string) string {
 // prefix begins the tool_ids of the server.
 func (s *server) prefix() string { return idPrefix + s.name + "." }
 
-// changes returns what is said now, by tool_id.
+// changes returns the present changes, by tool_id.
 func (s *server) changes() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,8 +262,8 @@ func (s *server) changes() map[string]string {
 	return all
 }
 
-// missing says why the server is not there, empty if it is, or if nobody has
-// asked for it yet.
+// missing returns why the server is not there, or "" if it is, or has not been
+// used yet.
 func (s *server) missing() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,25 +14,24 @@ import (
 	"github.com/refold/refold/internal/secrets"
 )
 
-// Options say how servers are served. The zero value is usable.
+// Options configure Servers. The zero value is usable.
 type Options struct {
-	Target  string            // of servers whose Config names none; empty: mcp
-	Env     map[string]string // the environment that Config refers to
-	Secrets secrets.Source    // that Config refers to; nil: Env, by the built-in catalog
-	Version string            // of this program, told to servers
+	Target  string            // of servers whose Config has none; empty: mcp
+	Env     map[string]string // the environment to which Config refers
+	Secrets secrets.Source    // the secrets to which Config refers; nil: Env, by the built-in catalog
+	Version string            // of this program, sent to servers
 	Logger  *slog.Logger      // nil: no logs
 }
 
-// Servers carries out the calls of tools of MCP servers. Each server is started,
-// or reached, with its first call.
+// Servers carries out calls of tools of MCP servers. Each server is started or
+// connected at its first call.
 type Servers struct {
 	log     *slog.Logger
 	lock    Lock
 	servers map[string]*server // by name
 }
 
-// New returns Servers of a Config that is valid. lock is what was imported: no
-// other tool runs.
+// New returns Servers for a valid Config. Only tools in lock run.
 func New(c *Config, lock Lock, o Options) (*Servers, error) {
 	if err := c.Validate(o.Env); err != nil {
 		return nil, err
@@ -64,7 +63,7 @@ func New(c *Config, lock Lock, o Options) (*Servers, error) {
 	return all, nil
 }
 
-// Executors returns what carries out the calls of each target.
+// Executors returns an executor for each target.
 func (s *Servers) Executors() map[string]executor.Executor {
 	all := map[string]executor.Executor{}
 	for _, server := range s.servers {
@@ -79,9 +78,9 @@ type target struct {
 	name string
 }
 
-// Troubles says which tools of the target are not as they were imported, and
-// which servers were not there when they were asked last: the bridge's stats have
-// it, and refold bridge doctor.
+// Troubles returns which tools of the target have changed since their import,
+// and which servers failed at the latest attempt, for the bridge's stats and
+// refold bridge doctor.
 func (t target) Troubles() (all []string) {
 	for _, name := range slices.Sorted(maps.Keys(t.servers)) {
 		server := t.servers[name]
@@ -99,8 +98,8 @@ func (t target) Troubles() (all []string) {
 	return all
 }
 
-// Close ends all sessions, and the programs that were started for them. Calls
-// that are in progress fail.
+// Close ends all sessions and the programs started for them. Calls in progress
+// fail.
 func (s *Servers) Close() {
 	var beside sync.WaitGroup
 	for _, server := range s.servers {
@@ -109,7 +108,7 @@ func (s *Servers) Close() {
 	beside.Wait()
 }
 
-// Imported is what servers list.
+// Imported is the result of Import.
 type Imported struct {
 	Tools    []*Tool // by server and tool_id
 	Problems []*Problem
@@ -117,7 +116,7 @@ type Imported struct {
 	Notes    []string // for people
 }
 
-// Import asks every server for its tools. One that is not there is an error.
+// Import requests the tools of every server. It fails if one is not there.
 func (s *Servers) Import(ctx context.Context) (*Imported, error) {
 	all := &Imported{Lock: Lock{}}
 	var failed []error
@@ -129,7 +128,7 @@ func (s *Servers) Import(ctx context.Context) (*Imported, error) {
 	return all, errors.Join(failed...)
 }
 
-// list adds what one server lists.
+// list adds the tools of one server.
 func (s *server) list(ctx context.Context, all *Imported) error {
 	if s.config.URL == "" && s.config.Command == "" {
 		return errors.New("it has neither a command nor a url")
@@ -158,7 +157,7 @@ func (s *server) list(ctx context.Context, all *Imported) error {
 	return nil
 }
 
-// of returns the server of a tool, nil if there is none.
+// of returns the server of a tool, or nil.
 func (s *Servers) of(id string) *server {
 	for _, server := range s.servers {
 		if prefix := server.prefix(); len(id) > len(prefix) && id[:len(prefix)] == prefix {

@@ -18,31 +18,31 @@ import (
 type talk struct {
 	server    *server
 	log       *slog.Logger
-	session   *sdk.ClientSession // not before connected is closed
-	program   *program           // nil: it is reached over HTTP
-	idle      func()             // closes connections that nobody uses
+	session   *sdk.ClientSession // set before connected is closed
+	program   *program           // nil: over HTTP
+	idle      func()             // closes idle connections
 	began     time.Time
-	connected chan struct{} // closed when session is set, or never will be
+	connected chan struct{} // closed when session is set, or the attempt has failed
 	ended     chan struct{} // closed when the session has ended
-	gone      chan struct{} // closed when the server took note of that
+	gone      chan struct{} // closed when the server has processed the end
 
-	listing  sync.Mutex // one list is asked for at a time
+	listing  sync.Mutex // held while a list is requested
 	mu       sync.Mutex
-	tools    map[string]*Tool  // by tool_id, as they are now
+	tools    map[string]*Tool  // by tool_id, as listed now
 	refused  map[string]string // by tool_id: why it can't be used
-	problems []*Problem        // the same
-	names    []string          // all that the server lists
-	listed   time.Time         // when the list was asked for; zero: it must be again
-	calls    map[string]func() // by progress token: called when there is some
+	problems []*Problem        // likewise
+	names    []string          // all tools that the server lists
+	listed   time.Time         // when the list was requested; zero: it must be again
+	calls    map[string]func() // by progress token: called on progress
 	uses     int
 	retired  bool // no new calls; closed when the last one ends
-	outdated bool // retired since the secrets have changed
+	outdated bool // retired because secrets have changed
 
 	with   filled
-	header *atomic.Pointer[map[string]string] // of its requests over HTTP
+	header *atomic.Pointer[map[string]string] // of requests over HTTP
 }
 
-// begin starts a server, or reaches it, and lists its tools.
+// begin starts a server or connects to it, and lists its tools.
 func (s *server) begin(ctx context.Context, with filled) (*talk, error) {
 	t := &talk{server: s, log: s.log, began: time.Now(), connected: make(chan struct{}), ended: make(chan struct{}), gone: make(chan struct{}), idle: func() {}, calls: map[string]func(){}, with: with, header: new(atomic.Pointer[map[string]string])}
 	t.header.Store(&with.header)
@@ -58,8 +58,8 @@ func (s *server) begin(ctx context.Context, with filled) (*talk, error) {
 		return nil, err
 	}
 	client := sdk.NewClient(&sdk.Implementation{Name: "refold", Version: s.version}, &sdk.ClientOptions{
-		Logger:       slog.New(slog.DiscardHandler), // what matters of it is returned too
-		Capabilities: &sdk.ClientCapabilities{},     // it can't be asked anything
+		Logger:       slog.New(slog.DiscardHandler), // relevant errors are returned, too
+		Capabilities: &sdk.ClientCapabilities{},     // it accepts no requests
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
 			t.changed()
 		},
@@ -68,13 +68,13 @@ func (s *server) begin(ctx context.Context, with filled) (*talk, error) {
 	})
 	t.session, err = client.Connect(ctx, transport, nil)
 	err = s.outOfError(err)
-	close(t.connected) // a server may say that its tools changed before
+	close(t.connected) // changed may be waiting: a server may report changed tools early
 	if err != nil {
 		t.end()
 		return nil, s.describe(t, err)
 	}
 	go func() {
-		_ = t.session.Wait() // whatever the reason, it has ended
+		_ = t.session.Wait() // whatever the reason, the session has ended
 		t.end()
 		close(t.ended)
 	}()
@@ -85,7 +85,7 @@ func (s *server) begin(ctx context.Context, with filled) (*talk, error) {
 	return t, nil
 }
 
-// describe adds to an error how the program ended, if it did.
+// describe adds to an error how the program ended.
 func (s *server) describe(t *talk, err error) error {
 	if t.program == nil {
 		return err
@@ -97,7 +97,7 @@ func (s *server) describe(t *talk, err error) error {
 	return fmt.Errorf("%w (the program ended: %s; the bridge's log has what it wrote)", err, state)
 }
 
-// end frees what the session used.
+// end releases what the session used.
 func (t *talk) end() {
 	if t.program != nil {
 		t.program.stop()
@@ -105,14 +105,14 @@ func (t *talk) end() {
 	t.idle()
 }
 
-// close ends the session, and with it the server that was started for it. What
-// is in progress fails.
+// close ends the session, and the program that was started for it. Calls in
+// progress fail.
 func (t *talk) close() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if t.program != nil {
-			t.program.stop() // an end that needs no answer
+			t.program.stop() // it needs no answer
 		}
 		_ = t.session.Close()
 	}()
@@ -135,8 +135,8 @@ func (t *talk) alive() bool {
 	}
 }
 
-// changed takes note that the server's tools may be others now, and asks for
-// them, so that it is said at once.
+// changed marks the list of tools as outdated and requests it at once, so that
+// changes are logged early.
 func (t *talk) changed() {
 	t.mu.Lock()
 	t.listed = time.Time{}
@@ -154,8 +154,8 @@ func (t *talk) changed() {
 	}()
 }
 
-// list asks the server for its tools, all pages of them, unless it was asked
-// since.
+// list requests all pages of the server's tools, unless they were requested
+// after since.
 func (t *talk) list(ctx context.Context, since time.Time) error {
 	t.listing.Lock()
 	defer t.listing.Unlock()
@@ -193,7 +193,7 @@ func (t *talk) list(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// learn takes a list.
+// learn stores a list.
 func (t *talk) learn(all []*sdk.Tool, now time.Time) {
 	tools, problems := find(t.server.name, &t.server.config, t.server.target, all)
 	byID, refused := make(map[string]*Tool, len(tools)), make(map[string]string, len(problems))
@@ -230,7 +230,7 @@ func (t *talk) look(ctx context.Context, id string) (tool *Tool, refused string,
 	return t.tools[id], t.refused[id], nil
 }
 
-// progress passes on that a call makes some.
+// progress notifies a call of its progress.
 func (t *talk) progress(p *sdk.ProgressNotificationParams) {
 	token, ok := p.ProgressToken.(string)
 	if !ok {
@@ -246,7 +246,7 @@ func (t *talk) progress(p *sdk.ProgressNotificationParams) {
 	call()
 }
 
-// follow has progress of a call told to f until stop is called.
+// follow calls f on progress of a call until stop is called.
 func (t *talk) follow(token string, f func()) (stop func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -258,5 +258,5 @@ func (t *talk) follow(token string, f func()) (stop func()) {
 	}
 }
 
-// errClosed is of calls after Close.
+// errClosed is the error of calls after Close.
 var errClosed = errors.New("this bridge is stopping")

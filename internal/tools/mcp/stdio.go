@@ -24,20 +24,20 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// program is a server that this process started, with all that it starts.
+// program is a server started by this process, with its descendants.
 type program struct {
 	log    *slog.Logger
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File
-	ended  chan struct{} // closed when it was waited for
-	heard  chan struct{} // closed when its standard error was read to the end
+	ended  chan struct{} // closed when it has been waited for
+	heard  chan struct{} // closed at the end of its standard error
 
 	mu     sync.Mutex
 	pid    int
 	waited bool
 	state  string
-	words  []byte // its last ones, on standard error
+	words  []byte // the end of its standard error
 }
 
 // startProgram starts a server in a session of its own.
@@ -61,13 +61,14 @@ func startProgram(s *Server, environ []string, log *slog.Logger) (*program, erro
 		}
 		ours[i], theirs[i] = r, w
 	}
-	ours[0], theirs[0] = theirs[0], ours[0] // its input is what we write
+	ours[0], theirs[0] = theirs[0], ours[0] // we write its input
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
 	p := &program{log: log, stdin: ours[0], stdout: ours[1], stderr: ours[2], ended: make(chan struct{}), heard: make(chan struct{})}
 	started := make(chan error)
 	go func() {
-		// The kernel ends the program when the thread that started it ends: the
-		// goroutine keeps its thread, so that this means the process.
+		// The kernel kills the program when the thread that started it ends.
+		// The goroutine keeps its thread, so that the program is killed with
+		// the process.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := cmd.Start()
@@ -90,7 +91,8 @@ func startProgram(s *Server, environ []string, log *slog.Logger) (*program, erro
 	return p, nil
 }
 
-// wait waits for the program's end, and ends what it left in its group.
+// wait waits until the program ends, and then kills the other processes of its
+// group.
 func (p *program) wait(cmd *exec.Cmd) {
 	awaitEnd(p.pid)
 	p.mu.Lock()
@@ -101,7 +103,7 @@ func (p *program) wait(cmd *exec.Cmd) {
 	close(p.ended)
 }
 
-// signal sends a signal to all of the group, unless it is gone.
+// signal sends a signal to the whole group, unless it is gone.
 func (p *program) signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +112,7 @@ func (p *program) signal(s syscall.Signal) {
 	}
 }
 
-// stop ends the program: it closes the input, then sends SIGTERM, then kills.
+// stop ends the program: it closes the input, then sends SIGTERM, then SIGKILL.
 func (p *program) stop() {
 	_ = p.stdin.Close()
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
@@ -121,12 +123,12 @@ func (p *program) stop() {
 	}
 	<-p.ended
 	_ = p.stdout.Close()
-	// What left the group may hold it open still.
+	// Processes outside of the group may still hold it.
 	_ = p.stderr.SetReadDeadline(time.Now().Add(stopMax))
 	<-p.heard
 }
 
-// within reports whether the program ends in time.
+// within reports whether the program ends within d.
 func (p *program) within(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -138,14 +140,13 @@ func (p *program) within(d time.Duration) bool {
 	}
 }
 
-// readStderr reads what the program writes to standard error: people look for it in
-// the log.
+// readStderr reads the program's standard error for the log.
 func (p *program) readStderr() {
 	defer close(p.heard)
 	defer p.stderr.Close()
 	lines := bufio.NewReaderSize(p.stderr, 4<<10)
 	for {
-		line, err := lines.ReadString('\n') // the reader's size bounds no line
+		line, err := lines.ReadString('\n') // the reader's size does not bound a line
 		if line = strings.TrimSpace(clip(line, stderrBytesMax)); line != "" {
 			p.log.Debug("mcp_server_says", "text", line)
 			p.mu.Lock()
@@ -159,7 +160,7 @@ func (p *program) readStderr() {
 	}
 }
 
-// lastWords says how the program ended, if it has, and what it wrote last to
+// lastWords returns how the program ended, if it has, and the end of its
 // standard error.
 func (p *program) lastWords() (state, words string) {
 	p.mu.Lock()
@@ -167,7 +168,7 @@ func (p *program) lastWords() (state, words string) {
 	return p.state, strings.TrimSpace(strings.ToValidUTF8(string(p.words), ""))
 }
 
-// Connect makes the session's end of the program's input and output.
+// Connect returns a connection over the program's input and output.
 func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
 	io := &sdk.IOTransport{Reader: p.messages(), Writer: p.stdin, MaxLineLength: messageBytesMax}
 	inner, err := io.Connect(ctx)
@@ -177,8 +178,8 @@ func (p *program) Connect(ctx context.Context) (sdk.Connection, error) {
 	return progressConnection{inner}, nil
 }
 
-// messages returns what the program writes without what is no message: some
-// print what they think of.
+// messages returns the program's output without lines that are not messages:
+// some servers print other text.
 func (p *program) messages() io.ReadCloser {
 	lines := bufio.NewScanner(p.stdout)
 	lines.Buffer(nil, messageBytesMax)
@@ -214,7 +215,7 @@ func (m progressConnection) Write(ctx context.Context, msg jsonrpc.Message) erro
 	progress.setSent(true)
 	err := m.Connection.Write(ctx, msg)
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
-		progress.setSent(false) // nobody reads what was written last
+		progress.setSent(false) // the program did not read it
 	}
 	return err
 }

@@ -7,5 +7,5 @@ import "syscall"
 // groupAttr makes a child the leader of a group of its own.
 func groupAttr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
-// awaitEnd does not wait: there is no way to that leaves the child its number.
+// awaitEnd does nothing: there is no way to wait without reaping the child.
 func awaitEnd(int) {}

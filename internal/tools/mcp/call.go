@@ -53,14 +53,14 @@ var errIdle = fmt.Errorf("neither an answer nor progress came for too long: %w",
 
 // try is one attempt of a call.
 type try struct {
-	talk   *talk
-	idle   time.Duration
-	again  again
-	broken bool // the session accepts no more calls
-	stuck  bool // the server does not answer in time
+	session *session
+	idle    time.Duration
+	again   again
+	broken  bool // the session accepts no more calls
+	stuck   bool // the server does not answer in time
 }
 
-func (t *try) hide(text string) string { return t.talk.server.hide(text) }
+func (t *try) hide(text string) string { return t.session.server.hide(text) }
 
 type tryKey struct{}
 
@@ -103,7 +103,7 @@ func (s *server) once(ctx context.Context, call executor.Call, pin Pin, with fil
 		before, cancel = context.WithDeadline(ctx, end.Add(-retry.EndMargin))
 		defer cancel()
 	}
-	talk, err := s.take(before, with)
+	session, err := s.acquire(before, with)
 	if err != nil {
 		if ctx.Err() != nil {
 			return executor.Result{}, never, err
@@ -112,9 +112,9 @@ func (s *server) once(ctx context.Context, call executor.Call, pin Pin, with fil
 		result.Error.Retryable = true
 		return result, never, nil
 	}
-	t := try{talk: talk, idle: s.config.Idle}
-	defer func() { s.give(talk, t.broken, t.stuck) }()
-	tool, refused, err := talk.look(before, call.ToolID)
+	t := try{session: session, idle: s.config.Idle}
+	defer func() { s.release(session, t.broken, t.stuck) }()
+	tool, refused, err := session.look(before, call.ToolID)
 	if err != nil {
 		t.stuck = errors.Is(err, context.DeadlineExceeded)
 		t.broken = ctx.Err() == nil && !t.stuck
@@ -162,17 +162,17 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (execu
 	if call.Traceparent != "" {
 		params.Meta["traceparent"] = call.Traceparent
 	}
-	within, give := context.WithCancelCause(ctx)
-	defer give(nil)
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
 	m := &callProgress{}
 	silent := func() {}
 	if try.idle > 0 {
-		timer := time.AfterFunc(try.idle, func() { give(errIdle) })
+		timer := time.AfterFunc(try.idle, func() { cancel(errIdle) })
 		defer timer.Stop()
 		silent = func() { timer.Reset(try.idle) }
 	}
-	defer try.talk.follow(token, silent)()
-	answer, err := try.talk.session.CallTool(context.WithValue(within, callProgressKey{}, m), params)
+	defer try.session.follow(token, silent)()
+	answer, err := try.session.client.CallTool(context.WithValue(within, callProgressKey{}, m), params)
 	sent, status := m.known()
 	if err == nil {
 		return t.resultOf(answer), nil

@@ -52,7 +52,7 @@ func (s *server) check(ctx context.Context) (findings []Finding, same int) {
 		return []Finding{{Server: s.name, What: "it has neither a command nor a url"}}, 0
 	}
 	with, err := s.fill(ctx, "")
-	var t *talk
+	var t *session
 	if err == nil {
 		t, err = s.begin(ctx, with)
 	}

@@ -11,7 +11,7 @@ import (
 func TestChangedWhileItIsReached(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		early := &talk{log: slog.New(slog.DiscardHandler), connected: make(chan struct{}), ended: make(chan struct{})}
+		early := &session{log: slog.New(slog.DiscardHandler), connected: make(chan struct{}), ended: make(chan struct{})}
 		early.changed()
 		synctest.Wait()
 		close(early.connected) // without a session: asking one that is not there would end the process

@@ -71,17 +71,17 @@ func WriteLock(config string, l Lock) error {
 	if there, err := os.ReadFile(file); err == nil && bytes.Equal(there, append(text, '\n')) {
 		return nil
 	}
-	beside, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
+	temp, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
 	if err != nil {
 		return err
 	}
-	_, err = beside.Write(append(text, '\n'))
-	err = errors.Join(err, beside.Chmod(0o644), beside.Close())
+	_, err = temp.Write(append(text, '\n'))
+	err = errors.Join(err, temp.Chmod(0o644), temp.Close())
 	if err == nil {
-		err = os.Rename(beside.Name(), file)
+		err = os.Rename(temp.Name(), file)
 	}
 	if err != nil {
-		return errors.Join(err, os.Remove(beside.Name()))
+		return errors.Join(err, os.Remove(temp.Name()))
 	}
 	return nil
 }

@@ -23,24 +23,24 @@ type server struct {
 	version string // of this program
 	log     *slog.Logger
 
-	mu      sync.Mutex
-	talk    *talk         // nil: none
-	opening chan struct{} // closed when an attempt to begin a session ends; nil: none is in progress
-	failed  error         // of the latest attempt
-	faults  int           // failures in a row
-	next    time.Time     // no attempt before
-	closed  bool
-	base    context.Context
-	cancel  context.CancelFunc
-	beside  sync.WaitGroup
+	mu         sync.Mutex
+	session    *session      // nil: none
+	opening    chan struct{} // closed when an attempt to begin a session ends; nil: none is in progress
+	failed     error         // of the latest attempt
+	faults     int           // failures in a row
+	next       time.Time     // no attempt before
+	closed     bool
+	base       context.Context
+	cancel     context.CancelFunc
+	background sync.WaitGroup
 
-	said map[string]string // by tool_id: the change that was logged last
-	full map[string]string // likewise, with the hashes
+	logged  map[string]string // by tool_id: the change that was logged last
+	current map[string]string // likewise, with the hashes
 }
 
-// take returns a session of the server with that configuration, and begins one
-// if needed. give must be called after it.
-func (s *server) take(ctx context.Context, with filled) (*talk, error) {
+// acquire returns a session of the server with that configuration, and begins one
+// if needed. release must be called after it.
+func (s *server) acquire(ctx context.Context, with filled) (*session, error) {
 	until := time.Now().Add(patience)
 	for {
 		t, wait, opening, err := s.now(with)
@@ -78,20 +78,20 @@ func notReady(ctx context.Context, last error) error {
 
 // now returns the session, or what to wait for: an attempt, or a time. err is
 // the latest failure.
-func (s *server) now(with filled) (t *talk, wait time.Duration, opening <-chan struct{}, err error) {
+func (s *server) now(with filled) (t *session, wait time.Duration, opening <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.talk != nil && !s.talk.retired && !s.talk.with.same(with) {
-		s.renew(s.talk, with)
+	if s.session != nil && !s.session.retired && !s.session.with.same(with) {
+		s.renew(s.session, with)
 	}
 	switch {
 	case s.closed:
 		return nil, 0, nil, errClosed
-	case s.talk != nil && s.talk.alive() && !s.talk.retired:
-		s.talk.uses++
-		return s.talk, 0, nil, nil
-	case s.talk != nil:
-		return nil, 0, s.talk.gone, s.failed
+	case s.session != nil && s.session.alive() && !s.session.retired:
+		s.session.uses++
+		return s.session, 0, nil, nil
+	case s.session != nil:
+		return nil, 0, s.session.gone, s.failed
 	case s.opening != nil:
 		return nil, 0, s.opening, s.failed
 	}
@@ -99,13 +99,13 @@ func (s *server) now(with filled) (t *talk, wait time.Duration, opening <-chan s
 		return nil, wait, nil, s.failed
 	}
 	s.opening = make(chan struct{})
-	s.beside.Go(func() { s.open(with) })
+	s.background.Go(func() { s.open(with) })
 	return nil, 0, s.opening, s.failed
 }
 
 // renew changes the secrets of a session. Over HTTP, requests have the new ones
 // from now on; a program is stopped after its last call, and restarted with them.
-func (s *server) renew(t *talk, with filled) {
+func (s *server) renew(t *session, with filled) {
 	s.log.Info("mcp_secrets_changed")
 	if t.program == nil {
 		t.with = with
@@ -114,7 +114,7 @@ func (s *server) renew(t *talk, with filled) {
 	}
 	t.retired, t.outdated = true, true
 	if t.uses == 0 {
-		s.beside.Go(t.close)
+		s.background.Go(t.close)
 	}
 }
 
@@ -135,9 +135,9 @@ func (s *server) open(with filled) {
 		s.log.Warn("mcp_server_not_there", "error", err.Error(), "again_after", wait.String())
 		return
 	}
-	s.talk = t
-	s.log.Info("mcp_server_ready", "tools", len(t.tools), "protocol", t.session.InitializeResult().ProtocolVersion)
-	s.beside.Go(func() { s.watch(t) })
+	s.session = t
+	s.log.Info("mcp_server_ready", "tools", len(t.tools), "protocol", t.client.InitializeResult().ProtocolVersion)
+	s.background.Go(func() { s.watch(t) })
 }
 
 // fault counts a failure, and returns how long to wait before the next attempt.
@@ -149,13 +149,13 @@ func (s *server) fault() time.Duration {
 }
 
 // watch waits for a session's end.
-func (s *server) watch(t *talk) {
+func (s *server) watch(t *session) {
 	<-t.ended
 	defer close(t.gone)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.talk == t {
-		s.talk = nil
+	if s.session == t {
+		s.session = nil
 	}
 	lived := time.Since(t.began)
 	switch {
@@ -177,11 +177,11 @@ func (s *server) watch(t *talk) {
 	s.log.Warn("mcp_server_ended", attrs...)
 }
 
-// give returns a session. A broken one gets no new calls: a program is stopped
+// release returns a session. A broken one gets no new calls: a program is stopped
 // at once, since nothing reads its output any more, and a session over HTTP is
 // closed after its last call. A session whose server is stuck is closed if no
 // other call uses it.
-func (s *server) give(t *talk, broken, stuck bool) {
+func (s *server) release(t *session, broken, stuck bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t.uses--
@@ -190,16 +190,16 @@ func (s *server) give(t *talk, broken, stuck bool) {
 		t.retired = true
 	}
 	if t.program == nil {
-		if t.retired && s.talk == t {
-			s.talk = nil
+		if t.retired && s.session == t {
+			s.session = nil
 		}
 		if t.retired && t.uses == 0 {
-			s.beside.Go(t.close)
+			s.background.Go(t.close)
 		}
 		return
 	}
 	if t.retired && !was || t.outdated && t.uses == 0 {
-		s.beside.Go(t.close)
+		s.background.Go(t.close)
 	}
 }
 
@@ -207,13 +207,13 @@ func (s *server) give(t *talk, broken, stuck bool) {
 func (s *server) close() {
 	s.mu.Lock()
 	s.closed = true
-	t := s.talk
+	t := s.session
 	s.mu.Unlock()
 	s.cancel()
 	if t != nil {
 		t.close()
 	}
-	s.beside.Wait()
+	s.background.Wait()
 }
 
 // compare logs changes of imported tools, each once.
@@ -221,12 +221,12 @@ func (s *server) compare(tools map[string]*Tool, refused map[string]string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, id := range s.pinned() {
-		s.full[id] = changeInFull(s.lock[id], tools[id], refused[id])
+		s.current[id] = changeInFull(s.lock[id], tools[id], refused[id])
 		what := change(s.lock[id], tools[id], refused[id])
-		if what == s.said[id] {
+		if what == s.logged[id] {
 			continue
 		}
-		s.said[id] = what
+		s.logged[id] = what
 		if what == "" {
 			s.log.Info("mcp_tool_as_imported", "tool", id)
 			continue
@@ -254,7 +254,7 @@ func (s *server) changes() map[string]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := map[string]string{}
-	for id, what := range s.full {
+	for id, what := range s.current {
 		if what != "" {
 			all[id] = what
 		}
@@ -267,7 +267,7 @@ func (s *server) changes() map[string]string {
 func (s *server) missing() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.talk != nil || s.failed == nil {
+	if s.session != nil || s.failed == nil {
 		return ""
 	}
 	return clip(s.failed.Error(), errorTextMax)

@@ -48,7 +48,7 @@ func New(c *Config, lock Lock, o Options) (*Servers, error) {
 	for name, config := range c.Servers {
 		s := &server{
 			name: name, config: config, target: config.target(o.Target), env: o.Env, sources: o.Secrets,
-			lock: lock, version: o.Version, said: map[string]string{}, full: map[string]string{},
+			lock: lock, version: o.Version, logged: map[string]string{}, current: map[string]string{},
 		}
 		s.given.Add(config.valuesOf(o.Env)...)
 		s.log = slog.New(s.given.Handler(log.Handler())).With("server", name)
@@ -101,11 +101,11 @@ func (t target) Troubles() (all []string) {
 // Close ends all sessions and the programs started for them. Calls in progress
 // fail.
 func (s *Servers) Close() {
-	var beside sync.WaitGroup
+	var background sync.WaitGroup
 	for _, server := range s.servers {
-		beside.Go(server.close)
+		background.Go(server.close)
 	}
-	beside.Wait()
+	background.Wait()
 }
 
 // Imported is the result of Import.

@@ -399,7 +399,7 @@ func TestClose(t *testing.T) {
 			if err != nil {
 				t.Fatalf("got %+v", r)
 			}
-			server := w.servers.servers["peer"].talk.program.pid
+			server := w.servers.servers["peer"].session.program.pid
 			w.servers.Close()
 			if err := syscall.Kill(server, 0); !errors.Is(err, syscall.ESRCH) {
 				t.Errorf("the server is there still: %v", err)

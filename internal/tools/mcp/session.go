@@ -13,16 +13,16 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// talk is one session with a server, from its start to its end. All calls of
+// session is one session with a server, from its start to its end. All calls of
 // the server share it.
-type talk struct {
+type session struct {
 	server    *server
 	log       *slog.Logger
-	session   *sdk.ClientSession // set before connected is closed
+	client    *sdk.ClientSession // set before connected is closed
 	program   *program           // nil: over HTTP
 	idle      func()             // closes idle connections
 	began     time.Time
-	connected chan struct{} // closed when session is set, or the attempt has failed
+	connected chan struct{} // closed when client is set, or the attempt has failed
 	ended     chan struct{} // closed when the session has ended
 	gone      chan struct{} // closed when the server has processed the end
 
@@ -43,8 +43,8 @@ type talk struct {
 }
 
 // begin starts a server or connects to it, and lists its tools.
-func (s *server) begin(ctx context.Context, with filled) (*talk, error) {
-	t := &talk{server: s, log: s.log, began: time.Now(), connected: make(chan struct{}), ended: make(chan struct{}), gone: make(chan struct{}), idle: func() {}, calls: map[string]func(){}, with: with, header: new(atomic.Pointer[map[string]string])}
+func (s *server) begin(ctx context.Context, with filled) (*session, error) {
+	t := &session{server: s, log: s.log, began: time.Now(), connected: make(chan struct{}), ended: make(chan struct{}), gone: make(chan struct{}), idle: func() {}, calls: map[string]func(){}, with: with, header: new(atomic.Pointer[map[string]string])}
 	t.header.Store(&with.header)
 	var transport sdk.Transport
 	var err error
@@ -57,7 +57,7 @@ func (s *server) begin(ctx context.Context, with filled) (*talk, error) {
 	if err != nil {
 		return nil, err
 	}
-	client := sdk.NewClient(&sdk.Implementation{Name: "refold", Version: s.version}, &sdk.ClientOptions{
+	sdkClient := sdk.NewClient(&sdk.Implementation{Name: "refold", Version: s.version}, &sdk.ClientOptions{
 		Logger:       slog.New(slog.DiscardHandler), // relevant errors are returned, too
 		Capabilities: &sdk.ClientCapabilities{},     // it accepts no requests
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) {
@@ -66,7 +66,7 @@ func (s *server) begin(ctx context.Context, with filled) (*talk, error) {
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { t.progress(r.Params) },
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 	})
-	t.session, err = client.Connect(ctx, transport, nil)
+	t.client, err = sdkClient.Connect(ctx, transport, nil)
 	err = s.outOfError(err)
 	close(t.connected) // changed may be waiting: a server may report changed tools early
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *server) begin(ctx context.Context, with filled) (*talk, error) {
 		return nil, s.describe(t, err)
 	}
 	go func() {
-		_ = t.session.Wait() // whatever the reason, the session has ended
+		_ = t.client.Wait() // whatever the reason, the session has ended
 		t.end()
 		close(t.ended)
 	}()
@@ -86,7 +86,7 @@ func (s *server) begin(ctx context.Context, with filled) (*talk, error) {
 }
 
 // describe adds to an error how the program ended.
-func (s *server) describe(t *talk, err error) error {
+func (s *server) describe(t *session, err error) error {
 	if t.program == nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (s *server) describe(t *talk, err error) error {
 }
 
 // end releases what the session used.
-func (t *talk) end() {
+func (t *session) end() {
 	if t.program != nil {
 		t.program.stop()
 	}
@@ -107,14 +107,14 @@ func (t *talk) end() {
 
 // close ends the session, and the program that was started for it. Calls in
 // progress fail.
-func (t *talk) close() {
+func (t *session) close() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		if t.program != nil {
 			t.program.stop() // it needs no answer
 		}
-		_ = t.session.Close()
+		_ = t.client.Close()
 	}()
 	timer := time.NewTimer(closeMax + 2*stopMax)
 	defer timer.Stop()
@@ -126,7 +126,7 @@ func (t *talk) close() {
 }
 
 // alive reports whether the session has not ended.
-func (t *talk) alive() bool {
+func (t *session) alive() bool {
 	select {
 	case <-t.ended:
 		return false
@@ -137,13 +137,13 @@ func (t *talk) alive() bool {
 
 // changed marks the list of tools as outdated and requests it at once, so that
 // changes are logged early.
-func (t *talk) changed() {
+func (t *session) changed() {
 	t.mu.Lock()
 	t.listed = time.Time{}
 	t.mu.Unlock()
 	now := time.Now()
 	go func() {
-		if <-t.connected; t.session == nil {
+		if <-t.connected; t.client == nil {
 			return
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), listMax)
@@ -156,7 +156,7 @@ func (t *talk) changed() {
 
 // list requests all pages of the server's tools, unless they were requested
 // after since.
-func (t *talk) list(ctx context.Context, since time.Time) error {
+func (t *session) list(ctx context.Context, since time.Time) error {
 	t.listing.Lock()
 	defer t.listing.Unlock()
 	t.mu.Lock()
@@ -172,7 +172,7 @@ func (t *talk) list(ctx context.Context, since time.Time) error {
 		if page == pagesMax || len(all) > toolsMax {
 			return fmt.Errorf("it lists more than %d tools, or %d pages of them", toolsMax, pagesMax)
 		}
-		r, err := t.session.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
+		r, err := t.client.ListTools(ctx, &sdk.ListToolsParams{Cursor: cursor})
 		if err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func (t *talk) list(ctx context.Context, since time.Time) error {
 }
 
 // learn stores a list.
-func (t *talk) learn(all []*sdk.Tool, now time.Time) {
+func (t *session) learn(all []*sdk.Tool, now time.Time) {
 	tools, problems := find(t.server.name, &t.server.config, t.server.target, all)
 	byID, refused := make(map[string]*Tool, len(tools)), make(map[string]string, len(problems))
 	for _, tool := range tools {
@@ -214,7 +214,7 @@ func (t *talk) learn(all []*sdk.Tool, now time.Time) {
 }
 
 // look returns a tool as the server lists it now, or why it can't be used.
-func (t *talk) look(ctx context.Context, id string) (tool *Tool, refused string, err error) {
+func (t *session) look(ctx context.Context, id string) (tool *Tool, refused string, err error) {
 	t.mu.Lock()
 	old := time.Since(t.listed) > listAgeMax
 	t.mu.Unlock()
@@ -231,7 +231,7 @@ func (t *talk) look(ctx context.Context, id string) (tool *Tool, refused string,
 }
 
 // progress notifies a call of its progress.
-func (t *talk) progress(p *sdk.ProgressNotificationParams) {
+func (t *session) progress(p *sdk.ProgressNotificationParams) {
 	token, ok := p.ProgressToken.(string)
 	if !ok {
 		return
@@ -247,7 +247,7 @@ func (t *talk) progress(p *sdk.ProgressNotificationParams) {
 }
 
 // follow calls f on progress of a call until stop is called.
-func (t *talk) follow(token string, f func()) (stop func()) {
+func (t *session) follow(token string, f func()) (stop func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.calls[token] = f

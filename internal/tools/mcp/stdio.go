@@ -26,18 +26,18 @@ import (
 
 // program is a server started by this process, with its descendants.
 type program struct {
-	log    *slog.Logger
-	stdin  *os.File
-	stdout *os.File
-	stderr *os.File
-	ended  chan struct{} // closed when it has been waited for
-	heard  chan struct{} // closed at the end of its standard error
+	log     *slog.Logger
+	stdin   *os.File
+	stdout  *os.File
+	stderr  *os.File
+	ended   chan struct{} // closed when it has been waited for
+	drained chan struct{} // closed at the end of its standard error
 
-	mu     sync.Mutex
-	pid    int
-	waited bool
-	state  string
-	words  []byte // the end of its standard error
+	mu         sync.Mutex
+	pid        int
+	waited     bool
+	state      string
+	stderrTail []byte // the end of its standard error
 }
 
 // startProgram starts a server in a session of its own.
@@ -63,7 +63,7 @@ func startProgram(s *Server, environ []string, log *slog.Logger) (*program, erro
 	}
 	ours[0], theirs[0] = theirs[0], ours[0] // we write its input
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
-	p := &program{log: log, stdin: ours[0], stdout: ours[1], stderr: ours[2], ended: make(chan struct{}), heard: make(chan struct{})}
+	p := &program{log: log, stdin: ours[0], stdout: ours[1], stderr: ours[2], ended: make(chan struct{}), drained: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		// The kernel kills the program when the thread that started it ends.
@@ -125,7 +125,7 @@ func (p *program) stop() {
 	_ = p.stdout.Close()
 	// Processes outside of the group may still hold it.
 	_ = p.stderr.SetReadDeadline(time.Now().Add(stopMax))
-	<-p.heard
+	<-p.drained
 }
 
 // within reports whether the program ends within d.
@@ -142,7 +142,7 @@ func (p *program) within(d time.Duration) bool {
 
 // readStderr reads the program's standard error for the log.
 func (p *program) readStderr() {
-	defer close(p.heard)
+	defer close(p.drained)
 	defer p.stderr.Close()
 	lines := bufio.NewReaderSize(p.stderr, 4<<10)
 	for {
@@ -150,8 +150,8 @@ func (p *program) readStderr() {
 		if line = strings.TrimSpace(clip(line, stderrBytesMax)); line != "" {
 			p.log.Debug("mcp_server_says", "text", line)
 			p.mu.Lock()
-			p.words = append(append(p.words, line...), '\n')
-			p.words = p.words[max(0, len(p.words)-stderrBytesMax):]
+			p.stderrTail = append(append(p.stderrTail, line...), '\n')
+			p.stderrTail = p.stderrTail[max(0, len(p.stderrTail)-stderrBytesMax):]
 			p.mu.Unlock()
 		}
 		if err != nil {
@@ -165,7 +165,7 @@ func (p *program) readStderr() {
 func (p *program) lastWords() (state, words string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.state, strings.TrimSpace(strings.ToValidUTF8(string(p.words), ""))
+	return p.state, strings.TrimSpace(strings.ToValidUTF8(string(p.stderrTail), ""))
 }
 
 // Connect returns a connection over the program's input and output.

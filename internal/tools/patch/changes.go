@@ -2,24 +2,24 @@ package patch
 
 import "context"
 
-// Change is what becomes of one path.
+// Change is the change of one path.
 type Change struct {
 	Path    string
 	Existed bool   // there was a file
 	Before  string // its content
-	Exists  bool   // there shall be one
+	Exists  bool   // there is one afterwards
 	After   string // its content
 }
 
-// Read returns the content of the file at path, or false if there is none. An
-// error ends the patch, and Changes returns it as it is.
+// Read returns the content of the file at path, or false if there is none.
+// Changes returns its errors unchanged.
 type Read func(path string) (content string, exists bool, err error)
 
-// Changes works out the patch against the files that read finds, and returns
-// one change for each path that ends up different, in the order in which the
-// patch names them. An error (an *[Error], one of read, or that of ctx when it
-// ends) means no changes; a patch that takes more than [StepsMax] steps is an
-// *[Error]. Paths are compared as text: canonical ones are the caller's part.
+// Changes applies the patch to the files that read returns, and returns one
+// change for each path that ends up different, in the order of the patch. On an
+// error there are no changes: it is an *[Error], one of read, or ctx's. A patch
+// that takes more than [StepsMax] steps is an *[Error]. Paths are compared as
+// text: the caller must make them canonical.
 func (p *Patch) Changes(ctx context.Context, read Read) ([]Change, error) {
 	o := &overlay{read: read, index: map[string]int{}, budget: &budget{ctx: ctx, left: StepsMax}}
 	for i := range p.Sections {
@@ -36,15 +36,15 @@ func (p *Patch) Changes(ctx context.Context, read Read) ([]Change, error) {
 	return out, nil
 }
 
-// overlay is the files as the sections so far left them.
+// overlay holds the files after the sections applied so far.
 type overlay struct {
 	read   Read
 	files  []*Change
-	index  map[string]int // of path in files
+	index  map[string]int // of a path in files
 	budget *budget        // of the whole patch
 }
 
-// look returns the file at path, read once.
+// look returns the file at path. It reads each file once.
 func (o *overlay) look(path string) (*Change, error) {
 	if i, ok := o.index[path]; ok {
 		return o.files[i], nil

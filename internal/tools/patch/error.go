@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// Error says what is wrong with a patch, and where. When one is returned,
-// nothing was changed.
+// Error says what is wrong with a patch, and where. Nothing was changed.
 type Error struct {
 	Path   string // the section's file, or empty
 	Hunk   int    // of that section, from 1; 0: none
@@ -14,7 +13,7 @@ type Error struct {
 	Detail string // what to do about it
 }
 
-// Error returns "PATH: hunk N: patch line N: detail", without what is not known.
+// Error returns "PATH: hunk N: patch line N: detail", without unknown parts.
 func (e *Error) Error() string {
 	var parts []string
 	if e.Path != "" {
@@ -29,10 +28,10 @@ func (e *Error) Error() string {
 	return strings.Join(append(parts, e.Detail), ": ")
 }
 
-// quotedMax is how much of a line an error shows, in bytes.
+// quotedMax is how many bytes of a line an error shows.
 const quotedMax = 100
 
-// quote shows a line in an error: quoted, and cut if it is long.
+// quote quotes a line for an error, and cuts it if it is long.
 func quote(line string) string {
 	if len(line) > quotedMax {
 		line = strings.ToValidUTF8(line[:quotedMax], "") + "…"

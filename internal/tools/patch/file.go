@@ -8,19 +8,18 @@ import (
 	"strings"
 )
 
-// StepsMax is how many steps working out one patch may take, all of its sections
-// together: about a second. A step is a line that is read or compared, or 64
-// bytes of one.
+// StepsMax is how many steps all sections of one patch may take together: about
+// a second. A step is a line that is read or compared, or 64 bytes of one.
 const StepsMax = 32 << 20
 
-// budget is the steps that a patch may still take.
+// budget counts the steps left for a patch.
 type budget struct {
 	ctx  context.Context
 	left int
 }
 
-// spend takes the steps of going through lines once. The error is that of the
-// context, or an *Error if there are no steps left.
+// spend counts the steps of reading lines once. The error is ctx's, or an
+// *Error if no steps are left.
 func (b *budget) spend(lines, bytes int) error {
 	if err := b.ctx.Err(); err != nil {
 		return err
@@ -31,13 +30,13 @@ func (b *budget) spend(lines, bytes int) error {
 	return nil
 }
 
-// file is a text as lines.
+// file is a text split into lines.
 type file struct {
 	budget *budget
 	bytes  int      // of the text
 	raw    []string // with their line ends
-	lines  []string // without
-	eol    string   // what new lines end in
+	lines  []string // without them
+	eol    string   // the line end of new lines
 	views  [len(levels)][]string
 }
 
@@ -63,7 +62,7 @@ func newFile(b *budget, content string) *file {
 	return f
 }
 
-// at returns the lines as a level compares them; computed once.
+// at returns the lines as a level compares them, computed once.
 func (f *file) at(level int) []string {
 	if f.views[level] == nil {
 		f.views[level] = mapped(f.lines, level)
@@ -78,7 +77,7 @@ func update(b *budget, s *Section, content string) (string, error) {
 		return "", placed(err, s, 0)
 	}
 	out := output{eol: f.eol}
-	done := 0 // lines of the file that are in out, or were removed
+	done := 0 // lines of the file that were copied to out or removed
 	for i, h := range s.Hunks {
 		start, lines, err := f.locate(h, done)
 		if err != nil {
@@ -102,7 +101,7 @@ func update(b *budget, s *Section, content string) (string, error) {
 	return out.b.String(), nil
 }
 
-// placed says in an *Error which section and hunk it is about.
+// placed adds section and hunk to an *Error.
 func placed(err error, s *Section, hunk int) error {
 	var wrong *Error
 	if errors.As(err, &wrong) {
@@ -131,18 +130,18 @@ func (o *output) line(text string) {
 	o.b.WriteString(o.eol)
 }
 
-// end gives the line before a new one its line end: the file's last line may
-// have had none.
+// end completes the line before a new one: the file's last line may have no
+// line end.
 func (o *output) end() {
 	if s := o.b.String(); s != "" && s[len(s)-1] != '\n' {
 		o.b.WriteString(o.eol)
 	}
 }
 
-// locate returns where the hunk's old lines begin, at or after from, and the
-// hunk's lines less the blank context at its end that the file doesn't have.
+// locate returns where the hunk's old lines begin, at or after from. It returns
+// the hunk's lines without blank context at its end that the file doesn't have.
 func (f *file) locate(h Hunk, from int) (int, []Line, error) {
-	repeat := -1 // the line that a header found: the hunk may begin with it
+	repeat := -1 // the line of the last header: the hunk may begin with it
 	for _, header := range h.Headers {
 		place, err := f.find([]string{header}, from, false)
 		if err != nil {
@@ -156,7 +155,7 @@ func (f *file) locate(h Hunk, from int) (int, []Line, error) {
 	}
 	lines := h.Lines
 	want := old(lines)
-	if len(want) == 0 { // nothing to find: below the header, or at the end
+	if len(want) == 0 { // nothing to search: below the header, or at the end
 		if repeat < 0 || h.AtEnd {
 			from = len(f.lines)
 		}
@@ -195,14 +194,15 @@ func old(lines []Line) []string {
 	return out
 }
 
-// missing says which line of the hunk was not found, and what stands there.
+// missing returns the error for a hunk: which of its lines was not found, and
+// what the file has there.
 func (f *file) missing(h Hunk, from int) *Error {
 	want := old(h.Lines)
 	loosest := len(levels) - 1
 	have, loose := f.at(loosest), mapped(want, loosest)
 	place, matched, after := search(have[from:], loose)
 	line := h.Line
-	if place >= 0 { // only with AtEnd
+	if place >= 0 { // possible only with AtEnd
 		return &Error{Line: line, Detail: fmt.Sprintf(
 			"the lines stand at line %d, but not at the end of the file; leave out %q", from+place+1, markEOF)}
 	}

@@ -6,8 +6,8 @@ import (
 	"unicode"
 )
 
-// levels are the ways to compare lines, strictest first: two lines are the same
-// at a level if it maps them to the same text.
+// levels are the ways to compare lines, strictest first: two lines are equal at
+// a level if it maps them to the same text.
 var levels = [...]func(string) string{
 	func(s string) string { return s },
 	func(s string) string { return strings.TrimRightFunc(s, unicode.IsSpace) },
@@ -15,8 +15,8 @@ var levels = [...]func(string) string{
 	func(s string) string { return strings.TrimSpace(plain.Replace(s)) },
 }
 
-// plain turns typographic punctuation, which models write where a file has the
-// plain one and the other way round, into the plain one.
+// plain replaces typographic punctuation by the plain one, since models confuse
+// them in both directions.
 var plain = strings.NewReplacer(
 	"\u2010", "-", "\u2011", "-", "\u2012", "-", "\u2013", "-", "\u2014", "-", "\u2015", "-", "\u2212", "-",
 	"\u2018", "'", "\u2019", "'", "\u201a", "'", "\u201b", "'",
@@ -33,9 +33,9 @@ func mapped(lines []string, level int) []string {
 	return out
 }
 
-// search looks for want in have. It returns the index of the first place, or
-// -1; and then how many of want's first lines it found together at most, and
-// the index after the last of them. It takes len(have)+len(want) steps (Knuth,
+// search returns the index of the first occurrence of want in have, or -1.
+// matched is the length of the longest prefix of want that it found, and after
+// the index after its last line. It takes len(have)+len(want) steps (Knuth,
 // Morris, Pratt), so a file of equal lines costs no more than another.
 func search(have, want []string) (place, matched, after int) {
 	if len(want) == 0 {
@@ -69,8 +69,8 @@ func search(have, want []string) (place, matched, after int) {
 	return -1, matched, after
 }
 
-// find returns where want stands in the file at or after from, at the
-// strictest level that has it; atEnd: only as its last lines. -1: nowhere. The
+// find returns the index of want in the file at or after from, at the strictest
+// level that matches, or -1; with atEnd, only as the file's last lines. The
 // error is that of the budget.
 func (f *file) find(want []string, from int, atEnd bool) (int, error) {
 	for level := range levels {

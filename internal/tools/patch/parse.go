@@ -14,13 +14,13 @@ const (
 	Delete Kind = "delete"
 )
 
-// Patch is a parsed patch. Callers may rewrite the paths of its sections (to
-// canonical ones) before they call Changes.
+// Patch is a parsed patch. Callers may make the paths of its sections canonical
+// before they call Changes.
 type Patch struct {
 	Sections []Section
 }
 
-// Section is what a patch says of one file.
+// Section is the part of a patch about one file.
 type Section struct {
 	Kind    Kind
 	Path    string
@@ -30,11 +30,11 @@ type Section struct {
 	Line    int    // of the patch, from 1
 }
 
-// Hunk is one place in a file and what becomes of it.
+// Hunk is one place in a file and its change.
 type Hunk struct {
 	Headers []string // texts after @@, to be found in this order before the lines
 	Lines   []Line
-	AtEnd   bool // the old lines are the last of the file
+	AtEnd   bool // the old lines are the file's last ones
 	Line    int  // of the patch, from 1
 }
 
@@ -54,12 +54,12 @@ const (
 	markEOF    = "*** End of File"
 )
 
-// lineNumbers is the header of a unified diff, which models mix up with this
-// form's. Its numbers are often wrong, and are ignored.
+// lineNumbers matches the header of a unified diff, which models confuse with
+// this format's. Its numbers are often wrong, and are ignored.
 var lineNumbers = regexp.MustCompile(`^@@ -\d+(,\d+)? \+\d+(,\d+)? @@`)
 
-// Parse reads a whole patch. White space around it, and a shell's here-document
-// around it, are dropped. The error is an *[Error].
+// Parse parses a whole patch. It ignores white space and a shell's
+// here-document around it. The error is an *[Error].
 func Parse(text string) (*Patch, error) {
 	if n := strings.Count(text, "\n"); n > 0 && strings.Count(text, "\r\n") == n {
 		text = strings.ReplaceAll(text, "\r\n", "\n")
@@ -82,7 +82,7 @@ func Parse(text string) (*Patch, error) {
 	return p, nil
 }
 
-// reader goes over the lines of a patch. Lines before at are read.
+// reader reads the lines of a patch; at is the index of the next one.
 type reader struct {
 	lines []string
 	at    int
@@ -97,7 +97,7 @@ func (r *reader) skipBlank() {
 	}
 }
 
-// unwrap moves past the begin mark and cuts off the end mark.
+// unwrap skips the begin mark and removes the end mark.
 func (r *reader) unwrap() error {
 	for n := len(r.lines); n > 0 && strings.TrimSpace(r.lines[n-1]) == ""; n-- {
 		r.lines = r.lines[:n-1]
@@ -122,7 +122,7 @@ func (r *reader) unwrap() error {
 	return nil
 }
 
-// section reads one section; the reader stands at its first line.
+// section reads one section, of which the next line is the first.
 func (r *reader) section() (Section, error) {
 	s := Section{Line: r.at + 1}
 	line := r.peek()
@@ -164,7 +164,8 @@ func (r *reader) added() string {
 	return b.String()
 }
 
-// update reads the rest of an update: a move, and hunks up to the next section.
+// update reads an update after its first line: a move, and hunks up to the next
+// section.
 func (r *reader) update(s *Section) error {
 	if !r.done() {
 		if rest, ok := strings.CutPrefix(r.peek(), markMove); ok {
@@ -194,8 +195,8 @@ func (r *reader) atSection() bool {
 	return strings.HasPrefix(r.peek(), "*** ") && strings.TrimRight(r.peek(), " \t") != markEOF
 }
 
-// atSectionAfterBlank reports whether nothing but blank lines stands before the
-// next section or the end; they are no hunk.
+// atSectionAfterBlank reports whether only blank lines, which are no hunk,
+// stand before the next section or the end.
 func (r *reader) atSectionAfterBlank() bool {
 	start := r.at
 	r.skipBlank()
@@ -238,7 +239,7 @@ func (r *reader) hunk(file string, number int) (Hunk, error) {
 }
 
 // parseLine reads one line of a hunk. An empty one is empty context: many
-// writers drop the space that should stand there.
+// writers omit the space.
 func parseLine(line string) (Line, bool) {
 	if line == "" {
 		return Line{Op: ' '}, true

@@ -1,4 +1,4 @@
-// Package retry waits until a tool call that reached nobody may be sent again.
+// Package retry waits before a tool call that did not arrive is sent again.
 package retry
 
 import (
@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// EndMargin before the end of its run time a call that reached nobody is given
-// up. After the end it could not be distinguished from one that did.
+// EndMargin is how long before the end of its run time a call is given up that did
+// not arrive. After the end it could not be distinguished from one that did.
 const EndMargin = 500 * time.Millisecond
 
-// Fits reports that a call which is sent again at next is not yet at the end of
-// its run time then. Without a deadline it always fits.
+// Fits reports whether a call may be sent again at next, which must be before
+// the end of its run time. Without a deadline it always may.
 func Fits(ctx context.Context, next time.Time) bool {
 	end, ok := ctx.Deadline()
 	return !ok || next.Add(EndMargin).Before(end)
 }
 
-// Pause waits, and reports whether ctx did not end meanwhile.
+// Pause waits for d. It returns false if ctx ends first.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -15,23 +15,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// supervisor is the process between a command and its caller.
+// supervisor is the process between a command and the program that started it.
 type supervisor struct {
 	spec   spec
 	status *os.File
 	stderr *os.File // the command's
-	sees   bool     // /proc shows the processes of the command, and nothing else
+	sees   bool     // /proc shows the command's processes, and no others
 
-	stop chan struct{} // closed when all is to end; only without a process namespace
+	stop chan struct{} // closed to end everything; only without a process namespace
 
 	mu   sync.Mutex
 	over string
 }
 
-// supervise is all of a child's life.
+// supervise is the main function of a child.
 func supervise() {
-	// What is given up is given up by this thread, and a command has what the
-	// thread has that starts it.
+	// Rights are given up by this thread, and a command inherits the rights of
+	// the thread that starts it.
 	runtime.LockOSThread()
 	control, status := os.NewFile(3, "control"), os.NewFile(4, "status")
 	syscall.CloseOnExec(3)
@@ -45,8 +45,8 @@ func supervise() {
 	if err != nil {
 		s.exit(End{Fault: "the sandbox was not told what to run"})
 	}
-	// A handler, not SIG_IGN, which the command would inherit: what it sends to
-	// all processes it may reach must not end its supervisor.
+	// A handled signal, unlike SIG_IGN, is not inherited by the command. Signals
+	// that the command sends to all processes must not end its supervisor.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
 		syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGTSTP, syscall.SIGPIPE, syscall.SIGXCPU, syscall.SIGXFSZ)
 	limits, err := s.confine()
@@ -56,21 +56,20 @@ func supervise() {
 	if s.spec.Probe != nil {
 		s.exit(End{Found: s.try(s.spec.Probe, limits)})
 	}
-	go func() { // whoever asked for it is gone, or wants it to end
+	go func() { // the program that started us is gone, or wants the command to end
 		_, _ = line.ReadByte()
 		if os.Getpid() == 1 {
-			os.Exit(1) //nolint:forbidigo // this process is the sandbox's alone, and main does not run in it
+			os.Exit(1) //nolint:forbidigo // this process is only the sandbox, and main does not run in it
 		}
 		close(s.stop)
 	}()
 	s.exit(s.run())
 }
 
-// ownWords lets what the runtime says before it gives up go where the status
-// goes, and not between what the command writes, which would hide it. It returns
-// the standard error that there was.
+// ownWords redirects the runtime's last messages to the status pipe. In the
+// command's output they would be lost. It returns the original standard error.
 func ownWords(status int) *os.File {
-	debug.SetTraceback("none") // the reason is enough, and fits the pipe
+	debug.SetTraceback("none") // the reason suffices, and fits the pipe
 	fd, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil || unix.Dup3(status, 2, 0) != nil {
 		return os.Stderr
@@ -95,21 +94,21 @@ func (s *supervisor) exit(end End) {
 	os.Exit(code) //nolint:forbidigo // see above
 }
 
-// run starts the command and waits for it. What loses its parent is ours, and is
+// run starts the command and waits for it. Orphans become our children, and are
 // waited for as well.
 func (s *supervisor) run() End {
 	command, err := s.start(&os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, s.stderr}, Env: os.Environ()})
 	if err != nil {
 		return End{Fault: err.Error()}
 	}
-	// Nobody but the command holds its output from here on.
+	// From here on only the command holds its output.
 	os.Stdin.Close()
 	os.Stdout.Close()
 	s.stderr.Close()
 	go s.watch()
 	options := 0
 	if os.Getpid() != 1 {
-		options = syscall.WNOHANG // this thread has more to do than to wait
+		options = syscall.WNOHANG // this thread must not block
 	}
 	for {
 		var ws syscall.WaitStatus
@@ -117,7 +116,7 @@ func (s *supervisor) run() End {
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case err == nil && pid == 0:
-			// Landlock lets this thread alone send signals to what it started.
+			// With Landlock, only this thread may send signals to its children.
 			select {
 			case <-s.stop:
 				s.endAll()
@@ -134,11 +133,12 @@ func (s *supervisor) run() End {
 	}
 }
 
-// pollEvery is how late the end of a command is seen without a process namespace.
+// pollEvery is how late the end of a command is noticed without a process
+// namespace.
 const pollEvery = 5 * time.Millisecond
 
-// endAll ends every descendant. In a process namespace that is one call, and the
-// end of the first process does it again.
+// endAll kills every descendant. In a process namespace one call does so, and
+// the end of the namespace's first process does it again.
 func (s *supervisor) endAll() {
 	if os.Getpid() == 1 {
 		_ = unix.Kill(-1, unix.SIGKILL)
@@ -151,12 +151,11 @@ func (s *supervisor) endAll() {
 		}
 		for _, pid := range children {
 			if unix.Kill(pid, unix.SIGKILL) == nil {
-				_, _ = unix.Wait4(pid, nil, 0, nil) // then those below are ours
+				_, _ = unix.Wait4(pid, nil, 0, nil) // its children then become ours
 			}
 		}
 	}
 }
 
-// endTries bounds how deep a tree of descendants is followed: each round ends the
-// uppermost.
+// endTries bounds the depth of descendants: each round kills the uppermost ones.
 const endTries = 100_000

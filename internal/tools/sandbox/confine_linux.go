@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// systemRead are the directories that every command may read and execute. Of
-// /etc it is what programs need to start, and no secrets: no shadow, no keys.
+// systemRead are the directories that every command may read and execute. Of /etc
+// they include what programs need to start, but no secrets such as shadow or keys.
 var systemRead = []string{
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store",
 	"/etc/alternatives", "/etc/ca-certificates", "/etc/fonts", "/etc/ld.so.conf.d", "/etc/pki/tls/certs", "/etc/profile.d",
@@ -32,8 +32,8 @@ var systemFiles = []string{
 
 var systemDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
-// confine gives up what the command must not have. In a trial, limits says why
-// rlimits can't be set; the error, what else went wrong.
+// confine gives up rights that the command must not have. In a trial, limits
+// says why rlimits can't be set. err is any other failure.
 func (s *supervisor) confine() (limits string, err error) {
 	if os.Getpid() == 1 {
 		s.setUpNamespaces()
@@ -52,13 +52,13 @@ func (s *supervisor) confine() (limits string, err error) {
 		return limits, fmt.Errorf("no new privileges: %w", err)
 	}
 	dropCapabilities()
-	_ = filterCalls(os.Getpid() == 1 || s.spec.Network) // the trial finds out whether it did
-	// The command has this user, and must not trace us.
+	_ = filterCalls(os.Getpid() == 1 || s.spec.Network) // the trial finds out whether it worked
+	// The command has the same user, and must not trace us.
 	return limits, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }
 
-// setUpNamespaces gives the namespaces their own /proc and a loopback. Without
-// the first nothing is watched; without the second there is no loopback.
+// setUpNamespaces gives the namespaces a /proc and a loopback of their own.
+// Without /proc, processes are not watched.
 func (s *supervisor) setUpNamespaces() {
 	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") == nil {
 		s.sees = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") == nil
@@ -80,8 +80,8 @@ func (s *supervisor) setUpNamespaces() {
 	}
 }
 
-// lock leaves to this process, and to what it starts, the files that the spec
-// names. Without Landlock nothing changes; the trial finds that out.
+// lock restricts this process and its descendants to the files in the spec.
+// Without Landlock it has no effect; the trial finds that out.
 func (s *supervisor) lock() error {
 	rules := []landlock.Rule{
 		landlock.RODirs(systemRead...).IgnoreIfMissing(),
@@ -100,21 +100,21 @@ func (s *supervisor) lock() error {
 	if os.Getpid() == 1 || s.spec.Network {
 		return best.RestrictPaths(rules...)
 	}
-	return best.Restrict(rules...) // without rules for the network or for signals none is left
+	return best.Restrict(rules...) // without rules for the network and signals, all of them are forbidden
 }
 
-// dropCapabilities leaves none to this thread, and none to what it executes.
+// dropCapabilities drops all capabilities of this thread and of what it executes.
 func dropCapabilities() {
 	_ = unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP+8; c++ {
-		_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) // the trial tells what is left
+		_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) // the trial finds out what is left
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	_, _, _ = unix.Syscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0)
 }
 
-// try tries what a command must not be able to do.
+// try tries everything that a command must not be able to do.
 func (s *supervisor) try(t *trial, limits string) *found {
 	f := &found{First: os.Getpid() == 1, Sees: s.sees, Limits: limits, Counted: os.Geteuid() != 0}
 	f.WroteInside = os.WriteFile(filepath.Join(t.Inside, "probe"), []byte("x"), 0o600) == nil
@@ -126,7 +126,7 @@ func (s *supervisor) try(t *trial, limits string) *found {
 		conn.Close()
 	}
 	if fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
-		f.Connected = f.Connected || !f.First // in a namespace of the network it leads nowhere
+		f.Connected = f.Connected || !f.First // in a network namespace it leads nowhere
 		unix.Close(fd)
 	}
 	f.Keyring = reachesKeyring()
@@ -137,8 +137,8 @@ func (s *supervisor) try(t *trial, limits string) *found {
 
 const dialMax = 2 * time.Second
 
-// holdsCapabilities reads a process's status: has it capabilities, or can what it
-// executes have some.
+// holdsCapabilities reports whether a process with that status has
+// capabilities, or can gain some by executing a program.
 func holdsCapabilities(status string) bool {
 	newPrivileges := true
 	for line := range strings.Lines(status) {
@@ -160,7 +160,7 @@ func holdsCapabilities(status string) bool {
 	return newPrivileges
 }
 
-// ownerOf returns whose a file is.
+// ownerOf returns the owner of a file.
 func ownerOf(name string) (uid int, ok bool) {
 	fi, err := os.Stat(name)
 	if err != nil {

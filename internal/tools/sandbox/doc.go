@@ -3,40 +3,41 @@
 // # Path
 //
 // A program calls [Child] first in its main, and [New] before it runs commands.
-// New tests, in a child, what this kernel and these rights enforce (probe.go),
+// New tests in a child what this kernel and these rights enforce (probe.go),
 // and returns a [Report]. [Box.Command] starts this same program again
-// (start_linux.go). There [Child] takes over (child_linux.go): it confines
+// (start_linux.go), in which [Child] takes over (child_linux.go): it confines
 // itself (confine_linux.go), starts the command under limits (limit_linux.go),
-// watches what the command and its descendants use (watch_linux.go), and
-// reports how it ended.
+// watches the resources of the command and its descendants (watch_linux.go),
+// and reports how it ended.
 //
 // # Laws
 //
 //   - Nothing is claimed that was not tested: a guarantee holds if a confined
 //     child tried to break it and could not.
-//   - What is not enforced is reported, and [Mode] required fails then.
-//   - A command's descendants end with it, whatever they do with their sessions,
-//     groups and signals; and with this process.
-//   - The child's confinement comes before the command's first instruction, and so
-//     do the command's limits. They are not the supervisor's, but where nobody may
-//     be traced.
+//   - Guarantees that are not enforced are reported, and [Mode] required then
+//     fails.
+//   - A command's descendants end with it, whatever they do with their
+//     sessions, groups and signals; and with this process.
+//   - The child is confined, and the command limited, before the command's
+//     first instruction. The limits do not apply to the supervisor, unless
+//     tracing is forbidden.
 //
 // # How
 //
-// On Linux, as far as it is allowed: namespaces for processes, the network
-// (with a loopback of its own), System V IPC and mounts, through a user
-// namespace if we are not root; Landlock for files; rlimits for each process,
-// and a check of their total use every 50 ms; no capabilities and no new
-// privileges; a filter of system calls (filter_linux.go) for keyrings, and for
-// sockets where there is no network namespace. Other systems have none of this.
+// On Linux, as far as allowed: namespaces for processes, the network (with a
+// loopback of its own), System V IPC and mounts, through a user namespace if we
+// are not root; Landlock for files; rlimits for each process, and a check of
+// their total use every 50 ms; no capabilities and no new privileges; a filter
+// of system calls (filter_linux.go) for keyrings, and for sockets if there is
+// no network namespace. Other systems have none of this.
 //
 // # Limits
 //
 // Without a process namespace the supervisor runs as the command's user, who
 // may kill it; the command then continues. Between two checks only rlimits
 // bound a burst of processes or of memory, and the limit of processes does not
-// hold for root. The command can connect to sockets in the file system if its
-// user can read the path: Landlock covers them from ABI 9 on.
+// apply to root. The command can connect to sockets in the file system whose
+// paths its user can read: Landlock covers them from ABI 9 on.
 //
 // # Testing
 //

@@ -10,19 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// System calls that neither Landlock nor limits keep from a command are refused
-// by a filter, which its descendants inherit.
+// A filter refuses system calls that neither Landlock nor limits can prevent.
+// The command's descendants inherit it.
 //
-// A user's keyrings are not files, and every process of the user reaches them:
-// Kerberos tickets, keys of encrypted disks, tokens. And without a namespace of
-// the network, Landlock restricts TCP alone, by the name of TCP: a multipath TCP
-// socket reaches the same, and so do UDP and others. So there are no sockets
-// then but those of this machine's file system; and no io_uring, which makes
-// sockets without the call.
+// A user's keyrings (Kerberos tickets, keys of encrypted disks, tokens) are not
+// files, and every process of the user can use them. And without a network
+// namespace, Landlock restricts only TCP, by its name: a multipath TCP socket
+// reaches the same, and so do UDP and others. So only sockets of the local file
+// system are allowed then, and no io_uring, which creates sockets without the call.
 
-// Numbers of add_key, request_key and keyctl, and of socketcall, socket and
-// io_uring_setup. 32-bit programs on amd64 have others, and the arguments of the
-// first of those three can't be seen.
+// The numbers of add_key, request_key and keyctl, and of socketcall, socket and
+// io_uring_setup. 32-bit programs on amd64 have other numbers, and a filter
+// can't see the arguments of their socketcall.
 var (
 	keyCalls      = []uint32{unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL}
 	keyCalls32    = []uint32{286, 287, 288}
@@ -32,16 +31,16 @@ var (
 // x32Bit marks a call of the x32 ABI, whose numbers are amd64's.
 const x32Bit = 0x40000000
 
-// filterCalls refuses the calls of keyrings, and all sockets of a network unless
-// it is allowed, to this thread and all that it starts. It needs no_new_privs.
-// Without it nothing changes; the trial finds that out.
+// filterCalls refuses calls for keyrings, and all network sockets unless
+// network is set, to this thread and its descendants. It needs no_new_privs. If
+// the filter can't be set, nothing changes; the trial finds that out.
 func filterCalls(network bool) error {
 	var f filter
 	native, other := slices.Clone(keyCalls), slices.Clone(keyCalls32)
 	if !network {
 		native, other = append(native, unix.SYS_IO_URING_SETUP), append(other, socketCalls32...)
 	}
-	// A number means another call in another ABI: 288 is accept4 in 64 bits.
+	// A number is another call in another ABI: 288 is accept4 in 64 bits.
 	switch runtime.GOARCH {
 	case "amd64":
 		for _, n := range slices.Clone(native) {
@@ -68,7 +67,7 @@ func filterCalls(network bool) error {
 		f.equal(unix.SYS_SOCKET, 0, 4)
 		f.load(argumentAt())
 		f.equal(unix.AF_UNIX, 2, 0)
-		f.equal(unix.AF_NETLINK, 1, 0) // asks the kernel which addresses there are
+		f.equal(unix.AF_NETLINK, 1, 0) // queries the kernel for addresses
 		f.end(refused)
 	}
 	f.end(unix.SECCOMP_RET_ALLOW)
@@ -76,29 +75,29 @@ func filterCalls(network bool) error {
 	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
 }
 
-// refused is how a call ends that the filter takes.
+// refused is the result of a refused call.
 const refused = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 
-// filter is a program of the kernel's packet filter, over a system call.
+// filter is a BPF program over a system call.
 type filter []unix.SockFilter
 
-// load takes the word at a place of the call.
+// load loads the word at an offset of the call.
 func (f *filter) load(at uint32) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: at})
 }
 
-// equal skips so many instructions where the word has the value, and so many
-// where it has not.
+// equal skips then instructions if the word equals value, and otherwise
+// instructions if not.
 func (f *filter) equal(value uint32, then, otherwise int) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(then), Jf: uint8(otherwise), K: value})
 }
 
-// end decides over the call.
+// end decides about the call.
 func (f *filter) end(how uint32) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: how})
 }
 
-// refuse loads the call's number and refuses those.
+// refuse loads the call's number and refuses calls.
 func (f *filter) refuse(calls []uint32) {
 	f.load(numberAt)
 	for _, n := range calls {
@@ -107,13 +106,13 @@ func (f *filter) refuse(calls []uint32) {
 	}
 }
 
-// Where a filter finds the number of a call and its ABI (struct seccomp_data).
+// The offsets of a call's number and ABI (struct seccomp_data).
 const (
 	numberAt = 0
 	abiAt    = 4
 )
 
-// argumentAt is where it finds the half of the first argument that is an int.
+// argumentAt is the offset of the low half of the first argument.
 func argumentAt() uint32 {
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
 		return 20

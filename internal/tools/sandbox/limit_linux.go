@@ -10,10 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// start starts the command, which has its limits before its first instruction:
-// it is traced until its program is loaded, and let go then. The supervisor
-// keeps its own: what its command uses up must not keep it from watching, and
-// from ending what is left.
+// start starts the command with its limits set before its first instruction: it is
+// traced until its program is loaded. The supervisor itself is not limited: its
+// command must not be able to keep it from watching, or from killing descendants.
 func (s *supervisor) start(attr *os.ProcAttr) (pid int, err error) {
 	argv := s.spec.Argv
 	attr.Sys = &syscall.SysProcAttr{Setpgid: true, Ptrace: true}
@@ -39,8 +38,8 @@ func (s *supervisor) start(attr *os.ProcAttr) (pid int, err error) {
 	return process.Pid, err
 }
 
-// tryLimits finds out whether a command can have limits, by this program itself,
-// which ends before it runs.
+// tryLimits tests whether limits can be set, with this program as the command,
+// which is killed before it runs.
 func (s *supervisor) tryLimits() error {
 	process, err := os.StartProcess("/proc/self/exe", []string{childName}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Ptrace: true}})
 	switch {
@@ -50,17 +49,17 @@ func (s *supervisor) tryLimits() error {
 		return err
 	}
 	err = s.limitStopped(process.Pid)
-	_ = process.Kill() // it is gone if this fails
+	_ = process.Kill() // fails only if it is gone
 	_, _ = process.Wait()
 	return err
 }
 
-// mayNotTrace reports whether a child did not start since nobody may be traced
-// here. Then it inherits its limits, and the supervisor has them too.
+// mayNotTrace reports whether a child did not start because tracing is forbidden.
+// Then it inherits its limits from the supervisor, which has them too.
 func mayNotTrace(err error) bool { return errors.Is(err, unix.EPERM) || errors.Is(err, unix.ENOSYS) }
 
 // limitStopped sets the limits of a traced child once it has stopped with its
-// program loaded. What reaches it before is for the program.
+// program loaded. Earlier signals are passed on to it.
 func (s *supervisor) limitStopped(pid int) error {
 	for {
 		var ws syscall.WaitStatus
@@ -81,7 +80,7 @@ func (s *supervisor) limitStopped(pid int) error {
 	}
 }
 
-// limit sets the rlimits of a process; 0: this one's.
+// limit sets the rlimits of a process, or of this one if pid is 0.
 func (s *supervisor) limit(pid int) error {
 	l := s.spec.Limits
 	set := func(what int, soft, hard uint64) error {
@@ -98,10 +97,10 @@ func (s *supervisor) limit(pid int) error {
 	seconds := uint64((l.CPU + time.Second - 1) / time.Second)
 	threads := uint64(l.Processes) + threadsOwn
 	if os.Getpid() != 1 {
-		threads += uint64(threadsOf(os.Geteuid())) // those of the user count together
+		threads += uint64(threadsOf(os.Geteuid())) // all threads of the user count
 	}
 	for _, err := range []error{
-		set(unix.RLIMIT_CPU, seconds, seconds+1), // the first ends it with a signal that says why
+		set(unix.RLIMIT_CPU, seconds, seconds+1), // the soft limit sends a signal that tells the reason
 		set(unix.RLIMIT_DATA, uint64(l.Memory), uint64(l.Memory)),
 		set(unix.RLIMIT_FSIZE, uint64(l.FileSize), uint64(l.FileSize)),
 		set(unix.RLIMIT_CORE, 0, 0),
@@ -114,5 +113,5 @@ func (s *supervisor) limit(pid int) error {
 	return nil
 }
 
-// threadsOwn is what the supervisor itself may need.
+// threadsOwn is the number of threads reserved for the supervisor.
 const threadsOwn = 32

@@ -7,7 +7,7 @@ import (
 	"os/exec"
 )
 
-// Child is for Linux: elsewhere it returns at once.
+// Child does nothing: it is for Linux.
 func Child() {}
 
 type way struct {
@@ -24,10 +24,10 @@ func ways() []way { return nil }
 
 func (b *Box) try(way, trial) (End, error) { return End{}, errors.ErrUnsupported }
 
-// Confined is a confined command; there are none here.
+// Confined is a confined command, which exists only on Linux.
 type Confined struct{ *exec.Cmd }
 
-// Command returns a command that does not start. New gives no Box here.
+// Command returns a command that does not start. New returns no Box here.
 func (b *Box) Command([]string, string, []string, ...string) *Confined {
 	return &Confined{Cmd: &exec.Cmd{Err: errors.ErrUnsupported}}
 }
@@ -41,5 +41,5 @@ func (c *Confined) Firm() bool { return false }
 // End returns an error.
 func (c *Confined) End() (End, error) { return End{}, errors.ErrUnsupported }
 
-// Text is never asked for.
+// Text is never called.
 func (e End) Text() string { return "" }

@@ -7,29 +7,29 @@ import (
 	"path/filepath"
 )
 
-// trial is what a confined child tries, to find out what holds.
+// trial is the targets of a confined child that tests what holds.
 type trial struct {
 	Inside    string `json:"inside"`    // a directory that it may write to
 	Forbidden string `json:"forbidden"` // a file outside
-	Outside   string `json:"outside"`   // a file that it tries to make outside
-	Connect   string `json:"connect"`   // where somebody listens on this machine's loopback
+	Outside   string `json:"outside"`   // a file outside, to be created
+	Connect   string `json:"connect"`   // a listener on this machine's loopback
 }
 
-// found is what a trial came to.
+// found is the result of a trial.
 type found struct {
 	WroteInside  bool   `json:"wrote_inside"`
 	ReadOutside  bool   `json:"read_outside"`
 	WroteOutside bool   `json:"wrote_outside"`
-	Connected    bool   `json:"connected"`  // it connected, or could try to in another way
+	Connected    bool   `json:"connected"`  // it connected, or could have in another way
 	First        bool   `json:"first"`      // it is the first process of its namespace
 	Sees         bool   `json:"sees"`       // it sees the processes of its namespace, and no others
-	Limits       string `json:"limits"`     // why rlimits were not set; empty: they were
+	Limits       string `json:"limits"`     // why rlimits were not set; empty: they were set
 	Counted      bool   `json:"counted"`    // the kernel counts this user's processes
-	Privileged   bool   `json:"privileged"` // a command would have capabilities, or could get some
+	Privileged   bool   `json:"privileged"` // a command would have capabilities, or could gain some
 	Keyring      bool   `json:"keyring"`    // a command could use the keyrings of this user
 }
 
-// probe finds the best way to start children that works, and what holds then.
+// probe finds the best way to start children, and what it guarantees.
 func (b *Box) probe() {
 	trials, clean, err := newTrial()
 	if err != nil {
@@ -54,14 +54,14 @@ func (b *Box) probe() {
 	b.nothing(why)
 }
 
-// nothing says that no guarantee holds.
+// nothing reports that no guarantee holds.
 func (b *Box) nothing(why string) {
 	for _, g := range guarantees {
 		b.report.Missing = append(b.report.Missing, Gap{g, why})
 	}
 }
 
-// judge says what follows from what a trial found.
+// judge derives the guarantees from the result of a trial.
 func (b *Box) judge(f found) {
 	b.report.Means = b.way.means
 	say := func(g Guarantee, holds bool, why string) {
@@ -88,7 +88,7 @@ func (b *Box) judge(f found) {
 	}
 }
 
-// newTrial makes what a child tries itself on.
+// newTrial creates the targets of a trial.
 func newTrial() (t trial, clean func(), err error) {
 	dir, err := os.MkdirTemp("", "refold-sandbox-")
 	if err != nil {
@@ -109,7 +109,7 @@ func newTrial() (t trial, clean func(), err error) {
 		if listener != nil {
 			listener.Close()
 		}
-		_ = os.RemoveAll(dir) // what is left is small, and harmless
+		_ = os.RemoveAll(dir) // leftovers are small and harmless
 	}
 	if err != nil {
 		clean()

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Mode says what becomes of a guarantee that can't be enforced here.
+// Mode says what to do about guarantees that can't be enforced here.
 type Mode string
 
 // The modes. Empty is Auto.
 const (
-	Auto     Mode = "auto"     // enforce what can be, and say what can't
-	Required Mode = "required" // all of it, or New fails
+	Auto     Mode = "auto"     // enforce what is possible, and report the others
+	Required Mode = "required" // enforce all, or New fails
 	Off      Mode = "off"      // enforce nothing
 )
 
@@ -24,16 +24,16 @@ const (
 type Config struct {
 	Mode    Mode
 	Network bool     // commands may use the network
-	Read    []string // absolute paths that they may read and execute, besides the system's
+	Read    []string // absolute paths that they may read and execute, in addition to the system's
 	Limits  Limits
 }
 
-// Limits are what one command may use. 0 is the default.
+// Limits are the limits of one command. 0 is the default.
 type Limits struct {
 	CPU       time.Duration // of each process; 10 min
 	Memory    int64         // bytes, of each process and of all together; 2 GiB
 	FileSize  int64         // bytes of each file that it writes; 1 GiB
-	Processes int           // with their threads where rlimits count them; 256
+	Processes int           // also threads, where rlimits count them; 256
 }
 
 const (
@@ -42,7 +42,7 @@ const (
 	fileSizeDefault  = 1 << 30
 	processesDefault = 256
 
-	memoryMin    = 64 << 20 // a program in Go, or a script, hardly starts with less
+	memoryMin    = 64 << 20 // programs in Go, and scripts, hardly start with less
 	fileSizeMin  = 1 << 20
 	processesMin = 4
 )
@@ -81,7 +81,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Guarantee is one thing that a sandbox promises.
+// Guarantee is one guarantee of a sandbox.
 type Guarantee string
 
 // The guarantees, in the order in which they are reported.
@@ -90,20 +90,20 @@ const (
 	Network    Guarantee = "network"    // no other machine and no socket of this one is reached
 	Ends       Guarantee = "ends"       // no descendant outlives the command
 	CPU        Guarantee = "cpu"        // of each process
-	Memory     Guarantee = "memory"     // of each process, and where Ends holds of all
+	Memory     Guarantee = "memory"     // of each process, and of all together if Ends holds
 	FileSize   Guarantee = "file_size"  // of each file
-	Processes  Guarantee = "processes"  // how many there are
+	Processes  Guarantee = "processes"  // their number
 	Privileges Guarantee = "privileges" // no capabilities, no way to get some, and no keyring
 )
 
 var guarantees = []Guarantee{Files, Network, Ends, CPU, Memory, FileSize, Processes, Privileges}
 
-// Report says what was found to hold.
+// Report lists the guarantees that were tested.
 type Report struct {
 	Mode     Mode
 	Enforced []Guarantee
 	Missing  []Gap
-	Means    string // what enforces it, for people
+	Means    string // the mechanisms, for people
 }
 
 // Gap is a guarantee that does not hold, and why.
@@ -112,10 +112,10 @@ type Gap struct {
 	Why  string
 }
 
-// Holds reports whether a guarantee was found to hold.
+// Holds reports whether a guarantee holds.
 func (r Report) Holds(g Guarantee) bool { return slices.Contains(r.Enforced, g) }
 
-// Lacks lists what does not hold, with reasons; empty if nothing.
+// Lacks lists the missing guarantees with reasons, or returns "".
 func (r Report) Lacks() string {
 	texts := make([]string, len(r.Missing))
 	for i, gap := range r.Missing {
@@ -124,7 +124,7 @@ func (r Report) Lacks() string {
 	return strings.Join(texts, ", ")
 }
 
-// String is one line for people.
+// String returns one line for people.
 func (r Report) String() string {
 	if r.Mode == Off {
 		return "sandbox off: commands may do what this user may"
@@ -146,20 +146,18 @@ func (r Report) String() string {
 	return text
 }
 
-// Box starts confined commands. Its methods may be called from several
-// goroutines.
+// Box starts confined commands. It is safe for concurrent use.
 type Box struct {
 	config Config
 	report Report
 	way    way // how children are started
 }
 
-// New tries out what can be enforced. With [Required] it fails unless all of it
-// can, and the error says what can't. A nil Box, which [Off] gives, confines
-// nothing.
+// New tests what can be enforced. With [Required] it fails unless everything can;
+// the error lists the gaps. A nil Box, which [Off] gives, confines nothing.
 //
-// From then on no other process of this user may read this one's memory and
-// files (but where commands are in user namespaces, which see neither).
+// From then on no other process of this user may read this process's memory and
+// files, unless commands are in user namespaces, which see neither.
 func New(c Config) (*Box, Report, error) {
 	if err := c.Validate(); err != nil {
 		return nil, Report{}, err
@@ -171,7 +169,7 @@ func New(c Config) (*Box, Report, error) {
 	}
 	b := &Box{config: c}
 	b.probe()
-	if !b.way.user { // a process that may not write a child's maps starts none
+	if !b.way.user { // a process without tracing may not write a child's id maps
 		forbidTracing()
 	}
 	b.report.Mode = c.Mode
@@ -184,11 +182,11 @@ func New(c Config) (*Box, Report, error) {
 	return b, b.report, nil
 }
 
-// spec is the instruction to a child. It comes through a pipe: what stands in a
-// command line or an environment, others can read.
+// spec is the instruction to a child. It is sent through a pipe: others can
+// read command lines and environments.
 type spec struct {
 	Argv    []string `json:"argv"`
-	Write   []string `json:"write"` // files below may be changed
+	Write   []string `json:"write"` // directories in which files may be changed
 	Read    []string `json:"read"`
 	Network bool     `json:"network"`
 	Limits  Limits   `json:"limits"`
@@ -199,7 +197,7 @@ type spec struct {
 type End struct {
 	Exit   int    `json:"exit"`             // status, if it exited
 	Signal int    `json:"signal,omitempty"` // that ended it; 0: it exited
-	Over   string `json:"over,omitempty"`   // which limit of all processes together was exceeded: memory, processes
+	Over   string `json:"over,omitempty"`   // the exceeded limit of all processes together: memory, processes
 	Fault  string `json:"fault,omitempty"`  // why the command did not start
-	Found  *found `json:"found,omitempty"`  // what a trial came to
+	Found  *found `json:"found,omitempty"`  // the result of a trial
 }

@@ -17,17 +17,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// childName is what a child is called: the zeroth argument, which no shell and no
-// caller of a program's flags sets by accident.
+// childName is the zeroth argument of a child, which no shell and no caller
+// sets by accident.
 const childName = "refold-sandbox"
 
-// armed says that this program calls Child: else a child would run the program.
+// armed means that this program calls Child. Otherwise a child would run the
+// program itself.
 var armed bool
 
 // Child must be called first in main, and in TestMain. In a child of a Box it
 // confines the process, runs the command and never returns. Anywhere else it
-// sees to it that no program that this process starts gets a file that this
-// process was given open, and returns.
+// makes sure that programs started by this process do not inherit its open
+// files, and returns.
 func Child() {
 	armed = true
 	keepFiles()
@@ -36,8 +37,8 @@ func Child() {
 	}
 }
 
-// keepFiles keeps all open files but the standard ones from programs that this
-// process starts. Go opens files so; those that were open before, it passes on.
+// keepFiles marks all open files except the standard ones close-on-exec. Go
+// opens files that way, but passes on those that were open before.
 func keepFiles() {
 	if unix.CloseRange(firstFile, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) == nil {
 		return
@@ -53,11 +54,11 @@ func keepFiles() {
 	}
 }
 
-// forbidTracing keeps this process's memory and files from other processes of
-// its user, which a command is without a sandbox. Root reads them all the same.
+// forbidTracing protects this process's memory and files from other processes of
+// its user, such as commands without a sandbox. Root can read them all the same.
 func forbidTracing() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
 
-// firstFile is the first descriptor that is no standard file.
+// firstFile is the first descriptor after the standard files.
 const firstFile = 3
 
 // way is one way to start children.
@@ -68,7 +69,7 @@ type way struct {
 	user  bool // in a user namespace
 }
 
-// unable says why there is no way at all; empty: there may be one.
+// unable returns why children can't be started at all, or "".
 func unable() string {
 	if !armed {
 		return "this program does not call sandbox.Child first in main"
@@ -76,7 +77,7 @@ func unable() string {
 	return ""
 }
 
-// ways are tried in this order: the first is the best.
+// ways returns the ways to start children, best first.
 func ways() []way {
 	if !armed {
 		return nil
@@ -89,10 +90,10 @@ func ways() []way {
 	}
 }
 
-// attr says how the kernel starts a child of this way.
+// attr returns the attributes with which the kernel starts a child.
 func (w way) attr(network bool) *syscall.SysProcAttr {
-	// A session of its own has no terminal: what a command writes to one would be
-	// escape sequences to whoever looks at it.
+	// A session of its own has no terminal to which a command could write
+	// escape sequences.
 	attr := &syscall.SysProcAttr{Setsid: true, Cloneflags: w.flags}
 	if network {
 		attr.Cloneflags &^= unix.CLONE_NEWNET
@@ -100,23 +101,23 @@ func (w way) attr(network bool) *syscall.SysProcAttr {
 	if w.user {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN} // of the namespace, until the command starts
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN} // in the namespace, until the command starts
 	}
 	return attr
 }
 
-// Confined is a confined command. Its Cmd is the supervisor, whose standard files
-// are the command's own: set them before Start.
+// Confined is a confined command. Its Cmd is the supervisor, whose standard
+// files are the command's: set them before Start.
 type Confined struct {
 	*exec.Cmd
 	spec   spec
-	own    *os.File // our end of the pipe that tells the child what to do; closed, it ends all
-	status *os.File // our end of the pipe that tells how it ended
-	firm   bool     // the kernel ends what the supervisor leaves behind
+	own    *os.File // our end of the control pipe to the child; closing it ends the command
+	status *os.File // our end of the pipe that reports how the command ended
+	firm   bool     // the kernel kills the descendants when the supervisor is killed
 }
 
-// Command returns a command that runs argv in dir, with nothing but env, and may
-// change files below dir and below write. argv[0] is a path.
+// Command returns a command that runs argv in dir with the environment env. It
+// may change files below dir and below write. argv[0] is a path.
 func (b *Box) Command(argv []string, dir string, env []string, write ...string) *Confined {
 	c := &Confined{
 		Cmd:  &exec.Cmd{Path: "/proc/self/exe", Args: []string{childName}, Dir: dir, Env: env, SysProcAttr: b.way.attr(b.config.Network)},
@@ -129,7 +130,7 @@ func (b *Box) Command(argv []string, dir string, env []string, write ...string) 
 	return c
 }
 
-// Start starts the command. After it, Wait and End must be called.
+// Start starts the command. Afterwards Wait and End must be called.
 func (c *Confined) Start() error {
 	told, own, err := os.Pipe()
 	if err != nil {
@@ -147,7 +148,7 @@ func (c *Confined) Start() error {
 	if err == nil {
 		var line []byte
 		if line, err = json.Marshal(c.spec); err == nil {
-			// If the child is gone before it has read it, Wait tells.
+			// If the child died before reading it, Wait reports that.
 			_, _ = own.Write(append(line, '\n'))
 			return nil
 		}
@@ -159,21 +160,20 @@ func (c *Confined) Start() error {
 	return err
 }
 
-// Stop ends the command and all that it started, soon.
+// Stop ends the command and its descendants soon.
 func (c *Confined) Stop() { c.own.Close() }
 
 // KillsDescendants reports whether the kernel kills the command's descendants
-// when the supervisor is killed. Else Stop should come first, so that it ends
-// them.
+// when the supervisor is killed. If not, call Stop first.
 func (c *Confined) KillsDescendants() bool { return c.firm }
 
-// End returns how the command ended, once the supervisor was waited for. If it
-// was killed before it could tell, or failed, the error says so, with its last
-// words.
+// End returns how the command ended, once the supervisor has been waited for.
+// If the supervisor was killed or failed before it could report, the error says
+// so, with its last output.
 func (c *Confined) End() (End, error) {
 	defer c.own.Close()
 	defer c.status.Close()
-	_ = c.status.SetReadDeadline(time.Now().Add(time.Second)) // nobody else holds it
+	_ = c.status.SetReadDeadline(time.Now().Add(time.Second)) // no other process holds the pipe
 	lines := bufio.NewReader(io.LimitReader(c.status, saidMax))
 	var said []byte
 	for {
@@ -193,10 +193,10 @@ func (c *Confined) End() (End, error) {
 	}
 }
 
-// saidMax bounds in bytes what is read of a supervisor.
+// saidMax bounds in bytes how much is read from a supervisor.
 const saidMax = 64 << 10
 
-// errKilled says that the supervisor did not tell how its command ended.
+// errKilled means that the supervisor did not report how its command ended.
 var errKilled = errors.New("the supervisor of the command was killed")
 
 // try runs a trial.
@@ -219,7 +219,7 @@ func (b *Box) try(w way, t trial) (End, error) {
 // trialMax is how long a trial may take.
 const trialMax = 20 * time.Second
 
-// Text says how a command ended, in the words of the os package.
+// Text describes how a command ended, as the os package does.
 func (e End) Text() string {
 	if e.Signal != 0 {
 		return "signal: " + syscall.Signal(e.Signal).String()

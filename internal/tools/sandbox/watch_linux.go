@@ -11,13 +11,13 @@ import (
 // watchEvery is how often the command's processes are checked.
 const watchEvery = 50 * time.Millisecond
 
-// Which limit of all processes together was exceeded.
+// The values of End.Over.
 const (
 	overMemory    = "memory"
 	overProcesses = "processes"
 )
 
-// watch ends the command when its processes are too many or hold too much.
+// watch kills the command if its processes are too many or use too much memory.
 func (s *supervisor) watch() {
 	if !s.sees {
 		return
@@ -50,7 +50,7 @@ func (s *supervisor) watch() {
 	}
 }
 
-// pids returns the processes that /proc shows.
+// pids returns the processes in /proc.
 func pids() (all []int) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -66,7 +66,7 @@ func pids() (all []int) {
 	return all
 }
 
-// heldPages returns how many pages a process holds for itself; 0 if it is gone.
+// heldPages returns how many pages a process does not share; 0 if it is gone.
 func heldPages(pid int) int64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	fields := strings.Fields(string(text))
@@ -78,7 +78,7 @@ func heldPages(pid int) int64 {
 	return resident - shared
 }
 
-// children returns the processes whose parent is this one.
+// children returns the child processes of this one.
 func children() (all []int) {
 	self := strconv.Itoa(os.Getpid())
 	for _, pid := range pids() {
@@ -86,8 +86,8 @@ func children() (all []int) {
 		if err != nil {
 			continue
 		}
-		// The name of a process may hold anything; what follows its last bracket
-		// is the state and the parent.
+		// The name of a process may contain anything; the state and the parent
+		// follow the last bracket.
 		rest := string(text[strings.LastIndexByte(string(text), ')')+1:])
 		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == self {
 			all = append(all, pid)
@@ -96,7 +96,7 @@ func children() (all []int) {
 	return all
 }
 
-// threadsOf returns how many threads a user has that /proc shows.
+// threadsOf returns how many threads of a user /proc shows.
 func threadsOf(uid int) (n int) {
 	for _, pid := range pids() {
 		dir := fmt.Sprintf("/proc/%d", pid)

@@ -15,18 +15,18 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// asking is what a call needs of the Tools that carries it out.
+// asking is what a call needs from its Tools.
 type asking struct {
 	wire     Wire
 	patience time.Duration
 	header   map[string]string // with secrets
 }
 
-// askingKey is the key of an asking in the context of a call.
+// askingKey is the context key of an asking.
 type askingKey struct{}
 
-// request carries out one call, whose arguments fit the schema: it sends it to
-// the service, and again as far as that does no harm.
+// request sends one call, whose arguments fit the schema, to the service. It
+// retries where that does no harm.
 func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (executor.Result, error) {
 	call, _ := function.CallOf(ctx)
 	with, ok := ctx.Value(askingKey{}).(asking)

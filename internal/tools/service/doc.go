@@ -10,26 +10,25 @@
 //
 // Services are found by $SRV.INFO, at the start and periodically (watch.go). An
 // endpoint's metadata becomes a Tool or a Problem (metadata.go, find.go). A
-// call goes to the endpoint's subject as a request, and its answer becomes a
-// result (call.go, reply.go).
+// call is a request to the endpoint's subject, and its answer becomes a result
+// (call.go, reply.go).
 //
 // # Laws
 //
 //   - A service's present metadata counts, and it may be no weaker than the
-//     session's registry: arguments are checked by the present schema, and a
-//     call that is retry-safe for the session is refused if it is not for the
+//     session's registry: arguments are checked against the present schema, and
+//     a call that is retry-safe for the session is refused if it is not for the
 //     service.
-//   - A call that reached nobody is sent again, even if it is not retry-safe. A
-//     call that may have arrived is sent again only if it is.
+//   - A call that no service received is sent again, even if it is not
+//     retry-safe. A call that may have arrived is sent again only if it is.
 //   - One missed answer does not mark a service as gone. A call to a service
 //     that is gone is still sent: it may be back already.
-//   - One tool_id is one subject. If two services claim it, neither gets a
-//     call.
-//   - No service makes a bridge publish where only Refold and the server's own
-//     API may: subjects that begin with $, with _ or with Refold's prefix are
-//     refused, and so are wildcards.
-//   - A tool that is not retry-safe needs a queue group: without one each instance
-//     would carry out each call.
+//   - One tool_id is one subject. If two services claim it, neither gets a call.
+//   - No service can make a bridge publish where only Refold and the server's
+//     own API may: subjects that begin with $, with _ or with Refold's prefix
+//     are refused, and so are wildcards.
+//   - A tool that is not retry-safe needs a queue group: without one every
+//     instance would carry out every call.
 //
 // # Testing
 //

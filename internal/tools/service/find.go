@@ -14,37 +14,37 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// Tool is a tool that a service offers.
+// Tool is a tool offered by a service.
 type Tool struct {
-	// Function is how registries have it. Its calls go through a Tools.
+	// Function is the tool for registries. Its calls go through a Tools.
 	Function *function.Function
 	Service  string
 	Endpoint string
-	Version  string // of the service's instance that said so
+	Version  string // of the service instance with this metadata
 	Subject  string
 
 	said metadata
 }
 
-// Problem is an endpoint that says it is a tool, and is none.
+// Problem is an endpoint with the metadata of a tool that can't be used.
 type Problem struct {
 	Service, Endpoint string
-	ToolID            string // if that can be told
-	Err               error  // all that is wrong
+	ToolID            string // if known
+	Err               error  // every problem
 }
 
-// Error names the endpoint and says what is wrong with it.
+// Error returns the endpoint and its problems.
 func (p *Problem) Error() string {
 	return fmt.Sprintf("service %s, endpoint %s: %s", p.Service, p.Endpoint, strings.ReplaceAll(p.Err.Error(), "\n", "; "))
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the problems.
 func (p *Problem) Unwrap() error { return p.Err }
 
-// Find returns the tools that services offer, by tool_id, and what is wrong
-// with the others. target is the target of the tools, prefix that of Refold's
-// own subjects. With only, services of other names are ignored. Where instances
-// of one service differ, the newest version counts.
+// Find returns the tools that services offer, by tool_id, and the problems of
+// others. target is the target of the tools, prefix that of Refold's own
+// subjects. Unless only is empty, services with other names are ignored. If
+// instances of one service differ, the newest version counts.
 func Find(services []presence.FoundService, target, prefix string, only []string) (tools []*Tool, problems []*Problem) {
 	newest := map[string]presence.FoundService{}
 	for _, s := range services {
@@ -89,7 +89,8 @@ func Find(services []presence.FoundService, target, prefix string, only []string
 	return tools, problems
 }
 
-// newTool returns what one endpoint offers. id is given as far as it is known.
+// newTool returns the tool of one endpoint. id is returned with an error too,
+// if known.
 func newTool(s presence.FoundService, e presence.FoundEndpoint, target, prefix string) (t *Tool, id string, err error) {
 	m, err := parseMetadata(e.Metadata[MetadataKey])
 	id = cmp.Or(m.ToolID, s.Name+"."+e.Name)
@@ -122,7 +123,7 @@ func newTool(s presence.FoundService, e presence.FoundEndpoint, target, prefix s
 	}
 	t.Function = function.New(id, t.request, options...)
 	if err := t.Function.Err(); err != nil {
-		// A registry's names for what is called schema here.
+		// Services call args_schema schema.
 		said := strings.TrimPrefix(err.Error(), "tool "+id+": ")
 		said = strings.NewReplacer("args_schema", "schema", "its schema:", "schema:").Replace(said)
 		all = append(all, fmt.Errorf("%s: %s", MetadataKey, said))
@@ -130,8 +131,7 @@ func newTool(s presence.FoundService, e presence.FoundEndpoint, target, prefix s
 	return t, id, errors.Join(all...)
 }
 
-// checkSubject refuses subjects to which no service's word makes a bridge
-// publish.
+// checkSubject refuses subjects to which a service must not make a bridge publish.
 func checkSubject(subject, prefix string) error {
 	tokens := strings.Split(subject, ".")
 	switch {
@@ -145,8 +145,8 @@ func checkSubject(subject, prefix string) error {
 	return nil
 }
 
-// newer reports that a counts where it says something else than b: its version
-// is later, or the same and its ID, which orders them somehow, is.
+// newer reports whether a counts more than b: its version is later, or equal
+// with a greater ID, which gives a fixed order.
 func newer(a, b presence.FoundService) bool {
 	return cmp.Or(compareVersions(a.Version, b.Version), cmp.Compare(a.ID, b.ID)) > 0
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// MetadataKey is the key of an endpoint's metadata that makes it a tool. Its
-// value is a JSON object with the members of metadata.
+// MetadataKey is the metadata key that makes an endpoint a tool. Its value is a
+// JSON object with the members of metadata.
 const MetadataKey = "refold.tool"
 
-// metadata is what an endpoint says of its tool.
+// metadata describes the tool of an endpoint.
 type metadata struct {
-	ToolID       string          // without it <service>.<endpoint>
-	ToolName     string          // without it the tool_id with _ for dots
-	Description  string          // without it the service's
+	ToolID       string          // default: <service>.<endpoint>
+	ToolName     string          // default: the tool_id with _ for dots
+	Description  string          // default: the service's
 	Schema       json.RawMessage // of the arguments
 	RetrySafe    bool
 	ParallelSafe bool
@@ -33,8 +33,8 @@ type metadata struct {
 	DeadlineMS   int64
 }
 
-// members are the members of the JSON object by name, each with where it goes
-// and what it must be.
+// members returns the members of the JSON object by name, each with its
+// destination and type.
 func (m *metadata) members() map[string]member {
 	return map[string]member{
 		"tool_id": {&m.ToolID, "a text"}, "tool_name": {&m.ToolName, "a text"}, "description": {&m.Description, "a text"},
@@ -52,7 +52,7 @@ type member struct {
 }
 
 // parseMetadata reads a value of MetadataKey. The error reports every problem,
-// each with the name of its member.
+// each with its member's name.
 func parseMetadata(text string) (m metadata, err error) {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &given); err != nil || given == nil {
@@ -82,10 +82,10 @@ func parseMetadata(text string) (m metadata, err error) {
 	return m, errors.Join(all...)
 }
 
-// deadline is DeadlineMS as a time.
+// deadline returns DeadlineMS as a duration.
 func (m *metadata) deadline() time.Duration { return time.Duration(m.DeadlineMS) * time.Millisecond }
 
-// clip cuts what is quoted in an error.
+// clip shortens a text quoted in an error.
 func clip(text string) string {
 	const quoted = 80
 	if len(text) <= quoted {

@@ -13,34 +13,34 @@ import (
 	"github.com/refold/refold/internal/presence"
 )
 
-// Codes of failed calls, besides those that services return themselves.
+// Codes of failed calls, in addition to those that services return themselves.
 const (
-	CodeServiceMissing  = "service_missing" // nobody listens
-	CodeServiceRefused  = "service_refused" // what the service says of itself can't be used
+	CodeServiceMissing  = "service_missing" // there are no responders
+	CodeServiceRefused  = "service_refused" // the service's metadata can't be used
 	CodeToolChanged     = "tool_changed"    // it is less safe than the session's registry says
-	CodeSecretMissing   = "secret_missing"  // of a header; the service was not asked
-	CodeServiceError    = "service_error"   // the service says that it failed
+	CodeSecretMissing   = "secret_missing"  // of a header; nothing was sent
+	CodeServiceError    = "service_error"   // the service reports a failure
 	CodeRequestTooLarge = "request_too_large"
-	CodeNotAllowed      = "not_allowed" // the NATS server lets this bridge not ask
+	CodeNotAllowed      = "not_allowed" // the bridge has no permission for the subject
 
 	codeTryAgain = "try_again"
 	codeUnknown  = "outcome_unknown"
 )
 
-// again says whether a request may be sent once more.
+// again says whether a request may be sent again.
 type again int
 
 const (
 	never   again = iota
-	missing       // it reached nobody
-	busy          // the service does not do it now
-	lost          // the answer was lost, and doing it twice does no harm
+	missing       // no service received it
+	busy          // the service refuses it for now
+	lost          // the answer was lost, and a repetition does no harm
 )
 
-// codes are the failures that services tell by a number, as HTTP does.
+// codes are the failures that services report by a number, as in HTTP.
 var codes = map[string]struct {
 	code    string
-	refused bool // nothing took effect, and it may pass
+	refused bool // nothing took effect, and it may be temporary
 	vague   bool // it may have taken effect
 }{
 	"400": {code: "bad_request"},
@@ -57,10 +57,10 @@ var codes = map[string]struct {
 	"504": {code: "timeout", vague: true},
 }
 
-// ownCode is a code that a service gives in words.
+// ownCode matches a service's own error codes.
 var ownCode = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
-// resultOf says what an answer comes to.
+// resultOf turns a reply into a result.
 func (t *Tool) resultOf(r presence.ServiceReply) (executor.Result, again) {
 	result := executor.Result{Output: string(r.Data)}
 	if r.ErrorCode == "" && r.Error == "" {
@@ -96,8 +96,8 @@ func (t *Tool) resultOf(r presence.ServiceReply) (executor.Result, again) {
 	return result, never
 }
 
-// failed says what a request comes to that has no answer. err is returned as it
-// is where the bridge knows best: ctx ended.
+// failed returns the result of a request without a reply. It returns err itself
+// if ctx ended, since the bridge knows best what to do.
 func (t *Tool) failed(ctx context.Context, err error) (executor.Result, again, error) {
 	var denied *natsio.PermissionError
 	var large *natsio.MaxPayloadError
@@ -111,7 +111,7 @@ func (t *Tool) failed(ctx context.Context, err error) (executor.Result, again, e
 	case errors.As(err, &denied):
 		fault.Code = CodeNotAllowed
 		if denied.Op == "subscribe" {
-			break // answers can't come: the request may have arrived
+			break // replies can't be received: the request may have arrived
 		}
 		return result, never, nil
 	case errors.As(err, &large):

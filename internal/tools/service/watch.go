@@ -24,53 +24,53 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Wire is what is needed of NATS. A *bus.Bus is one.
+// Wire is the access to NATS. A *bus.Bus implements it.
 type Wire interface {
 	Services(ctx context.Context) ([]presence.FoundService, error)
 	Request(ctx context.Context, r presence.ServiceRequest) (presence.ServiceReply, error)
 }
 
-// Options say which services are tools. The zero value takes all.
+// Options say which services are tools. The zero value accepts all.
 type Options struct {
 	Target string   // target of the tools, in registries; empty: services
 	Prefix string   // of Refold's own subjects; empty: refold
-	Only   []string // names of the services that count; none: all
-	// Headers are those of requests that hold a secret, each with the secret's name.
+	Only   []string // names of the services to use; none: all
+	// Headers are request headers with secrets, each with the secret's name.
 	// Secrets has the values.
 	Headers map[string]string
 	Secrets secrets.Source
-	// Every is how often services are asked what they are; 0: 10 s.
+	// Every is how often services are queried; 0: 10 s.
 	Every time.Duration
-	// Patience is for how long a service that is missing may come back while a
-	// call waits, within the call's run time; 0: 30 s.
+	// Patience is how long a call waits for a missing service to return, within
+	// the call's run time; 0: 30 s.
 	Patience time.Duration
 	Logger   *slog.Logger // nil: no logs
 }
 
-// TargetDefault is the target of tools whose Options have none.
+// TargetDefault is the target of tools if Options have none.
 const TargetDefault = "services"
 
-// Tools carries out the calls of tools that are services. It is a
+// Tools carries out the calls of tools that are services. It is an
 // executor.Executor.
 type Tools struct {
 	o       Options
-	looking sync.Mutex // one question at a time
+	looking sync.Mutex // held during a query
 
 	mu       sync.Mutex
 	wire     Wire
-	looked   time.Time // when the latest question was put that was answered
+	looked   time.Time // when the latest successful query began
 	known    map[string]*entry
-	refused  map[string]string // by tool_id: why what is offered can't be used
-	problems map[string]string // texts by service and endpoint
+	refused  map[string]string // by tool_id: why an offered tool can't be used
+	problems map[string]string // errors by service and endpoint
 }
 
-// entry is a tool, also one that is gone.
+// entry is a tool, which may be gone.
 type entry struct {
 	tool   *Tool
-	misses int // how often in a row nobody offered it
+	misses int // queries in a row without an offer of it
 }
 
-// New returns Tools of no services yet: see Start. The error reports every
+// New returns Tools without services: see Start. The error reports every
 // problem of o.
 func New(o Options) (*Tools, error) {
 	var all []error
@@ -102,9 +102,9 @@ func New(o Options) (*Tools, error) {
 	return &Tools{o: o, known: map[string]*entry{}, problems: map[string]string{}}, nil
 }
 
-// Start asks services what they are, and goes on to ask until stop is called.
-// An error means that they can't be asked. No service at all is none: what
-// starts later is found.
+// Start queries services, and repeats that until stop is called. It fails if
+// they can't be queried. It does not fail without services: those that start
+// later are found.
 func (ts *Tools) Start(ctx context.Context, wire Wire) (stop func(), err error) {
 	ts.mu.Lock()
 	ts.wire = wire
@@ -124,7 +124,7 @@ func (ts *Tools) Start(ctx context.Context, wire Wire) (stop func(), err error) 
 	return func() { cancel(); beside.Wait() }, nil
 }
 
-// Known returns the tools that are offered now, by tool_id.
+// Known returns the tools offered at present, by tool_id.
 func (ts *Tools) Known() (all []*Tool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
@@ -136,7 +136,7 @@ func (ts *Tools) Known() (all []*Tool) {
 	return all
 }
 
-// look asks services what they are, unless they were asked since.
+// look queries services, unless a query after since has succeeded.
 func (ts *Tools) look(ctx context.Context, since time.Time) error {
 	ts.looking.Lock()
 	defer ts.looking.Unlock()
@@ -162,7 +162,7 @@ func (ts *Tools) look(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// learn takes what is offered now, and says what is new of it.
+// learn stores the tools offered at present, and logs changes.
 func (ts *Tools) learn(tools []*Tool, problems []*Problem) {
 	refused := map[string]string{}
 	said := map[string]string{}
@@ -190,7 +190,7 @@ func (ts *Tools) learn(tools []*Tool, problems []*Problem) {
 	}
 }
 
-// offer takes one tool.
+// offer stores one tool.
 func (ts *Tools) offer(t *Tool) {
 	id := t.Function.ToolID()
 	log := ts.o.Logger.With("tool", id, "service", t.Service, "endpoint", t.Endpoint, "version", t.Version)
@@ -211,7 +211,7 @@ func (ts *Tools) offer(t *Tool) {
 	}
 }
 
-// differences names what two tools differ in.
+// differences names the properties in which two tools differ.
 func differences(a, b *Tool) (names []string) {
 	was, is := a.said, b.said
 	for _, m := range []struct {
@@ -239,15 +239,15 @@ func differences(a, b *Tool) (names []string) {
 	return names
 }
 
-// sameJSON reports that two schemas are one, however they are written.
+// sameJSON reports whether two schemas are the same JSON value.
 func sameJSON(a, b json.RawMessage) bool {
 	x, errX := codec.FromJSON(a)
 	y, errY := codec.FromJSON(b)
 	return errX == nil && errY == nil && bytes.Equal(x, y)
 }
 
-// Execute carries out one call. One of a tool that nobody offers waits for
-// Options.Patience for a service that does.
+// Execute carries out one call. If no service offers the tool, it waits up to
+// Options.Patience for one.
 func (ts *Tools) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	pack := call.Pack()
 	if pack != "" && !ts.knows(call.ToolID) { // an import put the pack's name before the tool_id
@@ -270,7 +270,7 @@ func (ts *Tools) Execute(ctx context.Context, call executor.Call) (executor.Resu
 	return tool.Function.Execute(context.WithValue(ctx, askingKey{}, asking{wire, ts.o.Patience, header}), call)
 }
 
-// header looks up the headers that hold secrets, for a call of a pack's tool those
+// header looks up the headers with secrets; for a call of a pack's tool, those
 // of the pack.
 func (ts *Tools) header(ctx context.Context, pack string) (map[string]string, error) {
 	header := make(map[string]string, len(ts.o.Headers))
@@ -292,14 +292,14 @@ func (ts *Tools) header(ctx context.Context, pack string) (map[string]string, er
 
 var headerName = regexp.MustCompile(`^[A-Za-z0-9-]+$`)
 
-// knows reports whether a service offers a tool of that id now.
+// knows reports whether a service has offered a tool with that id.
 func (ts *Tools) knows(id string) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	return ts.known[id] != nil
 }
 
-// find returns a tool as it is now, or why there is none.
+// find returns a tool as it is at present, or why there is none.
 func (ts *Tools) find(ctx context.Context, id string) (*Tool, Wire, *executor.Error) {
 	fault := &executor.Error{Code: CodeServiceMissing, Retryable: true, Detail: fmt.Sprintf(
 		"no service offers %s, and nothing took effect: start one that has it in its endpoint's %s; nats micro ls shows which run", id, MetadataKey)}
@@ -324,7 +324,7 @@ func (ts *Tools) find(ctx context.Context, id string) (*Tool, Wire, *executor.Er
 	}
 }
 
-// toolOf returns the tool of an entry, as it is now.
+// toolOf returns the tool of an entry, as it is at present.
 func (ts *Tools) toolOf(e *entry) *Tool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()

@@ -13,35 +13,35 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// pack is an applied pack as extensions_list and extensions_status tell it.
+// pack is an applied pack in the results of extensions_list and extensions_status.
 type pack struct {
 	Key         string `json:"key"` // id:<name>
 	Name        string `json:"name"`
 	Version     string `json:"version"`
 	Identifier  string `json:"identifier"`            // <name>@<version>
-	PackageName string `json:"packageName,omitempty"` // of source package
-	Module      string `json:"module,omitempty"`      // of source module
+	PackageName string `json:"packageName,omitempty"` // for source package
+	Module      string `json:"module,omitempty"`      // for source module
 	LoadedAt    string `json:"loadedAt"`              // RFC 3339
 }
 
 // offer is a pack that a model may enable.
 type offer struct {
 	Name            string   `json:"name"`
-	PackageName     string   `json:"packageName,omitempty"` // of source package
+	PackageName     string   `json:"packageName,omitempty"` // for source package
 	Category        string   `json:"category"`
 	DisplayName     string   `json:"displayName"`
 	Description     string   `json:"description"`
 	RequiredSecrets []string `json:"requiredSecrets"`
-	Available       bool     `json:"available"` // a bridge could read it just now
+	Available       bool     `json:"available"` // a bridge can read it now
 }
 
-// Packs tells of packs that a session has not adopted.
+// Packs finds packs that a session has not adopted.
 type Packs interface {
-	// AskReader asks a bridge that reads the spaces of a target what it would read
-	// now. Spaces that it can't read are missing from the answer.
+	// AskReader requests from a bridge that reads the spaces of a target what
+	// it would read now. Spaces that it can't read are missing from the answer.
 	AskReader(ctx context.Context, target string, asked []executor.SpaceAsked) ([]executor.SpaceOffer, error)
-	// PublishedPacks returns the newest matching version of each published pack whose
-	// name begins with prefix.
+	// PublishedPacks returns the newest matching version of each published pack
+	// whose name begins with prefix.
 	PublishedPacks(ctx context.Context, prefix, version string) ([]executor.SpaceOffer, error)
 }
 
@@ -73,9 +73,9 @@ func packs(call executor.Call) []pack {
 // status lists the applied packs.
 func status(call executor.Call) (executor.Result, error) { return resultOf(packs(call)) }
 
-// extensions tells which packs are applied, and which the model may enable: those
-// that grants name, and published ones that a grant with a * matches. all has it
-// show packs that no bridge can read now.
+// extensions lists the applied packs, and those that the model may enable:
+// packs that grants name, and published ones that match a grant with a *. With
+// all it includes packs that no bridge can read now.
 func (t *Tools) extensions(ctx context.Context, call executor.Call, all bool) (executor.Result, error) {
 	out := struct {
 		LoadedPacks []pack   `json:"loadedPacks"`
@@ -127,7 +127,7 @@ func (t *Tools) extensions(ctx context.Context, call executor.Call, all bool) (e
 	return resultOf(out)
 }
 
-// tell takes over what is known of a pack.
+// tell fills in the known properties of a pack.
 func (o *offer) tell(known executor.SpaceOffer) {
 	o.Category, o.DisplayName, o.Description = known.Category, known.DisplayName, known.Description
 	o.RequiredSecrets = append([]string{}, known.RequiredSecrets...)
@@ -138,7 +138,7 @@ func (o *offer) tell(known executor.SpaceOffer) {
 
 const sourcePackage = "package"
 
-// published returns the published packs that a grant is about.
+// published returns the published packs that match a grant.
 func (t *Tools) published(ctx context.Context, g *executor.CallGrant) []executor.SpaceOffer {
 	if t.Packs == nil || !slices.Contains(g.Sources, sourcePackage) {
 		return nil
@@ -146,13 +146,13 @@ func (t *Tools) published(ctx context.Context, g *executor.CallGrant) []executor
 	name, wildcard := strings.CutSuffix(g.Space, "*")
 	found, err := t.Packs.PublishedPacks(ctx, name, g.Version)
 	if err != nil {
-		return nil // their readers may answer
+		return nil // their readers may still answer
 	}
 	return slices.DeleteFunc(found, func(o executor.SpaceOffer) bool { return !wildcard && o.Space != name })
 }
 
-// askAll asks the readers of all targets at once. Those that do not answer have
-// nothing.
+// askAll requests the packs of all targets concurrently. Readers that do not
+// answer have none.
 func (t *Tools) askAll(ctx context.Context, asked map[string][]executor.SpaceAsked) (found []executor.SpaceOffer) {
 	if t.Packs == nil {
 		return nil
@@ -174,7 +174,7 @@ func (t *Tools) askAll(ctx context.Context, asked map[string][]executor.SpaceAsk
 	return found
 }
 
-// grantOf returns the grant that counts for a pack: the first that matches.
+// grantOf returns the first grant that matches a pack.
 func grantOf(grants []executor.CallGrant, name string) *executor.CallGrant {
 	i := slices.IndexFunc(grants, func(g executor.CallGrant) bool {
 		prefix, wildcard := strings.CutSuffix(g.Space, "*")

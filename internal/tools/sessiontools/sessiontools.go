@@ -25,12 +25,12 @@ const Target = "refold"
 
 // The limits of results.
 const (
-	listMax        = 1_000    // files that list shows
-	readBytesMax   = 64 << 10 // bytes that read shows
-	resultsMax     = 100      // lines that search shows
+	listMax        = 1_000    // files in the result of list
+	readBytesMax   = 64 << 10 // bytes in the result of read
+	resultsMax     = 100      // lines in the result of search
 	resultsDefault = 50
-	lineBytesMax   = 300 // of a line that search shows
-	manifestsMax   = 64  // manifests that are kept
+	lineBytesMax   = 300 // of a line in the result of search
+	manifestsMax   = 64  // cached manifests
 )
 
 // Blobs returns the content of a blob by its name.
@@ -38,8 +38,8 @@ type Blobs func(ctx context.Context, name string) ([]byte, error)
 
 // Tools carries out the session tools. It is safe for concurrent use.
 type Tools struct {
-	// Packs tells of packs that a session may adopt. Nil: nothing is known of them,
-	// and every pack that a grant names counts as available.
+	// Packs finds packs that a session may adopt. If it is nil, every pack that
+	// a grant names counts as available.
 	Packs Packs
 
 	blobs Blobs
@@ -48,7 +48,7 @@ type Tools struct {
 	manifests map[string]*space.Manifest // by the name of their blob
 }
 
-// New returns the tools, which read blobs so.
+// New returns the tools, which read from blobs.
 func New(blobs Blobs) *Tools {
 	return &Tools{blobs: blobs, manifests: make(map[string]*space.Manifest)}
 }
@@ -59,7 +59,7 @@ type file struct {
 	*space.File
 }
 
-// arguments are those of all tools.
+// arguments are the arguments of all tools.
 type arguments struct {
 	Space      string `json:"space"`
 	Path       string `json:"path"`
@@ -111,12 +111,13 @@ func (t *Tools) Execute(ctx context.Context, call executor.Call) (executor.Resul
 	return executor.Result{Error: &executor.Error{Code: "tool_not_served", Detail: "this bridge has no session tool " + call.ToolID + ": upgrade it"}}, nil
 }
 
-// refused is the result of arguments that mean nothing.
+// refused returns the result for invalid arguments.
 func refused(format string, args ...any) executor.Result {
 	return executor.Result{Error: &executor.Error{Code: "invalid_arguments", Detail: fmt.Sprintf(format, args...)}}
 }
 
-// files returns the context files of the spaces of a call, in order, each once.
+// files returns the context files in the spaces of a call, in order, without
+// duplicates.
 func (t *Tools) files(ctx context.Context, of []executor.CallSpace, only string) (files []file, err error) {
 	for _, s := range of {
 		if only != "" && s.Space != only {
@@ -162,7 +163,7 @@ func (t *Tools) manifest(ctx context.Context, name string) (*space.Manifest, err
 	return m, nil
 }
 
-// listed is a file as list shows it.
+// listed is a file in the result of list.
 type listed struct {
 	Path      string `json:"path"`
 	Size      int64  `json:"size"`
@@ -182,7 +183,7 @@ func list(files []file) (executor.Result, error) {
 	return executor.Result{Output: string(text)}, err
 }
 
-// read shows one file.
+// read returns the content of one file.
 func (t *Tools) read(ctx context.Context, files []file, a arguments) (executor.Result, error) {
 	found := slices.DeleteFunc(slices.Clone(files), func(f file) bool { return f.Path != a.Path })
 	switch {
@@ -206,8 +207,8 @@ func (t *Tools) read(ctx context.Context, files []file, a arguments) (executor.R
 	return executor.Result{Output: excerpt(content, a)}, nil
 }
 
-// excerpt returns the part of a text that is asked for, and says which it is if it
-// is not all.
+// excerpt returns the requested part of a text, with a note unless it is the
+// whole text.
 func excerpt(content []byte, a arguments) string {
 	start := min(max(a.Offset, 0), len(content))
 	limit := readBytesMax
@@ -228,7 +229,7 @@ func excerpt(content []byte, a arguments) string {
 	return text
 }
 
-// search shows lines that match.
+// search returns the lines that match.
 func (t *Tools) search(ctx context.Context, files []file, a arguments) (executor.Result, error) {
 	pattern, err := regexp.Compile(a.Pattern)
 	if err != nil {
@@ -265,7 +266,7 @@ func (t *Tools) search(ctx context.Context, files []file, a arguments) (executor
 	return executor.Result{Output: strings.Join(lines, "\n")}, nil
 }
 
-// clipped is a line that may be cut.
+// clipped shortens a line.
 func clipped(line string) string {
 	if len(line) <= lineBytesMax {
 		return line

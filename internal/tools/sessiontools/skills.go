@@ -15,10 +15,10 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// loadBytesMax is what load shows of a skill with its arguments filled in.
+// loadBytesMax limits a skill with its arguments filled in.
 const loadBytesMax = 192 << 10
 
-// ReadManifest returns the manifest that a blob of that name holds.
+// ReadManifest reads a manifest from the blob of that name.
 func (read Blobs) ReadManifest(ctx context.Context, name string) (*space.Manifest, error) {
 	data, err := read(ctx, name)
 	if err != nil {
@@ -34,8 +34,8 @@ func (read Blobs) ReadManifest(ctx context.Context, name string) (*space.Manifes
 	return m, nil
 }
 
-// FindSkill returns a skill of the spaces of a call, with the manifest that it is
-// of; nil if none has it.
+// FindSkill returns the first skill of that name in the spaces of a call, with
+// its manifest, or nil.
 func FindSkill(ctx context.Context, of []executor.CallSpace, name string, manifest func(context.Context, string) (*space.Manifest, error)) (*space.Manifest, *space.Skill, error) {
 	for _, s := range of {
 		m, err := manifest(ctx, s.Manifest)
@@ -49,13 +49,13 @@ func FindSkill(ctx context.Context, of []executor.CallSpace, name string, manife
 	return nil, nil, nil
 }
 
-// skill carries out a tool of skills.
+// skill carries out a tool for skills.
 func (t *Tools) skill(ctx context.Context, tool string, call executor.Call, a arguments) (executor.Result, error) {
 	m, s, err := FindSkill(ctx, call.Spaces, a.Skill, t.manifest)
 	switch {
 	case err != nil:
 		return executor.Result{}, err
-	case s == nil: // the session has checked the name
+	case s == nil: // unexpected: the session has checked the name
 		return refused("there is no skill %q", a.Skill), nil
 	case tool == "load":
 		return t.loadSkill(ctx, m, s, a)
@@ -63,7 +63,7 @@ func (t *Tools) skill(ctx context.Context, tool string, call executor.Call, a ar
 	return t.readSkill(ctx, m, s, a)
 }
 
-// loadSkill shows a skill's text and lists its files.
+// loadSkill returns a skill's text and lists its files.
 func (t *Tools) loadSkill(ctx context.Context, m *space.Manifest, s *space.Skill, a arguments) (executor.Result, error) {
 	files := m.SkillFiles(s)
 	body, err := t.blobs(ctx, files[0].Ref.String())
@@ -85,12 +85,13 @@ func (t *Tools) loadSkill(ctx context.Context, m *space.Manifest, s *space.Skill
 	return executor.Result{Output: strings.TrimRight(b.String(), "\n")}, nil
 }
 
-// placeholder is where a skill's text has its arguments: all, or one of them.
+// placeholder matches a placeholder in a skill's text: for all arguments, or
+// for one of them.
 var placeholder = regexp.MustCompile(`\$(?:ARGUMENTS\b|[1-9][0-9]?\b)`)
 
-// withArguments fills arguments in, or puts them at the end of a text that has no
-// place for them. Without arguments the text stays as it is: it may be about a
-// shell, and mean its $1. ok is false if the text becomes too long.
+// withArguments fills in the arguments, or appends them to a text without
+// placeholders. Without arguments the text stays as it is: its $1 may be a
+// shell's. ok is false if the result is too long.
 func withArguments(text, given string) (filled string, ok bool) {
 	if strings.TrimSpace(given) == "" {
 		return text, true
@@ -121,7 +122,7 @@ func withArguments(text, given string) (filled string, ok bool) {
 	return filled, true
 }
 
-// splitWords splits at white space; what stands in quotes is one word.
+// splitWords splits at white space; a quoted text is one word.
 func splitWords(text string) (words []string) {
 	var b strings.Builder
 	quote, begun := rune(0), false
@@ -150,7 +151,7 @@ func splitWords(text string) (words []string) {
 	return words
 }
 
-// readSkill shows one file of a skill.
+// readSkill returns one file of a skill.
 func (t *Tools) readSkill(ctx context.Context, m *space.Manifest, s *space.Skill, a arguments) (executor.Result, error) {
 	name := path.Clean(a.Path)
 	for _, f := range m.SkillFiles(s) {

@@ -16,7 +16,7 @@ type way struct {
 	means string
 }
 
-func shield() {}
+func forbidTracing() {}
 
 func unable() string { return "this system is not Linux" }
 
@@ -36,7 +36,7 @@ func (b *Box) Command([]string, string, []string, ...string) *Confined {
 func (c *Confined) Stop() {}
 
 // KillsDescendants reports false.
-func (c *Confined) Firm() bool { return false }
+func (c *Confined) KillsDescendants() bool { return false }
 
 // End returns an error.
 func (c *Confined) End() (End, error) { return End{}, errors.ErrUnsupported }

@@ -141,7 +141,7 @@ func (p *workdir) pattern(pattern string) (string, error) {
 	if path.IsAbs(pattern) {
 		inside, ok := within(pattern, p.dir)
 		if !ok {
-			inside, ok = within(pattern, p.was)
+			inside, ok = within(pattern, p.configured)
 		}
 		if !ok {
 			return "", escapes(pattern)

@@ -38,7 +38,7 @@ const (
 type tool func(h *Host, ctx context.Context, p *workdir, arguments json.RawMessage) (string, error)
 
 // toolOf returns a tool that decodes its arguments and calls run.
-func takes[A any](run func(h *Host, ctx context.Context, p *workdir, args A) (string, error)) tool {
+func toolOf[A any](run func(h *Host, ctx context.Context, p *workdir, args A) (string, error)) tool {
 	return func(h *Host, ctx context.Context, p *workdir, arguments json.RawMessage) (string, error) {
 		var args A
 		if err := decode(arguments, &args); err != nil {
@@ -50,16 +50,16 @@ func takes[A any](run func(h *Host, ctx context.Context, p *workdir, args A) (st
 
 // tools are the tools that need a host session.
 var tools = map[string]tool{
-	ToolExec:       takes((*Host).exec),
-	ToolReadFile:   takes((*Host).readFile),
-	ToolStat:       takes((*Host).stat),
-	ToolExists:     takes((*Host).exists),
-	ToolGrep:       takes((*Host).grep),
-	ToolGlob:       takes((*Host).glob),
-	ToolListDir:    takes((*Host).listDir),
-	ToolWriteFile:  takes((*Host).writeFile),
-	ToolEditFile:   takes((*Host).editFile),
-	ToolApplyPatch: takes((*Host).applyPatch),
+	ToolExec:       toolOf((*Host).exec),
+	ToolReadFile:   toolOf((*Host).readFile),
+	ToolStat:       toolOf((*Host).stat),
+	ToolExists:     toolOf((*Host).exists),
+	ToolGrep:       toolOf((*Host).grep),
+	ToolGlob:       toolOf((*Host).glob),
+	ToolListDir:    toolOf((*Host).listDir),
+	ToolWriteFile:  toolOf((*Host).writeFile),
+	ToolEditFile:   toolOf((*Host).editFile),
+	ToolApplyPatch: toolOf((*Host).applyPatch),
 }
 
 // ToolIDs returns the ids of all tools of a Host, sorted.

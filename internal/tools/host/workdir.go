@@ -12,9 +12,9 @@ import (
 
 // workdir is the working directory of one host session, opened for one call.
 type workdir struct {
-	root *os.Root
-	dir  string // absolute, symbolic links resolved
-	was  string // absolute, as configured
+	root       *os.Root
+	dir        string // absolute, symbolic links resolved
+	configured string // absolute, as configured
 }
 
 // openWorkdir opens the directory rel of base, which may not lead out of base.
@@ -28,13 +28,13 @@ func openWorkdir(base, rel string) (*workdir, error) {
 	if err != nil {
 		return nil, err
 	}
-	was := filepath.Join(base, rel)
-	dir, err := filepath.EvalSymlinks(was)
+	configured := filepath.Join(base, rel)
+	dir, err := filepath.EvalSymlinks(configured)
 	if err != nil {
 		root.Close()
 		return nil, err
 	}
-	return &workdir{root: root, dir: dir, was: was}, nil
+	return &workdir{root: root, dir: dir, configured: configured}, nil
 }
 
 func (p *workdir) close() { p.root.Close() }
@@ -53,7 +53,7 @@ func (p *workdir) local(name string) (string, error) {
 	if path.IsAbs(rel) {
 		inside, ok := within(rel, p.dir)
 		if !ok {
-			inside, ok = within(rel, p.was)
+			inside, ok = within(rel, p.configured)
 		}
 		if !ok {
 			return "", escapes(name)

@@ -24,16 +24,16 @@ type Finding struct {
 // itself. Check returns how many imported tools are unchanged. It calls no tool.
 func (s *Servers) Check(ctx context.Context) (findings []Finding, same int) {
 	var mu sync.Mutex
-	var asking sync.WaitGroup
+	var checks sync.WaitGroup
 	for _, server := range s.servers {
-		asking.Go(func() {
+		checks.Go(func() {
 			wrong, right := server.check(ctx)
 			mu.Lock()
 			defer mu.Unlock()
 			findings, same = append(findings, wrong...), same+right
 		})
 	}
-	asking.Wait()
+	checks.Wait()
 	for _, id := range slices.Sorted(maps.Keys(s.lock)) {
 		if s.of(id) == nil {
 			findings = append(findings, Finding{ToolID: id, Tool: s.lock[id].Tool, What: "its server is not in the file any more"})

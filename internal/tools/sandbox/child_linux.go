@@ -36,7 +36,7 @@ func supervise() {
 	control, status := os.NewFile(3, "control"), os.NewFile(4, "status")
 	syscall.CloseOnExec(3)
 	syscall.CloseOnExec(4)
-	s := &supervisor{status: status, stderr: ownWords(4), stop: make(chan struct{})}
+	s := &supervisor{status: status, stderr: redirectRuntime(4), stop: make(chan struct{})}
 	line := bufio.NewReader(control)
 	text, err := line.ReadBytes('\n')
 	if err == nil {
@@ -66,9 +66,9 @@ func supervise() {
 	s.exit(s.run())
 }
 
-// ownWords redirects the runtime's last messages to the status pipe. In the
+// redirectRuntime redirects the runtime's last messages to the status pipe. In the
 // command's output they would be lost. It returns the original standard error.
-func ownWords(status int) *os.File {
+func redirectRuntime(status int) *os.File {
 	debug.SetTraceback("none") // the reason suffices, and fits the pipe
 	fd, err := unix.FcntlInt(2, unix.F_DUPFD_CLOEXEC, 3)
 	if err != nil || unix.Dup3(status, 2, 0) != nil {

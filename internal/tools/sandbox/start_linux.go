@@ -110,19 +110,19 @@ func (w way) attr(network bool) *syscall.SysProcAttr {
 // files are the command's: set them before Start.
 type Confined struct {
 	*exec.Cmd
-	spec   spec
-	own    *os.File // our end of the control pipe to the child; closing it ends the command
-	status *os.File // our end of the pipe that reports how the command ended
-	firm   bool     // the kernel kills the descendants when the supervisor is killed
+	spec             spec
+	control          *os.File // our end of the control pipe to the child; closing it ends the command
+	status           *os.File // our end of the pipe that reports how the command ended
+	killsDescendants bool     // the kernel kills the descendants when the supervisor is killed
 }
 
 // Command returns a command that runs argv in dir with the environment env. It
 // may change files below dir and below write. argv[0] is a path.
 func (b *Box) Command(argv []string, dir string, env []string, write ...string) *Confined {
 	c := &Confined{
-		Cmd:  &exec.Cmd{Path: "/proc/self/exe", Args: []string{childName}, Dir: dir, Env: env, SysProcAttr: b.way.attr(b.config.Network)},
-		spec: spec{Argv: argv, Write: append([]string{dir}, write...), Read: b.config.Read, Network: b.config.Network, Limits: b.config.Limits},
-		firm: b.way.flags != 0,
+		Cmd:              &exec.Cmd{Path: "/proc/self/exe", Args: []string{childName}, Dir: dir, Env: env, SysProcAttr: b.way.attr(b.config.Network)},
+		spec:             spec{Argv: argv, Write: append([]string{dir}, write...), Read: b.config.Read, Network: b.config.Network, Limits: b.config.Limits},
+		killsDescendants: b.way.flags != 0,
 	}
 	if env == nil {
 		c.Env = []string{} // nil would be this process's
@@ -132,69 +132,69 @@ func (b *Box) Command(argv []string, dir string, env []string, write ...string) 
 
 // Start starts the command. Afterwards Wait and End must be called.
 func (c *Confined) Start() error {
-	told, own, err := os.Pipe()
+	controlRead, control, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	status, tells, err := os.Pipe()
+	status, statusWrite, err := os.Pipe()
 	if err != nil {
-		return errors.Join(err, told.Close(), own.Close())
+		return errors.Join(err, controlRead.Close(), control.Close())
 	}
-	c.own, c.status = own, status
-	c.ExtraFiles = []*os.File{told, tells}
+	c.control, c.status = control, status
+	c.ExtraFiles = []*os.File{controlRead, statusWrite}
 	err = c.Cmd.Start()
-	told.Close()
-	tells.Close()
+	controlRead.Close()
+	statusWrite.Close()
 	if err == nil {
 		var line []byte
 		if line, err = json.Marshal(c.spec); err == nil {
 			// If the child died before reading it, Wait reports that.
-			_, _ = own.Write(append(line, '\n'))
+			_, _ = control.Write(append(line, '\n'))
 			return nil
 		}
 		_ = c.Process.Kill()
 		err = errors.Join(err, c.Wait())
 	}
-	own.Close()
+	control.Close()
 	status.Close()
 	return err
 }
 
 // Stop ends the command and its descendants soon.
-func (c *Confined) Stop() { c.own.Close() }
+func (c *Confined) Stop() { c.control.Close() }
 
 // KillsDescendants reports whether the kernel kills the command's descendants
 // when the supervisor is killed. If not, call Stop first.
-func (c *Confined) KillsDescendants() bool { return c.firm }
+func (c *Confined) KillsDescendants() bool { return c.killsDescendants }
 
 // End returns how the command ended, once the supervisor has been waited for.
 // If the supervisor was killed or failed before it could report, the error says
 // so, with its last output.
 func (c *Confined) End() (End, error) {
-	defer c.own.Close()
+	defer c.control.Close()
 	defer c.status.Close()
 	_ = c.status.SetReadDeadline(time.Now().Add(time.Second)) // no other process holds the pipe
-	lines := bufio.NewReader(io.LimitReader(c.status, saidMax))
-	var said []byte
+	lines := bufio.NewReader(io.LimitReader(c.status, outputMax))
+	var output []byte
 	for {
 		line, err := lines.ReadBytes('\n')
 		var end End
 		if err == nil && json.Unmarshal(line, &end) == nil {
 			return end, nil
 		}
-		said = append(said, line...)
+		output = append(output, line...)
 		switch {
 		case err == nil:
-		case len(said) > 0:
-			return End{}, fmt.Errorf("the supervisor of the command failed: %s", bytes.TrimSpace(said))
+		case len(output) > 0:
+			return End{}, fmt.Errorf("the supervisor of the command failed: %s", bytes.TrimSpace(output))
 		default:
 			return End{}, errKilled
 		}
 	}
 }
 
-// saidMax bounds in bytes how much is read from a supervisor.
-const saidMax = 64 << 10
+// outputMax bounds in bytes how much is read from a supervisor.
+const outputMax = 64 << 10
 
 // errKilled means that the supervisor did not report how its command ended.
 var errKilled = errors.New("the supervisor of the command was killed")

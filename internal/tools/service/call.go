@@ -15,28 +15,28 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// asking is what a call needs from its Tools.
-type asking struct {
+// callOptions are what a call needs from its Tools.
+type callOptions struct {
 	wire     Wire
 	patience time.Duration
 	header   map[string]string // with secrets
 }
 
-// askingKey is the context key of an asking.
-type askingKey struct{}
+// callOptionsKey is the context key of callOptions.
+type callOptionsKey struct{}
 
 // request sends one call, whose arguments fit the schema, to the service. It
 // retries where that does no harm.
 func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (executor.Result, error) {
 	call, _ := function.CallOf(ctx)
-	with, ok := ctx.Value(askingKey{}).(asking)
+	with, ok := ctx.Value(callOptionsKey{}).(callOptions)
 	if !ok {
 		return executor.Result{}, errors.New("a tool of a service is called through its Tools")
 	}
 	missedBy := time.Now().Add(with.patience)
 	wait, tries := againWaitMin, 0
 	for {
-		result, once, err := t.ask(ctx, with, call)
+		result, once, err := t.send(ctx, with, call)
 		if err != nil {
 			return result, err
 		}
@@ -53,8 +53,8 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (execu
 	}
 }
 
-// ask sends a call once.
-func (t *Tool) ask(ctx context.Context, with asking, call executor.Call) (executor.Result, again, error) {
+// send sends a call once.
+func (t *Tool) send(ctx context.Context, with callOptions, call executor.Call) (executor.Result, again, error) {
 	arguments := call.Arguments
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
@@ -70,7 +70,7 @@ func (t *Tool) ask(ctx context.Context, with asking, call executor.Call) (execut
 	if end, ok := ctx.Deadline(); ok {
 		header[subjects.HeaderTimeoutMS] = strconv.FormatInt(max(1, time.Until(end).Milliseconds()), 10)
 	}
-	reply, err := with.wire.Request(ctx, presence.ServiceRequest{Subject: t.Subject, Header: header, Data: arguments, Patient: !t.said.RetrySafe})
+	reply, err := with.wire.Request(ctx, presence.ServiceRequest{Subject: t.Subject, Header: header, Data: arguments, Patient: !t.metadata.RetrySafe})
 	if err != nil {
 		return t.failed(ctx, err)
 	}

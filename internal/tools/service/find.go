@@ -23,7 +23,7 @@ type Tool struct {
 	Version  string // of the service instance with this metadata
 	Subject  string
 
-	said metadata
+	metadata metadata
 }
 
 // Problem is an endpoint with the metadata of a tool that can't be used.
@@ -101,7 +101,7 @@ func newTool(s presence.FoundService, e presence.FoundEndpoint, target, prefix s
 	if e.QueueGroup == "" && !m.RetrySafe {
 		all = append(all, errors.New("queue_group: there is none, and each instance would carry out each call: give the endpoint one, or say retry_safe"))
 	}
-	t = &Tool{Service: s.Name, Endpoint: e.Name, Version: s.Version, Subject: e.Subject, said: m}
+	t = &Tool{Service: s.Name, Endpoint: e.Name, Version: s.Version, Subject: e.Subject, metadata: m}
 	options := []function.Option{
 		function.Target(target), function.ArgsSchema(m.Schema), function.Description(cmp.Or(m.Description, s.Description)),
 		function.ResourceKey(m.ResourceKey), function.ResourceKind(m.ResourceKind), function.Requires(m.Requires...), function.Approval(m.Approval), function.Tries(1),
@@ -124,9 +124,9 @@ func newTool(s presence.FoundService, e presence.FoundEndpoint, target, prefix s
 	t.Function = function.New(id, t.request, options...)
 	if err := t.Function.Err(); err != nil {
 		// Services call args_schema schema.
-		said := strings.TrimPrefix(err.Error(), "tool "+id+": ")
-		said = strings.NewReplacer("args_schema", "schema", "its schema:", "schema:").Replace(said)
-		all = append(all, fmt.Errorf("%s: %s", MetadataKey, said))
+		detail := strings.TrimPrefix(err.Error(), "tool "+id+": ")
+		detail = strings.NewReplacer("args_schema", "schema", "its schema:", "schema:").Replace(detail)
+		all = append(all, fmt.Errorf("%s: %s", MetadataKey, detail))
 	}
 	return t, id, errors.Join(all...)
 }

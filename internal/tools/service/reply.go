@@ -85,7 +85,7 @@ func (t *Tool) resultOf(r presence.ServiceReply) (executor.Result, again) {
 		}
 	}
 	switch {
-	case r.ErrorCode == codeUnknown, known.vague && !t.said.RetrySafe:
+	case r.ErrorCode == codeUnknown, known.vague && !t.metadata.RetrySafe:
 		result.Unknown = true
 		result.Error.Detail = fmt.Sprintf("service %s says %s, the call may have taken effect: %s", t.Service, r.ErrorCode, result.Error.Detail)
 		result.Error.Code = codeUnknown
@@ -119,13 +119,13 @@ func (t *Tool) failed(ctx context.Context, err error) (executor.Result, again, e
 		return result, never, nil
 	case ctx.Err() != nil:
 		return executor.Result{}, never, err
-	case errors.Is(err, presence.ErrAnswerLost) && t.said.RetrySafe:
+	case errors.Is(err, presence.ErrAnswerLost) && t.metadata.RetrySafe:
 		fault.Code, fault.Retryable = codeTryAgain, true
 		return result, lost, nil
 	default:
 		fault.Code = CodeServiceError
 	}
-	if !t.said.RetrySafe {
+	if !t.metadata.RetrySafe {
 		fault.Code, fault.Detail, result.Unknown = codeUnknown, "the call may have taken effect: "+fault.Detail, true
 	}
 	return result, never, nil

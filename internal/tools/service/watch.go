@@ -53,15 +53,15 @@ const TargetDefault = "services"
 // Tools carries out the calls of tools that are services. It is an
 // executor.Executor.
 type Tools struct {
-	o       Options
-	looking sync.Mutex // held during a query
+	o         Options
+	refreshMu sync.Mutex // held during a query
 
-	mu       sync.Mutex
-	wire     Wire
-	looked   time.Time // when the latest successful query began
-	known    map[string]*entry
-	refused  map[string]string // by tool_id: why an offered tool can't be used
-	problems map[string]string // errors by service and endpoint
+	mu        sync.Mutex
+	wire      Wire
+	refreshed time.Time // when the latest successful query began
+	known     map[string]*entry
+	refused   map[string]string // by tool_id: why an offered tool can't be used
+	problems  map[string]string // errors by service and endpoint
 }
 
 // entry is a tool, which may be gone.
@@ -109,19 +109,19 @@ func (ts *Tools) Start(ctx context.Context, wire Wire) (stop func(), err error) 
 	ts.mu.Lock()
 	ts.wire = wire
 	ts.mu.Unlock()
-	if err := ts.look(ctx, time.Now()); err != nil {
+	if err := ts.refresh(ctx, time.Now()); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	var beside sync.WaitGroup
-	beside.Go(func() {
+	var background sync.WaitGroup
+	background.Go(func() {
 		for retry.Pause(ctx, ts.o.Every) {
-			if err := ts.look(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			if err := ts.refresh(ctx, time.Now()); err != nil && ctx.Err() == nil {
 				ts.o.Logger.Warn("services_not_asked", "error", err.Error())
 			}
 		}
 	})
-	return func() { cancel(); beside.Wait() }, nil
+	return func() { cancel(); background.Wait() }, nil
 }
 
 // Known returns the tools offered at present, by tool_id.
@@ -136,17 +136,17 @@ func (ts *Tools) Known() (all []*Tool) {
 	return all
 }
 
-// look queries services, unless a query after since has succeeded.
-func (ts *Tools) look(ctx context.Context, since time.Time) error {
-	ts.looking.Lock()
-	defer ts.looking.Unlock()
+// refresh queries services, unless a query after since has succeeded.
+func (ts *Tools) refresh(ctx context.Context, since time.Time) error {
+	ts.refreshMu.Lock()
+	defer ts.refreshMu.Unlock()
 	ts.mu.Lock()
-	wire, looked := ts.wire, ts.looked
+	wire, refreshed := ts.wire, ts.refreshed
 	ts.mu.Unlock()
 	if wire == nil {
 		return errors.New("services were not asked yet: Start comes first")
 	}
-	if looked.After(since) {
+	if refreshed.After(since) {
 		return nil
 	}
 	now := time.Now()
@@ -157,7 +157,7 @@ func (ts *Tools) look(ctx context.Context, since time.Time) error {
 	tools, problems := Find(found, ts.o.Target, ts.o.Prefix, ts.o.Only)
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	ts.looked = now
+	ts.refreshed = now
 	ts.learn(tools, problems)
 	return nil
 }
@@ -165,15 +165,15 @@ func (ts *Tools) look(ctx context.Context, since time.Time) error {
 // learn stores the tools offered at present, and logs changes.
 func (ts *Tools) learn(tools []*Tool, problems []*Problem) {
 	refused := map[string]string{}
-	said := map[string]string{}
+	errs := map[string]string{}
 	for _, p := range problems {
 		key := p.Service + " " + p.Endpoint
-		said[key], refused[p.ToolID] = p.Error(), p.Error()
-		if ts.problems[key] != said[key] {
+		errs[key], refused[p.ToolID] = p.Error(), p.Error()
+		if ts.problems[key] != errs[key] {
 			ts.o.Logger.Error("service_tool_refused", "service", p.Service, "endpoint", p.Endpoint, "error", p.Error())
 		}
 	}
-	ts.problems, ts.refused = said, refused
+	ts.problems, ts.refused = errs, refused
 	offered := map[string]bool{}
 	for _, t := range tools {
 		offered[t.Function.ToolID()] = true
@@ -213,7 +213,7 @@ func (ts *Tools) offer(t *Tool) {
 
 // differences names the properties in which two tools differ.
 func differences(a, b *Tool) (names []string) {
-	was, is := a.said, b.said
+	was, is := a.metadata, b.metadata
 	for _, m := range []struct {
 		name string
 		same bool
@@ -257,7 +257,7 @@ func (ts *Tools) Execute(ctx context.Context, call executor.Call) (executor.Resu
 	switch {
 	case fault != nil:
 		return executor.Result{Error: fault}, nil
-	case call.RetrySafe && !tool.said.RetrySafe:
+	case call.RetrySafe && !tool.metadata.RetrySafe:
 		return executor.Result{Error: &executor.Error{Code: CodeToolChanged, Detail: fmt.Sprintf(
 			"service %s says that %s is not retry-safe, and this session was told that it is: publish its tools anew, for sessions that open then",
 			tool.Service, call.ToolID)}}, nil
@@ -267,7 +267,7 @@ func (ts *Tools) Execute(ctx context.Context, call executor.Call) (executor.Resu
 		return executor.Result{Error: &executor.Error{Code: CodeSecretMissing, Detail: fmt.Sprintf("service %s was not asked: %v", tool.Service, err)}}, nil
 	}
 	call.Hide(slices.Collect(maps.Values(header))...)
-	return tool.Function.Execute(context.WithValue(ctx, askingKey{}, asking{wire, ts.o.Patience, header}), call)
+	return tool.Function.Execute(context.WithValue(ctx, callOptionsKey{}, callOptions{wire, ts.o.Patience, header}), call)
 }
 
 // header looks up the headers with secrets; for a call of a pack's tool, those
@@ -318,7 +318,7 @@ func (ts *Tools) find(ctx context.Context, id string) (*Tool, Wire, *executor.Er
 		if next := now.Add(wait); next.After(until) || !retry.Fits(ctx, next) || !retry.Pause(ctx, wait) {
 			return nil, nil, fault
 		}
-		if err := ts.look(ctx, now); err != nil {
+		if err := ts.refresh(ctx, now); err != nil {
 			fault.Detail = fmt.Sprintf("it is not known which service offers %s, and nothing took effect: %s", id, err)
 		}
 	}

@@ -93,7 +93,7 @@ func (t *Tools) extensions(ctx context.Context, call executor.Call, all bool) (e
 		if slices.Equal(g.Sources, []string{sourcePackage}) {
 			o.PackageName = name
 		}
-		o.tell(known)
+		o.fill(known)
 		byName[name], out.Curated = o, append(out.Curated, o)
 		target := cmp.Or(g.Target, name)
 		asked[target] = append(asked[target], executor.SpaceAsked{Space: name, Version: g.Version})
@@ -118,7 +118,7 @@ func (t *Tools) extensions(ctx context.Context, call executor.Call, all bool) (e
 	}
 	for _, found := range t.askAll(ctx, asked) {
 		if o := byName[found.Space]; o != nil {
-			o.tell(found)
+			o.fill(found)
 			o.Available = true
 		}
 	}
@@ -127,8 +127,8 @@ func (t *Tools) extensions(ctx context.Context, call executor.Call, all bool) (e
 	return resultOf(out)
 }
 
-// tell fills in the known properties of a pack.
-func (o *offer) tell(known executor.SpaceOffer) {
+// fill fills in the known properties of a pack.
+func (o *offer) fill(known executor.SpaceOffer) {
 	o.Category, o.DisplayName, o.Description = known.Category, known.DisplayName, known.Description
 	o.RequiredSecrets = append([]string{}, known.RequiredSecrets...)
 	if known.Source == sourcePackage {
@@ -158,9 +158,9 @@ func (t *Tools) askAll(ctx context.Context, asked map[string][]executor.SpaceAsk
 		return nil
 	}
 	var mu sync.Mutex
-	var asking sync.WaitGroup
+	var readers sync.WaitGroup
 	for target, list := range asked {
-		asking.Go(func() {
+		readers.Go(func() {
 			offers, err := t.Packs.AskReader(ctx, target, list)
 			if err != nil {
 				return
@@ -170,7 +170,7 @@ func (t *Tools) askAll(ctx context.Context, asked map[string][]executor.SpaceAsk
 			found = append(found, offers...)
 		})
 	}
-	asking.Wait()
+	readers.Wait()
 	return found
 }
 

@@ -1,5 +1,5 @@
-// Direct-refs asks for a run whose tools it names by descriptor: which tool,
-// and under which words the model is shown it. See README.md.
+// Direct-refs starts a run whose tools it names by descriptor, and so chooses
+// the tool and its description for the model. See README.md.
 package main
 
 import (
@@ -27,11 +27,11 @@ func main() {
 	}
 }
 
-// run lists the descriptors of a record, and asks for a run with one of them.
+// run lists the descriptors of a record, and starts a run with one of them.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("direct-refs", flag.ContinueOnError)
-	url := flags.String("nats", "", "where NATS is; empty: where the context says, else on this machine")
-	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: who connects")
+	url := flags.String("nats", "", "address of NATS; empty: the context's, else this machine")
+	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: the user to connect as")
 	sid := flags.String("session", "refs", "the session")
 	record := flags.String("record", "examples/direct-refs/record.json", "the install record that Refold was started with")
 	name := flags.String("tool", "start_work", "the name of the descriptor to offer; or a ref, sha256-…, as it is")
@@ -61,7 +61,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 // find prints every descriptor of a registry and returns the one with a name. A
-// descriptor's ref is the hash of its content, so anybody can compute it.
+// descriptor's ref is the hash of its content, so every program can compute it.
 func find(registry *planner.Registry, name string, out io.Writer) (chosen codec.Ref, err error) {
 	found := false
 	for _, blob := range registry.Blobs() {
@@ -83,7 +83,7 @@ func find(registry *planner.Registry, name string, out io.Writer) (chosen codec.
 	return chosen, nil
 }
 
-// ask asks for a run with one tool and tells what became of it.
+// ask starts a run with one tool and prints its result.
 func ask(ctx context.Context, c *client.Client, sid string, ref codec.Ref, out io.Writer) error {
 	config, err := json.Marshal(map[string]any{"provider": "scripted", "model": "worker", "tool_refs": []string{ref.String()}})
 	if err != nil {
@@ -93,7 +93,7 @@ func ask(ctx context.Context, c *client.Client, sid string, ref codec.Ref, out i
 	if err != nil {
 		return err
 	}
-	// The record's policy lets clients choose among descriptors that are bound.
+	// The record's policy lets clients choose among bound descriptors.
 	seq, err := c.Run(ctx, sid, "Begin.", client.RunOptions{Config: config})
 	if err != nil {
 		return err

@@ -10,11 +10,11 @@ import (
 	"github.com/refold/refold/client"
 )
 
-// target is what this program's tools name as their executor.
+// target is the executor of this program's tools.
 const target = "editor"
 
-// registry is the session's: two tools, which are parallel-safe as long as they
-// don't touch the same text.
+// registry is the session's registry. It has two tools, which may run in
+// parallel unless they use the same text.
 const registry = `{
   "tools": [
     {
@@ -36,14 +36,14 @@ const registry = `{
   "default_profile": "editor"
 }`
 
-// hostLoop drives one session.
+// hostLoop carries out the calls of one session.
 type hostLoop struct {
-	client *client.Client
-	sid    string
-	whole  bool // settle whole batches
-	out    io.Writer
-	texts  map[string]string // that no other program has
-	said   map[string]bool   // by idempotency key: the log has its settlement
+	client  *client.Client
+	sid     string
+	whole   bool // settle whole batches
+	out     io.Writer
+	texts   map[string]string // held by this program only
+	settled map[string]bool   // by idempotency key: its settlement is in the log
 }
 
 // settled is the body of a ToolCallSettled, and a result of a ToolBatchSettled.
@@ -64,10 +64,10 @@ type fault struct {
 	Detail string `json:"detail"`
 }
 
-// turn looks at the session and carries out what there is for this program.
-// It may be called at any time: what has a result is not shown as open. Between
-// a settlement and the view that has it there may be a moment, so it remembers
-// what it said; a settlement that is in the log can't be lost.
+// turn reads the session's view and carries out the open calls for this
+// program. It may be called at any time: a call with a result is not shown as
+// open. The view may lag behind a settlement, so turn remembers the calls that
+// it has settled; a settlement in the log can't be lost.
 func (l *hostLoop) turn(ctx context.Context) error {
 	view, err := l.client.View(ctx, l.sid)
 	if err != nil || view.Batch == nil {
@@ -78,26 +78,26 @@ func (l *hostLoop) turn(ctx context.Context) error {
 	}
 	for i := range view.Batch.Calls {
 		call := &view.Batch.Calls[i]
-		if call.Status != session.CallOpen || call.HostLoop != target || l.said[call.IdempotencyKey] {
+		if call.Status != session.CallOpen || call.HostLoop != target || l.settled[call.IdempotencyKey] {
 			continue
 		}
 		result := l.carryOut(view.Batch, call)
 		if err := l.publish(ctx, session.DoorTool, session.TypeToolCallSettled, result); err != nil {
 			return err
 		}
-		l.said[call.IdempotencyKey] = true
+		l.settled[call.IdempotencyKey] = true
 	}
 	return nil
 }
 
-// settleWhole carries out the plan itself, group after group, and says all of
-// it in one event: the session takes it whole or not at all.
+// settleWhole carries out the plan itself, group after group, and publishes all
+// results in one event: the session accepts all of them or none.
 func (l *hostLoop) settleWhole(ctx context.Context, batch *session.ViewBatch) error {
 	var results []settled
 	for _, group := range batch.Groups[min(batch.Group, len(batch.Groups)):] {
-		for _, i := range group { // these could run at once
+		for _, i := range group { // these could run at the same time
 			call := &batch.Calls[i]
-			if call.HostLoop == target && !l.said[call.IdempotencyKey] {
+			if call.HostLoop == target && !l.settled[call.IdempotencyKey] {
 				results = append(results, l.carryOut(batch, call))
 			}
 		}
@@ -110,13 +110,13 @@ func (l *hostLoop) settleWhole(ctx context.Context, batch *session.ViewBatch) er
 	})
 	for i := range batch.Calls {
 		if err == nil && batch.Calls[i].HostLoop == target {
-			l.said[batch.Calls[i].IdempotencyKey] = true
+			l.settled[batch.Calls[i].IdempotencyKey] = true
 		}
 	}
 	return err
 }
 
-// carryOut carries one call out. Its arguments were checked against the tool's
+// carryOut carries out one call. Its arguments were checked against the tool's
 // schema.
 func (l *hostLoop) carryOut(batch *session.ViewBatch, call *session.ViewCall) settled {
 	fmt.Fprintf(l.out, "%s %s %s\n", call.Effect, call.ToolName, call.Arguments)

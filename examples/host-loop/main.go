@@ -1,10 +1,10 @@
-// Host-loop is an editor, as far as a session sees one: it holds texts that
-// were never saved, and carries out the calls that read and change them. No
-// bridge could, since nobody else has the texts.
+// Host-loop plays an editor for a session: it holds unsaved texts, and carries
+// out the calls that read and change them. No bridge could, since no other
+// program has the texts.
 //
-// It gives its session a registry of its own, with tools of the kind
-// host_loop, asks for a run, and follows the session: when a notice says that
-// there is something to do, it reads the view, carries the calls out, and says
+// It sets a registry for its session, with tools of the kind host_loop, starts
+// a run, and follows the session. When a notice reports planned calls, it reads
+// the view, carries out the calls, and publishes their results. See README.md.
 // how they ended. See README.md.
 package main
 
@@ -30,11 +30,11 @@ func main() {
 	}
 }
 
-// run connects, asks, and drives the session until the run has ended.
+// run connects, starts a run, and carries out its calls until it has ended.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("host-loop", flag.ContinueOnError)
-	url := flags.String("nats", "", "where NATS is; empty: where the context says, else on this machine")
-	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: who connects")
+	url := flags.String("nats", "", "address of NATS; empty: the context's, else this machine")
+	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: the user to connect as")
 	sid := flags.String("session", "editor", "the session to drive")
 	whole := flags.Bool("whole", false, "carry out each batch as a whole, and settle it at once")
 	if err := flags.Parse(args); err != nil {
@@ -45,7 +45,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	defer c.Close()
-	loop := hostLoop{client: c, sid: *sid, whole: *whole, out: out, said: map[string]bool{}, texts: map[string]string{
+	loop := hostLoop{client: c, sid: *sid, whole: *whole, out: out, settled: map[string]bool{}, texts: map[string]string{
 		"notes.txt": "Ask Ann about Tuesday.\n", "todo.txt": "- water the plants\n",
 	}}
 	from, err := c.LastNotice(ctx)
@@ -60,8 +60,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	// Calls from before the start of this program are in the view, even if the
-	// notice was missed.
+	// Calls that were planned before this program started are in the view, even
+	// if it missed the notice.
 	if err := loop.turn(ctx); err != nil {
 		return err
 	}

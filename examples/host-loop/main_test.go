@@ -90,7 +90,7 @@ func TestStoppedHostLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	loop := hostLoop{client: c, sid: "editor", out: &bytes.Buffer{}, said: map[string]bool{}, texts: map[string]string{"notes.txt": "Ask Ann", "todo.txt": "water the plants"}}
+	loop := hostLoop{client: c, sid: "editor", out: &bytes.Buffer{}, settled: map[string]bool{}, texts: map[string]string{"notes.txt": "Ask Ann", "todo.txt": "water the plants"}}
 	if err := loop.publish(ctx, session.DoorCtl, session.TypeToolRegistrySet, json.RawMessage(registry)); err != nil {
 		t.Fatal(err)
 	}
@@ -110,7 +110,7 @@ func TestStoppedHostLoop(t *testing.T) {
 			return
 		}
 		rounds++
-		again := hostLoop{client: c, sid: "editor", out: &bytes.Buffer{}, said: map[string]bool{}, texts: loop.texts}
+		again := hostLoop{client: c, sid: "editor", out: &bytes.Buffer{}, settled: map[string]bool{}, texts: loop.texts}
 		if err := again.turn(ctx); err != nil {
 			t.Error(err)
 		}

@@ -32,8 +32,8 @@ func main() {
 // run serves the pack until ctx ends, or prints an install record.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("pack", flag.ContinueOnError)
-	url := flags.String("nats", "", "where NATS is; empty: where the context says, else on this machine")
-	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: who connects")
+	url := flags.String("nats", "", "address of NATS; empty: the context's, else this machine")
+	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: the user to connect as")
 	key := flags.String("key", "", "file with the secret CRM_KEY; it is read for each call")
 	record := flags.Bool("record", false, "print an install record that lets models enable the pack, and end")
 	if err := flags.Parse(args); err != nil {
@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(out, "serving", b.Targets())
-	return b.Run(ctx) // until it is stopped; running calls are finished first
+	return b.Run(ctx) // until it is stopped; it finishes running calls first
 }
 
 // crm is the pack.
@@ -71,7 +71,7 @@ type lookupArguments struct {
 	Customer string `json:"customer" description:"The customer's number." pattern:"^[0-9]+$"`
 }
 
-// lookup asks a CRM for a customer: here, one that knows one customer, and repeats
+// lookup looks up a customer in a CRM. This one has one customer, and repeats
 // the key in its answer, as some do.
 func lookup(ctx context.Context, in lookupArguments) (string, error) {
 	call, _ := function.CallOf(ctx)
@@ -82,8 +82,8 @@ func lookup(ctx context.Context, in lookupArguments) (string, error) {
 	return "customer 7 is Ada (asked with the key " + key + ")", nil
 }
 
-// printRecord prints an install record whose grant trusts this very pack, and lets
-// models ask for it.
+// printRecord prints an install record with a grant that trusts exactly this
+// pack, and lets models enable it.
 func printRecord(out io.Writer) error {
 	hash, err := crm().Hash()
 	if err != nil {

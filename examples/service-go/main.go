@@ -1,5 +1,5 @@
-// Orders is a NATS micro service that knows nothing of Refold but a key of its
-// endpoints' metadata, which makes them tools. See README.md.
+// Orders is a NATS micro service that needs only one thing of Refold: a key in
+// its endpoints' metadata, which makes them tools. See README.md.
 package main
 
 import (
@@ -26,8 +26,7 @@ func main() {
 	}
 }
 
-// What the endpoints say of themselves: the arguments that they take, and what
-// may be done with their calls.
+// The metadata of the endpoints: their arguments, and how their calls may run.
 const (
 	findTool = `{
 		"description": "Finds an order by its number.",
@@ -46,7 +45,7 @@ const (
 // run serves until ctx ends.
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("orders", flag.ContinueOnError)
-	url := flags.String("nats", "nats://127.0.0.1:4222", "where NATS is")
+	url := flags.String("nats", "nats://127.0.0.1:4222", "address of NATS")
 	seed := flags.String("nkey", "", "file with the seed of a NATS user")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -86,14 +85,14 @@ func run(ctx context.Context, args []string) error {
 	return service.Stop()
 }
 
-// order is what the tools are asked with, and what they answer.
+// order is the arguments and results of the tools.
 type order struct {
 	Number int    `json:"number,omitempty"`
 	Item   string `json:"item,omitempty"`
 	Pieces int    `json:"pieces,omitempty"`
 }
 
-// book has the orders. It stands for a database.
+// book holds the orders. It stands for a database.
 type book struct {
 	mu      sync.Mutex
 	orders  []order
@@ -117,7 +116,7 @@ func (b *book) find(r micro.Request) {
 }
 
 // place is the tool orders.place. The key makes sure that a call is one order,
-// however often it comes.
+// even if it is received several times.
 func (b *book) place(r micro.Request) {
 	var asked order
 	if err := json.Unmarshal(r.Data(), &asked); err != nil {
@@ -137,7 +136,7 @@ func (b *book) place(r micro.Request) {
 	answer(r.RespondJSON(b.orders[number-1]))
 }
 
-// answer logs if an answer was not sent: the caller will time out.
+// answer logs that an answer was not sent: the caller will time out.
 func answer(err error) {
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "orders: not answered:", err)

@@ -1,7 +1,7 @@
-// Viewer shows what the models of a session say, word by word. See README.md.
+// Viewer shows the text of a session's models while it is generated. See README.md.
 //
 //	viewer chat                shows the session chat from now on
-//	viewer -from 1 chat        shows all that it said before, too
+//	viewer -from 1 chat        shows all earlier text, too
 package main
 
 import (
@@ -29,10 +29,10 @@ func main() {
 // run shows a session until ctx ends, or until -runs runs have ended.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("viewer", flag.ContinueOnError)
-	url := flags.String("nats", "", "where NATS is; empty: where the context says, else on this machine")
-	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: who connects")
+	url := flags.String("nats", "", "address of NATS; empty: the context's, else this machine")
+	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: the user to connect as")
 	from := flags.Uint64("from", 0, "sequence in the log to begin at; 0: now")
-	runs := flags.Int("runs", 0, "end after so many runs; 0: never")
+	runs := flags.Int("runs", 0, "end after this number of runs; 0: never")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -51,7 +51,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	defer v.Close()
 	for s, err := range v.Shown(ctx, *from) {
 		if errors.Is(err, context.Canceled) {
-			return nil // the session goes on
+			return nil // the session continues
 		}
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		switch s.Kind {
 		case client.ShownText:
 			fmt.Fprint(out, s.Text)
-		case client.ShownAgain: // a window would clear the turn's text instead
+		case client.ShownAgain: // a program with a window would clear the turn's text instead
 			fmt.Fprint(out, "\n(started again)\n")
 		case client.ShownDone:
 			fmt.Fprintf(out, "\n-- run %d, turn %d\n", s.Run, s.Turn)

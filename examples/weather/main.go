@@ -31,8 +31,8 @@ func main() {
 // run serves the tools until ctx ends, or prints an install record.
 func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("weather", flag.ContinueOnError)
-	url := flags.String("nats", "", "where NATS is; empty: where the context says, else on this machine")
-	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: who connects")
+	url := flags.String("nats", "", "address of NATS; empty: the context's, else this machine")
+	user := flags.String("context", os.Getenv("NATS_CONTEXT"), "context of the nats tool, or its file: the user to connect as")
 	record := flags.Bool("record", false, "print an install record with the tools, and end")
 	base := flags.Bool("base", false, "with -record: add them to the record on standard input")
 	if err := flags.Parse(args); err != nil {
@@ -51,10 +51,10 @@ func run(ctx context.Context, args []string, in io.Reader, out io.Writer) error 
 		return err
 	}
 	fmt.Fprintln(out, "serving", b.Targets())
-	return b.Run(ctx) // until it is stopped; running calls are finished first
+	return b.Run(ctx) // until it is stopped; it finishes running calls first
 }
 
-// printRecord prints an install record that has the tools.
+// printRecord prints an install record with the tools.
 func printRecord(in io.Reader, out io.Writer, withBase bool, tools []*function.Function) error {
 	base := []byte(`{"config": {"provider": "scripted", "model": "any"}}`)
 	if withBase {
@@ -71,7 +71,7 @@ func printRecord(in io.Reader, out io.Writer, withBase bool, tools []*function.F
 	return err
 }
 
-// tools are the functions of a station as a model sees them.
+// tools returns the functions of a station as tools.
 func (s *station) tools() []*function.Function {
 	return []*function.Function{
 		function.New("weather.get", s.get,

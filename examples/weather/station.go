@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/bridge/function"
 )
 
-// station knows the weather. It stands for a service elsewhere.
+// station knows the weather. It stands for a remote service.
 type station struct {
 	forecasts map[string][]string
 
@@ -24,13 +24,13 @@ func newStation() *station {
 	}}
 }
 
-// forecastArguments are what the model gives weather.get.
+// forecastArguments are the arguments of weather.get.
 type forecastArguments struct {
 	City string `json:"city" description:"Name of the city: Bergen or Oslo." minLength:"1"`
 	Days int    `json:"days,omitempty" description:"How many days from today; 1 without it." minimum:"1" maximum:"3"`
 }
 
-// forecast is what it is shown, as JSON.
+// forecast is its result, which the model sees as JSON.
 type forecast struct {
 	City string   `json:"city"`
 	Days []string `json:"days"`
@@ -45,14 +45,14 @@ func (s *station) get(_ context.Context, in forecastArguments) (forecast, error)
 	return forecast{City: in.City, Days: days[:max(1, in.Days)]}, nil
 }
 
-// warnArguments are what the model gives weather.warn.
+// warnArguments are the arguments of weather.warn.
 type warnArguments struct {
 	City string `json:"city" minLength:"1"`
 	Text string `json:"text" minLength:"1" maxLength:"160"`
 }
 
-// warn is the tool weather.warn. Its key makes sure that a warning is sent once,
-// whatever becomes of this process: the service would keep it.
+// warn is the tool weather.warn. Its key makes sure that a warning is sent
+// once, even if this process dies: a real service would store the key.
 func (s *station) warn(ctx context.Context, in warnArguments) (string, error) {
 	call, ok := function.CallOf(ctx)
 	if !ok {

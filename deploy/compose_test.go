@@ -46,9 +46,9 @@ func (s service) isDaemon() bool {
 	return s.Build.Target == "session-actor" || s.Build.Target == "bridge"
 }
 
-// TestCompose: what docker-compose.yml names is there, whatever it waits for
+// TestComposeFileIsConsistent: what docker-compose.yml names is there, whatever it waits for
 // says that it is healthy, and nothing is reached from other machines.
-func TestCompose(t *testing.T) {
+func TestComposeFileIsConsistent(t *testing.T) {
 	t.Parallel()
 	c, dockerfile := readCompose(t), readDockerfile(t)
 	counts := map[string]int{}
@@ -135,9 +135,9 @@ func stage(t *testing.T, name string) (user string, owned []string) {
 	return user, owned
 }
 
-// TestComposeDurability: the daemons say that the servers sync always, as
+// TestDaemonsDeclareTheServersDurability: the daemons say that the servers sync always, as
 // deploy/nats.conf has it, and ask each of them.
-func TestComposeDurability(t *testing.T) {
+func TestDaemonsDeclareTheServersDurability(t *testing.T) {
 	t.Parallel()
 	c := readCompose(t)
 	asked := 0
@@ -165,10 +165,10 @@ func TestComposeDurability(t *testing.T) {
 	}
 }
 
-// TestCommands: the service roles writes the keys that the others mount, and every
+// TestComposeCommandsAreValid: the service roles writes the keys that the others mount, and every
 // daemon takes the flags that docker-compose.yml gives it and the file of its
 // user. --version makes it read them and end.
-func TestCommands(t *testing.T) {
+func TestComposeCommandsAreValid(t *testing.T) {
 	t.Parallel()
 	type run struct{ program, flags string }
 	seen, dir := map[run]bool{}, t.TempDir()
@@ -239,9 +239,9 @@ func checkVolume(t *testing.T, service, v string, declared map[string]any) {
 	}
 }
 
-// TestDockerfile: its images have versions, it copies programs that exist, and
+// TestDockerfileIsConsistent: its images have versions, it copies programs that exist, and
 // it builds with the Go that go.mod asks for or a later one.
-func TestDockerfile(t *testing.T) {
+func TestDockerfileIsConsistent(t *testing.T) {
 	t.Parallel()
 	text := readDockerfile(t)
 	var stages []string

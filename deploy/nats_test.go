@@ -27,7 +27,7 @@ import (
 // payloadMin is what the largest event needs, with its headers.
 const payloadMin = 768*1024 + 64*1024
 
-func TestNATSConf(t *testing.T) {
+func TestNATSConfIsValid(t *testing.T) {
 	t.Parallel()
 	opts := natsConf(t, deployed(t))
 	if !opts.JetStream || opts.StoreDir == "" {
@@ -50,9 +50,9 @@ func TestNATSConf(t *testing.T) {
 	}
 }
 
-// TestNATSCluster runs three servers on the file, moved to loopback, and stores
+// TestClusterStoresOnAllServers runs three servers on the file, moved to loopback, and stores
 // a message on all of them.
-func TestNATSCluster(t *testing.T) {
+func TestClusterStoresOnAllServers(t *testing.T) {
 	t.Parallel()
 	servers, routes := make([]*server.Server, 3), make([]*url.URL, 3)
 	ports, dir := freePorts(t, len(servers)), deployed(t)

@@ -68,9 +68,9 @@ FROM nats AS other
   image: some/tool:1x2
 `
 
-// TestPinImages: images from a registry get the digest of their version, and
+// TestPinImagesAddsDigests: images from a registry get the digest of their version, and
 // nothing else changes; done again, nothing does.
-func TestPinImages(t *testing.T) {
+func TestPinImagesAddsDigests(t *testing.T) {
 	t.Parallel()
 	registry := serveRegistry(t)
 	digests := []string{digests["/v2/library/nats/manifests/2.15.2-alpine"], digests["/v2/some/tool/manifests/1.2"]}
@@ -91,9 +91,9 @@ FROM nats AS other
 	}
 }
 
-// TestPinImagesFails: nothing changes where a digest is not found, and it says
+// TestPinImagesChangesNothingOnFailure: nothing changes where a digest is not found, and it says
 // why.
-func TestPinImagesFails(t *testing.T) {
+func TestPinImagesChangesNothingOnFailure(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()

@@ -137,9 +137,9 @@ func TestPolicyFailsClosed(t *testing.T) {
 	})
 }
 
-// TestNoPolicy: nil has no rules, and only a tool that never asks is allowed as
+// TestNilPolicyHasNoRules: nil has no rules, and only a tool that never asks is allowed as
 // a whole.
-func TestNoPolicy(t *testing.T) {
+func TestNilPolicyHasNoRules(t *testing.T) {
 	t.Parallel()
 	reg := approvalRegistry(t)
 	some, bad := policy(t, reg, `[{"decision":"allow"}]`)
@@ -210,8 +210,8 @@ func TestConditionSeesToolID(t *testing.T) {
 	}
 }
 
-// TestPolicyFaults: the first fault of a policy, with where it stands.
-func TestPolicyFaults(t *testing.T) {
+// TestPolicyReportsItsFirstFault: the first fault of a policy, with where it stands.
+func TestPolicyReportsItsFirstFault(t *testing.T) {
 	t.Parallel()
 	reg := approvalRegistry(t)
 	many := func(n int, rule planner.ApprovalRule) []planner.ApprovalRule {
@@ -269,8 +269,8 @@ func TestPolicyFaults(t *testing.T) {
 	}
 }
 
-// TestApprovalOfTools: a tool's own condition is checked with the registry.
-func TestApprovalOfTools(t *testing.T) {
+// TestToolConditionIsCheckedWithTheRegistry: a tool's own condition is checked with the registry.
+func TestToolConditionIsCheckedWithTheRegistry(t *testing.T) {
 	t.Parallel()
 	for approval, want := range map[string]string{
 		"": "", "never": "", "always": "", "args.sum > 1": "", `used("tool.b")`: "",

@@ -113,8 +113,8 @@ func TestAttackSchemas(t *testing.T) { //nolint:paralleltest // allocations are 
 	}
 }
 
-// TestCostOfSchemas: what is taken costs no more than it may.
-func TestCostOfSchemas(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
+// TestAcceptedSchemasAreCheap: what is taken costs no more than it may.
+func TestAcceptedSchemasAreCheap(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	for name, schema := range map[string]string{
 		"one place, other spellings of a URL": aliases("a", "a", "%61"),
 		"schemas":                             `{"anyOf":[` + numbered(2000, `{"maxLength":%d}`) + `]}`,
@@ -210,8 +210,8 @@ func TestAttackRegistries(t *testing.T) { //nolint:paralleltest // allocations a
 	}
 }
 
-// TestCostOfAlternates: as many descriptors as a registry may have.
-func TestCostOfAlternates(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
+// TestAlternatesStayWithinTheirCost: as many descriptors as a registry may have.
+func TestAlternatesStayWithinTheirCost(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	specs := withSchemas(t, slices.Repeat([]string{`{}`}, ToolsMax)...)
 	for i := range specs {
 		for v := range AlternatesMax {

@@ -60,8 +60,8 @@ func TestDecimalAgreesWithRat(t *testing.T) {
 	})
 }
 
-// TestCount: what is too large for an int allows as much as the largest int.
-func TestCount(t *testing.T) {
+// TestTooLargeCountIsTheLargestInt: what is too large for an int allows as much as the largest int.
+func TestTooLargeCountIsTheLargestInt(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{
 		"0": 0, "7": 7, "1e+3": 1000, "120": 120, "1e+17": 1e17, "-1": 0, "1.5": 0,

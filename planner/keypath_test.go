@@ -86,9 +86,9 @@ func TestSpellingsOfAPathAreOneKey(t *testing.T) {
 	})
 }
 
-// TestPathsThatLeadOutAreTheBareKey: it overlaps every path, so such a call
+// TestPathOutsideGetsTheBareKey: it overlaps every path, so such a call
 // runs beside none that writes.
-func TestPathsThatLeadOutAreTheBareKey(t *testing.T) {
+func TestPathOutsideGetsTheBareKey(t *testing.T) {
 	t.Parallel()
 	reg := builtin(t)
 	ts := planner.Select(reg, planner.Request{}, planner.Facts{HostSession: "ready"})

@@ -8,9 +8,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestQuickArgumentsAreReadAsSpelled: what is read without the codec is what the
+// TestReadQuickAgreesWithTheCodec: what is read without the codec is what the
 // codec would have made of it, and what it refuses is not read.
-func TestQuickArgumentsAreReadAsSpelled(t *testing.T) {
+func TestReadQuickAgreesWithTheCodec(t *testing.T) {
 	t.Parallel()
 	// Pieces of JSON in any order are mostly none; a text that begins well is
 	// malformed a little.

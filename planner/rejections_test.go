@@ -78,9 +78,9 @@ func sizedArguments(n int) string {
 	return `{"a":"` + strings.Repeat("a", n-len(`{"a":""}`)) + `"}`
 }
 
-// TestArgumentsThatAreTaken: empty text counts as {}, and 200 KiB are not too
+// TestLargeAndEmptyArgumentsAreAccepted: empty text counts as {}, and 200 KiB are not too
 // much, nor is the limit itself.
-func TestArgumentsThatAreTaken(t *testing.T) {
+func TestLargeAndEmptyArgumentsAreAccepted(t *testing.T) {
 	t.Parallel()
 	reg, ts := rejectionTools(t)
 	for name, text := range map[string]string{

@@ -9,9 +9,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// TestStepsOfProfiles: a profile's step rules are part of the registry's bytes,
+// TestRegistryBytesKeepProfileSteps: a profile's step rules are part of the registry's bytes,
 // and come back from them.
-func TestStepsOfProfiles(t *testing.T) {
+func TestRegistryBytesKeepProfileSteps(t *testing.T) {
 	t.Parallel()
 	def := planner.Builtin()
 	before := builtin(t)
@@ -39,9 +39,9 @@ func TestStepsOfProfiles(t *testing.T) {
 	}
 }
 
-// TestNoSteps: nil rules are no Steps, an empty list is Steps without rules, and
+// TestNilAndEmptyStepsMatchNothing: nil rules are no Steps, an empty list is Steps without rules, and
 // neither has a rule that applies.
-func TestNoSteps(t *testing.T) {
+func TestNilAndEmptyStepsMatchNothing(t *testing.T) {
 	t.Parallel()
 	reg := builtin(t)
 	none, bad := planner.CompileSteps(reg, nil)

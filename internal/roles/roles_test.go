@@ -113,9 +113,9 @@ func TestSecretFilesAreReadableByOwnerOnly(t *testing.T) {
 	}
 }
 
-// TestEditedAccountsStay: accounts that somebody has edited are not replaced,
+// TestEditedAccountsAreNotReplaced: accounts that somebody has edited are not replaced,
 // and no key changes then.
-func TestEditedAccountsStay(t *testing.T) {
+func TestEditedAccountsAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	written(t, dir, small)

@@ -267,8 +267,8 @@ func TestSourcesHaveVersions(t *testing.T) {
 	}
 }
 
-// TestVersionsThatAreNoFolders: a file, or a link that leads out.
-func TestVersionsThatAreNoFolders(t *testing.T) {
+// TestVersionMustBeAFolder: a file, or a link that leads out.
+func TestVersionMustBeAFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	write(t, dir, map[string]string{"1.0.0": "a file"})

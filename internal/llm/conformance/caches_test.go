@@ -42,10 +42,10 @@ func marksOf(t *testing.T, body []byte) (marks []int, blocks int, system, tool s
 	return marks, blocks, last(request.System), last(request.Tools)
 }
 
-// TestMarksOfLongSession: twenty turns, each with a batch of 25 calls, which is
+// TestEndOfPreviousRequestIsMarked: twenty turns, each with a batch of 25 calls, which is
 // more than Anthropic's lookback of 20 blocks. The end of the request before has
 // a mark in every request, and so has the end.
-func TestMarksOfLongSession(t *testing.T) {
+func TestEndOfPreviousRequestIsMarked(t *testing.T) {
 	t.Parallel()
 	a := apiOf(t, "anthropic")
 	m, c := a.sender(t, "models.example")
@@ -82,9 +82,9 @@ func TestMarksOfLongSession(t *testing.T) {
 	}
 }
 
-// TestMarksByModelAndConfig: below what a model caches nothing is marked, and the
+// TestMarksDependOnModelAndConfig: below what a model caches nothing is marked, and the
 // config says for how long. What params say of caching wins.
-func TestMarksByModelAndConfig(t *testing.T) {
+func TestMarksDependOnModelAndConfig(t *testing.T) {
 	t.Parallel()
 	text := func(tokens int) string { return strings.Repeat("abcd", tokens) }
 	base := executor.Request{Session: "s1", Effect: "r1t1", Model: "claude-sonnet-5-5", Messages: []executor.Message{user("hello")}}
@@ -131,10 +131,10 @@ func TestMarksByModelAndConfig(t *testing.T) {
 	}
 }
 
-// TestOpenAICache: the key and the retention, by model, API and config. What
+// TestOpenAICacheDependsOnModelAndConfig: the key and the retention, by model, API and config. What
 // params set wins. Servers of chat completions that are not OpenAI's are told
 // nothing.
-func TestOpenAICache(t *testing.T) {
+func TestOpenAICacheDependsOnModelAndConfig(t *testing.T) {
 	t.Parallel()
 	const own, other = "api.openai.com", "models.example"
 	for _, c := range []struct{ api, host, model, ttl, params, key, options, retention string }{
@@ -176,9 +176,9 @@ func TestOpenAICache(t *testing.T) {
 	}
 }
 
-// TestMaskedTools: where the API can restrict calls, all tools are defined and
+// TestMaskingDefinesAllToolsAndAllowsOffered: where the API can restrict calls, all tools are defined and
 // those that are offered may be called; else what is offered is defined.
-func TestMaskedTools(t *testing.T) {
+func TestMaskingDefinesAllToolsAndAllowsOffered(t *testing.T) {
 	t.Parallel()
 	responses := func(mode string) string {
 		return `"tool_choice":{"mode":"` + mode + `","tools":[{"name":"look","type":"function"}],"type":"allowed_tools"}`

@@ -62,7 +62,7 @@ func (a api) ask(t *testing.T, req executor.Request, idle time.Duration, respons
 // API.
 var cacheWrites = map[string]int64{"anthropic": 6, "openai": 7, "openai-chat": 8}
 
-func TestAnswers(t *testing.T) {
+func TestAnswersGiveTheSameResult(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
 		answers := a.answers(t)
@@ -102,7 +102,7 @@ func TestAnswers(t *testing.T) {
 }
 
 // Failures that are not tried again: one request, one code.
-func TestFinalFailures(t *testing.T) {
+func TestFinalFailuresAreNotRetried(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
 		answers := a.answers(t)
@@ -117,7 +117,7 @@ func TestFinalFailures(t *testing.T) {
 
 // Failures that may pass: the next answer counts, and nobody reads two
 // beginnings.
-func TestPassingFailures(t *testing.T) {
+func TestTemporaryFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
 		answers := a.answers(t)
@@ -162,7 +162,7 @@ func TestBrokenAnswersAreRetriedOnce(t *testing.T) {
 }
 
 // A stream that falls silent is given up; one that only is slow is not.
-func TestSilence(t *testing.T) {
+func TestSilentStreamIsGivenUp(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
 		answers := a.answers(t)
@@ -218,7 +218,7 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 
 // A conversation goes from any provider to any other: each is sent its own items
 // as it gave them, and nothing of the others' but their words and calls.
-func TestAcrossProviders(t *testing.T) {
+func TestEachProviderIsSentOnlyItsOwnItems(t *testing.T) {
 	t.Parallel()
 	own := map[string][]string{ // what none but the provider itself may be sent
 		"openai": {`"encrypted_content":"gAAA<made up>"`, `"id":"rs_1"`},
@@ -285,9 +285,9 @@ func unescaped(t *testing.T, body []byte) string {
 	return b.String()
 }
 
-// TestStatuses: which of them are asked again, by us and once, since no SDK tries
+// TestOnlyTemporaryStatusesAreRetried: which of them are asked again, by us and once, since no SDK tries
 // again beside, and which are final.
-func TestStatuses(t *testing.T) {
+func TestOnlyTemporaryStatusesAreRetried(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
 		text := a.answers(t)["text"]

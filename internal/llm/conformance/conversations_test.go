@@ -127,9 +127,9 @@ func conversations() []conversation30 {
 	}
 }
 
-// TestConversations: all of them in all forms. Nothing foreign is sent, and
+// TestConversationsAreSentCompletely: all of them in all forms. Nothing foreign is sent, and
 // nothing of the conversation is lost.
-func TestConversations(t *testing.T) {
+func TestConversationsAreSentCompletely(t *testing.T) {
 	t.Parallel()
 	all := conversations()
 	if len(all) < 30 {
@@ -192,9 +192,9 @@ func TestToolChoices(t *testing.T) {
 	}
 }
 
-// TestLargeNumbers: arguments go back to a provider with the digits that they
+// TestLargeNumbersInRequestsAreExact: arguments go back to a provider with the digits that they
 // have. Gemini's API has nothing but doubles for them.
-func TestLargeNumbers(t *testing.T) {
+func TestLargeNumbersInRequestsAreExact(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
 		want := `"id":-9007199254740993}`
@@ -210,8 +210,8 @@ func TestLargeNumbers(t *testing.T) {
 	}
 }
 
-// TestLargeNumbersAnswered: arguments are taken as the API wrote them.
-func TestLargeNumbersAnswered(t *testing.T) {
+// TestLargeNumbersInAnswersAreExact: arguments are taken as the API wrote them.
+func TestLargeNumbersInAnswersAreExact(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
 		want := `{"at":-9007199254740993}`

@@ -57,7 +57,7 @@ func (want outcome) hold(t *testing.T, of string, answer executor.Answer, fault 
 	}
 }
 
-func TestRecordedAnswers(t *testing.T) {
+func TestRecordedAnswersGiveTheSameResult(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
 		answers := answersIn(t, recordedIn+a.name)

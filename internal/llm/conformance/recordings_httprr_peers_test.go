@@ -74,8 +74,8 @@ func parsed(sent, came string) (x exchange, err error) {
 	return x, err
 }
 
-// TestRecordingsOfErrors: refusals of real providers come to our codes.
-func TestRecordingsOfErrors(t *testing.T) {
+// TestRecordingsGiveOurErrorCodes: refusals of real providers come to our codes.
+func TestRecordingsGiveOurErrorCodes(t *testing.T) {
 	t.Parallel()
 	dir, err := download(langchainModule)
 	must(t, err)

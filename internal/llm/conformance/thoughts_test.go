@@ -96,9 +96,9 @@ func TestReasoningTokensAreCountedAsOutput(t *testing.T) {
 	}
 }
 
-// TestThoughtsOfChatGoBack: a whole answer's go back as they came; those of a
+// TestChatThoughtsAreSentBack: a whole answer's go back as they came; those of a
 // stream are put together, and one that was signed has ended.
-func TestThoughtsOfChatGoBack(t *testing.T) {
+func TestChatThoughtsAreSentBack(t *testing.T) {
 	t.Parallel()
 	a := apiOf(t, "openai-chat")
 	const first, second = `{"index":0,"signature":"c2ln","text":"One. ","type":"reasoning.text"}`, `{"index":0,"signature":"bmFs","text":"Two.","type":"reasoning.text"}`
@@ -125,9 +125,9 @@ func TestThoughtsOfChatGoBack(t *testing.T) {
 	}
 }
 
-// TestSignatureByItself: a signature may end a stream, in a part without words.
+// TestSignatureAloneBelongsToTheTextBefore: a signature may end a stream, in a part without words.
 // It goes back with the words before, as it comes where an answer is whole.
-func TestSignatureByItself(t *testing.T) {
+func TestSignatureAloneBelongsToTheTextBefore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ events, want []string }{
 		"words": {

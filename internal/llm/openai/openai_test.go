@@ -315,7 +315,7 @@ func TestFinishReasons(t *testing.T) {
 }
 
 // Servers differ in how they tell calls apart in a stream.
-func TestCallsOfOtherServers(t *testing.T) {
+func TestStreamedCallsAreSeparated(t *testing.T) {
 	t.Parallel()
 	for what, calls := range map[string]string{
 		"whole calls, all of index 0":  `{"index":0,"id":"x","function":{"name":"a","arguments":"{}"}},{"index":0,"id":"y","function":{"name":"b","arguments":"{}"}}`,
@@ -334,7 +334,7 @@ func TestCallsOfOtherServers(t *testing.T) {
 	}
 }
 
-func TestUsageThatIsNone(t *testing.T) {
+func TestImpossibleUsageIsIgnored(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, stream(`{"model":"m","choices":[{"index":0,"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":-1,"completion_tokens":4611686018427387904}}`))
 	got, _, failure := s.model(t, Config{}).generate(t, hello)

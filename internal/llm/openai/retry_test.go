@@ -29,7 +29,7 @@ func with(r reply, name, value string) reply {
 }
 
 // Failures that are not tried again: one request, one code.
-func TestFinalFailures(t *testing.T) {
+func TestFinalFailuresAreNotRetried(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		what  string
@@ -68,7 +68,7 @@ func TestFinalFailures(t *testing.T) {
 }
 
 // Failures that may pass: the next answer counts.
-func TestPassingFailures(t *testing.T) {
+func TestTemporaryFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	begun := `{"model":"m-1","choices":[{"index":0,"delta":{"content":"half an ans"}}]}`
 	for _, c := range []struct {
@@ -130,7 +130,7 @@ func TestRefusedConnection(t *testing.T) {
 	}
 }
 
-func TestUntrustedCertificate(t *testing.T) {
+func TestUntrustedCertificateIsFinal(t *testing.T) {
 	t.Parallel()
 	s := httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
@@ -146,7 +146,7 @@ func TestUntrustedCertificate(t *testing.T) {
 }
 
 // The server's word on when to come back holds, if that is before the deadline.
-func TestRetryAfter(t *testing.T) {
+func TestRetryAfterIsObeyed(t *testing.T) {
 	t.Parallel()
 	busy := whole(429, `{}`)
 	for _, c := range []struct {
@@ -182,7 +182,7 @@ func TestRetryAfter(t *testing.T) {
 }
 
 // A server that only fails is asked until the tries are used up.
-func TestRetriesEnd(t *testing.T) {
+func TestRetriesAreBounded(t *testing.T) {
 	t.Parallel()
 	const tries = 8
 	replies := make([]reply, tries+1)
@@ -200,7 +200,7 @@ func TestRetriesEnd(t *testing.T) {
 }
 
 // Cancelling ends everything at once: an answer that hangs, and a pause.
-func TestCancelled(t *testing.T) {
+func TestCancelEndsAnswersAndWaits(t *testing.T) {
 	t.Parallel()
 	asked, done := make(chan struct{}), make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

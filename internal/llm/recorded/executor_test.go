@@ -81,7 +81,7 @@ func TestExecutorCancelled(t *testing.T) {
 	}
 }
 
-func TestExecutorWithoutALedgerToWrite(t *testing.T) {
+func TestExecutorFailsWithoutLedger(t *testing.T) {
 	t.Parallel()
 	ledger, err := recorded.OpenLedger(filepath.Join(t.TempDir(), "ledger.jsonl"))
 	must(t, err)

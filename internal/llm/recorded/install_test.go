@@ -98,7 +98,7 @@ func TestInstallTrustsRecordedArguments(t *testing.T) {
 	}
 }
 
-func TestInstallOfALongRun(t *testing.T) {
+func TestTurnLimitExceedsTheLongestRun(t *testing.T) {
 	t.Parallel()
 	var turns strings.Builder
 	for range 140 {

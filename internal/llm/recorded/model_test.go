@@ -98,7 +98,7 @@ func TestModelReturnsTheNextTurn(t *testing.T) {
 	}
 }
 
-func TestModelShownSomethingElse(t *testing.T) {
+func TestModelRefusesOtherMessages(t *testing.T) {
 	t.Parallel()
 	r := read(t, small)
 	for _, c := range []struct {

@@ -151,7 +151,7 @@ func TestDemo(t *testing.T) {
 
 // If a tool returns something else than the script is written for, the script
 // says so instead of going on.
-func TestDemoOfAnotherProgram(t *testing.T) {
+func TestDemoFailsOnOtherResults(t *testing.T) {
 	t.Parallel()
 	script, files := scripted.Demo()
 	for i := range files.Files {
@@ -166,7 +166,7 @@ func TestDemoOfAnotherProgram(t *testing.T) {
 	}
 }
 
-func TestEcho(t *testing.T) {
+func TestEchoCallsToolsByWords(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	must(t, os.WriteFile(filepath.Join(dir, "note.txt"), []byte("milk and bread\n"), 0o600))

@@ -118,7 +118,7 @@ func TestTurns(t *testing.T) {
 }
 
 // Arguments that no event could hold are shown by their size.
-func TestTurnsWithArgumentsOmitted(t *testing.T) {
+func TestOmittedArgumentsMatchBySize(t *testing.T) {
 	t.Parallel()
 	s := parse(t, `{turns: [{calls: [{tool: put, arguments: '{"a":"xxx"}'}]}, {say: on}]}`)
 	for omitted, want := range map[int64]string{11: "on ", 12: "script_mismatch", 0: "script_mismatch"} {
@@ -129,7 +129,7 @@ func TestTurnsWithArgumentsOmitted(t *testing.T) {
 	}
 }
 
-func TestTurnsShownSomethingElse(t *testing.T) {
+func TestTurnsRefuseOtherMessages(t *testing.T) {
 	t.Parallel()
 	s := parse(t, turns)
 	for _, c := range []struct {
@@ -169,7 +169,7 @@ func TestTurnsShownSomethingElse(t *testing.T) {
 	}
 }
 
-func TestTurnsEnd(t *testing.T) {
+func TestScriptFailsAfterItsLastTurn(t *testing.T) {
 	t.Parallel()
 	s := parse(t, "turns:\n  - say: hello\n")
 	messages := []executor.Message{user("a"), {Role: "assistant", Text: "hello"}, user("b")}

@@ -19,7 +19,7 @@ tenants:
   refold: {session-actors: [actor], clients: [chat, small], admins: [admin]}
 `
 
-func TestQuotas(t *testing.T) {
+func TestQuotasAreEnforced(t *testing.T) {
 	t.Parallel()
 	s := start(t, bounded)
 	first, second := s.attacker("chat"), s.attacker("chat")

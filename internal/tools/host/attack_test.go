@@ -110,10 +110,10 @@ func TestAttackPatchOfManySections(t *testing.T) {
 	}
 }
 
-// TestExpandedBracesMeanTheSame: braces become every choice of one alternative each, and nothing else changes. A glob
+// TestExpandedBracesMatchTheSame: braces become every choice of one alternative each, and nothing else changes. A glob
 // that doublestar matches whole matches expanded too. The reverse does not hold: doublestar 4 does not match "*{,a}"
 // with an empty rest.
-func TestExpandedBracesMeanTheSame(t *testing.T) {
+func TestExpandedBracesMatchTheSame(t *testing.T) {
 	t.Parallel()
 	alternatives := map[string][]string{"{a,b}": {"a", "b"}, "{,a}": {"", "a"}, "{a,{b,/}}": {"a", "b", "/"}, "{a*,?b}": {"a*", "?b"}, "{a}": {"a"}}
 	piece := rapid.SampledFrom([]string{"a", "b", "*", "?", "[ab]", "[!{]", `\{`, `\,`, "/", "{a,b}", "{,a}", "{a,{b,/}}", "{a*,?b}", ",", "{a}"})
@@ -146,8 +146,8 @@ func TestExpandedBracesMeanTheSame(t *testing.T) {
 	})
 }
 
-// TestListsLargeDirectories: what is not shown is counted, and not looked up.
-func TestListsLargeDirectories(t *testing.T) {
+// TestLargeDirectoriesAreCounted: what is not shown is counted, and not looked up.
+func TestLargeDirectoriesAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, nil)
 	for i := range namesMax + 10 {

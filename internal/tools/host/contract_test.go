@@ -11,9 +11,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// TestBuiltinRegistry: the host carries out what the built-in registry offers,
+// TestHostServesTheBuiltinRegistry: the host carries out what the built-in registry offers,
 // and takes the arguments that it describes; no more, no less.
-func TestBuiltinRegistry(t *testing.T) {
+func TestHostServesTheBuiltinRegistry(t *testing.T) {
 	t.Parallel()
 	takes := map[string]any{
 		ToolSessionOpen: openArguments{}, ToolSessionClose: struct{}{}, ToolExec: execArguments{},

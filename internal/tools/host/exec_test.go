@@ -76,7 +76,7 @@ func TestExecTimeout(t *testing.T) {
 	}
 }
 
-func TestExecCap(t *testing.T) {
+func TestExecOutputIsCut(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{OutputBytes: 2000}, nil)
 	got := r.ok(ToolExec, args{"command": `i=0; while [ $i -lt 2000 ]; do echo "line $i"; i=$((i+1)); done`})
@@ -95,8 +95,8 @@ func TestExecCap(t *testing.T) {
 	}
 }
 
-// TestCapture compares with keeping everything.
-func TestCapture(t *testing.T) {
+// TestCaptureKeepsBothEnds compares with keeping everything.
+func TestCaptureKeepsBothEnds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := &capture{max: rapid.IntRange(8, 40).Draw(t, "max")}
@@ -147,9 +147,9 @@ func TestEnvironment(t *testing.T) {
 	wantIn(t, bare.ok(ToolExec, args{"command": "ls -d ."}), "exit status 0\n.\n") // there is a PATH
 }
 
-// TestExecTogether: commands of several calls run side by side: each waits for
+// TestCommandsRunConcurrently: commands of several calls run side by side: each waits for
 // the other's pipe.
-func TestExecTogether(t *testing.T) {
+func TestCommandsRunConcurrently(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, nil)
 	for _, name := range []string{"a", "b"} {

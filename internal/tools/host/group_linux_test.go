@@ -210,9 +210,9 @@ func TestBackgroundEndsWithItsCall(t *testing.T) {
 	wantGone(t, all)
 }
 
-// TestHeldOutput: a process that left the group and holds the output keeps the
+// TestHeldOutputDoesNotBlockTheCall: a process that left the group and holds the output keeps the
 // call for a moment only, and the result says so.
-func TestHeldOutput(t *testing.T) {
+func TestHeldOutputDoesNotBlockTheCall(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
 	must(t, err)
@@ -235,9 +235,9 @@ func TestHeldOutput(t *testing.T) {
 	}
 }
 
-// TestKilledBridge: when a bridge is killed, the shell that it ran ends, and
+// TestKilledBridgeEndsItsShell: when a bridge is killed, the shell that it ran ends, and
 // another bridge goes on with the session.
-func TestKilledBridge(t *testing.T) {
+func TestKilledBridgeEndsItsShell(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	dir := filepath.Join(root, rigSession)

@@ -197,7 +197,7 @@ func wantSame(t testing.TB, dir string, before map[string]string) {
 	}
 }
 
-func TestUnknownTool(t *testing.T) {
+func TestUnknownToolIsRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, nil)
 	if got := r.call("host.fs.chmod", nil); got.Error == nil || got.Error.Code != CodeToolUnbound {

@@ -13,9 +13,9 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// TestKeep: files go when their host session has been over for long enough, and
+// TestFilesAreRemovedAfterKeep: files go when their host session has been over for long enough, and
 // nobody else has their directory.
-func TestKeep(t *testing.T) {
+func TestFilesAreRemovedAfterKeep(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	h := New(root, Options{Keep: 24 * time.Hour})

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// TestLeftoversEnd: without a sandbox, what a command started outlives a host that
+// TestNextHostKillsLeftovers: without a sandbox, what a command started outlives a host that
 // is killed. The next one on the same root ends it, wherever it went; one on
 // another root does not, and what a host that lives has started goes on.
-func TestLeftoversEnd(t *testing.T) {
+func TestNextHostKillsLeftovers(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	dir := filepath.Join(root, rigSession)

@@ -47,8 +47,8 @@ func TestApplyPatch(t *testing.T) {
 		"the patch applies, but changes nothing:\nupdated same.txt\n")
 }
 
-// TestPatchNames: one file under two names is one file, in one patch too.
-func TestPatchNames(t *testing.T) {
+// TestPatchTreatsTwoNamesAsOneFile: one file under two names is one file, in one patch too.
+func TestPatchTreatsTwoNamesAsOneFile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"d/f": "a\nb\n"})
 	r.symlink("d", "link")
@@ -59,8 +59,8 @@ func TestPatchNames(t *testing.T) {
 	r.refused(CodeNotRegular, ToolApplyPatch, args{"patch": "*** Begin Patch\n*** Update File: direct\n*** Move to: m\n*** End Patch"})
 }
 
-// TestPatchFails: whatever is wrong with one part, nothing changes.
-func TestPatchFails(t *testing.T) {
+// TestFailedPatchChangesNothing: whatever is wrong with one part, nothing changes.
+func TestFailedPatchChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{
 		"f": "a\nb\n", "g": "g\n", "bin": "\x00", "dir/x": "x\n", "big": strings.Repeat("x\n", fileBytesMax/2+1),

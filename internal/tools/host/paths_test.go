@@ -119,10 +119,10 @@ func TestKeysAreThePathsOfTheHost(t *testing.T) {
 	})
 }
 
-// TestRoot: what opening tells as the root is the working directory that the
+// TestRootIsTheResolvedWorkingDirectory: what opening tells as the root is the working directory that the
 // model is told, symbolic links resolved. A path by the name that the host was
 // configured with is taken too, and its key is the bare one.
-func TestRoot(t *testing.T) {
+func TestRootIsTheResolvedWorkingDirectory(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

@@ -77,8 +77,8 @@ func TestReadLongLines(t *testing.T) {
 	wantOutput(t, "after it", r.ok(ToolReadFile, args{"path": "f", "offset": 4}), "b\n[lines 4 to 4 of 4]")
 }
 
-// TestReadWindows: reading on from note to note gives every line once.
-func TestReadWindows(t *testing.T) {
+// TestReadWindowsGiveEveryLineOnce: reading on from note to note gives every line once.
+func TestReadWindowsGiveEveryLineOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{OutputBytes: 1024}, nil)
 	rapid.Check(t, func(t *rapid.T) {
@@ -244,8 +244,8 @@ func TestGrep(t *testing.T) {
 	wantIn(t, r.ok(ToolGrep, args{"pattern": "unicorn"}), "no matches", "[1 files or directories were not read to the end")
 }
 
-// TestCancelledWalks: a search of a tree ends with its context.
-func TestCancelledWalks(t *testing.T) {
+// TestWalksEndWithTheirContext: a search of a tree ends with its context.
+func TestWalksEndWithTheirContext(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"a/b": "x"})
 	p, err := openWorkdir(r.root, rigSession)

@@ -69,7 +69,7 @@ func TestExecInSandboxWorkDir(t *testing.T) {
 	}
 }
 
-func TestExecFlood(t *testing.T) {
+func TestExecStopsAFlood(t *testing.T) {
 	t.Parallel()
 	box, _ := boxed(t)
 	for name, b := range map[string]*sandbox.Box{"in a sandbox": box, "without": nil} {

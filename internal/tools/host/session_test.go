@@ -13,9 +13,9 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// TestOpen: the first call of a session makes its directory and says where it
+// TestOpenIsRepeatable: the first call of a session makes its directory and says where it
 // is; a second start of the same call says the same.
-func TestOpen(t *testing.T) {
+func TestOpenIsRepeatable(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	h := New(root, Options{Route: "host-a"})
@@ -81,9 +81,9 @@ func TestFixedWorkDir(t *testing.T) {
 	r.refused(CodePathEscapes, ToolReadFile, args{"path": "../sub/f"})
 }
 
-// TestKilledHost: another process with the same root goes on with the session,
+// TestNextHostContinuesTheSession: another process with the same root goes on with the session,
 // since nothing of it was in memory.
-func TestKilledHost(t *testing.T) {
+func TestNextHostContinuesTheSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{Route: "before"}, map[string]string{"f": "text\n"})
 	r.h = New(r.root, Options{Route: "after"})
@@ -93,9 +93,9 @@ func TestKilledHost(t *testing.T) {
 	r.refused(CodeNoHostSession, ToolReadFile, args{"path": "f"})
 }
 
-// TestNoHostSession: each call that has no usable host session is refused, and
+// TestCallsWithoutHostSessionAreRefused: each call that has no usable host session is refused, and
 // sets the session's status, so that open_session is offered again.
-func TestNoHostSession(t *testing.T) {
+func TestCallsWithoutHostSessionAreRefused(t *testing.T) {
 	t.Parallel()
 	status := func(got executor.Result) string {
 		if got.HostSession == nil {
@@ -149,8 +149,8 @@ func TestNoHostSession(t *testing.T) {
 	}
 }
 
-// TestUseKeepsAlive: a call moves the end of an idle session's time.
-func TestUseKeepsAlive(t *testing.T) {
+// TestCallRestartsTheIdleTime: a call moves the end of an idle session's time.
+func TestCallRestartsTheIdleTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{IdleTTL: time.Hour}, nil)
 	almost := time.Now().Add(-59 * time.Minute)
@@ -162,9 +162,9 @@ func TestUseKeepsAlive(t *testing.T) {
 	}
 }
 
-// TestClose: closing is repeatable, and an open that is carried out again after
+// TestCloseIsRepeatable: closing is repeatable, and an open that is carried out again after
 // it, as a late repeat is, neither revives the session nor says something new.
-func TestClose(t *testing.T) {
+func TestCloseIsRepeatable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"f": "text"})
 	for range 2 {
@@ -186,9 +186,9 @@ func TestClose(t *testing.T) {
 	r.refused(CodeNoHostSession, ToolSessionClose, nil)
 }
 
-// TestOpenRace: one call that is carried out on two hosts at once opens one
+// TestConcurrentOpensGiveOneSession: one call that is carried out on two hosts at once opens one
 // host session.
-func TestOpenRace(t *testing.T) {
+func TestConcurrentOpensGiveOneSession(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
 	var wg sync.WaitGroup

@@ -77,7 +77,7 @@ func TestSweepExpires(t *testing.T) {
 	}
 }
 
-func TestSweepEndsWithSession(t *testing.T) {
+func TestSweepEndsHostSessionsOfClosedSessions(t *testing.T) {
 	t.Parallel()
 	log := slog.New(slog.DiscardHandler)
 	for name, c := range map[string]struct {
@@ -109,7 +109,7 @@ func TestSweepEndsWithSession(t *testing.T) {
 	}
 }
 
-func TestSweepLeftovers(t *testing.T) {
+func TestSweepRemovesLeftovers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, nil)
 	old, fresh := filepath.Join(r.root, recordsDir, tempPrefix+"old"), filepath.Join(r.root, recordsDir, ".h1.half")

@@ -107,9 +107,9 @@ func TestEditFile(t *testing.T) {
 		args{"path": "grow", "old_text": "x", "new_text": strings.Repeat("y", 10_000), "replace_all": true}), "10000000 bytes")
 }
 
-// TestEditsTogether: calls that change one file under several names at once
+// TestConcurrentEditsAreKept: calls that change one file under several names at once
 // lose none of their changes.
-func TestEditsTogether(t *testing.T) {
+func TestConcurrentEditsAreKept(t *testing.T) {
 	t.Parallel()
 	const n = 24
 	var lines strings.Builder
@@ -169,9 +169,9 @@ func TestReadersSeeWholeFiles(t *testing.T) {
 	}
 }
 
-// TestCommitUndoes: if a later name can't be changed, earlier ones are changed
+// TestFailedCommitIsUndone: if a later name can't be changed, earlier ones are changed
 // back, with their permissions, and nothing is left lying about.
-func TestCommitUndoes(t *testing.T) {
+func TestFailedCommitIsUndone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"changed": "before", "removed": "before", "full/x": "x"})
 	must(t, os.Chmod(filepath.Join(r.dir, "removed"), 0o755))
@@ -203,9 +203,9 @@ func TestCommitUndoes(t *testing.T) {
 	}
 }
 
-// TestUndoFails: if changing back fails too, the model is told that it must
+// TestFailedUndoIsReported: if changing back fails too, the model is told that it must
 // look.
-func TestUndoFails(t *testing.T) {
+func TestFailedUndoIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"f": "x"})
 	p, err := openWorkdir(r.root, rigSession)

@@ -15,7 +15,7 @@ import (
 )
 
 // A server that keeps sessions is told by a message of its own.
-func TestCancel(t *testing.T) {
+func TestCancelIsSentToTheServer(t *testing.T) {
 	t.Parallel()
 	over(t, stateful, func(t *testing.T, w *world) {
 		w.imports()
@@ -50,10 +50,10 @@ func (w *world) idles(reached func() bool) (r bridge.Rehearsed) {
 	return r
 }
 
-// TestCancelStateless: a message of its own finds no call at a server that keeps
+// TestCancelEndsStatelessRequests: a message of its own finds no call at a server that keeps
 // no sessions. It hears of the cancellation by the end of the request: that holds
 // of each, and one that ties its calls to their requests ends the call.
-func TestCancelStateless(t *testing.T) {
+func TestCancelEndsStatelessRequests(t *testing.T) {
 	t.Parallel()
 	for name, hears := range map[string]bool{"ends the call": true, "hears it": false} {
 		t.Run(name, func(t *testing.T) {

@@ -67,7 +67,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestTakes(t *testing.T) {
+func TestIncludeAndExclude(t *testing.T) {
 	t.Parallel()
 	s := Server{Include: []string{"read_*", "list", "gone"}, Exclude: []string{"read_secret"}, Tools: map[string]Override{"*": {}, "lst": {}}}
 	for tool, want := range map[string]bool{"read_file": true, "list": true, "read_secret": false, "write": false} {

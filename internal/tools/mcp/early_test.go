@@ -8,7 +8,7 @@ import (
 
 // A server may say that its tools changed while it is still being reached; and
 // then it may not be reached at all.
-func TestChangedWhileItIsReached(t *testing.T) {
+func TestEarlyToolChangeIsHandled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		early := &session{log: slog.New(slog.DiscardHandler), connected: make(chan struct{}), ended: make(chan struct{})}

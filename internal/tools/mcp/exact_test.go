@@ -16,8 +16,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// TestExactSchemas: what is imported, pinned and checked is what was listed.
-func TestExactSchemas(t *testing.T) {
+// TestSchemasKeepExactNumbers: what is imported, pinned and checked is what was listed.
+func TestSchemasKeepExactNumbers(t *testing.T) {
 	t.Parallel()
 	canonical, err := codec.FromJSON([]byte(schemaExact))
 	must(t, err)
@@ -52,9 +52,9 @@ func TestExactSchemas(t *testing.T) {
 	})
 }
 
-// TestExactPins: a bound that changes by one changes the pin, and how a number
+// TestPinsCompareExactNumbers: a bound that changes by one changes the pin, and how a number
 // is written does not.
-func TestExactPins(t *testing.T) {
+func TestPinsCompareExactNumbers(t *testing.T) {
 	t.Parallel()
 	pin := func(bound, more string) Pin {
 		t.Helper()
@@ -85,9 +85,9 @@ func TestExactPins(t *testing.T) {
 	}
 }
 
-// TestExactMessages: what is no list of tools, and what of one can't be kept, is
+// TestOtherMessagesAreUnchanged: what is no list of tools, and what of one can't be kept, is
 // left as it is.
-func TestExactMessages(t *testing.T) {
+func TestOtherMessagesAreUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{
 		`{"id":1,"result":{"inputSchema":{"maximum":9007199254740993}}}`,

@@ -46,10 +46,10 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestLargeNumbers: an integer that no float holds comes through as it was sent,
+// TestLargeNumbersAreExact: an integer that no float holds comes through as it was sent,
 // in arguments and in structured content, and what a text says already is not
 // said once more with other digits.
-func TestLargeNumbers(t *testing.T) {
+func TestLargeNumbersAreExact(t *testing.T) {
 	t.Parallel()
 	over(t, append(slices.Clone(allWays), "json"), func(t *testing.T, w *world) {
 		w.imports()
@@ -64,9 +64,9 @@ func TestLargeNumbers(t *testing.T) {
 	})
 }
 
-// TestExactEvents: what is no answer with structured content is left as it is,
+// TestOtherEventsAreUnchanged: what is no answer with structured content is left as it is,
 // however it is cut.
-func TestExactEvents(t *testing.T) {
+func TestOtherEventsAreUnchanged(t *testing.T) {
 	t.Parallel()
 	const answer = `{"id":1,"jsonrpc":"2.0","result":{"_meta":{"a":1},"structuredContent":{"n":9007199254740993}}}`
 	const kept = `{"id":1,"jsonrpc":"2.0","result":{"_meta":{"a":1,"refold/structured":"{\"n\":9007199254740993}"},"structuredContent":{"n":9007199254740993}}}`

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestModern(t *testing.T) {
+func TestOlderSchemasAreConverted(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, old, want string }{
 		{"says its draft", `{"$schema":"http://json-schema.org/draft-07/schema#","$id":"x","type":"object"}`, `{"type":"object"}`},

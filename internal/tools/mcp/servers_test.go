@@ -258,7 +258,7 @@ func TestCalls(t *testing.T) {
 }
 
 // Calls at once share one session, and a server is started once for them.
-func TestOneSession(t *testing.T) {
+func TestConcurrentCallsShareOneSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modePlain)
 	w.imports()
@@ -278,7 +278,7 @@ func TestOneSession(t *testing.T) {
 }
 
 // A server that changes under way is noticed, and only what changed is refused.
-func TestChange(t *testing.T) {
+func TestOnlyChangedToolsAreRefused(t *testing.T) {
 	t.Parallel()
 	over(t, allWays, func(t *testing.T, w *world) {
 		w.imports()
@@ -313,7 +313,7 @@ func TestChange(t *testing.T) {
 }
 
 // What an import does not have as it is now is refused from the first call on.
-func TestChangedBefore(t *testing.T) {
+func TestToolChangedBeforeStartIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modePlain)
 	w.imports()
@@ -328,7 +328,7 @@ func TestChangedBefore(t *testing.T) {
 }
 
 // The server dies in the middle of a call.
-func TestCrash(t *testing.T) {
+func TestServerCrashesDuringACall(t *testing.T) {
 	t.Parallel()
 	over(t, allWays, func(t *testing.T, w *world) {
 		w.imports()
@@ -345,7 +345,7 @@ func TestCrash(t *testing.T) {
 }
 
 // A server that does not come up is started again, with pauses.
-func TestRestart(t *testing.T) {
+func TestFailingServerIsRestartedWithPauses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modePlain)
 	w.imports()
@@ -370,7 +370,7 @@ func TestRestart(t *testing.T) {
 }
 
 // What is no message on a server's output is left out, and said.
-func TestGarbage(t *testing.T) {
+func TestGarbageIsSkippedAndLogged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modePlain)
 	w.imports()
@@ -383,7 +383,7 @@ func TestGarbage(t *testing.T) {
 }
 
 // Close leaves no process behind, neither the server's nor one that it started.
-func TestClose(t *testing.T) {
+func TestCloseLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{modePlain, modeDeaf} {
 		t.Run(mode, func(t *testing.T) {
@@ -431,8 +431,8 @@ func TestServersAreGivenTheTraceContext(t *testing.T) {
 	}
 }
 
-// TestCallOfAPack: in a pack, the pack's name stands in place of the first part.
-func TestCallOfAPack(t *testing.T) {
+// TestPackNameReplacesThePrefix: in a pack, the pack's name stands in place of the first part.
+func TestPackNameReplacesThePrefix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modePlain)
 	w.imports()

@@ -72,9 +72,9 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-// TestWholeFileHunk: a hunk that spells out all lines of a file gives exactly
+// TestWholeFileHunkIsExact: a hunk that spells out all lines of a file gives exactly
 // what it says, whatever the lines are and however often they repeat.
-func TestWholeFileHunk(t *testing.T) {
+func TestWholeFileHunkIsExact(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		line := rapid.SampledFrom([]string{"a", "b", " a", "", "a ", "@@", "*** End Patch", "+", "\ta", "“a”"})

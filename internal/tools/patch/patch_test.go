@@ -130,8 +130,8 @@ func TestVectors(t *testing.T) {
 	}
 }
 
-// TestLineEnds has what text files can't show: line ends.
-func TestLineEnds(t *testing.T) {
+// TestLineEndsAreKept has what text files can't show: line ends.
+func TestLineEndsAreKept(t *testing.T) {
 	t.Parallel()
 	const head, foot = "*** Begin Patch\n*** Update File: f\n", "*** End Patch\n"
 	for _, c := range []struct{ name, patch, before, after string }{
@@ -157,8 +157,8 @@ func TestLineEnds(t *testing.T) {
 	}
 }
 
-// TestPatchInCRLF: a patch that came with CRLF throughout is read as without.
-func TestPatchInCRLF(t *testing.T) {
+// TestCRLFPatchIsAccepted: a patch that came with CRLF throughout is read as without.
+func TestCRLFPatchIsAccepted(t *testing.T) {
 	t.Parallel()
 	text := strings.ReplaceAll("*** Begin Patch\n*** Update File: f\n@@ a\n-b\n+x\n*** Add File: g\n+new\n*** End Patch\n", "\n", "\r\n")
 	got, err := apply(text, tree{"f": "a\nb\n"})
@@ -167,8 +167,8 @@ func TestPatchInCRLF(t *testing.T) {
 	}
 }
 
-// TestReadError: what the caller's read says comes back as it is.
-func TestReadError(t *testing.T) {
+// TestReadErrorIsReturnedUnchanged: what the caller's read says comes back as it is.
+func TestReadErrorIsReturnedUnchanged(t *testing.T) {
 	t.Parallel()
 	p, err := patch.Parse("*** Begin Patch\n*** Delete File: f\n*** End Patch")
 	must(t, err)
@@ -216,8 +216,8 @@ func TestPatchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestNothingChanges: a patch of context alone is good, and changes nothing.
-func TestNothingChanges(t *testing.T) {
+// TestPatchOfContextChangesNothing: a patch of context alone is good, and changes nothing.
+func TestPatchOfContextChangesNothing(t *testing.T) {
 	t.Parallel()
 	p, err := patch.Parse("*** Begin Patch\n*** Update File: f\n@@\n a\n*** End Patch")
 	must(t, err)

@@ -220,7 +220,7 @@ func TestPrivileges(t *testing.T) {
 
 // The limits are the command's, and not those of its supervisor, which they would
 // end as well: what a runtime reserves alone may be more.
-func TestLimitsOfTheCommandAlone(t *testing.T) {
+func TestLimitsDoNotApplyToTheSupervisor(t *testing.T) {
 	t.Parallel()
 	boxes(t, sandbox.Config{Limits: sandbox.Limits{Memory: 123 << 20}}, sandbox.Memory, func(t *testing.T, b *sandbox.Box) {
 		const line = `PATH=/usr/bin:/bin; for pid in $$ $PPID; do sed -n 's/^Max data size *\([a-z0-9]*\) .*/\1/p' /proc/$pid/limits; done`
@@ -239,7 +239,7 @@ func TestLimitsOfTheCommandAlone(t *testing.T) {
 
 // What a supervisor says before it gives up is told, and the command's output is
 // the command's alone.
-func TestSupervisorFails(t *testing.T) {
+func TestFailureOfTheSupervisorIsReported(t *testing.T) {
 	t.Parallel()
 	boxes(t, sandbox.Config{}, sandbox.CPU, func(t *testing.T, b *sandbox.Box) {
 		cmd := b.Command([]string{"/bin/sh", "-c", "echo begun >&2; read line"}, t.TempDir(), nil)

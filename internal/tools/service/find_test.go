@@ -101,7 +101,7 @@ func with(member string) string {
 
 // Where instances differ the newest counts, in whatever order they answer; two
 // services don't share a tool.
-func TestFindAmongMany(t *testing.T) {
+func TestNewestInstanceCounts(t *testing.T) {
 	t.Parallel()
 	services := []presence.FoundService{
 		offering("orders", "1.9.0", with(`"description": "nine"`)), offering("orders", "1.10.0", with(`"description": "ten"`)), offering("orders", "1.2.0", plain),

@@ -158,7 +158,7 @@ func TestCallEnds(t *testing.T) {
 
 // What a call that waits for a missing service comes to is known before its run
 // time is over: it reached nobody.
-func TestMissingUntilTheEnd(t *testing.T) {
+func TestMissingServiceFailsBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{answer: fails(presence.ErrNobodyServes), services: []presence.FoundService{offering("orders", "1", plain)}}
@@ -282,7 +282,7 @@ func TestServicesComeAndGo(t *testing.T) {
 }
 
 // A call of a tool that nobody has offered yet waits for it.
-func TestServiceThatComesLate(t *testing.T) {
+func TestCallWaitsForALateService(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{answer: reply("", "", "done")}
@@ -317,7 +317,7 @@ func TestOptions(t *testing.T) {
 }
 
 // In a pack, the pack's name stands before the tool_id, unless that begins with it.
-func TestCallsOfAPack(t *testing.T) {
+func TestPackNamePrecedesTheToolID(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{answer: reply("", "", "done"), services: []presence.FoundService{offering("orders", "1", with(`"retry_safe": true`))}}

@@ -46,8 +46,9 @@ func (s service) isDaemon() bool {
 	return s.Build.Target == "session-actor" || s.Build.Target == "bridge"
 }
 
-// TestComposeFileIsConsistent: what docker-compose.yml names is there, whatever it waits for
-// says that it is healthy, and nothing is reached from other machines.
+// TestComposeFileIsConsistent: everything that docker-compose.yml names exists,
+// services wait only for services with a health check, and no port is open to
+// other machines.
 func TestComposeFileIsConsistent(t *testing.T) {
 	t.Parallel()
 	c, dockerfile := readCompose(t), readDockerfile(t)
@@ -89,12 +90,12 @@ func TestComposeFileIsConsistent(t *testing.T) {
 	}
 }
 
-// userID is the user of all containers, and their group: not root, and a number,
-// so that orchestrators can tell.
+// userID is the user and group of all containers: a number, so that
+// orchestrators can see that it is not root.
 const userID = "10001:10001"
 
-// TestContainersAreConfined: no container runs as root or can become it, and
-// what it may write to are volumes, whose directories its image gives it.
+// TestContainersAreConfined: no container runs as root or can become root. It
+// writes only to volumes, whose directories its image creates for it.
 func TestContainersAreConfined(t *testing.T) {
 	t.Parallel()
 	for name, s := range readCompose(t).Services {
@@ -135,8 +136,8 @@ func stage(t *testing.T, name string) (user string, owned []string) {
 	return user, owned
 }
 
-// TestDaemonsDeclareTheServersDurability: the daemons say that the servers sync always, as
-// deploy/nats.conf has it, and ask each of them.
+// TestDaemonsDeclareTheServersDurability: the daemons' flags say that the servers
+// sync every write, as deploy/nats.conf configures, and name each server.
 func TestDaemonsDeclareTheServersDurability(t *testing.T) {
 	t.Parallel()
 	c := readCompose(t)
@@ -165,9 +166,9 @@ func TestDaemonsDeclareTheServersDurability(t *testing.T) {
 	}
 }
 
-// TestComposeCommandsAreValid: the service roles writes the keys that the others mount, and every
-// daemon takes the flags that docker-compose.yml gives it and the file of its
-// user. --version makes it read them and end.
+// TestComposeCommandsAreValid: the service roles writes the keys that the
+// others mount, and every daemon accepts its flags in docker-compose.yml and
+// the config file of its user. --version makes it read them and exit.
 func TestComposeCommandsAreValid(t *testing.T) {
 	t.Parallel()
 	type run struct{ program, flags string }
@@ -197,8 +198,8 @@ func TestComposeCommandsAreValid(t *testing.T) {
 	}
 }
 
-// checkKeys: a service that is a user sees the files of that user, read-only, and
-// no other key. The servers see no key at all.
+// checkKeys: a service that is a user mounts the files of that user, read-only,
+// and no other key. The servers mount no key at all.
 func checkKeys(t *testing.T, name string, s service, dir string) {
 	t.Helper()
 	var seen []string
@@ -224,7 +225,7 @@ func checkKeys(t *testing.T, name string, s service, dir string) {
 
 var pinned = regexp.MustCompile(`^[a-z/]+:\d+\.\d+\.\d+`)
 
-// checkVolume: a volume is declared, or it is a file beside docker-compose.yml.
+// checkVolume: a volume is declared, or it is a file next to docker-compose.yml.
 func checkVolume(t *testing.T, service, v string, declared map[string]any) {
 	t.Helper()
 	source, _, _ := strings.Cut(v, ":")
@@ -239,8 +240,8 @@ func checkVolume(t *testing.T, service, v string, declared map[string]any) {
 	}
 }
 
-// TestDockerfileIsConsistent: its images have versions, it copies programs that exist, and
-// it builds with the Go that go.mod asks for or a later one.
+// TestDockerfileIsConsistent: its images have versions, it copies programs that
+// exist, and it builds with Go of at least the version in go.mod.
 func TestDockerfileIsConsistent(t *testing.T) {
 	t.Parallel()
 	text := readDockerfile(t)

@@ -1,7 +1,6 @@
-// What is deployed, checked without an engine: deploy/nats.conf by the parser of
-// the server that will read it, and by three servers that run on it;
-// docker-compose.yml for what it refers to. `make compose` checks the form of
-// the latter.
+// The deployment files, checked without containers: deploy/nats.conf by the
+// server's own parser and by three servers that run with it; docker-compose.yml
+// for its references. `make compose` checks the form of the latter.
 package deploy_test
 
 import (
@@ -142,8 +141,8 @@ func TestClusterStoresOnAllServers(t *testing.T) {
 	}
 }
 
-// deployed returns a directory with nats.conf and, beside it, the accounts that
-// the service roles of docker-compose.yml writes.
+// deployed returns a directory with nats.conf and the accounts that the service
+// roles of docker-compose.yml writes.
 func deployed(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -176,8 +175,8 @@ func natsConf(t *testing.T, dir string) *server.Options {
 	return opts
 }
 
-// freePorts finds ports that nobody listens on. All are held until all are
-// found, so that they differ.
+// freePorts finds free ports. It holds each one until all are found, so that
+// they differ.
 func freePorts(t *testing.T, n int) (ports []int) {
 	t.Helper()
 	for range n {

@@ -68,8 +68,8 @@ FROM nats AS other
   image: some/tool:1x2
 `
 
-// TestPinImagesAddsDigests: images from a registry get the digest of their version, and
-// nothing else changes; done again, nothing does.
+// TestPinImagesAddsDigests: images from a registry get the digest of their
+// version, and nothing else changes; a second run changes nothing.
 func TestPinImagesAddsDigests(t *testing.T) {
 	t.Parallel()
 	registry := serveRegistry(t)
@@ -91,8 +91,8 @@ FROM nats AS other
 	}
 }
 
-// TestPinImagesChangesNothingOnFailure: nothing changes where a digest is not found, and it says
-// why.
+// TestPinImagesChangesNothingOnFailure: if a digest is not found, nothing
+// changes and the error says why.
 func TestPinImagesChangesNothingOnFailure(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(http.NotFoundHandler())

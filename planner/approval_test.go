@@ -1,7 +1,7 @@
 package planner_test
 
-// Policies of approval: which of their rules decides over a call, what a
-// condition sees of it, and what becomes of one that can't be evaluated.
+// Approval policies: which rule decides about a call, what a condition sees of
+// it, and what happens if a condition can't be evaluated.
 
 import (
 	"strings"
@@ -83,8 +83,7 @@ func checkDecided(t *testing.T, cases []decided) {
 	}
 }
 
-// TestPolicyDecides: the first rule that matches decides, and what matches none
-// is decided by its tool.
+// TestPolicyDecides: the first matching rule decides, or else the tool.
 func TestPolicyDecides(t *testing.T) {
 	t.Parallel()
 	const ladder = `[{"decision":"deny","tools":["pay"],"when":"args.to == 'bob'"},{"decision":"allow","tools":["shop.pay"],"when":"args.sum < 10"},
@@ -118,8 +117,8 @@ func TestPolicyDecides(t *testing.T) {
 	})
 }
 
-// TestPolicyFailsClosed: a condition that can't be evaluated asks, whatever its
-// rule was to say of what runs; one that was to deny denies.
+// TestPolicyFailsClosed: if the condition of a rule can't be evaluated, the
+// call needs an approval; if the rule denies, it is denied.
 func TestPolicyFailsClosed(t *testing.T) {
 	t.Parallel()
 	checkDecided(t, []decided{
@@ -137,8 +136,7 @@ func TestPolicyFailsClosed(t *testing.T) {
 	})
 }
 
-// TestNilPolicyHasNoRules: nil has no rules, and only a tool that never asks is allowed as
-// a whole.
+// TestNilPolicyHasNoRules: only tools that never ask are allowed in general.
 func TestNilPolicyHasNoRules(t *testing.T) {
 	t.Parallel()
 	reg := approvalRegistry(t)
@@ -162,7 +160,7 @@ func TestNilPolicyHasNoRules(t *testing.T) {
 }
 
 // TestApprovalConditions: what a condition sees of the call and the run. Each
-// of them holds, and its negation does not.
+// condition holds, and its negation does not.
 func TestApprovalConditions(t *testing.T) {
 	t.Parallel()
 	reg := approvalRegistry(t)
@@ -210,7 +208,7 @@ func TestConditionSeesToolID(t *testing.T) {
 	}
 }
 
-// TestPolicyReportsItsFirstFault: the first fault of a policy, with where it stands.
+// TestPolicyReportsItsFirstFault: with its path.
 func TestPolicyReportsItsFirstFault(t *testing.T) {
 	t.Parallel()
 	reg := approvalRegistry(t)
@@ -294,8 +292,8 @@ func TestToolConditionIsCheckedWithTheRegistry(t *testing.T) {
 }
 
 // TestEditsKeepThePlan: a call that may wait for a person is planned with its
-// bare key, whatever its arguments say; and edited arguments are checked by the
-// schema that the model was shown.
+// bare key, whatever its arguments are; edited arguments are checked against
+// the schema that the model saw.
 func TestEditsKeepThePlan(t *testing.T) {
 	t.Parallel()
 	spec := minimal(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// BenchmarkSchedule64 plans a full batch in which reads, writes and commands
-// meet, and hashes the plan.
+// BenchmarkSchedule64 plans a full batch with conflicting reads, writes and
+// commands, and hashes the plan.
 func BenchmarkSchedule64(b *testing.B) {
 	calls := make([]planner.PlanCall, 64)
 	for i := range calls {
@@ -35,7 +35,7 @@ func BenchmarkSchedule64(b *testing.B) {
 	})
 }
 
-// BenchmarkSelect chooses the tools of a turn.
+// BenchmarkSelect selects the tools of a turn.
 func BenchmarkSelect(b *testing.B) {
 	reg := builtin(b)
 	req := planner.Request{Profile: "openai", Run: planner.Overrides{Disable: []string{"apply_patch"}, Force: []string{"edit_file"}}}
@@ -65,8 +65,8 @@ func BenchmarkCheck(b *testing.B) {
 	}
 }
 
-// BenchmarkCheckWorst checks what costs most: it shows that no call can hold a
-// session for long.
+// BenchmarkCheckWorst checks the most expensive arguments: it shows that no
+// call can block a session for long.
 func BenchmarkCheckWorst(b *testing.B) {
 	for name, c := range map[string][2]string{
 		"doubling": {
@@ -99,7 +99,7 @@ func BenchmarkCheckWorst(b *testing.B) {
 }
 
 // BenchmarkNewRegistry makes the built-in registry, and one whose only schema
-// is as large as a schema may be.
+// has the maximal size.
 func BenchmarkNewRegistry(b *testing.B) {
 	def := planner.Builtin()
 	b.Run("builtin", func(b *testing.B) {
@@ -130,7 +130,7 @@ func BenchmarkNewRegistry(b *testing.B) {
 }
 
 // BenchmarkCompose adds a workspace of 16 rewordings to the built-in registry,
-// and composes with a layer of one tool alone.
+// and composes with a layer of one tool.
 func BenchmarkCompose(b *testing.B) {
 	base, err := planner.Builtin().Registry()
 	if err != nil {

@@ -20,9 +20,8 @@ func manyRules(when string) []planner.StepRule {
 	return rules
 }
 
-// BenchmarkMatch matches one simple rule, what phases and roles need, and lists
-// of rules that all fail to hold: the last shows that no list can hold a
-// session for long.
+// BenchmarkMatch matches one simple rule, rules for phases and roles, and lists of
+// rules that do not hold: the last shows that no list can block a session for long.
 func BenchmarkMatch(b *testing.B) {
 	facts := moment(b, `{"step": 3, "used": ["host.fs.read_file"], "last": ["grep", "stat"], "roles": ["editor"],
 		"facts": [{"name": "plan", "value": "free"}], "context": {"phase": "write", "l": [`+strings.Repeat("0,", 4_000)+`0]}}`)
@@ -56,7 +55,7 @@ func BenchmarkMatch(b *testing.B) {
 	}
 }
 
-// BenchmarkCompileSteps compiles one rule, and as many as there may be.
+// BenchmarkCompileSteps compiles one rule, and the maximal number of rules.
 func BenchmarkCompileSteps(b *testing.B) {
 	reg := builtin(b)
 	when := `role("editor") && step > 2 && "stat" in last && context.phase == "write" && !used("read_file")`

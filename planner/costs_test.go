@@ -1,8 +1,8 @@
 package planner
 
-// What the inputs of a session cost at worst: registries, schemas, patterns,
-// conditions and arguments that somebody made to be expensive. Allocations are
-// counted for the whole process, so these tests do not run beside others.
+// The worst-case costs of a session's inputs: registries, schemas, patterns,
+// conditions and arguments made to be expensive. Allocations are counted for
+// the whole process, so these tests do not run in parallel.
 
 import (
 	"fmt"
@@ -87,8 +87,8 @@ func nested(depth, width int) string {
 	return `{"allOf":[` + strings.Join(refs, ",") + `],"const":` + text + `}`
 }
 
-// TestAttackSchemas: what would take much is refused before it does, at its
-// place, with the figures.
+// TestAttackSchemas: an expensive schema is refused before it costs much, with
+// its path and the numbers.
 func TestAttackSchemas(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	for name, c := range map[string]struct{ schema, want string }{
 		"patterns with ranges of characters": {`{"properties":{` + numbered(1000, `"p%d":{"pattern":"^\\pL{400}$"}`) + `}}`, `pattern "^\\pL{400}$": with it the patterns of the schema take`},
@@ -113,7 +113,7 @@ func TestAttackSchemas(t *testing.T) { //nolint:paralleltest // allocations are 
 	}
 }
 
-// TestAcceptedSchemasAreCheap: what is taken costs no more than it may.
+// TestAcceptedSchemasAreCheap: they cost no more than allowed.
 func TestAcceptedSchemasAreCheap(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	for name, schema := range map[string]string{
 		"one place, other spellings of a URL": aliases("a", "a", "%61"),
@@ -163,8 +163,8 @@ func expensive(t *testing.T) []ToolSpec {
 	return specs
 }
 
-// TestCostOfRegistry: the most expensive registry that is taken costs what its
-// limits say, and weighs what it keeps; one with more is refused.
+// TestCostOfRegistry: the most expensive registry that is accepted costs what
+// its limits say, and its weight is what it retains; a larger one is refused.
 func TestCostOfRegistry(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	specs := expensive(t)
 	var reg *Registry
@@ -184,7 +184,7 @@ func TestCostOfRegistry(t *testing.T) { //nolint:paralleltest // allocations are
 }
 
 // TestAttackRegistries: each schema and condition is within its limits, and all
-// of them are not.
+// together are not.
 func TestAttackRegistries(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	times := func(n int, schema string) []ToolSpec { return withSchemas(t, slices.Repeat([]string{schema}, n)...) }
 	conditions := times(131, `{}`)
@@ -210,7 +210,7 @@ func TestAttackRegistries(t *testing.T) { //nolint:paralleltest // allocations a
 	}
 }
 
-// TestAlternatesStayWithinTheirCost: as many descriptors as a registry may have.
+// TestAlternatesStayWithinTheirCost: with the maximal number of descriptors.
 func TestAlternatesStayWithinTheirCost(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	specs := withSchemas(t, slices.Repeat([]string{`{}`}, ToolsMax)...)
 	for i := range specs {
@@ -231,8 +231,8 @@ func TestAlternatesStayWithinTheirCost(t *testing.T) { //nolint:paralleltest // 
 	}
 }
 
-// TestWeightOfRegistries: what a registry says that it takes is no less than
-// what it does, and not many times that.
+// TestWeightOfRegistries: the weight is no less than the memory that a registry
+// takes, and not many times that.
 func TestWeightOfRegistries(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	for name, schemas := range map[string][]string{
 		"small tools":       strings.Split(strings.TrimSuffix(strings.Repeat(`{"properties":{"a":{"type":"string"}}};`, 200), ";"), ";"),
@@ -265,7 +265,7 @@ func fan(leaf string) string {
 }
 
 // TestAttackChecks: a check ends after its steps, whatever repeats in the
-// schema, and a step does little.
+// schema, and a step is cheap.
 func TestAttackChecks(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	wide, texts := "{"+numbered(20_000, `"k%d":1`)+"}", `"`+strings.Repeat("a", 200_000)+`"`
 	items := "[" + numbered(20_000, "%d") + "]"
@@ -306,7 +306,7 @@ func TestAttackChecks(t *testing.T) { //nolint:paralleltest // allocations are c
 	}
 }
 
-// TestAttackDepthOfChecks: schemas that lead to each other make no deep stack.
+// TestAttackDepthOfChecks: schemas that refer to each other cause no deep stack.
 func TestAttackDepthOfChecks(t *testing.T) {
 	t.Parallel()
 	links := make([]string, 1800)
@@ -352,8 +352,8 @@ func TestAttackBatch(t *testing.T) {
 	}
 }
 
-// TestAttackConditions: a condition costs a bounded amount to compile, however
-// it is nested and whatever its macros are.
+// TestAttackConditions: compiling a condition has a bounded cost, however it is
+// nested and whatever macros it uses.
 func TestAttackConditions(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	fill := func(part, glue string) string {
 		return strings.TrimSuffix(strings.Repeat(part+glue, WhenBytesMax/(len(part)+len(glue))), glue)
@@ -387,8 +387,8 @@ func TestAttackConditions(t *testing.T) { //nolint:paralleltest // allocations a
 	}
 }
 
-// TestAttackDecisions: the conditions on one call cost a bounded amount
-// together, and behind it a person is asked.
+// TestAttackDecisions: all conditions on one call have a bounded cost together;
+// beyond it the call needs an approval.
 func TestAttackDecisions(t *testing.T) {
 	t.Parallel()
 	reg, err := NewRegistry(withSchemas(t, `{}`), nil, "", nil)

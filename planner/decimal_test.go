@@ -60,7 +60,7 @@ func TestDecimalAgreesWithRat(t *testing.T) {
 	})
 }
 
-// TestTooLargeCountIsTheLargestInt: what is too large for an int allows as much as the largest int.
+// TestTooLargeCountIsTheLargestInt: it allows as much.
 func TestTooLargeCountIsTheLargestInt(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{

@@ -1,7 +1,7 @@
 package planner_test
 
 // The evaluation of schemas, compared with the library on random schemas and
-// values. The library's own cases are not needed then: it is the oracle.
+// values. The library is the oracle, so its own cases are not needed.
 
 import (
 	"encoding/json"
@@ -192,8 +192,8 @@ func TestEvaluationAgreesWithTheLibrary(t *testing.T) {
 	})
 }
 
-// TestUnevaluatedAgreesWithTheLibrary does the same with schemas that always
-// ask what has been evaluated, by keywords that apply to the same value.
+// TestUnevaluatedAgreesWithTheLibrary does the same for unevaluated*, with
+// keywords that apply to the same value.
 func TestUnevaluatedAgreesWithTheLibrary(t *testing.T) {
 	t.Parallel()
 	agree(t, func(t *rapid.T) map[string]any {
@@ -291,8 +291,8 @@ func agree(t *testing.T, draw func(t *rapid.T) map[string]any) {
 	}
 }
 
-// TestDetailsAreTheSameEachTime: what a call fails has one text, though the
-// library that checked the schema goes through maps.
+// TestDetailsAreTheSameEachTime: the detail of a failure is deterministic,
+// though the library that checks schemas iterates over maps.
 func TestDetailsAreTheSameEachTime(t *testing.T) {
 	t.Parallel()
 	const schema = `{"properties":{"a":{"type":"string"},"b":{"minimum":3},"c":{"items":{"type":"null"}}},
@@ -318,7 +318,7 @@ func TestDetailsAreTheSameEachTime(t *testing.T) {
 	}
 }
 
-// TestFaultsOfSchemasAreTheSameEachTime: so has what a registry refuses.
+// TestFaultsOfSchemasAreTheSameEachTime: so are a registry's errors.
 func TestFaultsOfSchemasAreTheSameEachTime(t *testing.T) {
 	t.Parallel()
 	for _, schema := range []string{

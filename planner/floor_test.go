@@ -1,8 +1,8 @@
 package planner_test
 
-// The floor that an install record is. What it refuses and what it adds stands
-// in actors/session/testdata/scenarios/74_install_floor.txt; here is what takes
-// many tools to see.
+// The floor of an install record.
+// actors/session/testdata/scenarios/74_install_floor.txt specifies what it
+// refuses and adds; here are cases with many tools.
 
 import (
 	"fmt"
@@ -30,8 +30,8 @@ func registry(t *testing.T, tools ...planner.ToolSpec) *planner.Registry {
 	return reg
 }
 
-// TestFloorTakesItsOwnRecord: the record's registry, set again, is as strict as
-// itself, and has nothing added to it.
+// TestFloorTakesItsOwnRecord: the record's registry, set again, passes, and
+// nothing is added to it.
 func TestFloorTakesItsOwnRecord(t *testing.T) {
 	t.Parallel()
 	tools := slices.Concat(planner.Builtin().Tools, []planner.ToolSpec{target("a.free"), target("a.bound", "a")})
@@ -50,8 +50,8 @@ func TestFloorTakesItsOwnRecord(t *testing.T) {
 }
 
 // TestFloorAddsManyCapabilities: a tool that a session adds at a target needs
-// all that the record requires there, however many that are. The verdict has a
-// byte to tell which is missing; what comes later is denied without a name.
+// everything that the record requires there, however much that is. The verdict has
+// one byte for the missing capability; later ones are denied without a name.
 func TestFloorAddsManyCapabilities(t *testing.T) {
 	t.Parallel()
 	var tools []planner.ToolSpec

@@ -25,9 +25,8 @@ const fuzzSchema = `{
 	"unevaluatedProperties": {"not": {"type": "array"}}
 }`
 
-// FuzzArguments: whatever the arguments are, a check ends without a panic,
-// gives the same answer again, keeps its detail short, and refuses what is not
-// a JSON object.
+// FuzzArguments: for any arguments, a check ends without a panic, is repeatable,
+// keeps its detail short, and refuses everything that is not a JSON object.
 func FuzzArguments(f *testing.F) {
 	for _, text := range []string{
 		"", "{}", " ", "[]", "null", `{"s":"a","n":1}`, `{"s":"","n":1e400}`, `{"l":[1,{"l":[]}]}`, `{"t":{"t":{"t":1}}}`,
@@ -56,9 +55,8 @@ func FuzzArguments(f *testing.F) {
 	})
 }
 
-// FuzzSchema: whatever an args_schema is, a registry takes or refuses it
-// without a panic, gives the same answer again, and can check calls against
-// what it took.
+// FuzzSchema: any args_schema is accepted or refused without a panic,
+// repeatably, and an accepted one can check calls.
 func FuzzSchema(f *testing.F) {
 	for _, text := range []string{
 		fuzzSchema, `{}`, `{"$ref":"#"}`, `{"$ref":"file:///x"}`, `{"$defs":{"a":{"$ref":"#/$defs/a"}}}`, `{"type":"x"}`,

@@ -32,9 +32,9 @@ const (
 	fuzzAllocByteMax = 32 << 10
 )
 
-// FuzzRegistry: whatever bytes a registry has, it is read or refused without a
-// panic, the same each time and for an amount of memory that its length bounds;
-// what is taken is written and read again, and weighs something.
+// FuzzRegistry: a registry of any bytes is read or refused without a panic,
+// repeatably, and with memory bounded by its length; an accepted one can be
+// written and read again, and has a weight.
 func FuzzRegistry(f *testing.F) {
 	for _, text := range fuzzRegistries {
 		packed, err := codec.FromJSON([]byte(text))

@@ -1,7 +1,7 @@
 package planner_test
 
-// Keys of paths: drawn spellings of drawn paths, against the path that they
-// were made from. The spellings are made by hand, without path.Clean.
+// Keys of paths: random spellings of random paths, compared with the original
+// path. The spellings are made without path.Clean.
 
 import (
 	"encoding/json"
@@ -63,8 +63,8 @@ func pathKey(t *rapid.T, reg *planner.Registry, ts *planner.Toolset, root, name 
 	return call.Key
 }
 
-// TestSpellingsOfAPathAreOneKey: two spellings give one key if they are of one
-// path, and two keys if not.
+// TestSpellingsOfAPathAreOneKey: two spellings give one key if and only if they
+// are of one path.
 func TestSpellingsOfAPathAreOneKey(t *testing.T) {
 	t.Parallel()
 	reg := builtin(t)
@@ -86,8 +86,8 @@ func TestSpellingsOfAPathAreOneKey(t *testing.T) {
 	})
 }
 
-// TestPathOutsideGetsTheBareKey: it overlaps every path, so such a call
-// runs beside none that writes.
+// TestPathOutsideGetsTheBareKey: it overlaps every path, so such a call never
+// runs concurrently with a write.
 func TestPathOutsideGetsTheBareKey(t *testing.T) {
 	t.Parallel()
 	reg := builtin(t)

@@ -1,7 +1,7 @@
 package planner_test
 
-// Laws of registries and of choosing on random input, and an oracle: Select
-// written again, the slow way, straight from the rules.
+// Laws of registries and of Select on random input, and an oracle: a slow
+// Select, written directly from the rules.
 
 import (
 	"bytes"
@@ -154,7 +154,7 @@ func mustRegistry(t *rapid.T, def planner.Defaults) *planner.Registry {
 }
 
 // TestRegistryOrderDoesNotCount: the same tools and profiles in another order
-// are the same bytes, and the bytes make the same registry.
+// give the same bytes, and the bytes give the same registry.
 func TestRegistryOrderDoesNotCount(t *testing.T) {
 	t.Parallel()
 	checkLaw(t, ofRegistry, func(t *rapid.T) {
@@ -313,8 +313,9 @@ func offeredIDs(reg *planner.Registry, ts *planner.Toolset) []string {
 	return ids
 }
 
-// TestSelectLaws: only tools of the registry are offered, each once; deny wins, force passes nothing, the toolset survives its
-// encoding, and the same input gives the same bytes.
+// TestSelectLaws: only tools of the registry are offered, each once; deny wins,
+// force overrides no rule, the toolset survives its encoding, and the same
+// input gives the same bytes.
 func TestSelectLaws(t *testing.T) {
 	t.Parallel()
 	checkLaw(t, ofRegistry, func(t *rapid.T) {

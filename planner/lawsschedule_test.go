@@ -1,7 +1,7 @@
 package planner_test
 
 // Laws of scheduling on random input, and two oracles: the longest chain of
-// conflicts, and all plans that there are.
+// conflicts, and all possible plans.
 
 import (
 	"fmt"
@@ -56,8 +56,8 @@ func longestChain(calls []planner.PlanCall, i int) int {
 	return longest
 }
 
-// TestScheduleLaws: Schedule agrees with longestChain, and its groups keep the
-// rules one by one.
+// TestScheduleLaws: Schedule agrees with longestChain, and its groups keep each
+// of the rules.
 func TestScheduleLaws(t *testing.T) {
 	t.Parallel()
 	checkLaw(t, 1, func(t *rapid.T) {
@@ -121,8 +121,8 @@ func groupOf(t *rapid.T, calls []planner.PlanCall, plan planner.Plan) []int {
 	return group
 }
 
-// TestRejectedCallsDoNotCount: without the rejected calls the rest is grouped
-// as with them.
+// TestRejectedCallsDoNotCount: the other calls are grouped as they are without
+// the rejected ones.
 func TestRejectedCallsDoNotCount(t *testing.T) {
 	t.Parallel()
 	checkLaw(t, 1, func(t *rapid.T) {
@@ -146,9 +146,9 @@ func TestRejectedCallsDoNotCount(t *testing.T) {
 	})
 }
 
-// TestScheduleHasFewestGroups tries, for up to seven calls, every way to put them
-// into groups in which no call stands later than in the plan. The plan itself
-// is the only one that keeps conflicting calls apart and in order.
+// TestScheduleHasFewestGroups tries, for up to seven calls, every assignment to
+// groups in which no call is later than in the plan. Only the plan itself keeps
+// conflicting calls apart and in order.
 func TestScheduleHasFewestGroups(t *testing.T) {
 	t.Parallel()
 	checkLaw(t, 1, func(t *rapid.T) {
@@ -191,8 +191,8 @@ func fits(calls []planner.PlanCall, group []int, i int) bool {
 	return true
 }
 
-// TestRejectedCallLeavesGroupsUnchanged: a rejected call more, wherever it stands, leaves the
-// groups of the rest as they are.
+// TestRejectedCallLeavesGroupsUnchanged: another rejected call, wherever it
+// stands, changes no group.
 func TestRejectedCallLeavesGroupsUnchanged(t *testing.T) {
 	t.Parallel()
 	checkLaw(t, 1, func(t *rapid.T) {

@@ -104,10 +104,10 @@ func mustSteps(t *rapid.T, reg *planner.Registry, rules []planner.StepRule) *pla
 	return steps
 }
 
-// TestMatchLaws: a match is the first of the rules that hold by themselves, and
-// lists those before it that fail by themselves; matching again, or with rules
-// compiled again, gives the same; a rule after the match changes nothing, one
-// that never holds before it only moves it.
+// TestMatchLaws: a match is the first rule that holds by itself, and lists the
+// rules before it that fail by themselves. Repeating it, or compiling the rules
+// again, gives the same; a rule after the match changes nothing, and one before
+// it that never holds only moves it.
 func TestMatchLaws(t *testing.T) {
 	t.Parallel()
 	reg := stepRegistry(t)
@@ -155,7 +155,7 @@ func drawLeaf(t *rapid.T) string {
 }
 
 // TestRegistriesWithStepsLaws: step rules of profiles survive the registry's
-// bytes, whatever the order of the profiles.
+// encoding, in any order of the profiles.
 func TestRegistriesWithStepsLaws(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -203,8 +203,8 @@ func TestRegistriesWithStepsLaws(t *testing.T) {
 	})
 }
 
-// FuzzWhen: whatever a when is, it compiles or is refused without a panic, in
-// our words, the same way each time, and can be matched.
+// FuzzWhen: any when compiles or is refused without a panic, in our words,
+// repeatably, and can be matched.
 func FuzzWhen(f *testing.F) {
 	for _, text := range []string{
 		"", "true", `used("read")`, `used(last[0])`, `context.a.b["c"]`, `last.exists(x, x in context.l)`, "((((", "[[[[", "!!!!!", "1 ? 2 : 3", `"\u00`,

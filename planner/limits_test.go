@@ -11,7 +11,7 @@ import (
 )
 
 // TestLimitsFit: the relations between limits, and between limits and the
-// encodings that hold what they bound.
+// encodings of what they bound.
 func TestLimitsFit(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -60,8 +60,7 @@ func object(t *testing.T, text string) codec.Raw {
 	return raw
 }
 
-// TestLimitsHold: one more than each limit is refused, at its path, and the
-// limit itself is not.
+// TestLimitsHold: each limit is accepted, and one more is refused, with its path.
 func TestLimitsHold(t *testing.T) {
 	t.Parallel()
 	many := func(n int, item string) string { return strings.TrimSuffix(strings.Repeat(item+",", n), ",") }
@@ -130,7 +129,7 @@ func TestLimitsHold(t *testing.T) {
 	}
 }
 
-// TestRegistryLimitsHold does the same for what a registry has as a whole.
+// TestRegistryLimitsHold does the same for a registry as a whole.
 func TestRegistryLimitsHold(t *testing.T) {
 	t.Parallel()
 	tools := make([]ToolSpec, ToolsMax+1)

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestPatternStatesAreNeverFewer holds the count against the compiler's, on
-// expressions that are small enough to compile.
+// TestPatternStatesAreNeverFewer compares the count with the compiler's, for
+// expressions small enough to compile.
 func TestPatternStatesAreNeverFewer(t *testing.T) {
 	t.Parallel()
 	const fixed = 3 // the program's fail, match and jump
@@ -59,8 +59,8 @@ func drawPattern(t *rapid.T, depth int) string {
 	return leaf.Draw(t, "leaf")
 }
 
-// TestLargePatternsAreNotCompiled: what a pattern would take is known before it
-// is compiled. The compiler took seconds and a gigabyte for these.
+// TestLargePatternsAreNotCompiled: the size of a pattern is known before it is
+// compiled. The compiler took seconds and a gigabyte for these.
 func TestLargePatternsAreNotCompiled(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{

@@ -9,8 +9,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// TestPlanBytesEqualMarshal: what is written part by part is what Marshal
-// writes, whatever a plan holds.
+// TestPlanBytesEqualMarshal: the specialised encoder writes what Marshal
+// writes, for any plan.
 func TestPlanBytesEqualMarshal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {

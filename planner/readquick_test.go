@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestReadQuickAgreesWithTheCodec: what is read without the codec is what the
-// codec would have made of it, and what it refuses is not read.
+// TestReadQuickAgreesWithTheCodec: arguments read without the codec are equal
+// to the codec's, and arguments that the codec refuses are not read.
 func TestReadQuickAgreesWithTheCodec(t *testing.T) {
 	t.Parallel()
 	// Pieces of JSON in any order are mostly none; a text that begins well is

@@ -27,8 +27,8 @@ func rejectionTools(t *testing.T) (*planner.Registry, planner.Toolset) {
 	return reg, planner.Select(reg, planner.Request{Run: planner.Overrides{Disable: []string{"off"}}}, planner.Facts{})
 }
 
-// TestRejectionsAreTheSameEachTime: a thousand repeats of each rejection give
-// the same bytes. (tool_unbound has its own test: no registry has such a tool.)
+// TestRejectionsAreTheSameEachTime: a thousand repeats of each rejection give the
+// same bytes. (tool_unbound has a test of its own: no registry has such a tool.)
 func TestRejectionsAreTheSameEachTime(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -78,8 +78,8 @@ func sizedArguments(n int) string {
 	return `{"a":"` + strings.Repeat("a", n-len(`{"a":""}`)) + `"}`
 }
 
-// TestLargeAndEmptyArgumentsAreAccepted: empty text counts as {}, and 200 KiB are not too
-// much, nor is the limit itself.
+// TestLargeAndEmptyArgumentsAreAccepted: empty text counts as {}, and 200 KiB
+// are not too much, nor is the limit itself.
 func TestLargeAndEmptyArgumentsAreAccepted(t *testing.T) {
 	t.Parallel()
 	reg, ts := rejectionTools(t)

@@ -1,6 +1,6 @@
 package planner_test
 
-// What the lists of active skills leave out of a turn.
+// How the lists of active skills narrow a turn's tools.
 
 import (
 	"slices"
@@ -33,8 +33,8 @@ func skilled(t *testing.T) *planner.Registry {
 	return reg
 }
 
-// TestActiveSkillsNarrow: the union of lists, what is forced and the session's own
-// tools are offered; an earlier reason wins over a later one.
+// TestActiveSkillsNarrow: the union of the lists, forced tools and the
+// session's own tools are offered; an earlier reason wins over a later one.
 func TestActiveSkillsNarrow(t *testing.T) {
 	t.Parallel()
 	reg := skilled(t)

@@ -1,8 +1,8 @@
 package planner_test
 
-// The specification: every file in testdata is a run of directives, each with
-// the result that must follow. Run with -rewrite to write the results anew,
-// then read the difference.
+// The specification: every file in testdata is a sequence of directives, each
+// with its expected result. Run with -rewrite to write the actual results, then
+// read the difference.
 
 import (
 	"fmt"

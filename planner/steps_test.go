@@ -9,8 +9,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// TestRegistryBytesKeepProfileSteps: a profile's step rules are part of the registry's bytes,
-// and come back from them.
+// TestRegistryBytesKeepProfileSteps: a profile's step rules are part of the
+// registry's bytes, and are read back from them.
 func TestRegistryBytesKeepProfileSteps(t *testing.T) {
 	t.Parallel()
 	def := planner.Builtin()
@@ -39,8 +39,8 @@ func TestRegistryBytesKeepProfileSteps(t *testing.T) {
 	}
 }
 
-// TestNilAndEmptyStepsMatchNothing: nil rules are no Steps, an empty list is Steps without rules, and
-// neither has a rule that applies.
+// TestNilAndEmptyStepsMatchNothing: nil rules give nil Steps, and an empty list
+// gives Steps without rules.
 func TestNilAndEmptyStepsMatchNothing(t *testing.T) {
 	t.Parallel()
 	reg := builtin(t)
@@ -59,8 +59,8 @@ func TestNilAndEmptyStepsMatchNothing(t *testing.T) {
 	}
 }
 
-// TestStepRefs: tool_refs name descriptors of the registry, alternates
-// included, and no others.
+// TestStepRefs: tool_refs may name only descriptors of the registry, alternates
+// included.
 func TestStepRefs(t *testing.T) {
 	t.Parallel()
 	spec := minimal(t)
@@ -86,8 +86,7 @@ func TestStepRefs(t *testing.T) {
 	}
 }
 
-// TestCheckStepPaths: a fault's path begins with the rule's, and a rule that
-// stands nowhere has none.
+// TestCheckStepPaths: a fault's path begins with the rule's, unless that is empty.
 func TestCheckStepPaths(t *testing.T) {
 	t.Parallel()
 	rule := planner.StepRule{Model: strings.Repeat("m", planner.StepModelBytesMax+1)}
@@ -102,8 +101,8 @@ func TestCheckStepPaths(t *testing.T) {
 	}
 }
 
-// TestStepObjects: context and params hold what JSON can say, in the canonical
-// encoding.
+// TestStepObjects: context and params contain only what JSON has, in the
+// canonical encoding.
 func TestStepObjects(t *testing.T) {
 	t.Parallel()
 	binary, err := codec.Marshal(map[string][]byte{"b": {1, 2}})
@@ -126,8 +125,7 @@ func TestStepObjects(t *testing.T) {
 	}
 }
 
-// TestStepsKeepCopies: what the caller does to its rules afterwards changes
-// nothing.
+// TestStepsKeepCopies: later changes by the caller have no effect.
 func TestStepsKeepCopies(t *testing.T) {
 	t.Parallel()
 	names, context := []string{"read_file"}, raw(t, `{"a":1}`)
@@ -152,8 +150,8 @@ var faultyWhens = []string{
 // libraryWords stand in the library's messages, and must not in ours.
 var libraryWords = []string{"ERROR", "<input>", "undeclared", "overload", "mismatched", "extraneous", "expecting", "token", "viable", "Syntax", "recursion", "cel"}
 
-// TestWhenFaultsAreTheSameEachTime: a thousand repeats of a fault give the same
-// bytes, from several goroutines too, in our own words.
+// TestWhenFaultsAreTheSameEachTime: a thousand repeats of a fault, also from
+// several goroutines, give the same bytes, in our own words.
 func TestWhenFaultsAreTheSameEachTime(t *testing.T) {
 	t.Parallel()
 	reg := stepRegistry(t)
@@ -208,8 +206,8 @@ func TestMatchIsTheSameEachTime(t *testing.T) {
 	}
 }
 
-// TestWhensAreBounded: one look at each value of the largest context is
-// affordable; loops inside each other are not, however little each step does.
+// TestWhensAreBounded: reading each value of the largest context once is
+// affordable; nested loops are not, however cheap each step is.
 func TestWhensAreBounded(t *testing.T) {
 	t.Parallel()
 	facts := planner.StepFacts{Context: raw(t, `{"l":[`+strings.Repeat("0,", planner.StepContextBytesMax-8)+`0]}`)}

@@ -6,9 +6,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// TestUnboundIsReportedBeforeDenied: a registry refuses a tool that nobody carries
-// out, so the tool is made unbound behind its back. Should one ever get there,
-// its calls get a code of their own, after availability and before permission.
+// TestUnboundIsReportedBeforeDenied: a registry refuses a tool without
+// executor, so the test removes the executor afterwards. Calls of such a tool
+// have a code of their own, checked after availability and before permission.
 func TestUnboundIsReportedBeforeDenied(t *testing.T) {
 	t.Parallel()
 	schema, err := codec.FromJSON([]byte(`{"required":["a"]}`))

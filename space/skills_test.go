@@ -18,8 +18,8 @@ func listed(n, length int) []*space.Skill {
 	return skills
 }
 
-// TestShownSkills: the index of skills is within its limit, descriptions are cut
-// to one length, and names never are.
+// TestShownSkills: the index of skills is within its limit, descriptions are
+// cut to one length, and names are never cut.
 func TestShownSkills(t *testing.T) {
 	t.Parallel()
 	texts := space.ShownSkills([][]*space.Skill{{{Skill: "a", Description: "one\n  two"}, {Skill: "b", Description: "three"}}, {{Skill: "c", Description: "four"}}})

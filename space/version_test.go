@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// TestVersionsAgreeWithSemver reads random versions as x/mod does.
+// TestVersionsAgreeWithSemver compares random versions with x/mod.
 func TestVersionsAgreeWithSemver(t *testing.T) {
 	t.Parallel()
 	versions := rapid.StringMatching(`(0|1|2|10|01|\d{9,10})\.[0-2]\.[0-2](-(a|rc|0|1|01|10|-|)(\.(b|2|10|rc-1))?)?`)

@@ -15,9 +15,9 @@ import (
 	"github.com/refold/refold/internal/tools/host"
 )
 
-// TestDirectRefs: the model is shown the words that the run names, calls the
-// tool by that name, and the tool's one binding carries it out. What the
-// registry doesn't bind is refused.
+// TestDirectRefs: the model sees the description that the run names, calls the
+// tool by that name, and the tool's one binding carries it out. A descriptor
+// that the registry doesn't bind is refused.
 func TestDirectRefs(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

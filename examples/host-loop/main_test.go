@@ -39,8 +39,8 @@ func start(t *testing.T) (ctx context.Context, url string) {
 	return ctx, server.URL()
 }
 
-// TestHostLoop: the calls are carried out in the order of the plan, settled
-// one by one or as a whole, and the model is shown what this program said.
+// TestHostLoop: the calls run in the order of the plan, are settled one by one
+// or as a whole, and the model sees this program's results.
 func TestHostLoop(t *testing.T) {
 	t.Parallel()
 	const want = `r1t1c0 read_text {"name":"notes.txt"}
@@ -81,7 +81,7 @@ Done: your list has two entries now.
 }
 
 // TestStoppedHostLoop: a program that ends in the middle can be started again,
-// and finds what there is to do in the view.
+// and finds the open calls in the view.
 func TestStoppedHostLoop(t *testing.T) {
 	t.Parallel()
 	ctx, url := start(t)

@@ -18,8 +18,8 @@ import (
 
 const key = "a-key-that-nobody-sees"
 
-// TestPack: a session whose model asks for the pack, and whose operator approves,
-// uses its tool in the same run, and the key is in none of its events.
+// TestPack: a session whose model requests the pack, with the operator's
+// approval, uses its tool in the same run. The key is in none of its events.
 func TestPack(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -100,7 +100,7 @@ func TestPack(t *testing.T) {
 	}
 }
 
-// One call, as a unit test of the tool has it.
+// TestLookup is a unit test of the tool: one call.
 func TestLookup(t *testing.T) {
 	t.Parallel()
 	tool := crm().Tools[0]

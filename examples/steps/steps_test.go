@@ -22,7 +22,7 @@ import (
 )
 
 // TestSteps: the run goes through its five steps, each with the tools that the
-// rules reveal, and the file that the last one writes is there.
+// rules offer, and the last one writes its file.
 func TestSteps(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -78,7 +78,7 @@ func TestSteps(t *testing.T) {
 	}
 }
 
-// checkReadme: README.md tells the rules as they are.
+// checkReadme: README.md quotes the rules unchanged.
 func checkReadme(t *testing.T, record []byte) {
 	t.Helper()
 	readme, err := os.ReadFile("README.md")

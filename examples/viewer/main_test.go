@@ -14,7 +14,7 @@ import (
 	"github.com/refold/refold/internal/llm/scripted"
 )
 
-// TestViewer: the program shows what README.md says, live and from the log.
+// TestViewer: the program shows the output in README.md, live and from the log.
 func TestViewer(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

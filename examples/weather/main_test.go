@@ -16,9 +16,9 @@ import (
 	"github.com/refold/refold/internal/llm/scripted"
 )
 
-// TestWeather: the program prints a record, serves what the record has, and a
-// session of that record uses both tools; a second session is given them by a
-// registry of its own.
+// TestWeather: the program prints a record and serves its tools, and a session
+// of that record uses both of them; a second session has them in a registry of
+// its own.
 func TestWeather(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -93,7 +93,7 @@ func TestWeather(t *testing.T) {
 	}
 }
 
-// One call at a time, as a unit test of the tools has it.
+// TestTools is a unit test of the tools: one call at a time.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	s := newStation()

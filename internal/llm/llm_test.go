@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// Whatever the text, its pieces are characters, are the text when joined, and
+// For any text, the pieces consist of whole characters, join to the text, and
 // are neither long nor many.
 func TestStream(t *testing.T) {
 	t.Parallel()

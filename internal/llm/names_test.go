@@ -2,8 +2,8 @@ package llm
 
 import "testing"
 
-// TestToolName: a model may make up any name; the API refuses a history
-// with one that it would not have taken as a tool's.
+// TestToolName: a model may make up any name; the API refuses a history with a
+// name that a tool can't have.
 func TestToolName(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{

@@ -1,7 +1,7 @@
 package roles_test
 
-// What is written, kept and refused: files of users, keys, accounts. Package
-// trial tests what servers make of the accounts.
+// The files that Write writes, keeps and refuses: users, keys, accounts.
+// Package trial tests the accounts on servers.
 
 import (
 	"bytes"
@@ -47,8 +47,8 @@ func read(t *testing.T, path string) []byte {
 	return data
 }
 
-// TestKeysStayUntilRotated: a second Write changes nothing, a new user has a
-// key, a rotated one has another, and one that is gone is no user any more.
+// TestKeysStayUntilRotated: a second Write changes nothing, a new user gets a
+// key, a rotated one gets another, and a removed user disappears.
 func TestKeysStayUntilRotated(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -81,8 +81,8 @@ func TestKeysStayUntilRotated(t *testing.T) {
 	}
 }
 
-// TestSecretFilesAreReadableByOwnerOnly: nobody but the owner reads below users, and the
-// servers' file has no seed.
+// TestSecretFilesAreReadableByOwnerOnly: only the owner can read files below
+// users, and the servers' file has no seed.
 func TestSecretFilesAreReadableByOwnerOnly(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -113,8 +113,7 @@ func TestSecretFilesAreReadableByOwnerOnly(t *testing.T) {
 	}
 }
 
-// TestEditedAccountsAreNotReplaced: accounts that somebody has edited are not replaced,
-// and no key changes then.
+// TestEditedAccountsAreNotReplaced: no key changes either.
 func TestEditedAccountsAreNotReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -133,7 +132,7 @@ func TestEditedAccountsAreNotReplaced(t *testing.T) {
 	}
 }
 
-// TestInvalidFilesAreRefused: each problem is told with what to write.
+// TestInvalidFilesAreRefused: each error says what to write.
 func TestInvalidFilesAreRefused(t *testing.T) {
 	t.Parallel()
 	tenant := func(more string) string {
@@ -172,8 +171,8 @@ func TestInvalidFilesAreRefused(t *testing.T) {
 	}
 }
 
-// TestOperationsHasTheTable: the documentation has the table that the accounts
-// are computed from.
+// TestOperationsHasTheTable: the documentation contains the table from which
+// the accounts are computed.
 func TestOperationsHasTheTable(t *testing.T) {
 	t.Parallel()
 	if docs := read(t, "../../docs/operations.md"); !bytes.Contains(docs, []byte("\n"+roles.Markdown()+"\n")) {

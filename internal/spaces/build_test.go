@@ -121,8 +121,8 @@ func TestBuildReadsAFolder(t *testing.T) {
 	}
 }
 
-// TestManifestsDependOnContentAlone: what nothing names, another order of the
-// index, and globs instead of paths give the same hash.
+// TestManifestsDependOnContentAlone: unnamed files, another order of the index,
+// and globs instead of paths give the same hash.
 func TestManifestsDependOnContentAlone(t *testing.T) {
 	t.Parallel()
 	want := mustBuild(t, folder(support()), spaces.Options{}).Hash()
@@ -253,8 +253,8 @@ func TestBuildRefusesForbiddenContent(t *testing.T) {
 	}
 }
 
-// TestScan: what a folder without an index becomes, and the index that gives the
-// same but for scanned.
+// TestScan: the space of a folder without an index, and the index that gives
+// the same manifest except for scanned.
 func TestScan(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{
@@ -298,8 +298,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// TestOnly: parts that are not asked for are those of the known manifest, and
-// what is broken there is not read.
+// TestOnly: parts that are not requested come from the known manifest, and
+// their faults in the folder are ignored.
 func TestOnly(t *testing.T) {
 	t.Parallel()
 	known := mustBuild(t, folder(support()), spaces.Options{})

@@ -32,7 +32,7 @@ func openDir(dir string) func(context.Context) (fs.FS, error) {
 }
 
 // TestAttackFilesThatLeadOut: links out of the folder, pipes and sockets are
-// told, wherever they are named, and never read or waited for.
+// reported wherever they are named, and never read or waited for.
 func TestAttackFilesThatLeadOut(t *testing.T) {
 	t.Parallel()
 	outside, dir := t.TempDir(), t.TempDir()
@@ -117,8 +117,8 @@ func TestChangedFileIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestChangedListingIsReadAgain: a glob names what was listed. If a file
-// comes or goes while the others are read, all is read again.
+// TestChangedListingIsReadAgain: a glob depends on the listing. If a file
+// appears or disappears during the reading, everything is read again.
 func TestChangedListingIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(dir string) error{
@@ -160,8 +160,8 @@ func (i *interrupted) Open(name string) (fs.File, error) {
 	return f, err
 }
 
-// TestReplacedFileIsReadAgain: an object that is not the one that was listed is
-// no missing file.
+// TestReplacedFileIsReadAgain: an object that was replaced after the listing is
+// not a missing file.
 func TestReplacedFileIsReadAgain(t *testing.T) {
 	t.Parallel()
 	for _, replaced := range []int{0, 2, 3} {
@@ -181,7 +181,7 @@ func TestReplacedFileIsReadAgain(t *testing.T) {
 	}
 }
 
-// TestGiantFilesAreNotRead: a size is looked at before the content.
+// TestGiantFilesAreNotRead: the size is checked before the content is read.
 func TestGiantFilesAreNotRead(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -267,7 +267,7 @@ func TestSourcesHaveVersions(t *testing.T) {
 	}
 }
 
-// TestVersionMustBeAFolder: a file, or a link that leads out.
+// TestVersionMustBeAFolder: not a file, or a link that leads out.
 func TestVersionMustBeAFolder(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

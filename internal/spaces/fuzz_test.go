@@ -1,7 +1,7 @@
 package spaces_test
 
-// Files of strangers: whatever stands in them, there is a manifest or a problem,
-// and the manifest is one that the session takes.
+// Untrusted files: any content gives a manifest or a problem, and sessions
+// accept the manifest.
 
 import (
 	"testing"
@@ -84,8 +84,8 @@ func FuzzIndex(f *testing.F) {
 	})
 }
 
-// FuzzScan: a folder without an index has the same manifest with the one that is
-// written for it.
+// FuzzScan: a folder without an index has the same manifest as with the index
+// that is written for it.
 func FuzzScan(f *testing.F) {
 	f.Add("You help.", `["shell"]`, "---\nname: x\n---\nDo it.")
 	f.Add("{{session}}", `{"name":"a.b","description":"d"}`, "")

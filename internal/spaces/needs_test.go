@@ -7,7 +7,7 @@ import (
 	"github.com/refold/refold/internal/spaces"
 )
 
-// TestMissingNeeds looks needs up on a machine that has one of everything.
+// TestMissingNeeds checks needs on a machine with one of each kind.
 func TestMissingNeeds(t *testing.T) {
 	t.Parallel()
 	is := func(want string) func(string) bool { return func(name string) bool { return name == want } }

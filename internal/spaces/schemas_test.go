@@ -1,8 +1,8 @@
 package spaces_test
 
-// docs/schemas/files says of each file what this package says of it: what a schema
-// refuses is a problem with that file, and what it accepts is none, but for what no
-// schema can say, such as a name that another file must have. The schemas'
+// docs/schemas/files agrees with this package: a file that a schema refuses has
+// a problem, and one that it accepts has none, except for problems that no
+// schema can express, such as a name that another file must have. The schemas'
 // interpreter is the oracle.
 
 import (
@@ -234,8 +234,8 @@ func problemsOf(t *testing.T, name, content string) string {
 	return strings.Join(problems, "; ")
 }
 
-// TestSchemasOfFilesDescribe: every member has a description, and objects take no
-// others, but for a skill's, where they are a warning.
+// TestSchemasOfFilesDescribe: every member has a description, and objects
+// accept no others, except for a skill's, where unknown ones are a warning.
 func TestSchemasOfFilesDescribe(t *testing.T) {
 	t.Parallel()
 	for name := range fileCases {

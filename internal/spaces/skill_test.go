@@ -12,7 +12,7 @@ import (
 
 const index = `{"v": 1, "skills": ["skills/x/SKILL.md"]}`
 
-// TestSkills holds SKILL.md files against the problem that each has, or none.
+// TestSkills checks the problem that each SKILL.md has, if any.
 func TestSkills(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
@@ -77,8 +77,8 @@ func TestSkillsOfAFolder(t *testing.T) {
 	}
 }
 
-// TestFaultySkillsOfAGlobAreLeftOut: what a glob or a scan finds loads without the
-// skills that are faulty, and says which they are; what an index names must be right.
+// TestFaultySkillsOfAGlobAreLeftOut: with a glob or a scan, a space loads without
+// its faulty skills and lists them; skills that an index names must be valid.
 func TestFaultySkillsOfAGlobAreLeftOut(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{

@@ -22,7 +22,7 @@ func laughs(levels int) string {
 	return text
 }
 
-// TestAttackBombs: what would take gigabytes is refused, at the cost of a few
+// TestAttackBombs: a file that would take gigabytes is refused, using a few
 // megabytes.
 func TestAttackBombs(t *testing.T) { //nolint:paralleltest // it counts what is allocated
 	var mapping strings.Builder
@@ -53,8 +53,8 @@ func TestAttackBombs(t *testing.T) { //nolint:paralleltest // it counts what is 
 	}
 }
 
-// TestOrdinaryFiles: aliases of a few values, long texts, and what nests as
-// people write it is decoded.
+// TestOrdinaryFiles: aliases of a few values, long texts, and usual nesting are
+// accepted.
 func TestOrdinaryFiles(t *testing.T) {
 	t.Parallel()
 	for name, text := range map[string]string{

@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/internal/yamlfile"
 )
 
-// FuzzCheck: what Check allows is decoded, or refused by the library, without a
-// panic and without memory that the text does not explain.
+// FuzzCheck: a text that Check accepts is decoded, or refused by the library,
+// without a panic and with memory in proportion to the text.
 func FuzzCheck(f *testing.F) {
 	for _, text := range []string{
 		"a: 1\n", "a: &a [1, 2]\nb: *a\n", "a: &a {x: 1}\nb: {<<: *a, y: 2}\n", "- - - a\n", "? a\n: b\n", "a: !!str 1\n", "a: |\n  text\n", "{a: [b, {c: d}]}",

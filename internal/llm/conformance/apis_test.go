@@ -1,7 +1,7 @@
 package conformance
 
-// The four APIs: how each is asked, where its conversation is in a request, and
-// a server of the test's that answers from testdata, byte by byte.
+// The four APIs: how each is called, where its requests have the conversation,
+// and a test server that answers from testdata, byte by byte.
 
 import (
 	"bufio"
@@ -157,7 +157,7 @@ func serve(t *testing.T, responses ...string) *server {
 	return s
 }
 
-// answer answers one request. What the client does not wait for is its affair.
+// answer answers one request. It ignores errors of clients that do not wait.
 func (s *server) answer(t *testing.T, conn net.Conn, response string) {
 	defer conn.Close()
 	in := bufio.NewReader(conn)

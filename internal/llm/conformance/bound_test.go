@@ -1,7 +1,7 @@
 package conformance
 
-// Thoughts that are bound to their prefix: a server that refuses them once the
-// tools have changed, as they do when a session opens its host session.
+// Thoughts bound to their prefix: a server that refuses them once the tools
+// have changed, as they do when a session opens its host session.
 
 import (
 	"bufio"
@@ -60,7 +60,7 @@ func (b *binding) refuses(r *http.Request, body []byte, changed bool) bool {
 }
 
 // TestThoughtsBoundToTheirPrefix: tools change between two turns with thoughts.
-// The run goes on, and later turns are not refused again.
+// The run continues, and later turns are not refused again.
 func TestThoughtsBoundToTheirPrefix(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -117,8 +117,8 @@ func TestThoughtsBoundToTheirPrefix(t *testing.T) {
 	}
 }
 
-// TestOtherRefusalsAreFinal: a request without thoughts, or a refusal of
-// something else, is not asked again.
+// TestOtherRefusalsAreFinal: a refused request without thoughts, or one refused
+// for another reason, is not retried.
 func TestOtherRefusalsAreFinal(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {

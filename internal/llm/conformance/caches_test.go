@@ -1,6 +1,6 @@
 package conformance
 
-// What providers are told of their prompt caches, and of tools that are masked.
+// The use of providers' prompt caches and of masked tools.
 
 import (
 	"encoding/json"
@@ -42,9 +42,9 @@ func marksOf(t *testing.T, body []byte) (marks []int, blocks int, system, tool s
 	return marks, blocks, last(request.System), last(request.Tools)
 }
 
-// TestEndOfPreviousRequestIsMarked: twenty turns, each with a batch of 25 calls, which is
-// more than Anthropic's lookback of 20 blocks. The end of the request before has
-// a mark in every request, and so has the end.
+// TestEndOfPreviousRequestIsMarked: twenty turns, each with a batch of 25
+// calls, more than the 20 blocks that Anthropic's API searches back. Every
+// request has a mark at the end of the previous request, and at its own.
 func TestEndOfPreviousRequestIsMarked(t *testing.T) {
 	t.Parallel()
 	a := apiOf(t, "anthropic")
@@ -82,8 +82,8 @@ func TestEndOfPreviousRequestIsMarked(t *testing.T) {
 	}
 }
 
-// TestMarksDependOnModelAndConfig: below what a model caches nothing is marked, and the
-// config says for how long. What params say of caching wins.
+// TestMarksDependOnModelAndConfig: nothing below the model's minimum is marked,
+// and the config sets the lifetime. Settings in params win.
 func TestMarksDependOnModelAndConfig(t *testing.T) {
 	t.Parallel()
 	text := func(tokens int) string { return strings.Repeat("abcd", tokens) }
@@ -131,9 +131,9 @@ func TestMarksDependOnModelAndConfig(t *testing.T) {
 	}
 }
 
-// TestOpenAICacheDependsOnModelAndConfig: the key and the retention, by model, API and config. What
-// params set wins. Servers of chat completions that are not OpenAI's are told
-// nothing.
+// TestOpenAICacheDependsOnModelAndConfig: the key and the retention, by model,
+// API and config. Settings in params win. Other servers of chat completions get
+// neither.
 func TestOpenAICacheDependsOnModelAndConfig(t *testing.T) {
 	t.Parallel()
 	const own, other = "api.openai.com", "models.example"
@@ -176,8 +176,9 @@ func TestOpenAICacheDependsOnModelAndConfig(t *testing.T) {
 	}
 }
 
-// TestMaskingDefinesAllToolsAndAllowsOffered: where the API can restrict calls, all tools are defined and
-// those that are offered may be called; else what is offered is defined.
+// TestMaskingDefinesAllToolsAndAllowsOffered: if the API can restrict calls,
+// all tools are defined and the offered ones may be called; otherwise only the
+// offered ones are defined.
 func TestMaskingDefinesAllToolsAndAllowsOffered(t *testing.T) {
 	t.Parallel()
 	responses := func(mode string) string {

@@ -1,6 +1,6 @@
 package conformance
 
-// What each answer of testdata comes to, the same for every API.
+// The results of the answers in testdata, which are the same for every API.
 
 import (
 	"bytes"
@@ -101,7 +101,7 @@ func TestAnswersGiveTheSameResult(t *testing.T) {
 	}
 }
 
-// Failures that are not tried again: one request, one code.
+// One request, one code.
 func TestFinalFailuresAreNotRetried(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
@@ -115,8 +115,7 @@ func TestFinalFailuresAreNotRetried(t *testing.T) {
 	}
 }
 
-// Failures that may pass: the next answer counts, and nobody reads two
-// beginnings.
+// The next answer counts, and nobody reads two beginnings.
 func TestTemporaryFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
@@ -143,8 +142,8 @@ func TestTemporaryFailuresAreRetried(t *testing.T) {
 	}
 }
 
-// What may have been paid for is asked for once more, and no more: neither
-// here nor by the bridge.
+// An answer that may have been paid for is requested once more, neither more
+// often here nor by the bridge.
 func TestBrokenAnswersAreRetriedOnce(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
@@ -161,7 +160,7 @@ func TestBrokenAnswersAreRetriedOnce(t *testing.T) {
 	}
 }
 
-// A stream that falls silent is given up; one that only is slow is not.
+// A slow stream is not given up.
 func TestSilentStreamIsGivenUp(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
@@ -178,7 +177,7 @@ func TestSilentStreamIsGivenUp(t *testing.T) {
 }
 
 // TestAttackRedirect: a redirect is not followed, since the key and the
-// conversation would go with it.
+// conversation would be sent there.
 func TestAttackRedirect(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
@@ -190,8 +189,8 @@ func TestAttackRedirect(t *testing.T) {
 	}
 }
 
-// Environments are read in cmd: nothing of theirs reaches a server that the
-// config names.
+// Only cmd reads the environment: none of it reaches a server that the config
+// names.
 func TestEnvironmentIsNotRead(t *testing.T) {
 	for _, name := range []string{
 		"OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GOOGLE_API_KEY",
@@ -216,8 +215,8 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 	}
 }
 
-// A conversation goes from any provider to any other: each is sent its own items
-// as it gave them, and nothing of the others' but their words and calls.
+// A conversation moves from every provider to every other one: each is sent its
+// own items unchanged, and only the text and calls of the others.
 func TestEachProviderIsSentOnlyItsOwnItems(t *testing.T) {
 	t.Parallel()
 	own := map[string][]string{ // what none but the provider itself may be sent
@@ -285,8 +284,8 @@ func unescaped(t *testing.T, body []byte) string {
 	return b.String()
 }
 
-// TestOnlyTemporaryStatusesAreRetried: which of them are asked again, by us and once, since no SDK tries
-// again beside, and which are final.
+// TestOnlyTemporaryStatusesAreRetried: which statuses are retried, by us and
+// not by an SDK too, and which are final.
 func TestOnlyTemporaryStatusesAreRetried(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {

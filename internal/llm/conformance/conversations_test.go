@@ -1,6 +1,6 @@
 package conformance
 
-// Thirty conversations, each put in the form of all four APIs and held against
+// Thirty conversations, each rendered for all four APIs and checked against
 // their rules.
 
 import (
@@ -127,8 +127,8 @@ func conversations() []conversation30 {
 	}
 }
 
-// TestConversationsAreSentCompletely: all of them in all forms. Nothing foreign is sent, and
-// nothing of the conversation is lost.
+// TestConversationsAreSentCompletely: all of them for all APIs. Nothing of
+// other providers is sent, and nothing of the conversation is lost.
 func TestConversationsAreSentCompletely(t *testing.T) {
 	t.Parallel()
 	all := conversations()
@@ -164,7 +164,7 @@ func TestConversationsAreSentCompletely(t *testing.T) {
 	}
 }
 
-// TestToolChoices: how each choice is spelled, by API.
+// TestToolChoices: the form of each choice, by API.
 func TestToolChoices(t *testing.T) {
 	t.Parallel()
 	want := map[string][]string{ // "", none, required, look
@@ -192,8 +192,8 @@ func TestToolChoices(t *testing.T) {
 	}
 }
 
-// TestLargeNumbersInRequestsAreExact: arguments go back to a provider with the digits that they
-// have. Gemini's API has nothing but doubles for them.
+// TestLargeNumbersInRequestsAreExact: arguments are sent back with their own
+// digits. Gemini's API has only doubles for them.
 func TestLargeNumbersInRequestsAreExact(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
@@ -210,7 +210,7 @@ func TestLargeNumbersInRequestsAreExact(t *testing.T) {
 	}
 }
 
-// TestLargeNumbersInAnswersAreExact: arguments are taken as the API wrote them.
+// TestLargeNumbersInAnswersAreExact: arguments are kept as the API wrote them.
 func TestLargeNumbersInAnswersAreExact(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {

@@ -1,7 +1,7 @@
 package conformance
 
-// How much output each API is asked for: no more than the run's budgets leave,
-// nor than params say.
+// The output limit sent to each API: no more than the run's budgets leave, nor
+// than params allow.
 
 import (
 	"encoding/json"
@@ -12,8 +12,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// TestOutputIsLimited: the limit in a request, by what the budgets leave and
-// what params give.
+// TestOutputIsLimited: the limit in a request, by the budgets and params.
 func TestOutputIsLimited(t *testing.T) {
 	t.Parallel()
 	for _, a := range apis() {
@@ -50,8 +49,8 @@ func TestOutputIsLimited(t *testing.T) {
 	}
 }
 
-// TestOutputLimitUsesTheMemberOfTheAPI: members beside the usual one, what models may think,
-// and limits that are none.
+// TestOutputLimitUsesTheMemberOfTheAPI: other members than the usual one,
+// thinking budgets, and invalid limits.
 func TestOutputLimitUsesTheMemberOfTheAPI(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ api, params, member, want string }{

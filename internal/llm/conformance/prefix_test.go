@@ -1,10 +1,10 @@
 package conformance
 
-// The law of prompt caches: what a turn's request says in the order of the
-// provider (tools, system text, conversation), without cache marks, begins with
-// what the request before said, byte for byte, unless the model, the tools, the
-// system text or the form of the answer changed. Parameters and the choice of a
-// tool are outside of it.
+// The law of prompt caches: a turn's request, in the order of the provider
+// (tools, system text, conversation) and without cache marks, begins with the
+// whole previous request, byte for byte, unless the model, the tools, the
+// system text or the form of the answer changed. Parameters and the tool choice
+// are outside of the law.
 
 import (
 	"bufio"
@@ -227,8 +227,8 @@ func (a api) unchanged(before, after *executor.Request) bool {
 		slices.EqualFunc(sent(before), sent(after), same)
 }
 
-// TestPrefixIsStable: the law, over recordings, scenarios, conversations with all
-// that APIs spell differently, and thoughts.
+// TestPrefixIsStable: the law, over recordings, scenarios, conversations with
+// everything that APIs represent differently, and thoughts.
 func TestPrefixIsStable(t *testing.T) {
 	t.Parallel()
 	sessions := append(recordedTurns(t), scenarios(t)...)

@@ -2,8 +2,8 @@
 
 package conformance
 
-// Asks aimock for every recorded case through every API, and sees that it comes
-// to the same as what is recorded. With -rewrite it records anew:
+// Requests every recorded case from aimock through every API, and checks that
+// the result is the recorded one. With -rewrite it records again:
 //
 //	npm ci --prefix e2e/peers/models
 //	go test -tags peers -run TestPeersRecord ./internal/llm/conformance -rewrite

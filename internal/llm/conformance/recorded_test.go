@@ -1,7 +1,7 @@
 package conformance
 
-// What was recorded of aimock, a server that nobody here wrote, comes to the
-// same through every API. record_peers_test.go records it.
+// Answers recorded from aimock, a third-party server, give the same result
+// through every API. record_peers_test.go records them.
 
 import (
 	"strings"

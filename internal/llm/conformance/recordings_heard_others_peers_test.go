@@ -2,8 +2,8 @@
 
 package conformance
 
-// What recorded answers of Anthropic's and Google's APIs say. Our clients only
-// ever ask these for streams.
+// Reads recorded answers of Anthropic's and Google's APIs. Our clients only
+// request streams from these.
 
 import (
 	"encoding/json"

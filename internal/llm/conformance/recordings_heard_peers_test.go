@@ -2,7 +2,7 @@
 
 package conformance
 
-// What a recorded answer says, read from its bytes with encoding/json alone.
+// Reads recorded answers from their bytes with encoding/json alone.
 
 import (
 	"encoding/json"

@@ -2,8 +2,8 @@
 
 package conformance
 
-// Recordings in httprr files: requests and responses as they went over the wire,
-// each two after a line with their sizes.
+// Recordings in httprr files: requests and responses as on the wire, each pair
+// after a line with their sizes.
 
 import (
 	"bufio"
@@ -74,7 +74,7 @@ func parsed(sent, came string) (x exchange, err error) {
 	return x, err
 }
 
-// TestRecordingsGiveOurErrorCodes: refusals of real providers come to our codes.
+// TestRecordingsGiveOurErrorCodes: refusals of real providers get our codes.
 func TestRecordingsGiveOurErrorCodes(t *testing.T) {
 	t.Parallel()
 	dir, err := download(langchainModule)

@@ -2,9 +2,8 @@
 
 package conformance
 
-// Recordings of real providers, which others made and published: testdata of two
-// modules, at versions and with hashes that testdata/recordings pins. Nothing of
-// them is kept here.
+// Recordings of real providers, published by others: testdata of two modules, at
+// versions and with hashes that testdata/recordings pins. They are not copied here.
 
 import (
 	"encoding/json"
@@ -176,8 +175,8 @@ func (x exchange) scrubbed(t *testing.T, of string) {
 	}
 }
 
-// TestRecordingsHoldNoKey: no header of a recording is one that has a key, and
-// nothing in it looks like one.
+// TestRecordingsHoldNoKey: no recording has a header for keys, or a text that
+// looks like a key.
 func TestRecordingsHoldNoKey(t *testing.T) {
 	t.Parallel()
 	exchanges, files := 0, 0

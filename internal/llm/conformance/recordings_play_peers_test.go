@@ -2,7 +2,7 @@
 
 package conformance
 
-// Plays the recordings to our clients, from a server on loopback.
+// Plays the recordings to our clients from a local server.
 
 import (
 	"encoding/json"

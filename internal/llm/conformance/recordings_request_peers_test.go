@@ -2,7 +2,7 @@
 
 package conformance
 
-// What Refold is asked so that it asks what was recorded.
+// Builds the requests for which Refold sends what was recorded.
 
 import (
 	"encoding/base64"

@@ -2,8 +2,8 @@
 
 package conformance
 
-// What providers took passes our validators: a rule that refuses it is none of
-// theirs.
+// Requests that providers accepted pass our validators: a rule that refuses one
+// is not the provider's.
 
 import (
 	"encoding/json"

@@ -2,7 +2,7 @@
 
 package conformance
 
-// What requests of Anthropic's and Google's APIs say.
+// Reads requests of Anthropic's and Google's APIs.
 
 import (
 	"encoding/json"

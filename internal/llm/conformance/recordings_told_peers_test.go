@@ -2,8 +2,8 @@
 
 package conformance
 
-// What a request says, read from its bytes: ours and those that were recorded,
-// by the same reader, which knows nothing of the code under test.
+// Reads requests from their bytes, ours and recorded ones, with a reader that
+// shares no code with the code under test.
 
 import (
 	"bytes"

@@ -1,7 +1,7 @@
 package conformance
 
-// The requests that the sessions of the scenario files ask, in order. Texts are
-// made up of sequences: each item of a transcript has its own.
+// The requests of the sessions in the scenario files, in order. Texts are
+// derived from sequences: each item of a transcript has its own.
 
 import (
 	"encoding/json"

@@ -1,7 +1,7 @@
 package conformance
 
-// What real providers do, and no published format says: each case was found in a
-// recording (testdata/README.md), and is made up here in the same form.
+// Undocumented behaviour of real providers: each case was found in a recording
+// (testdata/README.md), and is imitated here.
 
 import (
 	"fmt"
@@ -67,8 +67,8 @@ func (a api) nextTurn(t *testing.T, answer string) (executor.Answer, string) {
 	return said, unescaped(t, body)
 }
 
-// TestReasoningTokensAreCountedAsOutput: some servers don't count what was thought as a
-// part of what came out. It is, for all.
+// TestReasoningTokensAreCountedAsOutput: some servers don't count reasoning as
+// output. We do for all.
 func TestReasoningTokensAreCountedAsOutput(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -96,8 +96,8 @@ func TestReasoningTokensAreCountedAsOutput(t *testing.T) {
 	}
 }
 
-// TestChatThoughtsAreSentBack: a whole answer's go back as they came; those of a
-// stream are put together, and one that was signed has ended.
+// TestChatThoughtsAreSentBack: those of a whole answer unchanged; those of a
+// stream are joined, and a signature ends one.
 func TestChatThoughtsAreSentBack(t *testing.T) {
 	t.Parallel()
 	a := apiOf(t, "openai-chat")
@@ -125,8 +125,8 @@ func TestChatThoughtsAreSentBack(t *testing.T) {
 	}
 }
 
-// TestSignatureAloneBelongsToTheTextBefore: a signature may end a stream, in a part without words.
-// It goes back with the words before, as it comes where an answer is whole.
+// TestSignatureAloneBelongsToTheTextBefore: a stream may end with a signature in a
+// part without text. It is sent back with the text before it, as in a whole answer.
 func TestSignatureAloneBelongsToTheTextBefore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ events, want []string }{

@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
-// TestAttackEndlessEvent: a stream whose event never ends is read up to a limit.
-// A library keeps an event until its end.
+// TestAttackEndlessEvent: a stream whose event never ends is read up to a
+// limit. A library buffers an event until its end.
 func TestAttackEndlessEvent(t *testing.T) {
 	t.Parallel()
 	const most = 64 << 20

@@ -1,7 +1,6 @@
 package openai
 
-// A server of the test's speaks the protocol from here, byte by byte; nothing
-// of the client library is used to make what it sends.
+// A test server speaks the protocol, byte by byte, without the client library.
 
 import (
 	"bytes"
@@ -387,8 +386,8 @@ func TestConfig(t *testing.T) {
 	}
 }
 
-// Flags and environment are read in cmd: nothing of OpenAI's own variables
-// reaches a server that the config names.
+// Only cmd reads flags and environment: none of OpenAI's own variables reaches
+// a server that the config names.
 func TestEnvironmentIsNotRead(t *testing.T) {
 	for _, name := range []string{"OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"} {
 		t.Setenv(name, "of-the-environment")

@@ -1,7 +1,7 @@
 package openai
 
-// Whole runs against a server of the test's: the bridge keeps the tools as
-// they are sent, so that turns with the same tools are rendered once.
+// Whole runs against a test server: the bridge keeps the rendered tools, so
+// that turns with the same tools render them once.
 
 import (
 	"bytes"

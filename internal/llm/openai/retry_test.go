@@ -28,7 +28,7 @@ func with(r reply, name, value string) reply {
 	return r
 }
 
-// Failures that are not tried again: one request, one code.
+// One request, one code.
 func TestFinalFailuresAreNotRetried(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -67,7 +67,7 @@ func TestFinalFailuresAreNotRetried(t *testing.T) {
 	}
 }
 
-// Failures that may pass: the next answer counts.
+// The next answer counts.
 func TestTemporaryFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	begun := `{"model":"m-1","choices":[{"index":0,"delta":{"content":"half an ans"}}]}`
@@ -145,7 +145,7 @@ func TestUntrustedCertificateIsFinal(t *testing.T) {
 	}
 }
 
-// The server's word on when to come back holds, if that is before the deadline.
+// The wait that the server requests applies if it is before the deadline.
 func TestRetryAfterIsObeyed(t *testing.T) {
 	t.Parallel()
 	busy := whole(429, `{}`)
@@ -181,7 +181,7 @@ func TestRetryAfterIsObeyed(t *testing.T) {
 	}
 }
 
-// A server that only fails is asked until the tries are used up.
+// A server that always fails is called until the retries are used up.
 func TestRetriesAreBounded(t *testing.T) {
 	t.Parallel()
 	const tries = 8
@@ -199,7 +199,7 @@ func TestRetriesAreBounded(t *testing.T) {
 	}
 }
 
-// Cancelling ends everything at once: an answer that hangs, and a pause.
+// It ends a hanging answer and a wait at once.
 func TestCancelEndsAnswersAndWaits(t *testing.T) {
 	t.Parallel()
 	asked, done := make(chan struct{}), make(chan struct{})

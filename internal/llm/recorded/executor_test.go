@@ -95,7 +95,7 @@ func TestExecutorFailsWithoutLedger(t *testing.T) {
 	}
 }
 
-// Two processes' worth of ledgers, many goroutines each: every line is whole.
+// Two ledgers on one file, many goroutines each: every line is complete.
 func TestLedgerIsShared(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "ledger.jsonl")

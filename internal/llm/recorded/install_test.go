@@ -80,7 +80,7 @@ func TestInstall(t *testing.T) {
 	}
 }
 
-// A recorded tool took what was recorded, whatever its schema says.
+// A recorded tool accepted the recorded arguments, whatever its schema says.
 func TestInstallTrustsRecordedArguments(t *testing.T) {
 	t.Parallel()
 	tools, err := recorded.ParseTools([]byte(`[{"name":"get","parameters":{"type":"object","properties":{"n":{"type":"string"}}}},{"name":"put"}]`))

@@ -1,8 +1,7 @@
 package recorded_test
 
-// These tests hold every recorded conversation again, in memory: what a
-// session would show the model and ask the tools is put together here, message
-// by message, and compared with what the file says.
+// Every recorded conversation runs again in memory: the tests build the messages
+// that a session would send, one by one, and compare them with the file.
 
 import (
 	"encoding/json"

@@ -1,7 +1,6 @@
 package scripted_test
 
-// The scripts that are built in, with the tools that they are written for: the
-// real ones, in a directory of the test's.
+// The built-in scripts with the real tools, in a temporary directory.
 
 import (
 	"encoding/json"
@@ -149,8 +148,7 @@ func TestDemo(t *testing.T) {
 	}
 }
 
-// If a tool returns something else than the script is written for, the script
-// says so instead of going on.
+// If a tool returns another result than the script expects, the script fails.
 func TestDemoFailsOnOtherResults(t *testing.T) {
 	t.Parallel()
 	script, files := scripted.Demo()

@@ -117,7 +117,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Arguments that no event could hold are shown by their size.
+// Arguments that are too large for an event are represented by their size.
 func TestOmittedArgumentsMatchBySize(t *testing.T) {
 	t.Parallel()
 	s := parse(t, `{turns: [{calls: [{tool: put, arguments: '{"a":"xxx"}'}]}, {say: on}]}`)
@@ -271,7 +271,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestAttackYAML: arguments that stand for a billion values are not written out.
+// TestAttackYAML: arguments whose aliases stand for a billion values are not
+// expanded.
 func TestAttackYAML(t *testing.T) {
 	t.Parallel()
 	text := "turns:\n  - calls:\n      - tool: t\n        arguments:\n          x0: &x0 [" + strings.Repeat("lol, ", 10) + "]\n"

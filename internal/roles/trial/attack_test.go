@@ -1,7 +1,7 @@
 package trial_test
 
-// Attacks on what the accounts keep apart. In each a user of the table does what
-// its programs never do.
+// Attacks on the separation of accounts. In each, a user of the table does
+// something that its programs never do.
 
 import (
 	"fmt"
@@ -24,10 +24,10 @@ func (s *stage) attacker(name string) *nats.Conn {
 // forged is an event that an operator may say.
 const forged = `{"type":"FactsSet","data":{"facts":{"role":"admin"}}}`
 
-// TestAttackReplySubject: every user asks for all that it may, and names as the
-// subject of the answer each one to which it may not publish. The message that
-// it asks for is an event, and whoever answers views answers with one too. No
-// stream takes anything.
+// TestAttackReplySubject: every user sends every request that it may, with each
+// subject to which it may not publish as the reply subject. The requested
+// message is an event, and so are the answers to requests for views. No stream
+// stores any of them.
 func TestAttackReplySubject(t *testing.T) {
 	t.Parallel()
 	s := start(t, everybody)
@@ -108,9 +108,9 @@ func (s *stage) wantLogHasOnly(subjects ...string) {
 	}
 }
 
-// TestAttackOnAnotherClient: a client reads nothing of another one but what all
-// may hear, and says nothing to it: neither itself, nor by answers that it has
-// sent there.
+// TestAttackOnAnotherClient: a client receives nothing of another one except
+// what all clients may receive. It can send it nothing, neither directly nor by
+// replies that it redirects.
 func TestAttackOnAnotherClient(t *testing.T) {
 	t.Parallel()
 	s := start(t, everybody)
@@ -187,9 +187,8 @@ func next(t *testing.T, from chan *nats.Msg) *nats.Msg {
 	return nil
 }
 
-// TestAttackConsumerThatPushes: a bridge and an auditor have no
-// consumer made that pushes what is stored to a door, or to the key that stops a
-// session.
+// TestAttackConsumerThatPushes: a bridge and an auditor can't create a consumer
+// that pushes stored messages to a door, or to the key that stops a session.
 func TestAttackConsumerThatPushes(t *testing.T) {
 	t.Parallel()
 	s := start(t, everybody)
@@ -236,8 +235,8 @@ func TestAttackConsumerThatPushes(t *testing.T) {
 	}
 }
 
-// TestAttackOnClaimsOfOthers: a bridge of models neither claims nor withdraws
-// what others carry out.
+// TestAttackOnClaimsOfOthers: a bridge of models can neither claim nor withdraw
+// effects of others.
 func TestAttackOnClaimsOfOthers(t *testing.T) {
 	t.Parallel()
 	s := start(t, everybody)

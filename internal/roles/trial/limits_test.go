@@ -1,7 +1,7 @@
 package trial_test
 
-// What bounds a user: connections, the size of a message, and what the streams of
-// its tenant may take.
+// The limits of a user: connections, the size of a message, and the storage of
+// its tenant's streams.
 
 import (
 	"errors"

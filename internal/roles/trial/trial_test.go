@@ -1,8 +1,8 @@
 package trial_test
 
-// A server runs on the configuration that package roles makes, with two tenants
-// and users of all roles. Every user tries every subject. What arrives, what is
-// stored and what is heard must be what the table says.
+// A server runs with a configuration made by package roles, with two tenants
+// and users of all roles. Every user tries every subject. The table says which
+// messages must arrive, be stored and be received.
 
 import (
 	"encoding/json"
@@ -216,8 +216,8 @@ func act(a roles.Act) string {
 	return "[" + strings.Join(all, " ") + "]"
 }
 
-// TestUnconditionalPublishIsStoredOnce: what is published without a condition is stored exactly when
-// the table lets the user publish there, and then once.
+// TestUnconditionalPublishIsStoredOnce: a message without expectations is stored if
+// and only if the table lets the user publish to its subject, and then once.
 func TestUnconditionalPublishIsStoredOnce(t *testing.T) {
 	t.Parallel()
 	s := start(t, everybody)

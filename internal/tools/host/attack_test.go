@@ -1,7 +1,7 @@
 package host
 
-// What a model controls is bounded and can be cancelled: patterns, trees and
-// lines that cost hours where nothing counts or looks at the context.
+// Everything that a model controls is bounded and can be cancelled: patterns, trees
+// and lines that would take hours without limits and checks of the context.
 
 import (
 	"context"
@@ -51,8 +51,8 @@ func TestAttackGlobOfManyBraces(t *testing.T) {
 	wantIn(t, r.refused(CodeTooLarge, ToolGlob, args{"pattern": strings.Repeat("a", globBytesMax+1)}), "at most 1024")
 }
 
-// TestAttackGlobOfManyDirectories: each ** walks all that the one before it
-// found, so a few of them visit a deep tree millions of times.
+// TestAttackGlobOfManyDirectories: each ** walks everything that the one before
+// it found, so a few of them visit a deep tree millions of times.
 func TestAttackGlobOfManyDirectories(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{strings.Repeat("a/", 40) + "f": "text\n"})
@@ -97,8 +97,8 @@ func TestAttackGrepOfALongLine(t *testing.T) {
 	wantOutput(t, "slow", r.ok(ToolGrep, args{"pattern": "(?:xy?){40}z|xyz$"}), "f:2:xyz\n")
 }
 
-// TestAttackPatchOfManySections: a patch ends with its call, however often it
-// names the same large file.
+// TestAttackPatchOfManySections: a patch ends with its call, even if it names
+// the same large file many times.
 func TestAttackPatchOfManySections(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"f": strings.Repeat("a\n", 2<<20)})
@@ -110,9 +110,10 @@ func TestAttackPatchOfManySections(t *testing.T) {
 	}
 }
 
-// TestExpandedBracesMatchTheSame: braces become every choice of one alternative each, and nothing else changes. A glob
-// that doublestar matches whole matches expanded too. The reverse does not hold: doublestar 4 does not match "*{,a}"
-// with an empty rest.
+// TestExpandedBracesMatchTheSame: braces become every choice of one alternative
+// each, and nothing else changes. A path that matches the glob matches an
+// expanded one too. The reverse does not hold: doublestar 4 does not match
+// "*{,a}" with an empty rest.
 func TestExpandedBracesMatchTheSame(t *testing.T) {
 	t.Parallel()
 	alternatives := map[string][]string{"{a,b}": {"a", "b"}, "{,a}": {"", "a"}, "{a,{b,/}}": {"a", "b", "/"}, "{a*,?b}": {"a*", "?b"}, "{a}": {"a"}}
@@ -146,7 +147,8 @@ func TestExpandedBracesMatchTheSame(t *testing.T) {
 	})
 }
 
-// TestLargeDirectoriesAreCounted: what is not shown is counted, and not looked up.
+// TestLargeDirectoriesAreCounted: entries that are not shown are counted, and
+// not looked up.
 func TestLargeDirectoriesAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// TestHostServesTheBuiltinRegistry: the host carries out what the built-in registry offers,
-// and takes the arguments that it describes; no more, no less.
+// TestHostServesTheBuiltinRegistry: the host carries out exactly the tools of
+// the built-in registry, with exactly the arguments that it describes.
 func TestHostServesTheBuiltinRegistry(t *testing.T) {
 	t.Parallel()
 	takes := map[string]any{

@@ -19,8 +19,8 @@ func outside(t *testing.T) string {
 	return dir
 }
 
-// TestEscapes: each tool refuses each way out, and neither the outside nor the
-// inside changes.
+// TestEscapes: each tool refuses each escape, and nothing changes outside or
+// inside.
 func TestEscapes(t *testing.T) {
 	t.Parallel()
 	out := outside(t)
@@ -121,7 +121,7 @@ func TestResolveIsCanonical(t *testing.T) {
 	}
 }
 
-// TestSwappedLinks: while another process keeps turning a directory into a link
+// TestSwappedLinks: while another process keeps replacing a directory by a link
 // to the outside and back, no call reads or writes there.
 func TestSwappedLinks(t *testing.T) {
 	t.Parallel()

@@ -10,8 +10,7 @@ import (
 	"github.com/refold/refold/internal/tools/host"
 )
 
-// A bridge hands each call to Execute, with the host session that the refold
-// session has by then.
+// A bridge passes each call to Execute, with the session's present host session.
 func ExampleHost_Execute() {
 	root, err := os.MkdirTemp("", "host")
 	if err != nil {

@@ -128,7 +128,7 @@ func TestCaptureKeepsBothEnds(t *testing.T) {
 	})
 }
 
-// TestEnvironment: commands see what is allowed, and no credentials.
+// TestEnvironment: commands see allowed variables only, and no credentials.
 func TestEnvironment(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{
@@ -147,8 +147,7 @@ func TestEnvironment(t *testing.T) {
 	wantIn(t, bare.ok(ToolExec, args{"command": "ls -d ."}), "exit status 0\n.\n") // there is a PATH
 }
 
-// TestCommandsRunConcurrently: commands of several calls run side by side: each waits for
-// the other's pipe.
+// TestCommandsRunConcurrently: each of several commands waits for the other's pipe.
 func TestCommandsRunConcurrently(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, nil)

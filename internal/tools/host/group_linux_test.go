@@ -1,8 +1,8 @@
 package host
 
-// What becomes of processes, by their ids. A command writes the ids to a named
-// pipe, from which the test reads: then they run. That they are gone is waited
-// for with the kernel's own signal of it (pidfd).
+// The end of processes, by their ids. A command writes the ids to a named pipe,
+// from which the test reads: then they run. The test waits for their end with
+// the kernel's own notification (pidfd).
 
 import (
 	"bufio"
@@ -144,8 +144,8 @@ const family = `sh -c 'sleep 300 & echo $! > kid; sleep 300' &
 	{ echo $$; echo $!; cat kid; } > ids
 	`
 
-// TestGroupIsKilled: on cancel and on timeout, the command ends with all that
-// it started, also what runs in the background and below it.
+// TestGroupIsKilled: on cancel and on timeout, the command ends with all its
+// descendants, also those in the background.
 func TestGroupIsKilled(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -187,8 +187,8 @@ func TestGroupIsKilled(t *testing.T) {
 	}
 }
 
-// TestBackgroundEndsWithItsCall: a process in the background neither keeps the
-// call waiting, though it holds the output, nor outlives it.
+// TestBackgroundEndsWithItsCall: a process in the background that holds the
+// output neither delays the call nor outlives it.
 func TestBackgroundEndsWithItsCall(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, nil)
@@ -210,8 +210,8 @@ func TestBackgroundEndsWithItsCall(t *testing.T) {
 	wantGone(t, all)
 }
 
-// TestHeldOutputDoesNotBlockTheCall: a process that left the group and holds the output keeps the
-// call for a moment only, and the result says so.
+// TestHeldOutputDoesNotBlockTheCall: a process that left the group and holds
+// the output delays the call only for a moment, and the result says so.
 func TestHeldOutputDoesNotBlockTheCall(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -235,8 +235,8 @@ func TestHeldOutputDoesNotBlockTheCall(t *testing.T) {
 	}
 }
 
-// TestKilledBridgeEndsItsShell: when a bridge is killed, the shell that it ran ends, and
-// another bridge goes on with the session.
+// TestKilledBridgeEndsItsShell: when a bridge is killed, its shell ends, and
+// another bridge continues with the session.
 func TestKilledBridgeEndsItsShell(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

@@ -1,6 +1,6 @@
 package host
 
-// What all tests of this package share: a host on directories of its own, whose
+// Shared by all tests of this package: a host in temporary directories, whose
 // tools are called as a bridge calls them, with JSON.
 
 import (

@@ -13,8 +13,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// TestFilesAreRemovedAfterKeep: files go when their host session has been over for long enough, and
-// nobody else has their directory.
+// TestFilesAreRemovedAfterKeep: files are removed when their host session ended
+// long enough ago, and no other uses their directory.
 func TestFilesAreRemovedAfterKeep(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

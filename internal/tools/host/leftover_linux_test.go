@@ -11,9 +11,10 @@ import (
 	"testing"
 )
 
-// TestNextHostKillsLeftovers: without a sandbox, what a command started outlives a host that
-// is killed. The next one on the same root ends it, wherever it went; one on
-// another root does not, and what a host that lives has started goes on.
+// TestNextHostKillsLeftovers: without a sandbox, processes of commands outlive
+// a host that is killed. The next host on the same root kills them, whatever
+// group they are in. A host on another root does not, and processes of a
+// running host continue.
 func TestNextHostKillsLeftovers(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

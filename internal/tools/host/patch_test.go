@@ -47,7 +47,7 @@ func TestApplyPatch(t *testing.T) {
 		"the patch applies, but changes nothing:\nupdated same.txt\n")
 }
 
-// TestPatchTreatsTwoNamesAsOneFile: one file under two names is one file, in one patch too.
+// TestPatchTreatsTwoNamesAsOneFile: also within one patch.
 func TestPatchTreatsTwoNamesAsOneFile(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"d/f": "a\nb\n"})
@@ -59,7 +59,7 @@ func TestPatchTreatsTwoNamesAsOneFile(t *testing.T) {
 	r.refused(CodeNotRegular, ToolApplyPatch, args{"patch": "*** Begin Patch\n*** Update File: direct\n*** Move to: m\n*** End Patch"})
 }
 
-// TestFailedPatchChangesNothing: whatever is wrong with one part, nothing changes.
+// TestFailedPatchChangesNothing: whatever is wrong with one part.
 func TestFailedPatchChangesNothing(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{
@@ -85,8 +85,8 @@ func TestFailedPatchChangesNothing(t *testing.T) {
 	wantIn(t, r.refused(CodeTooLarge, ToolApplyPatch, args{"patch": strings.Repeat("x", patchBytesMax+1)}), "send several")
 }
 
-// FuzzApplyPatch: a patch that fails leaves all files as they were, and one that
-// doesn't leaves nothing but files and directories that it may make.
+// FuzzApplyPatch: a patch that fails changes no file, and one that succeeds
+// leaves only files and directories that it may create.
 func FuzzApplyPatch(f *testing.F) {
 	names, err := filepath.Glob("../patch/testdata/*.txtar")
 	if err != nil || len(names) == 0 {

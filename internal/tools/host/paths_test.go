@@ -1,8 +1,7 @@
 package host
 
-// What the planner takes for one file and what the host takes for one file: the
-// calls of a batch are ordered by the keys that the planner fills in, and then
-// carried out here.
+// The planner and the host agree on what is one file: the planner orders the
+// calls of a batch by their keys, and the host carries them out.
 
 import (
 	"encoding/json"
@@ -67,8 +66,8 @@ func (r *rig) runBackwards(plan planner.Plan, calls []planned) []string {
 
 func readCall(name string) planned { return planned{"read_file", ToolReadFile, args{"path": name}} }
 
-// TestReadsAfterAnEditAreNotStale: eight reads that the model makes after an
-// edit, in one turn, show what the edit wrote, however they spell the file.
+// TestReadsAfterAnEditAreNotStale: eight reads after an edit, in one turn, see
+// the edit, however they spell the file.
 func TestReadsAfterAnEditAreNotStale(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"f.txt": "old", "d/g": "x"})
@@ -90,9 +89,9 @@ func TestReadsAfterAnEditAreNotStale(t *testing.T) {
 	}
 }
 
-// TestKeysAreThePathsOfTheHost: of every path that the host takes, the key is
-// the path in the working directory, or the bare key; of every other it is the
-// bare key.
+// TestKeysAreThePathsOfTheHost: for every path that the host accepts, the key
+// is the path in the working directory, or the bare key; for every other it is
+// the bare key.
 func TestKeysAreThePathsOfTheHost(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, nil)
@@ -119,9 +118,9 @@ func TestKeysAreThePathsOfTheHost(t *testing.T) {
 	})
 }
 
-// TestRootIsTheResolvedWorkingDirectory: what opening tells as the root is the working directory that the
-// model is told, symbolic links resolved. A path by the name that the host was
-// configured with is taken too, and its key is the bare one.
+// TestRootIsTheResolvedWorkingDirectory: the reported root is the working
+// directory that the model sees, with symbolic links resolved. Paths by the
+// host's configured name are accepted too, and get the bare key.
 func TestRootIsTheResolvedWorkingDirectory(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -160,9 +159,9 @@ func TestRootIsTheResolvedWorkingDirectory(t *testing.T) {
 	}
 }
 
-// TestLinksInsideAreOtherKeys: what docs/tools.md says of links inside of the
-// working directory. A call through one reaches the file. Its key is that of the
-// link, so that a batch doesn't order it against calls that name the file.
+// TestLinksInsideAreOtherKeys: as docs/tools.md says about links inside the
+// working directory. A call through a link reaches the file. Its key is the
+// link's, so a batch doesn't order it against calls that name the file.
 func TestLinksInsideAreOtherKeys(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"d/f.txt": "old"})

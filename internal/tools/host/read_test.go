@@ -63,7 +63,7 @@ func TestReadFile(t *testing.T) {
 	r.refused(CodeInvalidArguments, ToolReadFile, args{"path": "a\x00b"})
 }
 
-// TestReadLongLines: lines that are longer than what is read at a time.
+// TestReadLongLines: lines longer than the read buffer.
 func TestReadLongLines(t *testing.T) {
 	t.Parallel()
 	const limit = 200 << 10
@@ -77,7 +77,7 @@ func TestReadLongLines(t *testing.T) {
 	wantOutput(t, "after it", r.ok(ToolReadFile, args{"path": "f", "offset": 4}), "b\n[lines 4 to 4 of 4]")
 }
 
-// TestReadWindowsGiveEveryLineOnce: reading on from note to note gives every line once.
+// TestReadWindowsGiveEveryLineOnce: reading from note to note.
 func TestReadWindowsGiveEveryLineOnce(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{OutputBytes: 1024}, nil)
@@ -111,7 +111,7 @@ func TestReadWindowsGiveEveryLineOnce(t *testing.T) {
 	})
 }
 
-// TestPipesAreRefused: a named pipe would keep a reader waiting for ever.
+// TestPipesAreRefused: a named pipe would block a reader for ever.
 func TestPipesAreRefused(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, nil)
@@ -244,7 +244,7 @@ func TestGrep(t *testing.T) {
 	wantIn(t, r.ok(ToolGrep, args{"pattern": "unicorn"}), "no matches", "[1 files or directories were not read to the end")
 }
 
-// TestWalksEndWithTheirContext: a search of a tree ends with its context.
+// TestWalksEndWithTheirContext: also a search of a tree.
 func TestWalksEndWithTheirContext(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"a/b": "x"})

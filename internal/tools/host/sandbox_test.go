@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
-// What the sandbox itself keeps in is tested in its package. Here: that the shell
-// runs in it, and says what it always said.
+// The sandbox has tests of its own. Here: the shell runs in it, with the same
+// output as without.
 
 // boxed returns a sandbox, and what holds in it. Where this system has none at
 // all, the report must say so, and the shell runs as without one.

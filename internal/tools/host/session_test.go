@@ -13,8 +13,8 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// TestOpenIsRepeatable: the first call of a session makes its directory and says where it
-// is; a second start of the same call says the same.
+// TestOpenIsRepeatable: the first call of a session creates its directory and
+// returns its path; a second start of the same call returns the same.
 func TestOpenIsRepeatable(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()
@@ -81,8 +81,8 @@ func TestFixedWorkDir(t *testing.T) {
 	r.refused(CodePathEscapes, ToolReadFile, args{"path": "../sub/f"})
 }
 
-// TestNextHostContinuesTheSession: another process with the same root goes on with the session,
-// since nothing of it was in memory.
+// TestNextHostContinuesTheSession: another process with the same root continues
+// with the session, since nothing of it was in memory.
 func TestNextHostContinuesTheSession(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{Route: "before"}, map[string]string{"f": "text\n"})
@@ -93,8 +93,8 @@ func TestNextHostContinuesTheSession(t *testing.T) {
 	r.refused(CodeNoHostSession, ToolReadFile, args{"path": "f"})
 }
 
-// TestCallsWithoutHostSessionAreRefused: each call that has no usable host session is refused, and
-// sets the session's status, so that open_session is offered again.
+// TestCallsWithoutHostSessionAreRefused: each of them sets the session's
+// status, so that open_session is offered again.
 func TestCallsWithoutHostSessionAreRefused(t *testing.T) {
 	t.Parallel()
 	status := func(got executor.Result) string {
@@ -149,7 +149,7 @@ func TestCallsWithoutHostSessionAreRefused(t *testing.T) {
 	}
 }
 
-// TestCallRestartsTheIdleTime: a call moves the end of an idle session's time.
+// TestCallRestartsTheIdleTime: a call postpones the expiry of a host session.
 func TestCallRestartsTheIdleTime(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{IdleTTL: time.Hour}, nil)
@@ -162,8 +162,8 @@ func TestCallRestartsTheIdleTime(t *testing.T) {
 	}
 }
 
-// TestCloseIsRepeatable: closing is repeatable, and an open that is carried out again after
-// it, as a late repeat is, neither revives the session nor says something new.
+// TestCloseIsRepeatable: an open that is carried out again after it, as a late
+// repeat, neither revives the session nor returns something else.
 func TestCloseIsRepeatable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"f": "text"})
@@ -186,8 +186,8 @@ func TestCloseIsRepeatable(t *testing.T) {
 	r.refused(CodeNoHostSession, ToolSessionClose, nil)
 }
 
-// TestConcurrentOpensGiveOneSession: one call that is carried out on two hosts at once opens one
-// host session.
+// TestConcurrentOpensGiveOneSession: one call that two hosts carry out
+// concurrently.
 func TestConcurrentOpensGiveOneSession(t *testing.T) {
 	t.Parallel()
 	root := t.TempDir()

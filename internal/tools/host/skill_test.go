@@ -42,8 +42,8 @@ func (r *rig) unpack(skill string, of executor.CallSpace) executor.Result {
 	return got
 }
 
-// TestSkillIsUnpacked: the files are below .refold/skills, scripts can be run, and
-// a repeat says the same.
+// TestSkillIsUnpacked: the files are below .refold/skills, scripts are
+// executable, and a repeat returns the same.
 func TestSkillIsUnpacked(t *testing.T) {
 	t.Parallel()
 	of, blobs := skillBlobs(t)
@@ -73,8 +73,8 @@ func TestSkillIsUnpacked(t *testing.T) {
 	}
 }
 
-// TestUnpackedSkillStaysInside: a link in the way leads nowhere, and other bytes
-// under a file's name are not written.
+// TestUnpackedSkillStaysInside: a link in the path leads nowhere, and a blob
+// with another hash is not written.
 func TestUnpackedSkillStaysInside(t *testing.T) {
 	t.Parallel()
 	of, blobs := skillBlobs(t)

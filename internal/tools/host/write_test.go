@@ -44,8 +44,8 @@ func TestWriteFile(t *testing.T) {
 	wantSame(t, r.dir, before)
 }
 
-// TestWriteKeepsModeAndLinks: a file that is replaced keeps its permissions, and
-// a link to it stays one.
+// TestWriteKeepsModeAndLinks: a replaced file keeps its permissions, and a link
+// to it stays a link.
 func TestWriteKeepsModeAndLinks(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"bin/run.sh": "old"})
@@ -107,8 +107,8 @@ func TestEditFile(t *testing.T) {
 		args{"path": "grow", "old_text": "x", "new_text": strings.Repeat("y", 10_000), "replace_all": true}), "10000000 bytes")
 }
 
-// TestConcurrentEditsAreKept: calls that change one file under several names at once
-// lose none of their changes.
+// TestConcurrentEditsAreKept: concurrent calls that change one file under
+// several names lose no change.
 func TestConcurrentEditsAreKept(t *testing.T) {
 	t.Parallel()
 	const n = 24
@@ -137,8 +137,8 @@ func TestConcurrentEditsAreKept(t *testing.T) {
 	r.wantFile("d/f", strings.ReplaceAll(lines.String(), "old", "new"))
 }
 
-// TestReadersSeeWholeFiles: while a file is being replaced, a reader sees one
-// content or the other.
+// TestReadersSeeWholeFiles: while a file is replaced, a reader sees either
+// content completely.
 func TestReadersSeeWholeFiles(t *testing.T) {
 	t.Parallel()
 	a, b := strings.Repeat("a\n", 5000), strings.Repeat("b\n", 5000)
@@ -169,8 +169,8 @@ func TestReadersSeeWholeFiles(t *testing.T) {
 	}
 }
 
-// TestFailedCommitIsUndone: if a later name can't be changed, earlier ones are changed
-// back, with their permissions, and nothing is left lying about.
+// TestFailedCommitIsUndone: if a later file can't be renamed, earlier ones are
+// restored with their permissions, and no temporary file is left.
 func TestFailedCommitIsUndone(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"changed": "before", "removed": "before", "full/x": "x"})
@@ -203,8 +203,8 @@ func TestFailedCommitIsUndone(t *testing.T) {
 	}
 }
 
-// TestFailedUndoIsReported: if changing back fails too, the model is told that it must
-// look.
+// TestFailedUndoIsReported: if the undo fails too, the error tells the model to
+// read the files.
 func TestFailedUndoIsReported(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, map[string]string{"f": "x"})

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestAttackTerminal: a server that this process starts has no terminal that it
-// could write escape sequences to, nor one that it could read.
+// TestAttackTerminal: a server started by this process has no terminal to write
+// escape sequences to, or to read.
 func TestAttackTerminal(t *testing.T) {
 	t.Parallel()
 	p, err := startProgram(&Server{Command: "/bin/cat"}, nil, slog.New(slog.DiscardHandler))

@@ -1,6 +1,6 @@
 package mcp
 
-// What a hostile server tries.
+// Attacks of a hostile server.
 
 import (
 	"fmt"
@@ -12,9 +12,8 @@ import (
 	"testing"
 )
 
-// TestAttackRedirect: a server that is told to redirect makes no bridge send
-// requests, with their body and their secrets, to a port that only the bridge
-// reaches. It may redirect to itself.
+// TestAttackRedirect: a server can't make a bridge send requests, with their body
+// and secrets, to a port that only the bridge can reach. It may redirect to itself.
 func TestAttackRedirect(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
@@ -56,7 +55,8 @@ func laughs(text string) string {
 	return text
 }
 
-// TestAttackEndlessAnswer: an answer without end, good or bad, ends at a limit.
+// TestAttackEndlessAnswer: an endless answer, well-formed or not, is cut off at
+// a limit.
 func TestAttackEndlessAnswer(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{http.StatusOK, http.StatusBadRequest} {

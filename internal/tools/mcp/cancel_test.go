@@ -1,6 +1,6 @@
 package mcp
 
-// What a server hears of a call that is given up.
+// How a server is notified of a cancelled call.
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 	"github.com/refold/refold/bridge"
 )
 
-// A server that keeps sessions is told by a message of its own.
+// A server with sessions gets a cancellation message.
 func TestCancelIsSentToTheServer(t *testing.T) {
 	t.Parallel()
 	over(t, stateful, func(t *testing.T, w *world) {
@@ -50,9 +50,9 @@ func (w *world) idles(reached func() bool) (r bridge.Rehearsed) {
 	return r
 }
 
-// TestCancelEndsStatelessRequests: a message of its own finds no call at a server that keeps
-// no sessions. It hears of the cancellation by the end of the request: that holds
-// of each, and one that ties its calls to their requests ends the call.
+// TestCancelEndsStatelessRequests: a server without sessions can't relate a
+// cancellation message to a call. It notices the end of the request: every
+// server does, and one that ties its calls to their requests ends the call.
 func TestCancelEndsStatelessRequests(t *testing.T) {
 	t.Parallel()
 	for name, hears := range map[string]bool{"ends the call": true, "hears it": false} {

@@ -1,6 +1,6 @@
 package mcp
 
-// Config files: what is wrong is said with its key, all of it.
+// Config files: every problem is reported with its key.
 
 import (
 	"errors"

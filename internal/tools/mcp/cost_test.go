@@ -1,7 +1,7 @@
 package mcp
 
-// Servers whose lists would cost more than a registry may: what one tool of
-// them takes, and what all do.
+// Servers whose lists would cost more than a registry may: one tool alone, and
+// all of them together.
 
 import (
 	"encoding/json"
@@ -13,8 +13,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// TestAttackSchemasOfServer does not run beside others: what is allocated is
-// counted for the whole process.
+// TestAttackSchemasOfServer does not run in parallel: it counts allocations of
+// the whole process.
 func TestAttackSchemasOfServer(t *testing.T) { //nolint:paralleltest // allocations are counted for the whole process
 	const allocatedMax = 64 << 20
 	for name, c := range map[string]struct{ schema, want string }{

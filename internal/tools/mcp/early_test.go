@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 )
 
-// A server may say that its tools changed while it is still being reached; and
-// then it may not be reached at all.
+// A server may report changed tools before its connection is complete, and the
+// connection may then fail.
 func TestEarlyToolChangeIsHandled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

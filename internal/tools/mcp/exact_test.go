@@ -1,7 +1,7 @@
 package mcp
 
-// Numbers of schemas, as the server wrote them: 9007199254740993 is the first
-// integer that no float holds.
+// Exact numbers in schemas: 9007199254740993 is the first integer that no float
+// can represent.
 
 import (
 	"encoding/json"
@@ -16,7 +16,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// TestSchemasKeepExactNumbers: what is imported, pinned and checked is what was listed.
+// TestSchemasKeepExactNumbers: when imported, pinned and checked.
 func TestSchemasKeepExactNumbers(t *testing.T) {
 	t.Parallel()
 	canonical, err := codec.FromJSON([]byte(schemaExact))
@@ -52,8 +52,8 @@ func TestSchemasKeepExactNumbers(t *testing.T) {
 	})
 }
 
-// TestPinsCompareExactNumbers: a bound that changes by one changes the pin, and how a number
-// is written does not.
+// TestPinsCompareExactNumbers: a bound that changes by one changes the pin, and
+// another spelling of a number does not.
 func TestPinsCompareExactNumbers(t *testing.T) {
 	t.Parallel()
 	pin := func(bound, more string) Pin {
@@ -85,8 +85,7 @@ func TestPinsCompareExactNumbers(t *testing.T) {
 	}
 }
 
-// TestOtherMessagesAreUnchanged: what is no list of tools, and what of one can't be kept, is
-// left as it is.
+// TestOtherMessagesAreUnchanged: also lists of tools without anything to keep.
 func TestOtherMessagesAreUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, message := range []string{

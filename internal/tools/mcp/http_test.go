@@ -1,6 +1,6 @@
 package mcp
 
-// What HTTP adds: statuses, secrets, answers that break off.
+// Specifics of HTTP: statuses, secrets, answers that break off.
 
 import (
 	"bytes"
@@ -113,8 +113,7 @@ func TestStatuses(t *testing.T) {
 	}
 }
 
-// An answer that breaks off, and of which nothing can be had again, is lost, and
-// not waited for until the run time is over.
+// It can't be resumed, and the call does not wait for the end of its run time.
 func TestTruncatedAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(){"ends": func() {}, "is cut": func() { panic(http.ErrAbortHandler) }} {

@@ -1,7 +1,7 @@
 package mcp
 
-// The server that tests speak to: this test binary, made with the SDK that the
-// package uses too. What it is called for, it writes to a ledger.
+// The test server: this test binary, made with the SDK that the package uses
+// too. It records its calls in a ledger.
 
 import (
 	"context"

@@ -1,6 +1,6 @@
 package mcp
 
-// What answers come to.
+// The results of answers.
 
 import (
 	"io"
@@ -46,9 +46,9 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestLargeNumbersAreExact: an integer that no float holds comes through as it was sent,
-// in arguments and in structured content, and what a text says already is not
-// said once more with other digits.
+// TestLargeNumbersAreExact: an integer that no float can represent is unchanged
+// in arguments and in structured content, and text that is equal to the
+// structured content is not repeated with other digits.
 func TestLargeNumbersAreExact(t *testing.T) {
 	t.Parallel()
 	over(t, append(slices.Clone(allWays), "json"), func(t *testing.T, w *world) {
@@ -64,8 +64,8 @@ func TestLargeNumbersAreExact(t *testing.T) {
 	})
 }
 
-// TestOtherEventsAreUnchanged: what is no answer with structured content is left as it is,
-// however it is cut.
+// TestOtherEventsAreUnchanged: events without structured content, however the
+// stream is split.
 func TestOtherEventsAreUnchanged(t *testing.T) {
 	t.Parallel()
 	const answer = `{"id":1,"jsonrpc":"2.0","result":{"_meta":{"a":1},"structuredContent":{"n":9007199254740993}}}`

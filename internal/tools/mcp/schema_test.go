@@ -1,6 +1,6 @@
 package mcp
 
-// Schemas in the spelling of older drafts, and names.
+// Schemas of older drafts, and names.
 
 import (
 	"encoding/json"

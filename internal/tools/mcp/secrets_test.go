@@ -1,7 +1,6 @@
 package mcp
 
-// Servers are given secrets by name, and get others without a restart of the
-// bridge.
+// Servers get secrets by name, and new values without a restart of the bridge.
 
 import (
 	"context"
@@ -80,8 +79,8 @@ func TestServersAreGivenSecrets(t *testing.T) {
 	})
 }
 
-// TestNoServerStartsWithoutItsSecret: nothing is started, and the pack's name is
-// what the secret is asked for.
+// TestNoServerStartsWithoutItsSecret: nothing is started, and the secret is
+// requested for the pack.
 func TestNoServerStartsWithoutItsSecret(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, "peer")

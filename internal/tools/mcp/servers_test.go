@@ -1,6 +1,6 @@
 package mcp
 
-// Calls of tools of servers, over pipes and over HTTP.
+// Calls of servers' tools, over pipes and over HTTP.
 
 import (
 	"bytes"
@@ -257,7 +257,7 @@ func TestCalls(t *testing.T) {
 	})
 }
 
-// Calls at once share one session, and a server is started once for them.
+// The server is started once for all of them.
 func TestConcurrentCallsShareOneSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modePlain)
@@ -277,7 +277,7 @@ func TestConcurrentCallsShareOneSession(t *testing.T) {
 	}
 }
 
-// A server that changes under way is noticed, and only what changed is refused.
+// A change during the session is noticed.
 func TestOnlyChangedToolsAreRefused(t *testing.T) {
 	t.Parallel()
 	over(t, allWays, func(t *testing.T, w *world) {
@@ -312,7 +312,7 @@ func TestOnlyChangedToolsAreRefused(t *testing.T) {
 	})
 }
 
-// What an import does not have as it is now is refused from the first call on.
+// A tool that differs from its import is refused from the first call on.
 func TestToolChangedBeforeStartIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modePlain)
@@ -344,7 +344,7 @@ func TestServerCrashesDuringACall(t *testing.T) {
 	})
 }
 
-// A server that does not come up is started again, with pauses.
+// A server that does not start is started again, with growing pauses.
 func TestFailingServerIsRestartedWithPauses(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modePlain)
@@ -369,7 +369,7 @@ func TestFailingServerIsRestartedWithPauses(t *testing.T) {
 	}
 }
 
-// What is no message on a server's output is left out, and said.
+// Output of a server that is not a message.
 func TestGarbageIsSkippedAndLogged(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modePlain)
@@ -382,7 +382,7 @@ func TestGarbageIsSkippedAndLogged(t *testing.T) {
 	}
 }
 
-// Close leaves no process behind, neither the server's nor one that it started.
+// Neither the server's process nor its children stay.
 func TestCloseLeavesNoProcess(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{modePlain, modeDeaf} {
@@ -414,7 +414,7 @@ func TestCloseLeavesNoProcess(t *testing.T) {
 	}
 }
 
-// TestServersAreGivenTheTraceContext: in _meta, as the MCP's documents have it.
+// TestServersAreGivenTheTraceContext: in _meta, as the MCP documents specify.
 func TestServersAreGivenTheTraceContext(t *testing.T) {
 	t.Parallel()
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -431,7 +431,8 @@ func TestServersAreGivenTheTraceContext(t *testing.T) {
 	}
 }
 
-// TestPackNameReplacesThePrefix: in a pack, the pack's name stands in place of the first part.
+// TestPackNameReplacesThePrefix: in a pack, the pack's name replaces the first
+// part of a tool_id.
 func TestPackNameReplacesThePrefix(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, modePlain)

@@ -14,8 +14,8 @@ import (
 	"github.com/refold/refold/internal/tools/patch"
 )
 
-// FuzzPatch checks the laws on any text: no panic, whole or nothing, changes
-// that say truly what was there, and the same answer twice.
+// FuzzPatch checks the laws on any text: no panic, all or nothing, correct
+// earlier contents, and the same result twice.
 func FuzzPatch(f *testing.F) {
 	names, _ := filepath.Glob("testdata/*.txtar")
 	for _, name := range names {
@@ -72,8 +72,8 @@ func FuzzPatch(f *testing.F) {
 	})
 }
 
-// TestWholeFileHunkIsExact: a hunk that spells out all lines of a file gives exactly
-// what it says, whatever the lines are and however often they repeat.
+// TestWholeFileHunkIsExact: a hunk with all lines of a file gives exactly its
+// new lines, however often lines repeat.
 func TestWholeFileHunkIsExact(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -2,10 +2,10 @@
 
 package patch_test
 
-// Compares this package with another applier of the form. The environment names
-// it: REFOLD_V4A_APPLIER is the path of a program that takes the patch as its
-// only argument and applies it to the files of its working directory. Here it
-// is run under the name apply_patch, by which some such programs are known.
+// Compares this package with another implementation of the format.
+// REFOLD_V4A_APPLIER is the path of a program that takes the patch as its only
+// argument and applies it to the files of its working directory. It is run
+// under the name apply_patch, which some such programs need.
 
 import (
 	"fmt"
@@ -78,8 +78,8 @@ func TestVectorsAgainstOther(t *testing.T) {
 	}
 }
 
-// TestRandomAgainstOther: on patches that stay clear of the differences, both
-// agree whether one applies, and on what it makes of the file.
+// TestRandomAgainstOther: on patches without known differences, both agree
+// whether one applies, and on the resulting file.
 func TestRandomAgainstOther(t *testing.T) {
 	program := applier(t)
 	random := rand.New(rand.NewPCG(1, 2))

@@ -1,8 +1,8 @@
 package patch_test
 
 // The cases under testdata are the specification: each .txtar file says why it
-// is there, then has the patch, the files before it, and the files after it, or
-// the error. Run with -rewrite to write what is got, and then read the diff.
+// exists, then has the patch, the files before it, and the files after it, or the
+// error. Run with -rewrite to write the actual results, and then read the diff.
 
 import (
 	"context"
@@ -157,7 +157,7 @@ func TestLineEndsAreKept(t *testing.T) {
 	}
 }
 
-// TestCRLFPatchIsAccepted: a patch that came with CRLF throughout is read as without.
+// TestCRLFPatchIsAccepted: a patch with CRLF throughout is read as if without.
 func TestCRLFPatchIsAccepted(t *testing.T) {
 	t.Parallel()
 	text := strings.ReplaceAll("*** Begin Patch\n*** Update File: f\n@@ a\n-b\n+x\n*** Add File: g\n+new\n*** End Patch\n", "\n", "\r\n")
@@ -167,7 +167,7 @@ func TestCRLFPatchIsAccepted(t *testing.T) {
 	}
 }
 
-// TestReadErrorIsReturnedUnchanged: what the caller's read says comes back as it is.
+// TestReadErrorIsReturnedUnchanged: an error of the caller's read.
 func TestReadErrorIsReturnedUnchanged(t *testing.T) {
 	t.Parallel()
 	p, err := patch.Parse("*** Begin Patch\n*** Delete File: f\n*** End Patch")
@@ -179,8 +179,8 @@ func TestReadErrorIsReturnedUnchanged(t *testing.T) {
 	}
 }
 
-// TestStepsAreBounded: a small patch can't make files cost minutes, by hunks
-// or by sections.
+// TestStepsAreBounded: a small patch can't take minutes, neither by hunks nor
+// by sections.
 func TestStepsAreBounded(t *testing.T) {
 	t.Parallel()
 	large := tree{"f": strings.Repeat("a\n", 1_000_000)}
@@ -198,8 +198,7 @@ func TestStepsAreBounded(t *testing.T) {
 	}
 }
 
-// TestPatchEndsWithItsContext: a patch that is worked out ends when its call is
-// cancelled.
+// TestPatchEndsWithItsContext: Changes ends when its call is cancelled.
 func TestPatchEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	p, err := patch.Parse("*** Begin Patch\n*** Update File: f\n@@\n-a\n*** Update File: g\n@@\n-a\n*** End Patch")
@@ -216,7 +215,7 @@ func TestPatchEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestPatchOfContextChangesNothing: a patch of context alone is good, and changes nothing.
+// TestPatchOfContextChangesNothing: it is valid.
 func TestPatchOfContextChangesNothing(t *testing.T) {
 	t.Parallel()
 	p, err := patch.Parse("*** Begin Patch\n*** Update File: f\n@@\n a\n*** End Patch")

@@ -18,8 +18,8 @@ import (
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
-// TestAttackInheritedDescriptor: a program may be given open files by whoever
-// starts it. A command must not read them.
+// TestAttackInheritedDescriptor: a program may be started with open files. A
+// command must not be able to read them.
 func TestAttackInheritedDescriptor(t *testing.T) {
 	t.Parallel()
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -34,7 +34,7 @@ func TestAttackInheritedDescriptor(t *testing.T) {
 	})
 }
 
-// TestAttackKeyring: the keyrings of a user are no files.
+// TestAttackKeyring: a user's keyrings are not files.
 func TestAttackKeyring(t *testing.T) {
 	t.Parallel()
 	boxes(t, sandbox.Config{}, sandbox.Privileges, func(t *testing.T, b *sandbox.Box) {
@@ -47,9 +47,9 @@ func TestAttackKeyring(t *testing.T) {
 	})
 }
 
-// TestAttackOtherSockets: what listens on TCP is reached by multipath TCP, and
-// DNS by datagrams. Landlock alone restricts neither, and what asks for the call
-// of a socket does not see those of io_uring.
+// TestAttackOtherSockets: multipath TCP reaches listeners on TCP, and datagrams
+// reach DNS. Landlock alone restricts neither, and a filter of the socket call
+// does not see io_uring.
 func TestAttackOtherSockets(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp4", "127.0.0.1:0")
@@ -71,8 +71,8 @@ func TestAttackOtherSockets(t *testing.T) {
 	})
 }
 
-// TestAttackTerminal: what a command writes to the terminal of the bridge is
-// escape sequences to whoever sits there: one of them sets the clipboard.
+// TestAttackTerminal: output of a command to the bridge's terminal could be
+// escape sequences, one of which sets the clipboard.
 func TestAttackTerminal(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()

@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
-// TestDocsNameWhatCommandsRead: docs/tools.md lists what every command may read,
-// and nothing else.
+// TestDocsNameWhatCommandsRead: docs/tools.md lists exactly the paths that
+// every command may read.
 func TestDocsNameWhatCommandsRead(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../../../docs/tools.md")

@@ -17,9 +17,9 @@ import (
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
-// Every escape is tried in every way in which this system lets us start children.
-// Where a guarantee does not hold, the report must say so; the escape is not tried
-// then, and nothing is skipped in silence.
+// Every escape is tried in every way to start children that works on this
+// system. If a guarantee does not hold, the report must say so; then the escape
+// is not tried. Nothing is skipped silently.
 
 // giveUp is when a test stops waiting for a command: all of them end by
 // themselves, or are killed by what is tested.
@@ -156,8 +156,8 @@ func TestForkBomb(t *testing.T) {
 	})
 }
 
-// What holds memory is no program of the test's: the race detector reserves
-// more than the limit for itself.
+// The program that uses memory is not the test binary: the race detector
+// reserves more than the limit.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	hold := func(t *testing.T, b *sandbox.Box, mib int) (string, sandbox.End) {
@@ -218,8 +218,7 @@ func TestPrivileges(t *testing.T) {
 	})
 }
 
-// The limits are the command's, and not those of its supervisor, which they would
-// end as well: what a runtime reserves alone may be more.
+// The limits would end the supervisor too: a runtime may reserve more by itself.
 func TestLimitsDoNotApplyToTheSupervisor(t *testing.T) {
 	t.Parallel()
 	boxes(t, sandbox.Config{Limits: sandbox.Limits{Memory: 123 << 20}}, sandbox.Memory, func(t *testing.T, b *sandbox.Box) {
@@ -237,8 +236,7 @@ func TestLimitsDoNotApplyToTheSupervisor(t *testing.T) {
 	})
 }
 
-// What a supervisor says before it gives up is told, and the command's output is
-// the command's alone.
+// The supervisor's last messages are in the error, and not in the command's output.
 func TestFailureOfTheSupervisorIsReported(t *testing.T) {
 	t.Parallel()
 	boxes(t, sandbox.Config{}, sandbox.CPU, func(t *testing.T, b *sandbox.Box) {
@@ -263,8 +261,8 @@ func TestFailureOfTheSupervisorIsReported(t *testing.T) {
 	})
 }
 
-// TestDescendants: a grandchild in a session of its own, deaf to signals, has the
-// pipe that we read. The pipe ends when nobody has it any more.
+// TestDescendants: a grandchild in a session of its own, which ignores signals,
+// holds the pipe that we read. The pipe ends when no process holds it any more.
 func TestDescendants(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]func(*sandbox.Confined) error{

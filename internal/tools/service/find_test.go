@@ -1,7 +1,7 @@
 package service
 
-// What endpoints say of themselves: which of it is a tool, and what is said of
-// the rest.
+// The metadata of endpoints: which of them are tools, and the problems of the
+// others.
 
 import (
 	"slices"
@@ -46,7 +46,7 @@ func TestFindTools(t *testing.T) {
 	}
 }
 
-// Each problem is said with the service, the endpoint and the key.
+// Each problem names the service, the endpoint and the key.
 func TestFindProblems(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -99,8 +99,7 @@ func with(member string) string {
 	return `{"schema": {"type": "object"}, ` + member + `}`
 }
 
-// Where instances differ the newest counts, in whatever order they answer; two
-// services don't share a tool.
+// It counts in whatever order instances answer. Two services can't share a tool.
 func TestNewestInstanceCounts(t *testing.T) {
 	t.Parallel()
 	services := []presence.FoundService{

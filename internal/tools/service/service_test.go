@@ -1,7 +1,6 @@
 package service
 
-// Calls of tools that are services, in virtual time, in a world in memory that
-// answers as NATS does.
+// Calls of tools that are services, in virtual time, with a fake of NATS in memory.
 
 import (
 	"bytes"
@@ -156,8 +155,8 @@ func TestCallEnds(t *testing.T) {
 	}
 }
 
-// What a call that waits for a missing service comes to is known before its run
-// time is over: it reached nobody.
+// The result is known before the end of the call's run time: no service
+// received it.
 func TestMissingServiceFailsBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -223,7 +222,8 @@ func TestServicesAreGivenTheTraceContext(t *testing.T) {
 	})
 }
 
-// Services come, change, fall silent, go and come back; each is said once.
+// Services appear, change, fall silent, disappear and return; each change is
+// logged once.
 func TestServicesComeAndGo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestServicesComeAndGo(t *testing.T) {
 	})
 }
 
-// A call of a tool that nobody has offered yet waits for it.
+// A call of a tool that no service has offered yet.
 func TestCallWaitsForALateService(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -316,7 +316,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// In a pack, the pack's name stands before the tool_id, unless that begins with it.
+// In a pack, the pack's name precedes the tool_id, unless the tool_id begins
+// with it.
 func TestPackNamePrecedesTheToolID(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -343,8 +344,8 @@ func (v *vault) Secret(_ context.Context, pack, name string) (string, error) {
 	return v.value, nil
 }
 
-// TestServicesAreGivenSecrets: a request has the secret in its header, read again
-// for each call; without it nobody is asked, and no result shows it.
+// TestServicesAreGivenSecrets: a request has the secret in its header, read
+// again for each call; without it nothing is sent, and no result contains it.
 func TestServicesAreGivenSecrets(t *testing.T) {
 	t.Parallel()
 	w := &world{}

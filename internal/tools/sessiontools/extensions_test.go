@@ -43,9 +43,9 @@ func (r readers) PublishedPacks(_ context.Context, prefix, version string) (foun
 	return found, nil
 }
 
-// TestExtensionsListShowsReaderAnswers holds the whole output of
+// TestExtensionsListShowsReaderAnswers checks the whole output of
 // extensions_list: packs of readers that answer, packs of others with
-// includeUnavailable alone, and published packs that a wildcard grant matches.
+// includeUnavailable only, and published packs that match a wildcard grant.
 func TestExtensionsListShowsReaderAnswers(t *testing.T) {
 	t.Parallel()
 	tools := sessiontools.New(store{}.get)

@@ -124,7 +124,6 @@ func Compose(base *Registry, layers []Layer) (*Registry, *ComposeError) {
 	return r, bad
 }
 
-// composing is a registry that is being composed.
 type composing struct {
 	tools []tool
 	ids   map[string]int // to tools
@@ -257,7 +256,6 @@ func (s *schema) forbids(other *schema) string {
 	return ""
 }
 
-// registry builds the composed registry.
 func (c *composing) registry(base *Registry, layers []Layer) (*Registry, *ComposeError) {
 	r := &Registry{
 		defaultProfile: base.defaultProfile, byProvider: base.byProvider, asksCalls: base.asksCalls, room: c.room, layers: c.made,

@@ -34,7 +34,6 @@ func parseDecimal(text string) decimal {
 // whole reports whether d is an integer: 1 and 1.0 are.
 func (d decimal) whole() bool { return d.exponent >= 0 }
 
-// sign returns -1, 0 or 1.
 func (d decimal) sign() int {
 	switch {
 	case d.digits == "":

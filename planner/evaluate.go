@@ -63,7 +63,6 @@ type failure struct {
 	node    *node
 }
 
-// less orders failures.
 func (f *failure) less(g *failure) bool {
 	if f.pointer != g.pointer {
 		return f.pointer < g.pointer

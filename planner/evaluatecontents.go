@@ -48,7 +48,6 @@ func mark(own []bool, i int) {
 	}
 }
 
-// unique reports whether all items differ.
 func (e *evaluation) unique(items []value) bool {
 	seen := make(map[string]struct{}, len(items))
 	for i := range items {

@@ -44,7 +44,6 @@ func (l *lowering) schema() *schema {
 	return &schema{root: l.nodes[""], marks: l.marks}
 }
 
-// fail records the first problem.
 func (l *lowering) fail(pointer, problem string) {
 	if l.problem == "" {
 		if pointer != "" {
@@ -214,7 +213,6 @@ func (n *node) inPlace() []*node {
 	return out
 }
 
-// cutToken splits the first token off a JSON pointer.
 func cutToken(pointer string) (token, rest string) {
 	pointer = pointer[1:]
 	if end := strings.IndexByte(pointer, '/'); end >= 0 {

@@ -89,7 +89,6 @@ func (l *lowering) objects(n *node, v *value, pointer string) {
 	}
 }
 
-// pattern compiles a regular expression.
 func (l *lowering) pattern(text, pointer string) pattern {
 	if l.problem != "" {
 		return pattern{}

@@ -123,7 +123,6 @@ func typeNames() [7]string {
 	return [...]string{"array", "boolean", "integer", "null", "number", "object", "string"}
 }
 
-// typesOf returns every type that a value has.
 func typesOf(v *value) typeSet {
 	switch v.kind {
 	case kindNull:

@@ -142,7 +142,6 @@ func (q *quickReader) array(depth int) (value, bool) {
 	return v, true
 }
 
-// object reads an object and sorts its members.
 func (q *quickReader) object(depth int) (value, bool) {
 	v := value{kind: kindObject}
 	q.skip('{')

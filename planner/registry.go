@@ -88,7 +88,6 @@ type RegistryError struct {
 // Error returns the path and what is wrong there.
 func (e *RegistryError) Error() string { return e.Path + ": " + e.Detail }
 
-// fault returns a RegistryError.
 func fault(path, format string, args ...any) *RegistryError {
 	return &RegistryError{Path: path, Detail: fmt.Sprintf(format, args...)}
 }
@@ -203,7 +202,6 @@ func (r *Registry) ProfileSteps(profile string) *Steps {
 // step.
 func (r *Registry) AsksCalls() bool { return r.asksCalls }
 
-// profile finds a profile by name.
 func (r *Registry) profile(name string) (*profile, bool) {
 	i, ok := slices.BinarySearchFunc(r.profiles, name, func(p profile, name string) int { return cmp.Compare(p.name, name) })
 	if !ok {

@@ -133,7 +133,6 @@ func (c *ruleCheck) fault(bad RuleError, field, format string, args ...any) bool
 	return false
 }
 
-// names checks a list of tools.
 func (c *ruleCheck) names(field string, names []string) bool {
 	if len(names) > StepToolsMax {
 		return c.fault(RuleError{TooLarge: true}, field, "%d tools, at most %d", len(names), StepToolsMax)
@@ -146,7 +145,6 @@ func (c *ruleCheck) names(field string, names []string) bool {
 	return true
 }
 
-// refs checks a list of descriptors.
 func (c *ruleCheck) refs(rule *StepRule) bool {
 	if rule.ActiveTools != nil {
 		return c.fault(RuleError{}, "tool_refs", "stands beside active_tools: give one of the two")
@@ -163,7 +161,6 @@ func (c *ruleCheck) refs(rule *StepRule) bool {
 	return true
 }
 
-// choice checks a tool_choice.
 func (c *ruleCheck) choice(name string) bool {
 	switch name {
 	case "", ChoiceAuto, ChoiceNone, ChoiceRequired:
@@ -175,7 +172,6 @@ func (c *ruleCheck) choice(name string) bool {
 	return true
 }
 
-// text checks a text of at most max bytes.
 func (c *ruleCheck) text(field, text string, max int) bool {
 	if len(text) > max {
 		return c.fault(RuleError{TooLarge: true}, field, "%d bytes, at most %d", len(text), max)

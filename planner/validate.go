@@ -115,7 +115,6 @@ func variantPath(v int) string {
 	return fmt.Sprintf(".alternates[%d]", v-1)
 }
 
-// index fills in the look-up tables.
 func (r *Registry) index(tools []tool) {
 	r.tools = tools
 	r.specs = make([]ToolSpec, len(tools))
@@ -159,7 +158,6 @@ func (r *Registry) addApprovals(tools []ToolSpec, room *registryRoom) *RegistryE
 	return nil
 }
 
-// addProfiles checks profiles and resolves their tools.
 func (r *Registry) addProfiles(profiles []Profile, room *registryRoom) *RegistryError {
 	if len(profiles) > ProfilesMax {
 		return fault("profiles", "%d profiles, at most %d", len(profiles), ProfilesMax)

@@ -129,7 +129,6 @@ func (t *tool) checkRequires(path string) *RegistryError {
 	return nil
 }
 
-// checkRules checks availability rules.
 func checkRules(path string, rules []Rule, from origin) *RegistryError {
 	if len(rules) > RulesMax {
 		return fault(path+".availability", "%d rules, at most %d", len(rules), RulesMax)
@@ -209,7 +208,6 @@ func newDescriptor(path string, d Descriptor, like *descriptor, room *registryRo
 	return descriptor{Descriptor: d, bytes: content, ref: codec.RefOf(content), schema: compiled}, nil
 }
 
-// isText reports whether s is UTF-8 of min to max bytes.
 func isText(s string, min, max int) bool {
 	return len(s) >= min && len(s) <= max && utf8.ValidString(s)
 }

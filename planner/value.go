@@ -100,7 +100,6 @@ func (r *reader) next() (codec.Token, bool) {
 	return token, err == nil
 }
 
-// inside reads the contents of an array or object.
 func (r *reader) inside(outer codec.Token) (value, bool) {
 	v := value{kind: kindArray}
 	if outer.Len > 0 { // the header was checked: at least as many bytes follow

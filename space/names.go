@@ -74,7 +74,6 @@ func IsSecretName(s string) bool {
 	return s != ""
 }
 
-// isText reports whether s is UTF-8 of at most max bytes.
 func isText(s string, max int) bool { return len(s) <= max && utf8.ValidString(s) }
 
 // quoted quotes and shortens an untrusted name for a detail.

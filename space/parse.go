@@ -57,7 +57,6 @@ type checker struct {
 	problems []Problem
 }
 
-// add reports a problem.
 func (c *checker) add(code ProblemCode, path, format string, args ...any) {
 	c.problems = append(c.problems, Problem{Code: code, Path: clip(path, ProblemPathBytesMax), Detail: clip(fmt.Sprintf(format, args...), DetailBytesMax)})
 }
@@ -216,7 +215,6 @@ func badID(id string) string {
 	return "is 1 to " + strconv.Itoa(TokenBytesMax) + " of A-Za-z0-9_-, and not none; not " + quoted(id)
 }
 
-// checkNeeds checks a list of needs.
 func (c *checker) checkNeeds(path string, needs []string) {
 	for i, need := range needs {
 		if !IsNeed(need) {
@@ -266,7 +264,6 @@ func (c *checker) checkTools() {
 	m.compiled = compiled
 }
 
-// checkDefaults checks that the defaults exist.
 func (c *checker) checkDefaults() {
 	d := c.m.Defaults
 	if d == nil {

@@ -60,7 +60,6 @@ const (
 	NameInUse          ProblemCode = "name_in_use"
 )
 
-// problemCodes are all codes.
 var problemCodes = []ProblemCode{
 	MissingFile, NotJSON, NotYAML, NotUTF8, BadFrontmatter, UnknownField,
 	MissingField, WrongType, BadName, NameMismatch, Duplicate, TooLarge, TooMany,

@@ -52,7 +52,6 @@ func (m *Manifest) SizeOf(p *Prompt) Size {
 	return s
 }
 
-// addGroup adds the documents and images of a group.
 func (s *Size) addGroup(m *Manifest, g *Group) {
 	for _, i := range g.Files {
 		if i < 0 || i >= len(m.Files) {

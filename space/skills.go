@@ -58,7 +58,6 @@ func shownSkills(spaces [][]*Skill, most int) []string {
 	return texts
 }
 
-// cutText shortens a text to at most max bytes.
 func cutText(text string, max int) string {
 	const more = "…"
 	if len(text) <= max {

@@ -100,7 +100,6 @@ func walk(text string, plain, variable func(string), fault func(offset int, deta
 	}
 }
 
-// isVariable reports whether name is one of the variables.
 func isVariable(name string) bool {
 	if fact, ok := strings.CutPrefix(name, VarFact); ok {
 		return fact != "" && len(fact) <= FactNameBytesMax && utf8.ValidString(fact) && !strings.ContainsAny(fact, "{}\n\r")

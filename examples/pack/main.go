@@ -58,7 +58,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return b.Run(ctx) // until it is stopped; it finishes running calls first
 }
 
-// crm is the pack.
 func crm() bridge.Pack {
 	return bridge.Pack{
 		Name: "crm", Version: "1.0.0", Description: "Customers and what they bought.", DisplayName: "CRM", Category: "sales",

@@ -99,7 +99,6 @@ type book struct {
 	numbers map[string]int // by idempotency key
 }
 
-// find is the tool orders.find.
 func (b *book) find(r micro.Request) {
 	var asked order
 	if err := json.Unmarshal(r.Data(), &asked); err != nil {

@@ -36,7 +36,6 @@ type forecast struct {
 	Days []string `json:"days"`
 }
 
-// get is the tool weather.get.
 func (s *station) get(_ context.Context, in forecastArguments) (forecast, error) {
 	days, ok := s.forecasts[in.City]
 	if !ok {

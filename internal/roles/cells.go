@@ -51,7 +51,6 @@ func Subjects(users []User) (all []Subject, err error) {
 	return all, nil
 }
 
-// prefixes returns the prefixes of the users, in their order.
 func prefixes(users []User) (all []string) {
 	for _, u := range users {
 		if !slices.Contains(all, u.Prefix) {

@@ -122,7 +122,6 @@ func (f *File) Users() ([]User, error) {
 	return all, errors.Join(wrong...)
 }
 
-// bucketProblems returns the problems of a tenant's buckets.
 func (t *Tenant) bucketProblems(prefix string) (all []error) {
 	for _, name := range slices.Sorted(maps.Keys(t.Buckets)) {
 		if _, ok := t.SpaceReaders[name]; !ok {
@@ -174,7 +173,6 @@ func (t *Tenant) users(prefix string) (all []User) {
 	return all
 }
 
-// problems returns the problems of the users of a prefix.
 func problems(prefix string, users []User) (all []error) {
 	say := func(format string, args ...any) {
 		all = append(all, fmt.Errorf("tenant "+prefix+": "+format, args...))

@@ -49,7 +49,6 @@ func size(text string) (int64, error) {
 	return n, nil
 }
 
-// limits returns the limits of a user's account.
 func (f *File) limits(u User) Limits {
 	if l, ok := f.Limits[u.Name]; ok {
 		return l

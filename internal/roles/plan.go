@@ -106,7 +106,6 @@ func (p *planning) account(u User, limits Limits) *Account {
 	return a
 }
 
-// add adds a user with its rights.
 func (p *planning) add(u User, limits Limits) {
 	a := p.account(u, limits)
 	may := Permissions{User: u}
@@ -194,7 +193,6 @@ func (p *planning) link(a *Account, u User, row Row, pattern string, stream bool
 	}
 }
 
-// finish returns the accounts.
 func (p *planning) finish() []Account {
 	for key, e := range p.exports {
 		slices.Sort(e.Accounts)

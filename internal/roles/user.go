@@ -35,7 +35,6 @@ func (u User) each() []User {
 	return append([]User{own}, u.Also...)
 }
 
-// targetsOf returns the user's targets in one role.
 func (u User) targetsOf(role Role) []string {
 	for _, v := range u.each() {
 		if v.Role == role {
@@ -45,7 +44,6 @@ func (u User) targetsOf(role Role) []string {
 	return nil
 }
 
-// has reports whether the user has a role.
 func (u User) has(role Role) bool {
 	return slices.ContainsFunc(u.each(), func(v User) bool { return v.Role == role })
 }
@@ -91,7 +89,6 @@ func (u User) daemon() bool { return u.Role != App && slices.Contains(bridges(fa
 // Home reports whether the user is in the streams' account.
 func (u User) Home() bool { return u.Role == SessionActor || u.Role == Admin }
 
-// account returns the name of the user's account.
 func (u User) account(n subjects.Names) string {
 	switch {
 	case u.Home():

@@ -105,14 +105,12 @@ func newBuilder(ctx context.Context, fsys fs.FS, o Options) *builder {
 	return &builder{ctx: ctx, fsys: fsys, o: o, at: map[string]int{}, read: map[string]seen{}, contents: map[codec.Ref][]byte{}, sources: map[string]string{}}
 }
 
-// say reports a problem of a file.
 func (b *builder) say(p space.Problem) {
 	p.Detail = clip(p.Detail, space.DetailBytesMax)
 	p.Path = clip(p.Path, space.ProblemPathBytesMax)
 	b.problems = append(b.problems, p)
 }
 
-// build reads the space.
 func (b *builder) build() Built {
 	b.m.V, b.m.Space, b.m.Kind = 1, b.o.Space, b.o.Kind
 	if data, ok := b.readFile(IndexName, indexBytesMax); ok {
@@ -232,7 +230,6 @@ func (b *builder) addKnown(f space.File) int {
 	return b.add(f)
 }
 
-// add adds a file to the manifest.
 func (b *builder) add(f space.File) int {
 	b.at[f.Path] = len(b.m.Files)
 	b.m.Files = append(b.m.Files, f)
@@ -293,7 +290,6 @@ func (b *builder) arrange() {
 	}
 }
 
-// clip shortens s to at most max bytes.
 func clip(s string, max int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if len(s) <= max {

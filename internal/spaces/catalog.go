@@ -62,7 +62,6 @@ func (b *builder) readEntries(d document, n *node, c *space.Catalog) {
 	}
 }
 
-// lists reports whether a catalog has a tool of that name.
 func (b *builder) lists(c *space.Catalog, tool string) bool {
 	entries, _ := c.Entries()
 	return slices.ContainsFunc(entries, func(e space.Entry) bool { return e.Tool == tool })

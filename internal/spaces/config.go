@@ -123,7 +123,6 @@ func (c *Config) validate() error {
 	return errors.Join(all...)
 }
 
-// sources counts the places given.
 func (s *Source) sources() (n int) {
 	for _, given := range []bool{s.Dir != "", s.Bucket != "", s.Packs} {
 		if given {
@@ -133,7 +132,6 @@ func (s *Source) sources() (n int) {
 	return n
 }
 
-// secretProblems returns the problems of a source's secrets.
 func (s *Source) secretProblems(at string) (all []error) {
 	for _, name := range slices.Sorted(maps.Keys(s.Secrets)) {
 		from, at := s.Secrets[name], at+".secrets."+name

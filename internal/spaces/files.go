@@ -252,7 +252,6 @@ func (b *builder) list() []string {
 	return b.listed
 }
 
-// match returns the files that a path or a glob names.
 func (b *builder) match(pattern string, at location) []string {
 	if b.patterns++; b.patterns > patternsMax {
 		if b.patterns == patternsMax+1 {

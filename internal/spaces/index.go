@@ -85,7 +85,6 @@ func (d document) raw(n *node, path, name string) codec.Raw {
 	return raw
 }
 
-// texts returns a list of texts.
 func (d document) texts(n *node, path string) (items []*node) {
 	if !d.is(n, path, kindList) {
 		return nil
@@ -186,7 +185,6 @@ func (d document) named(n *node, member string, read func(d document, id string,
 	}
 }
 
-// readGroup reads a group of context files.
 func (b *builder) readGroup(d document, id string, value *node, path string) {
 	g := space.Group{Group: id, Files: []int{}}
 	for i, item := range d.texts(value, path) {

@@ -40,7 +40,6 @@ const (
 	kindObject kind = "an object"
 )
 
-// get returns a member of an object, or nil.
 func (n *node) get(name string) *node {
 	if n == nil {
 		return nil

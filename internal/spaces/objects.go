@@ -101,7 +101,6 @@ func (o *Objects) ReadDir(name string) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
-// object is an open file.
 type object struct {
 	bytes.Reader
 	info objectInfo

@@ -46,7 +46,6 @@ func (b *builder) readPrompt(index document, id string, value *node, at string) 
 	b.m.Prompts = append(b.m.Prompts, p)
 }
 
-// readPart reads one part of a prompt pack.
 func (b *builder) readPart(d document, n *node, at string, i int) (part space.Part, ok bool) {
 	if n.kind == kindText {
 		return b.template(n.text, d.at(n, at))

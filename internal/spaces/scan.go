@@ -13,7 +13,6 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// scan reads a folder without an index.
 func (b *builder) scan() {
 	if b.o.NoScan || b.m.Kind == space.Pack {
 		b.say(space.Problem{Code: space.MissingFile, File: IndexName, Detail: "there is no such file, and the folder is not to be scanned: write one with refold space index"})

@@ -102,7 +102,6 @@ func (b *builder) readSkill(name string, at location, named bool) {
 	b.m.Skills = append(b.m.Skills, s)
 }
 
-// parseSkill reads the text of a SKILL.md in a folder.
 func (d document) parseSkill(text, folder string, named bool) (s space.Skill, body string, ok bool) {
 	front, body, line, ok := cutFrontmatter(text)
 	switch {

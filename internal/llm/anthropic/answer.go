@@ -13,7 +13,6 @@ import (
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
-// ask sends the request once and reads the answer.
 func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, thoughts llm.Thoughts, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 	var options []option.RequestOption
 	if thoughts == llm.ThoughtsDropped {
@@ -47,7 +46,6 @@ func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, though
 	return executor.Answer{}, m.endpoint.BrokeOff()
 }
 
-// builder assembles an answer.
 type builder struct {
 	blocks []*block
 	model  string

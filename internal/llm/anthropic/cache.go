@@ -10,7 +10,6 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// blockIndex is the position of a block in a conversation.
 type blockIndex struct{ message, block int }
 
 // marks decides where a request asks the API to cache: at the end of the system

@@ -167,7 +167,6 @@ func newImage(p *executor.Part) *anthropic.ImageBlockParam {
 	}}}
 }
 
-// newResult returns a call's result.
 func newResult(m *executor.Message) anthropic.ContentBlockParamUnion {
 	result := anthropic.ToolResultBlockParam{ToolUseID: m.CallID}
 	if m.Error {

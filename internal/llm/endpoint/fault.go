@@ -151,7 +151,6 @@ func (e *Endpoint) FailureOf(s ServerError) *Failure {
 	return e.classify(status, nil, s)
 }
 
-// is reports whether code or kind is one of names.
 func (s ServerError) is(names ...string) bool {
 	return slices.Contains(names, s.Code) || slices.Contains(names, s.Kind)
 }

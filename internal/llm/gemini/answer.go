@@ -12,7 +12,6 @@ import (
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
-// ask sends the request once and reads the answer.
 func (m *Model) ask(
 	ctx context.Context, model string, contents []*genai.Content, config *genai.GenerateContentConfig, delta func(text string),
 ) (executor.Answer, *endpoint.Failure) {
@@ -38,7 +37,6 @@ func (m *Model) ask(
 	return b.answer(m)
 }
 
-// builder assembles an answer.
 type builder struct {
 	text    strings.Builder
 	pieces  []llm.Piece

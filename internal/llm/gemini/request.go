@@ -146,7 +146,6 @@ func newToolConfig(req *executor.Request) *genai.ToolConfig {
 	return &genai.ToolConfig{FunctionCallingConfig: calling}
 }
 
-// contents is a conversation under construction.
 type contents struct {
 	all []*genai.Content
 	of  string // the role of our last message

@@ -19,7 +19,6 @@ import (
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
-// ask sends the request once and reads the answer.
 func (m *Model) ask(ctx context.Context, body openai.ChatCompletionNewParams, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 	var response *http.Response
 	options := []option.RequestOption{option.WithResponseBodyInto(&response)}
@@ -111,7 +110,6 @@ func inStream(err error) ([]byte, bool) {
 	return streamError.Event.Data, true
 }
 
-// builder assembles an answer.
 type builder struct {
 	text, refusal strings.Builder
 	thought       thought

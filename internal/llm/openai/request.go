@@ -88,7 +88,6 @@ func limitOutput(req *executor.Request, members map[string]json.RawMessage, extr
 	return nil
 }
 
-// newFormat returns the form of the answer.
 func newFormat(f *executor.Format) openai.ChatCompletionNewParamsResponseFormatUnion {
 	if f.Schema == nil {
 		return openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONObject: &shared.ResponseFormatJSONObjectParam{}}

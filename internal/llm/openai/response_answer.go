@@ -16,7 +16,6 @@ import (
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
-// respond sends the request once and reads the response.
 func (m *Model) respond(ctx context.Context, body responses.ResponseNewParams, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 	var raw *http.Response
 	options := []option.RequestOption{option.WithResponseBodyInto(&raw)}

@@ -76,7 +76,6 @@ func (m *Model) newResponse(req *executor.Request, thoughts llm.Thoughts) (respo
 	return body, nil
 }
 
-// newResponseFormat returns the form of the answer.
 func newResponseFormat(f *executor.Format) (format responses.ResponseFormatTextConfigUnionParam, err error) {
 	if f.Schema == nil {
 		format.OfJSONObject = &shared.ResponseFormatJSONObjectParam{}
@@ -139,7 +138,6 @@ func newWords(text string, role responses.EasyInputMessageRole) responses.Respon
 	return item
 }
 
-// newOutput returns a call's result.
 func newOutput(m *executor.Message) responses.ResponseInputItemUnionParam {
 	output := responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(m.CallID)}
 	if !slices.ContainsFunc(m.Parts, func(p executor.Part) bool { return len(p.Data) > 0 }) {

@@ -220,7 +220,6 @@ func (r *Recording) withCalls(tools []Tool) (all []Tool, notes []string, err err
 	return all, notes, nil
 }
 
-// calls yields every call of the recording.
 func (r *Recording) calls() func(yield func(*Call) bool) {
 	return func(yield func(*Call) bool) {
 		for _, c := range r.conversations {
@@ -246,7 +245,6 @@ func install(tools []Tool) (*session.Install, error) {
 	return session.ParseInstall(text)
 }
 
-// matches reports whether a name matches one of the patterns.
 func matches(patterns []string, name string) (bool, error) {
 	for _, p := range patterns {
 		ok, err := path.Match(p, name)

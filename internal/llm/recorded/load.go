@@ -59,7 +59,6 @@ func Read(name string, from io.Reader) (*Recording, error) {
 	return r, nil
 }
 
-// add adds the conversation of one line.
 func (r *Recording) add(line []byte) error {
 	c, err := parseConversation(line)
 	if err != nil {

@@ -75,7 +75,6 @@ type walk struct {
 	at    int
 }
 
-// done reports whether all messages shown have been compared.
 func (w *walk) done() bool { return w.at == len(w.shown) }
 
 // user compares the next message with the input of a run.
@@ -142,7 +141,6 @@ func (w *walk) result(call *Call, name string) error {
 	return w.equal(name, call.Result, m.Text)
 }
 
-// equal compares two texts.
 func (w *walk) equal(what, want, got string) error {
 	if want == got {
 		return nil

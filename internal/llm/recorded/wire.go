@@ -63,7 +63,6 @@ func (c *wireContent) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// parseConversation reads one line.
 func parseConversation(line []byte) (*Conversation, error) {
 	var wire wireConversation
 	if err := json.Unmarshal(line, &wire); err != nil {
@@ -110,7 +109,6 @@ func (b *builder) missingResult() error {
 	return nil
 }
 
-// add adds one message.
 func (b *builder) add(m *wireMessage, at int) error {
 	if m.Role == "tool" {
 		return b.result(m)

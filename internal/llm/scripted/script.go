@@ -127,7 +127,6 @@ func (s *source) pattern(key, text string) *regexp.Regexp {
 	return re
 }
 
-// texts reads a text or a list of texts.
 func (s *source) texts(key string, value any) (list []string) {
 	switch v := value.(type) {
 	case nil:

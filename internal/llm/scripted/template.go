@@ -73,7 +73,6 @@ func (t *template) render(f *values) string {
 	})
 }
 
-// value returns the value of a placeholder.
 func (f *values) value(name string) string {
 	switch name {
 	case "text":

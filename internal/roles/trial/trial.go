@@ -190,7 +190,6 @@ func flush(ctx context.Context, nc *nats.Conn) error {
 	return nc.FlushWithContext(ctx)
 }
 
-// try tries one user.
 func (t *trial) try(ctx context.Context, u roles.User) ([]Cell, error) {
 	as, err := roles.Trying(u)
 	if err != nil {

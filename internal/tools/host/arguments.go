@@ -86,7 +86,6 @@ func article(t reflect.Type) string {
 	return "a whole number"
 }
 
-// positive checks an optional number and applies its default.
 func positive(name string, n *whole, byDefault int64) (int64, error) {
 	if n == nil {
 		return byDefault, nil

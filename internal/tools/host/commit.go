@@ -151,7 +151,6 @@ func (p *workdir) swap(w write) error {
 	return p.root.Rename(w.temp, w.path)
 }
 
-// undo reverts the writes that a failed commit has made.
 func (p *workdir) undo(done []write, cause error) error {
 	for _, w := range slices.Backward(done) {
 		back := write{path: w.path, remove: !w.existed, content: w.before, mode: w.mode}

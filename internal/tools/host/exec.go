@@ -103,7 +103,6 @@ func (c *started) group() *group {
 	return g
 }
 
-// ending is how a command ended.
 type ending struct {
 	exited bool   // by itself
 	text   string // such as: exit status 1

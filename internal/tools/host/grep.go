@@ -60,7 +60,6 @@ func (h *Host) grep(ctx context.Context, p *workdir, args grepArguments) (string
 // errFull ends a search with enough matches.
 var errFull = errors.New("enough matches")
 
-// search is one grep.
 type search struct {
 	ctx      context.Context
 	dir      *workdir

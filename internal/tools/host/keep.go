@@ -9,7 +9,6 @@ import (
 	"time"
 )
 
-// removalsMax is how many host sessions one sweep removes.
 const removalsMax = 64
 
 // removeEnded removes the files and records of host sessions that ended more

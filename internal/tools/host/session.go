@@ -66,7 +66,6 @@ type openArguments struct {
 	WorkDir *string `json:"workdir,omitempty"`
 }
 
-// open carries out host.session.open.
 func (h *Host) open(call executor.Call) (executor.Result, error) {
 	var args openArguments
 	if err := decode(call.Arguments, &args); err != nil {
@@ -245,7 +244,6 @@ func (h *Host) idle(rec record) bool {
 	return false
 }
 
-// store replaces a record.
 func (h *Host) store(rec record) error {
 	temp, err := h.writeRecord(rec)
 	if err != nil {

@@ -34,7 +34,6 @@ func (p *workdir) tree(ctx context.Context) *treeFS {
 // errSteps ends a walk that takes too long.
 var errSteps = refuse(CodeTooLarge, "more than %d files and directories to look at; begin at a directory further down, or use a narrower pattern", walkStepsMax)
 
-// spend counts steps.
 func (t *treeFS) spend(steps int) error {
 	if err := t.ctx.Err(); err != nil {
 		return err

@@ -66,7 +66,6 @@ func (p *workdir) local(name string) (string, error) {
 	return rel, nil
 }
 
-// within returns abs relative to dir, if it lies there.
 func within(abs, dir string) (string, bool) {
 	if abs == dir {
 		return ".", true
@@ -141,7 +140,6 @@ func (p *workdir) link(rel string) (target string, isLink bool, err error) {
 	return target, true, err
 }
 
-// abs returns the absolute path of a resolved one.
 func (p *workdir) abs(rel string) string { return filepath.Join(p.dir, filepath.FromSlash(rel)) }
 
 // openText opens a regular file for reading. Errors about others say what to do

@@ -95,7 +95,6 @@ func (s *Servers) Execute(ctx context.Context, call executor.Call) (executor.Res
 	}
 }
 
-// once makes one attempt.
 func (s *server) once(ctx context.Context, call executor.Call, pin Pin, with filled) (executor.Result, again, error) {
 	before := ctx
 	if end, ok := ctx.Deadline(); ok {

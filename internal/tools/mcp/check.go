@@ -45,7 +45,6 @@ func (s *Servers) Check(ctx context.Context) (findings []Finding, same int) {
 	return findings, same
 }
 
-// check checks one server.
 func (s *server) check(ctx context.Context) (findings []Finding, same int) {
 	pinned := s.pinned()
 	if s.config.URL == "" && s.config.Command == "" {

@@ -241,7 +241,6 @@ func (s *Server) header(env, secrets map[string]string) map[string]string {
 // target returns the target of the server's tools; without is the default.
 func (s *Server) target(without string) string { return cmp.Or(s.Target, without, TargetDefault) }
 
-// clip shortens a quoted text.
 func clip(text string, most int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= most {

@@ -29,7 +29,6 @@ type Lock map[string]Pin
 // LockFile returns the name of a config file's lock.
 func LockFile(config string) string { return config + ".lock" }
 
-// lockVersion is the version of the file's format.
 const lockVersion = 1
 
 type lockFile struct {

@@ -33,7 +33,6 @@ func (m *callProgress) setSent(sent bool) {
 	}
 }
 
-// setStatus records the HTTP status.
 func (m *callProgress) setStatus(status int) {
 	if m != nil {
 		m.mu.Lock()
@@ -42,7 +41,6 @@ func (m *callProgress) setStatus(status int) {
 	}
 }
 
-// known returns the progress so far.
 func (m *callProgress) known() (sent bool, status int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,7 +15,6 @@ type filled struct {
 	header  map[string]string
 }
 
-// same reports whether two configurations are equal.
 func (f filled) same(other filled) bool {
 	return slices.Equal(f.environ, other.environ) && maps.Equal(f.header, other.header)
 }

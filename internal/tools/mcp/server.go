@@ -148,7 +148,6 @@ func (s *server) fault() time.Duration {
 	return wait
 }
 
-// watch waits for a session's end.
 func (s *server) watch(t *session) {
 	<-t.ended
 	defer close(t.gone)

@@ -128,7 +128,6 @@ func (s *Servers) Import(ctx context.Context) (*Imported, error) {
 	return all, errors.Join(failed...)
 }
 
-// list adds the tools of one server.
 func (s *server) list(ctx context.Context, all *Imported) error {
 	if s.config.URL == "" && s.config.Command == "" {
 		return errors.New("it has neither a command nor a url")

@@ -97,7 +97,6 @@ func (s *server) describe(t *session, err error) error {
 	return fmt.Errorf("%w (the program ended: %s; the bridge's log has what it wrote)", err, state)
 }
 
-// end releases what the session used.
 func (t *session) end() {
 	if t.program != nil {
 		t.program.stop()
@@ -193,7 +192,6 @@ func (t *session) list(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// learn stores a list.
 func (t *session) learn(all []*sdk.Tool, now time.Time) {
 	tools, problems := find(t.server.name, &t.server.config, t.server.target, all)
 	byID, refused := make(map[string]*Tool, len(tools)), make(map[string]string, len(problems))

@@ -128,7 +128,6 @@ func (p *program) stop() {
 	<-p.drained
 }
 
-// within reports whether the program ends within d.
 func (p *program) within(d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -154,7 +154,6 @@ func (r *reader) section() (Section, error) {
 	return s, err
 }
 
-// added reads the lines of a new file.
 func (r *reader) added() string {
 	var b strings.Builder
 	for ; !r.done() && strings.HasPrefix(r.peek(), "+"); r.at++ {

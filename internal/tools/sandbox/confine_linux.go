@@ -160,7 +160,6 @@ func holdsCapabilities(status string) bool {
 	return newPrivileges
 }
 
-// ownerOf returns the owner of a file.
 func ownerOf(name string) (uid int, ok bool) {
 	fi, err := os.Stat(name)
 	if err != nil {

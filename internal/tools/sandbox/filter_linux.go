@@ -97,7 +97,6 @@ func (f *filter) end(how uint32) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: how})
 }
 
-// refuse loads the call's number and refuses calls.
 func (f *filter) refuse(calls []uint32) {
 	f.load(numberAt)
 	for _, n := range calls {

@@ -199,7 +199,6 @@ const outputMax = 64 << 10
 // errKilled means that the supervisor did not report how its command ended.
 var errKilled = errors.New("the supervisor of the command was killed")
 
-// try runs a trial.
 func (b *Box) try(w way, t trial) (End, error) {
 	c := (&Box{config: b.config, way: w}).Command(nil, t.Inside, nil)
 	c.spec.Probe = &t
@@ -216,7 +215,6 @@ func (b *Box) try(w way, t trial) (End, error) {
 	return end, nil
 }
 
-// trialMax is how long a trial may take.
 const trialMax = 20 * time.Second
 
 // Text describes how a command ended, as the os package does.

@@ -78,7 +78,6 @@ func heldPages(pid int) int64 {
 	return resident - shared
 }
 
-// children returns the child processes of this one.
 func children() (all []int) {
 	self := strconv.Itoa(os.Getpid())
 	for _, pid := range pids() {

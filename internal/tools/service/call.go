@@ -22,7 +22,6 @@ type callOptions struct {
 	header   map[string]string // with secrets
 }
 
-// callOptionsKey is the context key of callOptions.
 type callOptionsKey struct{}
 
 // request sends one call, whose arguments fit the schema, to the service. It
@@ -53,7 +52,6 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (execu
 	}
 }
 
-// send sends a call once.
 func (t *Tool) send(ctx context.Context, with callOptions, call executor.Call) (executor.Result, again, error) {
 	arguments := call.Arguments
 	if len(arguments) == 0 {

@@ -82,10 +82,8 @@ func parseMetadata(text string) (m metadata, err error) {
 	return m, errors.Join(all...)
 }
 
-// deadline returns DeadlineMS as a duration.
 func (m *metadata) deadline() time.Duration { return time.Duration(m.DeadlineMS) * time.Millisecond }
 
-// clip shortens a text quoted in an error.
 func clip(text string) string {
 	const quoted = 80
 	if len(text) <= quoted {

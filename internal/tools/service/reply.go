@@ -57,7 +57,6 @@ var codes = map[string]struct {
 	"504": {code: "timeout", vague: true},
 }
 
-// ownCode matches a service's own error codes.
 var ownCode = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // resultOf turns a reply into a result.

@@ -190,7 +190,6 @@ func (ts *Tools) learn(tools []*Tool, problems []*Problem) {
 	}
 }
 
-// offer stores one tool.
 func (ts *Tools) offer(t *Tool) {
 	id := t.Function.ToolID()
 	log := ts.o.Logger.With("tool", id, "service", t.Service, "endpoint", t.Endpoint, "version", t.Version)

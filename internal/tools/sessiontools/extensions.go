@@ -70,7 +70,6 @@ func packs(call executor.Call) []pack {
 	return out
 }
 
-// status lists the applied packs.
 func status(call executor.Call) (executor.Result, error) { return resultOf(packs(call)) }
 
 // extensions lists the applied packs, and those that the model may enable:
@@ -186,7 +185,6 @@ func grantOf(grants []executor.CallGrant, name string) *executor.CallGrant {
 	return &grants[i]
 }
 
-// resultOf returns a value as JSON.
 func resultOf(v any) (executor.Result, error) {
 	text, err := json.Marshal(v)
 	return executor.Result{Output: string(text)}, err

@@ -53,13 +53,11 @@ func New(blobs Blobs) *Tools {
 	return &Tools{blobs: blobs, manifests: make(map[string]*space.Manifest)}
 }
 
-// file is a context file of a space.
 type file struct {
 	space string
 	*space.File
 }
 
-// arguments are the arguments of all tools.
 type arguments struct {
 	Space      string `json:"space"`
 	Path       string `json:"path"`
@@ -183,7 +181,6 @@ func list(files []file) (executor.Result, error) {
 	return executor.Result{Output: string(text)}, err
 }
 
-// read returns the content of one file.
 func (t *Tools) read(ctx context.Context, files []file, a arguments) (executor.Result, error) {
 	found := slices.DeleteFunc(slices.Clone(files), func(f file) bool { return f.Path != a.Path })
 	switch {
@@ -229,7 +226,6 @@ func excerpt(content []byte, a arguments) string {
 	return text
 }
 
-// search returns the lines that match.
 func (t *Tools) search(ctx context.Context, files []file, a arguments) (executor.Result, error) {
 	pattern, err := regexp.Compile(a.Pattern)
 	if err != nil {
@@ -266,7 +262,6 @@ func (t *Tools) search(ctx context.Context, files []file, a arguments) (executor
 	return executor.Result{Output: strings.Join(lines, "\n")}, nil
 }
 
-// clipped shortens a line.
 func clipped(line string) string {
 	if len(line) <= lineBytesMax {
 		return line

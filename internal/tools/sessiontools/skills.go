@@ -49,7 +49,6 @@ func FindSkill(ctx context.Context, of []executor.CallSpace, name string, manife
 	return nil, nil, nil
 }
 
-// skill carries out a tool for skills.
 func (t *Tools) skill(ctx context.Context, tool string, call executor.Call, a arguments) (executor.Result, error) {
 	m, s, err := FindSkill(ctx, call.Spaces, a.Skill, t.manifest)
 	switch {
@@ -151,7 +150,6 @@ func splitWords(text string) (words []string) {
 	return words
 }
 
-// readSkill returns one file of a skill.
 func (t *Tools) readSkill(ctx context.Context, m *space.Manifest, s *space.Skill, a arguments) (executor.Result, error) {
 	name := path.Clean(a.Path)
 	for _, f := range m.SkillFiles(s) {

@@ -37,7 +37,7 @@ func Define(reg *Registry, req Request, facts Facts) []Offer {
 	session, run := reg.marks(req.Session.Disable), reg.marks(req.Run.Disable)
 	return slices.DeleteFunc(listed(reg, req).offers, func(o Offer) bool {
 		t := o.Tool()
-		return session[t] || run[t] || reg.permitted(t, facts).Reason != Offered
+		return session[t] || run[t] || reg.checkCapabilities(t, facts).Reason != Offered
 	})
 }
 

@@ -267,15 +267,15 @@ func (r *Registry) available(t ToolIndex, facts Facts) Verdict {
 			return Verdict{Reason: RuleFails, Index: i}
 		}
 	}
-	if v := r.checkCapabilities(t, facts); v.Reason != Offered {
+	if v := r.checkNeeds(t, facts); v.Reason != Offered {
 		return v
 	}
-	return r.permitted(t, facts)
+	return r.checkCapabilities(t, facts)
 }
 
-// permitted returns the verdict of step 4's last part: whether every capability
+// checkCapabilities returns the verdict of step 4's last part: whether every capability
 // that the tool requires is granted.
-func (r *Registry) permitted(t ToolIndex, facts Facts) Verdict {
+func (r *Registry) checkCapabilities(t ToolIndex, facts Facts) Verdict {
 	spec := &r.tools[t].spec
 	for i, name := range spec.Requires {
 		if !slices.Contains(facts.Capabilities, name) {
@@ -290,9 +290,9 @@ func (r *Registry) permitted(t ToolIndex, facts Facts) Verdict {
 	return Verdict{Reason: Offered}
 }
 
-// checkCapabilities returns the verdict of step 4's second part: whether the
+// checkNeeds returns the verdict of step 4's second part: whether the
 // needs of the tool and its pack are met. Optional needs do not count.
-func (r *Registry) checkCapabilities(t ToolIndex, facts Facts) Verdict {
+func (r *Registry) checkNeeds(t ToolIndex, facts Facts) Verdict {
 	if r.tools[t].layer == 0 || len(facts.Lacks) == 0 {
 		return Verdict{Reason: Offered}
 	}

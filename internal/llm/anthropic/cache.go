@@ -17,7 +17,6 @@ type blockIndex struct{ message, block int }
 // and at the end. The API searches only 20 blocks back from a mark for a cache
 // entry, and a batch may have more, so the end of the previous request keeps
 // its mark. The API allows four marks.
-// its mark. It takes four.
 type marks struct {
 	control anthropic.CacheControlEphemeralParam
 	off     bool

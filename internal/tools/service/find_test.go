@@ -107,7 +107,7 @@ func TestNewestInstanceCounts(t *testing.T) {
 	}
 	for range 3 {
 		services = append(services[1:], services[0])
-		if tools, problems := Find(services, "services", "refold", nil); len(tools) != 1 || len(problems) != 0 || tools[0].said.Description != "ten" {
+		if tools, problems := Find(services, "services", "refold", nil); len(tools) != 1 || len(problems) != 0 || tools[0].metadata.Description != "ten" {
 			t.Errorf("got %v, %v, want the tool of 1.10.0", tools, problems)
 		}
 	}

@@ -11,24 +11,24 @@ import (
 // AckReplyPrefix begins the reply subject of every message that a consumer delivered.
 const AckReplyPrefix = "$JS.ACK."
 
-// What an ack subject holds, from the number of deliveries on:
+// The two forms of an ack subject, without and with a domain:
 //
 //	$JS.ACK.<stream>.<consumer>.<deliveries>.<seq>.<consumer seq>.<time>.<pending>
 //	$JS.ACK.<domain>.<account>.<stream>.<consumer>.<deliveries>.<seq>.<consumer seq>.<time>.<pending>[.<random>]
 const (
-	ackTokens         = 9
-	ackTokensDomain   = 11 // at least
-	ackNumbersAt      = 4
-	ackNumbersAtAfter = 6 // with a domain
+	ackTokens        = 9
+	ackTokensDomain  = 11 // at least
+	ackNumbers       = 4  // index of the first number
+	ackNumbersDomain = 6
 )
 
-// ParseAckReply reads the reply subject of a message that a consumer delivered.
-// Every message of every stream has one: it allocates nothing.
+// ParseAckReply parses the reply subject of a message that a consumer delivered.
+// It runs for every delivered message and allocates nothing.
 func ParseAckReply(reply string) (d AckReply, ok bool) {
-	skip, tokens := ackNumbersAt, strings.Count(reply, ".")+1
+	skip, tokens := ackNumbers, strings.Count(reply, ".")+1
 	switch {
 	case tokens >= ackTokensDomain:
-		skip = ackNumbersAtAfter
+		skip = ackNumbersDomain
 	case tokens != ackTokens:
 		return AckReply{}, false
 	}
@@ -48,18 +48,18 @@ func ParseAckReply(reply string) (d AckReply, ok bool) {
 	return d, true
 }
 
-// AckReply says where a message stands: in the stream and with its consumer.
+// AckReply is a message's position in its stream and with its consumer.
 type AckReply struct {
 	Seq         uint64 // of the stream
 	ConsumerSeq uint64
 	Count       uint64 // 1 at the first delivery that the server remembers
-	Pending     uint64 // messages behind it
+	Pending     uint64 // messages not yet delivered to the consumer
 	Time        time.Time
 }
 
-// ReadAckReply reads the metadata of a message that a consumer delivered. The
-// reply subject tells, never a header: a publisher may set any header. ok is false if
-// no consumer delivered it.
+// ReadAckReply reads the metadata of a message that a consumer delivered; ok is
+// false if none did. It trusts only the reply subject, since a publisher may set
+// any header.
 func ReadAckReply(m *nats.Msg) (d AckReply, ok bool) {
 	if !strings.HasPrefix(m.Reply, AckReplyPrefix) {
 		return AckReply{}, false

@@ -19,15 +19,15 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Least version of nats-server: the first with ResetConsumer and batched
-// publishes that this package relies on.
+// The oldest nats-server that works: the first with ResetConsumer and batched
+// publishes.
 const (
 	serverMajorLeast = 2
 	serverMinorLeast = 14
 )
 
-// payloadLeast is the max_payload that a server must have: what it has unless it
-// is told otherwise. Events, effects and the chunks of blobs fit it.
+// payloadLeast is the max_payload that a server must have, which is its default.
+// Events, effects and the chunks of blobs fit it.
 const payloadLeast = 1 << 20
 
 const (
@@ -35,7 +35,7 @@ const (
 	// RequestTimeout is how long one request to JetStream may take.
 	RequestTimeout = 5 * time.Second
 	startTimeout   = 20 * time.Second // for the first answer of JetStream: longer than an election of its leader
-	// ReconnectWait is the pause before a lost connection is made again.
+	// ReconnectWait is the pause before each attempt to reconnect.
 	ReconnectWait = 250 * time.Millisecond
 	pingInterval  = 10 * time.Second
 )
@@ -50,31 +50,30 @@ type Options struct {
 	Name    string // of the connection, seen in the server's monitoring
 	Logger  *slog.Logger
 
-	// InboxPrefix begins the subjects that answers come on, where permissions
-	// give each role its own; empty: the context's, else _INBOX.
+	// InboxPrefix begins the reply subjects of requests, where permissions give
+	// each role its own; empty: the context's, else _INBOX.
 	InboxPrefix string
-	// InProcess, if given, is a server in this process; URL and Creds are not
-	// looked at then.
+	// InProcess, if given, is a server in this process. URL and Creds are ignored
+	// then.
 	InProcess nats.InProcessConnProvider
 
-	// CoreOnly leaves JetStream alone: nothing but publishing events and what is
-	// on core NATS may be used then, with the rights of a client.
+	// CoreOnly skips the check of JetStream. Only core NATS and the publishing of
+	// events work then, which is all that a client has permission for.
 	CoreOnly bool
 
-	// Durability is what the operator says of the servers. This package does not
-	// look at it: streams.New and Provision return an error if they are found to be otherwise. Unknown: nothing is said.
+	// Durability is what the operator states about the servers. This package ignores
+	// it; streams.New and Provision return an error if the servers contradict it.
 	Durability Durability
-	// SystemCreds is the path of a credentials file, or of a context's file, of a
-	// user of the system account, and Monitor addresses of the servers'
-	// monitoring, as streams.ParseMonitors returns them: either tells how the servers
-	// sync. A server in this process is asked directly.
+	// SystemCreds and Monitor are two ways to ask the servers how they sync; a server
+	// in this process needs neither. SystemCreds is the path of a credentials or context
+	// file of a user of the system account. Monitor has monitoring addresses, as
+	// streams.ParseMonitors returns them.
 	SystemCreds string
 	Monitor     []string
 }
 
-// Conn is a connection to NATS under one prefix. All methods may be called
-// from several goroutines at once. The fields are set by Connect and not changed
-// afterwards.
+// Conn is a connection to NATS under one prefix. It is safe for concurrent use.
+// Connect sets the fields, and nothing changes them afterwards.
 type Conn struct {
 	NC    *nats.Conn
 	JS    jetstream.JetStream
@@ -89,13 +88,12 @@ type Conn struct {
 	mux      replyMux
 	dial     dialer
 
-	reconnected atomic.Int64 // when the connection was last made again, Unix nanoseconds
+	reconnected atomic.Int64 // time of the last reconnect, Unix nanoseconds
 }
 
 // Connect connects and checks that the server is usable: it answers, is new
-// enough, lets this user in and has JetStream. The error is one line that says
-// what to do. After a first success the connection is restored for ever,
-// whatever the server does in between.
+// enough, accepts this user and has JetStream. The error is one line that says
+// what to do. After the first success the connection reconnects for ever.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	names, err := subjects.New(o.Prefix)
 	if err != nil {
@@ -127,26 +125,25 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
-// Unconnected returns a Conn without a connection, for a model of a server.
+// Unconnected returns a Conn without a connection, for a simulated server.
 func Unconnected(names subjects.Names, log *slog.Logger) *Conn {
 	return &Conn{names: names, Log: log, requests: newRequestTracker()}
 }
 
-// Close closes the connection. What waits on it ends with an error.
+// Close closes the connection. Calls that wait on it return an error.
 func (c *Conn) Close() { c.NC.Close() }
 
 // Names returns the names under this connection's prefix.
 func (c *Conn) Names() subjects.Names { return c.names }
 
-// URL returns the address that this connection was made to, without its
-// credentials.
+// URL returns the address of the connected server, without credentials.
 func (c *Conn) URL() string { return c.NC.ConnectedUrlRedacted() }
 
-// Incarnation counts the connections to servers that were opened. An ack, nak or
-// in-progress of a delivery is sent only in the incarnation in which it was
-// delivered: a server that lost the unsynced end of a stream uses its sequences
-// again, and an acknowledgement of the former message would acknowledge the new one.
-// Whatever else was read by sequence is as old as its incarnation.
+// Incarnation counts the connections that were opened. An ack, nak or in-progress of
+// a delivery is sent only in the incarnation of that delivery. A server that lost the
+// unsynced end of a stream reuses its sequences, and the ack of an old message would
+// acknowledge a new one. Anything else read by sequence is also valid in its
+// incarnation only.
 func (c *Conn) Incarnation() uint64 { return c.dial.opened.Load() }
 
 // dialer opens connections and counts them. Incarnation is read several times for
@@ -173,8 +170,8 @@ func (d *dialer) count(conn net.Conn, err error) (net.Conn, error) {
 	return conn, err
 }
 
-// Reconnected returns when the connection was last made again, zero if it never
-// was: silence before it proves nothing.
+// Reconnected returns the time of the last reconnect, zero if there was none.
+// Silence before that time proves nothing.
 func (c *Conn) Reconnected() (at time.Time) {
 	if n := c.reconnected.Load(); n != 0 {
 		at = time.Unix(0, n)
@@ -182,7 +179,7 @@ func (c *Conn) Reconnected() (at time.Time) {
 	return at
 }
 
-// ServerVersion returns the version of the server that is connected now.
+// ServerVersion returns the version of the connected server.
 func (c *Conn) ServerVersion() string { return c.NC.ConnectedServerVersion() }
 
 func (c *Conn) options(o Options) ([]nats.Option, error) {
@@ -194,7 +191,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 		nats.Timeout(connectTimeout),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(ReconnectWait),
-		nats.ReconnectBufSize(-1), // what was to be said over a lost connection is not said over the next one: see Incarnation
+		nats.ReconnectBufSize(-1), // a message for a lost connection is not sent over the next one: see Incarnation
 		nats.IgnoreAuthErrorAbort(),
 		nats.PingInterval(pingInterval),
 		nats.PermissionErrOnSubscribe(true),
@@ -230,7 +227,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 	return opts, nil
 }
 
-// onError hears what the server says unasked.
+// onError receives asynchronous errors.
 func (c *Conn) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if p := parseViolation(err.Error()); p != nil {
 		c.Log.Error("nats_permission_denied", "op", p.Op, "subject", p.Subject)
@@ -244,7 +241,7 @@ func (c *Conn) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	c.Log.Warn("nats_error", "subject", subject, "error", err.Error())
 }
 
-// connectError says why there is no connection.
+// connectError explains why nats.Connect failed.
 func (c *Conn) connectError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("connect to %s: %w", c.Where, ctx.Err())
@@ -255,7 +252,7 @@ func (c *Conn) connectError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w at %s: start one, or name it with --nats or NATS_URL (%w)", ErrNoServer, c.Where, err)
 }
 
-// usable checks the server that answered.
+// usable checks the server's version and limits, and sets API and JS.
 func (c *Conn) usable() error {
 	if v := c.NC.ConnectedServerVersion(); tooOld(v) {
 		return &VersionError{Server: v, Least: leastVersion()}
@@ -276,9 +273,9 @@ func (c *Conn) usable() error {
 	return err
 }
 
-// hasJetStream checks that this user has JetStream. It asks until there is an
-// answer, for startTimeout: a server that is just going down takes the connection
-// with it, and a cluster may be without a leader. That nobody listens is an answer.
+// hasJetStream checks that this user has JetStream. It retries for startTimeout: the
+// server may be shutting down, or a cluster may have no leader. No responders means
+// that there is no JetStream.
 func (c *Conn) hasJetStream(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -287,7 +284,7 @@ func (c *Conn) hasJetStream(ctx context.Context) error {
 		switch {
 		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
 			errors.Is(err, nats.ErrNoResponders):
-			// As text: with this cause it would be asked again.
+			// As text: Retry would retry this cause.
 			err = fmt.Errorf("%w at %s: start nats-server with -js, or enable it for this account (%s)",
 				ErrNoJetStream, c.Where, err.Error())
 		}
@@ -299,8 +296,8 @@ func (c *Conn) hasJetStream(ctx context.Context) error {
 	return fmt.Errorf("ask %s for its JetStream account: %w", c.Where, err)
 }
 
-// tooOld reports that a server's version is below the least; one that does
-// not parse is taken as new enough, since only development builds have such.
+// tooOld reports whether a server's version is below the least. A version that does
+// not parse counts as new enough, since only development builds have one.
 func tooOld(version string) bool {
 	var major, minor int
 	if _, err := fmt.Sscanf(strings.TrimPrefix(version, "v"), "%d.%d", &major, &minor); err != nil {
@@ -313,7 +310,7 @@ func leastVersion() string {
 	return fmt.Sprintf("%d.%d", serverMajorLeast, serverMinorLeast)
 }
 
-// redact takes user, password and token out of addresses.
+// redact removes user, password and token from addresses.
 func redact(urls string) string {
 	all := strings.Split(urls, ",")
 	for i, one := range all {
@@ -325,11 +322,11 @@ func redact(urls string) string {
 	return strings.Join(all, ",")
 }
 
-// IsConnected reports whether the connection is there now. While it is not, it is
-// being made again.
+// IsConnected reports whether the connection is up. While it is not, the client
+// reconnects.
 func (c *Conn) IsConnected() bool { return c.NC.IsConnected() }
 
-// NotReady returns why nothing can be stored now: there is no connection, or a
+// NotReady returns why nothing can be stored now: the connection is down, or a
 // stream is missing. It is empty if all is well.
 func (c *Conn) NotReady(ctx context.Context) (reasons []string) {
 	if !c.IsConnected() {
@@ -343,12 +340,12 @@ func (c *Conn) NotReady(ctx context.Context) (reasons []string) {
 	return reasons
 }
 
-// LetsAnybodyIn reports whether the servers let somebody in who has no
-// credentials. It tries: a server that asks for none may have a default user.
+// LetsAnybodyIn reports whether the servers accept a client without credentials. It
+// tries to connect, since a server that demands credentials may have a default user.
 func (c *Conn) LetsAnybodyIn() bool {
 	options := []nats.Option{nats.NoReconnect(), nats.Timeout(connectTimeout), nats.Name("refold: may anybody connect?")}
 	if _, err := c.NC.TLSConnectionState(); !errors.Is(err, nats.ErrConnectionNotTLS) {
-		options = append(options, nats.Secure(&tls.Config{InsecureSkipVerify: true})) //nolint:gosec // whoever tries this need not verify anything either
+		options = append(options, nats.Secure(&tls.Config{InsecureSkipVerify: true})) //nolint:gosec // an intruder would not verify the server either
 	}
 	nc, err := nats.Connect(redact(c.url), options...)
 	if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Messages on core NATS are kept nowhere: they reach those who listen at the moment.
+// Core NATS stores no message: only current subscribers receive it.
 
-// PublishLive sends a streaming delta of a session to those who listen.
+// PublishLive publishes a streaming delta of a session.
 func (c *Conn) PublishLive(sid string, payload []byte) error {
 	subject, err := c.names.Live(sid)
 	if err != nil {
@@ -22,8 +22,8 @@ func (c *Conn) PublishLive(sid string, payload []byte) error {
 }
 
 // SubscribeLive calls fn for each delta of a session (of all, if sid is empty)
-// until ctx ends; one call at a time, in the order of each publisher. When it
-// returns the subscription is in place.
+// until ctx ends; one call at a time, in the order of each publisher. The server
+// has the subscription when SubscribeLive returns.
 func (c *Conn) SubscribeLive(ctx context.Context, sid string, fn func(sid string, payload []byte)) error {
 	subject, err := c.names.LiveAll(), error(nil)
 	if sid != "" {
@@ -39,7 +39,7 @@ func (c *Conn) SubscribeLive(ctx context.Context, sid string, fn func(sid string
 	})
 }
 
-// PublishProgress sends what a session says about a run under way to those who listen.
+// PublishProgress publishes a session's progress in its active run.
 func (c *Conn) PublishProgress(sid string, payload []byte) error {
 	subject, err := c.names.Progress(sid)
 	if err != nil {
@@ -48,24 +48,24 @@ func (c *Conn) PublishProgress(sid string, payload []byte) error {
 	return c.PublishCore(subject, payload)
 }
 
-// followedMax is how many messages about a session wait to be looked at before
-// the connection drops them.
+// followedMax is how many messages of a session are buffered before the connection
+// drops them.
 const followedMax = 8192
 
-// FollowSession calls said with the notices of a session as they are published,
-// repeats included, and with its progress, and live with its deltas, one at a
-// time and in the order in which this connection gets them, until ctx ends.
-// When it returns the subscriptions are in place. It reads no stream.
-func (c *Conn) FollowSession(ctx context.Context, sid string, said, live func(payload []byte)) error {
+// FollowSession calls notice for each notice of a session, repeats included, and for
+// its progress, and live for its deltas, until ctx ends. The calls are one at a
+// time, in the order in which the connection receives the messages. The server has
+// the subscriptions when FollowSession returns. It reads no stream.
+func (c *Conn) FollowSession(ctx context.Context, sid string, notice, live func(payload []byte)) error {
 	out, err := c.names.Out(sid)
 	if err != nil {
 		return err
 	}
 	progress, _ := c.names.Progress(sid)
 	deltas, _ := c.names.Live(sid)
-	came := make(chan *nats.Msg, followedMax)
+	msgs := make(chan *nats.Msg, followedMax)
 	for _, subject := range []string{out, progress, deltas} {
-		sub, err := c.NC.ChanSubscribe(subject, came)
+		sub, err := c.NC.ChanSubscribe(subject, msgs)
 		if err := c.inPlace(ctx, subject, sub, err); err != nil {
 			return err
 		}
@@ -73,11 +73,11 @@ func (c *Conn) FollowSession(ctx context.Context, sid string, said, live func(pa
 	go func() {
 		for {
 			select {
-			case msg := <-came:
+			case msg := <-msgs:
 				if msg.Subject == deltas {
 					live(msg.Data)
 				} else {
-					said(msg.Data)
+					notice(msg.Data)
 				}
 			case <-ctx.Done():
 				return
@@ -87,8 +87,8 @@ func (c *Conn) FollowSession(ctx context.Context, sid string, said, live func(pa
 	return nil
 }
 
-// PublishCancel tells bridges that a session wants effects stopped. It has left
-// this process when PublishCancel returns nil: the event that caused it may be
+// PublishCancel tells bridges that a session withdraws effects. The server has the
+// message when PublishCancel returns nil: the event that caused it may be
 // acknowledged then.
 func (c *Conn) PublishCancel(ctx context.Context, sid string, payload []byte) error {
 	subject, err := c.names.Cancel(sid)
@@ -110,11 +110,11 @@ func (c *Conn) SubscribeCancel(ctx context.Context, fn func(sid string, payload 
 	})
 }
 
-// ErrNoView says that nobody answered a request for a View: no session-actor
-// runs, or none has the session's lane.
+// ErrNoView means that nobody answered a request for a View: no session-actor
+// runs, or none owns the session's lane.
 var ErrNoView = errors.New("nobody answers with this session's view: is a session-actor running?")
 
-// RequestView asks for a session's View and returns its JSON. ErrNoView means
+// RequestView requests a session's View and returns its JSON. ErrNoView means
 // that nobody listens, or that nobody answered before ctx ended.
 func (c *Conn) RequestView(ctx context.Context, sid string) ([]byte, error) {
 	subject, err := c.names.View(sid)
@@ -141,7 +141,7 @@ func (c *Conn) RequestView(ctx context.Context, sid string) ([]byte, error) {
 func (c *Conn) PublishCore(subject string, payload []byte) error {
 	err := c.NC.Publish(subject, payload)
 	if errors.Is(err, nats.ErrMaxPayload) {
-		return &MaxPayloadError{Subject: subject, Bytes: len(payload), Limit: int(c.NC.MaxPayload())}
+		return c.PayloadError(err, subject, len(payload))
 	}
 	if err != nil {
 		return fmt.Errorf("publish to %s: %w", subject, Typed(err))
@@ -150,13 +150,13 @@ func (c *Conn) PublishCore(subject string, payload []byte) error {
 }
 
 // Subscribe calls fn for each message until ctx ends. The server has the
-// subscription when it returns, or the error why not.
+// subscription when Subscribe returns nil.
 func (c *Conn) Subscribe(ctx context.Context, subject string, fn func(*nats.Msg)) error {
 	sub, err := c.NC.Subscribe(subject, fn)
 	return c.inPlace(ctx, subject, sub, err)
 }
 
-// inPlace waits until the server has a subscription, and ends it when ctx ends.
+// inPlace waits until the server has a subscription. It unsubscribes when ctx ends.
 func (c *Conn) inPlace(ctx context.Context, subject string, sub *nats.Subscription, err error) error {
 	if err != nil {
 		return fmt.Errorf("subscribe to %s: %w", subject, Typed(err))
@@ -165,7 +165,7 @@ func (c *Conn) inPlace(ctx context.Context, subject string, sub *nats.Subscripti
 		sub.Unsubscribe()
 		return fmt.Errorf("subscribe to %s: %w", subject, err)
 	}
-	// A denial came before the answer to the flush.
+	// The server sends a denial before its answer to the flush.
 	if p := parseViolation(fmt.Sprint(c.NC.LastError())); p != nil && p.Op == "subscribe" && p.Subject == subject {
 		sub.Unsubscribe()
 		return p
@@ -178,7 +178,7 @@ func (c *Conn) inPlace(ctx context.Context, subject string, sub *nats.Subscripti
 	return nil
 }
 
-// Flush waits until the server has all that was sent before.
+// Flush waits until the server has received everything sent before.
 func (c *Conn) Flush(ctx context.Context) error {
 	return c.Repeat(ctx, "", func(ctx context.Context) error { return c.NC.FlushWithContext(ctx) })
 }

@@ -9,15 +9,16 @@ import (
 type Durability uint8
 
 const (
-	// DurabilityUnknown is what nobody has said and nothing has shown.
+	// DurabilityUnknown: nobody stated it, and no server reported it.
 	DurabilityUnknown Durability = iota
-	// DurabilityInterval syncs now and then: a power failure of one machine
-	// takes what was acknowledged since.
+	// DurabilityInterval: servers sync periodically. A power failure of one machine
+	// loses what was acknowledged since the last sync.
 	DurabilityInterval
-	// DurabilityReplicated has every stream on three servers or more, that don't
-	// all sync: it takes a power failure of most of them at once.
+	// DurabilityReplicated: every stream is on three or more servers, and not all of
+	// them sync every write. Only a simultaneous power failure of most of them loses
+	// anything.
 	DurabilityReplicated
-	// DurabilityAlways syncs before it acknowledges.
+	// DurabilityAlways: servers sync before they acknowledge.
 	DurabilityAlways
 )
 
@@ -30,8 +31,8 @@ func (d Durability) String() string {
 	return fmt.Sprintf("durability %d", uint8(d))
 }
 
-// ParseDurability reads what an operator wants: interval, always or replicated;
-// empty is DurabilityUnknown, which wants nothing.
+// ParseDurability parses what an operator requires: interval, always or replicated.
+// Empty is DurabilityUnknown, which requires nothing.
 func ParseDurability(text string) (Durability, error) {
 	for d, known := range durabilityTexts {
 		if d > 0 && text == known {

@@ -12,9 +12,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Errors that callers tell apart with errors.Is. Each says what to do.
+// Errors that callers distinguish with errors.Is.
 var (
-	// ErrNoServer: nothing answers at the address.
+	// ErrNoServer: no server answers at the address.
 	ErrNoServer = errors.New("no NATS server answers")
 	// ErrUnauthorized: the server refuses the credentials.
 	ErrUnauthorized = errors.New("the NATS server refuses these credentials")
@@ -22,13 +22,12 @@ var (
 	ErrNoJetStream = errors.New("JetStream is not enabled")
 	// ErrStreamFull: a limit of the stream or the account is reached.
 	ErrStreamFull = errors.New("the stream takes no more: raise its limits, or the account's, and try again")
-	// ErrNoRoom: the server has no room for what it should store; it is an
-	// ErrStreamFull too. One whose disk was full takes nothing more, with room
-	// again or without, until it is started again.
+	// ErrNoRoom: the server has no storage left; it is an ErrStreamFull too. A server
+	// whose disk was full stores nothing until it restarts, even with space again.
 	ErrNoRoom error = noRoom{}
-	// ErrNoStream: the stream is not there; nobody provisioned it.
+	// ErrNoStream: the stream does not exist; nobody provisioned it.
 	ErrNoStream = errors.New("the stream does not exist: start a session-actor once, or create it from streams.conf")
-	// ErrNotFound: no message is at that sequence or subject, no such key or blob.
+	// ErrNotFound: there is no such message, key or blob.
 	ErrNotFound = errors.New("not found")
 	// ErrClosed: the connection was closed on this side.
 	ErrClosed = errors.New("the connection is closed")
@@ -42,12 +41,12 @@ func (noRoom) Error() string {
 
 func (noRoom) Is(target error) bool { return target == ErrStreamFull }
 
-// MaxPayloadError says that a payload is larger than may be sent. Nothing was
-// sent, and sending it again never helps.
+// MaxPayloadError means that a payload exceeds a limit. Nothing was stored, and a
+// retry never helps.
 type MaxPayloadError struct {
 	Subject string
 	Bytes   int
-	Limit   int // 0: the stream's own, which the server doesn't tell
+	Limit   int // 0: the stream's own, which the server doesn't report
 }
 
 func (e *MaxPayloadError) Error() string {
@@ -58,8 +57,8 @@ func (e *MaxPayloadError) Error() string {
 		e.Subject, e.Bytes, e.Limit, e.Limit>>10)
 }
 
-// PayloadError returns what err says of a message that is too large for the
-// connection or for its stream, as a *MaxPayloadError; any other error as it is.
+// PayloadError returns a *MaxPayloadError if err means that a message is too large
+// for the connection or its stream, and any other error unchanged.
 func (c *Conn) PayloadError(err error, subject string, bytes int) error {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
@@ -70,14 +69,14 @@ func (c *Conn) PayloadError(err error, subject string, bytes int) error {
 	return err
 }
 
-// VersionError says that a server is too old.
+// VersionError means that the server is too old.
 type VersionError struct{ Server, Least string }
 
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("the NATS server is %s, and Refold needs %s or later: update nats-server", e.Server, e.Least)
 }
 
-// PermissionError says what the server does not allow this user.
+// PermissionError is an operation that the server denies this user.
 type PermissionError struct {
 	Op      string // publish or subscribe
 	Subject string
@@ -87,15 +86,14 @@ func (e *PermissionError) Error() string {
 	return fmt.Sprintf("the NATS server does not allow this user to %s %s: connect as one that may (--context, NATS_CONTEXT), or grant it in the server's configuration", e.Op, e.Subject)
 }
 
-// Error codes of the JetStream API that Refold acts on. This is the only place that
-// knows them.
+// Error codes of the JetStream API that Refold acts on. No other place knows them.
 const (
 	codeAccountLimits     jetstream.ErrorCode = 10002
 	CodeNoPeers           jetstream.ErrorCode = 10005
 	codeUnavailable       jetstream.ErrorCode = 10008
 	codeNotLeader         jetstream.ErrorCode = 10009
-	codeNoResources       jetstream.ErrorCode = 10023
 	CodeConsumerMissing   jetstream.ErrorCode = 10014
+	codeNoResources       jetstream.ErrorCode = 10023
 	codeMemoryLimit       jetstream.ErrorCode = 10028
 	codeNoMessage         jetstream.ErrorCode = 10037
 	codeOffForAccount     jetstream.ErrorCode = 10039
@@ -115,11 +113,11 @@ const (
 	CodeBatchesOpen       jetstream.ErrorCode = 10210
 )
 
-// perSubjectFull is how 10077 says that the subject has its one message; the
-// same code says that the stream is full.
+// perSubjectFull is the text of code 10077 if the subject has its one message
+// already. The same code also means that the stream is full.
 const perSubjectFull = "maximum messages per subject"
 
-// apiError returns what JetStream answered, nil if err is no answer of it.
+// apiError returns the JetStream API error in err, nil if there is none.
 func apiError(err error) *jetstream.APIError {
 	var api *jetstream.APIError
 	if errors.As(err, &api) {
@@ -132,7 +130,7 @@ func apiError(err error) *jetstream.APIError {
 	return nil
 }
 
-// CodeOf returns the code of what JetStream answered, 0 if err is no answer of it.
+// CodeOf returns the JetStream error code in err, 0 if there is none.
 func CodeOf(err error) jetstream.ErrorCode {
 	if api := apiError(err); api != nil {
 		return api.ErrorCode
@@ -140,8 +138,8 @@ func CodeOf(err error) jetstream.ErrorCode {
 	return 0
 }
 
-// IsConflict reports that the subject may hold a message already: look, and
-// compare. A single server and a cluster say it with different codes.
+// IsConflict reports whether the subject may hold a message already: the caller
+// reads and compares it. A single server and a cluster use different codes.
 func IsConflict(err error) bool {
 	switch CodeOf(err) {
 	case codeWrongLast, codeWrongLastConstant:
@@ -153,17 +151,18 @@ func IsConflict(err error) bool {
 	}
 }
 
-// IsTaken reports a conflict with what is stored, not with what is in flight.
+// IsTaken reports whether err is a conflict with a stored message, not with one in
+// flight.
 func IsTaken(err error) bool { return IsConflict(err) && CodeOf(err) != codeWrongLastConstant }
 
-// IsTransient reports that the same request may succeed a little later, and
-// that whether this one did is unknown.
+// IsTransient reports whether the same request may succeed later. Whether this one
+// took effect is unknown then.
 func IsTransient(err error) bool {
 	switch CodeOf(err) {
 	case codeUnavailable, codeNotLeader, codeDuplicateInFlight, codeOffline:
 		return true
 	case codeStreamDiffers, CodeConsumerExists:
-		return true // somebody else created it first: look again
+		return true // another process created it first: the retry reads it
 	case 0:
 	default:
 		return false
@@ -182,8 +181,8 @@ func IsTransient(err error) bool {
 	return errors.As(err, &again) || errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe)
 }
 
-// Typed turns what nats.go returned into an error of this package, and keeps
-// the cause. Errors that it does not know come back as they are.
+// Typed turns an error of nats.go into one of this package and keeps the cause. It
+// returns other errors unchanged.
 func Typed(err error) error {
 	kind := func(known error) error { return fmt.Errorf("%w (%w)", known, err) }
 	switch CodeOf(err) {

@@ -14,8 +14,8 @@ import (
 	"github.com/nats-io/nats.go"
 )
 
-// natsContext is a context file of the nats command line tool, as far as it
-// says how to connect.
+// natsContext is the part of a context file of the nats tool that is needed to
+// connect.
 type natsContext struct {
 	URL         string `json:"url"`
 	Token       string `json:"token"`
@@ -35,9 +35,9 @@ type natsContext struct {
 	NSC         string `json:"nsc"`
 }
 
-// readContext reads the context of this name, which may also be the path of a
-// file. The nats tool keeps contexts in the user's configuration directory, or in
-// ~/.config where that is another one.
+// readContext reads a context by its name or the path of its file. The nats tool
+// stores contexts in the user's configuration directory, or in ~/.config if that is
+// a different one.
 func readContext(name string) (c natsContext, err error) {
 	paths := []string{name}
 	if !strings.ContainsRune(name, filepath.Separator) {
@@ -66,12 +66,12 @@ func readContext(name string) (c natsContext, err error) {
 	return c, fmt.Errorf("NATS context %q: %w: list them with `nats context ls`", name, err)
 }
 
-// options returns what the context says about how to authenticate.
+// options returns the context's options for authentication and TLS.
 func (c natsContext) options() ([]nats.Option, error) {
 	var opts []nats.Option
 	switch {
 	case c.Creds != "":
-		// Looked at here, since a connection would report it as one that failed.
+		// Checked here, since nats.Connect would report a failed connection.
 		if _, err := os.Stat(expand(c.Creds)); err != nil {
 			return nil, fmt.Errorf("credentials file: %w: check --creds, NATS_CREDS or NATS_CONTEXT", err)
 		}
@@ -117,9 +117,9 @@ func expand(path string) string {
 	return os.ExpandEnv(path)
 }
 
-// ConnectSystem connects as a user of the system account, for one question: path
-// is that of a credentials file, in which case the rest is as in this connection, or
-// of a context of the nats tool, which is JSON. The caller closes the connection.
+// ConnectSystem connects as a user of the system account. path names a context file
+// of the nats tool (JSON), or a credentials file, which is used with the address and
+// TLS settings of this connection. The caller closes the connection.
 func (c *Conn) ConnectSystem(path string) (*nats.Conn, error) {
 	data, err := os.ReadFile(expand(path))
 	if err != nil {

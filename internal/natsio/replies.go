@@ -10,16 +10,16 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// HeaderLastConsumer is the header of a heartbeat that tells the consumer sequence
-// that was delivered last.
+// HeaderLastConsumer is the header of a heartbeat with the consumer sequence of the
+// last delivery.
 const HeaderLastConsumer = "Nats-Last-Consumer"
 
-// StatusNoResponders is the status of a reply that says that nobody listens.
+// StatusNoResponders is the status of a reply if the subject has no subscriber.
 const StatusNoResponders = "503"
 
 // SubscribeReplies subscribes to inbox.1, inbox.2, …, the reply subjects of
-// requests. room must be more than can be under way at once: what does not
-// fit is lost, as any message on a core subscription.
+// requests. room must exceed the number of outstanding messages: one that does not
+// fit is lost, as on any core subscription.
 func (c *Conn) SubscribeReplies(room int) (inbox string, sub *nats.Subscription, msgs chan *nats.Msg, err error) {
 	inbox = c.NC.NewInbox()
 	msgs = make(chan *nats.Msg, room)
@@ -37,7 +37,7 @@ func ReplySubject(inbox string, request uint64) string {
 const traceParentBytes = 55
 
 // TraceParentOf returns the trace context of a message, empty if it has none of the
-// right length. It is what its publisher says, and decides nothing.
+// right length. The publisher chose it, so nothing may depend on it.
 func TraceParentOf(h nats.Header) string {
 	if parent := h.Get(subjects.HeaderTraceParent); len(parent) == traceParentBytes {
 		return parent
@@ -45,25 +45,25 @@ func TraceParentOf(h nats.Header) string {
 	return ""
 }
 
-// replyMux receives the replies to all direct reads on one subscription: one for each
-// read costs more than most reads.
+// replyMux receives the replies to all direct reads on one subscription. A
+// subscription for each read would cost more than most reads do.
 type replyMux struct {
 	mu    sync.Mutex
-	inbox string // of the subscription, with its dot; empty: there is none yet
+	inbox string // prefix of the reply subjects, with its dot; empty: not subscribed yet
 	next  uint64
-	open  map[string]chan *nats.Msg // by the first token behind inbox
+	open  map[string]chan *nats.Msg // by the first token after inbox
 }
 
-// Await returns a reply subject and the messages on it, and on subjects below it.
-// room must be more than can come: messages that don't fit are lost, as on any core
-// subscription. Call done at the end.
+// Await returns a reply subject, and a channel of the messages on it and on subjects
+// below it. room must exceed the number of replies: messages that don't fit are lost,
+// as on any core subscription. The caller must call done.
 func (c *Conn) Await(room int) (reply string, msgs <-chan *nats.Msg, done func(), err error) {
 	a := &c.mux
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.inbox == "" {
 		inbox := c.NC.NewInbox() + "."
-		sub, err := c.NC.Subscribe(inbox+">", a.take)
+		sub, err := c.NC.Subscribe(inbox+">", a.deliver)
 		if err != nil {
 			return "", nil, nil, err
 		}
@@ -83,17 +83,17 @@ func (c *Conn) Await(room int) (reply string, msgs <-chan *nats.Msg, done func()
 	}, nil
 }
 
-// take hands a reply to the caller that waits for it.
-func (a *replyMux) take(m *nats.Msg) {
+// deliver sends a reply to the caller that waits for it.
+func (a *replyMux) deliver(m *nats.Msg) {
 	a.mu.Lock()
 	token, _, _ := strings.Cut(m.Subject[len(a.inbox):], ".")
 	ch := a.open[token]
 	a.mu.Unlock()
 	if ch == nil {
-		return // it came too late
+		return // the caller has stopped waiting
 	}
 	select {
 	case ch <- m:
-	default: // more than was asked for; the caller sees a gap
+	default: // more than the caller made room for; it sees a gap
 	}
 }

@@ -13,42 +13,41 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// requestTracker ends the requests that will get no answer: the server denies a
-// publish asynchronously (to the requester it looks like a timeout), and a lost
-// connection takes answers with it.
+// requestTracker ends requests that will get no reply. The server denies a publish
+// asynchronously, which looks like a timeout to the requester; and replies are lost
+// with their connection.
 type requestTracker struct {
-	inbox string // prefix of the subjects that answers come on
+	inbox string // prefix of reply subjects
 
 	mu      sync.Mutex
-	waiting map[*waiting]struct{}
+	waiters map[*waiter]struct{}
 }
 
-// waiting is told what ends requests. Its functions don't block.
-type waiting struct {
+// waiter has the callbacks of one or more requests. They must not block.
+type waiter struct {
 	denied func(*PermissionError)
-	lost   func() // the connection was lost, and made again
+	lost   func() // the connection was lost and has reconnected
 }
 
 func newRequestTracker() *requestTracker {
-	return &requestTracker{inbox: nats.InboxPrefix, waiting: make(map[*waiting]struct{})}
+	return &requestTracker{inbox: nats.InboxPrefix, waiters: make(map[*waiter]struct{})}
 }
 
-func (o *requestTracker) add(w *waiting) (remove func()) {
+func (o *requestTracker) add(w *waiter) (remove func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.waiting[w] = struct{}{}
+	o.waiters[w] = struct{}{}
 	return func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		delete(o.waiting, w)
+		delete(o.waiters, w)
 	}
 }
 
-// each calls f with all that wait.
-func (o *requestTracker) each(f func(*waiting)) {
+func (o *requestTracker) each(f func(*waiter)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for w := range o.waiting {
+	for w := range o.waiters {
 		f(w)
 	}
 }
@@ -58,12 +57,12 @@ type Retryable string
 
 func (e Retryable) Error() string { return string(e) }
 
-// ErrReconnected ends a request whose answer may have been lost.
+// ErrReconnected ends a request whose reply may have been lost.
 const ErrReconnected = Retryable("the connection was lost and made again")
 
 var violationText = regexp.MustCompile(`(?i)permissions violation for (publish|subscription) to "([^"]+)"`)
 
-// parseViolation reads the server's text; nil if it is about something else.
+// parseViolation parses the server's text; nil if it is about something else.
 func parseViolation(text string) *PermissionError {
 	m := violationText.FindStringSubmatch(text)
 	if m == nil {
@@ -76,13 +75,12 @@ func parseViolation(text string) *PermissionError {
 	return &PermissionError{Op: op, Subject: m[2]}
 }
 
-// Watch returns a context that ends, with the reason as its cause, when the
-// server denies a publish to subject or a subscription without which no answer
-// can arrive, and when the connection was lost, unless survivesReconnect. Call
-// stop when done.
+// Watch returns a context that ends, with the reason as its cause, when the server
+// denies a publish to subject (any, if empty) or the subscription of replies, and when
+// the connection is lost, unless survivesReconnect. The caller must call stop.
 func (c *Conn) Watch(ctx context.Context, subject string, survivesReconnect bool) (watched context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	remove := c.requests.add(&waiting{
+	remove := c.requests.add(&waiter{
 		denied: func(p *PermissionError) {
 			if subject == "" || c.Concerns(p, subject) {
 				cancel(p)
@@ -100,11 +98,11 @@ func (c *Conn) Watch(ctx context.Context, subject string, survivesReconnect bool
 	}
 }
 
-// Listen tells of denials and of reconnects until stop is called.
-// Neither waits: denied has room for some, lost for one. What a denial that does
-// not fit is about is sent again, and denied again.
+// Listen sends denials and reconnects to the channels until stop is called. It never
+// blocks: lost needs room for one, denied for some. A denial that does not fit is
+// dropped; the request is retried and denied again.
 func (c *Conn) Listen(denied chan<- *PermissionError, lost chan<- struct{}) (stop func()) {
-	return c.requests.add(&waiting{
+	return c.requests.add(&waiter{
 		denied: func(p *PermissionError) {
 			select {
 			case denied <- p:
@@ -120,8 +118,8 @@ func (c *Conn) Listen(denied chan<- *PermissionError, lost chan<- struct{}) (sto
 	})
 }
 
-// Concerns reports whether a denial ends a request on subject: the server takes
-// no publish there, or this user gets no replies.
+// Concerns reports whether a denial ends a request on subject: the server denies the
+// publish, or the subscription of replies.
 func (c *Conn) Concerns(p *PermissionError, subject string) bool {
 	return subject == p.Subject || p.Op == "subscribe" && strings.HasPrefix(p.Subject, c.requests.inbox)
 }
@@ -134,21 +132,20 @@ func Cause(ctx context.Context, err error) error {
 	return context.Cause(ctx)
 }
 
-// Waits between two attempts at one request.
+// Bounds of the wait between two attempts of a request.
 const (
 	RetryWaitMin = 5 * time.Millisecond
 	RetryWaitMax = time.Second
 )
 
-// Repeat calls f until it succeeds, fails for good, or ctx ends. Each attempt
-// has RequestTimeout; it ends at once if the server denies a publish to subject
-// (any, if empty). The last error comes back typed.
+// Repeat calls f, as Attempt does, until it succeeds, fails for good, or ctx ends. It
+// returns the last error, typed.
 func (c *Conn) Repeat(ctx context.Context, subject string, f func(context.Context) error) error {
 	return Backoff(ctx, func() error { return c.Attempt(ctx, subject, f) })
 }
 
-// Backoff calls f until it succeeds, fails for good, or ctx ends, with longer and
-// longer waits. The last error comes back typed.
+// Backoff calls f until it succeeds, fails for good, or ctx ends, with exponential
+// backoff. It returns the last error, typed.
 func Backoff(ctx context.Context, f func() error) error {
 	for wait := RetryWaitMin; ; wait = min(2*wait, RetryWaitMax) {
 		err := f()
@@ -161,12 +158,12 @@ func Backoff(ctx context.Context, f func() error) error {
 	}
 }
 
-// Retry is Repeat for requests whose subjects are many: any denial ends it.
+// Retry is Repeat for requests on several subjects: any denial ends it.
 func (c *Conn) Retry(ctx context.Context, f func(context.Context) error) error {
 	return c.Repeat(ctx, "", f)
 }
 
-// Answer is embedded in what an answer of the JetStream API is read into.
+// Answer is embedded in every struct into which a reply of the JetStream API is decoded.
 type Answer struct {
 	Error *jetstream.APIError `json:"error"`
 }
@@ -178,8 +175,8 @@ func (a *Answer) refusal() error {
 	return a.Error
 }
 
-// Ask sends one request of the JetStream API, without its prefix, and reads the answer.
-// What the server refuses is a *jetstream.APIError.
+// Ask sends one request of the JetStream API and decodes the reply. request has no
+// API prefix. A refusal by the server is a *jetstream.APIError.
 func (c *Conn) Ask(ctx context.Context, request string, body any, answer interface{ refusal() error }) error {
 	data, err := json.Marshal(body)
 	if err != nil {
@@ -195,8 +192,8 @@ func (c *Conn) Ask(ctx context.Context, request string, body any, answer interfa
 	return answer.refusal()
 }
 
-// Attempt calls f once, within RequestTimeout. It ends at once if the server denies
-// a publish to subject (any, if empty).
+// Attempt calls f once, within RequestTimeout. Its context ends at once if the server
+// denies a publish to subject (any, if empty), and if the connection is lost.
 func (c *Conn) Attempt(ctx context.Context, subject string, f func(context.Context) error) error {
 	watched, stop := c.Watch(ctx, subject, false)
 	defer stop()
@@ -205,7 +202,7 @@ func (c *Conn) Attempt(ctx context.Context, subject string, f func(context.Conte
 	return Cause(watched, f(limited))
 }
 
-// Sleep waits for d or the end of ctx, whose error it returns then.
+// Sleep waits for d. It returns the error of ctx if that ends first.
 func Sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -17,18 +17,17 @@ import (
 )
 
 const (
-	// HeartbeatEvery is how often a daemon says that it is alive.
+	// HeartbeatEvery is the interval of a daemon's heartbeats.
 	HeartbeatEvery = 500 * time.Millisecond
-	// GoneAfter is how long nothing must have been heard of an instance, while
-	// listening, before it counts as gone.
+	// GoneAfter is how long an instance must be silent, while this process is
+	// connected, before it counts as gone.
 	GoneAfter = 5 * time.Second
-	// heartbeatsKept is how long silent instances are remembered.
+	// heartbeatsKept is how long Members remembers silent instances.
 	heartbeatsKept = 10 * time.Minute
 )
 
-// Heartbeat publishes that an instance of a kind of daemons is alive, at once and then every
-// HeartbeatEvery, until ctx ends. body is called for each, and says what the
-// instance serves.
+// Heartbeat publishes a heartbeat of an instance at once and then every
+// HeartbeatEvery, until ctx ends. It calls body for the payload of each.
 func (p *Presence) Heartbeat(ctx context.Context, kind, instance string, body func() []byte) error {
 	tick := time.NewTicker(HeartbeatEvery)
 	defer tick.Stop()
@@ -44,9 +43,8 @@ func (p *Presence) Heartbeat(ctx context.Context, kind, instance string, body fu
 	}
 }
 
-// Beat publishes one heartbeat now, besides those of Heartbeat: what an instance
-// says has changed, and others should not learn it half a second late. It does nothing
-// without a connection.
+// Beat publishes one heartbeat now, in addition to those of Heartbeat, so that others
+// see a change of its body at once. It does nothing without a connection.
 func (p *Presence) Beat(kind, instance string, body []byte) error {
 	subject, err := p.names.Alive(kind, instance)
 	if err != nil || !p.conn.IsConnected() {
@@ -58,14 +56,14 @@ func (p *Presence) Beat(kind, instance string, body []byte) error {
 	return nil
 }
 
-// Member is an instance that was heard.
+// Member is an instance whose heartbeat was received.
 type Member struct {
 	Instance string
-	Heard    time.Time // when last
+	Heard    time.Time // time of its last heartbeat
 	Body     []byte    // of its last heartbeat
 }
 
-// Members knows which instances of one kind of daemons are alive, by listening.
+// Members tracks the heartbeats of one kind of daemon.
 type Members struct {
 	now       func() time.Time
 	listening func() (since time.Time, ok bool) // ok is false without a connection
@@ -75,7 +73,7 @@ type Members struct {
 	changed chan struct{}
 }
 
-// TrackMembers listens to the heartbeats of a kind of daemons until ctx ends.
+// TrackMembers subscribes to the heartbeats of a kind of daemon until ctx ends.
 func (p *Presence) TrackMembers(ctx context.Context, kind string) (*Members, error) {
 	started := time.Now()
 	m := &Members{now: time.Now, heard: make(map[string]Member), changed: make(chan struct{})}
@@ -84,17 +82,17 @@ func (p *Presence) TrackMembers(ctx context.Context, kind string) (*Members, err
 		if at := p.conn.Reconnected(); at.After(since) {
 			since = at
 		}
-		return since, p.conn.NC.IsConnected()
+		return since, p.conn.IsConnected()
 	}
 	err := p.conn.Subscribe(ctx, p.names.AliveAll(kind), func(msg *nats.Msg) {
 		if _, instance, err := p.names.ParseAlive(msg.Subject); err == nil {
-			m.hear(instance, msg.Data)
+			m.record(instance, msg.Data)
 		}
 	})
 	return m, err
 }
 
-func (m *Members) hear(instance string, body []byte) {
+func (m *Members) record(instance string, body []byte) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := m.now()
@@ -110,14 +108,14 @@ func (m *Members) hear(instance string, body []byte) {
 	m.changed = make(chan struct{})
 }
 
-// Heartbeats returns a channel that is closed at the next heartbeat of anybody.
+// Heartbeats returns a channel that is closed at the next heartbeat of any instance.
 func (m *Members) Heartbeats() <-chan struct{} {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.changed
 }
 
-// Heard returns when an instance was heard last; ok is false if it never was.
+// Heard returns the time of an instance's last heartbeat; ok is false without one.
 func (m *Members) Heard(instance string) (at time.Time, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -125,9 +123,9 @@ func (m *Members) Heard(instance string) (at time.Time, ok bool) {
 	return member.Heard, ok
 }
 
-// Gone reports that an instance counts as gone: it was not heard for GoneAfter,
-// and all that time this process listened. Shortly after the start, or after
-// the connection was lost, nobody is gone.
+// Gone reports whether an instance counts as gone: it was silent for GoneAfter, and
+// this process was connected all that time. Within GoneAfter of the start or a
+// reconnect no instance is gone.
 func (m *Members) Gone(instance string) bool {
 	since, connected := m.listening()
 	at, _ := m.Heard(instance)
@@ -137,40 +135,38 @@ func (m *Members) Gone(instance string) bool {
 	return connected && m.now().Sub(at) >= GoneAfter
 }
 
-// Live returns the instances that were heard within the last d, by name.
+// Live returns the instances with a heartbeat within the last d, by name.
 func (m *Members) Live(d time.Duration) []Member {
 	now := m.now()
 	return slices.DeleteFunc(m.Known(), func(member Member) bool { return now.Sub(member.Heard) > d })
 }
 
-// Known returns all instances that were ever heard and are remembered, by name:
-// whether one that was not heard of late is gone is for the caller to find.
+// Known returns all remembered instances, by name. Some of them may be gone.
 func (m *Members) Known() []Member {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.SortedFunc(maps.Values(m.heard), func(a, b Member) int { return cmp.Compare(a.Instance, b.Instance) })
 }
 
-// SilentAfter is how long nothing must have been heard of a bridge for people to
-// be told so: two of its heartbeats were missed, and the third is late. Nothing
-// is decided by it: that takes GoneAfter.
+// SilentAfter is how long a bridge must be silent before people see a report: two
+// heartbeats were missed, and the third is late. Decisions wait for GoneAfter.
 const SilentAfter = 3 * HeartbeatEvery
 
-// Served has how many bridges serve a target (tool/host, llm/openai), as their
-// heartbeats say.
+// Served is how many bridges serve each target (tool/host, llm/openai), by their
+// heartbeats.
 type Served map[string]int
 
-// BridgeHeard is what a bridge's latest heartbeat said.
+// BridgeHeard is a bridge's latest heartbeat.
 type BridgeHeard struct {
 	Instance string            `json:"-"`
-	At       time.Time         `json:"-"` // when
+	At       time.Time         `json:"-"` // when it was received
 	Targets  []string          `json:"targets"`
 	Troubles []session.Trouble `json:"troubles"` // of its targets
 }
 
-// Bridges returns the bridges that were ever heard and are remembered, by
-// instance: m is of bridges. sure is false while this process has not listened
-// for GoneAfter without a gap: there may be others.
+// Bridges returns the remembered bridges, by instance; m must track bridges. sure is
+// false until this process was connected for GoneAfter without a gap: there may be
+// others.
 func (m *Members) Bridges() (all []BridgeHeard, sure bool) {
 	for _, member := range m.Known() {
 		heard := BridgeHeard{Instance: member.Instance, At: member.Heard}
@@ -178,12 +174,11 @@ func (m *Members) Bridges() (all []BridgeHeard, sure bool) {
 			all = append(all, heard)
 		}
 	}
-	return all, m.Gone("") // nobody has this name
+	return all, m.Gone("") // no instance has this name
 }
 
-// Serving returns what those who were heard within GoneAfter serve: m is of
-// bridges. sure is as Bridges has it: a target that is missing may be served all
-// the same.
+// Serving returns what bridges with a heartbeat within GoneAfter serve; m must track
+// bridges. While sure is false, as in Bridges, a missing target may be served.
 func (m *Members) Serving() (served Served, sure bool) {
 	all, sure := m.Bridges()
 	served, now := make(Served), m.now()
@@ -198,8 +193,8 @@ func (m *Members) Serving() (served Served, sure bool) {
 	return served, sure
 }
 
-// Presence tells others that this process is there, and finds who else is, over one
-// connection. All methods may be called from several goroutines at once.
+// Presence announces this process and finds others over one connection. It is safe
+// for concurrent use.
 type Presence struct {
 	conn  *natsio.Conn
 	names subjects.Names

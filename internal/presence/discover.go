@@ -16,21 +16,20 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// discoverQuiet is how long after the last answer no other one is expected.
+// discoverQuiet is how long after an answer a further one is awaited.
 const discoverQuiet = 300 * time.Millisecond
 
-// Running is a daemon that answered when it was asked who is there.
+// Running is a daemon that answered Discover.
 type Running struct {
 	ID string // of its registration: another one after each start
 	Service
 }
 
-// Discover asks the daemons of a kind, as Register announced them, who is
-// there, and returns those that answer, by ID, when nothing has come for 300
-// ms. A daemon that is too busy to answer is not among them: ask again to find it.
-// None at all is no error.
+// Discover finds the daemons of a kind that Register announced. It returns those
+// that answer, by ID, after 300 ms without a further answer. A daemon that is too
+// busy to answer is missing until a later call. None at all is no error.
 func (p *Presence) Discover(ctx context.Context, kind string) (all []Running, err error) {
-	infos, err := p.whoIsThere(ctx, p.names.ServiceName(kind))
+	infos, err := p.serviceInfos(ctx, p.names.ServiceName(kind))
 	if err != nil {
 		return nil, fmt.Errorf("ask who is a %s: %w", kind, err)
 	}
@@ -41,8 +40,8 @@ func (p *Presence) Discover(ctx context.Context, kind string) (all []Running, er
 	return all, nil
 }
 
-// whoIsThere asks the services of a name, or all, who they are.
-func (p *Presence) whoIsThere(ctx context.Context, name string) (all []micro.Info, err error) {
+// serviceInfos requests the info of all services of a name; empty: of any name.
+func (p *Presence) serviceInfos(ctx context.Context, name string) (all []micro.Info, err error) {
 	subject, err := micro.ControlSubject(micro.InfoVerb, name, "")
 	if err != nil {
 		return nil, err
@@ -51,7 +50,7 @@ func (p *Presence) whoIsThere(ctx context.Context, name string) (all []micro.Inf
 		all = nil
 		return p.everyAnswer(ctx, subject, func(answer []byte) {
 			var info micro.Info
-			if json.Unmarshal(answer, &info) == nil && info.ID != "" { // else somebody else answers on that subject
+			if json.Unmarshal(answer, &info) == nil && info.ID != "" { // else it is no micro service
 				all = append(all, info)
 			}
 		})
@@ -59,9 +58,8 @@ func (p *Presence) whoIsThere(ctx context.Context, name string) (all []micro.Inf
 	return all, err
 }
 
-// Stated returns what the daemons of a kind say in their stats, by the ID of
-// their registration, as Discover has it. One that is too busy is not among
-// them.
+// Stated returns the stats of the daemons of a kind, by the ID of their
+// registration, as in Discover. A daemon that is too busy to answer is missing.
 func (p *Presence) Stated(ctx context.Context, kind string) (map[string]json.RawMessage, error) {
 	subject, err := micro.ControlSubject(micro.StatsVerb, p.names.ServiceName(kind), "")
 	if err != nil {
@@ -73,7 +71,7 @@ func (p *Presence) Stated(ctx context.Context, kind string) (map[string]json.Raw
 		if json.Unmarshal(answer, &stats) != nil || stats.ID == "" {
 			return
 		}
-		for _, e := range stats.Endpoints { // all say the same
+		for _, e := range stats.Endpoints { // all have the same data
 			if len(e.Data) > 0 {
 				all[stats.ID] = e.Data
 			}
@@ -85,7 +83,7 @@ func (p *Presence) Stated(ctx context.Context, kind string) (map[string]json.Raw
 	return all, nil
 }
 
-// everyAnswer asks on a subject, and gives every answer to take.
+// everyAnswer sends a request on a subject and calls take for every answer.
 func (p *Presence) everyAnswer(ctx context.Context, subject string, take func(answer []byte)) error {
 	inbox := p.conn.NC.NewInbox()
 	sub, err := p.conn.NC.SubscribeSync(inbox)

@@ -27,7 +27,7 @@ func TestGone(t *testing.T) {
 	expect("just before", "a", false)
 	now = start.Add(GoneAfter)
 	expect("never heard", "a", true)
-	m.hear("a", []byte("1"))
+	m.record("a", []byte("1"))
 	expect("just heard", "a", false)
 	expect("another one", "b", true)
 	now = now.Add(GoneAfter)
@@ -39,9 +39,9 @@ func TestGone(t *testing.T) {
 	now = now.Add(GoneAfter)
 	expect("silent since", "a", true)
 
-	m.hear("b", nil)
+	m.record("b", nil)
 	now = now.Add(time.Second)
-	m.hear("a", []byte("2"))
+	m.record("a", []byte("2"))
 	if got := m.Live(time.Second); len(got) != 2 || got[0].Instance != "a" || string(got[0].Body) != "2" {
 		t.Errorf("live: got %+v, want a and b", got)
 	}
@@ -50,7 +50,7 @@ func TestGone(t *testing.T) {
 		t.Errorf("live: got %+v, want a", got)
 	}
 	now = now.Add(2 * heartbeatsKept)
-	m.hear("c", nil)
+	m.record("c", nil)
 	if got := len(m.heard); got != 1 {
 		t.Errorf("remembered: got %d, want 1", got)
 	}

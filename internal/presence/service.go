@@ -9,7 +9,7 @@ import (
 	"github.com/nats-io/nats.go/micro"
 )
 
-// versionUnknown stands for a version that is no semantic one.
+// versionUnknown replaces a version that is not semantic.
 const versionUnknown = "0.0.0"
 
 // Service is how a daemon shows in `nats micro ls`.
@@ -18,8 +18,8 @@ type Service struct {
 	Version     string // semantic version; anything else is shown as 0.0.0 with the text in the metadata
 	Description string
 	Metadata    map[string]string
-	// Stats, if given, returns what `nats micro stats` shows besides the counts
-	// of each endpoint, as JSON.
+	// Stats, if given, returns what `nats micro stats` shows, as JSON, besides the
+	// counts of each endpoint.
 	Stats func() any
 }
 
@@ -27,14 +27,14 @@ type Service struct {
 type Endpoint struct {
 	Name    string
 	Subject string
-	// Everyone: each process gets each request; else one of them does.
+	// Everyone: every process gets each request; else one of them does.
 	Everyone bool
-	// Answer returns what to answer; nil without an error is no answer.
+	// Answer returns the answer; nil without an error sends none.
 	Answer func(subject string, request []byte) ([]byte, error)
 }
 
-// Register announces this process as a micro service with these endpoints
-// until stop is called. When it returns the server has the subscriptions.
+// Register announces this process as a micro service with these endpoints until
+// stop is called. The server has the subscriptions when Register returns.
 func (p *Presence) Register(ctx context.Context, s Service, endpoints ...Endpoint) (stop func() error, err error) {
 	cfg := micro.Config{
 		Name: p.names.ServiceName(s.Kind), Version: s.Version,
@@ -45,7 +45,7 @@ func (p *Presence) Register(ctx context.Context, s Service, endpoints ...Endpoin
 	}
 	service, err := micro.AddService(p.conn.NC, cfg)
 	if errors.Is(err, micro.ErrConfigValidation) && cfg.Version != versionUnknown {
-		// A development build's version is no semantic one.
+		// The version of a development build is not semantic.
 		cfg.Version = versionUnknown
 		cfg.Metadata = map[string]string{}
 		maps.Copy(cfg.Metadata, s.Metadata)

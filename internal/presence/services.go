@@ -14,32 +14,30 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Errors of Request that callers tell apart with errors.Is.
+// Errors of Request that callers distinguish with errors.Is.
 var (
-	// ErrNobodyServes: nobody listens on the subject, and nobody got the request.
+	// ErrNobodyServes: the subject has no subscriber, and nobody got the request.
 	ErrNobodyServes = errors.New("nobody listens on that subject, the request reached nobody")
-	// ErrAnswerLost: the connection was lost while the answer was awaited. The
-	// request may have arrived.
+	// ErrAnswerLost: the connection was lost before the answer arrived. The request
+	// may have arrived.
 	ErrAnswerLost = errors.New("the connection was lost while the answer was awaited")
 )
 
-// FoundService is one instance of any micro service of the account, as it tells
-// of itself.
+// FoundService is one instance of any micro service of the account.
 type FoundService struct {
 	Name, ID, Version, Description string
 	Endpoints                      []FoundEndpoint
 }
 
-// FoundEndpoint is a subject that a FoundService answers. Without a QueueGroup each
-// instance gets each request, or the instance does not tell.
+// FoundEndpoint is a subject that a FoundService answers. Without a QueueGroup every
+// instance gets each request, or the service did not report its group.
 type FoundEndpoint = micro.EndpointInfo
 
-// Services asks all micro services of the account what they are, whosever they
-// are, and returns the instances that answer, by name and ID, when nothing has
-// come for 300 ms. One that is too busy to answer is not among them. None at all
-// is no error.
+// Services finds all micro services of the account, of any owner. It returns the
+// instances that answer, by name and ID, after 300 ms without a further answer. One
+// that is too busy to answer is missing. None at all is no error.
 func (p *Presence) Services(ctx context.Context) (all []FoundService, err error) {
-	infos, err := p.whoIsThere(ctx, "")
+	infos, err := p.serviceInfos(ctx, "")
 	if err != nil {
 		return nil, fmt.Errorf("ask which services there are: %w", err)
 	}
@@ -55,21 +53,21 @@ type ServiceRequest struct {
 	Subject string
 	Header  map[string]string
 	Data    []byte
-	// Patient: the answer is awaited also when the connection was lost and made
-	// again meanwhile. Else that ends the request, with ErrAnswerLost.
+	// Patient: the request survives a reconnect. Else a lost connection ends it with
+	// ErrAnswerLost.
 	Patient bool
 }
 
-// ServiceReply is the answer to a ServiceRequest. One that has ErrorCode or
-// Error is a service's way to say that it failed; it may have Data too.
+// ServiceReply is the answer to a ServiceRequest. A service that failed sets
+// ErrorCode or Error; Data may be set too.
 type ServiceReply struct {
 	Data             []byte
 	ErrorCode, Error string
 }
 
-// Request asks an endpoint, and waits for its answer until ctx ends. An error
-// that is an ErrNobodyServes, a *PermissionError or a *MaxPayloadError means that
-// the request reached nobody; after any other it may have arrived.
+// Request sends a request to an endpoint and waits for the answer until ctx ends.
+// After ErrNobodyServes, a *PermissionError or a *MaxPayloadError the request reached
+// nobody; after any other error it may have arrived.
 func (p *Presence) Request(ctx context.Context, r ServiceRequest) (ServiceReply, error) {
 	watched, stop := p.conn.Watch(ctx, r.Subject, r.Patient)
 	defer stop()
@@ -86,7 +84,7 @@ func (p *Presence) Request(ctx context.Context, r ServiceRequest) (ServiceReply,
 	case errors.Is(err, natsio.ErrReconnected):
 		return ServiceReply{}, fmt.Errorf("request to %s: %w", r.Subject, ErrAnswerLost)
 	case errors.Is(err, nats.ErrMaxPayload):
-		return ServiceReply{}, &natsio.MaxPayloadError{Subject: r.Subject, Bytes: len(r.Data), Limit: int(p.conn.NC.MaxPayload())}
+		return ServiceReply{}, p.conn.PayloadError(err, r.Subject, len(r.Data))
 	case err != nil:
 		return ServiceReply{}, fmt.Errorf("request to %s: %w", r.Subject, natsio.Typed(err))
 	}

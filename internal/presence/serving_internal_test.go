@@ -16,7 +16,7 @@ func TestServing(t *testing.T) {
 		since, connected := time.Now(), true
 		m := &Members{now: time.Now, heard: make(map[string]Member), changed: make(chan struct{})}
 		m.listening = func() (time.Time, bool) { return since, connected }
-		say := func(instance, body string) { m.hear(instance, []byte(body)) }
+		say := func(instance, body string) { m.record(instance, []byte(body)) }
 		look := func(what string, want Served, wantSure bool) {
 			t.Helper()
 			if got, sure := m.Serving(); !maps.Equal(got, want) || sure != wantSure {

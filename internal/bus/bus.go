@@ -10,8 +10,7 @@ import (
 	"github.com/refold/refold/internal/streams"
 )
 
-// Bus is one connection and everything that works over it. All methods may be
-// called from several goroutines at once.
+// Bus is one connection and everything that uses it. It is safe for concurrent use.
 type Bus struct {
 	*natsio.Conn
 	*streams.Streams
@@ -20,8 +19,8 @@ type Bus struct {
 	*presence.Presence
 }
 
-// Connect connects, checks that the server is usable, and finds out how the
-// servers sync. Its errors are those of natsio.Connect and of streams.New.
+// Connect connects, checks the server, and asks how the servers sync. Its errors are
+// those of natsio.Connect and of streams.New.
 func Connect(ctx context.Context, o natsio.Options) (*Bus, error) {
 	conn, err := natsio.Connect(ctx, o)
 	if err != nil {
@@ -35,7 +34,7 @@ func Connect(ctx context.Context, o natsio.Options) (*Bus, error) {
 	return &Bus{conn, s, journal.New(conn, s, o.CoreOnly), delivery.New(conn, s), presence.New(conn)}, nil
 }
 
-// Close closes the connection. What waits on it ends with an error.
+// Close closes the connection. Calls that wait on it return an error.
 func (b *Bus) Close() {
 	b.Journal.Close()
 	b.Conn.Close()

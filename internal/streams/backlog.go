@@ -11,7 +11,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Backlog is what the server says of the log and of effects that wait.
+// Backlog is the size of the log and of the queues of effects.
 type Backlog struct {
 	LogBytes    uint64
 	LogBytesMax int64  // -1: no limit
@@ -19,16 +19,16 @@ type Backlog struct {
 	Targets     []TargetBacklog
 }
 
-// TargetBacklog is how many effects of a target wait.
+// TargetBacklog is the queue of a target.
 type TargetBacklog struct {
 	Class   session.Class
 	Target  string
-	Untaken uint64 // no bridge has taken them
-	Waiting uint64 // those, and what bridges have taken and not acknowledged
+	Untaken uint64 // effects not delivered to a bridge
+	Waiting uint64 // Untaken, and effects delivered and not acknowledged
 }
 
-// Backlog asks the server what waits. Targets that no bridge has ever served have
-// no consumer and are not in it.
+// Backlog asks the server for the backlog. A target that no bridge has ever served
+// has no consumer and is left out.
 func (s *Streams) Backlog(ctx context.Context) (all Backlog, err error) {
 	err = s.conn.Attempt(ctx, "", func(ctx context.Context) error {
 		all = Backlog{}
@@ -57,13 +57,13 @@ func (s *Streams) Backlog(ctx context.Context) (all Backlog, err error) {
 		return nil
 	})
 	if err != nil {
-		return Backlog{}, fmt.Errorf("ask what waits: %w", err)
+		return Backlog{}, fmt.Errorf("read the backlog: %w", err)
 	}
 	return all, nil
 }
 
-// BridgeTargets returns the targets of a class that some bridge has ever served: each
-// has a consumer, whether a bridge lives now or not.
+// BridgeTargets returns the targets of a class that a bridge has ever served: each
+// has a consumer, whether or not a bridge runs now.
 func (s *Streams) BridgeTargets(ctx context.Context, class session.Class) (targets []string, err error) {
 	names, err := s.consumers(ctx, s.names.EffectsStream())
 	for _, name := range names {
@@ -72,7 +72,7 @@ func (s *Streams) BridgeTargets(ctx context.Context, class session.Class) (targe
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list who served %s: %w", class, err)
+		return nil, fmt.Errorf("list the targets of class %s: %w", class, err)
 	}
 	return targets, nil
 }

@@ -24,8 +24,8 @@ type Conf struct {
 	timers  consumerConf
 }
 
-// streamConf is one stream: its configuration and which keys the file names.
-// The others are the server's or the operator's, and are left alone.
+// streamConf is the configuration of a stream, and the keys that the file has. Other
+// keys keep the value that the server or the operator gave them.
 type streamConf struct {
 	cfg  jetstream.StreamConfig
 	keys []string
@@ -36,14 +36,14 @@ type consumerConf struct {
 	keys []string
 }
 
-// namesSkew is what clocks of daemons may differ by: an effect's name must be
-// kept for at least the longest deadline and this.
+// namesSkew is the largest clock skew between daemons. An effect's name must be kept
+// for at least the longest deadline plus namesSkew.
 const namesSkew = 5 * time.Minute
 
-// ParseConf reads streams.conf, with every name moved under the prefix of
-// names. It refuses unknown keys and values of a wrong kind, with key and line,
-// streams and consumers that are missing or unknown, and limits that would
-// break a promise (names of effects must outlive their deadlines).
+// ParseConf parses streams.conf and moves every name under the prefix of names. It
+// refuses unknown keys and values of a wrong type, with key and line; missing or
+// unknown streams and consumers; and limits that would break a promise (names of
+// effects must outlive their deadlines).
 func ParseConf(data []byte, names subjects.Names) (*Conf, error) {
 	root, err := conf.ParseWithChecks(string(data))
 	if err != nil {
@@ -71,8 +71,8 @@ func ParseConf(data []byte, names subjects.Names) (*Conf, error) {
 // Lanes returns the number of lanes.
 func (c *Conf) Lanes() int { return c.lanes }
 
-// Names returns all that ConfJSON knows: streams and lanes. Consumers of
-// bridges come on top, by class and target.
+// Names returns the streams and lanes that ConfJSON knows. It also knows a consumer
+// for every class and target.
 func (c *Conf) Names() []string {
 	all := c.names.Streams()
 	for lane := range c.lanes {
@@ -81,8 +81,8 @@ func (c *Conf) Names() []string {
 	return all
 }
 
-// ConfJSON returns what the JetStream API takes to create the stream or
-// consumer of this name, for instance REFOLD_LOG, l0 or tool-host.
+// ConfJSON returns the configuration with which the JetStream API creates the stream
+// or consumer of this name, for instance REFOLD_LOG, l0 or tool-host.
 func (c *Conf) ConfJSON(name string) ([]byte, error) {
 	if s, ok := c.streams[name]; ok {
 		return json.MarshalIndent(s.cfg, "", "  ")
@@ -100,18 +100,18 @@ func (c *Conf) ConfJSON(name string) ([]byte, error) {
 		}
 		return json.MarshalIndent(consumer.cfg, "", "  ")
 	}
-	return nil, fmt.Errorf("no stream or consumer %q: use one of %s, %s for that of wakes, or <class>-<target> for a bridge's consumer",
+	return nil, fmt.Errorf("no stream or consumer %q: use one of %s, %s for the consumer of wakes, or <class>-<target> for a bridge's consumer",
 		name, strings.Join(c.Names(), " "), subjects.DueConsumer)
 }
 
-// laneConf returns the consumer that is a lane.
+// laneConf returns the consumer of a lane.
 func (c *Conf) laneConf(lane int) consumerConf {
 	out := c.lane.named(subjects.LaneName(lane), "filter_subjects")
 	out.cfg.FilterSubjects = c.names.LaneFilters(lane, c.lanes)
 	return out
 }
 
-// named returns the consumer under a name, with one more key that is set.
+// named returns a copy with a name, in which one more key is set.
 func (c consumerConf) named(name, key string) consumerConf {
 	c.cfg.Name, c.cfg.Durable, c.keys = name, name, slices.Concat(c.keys, []string{key})
 	return c
@@ -132,8 +132,7 @@ func (c *Conf) bridgeConf(class session.Class, target string) (consumerConf, err
 	return out, nil
 }
 
-// Lease returns how long a bridge that pulled an effect of class and target has it
-// for itself.
+// Lease returns the ack_wait of the effects of class and target.
 func (c *Conf) Lease(class session.Class, target string) (time.Duration, error) {
 	consumer, err := c.bridgeConf(class, target)
 	return consumer.cfg.AckWait, err
@@ -165,7 +164,7 @@ func (c *Conf) readStreams(section entry) error {
 	})
 }
 
-// rename moves a name of the file under the prefix that is in use.
+// rename moves a name of the file under the prefix of c.
 func (c *Conf) rename(name string) string {
 	if c.names.Prefix() == subjects.DefaultPrefix {
 		return name
@@ -217,7 +216,7 @@ func (c *Conf) readTimers(section entry) (err error) {
 	return err
 }
 
-// check refuses a file that lacks something, or breaks what the rest relies on.
+// check returns an error if the file lacks something or would break a promise.
 func (c *Conf) check() error {
 	for _, name := range c.names.Streams() {
 		s, ok := c.streams[name]
@@ -252,7 +251,7 @@ func (c *Conf) checkPromises() error {
 			cfg.Name, cfg.MaxAge, deadlineMax, namesSkew, least)
 	}
 	if cfg.MaxMsgsPerSubject != 1 || !cfg.DiscardNewPerSubject || cfg.Discard != jetstream.DiscardNew || cfg.AllowRollup || cfg.AllowMsgSchedules || cfg.AllowMsgTTL {
-		return fmt.Errorf("stream %s: want max_msgs_per_subject 1, discard new, discard_new_per_subject true, and no rollups, schedules or TTLs: else a name could be asked twice", cfg.Name)
+		return fmt.Errorf("stream %s: want max_msgs_per_subject 1, discard new, discard_new_per_subject true, and no rollups, schedules or TTLs: else a name could be published twice", cfg.Name)
 	}
 	if err := c.checkTimers(); err != nil {
 		return err
@@ -272,7 +271,7 @@ func (c *Conf) checkPromises() error {
 	return nil
 }
 
-// checkPacks refuses a stream of packs in which a version could change.
+// checkPacks returns an error if a published version could change.
 func (c *Conf) checkPacks() error {
 	cfg := c.streams[c.names.PacksStream()].cfg
 	if cfg.MaxMsgsPerSubject != 1 || !cfg.DiscardNewPerSubject || cfg.Discard != jetstream.DiscardNew || !cfg.DenyDelete || !cfg.DenyPurge ||
@@ -282,7 +281,7 @@ func (c *Conf) checkPacks() error {
 	return nil
 }
 
-// checkTimers refuses a stream of timers that would lose some, or fill up.
+// checkTimers returns an error if the stream of timers could lose one or fill up.
 func (c *Conf) checkTimers() error {
 	cfg := c.streams[c.names.TimersStream()].cfg
 	if cfg.Retention != jetstream.WorkQueuePolicy || cfg.MaxAge != 0 || cfg.MaxMsgsPerSubject != 1 || !cfg.AllowMsgSchedules || !cfg.AllowAtomicPublish {
@@ -291,7 +290,7 @@ func (c *Conf) checkTimers() error {
 	return nil
 }
 
-// dueConf returns the consumer from which session-actors pull what is due.
+// dueConf returns the consumer from which session-actors pull due wakes.
 func (c *Conf) dueConf() consumerConf {
 	out := c.timers.named(subjects.DueConsumer, "filter_subject")
 	out.cfg.FilterSubject = c.names.DueAll()

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// entry is one key of the file: its value and where it stands.
+// entry is one key of the file, with its value and position.
 type entry struct {
 	path  string // streams.REFOLD_LOG.storage
 	key   string
@@ -19,7 +19,7 @@ type entry struct {
 	line  int
 }
 
-// confToken is what the parser gives for a value when it is asked for lines.
+// confToken is a value from a parser that records lines.
 type confToken interface {
 	Value() any
 	Line() int
@@ -29,8 +29,8 @@ func (e entry) errorf(format string, args ...any) error {
 	return fmt.Errorf("streams.conf:%d: %s: %w", e.line, e.path, fmt.Errorf(format, args...))
 }
 
-// entriesOf returns the entries of a map in the order of the file, so that
-// the first error is the one that a reader meets first.
+// entriesOf returns the entries of a map in the order of the file, so that errors
+// come in that order.
 func entriesOf(m map[string]any) []entry {
 	all := make([]entry, 0, len(m))
 	for key, value := range m {
@@ -46,7 +46,7 @@ func entriesOf(m map[string]any) []entry {
 	return all
 }
 
-// each calls f with each entry of a block, until one has an error.
+// each calls f for each entry of a block until f returns an error.
 func (e entry) each(f func(entry) error) error {
 	m, ok := e.value.(map[string]any)
 	if !ok {
@@ -61,8 +61,8 @@ func (e entry) each(f func(entry) error) error {
 	return nil
 }
 
-// decode fills the struct that out points to from a block: each key is the
-// JSON name of a field. It returns the keys that the block has, sorted.
+// decode fills the struct that out points to from a block. Each key is the JSON name
+// of a field. It returns the keys of the block, sorted.
 func (e entry) decode(out any) (keys []string, err error) {
 	target := reflect.ValueOf(out).Elem()
 	err = e.each(func(f entry) error {
@@ -114,7 +114,7 @@ func (e entry) decodeInto(field reflect.Value) error {
 	return nil
 }
 
-// plain takes the tokens off a value.
+// plain returns a value without its tokens.
 func plain(v any) any {
 	if t, ok := v.(confToken); ok {
 		v = t.Value()

@@ -20,21 +20,21 @@ import (
 )
 
 const (
-	// monitorTimeout is how long a server has to say how it syncs.
+	// monitorTimeout is how long to wait for the first answer.
 	monitorTimeout = 10 * time.Second
-	// monitorBytesMax is how much of an answer is read: real ones have 1 KiB.
+	// monitorBytesMax bounds an answer: real ones have 1 KiB.
 	monitorBytesMax = 1 << 20
-	// othersWithin is how long after an answer that of another server is waited
-	// for, and aloneWithin the same where none says that there are others.
-	othersWithin = 3 * time.Second
-	aloneWithin  = 500 * time.Millisecond
+	// nextTimeout is how long to wait for the next server of a cluster, and
+	// soloTimeout the same where no server reported a cluster.
+	nextTimeout = 3 * time.Second
+	soloTimeout = 500 * time.Millisecond
 )
 
-// systemJSZ is where every server of the system account answers.
+// systemJSZ is the subject on which every server answers the system account.
 const systemJSZ = "$SYS.REQ.SERVER.PING.JSZ"
 
-// jsz is what a server says of its JetStream, as far as it is needed: the body of
-// /jsz, which is also what the system account answers.
+// jsz is the needed part of the body of /jsz, which servers also send to the system
+// account.
 type jsz struct {
 	ID       string `json:"server_id"`
 	Disabled bool   `json:"disabled"`
@@ -49,14 +49,14 @@ type jsz struct {
 	name string
 }
 
-// monitored is a server in this process that can be asked without a network:
-// *server.Server is one, and this package need not link it to know that.
+// monitored is a server in this process that answers without a network, such as
+// *server.Server. The interface spares this package from linking the server.
 type monitored interface {
 	HandleJsz(w http.ResponseWriter, r *http.Request)
 }
 
-// findDurability finds out how the servers sync and compares it with what the
-// operator wants. What can't be found out is unknown, and no error.
+// findDurability asks how the servers sync and compares it with what the operator
+// requires. No answer means unknown, and is no error.
 func (s *Streams) findDurability(ctx context.Context, o natsio.Options) error {
 	d := &durable{wanted: o.Durability}
 	switch inProcess, ok := o.InProcess.(monitored); {
@@ -76,9 +76,9 @@ func (s *Streams) findDurability(ctx context.Context, o natsio.Options) error {
 	return d.contradiction(s.conn.Where)
 }
 
-// syncOf is what the weakest of the servers does. One that keeps nothing, or has no
-// ID, doesn't count; one that doesn't answer makes it unknown, unless another is known to
-// sync now and then, which is weak enough.
+// syncOf returns how the weakest server syncs. A server without JetStream or without
+// an ID doesn't count. A missing answer makes the result unknown, unless another server
+// syncs at intervals, which is the weakest already.
 func syncOf(answers []jsz, how string, missing error) syncing {
 	s := syncing{how: how}
 	seen, size := map[string]bool{}, 0
@@ -92,18 +92,18 @@ func syncOf(answers []jsz, how string, missing error) syncing {
 		}
 		switch {
 		case a.Config.SyncAlways:
-			if s.is == natsio.DurabilityUnknown {
-				s.is = natsio.DurabilityAlways
+			if s.level == natsio.DurabilityUnknown {
+				s.level = natsio.DurabilityAlways
 			}
-		case s.is != natsio.DurabilityInterval || a.Config.SyncInterval > s.every:
-			s.is, s.every, s.weakest = natsio.DurabilityInterval, a.Config.SyncInterval, a.name
+		case s.level != natsio.DurabilityInterval || a.Config.SyncInterval > s.every:
+			s.level, s.every, s.weakest = natsio.DurabilityInterval, a.Config.SyncInterval, a.name
 		}
 	}
 	if len(seen) == 1 {
 		s.weakest = ""
 	}
 	if missing == nil && len(seen) < size {
-		missing = errors.New("the others are not looked at")
+		missing = errors.New("the other servers were not asked")
 	}
 	switch {
 	case len(seen) > 1 || size > 1:
@@ -113,14 +113,14 @@ func syncOf(answers []jsz, how string, missing error) syncing {
 	}
 	if missing != nil {
 		s.how += ": " + oneLine(missing)
-		if s.is == natsio.DurabilityAlways {
-			s.is = natsio.DurabilityUnknown
+		if s.level == natsio.DurabilityAlways {
+			s.level = natsio.DurabilityUnknown
 		}
 	}
 	return s
 }
 
-// oneLine is an error in one line.
+// oneLine returns the text of an error in one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 func askInProcess(ctx context.Context, server monitored) ([]jsz, string, error) {
@@ -135,7 +135,7 @@ func askInProcess(ctx context.Context, server monitored) ([]jsz, string, error) 
 	return []jsz{one}, how, err
 }
 
-// page is an http.ResponseWriter that keeps what is written.
+// page is an http.ResponseWriter that keeps the body.
 type page struct {
 	header http.Header
 	body   bytes.Buffer
@@ -148,10 +148,10 @@ func (p *page) Write(data []byte) (int, error) { return p.body.Write(data) }
 func readJSZ(data []byte, name string) (jsz, error) {
 	one := jsz{name: name}
 	if err := json.Unmarshal(data, &one); err != nil {
-		return jsz{}, fmt.Errorf("%s: what it answers is no /jsz of a NATS server: %w", name, err)
+		return jsz{}, fmt.Errorf("%s: the answer is not the /jsz of a NATS server: %w", name, err)
 	}
 	if one.ID == "" {
-		return jsz{}, fmt.Errorf("%s: what it answers is no /jsz of a NATS server", name)
+		return jsz{}, fmt.Errorf("%s: the answer is not the /jsz of a NATS server", name)
 	}
 	return one, nil
 }
@@ -178,10 +178,9 @@ func askMonitor(ctx context.Context, at string) (one jsz, err error) {
 	if err != nil {
 		return one, err
 	}
-	// A connection of its own, that nobody keeps open.
 	client := http.Client{
 		Transport: &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment},
-		// A server's monitor redirects nobody.
+		// A server's monitor never redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	res, err := client.Do(r)
@@ -199,8 +198,8 @@ func askMonitor(ctx context.Context, at string) (one jsz, err error) {
 	return readJSZ(data, u.Redacted())
 }
 
-// ParseMonitors reads monitoring addresses, separated by commas: each is an
-// http or https URL, or HOST:PORT.
+// ParseMonitors parses monitoring addresses, separated by commas: each is an http or
+// https URL, or HOST:PORT.
 func ParseMonitors(text string) (urls []string, err error) {
 	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one == "" {
@@ -211,15 +210,15 @@ func ParseMonitors(text string) (urls []string, err error) {
 		}
 		u, err := url.Parse(one)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return nil, fmt.Errorf("monitoring address %q: use that of the server's http port, such as http://127.0.0.1:8222", one)
+			return nil, fmt.Errorf("monitoring address %q: use the server's http port, such as http://127.0.0.1:8222", one)
 		}
 		urls = append(urls, one)
 	}
 	return urls, nil
 }
 
-// askSystem asks all servers over a connection of the system account, which ends with
-// the answers. Each server of a cluster says how many there are.
+// askSystem asks all servers over a connection of the system account. Each server of
+// a cluster reports how many there are.
 func (s *Streams) askSystem(ctx context.Context, creds string) ([]jsz, error) {
 	nc, err := s.conn.ConnectSystem(creds)
 	if err != nil {
@@ -235,24 +234,24 @@ func (s *Streams) askSystem(ctx context.Context, creds string) ([]jsz, error) {
 	}
 	var answers []jsz
 	for size := 0; size == 0 || len(answers) < size; {
-		patience := othersWithin
+		timeout := nextTimeout
 		switch {
 		case len(answers) == 0:
-			patience = monitorTimeout
+			timeout = monitorTimeout
 		case size == 0:
-			patience = aloneWithin
+			timeout = soloTimeout
 		}
-		wait, done := context.WithTimeout(ctx, patience)
+		wait, done := context.WithTimeout(ctx, timeout)
 		msg, err := inbox.NextMsgWithContext(wait)
 		done()
 		silent := errors.Is(err, context.DeadlineExceeded)
 		switch {
 		case silent && len(answers) > 0 && size == 0:
-			return answers, nil // one that does not say how many there are
+			return answers, nil // no server reported a cluster
 		case silent && len(answers) > 0:
-			return answers, fmt.Errorf("the others are silent for %v", othersWithin)
+			return answers, fmt.Errorf("no answer of the other servers within %v", nextTimeout)
 		case silent, errors.Is(err, nats.ErrNoResponders):
-			return answers, errors.New("nobody answers on " + systemJSZ + ": are the credentials those of a user of the system account?")
+			return answers, errors.New("no server answers on " + systemJSZ + ": are these the credentials of a user of the system account?")
 		case err != nil:
 			return answers, err
 		}
@@ -270,7 +269,7 @@ func (s *Streams) askSystem(ctx context.Context, creds string) ([]jsz, error) {
 	return answers, nil
 }
 
-// readSystem reads one server's answer.
+// readSystem parses one server's answer.
 func readSystem(data []byte) (jsz, error) {
 	var answer struct {
 		Server struct {

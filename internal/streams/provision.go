@@ -17,18 +17,17 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Provision creates or updates every stream and lane of conf. It is
-// idempotent, and several daemons may do it at once. replicas is how many
-// copies streams have; 0 means one for a new stream, and for an old one what
-// it has. What conf doesn't name keeps its value on the server.
+// Provision creates or updates every stream and lane of conf. It is idempotent, and
+// several daemons may call it at once. replicas is the number of copies of each stream;
+// 0 means one for a new stream, and leaves an existing one as it is. A key that conf
+// doesn't have keeps its value on the server.
 //
-// A difference that can't be changed while the stream or lane lives is an
-// *ImmutableError that names both values; what stands before it in the file
-// may have been created or updated then.
+// A setting that can't change on an existing stream or lane is an *ImmutableError with
+// both values. Streams before it in the file may have been created or updated then.
 //
-// From then on this process makes the bucket of snapshots again when it needs it
-// and it is gone: it is a cache. No other stream is: one that is gone took data with
-// it. A lane that it runs makes its consumer again when that is deleted.
+// After Provision this process recreates the bucket of snapshots when it is deleted,
+// since it is a cache. It recreates no other stream, since that would hide the loss of
+// its data. A lane that it runs recreates its consumer.
 func (s *Streams) Provision(ctx context.Context, conf *Conf, replicas int) error {
 	for _, name := range conf.names.Streams() {
 		want := conf.streams[name]
@@ -56,9 +55,9 @@ func (s *Streams) Provision(ctx context.Context, conf *Conf, replicas int) error
 	return s.CheckDurability(ctx, conf)
 }
 
-// EnsureBridge creates or updates the consumer from which bridges of a class
-// and target pull, and returns its name. It needs the effects stream only. Its
-// error says so if the consumer is missing and this user may not create it.
+// EnsureBridge creates or updates the consumer from which bridges of a class and
+// target pull, and returns its name. It needs only the effects stream. Its error says
+// what to do if the consumer is missing and this user may not create it.
 func (s *Streams) EnsureBridge(ctx context.Context, conf *Conf, class session.Class, target string) (string, error) {
 	consumer, err := conf.bridgeConf(class, target)
 	if err != nil {
@@ -86,8 +85,8 @@ func (s *Streams) LaneConfig(lane int) (cfg jetstream.ConsumerConfig, ok bool) {
 	return cfg, false
 }
 
-// EnsureDue creates the consumer from which session-actors pull the wakes that are
-// due, if this process provisions it.
+// EnsureDue creates the consumer from which session-actors pull due wakes, if this
+// process called Provision.
 func (s *Streams) EnsureDue(ctx context.Context) error {
 	if conf := s.provisioned.Load(); conf != nil {
 		return s.ensureDue(ctx, conf)
@@ -105,17 +104,16 @@ func (s *Streams) ensureDue(ctx context.Context, conf *Conf) error {
 	return nil
 }
 
-// peersWithin is how long a cluster may say that a peer is offline: one that
-// has just formed says so of servers that are about to be heard.
-const peersWithin = 15 * time.Second
+// peersTimeout is how long a cluster may report too few peers: a new cluster does
+// until all its servers have joined.
+const peersTimeout = 15 * time.Second
 
-// ensureStreamSoon is ensureStream, tried again while a peer is offline, for as
-// long as peersWithin.
+// ensureStreamSoon is ensureStream, retried for peersTimeout while peers are offline.
 func (s *Streams) ensureStreamSoon(ctx context.Context, want streamConf, replicas int) error {
-	patient := time.Now().Add(peersWithin)
+	deadline := time.Now().Add(peersTimeout)
 	for {
 		err := s.conn.Retry(ctx, func(ctx context.Context) error { return s.ensureStream(ctx, want, replicas) })
-		if natsio.CodeOf(err) != natsio.CodeNoPeers || time.Now().After(patient) {
+		if natsio.CodeOf(err) != natsio.CodeNoPeers || time.Now().After(deadline) {
 			return err
 		}
 		if err := natsio.Sleep(ctx, natsio.ReconnectWait); err != nil {
@@ -129,8 +127,8 @@ func (s *Streams) ensureStream(ctx context.Context, want streamConf, replicas in
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		cfg := want.cfg
 		cfg.Replicas = max(replicas, 1)
-		// Another daemon may create it first: the same configuration is a
-		// success, another one is read again, as an update.
+		// Another daemon may create it first: the same configuration succeeds,
+		// and a different one is retried as an update.
 		if _, err = s.conn.JS.CreateStream(ctx, cfg); err == nil {
 			s.conn.Log.Info("stream_created", "stream", cfg.Name, "replicas", cfg.Replicas)
 		}
@@ -141,7 +139,7 @@ func (s *Streams) ensureStream(ctx context.Context, want streamConf, replicas in
 	}
 	have := stream.CachedInfo().Config
 	if door := s.names.DoorAll(session.DoorIn); want.cfg.Name == s.names.LogStream() && !slices.Contains(have.Subjects, door) {
-		// The log is almost full: KeepRoom opens the door again.
+		// KeepRoom closed the door, since the log is almost full, and opens it again.
 		want.cfg.Subjects = slices.DeleteFunc(slices.Clone(want.cfg.Subjects), func(s string) bool { return s == door })
 	}
 	merged := have
@@ -169,7 +167,7 @@ func (s *Streams) ensureLane(ctx context.Context, conf *Conf, lane int) error {
 	})
 	var fixed *ImmutableError
 	if errors.As(err, &fixed) && fixed.Key == "filter_subjects" {
-		// The filters differ because the counts do: say that instead.
+		// The filters differ because the counts do: report the counts.
 		if consumer, ferr := s.conn.JS.Consumer(ctx, conf.names.LogStream(), want.cfg.Name); ferr == nil {
 			if n := len(consumer.CachedInfo().Config.FilterSubjects) - 1; n > 0 {
 				return laneCountError(conf, subjects.Partitions/n)
@@ -179,7 +177,7 @@ func (s *Streams) ensureLane(ctx context.Context, conf *Conf, lane int) error {
 	return err
 }
 
-// noOtherLanes refuses a log that has lanes beyond the count: their messages
+// noOtherLanes returns an error if the log has lanes beyond the count: their messages
 // would be folded twice.
 func (s *Streams) noOtherLanes(ctx context.Context, conf *Conf) error {
 	names, err := s.consumers(ctx, conf.names.LogStream())
@@ -219,7 +217,7 @@ func (s *Streams) ensureConsumer(ctx context.Context, stream string, want consum
 	have := consumer.CachedInfo().Config
 	merged := have
 	if have.DeliverPolicy == jetstream.DeliverByStartSequencePolicy {
-		want.cfg.DeliverPolicy = have.DeliverPolicy // a lane that was made again begins where the deleted one was
+		want.cfg.DeliverPolicy = have.DeliverPolicy // a recreated lane starts at the ack floor of the deleted one
 	}
 	changed := merge(&merged, &want.cfg, want.keys)
 	for _, key := range changed {
@@ -236,15 +234,15 @@ func (s *Streams) ensureConsumer(ctx context.Context, stream string, want consum
 	return err
 }
 
-// What can't change while a consumer lives: the server refuses most of it, and
-// the rest would make owners of lanes disagree.
+// consumerFixed has the keys that can't change on an existing consumer. The server
+// refuses most of these changes; the others would make owners of lanes disagree.
 var consumerFixed = []string{
 	"deliver_policy", "ack_policy", "replay_policy", "filter_subject", "filter_subjects",
 	"priority_policy", "priority_groups",
 }
 
-// streamFixed returns the first changed key that can't change while a stream
-// lives. Some options can be set and never unset.
+// streamFixed returns the first changed key that can't change on an existing stream.
+// Some options can be set but not unset.
 func streamFixed(have, want *jetstream.StreamConfig, changed []string) (string, bool) {
 	for _, key := range changed {
 		switch key {
@@ -266,7 +264,7 @@ func merge(have, want any, keys []string) (changed []string) {
 		h, w := field(have, key), field(want, key)
 		same := reflect.DeepEqual(h.Interface(), w.Interface())
 		if h.Kind() == reflect.Slice && h.Len() == 0 && w.Len() == 0 {
-			same = true // nil and empty say the same
+			same = true // nil and empty are equal
 		}
 		if !same {
 			h.Set(w)
@@ -285,7 +283,7 @@ func immutable(name, key string, have, want any) error {
 	return &ImmutableError{Name: name, Key: key, Server: show(field(have, key)), Conf: show(field(want, key))}
 }
 
-// show prints a value as an operator knows it.
+// show prints a value for an operator.
 func show(v reflect.Value) string {
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -296,8 +294,8 @@ func show(v reflect.Value) string {
 	return fmt.Sprintf("%+v", v.Interface())
 }
 
-// ImmutableError says that a stream or consumer on the server differs from
-// streams.conf in what must not change while it lives. Nothing was changed.
+// ImmutableError means that a stream or consumer on the server differs from
+// streams.conf in a key that can't change. The stream or consumer is unchanged.
 type ImmutableError struct {
 	Name   string // stream, or stream > consumer
 	Key    string // name in the JetStream API

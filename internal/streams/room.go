@@ -15,28 +15,27 @@ import (
 )
 
 const (
-	// roomEvery is how often KeepRoom looks.
+	// roomEvery is the interval of KeepRoom's checks.
 	roomEvery = 2 * time.Second
-	// roomKept is the part of the log's limit, 1/roomKept, that is kept for sessions
-	// that run: what bridges settle is stored in the stream of the requests.
+	// 1/roomKept of the log's limit is reserved for running sessions: the log also
+	// stores the settlements of bridges.
 	roomKept = 10
 )
 
-// KeepRoom keeps the last tenth of the log for sessions that run, until ctx ends.
-// While less is left, of the stream's limit or of the account's storage, the log
-// takes nothing through the door of clients; a client that publishes there is answered with
-// JetStream's own error for a full store (10047) and what to do. With room again the
-// log takes it again.
+// KeepRoom reserves the last tenth of the log for running sessions, until ctx ends.
+// While less is left, of the stream's limit or of the account's storage, the door of
+// clients is closed: a publish there gets JetStream's error for a full store (10047)
+// and what to do. The door opens when there is room again.
 //
-// One process is to do so: mine is asked at each look.
-func (s *Streams) KeepRoom(ctx context.Context, mine func() bool) {
+// Only one process must do so: each check calls leader.
+func (s *Streams) KeepRoom(ctx context.Context, leader func() bool) {
 	k := keeper{streams: s, door: s.names.DoorAll(session.DoorIn)}
 	for {
 		err := s.conn.Attempt(ctx, "", func(ctx context.Context) error {
-			if !mine() {
-				return k.trust(ctx)
+			if !leader() {
+				return k.stopRefusing(ctx)
 			}
-			return k.look(ctx)
+			return k.check(ctx)
 		})
 		if err != nil && ctx.Err() == nil {
 			s.conn.Log.Warn("log_room_unknown", "error", natsio.Typed(err).Error())
@@ -47,7 +46,7 @@ func (s *Streams) KeepRoom(ctx context.Context, mine func() bool) {
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), natsio.RequestTimeout)
 	defer cancel()
-	if err := k.trust(last); err != nil {
+	if err := k.stopRefusing(last); err != nil {
 		s.conn.Log.Debug("unsubscribe_failed", "subject", k.door, "error", err.Error())
 	}
 }
@@ -59,8 +58,8 @@ type keeper struct {
 	refusal *nats.Subscription // answers clients; nil: the log does
 }
 
-// look opens or closes the door as the room wants it.
-func (k *keeper) look(ctx context.Context) error {
+// check closes the door if the log is short of room, and opens it otherwise.
+func (k *keeper) check(ctx context.Context) error {
 	account, err := k.streams.conn.JS.AccountInfo(ctx)
 	if err != nil {
 		return err
@@ -81,13 +80,13 @@ func (k *keeper) look(ctx context.Context) error {
 		}
 		k.streams.conn.Log.Warn("log_almost_full", "stream", cfg.Name, "bytes", info.State.Bytes, "max_bytes", cfg.MaxBytes,
 			"account_store", account.Store, "account_max_store", account.Limits.MaxStore,
-			"do", "raise the limit: requests of clients are refused until then, and what runs goes on")
+			"do", "raise the limit: requests of clients are refused until then, and active runs go on")
 		return k.refuse(ctx)
 	case short:
 		return k.refuse(ctx)
 	case !open:
-		// Nobody is told that the log is full of what the log stores.
-		if err = k.trust(ctx); err != nil {
+		// First, so that no client gets a refusal of an event that the log stores.
+		if err = k.stopRefusing(ctx); err != nil {
 			return err
 		}
 		cfg.Subjects = append([]string{k.door}, cfg.Subjects...)
@@ -98,11 +97,11 @@ func (k *keeper) look(ctx context.Context) error {
 	return err
 }
 
-// isShort reports whether less than the kept part of a limit is left. A limit of 0
-// or below is none.
+// isShort reports whether less than the reserved part of a limit is left. A limit of
+// 0 or below is none.
 func isShort(used, limit int64) bool { return limit > 0 && limit-used < limit/roomKept }
 
-// refuse answers whoever publishes to the door.
+// refuse answers every publish to the door with an error.
 func (k *keeper) refuse(ctx context.Context) error {
 	if k.refusal != nil {
 		return nil
@@ -111,7 +110,7 @@ func (k *keeper) refuse(ctx context.Context) error {
 		"stream": k.streams.names.LogStream(),
 		"error": jetstream.APIError{
 			Code: 503, ErrorCode: natsio.CodeStorageLimit,
-			Description: fmt.Sprintf("%s is almost full: the last tenth is kept for sessions that run. Ask again once an operator has raised its limit", k.streams.names.LogStream()),
+			Description: fmt.Sprintf("%s is almost full: the last tenth is kept for sessions that run. Publish again when an operator has raised its limit", k.streams.names.LogStream()),
 		},
 	})
 	if err != nil {
@@ -119,7 +118,7 @@ func (k *keeper) refuse(ctx context.Context) error {
 	}
 	sub, err := k.streams.conn.NC.Subscribe(k.door, func(m *nats.Msg) {
 		if m.Reply != "" {
-			_ = m.Respond(answer) // the client asks again
+			_ = m.Respond(answer) // after a failure the client publishes again
 		}
 	})
 	if err != nil {
@@ -129,8 +128,8 @@ func (k *keeper) refuse(ctx context.Context) error {
 	return k.streams.conn.Flush(ctx)
 }
 
-// trust stops answering in place of the log.
-func (k *keeper) trust(ctx context.Context) error {
+// stopRefusing lets the log answer again.
+func (k *keeper) stopRefusing(ctx context.Context) error {
 	if k.refusal == nil {
 		return nil
 	}

@@ -12,19 +12,19 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Streams provisions the streams and consumers of one connection. All methods may
-// be called from several goroutines at once. The zero value provisioned nothing.
+// Streams provisions the streams and consumers of one connection. It is safe for
+// concurrent use. The zero value has provisioned nothing.
 type Streams struct {
 	conn  *natsio.Conn
 	names subjects.Names
 
-	durable     atomic.Pointer[durable]                // found out by New; the copies by Provision
-	bucket      atomic.Pointer[jetstream.StreamConfig] // of snapshots, as Provision made it
+	durable     atomic.Pointer[durable]                // stored by New; Provision adds the copies
+	bucket      atomic.Pointer[jetstream.StreamConfig] // of snapshots, as Provision created it
 	provisioned atomic.Pointer[Conf]
 }
 
-// New finds out how the servers of a connection sync, as o says where to ask, and
-// compares that with what o wants: the error wraps ErrDurability then.
+// New asks the servers of a connection, at the places in o, how they sync. If that
+// contradicts o.Durability, the error wraps ErrDurability.
 func New(ctx context.Context, conn *natsio.Conn, o natsio.Options) (*Streams, error) {
 	s := &Streams{conn: conn, names: conn.Names()}
 	if o.CoreOnly {
@@ -33,19 +33,19 @@ func New(ctx context.Context, conn *natsio.Conn, o natsio.Options) (*Streams, er
 	return s, s.findDurability(ctx, o)
 }
 
-// KeepsSnapshots reports whether this process provisioned the bucket of snapshots,
-// and so makes it again when it is gone.
+// KeepsSnapshots reports whether this process provisioned the bucket of snapshots and
+// may call RemakeSnapshots.
 func (s *Streams) KeepsSnapshots() bool { return s.bucket.Load() != nil }
 
-// bucketLookFor is for how long it is asked whether the bucket is gone, so that the
-// next leader is heard as soon as it is there.
-const bucketLookFor = time.Second
+// bucketTimeout bounds RemakeSnapshots. It is short, so that the caller soon retries
+// with a new leader.
+const bucketTimeout = time.Second
 
-// RemakeSnapshots makes the bucket of snapshots if it is gone, with as many copies as
-// the log has. What was in it is not there: snapshots, and what stopped sessions.
+// RemakeSnapshots recreates the bucket of snapshots if it does not exist, with as many
+// copies as the log has. The former snapshots and quarantines are lost.
 func (s *Streams) RemakeSnapshots(ctx context.Context) error {
 	cfg := *s.bucket.Load()
-	ctx, cancel := context.WithTimeout(ctx, bucketLookFor)
+	ctx, cancel := context.WithTimeout(ctx, bucketTimeout)
 	defer cancel()
 	_, err := s.conn.JS.Stream(ctx, cfg.Name)
 	if !errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -56,7 +56,7 @@ func (s *Streams) RemakeSnapshots(ctx context.Context) error {
 	}
 	if _, err = s.conn.JS.CreateStream(ctx, cfg); err == nil {
 		s.conn.Log.Warn("snapshots_made_again", "stream", cfg.Name, "replicas", cfg.Replicas,
-			"note", "the bucket was gone: sessions load from the log, and what stopped sessions is forgotten")
+			"note", "the bucket was deleted: sessions load from the log, and quarantines are lost")
 	}
 	return err
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// serveEnv names a directory: the test binary is a NATS server then.
+// serveEnv is the environment variable with the store directory of Serve.
 const serveEnv = "REFOLD_TEST_SERVE"
 
-// ServerBeside starts a server that is a process of its own, and returns its
-// address. TestMain of the package calls Serve first.
+// ServerBeside starts a server in a process of its own, and returns its address. The
+// package's TestMain must call Serve first.
 func ServerBeside(tb testing.TB) string {
 	tb.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -45,8 +45,8 @@ func ServerBeside(tb testing.TB) string {
 	return strings.TrimSpace(url)
 }
 
-// Serve is the server if ServerBeside started this process: it prints its address,
-// and ends the process when standard input ends. Else it returns at once.
+// Serve runs the server if ServerBeside started this process: it prints the server's
+// address, and exits when standard input ends. Otherwise it returns at once.
 func Serve() {
 	dir := os.Getenv(serveEnv)
 	if dir == "" {

@@ -16,8 +16,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// readyTimeout is generous, for it only ends what hangs: many tests share few
-// cores, and the store syncs.
+// readyTimeout only ends a test that hangs: many tests share few cores, and the store
+// syncs.
 const readyTimeout = 3 * time.Minute
 
 // Node is one running server. It is a nats.InProcessConnProvider.
@@ -45,8 +45,8 @@ func Server(t testing.TB, options ...Option) *Node {
 	return n
 }
 
-// Configured starts one server from the text of a configuration file; every
-// DIR in it becomes a fresh directory. JetStream is on only if the text says so.
+// Configured starts one server from the text of a configuration file, in which every
+// DIR becomes a fresh directory. JetStream is on only if the text enables it.
 func Configured(t testing.TB, text string) *Node {
 	t.Helper()
 	dir := t.TempDir()
@@ -65,8 +65,8 @@ func Configured(t testing.TB, text string) *Node {
 	return n
 }
 
-// Cluster starts n servers that form one cluster, and waits until JetStream
-// has a leader and every server is current. They end with the test.
+// Cluster starts a cluster of n servers, and waits until JetStream has a leader and
+// every server is current. They end with the test.
 func Cluster(t testing.TB, n int) []*Node {
 	t.Helper()
 	routes := make([]string, n)
@@ -110,10 +110,10 @@ func (n *Node) URL() string { return n.srv.ClientURL() }
 // InProcessConn implements nats.InProcessConnProvider.
 func (n *Node) InProcessConn() (net.Conn, error) { return n.srv.InProcessConn() }
 
-// HandleJsz tells how the server syncs, as *server.Server does.
+// HandleJsz answers how the server syncs, as *server.Server does.
 func (n *Node) HandleJsz(w http.ResponseWriter, r *http.Request) { n.srv.HandleJsz(w, r) }
 
-// Raw returns the server itself, for what this package does not offer.
+// Raw returns the server itself.
 func (n *Node) Raw() *server.Server { return n.srv }
 
 // Stop ends the server and waits for it. Stopping twice is fine.
@@ -129,13 +129,12 @@ func (n *Node) Start() {
 	n.ready()
 }
 
-// Interval makes a server sync now and then, as a server does by itself.
+// Interval makes a server sync at intervals, as it does by default.
 func Interval(o *server.Options) { o.SyncAlways, o.SyncInterval = false, time.Minute }
 
-// Synced copies the store of the server, which is restarted for that. lose then
-// does what a power loss does to a server that has synced nothing since: it takes
-// the store, or the given streams only, back to the copy, and restarts the server.
-// It may be called more than once.
+// Synced copies the server's store, which restarts the server. lose simulates a power
+// loss without a sync since then: it restores the store, or only the given streams, from
+// the copy, and restarts the server. It may be called more than once.
 func (n *Node) Synced() (lose func(streams ...string)) {
 	n.t.Helper()
 	dir, synced := n.srv.StoreDir(), filepath.Join(n.t.TempDir(), "synced")
@@ -167,8 +166,8 @@ func (n *Node) copyDir(from, to string) {
 	}
 }
 
-// Damage overwrites the first text that a file of a stream has with other bytes,
-// while the server is stopped. What has that text can't be read then.
+// Damage overwrites the first occurrence of text in the files of a stream, while the
+// server is stopped. The server can't read the message with that text then.
 func (n *Node) Damage(stream, text string) {
 	n.t.Helper()
 	dir := filepath.Join(n.srv.StoreDir(), "$G", "streams", stream, "msgs")
@@ -214,11 +213,11 @@ func (n *Node) ready() {
 		n.t.Fatalf("the NATS server is not ready after %v", readyTimeout)
 	}
 	if addr, ok := n.srv.Addr().(*net.TCPAddr); ok {
-		n.opts.Port = addr.Port // the same again after Stop
+		n.opts.Port = addr.Port // Start after Stop uses it again
 	}
 }
 
-// OK ends the test if there is an error.
+// OK fails the test if err is not nil.
 func OK(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -226,8 +225,8 @@ func OK(t testing.TB, err error) {
 	}
 }
 
-// Until polls a condition that gives no signal, and fails the test if it does
-// not hold within a minute.
+// Until polls a condition that gives no signal, and fails the test if it does not
+// hold within readyTimeout.
 func Until(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	deadline := time.NewTimer(readyTimeout)
@@ -243,19 +242,17 @@ func Until(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Routes must be known before the servers start, so their ports are chosen
-// here: below the range from which systems take ports for connections, and at
-// random, since other tests choose at the same time.
+// Routes must be known before the servers start. Their ports are below the range of
+// ephemeral ports, and random, since other test processes choose at the same time.
 const (
 	routePortMin = 20_000
 	routePortMax = 32_000
 )
 
-// givenPorts are those that a server of some test has, or is about to have.
+// givenPorts has the ports that freePorts has returned.
 var givenPorts sync.Map
 
-// freePorts returns n ports that were free a moment ago. No two tests of this
-// process get the same.
+// freePorts returns n free ports. No two tests of this process get the same.
 func freePorts(t testing.TB, n int) []int {
 	t.Helper()
 	var ports []int

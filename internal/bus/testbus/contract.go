@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Env is where a case of a contract runs: one connection to each server.
+// Env is the environment of a contract's case, with one connection to each server.
 type Env struct {
 	T     *testing.T
 	Ctx   context.Context
@@ -30,9 +30,9 @@ func (e Env) Publish(door session.Door, sid, payload string) uint64 {
 	return seq
 }
 
-// Contract runs cases against servers whose streams have so many replicas. All cases
-// share the streams and use sessions of their own. first, if not nil, runs before
-// them, alone.
+// Contract runs cases against servers on which streams have this many replicas. All
+// cases share the streams and use sessions of their own. first, if not nil, runs alone
+// before them.
 func Contract(t *testing.T, nodes []*bustest.Node, replicas int, first func(*testing.T, Env), cases map[string]func(*testing.T, Env)) {
 	e := Env{T: t, Ctx: Context(t), Nodes: nodes, Names: Names(t, "")}
 	for _, node := range nodes {

@@ -1,4 +1,4 @@
-// Package testbus gives tests a connection to servers of package bustest, streams that
-// are provisioned, and what several packages' tests do with them. bustest knows
-// nothing of package bus, so that tests from the inside may use it.
+// Package testbus connects tests to the servers of package bustest. It provisions
+// streams, and has helpers that the tests of several packages share. It imports bus, so
+// that internal tests of the packages below bus can use only bustest.
 package testbus

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Log is a log that a test reads while others write it.
+// Log is a log that a test reads while other goroutines write it.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -18,7 +18,7 @@ func (l *Log) Write(p []byte) (int, error) {
 	return l.text.Write(p)
 }
 
-// Lines returns the lines that have a message.
+// Lines returns the lines with a message.
 func (l *Log) Lines(message string) (found []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -43,8 +43,8 @@ func Names(t testing.TB, prefix string) subjects.Names {
 	return n
 }
 
-// Conf returns streams.conf under a prefix; edits are pairs of a text and what stands in
-// its place.
+// Conf returns streams.conf under a prefix; edits are pairs of a text and its
+// replacement.
 func Conf(t testing.TB, prefix string, edits ...string) *streams.Conf {
 	t.Helper()
 	text := strings.NewReplacer(edits...).Replace(string(refold.StreamsConf))
@@ -66,7 +66,8 @@ func Connect(t testing.TB, node *bustest.Node, prefix string) *bus.Bus {
 	return b
 }
 
-// JS is a plain client beside the bus, to look at what is really there.
+// JS returns a plain client, with which a test inspects the server independently of
+// the bus.
 func JS(t testing.TB, node *bustest.Node) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := nats.Connect(node.URL())
@@ -81,20 +82,20 @@ func JS(t testing.TB, node *bustest.Node) (*nats.Conn, jetstream.JetStream) {
 	return nc, js
 }
 
-// Within receives from ch, and fails the test if nothing comes.
+// Within receives from ch, and fails the test after half of Time.
 func Within[T any](t *testing.T, ch <-chan T) T {
 	t.Helper()
 	select {
 	case v := <-ch:
 		return v
 	case <-time.After(Time / 2):
-		t.Fatal("nothing came")
+		t.Fatal("nothing received")
 		panic("unreachable")
 	}
 }
 
-// PublishRaw stores an event with a header block as it is, which no
-// client library would send.
+// PublishRaw stores an event with a raw header block, which client libraries would
+// not send.
 func PublishRaw(t *testing.T, node *bustest.Node, subject, header, payload string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(node.URL(), "nats://"))
@@ -118,7 +119,7 @@ func PublishRaw(t *testing.T, node *bustest.Node, subject, header, payload strin
 	t.Fatalf("no acknowledgement: %v", lines.Err())
 }
 
-// OneLine fails the test if an error is no single line.
+// OneLine fails the test if an error is not a single line.
 func OneLine(t *testing.T, err error) {
 	t.Helper()
 	if text := err.Error(); strings.ContainsAny(text, "\n\r") || text == "" {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Wire stands between a client and a server: it can swallow what the server
-// says, and cut all connections.
+// Wire is a proxy between a client and a server. It can drop the server's messages,
+// and close all connections.
 type Wire struct {
 	URL   string
 	muted atomic.Bool
@@ -34,16 +34,16 @@ func NewWire(t *testing.T, server string) *Wire {
 			if err != nil {
 				return
 			}
-			behind, err := net.Dial("tcp", strings.TrimPrefix(server, "nats://"))
+			upstream, err := net.Dial("tcp", strings.TrimPrefix(server, "nats://"))
 			if err != nil {
 				client.Close()
 				continue
 			}
 			w.mu.Lock()
-			w.conns = append(w.conns, client, behind)
+			w.conns = append(w.conns, client, upstream)
 			w.mu.Unlock()
-			go pass(behind, client, behind)
-			go pass(&answers{w, client}, behind, client)
+			go pass(upstream, client, upstream)
+			go pass(&answers{w, client}, upstream, client)
 		}
 	}()
 	return w
@@ -51,11 +51,11 @@ func NewWire(t *testing.T, server string) *Wire {
 
 // pass copies one way until either side is closed, and closes the other side.
 func pass(to io.Writer, from io.Reader, other io.Closer) {
-	_, _ = io.Copy(to, from) // how a connection ends is what these tests vary
+	_, _ = io.Copy(to, from) // tests end connections in any way
 	other.Close()
 }
 
-// Mute swallows all answers from now on, or lets them through again.
+// Mute drops the server's messages from now on, or passes them again.
 func (w *Wire) Mute(on bool) { w.muted.Store(on) }
 
 // Cut closes every connection.
@@ -68,7 +68,7 @@ func (w *Wire) Cut() {
 	w.conns = nil
 }
 
-// answers is the way from the server to a client.
+// answers writes the server's messages to a client.
 type answers struct {
 	w      *Wire
 	client net.Conn

@@ -20,27 +20,26 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Blobs are objects of a NATS object store: what describes one lies on a
-// subject made of its name, and says on which subject its chunks lie. They are
-// written and read here and not through nats.go's ObjectStore, which reads
-// descriptions from any replica and replaces them: a reader that gets an old
-// description then waits for chunks that are gone. Here a description is
-// written once, and read from the leader.
+// Blobs are objects of a NATS object store. A description lies on a subject derived
+// from the blob's name, and names the subject of the chunks. nats.go's ObjectStore is
+// not used: it reads descriptions from any replica and replaces them, and a reader with
+// an old description waits for deleted chunks. Here a description is written once, and
+// read from the leader.
 
-// blobChunkBytes is the size of a chunk, that of all NATS clients.
+// blobChunkBytes is the size of a chunk, as in all NATS clients.
 const blobChunkBytes = 128 << 10
 
-// blobBytesMax is how large a blob may be, as long as its reader takes no less.
+// blobBytesMax is the largest blob; readers may set a smaller limit.
 const blobBytesMax = 1 << 30
 
-// PutBlob keeps content under its hash and returns its name. Content that is
-// there already is not sent again, so calling twice is calling once.
+// PutBlob stores content under its hash and returns its name. It does not send
+// content that is already stored, so it is idempotent.
 func (j *Journal) PutBlob(ctx context.Context, content []byte) (codec.Ref, error) {
 	ref := codec.RefOf(content)
 	if len(content) > blobBytesMax {
 		return codec.Ref{}, fmt.Errorf("put blob %s: %w: it has %d bytes, and a blob has %d at most", ref, ErrTooLarge, len(content), blobBytesMax)
 	}
-	upload := "" // the name under which the chunks lie, once they do
+	upload := "" // the name of the stored chunks; empty: none yet
 	err := natsio.Backoff(ctx, func() error { return j.putBlob(ctx, ref, content, &upload) })
 	if err != nil {
 		return codec.Ref{}, fmt.Errorf("put blob %s (%d bytes): %w", ref, len(content), err)
@@ -48,10 +47,10 @@ func (j *Journal) PutBlob(ctx context.Context, content []byte) (codec.Ref, error
 	return ref, nil
 }
 
-// putBlob makes one attempt: chunks first, under a name of their own, then the
-// description, for which only one of several writers succeeds. An attempt that
-// may have stored a description is followed by one with the same chunks, whose
-// name is in upload: so whatever became of it, no chunks are left over.
+// putBlob makes one attempt: first the chunks, under a new name, then the
+// description, which only one of several writers can store. If an attempt may have
+// stored its description, the next one reuses its chunks, whose name is in upload.
+// So no chunks are left over, whatever the outcome.
 func (j *Journal) putBlob(ctx context.Context, ref codec.Ref, content []byte, upload *string) error {
 	digest := digestOf(ref.Hash)
 	have, seq, err := j.blobInfo(ctx, ref)
@@ -91,8 +90,8 @@ func (j *Journal) putBlob(ctx context.Context, ref codec.Ref, content []byte, up
 	return err
 }
 
-// dropChunks removes an upload that no description names. A leftover only
-// takes space, so a failure is no error.
+// dropChunks deletes an upload that no description names. A failure is only logged,
+// since leftover chunks only take space.
 func (j *Journal) dropChunks(ctx context.Context, upload string) {
 	subject := j.names.BlobChunks(upload)
 	if err := j.purge(context.WithoutCancel(ctx), subject); err != nil {
@@ -124,13 +123,12 @@ func (j *Journal) putChunks(ctx context.Context, subject string, content []byte)
 	return nil
 }
 
-// errDescribed says that another description was stored first, and that this
-// one never will be.
+// errDescribed means that another description was stored first, and that this one
+// never will be.
 const errDescribed = natsio.Retryable("another writer described the blob first")
 
-// putBlobInfo stores a description in place of the one at sequence former, 0
-// for none. errDescribed means that somebody else did; after any other error
-// it may be stored or not.
+// putBlobInfo replaces the description at sequence former (0: none). errDescribed
+// means that another writer did; after any other error the outcome is unknown.
 func (j *Journal) putBlobInfo(ctx context.Context, info jetstream.ObjectInfo, former uint64) error {
 	data, err := json.Marshal(info)
 	if err != nil {
@@ -156,13 +154,13 @@ func (j *Journal) GetBlob(ctx context.Context, ref codec.Ref) ([]byte, error) {
 	return j.GetBlobUpTo(ctx, ref, blobBytesMax)
 }
 
-// GetBlobUpTo is GetBlob for a reader that takes so many bytes; a larger blob is
-// ErrTooLarge. What the store says of its size reserves no memory.
+// GetBlobUpTo is GetBlob with a limit of bytesMax bytes; a larger blob is ErrTooLarge.
+// It allocates for the bytes that arrive, not for the size that the store claims.
 func (j *Journal) GetBlobUpTo(ctx context.Context, ref codec.Ref, bytesMax int) ([]byte, error) {
 	content, err := j.getBlob(ctx, ref, bytesMax)
 	if errors.Is(err, ErrOtherBytes) {
 		if _, _, gone := j.blobInfo(ctx, ref); errors.Is(gone, natsio.ErrNotFound) {
-			err = fmt.Errorf("%w: it was deleted meanwhile", natsio.ErrNotFound)
+			err = fmt.Errorf("%w: it was deleted during the read", natsio.ErrNotFound)
 		}
 	}
 	if err != nil {
@@ -179,7 +177,7 @@ func (j *Journal) getBlob(ctx context.Context, ref codec.Ref, bytesMax int) ([]b
 	case info.NUID == "":
 		return nil, fmt.Errorf("%w: its description names no chunks; restore it from a backup", ErrOtherBytes)
 	case info.Size > uint64(bytesMax):
-		return nil, fmt.Errorf("%w: it has %d bytes, and %d are taken", ErrTooLarge, info.Size, bytesMax)
+		return nil, fmt.Errorf("%w: it has %d bytes, and the limit is %d", ErrTooLarge, info.Size, bytesMax)
 	}
 	content, err := j.chunks(ctx, j.names.BlobsStream(), j.names.BlobChunks(info.NUID), info.Size)
 	if errors.Is(err, errTooMany) {
@@ -194,7 +192,7 @@ func (j *Journal) getBlob(ctx context.Context, ref codec.Ref, bytesMax int) ([]b
 	return content, nil
 }
 
-// deleteBlob removes a blob; one that is not there is fine.
+// deleteBlob deletes a blob. A missing blob is no error.
 func (j *Journal) deleteBlob(ctx context.Context, ref codec.Ref) error {
 	info, seq, err := j.blobInfo(ctx, ref)
 	if errors.Is(err, natsio.ErrNotFound) {
@@ -214,14 +212,14 @@ func (j *Journal) deleteBlob(ctx context.Context, ref codec.Ref) error {
 	return j.purge(ctx, j.names.BlobChunks(upload))
 }
 
-// blobInfo reads the description of a blob, and its sequence, as describe does.
+// blobInfo is describe for a blob.
 func (j *Journal) blobInfo(ctx context.Context, ref codec.Ref) (info jetstream.ObjectInfo, seq uint64, err error) {
 	return j.describe(ctx, j.names.BlobsStream(), j.blobSubject(ref.String()))
 }
 
-// describe reads the description of an object from the leader, and its sequence. One
-// that says that the object was deleted comes with ErrNotFound. One whose chunks have no
-// name of an upload, with a wildcard in it perhaps, names none.
+// describe reads the description of an object from the leader, and its sequence. The
+// description of a deleted object comes with ErrNotFound. NUID and Digest are emptied if
+// NUID is not the name of an upload: it may have a wildcard.
 func (j *Journal) describe(ctx context.Context, stream, subject string) (info jetstream.ObjectInfo, seq uint64, err error) {
 	m, err := j.leaderGet(ctx, stream, getRequest{LastFor: subject})
 	if err != nil {
@@ -239,10 +237,10 @@ func (j *Journal) describe(ctx context.Context, stream, subject string) (info je
 	return info, m.seq, err
 }
 
-// errTooMany says that an object's chunks have more bytes than its description says.
+// errTooMany means that an object's chunks have more bytes than its description.
 var errTooMany = errors.New("more bytes than the description says")
 
-// chunks reads the content of an object, of at most size bytes: then it is errTooMany.
+// chunks reads the content of an object. More than size bytes are errTooMany.
 func (j *Journal) chunks(ctx context.Context, stream, subject string, size uint64) (content []byte, err error) {
 	for m, err := range j.read(ctx, stream, subject, 1, 0, true) {
 		if err != nil {
@@ -251,7 +249,7 @@ func (j *Journal) chunks(ctx context.Context, stream, subject string, size uint6
 		if uint64(len(content)+len(m.data)) > size {
 			return nil, errTooMany
 		}
-		if content == nil { // most objects are one chunk; the size is only claimed until more come
+		if content == nil { // most objects are one chunk, and size is only a claim
 			content = make([]byte, 0, min(size, 8*blobChunkBytes))
 		}
 		content = append(content, m.data...)
@@ -259,13 +257,12 @@ func (j *Journal) chunks(ctx context.Context, stream, subject string, size uint6
 	return content, nil
 }
 
-// digestOf is what a description says of an object's content.
+// digestOf returns the digest as descriptions have it.
 func digestOf(sum [sha256.Size]byte) string {
 	return "SHA-256=" + base64.URLEncoding.EncodeToString(sum[:])
 }
 
-// isUpload reports whether chunks may lie under a name: it is one token of a
-// subject.
+// isUpload reports whether name may be the name of chunks: one token of a subject.
 func isUpload(name string) bool {
 	return name != "" && !strings.ContainsAny(name, ".*> \t\r\n\x00")
 }
@@ -274,8 +271,8 @@ func (j *Journal) blobSubject(name string) string {
 	return j.names.BlobSubject(base64.URLEncoding.EncodeToString([]byte(name)))
 }
 
-// purgeTime bounds the cleaning up after a failure, which goes on when the
-// caller's context has ended.
+// purgeTime bounds the cleanup after a failure, which continues after the end of the
+// caller's context.
 const purgeTime = 30 * time.Second
 
 func (j *Journal) purge(ctx context.Context, subject string) error {

@@ -12,16 +12,16 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// errBucketThere says that the bucket of snapshots, which was not there, is: what
-// was asked of it can be asked again.
-const errBucketThere = natsio.Retryable("the bucket of snapshots is there again")
+// errBucketRemade means that the bucket of snapshots was recreated, and that the
+// request can be retried.
+const errBucketRemade = natsio.Retryable("the bucket of snapshots was recreated")
 
 // askBucket is Retry for requests to the bucket of snapshots. The process that
-// provisioned the bucket makes it again when it is gone: a cache is nothing to wait for.
+// provisioned the bucket recreates it when it is deleted, since it is a cache.
 func (j *Journal) askBucket(ctx context.Context, f func(context.Context) error) error {
 	return j.conn.Retry(ctx, func(ctx context.Context) error {
 		err := f(ctx)
-		silent := errors.Is(err, jetstream.ErrNoStreamResponse) // it is gone, or has no leader just now
+		silent := errors.Is(err, jetstream.ErrNoStreamResponse) // it does not exist, or has no leader now
 		switch {
 		case !silent && natsio.CodeOf(err) != natsio.CodeStreamMissing:
 			return err
@@ -29,7 +29,7 @@ func (j *Journal) askBucket(ctx context.Context, f func(context.Context) error) 
 			if err := j.streams.RemakeSnapshots(ctx); err != nil {
 				return err
 			}
-			return errBucketThere // without err, which trying again can't help
+			return errBucketRemade // does not wrap err, which is not transient
 		case silent:
 			return j.whyNoStream(ctx, j.names.SnapshotsStream(), err)
 		}
@@ -37,8 +37,8 @@ func (j *Journal) askBucket(ctx context.Context, f func(context.Context) error) 
 	})
 }
 
-// leaderKey reads what the bucket's leader has last under a key. Nothing ever was
-// there if its sequence is 0.
+// leaderKey reads the last message of a key from the bucket's leader. Its sequence is
+// 0 if there is none.
 func (j *Journal) leaderKey(ctx context.Context, key string) (m stored, err error) {
 	err = j.askBucket(ctx, func(ctx context.Context) (err error) {
 		m, err = j.lastOn(ctx, j.names.SnapshotsStream(), j.names.SnapshotsSubject(key))
@@ -47,8 +47,8 @@ func (j *Journal) leaderKey(ctx context.Context, key string) (m stored, err erro
 	return m, err
 }
 
-// replicaKey reads what any replica has last under a key; ErrNotFound if nothing is
-// there. It may be older than what was put last.
+// replicaKey reads the value of a key from any replica, which may not have the latest
+// one; ErrNotFound if there is none.
 func (j *Journal) replicaKey(ctx context.Context, key string) (value []byte, err error) {
 	err = j.askBucket(ctx, func(ctx context.Context) error {
 		for m, err := range j.read(ctx, j.names.SnapshotsStream(), j.names.SnapshotsSubject(key), 1, 0, false) {
@@ -62,8 +62,7 @@ func (j *Journal) replicaKey(ctx context.Context, key string) (value []byte, err
 	return value, err
 }
 
-// putKey puts a value under a key, as the client of a bucket does, and returns its
-// revision; nil deletes the key.
+// putKey puts a value under a key and returns its revision; nil deletes the key.
 func (j *Journal) putKey(ctx context.Context, key string, value []byte, opts ...jetstream.PublishOpt) (rev uint64, err error) {
 	msg := nats.NewMsg(j.names.SnapshotsSubject(key))
 	if msg.Data = value; len(value) == 0 {
@@ -79,15 +78,14 @@ func (j *Journal) putKey(ctx context.Context, key string, value []byte, opts ...
 	return rev, err
 }
 
-// deleted reports whether a message of a bucket says that its key was deleted, or is
-// none.
+// deleted reports whether a bucket's message marks a deleted key, or there is none.
 func (m *stored) deleted() bool {
 	return m.seq == 0 || m.header.Get(subjects.HeaderKVOperation) != ""
 }
 
-// LaneNote returns what an owner of a lane has noted under a key of the snapshots
-// bucket (subjects.GuardKey), and its revision; nil: nothing. It is read from the
-// leader: the next owner must not miss it.
+// LaneNote returns the note of a lane's owner under a key of the snapshots bucket
+// (subjects.GuardKey), and its revision; nil: there is none. It reads from the leader,
+// since the next owner must not miss the note.
 func (j *Journal) LaneNote(ctx context.Context, key string) (note []byte, rev uint64, err error) {
 	m, err := j.leaderKey(ctx, key)
 	if err != nil {
@@ -99,9 +97,9 @@ func (j *Journal) LaneNote(ctx context.Context, key string) (note []byte, rev ui
 	return note, m.seq, nil
 }
 
-// PutLaneNote notes something of a lane in place of what has the revision after
-// (0: nothing has one), and returns the revision; nil deletes it. It fails with
-// ErrOvertaken if something else was put or deleted since.
+// PutLaneNote replaces the note of revision after (0: there is none), and returns the
+// new revision; nil deletes the note. It fails with ErrOvertaken if the note has another
+// revision by now.
 func (j *Journal) PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error) {
 	rev, err = j.putKey(ctx, key, note, jetstream.WithExpectLastSequencePerSubject(after))
 	if natsio.IsConflict(err) {

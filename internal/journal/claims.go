@@ -13,9 +13,9 @@ import (
 // claimBytesMax bounds a claim's body, which names an instance.
 const claimBytesMax = 1 << 10
 
-// ClaimBody is what a claim says: which instance may start the effect, or that none may.
-// Hash is the SHA-256 of the effect's payload in hex. A claim without it, such as
-// a session-actor's withdrawal, holds for any payload under the effect's name.
+// ClaimBody is the body of a claim. It names the instance that may start the effect,
+// or withdraws the effect. Hash is the SHA-256 of the effect's payload in hex. A claim
+// without it, such as a withdrawal, holds for any payload under the effect's name.
 type ClaimBody struct {
 	By        string `json:"by,omitempty"` // the instance
 	Hash      string `json:"hash,omitempty"`
@@ -30,11 +30,11 @@ func ClaimedBy(instance string) ([]byte, error) {
 	return json.Marshal(ClaimBody{By: instance})
 }
 
-// withdrawn is the body that withdraws.
+// withdrawn is the body of a withdrawal.
 const withdrawn = `{"withdrawn":true}`
 
-// ParseClaimBody reads the body of a claim. One that names neither an instance
-// nor a withdrawal is an error.
+// ParseClaimBody parses the body of a claim. It must have either an instance or a
+// withdrawal.
 func ParseClaimBody(body []byte) (ClaimBody, error) {
 	var c ClaimBody
 	if err := json.Unmarshal(body, &c); err != nil {
@@ -46,11 +46,11 @@ func ParseClaimBody(body []byte) (ClaimBody, error) {
 	return c, nil
 }
 
-// Claim stores a claim of an effect. The first that is stored stands for good: won
-// tells whether it says what body says (it may have been stored by an earlier,
-// unanswered call), and holder is its body, which is empty if the server can't read
-// it. When ctx ends before that is known the error wraps ErrUnknownOutcome, and
-// nothing may be started; claiming again is safe.
+// Claim stores a claim of an effect, of which the first stored one counts. holder is
+// the body of that claim, empty if the server can't read it. won reports whether it
+// equals body, which an earlier call without an answer may have stored. If ctx ends
+// first, the error wraps ErrUnknownOutcome and the caller must not start the effect;
+// claiming again is safe.
 func (j *Journal) Claim(ctx context.Context, name subjects.ClaimName, body []byte) (won bool, holder []byte, err error) {
 	c, err := j.BeginClaim(ctx, name, body)
 	if err != nil {
@@ -59,18 +59,18 @@ func (j *Journal) Claim(ctx context.Context, name subjects.ClaimName, body []byt
 	return c.Wait()
 }
 
-// Claiming is a claim that is on its way.
+// Claiming is a pending claim.
 type Claiming struct {
 	to    *committer
 	of    *waiter
 	write *write
 }
 
-// BeginClaim is Claim without the waiting for its answer, for which Wait is to be
-// called. It waits only where too much is on its way already.
+// BeginClaim sends a claim; the caller must call Wait for the outcome. BeginClaim
+// blocks only while the committer is full.
 func (j *Journal) BeginClaim(ctx context.Context, name subjects.ClaimName, body []byte) (Claiming, error) {
 	if len(body) == 0 {
-		return Claiming{}, errors.New("claim: an empty body names nobody")
+		return Claiming{}, errors.New("claim: an empty body names no instance")
 	}
 	w, err := j.claimWrite(name, body)
 	if err != nil {
@@ -83,7 +83,7 @@ func (j *Journal) BeginClaim(ctx context.Context, name subjects.ClaimName, body 
 	return Claiming{to: j.effects, of: of, write: w}, nil
 }
 
-// Wait returns what Claim would. It waits until the context of BeginClaim ends.
+// Wait returns the results of Claim. It waits until the context of BeginClaim ends.
 func (c Claiming) Wait() (won bool, holder []byte, err error) {
 	if err = c.to.wait(c.of); err == nil {
 		err = c.write.err
@@ -109,8 +109,8 @@ func (j *Journal) claimWrite(name subjects.ClaimName, body []byte) (*write, erro
 	return w, j.check(w, claimBytesMax)
 }
 
-// Holder returns the instance that holds the latest claim of an effect; found is
-// false if nobody has claimed it, or it was withdrawn.
+// Holder returns the instance of the latest claim of an effect; found is false if
+// there is no claim, or the effect was withdrawn.
 func (j *Journal) Holder(ctx context.Context, name subjects.EffectName) (instance string, found bool, err error) {
 	for n := 1; ; n++ {
 		subject, err := j.names.Claim(subjects.ClaimName{EffectName: name, N: n})
@@ -126,7 +126,7 @@ func (j *Journal) Holder(ctx context.Context, name subjects.EffectName) (instanc
 		}
 		c, err := ParseClaimBody(m.data)
 		if err != nil || c.Withdrawn {
-			return "", false, nil //nolint:nilerr // what nobody can read names nobody
+			return "", false, nil //nolint:nilerr // a body that does not parse names no instance
 		}
 		instance = c.By
 	}

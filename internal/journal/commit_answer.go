@@ -18,14 +18,14 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// acked is what the server says to a pending publish.
+// acked is the server's answer to a pending publish.
 type acked struct {
 	seq       uint64 // of the message; of a batch: of its last one
 	duplicate bool
-	err       error // whatever it is, but no error that the write itself made
+	err       error
 }
 
-// readAnswer reads a publish acknowledgement of a stream.
+// readAnswer parses a publish acknowledgement of a stream.
 func readAnswer(m *nats.Msg, stream string) acked {
 	if len(m.Data) == 0 && m.Header.Get(subjects.HeaderStatus) == natsio.StatusNoResponders {
 		return acked{err: jetstream.ErrNoStreamResponse}
@@ -50,7 +50,7 @@ func readAnswer(m *nats.Msg, stream string) acked {
 	return acked{seq: ack.Sequence, duplicate: ack.Duplicate}
 }
 
-// readUsual reads the usual acknowledgement, without reflection:
+// readUsual parses the usual acknowledgement without reflection:
 // {"stream":"NAME","seq":12}
 func readUsual(data []byte, stream string) (seq uint64, ok bool) {
 	rest, one := bytes.CutPrefix(data, []byte(`{"stream":"`))
@@ -64,20 +64,20 @@ func readUsual(data []byte, stream string) (seq uint64, ok bool) {
 	return seq, err == nil && seq > 0
 }
 
-// hear takes an answer of the server.
-func (s *committerLoop) hear(m *nats.Msg) {
+// receive handles an answer of the server.
+func (s *committerLoop) receive(m *nats.Msg) {
 	number, _ := strconv.ParseUint(m.Subject[strings.LastIndexByte(m.Subject, '.')+1:], 10, 64)
 	p := s.pending.open[number]
 	if p == nil {
-		return // it was sent again since; that answer counts
+		return // the writes were sent again; the answer to that counts
 	}
 	if len(m.Data) == 0 && m.Header.Get(subjects.HeaderStatus) == "" {
 		return // the server has the first message of a batch
 	}
 	a := readAnswer(m, s.stream)
 	if a.err == nil && a.seq <= p.last {
-		// It may be what was said to the one before it on this reply subject. On a new
-		// subject what is said is about this one.
+		// It may answer the previous message on this reply subject. On a new subject
+		// every answer is for this message.
 		s.finish(p)
 		s.requeue(p.writes)
 		return
@@ -85,8 +85,8 @@ func (s *committerLoop) hear(m *nats.Msg) {
 	s.answered(p, a)
 }
 
-// answered gives the writes of a pending publish their outcomes, or sees to it that
-// they get one.
+// answered gives the writes of a pending publish their outcomes, or looks them up or
+// sends them again.
 func (s *committerLoop) answered(p *pending, a acked) {
 	s.finish(p)
 	w, single := p.writes[0], len(p.writes) == 1
@@ -103,7 +103,7 @@ func (s *committerLoop) answered(p *pending, a acked) {
 	case !single:
 		s.rejected(p.writes, a.err)
 	case w.fenced && natsio.IsConflict(a.err), errors.Is(a.err, jetstream.ErrNoStreamResponse):
-		s.look(p.writes, a.err)
+		s.lookUp(p.writes, a.err)
 	case natsio.IsTransient(a.err):
 		s.unknown(p.writes)
 	default:
@@ -112,26 +112,26 @@ func (s *committerLoop) answered(p *pending, a acked) {
 	}
 }
 
-// unknown sends writes again, a little later.
+// unknown sends writes again after a pause.
 func (s *committerLoop) unknown(writes []*write) {
 	s.requeue(writes)
 	s.pause()
 }
 
-// rejected takes the rejection of a batch, of which nothing is stored (or all
-// of it, when the answer was lost). Names that are taken are read, and the rest
-// goes out as a batch again. Messages that no batch takes go out one by one, and the
-// server says what is wrong with each.
+// rejected handles the rejection of a batch. Nothing of it is stored, or all of it if
+// an earlier answer was lost. Names that are taken are looked up, and the rest is sent
+// as a batch again. Messages that the server accepts in no batch are sent one by one,
+// and get an error each.
 func (s *committerLoop) rejected(writes []*write, err error) {
 	for _, w := range writes {
 		w.rejected++
 	}
 	switch {
 	case natsio.IsConflict(err), errors.Is(err, jetstream.ErrNoStreamResponse):
-		s.look(writes, err)
+		s.lookUp(writes, err)
 		return
 	case natsio.IsTransient(err):
-		// What has an id would be called a duplicate in a batch.
+		// A write with an id could be a duplicate now, which fails a batch.
 		for _, w := range writes {
 			w.alone = w.alone || !w.fenced
 		}
@@ -151,32 +151,32 @@ func (s *committerLoop) rejected(writes []*write, err error) {
 // for another batch.
 const noBatchFor = time.Second
 
-// lookup is what became of writes whose outcome had to be looked up.
+// lookup is the result of a lookup of the outcomes of writes.
 type lookup struct {
 	writes []*write
-	pause  bool // what goes out again does so a little later
+	pause  bool // writes without an outcome wait before they are sent again
 }
 
-// look finds out in the background what became of writes: whether names are taken,
-// by what, and whether the stream is there at all. Until then nothing else of their
-// orders is sent.
-func (s *committerLoop) look(writes []*write, cause error) {
-	s.looking++
+// lookUp finds out in the background whether names are taken, by what, and whether the
+// stream exists. Until then no other write of these orders is sent.
+func (s *committerLoop) lookUp(writes []*write, cause error) {
+	s.lookingUp++
 	for _, w := range writes {
 		s.occupy(w.order)
 	}
 	go func() {
-		l := lookup{writes, s.journal.look(s.stream, writes, cause)}
+		l := lookup{writes, s.journal.lookUp(s.stream, writes, cause)}
 		select {
-		case s.looked <- l:
+		case s.lookups <- l:
 		case <-s.end:
 		}
 	}()
 }
 
-// take takes what a look came to. What has no outcome goes out again.
-func (s *committerLoop) take(l lookup) {
-	s.looking--
+// finishLookup handles the result of a lookup. Writes without an outcome are sent
+// again.
+func (s *committerLoop) finishLookup(l lookup) {
+	s.lookingUp--
 	var again []*write
 	for _, w := range l.writes {
 		s.free(w.order)
@@ -196,14 +196,14 @@ func (s *committerLoop) take(l lookup) {
 	}
 }
 
-// looksAtOnce is how many names are read at the same time.
-const looksAtOnce = 32
+// lookupsMax is how many names are read concurrently.
+const lookupsMax = 32
 
-// look reads from the leader what fenced names hold, and reports whether the rest is to
-// wait before it goes out again. A name that holds nothing, or what is to be replaced,
-// is free: another write was in flight and is not stored. But one that is found to be
-// taken and to hold nothing several times can't be read.
-func (j *Journal) look(stream string, writes []*write, cause error) (pause bool) {
+// lookUp reads from the leader what fenced names hold, and reports whether the writes
+// without an outcome must wait before they are sent again. A name that holds nothing, or
+// the message to replace, is free: a concurrent write conflicted and was not stored. A
+// name that unreadMax conflicts report as taken, and that holds nothing, is unreadable.
+func (j *Journal) lookUp(stream string, writes []*write, cause error) (pause bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), natsio.RequestTimeout)
 	defer cancel()
 	if errors.Is(cause, jetstream.ErrNoStreamResponse) {
@@ -214,14 +214,14 @@ func (j *Journal) look(stream string, writes []*write, cause error) (pause bool)
 		}
 		return natsio.IsTransient(cause)
 	}
-	room := make(chan struct{}, looksAtOnce)
-	var looking sync.WaitGroup
+	room := make(chan struct{}, lookupsMax)
+	var reads sync.WaitGroup
 	for _, w := range writes {
 		if !w.fenced {
 			continue
 		}
 		room <- struct{}{}
-		looking.Go(func() {
+		reads.Go(func() {
 			defer func() { <-room }()
 			m, err := j.leaderGet(ctx, stream, getRequest{LastFor: w.subject})
 			switch {
@@ -233,7 +233,7 @@ func (j *Journal) look(stream string, writes []*write, cause error) (pause bool)
 			}
 		})
 	}
-	looking.Wait()
+	reads.Wait()
 	w := writes[0]
 	if len(writes) > 1 || w.known() || ctx.Err() != nil {
 		return ctx.Err() != nil

@@ -85,7 +85,7 @@ func TestCommittingHearsOfABatch(t *testing.T) {
 		s := testLoop()
 		writes := s.testWrites(4)
 		number := s.sent(writes...)
-		s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(test.answer)})
+		s.receive(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(test.answer)})
 		alone := 0
 		for _, w := range s.ready {
 			if w.alone {
@@ -105,9 +105,9 @@ func TestCommittingHearsOfABatch(t *testing.T) {
 			}
 		}
 		// Whatever comes later about it is about nothing.
-		s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number+1), Data: []byte(refusal(codeStoreFailed))})
+		s.receive(&nats.Msg{Subject: natsio.ReplySubject("inbox", number+1), Data: []byte(refusal(codeStoreFailed))})
 		if test.ready > 0 {
-			s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(refusal(10176))})
+			s.receive(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(refusal(10176))})
 			if len(s.ready) != test.ready {
 				t.Errorf("%s: a second answer changed something", test.name)
 			}
@@ -122,7 +122,7 @@ func TestCommittingKeepsOrder(t *testing.T) {
 	mine, others := s.testWrites(8), s.testWrites(4)
 	number := s.sent(mine[1])
 	s.ready = slices.Concat(mine[2:], others)
-	s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(refusal(codeTooLarge))})
+	s.receive(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(refusal(codeTooLarge))})
 	var over *natsio.MaxPayloadError
 	if !errors.As(mine[1].err, &over) {
 		t.Errorf("got %v, want a natsio.MaxPayloadError", mine[1].err)
@@ -152,14 +152,14 @@ func TestCommittingTimesOut(t *testing.T) {
 		}
 		s.pending.open[number].sent = time.Now().Add(-natsio.RequestTimeout)
 	}
-	s.again(natsio.RequestTimeout)
+	s.retryUnanswered(natsio.RequestTimeout)
 	if want := slices.Concat(all[:3], all[4:]); !slices.Equal(s.ready, want) {
 		t.Errorf("got %d ready, want those that are late, in order", len(s.ready))
 	}
 	if s.outstanding != 1 || s.until.IsZero() {
 		t.Errorf("got %d in the air, paused %v, want 1 and a pause", s.outstanding, !s.until.IsZero())
 	}
-	s.again(0) // the connection was made anew
+	s.retryUnanswered(0) // the connection was made anew
 	if len(s.ready) != 6 || s.outstanding != 0 || len(s.pending.sentBy(time.Now())) != 0 {
 		t.Errorf("got %d ready and %d in the air, want 6 and none", len(s.ready), s.outstanding)
 	}
@@ -174,7 +174,7 @@ func TestCommittingHearsTwice(t *testing.T) {
 		s := testLoop()
 		all := s.testWrites(4)
 		hear := func(number uint64, answer string) {
-			s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(answer)})
+			s.receive(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(answer)})
 		}
 		first := s.sent(all[0])
 		hear(first, `{"stream":"S","seq":1}`)
@@ -219,12 +219,12 @@ func TestCommittingNumbers(t *testing.T) {
 		seen[n] = what
 		return n
 	}
-	s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number("nothing", all[0])), Data: []byte(refusal(codeTooLarge))})
+	s.receive(&nats.Msg{Subject: natsio.ReplySubject("inbox", number("nothing", all[0])), Data: []byte(refusal(codeTooLarge))})
 	number("a refusal", all[2])
-	s.again(0)
-	s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number("what timed out", all[4:6]...)), Data: []byte(`{"stream":"S","seq":2,"count":2}`)})
+	s.retryUnanswered(0)
+	s.receive(&nats.Msg{Subject: natsio.ReplySubject("inbox", number("what timed out", all[4:6]...)), Data: []byte(`{"stream":"S","seq":2,"count":2}`)})
 	stored := number("a batch", all[6])
-	s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", stored), Data: []byte(`{"stream":"S","seq":3}`)})
+	s.receive(&nats.Msg{Subject: natsio.ReplySubject("inbox", stored), Data: []byte(`{"stream":"S","seq":3}`)})
 	if batch := s.sent(all[7:]...); batch == stored {
 		t.Error("a batch has the number of a single message")
 	}
@@ -257,14 +257,14 @@ func TestCommittingLooks(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
 	all := s.testWrites(4)
-	s.look(all[1:2], errors.New("stands for no leader"))
-	l := <-s.looked
+	s.lookUp(all[1:2], errors.New("stands for no leader"))
+	l := <-s.lookups
 	if _, busy := s.orders["session"]; !busy {
 		t.Error("the next notice would be sent")
 	}
 	s.ready = all[3:]
-	s.take(l)
-	if _, busy := s.orders["session"]; busy || s.looking != 0 || !slices.Equal(s.ready, []*write{all[1], all[3]}) {
+	s.finishLookup(l)
+	if _, busy := s.orders["session"]; busy || s.lookingUp != 0 || !slices.Equal(s.ready, []*write{all[1], all[3]}) {
 		t.Errorf("got busy %v and %d ready, want the notice in front of the next", s.orders, len(s.ready))
 	}
 }
@@ -284,7 +284,7 @@ func TestCommitterIsToldOnlyWhereItSends(t *testing.T) {
 		if told() == groups {
 			t.Errorf("groups %t, with one pending: got told %t", groups, told())
 		}
-		s.hear(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(`{"stream":"S","seq":1}`)})
+		s.receive(&nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(`{"stream":"S","seq":1}`)})
 		if !told() {
 			t.Errorf("groups %t: what is queued after the answer is not told", groups)
 		}

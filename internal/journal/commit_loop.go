@@ -20,33 +20,33 @@ type committerLoop struct {
 	answers     chan *nats.Msg
 	pending     pendings
 	outstanding int      // writes sent and not answered
-	message     nats.Msg // sent for one write after another: the connection keeps nothing of it
+	message     nats.Msg // reused for every write: the connection keeps no reference
 
 	ready  []*write            // taken from the queue, in order; to be sent
-	orders map[string][]*write // orders of which one is pending or looked up, with those behind it
+	orders map[string][]*write // orders with a write that is pending or looked up; later writes of each
 	unsent []*pending          // could not be sent
-	wait   time.Duration       // backoff after a trouble; 0: none
+	wait   time.Duration       // current backoff; 0: none
 	until  time.Time           // nothing is sent before
 	next   time.Time           // no group is sent before
-	early  bool                // something is ready, and it is not
+	early  bool                // writes are ready, and next is in the future
 
-	looked   chan lookup // what lookups came to
-	looking  int
-	noBatch  time.Time // no batch before: all slots are taken, or the stream takes none
-	denied   chan *natsio.PermissionError
-	reset    chan struct{}
-	timeouts *time.Ticker
+	lookups   chan lookup // results
+	lookingUp int
+	noBatch   time.Time // no batch before: the server has no room for one, or the stream allows none
+	denied    chan *natsio.PermissionError
+	reset     chan struct{}
+	timeouts  *time.Ticker
 }
 
 func newCommitterLoop(c *committer) *committerLoop {
 	return &committerLoop{
 		committer: c, pending: pendings{open: make(map[uint64]*pending)}, message: nats.Msg{Header: make(nats.Header)},
-		orders: make(map[string][]*write), looked: make(chan lookup, 16),
+		orders: make(map[string][]*write), lookups: make(chan lookup, 16),
 		denied: make(chan *natsio.PermissionError, 16), reset: make(chan struct{}, 1),
 	}
 }
 
-// run sends what is queued, until the committer is closed.
+// run sends the queue until the committer is closed.
 func (c *committer) run() {
 	s := newCommitterLoop(c)
 	var sub *nats.Subscription
@@ -67,28 +67,28 @@ func (c *committer) run() {
 			return
 		case <-s.queued():
 		case m := <-s.answers:
-			s.hear(m)
-			for range len(s.answers) { // nobody else takes any
-				s.hear(<-s.answers)
+			s.receive(m)
+			for range len(s.answers) { // this is the only receiver
+				s.receive(<-s.answers)
 			}
-		case l := <-s.looked:
-			s.take(l)
+		case l := <-s.lookups:
+			s.finishLookup(l)
 		case p := <-s.denied:
 			s.deny(p)
 		case <-s.reset:
-			s.wait, s.until = 0, time.Time{} // without a connection nothing could be sent
-			s.again(0)
+			s.wait, s.until = 0, time.Time{} // the backoff was for the lost connection
+			s.retryUnanswered(0)
 		case <-s.pausing():
 			s.until = time.Time{}
 		case <-s.timeouts.C:
 			s.dropEnded()
-			s.again(natsio.RequestTimeout)
+			s.retryUnanswered(natsio.RequestTimeout)
 		}
 	}
 }
 
-// queued returns the channel that tells that something is queued; nil while a group is
-// pending: nothing is sent before its answer.
+// queued returns the channel that signals new writes; nil while a group is pending,
+// since nothing is sent before its answer.
 func (s *committerLoop) queued() <-chan struct{} {
 	if s.waits() {
 		return nil
@@ -96,14 +96,14 @@ func (s *committerLoop) queued() <-chan struct{} {
 	return s.work
 }
 
-// yieldRounds is how often others go first. One yield is not enough: callers released
-// by the last batch release others in turn. With 1,000 runs in flight groups of effects
+// yieldRounds is how often yield yields. One yield is not enough: callers released by
+// the last batch release others in turn. With 1,000 runs in flight a group of effects
 // held 135 messages after three rounds, 170 after twelve, and no more after any number.
 const yieldRounds = 12
 
-// yield lets all other goroutines that could run go first, where a sync costs more
-// than that: what they store goes with the next group, which under load holds a fifth
-// to a half more. If none could run, it waits for nothing.
+// yield lets other runnable goroutines run first where messages go in groups: their
+// writes join the next group, which under load is a fifth to a half larger. If no
+// goroutine is runnable, yield returns at once.
 func (s *committerLoop) yield() {
 	if s.outstanding > 0 || !s.pace.groups || time.Now().Before(s.next) {
 		return
@@ -113,8 +113,8 @@ func (s *committerLoop) yield() {
 	}
 }
 
-// pausing returns a channel that tells the end of a backoff, or when a group that
-// is ready may be sent; nil if nothing waits for that.
+// pausing returns a channel that signals the end of a backoff, or of the gap before a
+// ready group; nil if neither is awaited.
 func (s *committerLoop) pausing() <-chan time.Time {
 	until := s.until
 	if until.IsZero() && s.early {
@@ -126,7 +126,7 @@ func (s *committerLoop) pausing() <-chan time.Time {
 	return time.After(time.Until(until))
 }
 
-// send sends what may be sent now.
+// send takes the queue, and sends the writes that may be sent now.
 func (s *committerLoop) send() {
 	s.mu.Lock()
 	s.ready = append(s.ready, s.queue...)
@@ -144,13 +144,12 @@ func (s *committerLoop) send() {
 	s.unsent = s.unsent[:0]
 }
 
-// waits reports whether a group is pending, or a burst that is measured, so that
-// nothing is sent before its answer, whatever is queued.
+// waits reports whether a group or a measured burst is pending. Nothing is sent before
+// its answers.
 func (s *committerLoop) waits() bool { return s.outstanding > 0 && (s.pace.groups || s.pace.sent > 0) }
 
-// sendReady sends what may be sent of all that is ready. Where each sync costs,
-// what comes while a group is pending is the next group; else nothing waits
-// for anything but what its order demands.
+// sendReady sends the ready writes that may be sent. With groups, writes that arrive
+// while one is pending form the next; without, a write waits only for its order.
 func (s *committerLoop) sendReady() {
 	if s.early = s.waitsForGap(); s.early {
 		return
@@ -159,7 +158,7 @@ func (s *committerLoop) sendReady() {
 		s.sendSingles()
 		return
 	}
-	if s.outstanding > 0 || s.looking > 0 {
+	if s.outstanding > 0 || s.lookingUp > 0 {
 		return
 	}
 	alone := slices.ContainsFunc(s.ready, func(w *write) bool { return w.alone })
@@ -176,29 +175,29 @@ func (s *committerLoop) sendReady() {
 	s.ready = slices.Delete(s.ready, 0, n)
 }
 
-// dropEnded ends what nobody waits for any more, so that others have its room.
-// It may have been sent before.
+// dropEnded ends the unsent writes whose caller has given up, so that other writes get
+// their room. Such a write may have been sent before.
 func (s *committerLoop) dropEnded() {
 	var ended []*write
-	over := func(w *write) bool {
+	isEnded := func(w *write) bool {
 		if w.of.ctx.Err() == nil {
 			return false
 		}
 		ended = append(ended, w)
 		return true
 	}
-	s.ready = slices.DeleteFunc(s.ready, over)
+	s.ready = slices.DeleteFunc(s.ready, isEnded)
 	for order := range s.orders {
-		s.orders[order] = slices.DeleteFunc(s.orders[order], over)
+		s.orders[order] = slices.DeleteFunc(s.orders[order], isEnded)
 	}
 	for _, w := range ended {
 		w.err = w.of.unknown()
-		w.order = "" // those after it have the same end
+		w.order = "" // later writes of its order and caller are in ended too
 		s.settle(w)
 	}
 }
 
-// sendSingles sends single messages, the first ones in bursts that are measured.
+// sendSingles sends single messages, the first ones in measured bursts.
 func (s *committerLoop) sendSingles() {
 	switch {
 	case s.pace.sent > 0:
@@ -206,27 +205,27 @@ func (s *committerLoop) sendSingles() {
 		s.sendEach(false, writesMax)
 	case s.outstanding == 0:
 		now := time.Now()
-		if s.sendEach(false, paceMost); s.outstanding >= paceLeast { // else others wait for some of their order
+		if s.sendEach(false, paceMost); s.outstanding >= paceLeast { // else too many waited for their order
 			s.pace.begin(s.outstanding, now)
 		}
 	}
 }
 
-// sendEach sends single messages, until so many are pending: of one order the
-// first, and no other until that is answered. With alone only those that go in no
-// batch.
+// sendEach sends single messages until most are outstanding. Of one order it sends the
+// first, and the next when that has its outcome. With alone it sends only the writes
+// that are not sent in batches.
 func (s *committerLoop) sendEach(alone bool, most int) {
-	ready := s.ready // what is dropped changes s.ready
+	ready := s.ready // settle changes s.ready
 	s.ready = nil
 	rest := ready[:0]
 	for _, w := range ready {
-		behind, busy := s.orders[w.order]
+		later, busy := s.orders[w.order]
 		switch {
 		case w.of.ctx.Err() != nil:
 			w.err = w.of.unknown() // it may have been sent before
 			s.settle(w)
 		case busy:
-			s.orders[w.order] = append(behind, w)
+			s.orders[w.order] = append(later, w)
 		case alone && !w.alone, s.outstanding >= most:
 			rest = append(rest, w)
 		default:
@@ -241,9 +240,9 @@ func (s *committerLoop) sendEach(alone bool, most int) {
 	s.ready = rest
 }
 
-// sendBatch sends messages that are stored together or not at all. The last
-// asks for an answer; the first does too, since only that one hears that the
-// server has no room for a batch.
+// sendBatch sends messages that are stored together or not at all. The last one has
+// a reply subject for the acknowledgement, and the first one for the refusal of a
+// server that has no room for a batch.
 func (s *committerLoop) sendBatch(group []*write) {
 	p, id := s.add(group...), nuid.Next()
 	for i, w := range group {
@@ -267,7 +266,7 @@ func (s *committerLoop) add(writes ...*write) *pending {
 	return s.pending.add(s.inbox, writes...)
 }
 
-// publish sends one message, with more headers (names and values) besides its own.
+// publish sends one message with its own headers and more (names and values).
 func (s *committerLoop) publish(w *write, reply string, more ...string) error {
 	m := &s.message
 	m.Subject, m.Reply, m.Data = w.subject, reply, w.data
@@ -283,8 +282,8 @@ func (s *committerLoop) publish(w *write, reply string, more ...string) error {
 	return s.journal.conn.NC.PublishMsg(m)
 }
 
-// finish ends a pending publish, which has its answer. The last of a burst ends it,
-// whatever becomes of its write: nothing else is sent before.
+// finish removes a pending publish that has its answer. The last answer of a burst
+// ends the measurement, whatever it says.
 func (s *committerLoop) finish(p *pending) {
 	delete(s.pending.open, p.number)
 	s.outstanding -= len(p.writes)
@@ -297,25 +296,25 @@ func (s *committerLoop) finish(p *pending) {
 	}
 }
 
-// occupy holds back later writes of an order until free.
+// occupy makes later writes of an order wait until free.
 func (s *committerLoop) occupy(order string) {
 	if _, busy := s.orders[order]; order != "" && !busy {
 		s.orders[order] = nil
 	}
 }
 
-// free lets the next of an order go.
+// free makes the later writes of an order ready.
 func (s *committerLoop) free(order string) {
-	behind := s.orders[order]
+	later := s.orders[order]
 	delete(s.orders, order)
-	s.requeue(behind)
+	s.requeue(later)
 }
 
-// settle says that a write has its outcome. After a failure, the later writes of its
-// order and caller are not tried.
+// settle records that a write has its outcome. After a failure, later writes of its
+// order and caller are not sent.
 func (s *committerLoop) settle(w *write) {
 	if w.of.left--; w.of.left == 0 {
-		s.giveBack(w.of) // the caller may look for room at once
+		s.release(w.of) // first: the caller may need room at once
 		close(w.of.done)
 	}
 	if w.err == nil || w.order == "" {
@@ -331,15 +330,15 @@ func (s *committerLoop) settle(w *write) {
 		return follows
 	})
 	for _, o := range after {
-		o.order = "" // one level is all
+		o.order = "" // no recursion: after has them all
 		s.settle(o)
 	}
 }
 
-// requeue puts writes before all that waits.
+// requeue puts writes first among the ready ones.
 func (s *committerLoop) requeue(writes []*write) { s.ready = slices.Insert(s.ready, 0, writes...) }
 
-// pause sends nothing for a while, longer each time until something works.
+// pause stops sending for a while, with exponential backoff until a write succeeds.
 func (s *committerLoop) pause() {
 	if !s.until.IsZero() {
 		return
@@ -348,16 +347,16 @@ func (s *committerLoop) pause() {
 	s.until = time.Now().Add(s.wait)
 }
 
-// again sends what has no answer for longer than d once more, under the same
-// names: it may be stored or not.
-func (s *committerLoop) again(d time.Duration) {
+// retryUnanswered sends again, under the same names, the writes without an answer for
+// d: they may be stored or not.
+func (s *committerLoop) retryUnanswered(d time.Duration) {
 	for _, p := range slices.Backward(s.pending.sentBy(time.Now().Add(-d))) {
 		s.answered(p, acked{err: nats.ErrTimeout})
 	}
 }
 
-// deny ends what the server does not allow. What went with it in a batch goes
-// out again.
+// deny fails the writes that the server denied. Other writes of the same batch are
+// sent again.
 func (s *committerLoop) deny(p *natsio.PermissionError) {
 	for _, pub := range s.pending.sentBy(time.Now()) {
 		if !slices.ContainsFunc(pub.writes, func(w *write) bool { return s.journal.conn.Concerns(p, w.subject) }) {

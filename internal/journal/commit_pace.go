@@ -6,37 +6,36 @@ import (
 )
 
 const (
-	// slowFrom is how long a message takes the server from which on messages are
-	// stored in groups, while more wait. Without a sync the shortest burst took 15 to
-	// 104 µs a message, with one 258 µs and more (docs/adr/0043). With 100 runs in
-	// flight the wrong choice costs half of the runs a second or more, either way.
+	// slowFrom is the time for a message from which a committer uses groups. Without a
+	// sync the shortest burst took 15 to 104 µs a message, with one 258 µs and more
+	// (docs/adr/0043). With 100 runs in flight the wrong choice, either way, costs half
+	// of the runs a second or more.
 	slowFrom = 150 * time.Microsecond
-	// The shortest of so many bursts decides, each of paceLeast to paceMost single
-	// messages: any of them may have waited for a processor.
+	// The shortest of paceBursts bursts decides, since any burst may have waited for a
+	// processor. Each has paceLeast to paceMost single messages.
 	paceBursts = 8
 	paceLeast  = 16
 	paceMost   = 64
 )
 
-// pace is what a committer has seen of how long its server takes for a message. It
-// is judged once, from the first messages that have to wait. A Go bridge with
-// default options stored single messages for good and made 412 runs a second where
-// it makes 1,058: nobody had told it that its server syncs.
+// pace measures how long the server takes for a message, and decides once, from the
+// first messages that wait, whether a committer uses groups. Measuring replaced an
+// option: a Go bridge with default options, whose server synced, stored single messages
+// and made 412 runs a second where it makes 1,058 now.
 type pace struct {
-	groups bool // what waits goes out in groups
-	judged bool // by what was seen
+	groups bool // waiting writes are sent in groups
+	judged bool // groups is final
 
-	bursts int           // seen
-	least  time.Duration // for a message, of those
-	sent   int           // messages of the burst that is pending; 0: none is
+	bursts int           // measured
+	least  time.Duration // for a message, in the shortest burst
+	sent   int           // messages of the pending burst; 0: none is pending
 	begun  time.Time
 }
 
-// begin begins a burst of so many messages. Nothing else may be pending until
-// end.
+// begin begins a burst of n messages. Nothing else may be pending until end.
 func (p *pace) begin(n int, now time.Time) { p.sent, p.begun = n, now }
 
-// end ends it: all of them are answered.
+// end ends the burst: all its messages are answered.
 func (p *pace) end(now time.Time) {
 	each := now.Sub(p.begun) / time.Duration(p.sent)
 	if p.bursts == 0 || each < p.least {
@@ -48,9 +47,9 @@ func (p *pace) end(now time.Time) {
 	}
 }
 
-// waitsForGap reports whether the ready writes wait for more, because the last group
-// was sent less than gap ago. If they go out now, the next gap begins. A committer
-// that sends single messages has no gap, and an awaited write waits for none.
+// waitsForGap reports whether the ready writes must wait, because the last group was
+// sent less than gap ago. If not, the next gap begins. A committer that sends single
+// messages has no gap, and an awaited write does not wait for it.
 func (s *committerLoop) waitsForGap() bool {
 	if s.gap == 0 || s.waits() {
 		return false

@@ -70,12 +70,12 @@ func TestABurstEndsWithItsLastAnswer(t *testing.T) {
 	all := s.testWrites(5)
 	number := s.sent(all[0])
 	stored := &nats.Msg{Subject: natsio.ReplySubject("inbox", number), Data: []byte(`{"stream":"S","seq":1}`)}
-	s.hear(stored)
+	s.receive(stored)
 	if again := s.sent(all[2]); again != number {
 		t.Fatalf("the next number is %d, want %d again", again, number)
 	}
 	s.pace.begin(1, time.Now())
-	s.hear(stored)
+	s.receive(stored)
 	if s.pace.sent != 0 || len(s.ready) != 1 {
 		t.Errorf("an answer that is not believed: a burst of %d is under way and %d go out again, want 0 and 1", s.pace.sent, len(s.ready))
 	}

@@ -8,28 +8,27 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// pending is a single message or a batch that was sent and has no acknowledgement
-// yet.
+// pending is a single message or a batch that was sent and is not acknowledged yet.
 type pending struct {
-	number uint64   // its reply subject ends with it
+	number uint64   // last token of its reply subject
 	reply  string   // subject of its acknowledgement
-	last   uint64   // the last sequence that was acknowledged on that
+	last   uint64   // the last sequence acknowledged on that subject
 	writes []*write // one: a single message
-	turn   uint64   // later ones are greater
+	turn   uint64   // ascends with the time of sending
 	sent   time.Time
-	err    error // it could not be sent
+	err    error // why it could not be sent
 }
 
-// pendings are all that are pending.
+// pendings has every pending publish.
 //
 // Reply subjects are reused: routing a reply on a new subject costs the server as much
-// as the reply. One is used again after a single message that was stored. Should the
-// server acknowledge that message twice, the second acknowledgement tells a sequence
-// that is not behind the last one of that subject, and is not believed (hear). After any
-// error, and after a batch, nothing listens for the number any more.
+// as the reply. A subject is reused after a single message that was stored. If the server
+// acknowledges that message twice, receive ignores the second acknowledgement, since its
+// sequence is not after the last one of the subject. After an error or a batch the
+// subject is not used again, and answers to its number are dropped.
 type pendings struct {
 	open  map[uint64]*pending // by number
-	idle  []*pending          // whose reply subjects are used again
+	idle  []*pending          // with reusable reply subjects
 	turns uint64
 }
 
@@ -48,14 +47,14 @@ func (a *pendings) add(inbox string, writes ...*write) *pending {
 	return p
 }
 
-// reuse keeps the reply subject of a single message that is stored at a sequence.
+// reuse keeps the reply subject of a single message that was stored at seq.
 func (a *pendings) reuse(p *pending, seq uint64) {
 	clear(p.writes)
 	p.writes, p.last = p.writes[:0], seq
 	a.idle = append(a.idle, p)
 }
 
-// sentBy returns what was sent at a time or before, the first first.
+// sentBy returns the publishes sent at t or before, oldest first.
 func (a *pendings) sentBy(t time.Time) (all []*pending) {
 	for _, p := range a.open {
 		if !p.sent.After(t) {

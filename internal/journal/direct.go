@@ -21,19 +21,18 @@ const (
 	directNotFound = "404"
 )
 
-// errHidden says that the answer to a direct read does not tell for certain which
-// message it is: the leader has to be asked.
-var errHidden = errors.New("direct read: the headers of the message hide what the server says of it")
+// errHidden means that the answer to a direct read does not identify its message
+// reliably, and that the leader must be asked.
+var errHidden = errors.New("direct read: the publisher's headers hide the server's headers")
 
-// parseDirect reads one answer to a direct read. end is true for the mark that
-// ends a batch. A message that is not there is jetstream.ErrMsgNotFound.
+// parseDirect parses one answer to a direct read. end is true for the mark that ends
+// a batch. A missing message is jetstream.ErrMsgNotFound.
 //
-// The answer is the stored message, and behind the headers that its publisher wrote
-// the server writes of what subject it is, which sequence and what time. Nothing
-// keeps a publisher from writing the same: NATS has no permissions for headers. So
-// of several values the last one counts, a header that the server writes into each
-// message tells that it is one, whatever its status says, and if there is anything
-// that the headers don't account for it is errHidden.
+// The answer is the stored message. After the publisher's headers the server appends
+// the message's subject, sequence and time. A publisher may write the same headers,
+// since NATS has no permissions for headers. So the last of several values counts; the
+// sequence header marks a message, whatever its status is; and an answer with bytes that
+// its headers don't account for is errHidden.
 func parseDirect(msg *nats.Msg) (m stored, end bool, err error) {
 	if !accounted(msg) {
 		return stored{}, false, errHidden
@@ -63,7 +62,7 @@ func parseDirect(msg *nats.Msg) (m stored, end bool, err error) {
 	return m, false, nil
 }
 
-// directSeq returns the sequence of the message that answers a direct read, 0 if
+// directSeq returns the sequence of the message in the answer to a direct read, 0 if
 // there is none.
 func directSeq(msg *nats.Msg) (uint64, error) {
 	m, _, err := parseDirect(msg)
@@ -73,14 +72,13 @@ func directSeq(msg *nats.Msg) (uint64, error) {
 	return m.seq, err
 }
 
-// headerNumber reads a number that the server writes.
+// headerNumber parses a number that the server wrote.
 func headerNumber(msg *nats.Msg, name string) (uint64, bool) {
 	n, err := strconv.ParseUint(lastHeader(msg, name), 10, 64)
 	return n, err == nil
 }
 
-// lastHeader returns the last value of a header, which is the server's if it wrote
-// one.
+// lastHeader returns the last value of a header, which is the server's if it wrote one.
 func lastHeader(msg *nats.Msg, name string) string {
 	if all := msg.Header[name]; len(all) > 0 {
 		return all[len(all)-1]
@@ -88,22 +86,21 @@ func lastHeader(msg *nats.Msg, name string) string {
 	return ""
 }
 
-// How many bytes headers take that the server and clients write.
+// Bytes of headers as the server and clients write them.
 const (
 	headerFrame  = len("NATS/1.0\r\n") + len("\r\n")
 	headerAround = len(": ") + len("\r\n")
 )
 
-// headersToldMost is for how many headers it can be told whether they account for all
-// bytes. A publisher who leaves out the blank behind the colon and the carriage return
-// saves two bytes a header, and some 25 with a status in the first line. What the server
-// writes of a message, which an empty line before it would hide, has a hundred bytes at
-// least. The messages of Refold have a dozen headers.
-const headersToldMost = 32
+// headersMax is the largest number of headers for which accounted is reliable. A
+// publisher that omits the blank after the colon and the carriage return saves two bytes
+// a header, and some 25 with a status in the first line. An empty line would hide the
+// server's headers, which have at least a hundred bytes. Refold's messages have a dozen
+// headers.
+const headersMax = 32
 
-// accounted reports whether the headers of a message are all that stands in it
-// besides its payload. If not, there may be an empty line between them, behind which
-// nothing counts as a header, or they don't parse.
+// accounted reports whether a message is only its parsed headers and its payload. If
+// not, its headers don't parse, or an empty line among them hides those after it.
 func accounted(msg *nats.Msg) bool {
 	n, lines := headerFrame, 0
 	for name, values := range msg.Header {
@@ -114,7 +111,7 @@ func accounted(msg *nats.Msg) bool {
 	}
 	has := msg.Size() - len(msg.Subject) - len(msg.Reply) - len(msg.Data)
 	if n == has {
-		return lines <= headersToldMost
+		return lines <= headersMax
 	}
 	// The server's own status stands in the first line: NATS/1.0 404 Message Not Found.
 	status, text := lastHeader(msg, subjects.HeaderStatus), lastHeader(msg, subjects.HeaderDescription)
@@ -125,20 +122,20 @@ func accounted(msg *nats.Msg) bool {
 	if text != "" {
 		n -= len(subjects.HeaderDescription) + headerAround - len(" ")
 	}
-	return n == has && lines <= headersToldMost
+	return n == has && lines <= headersMax
 }
 
-// directMost is how many requests of directEach are under way at a time.
+// directMost is how many requests of directEach are outstanding at a time.
 const directMost = 256
 
-// directEach sends requests for messages of a stream, each by itself, and calls took
-// with each answer, in any order. Its error ends it.
-func (j *Journal) directEach(ctx context.Context, stream string, requests [][]byte, took func(i int, msg *nats.Msg) error) error {
+// directEach sends direct reads of a stream, and calls each with every answer, in any
+// order. An error of each ends it.
+func (j *Journal) directEach(ctx context.Context, stream string, requests [][]byte, each func(i int, msg *nats.Msg) error) error {
 	subject := j.directSubject(stream)
 	for start := 0; start < len(requests); start += directMost {
 		some := requests[start:min(start+directMost, len(requests))]
 		err := j.conn.Attempt(ctx, subject, func(ctx context.Context) error {
-			return j.directSome(ctx, subject, some, func(i int, msg *nats.Msg) error { return took(start+i, msg) })
+			return j.directSome(ctx, subject, some, func(i int, msg *nats.Msg) error { return each(start+i, msg) })
 		})
 		if err != nil {
 			return err
@@ -147,7 +144,7 @@ func (j *Journal) directEach(ctx context.Context, stream string, requests [][]by
 	return nil
 }
 
-func (j *Journal) directSome(ctx context.Context, subject string, requests [][]byte, took func(i int, msg *nats.Msg) error) error {
+func (j *Journal) directSome(ctx context.Context, subject string, requests [][]byte, each func(i int, msg *nats.Msg) error) error {
 	inbox, msgs, done, err := j.conn.Await(len(requests))
 	if err != nil {
 		return err
@@ -167,9 +164,9 @@ func (j *Journal) directSome(ctx context.Context, subject string, requests [][]b
 		}
 		i, err := strconv.Atoi(strings.TrimPrefix(msg.Subject, inbox+"."))
 		if err != nil || i < 0 || i >= len(requests) {
-			return fmt.Errorf("an answer on %s, which nobody asked for", msg.Subject)
+			return fmt.Errorf("an answer on %s, which is no reply subject of a request", msg.Subject)
 		}
-		if err := took(i, msg); err != nil {
+		if err := each(i, msg); err != nil {
 			return err
 		}
 	}

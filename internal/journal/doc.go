@@ -1,48 +1,49 @@
-// Package journal stores and reads what Refold keeps: events, effects and claims,
+// Package journal stores and reads Refold's messages: events, effects and claims,
 // wakes, notices, snapshots, quarantines, blobs, packs and install records.
 //
 // # Path
 //
-// Publish appends an event. Store stores what the owner of a session asks and says.
-// Claim decides who starts an effect. ReadSession reads a session, EventsAt single
-// events, CountEvents how many there are, ReadAll the whole log. PutSnapshot and PutBlob
-// keep what is large.
+// Publish appends an event. Store stores the effects, withdrawals, wakes and notices of
+// sessions. Claim decides which bridge starts an effect. ReadSession reads a session,
+// EventsAt single events, ReadAll the whole log; CountEvents counts a session's events.
+// PutSnapshot stores snapshots, PutBlob large content.
 //
 // # Append
 //
-// Each stream has one committer, which is one goroutine. It sends what waits as one
-// atomic batch where the server syncs each message, since a batch costs one sync; else
-// as single messages. It judges by how long the first messages take (docs/adr/0043).
+// Each stream has one committer, which is one goroutine. Where the server syncs each
+// message, it sends waiting messages as one atomic batch, since a batch costs one sync;
+// elsewhere it sends single messages. It decides by the time that the first messages
+// take (docs/adr/0043).
 //
-//   - An unknown outcome is never a failure: what timed out is sent again under the
-//     same name until ctx ends. Only then is it an error, which wraps
-//     ErrUnknownOutcome. The same call with the same arguments is safe to make again.
-//   - A conflict is a question. The loser reads the stored bytes from the stream's
-//     leader and compares: equal is success, different is an answer (claims) or a
-//     *ViolationError (effects).
-//   - A name that is taken and can't be read is an *UnreadableError after three tries.
-//   - The notices of a session are stored in order, after the effects that they tell of.
+//   - An unknown outcome is never a failure: a message that timed out is sent again
+//     under the same name until ctx ends. Only then the call fails, and its error wraps
+//     ErrUnknownOutcome. Repeating the call with the same arguments is safe.
+//   - A conflict is resolved by a comparison. The loser reads the stored bytes from the
+//     stream's leader: equal bytes are success, different bytes are a result (claims) or
+//     a *ViolationError (effects).
+//   - A name that is taken but unreadable is an *UnreadableError after three tries.
+//   - The notices of a session are stored in order, after the effects that they mention.
 //
 // # Read
 //
 //   - A read is complete and in order, or ends with an error.
-//   - Any replica answers a direct read, and may be behind. What decides something is
-//     read from the leader, or checked against it.
-//   - Publishers may write any header. What a direct read says of a message is believed
-//     only where the headers account for all its bytes.
+//   - Any replica answers a direct read, and may lag. A read on which a decision depends
+//     is from the leader, or checked against it.
+//   - Publishers may write any header. A direct read trusts the server's headers only if
+//     the headers account for all bytes of the message.
 //
 // # Glossary
 //
 //   - leader: the one server of a stream's replicas that has all acknowledged messages.
 //   - direct read: a read that any replica answers.
-//   - fence: a publish that succeeds on an empty subject only.
+//   - fence: the condition that a subject is empty, or has a given last message.
 //
 // # Limits
 //
-// Events and effects as package session says. A snapshot over 512 KiB is a blob. A
-// committer holds 8,192 messages or 64 MiB; what does not fit waits in the caller.
+// Package session has the limits of events and effects. A snapshot over 512 KiB is a
+// blob. A committer holds 8,192 messages or 64 MiB; beyond that callers wait.
 //
 // # Concurrency
 //
-// All methods of Journal may be called from several goroutines at once.
+// Journal is safe for concurrent use.
 package journal

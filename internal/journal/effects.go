@@ -14,7 +14,7 @@ func (j *Journal) effectWrite(sid string, effect *session.Effect, traceParent st
 		Class: effect.Class, Target: effect.Target, Session: sid, Effect: effect.Name,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ask %s of %s: %w", effect.Name, sid, err)
+		return nil, fmt.Errorf("publish %s of %s: %w", effect.Name, sid, err)
 	}
 	w := &write{subject: subject, data: effect.Payload, fenced: true, headers: []string{subjects.HeaderContentType, subjects.ContentTypeMsgpack}}
 	if traceParent != "" {
@@ -23,7 +23,7 @@ func (j *Journal) effectWrite(sid string, effect *session.Effect, traceParent st
 	return w, j.check(w, session.EffectBytesMax)
 }
 
-// StoredEffect is an effect as it was asked.
+// StoredEffect is an effect in the effects stream.
 type StoredEffect struct {
 	Name    subjects.EffectName
 	Seq     uint64 // in the effects stream
@@ -31,8 +31,8 @@ type StoredEffect struct {
 	Payload []byte
 }
 
-// ListEffects returns all effects of a session that the effects stream still
-// holds, in the order in which they were asked.
+// ListEffects returns the effects of a session that the effects stream still holds,
+// in the order in which they were published.
 func (j *Journal) ListEffects(ctx context.Context, sid string) ([]StoredEffect, error) {
 	filter, err := j.names.SessionEffects(sid)
 	if err != nil {
@@ -52,9 +52,9 @@ func (j *Journal) ListEffects(ctx context.Context, sid string) ([]StoredEffect, 
 	return all, nil
 }
 
-// EffectNames returns the names of all effects that the effects stream holds,
-// in no order. A name outlives its use, so most of them are settled; sessions
-// say in their views what is open.
+// EffectNames returns the names of all effects that the effects stream holds, in no
+// order. Most of them are settled, since names are kept for longer than effects are
+// open; the views of sessions have the open ones.
 func (j *Journal) EffectNames(ctx context.Context) (all []subjects.EffectName, err error) {
 	for _, filter := range j.names.StreamSubjects(j.names.EffectsStream()) {
 		state, err := j.state(ctx, j.names.EffectsStream(), filter)
@@ -70,23 +70,22 @@ func (j *Journal) EffectNames(ctx context.Context) (all []subjects.EffectName, e
 	return all, nil
 }
 
-// StoredOutputs is what is stored of a session that its events led to, besides its
-// snapshot.
+// StoredOutputs has the stored outputs of a session, without its snapshot.
 type StoredOutputs struct {
 	Effects []StoredEffect // as ListEffects returns them
 	Notice  LastSaid
 }
 
-// LastSaid is the notice of a session that was stored last. It is zero if none
-// is kept, or if the last one is none that a fold says.
+// LastSaid is the last stored notice of a session. It is zero if the stream holds
+// none, or if no fold published the last one.
 type LastSaid struct {
 	N   uint64 `json:"n"`
 	Seq uint64 `json:"seq"` // of the event that it is about
 	At  int64  `json:"at"`  // the session's clock at that event
 }
 
-// StoredOutputs reads what else than events is stored of a session, from the leaders:
-// the events that it comes from are in the log when it returns.
+// StoredOutputs reads the stored outputs of a session from the leaders. Every event
+// that led to them is in the log when it returns.
 func (j *Journal) StoredOutputs(ctx context.Context, sid string) (w StoredOutputs, err error) {
 	if w.Effects, err = j.ListEffects(ctx, sid); err != nil {
 		return w, err
@@ -99,9 +98,9 @@ func (j *Journal) StoredOutputs(ctx context.Context, sid string) (w StoredOutput
 	if err != nil {
 		return w, fmt.Errorf("read the last notice of %s: %w", sid, err)
 	}
-	var said LastSaid
-	if json.Unmarshal(m.data, &said) == nil && said.N > 0 {
-		w.Notice = said // what somebody else wrote says nothing
+	var last LastSaid
+	if json.Unmarshal(m.data, &last) == nil && last.N > 0 { // else no fold published it
+		w.Notice = last
 	}
 	return w, nil
 }

@@ -7,28 +7,27 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Errors that callers tell apart with errors.Is. Each says what to do.
+// Errors that callers distinguish with errors.Is.
 var (
-	// ErrOtherBytes: what the store holds under a blob's name is not what the
-	// name says; somebody replaced it, or it is damaged.
+	// ErrOtherBytes: the stored bytes of a blob don't have the hash in its name; they
+	// were replaced or damaged.
 	ErrOtherBytes = errors.New("the store holds other bytes under this name")
-	// ErrTooLarge: a blob has more bytes than are taken.
+	// ErrTooLarge: a blob exceeds the reader's or writer's limit.
 	ErrTooLarge = errors.New("the blob is too large")
-	// ErrUnknownOutcome: no acknowledgement came in time. What was sent may
-	// be stored or not; sending the same again under the same name is safe.
+	// ErrUnknownOutcome: no acknowledgement arrived in time. The message may be stored
+	// or not; sending it again under the same name is safe.
 	ErrUnknownOutcome = errors.New("no acknowledgement in time: it may be stored or not; sending the same again is safe")
-	// ErrIDTaken: another event was published under this id within the
-	// stream's duplicate window, so this one is not stored.
+	// ErrIDTaken: another event has this id within the stream's duplicate window, so
+	// this one is not stored.
 	ErrIDTaken = errors.New("another event has this id: use a fresh ULID")
-	// ErrOvertaken: somebody else has put another value since the one that this
-	// was to take the place of.
+	// ErrOvertaken: the value was replaced after the caller read it.
 	ErrOvertaken = errors.New("another value was put since: read it, and try again")
 )
 
-// ViolationError says that a name is taken by other bytes than those that are
-// to be asked: two folds of one history differ. The session must be
-// quarantined; its events are kept. It tells the hashes of both: what is stored
-// is gone within the hour, and what was stopped for it stays.
+// ViolationError means that an effect's name holds other bytes than this fold
+// published: two folds of one history differ. The session must be quarantined; its
+// events are kept. The text has both hashes, since the stored effect expires within the
+// hour and the quarantine does not.
 type ViolationError struct {
 	Subject string
 	Stored  []byte // what the stream holds
@@ -40,16 +39,16 @@ func (e *ViolationError) Error() string {
 		e.Subject, len(e.Stored), codec.Sum(e.Stored), len(e.Wanted), codec.Sum(e.Wanted))
 }
 
-// UnreadableError says that the server has a name taken and can't read what is
-// stored under it: a file of the stream is damaged. The session must be
-// quarantined; no other is concerned.
+// UnreadableError means that a name is taken, and that the server can't read the
+// message under it: a file of the stream is damaged. The session must be quarantined;
+// other sessions are not affected.
 type UnreadableError struct {
 	Stream, Subject string
-	Err             error // what the server says to a publish
+	Err             error // the server's answer to a publish
 }
 
 func (e *UnreadableError) Error() string {
-	return fmt.Sprintf("%s: the server says that this name is taken (%v), and does not find what is stored under it: a file of %s is damaged. Check the server's disk, stop all daemons, delete %s, start them again, and release the session",
+	return fmt.Sprintf("%s: the server reports that this name is taken (%v), and does not find the message under it: a file of %s is damaged. Check the server's disk, stop all daemons, delete %s, start them again, and release the session",
 		e.Subject, e.Err, e.Stream, e.Stream)
 }
 

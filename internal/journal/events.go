@@ -15,27 +15,26 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// ReadSession yields the events of a session with sequences from from to to
-// (0: no end), in order, none left out. From 0 is from 1. A few events cost the
-// server a few lookups, wherever they are. Without leader it may end early where a replica is
-// behind; with leader it has all that was acknowledged before the call. An error
-// ends it.
+// ReadSession yields the events of a session with sequences from from to to (0: no
+// end), in order, without gaps. A few events cost the server a few lookups, wherever
+// they are in the log. With leader it yields every event that was acknowledged before
+// the call; without, it ends early if the replica lags. An error ends it.
 func (j *Journal) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
 	return j.events(sid, func(filter string) iter.Seq2[stored, error] {
 		return j.read(ctx, j.names.LogStream(), filter, from, to, leader)
 	})
 }
 
-// ReadNext yields at most n events of a session with sequences from from to to,
-// in order, none left out. Each is asked for alone, so that nothing is looked at
-// behind the last one. Any replica answers; one that is behind ends early.
+// ReadNext yields at most n events of a session with sequences from from to to, in
+// order, without gaps. Each is one request, so the server does not search the log after
+// the last one. Any replica answers; it ends early if the replica lags.
 func (j *Journal) ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error] {
 	return j.events(sid, func(filter string) iter.Seq2[stored, error] {
 		return j.readNext(ctx, j.names.LogStream(), filter, from, to, int(min(n, math.MaxInt)))
 	})
 }
 
-// events yields as events what read yields for the filter of a session.
+// events yields the messages of read, for the filter of a session, as events.
 func (j *Journal) events(sid string, read func(filter string) iter.Seq2[stored, error]) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		filter, err := j.names.Session(sid)
@@ -59,23 +58,23 @@ func (j *Journal) events(sid string, read func(filter string) iter.Seq2[stored, 
 	}
 }
 
-// Hole is a range of sequences, both included, at which a stream has no
-// message. In the log nothing deletes any, so what a hole held is lost.
+// Hole is a range of sequences, both ends included, at which a stream has no message.
+// Nothing deletes events, so a hole in the log is a loss.
 type Hole struct {
 	First uint64 `json:"first"`
 	Last  uint64 `json:"last"`
 }
 
-// Scanned is what a pass over the log came upon besides events.
+// Scanned is what ReadAll found in the log besides events.
 type Scanned struct {
-	Skipped int    // messages that are no events: somebody used a name that can't be a session's
+	Skipped int    // messages that are no events: their subject has no valid session name
 	Holes   []Hole // in order
 }
 
-// ReadAll calls fn for every event of the log from sequence from on, up to
-// the last that there is when it is called, from one goroutine. It is made for
-// reading all of it: the server pushes messages as fast as fn takes them. An
-// error of fn ends it and comes back as it is.
+// ReadAll calls fn for every event of the log from sequence from to the last one at
+// the time of the call, from one goroutine. It is for reading the whole log: the server
+// pushes messages as fast as fn accepts them. An error of fn ends it and is returned
+// unchanged.
 func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Event) error) (s Scanned, err error) {
 	next := max(from, 1)
 	last, err := j.scan(ctx, j.names.LogStream(), next, func(m stored) error {
@@ -97,20 +96,18 @@ func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Even
 	return s, err
 }
 
-// LogMissing returns how many of the sequences up to the log's last one have no
-// event. Nothing deletes events, so each is one that was lost: a session's
-// snapshot can't be trusted to be that of what the log holds then, since it may
-// have been taken before the loss.
+// LogMissing returns how many sequences up to the log's last one have no event.
+// Nothing deletes events, so each is a lost one. A snapshot may be from before the loss,
+// and then does not match the log.
 func (j *Journal) LogMissing(ctx context.Context) (missing uint64, err error) {
 	state, err := j.state(ctx, j.names.LogStream(), "")
 	return state.LastSeq - min(state.LastSeq, state.Msgs), err
 }
 
-// CountEvents returns how many events a session has, which is the number of
-// those that the log has at have or before, and of what came later. 0: the leader
-// does not tell; the log misses some that it had, or does not have that one yet.
+// CountEvents returns the number of a session's events. It is 0 if the count proves
+// nothing: the log has lost events, or does not have the event at have yet.
 //
-// The server keeps this number. To find the end of a session by reading, it loads
+// The server maintains this number. To find the end of a session by reading, it loads
 // all blocks of the log between the session's last event and the log's.
 func (j *Journal) CountEvents(ctx context.Context, sid string, have uint64) (n uint64, err error) {
 	filter, err := j.names.Session(sid)
@@ -124,8 +121,8 @@ func (j *Journal) CountEvents(ctx context.Context, sid string, have uint64) (n u
 	return countIn(state, have), nil
 }
 
-// countIn adds up what a stream has on the subjects that were asked for, if it has all
-// that it ever had, and the message at have.
+// countIn adds up the messages on the subjects of state. It is 0 if the stream has lost
+// messages or does not have the one at have.
 func countIn(state jetstream.StreamState, have uint64) (n uint64) {
 	if state.Msgs != state.LastSeq || state.LastSeq < have {
 		return 0
@@ -136,8 +133,8 @@ func countIn(state jetstream.StreamState, have uint64) (n uint64) {
 	return n
 }
 
-// EventAt returns the event at a sequence. One that does not exist, or that is
-// no event, is an error; the former is ErrNotFound.
+// EventAt returns the event at a sequence. If there is no message, the error is
+// ErrNotFound; a message that is no event is another error.
 func (j *Journal) EventAt(ctx context.Context, seq uint64) (session.Event, error) {
 	events, err := j.EventsAt(ctx, []uint64{seq})
 	if err != nil {
@@ -146,9 +143,9 @@ func (j *Journal) EventAt(ctx context.Context, seq uint64) (session.Event, error
 	return events[0], nil
 }
 
-// EventsAt returns the events at these sequences, in their order. Any replica
-// answers; where it does not have the event, the leader is asked. If one of
-// them does not exist the error is ErrNotFound and names it.
+// EventsAt returns the events at these sequences, in their order. It reads from any
+// replica, and from the leader if the replica does not have the event. If one of the
+// events does not exist, the error is ErrNotFound and names it.
 func (j *Journal) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event, error) {
 	found, requests := make([]stored, len(seqs)), make([][]byte, len(seqs))
 	for i, seq := range seqs {
@@ -160,7 +157,7 @@ func (j *Journal) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event,
 		}
 		return nil
 	})
-	if err != nil { // the leader tells the reason
+	if err != nil { // the leader answers instead
 		j.conn.Log.Debug("direct_read_failed", "error", err.Error())
 	}
 	events := make([]session.Event, len(seqs))
@@ -180,9 +177,9 @@ func (j *Journal) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event,
 	return events, nil
 }
 
-// FirstSeqs returns the sequence of each session's first event, in their order;
-// 0: there is none. Any replica answers, each question for itself. One that is
-// behind may know of none, and never tells a later one than the first.
+// FirstSeqs returns the sequence of each session's first event, in their order; 0:
+// there is none. Any replica answers each of the requests. One that lags may return 0,
+// but never a later event than the first.
 func (j *Journal) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error) {
 	filters, requests := make([]string, len(sids)), make([][]byte, len(sids))
 	for i, sid := range sids {
@@ -214,10 +211,9 @@ func (j *Journal) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error
 	return seqs, nil
 }
 
-// InstallBefore returns the newest install record with a sequence below seq,
-// else the oldest one there is: what a session whose first event is seq pins.
-// found is false if the log has no install record. It is exact: every step is
-// checked with the leader.
+// InstallBefore returns the newest install record with a sequence below seq, or else
+// the oldest one: the record that a session pins whose first event is at seq. found is
+// false if the log has none. The result is exact, since the leader confirms it.
 func (j *Journal) InstallBefore(ctx context.Context, seq uint64) (e session.Event, found bool, err error) {
 	m, err := j.installBefore(ctx, seq)
 	if errors.Is(err, natsio.ErrNotFound) {
@@ -230,8 +226,9 @@ func (j *Journal) InstallBefore(ctx context.Context, seq uint64) (e session.Even
 	return e, err == nil, err
 }
 
-// replicaWithin is how long replicas are asked for an install record.
-const replicaWithin = 2 * time.Second
+// replicaTimeout is how long installBefore waits for a replica before it asks the
+// leader.
+const replicaTimeout = 2 * time.Second
 
 func (j *Journal) installBefore(ctx context.Context, seq uint64) (stored, error) {
 	log, install := j.names.LogStream(), j.names.Install()
@@ -239,11 +236,11 @@ func (j *Journal) installBefore(ctx context.Context, seq uint64) (stored, error)
 	if err != nil || best.seq < seq {
 		return best, err
 	}
-	// The newest is too new. A replica finds the one before seq in one step,
-	// but it may be behind; from there the leader's records lead to it.
+	// The newest is too new. A replica finds the one before seq in one step, but it may
+	// lag; the leader's records from there on lead to the right one.
 	best = stored{}
 	if seq > 1 {
-		short, cancel := context.WithTimeout(ctx, replicaWithin) // the leader is asked where no replica answers
+		short, cancel := context.WithTimeout(ctx, replicaTimeout)
 		for m, err := range j.lasts(short, log, []string{install}, seq-1) {
 			if err == nil {
 				best = m
@@ -269,8 +266,8 @@ func (j *Journal) installBefore(ctx context.Context, seq uint64) (stored, error)
 	return best, nil
 }
 
-// TraceParentAt returns the trace context that the event at a sequence came with,
-// empty if it came with none.
+// TraceParentAt returns the trace context of the event at a sequence, empty if it has
+// none.
 func (j *Journal) TraceParentAt(ctx context.Context, seq uint64) (string, error) {
 	m, err := j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: max(seq, 1)})
 	if err != nil {

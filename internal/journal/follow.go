@@ -13,7 +13,7 @@ import (
 )
 
 // FollowEvents yields the events of a session (of all, if sid is empty) from a
-// sequence of the log on, and then as they come, as FollowNotices does.
+// sequence of the log on, and then new ones, as FollowNotices does.
 func (j *Journal) FollowEvents(ctx context.Context, sid string, from uint64) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		filter := ""
@@ -50,8 +50,8 @@ func (j *Journal) follow(ctx context.Context, stream, filter string, from uint64
 	return j.ordered(ctx, stream, cfg, true)
 }
 
-// ordered yields what an ordered consumer brings: all messages that are there when it
-// begins, and with more also later ones, until ctx ends.
+// ordered yields the messages of an ordered consumer: those stored when it begins, and
+// with more also later ones, until ctx ends.
 func (j *Journal) ordered(ctx context.Context, stream string, cfg jetstream.OrderedConsumerConfig, more bool) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		var consumer jetstream.Consumer
@@ -98,9 +98,8 @@ func (j *Journal) ordered(ctx context.Context, stream string, cfg jetstream.Orde
 	}
 }
 
-// deleteConsumer deletes a consumer that nobody needs any more: a stream takes a
-// thousand, and the server keeps one for minutes. One that can't be deleted the server
-// deletes later.
+// deleteConsumer deletes an unused consumer: a stream may have a thousand, and the
+// server keeps an unused one for minutes. After a failure the server deletes it later.
 func (j *Journal) deleteConsumer(ctx context.Context, stream, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), natsio.RequestTimeout)
 	defer cancel()

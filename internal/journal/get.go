@@ -24,7 +24,7 @@ type stored struct {
 	data    []byte
 }
 
-// getRequest is the body of a read: of the leader's, and of the direct ones.
+// getRequest is the body of a read from the leader, or of a direct read.
 type getRequest struct {
 	Seq       uint64   `json:"seq,omitempty"`
 	LastFor   string   `json:"last_by_subj,omitempty"`
@@ -44,8 +44,8 @@ func firstRequest(filter string) []byte {
 	return []byte(`{"seq":1,"next_by_subj":"` + filter + `"}`)
 }
 
-// leaderGet reads one message from the stream's leader, which has everything
-// that was acknowledged. A message that is not there is ErrNotFound.
+// leaderGet reads one message from the stream's leader, which has every acknowledged
+// message. A missing message is ErrNotFound.
 func (j *Journal) leaderGet(ctx context.Context, stream string, req getRequest) (stored, error) {
 	var answer leaderAnswer
 	request := "STREAM.MSG.GET." + stream
@@ -61,13 +61,13 @@ func (j *Journal) leaderGet(ctx context.Context, stream string, req getRequest) 
 		return stored{}, errors.New("the answer of JetStream has no message")
 	}
 	m := stored{subject: got.Subject, seq: got.Sequence, time: got.Time.UnixMilli(), data: got.Data}
-	if header, err := nats.DecodeHeadersMsg(got.Header); err == nil { // else its publisher wrote none that can be read
+	if header, err := nats.DecodeHeadersMsg(got.Header); err == nil { // else the publisher's headers don't parse
 		m.header = header
 	}
 	return m, nil
 }
 
-// leaderAnswer is what a leader answers to leaderGet.
+// leaderAnswer is the answer to leaderGet.
 type leaderAnswer struct {
 	natsio.Answer
 	Message struct {
@@ -89,21 +89,21 @@ func (j *Journal) lastOn(ctx context.Context, stream, subject string) (stored, e
 	return m, err
 }
 
-// state returns what the leader of a stream says of it, with the number of messages on
-// each subject that filter matches, if it is not empty. The leader looks at the stream
-// first and at the subjects then.
+// state returns the state of a stream from its leader. If filter is not empty, it has
+// the number of messages on each matching subject, which the leader counts after it has
+// read the rest.
 func (j *Journal) state(ctx context.Context, stream, filter string) (state jetstream.StreamState, err error) {
 	err = j.conn.Repeat(ctx, j.conn.API+"STREAM.INFO."+stream, func(ctx context.Context) (err error) {
 		state, err = j.askState(ctx, stream, filter)
 		return err
 	})
 	if err != nil {
-		return state, fmt.Errorf("look at %s: %w", stream, err)
+		return state, fmt.Errorf("read the state of %s: %w", stream, err)
 	}
 	return state, nil
 }
 
-// askState is one attempt at state. The leader tells of subjects a page at a time.
+// askState is one attempt of state. The leader returns subjects in pages.
 func (j *Journal) askState(ctx context.Context, stream, filter string) (state jetstream.StreamState, err error) {
 	for {
 		request := struct {
@@ -128,7 +128,7 @@ func (j *Journal) askState(ctx context.Context, stream, filter string) (state je
 	}
 }
 
-// event makes an event of a stored message.
+// event converts a stored message to an event.
 func (j *Journal) event(m stored) (session.Event, error) {
 	door, sid, err := j.names.ParseStored(m.subject)
 	if err != nil {
@@ -137,12 +137,11 @@ func (j *Journal) event(m stored) (session.Event, error) {
 	return session.Event{Session: sid, Door: door, Seq: m.seq, Time: m.time, Payload: m.data}, nil
 }
 
-// leaderless is how long a stream may have no leader before a user who leaves
-// JetStream alone takes it for missing. Servers elect one within ten seconds.
+// leaderless is how long a stream may have no leader before a core-only client treats
+// it as missing. Servers elect a leader within ten seconds.
 const leaderless = 30 * time.Second
 
-// unanswered records when publishes began to get no answer. A user who leaves
-// JetStream alone keeps one.
+// unanswered records when publishes of a core-only client began to get no answer.
 type unanswered struct {
 	mu          sync.Mutex
 	first, last time.Time
@@ -160,8 +159,8 @@ func (u *unanswered) since(now time.Time) time.Time {
 	return u.first
 }
 
-// whyNoStream tells a stream that is not there, which is final, from one that
-// has no leader just now, which err stands for.
+// whyNoStream distinguishes a missing stream from one without a leader. It returns an
+// error that is final for the former, and err for the latter.
 func (j *Journal) whyNoStream(ctx context.Context, stream string, err error) error {
 	if j.unanswered != nil {
 		if now := time.Now(); now.Sub(j.unanswered.since(now)) > leaderless {

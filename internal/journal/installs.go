@@ -14,77 +14,76 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// ErrNoInstall says that a session can't be folded yet.
+// ErrNoInstall means that no install record can be pinned, so that no session can be
+// folded yet.
 var ErrNoInstall = errors.New("the log holds no install record that can be pinned: publish one, or start a session-actor once")
 
-// InstallLog is where install records are. *Journal is one.
+// InstallLog is a log with install records, such as *Journal.
 type InstallLog interface {
 	InstallBefore(ctx context.Context, seq uint64) (e session.Event, found bool, err error)
 }
 
-// Installs finds the install records that sessions pin. Each is parsed once
-// and shared by all sessions that pinned it. Its methods may be called from
-// several goroutines at once.
+// Installs finds the install records that sessions pin. Each is parsed once and shared
+// by all sessions that pin it. Installs is safe for concurrent use.
 //
-// A record with a fault is logged and never pinned. It is read and parsed once:
-// what comes before it is remembered. One whose rules this release doesn't know
-// may be pinned, and then the session can't be folded here: that is a
-// *session.UnknownRulesError.
+// An invalid record is logged and never pinned. It is parsed once, and so is the search
+// for the valid record before it: a replay over invalid records made 403 requests where
+// it makes 22 now. A record with rules that this release doesn't know may be pinned, but
+// its sessions can't be folded here: the error is a *session.UnknownRulesError.
 type Installs struct {
 	log   InstallLog
 	warn  *slog.Logger
 	fresh func(context.Context, *session.Install) error
 
-	mu     sync.Mutex
-	parsed map[codec.Hash]parsedInstall // by payload: sequences may come again after a loss
-	byHash map[codec.Hash]*session.Install
-	faulty map[codec.Hash]bool // payloads with a fault; at most faultyMax
-	// Records that can be pinned, by the leaf of a record with a fault that comes
-	// after it, with no other one between them; seq 0: there is none. At most
-	// faultyMax.
-	behind map[codec.Hash]placed
+	mu      sync.Mutex
+	parsed  map[codec.Hash]parsedInstall // by payload: a log that lost its end reuses sequences
+	byHash  map[codec.Hash]*session.Install
+	invalid map[codec.Hash]bool // by payload; at most invalidMax
+	// The nearest valid record before an invalid one, by the leaf of the invalid one;
+	// seq 0: there is none. At most invalidMax.
+	previous map[codec.Hash]logged
 
-	list  []placed // every record that can be pinned and that Load found or See took in, ascending
-	count uint64   // records that See took in
+	list  []logged // the valid records that Load found or See added, ascending
+	count uint64   // records that See added
 }
 
-// faultyMax is how many records with a fault are remembered, some 100 bytes each.
-// Of more than that, the newest are.
-const faultyMax = 1 << 14
+// invalidMax is how many invalid records are remembered, some 100 bytes each. When it
+// is reached, the older ones are forgotten.
+const invalidMax = 1 << 14
 
-// placed is a record at its place in the log.
-type placed struct {
+// logged is a record and its position in the log.
+type logged struct {
 	seq  uint64
-	seen uint64 // how many See had taken in with it; 0: it was found in the log
+	seen uint64 // the count of See calls that added it; 0: found in the log
 	parsedInstall
 }
 
-// parsedInstall is a record as it was read: install is nil if it can't be
-// pinned, unknown is set if it can't be folded.
+// parsedInstall is a parsed record. unknown is set if it can't be folded here. If both
+// fields are nil the record is invalid.
 type parsedInstall struct {
 	install *session.Install
 	unknown error
 }
 
-// NewInstalls returns a finder of the records of log, and says in warn what is
-// wrong with them. fresh, if not nil, is called for each record that can be
-// pinned before any session gets it; its error ends the call that came upon
-// the record, and the next call tries again. It may be called twice for one.
+// NewInstalls returns a finder of the records of log, which logs invalid records to
+// warn. If fresh is not nil, it is called for each valid record before any session gets
+// the record. Its error fails the call that found the record; the next call retries. It
+// may be called twice for one record.
 func NewInstalls(log InstallLog, warn *slog.Logger, fresh func(context.Context, *session.Install) error) *Installs {
 	return &Installs{
 		log: log, warn: warn, fresh: fresh,
 		parsed: map[codec.Hash]parsedInstall{}, byHash: map[codec.Hash]*session.Install{},
-		faulty: map[codec.Hash]bool{}, behind: map[codec.Hash]placed{},
+		invalid: map[codec.Hash]bool{}, previous: map[codec.Hash]logged{},
 	}
 }
 
-// Load finds every record that can be pinned and that the log holds now.
+// Load finds every valid record that the log holds now.
 func (in *Installs) Load(ctx context.Context) error {
 	in.mu.Lock()
 	before := in.count
 	in.mu.Unlock()
-	var list []placed
-	_, err := in.walk(ctx, math.MaxUint64, func(p placed) bool {
+	var list []logged
+	_, err := in.walk(ctx, math.MaxUint64, func(p logged) bool {
 		list = append(list, p)
 		return false
 	})
@@ -94,16 +93,16 @@ func (in *Installs) Load(ctx context.Context) error {
 	slices.Reverse(list)
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	for _, p := range in.list { // of the rest, the log may hold it no more
+	for _, p := range in.list { // the log may have lost the other records
 		if p.seen > before {
-			list = place(list, p)
+			list = insert(list, p)
 		}
 	}
 	in.list = list
 	return nil
 }
 
-// See takes in one record, as it was read from the log.
+// See adds one record that the caller read from the log.
 func (in *Installs) See(ctx context.Context, e session.Event) error {
 	p, err := in.parse(ctx, e)
 	if err != nil {
@@ -112,14 +111,14 @@ func (in *Installs) See(ctx context.Context, e session.Event) error {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	in.count++
-	in.list = place(in.list, placed{seq: e.Seq, seen: in.count, parsedInstall: p})
+	in.list = insert(in.list, logged{seq: e.Seq, seen: in.count, parsedInstall: p})
 	return nil
 }
 
-// place puts a record in its place, instead of what stood there. One with a fault
-// has none.
-func place(list []placed, p placed) []placed {
-	at, known := slices.BinarySearchFunc(list, p.seq, func(p placed, seq uint64) int { return cmp.Compare(p.seq, seq) })
+// insert inserts a record into list, or replaces the one of its sequence. An invalid
+// record is only removed.
+func insert(list []logged, p logged) []logged {
+	at, known := slices.BinarySearchFunc(list, p.seq, func(p logged, seq uint64) int { return cmp.Compare(p.seq, seq) })
 	if known {
 		list = slices.Delete(list, at, at+1)
 	}
@@ -129,8 +128,8 @@ func place(list []placed, p placed) []placed {
 	return slices.Insert(list, at, p)
 }
 
-// Known is Pinned without a look at the log, for who has taken in every record
-// below seq: by Load, and by See what came since.
+// Known is Pinned without reading the log. The caller must have added every record
+// below seq: with Load, and later ones with See.
 func (in *Installs) Known(seq uint64) (*session.Install, error) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -156,17 +155,17 @@ func (p parsedInstall) pin() (*session.Install, error) {
 	return p.install, nil
 }
 
-// Pinned returns what a session pins whose first event is at seq: the newest
-// record before it that can be pinned, else the oldest there is. ErrNoInstall
-// means that there is none.
+// Pinned returns the record that a session pins whose first event is at seq: the
+// newest valid record before seq, or else the oldest one. ErrNoInstall means that there
+// is none.
 func (in *Installs) Pinned(ctx context.Context, seq uint64) (*session.Install, error) {
-	var pinned placed
-	found, err := in.walk(ctx, seq, func(p placed) bool {
+	var pinned logged
+	found, err := in.walk(ctx, seq, func(p logged) bool {
 		pinned = p
 		return true
 	})
 	if err == nil && !found {
-		_, err = in.walk(ctx, math.MaxUint64, func(p placed) bool {
+		_, err = in.walk(ctx, math.MaxUint64, func(p logged) bool {
 			pinned = p
 			return false
 		})
@@ -177,7 +176,7 @@ func (in *Installs) Pinned(ctx context.Context, seq uint64) (*session.Install, e
 	return pinned.pin()
 }
 
-// Named returns a function that finds the record that a snapshot names.
+// Named returns a function that finds a record by its hash, as snapshots name it.
 func (in *Installs) Named(ctx context.Context) func(codec.Hash) (*session.Install, error) {
 	return func(hash codec.Hash) (*session.Install, error) {
 		if install := in.named(hash); install != nil {
@@ -199,32 +198,32 @@ func (in *Installs) named(hash codec.Hash) *session.Install {
 	return in.byHash[hash]
 }
 
-// walk shows enough every record below seq that can be pinned, the newest first,
-// until it has enough; found tells whether it had.
-func (in *Installs) walk(ctx context.Context, seq uint64, enough func(placed) bool) (found bool, err error) {
-	var passed []codec.Hash // leaves of records with a fault, since the last one that can be pinned
+// walk calls enough for every valid record below seq, newest first, until enough
+// returns true; found reports whether it did.
+func (in *Installs) walk(ctx context.Context, seq uint64, enough func(logged) bool) (found bool, err error) {
+	var passed []codec.Hash // leaves of the invalid records since the last valid one
 	for {
 		e, any, err := in.log.InstallBefore(ctx, seq)
 		if err != nil {
 			return false, err
 		}
-		var next placed         // none
-		if any && e.Seq < seq { // else none is below: e is the oldest
+		var next logged         // none
+		if any && e.Seq < seq { // else e is the oldest, and none is below seq
 			p, err := in.parse(ctx, e)
 			if err != nil {
 				return false, err
 			}
-			next = placed{seq: e.Seq, parsedInstall: p}
+			next = logged{seq: e.Seq, parsedInstall: p}
 			if !p.pinnable() {
 				var known bool
 				leaf := session.LeafOf(e)
-				if next, known = in.next(leaf); !known {
+				if next, known = in.previousOf(leaf); !known {
 					passed, seq = append(passed, leaf), e.Seq
 					continue
 				}
 			}
 		}
-		in.leadTo(passed, next)
+		in.rememberPrevious(passed, next)
 		if passed = nil; next.seq == 0 {
 			return false, nil
 		}
@@ -235,34 +234,34 @@ func (in *Installs) walk(ctx context.Context, seq uint64, enough func(placed) bo
 	}
 }
 
-// next returns the record before one with a fault that can be pinned, as it was
-// found before. While the log has the one, it has all that was before it.
-func (in *Installs) next(leaf codec.Hash) (p placed, known bool) {
+// previousOf returns the remembered valid record before an invalid one. It is still
+// right: a log that has an event has every earlier event.
+func (in *Installs) previousOf(leaf codec.Hash) (p logged, known bool) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	p, known = in.behind[leaf]
+	p, known = in.previous[leaf]
 	return p, known
 }
 
-// leadTo takes note that next is the first before each of these that can be pinned.
-func (in *Installs) leadTo(passed []codec.Hash, next placed) {
-	passed = passed[:min(len(passed), faultyMax)]
+// rememberPrevious records that next is the nearest valid record before each of passed.
+func (in *Installs) rememberPrevious(passed []codec.Hash, next logged) {
+	passed = passed[:min(len(passed), invalidMax)]
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	if len(in.behind)+len(passed) > faultyMax {
-		clear(in.behind)
+	if len(in.previous)+len(passed) > invalidMax {
+		clear(in.previous)
 	}
 	for _, leaf := range passed {
-		in.behind[leaf] = next
+		in.previous[leaf] = next
 	}
 }
 
-// parse reads a record, if it was not read before.
+// parse parses a record, or returns the result of an earlier parse.
 func (in *Installs) parse(ctx context.Context, e session.Event) (parsedInstall, error) {
 	payload := codec.Sum(e.Payload)
 	in.mu.Lock()
 	p, known := in.parsed[payload]
-	known = known || in.faulty[payload]
+	known = known || in.invalid[payload]
 	in.mu.Unlock()
 	if known {
 		return p, nil
@@ -286,10 +285,10 @@ func (in *Installs) parse(ctx context.Context, e session.Event) (parsedInstall, 
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if !p.pinnable() {
-		if len(in.faulty) >= faultyMax {
-			clear(in.faulty)
+		if len(in.invalid) >= invalidMax {
+			clear(in.invalid)
 		}
-		in.faulty[payload] = true
+		in.invalid[payload] = true
 		return p, nil
 	}
 	if p.install != nil {

@@ -6,20 +6,20 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Journal stores and reads what is kept, over one connection. All methods may be
-// called from several goroutines at once.
+// Journal stores and reads messages over one connection. It is safe for concurrent
+// use.
 type Journal struct {
 	conn    *natsio.Conn
 	names   subjects.Names
 	streams *streams.Streams
 
-	// What is stored goes through one committer for each stream.
+	// Every stream has one committer.
 	logs, effects, timers, notices, blobs, packs *committer
-	unanswered                                   *unanswered // of a user who leaves JetStream alone; else nil
+	unanswered                                   *unanswered // of a core-only client; else nil
 }
 
-// New returns the journal of a connection. With coreOnly it leaves JetStream alone,
-// and only Publish may be used.
+// New returns the journal of a connection. With coreOnly it does not use the JetStream
+// API, and only Publish may be called.
 func New(conn *natsio.Conn, s *streams.Streams, coreOnly bool) *Journal {
 	names := conn.Names()
 	j := &Journal{conn: conn, names: names, streams: s}
@@ -33,7 +33,8 @@ func New(conn *natsio.Conn, s *streams.Streams, coreOnly bool) *Journal {
 	return j
 }
 
-// Close ends what waits to be stored with ErrClosed. The connection stays.
+// Close makes calls that wait for an outcome return ErrClosed. It does not close the
+// connection.
 func (j *Journal) Close() {
 	for _, c := range []*committer{j.logs, j.effects, j.timers, j.notices, j.blobs, j.packs} {
 		c.close()

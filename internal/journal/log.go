@@ -14,16 +14,15 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Publish appends an event to the log and returns its sequence. id is the
-// event's id and goes with it as Nats-Msg-Id, so that publishing the same
-// event again within the stream's duplicate window stores nothing and returns
-// the sequence of the first; empty is fine for settlements, which effect names
-// tell apart.
+// Publish appends an event to the log and returns its sequence. id is sent as
+// Nats-Msg-Id: publishing the same event again within the stream's duplicate window
+// stores nothing and returns the sequence of the first. It may be empty for
+// settlements, which effect names distinguish.
 //
-// A payload over session.EventBytesMax is a *MaxPayloadError before anything
-// is sent. If another event has the id, nothing is stored: ErrIDTaken. When no
-// acknowledgement came before ctx ended, the error wraps ErrUnknownOutcome:
-// calling again with the same id is safe.
+// A payload over session.EventBytesMax is a *MaxPayloadError before anything is sent.
+// If another event has the id, nothing is stored and the error is ErrIDTaken. If no
+// acknowledgement arrived before ctx ended, the error wraps ErrUnknownOutcome; calling
+// again with the same id is safe.
 func (j *Journal) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error) {
 	subject, err := j.names.Log(door, sid)
 	if err != nil {
@@ -52,9 +51,9 @@ func (j *Journal) Publish(ctx context.Context, door session.Door, sid string, pa
 	return w.seq, nil
 }
 
-// PublishInstall appends an install record and returns its sequence. With
-// onlyIfNone it does so only if the log has none; else stored is false and seq
-// is that of the newest one.
+// PublishInstall appends an install record and returns its sequence. With onlyIfNone
+// it does so only if the log has none; otherwise stored is false, and seq is the
+// sequence of the newest record.
 func (j *Journal) PublishInstall(ctx context.Context, payload []byte, onlyIfNone bool) (seq uint64, stored bool, err error) {
 	w := &write{subject: j.names.Install(), data: payload, fenced: onlyIfNone}
 	if !onlyIfNone {
@@ -76,15 +75,15 @@ func (j *Journal) PublishInstall(ctx context.Context, payload []byte, onlyIfNone
 	return newest.seq, w.existing == nil || bytes.Equal(w.existing, payload), nil
 }
 
-// LastSeq returns the sequence of the log's last event, 0 if it has none; from
-// the leader.
+// LastSeq returns the sequence of the log's last event from the leader, 0 if there is
+// none.
 func (j *Journal) LastSeq(ctx context.Context) (uint64, error) {
 	state, err := j.state(ctx, j.names.LogStream(), "")
 	return state.LastSeq, err
 }
 
-// LastOf returns the last event of a session through one door, from the
-// leader; found is false if there is none.
+// LastOf returns the last event of a session through one door, from the leader; found
+// is false if there is none.
 func (j *Journal) LastOf(ctx context.Context, door session.Door, sid string) (e session.Event, found bool, err error) {
 	subject, err := j.names.Stored(door, sid)
 	if err != nil {
@@ -100,8 +99,8 @@ func (j *Journal) LastOf(ctx context.Context, door session.Door, sid string) (e 
 	return e, err == nil && m.seq > 0, err
 }
 
-// SessionNames returns the names of the sessions of one partition of the log, in
-// their order. The server walks the subjects of that partition to answer.
+// SessionNames returns the sorted names of the sessions of one partition of the log.
+// The server walks all subjects of that partition.
 func (j *Journal) SessionNames(ctx context.Context, partition int) ([]string, error) {
 	state, err := j.state(ctx, j.names.LogStream(), j.names.LaneFilters(partition, subjects.Partitions)[0])
 	if err != nil {
@@ -116,5 +115,5 @@ func (j *Journal) SessionNames(ctx context.Context, partition int) ([]string, er
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
-// Partitions is how many partitions the log has.
+// Partitions is the number of the log's partitions.
 const Partitions = subjects.Partitions

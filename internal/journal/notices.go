@@ -12,10 +12,10 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// noticeBytesMax bounds a notice: a run's output may be inline text.
+// noticeBytesMax bounds a notice, which may have a run's output as inline text.
 const noticeBytesMax = session.EventBytesMax
 
-// Notice is a notice as it was published.
+// Notice is a stored notice.
 type Notice struct {
 	Session string
 	Seq     uint64 // in the stream of notices
@@ -23,9 +23,9 @@ type Notice struct {
 	Payload []byte // JSON
 }
 
-// Notify publishes the nth notice of a session. The same n again within the
-// stream's duplicate window stores nothing and is success; readers drop later
-// repeats by n. n 0 (a notice that no fold says) has no such number.
+// Notify publishes the nth notice of a session. The same n again within the stream's
+// duplicate window succeeds and stores nothing; readers drop later repeats by n. A
+// notice of n 0 is from no fold, and never a repeat.
 func (j *Journal) Notify(ctx context.Context, sid string, n uint64, payload []byte) error {
 	return errors.Join(j.Store(ctx, []Output{{Session: sid, Notice: payload, N: n}})...)
 }
@@ -43,27 +43,27 @@ func (j *Journal) noticeWrite(sid string, n uint64, payload []byte) (*write, err
 	return w, j.check(w, noticeBytesMax)
 }
 
-// LastNoticesMax is how many sessions one call of LastNotices takes. The server
-// answers for at most 1,024 subjects.
+// LastNoticesMax is the most sessions for one call of LastNotices. The server allows
+// 1,024 subjects in a request.
 const LastNoticesMax = 512
 
-// NoticesKept returns the sequences of the first and the last notice that the
-// stream holds; last is less than first if it holds none.
+// NoticesKept returns the sequences of the first and last stored notice; last is less
+// than first if there is none.
 func (j *Journal) NoticesKept(ctx context.Context) (first, last uint64, err error) {
 	state, err := j.state(ctx, j.names.NoticesStream(), "")
 	return state.FirstSeq, state.LastSeq, err
 }
 
-// LastNotice returns the sequence of the last notice of any session, 0 if
-// there is none: following from the next one on misses nothing that is said
-// after this call.
+// LastNotice returns the sequence of the last notice of any session, 0 if there is
+// none. A reader that follows from the next sequence on gets every notice that is
+// published after this call.
 func (j *Journal) LastNotice(ctx context.Context) (uint64, error) {
 	_, last, err := j.NoticesKept(ctx)
 	return last, err
 }
 
-// ReadNotices yields the notices of a session (of all, if sid is empty) with
-// sequences from from to to in their stream, in order. An error ends it.
+// ReadNotices yields the notices of a session (of all, if sid is empty) with sequences
+// from from to to in their stream, in order. An error ends it.
 func (j *Journal) ReadNotices(ctx context.Context, sid string, from, to uint64) iter.Seq2[Notice, error] {
 	filter, err := ">", error(nil)
 	if sid != "" {
@@ -73,8 +73,8 @@ func (j *Journal) ReadNotices(ctx context.Context, sid string, from, to uint64) 
 }
 
 // LastNotices yields the last notice of each of these sessions, at most
-// LastNoticesMax, in the order of the stream: the last one whose sequence is at
-// most upTo (0: the newest). A session without one is left out. An error ends it.
+// LastNoticesMax, with a sequence of at most upTo (0: the newest), in the order of the
+// stream. A session without one is left out. An error ends it.
 func (j *Journal) LastNotices(ctx context.Context, sids []string, upTo uint64) iter.Seq2[Notice, error] {
 	all := make([]string, len(sids))
 	var failed error
@@ -87,11 +87,10 @@ func (j *Journal) LastNotices(ctx context.Context, sids []string, upTo uint64) i
 	return j.noticesOf(failed, j.lasts(ctx, j.names.NoticesStream(), all, upTo))
 }
 
-// FollowNotices yields the notices of a session (of all, if sid is empty) from
-// a sequence of the notices' stream on, and then as they come, until ctx ends
-// or the reader stops. From 0 on means all that are kept. A lost connection is
-// no error; it goes on where it was. The last thing it yields when ctx ends is
-// ctx's error.
+// FollowNotices yields the notices of a session (of all, if sid is empty) from a
+// sequence of the notices' stream on, and then new ones, until ctx ends or the reader
+// stops. From 0 on means all stored notices. It resumes after a lost connection. When
+// ctx ends, it yields ctx's error last.
 func (j *Journal) FollowNotices(ctx context.Context, sid string, from uint64) iter.Seq2[Notice, error] {
 	filter, err := j.names.OutAll(), error(nil)
 	if sid != "" {
@@ -100,7 +99,7 @@ func (j *Journal) FollowNotices(ctx context.Context, sid string, from uint64) it
 	return j.noticesOf(err, j.follow(ctx, j.names.NoticesStream(), filter, from))
 }
 
-// noticesOf yields as notices what a read yields, or only failed if that is an error.
+// noticesOf yields the messages of a read as notices, or only failed if it is not nil.
 func (j *Journal) noticesOf(failed error, read iter.Seq2[stored, error]) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
 		if failed != nil {
@@ -114,7 +113,7 @@ func (j *Journal) noticesOf(failed error, read iter.Seq2[stored, error]) iter.Se
 			}
 			sid, err := j.names.ParseOut(m.subject)
 			if err != nil {
-				continue // published by somebody under a name that is no session's
+				continue // its subject has no valid session name
 			}
 			if !yield(Notice{Session: sid, Seq: m.seq, Time: m.time, Payload: m.data}, nil) {
 				return

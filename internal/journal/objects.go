@@ -17,13 +17,13 @@ import (
 	"github.com/refold/refold/internal/spaces"
 )
 
-// objectsMax is how many objects of a bucket are listed.
+// objectsMax is the most objects of a bucket.
 const objectsMax = 65_536
 
-// Objects returns the objects of a bucket of users whose names begin with
-// prefix, which is cut off, as files. They are listed once; content is read when
-// a file is opened, and ctx bounds that too. The error wraps fs.ErrNotExist if
-// there is no such bucket. It creates no consumer: readers of spaces may not.
+// Objects returns the objects of a user's bucket whose names begin with prefix, as
+// files without that prefix. It lists them once; opening a file reads its content, and
+// ctx bounds that too. The error wraps fs.ErrNotExist if there is no such bucket. It
+// creates no consumer, for which readers of spaces have no permission.
 func (j *Journal) Objects(ctx context.Context, bucket, prefix string) (fs.FS, error) {
 	var entries []spaces.Object
 	nuids := make(map[string]string)
@@ -36,7 +36,7 @@ func (j *Journal) Objects(ctx context.Context, bucket, prefix string) (fs.FS, er
 		}
 		var info jetstream.ObjectInfo
 		if json.Unmarshal(m.data, &info) != nil || info.Deleted || info.Opts != nil && info.Opts.Link != nil {
-			continue // a link leads to another store
+			continue // links to other stores are not followed
 		}
 		name, ok := strings.CutPrefix(info.Name, prefix)
 		if !ok || nuids[name] != "" {
@@ -53,8 +53,8 @@ func (j *Journal) Objects(ctx context.Context, bucket, prefix string) (fs.FS, er
 	}), nil
 }
 
-// readObject returns the content of an object, of at most size bytes. The error
-// wraps spaces.ErrReplaced if it is not the one of that id any more.
+// readObject returns the content of an object, of at most size bytes. The error wraps
+// spaces.ErrReplaced if the object does not have this nuid any more.
 func (j *Journal) readObject(ctx context.Context, bucket, name, nuid string, size int64) ([]byte, error) {
 	stream, subject := "OBJ_"+bucket, "$O."+bucket+".M."+base64.URLEncoding.EncodeToString([]byte(name))
 	info, _, err := j.describe(ctx, stream, subject)
@@ -65,7 +65,7 @@ func (j *Journal) readObject(ctx context.Context, bucket, name, nuid string, siz
 		return nil, err
 	}
 	content, err := j.chunks(ctx, stream, "$O."+bucket+".C."+nuid, uint64(size))
-	// Its chunks may go while they are read.
+	// The chunks may be deleted during the read.
 	if errors.Is(err, errTooMany) || err == nil && info.Digest != digestOf(sha256.Sum256(content)) {
 		return nil, spaces.ErrReplaced
 	}

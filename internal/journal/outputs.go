@@ -18,71 +18,71 @@ type Output struct {
 	Effect   *session.Effect
 	Withdraw *session.Withdrawal // an effect whose claim is stored as withdrawn
 	Notice   []byte              // JSON
-	N        uint64              // number of the notice; 0: one that no fold says
+	N        uint64              // number of the notice; 0: from no fold
 
-	Awaited     bool   // a wake that somebody waits for: it is stored as soon as possible
+	Awaited     bool   // of a wake: a caller waits for it, so it is stored as soon as possible
 	TraceParent string // header of an effect; empty: none. Owners may differ in it
 }
 
-// Store stores outputs together, and returns the error of each, nil if it is
-// stored.
+// Store stores outputs, and returns the error of each, nil if it is stored.
 //
-// An effect's name takes one message. Storing the same effect again does nothing;
-// other bytes under the name are a *ViolationError. A wake replaces an earlier one
-// of its name and time; one that has fired fires again. A withdrawal after a bridge's
-// claim changes nothing and is no error.
+// An effect's name holds one message. Storing the same effect again does nothing;
+// other bytes under the name are a *ViolationError. A wake replaces an earlier one of
+// its name and time; a wake that has fired fires again. A withdrawal after a bridge's
+// claim does nothing and is no error.
 //
-// The notices of a session are stored in order, after its effects and withdrawals.
-// None is stored after an output of the session that failed, so a notice never tells
-// of an effect that is not stored.
+// The notices of a session are stored in order, after its effects and withdrawals, and
+// not after an output of the session that failed. So a notice never mentions an effect
+// that is not stored.
 //
-// A payload that is too large is a *MaxPayloadError. A name that is taken and can't
-// be read is an *UnreadableError. If ctx ends first, errors wrap ErrUnknownOutcome;
+// A payload that is too large is a *MaxPayloadError. A name that is taken but
+// unreadable is an *UnreadableError. If ctx ends first, errors wrap ErrUnknownOutcome;
 // storing everything again is safe.
 func (j *Journal) Store(ctx context.Context, outputs []Output) []error {
-	s := storing{journal: j, outputs: outputs, errs: make([]error, len(outputs)), failed: map[string]int{}}
-	asking := make(map[string]bool, len(outputs)) // sessions with effects or withdrawals
+	s := storeCall{journal: j, outputs: outputs, errs: make([]error, len(outputs)), failed: map[string]int{}}
+	hasEffects := make(map[string]bool, len(outputs)) // sessions with effects or withdrawals
 	for i := range outputs {
-		if outputs[i].isAsk() {
-			asking[outputs[i].Session] = true
+		if outputs[i].isEffect() {
+			hasEffects[outputs[i].Session] = true
 		}
 	}
-	asks := s.begin(ctx, j.effects, (*Output).isAsk)
+	effects := s.begin(ctx, j.effects, (*Output).isEffect)
 	wakes := s.begin(ctx, j.timers, (*Output).isWake)
-	alone := s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil && !asking[o.Session] })
-	s.end(asks)
-	s.end(alone)
-	s.end(s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil && asking[o.Session] }))
-	s.end(wakes) // only the acknowledgement waits for them
+	notices := s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil && !hasEffects[o.Session] })
+	s.end(effects)
+	s.end(notices)
+	s.end(s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil && hasEffects[o.Session] }))
+	s.end(wakes) // notices don't wait for wakes, only the return does
 	return s.errs
 }
 
 // isWake reports whether the output is a message schedule.
 func (o *Output) isWake() bool { return o.Effect != nil && o.Effect.Class == session.ClassWake }
 
-// isAsk reports whether the output is another effect, or a withdrawal.
-func (o *Output) isAsk() bool { return o.Notice == nil && !o.isWake() }
+// isEffect reports whether the output goes to the effects stream: an effect other than
+// a wake, or a withdrawal.
+func (o *Output) isEffect() bool { return o.Notice == nil && !o.isWake() }
 
-// storing is one call of Store.
-type storing struct {
+// storeCall is one call of Store.
+type storeCall struct {
 	journal *Journal
 	outputs []Output
 	errs    []error
-	failed  map[string]int // the first output of a session that failed
+	failed  map[string]int // index of the first output of a session that failed
 }
 
-// begun is what a committer was given, and at which places of the outputs.
-type begun struct {
+// outputGroup has the writes that one committer got.
+type outputGroup struct {
 	to     *committer
 	writes []*write
-	of     []int
-	until  *waiter
+	of     []int // index of each write's output
+	waiter *waiter
 	err    error
 }
 
-// begin gives some of the outputs to a committer.
-func (s *storing) begin(ctx context.Context, to *committer, some func(*Output) bool) begun {
-	g := begun{to: to}
+// begin sends the outputs that some selects to a committer.
+func (s *storeCall) begin(ctx context.Context, to *committer, some func(*Output) bool) outputGroup {
+	g := outputGroup{to: to}
 	for i := range s.outputs {
 		o := &s.outputs[i]
 		if !some(o) {
@@ -99,14 +99,14 @@ func (s *storing) begin(ctx context.Context, to *committer, some func(*Output) b
 		}
 		g.writes, g.of = append(g.writes, w), append(g.of, i)
 	}
-	g.until, g.err = to.begin(ctx, g.writes)
+	g.waiter, g.err = to.begin(ctx, g.writes)
 	return g
 }
 
-// end waits for what was begun, and takes note of what became of it.
-func (s *storing) end(g begun) {
+// end waits for a group and records its errors.
+func (s *storeCall) end(g outputGroup) {
 	if g.err == nil {
-		g.err = g.to.wait(g.until)
+		g.err = g.to.wait(g.waiter)
 	}
 	for at, i := range g.of {
 		w, err := g.writes[at], g.err
@@ -119,15 +119,15 @@ func (s *storing) end(g begun) {
 	}
 }
 
-// fail notes that output i failed.
-func (s *storing) fail(i int, err error) {
+// fail records that output i failed.
+func (s *storeCall) fail(i int, err error) {
 	s.errs[i] = err
-	if first, some := s.failed[s.outputs[i].Session]; !some || i < first {
+	if first, known := s.failed[s.outputs[i].Session]; !known || i < first {
 		s.failed[s.outputs[i].Session] = i
 	}
 }
 
-// writeOf returns the write that an output is.
+// writeOf returns the write of an output.
 func (j *Journal) writeOf(o *Output) (*write, error) {
 	switch {
 	case o.isWake():
@@ -147,11 +147,11 @@ func (j *Journal) writeOf(o *Output) (*write, error) {
 	}
 }
 
-// outcomeOf returns the error of an output whose write has its outcome.
+// outcomeOf returns the error of an output whose write has an outcome.
 func outcomeOf(o *Output, w *write) error {
 	var unreadable *UnreadableError
 	if o.Withdraw != nil && errors.As(w.err, &unreadable) {
-		return nil // somebody has claimed it
+		return nil // it is claimed
 	}
 	if w.err != nil {
 		return w.err

@@ -18,40 +18,39 @@ import (
 // packBytesMax is the max_msg_size of the stream of packs in streams.conf.
 const packBytesMax = 768 << 10
 
-// Published is one version of a pack in the stream of packs. Nothing here is
-// verified but that the subject names a pack and a version.
+// Published is one version of a pack in the stream of packs. Only its subject is
+// verified: it names a pack and a version.
 type Published struct {
 	Pack, Version string
 	Seq           uint64
-	Manifest      []byte            // as it was published
+	Manifest      []byte            // as published
 	Signature     session.Signature // zero: none
 }
 
-// VersionTakenError says that another manifest was published under this version.
+// VersionTakenError means that another manifest was published under this version.
 // Nothing was stored.
 type VersionTakenError struct {
 	Pack, Version string
-	Seq           uint64     // of the message that stands
-	Hash          codec.Hash // of the manifest that stands
+	Seq           uint64     // of the stored message
+	Hash          codec.Hash // of the stored manifest
 }
 
 func (e *VersionTakenError) Error() string {
 	return fmt.Sprintf("%s %s is published already, at sequence %d, with the manifest %s: a published version never changes; publish this content as another version", e.Pack, e.Version, e.Seq, e.Hash)
 }
 
-// PublishPack stores a manifest as that version of a pack, and returns the
-// version as it stands. again says that the same manifest was there already; then
-// nothing is stored, also if the signature differs. The files of the manifest
-// should be stored first. The error is a *VersionTakenError if the version has
-// another manifest.
-func (j *Journal) PublishPack(ctx context.Context, p Published) (stands Published, again bool, err error) {
+// PublishPack stores a manifest as a version of a pack, and returns the stored
+// version. If again is true, the same manifest was already stored and nothing changed,
+// even if the signature differs. The files of the manifest should be stored first. The
+// error is a *VersionTakenError if the version has another manifest.
+func (j *Journal) PublishPack(ctx context.Context, p Published) (current Published, again bool, err error) {
 	subject, err := j.names.Pack(p.Pack, p.Version)
 	if err != nil {
 		return Published{}, false, err
 	}
-	stands, err = j.Pack(ctx, p.Pack, p.Version)
+	current, err = j.Pack(ctx, p.Pack, p.Version)
 	if !errors.Is(err, natsio.ErrNotFound) {
-		return stands, err == nil, p.differs(stands, err)
+		return current, err == nil, p.differs(current, err)
 	}
 	w := &write{subject: subject, data: p.Manifest, fenced: true, alone: true, headers: []string{subjects.HeaderContentType, subjects.ContentTypeMsgpack}}
 	if p.Signature != (session.Signature{}) {
@@ -63,21 +62,21 @@ func (j *Journal) PublishPack(ctx context.Context, p Published) (stands Publishe
 	if err != nil {
 		return Published{}, false, fmt.Errorf("publish %s %s: %w", p.Pack, p.Version, natsio.Typed(err))
 	}
-	stands, err = j.Pack(ctx, p.Pack, p.Version)
-	return stands, false, p.differs(stands, err)
+	current, err = j.Pack(ctx, p.Pack, p.Version)
+	return current, false, p.differs(current, err)
 }
 
-// differs returns the error of a version that has another manifest, or err if that
-// can't be told.
-func (p *Published) differs(stands Published, err error) error {
-	if hash := codec.Sum(stands.Manifest); err == nil && hash != codec.Sum(p.Manifest) {
-		return &VersionTakenError{Pack: p.Pack, Version: p.Version, Seq: stands.Seq, Hash: hash}
+// differs returns a *VersionTakenError if current has another manifest, and err if
+// current could not be read.
+func (p *Published) differs(current Published, err error) error {
+	if hash := codec.Sum(current.Manifest); err == nil && hash != codec.Sum(p.Manifest) {
+		return &VersionTakenError{Pack: p.Pack, Version: p.Version, Seq: current.Seq, Hash: hash}
 	}
 	return err
 }
 
-// Pack returns one version of a pack as the stream's leader has it. The error
-// wraps ErrNotFound if it is not published.
+// Pack returns one version of a pack, from the stream's leader. The error wraps
+// ErrNotFound if it is not published.
 func (j *Journal) Pack(ctx context.Context, pack, version string) (Published, error) {
 	subject, err := j.names.Pack(pack, version)
 	if err != nil {
@@ -97,8 +96,8 @@ func (j *Journal) published(m stored) (p Published, err error) {
 	return p, err
 }
 
-// Packs returns every published version, oldest first, as many as there were when
-// it was called. Messages whose subject names no version are left out.
+// Packs returns every version that was published before the call, oldest first.
+// Messages whose subject names no version are left out.
 func (j *Journal) Packs(ctx context.Context) (all []Published, err error) {
 	for m, err := range j.read(ctx, j.names.PacksStream(), j.names.PackAll(), 1, 0, true) {
 		if err != nil {
@@ -111,10 +110,9 @@ func (j *Journal) Packs(ctx context.Context) (all []Published, err error) {
 	return all, nil
 }
 
-// FindPack returns the newest published version of a pack that the selector (1,
-// 1.4, 1.4.2) matches; without a selector, the newest release. known has the
-// versions that there are, in no order; the error wraps ErrNotFound if none
-// matches.
+// FindPack returns the newest published version of a pack that the selector (1, 1.4,
+// 1.4.2) matches; without a selector, the newest release. known has all published
+// versions, in no order. The error wraps ErrNotFound if none matches.
 func (j *Journal) FindPack(ctx context.Context, pack, selector string) (p Published, known []string, err error) {
 	filter, err := j.names.PackVersions(pack)
 	if err != nil {
@@ -133,7 +131,7 @@ func (j *Journal) FindPack(ctx context.Context, pack, selector string) (p Publis
 	return p, known, err
 }
 
-// newest returns the newest of versions that a selector matches, "" if none does.
+// newest returns the newest version that a selector matches, "" if none does.
 func newest(versions []string, selector string) (best string) {
 	s, ok := space.ParseSelector(selector)
 	if !ok && selector != "" {
@@ -152,8 +150,8 @@ func newest(versions []string, selector string) (best string) {
 	return best
 }
 
-// NewestPacks returns, of each published pack whose name begins with prefix, what
-// FindPack returns for the selector, at most max of them by name.
+// NewestPacks returns the result of FindPack for each published pack whose name begins
+// with prefix and of which a version matches: the first max by name.
 func (j *Journal) NewestPacks(ctx context.Context, prefix, selector string, max int) (all []Published, err error) {
 	versions, err := j.packNames(ctx, j.names.PackAll())
 	if err != nil {
@@ -173,8 +171,7 @@ func (j *Journal) NewestPacks(ctx context.Context, prefix, selector string, max 
 	return all, nil
 }
 
-// packNames returns the published versions whose subjects a filter matches, by
-// pack.
+// packNames returns the published versions whose subjects match a filter, by pack.
 func (j *Journal) packNames(ctx context.Context, filter string) (map[string][]string, error) {
 	state, err := j.state(ctx, j.names.PacksStream(), filter)
 	if err != nil {

@@ -13,32 +13,30 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// One batch of a direct read: small enough that a client that is slow for a
-// moment is not cut off.
+// Limits of one batch of a direct read. They are small enough that the server does not
+// disconnect a briefly slow client.
 const (
 	batchMsgsMax  = 512
 	batchBytesMax = 4 << 20
 )
 
-// aloneMax is how many messages are asked for one by one before a batch is.
+// aloneMax is how many messages are read one by one before a batch.
 //
-// Before a batch the server counts what is to come: at the beginning of a stream
-// it knows that, in the middle it loads that block of the log and looks at every
-// message in it. And with a batch that is larger than what there is, it looks for
-// another message through all that was stored since. A message alone is looked
-// for from the one before it on. So a few are cheaper by themselves, and so are
-// the first ones of a read from the middle: behind them, the session goes on.
+// For a batch the server counts the remaining messages first. At the beginning of a
+// stream it knows that number; in the middle it loads that block of the log and scans
+// every message in it. For a batch larger than the rest, it also searches the log to its
+// end for more. For a single message it searches from the previous one on. So single
+// reads are cheaper for a few messages, and for the first ones of a read from the middle.
 const aloneMax = 8
 
-// errBrokenBatch says that messages of a batch were lost on the way; the rest
-// is asked for again.
+// errBrokenBatch means that messages of a batch were lost in transit. The rest is
+// requested again.
 const errBrokenBatch = natsio.Retryable("a batch of messages arrived with gaps")
 
-// read yields the messages of a stream that match filter, with sequences from
-// from to to (0: no end), in order and without gaps. Any replica answers, in
-// batches; a replica that is behind ends early. With leader, where the
-// replicas end the stream's leader is asked whether there is more, so that all
-// that was acknowledged before the call is read.
+// read yields the messages of a stream that match filter, with sequences from from to
+// to (0: no end), in order and without gaps. Any replica answers, in batches; the read
+// ends early if the replica lags. With leader, the stream's leader is then asked for
+// more, so that every message acknowledged before the call is read.
 func (j *Journal) read(ctx context.Context, stream, filter string, from, to uint64, leader bool) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		r := reading{journal: j, stream: stream, filter: filter, next: max(from, 1), to: to, size: batchMsgsMax, yield: yield}
@@ -47,14 +45,14 @@ func (j *Journal) read(ctx context.Context, stream, filter string, from, to uint
 		case from > 1:
 			r.alone, r.size = aloneMax, 0
 		default:
-			r.size = 1 // its answer tells how many are behind it
+			r.size = 1 // the answer has the number of remaining messages
 		}
 		r.run(ctx, leader)
 	}
 }
 
-// readNext yields at most n messages, as read does without leader. Each is asked for
-// alone.
+// readNext yields at most n messages, as read does without leader, with one request
+// each.
 func (j *Journal) readNext(ctx context.Context, stream, filter string, from, to uint64, n int) iter.Seq2[stored, error] {
 	return func(yield func(stored, error) bool) {
 		r := reading{journal: j, stream: stream, filter: filter, next: max(from, 1), to: to, alone: n, known: true, yield: yield}
@@ -74,23 +72,23 @@ func (j *Journal) lasts(ctx context.Context, stream string, subjects []string, t
 	}
 }
 
-// reading is how far a read has come.
+// reading is the state of a read.
 type reading struct {
 	journal *Journal
 	stream  string
 	filter  string
-	lasts   []string // instead of filter: subjects, of each of which the last message up to `to` is read
-	next    uint64   // sequence to go on from
+	lasts   []string // instead of filter: the last message up to `to` on each of these subjects is read
+	next    uint64   // sequence to continue from
 	to      uint64
 	yield   func(stored, error) bool
-	size    int  // of the next batch; 0: one message, without a batch
-	alone   int  // how many messages are to be asked for without one
-	known   bool // alone is all that there is
-	more    bool // the replica had more than the batch
-	ended   bool // past to, or the reader has enough
+	size    int  // of the next batch; 0: a single message, without a batch
+	alone   int  // messages still to read singly
+	known   bool // no more than alone remain
+	more    bool // the replica has more
+	ended   bool // past to, or yield returned false
 }
 
-// run reads until there is no more, or the reader has enough.
+// run reads until no message is left, or yield returns false.
 func (r *reading) run(ctx context.Context, leader bool) {
 	for !r.ended && (r.to == 0 || r.next <= r.to) {
 		if !r.direct(ctx) || r.ended {
@@ -110,12 +108,12 @@ func (r *reading) run(ctx context.Context, leader bool) {
 			r.yield(stored{}, err)
 			return
 		}
-		r.take(m)
+		r.deliver(m)
 	}
 }
 
-// take passes one message on. Without a batch, it was asked for alone.
-func (r *reading) take(m stored) {
+// deliver yields one message, which is a single one if size is 0.
+func (r *reading) deliver(m stored) {
 	if r.size == 0 {
 		r.alone--
 		if r.more = r.alone > 0 || !r.known; r.alone <= 0 {
@@ -149,8 +147,8 @@ func (r *reading) direct(ctx context.Context) bool {
 	return true
 }
 
-// batch asks for one batch and passes it on. Each message tells the sequence
-// of the one before it, and the end tells the last: so a lost one is seen.
+// batch requests one batch and yields its messages. Each message has the sequence of
+// the one before it, and the end mark that of the last, so a lost message is detected.
 func (r *reading) batch(ctx context.Context, subject string) error {
 	request := getRequest{Seq: r.next, NextFor: r.filter, Batch: r.size, MaxBytes: batchBytesMax}
 	if r.lasts != nil {
@@ -188,7 +186,7 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 			return err
 		}
 		if alone {
-			r.take(m)
+			r.deliver(m)
 			return nil
 		}
 		if previous, ok := headerNumber(msg, subjects.HeaderLastSequence); !ok || previous != last {
@@ -204,23 +202,23 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 			return nil
 		}
 		last = m.seq
-		if r.take(m); r.ended {
+		if r.deliver(m); r.ended {
 			return nil
 		}
 	}
 }
 
-// hidden passes on the next message as the leader has it: its answer tells the
-// sequence outside of the message. Messages behind it are asked for again.
+// hidden yields the next message from the leader, whose answer has the sequence outside
+// of the message. Later messages are requested again.
 func (r *reading) hidden(ctx context.Context) error {
 	m, err := r.journal.leaderGet(ctx, r.stream, getRequest{Seq: r.next, NextFor: r.filter})
-	if errors.Is(err, natsio.ErrNotFound) { // the mark of the end was meant, by a server that writes it otherwise
+	if errors.Is(err, natsio.ErrNotFound) { // it was the end mark, of a server that formats it differently
 		r.more = false
 		return nil
 	}
 	if err == nil {
 		r.more = true
-		r.take(m)
+		r.deliver(m)
 	}
 	return err
 }

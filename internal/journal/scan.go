@@ -14,14 +14,14 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// ScanEffects calls fn for every effect that the effects stream holds when it
-// is called, in the order in which they were asked, claims left out. An error
-// of fn ends it and comes back as it is.
+// ScanEffects calls fn for every effect that the effects stream holds at the time of
+// the call, without claims, in the order in which they were published. An error of fn
+// ends it and is returned unchanged.
 func (j *Journal) ScanEffects(ctx context.Context, fn func(StoredEffect) error) error {
 	_, err := j.scan(ctx, j.names.EffectsStream(), 1, func(m stored) error {
 		name, err := j.names.ParseEffect(m.subject)
 		if err != nil {
-			return nil //nolint:nilerr // a claim, or what can be no effect of a session
+			return nil //nolint:nilerr // a claim, or a subject that names no effect
 		}
 		return fn(StoredEffect{Name: name, Seq: m.seq, Time: m.time, Payload: m.data})
 	})
@@ -32,12 +32,11 @@ func (j *Journal) ScanEffects(ctx context.Context, fn func(StoredEffect) error) 
 type Kept struct {
 	Session     string
 	Snapshot    []byte // nil if it is a blob, which GetSnapshot reads
-	Quarantined bool   // it says that the session is quarantined; there is no snapshot in it
+	Quarantined bool   // the entry is a quarantine, not a snapshot
 }
 
-// ScanSnapshots calls fn for every snapshot and every quarantine that the
-// bucket holds when it is called. An error of fn ends it and comes back as it
-// is.
+// ScanSnapshots calls fn for every snapshot and every quarantine in the bucket at the
+// time of the call. An error of fn ends it and is returned unchanged.
 func (j *Journal) ScanSnapshots(ctx context.Context, fn func(Kept) error) error {
 	prefix := j.names.SnapshotsSubject("")
 	_, err := j.scan(ctx, j.names.SnapshotsStream(), 1, func(m stored) error {
@@ -60,11 +59,11 @@ func (j *Journal) ScanSnapshots(ctx context.Context, fn func(Kept) error) error 
 	return err
 }
 
-// scan calls fn for every message of a stream from sequence from on, up to the
-// last that there is when it is called, in order and without a gap. It returns the
-// sequence of that last one. The server pushes messages, at twice the speed of reading
-// by requests. From where it does not, because it restarted or this user may create no
-// consumer, the rest is read by requests.
+// scan calls fn for every message of a stream from sequence from to the last one at the
+// time of the call, in order and without a gap. It returns the sequence of that last one.
+// The server pushes messages, at twice the speed of reading by requests. If it stops,
+// because it restarted or this user may not create a consumer, the rest is read by
+// requests.
 func (j *Journal) scan(ctx context.Context, stream string, from uint64, fn func(stored) error) (last uint64, err error) {
 	state, err := j.state(ctx, stream, "")
 	if err != nil {
@@ -87,32 +86,33 @@ func (j *Journal) scan(ctx context.Context, stream string, from uint64, fn func(
 	return s.to, s.failed
 }
 
-// headerStalled names in a heartbeat the subject on which the server waits to
-// hear that what it has sent is taken.
+// headerStalled is a heartbeat's header with the subject on which the server waits for
+// a flow control response.
 const headerStalled = "Nats-Consumer-Stalled"
 
 const (
-	scanHeartbeat = time.Second      // how often a server says that it is there, if it pushes nothing
-	scanSilence   = 5 * time.Second  // then it is gone
-	scanInactive  = 30 * time.Second // after which the server forgets the consumer of a scan that died
-	// scanRoom is more messages than the 32 MiB have that the server pushes without a
-	// word of ours. If it is not, some are lost, and the rest is read by requests.
+	scanHeartbeat = time.Second      // interval of heartbeats while the server pushes nothing
+	scanSilence   = 5 * time.Second  // after which the server counts as gone
+	scanInactive  = 30 * time.Second // after which the server deletes the consumer of a scan that died
+	// scanRoom is more messages than fit into 32 MiB, which the server pushes before it
+	// waits for flow control. If they do not fit, some are lost, and the rest is read by
+	// requests.
 	scanRoom = 1 << 17
 )
 
-// scanning is how far a scan has come.
+// scanning is the state of a scan.
 type scanning struct {
 	journal *Journal
 	stream  string
-	next    uint64 // sequence to go on from
+	next    uint64 // sequence to continue from
 	to      uint64
 	fn      func(stored) error
 	failed  error  // of fn
 	taken   uint64 // consumer sequence of the last message
 }
 
-// push takes what the server pushes, until it pushes nothing more, a message is lost,
-// or fn fails.
+// push receives pushed messages until the server has no more, a message is lost, or fn
+// fails.
 func (s *scanning) push(ctx context.Context) error {
 	conn := s.journal.conn
 	inbox, msgs := conn.NC.NewInbox(), make(chan *nats.Msg, scanRoom)
@@ -141,7 +141,7 @@ func (s *scanning) push(ctx context.Context) error {
 	for more := info.NumPending > 0 || info.Delivered.Consumer > 0; more && s.next <= s.to; {
 		select {
 		case m := <-msgs:
-			if more, err = s.take(m); err != nil {
+			if more, err = s.receive(m); err != nil {
 				return err
 			}
 			silence.Reset(scanSilence)
@@ -154,9 +154,9 @@ func (s *scanning) push(ctx context.Context) error {
 	return nil
 }
 
-// take takes one message of the server; more is false after the last one. A message of
-// the stream is known by its reply subject: a publisher may set any header.
-func (s *scanning) take(m *nats.Msg) (more bool, err error) {
+// receive handles one message of the server; more is false after the last one. The
+// reply subject identifies a message of the stream, since a publisher may set any header.
+func (s *scanning) receive(m *nats.Msg) (more bool, err error) {
 	if at, ok := natsio.ReadAckReply(m); ok {
 		if at.ConsumerSeq != s.taken+1 {
 			return false, errBrokenBatch
@@ -168,11 +168,11 @@ func (s *scanning) take(m *nats.Msg) (more bool, err error) {
 		s.failed = s.fn(stored{subject: m.Subject, seq: at.Seq, time: at.Time.UnixMilli(), header: m.Header, data: m.Data})
 		return at.Pending > 0, s.failed
 	}
-	if m.Reply != "" { // the server waits until what it has sent is taken
+	if m.Reply != "" { // a flow control request
 		return true, m.Respond(nil)
 	}
 	if stalled := m.Header.Get(headerStalled); stalled != "" {
 		return true, s.journal.conn.NC.Publish(stalled, nil)
 	}
-	return false, nil // it has nothing more to push, or what it has pushed is lost
+	return false, nil // a heartbeat: the server has no more to push, or its messages were lost
 }

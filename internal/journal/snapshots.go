@@ -15,21 +15,21 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// snapshotInlineMax is how large a snapshot may be inside the key-value
-// bucket; above it its bytes are a blob, and the bucket holds where.
+// snapshotInlineMax is the largest snapshot in the key-value bucket. A larger one is a
+// blob, and the bucket holds a snapshotRef.
 const snapshotInlineMax = 512 << 10
 
-// snapshotRef stands in the bucket for a snapshot that is a blob. It is JSON:
-// its first byte tells it from a snapshot, which is a msgpack map.
+// snapshotRef is the bucket's value for a snapshot that is a blob. It is JSON, so its
+// first byte differs from that of a snapshot, which is a msgpack map.
 type snapshotRef struct {
 	Blob codec.Ref `json:"blob"`
 	Seq  uint64    `json:"seq"`
 	Size int       `json:"size"`
 }
 
-// PutSnapshot keeps the snapshot of a session at a sequence of the log, in
-// place of an earlier one. data must be a msgpack map. A snapshot is a cache:
-// a lost or an older one costs time, never truth.
+// PutSnapshot stores the snapshot of a session at a sequence of the log, and replaces
+// an earlier one. data must be a msgpack map. A snapshot is a cache: a missing or older
+// one costs time, never correctness.
 func (j *Journal) PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error {
 	key, err := subjects.SnapshotKey(sid)
 	if err != nil {
@@ -56,8 +56,8 @@ func (j *Journal) PutSnapshot(ctx context.Context, sid string, seq uint64, data 
 		return fmt.Errorf("put snapshot of %s: %w", sid, err)
 	}
 	if !former.IsZero() {
-		// A large session would leave a blob with each snapshot otherwise. If
-		// this fails, it leaves one; nothing else depends on it.
+		// Otherwise a large session would leave a blob with each snapshot. A failure
+		// leaves one, and nothing depends on it.
 		if err := j.deleteBlob(ctx, former); err != nil {
 			j.conn.Log.Warn("former_snapshot_kept", "session", sid, "blob", former.String(), "error", err.Error())
 		}
@@ -65,16 +65,15 @@ func (j *Journal) PutSnapshot(ctx context.Context, sid string, seq uint64, data 
 	return nil
 }
 
-// GetSnapshot returns the snapshot of a session; found is false if there is
-// none, or none that can be read in full. It may be an older one than was put
-// last.
+// GetSnapshot returns the snapshot of a session, which may be older than the last one
+// put; found is false if there is none, or it can't be read in full.
 func (j *Journal) GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error) {
 	key, err := subjects.SnapshotKey(sid)
 	if err != nil {
 		return nil, false, err
 	}
-	// Twice, since a reference read just before a new snapshot replaced it
-	// points to a blob that is gone.
+	// Twice, since a snapshot put after the first read deletes the blob of the
+	// former one.
 	for range 2 {
 		value, err := j.replicaKey(ctx, key)
 		if errors.Is(err, natsio.ErrNotFound) {
@@ -110,16 +109,15 @@ func parseSnapshotRef(value []byte) (codec.Ref, bool) {
 	return ref.Blob, !ref.Blob.IsZero()
 }
 
-// snapshotBlob returns the blob that a key refers to now; zero if none. The leader
-// tells: by what a replica that is behind has, a blob would be left over.
+// snapshotBlob returns the blob that a key refers to, zero if none. It reads from the
+// leader: with the value of a lagging replica, a blob would be left over.
 func (j *Journal) snapshotBlob(ctx context.Context, key string) (codec.Ref, error) {
 	m, err := j.leaderKey(ctx, key)
 	ref, _ := parseSnapshotRef(m.data)
 	return ref, err
 }
 
-// PutQuarantine stops a session: body says why and from where. It stands until
-// DeleteQuarantine.
+// PutQuarantine quarantines a session until DeleteQuarantine. body is the encoded Stop.
 func (j *Journal) PutQuarantine(ctx context.Context, sid string, body []byte) error {
 	key, err := subjects.QuarantineKey(sid)
 	if err != nil {
@@ -131,13 +129,13 @@ func (j *Journal) PutQuarantine(ctx context.Context, sid string, body []byte) er
 	return nil
 }
 
-// DeleteQuarantine ends a quarantine; none there is fine.
+// DeleteQuarantine ends a quarantine. It is no error if there is none.
 func (j *Journal) DeleteQuarantine(ctx context.Context, sid string) error {
 	return j.PutQuarantine(ctx, sid, nil)
 }
 
-// GetQuarantine returns why a session is stopped; found is false if it is not.
-// It is read from the leader: an owner must not miss it.
+// GetQuarantine returns the quarantine of a session; found is false if there is none.
+// It reads from the leader, since an owner must not miss one.
 func (j *Journal) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {
 	key, err := subjects.QuarantineKey(sid)
 	if err != nil {
@@ -153,8 +151,8 @@ func (j *Journal) GetQuarantine(ctx context.Context, sid string) (body []byte, f
 	return m.data, true, nil
 }
 
-// Quarantined yields every session that was stopped when it was called, in no
-// order. It is read from the leader: an owner must not miss one.
+// Quarantined yields every session that is quarantined at the time of the call, in no
+// order. It reads from the leader, since an owner must not miss one.
 func (j *Journal) Quarantined(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var state jetstream.StreamState
@@ -171,7 +169,7 @@ func (j *Journal) Quarantined(ctx context.Context) iter.Seq2[string, error] {
 			if !ok {
 				continue
 			}
-			// A key that was deleted is there still, and says so.
+			// A deleted key still has its marker.
 			_, stopped, err := j.GetQuarantine(ctx, sid)
 			if err != nil || stopped {
 				if !yield(sid, err) || err != nil {
@@ -182,16 +180,16 @@ func (j *Journal) Quarantined(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-// SnapshotAt is where the snapshot of a session is.
+// SnapshotAt is the position of a session's snapshot.
 type SnapshotAt struct {
 	Session string
 	Seq     uint64 // in the bucket's stream
 }
 
 // ListSnapshots yields the sessions that have a snapshot, from a sequence of the
-// bucket's stream on, in the order in which they were put. It reads no snapshot:
-// the server sends some 100 bytes of each. What is put meanwhile may come or not.
-// An error ends it.
+// bucket's stream on, in the order of the puts. It reads no snapshot: the server sends
+// some 100 bytes for each. Snapshots put during the call may be missing. An error ends
+// it.
 func (j *Journal) ListSnapshots(ctx context.Context, from uint64) iter.Seq2[SnapshotAt, error] {
 	return func(yield func(SnapshotAt, error) bool) {
 		cfg := jetstream.OrderedConsumerConfig{

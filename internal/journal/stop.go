@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// Stop is what the snapshots' bucket holds about a quarantined session. Who
-// deletes it releases the session.
+// Stop is the quarantine of a session in the snapshots' bucket. Deleting it releases
+// the session.
 type Stop struct {
-	Seq    uint64 `json:"seq"` // of the first event that is not done
+	Seq    uint64 `json:"seq"` // of the first event without stored outputs
 	Reason string `json:"reason"`
-	Kills  int    `json:"kills,omitempty"` // session-actors that ended while they worked on it
+	Kills  int    `json:"kills,omitempty"` // session-actors that died while they worked on the session
 }
 
-// stopReasonMax is how many bytes of a reason are kept: what a panic or a
-// library says may be of any length, and what can't be stored stops nobody.
+// stopReasonMax is how many bytes of a reason are kept. The text of a panic or a
+// library may have any length, and a quarantine that is too large to store has no effect.
 const stopReasonMax = 4 << 10
 
-// NewStop returns the quarantine of a session from the event at seq on; of a very
-// long reason it has the beginning.
+// NewStop returns the quarantine of a session from the event at seq on. It truncates a
+// very long reason.
 func NewStop(seq uint64, reason string) Stop {
 	if len(reason) > stopReasonMax {
 		reason = fmt.Sprintf("%s… (%d bytes in all)", strings.ToValidUTF8(reason[:stopReasonMax], ""), len(reason))
@@ -27,17 +27,16 @@ func NewStop(seq uint64, reason string) Stop {
 	return Stop{Seq: seq, Reason: reason}
 }
 
-// ParseStop reads what is stored of a quarantine. Whatever that is, the session is
-// quarantined: by what can't be read, as if somebody put the key by hand, from its
-// first event on.
+// ParseStop parses a stored quarantine. The session is quarantined even if the body
+// does not parse (somebody may have put the key by hand): then from its first event on.
 func ParseStop(body []byte) Stop {
 	var s Stop
 	if err := json.Unmarshal(body, &s); err != nil {
-		s = NewStop(1, fmt.Sprintf("stopped by what is no quarantine (%v): %q", err, body[:min(len(body), 256)]))
+		s = NewStop(1, fmt.Sprintf("the stored quarantine does not parse (%v): %q", err, body[:min(len(body), 256)]))
 	}
 	s.Seq = max(s.Seq, 1)
 	return s
 }
 
-// Bytes returns what is stored of it.
+// Bytes returns the stored form of s.
 func (s Stop) Bytes() ([]byte, error) { return json.Marshal(s) }

@@ -8,18 +8,17 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// scheduleTime is RFC 3339 with milliseconds, as dues have them. The client
-// library writes whole seconds, and so would let a schedule fire early.
+// scheduleTime is RFC 3339 with milliseconds, the precision of wakes. The client
+// library writes whole seconds, with which a schedule would fire early.
 const scheduleTime = "2006-01-02T15:04:05.000Z07:00"
 
-// scheduleMost is how far ahead a schedule lies at most. A wake that is due later
-// fires early, and the session-actor that pulls it stores it again.
+// scheduleMost is the longest delay of a schedule. A wake that is due later fires
+// early, and the session-actor that pulls it stores it again.
 const scheduleMost = 10 * 365 * 24 * time.Hour
 
-// wakeWrite returns the message schedule that a wake is: it comes back in a
-// DueDelivery with its payload at its deadline, by the server's clock and up to
-// 400 ms later. Storing a wake again replaces its schedule; a time in the past is
-// now.
+// wakeWrite returns the message schedule of a wake. The server delivers its payload (a
+// DueDelivery) at the deadline by the server's clock, or up to 400 ms later. Storing a
+// wake again replaces its schedule; a schedule in the past fires at once.
 func (j *Journal) wakeWrite(sid string, wake *session.Effect) (*write, error) {
 	timer, err := j.names.Timer(sid, wake.Name, wake.Deadline)
 	if err != nil {

@@ -149,7 +149,7 @@ func (j *Journal) EventAt(ctx context.Context, seq uint64) (session.Event, error
 func (j *Journal) EventsAt(ctx context.Context, seqs []uint64) ([]session.Event, error) {
 	found, requests := make([]stored, len(seqs)), make([][]byte, len(seqs))
 	for i, seq := range seqs {
-		requests[i] = seqRequest(seq)
+		requests[i] = getRequest{Seq: seq}.body()
 	}
 	err := j.directEach(ctx, j.names.LogStream(), requests, func(i int, msg *nats.Msg) error {
 		if m, end, err := parseDirect(msg); err == nil && !end {
@@ -187,7 +187,7 @@ func (j *Journal) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error
 		if filters[i], err = j.names.Session(sid); err != nil {
 			return nil, err
 		}
-		requests[i] = firstRequest(filters[i])
+		requests[i] = getRequest{Seq: 1, NextFor: filters[i]}.body()
 	}
 	var hidden []int
 	seqs := make([]uint64, len(sids))

@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -35,13 +36,10 @@ type getRequest struct {
 	UpToSeq   uint64   `json:"up_to_seq,omitempty"`
 }
 
-// seqRequest returns the direct read of one sequence.
-func seqRequest(seq uint64) []byte { return fmt.Appendf(nil, `{"seq":%d}`, seq) }
-
-// firstRequest returns the direct read of the first message that a filter matches: one
-// of our names, in which nothing needs an escape.
-func firstRequest(filter string) []byte {
-	return []byte(`{"seq":1,"next_by_subj":"` + filter + `"}`)
+// body returns the JSON of a request.
+func (r getRequest) body() []byte {
+	data, _ := json.Marshal(r) // a struct of strings and numbers never fails
+	return data
 }
 
 // leaderGet reads one message from the stream's leader, which has every acknowledged

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"iter"
 
@@ -154,17 +153,13 @@ func (r *reading) batch(ctx context.Context, subject string) error {
 	if r.lasts != nil {
 		request.MultiLast, request.UpToSeq = r.lasts, r.to
 	}
-	body, err := json.Marshal(request)
-	if err != nil {
-		return err
-	}
 	reply, msgs, done, err := r.journal.conn.Await(r.size + 2)
 	if err != nil {
 		return err
 	}
 	defer done()
 	alone := r.size == 0
-	if err := r.journal.conn.NC.PublishRequest(subject, reply, body); err != nil {
+	if err := r.journal.conn.NC.PublishRequest(subject, reply, request.body()); err != nil {
 		return err
 	}
 	last := uint64(0)

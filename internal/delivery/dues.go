@@ -12,10 +12,10 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// DueDelivery is a wake whose time has come.
+// DueDelivery is a due wake.
 type DueDelivery struct {
 	Session, Wake string
-	Payload       []byte    // as scheduled; the receiver's to keep
+	Payload       []byte    // as scheduled; owned by the receiver
 	Fired         time.Time // when the schedule fired, by the server's clock
 	NumDelivered  uint64
 
@@ -23,16 +23,15 @@ type DueDelivery struct {
 	token  token
 }
 
-// Ack says that the wake is settled: it is not delivered again, and the stream
-// forgets it. It returns at once, and the answer may be lost.
-func (d DueDelivery) Ack() { _ = d.source.respond(d.token, ackDone) } // if it fails it comes again
+// Ack deletes the settled wake from the stream. It returns at once. The ack may be
+// lost, and then the wake is delivered again.
+func (d DueDelivery) Ack() { _ = d.source.respond(d.token, ackDone) }
 
-// Nak gives the wake back: some session-actor is offered it after delay. It
+// Nak returns the wake: the server delivers it to any session-actor after delay. It
 // returns at once.
 func (d DueDelivery) Nak(delay time.Duration) { _ = d.source.respond(d.token, nakFor(delay)) }
 
-// DuePuller gets what has come due from the durable consumer of all
-// session-actors, of which several may pull at once.
+// DuePuller pulls due wakes from the durable consumer that all session-actors share.
 type DuePuller struct {
 	source *Source
 	log    *slog.Logger
@@ -46,25 +45,24 @@ func (s *Source) Dues() *DuePuller {
 	return &DuePuller{source: s, log: s.conn.Log.With("consumer", subjects.DueConsumer)}
 }
 
-// dueLease is about how long a wake may take (ack_wait in streams.conf). It is not
-// extended.
+// dueLease is the lease of a wake (ack_wait in streams.conf).
 const dueLease = 5 * time.Second
 
-// Run pulls and calls carry for each wake that is due, in a goroutine of its own,
-// at most slots at once. No more is asked of the server than there are free slots. A
-// lease is not extended: what takes longer is delivered again.
+// Run pulls due wakes and calls carry for each in a new goroutine, at most slots at
+// once. It requests no more wakes than there are free slots. A lease is not extended: a
+// wake whose carry takes longer is delivered again.
 //
-// Run outlives restarts of the server. A consumer that is deleted is made again if
-// this process provisioned it. When ctx ends, Run gives back what still arrives, waits
-// until every carry has returned, and returns nil. It returns an error only if the
-// consumer is not there at the start. A puller is run once.
+// Run survives restarts of the server. It recreates a deleted consumer if this process
+// provisioned it. When ctx ends, Run returns the wakes that still arrive, waits until
+// every carry has returned, and returns nil. It returns an error only if the consumer
+// does not exist at the start. A puller runs once.
 func (p *DuePuller) Run(ctx context.Context, slots int, carry func(DueDelivery)) error {
 	l, err := newPuller(ctx, p.source, p.source.names.TimersStream(), p, slots, dueLease)
 	switch {
 	case ctx.Err() != nil:
 		return nil
 	case err != nil:
-		return fmt.Errorf("pull what is due: %w", err)
+		return fmt.Errorf("pull due wakes: %w", err)
 	}
 	p.carry, p.puller = carry, l
 	l.run(context.WithoutCancel(ctx), ctx.Done())
@@ -84,15 +82,15 @@ func (p *DuePuller) ensure(ctx context.Context) (consumer string, err error) {
 
 func (*DuePuller) extend() {}
 
-func (p *DuePuller) waits(err error) { p.log.Warn("due_waiting", "error", err.Error()) }
+func (p *DuePuller) logWaiting(err error) { p.log.Warn("due_waiting", "error", err.Error()) }
 
-func (p *DuePuller) refused(err error) { p.waits(err) }
+func (p *DuePuller) logRefused(err error) { p.logWaiting(err) }
 
-func (*DuePuller) attached(string) {}
+func (*DuePuller) logAttached(string) {}
 
-// take carries a wake out, or gives it back to the server. A message that is no wake
-// is acked.
-func (p *DuePuller) take(m *nats.Msg, at natsio.AckReply, of token) {
+// accept carries a wake out, or returns it to the server. It acknowledges a message that
+// is no wake.
+func (p *DuePuller) accept(m *nats.Msg, at natsio.AckReply, of token) {
 	d := DueDelivery{Payload: m.Data, Fired: at.Time, NumDelivered: at.Count, source: p.source, token: of}
 	var err error
 	if d.Session, d.Wake, err = p.source.names.ParseDue(m.Subject); err != nil {

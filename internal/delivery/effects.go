@@ -17,8 +17,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// EffectPuller gets the effects of one class and target from their durable
-// consumer, of which several bridges may pull at once.
+// EffectPuller pulls the effects of one class and target from the durable consumer
+// that all their bridges share.
 type EffectPuller struct {
 	source *Source
 	conf   *streams.Conf
@@ -32,7 +32,7 @@ type EffectPuller struct {
 
 	once
 	mu   sync.Mutex
-	held map[string]*heldEffect // by subject: a name is given once at a time
+	held map[string]*heldEffect // by subject: an effect is carried out once at a time
 }
 
 // Effects returns the puller of a class and target.
@@ -44,16 +44,15 @@ func (s *Source) Effects(conf *streams.Conf, class session.Class, target string)
 	}
 }
 
-// Run creates or updates the consumer, pulls and calls carry for each effect,
-// in a goroutine of its own, at most slots at once. No more is asked of the
-// server than there are free slots. A slot is free when its carry returns, or
-// calls Done, and until then the lease of its delivery is extended. An effect that
-// comes again meanwhile (a lease that the server forgot) is not given twice; one
-// that comes again later is.
+// Run creates or updates the consumer, pulls effects, and calls carry for each in its
+// own goroutine, at most slots at once. It requests no more effects than there are free
+// slots. A slot is occupied until carry returns or calls Done; until then the lease is
+// extended. If the effect is redelivered in that time (the server forgot the lease),
+// carry is not called again; later it is.
 //
-// Run outlives restarts of the server and the deletion of the consumer. It
-// returns nil when ctx ends, at once, or when Drain is done; an error only if
-// the consumer can't be made at the start.
+// Run survives restarts of the server and the deletion of the consumer. It returns nil
+// at once when ctx ends, or when Drain is done. It returns an error only if the consumer
+// can't be created at the start.
 func (p *EffectPuller) Run(ctx context.Context, slots int, carry func(*EffectDelivery)) error {
 	if slots < 1 {
 		return fmt.Errorf("pull effects of %s/%s: %d slots: want at least 1", p.class, p.target, slots)
@@ -89,19 +88,21 @@ func (p *EffectPuller) ensure(ctx context.Context) (consumer string, err error) 
 	return p.source.streams.EnsureBridge(ctx, p.conf, p.class, p.target)
 }
 
-func (p *EffectPuller) waits(err error) { p.log.Warn("effects_waiting", "error", err.Error()) }
+func (p *EffectPuller) logWaiting(err error) { p.log.Warn("effects_waiting", "error", err.Error()) }
 
-func (p *EffectPuller) refused(err error) { p.log.Warn("effects_pull_refused", "error", err.Error()) }
+func (p *EffectPuller) logRefused(err error) {
+	p.log.Warn("effects_pull_refused", "error", err.Error())
+}
 
-func (p *EffectPuller) attached(consumer string) {
+func (p *EffectPuller) logAttached(consumer string) {
 	p.log.Info("effects_attached", "consumer", consumer)
 }
 
-// EffectDelivery is one effect that a bridge is to carry out.
+// EffectDelivery is one effect for a bridge to carry out.
 type EffectDelivery struct {
 	subjects.EffectName        // class, target, session, effect
-	Subject             string // as asked
-	Payload             []byte // the receiver's to keep
+	Subject             string // as published
+	Payload             []byte // owned by the receiver
 	TraceParent         string // W3C trace context, or empty
 	Seq                 uint64 // of the effects stream
 
@@ -110,7 +111,7 @@ type EffectDelivery struct {
 	done atomic.Bool
 }
 
-// carryOut is a delivery as a worker pool runs it.
+// carryOut is a delivery as a task of a worker pool.
 type carryOut EffectDelivery
 
 // Run carries an effect out.
@@ -120,7 +121,7 @@ func (o *carryOut) Run() {
 	d.Done()
 }
 
-// heldEffect is an effect that is being carried out in this process.
+// heldEffect is an effect that this process is carrying out.
 type heldEffect struct {
 	source  *Source
 	payload []byte
@@ -130,18 +131,18 @@ type heldEffect struct {
 	answer []byte // nil while it is being carried out
 }
 
-// Ack says that the effect is settled: it is not delivered again, unless the
-// server forgets. It returns at once, and the answer may be lost.
+// Ack acknowledges the settled effect. It returns at once. The effect is not delivered
+// again, unless the ack is lost or the server forgets it.
 func (d *EffectDelivery) Ack() { d.held.end(ackDone) }
 
-// Nak gives the effect back: some bridge is offered it after delay. It returns
+// Nak returns the effect: the server delivers it to any bridge after delay. It returns
 // at once.
 func (d *EffectDelivery) Nak(delay time.Duration) {
 	d.held.end(nakFor(delay))
 }
 
-// Done frees the delivery's slot, which is done when carry returns, too: it is for
-// a carry that may not return. More than once is as once.
+// Done frees the delivery's slot for a carry that may never return; the return of carry
+// frees it too. Further calls do nothing.
 func (d *EffectDelivery) Done() {
 	if d.done.Swap(true) {
 		return
@@ -150,7 +151,7 @@ func (d *EffectDelivery) Done() {
 	d.of.puller.ended()
 }
 
-// end answers for good; a repeated delivery is answered in the same way.
+// end sends the final answer, and repeats it for redeliveries.
 func (h *heldEffect) end(answer []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -158,8 +159,8 @@ func (h *heldEffect) end(answer []byte) {
 	h.send(answer)
 }
 
-// extend extends the lease, unless the delivery has its answer: after a nak it
-// would put the effect off.
+// extend extends the lease, unless the delivery has its answer: after a nak it would
+// delay the redelivery.
 func (h *heldEffect) extend() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -168,9 +169,9 @@ func (h *heldEffect) extend() {
 	}
 }
 
-// again notes a repeated delivery of what is held: the server has begun another
-// lease, or has forgotten the answer.
-func (h *heldEffect) again(t token) {
+// redelivered answers a redelivery: the server has begun another lease, or has
+// forgotten the answer.
+func (h *heldEffect) redelivered(t token) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.token = t
@@ -181,15 +182,15 @@ func (h *heldEffect) again(t token) {
 	h.send(answer)
 }
 
-// send may fail; the effect comes again then.
+// send may fail; the server redelivers the effect then.
 func (h *heldEffect) send(body []byte) { _ = h.source.respond(h.token, body) }
 
-// take carries an effect out, or gives it back to the server.
-func (p *EffectPuller) take(m *nats.Msg, at natsio.AckReply, of token) {
+// accept carries an effect out, or returns it to the server.
+func (p *EffectPuller) accept(m *nats.Msg, at natsio.AckReply, of token) {
 	name, err := p.source.names.ParseEffect(m.Subject)
 	if err != nil {
 		p.log.Warn("effect_skipped", "seq", at.Seq, "error", err.Error())
-		_ = p.source.respond(of, ackDone) // else it is skipped again
+		_ = p.source.respond(of, ackDone) // else it is redelivered, and skipped again
 		return
 	}
 	d := &EffectDelivery{
@@ -198,7 +199,7 @@ func (p *EffectPuller) take(m *nats.Msg, at natsio.AckReply, of token) {
 		of: p, held: heldEffect{source: p.source, payload: m.Data, token: of},
 	}
 	if other := p.hold(d); other != nil {
-		other.again(of)
+		other.redelivered(of)
 		return
 	}
 	if !p.puller.begin() {
@@ -209,10 +210,9 @@ func (p *EffectPuller) take(m *nats.Msg, at natsio.AckReply, of token) {
 	p.workers.Go((*carryOut)(d))
 }
 
-// hold notes that an effect is being carried out; other is what has it already. One of
-// the same name and of other bytes is another effect: the stream holds one message of a
-// name, so it has lost the former. That is not held any more, and its tokens are of
-// nothing.
+// hold records that an effect is being carried out. If it already is, hold returns that
+// one. An effect of the same name with other bytes replaces the held one: the stream
+// holds one message of a name, so it has lost the former, and its tokens are void.
 func (p *EffectPuller) hold(d *EffectDelivery) (other *heldEffect) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -231,7 +231,7 @@ func (p *EffectPuller) release(d *EffectDelivery) {
 	}
 }
 
-// extend extends the leases of all that is held.
+// extend extends the leases of all held effects.
 func (p *EffectPuller) extend() {
 	p.mu.Lock()
 	all := make([]*heldEffect, 0, len(p.held))

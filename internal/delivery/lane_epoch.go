@@ -14,20 +14,20 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Parts of the time that the server keeps a pin (2 s in streams.conf). A
-// request is sent at least every third of it, and the server says something
-// at least every sixth.
+// Fractions of the time that the server keeps a pin (2 s in streams.conf). A request
+// is sent at least every third of it, and the server sends a message at least every
+// sixth.
 const (
-	ttlPartKeep  = 3
-	ttlPartTick  = 6
-	ttlPartStood = 2 // a process that did nothing for that long may have lost the pin
+	ttlPartKeep    = 3
+	ttlPartTick    = 6
+	ttlPartStalled = 2 // a process that did not run for that long may have lost the pin
 )
 
 // tickMax is how late a reconnect may be noticed, however long pins last.
 const tickMax = time.Second
 
-// windowPartPull: a request asks for at least this part of the window, so that
-// a slow fold doesn't cost a request an event.
+// A request is for at least 1/windowPartPull of the window, so that a slow fold doesn't
+// cost a request for each event.
 const windowPartPull = 4
 
 // epochEnd is why an epoch ended.
@@ -36,12 +36,12 @@ type epochEnd string
 const (
 	epochRuns    epochEnd = ""
 	epochReset   epochEnd = "reset"   // begin another one under the same pin
-	epochLost    epochEnd = "lost"    // the pin is another's, or may be
-	epochDrained epochEnd = "drained" // all that was given is acked
+	epochLost    epochEnd = "lost"    // another client has the pin, or may have it
+	epochDrained epochEnd = "drained" // every delivered event is acked
 	epochStopped epochEnd = "stopped" // the context ended
 )
 
-// epoch is the time between two resets of a lane that this process owns: an
+// epoch is the time between two resets of a lane that this process owns. It has an
 // inbox, a window, and a count of deliveries that must have no gap.
 type epoch struct {
 	lane   *Lane
@@ -51,35 +51,35 @@ type epoch struct {
 	queue  chan Delivery // to the owner; has room for the whole window
 	log    *slog.Logger
 
-	inbox    string
-	msgs     <-chan *nats.Msg
-	unlisten func() // nothing more comes on the inbox
+	inbox       string
+	msgs        <-chan *nats.Msg
+	unsubscribe func() // from inbox
 
 	request  uint64 // number of the last request
-	filling  uint64 // the request that is to fill the window; 0: none is open
-	asked    int    // how many it may still bring
-	whole    bool   // next, ask for one event of whatever size
+	filling  uint64 // the open request that fills the window; 0: none
+	asked    int    // messages that it may still deliver
+	anySize  bool   // the next request is for one event of any size
 	draining bool
 
-	next       uint64 // consumer sequence that must come next
-	last       uint64 // stream sequence of the last event
-	waits      bool   // the server has events for us
-	reconnects uint64
-	begun      time.Time
-	sent       time.Time // last request
-	filled     time.Time // last request that is to fill the window
-	differs    time.Time // since when the server counts otherwise; zero: it doesn't
-	checked    time.Time // last check; zero: none yet
+	next          uint64 // consumer sequence of the next delivery
+	last          uint64 // stream sequence of the last event
+	hasPending    bool   // the server had events at the reset
+	reconnects    uint64
+	begun         time.Time
+	sent          time.Time // last request
+	filled        time.Time // last request that fills the window
+	mismatchSince time.Time // since when the server's count of deliveries differs; zero: it doesn't
+	checked       time.Time // last check; zero: none yet
 }
 
-// own holds the lane for as long as the pin lasts: one epoch after another.
+// own runs one epoch after another for as long as the pin lasts.
 func (l *Lane) own(ctx context.Context, pin string, owner LaneOwner) {
 	l.owned.Store(true)
 	defer l.owned.Store(false)
 	for {
 		e, err := l.newEpoch(ctx, pin, owner)
 		if err != nil {
-			// The reset may have happened or not. What is sure is a new pin.
+			// The reset may have happened or not; only a new pin makes it certain.
 			if ctx.Err() == nil {
 				l.log.Warn("lane_lost", "error", err.Error())
 			}
@@ -97,8 +97,8 @@ func (l *Lane) own(ctx context.Context, pin string, owner LaneOwner) {
 	}
 }
 
-// newEpoch resets the lane and begins an epoch. The former epoch's inbox has no
-// interest by now, so what was on its way to it is never taken for ours.
+// newEpoch resets the lane and begins an epoch. The former epoch has unsubscribed its
+// inbox, so its messages can't be mistaken for this one's.
 func (l *Lane) newEpoch(ctx context.Context, pin string, owner LaneOwner) (*epoch, error) {
 	reconnects := l.server.Reconnects()
 	pending, err := l.resetInTurn(ctx, pin)
@@ -108,15 +108,15 @@ func (l *Lane) newEpoch(ctx context.Context, pin string, owner LaneOwner) (*epoc
 	l.epoch++
 	e := &epoch{
 		lane: l, number: l.epoch, pin: pin, queue: make(chan Delivery, windowEventsMax),
-		log: l.log.With("epoch", l.epoch), next: 1, waits: pending > 0, reconnects: reconnects,
+		log: l.log.With("epoch", l.epoch), next: 1, hasPending: pending > 0, reconnects: reconnects,
 	}
 	e.window = newWindow(e.ack)
-	if e.inbox, e.msgs, e.unlisten, err = l.server.Listen(2 * windowEventsMax); err != nil {
+	if e.inbox, e.msgs, e.unsubscribe, err = l.server.Listen(2 * windowEventsMax); err != nil {
 		return nil, natsio.Typed(err)
 	}
 	e.begun = time.Now()
 	select {
-	case <-l.draining: // nothing of it is given, however fast deliver is
+	case <-l.draining: // before deliver starts, so that it delivers nothing
 		e.draining = true
 		e.window.close()
 	default:
@@ -127,20 +127,20 @@ func (l *Lane) newEpoch(ctx context.Context, pin string, owner LaneOwner) (*epoc
 	return e, nil
 }
 
-// ack acknowledges a delivery, unless another connection brought it (natsio.Conn.Incarnation).
-// What is not acked, since that or the sending failed, comes again.
+// ack acknowledges a delivery, unless it came over another connection
+// (natsio.Conn.Incarnation). Without an ack the server delivers the event again.
 func (e *epoch) ack(reply string) {
 	if e.lane.server.Reconnects() == e.reconnects {
 		_ = e.lane.server.Ack(reply)
 	}
 }
 
-// deliver gives the epoch to the owner. It waits for the former epoch's goroutine,
-// which may be inside the owner still; the lane itself waits for neither.
+// deliver calls the owner with the epoch's events. It first waits for the former
+// epoch's goroutine, which may still be inside the owner. The lane waits for neither.
 func (e *epoch) deliver(owner LaneOwner, before <-chan struct{}, done chan<- struct{}) {
 	defer close(done)
 	<-before
-	if !e.window.gives() {
+	if !e.window.isOpen() {
 		return
 	}
 	owner.Epoch(e.number)
@@ -155,9 +155,9 @@ func (e *epoch) deliver(owner LaneOwner, before <-chan struct{}, done chan<- str
 func (e *epoch) run(ctx context.Context) (end epochEnd) {
 	defer func() {
 		close(e.queue)
-		e.lane.ackedUpTo(e.window.end(), e.reconnects)
+		e.lane.recordFloor(e.window.end(), e.reconnects)
 		if end == epochReset || end == epochLost {
-			e.unlisten()
+			e.unsubscribe()
 		}
 	}()
 	tick := time.NewTicker(min(e.lane.ttl/ttlPartTick, tickMax))
@@ -173,7 +173,7 @@ func (e *epoch) run(ctx context.Context) (end epochEnd) {
 			return epochStopped
 		case m := <-e.msgs:
 			end = e.receive(m)
-			for n := len(e.msgs); n > 0 && end == epochRuns; n-- { // what has come with it; nobody else takes any
+			for n := len(e.msgs); n > 0 && end == epochRuns; n-- { // this is the only receiver
 				end = e.receive(<-e.msgs)
 			}
 		case <-e.window.freed:
@@ -191,24 +191,24 @@ func (e *epoch) run(ctx context.Context) (end epochEnd) {
 	return end
 }
 
-// fill asks for as many events as there is room for, and keeps the pin.
+// fill requests as many events as there is room for, and keeps the pin.
 func (e *epoch) fill() error {
 	keep := e.lane.ttl / ttlPartKeep
 	events, bytes := e.window.room()
 	request := PullRequest{Batch: events, MaxBytes: bytes, Expires: keep, Heartbeat: keep / 2}
 	empty := events == windowEventsMax
-	if e.whole {
+	if e.anySize {
 		request.Batch, request.MaxBytes = 1, 0
 	}
-	full := events < windowEventsMax/windowPartPull || bytes < windowBytesMax/windowPartPull || e.whole && !empty
+	full := events < windowEventsMax/windowPartPull || bytes < windowBytesMax/windowPartPull || e.anySize && !empty
 	if !e.draining && !full && e.filling == 0 {
-		e.filling, e.asked, e.whole, e.filled = e.request+1, request.Batch, false, time.Now()
+		e.filling, e.asked, e.anySize, e.filled = e.request+1, request.Batch, false, time.Now()
 		return e.ask(request)
 	}
 	if time.Since(e.sent) < keep {
 		return nil
 	}
-	// A request that expires as it arrives keeps the pin and brings nothing.
+	// A request that expires on arrival keeps the pin and delivers nothing.
 	return e.ask(PullRequest{Batch: 1, Expires: time.Nanosecond})
 }
 
@@ -218,54 +218,53 @@ func (e *epoch) ask(r PullRequest) error {
 	r.Group, r.Pin = subjects.LaneGroup, e.pin
 	err := e.lane.server.Pull(natsio.ReplySubject(e.inbox, e.request), r)
 	if errors.Is(err, nats.ErrReconnectBufExceeded) {
-		return nil // there is no connection: when there is, check begins another epoch
+		return nil // disconnected: after the reconnect, check ends the epoch
 	}
 	return natsio.Typed(err)
 }
 
-// check looks for what no message tells. What has arrived and was not looked
-// at, since this process had no time, is not missing.
+// check detects losses that no message reports. Messages that are received but not
+// processed yet count as not missing.
 func (e *epoch) check(now time.Time) epochEnd {
 	ttl, idle := e.lane.ttl, len(e.msgs) == 0
-	if e.stood(now) {
+	if e.stalled(now) {
 		return epochRuns
 	}
 	switch {
 	case e.lane.server.Reconnects() != e.reconnects:
-		return e.again("the connection was made anew")
+		return e.restart("the connection was made anew")
 	case idle && e.filling != 0 && now.Sub(e.filled) > ttl:
-		// It was to expire long before; and no other is sent while it is open.
-		return e.again("a request got no answer")
-	case idle && e.waits && e.next == 1 && now.Sub(e.begun) > ttl && !e.draining:
-		return e.again("the first event did not come")
-	case !e.differs.IsZero() && now.Sub(e.differs) > ttl:
-		return e.again("deliveries were lost")
+		// It should have expired long ago, and no other is sent while it is open.
+		return e.restart("a request got no answer")
+	case idle && e.hasPending && e.next == 1 && now.Sub(e.begun) > ttl && !e.draining:
+		return e.restart("the first event did not come")
+	case !e.mismatchSince.IsZero() && now.Sub(e.mismatchSince) > ttl:
+		return e.restart("deliveries were lost")
 	}
 	return epochRuns
 }
 
-// stood reports that this process did not run for a while (it was stopped, or
-// had no processor), and lets every wait begin again. Another process may have the
-// pin by now, and a reset would take from it what it has under way. So nothing is
-// concluded from messages that did not come meanwhile. The requests that are due now
-// tell who has the pin.
-func (e *epoch) stood(now time.Time) bool {
+// stalled reports whether this process did not run for a while (it was stopped, or had
+// no processor), and restarts every timeout. Another process may own the lane by now,
+// and a reset would disturb it. So check ignores messages missed during the stall. The
+// answers to the requests that are due now show who has the pin.
+func (e *epoch) stalled(now time.Time) bool {
 	last := e.checked
 	e.checked = now
-	if last.IsZero() || now.Sub(last) <= e.lane.ttl/ttlPartStood {
+	if last.IsZero() || now.Sub(last) <= e.lane.ttl/ttlPartStalled {
 		return false
 	}
 	e.log.Info("lane_stood_still", "for_ms", now.Sub(last).Milliseconds())
 	e.begun, e.filled = now, now
-	if !e.differs.IsZero() {
-		e.differs = now
+	if !e.mismatchSince.IsZero() {
+		e.mismatchSince = now
 	}
 	return true
 }
 
-// again ends the epoch with a reset, unless the lane is being handed over: then
-// what is not acked yet comes to the next owner.
-func (e *epoch) again(why string) epochEnd {
+// restart ends the epoch with a reset. During a handover there is no reset, since the
+// unacked events go to the next owner.
+func (e *epoch) restart(why string) epochEnd {
 	e.log.Info("lane_reset", "reason", why)
 	if e.draining {
 		return epochDrained
@@ -273,11 +272,11 @@ func (e *epoch) again(why string) epochEnd {
 	return epochReset
 }
 
-// receive takes a message of the epoch's inbox.
+// receive handles a message of the epoch's inbox.
 func (e *epoch) receive(m *nats.Msg) epochEnd {
-	if strings.HasPrefix(m.Subject, e.inbox) { // an event is not looked at for what it can't say
+	if strings.HasPrefix(m.Subject, e.inbox) { // else it is an event, whose headers need no parsing
 		if status, ok := readStatus(e.inbox, m); ok {
-			return e.hear(status)
+			return e.receiveStatus(status)
 		}
 	}
 	at, ok := natsio.ReadAckReply(m)
@@ -290,26 +289,26 @@ func (e *epoch) receive(m *nats.Msg) epochEnd {
 		}
 	}
 	if at.ConsumerSeq != e.next {
-		return e.again("a gap in deliveries")
+		return e.restart("a gap in deliveries")
 	}
 	e.next = at.ConsumerSeq + 1
-	e.differs = time.Time{}
+	e.mismatchSince = time.Time{}
 	switch {
 	case e.draining:
-		return epochRuns // not taken: the lane is reset before it is unpinned
+		return epochRuns // ignored: the lane is reset before it is unpinned
 	case at.Seq > e.last:
 		e.last = at.Seq
-		e.take(m, at)
+		e.accept(m, at)
 		return epochRuns
 	case e.window.holds(at.Seq):
-		return epochRuns // it took longer than ack_wait, and is still under way
+		return epochRuns // it takes longer than ack_wait
 	default:
-		return e.again("an acknowledged event came again")
+		return e.restart("an acknowledged event came again")
 	}
 }
 
-// take holds a new event and queues it for the owner.
-func (e *epoch) take(m *nats.Msg, at natsio.AckReply) {
+// accept adds a new event to the window and queues it for the owner.
+func (e *epoch) accept(m *nats.Msg, at natsio.AckReply) {
 	door, sid, err := e.lane.source.names.ParseStored(m.Subject)
 	number := e.window.add(heldEvent{seq: at.Seq, reply: m.Reply, bytes: m.Size()})
 	if err != nil {
@@ -317,7 +316,7 @@ func (e *epoch) take(m *nats.Msg, at natsio.AckReply) {
 		e.window.done(number)
 		return
 	}
-	// The queue has room for all that the window may hold.
+	// The queue has room for a full window.
 	e.queue <- Delivery{
 		Event: session.Event{Session: sid, Door: door, Seq: at.Seq, Time: at.Time.UnixMilli(), Payload: m.Data},
 		Epoch: e.number, ConsumerSeq: at.ConsumerSeq, Pending: at.Pending,
@@ -326,16 +325,16 @@ func (e *epoch) take(m *nats.Msg, at natsio.AckReply) {
 	}
 }
 
-// hear takes what the server says about a request.
-func (e *epoch) hear(s pullStatus) epochEnd {
+// receiveStatus handles the server's status of a request.
+func (e *epoch) receiveStatus(s pullStatus) epochEnd {
 	switch s.code {
 	case statusHeartbeat:
-		// In a cluster the server counts what waits for its quorum, so a
-		// difference must last to be one.
+		// In a cluster the count includes deliveries that wait for their quorum, so
+		// only a lasting mismatch means a loss.
 		if s.last == e.next-1 {
-			e.differs = time.Time{}
-		} else if e.differs.IsZero() {
-			e.differs = time.Now()
+			e.mismatchSince = time.Time{}
+		} else if e.mismatchSince.IsZero() {
+			e.mismatchSince = time.Now()
 		}
 		return epochRuns
 	case statusWrongPin:
@@ -348,10 +347,10 @@ func (e *epoch) hear(s pullStatus) epochEnd {
 	switch err := s.fault(); {
 	case err == nil:
 	case errors.Is(err, errTooLarge):
-		e.whole = true
+		e.anySize = true
 	default:
-		// Another leader, another consumer, a server that shuts down: no pin
-		// outlives any of these.
+		// Another leader, another consumer, a server that shuts down: each of them
+		// ends the pin.
 		e.log.Info("lane_pull_refused", "error", err.Error())
 		return epochLost
 	}

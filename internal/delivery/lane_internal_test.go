@@ -194,7 +194,7 @@ func TestEpochMissesTheFirst(t *testing.T) {
 	if got := checkLater(e); got != epochRuns {
 		t.Errorf("nothing is to come: got %q, want none", got)
 	}
-	e.waits = true
+	e.hasPending = true
 	if got := e.check(time.Now()); got != epochRuns {
 		t.Errorf("just begun: got %q, want none", got)
 	}
@@ -216,8 +216,8 @@ func TestSuspendedEpochDoesNotReset(t *testing.T) {
 		lack func(e *epoch, now time.Time)
 	}{
 		{"a request without an answer", func(e *epoch, now time.Time) { e.request, e.filling, e.asked, e.filled = 1, 1, 10, now }},
-		{"the first event did not come", func(e *epoch, now time.Time) { e.begun, e.waits = now, true }},
-		{"another count of deliveries", func(e *epoch, now time.Time) { e.next, e.differs = 2, now }},
+		{"the first event did not come", func(e *epoch, now time.Time) { e.begun, e.hasPending = now, true }},
+		{"another count of deliveries", func(e *epoch, now time.Time) { e.next, e.mismatchSince = 2, now }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -9,31 +9,31 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-var errPinLost = errors.New("another has the pin")
+var errPinLost = errors.New("another client has the pin")
 
-// turn waits until no lane of this process is being reset but this one, and
-// keeps the pin meanwhile; the caller calls done when it is.
+// lockResets waits until no other lane of this process is being reset, and keeps the
+// pin meanwhile. The caller must call done after its reset.
 //
-// A reset has the server count what is pending, by a look at every subject of
-// the lane: with a million sessions in the log that is half a second for each,
-// in which the consumer hears nothing. Of eight at a time each took longer than a
-// pin lasts, and so a host that took all lanes lost them, and began again.
-func (l *Lane) turn(ctx context.Context, pin string) (done func(), err error) {
+// For a reset the server counts the pending events over all subjects of the lane. With
+// a million sessions in the log that takes half a second, in which the consumer answers
+// nothing. Eight concurrent resets each took longer than a pin lasts, so a process that
+// took over all lanes lost them again and again.
+func (l *Lane) lockResets(ctx context.Context, pin string) (done func(), err error) {
 	done = func() { <-l.resetMu }
 	select {
 	case l.resetMu <- struct{}{}:
 		return done, nil
 	default:
 	}
-	inbox, msgs, unlisten, err := l.server.Listen(8)
+	inbox, msgs, unsubscribe, err := l.server.Listen(8)
 	if err != nil {
 		return nil, err
 	}
-	defer unlisten()
+	defer unsubscribe()
 	tick := time.NewTicker(l.ttl / ttlPartKeep)
 	defer tick.Stop()
 	request := uint64(0)
-	keep := func() error { // by a request that expires as it arrives, and so brings nothing
+	keep := func() error { // sends a request that expires on arrival and delivers nothing
 		request++
 		return l.server.Pull(natsio.ReplySubject(inbox, request), PullRequest{Batch: 1, Expires: time.Nanosecond, Group: subjects.LaneGroup, Pin: pin})
 	}
@@ -54,11 +54,11 @@ func (l *Lane) turn(ctx context.Context, pin string) (done func(), err error) {
 	return nil, err
 }
 
-// resetInTurn is reset for the owner of this pin. Without a pin (adopt) there is no
-// turn to wait for: should the reset take longer than its caller waits, it happens
-// even so, and is not asked for again.
+// resetInTurn is reset for the owner of this pin, after lockResets. claimOrphan has no
+// pin and does not wait: its reset happens even if it takes longer than the caller
+// waits, and is not repeated.
 func (l *Lane) resetInTurn(ctx context.Context, pin string) (pending uint64, err error) {
-	done, err := l.turn(ctx, pin)
+	done, err := l.lockResets(ctx, pin)
 	if err != nil {
 		return 0, err
 	}
@@ -66,17 +66,17 @@ func (l *Lane) resetInTurn(ctx context.Context, pin string) (pending uint64, err
 	return l.reset(ctx)
 }
 
-// giveBack ends the last epoch of a run: it makes sure of the acks, and unpins the lane
-// even if that failed, with a time limit of its own. The next owner resets the lane
-// itself, or waits for as long as a pin lasts.
+// giveBack ends the last epoch of a run: it confirms the acks, and then unpins the
+// lane, even after a failure. Each step has a timeout. After a failure the next owner
+// resets the lane itself, or waits until the pin expires.
 func (l *Lane) giveBack(ctx context.Context, e *epoch) {
 	ctx = context.WithoutCancel(ctx)
 	last := e.window.end()
-	e.unlisten()
+	e.unsubscribe()
 	if last != "" && l.server.Reconnects() != e.reconnects {
 		last = "" // see natsio.Conn.Incarnation
 	}
-	err := l.offer(ctx, e.pin, last)
+	err := l.offerUnacked(ctx, e.pin, last)
 	if errors.Is(err, errPinLost) {
 		e.log.Info("lane_lost")
 		return
@@ -90,14 +90,14 @@ func (l *Lane) giveBack(ctx context.Context, e *epoch) {
 	e.log.Info("lane_given_back")
 }
 
-// offer has the server offer unacked events to the next owner at once: a process that
-// stands by would find them only when it looks again. With nothing unacked, by the
-// server's count, there is no reset. last is the last ack, if any.
-func (l *Lane) offer(ctx context.Context, pin, last string) error {
+// offerUnacked resets the lane, so that the server offers unacked events to the next
+// owner at once; a stand-by would find them only at its next check. If the server has no
+// unacked events there is no reset. last is the reply subject of the last ack, if any.
+func (l *Lane) offerUnacked(ctx context.Context, pin, last string) error {
 	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
 	defer cancel()
 	if last != "" {
-		// A repeated ack with an answer: those before it are processed then.
+		// Repeats the ack as a request: its answer confirms all earlier acks.
 		if err := l.server.AckSure(ctx, last); err != nil {
 			return err
 		}

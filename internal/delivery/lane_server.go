@@ -11,39 +11,39 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// LaneServer is what a lane needs of the server.
+// LaneServer is the part of the server's API that a lane uses.
 type LaneServer interface {
-	// Info returns how the lane's consumer stands.
+	// Info returns the state of the lane's consumer.
 	Info(ctx context.Context) (LaneInfo, error)
-	// Reset begins delivery at the ack floor again, with consumer sequence 1, and
-	// returns how many events are to come. After an error it may have happened.
+	// Reset restarts delivery at the ack floor, with consumer sequence 1, and returns
+	// how many events are pending. After an error it may have happened.
 	Reset(ctx context.Context) (pending uint64, err error)
-	// Unpin takes the pin away from any owner.
+	// Unpin removes the pin of any owner.
 	Unpin(ctx context.Context) error
-	// Listen subscribes to inbox.1, inbox.2, …: what does not fit into room is
-	// lost. stop ends interest.
+	// Listen subscribes to inbox.1, inbox.2, …: messages beyond room are lost. stop
+	// unsubscribes.
 	Listen(room int) (inbox string, msgs <-chan *nats.Msg, stop func(), err error)
-	// Pull sends a request. What it brings comes on reply.
+	// Pull sends a request. Deliveries and statuses arrive on reply.
 	Pull(reply string, r PullRequest) error
-	// Ack acknowledges a delivery; it waits for nothing.
+	// Ack acknowledges a delivery without waiting.
 	Ack(reply string) error
-	// AckSure does, and returns when the server has taken that in.
+	// AckSure acknowledges a delivery, and waits until the server confirms it.
 	AckSure(ctx context.Context, reply string) error
-	// Reconnects counts how often the connection was made again.
+	// Reconnects counts the reconnects of the connection.
 	Reconnects() uint64
 }
 
-// LaneInfo is how a lane's consumer stands.
+// LaneInfo is the state of a lane's consumer.
 type LaneInfo struct {
-	Pin       string        // empty: nobody is pinned
-	TTL       time.Duration // how long a pin is kept without a request; 0: it pins nobody
-	Pending   uint64        // events that were not delivered yet
-	Unacked   int           // events that were
-	Delivered uint64        // the last event that was, in the stream
-	Floor     uint64        // up to here in the stream, all of the lane's are acked
+	Pin       string        // empty: no client is pinned
+	TTL       time.Duration // how long a pin is kept without a request; 0: the consumer pins no client
+	Pending   uint64        // events not delivered yet
+	Unacked   int           // events delivered and not acked
+	Delivered uint64        // stream sequence of the last delivered event
+	Floor     uint64        // stream sequence up to which all events of the lane are acked
 }
 
-// natsLane is the consumer of a lane.
+// natsLane is the consumer of a lane on a NATS server.
 type natsLane struct {
 	source           *Source
 	stream, consumer string
@@ -58,13 +58,13 @@ func (s natsLane) Info(ctx context.Context) (LaneInfo, error) {
 	if err != nil {
 		return LaneInfo{}, err
 	}
-	is := consumer.CachedInfo()
-	s.source.floors.Store(s.consumer, laneFloor{is.AckFloor.Stream, reconnects})
-	info := LaneInfo{Pending: is.NumPending, Unacked: is.NumAckPending, Delivered: is.Delivered.Stream, Floor: is.AckFloor.Stream}
-	if is.Config.PriorityPolicy == jetstream.PriorityPolicyPinned {
-		info.TTL = is.Config.PinnedTTL
+	have := consumer.CachedInfo()
+	s.source.floors.Store(s.consumer, laneFloor{have.AckFloor.Stream, reconnects})
+	info := LaneInfo{Pending: have.NumPending, Unacked: have.NumAckPending, Delivered: have.Delivered.Stream, Floor: have.AckFloor.Stream}
+	if have.Config.PriorityPolicy == jetstream.PriorityPolicyPinned {
+		info.TTL = have.Config.PinnedTTL
 	}
-	for _, group := range is.PriorityGroups {
+	for _, group := range have.PriorityGroups {
 		if group.Group == subjects.LaneGroup {
 			info.Pin = group.PinnedClientID
 		}
@@ -74,7 +74,7 @@ func (s natsLane) Info(ctx context.Context) (LaneInfo, error) {
 
 func (s natsLane) Reset(ctx context.Context) (pending uint64, err error) {
 	if !s.source.conn.NC.IsConnected() {
-		// It would be sent on reconnect, when somebody else may own the lane.
+		// It would be sent on reconnect, when another process may own the lane.
 		return 0, nats.ErrDisconnected
 	}
 	reconnects := s.Reconnects()
@@ -88,7 +88,7 @@ func (s natsLane) Reset(ctx context.Context) (pending uint64, err error) {
 
 func (s natsLane) Unpin(ctx context.Context) error {
 	if !s.source.conn.NC.IsConnected() {
-		return nats.ErrDisconnected // as for a reset: another may have the pin by then
+		return nats.ErrDisconnected // as in Reset
 	}
 	group := map[string]string{"group": subjects.LaneGroup}
 	return s.source.conn.Ask(ctx, "CONSUMER.UNPIN."+s.stream+"."+s.consumer, group, new(natsio.Answer))

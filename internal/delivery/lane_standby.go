@@ -11,53 +11,52 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// standBy waits until the server pins this client, and returns the pin; empty
-// when ctx ends. left is the last event that a dead owner had been given, if this
-// client reset the lane for that.
+// standBy waits until the server pins this client, and returns the pin; empty when ctx
+// ends. left is the last event that a dead owner had received, if this client reset the
+// lane.
 //
-// The server pins a client only when it has a message to deliver. What a dead
-// owner held is not offered before ack_wait is over, so standing by on a quiet
-// lane would be waiting for that long: a reset of a lane that has no owner and
-// something unacked offers it at once.
+// The server pins a client only when it has a message to deliver, and it redelivers a
+// dead owner's events only after ack_wait. On a quiet lane the stand-by would wait that
+// long. So it resets a lane that has unacked events and no owner, and the server offers
+// them at once.
 func (l *Lane) standBy(ctx context.Context) (pin string, left uint64) {
-	told := false // one line for one outage, however long
+	warned := false // one line for an outage, however long
 	for ctx.Err() == nil {
-		within, left, err := l.adopt(ctx)
+		timeout, left, err := l.claimOrphan(ctx)
 		if err == nil {
-			pin, err = l.probe(ctx, within)
+			pin, err = l.probe(ctx, timeout)
 		}
 		switch {
 		case pin != "":
 			l.log.Info("lane_owned")
 			return pin, left
 		case err != nil && ctx.Err() == nil:
-			if !told {
+			if !warned {
 				l.log.Warn("lane_waiting", "error", err.Error())
 			}
-			told = true
-			_ = natsio.Sleep(ctx, l.ttl/4) // its error is ctx's, which the loop reads
+			warned = true
+			_ = natsio.Sleep(ctx, l.ttl/4) // the loop checks ctx
 		default:
-			told = false
+			warned = false
 		}
 	}
 	return "", 0
 }
 
-// Parts of the time that a pin lasts, for which a message is waited for: less
-// where somebody has the lane and events unacked. Should that one be dead, then
-// nothing tells the end of its pin but another look.
+// How long a probe waits, as fractions of the time that a pin lasts. It waits less if an
+// owner has unacked events: the owner may be dead, and no message reports the end of its
+// pin.
 const (
 	ttlPartProbe     = 2
 	ttlPartProbeHeld = 8
 )
 
-// adopt resets the lane if nobody owns it and somebody left events unacked; left
-// is the last one that was delivered then. It returns for how long to wait for a
-// message before the next look.
-func (l *Lane) adopt(ctx context.Context) (within time.Duration, left uint64, err error) {
+// claimOrphan resets the lane if it has unacked events and no owner; left is the last
+// delivered event then. timeout is how long to probe before the next check.
+func (l *Lane) claimOrphan(ctx context.Context) (timeout time.Duration, left uint64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, max(l.ttl, time.Second))
 	defer cancel()
-	info, err := l.look(ctx)
+	info, err := l.info(ctx)
 	switch {
 	case err != nil:
 		return 0, 0, natsio.Typed(err)
@@ -71,10 +70,10 @@ func (l *Lane) adopt(ctx context.Context) (within time.Duration, left uint64, er
 	return l.ttl / ttlPartProbe, info.Delivered, natsio.Typed(err)
 }
 
-// leftTo returns the last event that a former owner was given and that is not
-// acknowledged, or left if there is none: with the pin comes one unacked event of
-// this client's. If the server does not answer, the lane counts as handed over.
-func (l *Lane) leftTo(ctx context.Context, left uint64) uint64 {
+// leftBy returns the last event that a former owner received, if it left unacked
+// events, or else left. One unacked event is this client's, delivered with the pin. If
+// the server does not answer, the lane counts as handed over.
+func (l *Lane) leftBy(ctx context.Context, left uint64) uint64 {
 	ctx, cancel := context.WithTimeout(ctx, l.ttl/2)
 	defer cancel()
 	info, err := l.server.Info(ctx)
@@ -84,17 +83,17 @@ func (l *Lane) leftTo(ctx context.Context, left uint64) uint64 {
 	return max(left, info.Delivered)
 }
 
-// probe asks for one message without a pin, and waits for it. The client that gets
-// one is pinned. The message itself is dropped: the reset that follows brings it
-// again, in its place.
-func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err error) {
+// probe requests one message without a pin and waits for it: the server pins the client
+// that gets one. The message is dropped, since the reset that follows delivers it again
+// in order.
+func (l *Lane) probe(ctx context.Context, timeout time.Duration) (pin string, err error) {
 	inbox, msgs, stop, err := l.server.Listen(8)
 	if err != nil {
 		return "", natsio.Typed(err)
 	}
 	defer stop()
 	err = l.server.Pull(natsio.ReplySubject(inbox, 1), PullRequest{
-		Batch: 1, Expires: within, Group: subjects.LaneGroup,
+		Batch: 1, Expires: timeout, Group: subjects.LaneGroup,
 	})
 	if err != nil {
 		return "", natsio.Typed(err)
@@ -107,14 +106,14 @@ func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err
 		stop()
 		l.withdraw(ctx)
 		select {
-		case m = <-msgs: // it was on its way: the pin is to be given back
+		case m = <-msgs: // it had been sent already: Run gives the pin back
 		default:
 			return "", nil
 		}
 	case m = <-msgs:
 	case <-silence.C:
 		select {
-		case m = <-msgs: // it arrived in time; this goroutine ran late
+		case m = <-msgs: // it arrived in time; this goroutine was scheduled late
 		default:
 			return "", errSilent
 		}
@@ -125,9 +124,9 @@ func (l *Lane) probe(ctx context.Context, within time.Duration) (pin string, err
 	return l.pinOf(ctx, m)
 }
 
-// withdraw makes the server drop a request that nobody listens for any more, by
-// asking for the consumer's state. Else it may pin that request, and then nobody
-// has the lane for as long as a pin lasts. If it fails, that may happen.
+// withdraw makes the server drop a request without a subscriber, by reading the
+// consumer's state. Otherwise the server may pin that request, and then the lane has no
+// owner until the pin expires. The same may happen if withdraw fails.
 func (l *Lane) withdraw(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(l.ttl/2, time.Second/2))
 	defer cancel()
@@ -139,14 +138,14 @@ var (
 	errNoPin  = errors.New("the server pins no client: it needs nats-server 2.14 or later, and the consumer's priority policy")
 )
 
-// pinOf returns the pin that a delivery tells. The server appends its header
-// to those of the publisher, who may have written one of the same name.
+// pinOf returns the pin in a delivery's headers. The server appends its header after
+// the publisher's, which may have the same name.
 func (l *Lane) pinOf(ctx context.Context, m *nats.Msg) (string, error) {
 	if pins := m.Header.Values(subjects.HeaderPinID); len(pins) > 0 {
 		return pins[len(pins)-1], nil
 	}
-	// Headers that don't parse hide the server's own. The pin is fresh, so it
-	// is still the one that the consumer knows.
+	// Headers that don't parse hide the server's header. The pin is new, so the
+	// consumer still has it.
 	ctx, cancel := context.WithTimeout(ctx, l.ttl/2)
 	defer cancel()
 	info, err := l.server.Info(ctx)

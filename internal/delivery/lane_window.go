@@ -6,29 +6,29 @@ import (
 	"sync"
 )
 
-// Limits of what one lane may have received and not acknowledged. Together
-// they bound a host's memory: events that wait for their fold, are being
-// folded, or wait for their outputs to be stored.
+// Limits of the received and unacknowledged events of one lane. They bound a process's
+// memory: these events wait for their fold, are being folded, or wait for their outputs
+// to be stored.
 const (
 	windowEventsMax = 1024
 	windowBytesMax  = 16 << 20
 )
 
-// window holds what one epoch of a lane received and has not acknowledged, in
-// order. Events are done in any order; the server hears of the prefix only,
-// so that what lies below its ack floor is done without exception.
+// window holds the received and unacknowledged events of one epoch, in order. Events
+// are done in any order. Only the done prefix is acknowledged to the server, so that
+// every event below its ack floor is done.
 type window struct {
 	ack   func(reply string) // publishes an acknowledgement; must not block
 	freed chan struct{}      // of capacity 1: there is more room
 
 	mu      sync.Mutex
 	ended   bool
-	closed  bool   // nothing more is given to the owner
-	base    uint64 // number of held[0]; numbers count what was added
+	closed  bool   // no more events go to the owner
+	base    uint64 // number of held[0]; events are numbered from 0
 	held    []heldEvent
 	bytes   int
-	handed  uint64 // numbers below this were given to the owner, or skipped
-	replied string // the last reply that was acknowledged
+	handed  uint64 // events with lower numbers went to the owner, or were skipped
+	replied string // reply subject of the last ack
 }
 
 type heldEvent struct {
@@ -42,7 +42,7 @@ func newWindow(ack func(reply string)) *window {
 	return &window{ack: ack, freed: make(chan struct{}, 1)}
 }
 
-// add takes an event in and returns its number.
+// add adds an event and returns its number.
 func (w *window) add(e heldEvent) uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -51,8 +51,8 @@ func (w *window) add(e heldEvent) uint64 {
 	return w.base + uint64(len(w.held)) - 1
 }
 
-// hand says that an event is given to the owner now. False: it must not be,
-// the epoch has ended or the lane is being handed over.
+// hand records that an event goes to the owner now. It returns false if the event must
+// not: the epoch has ended or the lane is being handed over.
 func (w *window) hand(number uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,8 +63,8 @@ func (w *window) hand(number uint64) bool {
 	return true
 }
 
-// done acknowledges the prefix that is done now. After the epoch's end it does
-// nothing: the event comes again, to the owner of the lane then.
+// done marks an event as done and acknowledges the done prefix. After the epoch's end
+// it does nothing: the server delivers the event again, to the owner at that time.
 func (w *window) done(number uint64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,7 +92,7 @@ func (w *window) done(number uint64) {
 	}
 }
 
-// holds reports that the event at a stream sequence is held.
+// holds reports whether the event at a stream sequence is held.
 func (w *window) holds(seq uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,36 +100,36 @@ func (w *window) holds(seq uint64) bool {
 	return held
 }
 
-// room returns how many more events and bytes may come.
+// room returns how many more events and bytes the window may receive.
 func (w *window) room() (events, bytes int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return windowEventsMax - len(w.held), windowBytesMax - w.bytes
 }
 
-// gives reports that events may be given to the owner still.
-func (w *window) gives() bool {
+// isOpen reports whether events may still go to the owner.
+func (w *window) isOpen() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.ended && !w.closed
 }
 
-// close ends the giving of events to the owner; acknowledging goes on.
+// close stops events from going to the owner. Acknowledging goes on.
 func (w *window) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.closed = true
 }
 
-// settled reports that all that the owner was given is acknowledged.
+// settled reports whether every event that went to the owner is acknowledged.
 func (w *window) settled() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.base >= w.handed
 }
 
-// end makes every later call do nothing. It returns the reply that was
-// acknowledged last, empty if none was.
+// end makes every later call do nothing. It returns the reply subject of the last ack,
+// empty if there was none.
 func (w *window) end() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// once guards the single run of a Lane or an EffectPuller.
+// once allows a Lane or an EffectPuller to run once, and drains it.
 type once struct {
 	mu       sync.Mutex
 	running  chan struct{} // closed when Run returns; nil before it
@@ -14,9 +14,9 @@ type once struct {
 	drain    sync.Once
 }
 
-var errRunTwice = errors.New("it is run once: take a new one from the Source")
+var errRunTwice = errors.New("it runs only once: take a new one from the Source")
 
-// begin begins the run. The caller closes done at its end.
+// begin begins the run. The caller closes done when the run ends.
 func (o *once) begin() (done chan struct{}, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -27,10 +27,10 @@ func (o *once) begin() (done chan struct{}, err error) {
 	return o.running, nil
 }
 
-// Drain ends the run: nothing is given out any more, and what a puller gets is given
-// back. When all that was given is acked, a lane is unpinned, so that a host that
-// stands by has it at once. Drain returns nil when Run has returned, ctx's error if
-// that ends before. What does not run returns nil, and never runs.
+// Drain ends the run: a lane delivers no more events, and a puller returns the messages
+// that still arrive. When every delivery is acked, a lane is unpinned, so that a stand-by
+// gets it at once. Drain returns nil when Run has returned, or ctx's error if ctx ends
+// first. If Run was not called, Drain returns nil, and a later Run ends at once.
 func (o *once) Drain(ctx context.Context) error {
 	o.drain.Do(func() { close(o.draining) })
 	o.mu.Lock()

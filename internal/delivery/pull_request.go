@@ -15,11 +15,11 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// headerPendingMsgs is the header that tells how many messages a request did not get.
+// headerPendingMsgs is the header with the number of messages that a request did not get.
 const headerPendingMsgs = "Nats-Pending-Messages"
 
-// Status codes that the server answers a pull request with, on the request's
-// own reply subject. All but a heartbeat end the request.
+// Status codes of the server on the reply subject of a pull request. All except a
+// heartbeat end the request.
 const (
 	statusHeartbeat = "100"
 	statusTimeout   = "408"
@@ -27,14 +27,14 @@ const (
 	statusWrongPin  = "423"
 )
 
-// Texts that tell conflicts apart.
+// Texts that distinguish conflicts.
 const (
 	conflictTooLarge  = "Message Size Exceeds MaxBytes"
 	conflictCompleted = "Batch Completed"
 	conflictDeleted   = "Consumer Deleted"
 )
 
-// What a delivery is answered with.
+// Answers to a delivery.
 var (
 	ackDone     = []byte("+ACK")
 	ackProgress = []byte("+WPI")
@@ -46,13 +46,12 @@ type token struct {
 	incarnation uint64 // of the connection that delivered
 }
 
-// errOtherConnection says that a delivery is not answered, since another connection
-// brought it. The server delivers the message again.
+// errOtherConnection means that a delivery can't be answered, since it came over an
+// earlier connection. The server delivers the message again.
 var errOtherConnection = errors.New("another connection delivered it")
 
-// respond sends what a delivery is answered with. It waits for nothing. What it
-// can't send is lost, since the connection buffers nothing while it is being made
-// again.
+// respond sends the answer to a delivery without waiting. The connection buffers
+// nothing while it reconnects, so an answer may be lost.
 func (s *Source) respond(t token, body []byte) error {
 	if s.conn.Incarnation() != t.incarnation {
 		return errOtherConnection
@@ -60,14 +59,14 @@ func (s *Source) respond(t token, body []byte) error {
 	return s.conn.NC.Publish(t.reply, body)
 }
 
-// nakFor is the answer that offers a message again after delay.
+// nakFor returns the answer that makes the server deliver again after delay.
 func nakFor(delay time.Duration) []byte {
 	return fmt.Appendf(nil, `-NAK {"delay":%d}`, delay.Nanoseconds())
 }
 
-// PullRequest asks a consumer for messages. We write it ourselves: the client
-// library hides which pin and which inbox a request belongs to, and prefetches
-// more than there is room for.
+// PullRequest requests messages of a consumer. The client library's pull is not used:
+// it hides the pin and the inbox of a request, and prefetches more than there is room
+// for.
 type PullRequest struct {
 	Batch     int           `json:"batch"`
 	MaxBytes  int           `json:"max_bytes,omitempty"`
@@ -77,7 +76,7 @@ type PullRequest struct {
 	Pin       string        `json:"id,omitempty"`
 }
 
-// pull sends a request. Deliveries and statuses come on reply.
+// pull sends a request. Deliveries and statuses arrive on reply.
 func (s *Source) pull(stream, consumer, reply string, r PullRequest) error {
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -86,17 +85,17 @@ func (s *Source) pull(stream, consumer, reply string, r PullRequest) error {
 	return s.conn.NC.PublishRequest(s.conn.API+"CONSUMER.MSG.NEXT."+stream+"."+consumer, reply, body)
 }
 
-// pullStatus is what the server says about a request.
+// pullStatus is a status message of the server about a request.
 type pullStatus struct {
 	request uint64 // number of the request
 	code    string
 	text    string
 	left    int    // messages that the request did not get
-	last    uint64 // heartbeat: last consumer sequence that was delivered
+	last    uint64 // of a heartbeat: last delivered consumer sequence
 }
 
-// readStatus reads a message that is no delivery. ok is false if it is about
-// no request of inbox.
+// readStatus parses a status message. ok is false if m is not one for a request of
+// inbox.
 func readStatus(inbox string, m *nats.Msg) (s pullStatus, ok bool) {
 	if s.code = m.Header.Get(subjects.HeaderStatus); s.code == "" {
 		return pullStatus{}, false
@@ -118,8 +117,7 @@ var errTooLarge = errors.New("the next message exceeds the bytes asked for")
 // errDeleted: the consumer was deleted while the request was open.
 var errDeleted = errors.New("the consumer was deleted")
 
-// fault returns why a request ended early; nil if it ended in a usual way:
-// its time was over, or it got what it asked for.
+// fault returns why a request ended early; nil if it expired or was fulfilled.
 func (s pullStatus) fault() error {
 	switch {
 	case s.code == statusTimeout, s.code == statusConflict && s.text == conflictCompleted:
@@ -135,8 +133,8 @@ func (s pullStatus) fault() error {
 	}
 }
 
-// untilDone returns a context that ends with ctx or when done is closed. Call
-// cancel, or a goroutine stays.
+// untilDone returns a context that ends with ctx or when done is closed. Without a call
+// of cancel a goroutine leaks.
 func untilDone(ctx context.Context, done <-chan struct{}) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {

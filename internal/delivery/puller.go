@@ -15,27 +15,27 @@ import (
 const (
 	pullExpires   = 30 * time.Second
 	pullHeartbeat = 2 * time.Second
-	pullSilence   = 3 * pullHeartbeat      // then the requests are taken as lost
+	pullSilence   = 3 * pullHeartbeat      // after which requests count as lost
 	pullTick      = 250 * time.Millisecond // how soon a reconnect is noticed
 	leasePart     = 3                      // a lease is extended every third of it
 )
 
-// pulled is what a puller pulls: effects, or wakes that are due. Its methods are
-// called by the puller's goroutine.
+// pulled has the parts of a puller that differ between effects and wakes. The puller's
+// goroutine calls its methods.
 type pulled interface {
-	// ensure makes sure of the consumer and returns its name.
+	// ensure creates or updates the consumer, and returns its name.
 	ensure(ctx context.Context) (consumer string, err error)
-	// take gets a delivery to work on, if puller.begin allows that, and calls
-	// puller.ended then. Else it gives the delivery back.
-	take(m *nats.Msg, at natsio.AckReply, of token)
-	// extend extends the leases of what is worked on.
+	// accept starts the work on a delivery if puller.begin returns true, and calls
+	// puller.ended after it. Otherwise it returns the delivery to the server.
+	accept(m *nats.Msg, at natsio.AckReply, of token)
+	// extend extends the leases of the accepted deliveries.
 	extend()
-	waits(err error)          // the consumer can't be had now
-	refused(err error)        // the server refuses requests
-	attached(consumer string) // after either
+	logWaiting(err error)        // the consumer is not available
+	logRefused(err error)        // the server refuses requests
+	logAttached(consumer string) // the consumer is available again
 }
 
-// puller asks a consumer for as many deliveries as there are free slots.
+// puller requests as many deliveries of a consumer as there are free slots.
 type puller struct {
 	source *Source
 	stream string
@@ -46,17 +46,17 @@ type puller struct {
 	consumer string
 	inbox    string
 	sub      *nats.Subscription
-	msgs     chan *nats.Msg // of all inboxes, one after another
-	held     atomic.Int64   // deliveries that are worked on
-	freed    chan struct{}  // of capacity 1: fewer are held than lowWater
-	lowWater atomic.Int64   // below how many held deliveries more are asked for
+	msgs     chan *nats.Msg // of the current inbox and former ones
+	held     atomic.Int64   // accepted deliveries
+	freed    chan struct{}  // of capacity 1: held is below lowWater
+	lowWater atomic.Int64   // the puller requests more when held is below
 
 	request     uint64
-	asked       int // deliveries that open requests may still bring
+	asked       int // deliveries that open requests may still get
 	draining    bool
-	incarnation uint64    // of the connection that it is attached over
-	heard       time.Time // last word of the server on this inbox
-	extended    time.Time // when leases were extended
+	incarnation uint64    // of the connection of inbox
+	heard       time.Time // last message on inbox
+	extended    time.Time // last extension of leases
 }
 
 func newPuller(ctx context.Context, s *Source, stream string, of pulled, slots int, lease time.Duration) (*puller, error) {
@@ -64,13 +64,13 @@ func newPuller(ctx context.Context, s *Source, stream string, of pulled, slots i
 		source: s, stream: stream, of: of, slots: slots, lease: lease,
 		freed: make(chan struct{}, 1), extended: time.Now(),
 	}
-	l.lowWater.Store(math.MaxInt64) // until it has looked
+	l.lowWater.Store(math.MaxInt64) // until the first fill
 	return l, l.attach(ctx)
 }
 
-// attach makes sure of the consumer and takes a new inbox, with no request
-// open. What is under way to the former inbox still arrives, unless another
-// connection delivers it: that could not be answered, and comes again.
+// attach ensures the consumer and subscribes to a new inbox, without open requests.
+// Messages on their way to the former inbox still arrive, except those of a former
+// connection: they can't be answered, and the server delivers them again.
 func (l *puller) attach(ctx context.Context) error {
 	nc, incarnation := l.source.conn.NC, l.source.conn.Incarnation()
 	consumer, err := l.of.ensure(ctx)
@@ -79,7 +79,7 @@ func (l *puller) attach(ctx context.Context) error {
 	}
 	msgs := l.msgs
 	if msgs == nil || incarnation != l.incarnation {
-		// Deliveries, and a few words on each request that brought them.
+		// Room for deliveries, and a few statuses of each request.
 		msgs = make(chan *nats.Msg, 4*l.slots+64)
 	}
 	inbox := nc.NewInbox()
@@ -93,7 +93,7 @@ func (l *puller) attach(ctx context.Context) error {
 	return nil
 }
 
-// detach ends interest, after what is under way has arrived.
+// detach drains the subscription of inbox.
 func (l *puller) detach() {
 	if l.sub != nil {
 		_ = l.sub.Drain() // fails on a closed connection only
@@ -101,8 +101,7 @@ func (l *puller) detach() {
 	}
 }
 
-// run pulls until ctx ends, or until everything is given back after draining is
-// closed.
+// run pulls until ctx ends, or, after draining is closed, until no delivery is held.
 func (l *puller) run(ctx context.Context, draining <-chan struct{}) {
 	defer l.detach()
 	pulling, cancel := untilDone(ctx, draining)
@@ -119,14 +118,14 @@ func (l *puller) run(ctx context.Context, draining <-chan struct{}) {
 			return
 		case m := <-l.msgs:
 			attached = l.receive(m) && attached
-			for range len(l.msgs) { // what has come with it
+			for range len(l.msgs) {
 				attached = l.receive(<-l.msgs) && attached
 			}
 		case <-l.freed:
 		case <-draining:
 			draining, l.draining = nil, true
-			l.lowWater.Store(math.MaxInt64) // each that ends may be the last
-			l.detach()                      // what is under way is given back as it arrives
+			l.lowWater.Store(math.MaxInt64) // any delivery that ends may be the last
+			l.detach()                      // messages that still arrive are returned
 		case <-tick.C:
 			attached = l.check(pulling, time.Now(), attached)
 		}
@@ -134,11 +133,11 @@ func (l *puller) run(ctx context.Context, draining <-chan struct{}) {
 	l.handBack(ctx)
 }
 
-// fill asks for as many deliveries as there are free slots, when what is asked
-// for is less than half of that: a request for each slot as it becomes free would
-// cost the server as much as the delivery.
+// fill requests deliveries for the free slots, once open requests cover less than half
+// of them. A request for each slot as it becomes free would cost the server as much as
+// the delivery.
 func (l *puller) fill() {
-	l.lowWater.Store(int64(l.slots - 2*l.asked)) // before held is read: a delivery that ends now sees it, or is seen
+	l.lowWater.Store(int64(l.slots - 2*l.asked)) // before held is read, so that no delivery that ends now is missed
 	slots := l.slots - int(l.held.Load())
 	free := slots - l.asked
 	if free <= 0 || 2*l.asked >= slots {
@@ -153,8 +152,8 @@ func (l *puller) fill() {
 	}
 }
 
-// check extends leases, and attaches again when the requests are lost. It
-// returns whether the puller is attached.
+// check extends leases, and attaches again when the requests are lost. It reports
+// whether the puller is attached.
 func (l *puller) check(ctx context.Context, now time.Time, attached bool) bool {
 	if now.Sub(l.extended) >= l.lease/leasePart {
 		l.extended = now
@@ -164,24 +163,24 @@ func (l *puller) check(ctx context.Context, now time.Time, attached bool) bool {
 	if l.draining || attached && !lost || !l.source.conn.IsConnected() {
 		return attached
 	}
-	// It must not keep the next extension waiting.
+	// attach must not delay the next extension.
 	ctx, cancel := context.WithTimeout(ctx, l.lease/leasePart)
 	defer cancel()
 	if err := l.attach(ctx); err != nil {
 		if ctx.Err() == nil {
-			l.of.waits(err)
+			l.of.logWaiting(err)
 		}
 		return false
 	}
-	l.of.attached(l.consumer)
+	l.of.logAttached(l.consumer)
 	return true
 }
 
-// receive takes a message. It returns false if the requests are void.
+// receive handles a message. It returns false if the requests are void.
 func (l *puller) receive(m *nats.Msg) bool {
 	l.heard = time.Now()
 	if status, ok := readStatus(l.inbox, m); ok {
-		return l.hear(status)
+		return l.receiveStatus(status)
 	}
 	at, ok := natsio.ReadAckReply(m)
 	if !ok {
@@ -190,11 +189,11 @@ func (l *puller) receive(m *nats.Msg) bool {
 	if l.asked > 0 {
 		l.asked--
 	}
-	l.of.take(m, at, token{m.Reply, l.incarnation})
+	l.of.accept(m, at, token{m.Reply, l.incarnation})
 	return true
 }
 
-func (l *puller) hear(s pullStatus) bool {
+func (l *puller) receiveStatus(s pullStatus) bool {
 	switch s.code {
 	case statusHeartbeat:
 		return true
@@ -202,11 +201,11 @@ func (l *puller) hear(s pullStatus) bool {
 		l.asked = max(l.asked-s.left, 0)
 		return true
 	}
-	l.of.refused(s.fault())
+	l.of.logRefused(s.fault())
 	return false
 }
 
-// begin notes that a delivery is worked on, and reports whether it may be.
+// begin occupies a slot for a delivery, and reports whether one was free.
 func (l *puller) begin() bool {
 	if l.draining || l.held.Load() >= int64(l.slots) {
 		return false
@@ -215,9 +214,9 @@ func (l *puller) begin() bool {
 	return true
 }
 
-// ended notes that a delivery is worked on no more. It wakes the puller if that wants
-// to know: where it has asked for enough, a free slot changes nothing. It may be
-// called from any goroutine.
+// ended frees the slot of a delivery. It wakes the puller only below lowWater: while
+// open requests cover enough slots, a free one changes nothing. It may be called from
+// any goroutine.
 func (l *puller) ended() {
 	if l.held.Add(-1) >= l.lowWater.Load() {
 		return
@@ -228,13 +227,13 @@ func (l *puller) ended() {
 	}
 }
 
-// handBack ends interest and gives back what had been asked for: nobody need
-// wait for the end of its lease.
+// handBack drains the inbox and returns its deliveries, so that they need not wait for
+// the end of their leases.
 func (l *puller) handBack(ctx context.Context) {
 	l.detach()
 	ctx, cancel := context.WithTimeout(ctx, pullHeartbeat)
 	defer cancel()
-	_ = l.source.conn.NC.FlushWithContext(ctx) // what it does not bring comes again by itself
+	_ = l.source.conn.NC.FlushWithContext(ctx) // after a failure the leases expire
 	for {
 		select {
 		case m := <-l.msgs:

@@ -8,15 +8,14 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Source is where the deliveries of one connection come from. All methods may be
-// called from several goroutines at once.
+// Source makes the lanes and pullers of one connection. It is safe for concurrent use.
 type Source struct {
 	conn    *natsio.Conn
 	names   subjects.Names
 	streams *streams.Streams
 
-	resets chan struct{} // has room for the one lane that is being reset
-	floors sync.Map      // the laneFloor of each lane's consumer, as far as it is known
+	resets chan struct{} // of capacity 1: full while a lane is reset
+	floors sync.Map      // the known laneFloor of each lane's consumer
 }
 
 // New returns the source of a connection.

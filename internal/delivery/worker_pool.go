@@ -2,19 +2,18 @@ package delivery
 
 import "runtime"
 
-// workerStackBytes is what each goroutine of a worker pool has of its stack in use at
-// all times. The garbage collector halves a stack of which less than a quarter is in use:
-// one of 16 KiB, which carrying out an effect needs, it leaves alone so.
+// workerStackBytes is how much stack each idle goroutine of a worker pool uses. The
+// garbage collector halves a stack of which less than a quarter is in use. With 4 KiB it
+// keeps a stack of 16 KiB, which carrying out an effect needs.
 const workerStackBytes = 4 << 10
 
-// workerPool runs tasks in goroutines of their own, and keeps idle goroutines for later
-// tasks, with their stacks: a new goroutine's stack is copied each time it grows, and
-// carrying out an effect grows it three times. Idle goroutines receive from the
-// channel, until it is closed.
+// workerPool runs each task in a goroutine, and keeps idle goroutines with their stacks
+// for later tasks. A new goroutine's stack is copied each time it grows, and carrying
+// out an effect grows it three times. Idle goroutines receive from the channel until it
+// is closed.
 type workerPool chan runnable
 
-// runnable is what a worker pool runs. It is no function: a closure would be allocated
-// each time.
+// runnable is a task. It is not a function, since each task would allocate a closure.
 type runnable interface{ Run() }
 
 // Go runs f in another goroutine. It never waits.

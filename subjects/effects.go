@@ -9,14 +9,14 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// claimToken stands where an effect's subject has its class.
+// claimToken is in the place of the class in an effect's subject.
 const claimToken = "claim"
 
-// claimTokens is how many tokens the subject of a first claim has: one more
-// than an effect's, so that no filter of effects matches a claim.
+// claimTokens is the number of tokens of a first claim's subject: one more than an
+// effect's, so that no filter of effects matches a claim.
 const claimTokens = 7
 
-// EffectName is an effect's subject, taken apart.
+// EffectName has the parts of an effect's subject.
 type EffectName struct {
 	Class   session.Class
 	Target  string
@@ -30,8 +30,8 @@ func (n Names) Effect(name EffectName) (string, error) {
 	return n.checked(name.valid(), "fx", string(name.Class), name.Target, name.Session, name.Effect)
 }
 
-// ParseEffect reads an effect's subject; it refuses what Effect does not make,
-// claims included.
+// ParseEffect parses a subject that Effect made. It refuses all others, including
+// claims.
 func (n Names) ParseEffect(subject string) (EffectName, error) {
 	rest, ours := strings.CutPrefix(subject, n.prefix)
 	rest, effects := strings.CutPrefix(rest, ".fx.")
@@ -52,21 +52,20 @@ func (name EffectName) valid() error {
 	return cmp.Or(ValidClass(name.Class), ValidTarget(name.Target), ValidSession(name.Session), ValidEffect(name.Effect))
 }
 
-// SessionEffects returns a filter that matches all effects of a session, and no
-// claim.
+// SessionEffects returns a filter that matches all effects of a session, without
+// their claims.
 func (n Names) SessionEffects(sid string) (string, error) {
 	return n.checked(ValidSession(sid), "fx", "*", "*", sid, "*")
 }
 
-// ClaimName is a claim's subject, taken apart.
+// ClaimName has the parts of a claim's subject.
 type ClaimName struct {
-	EffectName     // that is claimed
-	N          int // 1, or 2 and up: a model turn taken over
+	EffectName     // of the claimed effect
+	N          int // 1, or 2 and up: a takeover of a model turn
 }
 
-// Claim returns the subject of a claim, that of the effect behind the token
-// claim: refold.fx.claim.<class>.<target>.<sid>.<effect>, and for n ≥ 2
-// …<effect>.<n>. An n below 1 is refused.
+// Claim returns the subject of a claim: refold.fx.claim.<class>.<target>.<sid>.<effect>,
+// and for n ≥ 2 …<effect>.<n>. It refuses an n below 1.
 func (n Names) Claim(name ClaimName) (string, error) {
 	if err := name.valid(); err != nil {
 		return "", err
@@ -81,12 +80,12 @@ func (n Names) Claim(name ClaimName) (string, error) {
 	}
 }
 
-// ParseClaim reads a claim's subject; it refuses what Claim does not make.
+// ParseClaim parses a subject that Claim made, and refuses all others.
 func (n Names) ParseClaim(subject string) (ClaimName, error) {
 	tokens := strings.Split(subject, ".")
 	name := ClaimName{N: 1}
 	if len(tokens) == claimTokens+1 {
-		name.N, _ = strconv.Atoi(tokens[claimTokens]) // what is no number makes another subject
+		name.N, _ = strconv.Atoi(tokens[claimTokens]) // without a number, made differs from subject
 		tokens = tokens[:claimTokens]
 	}
 	if len(tokens) == claimTokens {
@@ -117,8 +116,7 @@ func ParseBridgeName(name string) (class session.Class, target string, ok bool) 
 	return class, target, true
 }
 
-// BridgeFilter returns the subjects of the effects that a bridge's consumer
-// delivers.
+// BridgeFilter returns the filter of the consumer of a class and target.
 func (n Names) BridgeFilter(class session.Class, target string) (string, error) {
 	_, err := BridgeName(class, target)
 	return n.checked(err, "fx", string(class), target, "*", "*")

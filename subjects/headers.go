@@ -2,17 +2,16 @@ package subjects
 
 import "strconv"
 
-// Headers that Refold sets or reads. Those that begin with Nats- are the
-// server's own.
+// Headers that Refold sets or reads. The server defines those that begin with Nats-.
 const (
 	HeaderContentType       = "Content-Type"
 	HeaderTraceParent       = "traceparent"
-	HeaderSession           = "Refold-Session"         // of a request to a service that is a tool: the caller
+	HeaderSession           = "Refold-Session"         // of a request to a service as a tool: the calling session
 	HeaderEffect            = "Refold-Effect"          // the effect's name, r1t2c0
-	HeaderStart             = "Refold-Start"           // a ULID of this start of it
+	HeaderStart             = "Refold-Start"           // a ULID of this start of the call
 	HeaderTool              = "Refold-Tool"            // the tool_id
 	HeaderIdempotencyKey    = "Refold-Idempotency-Key" // the same for every start of the call
-	HeaderTimeoutMS         = "Refold-Timeout-Ms"      // for how long the answer is awaited
+	HeaderTimeoutMS         = "Refold-Timeout-Ms"      // how long the caller waits for the answer
 	HeaderSignatureKey      = "Refold-Signature-Key"   // of a published pack: the public key that signed its manifest
 	HeaderSignature         = "Refold-Signature"       // and the signature, in base64url without padding
 	HeaderMsgID             = "Nats-Msg-Id"
@@ -36,12 +35,12 @@ const (
 	HeaderDescription       = "Description"
 )
 
-// RollupSubject is the HeaderRollup with which a message replaces all earlier
-// ones of its subject; only buckets have it.
+// RollupSubject is the HeaderRollup of a message that replaces all earlier messages
+// of its subject; only buckets allow it.
 const RollupSubject = "sub"
 
-// ScheduleAt begins the HeaderSchedule of a message that is sent once; a time
-// as in RFC 3339 follows.
+// ScheduleAt begins the HeaderSchedule of a message that is sent once; an RFC 3339
+// time follows.
 const ScheduleAt = "@at "
 
 // ContentTypeMsgpack is the Content-Type of effects.

@@ -21,11 +21,11 @@ const (
 // SnapshotKey returns the key of a session's snapshot: s.<sid>.
 func SnapshotKey(sid string) (string, error) { return sessionKey(snapshotKeyPrefix, sid) }
 
-// QuarantineKey returns the key that stops a session: q.<sid>.
+// QuarantineKey returns the key of a session's quarantine: q.<sid>.
 func QuarantineKey(sid string) (string, error) { return sessionKey(quarantineKeyPrefix, sid) }
 
-// GuardKey returns the key of what owners of a lane note after one of them died:
-// g.<lane>.
+// GuardKey returns the key of the note that owners of a lane write after one of them
+// died: g.<lane>.
 func GuardKey(lane int) string { return guardKeyPrefix + strconv.Itoa(lane) }
 
 // ParseSnapshotKey returns the session of a snapshot's key.
@@ -50,8 +50,8 @@ func parseKey(prefix, key string) (string, bool) {
 // bucket holds a key.
 func (n Names) SnapshotsSubject(key string) string { return "$KV." + n.SnapshotsBucket() + "." + key }
 
-// BlobSubject is the subject under which the stream of the object store holds
-// what describes a blob; encoded is its name in URL-safe base64.
+// BlobSubject is the subject under which the stream of the object store holds the
+// description of a blob; encoded is the blob's name in URL-safe base64.
 func (n Names) BlobSubject(encoded string) string { return "$O." + n.BlobsBucket() + ".M." + encoded }
 
 // BlobChunks is the subject under which the stream of the object store holds

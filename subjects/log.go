@@ -10,11 +10,11 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// Partitions is the number of partitions of the log; fixed for life, since a
-// stored subject holds the partition.
+// Partitions is the number of partitions of the log. It can never change, since
+// stored subjects have the partition.
 const Partitions = 64
 
-// LanesDefault is the number of lanes that partitions are spread over.
+// LanesDefault is the default number of lanes.
 const LanesDefault = 8
 
 // Partition returns the partition of a session: FNV-1a (32 bit) of its id,
@@ -31,7 +31,7 @@ func Lane(partition int) int { return LaneOf(partition, LanesDefault) }
 // LaneOf returns the lane of a partition among count lanes.
 func LaneOf(partition, count int) int { return partition % count }
 
-// LaneName returns the name of the consumer that is a lane: l0, l1, ….
+// LaneName returns the name of a lane's consumer: l0, l1, ….
 func LaneName(lane int) string { return "l" + strconv.Itoa(lane) }
 
 // ParseLaneName is the inverse of LaneName; ok is false for any other name.
@@ -47,8 +47,8 @@ func ParseLaneName(name string) (lane int, ok bool) {
 // LaneGroup is a lane's priority group: the client pinned in it owns the lane.
 const LaneGroup = "owner"
 
-// LaneFilters returns the stored subjects that a lane among count lanes
-// delivers: its partitions, and every install record.
+// LaneFilters returns the filters of a lane among count lanes: its partitions, and
+// the install records.
 func (n Names) LaneFilters(lane, count int) []string {
 	var all []string
 	for p := lane; p < Partitions; p += count {
@@ -57,10 +57,11 @@ func (n Names) LaneFilters(lane, count int) []string {
 	return append(all, n.Install())
 }
 
-// Install is the subject of install records, published and stored alike.
+// Install is the subject to which install records are published, and under which they
+// are stored.
 func (n Names) Install() string { return n.prefix + ".install" }
 
-// Log returns the subject to publish an event to: refold.<door>.<sid>, or
+// Log returns the subject to which an event is published: refold.<door>.<sid>, or
 // refold.install for DoorInstall with an empty sid.
 func (n Names) Log(door session.Door, sid string) (string, error) {
 	if door == session.DoorInstall {
@@ -78,15 +79,14 @@ func (n Names) Stored(door session.Door, sid string) (string, error) {
 	return n.checked(validDoorSession(door, sid), strconv.Itoa(Partition(sid)), string(door), sid)
 }
 
-// Session returns the stored subjects of all events of a session, as one
-// filter: refold.<p>.*.<sid>.
+// Session returns the filter of a session's stored events: refold.<p>.*.<sid>.
 func (n Names) Session(sid string) (string, error) {
 	return n.checked(ValidSession(sid), strconv.Itoa(Partition(sid)), "*", sid)
 }
 
-// ParseStored reads a stored subject. The error says why a subject is not one
-// that Stored makes. Anybody may publish to the log, so a reader skips such a
-// message and logs it.
+// ParseStored parses a subject that Stored made. Its error says why another subject is
+// refused. Anybody may publish to the log, so a reader skips and logs a message with
+// such a subject.
 func (n Names) ParseStored(subject string) (session.Door, string, error) {
 	if subject == n.Install() {
 		return session.DoorInstall, "", nil

@@ -10,8 +10,8 @@ import (
 // DefaultPrefix begins every subject unless the operator chooses another.
 const DefaultPrefix = "refold"
 
-// Every session's door and every class of effects that bridges carry out, in the
-// order that they are documented in.
+// Every session's door, and every class of effects that bridges carry out, in the
+// order of the docs.
 var doors, classes = doorsAndClasses()
 
 func doorsAndClasses() (doors []session.Door, classes []session.Class) {
@@ -68,13 +68,13 @@ func (n Names) PacksStream() string { return n.upper + "_PACKS" }
 // NoticesStream holds notices.
 func (n Names) NoticesStream() string { return n.upper + "_OUT" }
 
-// TimersStream holds message schedules and what they send when due.
+// TimersStream holds message schedules and the due messages that they send.
 func (n Names) TimersStream() string { return n.upper + "_TIMERS" }
 
 // SnapshotsBucket is the key-value bucket of snapshots and quarantines.
 func (n Names) SnapshotsBucket() string { return n.upper + "_SNAPSHOTS" }
 
-// BlobsBucket is the object store of contents.
+// BlobsBucket is the object store of blobs.
 func (n Names) BlobsBucket() string { return n.upper + "_BLOBS" }
 
 // SnapshotsStream is the stream under the key-value bucket.
@@ -91,8 +91,8 @@ func (n Names) Streams() []string {
 	}
 }
 
-// StreamSubjects returns the subjects that a stream of Streams listens to,
-// nil for any other name.
+// StreamSubjects returns the subjects that a stream of Streams stores, nil for any
+// other name.
 func (n Names) StreamSubjects(stream string) []string {
 	switch stream {
 	case n.LogStream():
@@ -122,9 +122,9 @@ func (n Names) StreamSubjects(stream string) []string {
 	}
 }
 
-// LogTransform returns source and destination of the transform under which
-// the log stores what is published. An install record has no session; it does
-// not match the source and is stored as it was sent.
+// LogTransform returns source and destination of the transform from published to
+// stored subjects. An install record does not match the source, since it has no
+// session, and keeps its subject.
 func (n Names) LogTransform() (source, destination string) {
 	return n.join("*", "*"), n.join("{{partition(64,2)}}", "{{wildcard(1)}}", "{{wildcard(2)}}")
 }
@@ -132,9 +132,9 @@ func (n Names) LogTransform() (source, destination string) {
 // ServiceName is the name under which a daemon of a kind registers as a micro service.
 func (n Names) ServiceName(kind string) string { return n.prefix + "-" + kind }
 
-// ServiceStats is the subject on which one daemon of a kind answers with its
-// own counts: $SRV.STATS.<service>.<instance>. It lies where every micro
-// service listens, so that it needs no permission of its own.
+// ServiceStats is the subject on which one daemon of a kind answers with its own
+// counts: $SRV.STATS.<service>.<instance>. Micro services answer on subjects of this
+// form, so it needs no further permission.
 func (n Names) ServiceStats(kind, instance string) (string, error) {
 	if err := ValidInstance(instance); err != nil {
 		return "", err
@@ -142,7 +142,7 @@ func (n Names) ServiceStats(kind, instance string) (string, error) {
 	return "$SRV.STATS." + n.ServiceName(kind) + "." + instance, nil
 }
 
-// checked returns a subject, unless something is wrong with one of its tokens.
+// checked returns the subject with these tokens, or err if it is not nil.
 func (n Names) checked(err error, tokens ...string) (string, error) {
 	if err != nil {
 		return "", err
@@ -155,7 +155,7 @@ func (n Names) join(tokens ...string) string {
 	for _, t := range tokens {
 		size += 1 + len(t)
 	}
-	var b strings.Builder // a subject is made for each message
+	var b strings.Builder // one allocation, since every message needs a subject
 	b.Grow(size)
 	b.WriteString(n.prefix)
 	for _, t := range tokens {

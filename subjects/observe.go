@@ -25,13 +25,13 @@ func (n Names) LiveAll() string { return n.join("live", "*") }
 // ParseLive returns the session of a delta's subject.
 func (n Names) ParseLive(subject string) (string, error) { return n.parsePerSession("live", subject) }
 
-// Progress returns the subject on which a session says how its run goes on.
+// Progress returns the subject of the progress of a session's active run.
 func (n Names) Progress(sid string) (string, error) { return n.perSession("progress", sid) }
 
 // ProgressAll matches the progress of every session.
 func (n Names) ProgressAll() string { return n.join("progress", "*") }
 
-// Cancel returns the subject on which a session asks bridges to stop effects.
+// Cancel returns the subject on which a session withdraws effects from bridges.
 func (n Names) Cancel(sid string) (string, error) { return n.perSession("cancel", sid) }
 
 // CancelAll matches the cancellations of every session.
@@ -51,8 +51,8 @@ func (n Names) ViewAll() string { return n.join("view", "*") }
 // ParseView returns the session of a View's subject.
 func (n Names) ParseView(subject string) (string, error) { return n.parsePerSession("view", subject) }
 
-// Readers returns the subject that answers requests with what a bridge that reads
-// the spaces of a target would read now.
+// Readers returns the subject on which a bridge that reads the spaces of a target
+// answers what it would read now.
 func (n Names) Readers(target string) (string, error) {
 	return n.checked(ValidTarget(target), "spaces", target)
 }
@@ -60,8 +60,7 @@ func (n Names) Readers(target string) (string, error) {
 // ReadersAll matches those requests for any target.
 func (n Names) ReadersAll() string { return n.join("spaces", "*") }
 
-// The kinds of daemons: what stands in the subject of a heartbeat, and in the
-// name of a service.
+// The kinds of daemons, as in the subjects of heartbeats and the names of services.
 const (
 	KindSessionActor = "session-actor"
 	KindBridge       = "bridge"
@@ -88,26 +87,25 @@ func (n Names) ParseAlive(subject string) (kind, instance string, err error) {
 	return "", "", fmt.Errorf("subjects: %q is no %s.alive.<kind>.<instance>", subject, n.prefix)
 }
 
-// Timer returns the subject of the message schedule of a wake that is due at a time,
-// in Unix milliseconds. One of another time has another subject. After a server lost
-// the end of its streams, a session-actor may still schedule a wake of a lost event;
-// it must not replace the wake of the same name that counts.
+// Timer returns the subject of the message schedule of a wake that is due at a time in
+// Unix milliseconds. A wake of the same name with another time has another subject:
+// after a server lost the end of its streams, a session-actor may schedule a wake of a
+// lost event, which must not replace the valid one.
 func (n Names) Timer(sid, wake string, due int64) (string, error) {
 	subject, err := n.perWake("timer", sid, wake)
 	return subject + "." + strconv.FormatInt(due, 10), err
 }
 
-// Due returns the subject to which the schedule of a wake sends when it is due.
+// Due returns the subject to which the schedule of a wake sends the due wake.
 func (n Names) Due(sid, wake string) (string, error) { return n.perWake("due", sid, wake) }
 
-// DueConsumer is the name of the consumer from which session-actors pull what the
-// schedules of all wakes send.
+// DueConsumer is the name of the consumer from which session-actors pull due wakes.
 const DueConsumer = "due"
 
-// DueAll matches what the schedules of all wakes send.
+// DueAll matches all due wakes.
 func (n Names) DueAll() string { return n.join("due", "*", "*") }
 
-// ParseDue returns session and wake of a subject that Due makes.
+// ParseDue returns session and wake of a subject that Due made.
 func (n Names) ParseDue(subject string) (sid, wake string, err error) {
 	tokens := strings.Split(subject, ".")
 	if len(tokens) == 4 {
@@ -118,18 +116,18 @@ func (n Names) ParseDue(subject string) (sid, wake string, err error) {
 	return "", "", fmt.Errorf("subjects: %q is no %s.due.<session>.<wake>", subject, n.prefix)
 }
 
-func (n Names) perWake(what, sid, wake string) (string, error) {
-	return n.checked(cmp.Or(ValidSession(sid), ValidEffect(wake)), what, sid, wake)
+func (n Names) perWake(token, sid, wake string) (string, error) {
+	return n.checked(cmp.Or(ValidSession(sid), ValidEffect(wake)), token, sid, wake)
 }
 
-func (n Names) perSession(what, sid string) (string, error) {
-	return n.checked(ValidSession(sid), what, sid)
+func (n Names) perSession(token, sid string) (string, error) {
+	return n.checked(ValidSession(sid), token, sid)
 }
 
-func (n Names) parsePerSession(what, subject string) (string, error) {
-	sid, ok := strings.CutPrefix(subject, n.join(what, ""))
+func (n Names) parsePerSession(token, subject string) (string, error) {
+	sid, ok := strings.CutPrefix(subject, n.join(token, ""))
 	if !ok {
-		return "", fmt.Errorf("subjects: %q is no %s.%s.<session>", subject, n.prefix, what)
+		return "", fmt.Errorf("subjects: %q is no %s.%s.<session>", subject, n.prefix, token)
 	}
 	if err := ValidSession(sid); err != nil {
 		return "", err

@@ -33,7 +33,7 @@ func validPack(pack string) error {
 // PackAll matches every version of every pack.
 func (n Names) PackAll() string { return n.join("pack", "*", "*") }
 
-// ParsePack returns pack and version of a subject that Pack makes.
+// ParsePack returns pack and version of a subject that Pack made.
 func (n Names) ParsePack(subject string) (pack, version string, err error) {
 	if tokens := strings.Split(subject, "."); len(tokens) == 4 {
 		pack, version = tokens[2], strings.ReplaceAll(tokens[3], "_", ".")

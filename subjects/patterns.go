@@ -2,10 +2,10 @@ package subjects
 
 import "github.com/refold/refold/actors/session"
 
-// Patterns that permissions name. The order of tokens is that of the subjects.
+// Patterns for permissions.
 
-// DoorAll matches what is published through a door, of every session, and for
-// DoorInstall the install record.
+// DoorAll matches the events that are published through a door, of every session, and
+// for DoorInstall the install records.
 func (n Names) DoorAll(door session.Door) string {
 	if door == session.DoorInstall {
 		return n.Install()
@@ -13,7 +13,7 @@ func (n Names) DoorAll(door session.Door) string {
 	return n.join(string(door), "*")
 }
 
-// StoredAll matches events of a door as the log holds them.
+// StoredAll matches the stored events of a door.
 func (n Names) StoredAll(door session.Door) string { return n.join("*", string(door), "*") }
 
 // EffectsAll matches the effects and claims of every session.
@@ -27,12 +27,12 @@ func (n Names) ClaimsAll(class session.Class, target string) []string {
 // TimersAll matches the message schedules of every wake.
 func (n Names) TimersAll() string { return n.join("timer", "*", "*", "*") }
 
-// API is the prefix under which accounts other than that of the streams ask the
-// JetStream API: JetStream's own prefix is answered for the asker's account.
+// API is the prefix of the JetStream API for users of other accounts than the one with
+// the streams: JetStream's own prefix addresses the user's own account.
 func (n Names) API() string { return n.join("api") }
 
-// Account is the name of the account that has the streams; a name makes that of
-// the account of one user.
+// Account returns the name of the account with the streams if name is empty, and else
+// of a user's account.
 func (n Names) Account(name string) string {
 	if name == "" {
 		return n.upper
@@ -40,5 +40,5 @@ func (n Names) Account(name string) string {
 	return n.upper + "/" + name
 }
 
-// ServicesAll matches what any micro service is asked about itself.
+// ServicesAll matches the control requests to all micro services.
 const ServicesAll = "$SRV.>"

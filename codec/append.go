@@ -1,8 +1,8 @@
 package codec
 
-// The Append functions write the parts of a canonical value one after the
-// other, for the few places where Marshal's walk is too slow. The caller is
-// responsible for the order of keys, and for the lengths that a head announces.
+// The Append functions write the parts of a canonical value one after another, for
+// the few places where Marshal is too slow (docs/adr/0052). The caller must order the
+// keys, and write as many entries or items as it has announced.
 
 // AppendMap begins a map of n entries: n times a key, its value.
 func AppendMap(out []byte, n int) []byte { return appendMapHead(out, n) }

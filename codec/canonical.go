@@ -4,11 +4,10 @@ import (
 	"math"
 )
 
-// Canonicalize is the entrance for bytes that others wrote: a JSON object, or a
-// msgpack map in any spelling. The first byte that is not JSON white space
-// decides which. It returns the canonical bytes of the same value. Data that is
-// canonical already is returned as it is, the same slice; else the result is
-// new. Neither data nor the result may exceed BytesMax.
+// Canonicalize returns the canonical bytes of a value from another program: a JSON
+// object, or a msgpack map in any spelling. The first byte that is not JSON white
+// space decides which. Canonical data is returned as the same slice; otherwise the
+// result is new. Neither data nor the result may exceed BytesMax.
 func Canonicalize(data []byte) ([]byte, error) {
 	if len(data) > BytesMax {
 		return nil, tooLarge(len(data), BytesMax)
@@ -51,7 +50,7 @@ func respell(data []byte) ([]byte, error) {
 	return s.out, nil
 }
 
-// speller writes what it reads in canonical form.
+// speller copies values and writes them in canonical form.
 type speller struct {
 	in, out []byte
 	pairs   []pair // of the maps being written, inner ones last

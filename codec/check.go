@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Check returns nil if data is exactly one value in canonical form, within
-// DepthMax and BytesMax, and else an *Error about the first byte that is not.
-// It does not allocate unless it fails.
+// Check returns nil if data is exactly one value in canonical form, within DepthMax
+// and BytesMax. Otherwise it returns an *Error with the offset of the first fault. It
+// allocates only for an error.
 func Check(data []byte) error {
 	if len(data) > BytesMax {
 		return tooLarge(len(data), BytesMax)
@@ -24,9 +24,9 @@ func Check(data []byte) error {
 	return nil
 }
 
-// scan checks the canonical value at pos, which stands inside depth
-// containers, and returns where it ends. Most values are of one byte, or a
-// short text: these go no further than here.
+// scan checks the canonical value at pos, which is inside depth containers, and
+// returns where it ends. It is the fast path for values of one byte and short texts,
+// which are most values.
 func scan(b []byte, pos, depth int) (int, error) {
 	if pos < len(b) {
 		switch c := b[pos]; {
@@ -42,7 +42,7 @@ func scan(b []byte, pos, depth int) (int, error) {
 	return scanLong(b, pos, depth)
 }
 
-// scanLong is scan for every value.
+// scanLong is scan without the fast path.
 func scanLong(b []byte, pos, depth int) (int, error) {
 	h, err := readHead(b, pos, true)
 	if err != nil {
@@ -99,7 +99,7 @@ func scanPairs(b []byte, h head, depth int) (int, error) {
 	return at, nil
 }
 
-// readKey reads the map key at pos: text.
+// readKey reads the map key at pos, which must be a text.
 func readKey(b []byte, pos int, strict bool) (key []byte, next int, err error) {
 	if pos < len(b) && b[pos]-codeTextShort < 32 {
 		n := int(b[pos] - codeTextShort)
@@ -123,8 +123,8 @@ func readKey(b []byte, pos int, strict bool) (key []byte, next int, err error) {
 	return key, next, nil
 }
 
-// validText reports whether b is valid UTF-8. Most text is ASCII, which shows
-// by words: that takes a third of the time.
+// validText reports whether b is valid UTF-8. Most text is ASCII, which it checks by
+// words of eight bytes: that takes a third of the time.
 func validText(b []byte) bool {
 	var seen uint64
 	n := len(b)
@@ -141,11 +141,11 @@ func validText(b []byte) bool {
 	return seen&highBits == 0 || utf8.Valid(b)
 }
 
-// highBits are the bits of a word that ASCII leaves clear.
+// highBits are the bits of a word that are zero in ASCII.
 const highBits = 0x8080808080808080
 
-// validShort is validText for the n bytes at pos, less than 32, of which it
-// can read the first in one word if there are as many behind them.
+// validShort is validText for the n bytes at pos, fewer than 32. Up to eight of them
+// it reads as one word, if b is long enough.
 func validShort(b []byte, pos, n int) bool {
 	if n <= 8 && pos+8 <= len(b) {
 		if binary.LittleEndian.Uint64(b[pos:])&(highBits>>(64-8*uint(n))) == 0 {
@@ -155,7 +155,7 @@ func validShort(b []byte, pos, n int) bool {
 	return validText(b[pos : pos+n])
 }
 
-// ordered makes sure that key, which stands at pos, may follow before.
+// ordered returns an error if key, which is at pos, must not follow before.
 func ordered(before, key []byte, pos int) error {
 	if len(before) > 0 && len(key) > 0 && before[0] < key[0] {
 		return nil

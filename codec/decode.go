@@ -6,22 +6,19 @@ import (
 	"reflect"
 )
 
-// Unmarshal decodes canonical bytes into what v points to. It succeeds only if
-// Marshal would give data again: it refuses every other spelling, keys that the
-// Go struct does not have or that it always writes and data lacks, an optional
-// field that is there with its zero value, and bytes after the value. The
-// result shares no memory with data. On an error what v points to is zero.
+// Unmarshal decodes canonical bytes into the value that v points to. It succeeds only
+// if Marshal would return data again: it refuses every other spelling, unknown and
+// missing fields, an optional field with its zero value, and bytes after the value. The
+// result shares no memory with data. After an error the value is zero.
 func Unmarshal(data []byte, v any) error { return unmarshal(data, v, BytesMax, false) }
 
-// UnmarshalLimit is Unmarshal with a size limit of the caller's, if that is
-// less than BytesMax.
+// UnmarshalLimit is Unmarshal with a smaller size limit than BytesMax.
 func UnmarshalLimit(data []byte, v any, bytesMax int) error {
 	return unmarshal(data, v, min(bytesMax, BytesMax), false)
 }
 
-// Decode is Unmarshal for bytes of other publishers that Canonicalize has
-// respelled: an optional field may be present with its zero value. Everything
-// else is as strict.
+// Decode is Unmarshal for bytes of other publishers that Canonicalize has returned: an
+// optional field may be present with its zero value. Everything else is as strict.
 func Decode(data []byte, v any) error { return unmarshal(data, v, BytesMax, true) }
 
 func unmarshal(data []byte, v any, bytesMax int, lax bool) error {
@@ -48,7 +45,7 @@ func unmarshal(data []byte, v any, bytesMax int, lax bool) error {
 	}
 	rv.SetZero()
 	if bad := Check(data); bad != nil {
-		return bad // what is wrong with the bytes as such comes first
+		return bad // a fault of the form comes before one of the type
 	}
 	return err
 }
@@ -57,13 +54,13 @@ func unmarshal(data []byte, v any, bytesMax int, lax bool) error {
 type decoder struct {
 	b   []byte
 	pos int
-	lax bool // optional fields may be there with their zero value
+	lax bool // optional fields may be present with their zero value
 
-	recent [recentTexts]string // short texts that were read, by their beginning
+	recent [recentTexts]string // short texts read before, by first byte and length
 }
 
-// Equal short texts, such as roles and names of effects, share one copy: a decoded
-// transcript would otherwise be mostly copies of three words.
+// Equal short texts, such as roles and names of effects, share one copy: otherwise a
+// decoded transcript would be mostly copies of three words.
 const (
 	recentTexts    = 16
 	recentBytesMax = 32
@@ -99,14 +96,14 @@ func (d *decoder) want(k kind) (head, error) {
 	return h, err
 }
 
-// body returns the bytes of the text or binary whose header is h, and moves
-// past them. They are part of the input.
+// body returns the bytes of the text or binary whose header is h, and moves past
+// them. They share memory with the input.
 func (d *decoder) body(h head) []byte {
 	d.pos = h.next + h.n
 	return d.b[h.next:d.pos]
 }
 
-// text reads a text. Its bytes are part of the input.
+// text reads a text. Its bytes share memory with the input.
 func (d *decoder) text() ([]byte, error) {
 	start := d.pos
 	if start < len(d.b) && d.b[start]-codeTextShort < 32 {
@@ -131,7 +128,7 @@ func mismatch(pos int, want string, got kind) error {
 	return fault(ErrMismatch, pos, "this is "+got.String()+" where "+want+" should be,")
 }
 
-// value decodes into v, which is zero and stands inside depth containers.
+// value decodes into v, which is zero and inside depth containers.
 func (d *decoder) value(p *plan, v reflect.Value, depth int) error {
 	switch p.op {
 	case opText:
@@ -175,7 +172,7 @@ func (d *decoder) value(p *plan, v reflect.Value, depth int) error {
 	return d.container(p, v, depth+1)
 }
 
-// container decodes a value whose parts stand inside depth containers.
+// container decodes a value whose parts are inside depth containers.
 func (d *decoder) container(p *plan, v reflect.Value, depth int) error {
 	switch p.op {
 	case opStruct:
@@ -262,7 +259,7 @@ func (d *decoder) scalar(p *plan, v reflect.Value) error {
 	return nil
 }
 
-// binary decodes a binary, one of fixed length included.
+// binary decodes a binary of any or fixed length.
 func (d *decoder) binary(p *plan, v reflect.Value) error {
 	start := d.pos
 	h, err := d.want(kindBin)
@@ -281,8 +278,7 @@ func (d *decoder) binary(p *plan, v reflect.Value) error {
 	return nil
 }
 
-// raw checks the value at pos and returns its bytes, which are part of the
-// input.
+// raw checks the value at pos and returns its bytes, which share memory with the input.
 func (d *decoder) raw(depth int) ([]byte, error) {
 	start := d.pos
 	end, err := scan(d.b, start, depth)
@@ -293,8 +289,8 @@ func (d *decoder) raw(depth int) ([]byte, error) {
 	return d.b[start:end], nil
 }
 
-// method decodes text by the type's own method, and makes sure that it is the
-// one text which that type writes for the value.
+// method decodes a text with the type's own method, and refuses a text that the type
+// would not write for the value.
 func (d *decoder) method(p *plan, v reflect.Value) error {
 	start := d.pos
 	s, err := d.text()
@@ -305,7 +301,7 @@ func (d *decoder) method(p *plan, v reflect.Value) error {
 	if err := to.(encoding.TextUnmarshaler).UnmarshalText(s); err != nil {
 		return &Error{Kind: ErrMismatch, Offset: start, What: "text that is not of the form it should have here", Cause: err}
 	}
-	if p.op == opRef { // ParseRef takes one text only
+	if p.op == opRef { // ParseRef accepts only one text for each value
 		return nil
 	}
 	again, err := to.(encoding.TextMarshaler).MarshalText()

@@ -8,15 +8,15 @@ import (
 	"github.com/refold/refold/codec/nearest"
 )
 
-// strct decodes a map into a struct. Both have their keys in order, so it
-// walks them side by side.
+// strct decodes a map into a struct. Both have their keys in order, so it walks them
+// in parallel.
 func (d *decoder) strct(p *plan, v reflect.Value, depth int) error {
 	start := d.pos
 	h, err := d.want(kindMap)
 	if err != nil {
 		return err
 	}
-	next := 0 // the first field that may still come
+	next := 0 // the first field that may follow
 	for range h.n {
 		f, err := d.fieldName(p, next, start)
 		if err != nil {
@@ -30,8 +30,8 @@ func (d *decoder) strct(p *plan, v reflect.Value, depth int) error {
 	return p.absent(next, len(p.fields), start)
 }
 
-// fieldName reads a key of the map at start and returns which of the fields
-// from next on it names. Between them there may be optional fields alone.
+// fieldName reads a key of the map at start and returns the index of its field, from
+// next on. It may skip only optional fields.
 func (d *decoder) fieldName(p *plan, next, start int) (int, error) {
 	at := d.pos
 	for i := next; i < len(p.fields); i++ {
@@ -47,7 +47,7 @@ func (d *decoder) fieldName(p *plan, next, start int) (int, error) {
 	return 0, &Error{Kind: ErrUnknownField, Offset: at, What: p.unknown(key), Field: clip(string(key))}
 }
 
-// unknown says that no field has that name, and which one was probably meant.
+// unknown describes an unknown field, with the field that was probably meant.
 func (p *plan) unknown(key []byte) string {
 	all := make([]string, len(p.fields))
 	for i := range p.fields {
@@ -73,8 +73,8 @@ func (d *decoder) field(f *field, v reflect.Value, depth int) error {
 	return nil
 }
 
-// absent refuses to go without the fields from, up to and without to, of the
-// map at pos, if one of them is always written.
+// absent returns an error if a field with an index from from to to-1, which the map at
+// pos lacks, is always written.
 func (p *plan) absent(from, to, pos int) error {
 	for i := from; i < to; i++ {
 		if f := &p.fields[i]; !f.omit {
@@ -84,16 +84,16 @@ func (p *plan) absent(from, to, pos int) error {
 	return nil
 }
 
-// elementBytes bounds what a slice is given before its elements are read. A
-// long slice then grows as they come, unless they take no more than elementTimes
-// what they do on the wire: then the rest of the input bounds it.
+// elementBytes bounds the allocation of a slice before its elements are read; a longer
+// slice grows during the read. If elements take at most elementTimes as much as on the
+// wire, the rest of the input is the bound.
 const (
 	elementBytes = 64 << 10
 	elementTimes = 8
 )
 
-// room returns how many of n elements a slice is given before they are read from
-// the rest of the input.
+// room returns for how many of n elements a slice is allocated before they are read
+// from the rest of the input.
 func (p *plan) room(n, rest int) int {
 	size := max(1, int(p.typ.Size()))
 	most := elementBytes/size + 1
@@ -183,8 +183,8 @@ func (d *decoder) rawPairs(v reflect.Value, depth int) error {
 	return nil
 }
 
-// any decodes a value into the Go type that fits it: nil, bool, int64, uint64
-// beyond it, float64, string, []byte, []any, map[string]any.
+// any decodes a value into the Go type that fits it: nil, bool, int64, uint64 (above
+// the range of int64), float64, string, []byte, []any, map[string]any.
 func (d *decoder) any(depth int) (any, error) {
 	start := d.pos
 	h, err := d.head()

@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// Marshal returns the one canonical encoding of v, which Unmarshal turns into
-// the same value again. The caller owns the result. It fails, and returns
-// nothing, if v holds text that is not UTF-8, a float that is no finite
-// number, a Raw or a type's own encoding that is not canonical, a Go type
-// without an encoding, or more than the limits allow.
+// Marshal returns the canonical encoding of v, from which Unmarshal restores v. The
+// caller owns the result. It fails if v has text that is not UTF-8, a float that is not
+// finite, a Raw or a type's own text that is not canonical, or a Go type without an
+// encoding, or if it exceeds a limit.
 func Marshal(v any) ([]byte, error) { return MarshalIn(make([]byte, 0, marshalBytes), v) }
 
-// MarshalIn is Marshal into room, whose bytes are overwritten, as far as it
-// suffices: for a caller that encodes one value after the other.
+// MarshalIn is Marshal into room, which it overwrites, and grows if necessary: for a
+// caller that encodes many values.
 func MarshalIn(room []byte, v any) ([]byte, error) {
 	e := encoder{b: room[:0]}
 	if v == nil {
@@ -40,7 +39,7 @@ func MarshalIn(room []byte, v any) ([]byte, error) {
 	return e.b, nil
 }
 
-// marshalBytes is the room that Marshal begins with: most events fit.
+// marshalBytes is the initial capacity of Marshal: most events fit.
 const marshalBytes = 512
 
 // encoder appends canonical bytes to b.
@@ -48,7 +47,7 @@ type encoder struct {
 	b []byte
 }
 
-// value writes v, which stands inside depth containers.
+// value writes v, which is inside depth containers.
 func (e *encoder) value(p *plan, v reflect.Value, depth int) (err error) {
 	switch p.op {
 	case opBool:
@@ -88,7 +87,7 @@ func (e *encoder) value(p *plan, v reflect.Value, depth int) (err error) {
 	return err
 }
 
-// container writes a value whose parts stand inside depth containers.
+// container writes a value whose parts are inside depth containers.
 func (e *encoder) container(p *plan, v reflect.Value, depth int) error {
 	switch p.op {
 	case opStruct:
@@ -137,7 +136,7 @@ func (e *encoder) strct(p *plan, v reflect.Value, depth int) error {
 	return nil
 }
 
-// field writes one pair of a struct, unless it turns out to be left out.
+// field writes one pair of a struct, or nothing if its value is left out.
 func (e *encoder) field(f *field, v reflect.Value, depth int) (written bool, err error) {
 	start := len(e.b)
 	e.b = append(e.b, f.key...)
@@ -188,7 +187,7 @@ func (e *encoder) rawPairs(pairs Pairs, depth int) (err error) {
 	return nil
 }
 
-// pointer writes what v points to. Nil stands for no pointer alone.
+// pointer writes the value that v points to. Only a nil pointer is written as nil.
 func (e *encoder) pointer(p *plan, v reflect.Value, depth int) error {
 	start := len(e.b)
 	if v.IsNil() {
@@ -202,7 +201,7 @@ func (e *encoder) pointer(p *plan, v reflect.Value, depth int) error {
 	return err
 }
 
-// raw writes bytes that are canonical already; none are nil.
+// raw writes canonical bytes, and nil if there are none.
 func (e *encoder) raw(raw []byte, depth int) error {
 	if len(raw) == 0 {
 		e.b = append(e.b, codeNil)
@@ -213,7 +212,7 @@ func (e *encoder) raw(raw []byte, depth int) error {
 	return e.verify(start, depth)
 }
 
-// verify makes sure that what was written since start is one canonical value.
+// verify returns an error if the bytes from start on are not one canonical value.
 func (e *encoder) verify(start, depth int) error {
 	end, err := scan(e.b, start, depth)
 	if err == nil && end < len(e.b) {
@@ -222,7 +221,7 @@ func (e *encoder) verify(start, depth int) error {
 	return err
 }
 
-// dynamic writes what an interface holds.
+// dynamic writes the value of an interface.
 func (e *encoder) dynamic(v reflect.Value, depth int) error {
 	p, err := planOf(v.Type())
 	if err != nil {

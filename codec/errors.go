@@ -6,34 +6,33 @@ import (
 	"unicode/utf8"
 )
 
-// The kinds of fault. Every error of this package but those of ParseHash and
-// ParseRef is an *Error that wraps exactly one of them, for errors.Is.
+// The kinds of fault. Every error of this package, except those of ParseHash and
+// ParseRef, is an *Error that wraps exactly one of them, for errors.Is.
 var (
 	ErrTruncated    = errors.New("codec: truncated")           // the bytes end inside a value
-	ErrTrailing     = errors.New("codec: trailing bytes")      // there is more after the value
-	ErrNotCanonical = errors.New("codec: not canonical")       // a value in another spelling than its one
+	ErrTrailing     = errors.New("codec: trailing bytes")      // bytes follow the value
+	ErrNotCanonical = errors.New("codec: not canonical")       // a value in another than its canonical form
 	ErrDuplicateKey = errors.New("codec: duplicate key")       // a map has a key twice
 	ErrKeyType      = errors.New("codec: key is not text")     // a map has a key of another type
 	ErrUnsupported  = errors.New("codec: unsupported type")    // an extension type or a reserved byte
 	ErrUTF8         = errors.New("codec: invalid text")        // text that is not valid UTF-8
 	ErrNumber       = errors.New("codec: number")              // NaN, an infinity, or too large for a float64
-	ErrDepth        = errors.New("codec: too deep")            // more than DepthMax containers inside each other
+	ErrDepth        = errors.New("codec: too deep")            // containers nested deeper than DepthMax
 	ErrSize         = errors.New("codec: too large")           // more bytes than the limit
 	ErrJSON         = errors.New("codec: invalid JSON")        // not the grammar of RFC 8259
 	ErrNotObject    = errors.New("codec: not an object")       // Canonicalize got neither an object nor a map
 	ErrUnknownField = errors.New("codec: unknown field")       // a key that the Go struct does not have
 	ErrMissingField = errors.New("codec: missing field")       // a key that the Go struct always writes is absent
 	ErrMismatch     = errors.New("codec: mismatch")            // a value that the Go variable cannot hold
-	ErrGoType       = errors.New("codec: unsupported Go type") // a Go type that has no encoding: a bug of the caller
+	ErrGoType       = errors.New("codec: unsupported Go type") // a Go type without an encoding: a bug of the caller
 )
 
-// Error says what is wrong with some bytes or with a Go value, and where. Its
-// text depends on the input alone and holds at most a few short excerpts of
-// it, so it may be stored.
+// Error is a fault of some bytes or of a Go value. Its text depends only on the input
+// and has at most a few short excerpts of it, so it may be stored.
 type Error struct {
 	Kind   error  // one of the Err values
-	Offset int    // byte at which the offending value begins; when encoding, in the output so far
-	Path   string // where, in field names and indexes, as far as known: config.tools[3]
+	Offset int    // byte at which the faulty value begins; when encoding, in the output so far
+	Path   string // field names and indexes, as far as known: config.tools[3]
 	What   string // what is wrong, as part of a sentence
 	Field  string // of ErrUnknownField: the key, not part of the text
 	Cause  error  // the error of the type's own method, if one was called; not part of the text
@@ -84,7 +83,7 @@ func inside(err error, outer string) error {
 // clipBytes is how much of a foreign text an error quotes.
 const clipBytes = 32
 
-// clip shortens text for use in an error, at a rune's border.
+// clip shortens text for use in an error, between two runes.
 func clip(text string) string {
 	if len(text) <= clipBytes {
 		return text

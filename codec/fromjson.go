@@ -9,18 +9,17 @@ import (
 	"unicode/utf8"
 )
 
-// FromJSON returns the canonical bytes of the JSON value in text. A number
-// without fraction and exponent that fits an int64 or uint64 is an integer;
-// any other is the nearest float64, which is an integer again if it is
-// integral within 2^53. Refused are: what RFC 8259 does not allow, keys that
-// stand twice in one object, text that is not UTF-8, an escaped half of a
-// surrogate pair, numbers beyond float64, more than DepthMax containers
-// inside each other, and text or result above BytesMax.
+// FromJSON returns the canonical bytes of the JSON value in text. A number without
+// fraction and exponent that fits an int64 or uint64 is an integer; any other is the
+// nearest float64, which is an integer again if it is integral within 2^53. FromJSON
+// refuses text that violates RFC 8259 or is not UTF-8, duplicate keys in an object, an
+// escaped half of a surrogate pair, numbers beyond float64, nesting deeper than
+// DepthMax, and text or a result larger than BytesMax.
 func FromJSON(text []byte) (Raw, error) {
 	if len(text) > BytesMax {
 		return nil, tooLarge(len(text), BytesMax)
 	}
-	var room [8]pair // an envelope's, and one more
+	var room [8]pair // the pairs of an envelope, and one more
 	p := parser{in: text, out: make([]byte, 0, len(text)), pairs: room[:0]}
 	if err := p.value(0); err != nil {
 		return nil, err
@@ -54,7 +53,8 @@ func skipSpace(b []byte, pos int) int {
 
 func (p *parser) space() { p.pos = skipSpace(p.in, p.pos) }
 
-// peek returns the byte at pos, or 0 at the end; a real 0 is no JSON either.
+// peek returns the byte at pos, or 0 at the end. A 0 in the text is not valid JSON
+// either.
 func (p *parser) peek() byte {
 	if p.pos < len(p.in) {
 		return p.in[p.pos]
@@ -62,7 +62,7 @@ func (p *parser) peek() byte {
 	return 0
 }
 
-// expected reports that something else than what should stand here does.
+// expected returns the error that what should be at pos.
 func (p *parser) expected(what string) error {
 	if p.pos >= len(p.in) {
 		return fault(ErrTruncated, p.pos, "the JSON text ends where "+what+" should be")
@@ -70,7 +70,7 @@ func (p *parser) expected(what string) error {
 	return fault(ErrJSON, p.pos, "this is not JSON: "+what+" should be")
 }
 
-// value reads the value at pos, white space before it included.
+// value reads the value at pos, after white space.
 func (p *parser) value(depth int) error {
 	p.space()
 	switch c := p.peek(); {
@@ -218,7 +218,7 @@ func (p *parser) number() error {
 	return err
 }
 
-// digits reads one digit or more. It returns their value, and whether it fits.
+// digits reads one or more digits. It returns their value, and whether it fits.
 func (p *parser) digits() (u uint64, fits, found bool) {
 	start := p.pos
 	fits = true
@@ -250,11 +250,10 @@ func (p *parser) text() (int, error) {
 	return len(s), nil
 }
 
-// plain returns how many bytes at the beginning of b stand for themselves in a
-// string: up to the first quote, backslash or control character. It looks at
-// eight at a time: a byte of w is below n, or is c, if the highest bit of its
-// place in below(w, n), or below(w^c, 1), is set. Of several the lowest is sure,
-// and whether there is any: that is enough.
+// plain returns how many bytes at the beginning of b need no escape in a string: up to
+// the first quote, backslash or control character. It checks eight bytes at a time with
+// (w-n)&^w, which sets the high bit of a byte below n; a quote or backslash becomes 0 by
+// xor. A borrow may also set the bit of a higher byte, but only if a lower one is set.
 func plain(b []byte) int {
 	const each = ^uint64(0) / 0xff // a 1 in each byte
 	n := 0
@@ -271,8 +270,8 @@ func plain(b []byte) int {
 	return n
 }
 
-// escapedText reads the string that begins at start and has its first escape,
-// or fault, at pos.
+// escapedText reads the string that begins at start, with its first escape or fault at
+// pos.
 func (p *parser) escapedText(start, from int) (int, error) {
 	s := append(make([]byte, 0, 2*(p.pos-from)+64), p.in[from:p.pos]...)
 	for {

@@ -9,13 +9,13 @@ import (
 	"golang.org/x/crypto/blake2b"
 )
 
-// Hash is 32 bytes that stand for others: by [Sum] for what is found by its
-// content, by [Digest] for what is only compared. Its text form is 64
-// lower-case hex digits; in msgpack it is a bin of 32 bytes.
+// Hash is a hash of 32 bytes: of [Sum] for content that is addressed by its hash, of
+// [Digest] for values that are only compared. Its text form is 64 lower-case hex digits;
+// in msgpack it is a bin of 32 bytes.
 type Hash [sha256.Size]byte
 
-// Sum returns the SHA-256 of b. It names stored content, or is shown to people
-// next to it: blobs, descriptors, records, arguments.
+// Sum returns the SHA-256 of b. It names stored content (blobs, descriptors, records,
+// arguments) or is shown to people with it.
 func Sum(b []byte) Hash { return sha256.Sum256(b) }
 
 // Digest returns the BLAKE2b-256 of b (RFC 7693, 32 bytes, no key). It
@@ -43,7 +43,7 @@ func ParseHash(text string) (Hash, error) {
 
 // String returns the text form.
 func (h Hash) String() string {
-	var text [2 * len(h)]byte // on the stack: the string is all that is allocated
+	var text [2 * len(h)]byte // on the stack: only the string is allocated
 	hex.Encode(text[:], h[:])
 	return string(text[:])
 }
@@ -62,7 +62,7 @@ func (h Hash) IsText(text []byte) bool {
 	return bytes.Equal(own[:], text)
 }
 
-// IsZero reports whether h is the zero value, which stands for "none".
+// IsZero reports whether h is the zero value, which means "none".
 func (h Hash) IsZero() bool { return h == Hash{} }
 
 // MarshalText writes the text form.

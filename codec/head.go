@@ -30,8 +30,8 @@ var kindNames = [...]string{
 // String names the kind as errors do.
 func (k kind) String() string { return kindNames[k] }
 
-// The bytes that begin a value. What is missing here is a range: positive
-// and negative small integers, short maps, arrays and texts.
+// The first bytes of values. Small integers and short maps, arrays and texts have a
+// range of them.
 const (
 	codeMapShort   = 0x80 // to 0x8f
 	codeArrayShort = 0x90 // to 0x9f
@@ -63,11 +63,11 @@ const (
 	codeIntShort   = 0xe0 // to 0xff
 )
 
-// integralMax is 2^53: an integral float up to it, and not beyond, has the
-// same value as its integer in every language.
+// integralMax is 2^53: integral floats up to it, and not beyond, equal their integer
+// in every language.
 const integralMax = 1 << 53
 
-// head is the first bytes of a value: all of a scalar, the length of the rest.
+// head is a decoded header: the value of a scalar, or the length of the rest.
 type head struct {
 	bits uint64 // of a number
 	n    int    // bytes of a text or binary, elements of an array, pairs of a map
@@ -77,9 +77,9 @@ type head struct {
 
 func (h head) float() float64 { return math.Float64frombits(h.bits) }
 
-// readHead reads the header at pos and makes sure that what it announces can
-// be there: n bytes follow, or at least n elements of one byte. With strict,
-// it must be the canonical spelling; else any.
+// readHead reads the header at pos. It refuses a length that the rest of b can't hold:
+// n bytes, or n elements of at least one byte. With strict it refuses every form except
+// the canonical one.
 func readHead(b []byte, pos int, strict bool) (head, error) {
 	if pos >= len(b) {
 		return head{}, fault(ErrTruncated, pos, "the bytes end where a value should begin")
@@ -106,8 +106,8 @@ func readHead(b []byte, pos int, strict bool) (head, error) {
 	}
 }
 
-// long describes the headers that carry a number: how wide it is, and the
-// least that needs this width.
+// long describes the headers with a number: its width, and the least number that needs
+// this width.
 type long struct {
 	kind  kind
 	width uint8
@@ -138,7 +138,7 @@ var longs = [256]long{
 	codeMap32:   {kindMap, 4, 1 << 16, true},
 }
 
-// readLongHead reads a header that carries a number.
+// readLongHead reads a header with a number.
 func readLongHead(b []byte, pos int, strict bool) (head, error) {
 	l := &longs[b[pos]]
 	if !l.known {
@@ -190,8 +190,8 @@ func readLongHead(b []byte, pos int, strict bool) (head, error) {
 	}
 }
 
-// floatHead reads the float whose bits are u. One that is integral up to
-// 2^53 is an integer; strict refuses it as a float.
+// floatHead reads the float whose bits are u. A float that is integral within 2^53
+// becomes an integer; strict refuses it.
 func floatHead(u uint64, pos, next int, strict bool) (head, error) {
 	f := math.Float64frombits(u)
 	if next-pos == 5 {
@@ -215,8 +215,8 @@ func floatHead(u uint64, pos, next int, strict bool) (head, error) {
 	return head{kind: kindFloat, bits: math.Float64bits(f), next: next}, nil
 }
 
-// fits makes sure that what h announces can follow: so no header, whatever
-// length it claims, makes anyone allocate more than the input's own size.
+// fits returns an error if the rest of b can't hold what h announces. So no header
+// makes a caller allocate more than the size of the input.
 func fits(b []byte, pos int, h head) (head, error) {
 	rest := len(b) - h.next
 	if h.n > rest || h.kind == kindMap && h.n > rest/2 {

@@ -6,7 +6,7 @@ type Pair struct {
 	Value Raw
 }
 
-// Pairs is a map as the list of its entries, in the byte order of the keys:
-// what a pure package uses where JSON has an object with free keys. Marshal
-// refuses Pairs that are not in order; Unmarshal gives a list that is not nil.
+// Pairs is a map as the list of its entries, in the byte order of the keys. Pure
+// packages use it for an object with free keys. Marshal refuses Pairs that are not in
+// order; Unmarshal returns a list that is not nil.
 type Pairs []Pair

@@ -11,7 +11,7 @@ import (
 	"github.com/vmihailenco/msgpack/v5"
 )
 
-// op says how the values of a Go type are encoded and decoded.
+// op is the way in which the values of a Go type are encoded and decoded.
 type op uint8
 
 const (
@@ -35,18 +35,18 @@ const (
 	opMethod // MarshalText and UnmarshalText
 )
 
-// plan is how the values of one Go type are encoded and decoded. It is made
-// once for each type and never changed after.
+// plan is how the values of one Go type are encoded and decoded. It is immutable, and
+// made once for each type.
 type plan struct {
 	op       op
 	zeroer   bool // the type has an IsZero method that counts
 	optional bool // of a struct: a field may be left out
-	least    int  // bytes that a value takes at least
+	least    int  // the fewest bytes of a value
 	typ      reflect.Type
 	elem     *plan         // of a pointer, slice, array, map
-	empty    reflect.Value // of a slice: the one that is empty and not nil
+	empty    reflect.Value // of a slice: an empty one that is not nil
 	fields   []field       // of a struct: in the byte order of their names
-	bug      error         // the type has no encoding; all else is unset
+	bug      error         // why the type has no encoding; then nothing else is set
 }
 
 // field is one field of a struct.
@@ -62,7 +62,7 @@ type field struct {
 // an interface, which may hold several Go values that are encoded as nil.
 func (f *field) nilIsAbsent() bool { return f.omit && f.plan.op == opAny }
 
-// of returns the field's place in a struct.
+// of returns the field of a struct.
 func (f *field) of(strct reflect.Value) reflect.Value {
 	if len(f.index) == 1 {
 		return strct.Field(f.index[0])
@@ -70,24 +70,24 @@ func (f *field) of(strct reflect.Value) reflect.Value {
 	return strct.FieldByIndex(f.index)
 }
 
-// Error lets a plan travel as an error through the library; see planOf.
+// Error lets the library return a plan as an error; see planOf.
 func (p *plan) Error() string { return "codec: this type is a key of package codec" }
 
-// nowhere is the writer with which planOf asks.
-type nowhere struct{}
+// discard is the writer of planOf.
+type discard struct{}
 
-func (nowhere) Write(b []byte) (int, error) { return len(b), nil }
-func (nowhere) WriteByte(byte) error        { return nil }
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+func (discard) WriteByte(byte) error        { return nil }
 
-// planOf returns the plan of t. Plans are kept in the library's own registry
-// of types, which is safe for concurrent use, because a pure package holds no
-// lock: under **t, which nothing else encodes, stands an encoder whose only
-// answer is the plan. The default one for a pointer writes nil and answers
-// nothing; then the plan is made. Two callers may make it twice: either will do.
+// planOf returns the plan of t. A pure package has no lock, so plans are cached in the
+// library's registry of types, which is safe for concurrent use. The key is **t, which
+// nothing else encodes, and the registered encoder returns the plan as its error. The
+// default encoder of a pointer writes nil without an error; then the plan is made. Two
+// callers may both make it, and either result is valid.
 func planOf(t reflect.Type) (*plan, error) {
 	key := reflect.Zero(reflect.PointerTo(reflect.PointerTo(t)))
 	enc := msgpack.GetEncoder()
-	enc.ResetWriter(nowhere{})
+	enc.ResetWriter(discard{})
 	answer := enc.EncodeValue(key)
 	msgpack.PutEncoder(enc)
 	p, ok := answer.(*plan)
@@ -101,8 +101,7 @@ func planOf(t reflect.Type) (*plan, error) {
 	return p, p.bug
 }
 
-// compiler makes plans. It knows those under way, for types that contain
-// themselves.
+// compiler makes plans. It keeps the unfinished ones for recursive types.
 type compiler struct {
 	made []*plan
 }
@@ -131,10 +130,10 @@ var (
 	typeZeroer          = reflect.TypeFor[zeroer]()
 )
 
-// zeroer is a type that knows its zero value.
+// zeroer is a type with its own definition of the zero value.
 type zeroer interface{ IsZero() bool }
 
-// opOf returns how the values of t are encoded, as far as t alone says it.
+// opOf returns the op of t.
 func opOf(t reflect.Type) (op, error) {
 	switch t {
 	case typeHash:
@@ -166,7 +165,7 @@ func opOf(t reflect.Type) (op, error) {
 	return opOfKind(t)
 }
 
-// opOfKind is opOf for a type without methods that matter.
+// opOfKind is opOf for a type without its own encoding.
 func opOfKind(t reflect.Type) (op, error) {
 	switch t.Kind() {
 	case reflect.Bool:
@@ -222,8 +221,8 @@ func (c *compiler) fill(p *plan, t reflect.Type) (err error) {
 	return err
 }
 
-// leastBytes is how many bytes a value of the plan takes at least: what bounds
-// how many of them there can be in the rest of the input.
+// leastBytes returns the fewest bytes of a value of the plan. It bounds how many of
+// them the rest of the input can have.
 func (p *plan) leastBytes() int {
 	if p.op != opStruct {
 		return 1
@@ -252,7 +251,7 @@ func (c *compiler) fillStruct(p *plan, t reflect.Type) error {
 	return nil
 }
 
-// addFields adds the fields of t, which stands at index in the struct of p.
+// addFields adds the fields of t, which is at index in the struct of p.
 func (c *compiler) addFields(p *plan, t reflect.Type, index []int) error {
 	for i := range t.NumField() {
 		sf := t.Field(i)
@@ -264,7 +263,7 @@ func (c *compiler) addFields(p *plan, t reflect.Type, index []int) error {
 	return nil
 }
 
-// addField adds the field sf, if it is one that is encoded.
+// addField adds the field sf, unless it is not encoded.
 func (c *compiler) addField(p *plan, sf reflect.StructField) error {
 	name, rest, _ := strings.Cut(sf.Tag.Get("msgpack"), ",")
 	switch {
@@ -300,10 +299,9 @@ func (c *compiler) addField(p *plan, sf reflect.StructField) error {
 	return err
 }
 
-// isEmpty reports whether v is what omitempty leaves out: false, 0, "", a nil
-// pointer, slice, map or interface, a struct or array of nothing else, or a
-// value whose IsZero method says so. An empty slice or map that is not nil
-// is there: [] clears, absent leaves.
+// isEmpty reports whether omitempty leaves v out: false, 0, "", a nil pointer, slice,
+// map or interface, a struct or array of only such values, or a value whose IsZero
+// method returns true. An empty slice or map that is not nil is kept.
 func (p *plan) isEmpty(v reflect.Value) bool {
 	if p.zeroer {
 		return addressable(v).Addr().Interface().(zeroer).IsZero()
@@ -345,7 +343,7 @@ func addressable(v reflect.Value) reflect.Value {
 	return c
 }
 
-// goType reports a Go type that has no encoding.
+// goType returns the error of a Go type without an encoding.
 func goType(t reflect.Type, why string) error {
 	return fault(ErrGoType, 0, "the Go type "+t.String()+" has no encoding: "+why)
 }

@@ -1,53 +1,51 @@
 package codec
 
-// Reader reads a canonical map entry by entry, for the few events that are read too
-// often for a walk by plan. It takes exactly what Unmarshal takes. At the first
-// fault it stops, and End says so: the caller then uses Unmarshal for the error.
+// Reader reads a canonical map entry by entry, for the few events that are too frequent
+// for Unmarshal. It accepts exactly what Unmarshal accepts. It stops at the first fault,
+// and End reports it; the caller then calls Unmarshal for the error.
 type Reader struct {
 	b    []byte
 	pos  int
-	left int    // entries of the map that were not read
-	text string // a copy of b, of which strings are cut; empty: each is a copy of its own
+	left int    // unread entries of the map
+	text string // a copy of b, of which strings are substrings; empty: each string is its own copy
 	bad  bool
 }
 
-// Read returns a reader of the value that data begins with.
+// Read returns a reader of the value at the beginning of data.
 func Read(data []byte) Reader { return Reader{b: data} }
 
-// OneCopy has all strings that are read from here on cut from one copy of all
-// bytes. It spares an allocation for each, and the bytes stay as long as one of
-// them is kept.
+// OneCopy makes all later strings substrings of one copy of the input. That saves their
+// allocations, but any of them keeps all bytes in memory.
 func (r *Reader) OneCopy() { r.text = string(r.b) }
 
 // Pos returns how many bytes were read.
 func (r *Reader) Pos() int { return r.pos }
 
-// Map begins the map that stands here and returns what EndMap wants.
+// Map begins the map at the current position and returns the argument of EndMap.
 func (r *Reader) Map() (outer int) {
 	outer, r.left = r.left, r.begin(kindMap)
 	return outer
 }
 
-// EndMap ends the map that Map began: every entry was read.
+// EndMap ends the map that Map began. Unread entries are a fault.
 func (r *Reader) EndMap(outer int) {
 	r.bad = r.bad || r.left != 0
 	r.left = outer
 }
 
-// Array begins the array that stands here and returns how many items it has.
-// Each takes a byte at least, so room for so many is no more than the bytes
-// justify.
+// Array begins the array at the current position and returns how many items it has. The
+// input has at least a byte for each of them.
 func (r *Reader) Array() (n int) { return r.begin(kindArray) }
 
-// End returns how many bytes were read, and whether all was as it should be.
+// End returns how many bytes were read, and whether there was no fault.
 func (r *Reader) End() (n int, ok bool) { return r.pos, !r.bad }
 
-// Fail ends the reading: what was read is not what it should be.
+// Fail records a fault that the caller found.
 func (r *Reader) Fail() { r.bad = true }
 
-// Has reports whether the next entry of the map has this key, of less than 32
-// bytes, and moves to its value. Keys asked for in their order, each once, are
-// read only if they stand so.
+// Has reports whether the next entry of the map has this key, which must be shorter than
+// 32 bytes, and moves to its value. A caller that tries all keys in their order accepts
+// only a map in that order.
 func (r *Reader) Has(key string) bool {
 	if r.bad || r.left == 0 || r.pos >= len(r.b) || r.b[r.pos] != codeTextShort|byte(len(key)) {
 		return false
@@ -61,14 +59,14 @@ func (r *Reader) Has(key string) bool {
 	return true
 }
 
-// Must moves to the value of a key that is always there.
+// Must moves to the value of a required key.
 func (r *Reader) Must(key string) {
 	if !r.Has(key) {
 		r.bad = true
 	}
 }
 
-// Text reads a text. Its bytes are part of the input.
+// Text reads a text. Its bytes share memory with the input.
 func (r *Reader) Text() []byte {
 	if r.bad {
 		return nil
@@ -88,7 +86,7 @@ func (r *Reader) Str() string {
 	return string(s)
 }
 
-// SomeBytes is SomeText for bytes, which are part of the input.
+// SomeBytes is SomeText for bytes, which share memory with the input.
 func (r *Reader) SomeBytes(key string) []byte {
 	if !r.Has(key) {
 		return nil
@@ -98,7 +96,7 @@ func (r *Reader) SomeBytes(key string) []byte {
 	return s
 }
 
-// SomeText reads the text of a key that is left out if the text is empty.
+// SomeText reads the text of an optional key, which may not be empty.
 func (r *Reader) SomeText(key string) string {
 	if !r.Has(key) {
 		return ""
@@ -108,7 +106,7 @@ func (r *Reader) SomeText(key string) string {
 	return s
 }
 
-// Some reads the integer of a key that is left out if the integer is 0.
+// Some reads the integer of an optional key, which may not be 0.
 func (r *Reader) Some(key string) int64 {
 	if !r.Has(key) {
 		return 0
@@ -126,7 +124,7 @@ func (r *Reader) Int() int64 {
 	return i
 }
 
-// True reads the truth value of a key that is left out if the value is false.
+// True reads the boolean of an optional key, which may not be false.
 func (r *Reader) True(key string) bool {
 	if !r.Has(key) {
 		return false
@@ -144,10 +142,10 @@ func (r *Reader) Hash() (hash Hash) {
 	return hash
 }
 
-// Raw reads a value that stands inside so many containers. The result is new.
+// Raw reads a value that is inside so many containers. The result is a copy.
 func (r *Reader) Raw(inside int) Raw { return append(Raw(nil), r.Value(inside)...) }
 
-// Value is Raw for bytes that are part of the input.
+// Value is Raw without the copy: the result shares memory with the input.
 func (r *Reader) Value(inside int) Raw {
 	if r.bad {
 		return nil
@@ -161,7 +159,7 @@ func (r *Reader) Value(inside int) Raw {
 	return r.b[from:end]
 }
 
-// head reads the header that stands here.
+// head reads the header at the current position.
 func (r *Reader) head() head {
 	if r.bad {
 		return head{}

@@ -9,9 +9,8 @@ import (
 // refPrefix begins the text form of every Ref: the name of the hash.
 const refPrefix = "sha256-"
 
-// Ref names a blob by its content. Its text form, which is also the name of
-// the object that holds it, is "sha256-" and 64 hex digits; msgpack and JSON
-// carry that text.
+// Ref names a blob by its content. Its text form is "sha256-" and 64 hex digits, which
+// is also the name of the blob's object; msgpack and JSON have that text.
 type Ref struct{ Hash Hash }
 
 // RefOf returns the name of content.
@@ -30,7 +29,7 @@ func ParseRef(text string) (Ref, error) {
 // String returns the text form.
 func (r Ref) String() string { return refPrefix + r.Hash.String() }
 
-// appendTo writes the text form to b, as a value.
+// appendTo appends the text form to b, with its header.
 func (r *Ref) appendTo(b []byte) []byte {
 	b = append(appendTextHead(b, len(refPrefix)+hex.EncodedLen(len(r.Hash))), refPrefix...)
 	return hex.AppendEncode(b, r.Hash[:])

@@ -10,10 +10,9 @@ import (
 	"strings"
 )
 
-// ToJSON returns canonical bytes as JSON text, without white space, keys in
-// their order. A binary of 32 bytes becomes lower-case hex (it is a Hash), any
-// other binary standard base64 with padding; so in JSON they look like text.
-// All else comes back by FromJSON as the same bytes.
+// ToJSON returns canonical bytes as JSON text, without white space, with keys in
+// their order. A binary becomes text: one of 32 bytes (a Hash) lower-case hex, any other
+// standard base64 with padding. FromJSON converts everything else back to the same bytes.
 func ToJSON(data []byte) ([]byte, error) {
 	if len(data) > BytesMax {
 		return nil, tooLarge(len(data), BytesMax)
@@ -122,9 +121,8 @@ func appendJSONObject(out, b []byte, h head, depth int) ([]byte, int, error) {
 	return append(out, '}'), at, nil
 }
 
-// appendJSONFloat writes the shortest digits that give f again. An integral
-// f, which is beyond 2^53 here, always gets an exponent: without one it would
-// be read as an integer.
+// appendJSONFloat writes the shortest digits that parse to f. An integral f, which is
+// beyond 2^53 here, always gets an exponent: without one it would parse as an integer.
 func appendJSONFloat(out []byte, f float64) []byte {
 	format := byte('f')
 	if abs := math.Abs(f); abs < 1e-6 || f == math.Trunc(f) {
@@ -133,12 +131,11 @@ func appendJSONFloat(out []byte, f float64) []byte {
 	return strconv.AppendFloat(out, f, format, -1, 64)
 }
 
-// The characters that have an escape of their own, but for a slash, and the
-// letters of these escapes.
+// The characters with a short escape, except the slash, and the letters of these
+// escapes.
 const escaped, escapes = "\"\\\b\f\n\r\t", `"\bfnrt`
 
-// appendJSONText writes valid UTF-8 as a JSON string. Only what must be
-// escaped is.
+// appendJSONText writes valid UTF-8 as a JSON string, with no unnecessary escapes.
 func appendJSONText(out, s []byte) []byte {
 	const digits = "0123456789abcdef"
 	out = append(out, '"')

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Kind is the type of a value, as JSON has it, and binary.
+// Kind is a JSON type, or binary.
 type Kind uint8
 
 const (
@@ -25,9 +25,9 @@ var tokenKinds = [...]Kind{
 	kindText: Text, kindBin: Binary, kindArray: Array, kindMap: Map,
 }
 
-// Token is the beginning of a canonical value: all of it, but for the values
-// that an array or a map holds. Those follow it: Len of an array, Len keys
-// (texts) of a map, each with its value behind it.
+// Token is a canonical value without the parts of an array or a map. Those follow as
+// further tokens: Len values of an array, or Len keys (texts) of a map, each with its
+// value after it.
 type Token struct {
 	Kind  Kind
 	True  bool   // Bool
@@ -48,9 +48,8 @@ func (t *Token) AppendNumber(out []byte) []byte {
 	return appendJSONFloat(out, math.Float64frombits(t.head.bits))
 }
 
-// Next reads the token that canonical bytes begin with and returns what is
-// behind it. It is for bytes that were checked by Check or written by our own
-// encoder: in other bytes it finds only the faults that stop it.
+// Next reads the token at the beginning of canonical bytes and returns the rest. It is
+// for bytes from Marshal or checked by Check: in other bytes it misses some faults.
 func Next(b []byte) (t Token, rest []byte, err error) {
 	h, err := readHead(b, 0, true)
 	if err != nil {
@@ -66,8 +65,8 @@ func Next(b []byte) (t Token, rest []byte, err error) {
 	return t, rest, nil
 }
 
-// HasBinary reports whether a canonical value is or holds a binary, which JSON
-// does not have. Most values are ruled out by their bytes.
+// HasBinary reports whether a canonical value is or has a binary, which JSON lacks. A
+// search for the codes of binaries rules most values out.
 func HasBinary(v Raw) bool {
 	if bytes.IndexByte(v, codeBin8) < 0 && bytes.IndexByte(v, codeBin16) < 0 && bytes.IndexByte(v, codeBin32) < 0 {
 		return false
@@ -96,14 +95,14 @@ func (t *Token) Int64() (int64, bool) {
 	return 0, false
 }
 
-// Entry is one entry of a map, in the memory of the bytes that it was read from.
+// Entry is one entry of a map. It shares memory with the bytes that it was read from.
 type Entry struct {
 	Key   []byte
 	Value []byte // canonical
 }
 
-// Entries appends to room the entries of the canonical map that data is, and
-// checks all of data on the way, as Check does. It copies nothing.
+// Entries appends the entries of the canonical map data to room, and checks all of
+// data as Check does. It copies nothing.
 func Entries(room []Entry, data []byte) ([]Entry, error) {
 	if len(data) > BytesMax {
 		return nil, tooLarge(len(data), BytesMax)

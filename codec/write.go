@@ -8,8 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The append functions write one value, or the header of one, in its
-// canonical form.
+// The append functions write one value, or a header, in canonical form.
 
 func appendBool(b []byte, v bool) []byte {
 	if v {
@@ -116,8 +115,8 @@ func appendContainerHead(b []byte, n int, short, code16 byte) []byte {
 	return appendLongHead(b, n, code16)
 }
 
-// closeContainer puts the header of a container of n before what was written
-// since start, where one byte was left for it.
+// closeContainer writes the header of a container of n entries at start, where one byte
+// was reserved for it.
 func closeContainer(b []byte, start, n int, short, code16 byte) []byte {
 	if n < 16 {
 		b[start] = short | byte(n)
@@ -132,8 +131,8 @@ func closeContainer(b []byte, start, n int, short, code16 byte) []byte {
 	return b
 }
 
-// pair is one entry of a map being written: where it, its key's text and its
-// value begin in the output, and its key's place in the input, for errors.
+// pair is one entry of a map being written: where the entry, its key's text and its
+// value begin in the output, and where the key is in the input, for errors.
 type pair struct {
 	at, keyAt, value, end int
 	source                int
@@ -142,8 +141,8 @@ type pair struct {
 // key returns the key of p, without its header.
 func (p pair) key(b []byte) []byte { return b[p.keyAt:p.value] }
 
-// sortPairs brings the pairs, which stand one after the other at the end of
-// b, into the order of their keys. It refuses a key that stands twice.
+// sortPairs sorts adjacent pairs at the end of b by their keys. It refuses duplicate
+// keys.
 func sortPairs(b []byte, pairs []pair) error {
 	inOrder := true
 	for i := 1; i < len(pairs) && inOrder; i++ {

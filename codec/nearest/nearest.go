@@ -1,11 +1,10 @@
 // Package nearest suggests the known name that is the fewest edits away from a
-// misspelt one. It is a pure function of its arguments, so that what the fold
-// says may hold it.
+// misspelt one. It is a pure function of its arguments, so that a fold may use it.
 //
 // # Limits
 //
-// Names of more than NameBytesMax bytes, and known names behind the first
-// KnownMax, are ignored: an error must not cost more than its cause.
+// Names of more than NameBytesMax bytes, and known names after the first KnownMax,
+// are ignored: an error must not cost more than its cause.
 package nearest
 
 import "strings"
@@ -17,11 +16,10 @@ const (
 	editsMax     = 3   // between a name and the one that was meant
 )
 
-// Name returns which of the known names was meant by a name that is none of
-// them, the first of several that are as near; empty if none is near. An edit is
-// a byte that is added, missing or another, or two that are exchanged; a name may
-// have one for every three bytes, and at most three. Upper and lower case are the
-// same.
+// Name returns the known name that is nearest to an unknown one, the first of several
+// equally near ones; empty if none is near. An edit adds, removes or changes a byte, or
+// swaps two; a name may need one for every three bytes, and at most three. Case is
+// ignored.
 func Name(name string, known []string) string {
 	if len(name) == 0 || len(name) > NameBytesMax {
 		return ""
@@ -47,7 +45,7 @@ func distance(a, b string, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1
 	}
-	var rows [3][NameBytesMax + 1]int // of the two bytes of a before this one, and of this one
+	var rows [3][NameBytesMax + 1]int // for the current byte of a and the two before it
 	for j := range len(b) + 1 {
 		rows[1][j] = j
 	}

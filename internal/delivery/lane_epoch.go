@@ -232,14 +232,14 @@ func (e *epoch) check(now time.Time) epochEnd {
 	}
 	switch {
 	case e.lane.server.Reconnects() != e.reconnects:
-		return e.restart("the connection was made anew")
+		return e.again("the connection was made anew")
 	case idle && e.filling != 0 && now.Sub(e.filled) > ttl:
 		// It should have expired long ago, and no other is sent while it is open.
-		return e.restart("a request got no answer")
+		return e.again("a request got no answer")
 	case idle && e.hasPending && e.next == 1 && now.Sub(e.begun) > ttl && !e.draining:
-		return e.restart("the first event did not come")
+		return e.again("the first event did not come")
 	case !e.mismatchSince.IsZero() && now.Sub(e.mismatchSince) > ttl:
-		return e.restart("deliveries were lost")
+		return e.again("deliveries were lost")
 	}
 	return epochRuns
 }
@@ -262,9 +262,9 @@ func (e *epoch) stalled(now time.Time) bool {
 	return true
 }
 
-// restart ends the epoch with a reset. During a handover there is no reset, since the
+// again ends the epoch with a reset. During a handover there is no reset, since the
 // unacked events go to the next owner.
-func (e *epoch) restart(why string) epochEnd {
+func (e *epoch) again(why string) epochEnd {
 	e.log.Info("lane_reset", "reason", why)
 	if e.draining {
 		return epochDrained
@@ -289,7 +289,7 @@ func (e *epoch) receive(m *nats.Msg) epochEnd {
 		}
 	}
 	if at.ConsumerSeq != e.next {
-		return e.restart("a gap in deliveries")
+		return e.again("a gap in deliveries")
 	}
 	e.next = at.ConsumerSeq + 1
 	e.mismatchSince = time.Time{}
@@ -303,7 +303,7 @@ func (e *epoch) receive(m *nats.Msg) epochEnd {
 	case e.window.holds(at.Seq):
 		return epochRuns // it takes longer than ack_wait
 	default:
-		return e.restart("an acknowledged event came again")
+		return e.again("an acknowledged event came again")
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// TestAttackDeepAndLongBytes: a few hundred kilobytes of opening brackets, of
-// msgpack containers inside each other, of digits, and headers that claim four
-// gigabytes. Each is refused, by every reader, before it costs memory.
+// TestAttackDeepAndLongBytes: a few hundred kilobytes of opening brackets, of nested
+// msgpack containers, of digits, and headers that claim four gigabytes. Every reader
+// refuses each of them before it allocates memory.
 func TestAttackDeepAndLongBytes(t *testing.T) { //nolint:paralleltest // measures the whole process
 	const n = 500_000
 	const inputMax = 16 * n // what reading one input may allocate

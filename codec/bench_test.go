@@ -4,8 +4,8 @@ import (
 	"testing"
 )
 
-// benchEnvelope and benchBody have the shape of an event: what every message
-// costs before it is folded.
+// benchEnvelope and benchBody have the shape of an event, so that the benchmarks
+// measure the cost of a message before its fold.
 type benchEnvelope struct {
 	At   int64  `msgpack:"at,omitempty"`
 	By   string `msgpack:"by,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHasBinary: a value has a binary if JSON gives another value back.
+// TestHasBinary: a value has a binary if it changes on the way through JSON.
 func TestHasBinary(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

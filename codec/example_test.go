@@ -7,7 +7,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// A message comes in as JSON or msgpack, and is one thing from then on.
+// A message that arrives as JSON or as msgpack has the same canonical bytes.
 func Example() {
 	type Message struct {
 		Data codec.Raw `msgpack:"data,omitempty"`

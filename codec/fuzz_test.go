@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Each target holds a law of doc.go against any bytes. Inputs that once broke
-// one are kept under testdata/fuzz and run with the tests.
+// Each target checks a law of doc.go on arbitrary bytes. Inputs that once broke one are
+// under testdata/fuzz and run with the tests.
 
 func FuzzUnmarshal(f *testing.F) {
 	for _, data := range seeds(f) {
@@ -61,8 +61,8 @@ func FuzzCanonicalize(f *testing.F) {
 	})
 }
 
-// FuzzJSON compares with encoding/json: the same texts are JSON, with the
-// same values.
+// FuzzJSON compares with encoding/json: both accept the same texts, with the same
+// values.
 func FuzzJSON(f *testing.F) {
 	for _, text := range []string{
 		`null`, `[1,-0,1e3,2.5e-7,18446744073709551615,1e400]`, `{"b":1,"a":{"":[]},"\u0000":"\ud83d\ude00\ud800"}`, ` "\"\\\/\b\f\n\r\t" `,

@@ -41,8 +41,7 @@ func TestHashText(t *testing.T) {
 	}
 }
 
-// TestDigest: digests are BLAKE2b with a digest of 32 bytes, as Python's hashlib has
-// them too.
+// TestDigest: a digest is BLAKE2b of 32 bytes, as Python's hashlib computes it.
 func TestDigest(t *testing.T) {
 	t.Parallel()
 	for content, want := range map[string]string{
@@ -55,7 +54,7 @@ func TestDigest(t *testing.T) {
 	}
 }
 
-// TestHashTextRefused: one text form, and no other.
+// TestHashTextRefused: a hash has no other text form.
 func TestHashTextRefused(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{
@@ -81,8 +80,8 @@ func TestHashTextRefused(t *testing.T) {
 	}
 }
 
-// TestHashWire: a hash is a binary of 32 bytes and a reference text, optional
-// ones are left out when they are zero, and other lengths are refused.
+// TestHashWire: a hash is a binary of 32 bytes and a reference is text; optional ones
+// are omitted if they are zero, and other lengths are refused.
 func TestHashWire(t *testing.T) {
 	t.Parallel()
 	type holder struct {

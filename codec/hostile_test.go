@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// Bytes that someone wrote to do harm, or that a bit flip made.
+// Bytes from an attacker or a bit flip.
 
 // checkLaws fails if data is decoded into some type in a way that breaks a
 // law: other bytes for an accepted value, another verdict on the form, or an
@@ -39,7 +39,7 @@ func checkLaws(t *testing.T, data []byte, types []reflect.Type) {
 	}
 }
 
-// checkLax fails if Decode takes data that is not canonical, or a value that
+// checkLax fails if Decode accepts data that is not canonical, or a value that
 // cannot be encoded and decoded again.
 func checkLax(t *testing.T, typ reflect.Type, data []byte, canonical bool) {
 	t.Helper()
@@ -59,7 +59,7 @@ func checkLax(t *testing.T, typ reflect.Type, data []byte, canonical bool) {
 	}
 }
 
-// targets are the types that hostile bytes are decoded into.
+// targets are the types into which hostile bytes are decoded.
 var targets = []reflect.Type{
 	reflect.TypeFor[any](), reflect.TypeFor[codec.Raw](), reflect.TypeFor[codec.Pairs](),
 	reflect.TypeFor[scalars](), reflect.TypeFor[optionals](), reflect.TypeFor[mixed](), reflect.TypeFor[event](), reflect.TypeFor[tree](),
@@ -90,8 +90,8 @@ func seeds(t testing.TB) [][]byte {
 	return all
 }
 
-// TestMutations: every one-byte change of valid bytes is either refused or is
-// the one spelling of another value. So is every cut, and every byte more.
+// TestMutations: valid bytes with one byte changed, removed at the end or added are
+// either refused or the canonical form of another value.
 func TestMutations(t *testing.T) {
 	t.Parallel()
 	for i, data := range seeds(t) {
@@ -123,9 +123,9 @@ func TestMutations(t *testing.T) {
 	}
 }
 
-// TestShortest: all inputs of up to two bytes, and of three where the third is
-// one at which types begin: either refused or the one spelling of a value.
-func TestShortest(t *testing.T) {
+// TestAllShortInputs: all inputs of up to two bytes, and of three where the third is
+// one at which types begin, are either refused or the canonical form of a value.
+func TestAllShortInputs(t *testing.T) {
 	t.Parallel()
 	var any any
 	cut := func(data ...byte) bool { // reports whether more bytes may help
@@ -162,8 +162,8 @@ var starts = []byte{
 	0xcc, 0xcf, 0xd0, 0xd3, 0xd4, 0xd9, 0xdb, 0xdc, 0xdd, 0xde, 0xdf, 0xe0, 0xff,
 }
 
-// TestHugeLengths: a header that claims more than there is makes nobody take
-// memory for it. It is not parallel, since it reads how much was taken.
+// TestHugeLengths: no reader allocates memory for a header that claims more than the
+// input has. It is not parallel, since it measures allocations.
 func TestHugeLengths(t *testing.T) { //nolint:paralleltest // measures the whole process
 	type wide struct {
 		Room [64]uint64 `msgpack:"room,omitempty"`
@@ -197,9 +197,9 @@ func TestHugeLengths(t *testing.T) { //nolint:paralleltest // measures the whole
 	}
 }
 
-// TestManyEmpty: a long list of empty structs is decoded, as long as it is
-// within the limit, and it grows as it comes.
-func TestManyEmpty(t *testing.T) {
+// TestLongSliceGrowsDuringDecoding: a long list of empty structs within the limit is
+// decoded, and its slice grows during the read.
+func TestLongSliceGrowsDuringDecoding(t *testing.T) {
 	t.Parallel()
 	const n = 1 << 16
 	data := append([]byte{0xdd, 0, 1, 0, 0}, bytes.Repeat([]byte{0x80}, n)...)
@@ -209,7 +209,7 @@ func TestManyEmpty(t *testing.T) {
 	}
 }
 
-// TestNoAllocations: looking at canonical bytes takes no memory.
+// TestNoAllocations: checking canonical bytes allocates nothing.
 func TestNoAllocations(t *testing.T) { //nolint:paralleltest // measures the whole process
 	var maps [][]byte
 	for _, data := range seeds(t) {
@@ -231,7 +231,7 @@ func TestNoAllocations(t *testing.T) { //nolint:paralleltest // measures the who
 	}
 }
 
-// TestCanonicalizeEntrance: what Canonicalize takes for what.
+// TestCanonicalizeEntrance: Canonicalize distinguishes JSON, msgpack and other bytes.
 func TestCanonicalizeEntrance(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ in, want, fault string }{

@@ -12,7 +12,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// TestMarshal: what Go values look like on the wire, written as JSON.
+// TestMarshal: the encodings of Go values, shown as JSON.
 func TestMarshal(t *testing.T) {
 	t.Parallel()
 	hash := codec.Sum([]byte("x"))
@@ -73,8 +73,8 @@ func TestMarshal(t *testing.T) {
 	}
 }
 
-// wantTaken fails unless Unmarshal takes data into a variable of v's type, and
-// that gives data again.
+// wantTaken fails unless Unmarshal decodes data into a variable of v's type, which
+// encodes to data again.
 func wantTaken(t *testing.T, name string, v any, data []byte) {
 	t.Helper()
 	if v == nil {
@@ -98,7 +98,7 @@ func wantTaken(t *testing.T, name string, v any, data []byte) {
 	}
 }
 
-// in returns an inner with an empty list, as Unmarshal gives it.
+// in returns an inner with an empty list, as Unmarshal returns it.
 func in(a int) inner { return inner{A: a, List: []string{}} }
 
 // TestMarshalWide: structs and maps with more entries than a short header
@@ -134,8 +134,8 @@ func TestMarshalWide(t *testing.T) {
 	}
 }
 
-// TestMarshalRefuses: values that have no canonical form are refused, with a
-// text that says where.
+// TestMarshalRefuses: values without a canonical form are refused, with an error that
+// has their position.
 func TestMarshalRefuses(t *testing.T) {
 	t.Parallel()
 	type loop struct{ Next *loop }
@@ -198,7 +198,7 @@ func TestMarshalRefuses(t *testing.T) {
 	}
 }
 
-// TestMarshalDepth: as deep as it may be, and one more.
+// TestMarshalDepth: DepthMax containers are encoded, one more is refused.
 func TestMarshalDepth(t *testing.T) {
 	t.Parallel()
 	var v any = 1
@@ -253,8 +253,8 @@ func TestMarshalRecursive(t *testing.T) {
 	}
 }
 
-// TestConcurrent: a type that many meet first at the same time is encoded as
-// it should be by all of them.
+// TestConcurrent: goroutines that encode a new type at the same time all get its
+// encoding.
 func TestConcurrent(t *testing.T) {
 	t.Parallel()
 	type fresh struct {

@@ -1,7 +1,6 @@
 package codec
 
-// What a string of JSON is up to its first byte of another meaning, against a
-// loop over its bytes.
+// The unescaped prefix of a JSON string, against a loop over its bytes.
 
 import (
 	"bytes"

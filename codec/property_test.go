@@ -17,7 +17,7 @@ import (
 )
 
 // The laws of doc.go on random values. The oracle for the canonical form is
-// node, a value with a writer of its own that knows nothing of the package.
+// node, a value with its own writer, which is independent of the package.
 
 // node is a value: nil, bool, uint64, a negative int64, float64, string,
 // []byte, []node, or []entry.
@@ -70,7 +70,7 @@ func anyInt() *rapid.Generator[int64] {
 	})
 }
 
-// anyFloat draws finite floats, integral ones among them.
+// anyFloat draws finite floats, including integral ones.
 func anyFloat() *rapid.Generator[float64] {
 	return rapid.OneOf(rapid.Float64(), rapid.Map(anyInt(), func(i int64) float64 { return float64(i) }), rapid.Just(math.Copysign(0, -1)))
 }
@@ -79,7 +79,7 @@ func anyText() *rapid.Generator[string] {
 	return rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z_]{0,3}`), rapid.StringOfN(rapid.Rune(), 20, 300, -1))
 }
 
-// canonical writes n by the rules of doc.go, as plainly as can be.
+// canonical writes n by the rules of doc.go, as simply as possible.
 func canonical(out []byte, n node) []byte {
 	switch v := n.(type) {
 	case nil:
@@ -140,9 +140,9 @@ func canonical(out []byte, n node) []byte {
 	return out
 }
 
-// length writes a length: below short in the code itself, else in one, two or
-// four bytes after code8 and its successors, longer than it need be by extra
-// steps. Containers have no code8: theirs is one less than their first.
+// length writes a length: below short in the code itself, else in one, two or four
+// bytes after code8 and its successors. extra steps make it longer than necessary.
+// Containers have no code8: theirs is one less than their first code.
 func length(out []byte, n, short int, shortCode, code8 byte, extra int) []byte {
 	width := 0 // short, 8, 16, 32 bits
 	container := code8 == 0xdb || code8 == 0xdd
@@ -170,7 +170,7 @@ func length(out []byte, n, short int, shortCode, code8 byte, extra int) []byte {
 	return binary.BigEndian.AppendUint32(append(out, code8+2), uint32(n))
 }
 
-// misspelled writes n as some other encoder might.
+// misspelled writes n in any spelling that another encoder may use.
 func misspelled(t *rapid.T, out []byte, n node) []byte {
 	extra := rapid.IntRange(0, 2).Draw(t, "extra")
 	switch v := n.(type) {
@@ -237,8 +237,8 @@ func misspelledInt(out []byte, v uint64, signable, negative bool, extra int) []b
 	return binary.BigEndian.AppendUint64(append(out, code+3), v)
 }
 
-// TestPropertySpellings: whatever the spelling, Canonicalize gives the one
-// form, which is canonical and comes back by itself; and the library reads it.
+// TestPropertySpellings: Canonicalize turns every spelling into the same bytes, which
+// are canonical and which it returns unchanged; and the library reads them.
 func TestPropertySpellings(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -276,7 +276,7 @@ func TestPropertySpellings(t *testing.T) {
 	})
 }
 
-// TestPropertyJSON: a value without binaries comes back from its JSON.
+// TestPropertyJSON: a value without binaries survives a round trip through JSON.
 func TestPropertyJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -363,8 +363,8 @@ func anyOptionals(t *rapid.T, label string, depth int) optionals {
 	return v
 }
 
-// TestPropertyStructs: what Marshal gives is canonical, Unmarshal takes it,
-// and the value that comes back gives the same bytes.
+// TestPropertyStructs: the result of Marshal is canonical, Unmarshal accepts it, and
+// the decoded value encodes to the same bytes.
 func TestPropertyStructs(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -390,8 +390,8 @@ func TestPropertyStructs(t *testing.T) {
 	})
 }
 
-// TestPropertyLibrary: for a struct whose fields are declared in order and
-// always written, the library's own encoder gives the same bytes.
+// TestPropertyLibrary: the library's encoder writes the same bytes for a struct whose
+// fields are declared in order and always written.
 func TestPropertyLibrary(t *testing.T) {
 	t.Parallel()
 	msgpack.Register(codec.Hash{}, func(enc *msgpack.Encoder, v reflect.Value) error { return enc.EncodeBytes(v.Bytes()) }, nil)

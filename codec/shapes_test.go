@@ -9,8 +9,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// The Go types that the tests encode. Between them they have every kind of
-// field that the package knows.
+// The Go types that the tests encode. Together they have every kind of field.
 
 // scalars has every scalar, always written.
 type scalars struct {
@@ -110,7 +109,7 @@ func (c color) MarshalText() ([]byte, error) {
 	return []byte{'#', hexDigits[c.r], hexDigits[c.g], hexDigits[c.b]}, nil
 }
 
-// UnmarshalText takes upper case too, so it reads more than one form.
+// UnmarshalText accepts upper case too, so it reads more than one form.
 func (c *color) UnmarshalText(text []byte) error {
 	if len(text) != 4 || text[0] != '#' {
 		return errColor
@@ -125,12 +124,12 @@ func (c *color) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// version is an array of two, absent where it is none.
+// version is an array of two, absent if it is zero.
 type version [2]int
 
 func (v version) IsZero() bool { return v[0] == 0 }
 
-// word writes itself by the library, which codec refuses.
+// word implements an encoder interface of the library, which codec refuses.
 type word string
 
 func (w word) EncodeMsgpack(enc *msgpack.Encoder) error { return enc.EncodeString(string(w)) }

@@ -1,6 +1,6 @@
 package codec_test
 
-// Tokens, put together again, are the JSON that ToJSON writes.
+// The tokens of a value, written as JSON, are the result of ToJSON.
 
 import (
 	"strconv"

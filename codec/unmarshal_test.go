@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// event is a struct as the tests of errors use it.
+// event is the struct of the tests of errors.
 type event struct {
 	At   int64      `msgpack:"at,omitempty"`
 	Data codec.Raw  `msgpack:"data,omitempty"`
@@ -28,8 +28,8 @@ type call struct {
 	Since version        `msgpack:"since,omitempty"`
 }
 
-// TestUnmarshalRefuses: what does not fit the struct is refused by kind, and
-// with a text that is fixed here, byte for byte, because it may be stored.
+// TestUnmarshalRefuses: a value that does not fit the struct is refused with a kind and
+// a text. The text is fixed here, byte for byte, because it may be stored.
 func TestUnmarshalRefuses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -89,9 +89,9 @@ func TestUnmarshalRefuses(t *testing.T) {
 	}
 }
 
-// TestUnmarshalFormFirst: bytes that are not canonical are told so, even where
-// they also do not fit the struct before that.
-func TestUnmarshalFormFirst(t *testing.T) {
+// TestUnmarshalReportsFaultsOfTheFormFirst: bytes that are not canonical get that
+// error, even if an earlier part does not fit the struct.
+func TestUnmarshalReportsFaultsOfTheFormFirst(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		hex  string
@@ -114,8 +114,8 @@ func TestUnmarshalFormFirst(t *testing.T) {
 	}
 }
 
-// TestUnmarshalClears: what was in the variable before does not stay.
-func TestUnmarshalClears(t *testing.T) {
+// TestUnmarshalClearsItsTarget: no former content of the variable remains.
+func TestUnmarshalClearsItsTarget(t *testing.T) {
 	t.Parallel()
 	got := event{At: 7, Data: codec.Raw{0x01}, List: []call{{Name: "old"}}, V: 3}
 	if err := codec.Unmarshal(unhex(t, "81a474797065a178"), &got); err != nil {
@@ -126,8 +126,9 @@ func TestUnmarshalClears(t *testing.T) {
 	}
 }
 
-// TestUnmarshalShares: the result does not change when the input does.
-func TestUnmarshalShares(t *testing.T) {
+// TestUnmarshalSharesNoMemory: a later change of the input does not change the
+// result.
+func TestUnmarshalSharesNoMemory(t *testing.T) {
 	t.Parallel()
 	in := scalars{Bin: []byte("bin"), S: "text", Raw: codec.Raw{0xa1, 'r'}}
 	data, err := codec.Marshal(in)
@@ -146,9 +147,9 @@ func TestUnmarshalShares(t *testing.T) {
 	}
 }
 
-// TestDecode: what foreign publishers write may hold zero values; the rest is
-// as strict as Unmarshal.
-func TestDecode(t *testing.T) {
+// TestDecodeAcceptsZeroValues: bytes of other publishers may have optional zero
+// values; everything else is as strict as Unmarshal.
+func TestDecodeAcceptsZeroValues(t *testing.T) {
 	t.Parallel()
 	decode := func(text string) (event, error) {
 		data, err := codec.Canonicalize([]byte(text))
@@ -210,8 +211,8 @@ func first(data []byte, _ error) []byte { return data }
 // second returns the error of a call.
 func second[T any](_ T, err error) error { return err }
 
-// TestUnmarshalTarget: what is no pointer cannot be decoded into.
-func TestUnmarshalTarget(t *testing.T) {
+// TestUnmarshalRefusesNonPointers: Unmarshal needs a pointer that is not nil.
+func TestUnmarshalRefusesNonPointers(t *testing.T) {
 	t.Parallel()
 	for _, target := range []any{nil, event{}, (*event)(nil), 7} {
 		if err := codec.Unmarshal([]byte{0x80}, target); !errors.Is(err, codec.ErrGoType) {

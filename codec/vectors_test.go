@@ -13,9 +13,9 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// The files under testdata/vectors are the form's specification by example.
-// Each says at its top how it is read. These tests read them as any other
-// implementation would, through the exported functions alone.
+// The files under testdata/vectors specify the form by example. Each explains its
+// format at the top. These tests use only exported functions, as another
+// implementation would.
 
 // vector is one line of a file.
 type vector struct {
@@ -69,7 +69,7 @@ func unhex(t testing.TB, text string) []byte {
 	return out
 }
 
-// codes are the names that the files have for kinds of fault.
+// codes are the files' names for kinds of fault.
 var codes = map[string]error{
 	"truncated":     codec.ErrTruncated,
 	"trailing":      codec.ErrTrailing,
@@ -131,7 +131,7 @@ func TestVectorsValues(t *testing.T) {
 	}
 }
 
-// wrap puts a value into a map, since Canonicalize takes maps alone.
+// wrap puts a value into a map, since Canonicalize accepts only maps.
 func wrap(value []byte) []byte { return append([]byte{0x81, 0xa1, 'k'}, value...) }
 
 func TestVectorsRespelled(t *testing.T) {

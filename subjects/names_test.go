@@ -160,7 +160,7 @@ func TestGolden(t *testing.T) {
 
 // The server computes the partition; these pairs are what nats-server 2.15
 // stored (internal/journal tests it against a running server, too).
-func TestPartition(t *testing.T) {
+func TestPartitionMatchesTheServer(t *testing.T) {
 	t.Parallel()
 	for sid, want := range map[string]int{"s1": 9, "s2": 16, "airline-1": 11} {
 		if got := Partition(sid); got != want {

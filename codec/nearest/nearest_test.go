@@ -1,7 +1,6 @@
 package nearest_test
 
-// Which name is taken for the one that was meant; and the distance against one
-// that is written the slow way.
+// Suggestions for misspelt names, and the distance against a slow implementation.
 
 import (
 	"strings"
@@ -26,8 +25,8 @@ func TestName(t *testing.T) {
 	}
 }
 
-// TestNameIsNearest: no known name takes fewer edits than the one that is
-// returned, and none in front of it as few.
+// TestNameIsNearest: no known name needs fewer edits than the returned one, and no
+// earlier one as few.
 func TestNameIsNearest(t *testing.T) {
 	t.Parallel()
 	word := rapid.StringMatching(`[abc]{1,8}`)

@@ -25,9 +25,9 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// What is tested here, against a real server: a schedule never fires before
-// its time, survives whatever becomes of server and consumer, and leaves
-// nothing behind once it is settled; one that lies far ahead stays.
+// These tests run against a real server. A schedule never fires early, survives
+// failures of the server and the loss of the consumer, and is deleted once its wake is
+// settled. A schedule in the far future stays.
 
 // clock is a server with the timers' stream.
 type clock struct {
@@ -53,7 +53,7 @@ func newClockOn(t *testing.T, node *bustest.Node, replicas int, edits ...string)
 	return c
 }
 
-// pull runs a puller on a connection of its own. stop ends it and waits.
+// pull runs a puller on its own connection. stop ends it and waits.
 func (c *clock) pull(carry func(delivery.DueDelivery)) (b *bus.Bus, stop func()) {
 	c.t.Helper()
 	b = testbus.Connect(c.t, c.node, "")
@@ -88,8 +88,7 @@ func wakeAt(wake string, at time.Time) journal.Output {
 	}}
 }
 
-// left returns the subjects that the stream holds messages of, those of schedules
-// without the time when they are due.
+// left returns the subjects in the stream, without the due time of schedules.
 func (c *clock) left() []string {
 	c.t.Helper()
 	stream, err := c.js.Stream(testbus.Context(c.t), "REFOLD_TIMERS")
@@ -115,7 +114,7 @@ func (c *clock) holds(subjects ...string) func() bool {
 	return func() bool { return slices.Equal(c.left(), subjects) }
 }
 
-func TestScheduleComesDue(t *testing.T) {
+func TestScheduleFiresWhenDue(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
 	got := make(chan delivery.DueDelivery, 100)
@@ -153,9 +152,9 @@ func TestScheduleComesDue(t *testing.T) {
 	}
 }
 
-// Wakes are stored in one atomic batch, also those that are due already, again with
-// the same bytes and after they have fired: each fires again. One that is due after
-// scheduleMost fires early by then.
+// Wakes are stored in one atomic batch, including due ones. The same wakes are stored
+// again after they have fired, and each fires again. A wake that is due after
+// scheduleMost fires early.
 func TestSchedulesInABatch(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
@@ -202,9 +201,9 @@ func TestSchedulesInABatch(t *testing.T) {
 	}
 }
 
-// With three replicas the leader fires, and a new leader what the former one
-// did not.
-func TestScheduleReplicated(t *testing.T) {
+// With three replicas the leader fires schedules, and a new leader fires those that the
+// former one did not.
+func TestSchedulesSurviveALeaderChange(t *testing.T) {
 	t.Parallel()
 	nodes := bustest.Cluster(t, 3)
 	c := newClockOn(t, nodes[0], 3)
@@ -227,9 +226,9 @@ func TestScheduleReplicated(t *testing.T) {
 	bustest.Until(t, "only what lies ahead is left", c.holds("refold.timer.s1.w90"))
 }
 
-// Schedules come due while the server is down, while no consumer is there, and
-// while nobody pulls; none is lost.
-func TestScheduleOutlives(t *testing.T) {
+// Schedules become due while the server is down, without a consumer, and without a
+// puller; none is lost.
+func TestSchedulesSurviveServerAndConsumer(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
 	got := make(chan delivery.DueDelivery, 100)
@@ -258,7 +257,7 @@ func TestScheduleOutlives(t *testing.T) {
 	bustest.Until(t, "only what lies ahead is left", c.holds("refold.timer.s1.w90"))
 }
 
-// What a session-actor that died had, another one gets; a nak brings it again.
+// Another session-actor gets the wakes of one that died; a nak causes a redelivery.
 func TestDueWakesOfADeadPullerAreRedelivered(t *testing.T) {
 	t.Parallel()
 	c := newClock(t, setting("ack_wait", "1s")...)
@@ -310,8 +309,8 @@ func TestTimersConfRefuses(t *testing.T) {
 	}
 }
 
-// Without the stream there is nothing to pull from, and Run says so.
-func TestDueWithoutAStream(t *testing.T) {
+// Run returns an error if the stream does not exist.
+func TestDuePullerNeedsItsStream(t *testing.T) {
 	t.Parallel()
 	b := testbus.Connect(t, bustest.Server(t), "")
 	err := b.Dues().Run(testbus.Context(t), 1, func(delivery.DueDelivery) {})
@@ -320,9 +319,9 @@ func TestDueWithoutAStream(t *testing.T) {
 	}
 }
 
-// A puller that is told to stop ends what it was given, which is never more than it has
-// slots for. What it leaves, another one gets at once, and not after a lease.
-func TestDueDrained(t *testing.T) {
+// A drained puller finishes the wakes that it has accepted, never more than it has
+// slots. Another puller gets the rest at once, and not after a lease.
+func TestDrainedDuePullerReturnsItsWakes(t *testing.T) {
 	t.Parallel()
 	c := newClock(t)
 	release := make(chan struct{})

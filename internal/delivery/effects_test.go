@@ -21,11 +21,10 @@ import (
 	"github.com/refold/refold/internal/streams"
 )
 
-// What is tested here: a bridge gets no more effects than it has slots for,
-// keeps what it works on, and misses none, whatever becomes of the server and
-// of the consumer.
+// A bridge gets no more effects than it has slots, keeps the ones it works on, and
+// misses none, whatever happens to the server and the consumer.
 
-// bridge is a puller whose effects wait until the test lets them go.
+// bridge is a puller whose effects wait until the test releases them.
 type bridge struct {
 	*delivery.EffectPuller
 	bus  *bus.Bus
@@ -47,7 +46,7 @@ func (b *bridge) carry(d *delivery.EffectDelivery) {
 	b.end(d)
 }
 
-// gate is what an effect waits for; b.mu is held.
+// gate returns the channel that an effect waits for; b.mu is held.
 func (b *bridge) gate(effect string) chan struct{} {
 	if b.open[effect] == nil {
 		b.open[effect] = make(chan struct{})
@@ -55,7 +54,7 @@ func (b *bridge) gate(effect string) chan struct{} {
 	return b.open[effect]
 }
 
-// let lets effects go on, those to come too.
+// let releases effects, including future ones.
 func (b *bridge) let(effects ...string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -81,7 +80,7 @@ func (b *bridge) has(effects ...string) func() bool {
 
 func (b *bridge) count(n int) func() bool { return func() bool { return len(b.names()) == n } }
 
-// bridges is a server with the effects stream, and a client beside.
+// bridges is a server with the effects stream, and a plain client.
 type bridges struct {
 	*lanes
 	conf *streams.Conf
@@ -156,7 +155,7 @@ func calls(n int) []string {
 	return all
 }
 
-func TestEffectsSlots(t *testing.T) {
+func TestEffectsStayWithinSlots(t *testing.T) {
 	t.Parallel()
 	s := newBridges(t)
 	b := s.run(3, settle)
@@ -174,9 +173,8 @@ func TestEffectsSlots(t *testing.T) {
 	}
 }
 
-// Who carries an effect may end its goroutine: its slot is free all the same, as
-// soon as it says so.
-func TestEffectsDone(t *testing.T) {
+// Done frees a slot even if the goroutine of the effect never returns.
+func TestDoneFreesTheSlot(t *testing.T) {
 	t.Parallel()
 	s := newBridges(t)
 	b := s.run(1, func(d *delivery.EffectDelivery) {
@@ -189,7 +187,7 @@ func TestEffectsDone(t *testing.T) {
 	bustest.Until(t, "all are settled", s.settled(3))
 }
 
-func TestEffectsDelivery(t *testing.T) {
+func TestInvalidEffectsAreAcked(t *testing.T) {
 	t.Parallel()
 	s := newBridges(t)
 	got := make(chan *delivery.EffectDelivery, 1)
@@ -211,8 +209,8 @@ func TestEffectsDelivery(t *testing.T) {
 	bustest.Until(t, "all are acked", s.settled(3))
 }
 
-// Work that takes longer than a lease is not given to anybody else.
-func TestEffectsLease(t *testing.T) {
+// An effect that takes longer than a lease is not delivered to another bridge.
+func TestLeaseIsExtendedDuringWork(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second // who is too busy to extend it loses it
 	s := newBridges(t, setting("ack_wait", lease.String())...)
@@ -231,7 +229,7 @@ func TestEffectsLease(t *testing.T) {
 }
 
 // A bridge that died holds its effects no longer than a lease.
-func TestEffectsOfADeadBridge(t *testing.T) {
+func TestDeadBridgeHoldsEffectsForOneLease(t *testing.T) {
 	t.Parallel()
 	s := newBridges(t, setting("ack_wait", "1s")...)
 	a := s.run(1, func(*delivery.EffectDelivery) {})
@@ -246,9 +244,9 @@ func TestEffectsOfADeadBridge(t *testing.T) {
 	}
 }
 
-// A nak offers the effect again after its delay, an unanswered carry after
-// what is left of the lease.
-func TestEffectsComeAgain(t *testing.T) {
+// A nak redelivers the effect after its delay; without an answer it is redelivered at
+// the end of the lease.
+func TestNakRedeliversAfterItsDelay(t *testing.T) {
 	t.Parallel()
 	s := newBridges(t, setting("ack_wait", "1s")...)
 	starts := make(chan time.Time, 3)
@@ -276,8 +274,8 @@ func TestEffectsComeAgain(t *testing.T) {
 	bustest.Until(t, "it is settled", s.settled(1))
 }
 
-// The consumer is deleted under an effect that is being carried: a new one
-// delivers it again, and it is not given twice.
+// The consumer is deleted while an effect is carried out. The new consumer redelivers
+// it, and it is not carried out twice.
 func TestEffectsConsumerDeleted(t *testing.T) {
 	t.Parallel()
 	s := newBridges(t)
@@ -294,7 +292,7 @@ func TestEffectsConsumerDeleted(t *testing.T) {
 	}
 }
 
-func TestEffectsServerRestart(t *testing.T) {
+func TestEffectsAcrossServerRestart(t *testing.T) {
 	t.Parallel()
 	s := newBridges(t)
 	b := s.run(2, settle)
@@ -314,9 +312,9 @@ func TestEffectsServerRestart(t *testing.T) {
 	bustest.Until(t, "all are settled", s.settled(3))
 }
 
-// A drained puller takes nothing more, finishes, and leaves no effect behind
-// that would wait for the end of a lease.
-func TestEffectsDrain(t *testing.T) {
+// A drained puller accepts no more effects, finishes its own, and leaves none that
+// waits for the end of a lease.
+func TestDrainedPullerFinishesItsEffects(t *testing.T) {
 	t.Parallel()
 	s := newBridges(t, setting("ack_wait", "10m")...)
 	a := s.run(4, settle)
@@ -341,7 +339,7 @@ func TestEffectsDrain(t *testing.T) {
 	}
 }
 
-func TestEffectsRefuse(t *testing.T) {
+func TestEffectPullerRefusesBadArguments(t *testing.T) {
 	t.Parallel()
 	s := newBridges(t)
 	b := testbus.Connect(t, s.node, "")

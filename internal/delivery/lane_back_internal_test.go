@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// What is tested here: how lanes are given back to a server that is slow to
-// reset them.
+// Lanes are given back to a server that is slow to reset them.
 
-// givenBack is such a server's part for one lane, which hears of its end.
+// givenBack is such a server for one lane.
 type givenBack struct {
 	*slowReset
 	stands   LaneInfo
@@ -44,7 +43,7 @@ func (g *givenBack) Unpin(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// giveAllBack gives lanes back side by side, which stand as is said.
+// giveAllBack gives lanes back concurrently.
 func giveAllBack(t *testing.T, takes time.Duration, each ...*givenBack) {
 	lanes, servers := slowLanes(len(each), 2*time.Second, takes)
 	one := make(chan struct{}, 1)
@@ -59,10 +58,9 @@ func giveAllBack(t *testing.T, takes time.Duration, each ...*givenBack) {
 	giving.Wait()
 }
 
-// Eight lanes are given back at once, each with something unacked, and resetting
-// all takes longer than is waited for one: all are unpinned, and no two are
-// reset side by side.
-func TestLanesAreUnpinnedThoughResetsAreSlow(t *testing.T) {
+// Eight lanes are given back at once, each with unacked events, and the resets together
+// take longer than the timeout of one. All lanes are unpinned, and no two resets overlap.
+func TestSlowResetsDoNotPreventUnpin(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var each []*givenBack
@@ -81,7 +79,7 @@ func TestLanesAreUnpinnedThoughResetsAreSlow(t *testing.T) {
 	})
 }
 
-// What a reset comes to, and whether there is one, is no reason to keep a pin.
+// The lane is unpinned whether or not there is a reset, and whatever its outcome.
 func TestLaneIsGivenBackDuringReset(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

@@ -9,11 +9,11 @@ import (
 	"github.com/refold/refold/internal/bus/testbus"
 )
 
-// What is tested here: in a cluster, a pin is lost whenever the consumer's
-// leader changes, and deliveries may be lost with it.
+// In a cluster, a pin is lost whenever the consumer's leader changes, and deliveries
+// may be lost with it.
 
-// ackSoon is a lease that a test can outwait: an ack that gets lost with a
-// leader is missed by nobody but the ack floor, until the event comes again.
+// ackSoon is a short lease: an ack that is lost with a leader holds back the ack floor
+// until the event is redelivered.
 var ackSoon = setting("ack_wait", "3s")
 
 func TestLaneLeaderChanges(t *testing.T) {
@@ -53,7 +53,7 @@ func TestLaneLeaderChanges(t *testing.T) {
 	}
 }
 
-// The server that the owner is connected to dies; the client goes to another.
+// The owner's server dies, and its client reconnects to another.
 func TestLaneNodeDies(t *testing.T) {
 	t.Parallel()
 	nodes := bustest.Cluster(t, 3)

@@ -12,11 +12,10 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// What is tested here: a lane that is handed over on purpose is another's at
-// once. Pins last for minutes in these tests, so nothing that waits for one
-// to run out can pass.
+// A lane that is handed over has a new owner at once. Pins last for minutes in these
+// tests, so a test that waits for the end of a pin fails.
 
-func TestLaneDrain(t *testing.T) {
+func TestDrainedLaneIsHandedOverAtOnce(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlNever, setting("ack_wait", "10m")...)
 	sid := sidOn(0, 0)
@@ -72,8 +71,8 @@ func TestLaneDrain(t *testing.T) {
 	}
 }
 
-// With all acked and nothing to come, the next event is B's.
-func TestLaneDrainQuiet(t *testing.T) {
+// All events are acked and none is pending: B gets the next event.
+func TestDrainedQuietLaneIsHandedOver(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlNever)
 	a := runLane(t, l.node, 0, ackAll)
@@ -92,9 +91,9 @@ func TestLaneDrainQuiet(t *testing.T) {
 	}
 }
 
-// Who stands by and leaves takes no pin along: the server would give its request
-// one, though nobody hears of it, and pins last for minutes here.
-func TestLaneLeftWhileStandingBy(t *testing.T) {
+// A stand-by that leaves withdraws its request. Otherwise the server would pin a request
+// without a subscriber, and pins last for minutes here.
+func TestStandByLeavesWithoutAPin(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlNever)
 	a := runLane(t, l.node, 0, nil)
@@ -106,8 +105,8 @@ func TestLaneLeftWhileStandingBy(t *testing.T) {
 	bustest.Until(t, "B has it", b.has("1"))
 }
 
-// The end of the context gives the lane back with what is unacked.
-func TestLaneGivenBack(t *testing.T) {
+// The end of the context gives the lane back, with its unacked events.
+func TestEndedContextGivesTheLaneBack(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlNever, setting("ack_wait", "10m")...)
 	a := runLane(t, l.node, 0, nil)
@@ -122,7 +121,7 @@ func TestLaneGivenBack(t *testing.T) {
 	}
 }
 
-func TestLaneDrainEnds(t *testing.T) {
+func TestDrainReturns(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlNever)
 	t.Run("before its run", func(t *testing.T) {
@@ -152,7 +151,7 @@ func TestLaneDrainEnds(t *testing.T) {
 	})
 }
 
-func TestLaneRefuses(t *testing.T) {
+func TestLaneRunsOnce(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlNever)
 	b := testbus.Connect(t, l.node, "")

@@ -15,10 +15,9 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// What is tested here: what a lane makes of deliveries that a server sends
-// rarely, without one.
+// A lane handles deliveries that a real server rarely sends. There is no server here.
 
-// testEpoch is an epoch whose acks are noted.
+// testEpoch returns an epoch that records its acks.
 func testEpoch(t *testing.T) (e *epoch, acks *[]string) {
 	t.Helper()
 	names, err := subjects.New("")
@@ -34,7 +33,7 @@ func testEpoch(t *testing.T) (e *epoch, acks *[]string) {
 	}, acks
 }
 
-// checkLater checks two lives of a pin from now on, and just before.
+// checkLater calls check for a time two lives of a pin from now, and for just before.
 func checkLater(e *epoch) epochEnd {
 	later := time.Now().Add(2 * e.lane.ttl)
 	e.checked = later.Add(-e.lane.ttl / ttlPartTick)
@@ -49,7 +48,7 @@ func delivery(seq, consumerSeq uint64) *nats.Msg {
 	}
 }
 
-func TestEpochReceives(t *testing.T) {
+func TestEpochAcceptsEventsInOrder(t *testing.T) {
 	t.Parallel()
 	sid := "s"
 	for i := 0; subjects.Partition(sid) != 0; i++ {
@@ -102,9 +101,9 @@ func TestEpochReceives(t *testing.T) {
 	}
 }
 
-// The server counts other deliveries than we got: for a moment that is its
-// quorum, for longer it is a loss.
-func TestEpochHearsOfLosses(t *testing.T) {
+// The server's count of deliveries differs from ours. For a moment that is because of
+// its quorum, for longer it is a loss.
+func TestLastingMismatchResetsTheLane(t *testing.T) {
 	t.Parallel()
 	heartbeat := func(last uint64) *nats.Msg {
 		return &nats.Msg{Subject: "inbox.1", Header: nats.Header{
@@ -132,8 +131,8 @@ func TestEpochHearsOfLosses(t *testing.T) {
 	}
 }
 
-// What the server refuses it refuses to one who is not the owner any more.
-func TestEpochHearsOfItsEnd(t *testing.T) {
+// A refused request means that this process is not the owner any more.
+func TestRefusedRequestEndsTheEpoch(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		request    uint64 // 2 is to fill the window, 3 keeps the pin
@@ -169,8 +168,8 @@ func TestEpochHearsOfItsEnd(t *testing.T) {
 	}
 }
 
-// A request that nobody answers is lost, and the server would wait with us.
-func TestEpochMissesAnAnswer(t *testing.T) {
+// A request without an answer is lost, and no other is sent while it is open.
+func TestUnansweredRequestResetsTheLane(t *testing.T) {
 	t.Parallel()
 	e, _ := testEpoch(t)
 	e.request, e.filling, e.asked, e.filled = 1, 1, 10, time.Now()
@@ -186,8 +185,8 @@ func TestEpochMissesAnAnswer(t *testing.T) {
 	}
 }
 
-// The server said that events are to come, and none comes.
-func TestEpochMissesTheFirst(t *testing.T) {
+// The server reported pending events at the reset, and none arrives.
+func TestMissingFirstEventResetsTheLane(t *testing.T) {
 	t.Parallel()
 	e, _ := testEpoch(t)
 	e.begun = time.Now()
@@ -207,8 +206,8 @@ func TestEpochMissesTheFirst(t *testing.T) {
 	}
 }
 
-// A process that stood still concludes nothing from what it did not get: the
-// lane may be another's, and a reset would take from it what it has under way.
+// A process that was suspended ignores the messages that it missed: another process may
+// own the lane, and a reset would disturb it.
 func TestSuspendedEpochDoesNotReset(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -290,7 +289,7 @@ func TestWindow(t *testing.T) {
 	step(4)
 }
 
-// otherConnection is a server to which another connection is made at will.
+// otherConnection is a server whose client reconnects when the test says.
 type otherConnection struct {
 	LaneServer
 	made  uint64
@@ -304,8 +303,8 @@ func (s *otherConnection) Ack(reply string) error {
 	return nil
 }
 
-// What one connection delivered is not acked over the next one.
-func TestEpochAcksOverItsConnection(t *testing.T) {
+// A delivery of one connection is not acked over the next one.
+func TestEpochAcksOverItsConnectionOnly(t *testing.T) {
 	t.Parallel()
 	e, _ := testEpoch(t)
 	server := &otherConnection{}

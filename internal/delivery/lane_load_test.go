@@ -14,9 +14,9 @@ import (
 	"github.com/refold/refold/internal/delivery"
 )
 
-// What is tested here: several hosts run all lanes under load, and die. An
-// event is handed out only if all earlier ones of its session were acked, or
-// handed out before it in the same epoch: in order, and with no gap.
+// Several hosts run all lanes under load, and die. An event is delivered only after all
+// earlier ones of its session were acked, or delivered in the same epoch, in order and
+// without a gap.
 
 const (
 	loadSessions = 40
@@ -24,7 +24,7 @@ const (
 	loadKills    = 6
 )
 
-// ledger knows what was acked, of all sessions and by all hosts.
+// ledger records the acks of all sessions by all hosts.
 type ledger struct {
 	t *testing.T
 
@@ -33,7 +33,7 @@ type ledger struct {
 	floor map[string]int // all up to here are acked
 }
 
-// ack notes the ack before it is sent, so that the server never knows more.
+// ack records the ack before it is sent, so that the server never has more.
 func (g *ledger) ack(d delivery.Delivery) {
 	g.mu.Lock()
 	sid, n := d.Event.Session, number(d)
@@ -166,7 +166,7 @@ func TestLanesUnderLoad(t *testing.T) {
 }
 
 // publishLoad publishes the events of each session in order, and all sessions
-// side by side.
+// concurrently.
 func publishLoad(l *lanes) error {
 	ctx, cancel := context.WithTimeout(context.Background(), testbus.Time)
 	defer cancel()

@@ -21,7 +21,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// owner is a LaneOwner that keeps what it gets.
+// owner is a LaneOwner that keeps its deliveries.
 type owner struct {
 	on func(delivery.Delivery) // inside Deliver; may be nil
 
@@ -66,7 +66,7 @@ func (o *owner) texts() []string {
 	return texts
 }
 
-// has reports that the last epoch delivered exactly these.
+// has reports whether the last epoch delivered exactly these.
 func (o *owner) has(want ...string) func() bool {
 	return func() bool { return slices.Equal(o.texts(), want) }
 }
@@ -80,7 +80,7 @@ type host struct {
 	done chan error
 }
 
-// die ends the host as a crash would: the connection is gone, nothing is said.
+// die ends the host like a crash: it only closes the connection.
 func (h *host) die() {
 	h.bus.Close()
 	h.stop()
@@ -91,7 +91,7 @@ func runLane(t *testing.T, node *bustest.Node, lane int, on func(delivery.Delive
 	return runLaneOf(t, testbus.Connect(t, node, ""), lane, on)
 }
 
-// runLaneOf is runLane over a connection that is made already.
+// runLaneOf is runLane over an existing connection.
 func runLaneOf(t *testing.T, b *bus.Bus, lane int, on func(delivery.Delivery)) *host {
 	t.Helper()
 	ctx, cancel := context.WithCancel(testbus.Context(t))
@@ -111,7 +111,7 @@ func runLaneOf(t *testing.T, b *bus.Bus, lane int, on func(delivery.Delivery)) *
 	return h
 }
 
-// lanes is a server with the log and its lanes, and a client to look at them.
+// lanes is a server with the log and its lanes, and a client to inspect them.
 type lanes struct {
 	t    *testing.T
 	node *bustest.Node
@@ -142,8 +142,7 @@ func provisionLanes(t *testing.T, node *bustest.Node, ttl time.Duration, replica
 	})
 }
 
-// setting returns the edits that give a key of streams.conf another value,
-// wherever it stands.
+// setting returns the edits that replace a key's value everywhere in streams.conf.
 func setting(key string, value any) []string {
 	if text, ok := value.(string); ok {
 		value = strconv.Quote(text)
@@ -168,8 +167,7 @@ func (l *lanes) publish(sid string, texts ...string) {
 	}
 }
 
-// info asks until there is an answer: in a cluster, none comes while a leader
-// is being elected.
+// info retries until there is an answer: a cluster gives none during an election.
 func (l *lanes) info(lane int) *jetstream.ConsumerInfo {
 	l.t.Helper()
 	var info *jetstream.ConsumerInfo
@@ -190,7 +188,7 @@ func (l *lanes) pin(lane int) string {
 	return l.info(lane).PriorityGroups[0].PinnedClientID
 }
 
-// floor reports that the lane's ack floor is at a stream sequence.
+// floor reports whether the lane's ack floor is at a stream sequence.
 func (l *lanes) floor(lane int, seq uint64) func() bool {
 	return func() bool {
 		info := l.info(lane)
@@ -198,13 +196,12 @@ func (l *lanes) floor(lane int, seq uint64) func() bool {
 	}
 }
 
-// waiting reports that n clients wait for the lane's events, the owner among
-// them.
+// waiting reports whether n clients, including the owner, wait for the lane's events.
 func (l *lanes) waiting(lane, n int) func() bool {
 	return func() bool { return l.info(lane).NumWaiting == n }
 }
 
-// sidOn returns a session of a lane; the others of one lane by n.
+// sidOn returns the nth session of a lane.
 func sidOn(lane, n int) string {
 	for i := 0; ; i++ {
 		sid := "s" + strconv.Itoa(i)
@@ -227,14 +224,13 @@ func numbered(from, to int) []string {
 	return all
 }
 
-// saw reports that an event was delivered, in whatever epoch.
+// saw reports whether an event was delivered in any epoch.
 func (o *owner) saw(text string) bool {
 	return slices.ContainsFunc(o.all(), func(d delivery.Delivery) bool { return string(d.Event.Payload) == text })
 }
 
-// inOrder returns what is wrong with the order of an owner's deliveries: in
-// each epoch consumer sequences count from 1, and texts, which are numbers,
-// have no gap.
+// inOrder checks the order of an owner's deliveries: in each epoch consumer sequences
+// count from 1, and texts, which are numbers, have no gap.
 func inOrder(got []delivery.Delivery) error {
 	var before delivery.Delivery
 	for _, d := range got {
@@ -259,7 +255,7 @@ func number(d delivery.Delivery) int {
 	return n
 }
 
-// storeOnce tries to store an event, for a second; it may be tried again.
+// storeOnce tries for a second to store an event, and may be retried.
 func storeOnce(t *testing.T, js jetstream.JetStream, sid string, n int) bool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(testbus.Context(t), time.Second)
@@ -268,7 +264,7 @@ func storeOnce(t *testing.T, js jetstream.JetStream, sid string, n int) bool {
 	return err == nil
 }
 
-// connections returns the server's numbers of all clients but l's own.
+// connections returns the server's ids of all clients except l's own.
 func (l *lanes) connections() []uint64 {
 	l.t.Helper()
 	own, err := l.js.Conn().GetClientID()

@@ -1,7 +1,6 @@
 package delivery_test
 
-// A lane whose consumer is deleted while hosts run it is made again by them, where
-// it was.
+// Hosts recreate the deleted consumer of a lane that they run, at its ack floor.
 
 import (
 	"context"
@@ -39,15 +38,15 @@ func (l *lanes) delete(lane int) {
 	}
 }
 
-// made waits until a lane is there again, and returns from where it delivers.
+// made waits until a lane exists again, and returns the sequence from which it delivers.
 func (l *lanes) made(lane int) (from uint64) {
 	l.t.Helper()
 	return max(l.info(lane).Config.OptStartSeq, 1)
 }
 
-// TestLaneIsMadeAgain: the owner makes a deleted lane again, behind what it has
-// acknowledged: what it has not comes again, and nothing else does. That is so with
-// events under way and with none, on one server and on three.
+// TestLaneIsMadeAgain: the owner recreates a deleted lane after the events that it has
+// acknowledged. Only the unacknowledged events are delivered again, with events in
+// progress and without, on one server and on three.
 func TestLaneIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	for servers, nodes := range map[int][]*bustest.Node{1: {bustest.Server(t)}, 3: bustest.Cluster(t, 3)} {
@@ -94,8 +93,8 @@ func TestLaneIsMadeAgain(t *testing.T) {
 	}
 }
 
-// TestLaneIsMadeAgainByOneOfTwo: of two hosts that run a lane both make it again.
-// One consumer counts, and nothing is left out.
+// TestLaneIsMadeAgainByOneOfTwo: both of two hosts try to recreate a lane. One consumer
+// is used, and no event is left out.
 func TestLaneIsMadeAgainByOneOfTwo(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlShort)
@@ -127,9 +126,9 @@ func TestLaneIsMadeAgainByOneOfTwo(t *testing.T) {
 	}
 }
 
-// TestLaneIsMadeAgainByAnotherOwner: the lane is deleted while nobody runs it. Who
-// looked at it before knows where it was; who never did, and provisions the lanes,
-// makes it from the log's beginning. Who did not provision makes none.
+// TestLaneIsMadeAgainByAnotherOwner: the lane is deleted while no process runs it. A
+// process that has read its state knows its ack floor. One that has not, but provisioned
+// the lanes, recreates it from the log's beginning. One that did not provision does not.
 func TestLaneIsMadeAgainByAnotherOwner(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlShort)
@@ -157,8 +156,7 @@ func TestLaneIsMadeAgainByAnotherOwner(t *testing.T) {
 	bustest.Until(t, "who starts has all", third.has("1", "2", "3", "4"))
 }
 
-// TestLaneIsMadeAgainFromTheStart: what was known over another connection does not
-// count.
+// TestLaneIsMadeAgainFromTheStart: an ack floor from another connection is not used.
 func TestLaneIsMadeAgainFromTheStart(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlShort)

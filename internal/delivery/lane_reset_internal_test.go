@@ -16,8 +16,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// slowReset is a server that counts what is pending for longer than it keeps a
-// pin of which it hears nothing.
+// slowReset is a server whose resets take longer than it keeps a pin without requests.
 type slowReset struct {
 	LaneServer // of which a lane that waits for its turn needs nothing else
 	takes      time.Duration
@@ -69,7 +68,7 @@ func (s *slowReset) Pull(reply string, r PullRequest) error {
 	return nil
 }
 
-// slowLanes are lanes of one process, each with its part of such a server.
+// slowLanes returns lanes of one process, each with such a server.
 func slowLanes(n int, ttl, takes time.Duration) (lanes []*Lane, servers []*slowReset) {
 	s := New(natsio.Unconnected(subjects.Names{}, slog.New(slog.DiscardHandler)), new(streams.Streams))
 	for i := range n {
@@ -81,8 +80,8 @@ func slowLanes(n int, ttl, takes time.Duration) (lanes []*Lane, servers []*slowR
 	return lanes, servers
 }
 
-// Eight lanes are taken at once, and each takes most of a pin's time to be reset:
-// all are, one after the other, and none is without a sign for longer than that.
+// A process takes eight lanes at once, and each reset takes most of the time that a pin
+// lasts. The lanes are reset one after another, and no pin expires meanwhile.
 func TestLanesAreResetInTurn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,8 +106,8 @@ func TestLanesAreResetInTurn(t *testing.T) {
 	})
 }
 
-// Who has lost the pin, or is told to end, does not reset: that would take from
-// the next owner what it has under way.
+// A process that has lost the pin, or whose context has ended, does not reset the lane,
+// since that would disturb the next owner.
 func TestLaneWithLostPinIsNotReset(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,7 @@ import (
 	"github.com/refold/refold/internal/delivery"
 )
 
-// What is tested here: a lane's window is bounded in bytes too, and no event
-// is too large for it.
+// A lane's window is also bounded in bytes, and no event is too large for it.
 
 // padded returns a number in size bytes.
 func padded(n, size int) string {

@@ -18,9 +18,9 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// What is tested here: a lane's events come in order to one owner at a time,
-// from the ack floor whenever the owner changes or something was lost. The
-// servers are real; a host that dies closes its connection without a word.
+// A lane delivers its events in order to one owner at a time, and restarts at the ack
+// floor whenever the owner changes or a delivery was lost. The servers are real; a host
+// that dies only closes its connection.
 
 const (
 	// ttlShort is for tests that wait until a pin has run out.
@@ -68,9 +68,9 @@ func TestLaneDelivers(t *testing.T) {
 	}
 }
 
-// A dies with five events unacked while more keep coming: none of those may
-// overtake the five.
-func TestLaneTakeover(t *testing.T) {
+// A dies with five unacked events while more are published: no later event may overtake
+// the five.
+func TestTakeoverRedeliversUnackedEventsFirst(t *testing.T) {
 	t.Parallel()
 	for _, replicas := range []int{1, 3} {
 		t.Run(fmt.Sprintf("R%d", replicas), func(t *testing.T) {
@@ -116,8 +116,8 @@ func TestLaneTakeover(t *testing.T) {
 	}
 }
 
-// What a dead owner held must not wait for ack_wait, nor for news.
-func TestLaneTakeoverQuiet(t *testing.T) {
+// The events of a dead owner must not wait for ack_wait, nor for a new event.
+func TestTakeoverOfAQuietLane(t *testing.T) {
 	t.Parallel()
 	for _, restarted := range []bool{false, true} {
 		t.Run(fmt.Sprintf("restarted=%t", restarted), func(t *testing.T) {
@@ -145,9 +145,9 @@ func TestLaneTakeoverQuiet(t *testing.T) {
 	}
 }
 
-// More unacked events than the server lets be pending: it offers nothing, so
-// it pins nobody, until somebody resets the lane.
-func TestLaneTakeoverOfAFullLane(t *testing.T) {
+// The unacked events reach max_ack_pending: the server delivers nothing, so it pins no
+// client until one resets the lane.
+func TestTakeoverOfAFullLane(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlShort, append(setting("max_ack_pending", 4), setting("ack_wait", "10m")...)...)
 	a := runLane(t, l.node, 0, nil)
@@ -161,9 +161,9 @@ func TestLaneTakeoverOfAFullLane(t *testing.T) {
 	}
 }
 
-// Somebody else gets an event in the owner's name: it must not be missed,
-// whether others follow it or not.
-func TestLaneGap(t *testing.T) {
+// Another client gets an event with the owner's pin: the owner must not miss it,
+// whether or not others follow.
+func TestGapResetsTheLane(t *testing.T) {
 	t.Parallel()
 	for _, more := range []int{2, 5} {
 		t.Run(fmt.Sprintf("%d events", more), func(t *testing.T) {
@@ -191,8 +191,8 @@ func TestLaneGap(t *testing.T) {
 	}
 }
 
-// A client that was the owner acks what it had, long after another took over.
-func TestLaneLateAcks(t *testing.T) {
+// A former owner acks its events long after another took over.
+func TestLateAcksOfAFormerOwnerDoNothing(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlShort)
 	nc, _ := testbus.JS(t, l.node)
@@ -237,8 +237,7 @@ func TestLaneLateAcks(t *testing.T) {
 	}
 }
 
-// The owner stands still: its window fills, no more is received, and the lane
-// stays its own.
+// The owner blocks: its window fills, it receives no more, and it keeps the lane.
 func TestLaneFullWindowKeepsThePin(t *testing.T) {
 	t.Parallel()
 	const ttl = 3 * time.Second
@@ -282,7 +281,7 @@ func TestLaneFullWindowKeepsThePin(t *testing.T) {
 	}
 }
 
-// An acked epoch is over: its acks do nothing, and nothing is lost.
+// A server restart ends the epoch: its acks do nothing, and no event is lost.
 func TestLaneServerRestart(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlShort)
@@ -308,8 +307,8 @@ func TestLaneServerRestart(t *testing.T) {
 	}
 }
 
-// The owner's connection is cut, and its open request with it. The pin lasts
-// for longer than this test waits: the owner has to notice by itself.
+// The owner's connection is cut, and its open request is lost. The pin outlasts the
+// test, so the owner must detect the loss itself.
 func TestLaneReconnects(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlNever, setting("ack_wait", "10m")...)
@@ -326,8 +325,8 @@ func TestLaneReconnects(t *testing.T) {
 	}
 }
 
-// What nobody's session is, is skipped, and blocks nothing.
-func TestLaneSkips(t *testing.T) {
+// A message without a valid session name is skipped and blocks nothing.
+func TestLaneSkipsInvalidSubjects(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlNever)
 	h := runLane(t, l.node, 0, ackAll)
@@ -352,7 +351,7 @@ func TestLaneSkips(t *testing.T) {
 	}
 }
 
-// Anybody may set headers, and write them badly; neither costs a lane.
+// Publishers may set any headers, even malformed ones; neither stops a lane.
 func TestLaneHostileHeaders(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlNever)

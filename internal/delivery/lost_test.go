@@ -1,8 +1,7 @@
 package delivery_test
 
-// What is tested here: a server that loses the unsynced end of its streams uses
-// their sequences again, and one whose files are damaged has names taken that it
-// can't read.
+// A server that loses the unsynced end of its streams reuses their sequences. A server
+// with damaged files has taken names that it can't read.
 
 import (
 	"context"
@@ -15,7 +14,7 @@ import (
 	"github.com/refold/refold/internal/delivery"
 )
 
-// newInterval is newBridges on a server that syncs now and then.
+// newInterval is newBridges on a server that syncs at intervals.
 func newInterval(t *testing.T) *bridges {
 	t.Helper()
 	node := bustest.Server(t, bustest.Interval)
@@ -41,10 +40,9 @@ func (b *bridge) saw(effect string) func() bool {
 	return func() bool { return slices.Contains(b.names(), effect) }
 }
 
-// TestLateAckOfALostEffect: an effect is carried out while the server loses it,
-// once or twice in a row, and gives its sequence to another effect. When the first
-// one is settled its ack does not acknowledge the other: that is delivered to the
-// next bridge when this one dies.
+// TestLateAckOfALostEffect: while an effect is carried out, the server loses it, once
+// or twice in a row, and reuses its sequence for another effect. The late ack of the
+// first does not acknowledge the second, which the next bridge gets when this one dies.
 func TestLateAckOfALostEffect(t *testing.T) {
 	t.Parallel()
 	for losses := 1; losses <= 2; losses++ {
@@ -79,10 +77,9 @@ func TestLateAckOfALostEffect(t *testing.T) {
 	}
 }
 
-// TestLaneOfALogThatLostItsEnd: the owner of a lane has events in hand while the
-// server loses them, once or twice in a row. Their late acks acknowledge none of
-// the events that have their sequences now: each is delivered, and acked when it
-// is done.
+// TestLaneOfALogThatLostItsEnd: while the owner of a lane processes events, the server
+// loses them, once or twice in a row. Their late acks do not acknowledge the events that
+// reuse their sequences: each of those is delivered, and acked when it is done.
 func TestLaneOfALogThatLostItsEnd(t *testing.T) {
 	t.Parallel()
 	for losses := 1; losses <= 2; losses++ {
@@ -123,7 +120,7 @@ func TestLaneOfALogThatLostItsEnd(t *testing.T) {
 	}
 }
 
-// TestLateAckOfALostWake is the same for a wake that has come due.
+// TestLateAckOfALostWake is the same for a due wake.
 func TestLateAckOfALostWake(t *testing.T) {
 	t.Parallel()
 	s := newInterval(t)

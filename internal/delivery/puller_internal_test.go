@@ -16,10 +16,10 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// What is tested here: what a puller answers, and when it takes its requests
-// for lost. The server is real, but deliveries are made by the test.
+// The answers of a puller, and when it treats its requests as lost. The server is real,
+// but the test makes the deliveries.
 
-// testPuller is a puller that is attached, and what it answers to deliveries.
+// testPuller returns an attached puller, and a subscription of its answers.
 func testPuller(t *testing.T, slots int, carry func(*EffectDelivery)) (l *puller, answers *nats.Subscription) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
@@ -50,7 +50,7 @@ func effectMsg(effect, delivery string) *nats.Msg {
 	}
 }
 
-// answer returns the next answer: to which delivery, and what.
+// answer returns the next answer and its delivery.
 func answer(t *testing.T, answers *nats.Subscription) (delivery, body string) {
 	t.Helper()
 	m, err := answers.NextMsg(30 * time.Second)
@@ -63,7 +63,7 @@ func answer(t *testing.T, answers *nats.Subscription) (delivery, body string) {
 	return string(rune('0' + at.ConsumerSeq)), string(m.Data)
 }
 
-// received receives from ch, and fails the test if nothing comes.
+// received receives from ch, and fails the test if that takes too long.
 func received[T any](t *testing.T, ch <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -74,7 +74,7 @@ func received[T any](t *testing.T, ch <-chan T) (v T) {
 	return v
 }
 
-func TestPullerAnswers(t *testing.T) {
+func TestPullerAnswersTheLatestDelivery(t *testing.T) {
 	t.Parallel()
 	got, gate := make(chan *EffectDelivery), make(chan struct{})
 	l, answers := testPuller(t, 1, func(d *EffectDelivery) {
@@ -147,7 +147,7 @@ func TestPullerNoticesLoss(t *testing.T) {
 	attached("silence while nothing is asked", false, func() { l.asked = 0; l.heard = l.heard.Add(-time.Minute) })
 }
 
-func TestPullerHears(t *testing.T) {
+func TestPullerHandlesStatuses(t *testing.T) {
 	t.Parallel()
 	l, _ := testPuller(t, 8, nil)
 	for _, test := range []struct {
@@ -171,8 +171,8 @@ func TestPullerHears(t *testing.T) {
 	}
 }
 
-// A slot that becomes free is not worth a request while more are asked for.
-func TestPullerAsksByTheHalf(t *testing.T) {
+// A free slot is not worth a request while open requests cover half of the slots.
+func TestPullerRequestsWhenHalfIsUsed(t *testing.T) {
 	t.Parallel()
 	l, _ := testPuller(t, 8, nil)
 	for _, test := range []struct{ held, asked, want int }{
@@ -186,8 +186,8 @@ func TestPullerAsksByTheHalf(t *testing.T) {
 	}
 }
 
-// A slot that becomes free wakes the puller where it would ask for more, and
-// nowhere else; the last that ends always, once the puller drains.
+// A free slot wakes the puller only if it would request more. While the puller drains,
+// every slot does.
 func TestFreedSlotWakesThePullerWhenNeeded(t *testing.T) {
 	t.Parallel()
 	l := &puller{slots: 6, asked: 2, freed: make(chan struct{}, 1)}
@@ -205,8 +205,8 @@ func TestFreedSlotWakesThePullerWhenNeeded(t *testing.T) {
 	}
 }
 
-// A running effect takes the token of a delivery of the same bytes only: another
-// effect of its name is carried out by itself, and answered by itself.
+// A running effect uses only the token of a redelivery with the same bytes. Another
+// effect of its name is carried out and answered separately.
 func TestPullerDistinguishesEffectsOfOneName(t *testing.T) {
 	t.Parallel()
 	got, gate := make(chan *EffectDelivery), make(chan struct{})

@@ -51,7 +51,7 @@ func TestWorkerPoolRunsAllAndEnds(t *testing.T) {
 	})
 }
 
-// A function that ends its goroutine takes nothing with it.
+// A task that ends its goroutine does not affect other tasks.
 func TestWorkerPoolSurvivesGoexit(t *testing.T) {
 	t.Parallel()
 	c := make(workerPool)
@@ -66,7 +66,7 @@ func TestWorkerPoolSurvivesGoexit(t *testing.T) {
 	<-done
 }
 
-// deep needs some KiB of stack, and returns where it is.
+// deep uses some KiB of stack, and returns its address.
 //
 //go:noinline
 func deep(depth int) uintptr {
@@ -77,9 +77,9 @@ func deep(depth int) uintptr {
 	return uintptr(unsafe.Pointer(&frame)) //nolint:gosec // to be compared
 }
 
-// A stack that has grown for one function is there for the next one, whatever the
-// garbage collector thinks of it meanwhile.
-func TestWorkerPoolKeepsItsStacks(t *testing.T) {
+// A stack that has grown for one task is reused for the next one, even after a garbage
+// collection.
+func TestWorkerPoolKeepsStacks(t *testing.T) {
 	t.Parallel()
 	c := make(workerPool)
 	defer close(c)

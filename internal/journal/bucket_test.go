@@ -14,10 +14,10 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// TestBucketIsMadeAgain: whatever is asked of a bucket of snapshots that was
+// TestBucketIsRecreatedByItsProvisioner: whatever is asked of a bucket of snapshots that was
 // deleted finds one, empty and with as many copies as the log has. Nobody else than
 // who provisioned makes one, and no other stream is made so.
-func TestBucketIsMadeAgain(t *testing.T) {
+func TestBucketIsRecreatedByItsProvisioner(t *testing.T) {
 	t.Parallel()
 	asked := map[string]func(ctx context.Context, b *bus.Bus) error{
 		"get a snapshot": func(ctx context.Context, b *bus.Bus) error { return nothing(b.GetSnapshot(ctx, "s1")) },

@@ -15,7 +15,7 @@ import (
 // What is tested here: groups on three servers, where conflicts have other
 // codes, and a stream is without a leader for a while.
 
-func TestCommitCluster(t *testing.T) {
+func TestCommitInACluster(t *testing.T) {
 	t.Parallel()
 	nodes := bustest.Cluster(t, 3)
 	s := &storing{t: t, mode: natsio.DurabilityAlways, node: nodes[0]}

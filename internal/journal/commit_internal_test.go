@@ -62,7 +62,7 @@ func refusal(code jetstream.ErrorCode) string {
 	return fmt.Sprintf(`{"error":{"code":400,"err_code":%d,"description":"no"},"stream":"S","seq":0}`, code)
 }
 
-func TestCommittingHearsOfABatch(t *testing.T) {
+func TestBatchAnswerDecidesWhatIsSentAgain(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, answer string
@@ -116,7 +116,7 @@ func TestCommittingHearsOfABatch(t *testing.T) {
 }
 
 // After one that fails, none of its order and caller; all others stay.
-func TestCommittingKeepsOrder(t *testing.T) {
+func TestFailureSkipsLaterWritesOfItsOrder(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
 	mine, others := s.testWrites(8), s.testWrites(4)
@@ -141,7 +141,7 @@ func TestCommittingKeepsOrder(t *testing.T) {
 }
 
 // What has no answer for long goes out again, the first sent first.
-func TestCommittingTimesOut(t *testing.T) {
+func TestUnansweredWritesAreSentAgainInOrder(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
 	all := s.testWrites(6)
@@ -168,7 +168,7 @@ func TestCommittingTimesOut(t *testing.T) {
 // The subject of an answer is used again where all that it was about is stored. An
 // answer to one of those that comes twice is not taken for another's: that is sent
 // again, for an answer on another subject.
-func TestCommittingHearsTwice(t *testing.T) {
+func TestRepeatedAnswerIsIgnored(t *testing.T) {
 	t.Parallel()
 	for _, twice := range []string{`{"stream":"S","seq":1}`, `{"stream":"S","seq":1,"duplicate":true}`, `{"stream":"S","seq":2}`} {
 		s := testLoop()
@@ -206,7 +206,7 @@ func TestCommittingHearsTwice(t *testing.T) {
 }
 
 // What has no answer, a refusal or an answer to a batch leaves its number to nobody.
-func TestCommittingNumbers(t *testing.T) {
+func TestSubjectsOfFailedWritesAreNotReused(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
 	all := s.testWrites(9)
@@ -231,7 +231,7 @@ func TestCommittingNumbers(t *testing.T) {
 }
 
 // A denial ends what it is about, and frees what was in a batch with that.
-func TestCommittingDenied(t *testing.T) {
+func TestDenialFreesTheRestOfItsBatch(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
 	all := s.testWrites(6)
@@ -253,7 +253,7 @@ func TestCommittingDenied(t *testing.T) {
 
 // While it is looked up what became of a notice, none of its session is sent:
 // the stream may be back any moment.
-func TestCommittingLooks(t *testing.T) {
+func TestLookupHoldsBackItsOrder(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
 	all := s.testWrites(4)
@@ -271,7 +271,7 @@ func TestCommittingLooks(t *testing.T) {
 
 // What is queued while a group is pending wakes nobody: its answer does, and all goes
 // out then.
-func TestCommitterIsToldOnlyWhereItSends(t *testing.T) {
+func TestPendingGroupHoldsBackTheQueue(t *testing.T) {
 	t.Parallel()
 	for _, groups := range []bool{true, false} {
 		s := testLoop()

@@ -20,7 +20,7 @@ import (
 // under the same names, until it is known what became of it.
 
 // The server goes and comes back while all kinds of calls are under way.
-func TestCommitServerRestart(t *testing.T) {
+func TestCommitAcrossServerRestart(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, s *storing) {
 		var said atomic.Int64
@@ -44,7 +44,7 @@ func TestCommitServerRestart(t *testing.T) {
 }
 
 // All is stored, and the answers are lost with the connection.
-func TestCommitLostAnswers(t *testing.T) {
+func TestLostAnswersStoreOnce(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, s *storing) {
 		const n = 40
@@ -99,7 +99,7 @@ func TestCommitLostAnswers(t *testing.T) {
 
 // The caller's time is over before the server is back. Who comes later is not
 // held up by what he left.
-func TestCommitCallerLeaves(t *testing.T) {
+func TestEndedCallDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, s *storing) {
 		s.node.Stop()
@@ -142,7 +142,7 @@ func TestCommitCallerLeaves(t *testing.T) {
 	})
 }
 
-func TestCommitClose(t *testing.T) {
+func TestCloseEndsWaitingCalls(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, s *storing) {
 		s.node.Stop()

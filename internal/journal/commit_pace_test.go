@@ -37,9 +37,9 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestWakesWaitForMore: from one group to the next the committer of wakes lets time
+// TestWakesWaitForTheGap: from one group to the next the committer of wakes lets time
 // pass, unless somebody waits for a wake, or the server takes single messages as fast.
-func TestWakesWaitForMore(t *testing.T) {
+func TestWakesWaitForTheGap(t *testing.T) {
 	t.Parallel()
 	s := &committerLoop{committer: &committer{gap: time.Hour, like: &committer{}, pace: pace{groups: true, judged: true}}}
 	wants := func(what string, want bool) {
@@ -62,9 +62,9 @@ func TestWakesWaitForMore(t *testing.T) {
 	}
 }
 
-// TestABurstEndsWithItsLastAnswer: also one that is not believed, and a denial. Nothing
+// TestBurstEndsWithItsLastAnswer: also one that is not believed, and a denial. Nothing
 // is sent while a burst is under way, so one that did not end would stop the committer.
-func TestABurstEndsWithItsLastAnswer(t *testing.T) {
+func TestBurstEndsWithItsLastAnswer(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
 	all := s.testWrites(5)

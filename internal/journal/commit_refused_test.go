@@ -39,7 +39,7 @@ func (s *storing) batchesAgain() {
 }
 
 // Names that are taken are looked at, and the rest is one batch again.
-func TestCommitNamesTaken(t *testing.T) {
+func TestTakenNamesLeaveTheRestInABatch(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, s *storing) {
 		ctx, all := testbus.Context(t), effects(40)
@@ -91,7 +91,7 @@ func TestCommitNamesTaken(t *testing.T) {
 }
 
 // Somebody else has all the batches open that a stream may have.
-func TestCommitSlotsTaken(t *testing.T) {
+func TestWithoutABatchSlotSinglesAreSent(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t, func(o *server.Options) { o.JetStreamLimits.MaxBatchTimeout = time.Hour })
 	s := newStoring(t, node, natsio.DurabilityAlways)
@@ -130,7 +130,7 @@ func TestCommitSlotsTaken(t *testing.T) {
 	s.batchesAgain()
 }
 
-func TestCommitWithoutBatches(t *testing.T) {
+func TestCommitToAStreamWithoutBatches(t *testing.T) {
 	t.Parallel()
 	s := newStoring(t, bustest.Server(t), natsio.DurabilityAlways)
 	for _, stream := range []string{"REFOLD_FX", "REFOLD_OUT"} {
@@ -232,7 +232,7 @@ func TestCommitStreamFull(t *testing.T) {
 	})
 }
 
-func TestCommitStreamMissing(t *testing.T) {
+func TestCommitToAMissingStreamFails(t *testing.T) {
 	t.Parallel()
 	for name, mode := range modes {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestCommitStreamMissing(t *testing.T) {
 }
 
 // What one user may not publish fails at once; what went with it is stored.
-func TestCommitDenied(t *testing.T) {
+func TestDenialFailsOnlyItsWrite(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `
 		jetstream { store_dir: "DIR", sync_interval: always }

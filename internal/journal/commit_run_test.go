@@ -78,7 +78,7 @@ func (c *committer) settled(t *testing.T, but ...*waiter) {
 }
 
 // Who waits behind another call of its session gives up; nobody else is touched.
-func TestCommitterDropsWhatEnded(t *testing.T) {
+func TestCommitterDropsWritesOfEndedCalls(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []natsio.Durability{natsio.DurabilityAlways, natsio.DurabilityUnknown} {
 		node := bustest.Server(t)
@@ -131,7 +131,7 @@ func TestCommitterDropsWhatEnded(t *testing.T) {
 }
 
 // A committer holds so much and no more; who has more to store waits.
-func TestCommitterRoom(t *testing.T) {
+func TestCommitterHoldsNoMoreThanItsRoom(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []natsio.Durability{natsio.DurabilityAlways, natsio.DurabilityUnknown} {
 		t.Run(mode.String(), func(t *testing.T) {
@@ -191,7 +191,7 @@ func TestCommitterRoom(t *testing.T) {
 	}
 }
 
-func TestCommitterEnds(t *testing.T) {
+func TestClosedCommitterEndsItsGoroutine(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	j, ctx := testJournal(t, node, natsio.DurabilityAlways)
@@ -260,7 +260,7 @@ func (m *moody) answer(msg *nats.Msg) {
 
 // Whatever is refused, lost or unknown: the notices of a session are stored in
 // order, each once.
-func TestCommitterOrder(t *testing.T) {
+func TestCommitterKeepsNoticesInOrder(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

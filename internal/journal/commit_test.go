@@ -305,7 +305,7 @@ func (l *load) check() {
 	}
 }
 
-func TestCommitAtOnce(t *testing.T) {
+func TestConcurrentCallsStoreEverythingOnce(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, s *storing) {
 		l := &load{s: s, n: 200}
@@ -327,7 +327,7 @@ func TestCommitAtOnce(t *testing.T) {
 }
 
 // From how many messages on a batch pays. A lone one goes out at once, by itself.
-func TestCommitBatchesWhatPays(t *testing.T) {
+func TestSmallGroupsAreNotBatched(t *testing.T) {
 	t.Parallel()
 	s := newStoring(t, bustest.Server(t), natsio.DurabilityAlways)
 	ctx := testbus.Context(t)

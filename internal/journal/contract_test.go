@@ -361,7 +361,7 @@ func lastEvents(t *testing.T, e testbus.Env) {
 	}
 }
 
-func TestInstall(t *testing.T) {
+func TestInstallBeforeFindsTheNewestRecord(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
@@ -398,7 +398,7 @@ func TestInstall(t *testing.T) {
 }
 
 // Anybody may publish; what is no session's is skipped and counted.
-func TestReadAll(t *testing.T) {
+func TestReadAllSkipsInvalidSubjects(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
@@ -445,7 +445,7 @@ func TestReadAll(t *testing.T) {
 }
 
 // A full or missing stream is told apart from a conflict and from a timeout.
-func TestFullAndMissing(t *testing.T) {
+func TestFullAndMissingStreamsAreDistinguished(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")

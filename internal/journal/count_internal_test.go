@@ -23,7 +23,7 @@ func seqsOf(t *testing.T, events iter.Seq2[session.Event, error]) (got []uint64)
 }
 
 // As many are asked for as there are to be, and nothing behind them.
-func TestReadNextAsksForNoMore(t *testing.T) {
+func TestReadNextRequestsNoMoreThanN(t *testing.T) {
 	t.Parallel()
 	b, r := playReplica(t, []uint64{3, 5, 8, 13, 21})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -49,7 +49,7 @@ func TestReadNextAsksForNoMore(t *testing.T) {
 	}
 }
 
-func TestCountIn(t *testing.T) {
+func TestCountIsZeroAfterALoss(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name       string

@@ -13,7 +13,7 @@ import (
 
 // A large snapshot is a blob by the name of its bytes, which goes when another
 // takes its place. Kept after that, it stays.
-func TestALargeSnapshotIsKeptWhenItWasReplaced(t *testing.T) {
+func TestKeptBlobOutlivesItsSnapshot(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")

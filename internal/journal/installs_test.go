@@ -57,7 +57,7 @@ func wantPinned(t *testing.T, in *journal.Installs, r *records, seq uint64, mode
 	}
 }
 
-func TestFaultyRecordsAreReadOnce(t *testing.T) {
+func TestInvalidRecordsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	const faulty = 200
 	r, said := &records{}, &testbus.Log{}
@@ -107,7 +107,7 @@ func TestFaultyRecordsAreReadOnce(t *testing.T) {
 
 // Where all before a session are faulty it pins the oldest that is not: the look
 // from the top comes by them, too.
-func TestFaultyRecordsAtTheStartAreReadOnce(t *testing.T) {
+func TestInvalidRecordsAtTheStartAreReadOnce(t *testing.T) {
 	t.Parallel()
 	r := &records{}
 	in := journal.NewInstalls(r, slog.New(slog.DiscardHandler), nil)
@@ -121,9 +121,9 @@ func TestFaultyRecordsAtTheStartAreReadOnce(t *testing.T) {
 	wantPinned(t, in, r, 51, "a", 3) // its own last one, the newest, and the last again
 }
 
-// TestARewrittenRecordCounts: a log that lost its end has other records at the same
+// TestRewrittenRecordReplacesTheLostOne: a log that lost its end has other records at the same
 // sequences.
-func TestARewrittenRecordCounts(t *testing.T) {
+func TestRewrittenRecordReplacesTheLostOne(t *testing.T) {
 	t.Parallel()
 	r := &records{}
 	in := journal.NewInstalls(r, slog.New(slog.DiscardHandler), nil)
@@ -139,9 +139,9 @@ func TestARewrittenRecordCounts(t *testing.T) {
 	wantPinned(t, in, r, 100, "c", 3)
 }
 
-// TestFaultyRecordsHaveALimit: more of them than are remembered are still passed
+// TestInvalidRecordsAreRememberedUpToALimit: more of them than are remembered are still passed
 // with one read.
-func TestFaultyRecordsHaveALimit(t *testing.T) {
+func TestInvalidRecordsAreRememberedUpToALimit(t *testing.T) {
 	t.Parallel()
 	r := &newestFirst{first: session.Event{Door: session.DoorInstall, Seq: 1, Payload: []byte(goodRecord("a"))}}
 	in := journal.NewInstalls(r, slog.New(slog.DiscardHandler), nil)

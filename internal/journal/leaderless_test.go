@@ -7,7 +7,7 @@ import (
 
 // Requests without an answer that follow one another count from the first of
 // them. After a while in which all were answered they begin anew.
-func TestUnanswered(t *testing.T) {
+func TestUnansweredSeriesBeginsAtItsFirstRequest(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()
 	var u unanswered

@@ -23,7 +23,7 @@ import (
 
 // The server goes and comes back while events are published: every one is
 // stored once, in order, and nobody has to connect again.
-func TestServerRestart(t *testing.T) {
+func TestPublishAcrossServerRestart(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
@@ -62,7 +62,7 @@ func TestServerRestart(t *testing.T) {
 }
 
 // When ctx ends first, the outcome is unknown, and the error says so.
-func TestUnknownOutcome(t *testing.T) {
+func TestEndedContextIsAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
@@ -85,7 +85,7 @@ func TestUnknownOutcome(t *testing.T) {
 
 // The stored acknowledgement is lost with the connection: the same call finds
 // its own message and does not store a second one.
-func TestLostAcknowledgement(t *testing.T) {
+func TestLostAcknowledgementStoresOnce(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	_, js := testbus.JS(t, node)

@@ -85,7 +85,7 @@ func TestTwoPublishers(t *testing.T) {
 	}
 }
 
-func TestSelectorsFindTheNewest(t *testing.T) {
+func TestSelectorsFindTheNewestVersion(t *testing.T) {
 	t.Parallel()
 	b := packs(t)
 	versions := []string{"1.4.2", "1.10.0", "0.9.0", "2.0.0-rc.1", "1.4.10", "1.9.9"}

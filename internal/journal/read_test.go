@@ -137,7 +137,7 @@ func readSeqs(t *testing.T, b *Journal, from, to uint64, leader bool) []uint64 {
 	return got
 }
 
-func TestReadFromAReplicaThatIsBehind(t *testing.T) {
+func TestReadFromALaggingReplica(t *testing.T) {
 	t.Parallel()
 	has := []uint64{3, 5, 8, 13, 21}
 	b, r := playReplica(t, has)
@@ -206,7 +206,7 @@ func TestReadInSmallBatches(t *testing.T) {
 }
 
 // Each lost message is seen, wherever it was, and read again.
-func TestReadWithGaps(t *testing.T) {
+func TestBatchesWithGapsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	var has []uint64
 	for n := range uint64(aloneMax + 4) {
@@ -230,7 +230,7 @@ func TestReadWithGaps(t *testing.T) {
 	}
 }
 
-func TestFirstSeqsOfAReplicaThatIsBehind(t *testing.T) {
+func TestFirstSeqsOfALaggingReplica(t *testing.T) {
 	t.Parallel()
 	b, r := playReplica(t, []uint64{5, 8})
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
@@ -247,7 +247,7 @@ func TestFirstSeqsOfAReplicaThatIsBehind(t *testing.T) {
 }
 
 // A lost answer holds up the caller that waits for it, and nobody else.
-func TestLostAnswerHoldsUpOne(t *testing.T) {
+func TestLostAnswerDelaysOnlyItsCaller(t *testing.T) {
 	t.Parallel()
 	b, r := playReplica(t, []uint64{1, 2})
 	asked := make(chan struct{})

@@ -78,7 +78,7 @@ func TestErasedEventsAreReported(t *testing.T) {
 
 // A user who may create no consumer reads the same by requests, and so does one
 // whose consumer is deleted on the way.
-func TestAScanWithoutAConsumer(t *testing.T) {
+func TestScanWithoutAConsumerReadsByRequests(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `
 		jetstream { store_dir: DIR }
@@ -142,7 +142,7 @@ func TestAScanWithoutAConsumer(t *testing.T) {
 
 // The bucket's snapshots and quarantines are read in one pass, and so are the
 // effects; what was deleted is not there.
-func TestScansOfWhatIsStored(t *testing.T) {
+func TestScansReadSnapshotsQuarantinesAndEffects(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")

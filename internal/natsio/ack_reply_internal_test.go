@@ -10,7 +10,7 @@ import (
 )
 
 // What the client library reads of an ack subject, and nothing else.
-func TestParseAckReply(t *testing.T) {
+func TestParseAckReplyMatchesTheClientLibrary(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{
 		"$JS.ACK.REFOLD_LOG.l0.1.2.3.1700000000000000000.4",

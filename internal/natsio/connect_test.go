@@ -50,7 +50,7 @@ func fakeServer(t *testing.T, version string) (url string) {
 	return "nats://" + l.Addr().String()
 }
 
-func TestConnectRefuses(t *testing.T) {
+func TestConnectErrorsSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	bustest.OK(t, err)
@@ -162,7 +162,7 @@ func TestConnectWithContext(t *testing.T) {
 }
 
 // A name, as NATS_CONTEXT has it, is looked up where the nats tool keeps it.
-func TestContextByName(t *testing.T) {
+func TestContextIsFoundByName(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", dir)
 	node := bustest.Server(t)
@@ -175,7 +175,7 @@ func TestContextByName(t *testing.T) {
 }
 
 // A denied publish is an error at once, and not a timeout.
-func TestDeniedPublish(t *testing.T) {
+func TestDeniedPublishFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `
 		jetstream { store_dir: "DIR" }
@@ -226,7 +226,7 @@ func TestDeniedPublish(t *testing.T) {
 }
 
 // The context's JetStream domain holds for every request, the raw ones too.
-func TestDomain(t *testing.T) {
+func TestDomainAppliesToEveryRequest(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `jetstream { store_dir: "DIR", domain: edge }`)
 	for field, value := range map[string]string{"jetstream_domain": "edge", "jetstream_api_prefix": "$JS.edge.API"} {
@@ -262,7 +262,7 @@ func TestConnectInProcess(t *testing.T) {
 }
 
 // A key as credentials, by a context.
-func TestConnectWithKey(t *testing.T) {
+func TestConnectWithAnNKey(t *testing.T) {
 	t.Parallel()
 	user, err := nkeys.CreateUser()
 	bustest.OK(t, err)
@@ -291,7 +291,7 @@ func TestConnectWithKey(t *testing.T) {
 
 // A server that is going down takes the first request with it: who starts just
 // then connects again, and asks again.
-func TestConnectWhileServersRestart(t *testing.T) {
+func TestConnectRetriesWhileServersRestart(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")

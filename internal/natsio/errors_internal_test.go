@@ -10,7 +10,7 @@ import (
 
 // A server without room is told from a stream that is full, since other things
 // help; whoever cares only that nothing is taken needs not tell them apart.
-func TestNoRoom(t *testing.T) {
+func TestNoRoomIsAlsoStreamFull(t *testing.T) {
 	t.Parallel()
 	for code, room := range map[jetstream.ErrorCode]bool{codeNoResources: true, codeStoreFailed: false, CodeStorageLimit: false} {
 		err := Typed(&jetstream.APIError{Code: 503, ErrorCode: code, Description: "no"})

@@ -18,7 +18,7 @@ import (
 	"github.com/refold/refold/internal/presence"
 )
 
-func TestDiscoverFindsWhoIsRegistered(t *testing.T) {
+func TestDiscoverFindsRegisteredDaemons(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b, other := testbus.Connect(t, node, ""), testbus.Connect(t, node, "")
@@ -79,7 +79,7 @@ func TestDiscoverFindsWhoIsRegistered(t *testing.T) {
 }
 
 // A server that does not let this user ask is not a world without daemons.
-func TestDiscoverTellsThatItMayNotAsk(t *testing.T) {
+func TestDiscoverReportsADenial(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `
 		jetstream { store_dir: DIR }

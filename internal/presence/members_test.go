@@ -7,7 +7,7 @@ import (
 
 // Gone decides whether an unsafe tool is settled as unknown: too early would
 // be wrong, so silence counts only while this process listens.
-func TestGone(t *testing.T) {
+func TestOnlySilenceWhileConnectedCountsAsGone(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0)
 	now, since, connected := start, start, true

@@ -19,7 +19,7 @@ import (
 	"github.com/refold/refold/internal/presence"
 )
 
-func TestServicesTellOfThemselves(t *testing.T) {
+func TestServicesReturnsEveryInstance(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
@@ -109,7 +109,7 @@ func TestRequestToAService(t *testing.T) {
 }
 
 // What a lost connection does to requests depends on whether they are patient.
-func TestRequestOverALostConnection(t *testing.T) {
+func TestLostConnectionEndsImpatientRequests(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")

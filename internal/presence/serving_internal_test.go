@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-func TestServing(t *testing.T) {
+func TestServingCountsRecentHeartbeats(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		since, connected := time.Now(), true

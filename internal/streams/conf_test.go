@@ -32,7 +32,7 @@ func confOf[T any](t *testing.T, conf *streams.Conf, name string) T {
 
 // Every name of the wire that is stored has its stream, and no stream listens
 // to more.
-func TestConfCoversSubjects(t *testing.T) {
+func TestConfStoresEverySubjectOnce(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []string{"", "my-app"} {
 		conf, n := testbus.Conf(t, prefix), testbus.Names(t, prefix)
@@ -75,7 +75,7 @@ func TestConfCoversSubjects(t *testing.T) {
 }
 
 // A name of an effect must outlive every deadline.
-func TestConfKeepsNames(t *testing.T) {
+func TestConfKeepsNamesLongerThanDeadlines(t *testing.T) {
 	t.Parallel()
 	cfg := confOf[jetstream.StreamConfig](t, testbus.Conf(t, ""), "REFOLD_FX")
 	longest := time.Duration(session.DeadlineMaxMS) * time.Millisecond
@@ -85,7 +85,7 @@ func TestConfKeepsNames(t *testing.T) {
 }
 
 // The buckets are what nats.go makes: other tools take them for buckets.
-func TestConfMakesRealBuckets(t *testing.T) {
+func TestConfMatchesBucketsOfTheClientLibrary(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	ctx := testbus.Context(t)

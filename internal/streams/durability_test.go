@@ -59,7 +59,7 @@ func said(t *testing.T, o natsio.Options) (d natsio.Durability, line string, err
 	return b.Durability(), line, err
 }
 
-func TestDurabilityIsFoundOut(t *testing.T) {
+func TestDurabilityIsThatOfTheWeakestServer(t *testing.T) {
 	t.Parallel()
 	always, atAlways := monitored(t, 0)
 	interval, atInterval := monitored(t, 2*time.Minute)
@@ -137,7 +137,7 @@ func prefixOf(name string) string {
 	}, name)
 }
 
-func TestContradictionsAreErrors(t *testing.T) {
+func TestContradictedDurabilityIsAnError(t *testing.T) {
 	t.Parallel()
 	always, atAlways := monitored(t, 0)
 	interval, atInterval := monitored(t, time.Minute)
@@ -170,9 +170,9 @@ func TestContradictionsAreErrors(t *testing.T) {
 	}
 }
 
-// TestSystemAccountTellsDurability asks all servers at once, over a connection
+// TestSystemAccountReportsDurability asks all servers at once, over a connection
 // of a user of the system account.
-func TestSystemAccountTellsDurability(t *testing.T) {
+func TestSystemAccountReportsDurability(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `
 		jetstream { store_dir: "DIR", sync_interval: always }
@@ -206,7 +206,7 @@ func TestSystemAccountTellsDurability(t *testing.T) {
 	}
 }
 
-func TestDurabilityOfACluster(t *testing.T) {
+func TestReplicatedDurabilityNeedsThreeCopies(t *testing.T) {
 	t.Parallel()
 	nodes := bustest.Cluster(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -231,7 +231,7 @@ func TestDurabilityOfACluster(t *testing.T) {
 	}
 }
 
-func TestDurabilityInWords(t *testing.T) {
+func TestParseDurabilityAndMonitors(t *testing.T) {
 	t.Parallel()
 	for _, text := range []string{"", "interval", "replicated", "always"} {
 		d, err := natsio.ParseDurability(text)

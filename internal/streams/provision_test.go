@@ -19,7 +19,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-func TestProvisionTwice(t *testing.T) {
+func TestProvisionIsIdempotent(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b := testbus.Connect(t, node, "")
@@ -107,7 +107,7 @@ func TestTransformStoresThePartition(t *testing.T) {
 	}
 }
 
-func TestProvisionAtOnce(t *testing.T) {
+func TestProvisionConcurrently(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	ctx := testbus.Context(t)
@@ -201,7 +201,7 @@ func TestProvisionRefusesWhatCannotChange(t *testing.T) {
 }
 
 // What ConfJSON prints is what the API takes, byte for byte.
-func TestConfJSONCreatesTheSame(t *testing.T) {
+func TestConfJSONCreatesWhatProvisionCreates(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	ctx := testbus.Context(t)

@@ -8,8 +8,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// FuzzParse: whoever may publish chooses a subject. What is read of one makes
-// that subject again, so no two subjects name one thing.
+// FuzzParse: publishers choose subjects. The parts of a parsed subject make that subject
+// again, so no two subjects name the same thing.
 func FuzzParse(f *testing.F) {
 	names, err := subjects.New("")
 	if err != nil {

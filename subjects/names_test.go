@@ -1,8 +1,8 @@
 package subjects
 
-// The golden file is the wire: every name that Refold uses, printed once under
-// the default prefix and once under another. The other tests hold that what is
-// made is parsed back, and that nothing else parses.
+// The golden file has every name that Refold uses on the wire, under the default prefix
+// and under another. The other tests check that names that are made parse, and that no
+// others do.
 
 import (
 	"flag"
@@ -261,7 +261,7 @@ func TestBadTokens(t *testing.T) {
 
 func second(_ string, err error) error { return err }
 
-// What is not made does not parse.
+// Only subjects that a function made can be parsed.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	n := mustNames(t, "")
@@ -322,7 +322,7 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// What is made parses back to what it was made of.
+// A subject parses to the parts of which it was made.
 func TestRoundTrips(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

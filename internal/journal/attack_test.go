@@ -67,8 +67,8 @@ func digest(ref codec.Ref) string {
 	return "SHA-256=" + base64.URLEncoding.EncodeToString(ref.Hash[:])
 }
 
-// TestAttackBlobSize: a description that claims a huge size reserves no memory,
-// and chunks without end are not read on.
+// TestAttackBlobSize: a description that claims a huge size allocates no memory, and
+// reading endless chunks stops.
 func TestAttackBlobSize(t *testing.T) {
 	t.Parallel()
 	ctx, b, p := newPoison(t)
@@ -95,8 +95,8 @@ func TestAttackBlobSize(t *testing.T) {
 	}
 }
 
-// TestAttackBlobChunks: a description whose chunks are those of all blobs gets
-// none of them removed when it is put right, nor read.
+// TestAttackBlobChunks: a description that claims the chunks of all blobs does not cause
+// their deletion when it is replaced, nor are they read.
 func TestAttackBlobChunks(t *testing.T) {
 	t.Parallel()
 	ctx, b, p := newPoison(t)
@@ -121,8 +121,8 @@ func TestAttackBlobChunks(t *testing.T) {
 	}
 }
 
-// TestAttackSnapshotBlob: a snapshot whose blob was replaced is no snapshot: the
-// session is folded from its events.
+// TestAttackSnapshotBlob: a snapshot whose blob was replaced is ignored, so the session
+// is folded from its events.
 func TestAttackSnapshotBlob(t *testing.T) {
 	t.Parallel()
 	ctx, b, p := newPoison(t)

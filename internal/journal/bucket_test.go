@@ -14,9 +14,9 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// TestBucketIsRecreatedByItsProvisioner: whatever is asked of a bucket of snapshots that was
-// deleted finds one, empty and with as many copies as the log has. Nobody else than
-// who provisioned makes one, and no other stream is made so.
+// TestBucketIsRecreatedByItsProvisioner: every request to a deleted bucket of snapshots
+// recreates it, empty and with as many copies as the log has. Only the process that
+// provisioned it does so, and only with this stream.
 func TestBucketIsRecreatedByItsProvisioner(t *testing.T) {
 	t.Parallel()
 	asked := map[string]func(ctx context.Context, b *bus.Bus) error{
@@ -65,7 +65,7 @@ func TestBucketIsRecreatedByItsProvisioner(t *testing.T) {
 	}
 }
 
-// nothing fails if anything is there.
+// nothing fails if there is a value.
 func nothing(value []byte, found bool, err error) error {
 	if err == nil && found {
 		return errors.New("there is " + string(value))
@@ -73,7 +73,7 @@ func nothing(value []byte, found bool, err error) error {
 	return err
 }
 
-// bucketIs wants the bucket to be there, with so many copies.
+// bucketIs fails unless the bucket exists with this many copies.
 func bucketIs(ctx context.Context, t *testing.T, js jetstream.JetStream, copies int) {
 	t.Helper()
 	stream, err := js.Stream(ctx, "KV_REFOLD_SNAPSHOTS")

@@ -20,9 +20,9 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// What is measured here: events stored by so many callers at once, each of
-// which waits for its answer, beside as many plain callers of nats.go. x_raw is
-// how many times as many the committer stores, cpu_us the processor time of a message.
+// These benchmarks store events from many concurrent callers, each of which waits for
+// its answer, and compare with as many plain callers of nats.go. x_raw is the committer's
+// rate as a multiple of theirs, cpu_us the processor time for a message.
 
 func BenchmarkCommitAlways(b *testing.B)   { benchmarkCommit(b, natsio.DurabilityAlways) }
 func BenchmarkCommitInterval(b *testing.B) { benchmarkCommit(b, natsio.DurabilityInterval) }
@@ -49,8 +49,8 @@ func benchmarkCommit(b *testing.B, mode natsio.Durability) {
 	}
 }
 
-// BenchmarkCommitSlices is what owners store: 40 sessions' effects and notices
-// together, as many times at once as there are lanes.
+// BenchmarkCommitSlices stores what owners do: the effects and notices of 40 sessions in
+// one call, with as many concurrent calls as there are lanes.
 func BenchmarkCommitSlices(b *testing.B) {
 	for name, mode := range map[string]natsio.Durability{"always": natsio.DurabilityAlways, "interval": natsio.DurabilityInterval} {
 		b.Run(name, func(b *testing.B) {
@@ -87,7 +87,7 @@ func benchmarkBus(b *testing.B, mode natsio.Durability) (*bus.Bus, jetstream.Jet
 	return c, js
 }
 
-// rate runs f b.N times and says how often a second.
+// rate runs f b.N times and returns how often a second.
 func rate(b *testing.B, callers int, f func(i int) error) float64 {
 	b.Helper()
 	var next atomic.Int64

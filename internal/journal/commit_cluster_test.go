@@ -12,8 +12,8 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// What is tested here: groups on three servers, where conflicts have other
-// codes, and a stream is without a leader for a while.
+// Groups on three servers, where conflicts have other codes, and a stream has no leader
+// for a while.
 
 func TestCommitInACluster(t *testing.T) {
 	t.Parallel()

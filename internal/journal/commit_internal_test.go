@@ -17,10 +17,9 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// What is tested here: what a committer makes of answers that a server gives
-// rarely, without one.
+// A committer handles answers that a real server rarely gives. There is no server here.
 
-// Codes with which servers refuse.
+// Error codes of servers.
 const (
 	codeNotLeader         jetstream.ErrorCode = 10009
 	codeStoreFailed       jetstream.ErrorCode = 10077
@@ -29,13 +28,13 @@ const (
 	codeUnavailable       jetstream.ErrorCode = 10008
 )
 
-// testLoop is the state of a committer that sends nothing by itself.
+// testLoop returns the state of a committer that does not run.
 func testLoop() *committerLoop {
 	return newCommitterLoop(newCommitter(&Journal{conn: natsio.Unconnected(subjects.Names{}, slog.New(slog.DiscardHandler))}, "S"))
 }
 
-// testWrites are writes of one caller: a fenced one and a notice of one
-// session, and so on.
+// testWrites returns writes of one caller: a fenced write and a notice of one session,
+// alternately.
 func (s *committerLoop) testWrites(n int) []*write {
 	of := &waiter{ctx: context.Background(), left: n, done: make(chan struct{})}
 	var all []*write
@@ -115,7 +114,7 @@ func TestBatchAnswerDecidesWhatIsSentAgain(t *testing.T) {
 	}
 }
 
-// After one that fails, none of its order and caller; all others stay.
+// After a failure, no later write of its order and caller is sent; all others are.
 func TestFailureSkipsLaterWritesOfItsOrder(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
@@ -140,7 +139,7 @@ func TestFailureSkipsLaterWritesOfItsOrder(t *testing.T) {
 	}
 }
 
-// What has no answer for long goes out again, the first sent first.
+// Writes without an answer are sent again, oldest first.
 func TestUnansweredWritesAreSentAgainInOrder(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
@@ -165,9 +164,8 @@ func TestUnansweredWritesAreSentAgainInOrder(t *testing.T) {
 	}
 }
 
-// The subject of an answer is used again where all that it was about is stored. An
-// answer to one of those that comes twice is not taken for another's: that is sent
-// again, for an answer on another subject.
+// A reply subject is reused after a stored message. A repeated answer to that message is
+// not mistaken for the answer to the next one, which is sent again with another subject.
 func TestRepeatedAnswerIsIgnored(t *testing.T) {
 	t.Parallel()
 	for _, twice := range []string{`{"stream":"S","seq":1}`, `{"stream":"S","seq":1,"duplicate":true}`, `{"stream":"S","seq":2}`} {
@@ -205,7 +203,7 @@ func TestRepeatedAnswerIsIgnored(t *testing.T) {
 	}
 }
 
-// What has no answer, a refusal or an answer to a batch leaves its number to nobody.
+// A reply subject is not reused after a timeout, a refusal, or a batch.
 func TestSubjectsOfFailedWritesAreNotReused(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
@@ -230,7 +228,7 @@ func TestSubjectsOfFailedWritesAreNotReused(t *testing.T) {
 	}
 }
 
-// A denial ends what it is about, and frees what was in a batch with that.
+// A denial fails its write, and the other writes of its batch are sent again.
 func TestDenialFreesTheRestOfItsBatch(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
@@ -251,8 +249,8 @@ func TestDenialFreesTheRestOfItsBatch(t *testing.T) {
 	}
 }
 
-// While it is looked up what became of a notice, none of its session is sent:
-// the stream may be back any moment.
+// During the lookup of a notice no other notice of its session is sent, since the stream
+// may be available again at any moment.
 func TestLookupHoldsBackItsOrder(t *testing.T) {
 	t.Parallel()
 	s := testLoop()
@@ -269,8 +267,8 @@ func TestLookupHoldsBackItsOrder(t *testing.T) {
 	}
 }
 
-// What is queued while a group is pending wakes nobody: its answer does, and all goes
-// out then.
+// A write that is queued while a group is pending does not wake the committer. The
+// group's answer does, and then the whole queue is sent.
 func TestPendingGroupHoldsBackTheQueue(t *testing.T) {
 	t.Parallel()
 	for _, groups := range []bool{true, false} {
@@ -291,7 +289,7 @@ func TestPendingGroupHoldsBackTheQueue(t *testing.T) {
 	}
 }
 
-// A caller hears one of: its outcome, that its context ended, that the committer was
+// A caller returns when it has its outcome, its context has ended, or the committer is
 // closed.
 func TestCommitterResolvesEveryWaiter(t *testing.T) {
 	t.Parallel()

@@ -16,10 +16,10 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// What is tested here: answers that do not come. What was sent goes out again
-// under the same names, until it is known what became of it.
+// Answers are lost. Messages are sent again under the same names until their outcome is
+// known.
 
-// The server goes and comes back while all kinds of calls are under way.
+// The server restarts during calls of all kinds.
 func TestCommitAcrossServerRestart(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, s *storing) {
@@ -43,7 +43,7 @@ func TestCommitAcrossServerRestart(t *testing.T) {
 	})
 }
 
-// All is stored, and the answers are lost with the connection.
+// Everything is stored, and the answers are lost with the connection.
 func TestLostAnswersStoreOnce(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, s *storing) {
@@ -97,8 +97,8 @@ func TestLostAnswersStoreOnce(t *testing.T) {
 	})
 }
 
-// The caller's time is over before the server is back. Who comes later is not
-// held up by what he left.
+// The caller's context ends before the server is back. Its writes do not delay later
+// calls.
 func TestEndedCallDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, s *storing) {

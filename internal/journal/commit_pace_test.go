@@ -10,8 +10,8 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// TestPace: the burst that took the shortest for a message decides whether what waits
-// goes out in groups, and nothing is decided before.
+// TestPace: the burst with the shortest time for a message decides whether waiting
+// messages are sent in groups, and nothing is decided earlier.
 func TestPace(t *testing.T) {
 	t.Parallel()
 	const fast, slow = slowFrom - 1, slowFrom
@@ -37,8 +37,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestWakesWaitForTheGap: from one group to the next the committer of wakes lets time
-// pass, unless somebody waits for a wake, or the server takes single messages as fast.
+// TestWakesWaitForTheGap: the committer of wakes waits between two groups, unless a wake
+// is awaited, or the server stores single messages as fast.
 func TestWakesWaitForTheGap(t *testing.T) {
 	t.Parallel()
 	s := &committerLoop{committer: &committer{gap: time.Hour, like: &committer{}, pace: pace{groups: true, judged: true}}}
@@ -62,8 +62,9 @@ func TestWakesWaitForTheGap(t *testing.T) {
 	}
 }
 
-// TestBurstEndsWithItsLastAnswer: also one that is not believed, and a denial. Nothing
-// is sent while a burst is under way, so one that did not end would stop the committer.
+// TestBurstEndsWithItsLastAnswer: the last answer ends a burst even if it is ignored or
+// a denial. Nothing is sent during a burst, so one that did not end would stop the
+// committer.
 func TestBurstEndsWithItsLastAnswer(t *testing.T) {
 	t.Parallel()
 	s := testLoop()

@@ -21,10 +21,10 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// What is tested here: what a server refuses is told to who asked for it, and
-// to nobody who was in the same batch.
+// A refusal by the server is an error of the caller that sent the message, and of no
+// other caller in the same batch.
 
-// batchesAgain waits until slices are stored as batches again.
+// batchesAgain waits until groups are stored as batches again.
 func (s *storing) batchesAgain() {
 	s.t.Helper()
 	round := 0
@@ -38,7 +38,7 @@ func (s *storing) batchesAgain() {
 	})
 }
 
-// Names that are taken are looked at, and the rest is one batch again.
+// Taken names are looked up, and the other messages are sent as one batch again.
 func TestTakenNamesLeaveTheRestInABatch(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, s *storing) {
@@ -90,7 +90,7 @@ func TestTakenNamesLeaveTheRestInABatch(t *testing.T) {
 	})
 }
 
-// Somebody else has all the batches open that a stream may have.
+// Another client has opened as many batches as a stream allows.
 func TestWithoutABatchSlotSinglesAreSent(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t, func(o *server.Options) { o.JetStreamLimits.MaxBatchTimeout = time.Hour })
@@ -148,7 +148,7 @@ func TestCommitToAStreamWithoutBatches(t *testing.T) {
 	s.batchesAgain()
 }
 
-// One payload is too large, for this package or for the stream alone.
+// One payload exceeds the limit of this package, or only the stream's.
 func TestCommitTooLarge(t *testing.T) {
 	t.Parallel()
 	inModes(t, func(t *testing.T, s *storing) {
@@ -257,7 +257,8 @@ func TestCommitToAMissingStreamFails(t *testing.T) {
 	}
 }
 
-// What one user may not publish fails at once; what went with it is stored.
+// A publish without permission fails at once; the other messages of its batch are
+// stored.
 func TestDenialFailsOnlyItsWrite(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `

@@ -22,8 +22,8 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// What is tested here: a committer that runs, from the inside: what it holds,
-// and what it does where a stream answers as no server would at will.
+// A running committer from the inside: its room, and its reaction to a stream that
+// answers as no real server can be made to.
 
 func testJournal(t *testing.T, node *bustest.Node, mode natsio.Durability) (*Journal, context.Context) {
 	t.Helper()
@@ -48,7 +48,7 @@ func provisionTest(t *testing.T, ctx context.Context, j *Journal) {
 	bustest.OK(t, j.streams.Provision(ctx, conf, 1))
 }
 
-// noticeWrites are the notices of a session from from to to.
+// noticeWrites returns the notices of a session from from to to.
 func noticeWrites(t *testing.T, j *Journal, sid string, from, to int) []*write {
 	t.Helper()
 	var all []*write
@@ -60,14 +60,14 @@ func noticeWrites(t *testing.T, j *Journal, sid string, from, to int) []*write {
 	return all
 }
 
-// taken returns how much room is taken.
+// taken returns how much room is in use.
 func (c *committer) taken() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.held
 }
 
-// settled waits until all but these calls have their outcome, whoever waits for it.
+// settled waits until all calls except these have their outcomes.
 func (c *committer) settled(t *testing.T, but ...*waiter) {
 	t.Helper()
 	room := 0
@@ -77,7 +77,8 @@ func (c *committer) settled(t *testing.T, but ...*waiter) {
 	bustest.Until(t, fmt.Sprintf("all but %d calls have an outcome", len(but)), func() bool { return c.taken() == room })
 }
 
-// Who waits behind another call of its session gives up; nobody else is touched.
+// A call that waits for an earlier one of its session gives up. No other call is
+// affected.
 func TestCommitterDropsWritesOfEndedCalls(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []natsio.Durability{natsio.DurabilityAlways, natsio.DurabilityUnknown} {
@@ -130,7 +131,7 @@ func TestCommitterDropsWritesOfEndedCalls(t *testing.T) {
 	}
 }
 
-// A committer holds so much and no more; who has more to store waits.
+// A committer holds no more than its room; a caller with more writes waits.
 func TestCommitterHoldsNoMoreThanItsRoom(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []natsio.Durability{natsio.DurabilityAlways, natsio.DurabilityUnknown} {
@@ -219,8 +220,8 @@ func TestClosedCommitterEndsItsGoroutine(t *testing.T) {
 	}
 }
 
-// moody stands for the stream of notices and answers as it likes. It stores by
-// message ids, and takes no batches.
+// moody replaces the stream of notices and answers at random. It stores by message ids,
+// and accepts no batches.
 type moody struct {
 	mu     sync.Mutex
 	random *rand.Rand
@@ -258,8 +259,8 @@ func (m *moody) answer(msg *nats.Msg) {
 	_ = msg.RespondMsg(answer)
 }
 
-// Whatever is refused, lost or unknown: the notices of a session are stored in
-// order, each once.
+// The notices of a session are stored in order and once, despite refusals, losses and
+// unknown outcomes.
 func TestCommitterKeepsNoticesInOrder(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(6) {

@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// What bridges settle goes out in groups too: while one is synced, the next one
-// gathers.
+// Settlements of bridges are stored in groups too: one group fills while the former is
+// synced.
 func TestSettlementsAreStoredTogether(t *testing.T) {
 	t.Parallel()
 	s := newStoring(t, bustest.Server(t), natsio.DurabilityAlways)

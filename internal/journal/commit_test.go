@@ -1,9 +1,8 @@
 package journal_test
 
-// What is tested here: what a process stores at once, in batches where the
-// server syncs every message and one by one elsewhere. Either way everything is
-// stored once, and every caller hears what became of its own. What is really in
-// a stream is read by a plain client.
+// Concurrent calls of one process are stored in batches where the server syncs every
+// message, and one by one elsewhere. Either way everything is stored once, and every
+// caller gets its own outcome. A plain client reads what is really in a stream.
 
 import (
 	"errors"
@@ -24,10 +23,10 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// modes are as if the servers synced each message, or did not.
+// modes are servers that sync each message, and servers that do not.
 var modes = map[string]natsio.Durability{"batches": natsio.DurabilityAlways, "singles": natsio.DurabilityUnknown}
 
-// storing is a bus with its streams, and a plain client beside it.
+// storing is a bus with its streams, and a plain client.
 type storing struct {
 	t    *testing.T
 	mode natsio.Durability
@@ -119,7 +118,7 @@ func (s *storing) all(stream string) []kept {
 	return found
 }
 
-// once returns what a stream holds by subject, which holds one each.
+// once returns the messages of a stream by subject, each of which must hold one.
 func (s *storing) once(stream string) map[string]kept {
 	s.t.Helper()
 	found := make(map[string]kept)
@@ -168,7 +167,7 @@ func batches(found []kept) map[string]int {
 	return counts
 }
 
-// inTurn checks that the notices of each session are the numbers from 1 on.
+// inTurn checks that the notices of each session are numbered from 1 on, in order.
 func inTurn(t *testing.T, found []kept, sessions, each int) {
 	t.Helper()
 	last := make(map[string]int)
@@ -183,8 +182,8 @@ func inTurn(t *testing.T, found []kept, sessions, each int) {
 	}
 }
 
-// load is many calls of all kinds at once; each has a name of its own, but for
-// the claims, of which every one has two callers.
+// load is many concurrent calls of all kinds. Each has its own name, except the claims,
+// which have two callers each.
 type load struct {
 	s    *storing
 	n    int // calls of each kind
@@ -263,7 +262,7 @@ func (l *load) claim(name, body string) error {
 	return nil
 }
 
-// check looks at what is stored.
+// check checks what is stored.
 func (l *load) check() {
 	t, s := l.s.t, l.s
 	t.Helper()
@@ -326,7 +325,7 @@ func TestConcurrentCallsStoreEverythingOnce(t *testing.T) {
 	})
 }
 
-// From how many messages on a batch pays. A lone one goes out at once, by itself.
+// Fewer than batchLeast messages are sent singly. A single one is sent at once.
 func TestSmallGroupsAreNotBatched(t *testing.T) {
 	t.Parallel()
 	s := newStoring(t, bustest.Server(t), natsio.DurabilityAlways)

@@ -1,9 +1,8 @@
 package journal_test
 
-// The contract: what every method promises, checked against one server (R1)
-// and a cluster of three with three replicas (R3), where conflicts have other
-// codes and reads may be behind. All cases of one server share its streams and
-// use sessions of their own.
+// The contract of every method, checked against one server (R1) and a cluster of three
+// with three replicas (R3), where conflicts have other codes and reads may lag. All
+// cases of one server share its streams and use sessions of their own.
 
 import (
 	"bytes"
@@ -24,7 +23,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// cases is the contract; more are in the files of their subject.
+// cases is the contract; other files have more cases.
 var cases = map[string]func(*testing.T, testbus.Env){
 	"publish and read":          publishAndRead,
 	"publish under one id":      publishUnderOneID,
@@ -64,10 +63,10 @@ func TestContractR3(t *testing.T) {
 	testbus.Contract(t, bustest.Cluster(t, 3), 3, firstFences, cases)
 }
 
-// firstFences makes the first fenced publish to each stream while nothing else
-// goes on, as the first message of that. nats-server 2.15.2 makes a map then,
-// and looks at it without its lock while it applies a message before
-// (applyStreamMsgOp); the race detector sees that in a cluster.
+// firstFences makes the first fenced publish to each stream while nothing else happens.
+// nats-server 2.15.2 creates a map at that time, and reads it without its lock while it
+// applies an earlier message (applyStreamMsgOp); the race detector reports that in a
+// cluster.
 func firstFences(t *testing.T, e testbus.Env) {
 	ctx := testbus.Context(t)
 	_, _, install := e.B.PublishInstall(ctx, []byte("{}"), true)
@@ -84,7 +83,7 @@ func ask(ctx context.Context, b *bus.Bus, sid string, effects ...session.Effect)
 	return errors.Join(b.Store(ctx, outputs)...)
 }
 
-// storedUnder returns the effect that is stored under a subject.
+// storedUnder returns the effect stored under a subject.
 func storedUnder(ctx context.Context, b *bus.Bus, subject string) (data []byte, found bool, err error) {
 	name, err := b.Names().ParseEffect(subject)
 	if err != nil {
@@ -210,8 +209,8 @@ func publishOverTheLimit(t *testing.T, e testbus.Env) {
 	}
 }
 
-// firstSeqs looks for the first events of more sessions than are asked for at a
-// time: of one that there is, and of others.
+// firstSeqs reads the first events of more sessions than directEach requests at a time,
+// of which one exists.
 func firstSeqs(e testbus.Env, first uint64) {
 	e.T.Helper()
 	sids := make([]string, 300)
@@ -262,7 +261,7 @@ func publishBadNames(t *testing.T, e testbus.Env) {
 	}
 }
 
-// Concurrent publishers of one id store one event and all learn its sequence.
+// Concurrent publishers of one id store one event, and all get its sequence.
 func publishAtOnce(t *testing.T, e testbus.Env) {
 	const n = 12
 	seqs := make(chan uint64, n)
@@ -317,7 +316,7 @@ func eventsBySequence(t *testing.T, e testbus.Env) {
 	}
 }
 
-// What is acknowledged can be read at once, whichever server answers.
+// An acknowledged event can be read at once from every server.
 func eventsFromEveryReplica(t *testing.T, e testbus.Env) {
 	for i := range 100 {
 		seq := e.Publish(session.DoorIn, "replicas", fmt.Sprint(i))
@@ -397,7 +396,7 @@ func TestInstallBeforeFindsTheNewestRecord(t *testing.T) {
 	}
 }
 
-// Anybody may publish; what is no session's is skipped and counted.
+// Anybody may publish; a message without a valid session name is skipped and counted.
 func TestReadAllSkipsInvalidSubjects(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
@@ -444,7 +443,7 @@ func TestReadAllSkipsInvalidSubjects(t *testing.T) {
 	}
 }
 
-// A full or missing stream is told apart from a conflict and from a timeout.
+// A full or missing stream is neither a conflict nor a timeout.
 func TestFullAndMissingStreamsAreDistinguished(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)

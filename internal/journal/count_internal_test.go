@@ -22,7 +22,7 @@ func seqsOf(t *testing.T, events iter.Seq2[session.Event, error]) (got []uint64)
 	return got
 }
 
-// As many are asked for as there are to be, and nothing behind them.
+// ReadNext sends n requests, and searches no further.
 func TestReadNextRequestsNoMoreThanN(t *testing.T) {
 	t.Parallel()
 	b, r := playReplica(t, []uint64{3, 5, 8, 13, 21})

@@ -9,7 +9,7 @@ import (
 	"github.com/refold/refold/internal/bus/testbus"
 )
 
-// The end of a session is known without reading up to the log's.
+// A count finds the end of a session without reading to the log's end.
 func countContract(t *testing.T, e testbus.Env) {
 	var seqs []uint64
 	for range 12 {

@@ -1,7 +1,7 @@
 package journal_test
 
-// Hard edges of storing: what a committer does when a stream, or the server's
-// store, takes no more, and when somebody else has taken every batch.
+// Hard edges of storing: a stream or the server's store is full, or another client has
+// opened every batch.
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// outputs are what n sessions have to store: an effect and a notice each.
+// outputs returns an effect and a notice of each of n sessions.
 func outputs(from, n int, payload []byte) (all []journal.Output) {
 	for i := from; i < from+n; i++ {
 		sid := fmt.Sprintf("s%d", i)
@@ -44,7 +44,7 @@ func stored(ctx context.Context, t *testing.T, js jetstream.JetStream, stream st
 	return s.CachedInfo().State.Msgs
 }
 
-// codeSlotsTaken is how the server refuses one more open batch.
+// codeSlotsTaken is the server's error code for one more open batch.
 const codeSlotsTaken = 10210
 
 // openBatch begins a batch and leaves it open. It returns the server's error
@@ -68,8 +68,8 @@ func openBatch(ctx context.Context, t *testing.T, nc *nats.Conn, subject, id str
 	return ack.Error.Code
 }
 
-// A client that may publish to a stream can hold all its batches. What is stored
-// goes out one by one then.
+// A client that may publish to a stream can open all its batches. Messages are sent one
+// by one then.
 func TestEdgeBatchSlotsTaken(t *testing.T) {
 	t.Parallel()
 	// Two slots, since a server in this process counts those of all others too.
@@ -108,8 +108,8 @@ func TestEdgeBatchSlotsTaken(t *testing.T) {
 	}
 }
 
-// A stream without room takes of a group what fits, and says of the rest that it
-// is full. With room the same group is stored, and nothing twice.
+// A stream that becomes full stores the messages of a group that fit, and refuses the
+// rest. With room the same group is stored, and nothing twice.
 func TestEdgeStreamFull(t *testing.T) {
 	t.Parallel()
 	for _, durability := range []natsio.Durability{natsio.DurabilityAlways, natsio.DurabilityInterval} {
@@ -157,8 +157,8 @@ func TestEdgeStreamFull(t *testing.T) {
 	}
 }
 
-// The limit of a server's store stands in for its disk: publishers are told, what
-// is told to be stored is, and with room all that was refused is stored.
+// The limit of a server's store simulates a full disk: publishers get an error, every
+// acknowledged message is stored, and with room the refused ones are stored too.
 func TestEdgeStoreFull(t *testing.T) {
 	t.Parallel()
 	var opts *server.Options
@@ -213,8 +213,8 @@ func TestEdgeStoreFull(t *testing.T) {
 	}
 }
 
-// storeAll stores with room what was refused without: an event, outputs, a blob
-// and a snapshot.
+// storeAll stores with room what was refused before: an event, outputs, a blob and a
+// snapshot.
 func storeAll(ctx context.Context, t *testing.T, b *bus.Bus, payload []byte, outputs []journal.Output) {
 	t.Helper()
 	if _, err := b.Publish(ctx, session.DoorIn, "s1", payload, ""); err != nil {

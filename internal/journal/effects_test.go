@@ -105,8 +105,8 @@ func askAllContract(t *testing.T, e testbus.Env) {
 	}
 }
 
-// Two owners that fold the same ask for the same; one that folds otherwise is
-// found out, however they interleave.
+// Two owners with the same fold publish the same effects; one with another fold gets a
+// violation, in any interleaving.
 func askAtOnce(t *testing.T, e testbus.Env) {
 	const owners, effects = 6, 20
 	done := make(chan error, owners)
@@ -283,12 +283,12 @@ func TestParseClaimBody(t *testing.T) {
 	}
 }
 
-// claimOf names the nth claim of a call.
+// claimOf returns the name of the nth claim of a call.
 func claimOf(sid, effect string, n int) subjects.ClaimName {
 	return subjects.ClaimName{EffectName: subjects.EffectName{Class: session.ClassTool, Target: "host", Session: sid, Effect: effect}, N: n}
 }
 
-// withdrawalOf is the withdrawal of an effect.
+// withdrawalOf returns the withdrawal of an effect.
 func withdrawalOf(e *session.Effect) *session.Withdrawal {
 	return &session.Withdrawal{Name: e.Name, Class: e.Class, Target: e.Target, Claimed: true}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// BenchmarkEventsAt is what bridges read for a model turn: four events of the log by
-// their sequences, by so many callers at once. cpu_us is what this process takes of
-// processor time for a call, the server in it included.
+// BenchmarkEventsAt reads what a bridge does for a model turn: four events of the log by
+// their sequences, from several concurrent callers. cpu_us is the processor time for a
+// call of this process, which includes the server.
 func BenchmarkEventsAt(b *testing.B) {
 	for _, callers := range []int{1, 16, 256} {
 		b.Run(fmt.Sprint(callers), func(b *testing.B) {
@@ -37,7 +37,7 @@ func BenchmarkEventsAt(b *testing.B) {
 	}
 }
 
-// processorTime returns what this process has used, in microseconds.
+// processorTime returns the processor time of this process, in microseconds.
 func processorTime(b *testing.B) int64 {
 	b.Helper()
 	var used syscall.Rusage

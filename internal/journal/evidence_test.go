@@ -11,8 +11,8 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// A large snapshot is a blob by the name of its bytes, which goes when another
-// takes its place. Kept after that, it stays.
+// A large snapshot is a blob, which is deleted when another snapshot replaces it. If its
+// content is stored again after that, it stays.
 func TestKeptBlobOutlivesItsSnapshot(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)

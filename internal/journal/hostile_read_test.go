@@ -1,10 +1,9 @@
 package journal_test
 
-// A client that may publish on refold.in.<sid> may write any headers, since NATS
-// has no permissions for them, and the server appends what it says of a message
-// (its subject, sequence and time) to those that the publisher wrote. Whatever these
-// are, each event is read as the one that it is by every read of the log, so that
-// what is read again folds to what was folded when it was delivered.
+// A client that may publish on refold.in.<sid> may write any headers, since NATS has no
+// permissions for them. The server appends its own headers of a message (subject,
+// sequence and time) to the publisher's. Every read of the log returns the event with its
+// real subject, sequence and time, so that a replay equals the original fold.
 
 import (
 	"context"
@@ -22,11 +21,11 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// forged is what the server would write of another message.
+// forged has the server's headers of another message.
 const forged = "Nats-Stream: REFOLD_LOG\r\nNats-Subject: refold.45.ctl.s1\r\nNats-Sequence: 1\r\n" +
 	"Nats-Time-Stamp: 2001-01-01T00:00:00Z\r\nNats-Num-Pending: 0\r\nNats-Last-Sequence: 0\r\n"
 
-// hostileHeaders are header blocks as a publisher may send them.
+// hostileHeaders returns header blocks that a publisher may send.
 func hostileHeaders() map[string]string {
 	hostile := map[string]string{
 		"forged":             "NATS/1.0\r\n" + forged + "\r\n",
@@ -84,7 +83,7 @@ func TestHostileHeadersAreReadAsTheyAre(t *testing.T) {
 	t.Run("at", from(func(seq uint64) iter.Seq2[session.Event, error] { return eventsAt(ctx, s.b, seq, last) }))
 }
 
-// TestFirstHostileEvent: also the event with which a session begins.
+// TestFirstHostileEvent: the same holds for the first event of a session.
 func TestFirstHostileEvent(t *testing.T) {
 	t.Parallel()
 	s := newStoring(t, bustest.Server(t), natsio.DurabilityUnknown)
@@ -137,8 +136,8 @@ func eventsAt(ctx context.Context, b *bus.Bus, seq, last uint64) iter.Seq2[sessi
 	}
 }
 
-// sameEvents fails unless these events are read: of their session, door, sequence
-// and payload, and of today.
+// sameEvents fails unless these events are read, with their session, door, sequence and
+// payload, and a time of today.
 func sameEvents(t *testing.T, read iter.Seq2[session.Event, error], want []session.Event) {
 	t.Helper()
 	n := 0

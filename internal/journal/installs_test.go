@@ -1,6 +1,6 @@
 package journal_test
 
-// Records with a fault are read and parsed once, whoever looks behind them.
+// Invalid records are read and parsed once, for all lookups past them.
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-// records is a log of install records that counts how many were read.
+// records is a log of install records that counts reads.
 type records struct {
 	log  []session.Event
 	read int
@@ -31,7 +31,7 @@ func (r *records) InstallBefore(_ context.Context, seq uint64) (e session.Event,
 	return e, found, nil
 }
 
-// add appends a record after a sequence of its own and one of another event's.
+// add appends a record. Even sequences belong to other events.
 func (r *records) add(payload string) session.Event {
 	e := session.Event{Door: session.DoorInstall, Seq: uint64(2*len(r.log) + 1), Time: int64(len(r.log)), Payload: []byte(payload)}
 	r.log = append(r.log, e)
@@ -44,7 +44,7 @@ func goodRecord(model string) string {
 
 func faultyRecord(n int) string { return fmt.Sprintf(`{"v":1,"rules":1,"fault":%d}`, n) }
 
-// wantPinned looks up what a session pins, and wants a model and so many reads.
+// wantPinned looks up what a session pins, and checks the model and the number of reads.
 func wantPinned(t *testing.T, in *journal.Installs, r *records, seq uint64, model string, read int) {
 	t.Helper()
 	before := r.read
@@ -105,8 +105,8 @@ func TestInvalidRecordsAreReadOnce(t *testing.T) {
 	wantPinned(t, in, r, last+5, "b", 1)
 }
 
-// Where all before a session are faulty it pins the oldest that is not: the look
-// from the top comes by them, too.
+// If all records before a session are invalid, it pins the oldest valid one. The search
+// from the newest record on passes the invalid ones too.
 func TestInvalidRecordsAtTheStartAreReadOnce(t *testing.T) {
 	t.Parallel()
 	r := &records{}
@@ -121,8 +121,8 @@ func TestInvalidRecordsAtTheStartAreReadOnce(t *testing.T) {
 	wantPinned(t, in, r, 51, "a", 3) // its own last one, the newest, and the last again
 }
 
-// TestRewrittenRecordReplacesTheLostOne: a log that lost its end has other records at the same
-// sequences.
+// TestRewrittenRecordReplacesTheLostOne: a log that lost its end has other
+// records at the same sequences.
 func TestRewrittenRecordReplacesTheLostOne(t *testing.T) {
 	t.Parallel()
 	r := &records{}
@@ -139,8 +139,8 @@ func TestRewrittenRecordReplacesTheLostOne(t *testing.T) {
 	wantPinned(t, in, r, 100, "c", 3)
 }
 
-// TestInvalidRecordsAreRememberedUpToALimit: more of them than are remembered are still passed
-// with one read.
+// TestInvalidRecordsAreRememberedUpToALimit: of more records than the
+// limit, the remembered ones are still passed with one read.
 func TestInvalidRecordsAreRememberedUpToALimit(t *testing.T) {
 	t.Parallel()
 	r := &newestFirst{first: session.Event{Door: session.DoorInstall, Seq: 1, Payload: []byte(goodRecord("a"))}}
@@ -162,7 +162,7 @@ func TestInvalidRecordsAreRememberedUpToALimit(t *testing.T) {
 
 const faultyMany = 20_000
 
-// newestFirst has a faulty record at each sequence behind the first.
+// newestFirst has an invalid record at each sequence after the first.
 type newestFirst struct {
 	first session.Event
 	read  int

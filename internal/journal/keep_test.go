@@ -171,7 +171,7 @@ func quarantineContract(t *testing.T, e testbus.Env) {
 	}
 }
 
-// noteContract: whoever knows the latest revision alone puts the next.
+// noteContract: only a caller with the latest revision can put the next.
 func noteContract(t *testing.T, e testbus.Env) {
 	put := func(b *bus.Bus, note string, after uint64, want error) (rev uint64) {
 		t.Helper()
@@ -267,8 +267,7 @@ func blobsContract(t *testing.T, e testbus.Env) {
 	}
 }
 
-// Writers of one content at once leave one object, whole, and no chunks of
-// anybody else.
+// Concurrent writers of one content leave one complete object, and no other chunks.
 func blobsAtOnce(t *testing.T, e testbus.Env) {
 	content := bytes.Repeat([]byte("at once "), 60_000)
 	const writers = 6
@@ -319,8 +318,8 @@ func blobsAtOnce(t *testing.T, e testbus.Env) {
 	})
 }
 
-// listSnapshots: each session that has a snapshot is listed once, where the latest
-// one was put.
+// listSnapshots: each session that has a snapshot is listed once, at the position of its
+// latest put.
 func listSnapshots(t *testing.T, e testbus.Env) {
 	mine := []string{"listed", "listed-large", "listed-again"}
 	list := func(from uint64) (all []journal.SnapshotAt) {

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Requests without an answer that follow one another count from the first of
-// them. After a while in which all were answered they begin anew.
+// A series of unanswered requests counts from its first. After a while without one, a
+// new series begins.
 func TestUnansweredSeriesBeginsAtItsFirstRequest(t *testing.T) {
 	t.Parallel()
 	begin := time.Now()

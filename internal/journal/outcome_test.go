@@ -1,7 +1,6 @@
 package journal_test
 
-// What happens to a call when the server, the connection or the caller's time
-// ends before the answer comes.
+// The server, the connection or the caller's context ends before the answer arrives.
 
 import (
 	"bytes"
@@ -21,8 +20,8 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// The server goes and comes back while events are published: every one is
-// stored once, in order, and nobody has to connect again.
+// The server restarts while events are published: every event is stored once, in order,
+// and the caller need not reconnect.
 func TestPublishAcrossServerRestart(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
@@ -61,7 +60,7 @@ func TestPublishAcrossServerRestart(t *testing.T) {
 	}
 }
 
-// When ctx ends first, the outcome is unknown, and the error says so.
+// If ctx ends first, the error wraps ErrUnknownOutcome.
 func TestEndedContextIsAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
@@ -167,7 +166,7 @@ func TestLostAcknowledgementStoresOnce(t *testing.T) {
 	}
 }
 
-// Who follows goes on where it was, whatever happens to the server.
+// A follower continues at its position after a server restart.
 func TestFollowAcrossRestart(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
@@ -196,9 +195,9 @@ func TestFollowAcrossRestart(t *testing.T) {
 	}
 }
 
-// TestNameThatCantBeRead: the file of an effect is damaged. To ask for its name
-// again fails for good, and says what to do; what is asked together with it is
-// stored. A claim of it is somebody's, of whom nobody knows.
+// TestNameThatCantBeRead: the file of an effect is damaged. Publishing the effect again
+// fails for good, with an error that says what to do; the other outputs of the call are
+// stored. A damaged claim counts as that of an unknown holder.
 func TestNameThatCantBeRead(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t, bustest.Interval)

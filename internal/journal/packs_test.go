@@ -1,7 +1,7 @@
 package journal_test
 
-// A published version never changes; selectors find the newest version that they
-// match.
+// A published version never changes; a selector finds the newest version that it
+// matches.
 
 import (
 	"context"
@@ -59,8 +59,8 @@ func TestVersionIsPublishedOnce(t *testing.T) {
 	}
 }
 
-// TestTwoPublishers: one of two that publish a version at once wins, and the other
-// is told.
+// TestTwoPublishers: of two concurrent publishers of a version one wins, and the other
+// gets a *VersionTakenError.
 func TestTwoPublishers(t *testing.T) {
 	t.Parallel()
 	b := packs(t)
@@ -113,7 +113,7 @@ func TestSelectorsFindTheNewestVersion(t *testing.T) {
 	}
 }
 
-// TestPublishedVersionsCantBeDeleted: also not by who may do everything.
+// TestPublishedVersionsCantBeDeleted: not even by a user with all permissions.
 func TestPublishedVersionsCantBeDeleted(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)

@@ -1,7 +1,7 @@
 package journal
 
-// Reads against scripted replicas: what a real cluster does rarely (a replica
-// that is behind, a message lost on the way) happens here each time.
+// Reads against scripted replicas: rare events of a real cluster (a replica that lags, a
+// message lost in transit) happen here every time.
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// replica plays the servers of a stream: the leader has all messages, the one
+// replica simulates the servers of a stream: the leader has all messages, and the one
 // that answers direct reads has them up to behind.
 type replica struct {
 	t      *testing.T
@@ -205,7 +205,7 @@ func TestReadInSmallBatches(t *testing.T) {
 	}
 }
 
-// Each lost message is seen, wherever it was, and read again.
+// Every lost message is detected, at any position, and read again.
 func TestBatchesWithGapsAreReadAgain(t *testing.T) {
 	t.Parallel()
 	var has []uint64
@@ -246,7 +246,7 @@ func TestFirstSeqsOfALaggingReplica(t *testing.T) {
 	}
 }
 
-// A lost answer holds up the caller that waits for it, and nobody else.
+// A lost answer delays only the caller that waits for it.
 func TestLostAnswerDelaysOnlyItsCaller(t *testing.T) {
 	t.Parallel()
 	b, r := playReplica(t, []uint64{1, 2})

@@ -1,6 +1,6 @@
 package journal_test
 
-// Reading all of a stream: what the server pushes, and what it can't.
+// Scans of a whole stream, by messages that the server pushes and by requests.
 
 import (
 	"errors"
@@ -31,7 +31,7 @@ func erasable(t *testing.T, node *bustest.Node, b *bus.Bus) jetstream.Stream {
 	return log
 }
 
-// What was erased from the log is told, wherever it was.
+// ReadAll reports erased events at any position of the log.
 func TestErasedEventsAreReported(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
@@ -76,8 +76,8 @@ func TestErasedEventsAreReported(t *testing.T) {
 	look(journal.Hole{First: 1, Last: 20})
 }
 
-// A user who may create no consumer reads the same by requests, and so does one
-// whose consumer is deleted on the way.
+// A user without permission for a consumer reads the same by requests, and so does one
+// whose consumer is deleted during the scan.
 func TestScanWithoutAConsumerReadsByRequests(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `
@@ -140,8 +140,8 @@ func TestScanWithoutAConsumerReadsByRequests(t *testing.T) {
 	}
 }
 
-// The bucket's snapshots and quarantines are read in one pass, and so are the
-// effects; what was deleted is not there.
+// The bucket's snapshots and quarantines are read in one pass, and so are the effects;
+// deleted entries are left out.
 func TestScansReadSnapshotsQuarantinesAndEffects(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)

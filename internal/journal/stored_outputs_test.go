@@ -9,9 +9,8 @@ import (
 	"github.com/refold/refold/internal/journal"
 )
 
-// storedOutputsContract: what is stored of a session beside its events is told by every
-// server, as its leader has it: its effects, and the last notice if that is one
-// that a fold says.
+// storedOutputsContract: every server returns the stored outputs of a session as the
+// leader has them: its effects, and its last notice if that is from a fold.
 func storedOutputsContract(t *testing.T, e testbus.Env) {
 	want := func(sid string, said journal.LastSaid, effects ...session.Effect) {
 		t.Helper()

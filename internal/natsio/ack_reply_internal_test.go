@@ -9,7 +9,7 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
-// What the client library reads of an ack subject, and nothing else.
+// The results are those of the client library, and other subjects are refused.
 func TestParseAckReplyMatchesTheClientLibrary(t *testing.T) {
 	t.Parallel()
 	for _, reply := range []string{

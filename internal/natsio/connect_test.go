@@ -23,7 +23,7 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// fakeServer says INFO with a version, and then what a server of that kind would.
+// fakeServer sends INFO with a version, and then behaves like a server of that version.
 func fakeServer(t *testing.T, version string) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -161,7 +161,7 @@ func TestConnectWithContext(t *testing.T) {
 	}
 }
 
-// A name, as NATS_CONTEXT has it, is looked up where the nats tool keeps it.
+// A name, as in NATS_CONTEXT, is looked up where the nats tool stores contexts.
 func TestContextIsFoundByName(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("XDG_CONFIG_HOME", dir)
@@ -174,7 +174,7 @@ func TestContextIsFoundByName(t *testing.T) {
 	b.Close()
 }
 
-// A denied publish is an error at once, and not a timeout.
+// A denied publish fails at once, and not by a timeout.
 func TestDeniedPublishFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `
@@ -225,7 +225,7 @@ func TestDeniedPublishFailsAtOnce(t *testing.T) {
 	}
 }
 
-// The context's JetStream domain holds for every request, the raw ones too.
+// The context's JetStream domain applies to every request, including raw ones.
 func TestDomainAppliesToEveryRequest(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `jetstream { store_dir: "DIR", domain: edge }`)
@@ -261,7 +261,7 @@ func TestConnectInProcess(t *testing.T) {
 	}
 }
 
-// A key as credentials, by a context.
+// A context may have an NKey as credentials.
 func TestConnectWithAnNKey(t *testing.T) {
 	t.Parallel()
 	user, err := nkeys.CreateUser()
@@ -289,8 +289,8 @@ func TestConnectWithAnNKey(t *testing.T) {
 	}
 }
 
-// A server that is going down takes the first request with it: who starts just
-// then connects again, and asks again.
+// A server that shuts down drops the first request: a process that starts at that time
+// reconnects and retries.
 func TestConnectRetriesWhileServersRestart(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
@@ -317,8 +317,8 @@ func TestConnectRetriesWhileServersRestart(t *testing.T) {
 	}
 }
 
-// passUntil passes a connection on to a server, and closes it in place of
-// passing a text on, if it is to be lost.
+// passUntil forwards a connection to a server. If lose returns true, it closes the
+// connection instead of forwarding a line with text.
 func passUntil(client net.Conn, target, text string, lose func() bool) {
 	defer client.Close()
 	server, err := net.Dial("tcp", target)

@@ -13,7 +13,7 @@ import (
 	"github.com/refold/refold/internal/presence"
 )
 
-// What is tested here, against one server and a cluster: what is on core NATS.
+// Messages on core NATS, against one server and a cluster.
 
 var cases = map[string]func(*testing.T, testbus.Env){
 	"live and cancel": liveAndCancel,

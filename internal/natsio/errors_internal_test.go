@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A server without room is told from a stream that is full, since other things
-// help; whoever cares only that nothing is taken needs not tell them apart.
+// A server without room is distinguished from a full stream, since the remedies differ.
+// For a caller that only needs to know that nothing is stored, both are ErrStreamFull.
 func TestNoRoomIsAlsoStreamFull(t *testing.T) {
 	t.Parallel()
 	for code, room := range map[jetstream.ErrorCode]bool{codeNoResources: true, codeStoreFailed: false, CodeStorageLimit: false} {

@@ -16,8 +16,7 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// What is tested here, against one server and a cluster: heartbeats, and micro
-// services.
+// Heartbeats and micro services, against one server and a cluster.
 
 var cases = map[string]func(*testing.T, testbus.Env){
 	"alive":   aliveContract,

@@ -1,6 +1,6 @@
 package presence_test
 
-// Who is there, and what is stored, without reading it.
+// Discovery of daemons, and of stored blobs without reading them.
 
 import (
 	"errors"
@@ -78,7 +78,7 @@ func TestDiscoverFindsRegisteredDaemons(t *testing.T) {
 	}
 }
 
-// A server that does not let this user ask is not a world without daemons.
+// A denied request is an error, and not an empty result.
 func TestDiscoverReportsADenial(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `

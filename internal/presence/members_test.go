@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Gone decides whether an unsafe tool is settled as unknown: too early would
-// be wrong, so silence counts only while this process listens.
+// Gone decides whether an unsafe tool is settled as unknown. Too early would be wrong,
+// so silence counts only while this process is connected.
 func TestOnlySilenceWhileConnectedCountsAsGone(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0)

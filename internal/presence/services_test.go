@@ -1,6 +1,6 @@
 package presence_test
 
-// Services of whoever: what they tell of themselves, and requests to them.
+// Services of any owner: their info, and requests to them.
 
 import (
 	"context"
@@ -108,7 +108,7 @@ func TestRequestToAService(t *testing.T) {
 	}
 }
 
-// What a lost connection does to requests depends on whether they are patient.
+// A lost connection ends requests, unless they are patient.
 func TestLostConnectionEndsImpatientRequests(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)

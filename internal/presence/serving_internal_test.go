@@ -1,7 +1,7 @@
 package presence
 
-// Which targets are served follows from heartbeats; that none serves one, only
-// from having listened.
+// Heartbeats show which targets are served. That a target is not served follows only
+// after GoneAfter with a connection.
 
 import (
 	"maps"

@@ -1,7 +1,7 @@
 package streams_test
 
-// streams.conf against the names in package subjects, against what nats.go
-// would make of the buckets, and against mistakes.
+// streams.conf against the names in package subjects, against the buckets that nats.go
+// creates, and with mistakes.
 
 import (
 	"encoding/json"
@@ -30,8 +30,7 @@ func confOf[T any](t *testing.T, conf *streams.Conf, name string) T {
 	return cfg
 }
 
-// Every name of the wire that is stored has its stream, and no stream listens
-// to more.
+// Every stored subject has its stream, and no stream stores other subjects.
 func TestConfStoresEverySubjectOnce(t *testing.T) {
 	t.Parallel()
 	for _, prefix := range []string{"", "my-app"} {
@@ -74,7 +73,7 @@ func TestConfStoresEverySubjectOnce(t *testing.T) {
 	}
 }
 
-// A name of an effect must outlive every deadline.
+// An effect's name must outlive every deadline.
 func TestConfKeepsNamesLongerThanDeadlines(t *testing.T) {
 	t.Parallel()
 	cfg := confOf[jetstream.StreamConfig](t, testbus.Conf(t, ""), "REFOLD_FX")
@@ -84,7 +83,7 @@ func TestConfKeepsNamesLongerThanDeadlines(t *testing.T) {
 	}
 }
 
-// The buckets are what nats.go makes: other tools take them for buckets.
+// The buckets are like those of nats.go, so that other tools recognize them.
 func TestConfMatchesBucketsOfTheClientLibrary(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)

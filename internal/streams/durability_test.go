@@ -1,7 +1,7 @@
 package streams_test
 
-// How the servers sync, found out from each place that tells it; and what
-// follows for an operator who wants something. The servers are real.
+// How the servers sync, asked in each way, and compared with what the operator requires.
+// The servers are real.
 
 import (
 	"bytes"
@@ -35,8 +35,7 @@ func monitored(t *testing.T, every time.Duration) (node *bustest.Node, url strin
 	return node, "http://" + node.Raw().MonitorAddr().String()
 }
 
-// said connects and provisions, and returns what is known then, with the line
-// that is logged.
+// said connects and provisions, and returns the durability and the logged line.
 func said(t *testing.T, o natsio.Options) (d natsio.Durability, line string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -109,7 +108,7 @@ func TestDurabilityIsThatOfTheWeakestServer(t *testing.T) {
 	}
 }
 
-// silentAt returns an address where whoever connects is left at once.
+// silentAt returns an address that closes every connection at once.
 func silentAt(t *testing.T) (url string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -170,8 +169,8 @@ func TestContradictedDurabilityIsAnError(t *testing.T) {
 	}
 }
 
-// TestSystemAccountReportsDurability asks all servers at once, over a connection
-// of a user of the system account.
+// TestSystemAccountReportsDurability asks all servers over a connection of a user of the
+// system account.
 func TestSystemAccountReportsDurability(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `

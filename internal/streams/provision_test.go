@@ -200,7 +200,7 @@ func TestProvisionRefusesWhatCannotChange(t *testing.T) {
 	}
 }
 
-// What ConfJSON prints is what the API takes, byte for byte.
+// The API creates the same streams and consumers from ConfJSON as Provision does.
 func TestConfJSONCreatesWhatProvisionCreates(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
@@ -251,7 +251,7 @@ func TestConfJSONCreatesWhatProvisionCreates(t *testing.T) {
 	}
 }
 
-// created prints all configurations that the server has.
+// created prints all configurations on the server.
 func created(t *testing.T, ctx context.Context, js jetstream.JetStream, conf *streams.Conf) string {
 	t.Helper()
 	var all strings.Builder

@@ -17,8 +17,7 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// provisioned returns a connection to a server that has the streams, and a plain
-// client beside.
+// provisioned returns a connection to a server with the streams, and a plain client.
 func provisioned(t *testing.T, node *bustest.Node) (*bus.Bus, jetstream.JetStream) {
 	t.Helper()
 	b := testbus.Connect(t, node, "")
@@ -39,7 +38,7 @@ func keepRoom(t *testing.T, b *bus.Bus, mine *atomic.Bool) {
 	t.Cleanup(func() { cancel(); <-done })
 }
 
-// fill publishes as a client until the log refuses, and returns how it does so.
+// fill publishes as a client until the log refuses, and returns that error.
 func fill(t *testing.T, b *bus.Bus) error {
 	t.Helper()
 	ctx, body := testbus.Context(t), make([]byte, 1<<10)
@@ -51,7 +50,7 @@ func fill(t *testing.T, b *bus.Bus) error {
 	return err
 }
 
-// takes reports whether the log stores what comes through a door.
+// takes reports whether the log stores events of a door.
 func takes(t *testing.T, b *bus.Bus, door session.Door) bool {
 	t.Helper()
 	_, err := b.Publish(testbus.Context(t), door, "s1", []byte("x"), "")

@@ -66,7 +66,6 @@ const (
 	recentBytesMax = 32
 )
 
-// str returns s as a string.
 func (d *decoder) str(s []byte) string {
 	if len(s) == 0 || len(s) > recentBytesMax {
 		return string(s)
@@ -200,7 +199,6 @@ func (d *decoder) container(p *plan, v reflect.Value, depth int) error {
 	return nil
 }
 
-// scalar decodes a boolean or number.
 func (d *decoder) scalar(p *plan, v reflect.Value) error {
 	start := d.pos
 	h, err := d.head()

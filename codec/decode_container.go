@@ -103,7 +103,6 @@ func (p *plan) room(n, rest int) int {
 	return min(n, most)
 }
 
-// slice decodes an array into a slice.
 func (d *decoder) slice(p *plan, v reflect.Value, depth int) error {
 	h, err := d.want(kindArray)
 	if err != nil {
@@ -140,7 +139,6 @@ func (d *decoder) key(before []byte, first bool) ([]byte, error) {
 	return key, ordered(before, key, at)
 }
 
-// pairs decodes a map into a Go map.
 func (d *decoder) pairs(p *plan, v reflect.Value, depth int) error {
 	h, err := d.want(kindMap)
 	if err != nil {
@@ -161,7 +159,6 @@ func (d *decoder) pairs(p *plan, v reflect.Value, depth int) error {
 	return nil
 }
 
-// rawPairs decodes a map into Pairs.
 func (d *decoder) rawPairs(v reflect.Value, depth int) error {
 	h, err := d.want(kindMap)
 	if err != nil {
@@ -231,7 +228,6 @@ func (d *decoder) any(depth int) (any, error) {
 	return list, nil
 }
 
-// anyMap decodes the map whose header is h.
 func (d *decoder) anyMap(h head, depth int) (any, error) {
 	m := map[string]any{}
 	var key []byte

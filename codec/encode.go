@@ -42,7 +42,6 @@ func MarshalIn(room []byte, v any) ([]byte, error) {
 // marshalBytes is the initial capacity of Marshal: most events fit.
 const marshalBytes = 512
 
-// encoder appends canonical bytes to b.
 type encoder struct {
 	b []byte
 }
@@ -151,7 +150,6 @@ func (e *encoder) field(f *field, v reflect.Value, depth int) (written bool, err
 	return true, nil
 }
 
-// pairs writes a Go map.
 func (e *encoder) pairs(p *plan, v reflect.Value, depth int) error {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })

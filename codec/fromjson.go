@@ -300,7 +300,6 @@ func (p *parser) escapedText(start, from int) (int, error) {
 	}
 }
 
-// escape reads the escape at pos.
 func (p *parser) escape() (rune, error) {
 	start := p.pos
 	p.pos++

@@ -21,7 +21,6 @@ const (
 	kindMap
 )
 
-// kindNames are the names of kinds in errors.
 var kindNames = [...]string{
 	kindNil: "nil", kindFalse: "a boolean", kindTrue: "a boolean", kindUint: "an integer", kindInt: "an integer", kindFloat: "a float",
 	kindText: "text", kindBin: "binary", kindArray: "an array", kindMap: "a map",
@@ -138,7 +137,6 @@ var longs = [256]long{
 	codeMap32:   {kindMap, 4, 1 << 16, true},
 }
 
-// readLongHead reads a header with a number.
 func readLongHead(b []byte, pos int, strict bool) (head, error) {
 	l := &longs[b[pos]]
 	if !l.known {

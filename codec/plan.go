@@ -49,7 +49,6 @@ type plan struct {
 	bug      error         // why the type has no encoding; then nothing else is set
 }
 
-// field is one field of a struct.
 type field struct {
 	name  string
 	key   []byte // the name, encoded
@@ -106,7 +105,6 @@ type compiler struct {
 	made []*plan
 }
 
-// compile returns the plan of t.
 func (c *compiler) compile(t reflect.Type) (*plan, error) {
 	for _, p := range c.made {
 		if p.typ == t {
@@ -236,7 +234,6 @@ func (p *plan) leastBytes() int {
 	return least
 }
 
-// fillStruct makes p the plan of the struct t.
 func (c *compiler) fillStruct(p *plan, t reflect.Type) error {
 	if err := c.addFields(p, t, nil); err != nil {
 		return err

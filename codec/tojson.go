@@ -96,7 +96,6 @@ func appendJSON(out, b []byte, pos, depth int) ([]byte, int, error) {
 	return out, end, nil
 }
 
-// appendJSONObject writes the map whose header is h.
 func appendJSONObject(out, b []byte, h head, depth int) ([]byte, int, error) {
 	at := h.next
 	var before []byte

@@ -111,7 +111,6 @@ type EffectDelivery struct {
 	done atomic.Bool
 }
 
-// carryOut is a delivery as a task of a worker pool.
 type carryOut EffectDelivery
 
 // Run carries an effect out.
@@ -231,7 +230,6 @@ func (p *EffectPuller) release(d *EffectDelivery) {
 	}
 }
 
-// extend extends the leases of all held effects.
 func (p *EffectPuller) extend() {
 	p.mu.Lock()
 	all := make([]*heldEffect, 0, len(p.held))

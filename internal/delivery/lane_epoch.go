@@ -151,7 +151,6 @@ func (e *epoch) deliver(owner LaneOwner, before <-chan struct{}, done chan<- str
 	}
 }
 
-// run receives until the epoch ends.
 func (e *epoch) run(ctx context.Context) (end epochEnd) {
 	defer func() {
 		close(e.queue)
@@ -272,7 +271,6 @@ func (e *epoch) again(why string) epochEnd {
 	return epochReset
 }
 
-// receive handles a message of the epoch's inbox.
 func (e *epoch) receive(m *nats.Msg) epochEnd {
 	if strings.HasPrefix(m.Subject, e.inbox) { // else it is an event, whose headers need no parsing
 		if status, ok := readStatus(e.inbox, m); ok {

@@ -43,7 +43,6 @@ type LaneInfo struct {
 	Floor     uint64        // stream sequence up to which all events of the lane are acked
 }
 
-// natsLane is the consumer of a lane on a NATS server.
 type natsLane struct {
 	source           *Source
 	stream, consumer string

@@ -42,7 +42,6 @@ func newWindow(ack func(reply string)) *window {
 	return &window{ack: ack, freed: make(chan struct{}, 1)}
 }
 
-// add adds an event and returns its number.
 func (w *window) add(e heldEvent) uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,7 +91,6 @@ func (w *window) done(number uint64) {
 	}
 }
 
-// holds reports whether the event at a stream sequence is held.
 func (w *window) holds(seq uint64) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

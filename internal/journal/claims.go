@@ -30,7 +30,6 @@ func ClaimedBy(instance string) ([]byte, error) {
 	return json.Marshal(ClaimBody{By: instance})
 }
 
-// withdrawn is the body of a withdrawal.
 const withdrawn = `{"withdrawn":true}`
 
 // ParseClaimBody parses the body of a claim. It must have either an instance or a

@@ -19,13 +19,12 @@ type pending struct {
 	err    error // why it could not be sent
 }
 
-// pendings has every pending publish.
-//
-// Reply subjects are reused: routing a reply on a new subject costs the server as much
-// as the reply. A subject is reused after a single message that was stored. If the server
-// acknowledges that message twice, receive ignores the second acknowledgement, since its
-// sequence is not after the last one of the subject. After an error or a batch the
-// subject is not used again, and answers to its number are dropped.
+// pendings has every pending publish. Reply subjects are reused: routing a reply on a new
+// subject costs the server as much as the reply. A subject is reused after a single
+// message that was stored. If the server acknowledges that message twice, receive ignores
+// the second acknowledgement, since its sequence is not after the last one of the subject.
+// After an error or a batch the subject is not used again, and answers to its number are
+// dropped.
 type pendings struct {
 	open  map[uint64]*pending // by number
 	idle  []*pending          // with reusable reply subjects

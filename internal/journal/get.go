@@ -16,7 +16,6 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// stored is a message of a stream.
 type stored struct {
 	subject string
 	seq     uint64
@@ -36,7 +35,6 @@ type getRequest struct {
 	UpToSeq   uint64   `json:"up_to_seq,omitempty"`
 }
 
-// body returns the JSON of a request.
 func (r getRequest) body() []byte {
 	data, _ := json.Marshal(r) // a struct of strings and numbers never fails
 	return data
@@ -65,7 +63,6 @@ func (j *Journal) leaderGet(ctx context.Context, stream string, req getRequest) 
 	return m, nil
 }
 
-// leaderAnswer is the answer to leaderGet.
 type leaderAnswer struct {
 	natsio.Answer
 	Message struct {
@@ -126,7 +123,6 @@ func (j *Journal) askState(ctx context.Context, stream, filter string) (state je
 	}
 }
 
-// event converts a stored message to an event.
 func (j *Journal) event(m stored) (session.Event, error) {
 	door, sid, err := j.names.ParseStored(m.subject)
 	if err != nil {

@@ -54,7 +54,7 @@ const invalidMax = 1 << 14
 // logged is a record and its position in the log.
 type logged struct {
 	seq  uint64
-	seen uint64 // the count of See calls that added it; 0: found in the log
+	seen uint64 // number of the See call that added it; 0: found in the log
 	parsedInstall
 }
 

@@ -17,7 +17,6 @@ import (
 	"github.com/refold/refold/internal/spaces"
 )
 
-// objectsMax is the most objects of a bucket.
 const objectsMax = 65_536
 
 // Objects returns the objects of a user's bucket whose names begin with prefix, as

@@ -63,7 +63,6 @@ func (o *Output) isWake() bool { return o.Effect != nil && o.Effect.Class == ses
 // a wake, or a withdrawal.
 func (o *Output) isEffect() bool { return o.Notice == nil && !o.isWake() }
 
-// storeCall is one call of Store.
 type storeCall struct {
 	journal *Journal
 	outputs []Output
@@ -119,7 +118,6 @@ func (s *storeCall) end(g outputGroup) {
 	}
 }
 
-// fail records that output i failed.
 func (s *storeCall) fail(i int, err error) {
 	s.errs[i] = err
 	if first, known := s.failed[s.outputs[i].Session]; !known || i < first {
@@ -127,7 +125,6 @@ func (s *storeCall) fail(i int, err error) {
 	}
 }
 
-// writeOf returns the write of an output.
 func (j *Journal) writeOf(o *Output) (*write, error) {
 	switch {
 	case o.isWake():

@@ -71,7 +71,6 @@ func (j *Journal) lasts(ctx context.Context, stream string, subjects []string, t
 	}
 }
 
-// reading is the state of a read.
 type reading struct {
 	journal *Journal
 	stream  string

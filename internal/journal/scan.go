@@ -100,7 +100,6 @@ const (
 	scanRoom = 1 << 17
 )
 
-// scanning is the state of a scan.
 type scanning struct {
 	journal *Journal
 	stream  string

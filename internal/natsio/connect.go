@@ -227,7 +227,6 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 	return opts, nil
 }
 
-// onError receives asynchronous errors.
 func (c *Conn) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if p := parseViolation(err.Error()); p != nil {
 		c.Log.Error("nats_permission_denied", "op", p.Op, "subject", p.Subject)
@@ -241,7 +240,6 @@ func (c *Conn) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	c.Log.Warn("nats_error", "subject", subject, "error", err.Error())
 }
 
-// connectError explains why nats.Connect failed.
 func (c *Conn) connectError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("connect to %s: %w", c.Where, ctx.Err())

@@ -77,7 +77,6 @@ func (s *Streams) BridgeTargets(ctx context.Context, class session.Class) (targe
 	return targets, nil
 }
 
-// consumers returns the names of a stream's consumers.
 func (s *Streams) consumers(ctx context.Context, name string) (all []string, err error) {
 	err = s.conn.Retry(ctx, func(ctx context.Context) error {
 		all = nil

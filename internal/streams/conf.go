@@ -104,7 +104,6 @@ func (c *Conf) ConfJSON(name string) ([]byte, error) {
 		name, strings.Join(c.Names(), " "), subjects.DueConsumer)
 }
 
-// laneConf returns the consumer of a lane.
 func (c *Conf) laneConf(lane int) consumerConf {
 	out := c.lane.named(subjects.LaneName(lane), "filter_subjects")
 	out.cfg.FilterSubjects = c.names.LaneFilters(lane, c.lanes)
@@ -290,7 +289,6 @@ func (c *Conf) checkTimers() error {
 	return nil
 }
 
-// dueConf returns the consumer from which session-actors pull due wakes.
 func (c *Conf) dueConf() consumerConf {
 	out := c.timers.named(subjects.DueConsumer, "filter_subject")
 	out.cfg.FilterSubject = c.names.DueAll()

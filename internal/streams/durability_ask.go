@@ -120,7 +120,6 @@ func syncOf(answers []jsz, how string, missing error) syncing {
 	return s
 }
 
-// oneLine returns the text of an error in one line.
 func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 func askInProcess(ctx context.Context, server monitored) ([]jsz, string, error) {
@@ -156,7 +155,6 @@ func readJSZ(data []byte, name string) (jsz, error) {
 	return one, nil
 }
 
-// askMonitors asks all monitoring addresses at once.
 func askMonitors(ctx context.Context, urls []string) ([]jsz, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, monitorTimeout)
 	defer cancel()
@@ -269,7 +267,6 @@ func (s *Streams) askSystem(ctx context.Context, creds string) ([]jsz, error) {
 	return answers, nil
 }
 
-// readSystem parses one server's answer.
 func readSystem(data []byte) (jsz, error) {
 	var answer struct {
 		Server struct {

@@ -204,7 +204,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 		nats.ReconnectHandler(func(nc *nats.Conn) {
 			c.Log.Info("nats_reconnected", "url", nc.ConnectedUrlRedacted())
 			c.reconnected.Store(time.Now().UnixNano())
-			c.requests.each(func(w *waiting) { w.lost() })
+			c.requests.each(func(w *waiter) { w.lost() })
 		}),
 	}
 	c.dial.Timeout, c.dial.server = connectTimeout, o.InProcess
@@ -230,7 +230,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 func (c *Conn) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if p := parseViolation(err.Error()); p != nil {
 		c.Log.Error("nats_permission_denied", "op", p.Op, "subject", p.Subject)
-		c.requests.each(func(w *waiting) { w.denied(p) })
+		c.requests.each(func(w *waiter) { w.denied(p) })
 		return
 	}
 	subject := ""

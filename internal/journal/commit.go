@@ -118,7 +118,7 @@ func (c *committer) commit(ctx context.Context, writes []*write) error {
 }
 
 // begin queues writes when there is room. The caller waits for them with wait. Without
-// writes it returns nil. Writes larger than all room are queued when room is empty.
+// writes it returns nil. Writes larger than all room are queued when it is unused.
 func (c *committer) begin(ctx context.Context, writes []*write) (*waiter, error) {
 	if len(writes) == 0 {
 		return nil, nil //nolint:nilnil // nothing to wait for

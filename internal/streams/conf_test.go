@@ -146,7 +146,7 @@ func TestConfRefuses(t *testing.T) {
 		{"another subject", "refold.space.*", "refold.spaces.*", []string{"REFOLD_LOG", "subjects"}},
 		{"another transform", "partition(64,2)", "partition(32,2)", []string{"subject_transform"}},
 		{"too short an age", "max_age: \"1h\"", "max_age: \"30m\"", []string{"30m", "45m"}},
-		{"two messages a name", "discard_new_per_subject: true", "discard_new_per_subject: false", []string{"asked twice"}},
+		{"two messages a name", "discard_new_per_subject: true", "discard_new_per_subject: false", []string{"published twice"}},
 		{"versions that go", "max_msg_size: 786432", "max_age: \"1h\"", []string{"REFOLD_PACKS", "could change"}},
 		{"no lanes", "count: 8", "count: 0", []string{"count", "0"}},
 		{"too many lanes", "count: 8", "count: 65", []string{"65"}},

@@ -247,6 +247,9 @@ func (c *Conn) connectError(ctx context.Context, err error) error {
 	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAccountAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
 		return fmt.Errorf("%w at %s: check --creds, NATS_CREDS or NATS_CONTEXT (%w)", ErrUnauthorized, c.Where, err)
 	}
+	if bad := (*url.Error)(nil); errors.As(err, &bad) {
+		err = bad.Err // the rest repeats the address, with its password
+	}
 	return fmt.Errorf("%w at %s: start one, or name it with --nats or NATS_URL (%w)", ErrNoServer, c.Where, err)
 }
 
@@ -308,13 +311,17 @@ func leastVersion() string {
 	return fmt.Sprintf("%d.%d", serverMajorLeast, serverMinorLeast)
 }
 
-// redact removes user, password and token from addresses.
+// redact removes user, password and token from addresses, also from those that don't
+// parse as a URL.
 func redact(urls string) string {
 	all := strings.Split(urls, ",")
 	for i, one := range all {
-		if u, err := url.Parse(strings.TrimSpace(one)); err == nil && u.User != nil {
-			u.User = nil
-			all[i] = u.String()
+		if at := strings.LastIndexByte(one, '@'); at >= 0 {
+			scheme, _, found := strings.Cut(one[:at], "://")
+			all[i] = one[at+1:]
+			if found {
+				all[i] = scheme + "://" + all[i]
+			}
 		}
 	}
 	return strings.Join(all, ",")

@@ -127,6 +127,18 @@ func TestConnectErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
+func TestPasswordIsNotInErrors(t *testing.T) {
+	t.Parallel()
+	for _, url := range []string{
+		"nats://u:secret@127.0.0.1:1", "u:secret@127.0.0.1:1", "nats://u:se cret@127.0.0.1:1", "nats://u:secret%zz@127.0.0.1:1", "127.0.0.1:1, u:secret@127.0.0.1:1",
+	} {
+		_, err := natsio.Connect(t.Context(), natsio.Options{URL: url})
+		if err == nil || strings.Contains(err.Error(), "cret") || !strings.Contains(err.Error(), "127.0.0.1:1") {
+			t.Errorf("%s: got %v, want an error that names the server without its password", url, err)
+		}
+	}
+}
+
 func TestConnectWithContext(t *testing.T) {
 	t.Parallel()
 	node := bustest.Configured(t, `

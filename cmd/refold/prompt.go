@@ -71,7 +71,9 @@ func promptOf(ctx context.Context, c *client.Client, sid, turn string) (*shownPr
 		if turn != "" && name != turn || p != nil && p.turn == name {
 			return
 		}
-		other := func(open session.Place) bool { return open.String() != name && !strings.HasPrefix(open.String(), name+"a") }
+		other := func(open session.Place) bool {
+			return open.String() != name && !strings.HasPrefix(open.String(), name+"a")
+		}
 		for _, effect := range state.OpenExcept(other) {
 			found := &shownPrompt{turn: name}
 			if codec.Decode(effect.Payload, &found.generation) != nil {

@@ -40,7 +40,6 @@ type LaneInfo struct {
 	Pending   uint64        // events not delivered yet
 	Unacked   int           // events delivered and not acked
 	Delivered uint64        // stream sequence of the last delivered event
-	Floor     uint64        // stream sequence up to which all events of the lane are acked
 }
 
 type natsLane struct {
@@ -59,7 +58,7 @@ func (s natsLane) Info(ctx context.Context) (LaneInfo, error) {
 	}
 	have := consumer.CachedInfo()
 	s.source.floors.Store(s.consumer, laneFloor{have.AckFloor.Stream, reconnects})
-	info := LaneInfo{Pending: have.NumPending, Unacked: have.NumAckPending, Delivered: have.Delivered.Stream, Floor: have.AckFloor.Stream}
+	info := LaneInfo{Pending: have.NumPending, Unacked: have.NumAckPending, Delivered: have.Delivered.Stream}
 	if have.Config.PriorityPolicy == jetstream.PriorityPolicyPinned {
 		info.TTL = have.Config.PinnedTTL
 	}

@@ -46,7 +46,7 @@ func (r *laneRun) Info(ctx context.Context) (info natsdelivery.LaneInfo, err err
 	at, _ := ctx.Deadline() // it distinguishes the callers
 	err = r.call(ctx, r.key("info "+time.Until(at).String()), func() error {
 		i := r.end.consumer.Info()
-		info = natsdelivery.LaneInfo{Pin: i.Pin, TTL: laneTTL, Pending: uint64(i.Pending), Unacked: i.AckPending, Delivered: i.DeliveredStream, Floor: i.FloorStream}
+		info = natsdelivery.LaneInfo{Pin: i.Pin, TTL: laneTTL, Pending: uint64(i.Pending), Unacked: i.AckPending, Delivered: i.DeliveredStream}
 		return nil
 	})
 	return info, mayPass(err)

@@ -20,7 +20,7 @@ func TestPrioritiesAreParsed(t *testing.T) {
 		t.Errorf("got %v, %v; want %v", got, err, want)
 	}
 	for _, c := range []struct{ args, want string }{
-		{"--priority llm/openai=1", "--priority llm/openai=1: targets that share no slots don't wait for one another: say with --slots"},
+		{"--priority llm/openai=1", "--priority llm/openai=1: targets that share no slots don't wait for one another: set with --slots"},
 		{"--slots 4 --priority llm/opnai=1", "llm/opnai is not served here; served are: llm/openai, llm/batch, tool/mail"},
 		{"--slots 4 --priority openai=1", "openai is not served here"},
 		{"--slots 4 --priority llm/openai", "write TARGET=N"},

@@ -31,10 +31,10 @@ func TestRatesAreParsed(t *testing.T) {
 	}
 	for _, c := range []struct{ args, want string }{
 		{"--rate opnai=60/m", "--rate opnai=60/m: no --model is served as opnai; served are: openai"},
-		{"--rate openai=60/x", "--rate openai=60/x: say NAME=N/UNIT"},
-		{"--rate openai=0/m", "--rate openai=0/m: say"},
-		{"--rate openai", "--rate openai: say"},
-		{"--rate openai/=1/s", "--rate openai/=1/s: say"},
+		{"--rate openai=60/x", "--rate openai=60/x: write NAME=N/UNIT"},
+		{"--rate openai=0/m", "--rate openai=0/m: write"},
+		{"--rate openai", "--rate openai: write"},
+		{"--rate openai/=1/s", "--rate openai/=1/s: write"},
 		{"--rate openai=60/m,openai=1/s", "--rate openai=1/s: it has a rate already"},
 		{"--breaker-faults=-1", "--breaker-faults: 0 to 1000"},
 		{"--breaker-pause 1ms", "--breaker-pause: 1s to 1h"},

@@ -114,7 +114,7 @@ func (c *Client) ended(ctx context.Context, d session.RunFinished) (RunEnd, erro
 	}
 	text, _, isAnswer := answerIn(e)
 	if !isAnswer {
-		return end, fmt.Errorf("read the answer of run %d: event %d is not a model's answer", d.Run, d.OutputSeq)
+		return end, fmt.Errorf("read the answer of run %d: event %d is not an answer of a model that can be read", d.Run, d.OutputSeq)
 	}
 	end.Output = text
 	return end, nil

@@ -29,7 +29,7 @@ type LaneServer interface {
 	Ack(reply string) error
 	// AckSure acknowledges a delivery, and waits until the server confirms it.
 	AckSure(ctx context.Context, reply string) error
-	// Reconnects counts the reconnects of the connection.
+	// Reconnects changes with every connection. It waits for a reconnect under way.
 	Reconnects() uint64
 }
 
@@ -108,4 +108,4 @@ func (s natsLane) AckSure(ctx context.Context, reply string) error {
 	return err
 }
 
-func (s natsLane) Reconnects() uint64 { return s.source.conn.Incarnation() }
+func (s natsLane) Reconnects() uint64 { return s.source.conn.CurrentIncarnation() }

@@ -53,7 +53,7 @@ var errOtherConnection = errors.New("another connection delivered it")
 // respond sends the answer to a delivery without waiting. The connection buffers
 // nothing while it reconnects, so an answer may be lost.
 func (s *Source) respond(t token, body []byte) error {
-	if s.conn.Incarnation() != t.incarnation {
+	if s.conn.CurrentIncarnation() != t.incarnation {
 		return errOtherConnection
 	}
 	return s.conn.NC.Publish(t.reply, body)

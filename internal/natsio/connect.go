@@ -146,6 +146,13 @@ func (c *Conn) URL() string { return c.NC.ConnectedUrlRedacted() }
 // incarnation only.
 func (c *Conn) Incarnation() uint64 { return c.dial.opened.Load() }
 
+// CurrentIncarnation is Incarnation after a reconnect that is under way. A publish
+// waits for it too, so this is what to compare before an acknowledgement is sent.
+func (c *Conn) CurrentIncarnation() uint64 {
+	c.NC.IsConnected() // waits for the lock that a reconnect holds
+	return c.Incarnation()
+}
+
 // dialer opens connections and counts them. Incarnation is read several times for
 // each effect; the client library's own count takes the lock that publishing takes,
 // which cost 10 us of a run with 1,000 runs in flight.
@@ -247,10 +254,7 @@ func (c *Conn) connectError(ctx context.Context, err error) error {
 	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAccountAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
 		return fmt.Errorf("%w at %s: check --creds, NATS_CREDS or NATS_CONTEXT (%w)", ErrUnauthorized, c.Where, err)
 	}
-	if bad := (*url.Error)(nil); errors.As(err, &bad) {
-		err = bad.Err // the rest repeats the address, with its password
-	}
-	return fmt.Errorf("%w at %s: start one, or name it with --nats or NATS_URL (%w)", ErrNoServer, c.Where, err)
+	return fmt.Errorf("%w at %s: start one, or name it with --nats or NATS_URL (%w)", ErrNoServer, c.Where, withoutAddress(err))
 }
 
 // usable checks the server's version and limits, and sets API and JS.
@@ -309,6 +313,17 @@ func tooOld(version string) bool {
 
 func leastVersion() string {
 	return fmt.Sprintf("%d.%d", serverMajorLeast, serverMinorLeast)
+}
+
+// errAddress stands for the parser's error, which repeats a part of the address.
+var errAddress = errors.New("an address does not parse: write special characters of user and password as %XX")
+
+// withoutAddress returns err, or errAddress if err may show a password.
+func withoutAddress(err error) error {
+	if bad := (*url.Error)(nil); errors.As(err, &bad) {
+		return errAddress
+	}
+	return err
 }
 
 // redact removes user, password and token from addresses, also from those that don't

@@ -130,7 +130,7 @@ func TestConnectErrorsSayWhatToDo(t *testing.T) {
 func TestPasswordIsNotInErrors(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{
-		"nats://u:secret@127.0.0.1:1", "u:secret@127.0.0.1:1", "nats://u:se cret@127.0.0.1:1", "nats://u:secret%zz@127.0.0.1:1", "127.0.0.1:1, u:secret@127.0.0.1:1",
+		"nats://u:secret@127.0.0.1:1", "u:secret@127.0.0.1:1", "nats://u:se cret@127.0.0.1:1", "nats://u:secret%zz@127.0.0.1:1", "nats://u:secret/x@127.0.0.1:1", "nats://u:secret#x@127.0.0.1:1", "127.0.0.1:1, u:secret@127.0.0.1:1",
 	} {
 		_, err := natsio.Connect(t.Context(), natsio.Options{URL: url})
 		if err == nil || strings.Contains(err.Error(), "cret") || !strings.Contains(err.Error(), "127.0.0.1:1") {
@@ -270,6 +270,49 @@ func TestConnectInProcess(t *testing.T) {
 	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	if seq, err := b.Publish(ctx, session.DoorIn, "s1", []byte("{}"), ""); err != nil || seq != 1 {
 		t.Errorf("got %d %v, want 1", seq, err)
+	}
+}
+
+// slowServer is a server in this process that takes the second connection only when
+// the test lets it.
+type slowServer struct {
+	*bustest.Node
+	conns   []net.Conn
+	dialled chan struct{} // closed when the second connection is requested
+	open    chan struct{} // closed to let it
+}
+
+func (s *slowServer) InProcessConn() (net.Conn, error) {
+	if len(s.conns) == 1 {
+		close(s.dialled)
+		<-s.open
+	}
+	conn, err := s.Node.InProcessConn()
+	s.conns = append(s.conns, conn)
+	return conn, err
+}
+
+// An ack is compared with the incarnation that it would be sent in, since publishing
+// waits for a reconnect that is under way.
+func TestCurrentIncarnationWaitsForAReconnect(t *testing.T) {
+	t.Parallel()
+	server := &slowServer{Node: bustest.Configured(t, `jetstream { store_dir: "DIR" }`), dialled: make(chan struct{}), open: make(chan struct{})}
+	c, err := natsio.Connect(t.Context(), natsio.Options{InProcess: server})
+	bustest.OK(t, err)
+	defer c.Close()
+	before := c.Incarnation()
+	server.conns[0].Close()
+	<-server.dialled
+	current := make(chan uint64)
+	go func() { current <- c.CurrentIncarnation() }()
+	select {
+	case n := <-current:
+		t.Errorf("got %d during the reconnect, want to wait for it", n)
+	case <-time.After(100 * time.Millisecond):
+		close(server.open)
+		if n := <-current; n == before || n != c.Incarnation() {
+			t.Errorf("got %d after the reconnect, want another one than %d, and that of Incarnation, %d", n, before, c.Incarnation())
+		}
 	}
 }
 

@@ -138,7 +138,7 @@ func (c *Conn) ConnectSystem(path string) (*nats.Conn, error) {
 	}
 	nc, err := nats.Connect(cmp.Or(system.URL, redact(c.url)), append(auth, nats.Name("refold-durability"), nats.Timeout(connectTimeout), nats.NoReconnect())...)
 	if err != nil {
-		return nil, fmt.Errorf("connect with --system-creds %s: %w", path, err)
+		return nil, fmt.Errorf("connect with --system-creds %s: %w", path, withoutAddress(err))
 	}
 	return nc, nil
 }

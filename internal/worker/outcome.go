@@ -136,8 +136,8 @@ func toolOutcome(e *effect, r *returned, took time.Duration) (o outcome, again b
 	return o, false
 }
 
-// outcome returns the outcome of an effect that may run twice. name is the
-// executor's kind in texts. again says that it is not settled: it may run
+// outcome returns the outcome of an effect whose executor has no other effect. name
+// is the executor's kind in texts. again says that it is not settled: it may run
 // elsewhere.
 func (r *returned) outcome(e *effect, name, panicCode, code string) (o outcome, again bool) {
 	switch {

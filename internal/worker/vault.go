@@ -195,8 +195,8 @@ func (w *Worker) WarnShortCatalog(ctx context.Context) {
 	}
 }
 
-// redacted returns an outcome without the values of secrets. It must be called
-// before any part of the outcome is stored or logged.
+// redacted returns an outcome, whatever it is, without the values of secrets. It
+// must be called before any part of the outcome is stored or logged.
 func (o outcome) redacted(r *secrets.Redactor) outcome {
 	if r == nil {
 		return o

@@ -164,6 +164,6 @@ func (e *edit) apply(text string) (string, error) {
 
 // code returns a line without indentation, and without a comment after its code.
 func code(line string) string {
-	line, _, _ = strings.Cut(line, " // ")
-	return strings.TrimSpace(line)
+	before, _, _ := strings.Cut(strings.TrimSpace(line), " // ")
+	return before
 }

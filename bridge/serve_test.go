@@ -26,7 +26,7 @@ func TestInvalidServeOptionsAreRefused(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "rate of") || !strings.Contains(err.Error(), "breaker:") {
 		t.Errorf("a model with both wrong: %v", err)
 	}
-	if err = b.Tool("t", toolFunc(nil), Breaker(1, time.Minute)); err == nil || !strings.Contains(err.Error(), "of models") {
+	if err = b.Tool("t", toolFunc(nil), Breaker(1, time.Minute)); err == nil || !strings.Contains(err.Error(), "only models have") {
 		t.Errorf("a tool with a breaker: %v", err)
 	}
 }
@@ -54,7 +54,7 @@ func TestPriorityNeedsSlots(t *testing.T) {
 		slots, priority int
 		want            string
 	}{
-		{0, 1, "give Options.Slots"}, {4, 101, "priority 101: want -100 to 100"}, {4, -100, ""}, {0, 0, ""},
+		{0, 1, "set Options.Slots"}, {4, 101, "priority 101: want -100 to 100"}, {4, -100, ""}, {0, 0, ""},
 	} {
 		b := &Bridge{options: Options{Slots: c.slots}}
 		err := b.Tool("host", toolFunc(nil), Priority(c.priority))

@@ -213,7 +213,7 @@ func TestInvalidControlsAreNotSent(t *testing.T) {
 		"UTF-8": func(ctx context.Context) (uint64, error) {
 			return w.Steer(ctx, "s1", "\xff", client.ControlOptions{})
 		},
-		"arguments belong": func(ctx context.Context) (uint64, error) {
+		"may change arguments": func(ctx context.Context) (uint64, error) {
 			return w.Deny(ctx, client.Approval{Session: "s1"}, client.DecideOptions{Arguments: "{}"})
 		},
 	} {

@@ -59,9 +59,11 @@ func ExampleNew() {
 	}
 	fmt.Println("identical:", s.Replay().Identical())
 
-	// Output: completed It rains in Bergen. r1t1c0 weather_get succeeded -> rain
-	// r1t1c1 weather_set ignored tool_unknown -> error: tool_unknown: there is no
-	// tool "weather_set" identical: true
+	// Output:
+	// completed It rains in Bergen.
+	// r1t1c0 weather_get succeeded -> rain
+	// r1t1c1 weather_set ignored tool_unknown -> error: tool_unknown: there is no tool "weather_set"
+	// identical: true
 }
 
 // A process dies in the middle of a call: the tool is retry-safe, so another

@@ -34,7 +34,7 @@ func TestRunsAreControlled(t *testing.T) {
 	w.waits("s1", 1)
 	w.prints(0, `^session s1: run 1 is running, waits for model, 1 steer for its next turn\n$`, "steer", "s1", "and then?")
 	w.prints(0, `^session s1: run 1 is paused, waits for model, 1 steer`, "pause", "s1", "--reason", "lunch")
-	w.prints(statusFailed, `^refold: rejected: illegal_transition: a run that is paused takes no pause\n  refold view s1 says where`, "pause", "s1")
+	w.prints(statusFailed, `^refold: rejected: illegal_transition: a run that is paused takes no pause\n  refold view s1 shows the run's state`, "pause", "s1")
 	w.prints(statusFailed, `^refold: rejected: stale: .*\n  .*leave --run out.*refold queue s1`, "resume", "s1", "--run", "7")
 	w.prints(0, `^session s1: run 1 is running`, "resume", "s1", "--budget", `{"tokens":9}`)
 	w.does(0, "run", "s1", "two", "--no-follow", "--submission", "second")
@@ -77,11 +77,11 @@ func TestApprovalsAreDecided(t *testing.T) {
 	w.prints(statusFailed, `^`+one+`refold: not denied: r1t1c0 waits with other arguments`, "deny", "s1", "r1t1c0", "--args-hash", other)
 	w.prints(statusFailed, `arguments {\n    "to": "ann"\n  }\n  hash .*\n  will run with {\n    "to": 1\n  }\nrefold: rejected: invalid_data: arguments: .*\n$`,
 		"approve", "s1", "r1t1c0", "--args", `{"to":1}`, "--yes")
-	w.prints(statusFailed, `refold: r1t1c9 of session s1 does not wait for approval: .*; what waits: r1t1c0, r1t1c1, r1t1c2\n`, "deny", "s1", "r1t1c9")
+	w.prints(statusFailed, `refold: r1t1c9 of session s1 does not wait for approval: .*; waiting: r1t1c0, r1t1c1, r1t1c2\n`, "deny", "s1", "r1t1c9")
 	w.prints(0, `^`+one+`approved\nsession s1: run 1 is running, waits for tools\n$`, "approve", "s1", "r1t1c0", "--args-hash", strings.ToUpper(hash))
 	w.prints(0, `(?s)"to": "bob".*  will run with {\n    "to": "robert"\n  }\napproved\n`, "approve", "s1", "r1t1c1", "--args", `{"to":"robert"}`, "--yes")
 	w.prints(0, `(?s)"to": "\\u202eeve".*\ndenied\n`, "deny", "s1", "r1t1c2", "--reason", "she has left")
-	w.prints(statusFailed, `what waits: no call\n`, "approve", "s1", "r1t1c0", "--yes")
+	w.prints(statusFailed, `waiting: no call\n`, "approve", "s1", "r1t1c0", "--yes")
 	w.prints(0, `  waits for approval  send r1t1c0\n(?s:.*)  approved send r1t1c1 with {"to":"robert"}\n.*  denied send r1t1c2: she has left\n`, "replay", "s1", "--events")
 	w.does(0, "cancel", "s1")
 	w.end(run, statusFailed)
@@ -261,7 +261,7 @@ func TestSteerOfIdleSessionReportsNewRun(t *testing.T) {
 	}
 	w := newWorld(t)
 	out, _ := w.does(0, "steer", "s1", "hi")
-	like(t, "idle", out, `^no run was active: the steer started run 1; refold run asks .*\nsession s1: run 1 is running`)
+	like(t, "idle", out, `^no run was active: the steer started run 1; refold run starts .*\nsession s1: run 1 is running`)
 	out, _ = w.does(0, "steer", "s1", "more")
 	like(t, "busy", out, `^session s1: run 1 is running`)
 }

@@ -154,9 +154,9 @@ func (w *world) pages(t *testing.T) {
 		"--state failed":                     `^no session matches that has a notice; .* --all finds older sessions\n$`,
 		"--state running,paused":             `^active\t.*\n$`,
 		"--name pl --since 1h":               `^plain\t.*\n$`,
-		"--since 2999-01-31T12:00:00Z":       `^no session is so`,
+		"--since 2999-01-31T12:00:00Z":       `^no session matches`,
 		"--waits-for model --model p/m":      `^active\t.*\n$`,
-		"--all --state silent --name nosuch": `^no session is so\n$`,
+		"--all --state silent --name nosuch": `^no session matches\n$`,
 	} {
 		w.prints(0, want, append([]string{"sessions"}, strings.Fields(args)...)...)
 	}

@@ -235,7 +235,7 @@ func TestSpaceSyncReportsFailures(t *testing.T) {
 	put(t, dir, "prompts/base.md", "fine\n")
 	w.prints(statusFailed, `^catalogs\[0\]\.tools\[0\]: unknown_tool: catalog default names "crm\.refund".*\nrefold: support is not staged: workspace_invalid`, "space", "sync", "s1", "support")
 	put(t, dir, "tools/default.json", `["crm.lookup"]`)
-	w.prints(statusFailed, `^refold: support is not staged: version_unknown: .*\n  the file of bridge --spaces says`, "space", "sync", "s1", "support", "--version", "v9")
+	w.prints(statusFailed, `^refold: support is not staged: version_unknown: .*\n  the file of bridge --spaces lists`, "space", "sync", "s1", "support", "--version", "v9")
 	w.prints(statusFailed, `(?s)^support 1\.4\.2 is staged: .*refold: support is not applied: workspace_invalid: tool_catalog: .*no catalog "big"`,
 		"space", "sync", "s1", "support", "--apply", "next_run", "--tool-catalog", "big")
 	w.prints(statusFailed, `^refold: rejected: unknown_space: .*no grant is about "other".*\n.*refold install --space`, "space", "sync", "s1", "other")

@@ -70,11 +70,11 @@ func TestCheckFinds(t *testing.T) {
 		{"something is open", func(e *End) { e.Open = []string{"r1t2c0"} }, whole, Bridge, "r1t2c0 is open"},
 		{"a notice is missing", func(e *End) { e.Notices = slices.Delete(e.Notices, 1, 2) }, whole, Bridge, "notice 3 comes after notice 1"},
 		{"a notice tells two things", func(e *End) { e.Notices = append(e.Notices, Notice{2, "RunStarted", "{1}"}) }, whole, Bridge, "has two contents"},
-		{"a run ended twice", func(e *End) { e.Notices = append(e.Notices, Notice{4, "RunFinished", "{}"}) }, whole, Bridge, "2 runs were told finished"},
+		{"a run ended twice", func(e *End) { e.Notices = append(e.Notices, Notice{4, "RunFinished", "{}"}) }, whole, Bridge, "2 runs have a RunFinished"},
 		{"quarantine", func(e *End) { e.Notices = append(e.Notices, Notice{0, "SessionQuarantined", "{}"}) }, whole, Bridge, "quarantined"},
 		{"another span", func(e *End) { e.Spans = []string{"the span r1 was not exported"} }, whole, Bridge, "the span r1 was not exported"},
-		{"a run without a span", func(e *End) { e.Traced = e.Traced[1:] }, whole, Bridge, "the span r1 is missing"},
-		{"a span more", func(e *End) { e.Traced = append(e.Traced, "r1t2") }, whole, Bridge, "the span r1t2 is new"},
+		{"a run without a span", func(e *End) { e.Traced = e.Traced[1:] }, whole, Bridge, "the span r1 of the trial without a kill is missing"},
+		{"a span more", func(e *End) { e.Traced = append(e.Traced, "r1t2") }, whole, Bridge, "the span r1t2 is not in the trial without a kill"},
 		{"another fold", func(e *End) { e.Replay = []string{"state differs"} }, whole, Bridge, "replay: state differs"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -15,15 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
@@ -42,7 +40,7 @@ type actor struct {
 func newActor(t *testing.T) *actor {
 	t.Helper()
 	server := bustest.Server(t)
-	return &actor{Bus: newTestBus(t, server), server: server}
+	return &actor{Bus: testbus.Provisioned(t, server), server: server}
 }
 
 // bridge connects a bridge whose leases last a second.
@@ -221,11 +219,7 @@ func TestBridge(t *testing.T) {
 // allAcked waits until consumers have nothing left.
 func (a *actor) allAcked(t *testing.T, consumers ...string) {
 	t.Helper()
-	nc := connect(t, a.server)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, js := testbus.JS(t, a.server)
 	for _, name := range consumers {
 		bustest.Until(t, name+" has nothing left", func() bool {
 			c, err := js.Consumer(t.Context(), a.Names().EffectsStream(), name)
@@ -237,16 +231,6 @@ func (a *actor) allAcked(t *testing.T, consumers ...string) {
 			return err == nil && info.AckFloor.Consumer > 0 && info.NumPending == 0 && info.NumAckPending == 0 && info.NumRedelivered == 0
 		})
 	}
-}
-
-func connect(t *testing.T, server *bustest.Node) *nats.Conn {
-	t.Helper()
-	nc, err := nats.Connect(server.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	return nc
 }
 
 // A bridge is a micro service and publishes a heartbeat every half second.
@@ -279,7 +263,8 @@ func TestBridgeIsSeen(t *testing.T) {
 	if !slices.Equal(beat.Targets, []string{"llm/p", "step/router", "tool/host"}) || beat.Rules != session.RulesVersion {
 		t.Errorf("heartbeat: got %+v", beat)
 	}
-	answer, err := connect(t, a.server).Request("$SRV.INFO.refold-bridge", nil, testPatience)
+	nc, _ := testbus.JS(t, a.server)
+	answer, err := nc.Request("$SRV.INFO.refold-bridge", nil, testPatience)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +274,7 @@ func TestBridgeIsSeen(t *testing.T) {
 		}
 	}
 	for _, subject := range []string{"$SRV.STATS.refold-bridge", "$SRV.STATS.refold-bridge." + b.Instance()} {
-		answer, err := connect(t, a.server).Request(subject, nil, testPatience)
+		answer, err := nc.Request(subject, nil, testPatience)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -320,10 +305,7 @@ func TestConsumerIsLost(t *testing.T) {
 	a.settled(t, len(names))
 	a.allAcked(t, "tool-host")
 
-	js, err := jetstream.New(connect(t, a.server))
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, js := testbus.JS(t, a.server)
 	if err := js.DeleteConsumer(t.Context(), a.Names().EffectsStream(), "tool-host"); err != nil {
 		t.Fatal(err)
 	}

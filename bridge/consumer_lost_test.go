@@ -15,6 +15,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 )
 
 // A call that may not run twice and a model's turn are in progress on one bridge,
@@ -24,11 +25,7 @@ func TestConsumerIsLostInTheMiddle(t *testing.T) {
 	t.Parallel()
 	a := newActor(t)
 	bridges, starts, release := holdingBridges(t, a)
-	nc := connect(t, a.server)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	nc, js := testbus.JS(t, a.server)
 	fx := a.Names().EffectsStream()
 	a.ask(t, session.ClassTool, "host", "r1t1c0", callAsked("r1t1c0", false))
 	seq, err := a.Publish(t.Context(), session.DoorIn, "s1", eventOf(t, session.TypeRunRequested, session.RunRequested{Input: *contentOf("hi")}), "")

@@ -4,39 +4,15 @@ package bridge
 
 import (
 	"context"
-	"log/slog"
 	"strconv"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
-	"github.com/refold/refold/internal/bus/bustest"
-	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/streams"
 )
-
-// newTestBus returns a connection to a server that has the streams.
-func newTestBus(t testing.TB, server *bustest.Node) *bus.Bus {
-	t.Helper()
-	nc, err := bus.Connect(t.Context(), natsio.Options{URL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	conf, err := streams.ParseConf(refold.StreamsConf, nc.Names())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Provision(t.Context(), conf, 1); err != nil {
-		t.Fatal(err)
-	}
-	return nc
-}
 
 // toolFunc and answerFunc make functions executors, readerFunc a reader.
 type toolFunc func(context.Context, executor.Call) (executor.Result, error)

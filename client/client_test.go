@@ -13,6 +13,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
 )
@@ -211,9 +212,7 @@ func TestViewIsRetriedAfterTimeout(t *testing.T) {
 	seq := w.ask("s1", "hi")
 	w.answer("s1", 1, "hello")
 	w.end("s1", seq)
-	nc, err := nats.Connect(w.node.URL())
-	bustest.OK(t, err)
-	defer nc.Close()
+	nc, _ := testbus.JS(t, w.node)
 	hung := make(chan struct{}, 64)
 	// That of the services of the same name.
 	sub, err := nc.QueueSubscribe(w.bus.Names().ViewAll(), "q", func(*nats.Msg) { hung <- struct{}{} })

@@ -16,9 +16,8 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/internal/bus/bustest"
-	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/internal/bus/testbus"
 )
 
 // FillIndex publishes the notices of n sessions with one run each, which has
@@ -70,9 +69,7 @@ func filled(t testing.TB, sessions int) *Client {
 	c, err := Connect(t.Context(), Options{URL: url})
 	bustest.OK(t, err)
 	t.Cleanup(c.Close)
-	conf, err := streams.ParseConf(refold.StreamsConf, c.bus.Names())
-	bustest.OK(t, err)
-	bustest.OK(t, c.bus.Provision(t.Context(), conf, 1))
+	bustest.OK(t, c.bus.Provision(t.Context(), testbus.Conf(t, ""), 1))
 	FillIndex(t, url, sessions, sessions)
 	return c
 }

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 )
 
 // With 200 faulty install records before the sessions, a replay of all sessions,
@@ -15,9 +14,7 @@ import (
 func TestFaultyInstallRecordsAreReadOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	nc, err := nats.Connect(w.node.URL())
-	bustest.OK(t, err)
-	defer nc.Close()
+	nc, _ := testbus.JS(t, w.node)
 	asked, err := nc.SubscribeSync("$JS.API.STREAM.MSG.GET.REFOLD_LOG")
 	bustest.OK(t, err)
 	requests := func(do func()) int {

@@ -8,12 +8,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 )
 
 // decodeInput reads the input of a RunRequested.
@@ -217,9 +216,7 @@ func TestAllSessionsAreFoldedInOnePass(t *testing.T) {
 		w.answer(fmt.Sprintf("s%d", i), 1, "hello")
 	}
 	// What is no session's is left out and counted.
-	nc, err := nats.Connect(w.node.URL())
-	bustest.OK(t, err)
-	defer nc.Close()
+	nc, _ := testbus.JS(t, w.node)
 	if _, err := nc.RequestWithContext(w.ctx, w.bus.Names().Prefix()+".in.no!session", []byte("{}")); err != nil {
 		t.Fatal(err)
 	}

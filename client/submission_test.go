@@ -13,11 +13,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 )
 
 // submit requests a run with a submission.
@@ -86,9 +85,7 @@ func TestRepeatedSubmissionReattaches(t *testing.T) {
 // forgetNotices removes all kept notices, as their age limit does.
 func (w *world) forgetNotices() {
 	w.t.Helper()
-	nc, err := nats.Connect(w.node.URL())
-	bustest.OK(w.t, err)
-	defer nc.Close()
+	nc, _ := testbus.JS(w.t, w.node)
 	answer, err := nc.RequestWithContext(w.ctx, "$JS.API.STREAM.PURGE."+w.bus.Names().NoticesStream(), nil)
 	if err != nil || !strings.Contains(string(answer.Data), `"success":true`) {
 		w.t.Fatalf("purge: %v %s", err, answer.Data)

@@ -16,31 +16,18 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
-
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/journal"
 )
 
-// newFragile is a world from whose log events can be erased.
-func newFragile(t *testing.T) *world {
-	t.Helper()
-	return newWorldOf(t, record, strings.Replace(string(refold.StreamsConf), "deny_delete: true", "deny_delete: false", 1))
-}
-
 // erase removes events from the log and overwrites their bytes.
 func (w *world) erase(seqs ...uint64) {
 	w.t.Helper()
-	nc, err := nats.Connect(w.node.URL())
-	bustest.OK(w.t, err)
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	bustest.OK(w.t, err)
+	_, js := testbus.JS(w.t, w.node)
 	log, err := js.Stream(w.ctx, w.bus.Names().LogStream())
 	bustest.OK(w.t, err)
 	for _, seq := range seqs {
@@ -235,7 +222,7 @@ func TestVerifyFindsNothingInIntactLog(t *testing.T) {
 // and it keeps all of its data.
 func TestVerifyFindsLostEvent(t *testing.T) {
 	t.Parallel()
-	w := newFragile(t)
+	w := newWorldWith(t, record, testbus.Erasable...)
 	of := w.story("s1", "s2", "s3")
 	lost, last := of["s2"][1], of["s2"][3]
 	w.erase(lost)
@@ -316,7 +303,7 @@ func TestVerifyFindsAlteredEvent(t *testing.T) {
 // The rest of a session's data shows that it existed.
 func TestVerifyFindsLostSession(t *testing.T) {
 	t.Parallel()
-	w := newFragile(t)
+	w := newWorldWith(t, record, testbus.Erasable...)
 	of := w.story("s1", "s2", "s3")
 	w.erase(of["s2"]...)
 	v, lines := verified(t, w.Client)
@@ -340,7 +327,7 @@ func TestVerifyFindsLostSession(t *testing.T) {
 // quarantines only this session.
 func TestHostQuarantinesSessionWithOtherNotices(t *testing.T) {
 	t.Parallel()
-	w := newFragile(t)
+	w := newWorldWith(t, record, testbus.Erasable...)
 	stop := w.hosted(1 << 40)
 	first, second := w.ask("s1", "first"), w.ask("s1", "second")
 	w.ask("s2", "first")
@@ -370,7 +357,7 @@ func TestHostQuarantinesSessionWithOtherNotices(t *testing.T) {
 // A snapshot whose event is lost is not used: the session is folded from the log.
 func TestVerifyFindsSnapshotWithoutItsEvent(t *testing.T) {
 	t.Parallel()
-	w := newFragile(t)
+	w := newWorldWith(t, record, testbus.Erasable...)
 	of := w.story("s1", "s2")
 	w.erase(of["s1"][3])
 	w.hosted(1)

@@ -12,15 +12,13 @@ import (
 	"testing"
 	"time"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/journal"
-	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/streams"
 )
 
 const testTimeout = 5 * time.Minute
@@ -39,28 +37,17 @@ func newWorld(t *testing.T) *world {
 	return newWorldWith(t, record)
 }
 
-// newWorldWith starts a server with streams and the given install record.
-func newWorldWith(t *testing.T, record string) *world {
-	t.Helper()
-	return newWorldOf(t, record, string(refold.StreamsConf))
-}
-
-// newWorldOf starts a server with the given streams and install record.
-func newWorldOf(t *testing.T, record, streamsConf string) *world {
+// newWorldWith starts a server with the given install record and edits of streams.conf.
+func newWorldWith(t *testing.T, record string, edits ...string) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, node: bustest.Server(t)}
-	var err error
-	w.bus, err = bus.Connect(ctx, natsio.Options{URL: w.node.URL()})
-	bustest.OK(t, err)
-	t.Cleanup(w.bus.Close)
-	conf, err := streams.ParseConf([]byte(streamsConf), w.bus.Names())
-	bustest.OK(t, err)
-	bustest.OK(t, w.bus.Provision(ctx, conf, 1))
+	node := bustest.Server(t)
+	w := &world{t: t, ctx: ctx, node: node, bus: testbus.Provisioned(t, node, edits...)}
 	if _, err := engine.EnsureInstall(ctx, w.bus, []byte(record)); err != nil {
 		t.Fatal(err)
 	}
+	var err error
 	w.Client, err = client.Connect(ctx, client.Options{URL: w.node.URL(), Name: "test"})
 	bustest.OK(t, err)
 	t.Cleanup(w.Close)

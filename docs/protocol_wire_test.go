@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
@@ -23,10 +22,10 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/roles"
-	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -286,10 +285,7 @@ func (w *wire) actor() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	conf := testbus.Conf(w.t, "")
 	if err := b.Provision(w.ctx, conf, 1); err != nil {
 		w.t.Fatal(err)
 	}

@@ -24,16 +24,14 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
-	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/llm/recorded"
-	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/planner"
 )
 
@@ -140,22 +138,15 @@ type system struct {
 
 func startSystem(t *testing.T, install []byte) *system {
 	t.Helper()
-	s := &system{server: bustest.Server(t)}
-	var err error
-	log := slog.New(slog.DiscardHandler)
-	s.bus, err = bus.Connect(t.Context(), natsio.Options{URL: s.server.URL(), Logger: log})
-	bustest.OK(t, err)
-	t.Cleanup(s.bus.Close)
-	conf, err := streams.ParseConf(refold.StreamsConf, s.bus.Names())
-	bustest.OK(t, err)
-	bustest.OK(t, s.bus.Provision(t.Context(), conf, 1))
+	server := bustest.Server(t)
+	s := &system{server: server, bus: testbus.Provisioned(t, server)}
 	if _, err := engine.EnsureInstall(t.Context(), s.bus, install); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := engine.New(s.bus, log, engine.Options{}).Run(ctx); err != nil {
+		if err := engine.New(s.bus, slog.New(slog.DiscardHandler), engine.Options{}).Run(ctx); err != nil {
 			t.Errorf("session-actor: %v", err)
 		}
 	})
@@ -163,9 +154,7 @@ func startSystem(t *testing.T, install []byte) *system {
 		cancel()
 		running.Wait()
 	})
-	s.nc, err = nats.Connect(s.server.URL())
-	bustest.OK(t, err)
-	t.Cleanup(s.nc.Close)
+	s.nc, _ = testbus.JS(t, server)
 	return s
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/planner"
 )
@@ -163,7 +164,8 @@ func TestToolsCheckMissesDescriptors(t *testing.T) {
 // deletes removes a blob.
 func (w *world) deletes(ref codec.Ref) {
 	w.t.Helper()
-	objects, err := w.jetStream().ObjectStore(w.ctx, w.bus.Names().BlobsBucket())
+	_, js := testbus.JS(w.t, w.node)
+	objects, err := js.ObjectStore(w.ctx, w.bus.Names().BlobsBucket())
 	bustest.OK(w.t, err)
 	bustest.OK(w.t, objects.Delete(w.ctx, ref.String()))
 }

@@ -20,19 +20,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/journal"
-	"github.com/refold/refold/internal/natsio"
-	streamconf "github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
@@ -89,15 +85,9 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	w := &world{t: t, ctx: ctx, node: bustest.Server(t)}
 	t.Cleanup(cancel)
-	var err error
-	w.bus, err = bus.Connect(ctx, natsio.Options{URL: w.node.URL()})
-	bustest.OK(t, err)
-	t.Cleanup(w.bus.Close)
-	conf, err := streamconf.ParseConf(refold.StreamsConf, w.bus.Names())
-	bustest.OK(t, err)
-	bustest.OK(t, w.bus.Provision(ctx, conf, 1))
+	node := bustest.Server(t)
+	w := &world{t: t, ctx: ctx, node: node, bus: testbus.Provisioned(t, node)}
 	record := []byte(`{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"}}`)
 	if _, err := engine.EnsureInstall(ctx, w.bus, record); err != nil {
 		t.Fatal(err)
@@ -112,21 +102,11 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	<-h.Ready()
+	var err error
 	w.Client, err = client.Connect(ctx, client.Options{URL: w.node.URL()})
 	bustest.OK(t, err)
 	t.Cleanup(w.Close)
 	return w
-}
-
-// jetStream connects to the world's server without a client.
-func (w *world) jetStream() jetstream.JetStream {
-	w.t.Helper()
-	nc, err := nats.Connect(w.node.URL())
-	bustest.OK(w.t, err)
-	w.t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	bustest.OK(w.t, err)
-	return js
 }
 
 // command is a command that runs.

@@ -23,6 +23,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 )
 
 // onTerminal runs a command on a terminal of so many columns, and returns its
@@ -373,7 +374,8 @@ func TestColorsAreOfTerminals(t *testing.T) { //nolint:paralleltest // it sets t
 // purges takes what a stream has on a subject out of it, as its age does.
 func (w *world) purges(stream, subject string) {
 	w.t.Helper()
-	s, err := w.jetStream().Stream(w.ctx, stream)
+	_, js := testbus.JS(w.t, w.node)
+	s, err := js.Stream(w.ctx, stream)
 	bustest.OK(w.t, err)
 	bustest.OK(w.t, s.Purge(w.ctx, jetstream.WithPurgeSubject(subject)))
 }

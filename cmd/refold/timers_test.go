@@ -7,6 +7,7 @@ import (
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	streamconf "github.com/refold/refold/internal/streams"
 )
 
@@ -19,7 +20,7 @@ func TestTimersRestore(t *testing.T) {
 	w.ended("over", "hi", "hello") // its wake is open, too
 	w.waits("far", 1)
 	w.says(session.DoorCtl, "late", session.TypeRunRequested, `{"input":{"text":"hi"},"config":{"provider":"p","model":"m","deadlines_ms":{"turn":10000}}}`)
-	js := w.jetStream()
+	_, js := testbus.JS(t, w.node)
 	kept := func() uint64 {
 		stream, err := js.Stream(w.ctx, "REFOLD_TIMERS")
 		bustest.OK(t, err)

@@ -7,18 +7,16 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 )
 
 // service starts a service with one endpoint, do, that says text of itself.
 func (w *world) service(name, text string) {
 	w.t.Helper()
-	nc, err := nats.Connect(w.node.URL())
-	bustest.OK(w.t, err)
-	w.t.Cleanup(nc.Close)
+	nc, _ := testbus.JS(w.t, w.node)
 	s, err := micro.AddService(nc, micro.Config{Name: name, Version: "1.0.0"})
 	if err == nil {
 		err = s.AddEndpoint("do", micro.HandlerFunc(func(micro.Request) {}), micro.WithEndpointSubject(name+".do"),

@@ -17,13 +17,12 @@ import (
 	"testing"
 	"time"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/streams"
 )
 
 // BenchmarkVerifyStored folds the log of BenchmarkVerify from a server.
@@ -87,16 +86,8 @@ func cpuUsed(b *testing.B) time.Duration {
 func (l *library) store(b *testing.B) *bus.Bus {
 	b.Helper()
 	ctx := b.Context()
-	c, err := bus.Connect(ctx, natsio.Options{URL: bustest.ServerBeside(b), Name: "bench", Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(c.Close)
-	conf, err := streams.ParseConf(refold.StreamsConf, c.Names())
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := c.Provision(ctx, conf, 1); err != nil {
+	c := testbus.ConnectWith(b, natsio.Options{URL: bustest.ServerBeside(b), Name: "bench"})
+	if err := c.Provision(ctx, testbus.Conf(b, ""), 1); err != nil {
 		b.Fatal(err)
 	}
 	if _, _, err := c.PublishInstall(ctx, []byte(benchRecord), true); err != nil {
@@ -108,7 +99,7 @@ func (l *library) store(b *testing.B) *bus.Bus {
 		}
 	}
 	states := map[string]*session.State{}
-	if _, err = c.ReadAll(ctx, 1, func(e session.Event) error { return l.storeOutputs(ctx, c, states, e) }); err != nil {
+	if _, err := c.ReadAll(ctx, 1, func(e session.Event) error { return l.storeOutputs(ctx, c, states, e) }); err != nil {
 		b.Fatal(err)
 	}
 	for _, k := range l.snapshots {

@@ -242,6 +242,7 @@ func TestSchedulesSurviveServerAndConsumer(t *testing.T) {
 	if d := testbus.Within(t, got); d.Wake != "w1" || d.Fired.Before(due) {
 		t.Errorf("after a restart: got %s at %v, want w1 from %v on", d.Wake, d.Fired, due)
 	}
+	bustest.Until(t, "w1 is acked", c.holds("refold.timer.s1.w90"))
 	bustest.OK(t, c.js.DeleteConsumer(testbus.Context(t), "REFOLD_TIMERS", subjects.DueConsumer))
 	c.schedule("w2", time.Now().Add(300*time.Millisecond))
 	if d := testbus.Within(t, got); d.Wake != "w2" {

@@ -21,8 +21,7 @@ func (o ackingOwner) Deliver(d delivery.Delivery) {
 // BenchmarkLane receives, delivers and acks one event.
 func BenchmarkLane(b *testing.B) {
 	node := bustest.Server(b)
-	c := testbus.Connect(b, node, "")
-	bustest.OK(b, c.Provision(testbus.Context(b), testbus.Conf(b, ""), 1))
+	c := testbus.Provisioned(b, node)
 	_, js := testbus.JS(b, node)
 	for n := range b.N {
 		if _, err := js.PublishAsync("refold.in."+sidOn(0, 0), []byte(`{"type":"RunRequested"}`)); err != nil {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/delivery"
@@ -24,9 +23,7 @@ import (
 func runProvisionedLane(t *testing.T, node *bustest.Node, replicas, lane int, on func(delivery.Delivery)) (*host, *testbus.Log) {
 	t.Helper()
 	said := &testbus.Log{}
-	b, err := bus.Connect(testbus.Context(t), natsio.Options{URL: node.URL(), Logger: slog.New(slog.NewTextHandler(said, nil))})
-	bustest.OK(t, err)
-	t.Cleanup(b.Close)
+	b := testbus.ConnectWith(t, natsio.Options{URL: node.URL(), Logger: slog.New(slog.NewTextHandler(said, nil))})
 	bustest.OK(t, b.Provision(testbus.Context(t), testbus.Conf(t, "", setting("priority_timeout", ttlShort.String())...), replicas))
 	return runLaneOf(t, b, lane, on), said
 }
@@ -136,8 +133,7 @@ func TestLaneIsMadeAgainByAnotherOwner(t *testing.T) {
 	first := runLane(t, l.node, 0, ackAll)
 	l.publish(sid, numbered(1, 3)...)
 	bustest.Until(t, "3 are acked", l.floor(0, 3))
-	looks := testbus.Connect(t, l.node, "")
-	bustest.OK(t, looks.Provision(testbus.Context(t), testbus.Conf(t, "", setting("priority_timeout", ttlShort.String())...), 0))
+	looks := testbus.Provisioned(t, l.node, setting("priority_timeout", ttlShort.String())...)
 	if _, err := looks.Lane(0).Stray(testbus.Context(t)); err != nil { // as a session-actor does
 		t.Fatal(err)
 	}
@@ -160,8 +156,7 @@ func TestLaneIsMadeAgainByAnotherOwner(t *testing.T) {
 func TestLaneIsMadeAgainFromTheStart(t *testing.T) {
 	t.Parallel()
 	l := newLanes(t, ttlShort)
-	b := testbus.Connect(t, l.node, "")
-	bustest.OK(t, b.Provision(testbus.Context(t), testbus.Conf(t, "", setting("priority_timeout", ttlShort.String())...), 0))
+	b := testbus.Provisioned(t, l.node, setting("priority_timeout", ttlShort.String())...)
 	first := runLane(t, l.node, 0, ackAll)
 	l.publish(sidOn(0, 0), numbered(1, 3)...)
 	bustest.Until(t, "3 are acked", l.floor(0, 3))

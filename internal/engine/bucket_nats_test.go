@@ -8,11 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
-	"github.com/refold/refold/internal/streams"
 )
 
 // While a host runs, the bucket of snapshots is emptied and then deleted. Sessions
@@ -20,21 +19,10 @@ import (
 // the log.
 func TestBucketOfSnapshotsIsDeleted(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t)
-	_, js := w.js()
+	w := newWorld(t)
+	_, js := testbus.JS(t, w.node)
 	opts := engine.Options{SnapshotEach: 2}
-	provisioned := func() *running { // as a session-actor does at its start
-		r := w.host(opts)
-		conf, err := streams.ParseConf(refold.StreamsConf, r.bus.Names())
-		if err == nil {
-			err = r.bus.Provision(w.ctx, conf, 1)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		return r
-	}
-	first := provisioned()
+	first := w.provisioned(opts)
 	w.turn(1, "s1", "s2")
 	kv, err := js.Stream(w.ctx, w.bus.Names().SnapshotsStream())
 	if err != nil {
@@ -59,7 +47,7 @@ func TestBucketOfSnapshotsIsDeleted(t *testing.T) {
 	}
 	first.stop(w)
 	opts.SnapshotEach = 1 << 40 // it puts no snapshot, but loads
-	provisioned()
+	w.provisioned(opts)
 	if err := js.DeleteStream(w.ctx, w.bus.Names().SnapshotsStream()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
 )
 
@@ -14,8 +15,8 @@ import (
 // lanes.
 func TestNextHostSettlesDueWakes(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t)
-	_, js := w.js()
+	w := newWorld(t)
+	_, js := testbus.JS(t, w.node)
 	waits := func(sid string, open time.Duration) {
 		w.publish(session.DoorCtl, sid, session.TypeRunRequested, map[string]any{
 			"input": map[string]any{"text": "hi"}, "config": map[string]any{

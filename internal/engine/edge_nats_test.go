@@ -4,7 +4,6 @@ package engine_test
 // not read, a very long session.
 
 import (
-	"context"
 	"fmt"
 	"net"
 	"strings"
@@ -12,52 +11,14 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
-	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
-
-// newWorldOf is newWorld with another server. Every connection is in process and
-// so knows how the server syncs.
-func newWorldOf(t testing.TB, options ...bustest.Option) *world {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*testTimeout)
-	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, node: bustest.Server(t, options...)}
-	w.bus = w.connect()
-	conf, err := streams.ParseConf(refold.StreamsConf, w.bus.Names())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.bus.Provision(ctx, conf, 1); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := engine.EnsureInstall(ctx, w.bus, session.BuiltinInstall()); err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
-
-// js is a plain client.
-func (w *world) js() (*nats.Conn, jetstream.JetStream) {
-	w.t.Helper()
-	nc, err := nats.Connect(w.node.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return nc, js
-}
 
 // state returns what a stream has.
 func (w *world) state(js jetstream.JetStream, stream string) jetstream.StreamState {
@@ -135,8 +96,8 @@ func (w *world) done(lanes []jetstream.Consumer) {
 // bucket of snapshots delays nothing.
 func TestEdgeEffectsStreamFull(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t)
-	_, js := w.js()
+	w := newWorld(t)
+	_, js := testbus.JS(t, w.node)
 	w.limit(js, "REFOLD_FX", func(c *jetstream.StreamConfig) { c.MaxMsgs = 5 })
 	w.limit(js, "KV_REFOLD_SNAPSHOTS", func(c *jetstream.StreamConfig) { c.MaxMsgs = 1 }) // a cache, and for good
 	h := w.host(engine.Options{SnapshotEach: 1})
@@ -176,7 +137,7 @@ func TestEdgeEffectsStreamFull(t *testing.T) {
 // Sessions go on, and a client that reads receives everything.
 func TestEdgeSlowConsumer(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t)
+	w := newWorld(t)
 	w.host(engine.Options{})
 	slow, err := net.Dial("tcp", strings.TrimPrefix(w.node.URL(), "nats://"))
 	if err != nil {
@@ -226,8 +187,8 @@ func TestEdgeLongSession(t *testing.T) {
 	t.Parallel()
 	// The events are there before the host, and a server that syncs each would
 	// need the time for itself.
-	w := newWorldOf(t, func(o *server.Options) { o.SyncAlways, o.SyncInterval = false, time.Minute })
-	nc, js := w.js()
+	w := newWorld(t, func(o *server.Options) { o.SyncAlways, o.SyncInterval = false, time.Minute })
+	nc, js := testbus.JS(t, w.node)
 	w.run("s1", "hi")
 	for i := range longSession {
 		subject := "refold.ctl.s1"

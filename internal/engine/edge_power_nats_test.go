@@ -11,6 +11,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/subjects"
 )
@@ -24,8 +25,8 @@ func TestEdgePowerLoss(t *testing.T) {
 	for name, keepsEffects := range map[string]bool{"all streams lose their ends": false, "the log alone loses its end": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorldOf(t, bustest.Interval)
-			_, js := w.js()
+			w := newWorld(t, bustest.Interval)
+			_, js := testbus.JS(t, w.node)
 			w.host(engine.Options{SnapshotEach: 1})
 			w.run("old", "hi")
 			w.run("calm", "hi")
@@ -134,8 +135,8 @@ func (w *world) wantStopped(sid, subject string, before []byte) {
 // of its lane go on. After a release with a new stream of effects it goes on too.
 func TestEdgeNameThatCantBeRead(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, bustest.Interval)
-	_, js := w.js()
+	w := newWorld(t, bustest.Interval)
+	_, js := testbus.JS(t, w.node)
 	const name = "refold.fx.llm.openai.bad.r1t1"
 	if _, err := js.Publish(w.ctx, name, []byte("what can't be read")); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ package engine_test
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -15,8 +14,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/natsio"
 )
@@ -79,14 +78,10 @@ func (s *strait) lead(client net.Conn, to string) {
 // events. It reconnects, and does everything once.
 func TestEdgeSlowHost(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t, func(o *server.Options) { o.MaxPending = 2 << 20 })
-	nc, js := w.js()
+	w := newWorld(t, func(o *server.Options) { o.MaxPending = 2 << 20 })
+	nc, js := testbus.JS(t, w.node)
 	way := newStrait(t, strings.TrimPrefix(w.node.URL(), "nats://"))
-	b, err := bus.Connect(w.ctx, natsio.Options{URL: "nats://" + way.Addr().String(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(b.Close)
+	b := testbus.ConnectWith(t, natsio.Options{URL: "nats://" + way.Addr().String()})
 	r := w.beginAt(b, engine.Options{})
 	t.Cleanup(func() { r.stop(w) })
 

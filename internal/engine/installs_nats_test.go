@@ -8,6 +8,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
 )
 
@@ -26,9 +27,9 @@ func (w *world) faultyRecords(n int) {
 // than without them.
 func TestFaultyRecordsCostAViewNothing(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t)
+	w := newWorld(t)
 	w.host(engine.Options{SnapshotEach: 1 << 40}) // a view folds from the session's first event
-	nc, _ := w.js()
+	nc, _ := testbus.JS(t, w.node)
 	asked, err := nc.SubscribeSync("$JS.API.STREAM.MSG.GET.REFOLD_LOG")
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +68,7 @@ func TestFaultyRecordsCostAViewNothing(t *testing.T) {
 func BenchmarkViewBehindFaultyRecords(b *testing.B) {
 	for _, faulty := range []int{0, 170} {
 		b.Run(fmt.Sprint(faulty), func(b *testing.B) {
-			w := newWorldOf(b)
+			w := newWorld(b)
 			w.host(engine.Options{SnapshotEach: 1 << 40})
 			w.faultyRecords(faulty)
 			w.run("s1", "hi")

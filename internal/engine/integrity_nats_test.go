@@ -4,41 +4,17 @@ package engine_test
 // with three copies. Each of the damaged sessions is stopped, and no other.
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
-	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
-
-// newFragile is a world on these servers, from whose log events can be erased.
-func newFragile(t *testing.T, nodes []*bustest.Node) *world {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 3*testTimeout)
-	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, node: nodes[0]}
-	w.bus = w.connect()
-	text := bytes.Replace(refold.StreamsConf, []byte("deny_delete: true"), []byte("deny_delete: false"), 1)
-	conf, err := streams.ParseConf(text, w.bus.Names())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.bus.Provision(ctx, conf, len(nodes)); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := engine.EnsureInstall(ctx, w.bus, session.BuiltinInstall()); err != nil {
-		t.Fatal(err)
-	}
-	return w
-}
 
 // events returns the sequences of a session's events.
 func (w *world) events(sid string) (seqs []uint64) {
@@ -100,10 +76,10 @@ func TestErasedEvents(t *testing.T) {
 		t.Run(fmt.Sprintf("%d servers", servers), func(t *testing.T) {
 			t.Parallel()
 			if servers == 1 {
-				testErased(t, newFragile(t, []*bustest.Node{bustest.Server(t)}))
+				testErased(t, newWorldOn(t, []*bustest.Node{bustest.Server(t)}, testbus.Erasable...))
 				return
 			}
-			testErased(t, newFragile(t, bustest.Cluster(t, servers)))
+			testErased(t, newWorldOn(t, bustest.Cluster(t, servers), testbus.Erasable...))
 		})
 	}
 }
@@ -128,7 +104,7 @@ func testErased(t *testing.T, w *world) {
 	two := w.begin(engine.Options{SnapshotEach: 1 << 40})
 	w.turn(2, sids...)
 	two.stop(w)
-	_, js := w.js()
+	_, js := testbus.JS(t, w.node)
 	log, err := js.Stream(w.ctx, "REFOLD_LOG")
 	if err != nil {
 		t.Fatal(err)

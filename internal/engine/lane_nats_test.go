@@ -9,25 +9,16 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
-	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
 // provisioned starts a host as a session-actor does.
 func (w *world) provisioned(opts engine.Options) *running {
 	w.t.Helper()
-	b := w.connect()
-	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
-	if err == nil {
-		err = b.Provision(w.ctx, conf, 1)
-	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	r := w.beginAt(b, opts)
+	r := w.beginAt(testbus.Provisioned(w.t, w.node), opts)
 	w.t.Cleanup(func() { r.stop(w) })
 	return r
 }
@@ -59,8 +50,8 @@ func (w *world) areThere(js jetstream.JetStream, lanes int) {
 // forgotten meanwhile are not published again.
 func TestLanesAreDeleted(t *testing.T) {
 	t.Parallel()
-	w := newWorldOf(t)
-	_, js := w.js()
+	w := newWorld(t)
+	_, js := testbus.JS(t, w.node)
 	first := w.provisioned(engine.Options{})
 	sids := make([]string, 24) // three for each lane, about
 	for i := range sids {

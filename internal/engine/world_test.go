@@ -14,21 +14,20 @@ import (
 
 	"go.uber.org/goleak"
 
-	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
 // TestMain checks that all goroutines of a host have ended when Run has returned.
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-const testTimeout = 3 * time.Minute
+const testTimeout = 9 * time.Minute
 
 // world is a server with Refold's streams and a connection to it.
 type world struct {
@@ -38,20 +37,19 @@ type world struct {
 	bus  *bus.Bus
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB, options ...bustest.Option) *world {
+	t.Helper()
+	return newWorldOn(t, []*bustest.Node{bustest.Server(t, options...)})
+}
+
+// newWorldOn is newWorld with servers that run, and with edits of streams.conf.
+func newWorldOn(t testing.TB, nodes []*bustest.Node, edits ...string) *world {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, node: bustest.Server(t)}
+	w := &world{t: t, ctx: ctx, node: nodes[0]}
 	w.bus = w.connect()
-	names := w.bus.Names()
-	conf, err := streams.ParseConf(refold.StreamsConf, names)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.bus.Provision(ctx, conf, 1); err != nil {
-		t.Fatal(err)
-	}
+	bustest.OK(t, w.bus.Provision(ctx, testbus.Conf(t, "", edits...), len(nodes)))
 	if stored, err := engine.EnsureInstall(ctx, w.bus, session.BuiltinInstall()); err != nil || !stored {
 		t.Fatalf("install: %v %v", stored, err)
 	}

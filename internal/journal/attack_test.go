@@ -29,9 +29,7 @@ type poison struct {
 func newPoison(t *testing.T) (context.Context, *bus.Bus, poison) {
 	t.Helper()
 	node := bustest.Server(t)
-	b := testbus.Connect(t, node, "")
-	ctx := testbus.Context(t)
-	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 1))
+	b, ctx := testbus.Provisioned(t, node), testbus.Context(t)
 	_, js := testbus.JS(t, node)
 	return ctx, b, poison{t, b, js}
 }

@@ -79,9 +79,7 @@ func BenchmarkCommitSlices(b *testing.B) {
 
 func benchmarkBus(b *testing.B, mode natsio.Durability) (*bus.Bus, jetstream.JetStream) {
 	node := bustest.Server(b, func(o *server.Options) { o.SyncAlways = mode == natsio.DurabilityAlways })
-	c, err := bus.Connect(testbus.Context(b), natsio.Options{URL: node.URL()})
-	bustest.OK(b, err)
-	b.Cleanup(c.Close)
+	c := testbus.ConnectWith(b, natsio.Options{URL: node.URL()})
 	bustest.OK(b, c.Provision(testbus.Context(b), testbus.Conf(b, ""), 1))
 	_, js := testbus.JS(b, node)
 	return c, js

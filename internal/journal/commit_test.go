@@ -54,9 +54,7 @@ func newStoring(t *testing.T, node *bustest.Node, mode natsio.Durability) *stori
 
 func connectAs(t testing.TB, url string, mode natsio.Durability) *bus.Bus {
 	t.Helper()
-	b, err := bus.Connect(testbus.Context(t), natsio.Options{URL: url, Durability: mode})
-	bustest.OK(t, err)
-	t.Cleanup(b.Close)
+	b := testbus.ConnectWith(t, natsio.Options{URL: url, Durability: mode})
 	b.Groups(mode == natsio.DurabilityAlways)
 	return b
 }

@@ -362,10 +362,7 @@ func lastEvents(t *testing.T, e testbus.Env) {
 
 func TestInstallBeforeFindsTheNewestRecord(t *testing.T) {
 	t.Parallel()
-	node := bustest.Server(t)
-	b := testbus.Connect(t, node, "")
-	ctx := testbus.Context(t)
-	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
+	b, ctx := testbus.Provisioned(t, bustest.Server(t)), testbus.Context(t)
 	if e, found, err := b.InstallBefore(ctx, 10); err != nil || found {
 		t.Errorf("without a record: got %+v %v %v, want none", e, found, err)
 	}
@@ -400,9 +397,7 @@ func TestInstallBeforeFindsTheNewestRecord(t *testing.T) {
 func TestReadAllSkipsInvalidSubjects(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
-	b := testbus.Connect(t, node, "")
-	ctx := testbus.Context(t)
-	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
+	b, ctx := testbus.Provisioned(t, node), testbus.Context(t)
 	read := func(from uint64) (got []string, skipped int) {
 		scanned, err := b.ReadAll(ctx, from, func(e session.Event) error {
 			got = append(got, fmt.Sprintf("%d:%s:%s", e.Seq, e.Session, e.Door))

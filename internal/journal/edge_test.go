@@ -75,9 +75,7 @@ func TestEdgeBatchSlotsTaken(t *testing.T) {
 	// Two slots, since a server in this process counts those of all others too.
 	node := bustest.Server(t, func(o *server.Options) { o.JetStreamLimits.MaxBatchInflightPerStream = 2 })
 	ctx := testbus.Context(t)
-	b, err := bus.Connect(ctx, natsio.Options{InProcess: node})
-	bustest.OK(t, err)
-	t.Cleanup(b.Close)
+	b := testbus.ConnectWith(t, natsio.Options{InProcess: node})
 	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	b.Groups(true)
 	nc, js := testbus.JS(t, node)
@@ -117,9 +115,7 @@ func TestEdgeStreamFull(t *testing.T) {
 			t.Parallel()
 			node := bustest.Server(t, func(o *server.Options) { o.SyncAlways = durability == natsio.DurabilityAlways })
 			ctx := testbus.Context(t)
-			b, err := bus.Connect(ctx, natsio.Options{InProcess: node, Durability: durability})
-			bustest.OK(t, err)
-			t.Cleanup(b.Close)
+			b := testbus.ConnectWith(t, natsio.Options{InProcess: node, Durability: durability})
 			b.Groups(durability == natsio.DurabilityAlways)
 			bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 			_, js := testbus.JS(t, node)
@@ -163,9 +159,7 @@ func TestEdgeStoreFull(t *testing.T) {
 	t.Parallel()
 	var opts *server.Options
 	node := bustest.Server(t, func(o *server.Options) { o.JetStreamMaxStore, opts = 4<<20, o })
-	b := testbus.Connect(t, node, "")
-	ctx := testbus.Context(t)
-	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
+	b, ctx := testbus.Provisioned(t, node), testbus.Context(t)
 	_, js := testbus.JS(t, node)
 	payload := bytes.Repeat([]byte("x"), session.EventBytesMax)
 	var err error

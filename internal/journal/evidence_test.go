@@ -15,10 +15,7 @@ import (
 // content is stored again after that, it stays.
 func TestKeptBlobOutlivesItsSnapshot(t *testing.T) {
 	t.Parallel()
-	node := bustest.Server(t)
-	b := testbus.Connect(t, node, "")
-	ctx := testbus.Context(t)
-	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 1))
+	b, ctx := testbus.Provisioned(t, bustest.Server(t)), testbus.Context(t)
 	wrong := append([]byte{0x81}, bytes.Repeat([]byte("x"), 600<<10)...)
 	right := append([]byte{0x81}, bytes.Repeat([]byte("y"), 600<<10)...)
 	for _, data := range [][]byte{wrong, right} {

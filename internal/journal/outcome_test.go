@@ -13,7 +13,6 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/journal"
@@ -25,9 +24,7 @@ import (
 func TestPublishAcrossServerRestart(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
-	b := testbus.Connect(t, node, "")
-	ctx := testbus.Context(t)
-	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
+	b, ctx := testbus.Provisioned(t, node), testbus.Context(t)
 	const n = 200
 	at := make(chan int) // nobody goes ahead: the server goes while events are to come
 	done := make(chan error, 1)
@@ -64,8 +61,7 @@ func TestPublishAcrossServerRestart(t *testing.T) {
 func TestEndedContextIsAnUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
-	b := testbus.Connect(t, node, "")
-	bustest.OK(t, b.Provision(testbus.Context(t), testbus.Conf(t, ""), 0))
+	b := testbus.Provisioned(t, node)
 	node.Stop()
 	ctx, cancel := context.WithTimeout(testbus.Context(t), 200*time.Millisecond)
 	defer cancel()
@@ -90,9 +86,7 @@ func TestLostAcknowledgementStoresOnce(t *testing.T) {
 	_, js := testbus.JS(t, node)
 	wire := testbus.NewWire(t, node.URL())
 	ctx := testbus.Context(t)
-	b, err := bus.Connect(ctx, natsio.Options{URL: wire.URL})
-	bustest.OK(t, err)
-	t.Cleanup(b.Close)
+	b := testbus.ConnectWith(t, natsio.Options{URL: wire.URL})
 	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
 	if _, _, err := b.GetSnapshot(ctx, "s1"); err != nil { // looks the bucket up
 		t.Fatal(err)
@@ -170,9 +164,7 @@ func TestLostAcknowledgementStoresOnce(t *testing.T) {
 func TestFollowAcrossRestart(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
-	b := testbus.Connect(t, node, "")
-	ctx := testbus.Context(t)
-	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
+	b, ctx := testbus.Provisioned(t, node), testbus.Context(t)
 	say := func(n uint64) {
 		t.Helper()
 		bustest.OK(t, b.Notify(ctx, "s1", n, fmt.Append(nil, n)))
@@ -201,8 +193,7 @@ func TestFollowAcrossRestart(t *testing.T) {
 func TestNameThatCantBeRead(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t, bustest.Interval)
-	b := testbus.Connect(t, node, "")
-	bustest.OK(t, b.Provision(testbus.Context(t), testbus.Conf(t, ""), 1))
+	b := testbus.Provisioned(t, node)
 	effect := func(sid, say string) journal.Output {
 		return journal.Output{Session: sid, Effect: &session.Effect{Name: "r1t1c0", Class: session.ClassTool, Target: "host", Payload: []byte(say)}}
 	}

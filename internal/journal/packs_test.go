@@ -21,8 +21,7 @@ import (
 // packs returns a bus with the stream of packs.
 func packs(t *testing.T) *bus.Bus {
 	t.Helper()
-	b := testbus.Connect(t, bustest.Server(t), "refold")
-	bustest.OK(t, b.Provision(t.Context(), testbus.Conf(t, ""), 1))
+	b := testbus.Provisioned(t, bustest.Server(t))
 	return b
 }
 
@@ -117,8 +116,7 @@ func TestSelectorsFindTheNewestVersion(t *testing.T) {
 func TestPublishedVersionsCantBeDeleted(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
-	b := testbus.Connect(t, node, "refold")
-	bustest.OK(t, b.Provision(t.Context(), testbus.Conf(t, ""), 1))
+	b := testbus.Provisioned(t, node)
 	if _, _, err := b.PublishPack(t.Context(), journal.Published{Pack: "crm", Version: "1.0.0", Manifest: []byte("one")}); err != nil {
 		t.Fatal(err)
 	}

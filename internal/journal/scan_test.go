@@ -21,23 +21,14 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// erasable is a log from which messages can be erased.
-func erasable(t *testing.T, node *bustest.Node, b *bus.Bus) jetstream.Stream {
-	t.Helper()
-	bustest.OK(t, b.Provision(testbus.Context(t), testbus.Conf(t, "", "deny_delete: true\n    deny_purge: true\n    allow_rollup_hdrs: false\n    allow_msg_ttl: false\n    allow_direct: true\n    allow_atomic: true", "allow_direct: true\n    allow_atomic: true"), 0))
-	_, js := testbus.JS(t, node)
-	log, err := js.Stream(testbus.Context(t), "REFOLD_LOG")
-	bustest.OK(t, err)
-	return log
-}
-
 // ReadAll reports erased events at any position of the log.
 func TestErasedEventsAreReported(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
-	b := testbus.Connect(t, node, "")
-	ctx := testbus.Context(t)
-	log := erasable(t, node, b)
+	b, ctx := testbus.Provisioned(t, node, testbus.Erasable...), testbus.Context(t)
+	_, js := testbus.JS(t, node)
+	log, err := js.Stream(ctx, "REFOLD_LOG")
+	bustest.OK(t, err)
 	for i := range 20 {
 		if _, err := b.Publish(ctx, session.DoorIn, fmt.Sprintf("s%d", i%3), []byte("{}"), ""); err != nil {
 			t.Fatal(err)
@@ -89,9 +80,7 @@ func TestScanWithoutAConsumerReadsByRequests(t *testing.T) {
 		] }`)
 	as := func(user string) *bus.Bus {
 		t.Helper()
-		b, err := bus.Connect(testbus.Context(t), natsio.Options{URL: strings.Replace(node.URL(), "nats://", "nats://"+user+":x@", 1)})
-		bustest.OK(t, err)
-		t.Cleanup(b.Close)
+		b := testbus.ConnectWith(t, natsio.Options{URL: strings.Replace(node.URL(), "nats://", "nats://"+user+":x@", 1)})
 		return b
 	}
 	all, few, ctx := as("all"), as("few"), testbus.Context(t)
@@ -144,10 +133,7 @@ func TestScanWithoutAConsumerReadsByRequests(t *testing.T) {
 // deleted entries are left out.
 func TestScansReadSnapshotsQuarantinesAndEffects(t *testing.T) {
 	t.Parallel()
-	node := bustest.Server(t)
-	b := testbus.Connect(t, node, "")
-	ctx := testbus.Context(t)
-	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
+	b, ctx := testbus.Provisioned(t, bustest.Server(t)), testbus.Context(t)
 	large := append([]byte{0x81}, make([]byte, 600<<10)...)
 	must := func(err error) {
 		t.Helper()

@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/natsio"
@@ -85,9 +84,7 @@ func TestDiscoverReportsADenial(t *testing.T) {
 		jetstream { store_dir: DIR }
 		authorization { users: [ {user: u, password: p, permissions: { publish: { deny: ["$SRV.>"] } }} ] }
 	`)
-	b, err := bus.Connect(t.Context(), natsio.Options{URL: strings.Replace(node.URL(), "://", "://u:p@", 1)})
-	bustest.OK(t, err)
-	defer b.Close()
+	b := testbus.ConnectWith(t, natsio.Options{URL: strings.Replace(node.URL(), "://", "://u:p@", 1)})
 	all, err := b.Discover(t.Context(), "bridge")
 	var denied *natsio.PermissionError
 	if !errors.As(err, &denied) || !strings.Contains(err.Error(), "$SRV.INFO.refold-bridge") {
@@ -98,8 +95,7 @@ func TestDiscoverReportsADenial(t *testing.T) {
 func TestHasBlob(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
-	b := testbus.Connect(t, node, "")
-	bustest.OK(t, b.Provision(t.Context(), testbus.Conf(t, ""), 1))
+	b := testbus.Provisioned(t, node)
 	content := []byte("what a model is shown of a tool")
 	if there, err := b.HasBlob(t.Context(), codec.RefOf(content)); err != nil || there {
 		t.Errorf("before: got %v (%v)", there, err)

@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/natsio"
@@ -59,9 +58,7 @@ func TestRequestToAService(t *testing.T) {
 		authorization { users: [ {user: a, password: p}, {user: u, password: p, permissions: { publish: { deny: ["secret.>"] } }} ] }
 	`)
 	as := func(user string) string { return strings.Replace(node.URL(), "://", "://"+user+":p@", 1) }
-	b, err := bus.Connect(t.Context(), natsio.Options{URL: as("u")})
-	bustest.OK(t, err)
-	defer b.Close()
+	b := testbus.ConnectWith(t, natsio.Options{URL: as("u")})
 	raw, err := nats.Connect(as("a"))
 	bustest.OK(t, err)
 	defer raw.Close()

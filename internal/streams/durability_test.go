@@ -210,9 +210,7 @@ func TestReplicatedDurabilityNeedsThreeCopies(t *testing.T) {
 	nodes := bustest.Cluster(t, 3)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	b, err := bus.Connect(ctx, natsio.Options{InProcess: nodes[0], Durability: natsio.DurabilityReplicated})
-	bustest.OK(t, err)
-	defer b.Close()
+	b := testbus.ConnectWith(t, natsio.Options{InProcess: nodes[0], Durability: natsio.DurabilityReplicated})
 	// One of three was asked: the others may do anything.
 	if got, want := b.Durability(), natsio.DurabilityReplicated; got != want {
 		t.Errorf("before its streams are looked at: got %v, want the operator's word, %v", got, want)

@@ -127,9 +127,7 @@ func TestProvisionConcurrently(t *testing.T) {
 func TestProvisionUpdatesWhatMayChange(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
-	b := testbus.Connect(t, node, "")
-	ctx := testbus.Context(t)
-	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
+	b, ctx := testbus.Provisioned(t, node), testbus.Context(t)
 	_, js := testbus.JS(t, node)
 	// What the operator sets and the file doesn't name stays.
 	stream, err := js.Stream(ctx, "REFOLD_OUT")
@@ -178,9 +176,7 @@ func TestProvisionRefusesWhatCannotChange(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			node := bustest.Server(t)
-			b := testbus.Connect(t, node, "")
-			ctx := testbus.Context(t)
-			bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
+			b, ctx := testbus.Provisioned(t, node), testbus.Context(t)
 			if tc.edit != nil {
 				_, js := testbus.JS(t, node)
 				tc.edit(t, ctx, js)

@@ -20,8 +20,7 @@ import (
 // provisioned returns a connection to a server with the streams, and a plain client.
 func provisioned(t *testing.T, node *bustest.Node) (*bus.Bus, jetstream.JetStream) {
 	t.Helper()
-	b := testbus.Connect(t, node, "")
-	bustest.OK(t, b.Provision(testbus.Context(t), testbus.Conf(t, ""), 1))
+	b := testbus.Provisioned(t, node)
 	_, js := testbus.JS(t, node)
 	return b, js
 }

@@ -5,18 +5,15 @@ package worker
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"testing"
 	"time"
 
-	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -50,18 +47,7 @@ func TestTransportKeepsItsPromises(t *testing.T) {
 // newNatsWire returns the wire of a real bridge, and all streams.
 func newNatsWire(t testing.TB, server *bustest.Node) *NATS {
 	t.Helper()
-	nc, err := bus.Connect(t.Context(), natsio.Options{URL: server.URL(), Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	conf, err := streams.ParseConf(refold.StreamsConf, nc.Names())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := nc.Provision(t.Context(), conf, 1); err != nil {
-		t.Fatal(err)
-	}
+	nc := testbus.Provisioned(t, server)
 	members, err := nc.TrackMembers(t.Context(), subjects.KindBridge)
 	if err != nil {
 		t.Fatal(err)

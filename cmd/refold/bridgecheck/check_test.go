@@ -11,11 +11,8 @@ import (
 	"testing"
 	"time"
 
-	refold "github.com/refold/refold"
-	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/bus/bustest"
-	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/streams"
+	"github.com/refold/refold/internal/bus/testbus"
 )
 
 // checkForeign runs the named checks, all without names, against a foreign
@@ -24,12 +21,7 @@ func checkForeign(t *testing.T, does mistake, only ...string) map[string]Result 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	b, err := bus.Connect(ctx, natsio.Options{URL: bustest.Server(t).URL()})
-	bustest.OK(t, err)
-	t.Cleanup(b.Close)
-	conf, err := streams.ParseConf(refold.StreamsConf, b.Names())
-	bustest.OK(t, err)
-	bustest.OK(t, b.Provision(ctx, conf, 1))
+	b := testbus.Provisioned(t, bustest.Server(t))
 	f := startForeign(t, b.URL(), does)
 	o := Options{
 		Target: foreignTarget, Tool: "echo.wait", Arguments: `{}`, Slow: `{"ms":1600}`, Large: `{"bytes":300000}`, Instance: "I1",
@@ -37,7 +29,7 @@ func checkForeign(t *testing.T, does mistake, only ...string) map[string]Result 
 	}
 	some := slices.DeleteFunc(slices.Clone(checks), func(one check) bool { return len(only) > 0 && !slices.Contains(only, one.name) })
 	got := map[string]Result{}
-	err = run(ctx, b, o, some, func(r Result) { got[r.Check] = r })
+	err := run(ctx, b, o, some, func(r Result) { got[r.Check] = r })
 	if err != nil && got["consumer"].Verdict != Failed {
 		t.Fatal(err)
 	}

@@ -55,22 +55,38 @@ func Conf(t testing.TB, prefix string, edits ...string) *streams.Conf {
 	return conf
 }
 
+// Erasable edits streams.conf so that events can be erased from the log.
+var Erasable = []string{"deny_delete: true\n    deny_purge: true\n    allow_rollup_hdrs: false\n    allow_msg_ttl: false\n    allow_direct: true\n    allow_atomic: true", "allow_direct: true\n    allow_atomic: true"}
+
 // Connect returns a connection to a server under a prefix. It ends with the test.
 func Connect(t testing.TB, node *bustest.Node, prefix string) *bus.Bus {
 	t.Helper()
-	b, err := bus.Connect(Context(t), natsio.Options{URL: node.URL(), Prefix: prefix})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return ConnectWith(t, natsio.Options{URL: node.URL(), Prefix: prefix})
+}
+
+// ConnectWith is Connect with any options.
+func ConnectWith(t testing.TB, o natsio.Options) *bus.Bus {
+	t.Helper()
+	b, err := bus.Connect(Context(t), o)
+	bustest.OK(t, err)
 	t.Cleanup(b.Close)
 	return b
 }
 
+// Provisioned is Connect to a server that gets the streams, as edited, unless it has
+// them.
+func Provisioned(t testing.TB, node *bustest.Node, edits ...string) *bus.Bus {
+	t.Helper()
+	b := Connect(t, node, "")
+	bustest.OK(t, b.Provision(Context(t), Conf(t, "", edits...), 0))
+	return b
+}
+
 // JS returns a plain client, with which a test inspects the server independently of
-// the bus.
+// the bus. It reconnects as often as it takes.
 func JS(t testing.TB, node *bustest.Node) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
-	nc, err := nats.Connect(node.URL())
+	nc, err := nats.Connect(node.URL(), nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}

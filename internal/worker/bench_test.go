@@ -4,7 +4,6 @@ package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -16,63 +15,45 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// nowhere takes what a bridge says, and has one event to tell.
-type nowhere struct{ asked []byte }
-
-func (nowhere) Claim(_ context.Context, _ subjects.ClaimName, c Claim) (Claim, bool, error) {
-	return c, true, nil
+// nowhere takes what a bridge says, and has one event to tell. Nothing else is asked
+// of it.
+type nowhere struct {
+	Transport
+	asked []byte
 }
+
 func (nowhere) BeginClaim(_ context.Context, _ subjects.ClaimName, c Claim) func() (Claim, bool, error) {
 	return func() (Claim, bool, error) { return c, true, nil }
 }
 func (nowhere) Publish(context.Context, session.Door, string, string, []byte) (uint64, error) {
 	return 1, nil
 }
-func (nowhere) LastModelEvent(context.Context, string) (session.Event, error) {
-	return session.Event{}, errors.New("not asked for")
-}
-func (nowhere) View(context.Context, string) (session.View, error) {
-	return session.View{}, errors.New("not asked for")
-}
 func (n nowhere) Events(_ context.Context, sid string, seqs []uint64) ([]session.Event, error) {
 	return []session.Event{{Session: sid, Door: session.DoorIn, Seq: seqs[0], Payload: n.asked}}, nil
 }
-func (nowhere) PutBlob(context.Context, []byte) (codec.Ref, error) { return codec.Ref{}, nil }
-func (nowhere) Blob(context.Context, codec.Ref) ([]byte, error)    { return nil, errors.New("none") }
-func (nowhere) Incarnation() uint64                                { return 0 }
-func (nowhere) Heard(string) (time.Time, bool)                     { return time.Now(), true }
-func (nowhere) Live(string, []byte) error                          { return nil }
+func (nowhere) Incarnation() uint64            { return 0 }
+func (nowhere) Heard(string) (time.Time, bool) { return time.Now(), true }
 
 // note is a delivery that nobody waits for.
 type note struct {
+	Delivery
 	name    subjects.EffectName
 	subject string
 	payload []byte
 }
 
-func (n note) Traced() bool                       { return false }
+func (note) Traced() bool                         { return false }
 func (n note) Subject() string                    { return n.subject }
 func (n note) Payload() []byte                    { return n.payload }
 func (n note) Name() (subjects.EffectName, error) { return n.name, nil }
 func (note) Ack()                                 {}
-func (note) GiveBack(time.Duration)               {}
 func (note) Done()                                {}
-
-type atOnceModel struct{}
-
-func (atOnceModel) Generate(context.Context, executor.Request, func(string)) (executor.Answer, error) {
-	return executor.Answer{Text: "done", Model: "m", FinishReason: "stop", Usage: executor.Usage{InputTokens: 100, OutputTokens: 10}}, nil
-}
-
-type atOnceTool struct{}
-
-func (atOnceTool) Execute(context.Context, executor.Call) (executor.Result, error) {
-	return executor.Result{Output: "ok"}, nil
-}
 
 func BenchmarkToolCall(b *testing.B) {
 	at := time.Now().UnixMilli()
-	benchmarkEffect(b, Target{Class: session.ClassTool, Name: "host", Executor: atOnceTool{}}, func(sid string) any {
+	benchmarkEffect(b, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
+		return executor.Result{Output: "ok"}, nil
+	})}, func(sid string) any {
 		return session.ToolCall{
 			Arguments: `{"path":"/tmp/a","text":"hello"}`, At: at, Batch: "r1t1", Class: session.ClassTool, Effect: "r1t1c0",
 			IdempotencyKey: sid + ".r1t1c0", RetrySafe: true, RunMS: 300_000, Session: sid, StartBy: at + 600_000,
@@ -83,7 +64,9 @@ func BenchmarkToolCall(b *testing.B) {
 
 func BenchmarkGeneration(b *testing.B) {
 	at := time.Now().UnixMilli()
-	benchmarkEffect(b, Target{Class: session.ClassLLM, Name: "openai", Model: atOnceModel{}}, func(sid string) any {
+	benchmarkEffect(b, Target{Class: session.ClassLLM, Name: "openai", Model: modelFunc(func(context.Context, executor.Request, func(string)) (executor.Answer, error) {
+		return executor.Answer{Text: "done", Model: "m", FinishReason: "stop", Usage: executor.Usage{InputTokens: 100, OutputTokens: 10}}, nil
+	})}, func(sid string) any {
 		return session.Generation{
 			At: at, Class: session.ClassLLM, Effect: "r1t1", Items: []session.Item{{Role: session.RoleUser, Seq: 1}}, Model: "m",
 			Provider: "openai", RunMS: 300_000, Session: sid, StartBy: at + 600_000, V: session.Version,
@@ -100,7 +83,7 @@ func benchmarkEffect(b *testing.B, s Target, of func(sid string) any) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	w := New(nowhere{asked}, "one", "one", time.Now, slog.New(slog.DiscardHandler))
+	w := New(nowhere{asked: asked}, "one", "one", time.Now, slog.New(slog.DiscardHandler))
 	life, end := NewLifetimes(b.Context(), time.Second)
 	defer end()
 	const sessions = 1024
@@ -120,7 +103,7 @@ func benchmarkEffect(b *testing.B, s Target, of func(sid string) any) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		notes[i] = note{name, subject, payload}
+		notes[i] = note{name: name, subject: subject, payload: payload}
 	}
 	b.ReportAllocs()
 	b.ResetTimer()

@@ -282,10 +282,7 @@ func (c claimCase) run(t *testing.T) {
 		return executor.Result{Output: "done"}, nil
 	})}
 	if c.model {
-		s = Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
-			starts.add(r.Effect)
-			return executor.Answer{Text: "hello"}, nil
-		})}
+		s = Target{Class: session.ClassLLM, Name: "p", Model: starts.model()}
 	}
 	call, turn := toolCall("r1t1c0", c.safe), generation("r1t1", session.Item{Role: session.RoleUser, Seq: input})
 	if c.late {
@@ -314,9 +311,7 @@ func (c claimCase) run(t *testing.T) {
 	b.stop()
 	synctest.Wait()
 
-	if got := w.settlements(t); !slices.Equal(got, c.settled) {
-		t.Errorf("settled: got %q, want %q", got, c.settled)
-	}
+	w.wantSettled(t, c.settled...)
 	if got := len(starts.all()); got != c.started {
 		t.Errorf("started: got %d, want %d", got, c.started)
 	}
@@ -352,6 +347,23 @@ func TestHeldIsGivenBackWithDelay(t *testing.T) {
 	})
 }
 
+// watchTwoGaps watches until end, and wants a gap at the start and one later.
+func watchTwoGaps(t *testing.T, h *failureDetector) (end func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	gaps, done := 0, make(chan struct{})
+	go func() {
+		defer close(done)
+		h.watch(ctx, func() { gaps++ })
+	}()
+	return func() {
+		t.Helper()
+		cancel()
+		if <-done; gaps != 2 {
+			t.Errorf("gaps: got %d, want 2: at the start and after the break", gaps)
+		}
+	}
+}
+
 // A holder counts as gone only after five seconds of listening: not right
 // after the start, and not when we were cut off ourselves.
 func TestGoneTakesListening(t *testing.T) {
@@ -360,13 +372,7 @@ func TestGoneTakesListening(t *testing.T) {
 		w := newWorld()
 		w.beat("other", true)
 		h := newFailureDetector("me", w)
-		ctx, cancel := context.WithCancel(t.Context())
-		gaps := 0
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			h.watch(ctx, func() { gaps++ })
-		}()
+		end := watchTwoGaps(t, h)
 		at := func(after time.Duration, instance string, want liveness) {
 			t.Helper()
 			pass(after)
@@ -391,11 +397,7 @@ func TestGoneTakesListening(t *testing.T) {
 		w.beat("other", false)
 		at(4*time.Second, "other", alive)
 		at(2*time.Second, "other", gone)
-		cancel()
-		<-done
-		if gaps != 2 {
-			t.Errorf("gaps: got %d, want 2: at the start and after the break", gaps)
-		}
+		end()
 	})
 }
 
@@ -406,24 +408,14 @@ func TestWatchReportsGapThatAnotherCallFound(t *testing.T) {
 		w := newWorld()
 		w.beat("me", true)
 		h := newFailureDetector("me", w)
-		ctx, cancel := context.WithCancel(t.Context())
-		gaps := 0
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			h.watch(ctx, func() { gaps++ })
-		}()
+		end := watchTwoGaps(t, h)
 		pass(time.Second)
 		w.beat("me", false)
 		pass(10*time.Second + aliveEvery/2)
 		w.beat("me", true)
 		h.stateOf("other")
 		pass(time.Second)
-		cancel()
-		<-done
-		if gaps != 2 {
-			t.Errorf("gaps: got %d, want 2: at the start and after the break", gaps)
-		}
+		end()
 	})
 }
 
@@ -435,10 +427,7 @@ func TestSettledEffectIsNotStartedAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w, q := newWorld(), newQueue()
 			var starts ledger
-			b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
-				starts.add(c.Effect)
-				return executor.Result{}, nil
-			})})
+			b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: starts.executor()})
 			call := toolCall("r1t1c0", safe)
 			for range 3 {
 				q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", call)
@@ -501,10 +490,7 @@ func TestRestartSettlesUnknown(t *testing.T) {
 		blocked := errors.New("the process died")
 		w.publishLost = func([]byte) error { return blocked }
 		var starts ledger
-		executor := executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
-			starts.add(c.Effect)
-			return executor.Result{}, nil
-		})
+		executor := starts.executor()
 		first := startBridge(t, w, "first", q, Target{Class: session.ClassTool, Name: "host", Executor: executor})
 		call := toolCall("r1t1c0", false)
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", call)
@@ -517,9 +503,7 @@ func TestRestartSettlesUnknown(t *testing.T) {
 		if got := starts.all(); len(got) != 1 {
 			t.Errorf("started %q, want once", got)
 		}
-		if got, want := w.settlements(t), []string{"r1t1c0 outcome_unknown outcome_unknown"}; !slices.Equal(got, want) {
-			t.Errorf("settled: got %q, want %q", got, want)
-		}
+		w.wantSettled(t, "r1t1c0 outcome_unknown outcome_unknown")
 	})
 }
 
@@ -527,18 +511,21 @@ func TestRestartSettlesUnknown(t *testing.T) {
 func TestCallStartsUnlessAViewSaysItIsNotOpen(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		view session.View
-		err  error
+		view *session.View
 		want next
 	}{
-		"not open any more":        {session.View{Clock: 101}, nil, nextAck},
-		"still open":               {session.View{Clock: 101, Open: []session.ViewEffect{{Effect: "r1t1c0"}}}, nil, nextStart},
-		"a view of the moment":     {session.View{Clock: 100}, nil, nextStart},
-		"a view from before":       {session.View{Clock: 99}, nil, nextStart},
-		"nobody answers":           {session.View{}, errors.New("nobody"), nextStart},
-		"open among other effects": {session.View{Clock: 101, Open: []session.ViewEffect{{Effect: "w1"}, {Effect: "r1t1c0"}}}, nil, nextStart},
+		"not open any more":        {&session.View{Clock: 101}, nextAck},
+		"still open":               {&session.View{Clock: 101, Open: []session.ViewEffect{{Effect: "r1t1c0"}}}, nextStart},
+		"a view of the moment":     {&session.View{Clock: 100}, nextStart},
+		"a view from before":       {&session.View{Clock: 99}, nextStart},
+		"nobody answers":           {nil, nextStart},
+		"open among other effects": {&session.View{Clock: 101, Open: []session.ViewEffect{{Effect: "w1"}, {Effect: "r1t1c0"}}}, nextStart},
 	} {
-		w := &Worker{wire: viewOnly{view: c.view, err: c.err}}
+		world := newWorld()
+		if c.view != nil {
+			world.setView("s1", *c.view)
+		}
+		w := &Worker{wire: world}
 		f := &execution{effect: &effect{call: &session.ToolCall{At: 100, Effect: "r1t1c0"}}}
 		f.name.Session, f.name.Effect = "s1", "r1t1c0"
 		if got := w.stillWanted(t.Context(), f); got.next != c.want {
@@ -546,12 +533,3 @@ func TestCallStartsUnlessAViewSaysItIsNotOpen(t *testing.T) {
 		}
 	}
 }
-
-// viewOnly is a wire that answers with one view.
-type viewOnly struct {
-	Transport
-	view session.View
-	err  error
-}
-
-func (v viewOnly) View(context.Context, string) (session.View, error) { return v.view, v.err }

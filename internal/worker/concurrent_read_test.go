@@ -6,7 +6,6 @@ package worker
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,10 +115,7 @@ func (c concurrentCase) run(t *testing.T) {
 		return c.read(w, reads)
 	}
 	var starts ledger
-	b := startBridge(t, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
-		starts.add(r.Effect)
-		return executor.Answer{Text: "hello"}, nil
-	})})
+	b := startBridge(t, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: starts.model()})
 	b.reads.Store(!c.unsure)
 	q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: input}))
 	pass(time.Second)
@@ -134,9 +130,7 @@ func (c concurrentCase) run(t *testing.T) {
 	b.stop()
 	synctest.Wait()
 
-	if got := w.settlements(t); !slices.Equal(got, c.settled) {
-		t.Errorf("settled: got %q, want %q", got, c.settled)
-	}
+	w.wantSettled(t, c.settled...)
 	if got := len(starts.all()); got != c.started {
 		t.Errorf("started: got %d, want %d", got, c.started)
 	}
@@ -150,43 +144,30 @@ func (c concurrentCase) run(t *testing.T) {
 	}
 }
 
-// sideBySide is a world whose log and claims answer when both are asked.
-type sideBySide struct {
-	*world
-	reading, claiming chan struct{}
-}
-
-func (w sideBySide) Claim(ctx context.Context, name subjects.ClaimName, c Claim) (Claim, bool, error) {
-	close(w.claiming)
-	<-w.reading
-	return w.world.Claim(ctx, name, c)
-}
-
-func (w sideBySide) BeginClaim(ctx context.Context, name subjects.ClaimName, c Claim) func() (Claim, bool, error) {
-	return beginClaim(ctx, w.Claim, name, c)
-}
-
-func (w sideBySide) Events(ctx context.Context, sid string, seqs []uint64) ([]session.Event, error) {
-	close(w.reading)
-	<-w.claiming
-	return w.world.Events(ctx, sid, seqs)
-}
-
-// Neither waits for the other.
+// Neither waits for the other: the log and the claims answer when both are asked.
 func TestReadAndClaimRunConcurrently(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, q := sideBySide{newWorld(), make(chan struct{}), make(chan struct{})}, newQueue()
+		w, q := newWorld(), newQueue()
+		reading, claiming := make(chan struct{}), make(chan struct{})
+		w.claimLost = func(subjects.ClaimName) error {
+			close(claiming)
+			<-reading
+			return nil
+		}
+		w.eventsLost = func() error {
+			close(reading)
+			<-claiming
+			return nil
+		}
 		input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
-		b := startBridgeOn(t, w, w.world, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(context.Context, executor.Request, func(string)) (executor.Answer, error) {
+		b := startBridge(t, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(context.Context, executor.Request, func(string)) (executor.Answer, error) {
 			return executor.Answer{Text: "hello"}, nil
 		})})
 		b.reads.Store(true)
 		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", generation("r1t1", session.Item{Role: session.RoleUser, Seq: input}))
 		pass(time.Second)
 		b.stop()
-		if got, want := w.settlements(t), []string{"r1t1 ok"}; !slices.Equal(got, want) {
-			t.Errorf("settled: got %q, want %q", got, want)
-		}
+		w.wantSettled(t, "r1t1 ok")
 	})
 }

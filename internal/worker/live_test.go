@@ -6,7 +6,6 @@ package worker
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -156,9 +155,7 @@ func TestModelRetryRestartsDeltas(t *testing.T) {
 		if got := heardText(t, w.live[1:], second.Start); got != "hello" || second.Start <= start {
 			t.Errorf("the second start: got %q of %s, after %s", got, second.Start, start)
 		}
-		if got, want := fmt.Sprint(w.settlements(t)), "[r1t1 ok]"; got != want {
-			t.Errorf("settled: got %s, want %s", got, want)
-		}
+		w.wantSettled(t, "r1t1 ok")
 	})
 	if new(executor.Request).Anew() {
 		t.Error("a request that no bridge made can tell somebody")

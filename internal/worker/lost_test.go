@@ -56,9 +56,7 @@ func TestEffectReplacesALostOneOfItsName(t *testing.T) {
 		if got, want := starts.all(), []string{`{"x":1}`, `{"x":2}`}; !slices.Equal(got, want) {
 			t.Errorf("started %q, want %q", got, want)
 		}
-		if got, want := w.settlements(t), []string{"r1t1c0 succeeded"}; !slices.Equal(got, want) {
-			t.Errorf("settled %q, want %q", got, want)
-		}
+		w.wantSettled(t, "r1t1c0 succeeded")
 		for n, of := range []session.ToolCall{lost, other} {
 			raw, err := codec.Marshal(of)
 			if err != nil {
@@ -105,10 +103,7 @@ func TestClaimOfOtherBytesIsSkipped(t *testing.T) {
 				}
 				w.setClaim(callClaim("r1t1c0", 1), test.stands)
 				var starts ledger
-				b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
-					starts.add(c.Effect)
-					return executor.Result{}, nil
-				})})
+				b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: starts.executor()})
 				q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", call)
 				pass(20 * time.Second)
 				b.stop()
@@ -145,15 +140,9 @@ func TestSettlementThatIsLost(t *testing.T) {
 				input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
 				isOpenAt(true, 9)(t, w)
 				var starts ledger
-				s := Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
-					starts.add(c.Effect)
-					return executor.Result{}, nil
-				})}
+				s := Target{Class: session.ClassTool, Name: "host", Executor: starts.executor()}
 				if test.model {
-					s = Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
-						starts.add(r.Effect)
-						return executor.Answer{Text: "hello"}, nil
-					})}
+					s = Target{Class: session.ClassLLM, Name: "p", Model: starts.model()}
 				}
 				b := startBridge(t, w, "me", q, s)
 				call, turn := toolCall("r1t1c0", test.safe), generation("r1t1", session.Item{Role: session.RoleUser, Seq: input})
@@ -177,9 +166,7 @@ func TestSettlementThatIsLost(t *testing.T) {
 				if got := len(starts.all()); got != test.started {
 					t.Errorf("started %d times, want %d", got, test.started)
 				}
-				if got := w.settlements(t); !slices.Equal(got, test.settled) {
-					t.Errorf("settled %q, want %q", got, test.settled)
-				}
+				w.wantSettled(t, test.settled...)
 				if acked, _ := q.counts(); acked != 3 {
 					t.Errorf("acked %d, want 3", acked)
 				}

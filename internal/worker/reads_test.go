@@ -32,8 +32,14 @@ func TestOnlyTheClaimHolderSettlesAnUnreadableGeneration(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w, q := newWorld(), newQueue()
-		away := &logless{world: w, left: 3}
-		b := startBridgeOn(t, away, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(context.Context, executor.Request, func(string)) (executor.Answer, error) {
+		away := 3
+		w.eventsLost = func() error {
+			if away--; away < 0 {
+				return nil
+			}
+			return errors.New("away")
+		}
+		b := startBridge(t, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(context.Context, executor.Request, func(string)) (executor.Answer, error) {
 			t.Error("asked")
 			return executor.Answer{}, nil
 		})})
@@ -41,9 +47,7 @@ func TestOnlyTheClaimHolderSettlesAnUnreadableGeneration(t *testing.T) {
 		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", g)
 		pass(time.Minute)
 		b.stop()
-		if got, want := fmt.Sprint(w.settlements(t)), "[r1t1 failed transcript_unreadable]"; got != want {
-			t.Errorf("settled: got %s, want %s", got, want)
-		}
+		w.wantSettled(t, "r1t1 failed transcript_unreadable")
 		if len(w.claims) != 1 {
 			t.Errorf("claims: got %v, want ours", w.claims)
 		}
@@ -53,37 +57,12 @@ func TestOnlyTheClaimHolderSettlesAnUnreadableGeneration(t *testing.T) {
 	})
 }
 
-// logless is a world whose log fails the first reads.
-type logless struct {
-	*world
-	left int
-}
-
-func (l *logless) Events(ctx context.Context, sid string, seqs []uint64) ([]session.Event, error) {
-	if l.left > 0 {
-		l.left--
-		return nil, errors.New("away")
-	}
-	return l.world.Events(ctx, sid, seqs)
-}
-
-// counting is a world that counts reads.
-type counting struct {
-	*world
-	requests []int // events in each
-}
-
-func (c *counting) Events(ctx context.Context, sid string, seqs []uint64) ([]session.Event, error) {
-	c.requests = append(c.requests, len(seqs))
-	return c.world.Events(ctx, sid, seqs)
-}
-
 // A bridge does not read its own settlements for the next turn.
 func TestOwnSettlementIsNotReadAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, q := &counting{world: newWorld()}, newQueue()
-		b := startBridgeOn(t, w, w.world, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
+		w, q := newWorld(), newQueue()
+		b := startBridge(t, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 			return executor.Answer{Text: fmt.Sprintf("seen %d", len(r.Messages))}, nil
 		})})
 		defer b.stop()
@@ -133,7 +112,7 @@ func TestCachedSettlementEqualsTheLogs(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			w := &counting{world: newWorld()}
+			w := newWorld()
 			b := New(w, "one", "one", time.Now, slog.New(slog.DiscardHandler))
 			asked := w.say(t, session.DoorLLM, "s1", session.TypeToolCallsObserved, session.ToolCallsObserved{Effect: "r1t1", Calls: []session.ObservedCall{{ToolName: "stat"}}})
 			e, item := effect{generation: &session.Generation{}}, session.Item{Role: session.RoleAssistant, Seq: asked + 1}

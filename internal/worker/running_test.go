@@ -117,9 +117,7 @@ func (c lostCase) run(t *testing.T, lines bool) {
 	if c.code != "" {
 		first = "r1t1c0 failed " + c.code
 	}
-	if got, want := world.settlements(t), []string{first, "r1t1c1 succeeded"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	world.wantSettled(t, first, "r1t1c1 succeeded")
 	cancel()
 	<-served
 	end()

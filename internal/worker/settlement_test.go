@@ -299,17 +299,21 @@ func TestOutcomeUnknownIsTheSameForAll(t *testing.T) {
 func TestSettlementWaitsForItsBlob(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w, q := &blobless{world: newWorld()}, newQueue()
-		w.away.Store(true)
-		b := startBridgeOn(t, w, w.world, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
+		w, q := newWorld(), newQueue()
+		var back atomic.Bool
+		w.blobsLost = func() error {
+			if back.Load() {
+				return nil
+			}
+			return errors.New("away")
+		}
+		b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
 			return executor.Result{Output: strings.Repeat("x", inlineBytesMax+1)}, nil
 		})})
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", false))
 		pass(time.Minute)
-		if got := w.settlements(t); len(got) != 0 {
-			t.Errorf("settled %q without its output", got)
-		}
-		w.away.Store(false)
+		w.wantSettled(t)
+		back.Store(true)
 		pass(time.Minute)
 		b.stop()
 		s := body[session.ToolCallSettled](t, w.last(t))
@@ -317,17 +321,4 @@ func TestSettlementWaitsForItsBlob(t *testing.T) {
 			t.Errorf("got %+v", s)
 		}
 	})
-}
-
-// blobless is a world whose object store may fail.
-type blobless struct {
-	*world
-	away atomic.Bool
-}
-
-func (b *blobless) PutBlob(ctx context.Context, content []byte) (codec.Ref, error) {
-	if b.away.Load() {
-		return codec.Ref{}, errors.New("away")
-	}
-	return b.world.PutBlob(ctx, content)
 }

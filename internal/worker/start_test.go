@@ -165,9 +165,7 @@ func (c startCase) run(t *testing.T, safe bool) {
 	if want[0] == "" {
 		want = nil
 	}
-	if got := w.settlements(t); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	w.wantSettled(t, want...)
 	if acked, returned := q.counts(); acked != len(want) || acked+returned != 1 {
 		t.Errorf("acked %d, given back %d; want %d settled and acked, and no more", acked, returned, len(want))
 	}
@@ -195,9 +193,7 @@ func TestEffectWithdrawnDuringItsClaimIsSettledUnstarted(t *testing.T) {
 		q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", false))
 		pass(time.Second)
 		b.stop()
-		if got, want := w.settlements(t), []string{"r1t1c0 cancelled cancelled"}; !slices.Equal(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		w.wantSettled(t, "r1t1c0 cancelled cancelled")
 	})
 }
 
@@ -373,9 +369,7 @@ func (c modelCase) run(t *testing.T) {
 	if c.settled != "" {
 		want = []string{c.settled}
 	}
-	if got := w.settlements(t); !slices.Equal(got, want) {
-		t.Errorf("settled: got %q, want %q", got, want)
-	}
+	w.wantSettled(t, want...)
 	got := starts.all()
 	if len(got) != c.starts && c.starts >= 0 {
 		t.Errorf("starts: got %d, want %d", len(got), c.starts)
@@ -467,9 +461,7 @@ func TestForeignMessagesAreAckedAndCounted(t *testing.T) {
 		if acked, _ := q.counts(); acked != 4 || b.stats.Foreign.Load() != 4 {
 			t.Errorf("acked %d, counted %d, want 4", acked, b.stats.Foreign.Load())
 		}
-		if got := w.settlements(t); len(got) != 0 {
-			t.Errorf("settled %q", got)
-		}
+		w.wantSettled(t)
 		if _, ok := w.claimOf(callClaim("r1t1c0", 1)); ok {
 			t.Error("claimed")
 		}
@@ -501,9 +493,7 @@ func TestNewerEffectsAreLeftToOthers(t *testing.T) {
 				if acked, returned := q.counts(); acked != 0 || returned < 2 || returned > 12 {
 					t.Errorf("acked %d, given back %d times in a minute", acked, returned)
 				}
-				if got := w.settlements(t); len(got) != 0 {
-					t.Errorf("settled %q", got)
-				}
+				w.wantSettled(t)
 			})
 		})
 	}

@@ -118,9 +118,7 @@ func (c hookCase) run(t *testing.T) {
 	if c.want != "" {
 		want = []string{c.want}
 	}
-	if got := w.settlements(t); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	w.wantSettled(t, want...)
 	if acked, returned := q.counts(); acked != len(want) || acked+returned != 1 {
 		t.Errorf("acked %d, given back %d; want %d settled and acked, and no more", acked, returned, len(want))
 	}

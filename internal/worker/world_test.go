@@ -6,9 +6,12 @@ package worker
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -34,6 +37,7 @@ type world struct {
 	beating     map[string]bool
 	views       map[string]session.View
 	live        []string
+	requests    []int // for events: how many in each
 	incarnation uint64
 
 	// Faults, called without the lock; nil: none. claimLost runs after a claim
@@ -53,7 +57,7 @@ func newWorld() *world {
 	}
 }
 
-func (w *world) Claim(ctx context.Context, name subjects.ClaimName, c Claim) (Claim, bool, error) {
+func (w *world) claim(ctx context.Context, name subjects.ClaimName, c Claim) (Claim, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return Claim{}, false, errors.Join(journal.ErrUnknownOutcome, err)
 	}
@@ -73,20 +77,13 @@ func (w *world) Claim(ctx context.Context, name subjects.ClaimName, c Claim) (Cl
 }
 
 func (w *world) BeginClaim(ctx context.Context, name subjects.ClaimName, c Claim) func() (Claim, bool, error) {
-	return beginClaim(ctx, w.Claim, name, c)
-}
-
-// beginClaim makes a BeginClaim of a Claim.
-func beginClaim(
-	ctx context.Context, claims func(context.Context, subjects.ClaimName, Claim) (Claim, bool, error), name subjects.ClaimName, c Claim,
-) (answer func() (Claim, bool, error)) {
 	var stands Claim
 	var won bool
 	var err error
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		stands, won, err = claims(ctx, name, c)
+		stands, won, err = w.claim(ctx, name, c)
 	}()
 	return func() (Claim, bool, error) {
 		<-done
@@ -163,6 +160,7 @@ func (w *world) Events(_ context.Context, sid string, seqs []uint64) ([]session.
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.requests = append(w.requests, len(seqs))
 	events := make([]session.Event, len(seqs))
 	for i, seq := range seqs {
 		if seq < 1 || seq > uint64(len(w.events)) || w.events[seq-1].Session != sid {
@@ -273,40 +271,43 @@ func (w *world) settlements(t *testing.T) []string {
 	return all
 }
 
+// wantSettled wants these settlements, in this order.
+func (w *world) wantSettled(t *testing.T, want ...string) {
+	t.Helper()
+	if got := w.settlements(t); !slices.Equal(got, want) {
+		t.Errorf("settled: got %q, want %q", got, want)
+	}
+}
+
 func settlementText(t *testing.T, e session.Event) string {
 	t.Helper()
-	env, err := envelopeOf(e)
+	var env struct {
+		Type string
+		Data struct {
+			Effect, Status string
+			Calls          []any
+			Error          session.Fault
+		}
+	}
+	text, err := codec.ToJSON(e.Payload)
+	if err == nil {
+		err = json.Unmarshal(text, &env)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	with := func(text string, f *session.Fault) string {
-		if f != nil {
-			text += " " + f.Code
-		}
-		return text
-	}
+	said := env.Data
 	switch env.Type {
-	case session.TypeToolCallSettled:
-		b := body[session.ToolCallSettled](t, env)
-		return with(b.Effect+" "+b.Status, b.Error)
-	case session.TypeGenerationSettled:
-		b := body[session.GenerationSettled](t, env)
-		return with(b.Effect+" "+b.Status, b.Error)
-	case session.TypeStepPrepared:
-		b := body[session.StepPrepared](t, env)
-		return with(b.Effect+" "+b.Status, b.Error)
 	case session.TypeToolCallsObserved:
-		b := body[session.ToolCallsObserved](t, env)
-		return b.Effect + " calls " + strconv.Itoa(len(b.Calls))
+		said.Status = "calls " + strconv.Itoa(len(said.Calls))
 	case session.TypeWorkspaceSnapshotReady:
-		return body[session.WorkspaceSnapshotReady](t, env).Effect + " ready"
+		said.Status = "ready"
 	case session.TypeWorkspaceSyncUnchanged:
-		return body[session.WorkspaceSyncUnchanged](t, env).Effect + " unchanged"
+		said.Status = "unchanged"
 	case session.TypeWorkspaceSyncFailed:
-		b := body[session.WorkspaceSyncFailed](t, env)
-		return with(b.Effect+" failed", &b.Error)
+		said.Status = "failed"
 	}
-	return env.Type
+	return strings.TrimSpace(said.Effect + " " + said.Status + " " + said.Error.Code)
 }
 
 func envelopeOf(e session.Event) (session.Envelope, error) { return session.ReadEnvelope(e.Payload) }
@@ -488,14 +489,8 @@ func startNames(t *testing.T) subjects.Names {
 // startBridge starts a bridge of this name for one target.
 func startBridge(t *testing.T, w *world, name string, q *queue, s Target) *bridgeInWorld {
 	t.Helper()
-	return startBridgeOn(t, w, w, name, q, s)
-}
-
-// startBridgeOn is startBridge with a Transport other than its world.
-func startBridgeOn(t *testing.T, on Transport, w *world, name string, q *queue, s Target) *bridgeInWorld {
-	t.Helper()
 	b := &bridgeInWorld{world: w, served: make(chan struct{})}
-	b.Worker = New(on, name, "test/"+name, time.Now, slog.New(slog.DiscardHandler))
+	b.Worker = New(w, name, "test/"+name, time.Now, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	life, end := NewLifetimes(ctx, GraceDefault)
 	w.beat(name, true)
@@ -558,7 +553,7 @@ func generation(name string, items ...session.Item) session.Generation {
 	}
 }
 
-// ledger counts starts, by effect.
+// ledger keeps lines: of its executor and its model, which effects they started.
 type ledger struct {
 	mu    sync.Mutex
 	lines []string
@@ -574,6 +569,20 @@ func (l *ledger) all() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return append([]string(nil), l.lines...)
+}
+
+func (l *ledger) executor() executorFunc {
+	return func(_ context.Context, c executor.Call) (executor.Result, error) {
+		l.add(c.Effect)
+		return executor.Result{}, nil
+	}
+}
+
+func (l *ledger) model() modelFunc {
+	return func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
+		l.add(r.Effect)
+		return executor.Answer{Text: "hello"}, nil
+	}
 }
 
 // executorFunc and modelFunc make functions executors.

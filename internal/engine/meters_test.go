@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -229,19 +228,13 @@ func TestCountsWhatIsStored(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
 	onStage(t, Options{Metrics: r}, func(t *testing.T, s *stage) {
-		var stores atomic.Bool
-		s.mem.plan = func(c call) outcome {
-			if !stores.Load() && (c.op == "Ask" || c.op == "Notify") {
-				return fails
-			}
-			return works
-		}
+		s.mem.plan = on(fails, func(c call) bool { return c.op == "Ask" || c.op == "Notify" })
 		s.begin()
 		s.deliver(s.run("s1"))
 		if got := counted(r, "refold.events"); len(got) > 0 {
 			t.Errorf("before anything is stored: got %v", got)
 		}
-		stores.Store(true)
+		s.mem.planned(nil)
 		s.pass(time.Minute)
 		want := census{"refold.events{RunRequested,in,accepted}": 1}
 		if diff := cmp.Diff(want, counted(r, "refold.events")); diff != "" {

@@ -91,12 +91,7 @@ func TestSpansAreExportedAfterTheirEventIsStored(t *testing.T) {
 	onStage(t, Options{Traces: h}, func(t *testing.T, s *stage) {
 		s.begin()
 		s.deliver(s.run("s1"), s.run("quiet1"))
-		s.mem.planned(func(c call) outcome {
-			if c.op == "Notify" {
-				return fails
-			}
-			return works
-		})
+		s.mem.planned(on(fails, func(c call) bool { return c.op == "Notify" }))
 		s.deliver(s.answer("s1", "r1t1", "a"), s.answer("quiet1", "r1t1", "a"))
 		if got := h.places(t, "s1"); len(got) != 0 {
 			t.Errorf("told before it is stored: %v", got)

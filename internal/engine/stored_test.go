@@ -186,21 +186,11 @@ func TestOutputsAreStoredInOrderAndOnce(t *testing.T) {
 func TestNothingIsAskedPastItsStart(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
-		var down = true
-		s.mem.plan = func(c call) outcome {
-			s.mem.mu.Lock()
-			defer s.mem.mu.Unlock()
-			if down && c.op == "Ask" {
-				return fails
-			}
-			return works
-		}
+		s.mem.plan = of(fails, "Ask", "s1")
 		e := s.run("s1")
 		s.begin(e)
 		s.pass(2 * time.Hour)
-		s.mem.mu.Lock()
-		down = false
-		s.mem.mu.Unlock()
+		s.mem.planned(nil)
 		s.pass(time.Minute)
 		s.wantAcked(e)
 		if got, want := strings.Join(s.mem.asked("s1"), " "), "w1"; got != want {
@@ -237,15 +227,7 @@ func TestHangingSnapshotBlocksNothing(t *testing.T) {
 func TestAnInstallRecordWaitsForItsDescriptors(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
-		down := true
-		s.mem.plan = func(c call) outcome {
-			s.mem.mu.Lock()
-			defer s.mem.mu.Unlock()
-			if down && c.op == "PutBlob" {
-				return fails
-			}
-			return works
-		}
+		s.mem.plan = on(fails, func(c call) bool { return c.op == "PutBlob" })
 		install := s.mem.append(session.DoorInstall, "", []byte(`{"v":1,"rules":1,"tools":[{"tool_id":"a.b","tool_name":"b","description":"d",
 			"args_schema":{"type":"object"},"executor":{"kind":"effect","target":"host"},"availability":[{"kind":"always"}]}]}`))
 		if _, err := session.ParseInstall(install.Payload); err != nil {
@@ -253,9 +235,7 @@ func TestAnInstallRecordWaitsForItsDescriptors(t *testing.T) {
 		}
 		s.begin(install)
 		s.wantUnacked(install)
-		s.mem.mu.Lock()
-		down = false
-		s.mem.mu.Unlock()
+		s.mem.planned(nil)
 		s.pass(time.Minute)
 		s.wantAcked(install)
 		if len(s.mem.blobs) == 0 {

@@ -34,9 +34,6 @@ func onWrongSnapshot(t *testing.T, plan func(call) outcome, play func(t *testing
 	})
 }
 
-// puts reports whether a call puts a session's snapshot.
-func puts(c call, sid string) bool { return c.op == "PutSnapshot" && c.sid == sid }
-
 // wantReleasedRight releases the session, and looks at what it goes on from.
 func (s *stage) wantReleasedRight() {
 	s.t.Helper()
@@ -57,12 +54,7 @@ func TestASessionIsStoppedWhenItsSnapshotIsRight(t *testing.T) {
 	for name, become := range map[string]outcome{"fails": fails, "hangs": hangs} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			onWrongSnapshot(t, func(c call) outcome {
-				if puts(c, "s1") {
-					return become
-				}
-				return works
-			}, func(t *testing.T, s *stage, _ codec.Hash) {
+			onWrongSnapshot(t, of(become, "PutSnapshot", "s1"), func(t *testing.T, s *stage, _ codec.Hash) {
 				s.pass(time.Minute)
 				s.wantNoStop("s1")
 				other := s.answer("s2", "r1t1", "a")
@@ -84,12 +76,7 @@ func TestASessionIsStoppedWhenItsSnapshotIsRight(t *testing.T) {
 // comes back with the same session in memory.
 func TestAWrongSessionIsStoppedWhenTheLaneComesBack(t *testing.T) {
 	t.Parallel()
-	onWrongSnapshot(t, func(c call) outcome {
-		if puts(c, "s1") {
-			return fails
-		}
-		return works
-	}, func(t *testing.T, s *stage, _ codec.Hash) {
+	onWrongSnapshot(t, of(fails, "PutSnapshot", "s1"), func(t *testing.T, s *stage, _ codec.Hash) {
 		s.lane.unowned.Store(true)
 		s.mem.planned(nil)
 		s.pass(time.Minute)
@@ -111,7 +98,7 @@ func TestASessionIsStoppedWithoutItsEvidence(t *testing.T) {
 	t.Parallel()
 	var replaced atomic.Bool
 	onWrongSnapshot(t, func(c call) outcome {
-		if puts(c, "s1") {
+		if c.op == "PutSnapshot" && c.sid == "s1" {
 			replaced.Store(true)
 		}
 		if c.op == "PutBlob" && replaced.Load() { // what a load puts comes before

@@ -97,8 +97,8 @@ plain: ## run the tests of packages that start no goroutine or link provider lib
 	go test -timeout 5m -run '^($(LONG))$$' ./internal/engine
 
 .PHONY: simulated
-simulated: ## play the seeds of the simulations that belong to make check, and print their number
-	go test -count=1 -timeout 15m -v -run '^TestSimulation$$' ./proof/sim ./internal/engine | grep -vE '^ *(=== |--- PASS: TestSimulation/)'
+simulated: ## play the seeds of the simulation that belong to make check, and print their number
+	go test -count=1 -timeout 15m -v -run '^TestSimulation$$' ./proof/sim | grep -v '^ *=== '
 
 .PHONY: race
 race: ## run the tests of all other packages except e2e under the race detector

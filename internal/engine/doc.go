@@ -93,8 +93,7 @@
 //
 // A model test draws inputs and the order in which work is done, and checks what a
 // Lane returns (lane_model_test.go). Most tests run one driver against a failing
-// World in memory, in a bubble of testing/synctest. A simulation runs two hosts
-// that take the lane from one another, by seed, while operators stop runs and hours
-// pass; the one of proof/sim drives Lanes itself. Other tests run hosts
-// against a real server.
+// World in memory, in a bubble of testing/synctest. Other tests run hosts against a
+// real server. The simulator (proof/sim) drives Lanes of two hosts, among bridges
+// and users, while processes are killed and cut off.
 package engine

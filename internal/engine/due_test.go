@@ -80,7 +80,7 @@ func (s *stage) deliverRest(after uint64) (last uint64) {
 // its first wake is settled. It returns the latest event.
 func (s *stage) approval(sid string) session.Event {
 	s.t.Helper()
-	tool := simTool("danger", "effect", map[string]any{"approval": "always"})
+	tool := toolOfX("danger", "effect", map[string]any{"approval": "always"})
 	s.deliver(s.say(session.DoorCtl, sid, session.TypeToolRegistrySet, map[string]any{"tools": []any{tool}}))
 	s.deliver(s.say(session.DoorCtl, sid, session.TypeRunRequested, map[string]any{
 		"input": map[string]any{"text": "hi"}, "config": map[string]any{

@@ -96,3 +96,23 @@ func TestADamagedSnapshotIsIgnored(t *testing.T) {
 		again.end()
 	})
 }
+
+// Where the quarantined sessions could not be listed, no session is loaded before
+// it is known whether it is one of them.
+func TestNoSessionIsLoadedBeforeItsQuarantineIsRead(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		stopped, other := s.run("s1"), s.run("s2")
+		s.putStop("s1", Stop{Seq: stopped.Seq, Reason: "a test"})
+		s.mem.plan = on(fails, func(c call) bool { return c.op == "Quarantined" || c.op == "GetQuarantine" })
+		s.begin(stopped, other)
+		s.wantUnacked(stopped, other)
+		s.mem.planned(nil)
+		s.pass(retryMax)
+		s.wantAcked(stopped, other)
+		s.wantStored(other)
+		if asked := s.mem.asked("s1"); len(asked) != 0 {
+			t.Errorf("the stopped session asks for %v", asked)
+		}
+	})
+}

@@ -52,7 +52,7 @@ type depot struct {
 	effects   map[string][]byte    // also wakes that have fired
 	timers    map[string]scheduled // wakes
 	forgotten map[string][]byte    // effects that were stored
-	claims    map[string]string    // who has the claim; "": it is withdrawn
+	withdrawn map[string]bool      // effects that no bridge may start any more
 	cancelled map[string]bool      // effects that a cancel message named
 	notices   map[string][]notice  // by session, in the order of their storing
 	snapshots map[string][]byte
@@ -74,11 +74,6 @@ type memory struct {
 	awaited []string           // wakes that were stored for somebody who waits
 	asks    int                // largest effect that is taken, in bytes; 0: any
 
-	// publish appends an event that the host says; nil: it is appended.
-	publish func(door session.Door, sid string, payload []byte) session.Event
-	// onSnapshot is called with the session and sequence of each snapshot
-	// that is to be stored; nil: nobody is.
-	onSnapshot func(sid string, seq uint64)
 	// onProgress is called with the session and the event of what is said about
 	// a run; nil: nobody is.
 	onProgress func(sid string, seq uint64)
@@ -98,7 +93,7 @@ type notice struct {
 func newMemory(t *testing.T) *memory {
 	t.Helper()
 	m := &memory{depot: &depot{
-		t: t, effects: map[string][]byte{}, timers: map[string]scheduled{}, forgotten: map[string][]byte{}, claims: map[string]string{}, cancelled: map[string]bool{}, notices: map[string][]notice{},
+		t: t, effects: map[string][]byte{}, timers: map[string]scheduled{}, forgotten: map[string][]byte{}, withdrawn: map[string]bool{}, cancelled: map[string]bool{}, notices: map[string][]notice{},
 		snapshots: map[string][]byte{}, stops: map[string][]byte{}, blobs: map[codec.Ref][]byte{}, calls: map[call]int{},
 	}}
 	m.append(session.DoorInstall, "", session.BuiltinInstall())
@@ -309,22 +304,9 @@ func (d *depot) unschedule(name string) {
 
 func (m *memory) withdraw(ctx context.Context, sid, effect string) error {
 	return m.do(ctx, call{op: "Withdraw", sid: sid, who: effect}, func() error {
-		if _, taken := m.claims[sid+" "+effect]; !taken {
-			m.claims[sid+" "+effect] = ""
-		}
+		m.withdrawn[sid+" "+effect] = true
 		return nil
 	})
-}
-
-// claim takes an effect for a bridge, and reports whether it may start it.
-func (d *depot) claim(name, by string) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if holder, taken := d.claims[name]; taken {
-		return holder == by
-	}
-	d.claims[name] = by
-	return true
 }
 
 func (m *memory) PublishProgress(sid string, payload []byte) error {
@@ -366,10 +348,7 @@ func (m *memory) Publish(ctx context.Context, door session.Door, sid string, pay
 		stored = true
 		return nil
 	})
-	switch {
-	case stored && m.publish != nil:
-		seq = m.publish(door, sid, payload).Seq
-	case stored:
+	if stored {
 		seq = m.append(door, sid, payload).Seq
 	}
 	return seq, err
@@ -394,8 +373,8 @@ func (m *memory) GetSnapshot(ctx context.Context, sid string) (data []byte, foun
 }
 
 func (m *memory) PutSnapshot(ctx context.Context, sid string, seq uint64, data []byte) error {
-	if m.onSnapshot != nil {
-		m.onSnapshot(sid, seq)
+	if missing := m.missing(sid, seq); len(missing) > 0 {
+		m.t.Errorf("%s is snapshotted at %d, and not stored: %v", sid, seq, missing)
 	}
 	return m.do(ctx, call{op: "PutSnapshot", sid: sid}, func() error {
 		m.puts++

@@ -29,14 +29,6 @@ func (d *depot) said(sid string) (numbers []uint64) {
 	return numbers
 }
 
-// upTo returns 1 to n.
-func upTo(n uint64) (numbers []uint64) {
-	for i := range n {
-		numbers = append(numbers, i+1)
-	}
-	return numbers
-}
-
 // asked returns the names of the effects that are stored for a session.
 func (d *depot) asked(sid string) []string {
 	d.mu.Lock()
@@ -74,9 +66,8 @@ type owed struct {
 
 // oracle folds a history and keeps what every event owes.
 type oracle struct {
-	state    *session.State
-	owed     []owed
-	rejected error // why the latest event had no effect
+	state *session.State
+	owed  []owed
 }
 
 func newOracle(sid string) *oracle { return &oracle{state: session.New(builtin(), sid)} }
@@ -88,7 +79,7 @@ func (o *oracle) fold(e session.Event) {
 	for _, effect := range o.state.Open() {
 		was[effect.Name] = true
 	}
-	_, o.rejected = o.state.Evolve(e)
+	_, _ = o.state.Evolve(e)
 	one := owed{seq: e.Seq, effects: o.state.OpenExcept(func(p session.Place) bool { return was[p.String()] })}
 	one.withdrawn = slices.Clone(o.state.Withdrawals())
 	for n := before + 1; n <= uint64(o.state.NoticeN); n++ {
@@ -132,7 +123,7 @@ func (d *depot) unstored(sid string, all []owed) (missing []string) {
 			}
 		}
 		for _, w := range one.withdrawn {
-			if _, taken := d.claims[sid+" "+w.Name]; w.Claimed && !taken {
+			if w.Claimed && !d.withdrawn[sid+" "+w.Name] {
 				missing = append(missing, "withdrawal of "+w.Name)
 			}
 			if !d.cancelled[sid+" "+w.Name] {

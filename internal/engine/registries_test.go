@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"sync"
 	"testing"
@@ -34,11 +35,21 @@ func (d *depot) wantDescribed(e session.Effect) {
 	}
 }
 
+// toolOfX is a tool of a registry; its executor's target is x.
+func toolOfX(name, kind string, more map[string]any) map[string]any {
+	tool := map[string]any{
+		"tool_id": "x." + name, "tool_name": name, "args_schema": map[string]any{"type": "object"},
+		"executor": map[string]any{"kind": kind, "target": "x"}, "parallel_safe": true,
+	}
+	maps.Copy(tool, more)
+	return tool
+}
+
 // registry returns a registry of tools with these names.
 func registry(names ...string) map[string]any {
 	var tools []any
 	for _, name := range names {
-		tools = append(tools, simTool(name, "effect", nil))
+		tools = append(tools, toolOfX(name, "effect", nil))
 	}
 	return map[string]any{"tools": tools}
 }
@@ -77,6 +88,30 @@ func (s *stage) reads(sid string, from, to uint64) int {
 	s.mem.mu.Lock()
 	defer s.mem.mu.Unlock()
 	return s.mem.calls[call{op: "ReadSession", sid: sid, who: fmt.Sprintf("%d-%d", from, to)}]
+}
+
+// The manifest of a workspace is in the log too, and no session goes on without it.
+func TestASnapshotsManifestIsReadFromTheLog(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{SnapshotEach: 1}, func(t *testing.T, s *stage) {
+		sync := s.say(session.DoorCtl, "s1", session.TypeWorkspaceSyncRequested, map[string]any{"workspace": "a", "grant": map[string]any{"space": "a"}})
+		ready := s.say(session.DoorSpace, "s1", session.TypeWorkspaceSnapshotReady, map[string]any{
+			"effect": s.mem.judge("s1", sync.Seq).state.Open()[0].Name, "manifest": map[string]any{"v": 1, "kind": "workspace", "space": "a"},
+		})
+		s.beginAcked(sync, ready, s.run("s1"))
+		again := s.again(Options{})
+		again.mem.plan = atFirst(func(c call) bool { return c.op == "ReadSession" && c.who == fmt.Sprintf("%d-%d", ready.Seq, ready.Seq) })
+		next := again.answer("s1", "r1t1", "x")
+		again.begin(next)
+		again.wantUnacked(next)
+		again.pass(retryMax)
+		again.wantAcked(next)
+		again.wantState(next)
+		if n := again.reads("s1", 1, next.Seq); n != 0 {
+			t.Errorf("the whole log was folded %d times", n)
+		}
+		again.end()
+	})
 }
 
 func TestASnapshotsRegistryIsReadFromTheLog(t *testing.T) {
@@ -296,7 +331,7 @@ func (s *stage) crowd(sid string) (names []string, arguments string, last sessio
 	var tools []any
 	for i := range session.NamesMax {
 		name := fmt.Sprintf("%0*d", planner.NameBytesMax, i)
-		tool := simTool(name, "host_loop", map[string]any{"availability": []any{
+		tool := toolOfX(name, "host_loop", map[string]any{"availability": []any{
 			map[string]any{"kind": "fact", "name": strings.Repeat("f", planner.FactNameBytesMax), "equals": strings.Repeat("e", planner.FactValueBytesMax)},
 		}})
 		if i < session.CallsMax {

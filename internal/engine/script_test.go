@@ -92,11 +92,6 @@ func onStageOf(t *testing.T, name string, opts Options, play func(t *testing.T, 
 
 func newStage(t *testing.T, mem *memory, opts Options) *stage {
 	opts.Lanes = 1
-	mem.onSnapshot = func(sid string, seq uint64) {
-		if missing := mem.missing(sid, seq); len(missing) > 0 {
-			t.Errorf("%s is snapshotted at %d, and not stored: %v", sid, seq, missing)
-		}
-	}
 	s := &stage{t: t, mem: mem, host: newHost(mem, slog.New(slog.DiscardHandler), opts)}
 	s.lane = &script{acked: map[uint64]bool{}, drained: make(chan struct{})}
 	s.actor = newDriver(s.host, s.lane)

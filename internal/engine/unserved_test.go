@@ -93,7 +93,7 @@ func TestACallThatMayRunTwiceMayBeHeld(t *testing.T) {
 	t.Parallel()
 	onStage(t, Options{}, func(t *testing.T, s *stage) {
 		s.begin()
-		safe, unsafe := simTool("look", "effect", map[string]any{"retry_safe": true}), simTool("pay", "effect", map[string]any{"retry_safe": false})
+		safe, unsafe := toolOfX("look", "effect", map[string]any{"retry_safe": true}), toolOfX("pay", "effect", map[string]any{"retry_safe": false})
 		s.deliver(s.say(session.DoorCtl, "s1", session.TypeToolRegistrySet, map[string]any{"tools": []any{safe, unsafe}}), s.run("s1"))
 		s.deliver(s.say(session.DoorLLM, "s1", session.TypeToolCallsObserved, map[string]any{"effect": "r1t1", "calls": []any{
 			map[string]any{"tool_name": "look", "arguments": "{}"}, map[string]any{"tool_name": "pay", "arguments": "{}"},

@@ -1,8 +1,0 @@
-//go:build race
-
-package engine
-
-// simSeeds is how many of simWhole seeds are played: fewer under the race
-// detector, which makes each several times as dear. make simulated plays all of
-// them without it, as part of make check.
-const simSeeds = simWhole / 4

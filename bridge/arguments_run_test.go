@@ -67,14 +67,9 @@ func TestLargeArgumentsInRuns(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			server, err := devserver.Start(t.Context(), devserver.Options{Dir: t.TempDir(), Install: []byte(notebook), Serve: func(b *bridge.Bridge) error {
+			end := endOf(t, notebook, func(b *bridge.Bridge) error {
 				return errors.Join(b.Tool("notes", notes{}), b.Model("writer", c.sizes))
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer server.Stop()
-			end := endOf(t, server)
+			}, nil)
 			if end.Lifecycle != "completed" || end.Output == nil || end.Output.Text != c.want {
 				t.Errorf("got %+v with output %+v, want %q", end, end.Output, c.want)
 			}
@@ -82,9 +77,15 @@ func TestLargeArgumentsInRuns(t *testing.T) {
 	}
 }
 
-// endOf requests a run and returns its end.
-func endOf(t *testing.T, server *devserver.Server) client.RunEnd {
+// endOf requests a run of a server with this install record and these targets, and
+// returns its end. seen, if not nil, is called with each notice of the run.
+func endOf(t *testing.T, record string, serve func(*bridge.Bridge) error, seen func(*client.Client, client.Notice)) client.RunEnd {
 	t.Helper()
+	server, err := devserver.Start(t.Context(), devserver.Options{Dir: t.TempDir(), Install: []byte(record), Serve: serve})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Stop()
 	c, err := client.Connect(t.Context(), client.Options{InProcess: server.InProcess()})
 	if err != nil {
 		t.Fatal(err)
@@ -98,7 +99,11 @@ func endOf(t *testing.T, server *devserver.Server) client.RunEnd {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end, err := c.End(t.Context(), "s1", seq, from+1, nil)
+	end, err := c.End(t.Context(), "s1", seq, from+1, func(n client.Notice) {
+		if seen != nil {
+			seen(c, n)
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

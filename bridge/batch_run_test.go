@@ -10,12 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/nats-io/nats.go"
-
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/devserver"
 )
 
 // twice is a model that calls a tool twice and repeats the results.
@@ -44,32 +42,7 @@ const loop = `{
 
 func TestModelIsShownEachResultOfAHostLoop(t *testing.T) {
 	t.Parallel()
-	server, err := devserver.Start(t.Context(), devserver.Options{Dir: t.TempDir(), Install: []byte(loop), Serve: func(b *bridge.Bridge) error {
-		return b.Model("twice", twice{})
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Stop()
-	nc, err := nats.Connect("", nats.InProcessServer(server.InProcess()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	c, err := client.Connect(t.Context(), client.Options{InProcess: server.InProcess()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	from, err := c.LastNotice(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	seq, err := c.Run(t.Context(), "s1", "go", client.RunOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	end, err := c.End(t.Context(), "s1", seq, from+1, func(n client.Notice) {
+	end := endOf(t, loop, func(b *bridge.Bridge) error { return b.Model("twice", twice{}) }, func(c *client.Client, n client.Notice) {
 		var plan struct {
 			Batch string `json:"batch"`
 			Hash  string `json:"plan_hash"`
@@ -87,13 +60,10 @@ func TestModelIsShownEachResultOfAHostLoop(t *testing.T) {
 		settled := fmt.Sprintf(`{"type":"ToolBatchSettled","data":{"batch":%q,"plan_hash":%q,"results":[
 			{"effect":"r1t1c1","status":"failed","error":{"code":"busy","detail":"later"}},
 			{"effect":"r1t1c0","status":"succeeded","output":{"parts":[{"text":"did"},{"text":"it"}]}}]}}`, plan.Batch, plan.Hash)
-		if err := nc.Publish("refold.tool.s1", []byte(settled)); err != nil {
+		if _, err := c.Publish(t.Context(), session.DoorTool, "s1", []byte(settled), ""); err != nil {
 			t.Error(err)
 		}
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	want := "r1t1c0 false did\nit\nr1t1c1 true error: busy: later\n"
 	if end.Output == nil || strings.TrimSpace(end.Output.Text) != strings.TrimSpace(want) {
 		t.Errorf("got %+v with %+v, want %q", end, end.Output, want)

@@ -104,7 +104,7 @@ func TestStepReadsWhatItIsShown(t *testing.T) {
 		}
 		return executor.StepChoice{}, nil
 	}
-	end := endOf(t, serveModel(t, desk, hook, a, model))
+	end := endOfClerk(t, desk, hook, a, model)
 	close(wrong)
 	for text := range wrong {
 		t.Error(text)

@@ -12,26 +12,21 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
-	"github.com/refold/refold/internal/devserver"
+	"github.com/refold/refold/client"
 )
 
-// serveDesk starts a server whose runs call this hook, and the clerk.
-func serveDesk(t *testing.T, hook executor.PrepareStep, tool executor.Executor, config string) *devserver.Server {
+// endOfDesk returns the end of a run that calls this hook, and the clerk.
+func endOfDesk(t *testing.T, hook executor.PrepareStep, tool executor.Executor, config string) client.RunEnd {
 	t.Helper()
-	return serveModel(t, strings.Replace(desk, `"fallback": "fail"`, config, 1), hook, tool, silent{})
+	return endOfClerk(t, strings.Replace(desk, `"fallback": "fail"`, config, 1), hook, tool, silent{})
 }
 
-// serveModel is serveDesk with another record and another clerk.
-func serveModel(t *testing.T, record string, hook executor.PrepareStep, tool executor.Executor, model executor.Model) *devserver.Server {
+// endOfClerk is endOfDesk with another record and another clerk.
+func endOfClerk(t *testing.T, record string, hook executor.PrepareStep, tool executor.Executor, model executor.Model) client.RunEnd {
 	t.Helper()
-	server, err := devserver.Start(t.Context(), devserver.Options{Dir: t.TempDir(), Install: []byte(record), Serve: func(b *bridge.Bridge) error {
+	return endOf(t, record, func(b *bridge.Bridge) error {
 		return errors.Join(b.Step("desk", hook), b.Tool("shop", tool), b.Model("clerk", model))
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Stop)
-	return server
+	}, nil)
 }
 
 // silent is a clerk that repeats its request.
@@ -62,7 +57,7 @@ func TestFailedStepFollowsTheFallback(t *testing.T) {
 			t.Parallel()
 			for fallback, lifecycle := range map[string]string{"fail": "failed", "rules": "completed"} {
 				hook := func(context.Context, executor.StepRequest) (executor.StepChoice, error) { return c.choice, c.err }
-				end := endOf(t, serveDesk(t, hook, orders{}, `"fallback": "`+fallback+`"`))
+				end := endOfDesk(t, hook, orders{}, `"fallback": "`+fallback+`"`)
 				code, detail := c.code, c.detail
 				if fallback == "rules" {
 					code, detail = "", ""
@@ -94,7 +89,7 @@ func TestStepContextReachesLaterStepsAndTools(t *testing.T) {
 		}
 		return executor.StepChoice{Model: "small", System: "be quick", Params: map[string]float64{"temperature": 0.5}, ToolRefs: []string{}}, nil
 	}
-	end := endOf(t, serveDesk(t, hook, seen, `"fallback": "fail"`))
+	end := endOfDesk(t, hook, seen, `"fallback": "fail"`)
 	if want := `small "be quick" {"temperature":0.5} 0 tools`; end.Output == nil || end.Output.Text != want {
 		t.Errorf("got %+v with %+v, want %s", end, end.Output, want)
 	}

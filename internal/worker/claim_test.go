@@ -333,8 +333,7 @@ func (c claimCase) run(t *testing.T) {
 // more often.
 func TestHeldIsGivenBackWithDelay(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		w.beat("other", true)
 		w.setClaim(callClaim("r1t1c0", 1), byOther)
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(nil)})
@@ -424,8 +423,7 @@ func TestWatchReportsGapThatAnotherCallFound(t *testing.T) {
 func TestSettledEffectIsNotStartedAgain(t *testing.T) {
 	t.Parallel()
 	for _, safe := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			w, q := newWorld(), newQueue()
+		inWorld(t, func(t *testing.T, w *world, q *queue) {
 			var starts ledger
 			b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: starts.executor()})
 			call := toolCall("r1t1c0", safe)
@@ -485,8 +483,7 @@ func TestTableForgetsWhatIsLate(t *testing.T) {
 // A bridge dies with a call in progress, which another one then receives.
 func TestRestartSettlesUnknown(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		blocked := errors.New("the process died")
 		w.publishLost = func([]byte) error { return blocked }
 		var starts ledger

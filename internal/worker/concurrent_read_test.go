@@ -147,8 +147,7 @@ func (c concurrentCase) run(t *testing.T) {
 // Neither waits for the other: the log and the claims answer when both are asked.
 func TestReadAndClaimRunConcurrently(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		reading, claiming := make(chan struct{}), make(chan struct{})
 		w.claimLost = func(subjects.ClaimName) error {
 			close(claiming)

@@ -47,8 +47,7 @@ func askCalls(t *testing.T, q *queue, sid string, n int) {
 func TestCallWaitsForAtMostOneBatchOfAnotherSession(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ ahead, want int }{{0, session.CallsMax / ConcurrencyDefault}, {session.CallsMax, 1}} {
-		synctest.Test(t, func(t *testing.T) {
-			w, q := newWorld(), newQueue()
+		inWorld(t, func(t *testing.T, w *world, q *queue) {
 			var starts ledger
 			b := startBridge(t, w, "me", q, slow(&starts, "", time.Second, Target{Concurrency: ConcurrencyDefault, Ahead: c.ahead}))
 			askCalls(t, q, "noisy", session.CallsMax)
@@ -73,8 +72,7 @@ func TestPrefetchedCallsAreKeptFromOtherBridges(t *testing.T) {
 		ahead, late int
 		helps       bool
 	}{{0, 0, true}, {8, 4, false}} {
-		synctest.Test(t, func(t *testing.T) {
-			w, q := newWorld(), newQueue()
+		inWorld(t, func(t *testing.T, w *world, q *queue) {
 			var starts ledger
 			took := testStartBy * 2 / 5 // three of them begin before the last is late
 			first := startBridge(t, w, "first", q, slow(&starts, "1 ", took, Target{Concurrency: 2, Ahead: c.ahead}))

@@ -92,8 +92,7 @@ func TestReturningSessionsDoNotStarveOthers(t *testing.T) {
 // effect of its name.
 func TestWithdrawnEffectLeavesTheQueue(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		var starts ledger
 		s := Target{Class: session.ClassTool, Name: "host", Concurrency: 1, Ahead: 4, Executor: executorFunc(func(ctx context.Context, c executor.Call) (executor.Result, error) {
 			starts.add(c.Effect)
@@ -118,8 +117,7 @@ func TestWithdrawnEffectLeavesTheQueue(t *testing.T) {
 // The same through a worker that prefetches effects.
 func TestWorkerServesSessionsInTurn(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		var starts ledger
 		s := Target{Class: session.ClassTool, Name: "host", Concurrency: 1, Ahead: 40, Executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 			starts.add(c.Session)

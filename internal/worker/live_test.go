@@ -127,8 +127,7 @@ func TestDeltasArePublishedInTime(t *testing.T) {
 // without a bridge has no followers.
 func TestModelRetryRestartsDeltas(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		var start string
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(_ context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 			start = r.Start

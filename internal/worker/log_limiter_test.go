@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -38,8 +37,7 @@ func TestTroubleIsLoggedOncePerInterval(t *testing.T) {
 // A bridge whose claims get no reply logs that twice in 15 s, however many wait.
 func TestUnansweredClaimsAreLoggedTwice(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		w.claimLost = func(subjects.ClaimName) error { return journal.ErrUnknownOutcome }
 		var lines bytes.Buffer
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(nil)})

@@ -8,7 +8,6 @@ import (
 	"context"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -34,8 +33,7 @@ func (w *world) lose(from uint64) {
 // runs under a claim of its own.
 func TestEffectReplacesALostOneOfItsName(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		var starts ledger
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Concurrency: 2, Executor: executorFunc(func(ctx context.Context, c executor.Call) (executor.Result, error) {
 			starts.add(string(c.Arguments))
@@ -89,8 +87,7 @@ func TestClaimOfOtherBytesIsSkipped(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w, q := newWorld(), newQueue()
+			inWorld(t, func(t *testing.T, w *world, q *queue) {
 				w.beat("other", true)
 				call := toolCall("r1t1c0", false)
 				raw, err := codec.Marshal(call)
@@ -135,8 +132,7 @@ func TestSettlementThatIsLost(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w, q := newWorld(), newQueue()
+			inWorld(t, func(t *testing.T, w *world, q *queue) {
 				input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
 				isOpenAt(true, 9)(t, w)
 				var starts ledger
@@ -182,8 +178,7 @@ func TestSettlementThatIsLost(t *testing.T) {
 // the log lost its end.
 func TestTranscriptAfterALossIsReadAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		var shown ledger
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 			shown.add(r.Messages[0].Text)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -76,8 +75,7 @@ func (h *heard) check(t *testing.T, effect string, settlements []string) {
 
 func TestObserverReceivesEachTryOfAModel(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, map[string]any{"input": map[string]any{"text": "hi"}})
 		tries := 0
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(_ context.Context, _ executor.Request, delta func(string)) (executor.Answer, error) {
@@ -115,8 +113,7 @@ func TestObserverReceivesEachTryOfAModel(t *testing.T) {
 
 func TestCallCarriesTheTraceparent(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		var got string
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 			got = c.Traceparent

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,8 +29,7 @@ import (
 // bridge that holds its claim; one that can't be read now is given back.
 func TestOnlyTheClaimHolderSettlesAnUnreadableGeneration(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		away := 3
 		w.eventsLost = func() error {
 			if away--; away < 0 {
@@ -60,8 +58,7 @@ func TestOnlyTheClaimHolderSettlesAnUnreadableGeneration(t *testing.T) {
 // A bridge does not read its own settlements for the next turn.
 func TestOwnSettlementIsNotReadAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
 			return executor.Answer{Text: fmt.Sprintf("seen %d", len(r.Messages))}, nil
 		})})

@@ -37,8 +37,7 @@ func TestSettlementHoldsWhatAToolReturns(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w, q := newWorld(), newQueue()
+			inWorld(t, func(t *testing.T, w *world, q *queue) {
 				b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) { return c.result, nil })})
 				q.ask(t, session.ClassTool, "host", "s1", "r1t1c0", toolCall("r1t1c0", false))
 				synctest.Wait()
@@ -65,8 +64,7 @@ func TestSettlementHoldsWhatAToolReturns(t *testing.T) {
 func TestEffectDeliveredWhileItRunsStartsOnce(t *testing.T) {
 	t.Parallel()
 	for _, safe := range []bool{true, false} {
-		synctest.Test(t, func(t *testing.T) {
-			w, q := newWorld(), newQueue()
+		inWorld(t, func(t *testing.T, w *world, q *queue) {
 			var starts ledger
 			b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 				starts.add(c.Effect)

@@ -182,8 +182,7 @@ func TestRehearsalOfALostExecutorReturns(t *testing.T) {
 // settles nothing a second time.
 func TestResultOfAnAbandonedExecutorIsIgnored(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		returned := false
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
 			<-time.After(time.Hour)

@@ -178,8 +178,7 @@ func TestFaultsAreCutAndHaveACode(t *testing.T) {
 // A settlement is retried until it is stored, and stored once.
 func TestSettlementIsRetriedUntilStored(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		tries := 0
 		w.publishLost = func([]byte) error {
 			if tries++; tries < 6 {
@@ -209,8 +208,7 @@ func TestSettlementIsRetriedUntilStored(t *testing.T) {
 // Another publisher has used the settlement's id, to have the settlement dropped.
 func TestSettlementWithATakenIDIsStored(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		w.publishLost = func(payload []byte) error { // as if the id had been guessed a moment before
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -298,8 +296,7 @@ func TestOutcomeUnknownIsTheSameForAll(t *testing.T) {
 // A failing blob store delays the settlement, and nothing else.
 func TestSettlementWaitsForItsBlob(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		var back atomic.Bool
 		w.blobsLost = func() error {
 			if back.Load() {

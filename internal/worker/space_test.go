@@ -220,8 +220,7 @@ func (panicking) Open(string) (fs.File, error) { panic("no files") }
 
 func TestWithdrawnSyncStops(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		stopped := false
 		waits := func(ctx context.Context, _ executor.SpaceRequest) (executor.SpaceContent, error) {
 			<-ctx.Done()
@@ -245,8 +244,7 @@ func TestWithdrawnSyncStops(t *testing.T) {
 // bridge has not read is for another bridge.
 func TestSyncAgain(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		times, reads := 0, make(chan struct{})
 		waits := func(ctx context.Context, _ executor.SpaceRequest) (executor.SpaceContent, error) {
 			times++

@@ -180,8 +180,7 @@ func (c startCase) run(t *testing.T, safe bool) {
 // ours, so we settle that it did not start.
 func TestEffectWithdrawnDuringItsClaimIsSettledUnstarted(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
 			t.Error("started")
 			return executor.Result{}, nil
@@ -199,8 +198,7 @@ func TestEffectWithdrawnDuringItsClaimIsSettledUnstarted(t *testing.T) {
 
 func TestExecutorReceivesTheCallAndItsResultIsSettled(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		var got executor.Call
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(_ context.Context, c executor.Call) (executor.Result, error) {
 			got = c
@@ -387,8 +385,7 @@ func (c modelCase) run(t *testing.T) {
 // not after its start_by.
 func TestRetriesOfAGenerationWait(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
 		var at []time.Duration
 		asked := time.Now()
@@ -413,8 +410,7 @@ func TestRetriesOfAGenerationWait(t *testing.T) {
 // Deltas have effect, start and number, in order, and split between characters.
 func TestDeltasAreNumberedAndSplitBetweenCharacters(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(_ context.Context, r executor.Request, delta func(string)) (executor.Answer, error) {
 			delta("one")
@@ -443,8 +439,7 @@ func TestDeltasAreNumberedAndSplitBetweenCharacters(t *testing.T) {
 // Bytes that are no effect are acked, counted, and settle nothing.
 func TestForeignMessagesAreAckedAndCounted(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
 			t.Error("executed")
 			return executor.Result{}, nil
@@ -481,8 +476,7 @@ func TestNewerEffectsAreLeftToOthers(t *testing.T) {
 	for name, payload := range map[string]any{"version": newer, "field": more} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				w, q := newWorld(), newQueue()
+			inWorld(t, func(t *testing.T, w *world, q *queue) {
 				b := startBridge(t, w, "me", q, Target{Class: session.ClassTool, Name: "host", Executor: executorFunc(func(context.Context, executor.Call) (executor.Result, error) {
 					t.Error("executed")
 					return executor.Result{}, nil
@@ -502,8 +496,7 @@ func TestNewerEffectsAreLeftToOthers(t *testing.T) {
 // Text that a model produces after its context ended is not published.
 func TestDeltasEndWithTheContext(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		w, q := newWorld(), newQueue()
+	inWorld(t, func(t *testing.T, w *world, q *queue) {
 		input := w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Text: "hi"}})
 		b := startBridge(t, w, "me", q, Target{Class: session.ClassLLM, Name: "p", Model: modelFunc(func(ctx context.Context, _ executor.Request, delta func(string)) (executor.Answer, error) {
 			delta("before")

@@ -57,6 +57,12 @@ func newWorld() *world {
 	}
 }
 
+// inWorld runs a test in virtual time, with a world and a queue of its own.
+func inWorld(t *testing.T, play func(t *testing.T, w *world, q *queue)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { play(t, newWorld(), newQueue()) })
+}
+
 func (w *world) claim(ctx context.Context, name subjects.ClaimName, c Claim) (Claim, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return Claim{}, false, errors.Join(journal.ErrUnknownOutcome, err)

@@ -130,7 +130,7 @@ func newLanes(t *testing.T, ttl time.Duration, edits ...string) *lanes {
 
 func provisionLanes(t *testing.T, node *bustest.Node, ttl time.Duration, replicas int, edits ...string) {
 	t.Helper()
-	edits = append(edits, setting("priority_timeout", ttl.String())...)
+	edits = slices.Concat(edits, setting("priority_timeout", ttl.String())) // the caller may share them with other tests
 	b, conf := testbus.Connect(t, node, ""), testbus.Conf(t, "", edits...)
 	bustest.Until(t, "the lanes are provisioned", func() bool {
 		// A cluster that has just begun may not know all its peers yet.

@@ -116,7 +116,7 @@ func TestMCPToolChangesUnderWay(t *testing.T) {
 
 	for _, part := range []string{
 		"refused: notes_find: tool_changed: server notes has changed find since it was imported (schema)",
-		"what to do: the tool is not what was imported: look at it",
+		"what to do: the tool differs from the imported one: review it",
 	} {
 		if !strings.Contains(told, part) {
 			t.Errorf("refold run says %q, want %q in it", told, part)

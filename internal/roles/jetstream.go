@@ -35,7 +35,7 @@ func readRows() []Row {
 	return []Row{
 		{Name: "JetStream", About: "whether it is available", Answers: Once, Patterns: one(func(subjects.Names) string { return api + "INFO" }),
 			May: grant(Publish, readers()...)},
-		{Name: "look at streams", About: "their configuration, size and subjects", Answers: Once, May: grant(Publish, readers()...),
+		{Name: "read stream info", About: "their configuration, size and subjects", Answers: Once, May: grant(Publish, readers()...),
 			Patterns: fixed(func(n subjects.Names) []string { return each(n.Streams(), api+"STREAM.INFO.") })},
 		read("events", "the log", subjects.Names.LogStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, App, Approver),
 		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(false), SessionActor, Operator, Auditor)...),
@@ -74,7 +74,7 @@ func pullRows() []Row {
 			Patterns: fixed(func(n subjects.Names) []string {
 				return []string{api + "CONSUMER.RESET." + n.LogStream() + ".*", api + "CONSUMER.UNPIN." + n.LogStream() + ".*", acks + n.LogStream() + ".>", acks + "*.*." + n.LogStream() + ".>"}
 			})},
-		{Name: "acknowledge what is due", About: "wakes that are settled", Answers: Once, May: grant(Publish, SessionActor),
+		{Name: "acknowledge due wakes", About: "wakes that are settled", Answers: Once, May: grant(Publish, SessionActor),
 			Patterns: fixed(func(n subjects.Names) []string {
 				due := n.TimersStream() + "." + subjects.DueConsumer + ".>"
 				return []string{acks + due, acks + "*.*." + due}
@@ -85,7 +85,7 @@ func pullRows() []Row {
 			kept := slices.DeleteFunc(n.Streams(), func(s string) bool { return s == n.BlobsStream() })
 			return slices.Concat(each(n.Streams(), api+"STREAM.DELETE."), each(n.Streams(), api+"STREAM.MSG.DELETE."), each(kept, api+"STREAM.PURGE."))
 		})},
-		{Name: "what is pushed to it", About: "scans of whole streams", May: grant(Hear, Operator),
+		{Name: "receive in its own inbox", About: "scans of whole streams", May: grant(Hear, Operator),
 			Patterns: func(_ subjects.Names, u User) []string { return []string{u.Inbox() + ".>"} }},
 	}
 }

@@ -67,6 +67,20 @@ func (r *Registry) Weight() int {
 	return n
 }
 
+// Weight returns about how many bytes of memory the compiled tools take. A registry
+// that they are composed into shares most of that.
+func (l *LayerTools) Weight() (n int) {
+	if l == nil {
+		return 0
+	}
+	for i := range l.tools {
+		for _, d := range l.tools[i].descriptors {
+			n += d.schema.weight + 2*len(d.bytes)
+		}
+	}
+	return n
+}
+
 // Weight returns about how many bytes of memory the compiled conditions take.
 func (s *Steps) Weight() (n int) {
 	if s == nil {

@@ -46,6 +46,7 @@ type Manifest struct {
 	Words       []Word             `msgpack:"words,omitempty"` // workspace only
 
 	compiled *planner.LayerTools // of Tools, by Parse
+	weight   int                 // in bytes of memory, by Parse
 }
 
 // LayerTools returns the compiled tools of a pack that Parse accepted, or nil

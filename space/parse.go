@@ -3,6 +3,7 @@ package space
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -26,6 +27,7 @@ func Parse(data []byte) (*Manifest, []Problem) {
 	if len(c.problems) > 0 {
 		return nil, SortProblems(c.problems)
 	}
+	m.weight = weightOf(reflect.ValueOf(m)) + m.compiled.Weight()
 	return m, nil
 }
 

@@ -91,19 +91,11 @@ func BenchmarkFold(b *testing.B) { benchmarkFold(b, builtin(b)) }
 // BenchmarkFoldWithWorkspace folds the same history in sessions whose install
 // record brings a workspace with a prompt, context and a catalog.
 func BenchmarkFoldWithWorkspace(b *testing.B) {
-	var record map[string]any
-	text, err := codec.ToJSON(session.BuiltinInstall())
-	if err == nil {
-		err = json.Unmarshal(text, &record)
-	}
-	if err != nil {
-		b.Fatal(err)
-	}
 	ref := codec.RefOf([]byte("x")).String()
 	file := func(path string) any {
 		return map[string]any{"path": path, "ref": ref, "size": 1, "media_type": "text/markdown"}
 	}
-	record["spaces"] = []any{map[string]any{"space": "support", "manifest": map[string]any{
+	spaces := []any{map[string]any{"space": "support", "manifest": map[string]any{
 		"v": 1, "kind": "workspace", "space": "support", "files": []any{file("a.md"), file("b.md")},
 		"prompts": []any{map[string]any{"prompt_pack": "default", "parts": []any{
 			map[string]any{"file": 0, "vars": map[string]any{"session": 1, "fact.region": 1}}, map[string]any{"context": "docs"},
@@ -111,11 +103,25 @@ func BenchmarkFoldWithWorkspace(b *testing.B) {
 		"context":  []any{map[string]any{"group": "docs", "files": []any{1}}},
 		"catalogs": []any{map[string]any{"tool_catalog": "default", "tools": []any{"open_session", "read_file", "grep", "list_dir", "apply_patch", "shell"}}},
 	}}}
-	install, err := session.ParseInstall(asJSON(b, record))
-	if err != nil {
-		b.Fatal(err)
+	benchmarkFold(b, builtinWith(b, map[string]any{"spaces": spaces}))
+}
+
+// builtinWith is the built-in install record with more fields.
+func builtinWith(tb testing.TB, more map[string]any) *session.Install {
+	tb.Helper()
+	var record map[string]any
+	text, err := codec.ToJSON(session.BuiltinInstall())
+	if err == nil {
+		err = json.Unmarshal(text, &record)
 	}
-	benchmarkFold(b, install)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	install, err := session.ParseInstall(asJSON(tb, merged(record, more)))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return install
 }
 
 func benchmarkFold(b *testing.B, install *session.Install) {

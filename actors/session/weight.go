@@ -32,14 +32,28 @@ const (
 	doneWeight       = 32
 	stepCallWeight   = 144
 	lastCallWeight   = 64
+	spacesWeight     = 208 + 64 // with its content
+	pinWeight        = 184
+	stageWeight      = 208
+	grantWeight      = 248
+	syncWeight       = 272
+	knownWeight      = 40
+	doneSyncWeight   = 36
+	heldWeight       = 40
+	ownWeight        = 40
+	turnSpaceWeight  = 192
+	partWeight       = 88
+	usedGrantWeight  = 112
+	pairWeight       = 40
 	stringWeight     = 16
 	roomWeight       = 8 // overhead of the heap for a short text
 )
 
-// Weight returns about how many bytes of memory the state takes, without the
-// install record and the registries, which sessions share. Its cost does not grow
-// with a session's length, so it may be called after every event. It is accurate
-// within a half; text that a config shares with another counts in each.
+// Weight returns about how many bytes of memory the state takes, without what
+// sessions share: the install record, its manifests, and all registries. Its cost
+// does not grow with a session's length nor with a manifest's, so it may be called
+// after every event. It is accurate within a half; text that a config or a pin
+// shares with another counts in each, and patterns of a pack count up to twice.
 func (s *State) Weight() int {
 	n := stateWeight + weightOf(s.Session) + weightOf(s.Profile)
 	n += cap(s.Items)*itemWeight + max(0, int(s.ItemBytes)-len(s.Items)*itemFixedBytesMax)
@@ -51,6 +65,10 @@ func (s *State) Weight() int {
 		n += len(s.Submissions) * weightOf(s.Submissions[0].Name) // they are mostly alike
 	}
 	n += s.Host.weight() + s.Overrides.weight() + s.Turn.weight()
+	if s.Spaces != nil {
+		n += s.Spaces.weight(s.install)
+		s.eachPin(func(p *SpacePin) { n += p.weight() })
+	}
 	if s.Config != nil {
 		n += s.Config.Run.weight(s.install)
 	}
@@ -108,7 +126,7 @@ func (o *Overrides) weight() int {
 // weight returns the memory of a run without the Run itself.
 func (r *Run) weight(install *Install) int {
 	n := r.Config.weight(install) - configWeight
-	n += r.Asked.weight() + weightOf(r.Context) + weightOfList(r.Roles) + weightOf(r.Submission) + weightOfList(r.Used)
+	n += r.Asked.weight() + weightOf(r.Context) + weightOfList(r.Joined) + weightOfList(r.Roles) + weightOf(r.Submission) + weightOfList(r.Used)
 	for _, active := range r.Skills {
 		n += 2*stringWeight + weightOf(active.Name) + weightOf(active.Space)
 	}
@@ -125,7 +143,7 @@ func (c *RunConfig) weight(install *Install) int {
 		n += weightOf(c.System)
 	}
 	n += weightOfList(c.Disable) + weightOfList(c.Enable) + weightOfList(c.Force) + weightOfList(c.Skills)
-	n += weightOfList(listOf(c.ActiveTools)) + cap(listOf(c.ToolRefs))*len(codec.Hash{})
+	n += weightOfList(listOf(c.ActiveTools)) + (cap(listOf(c.PromptRefs))+cap(listOf(c.ToolRefs)))*len(codec.Hash{})
 	for i := range c.Steps {
 		n += weightOfRule(&c.Steps[i])
 	}
@@ -162,4 +180,40 @@ func (t *Turn) weight() int {
 		n += len(b.Plan.Groups)*stringWeight + len(b.Calls)*8
 	}
 	return n
+}
+
+// weight returns the memory of a session's spaces without their pins and without
+// the manifests of the install record.
+func (x *Spaces) weight(install *Install) int {
+	n := spacesWeight + (cap(x.Staged)-len(x.Staged))*stageWeight + cap(x.content.own)*ownWeight + cap(x.content.manifests)*heldWeight
+	for i := range x.content.manifests {
+		if m := &x.content.manifests[i]; install.content.find(m.hash) != m.Manifest {
+			n += m.Weight()
+		}
+	}
+	n += cap(x.Grants)*grantWeight + cap(x.Syncs)*syncWeight + cap(x.SyncsDone)*doneSyncWeight
+	for i := range x.Grants {
+		g := &x.Grants[i].Grant
+		n += weightOf(g.Space) + weightOf(g.Target) + weightOf(g.Version) + weightOfList(g.Attach) + weightOfList(g.Digests)
+		n += weightOfList(g.Keys) + weightOfList(g.May) + weightOfList(g.Sources) + weightOfList(g.Targets)
+	}
+	for i := range x.Syncs {
+		o := &x.Syncs[i]
+		n += weightOf(o.Call) + weightOf(o.Catalog) + weightOf(o.Prompt) + weightOf(o.Space) + weightOf(o.Target) + weightOf(o.Version)
+		n += cap(o.Known)*knownWeight + weightOfList(o.Only)
+	}
+	if t := x.Turn; t != nil {
+		n += turnSpaceWeight + cap(t.Grants)*usedGrantWeight + weightOfList(t.Narrowed) + cap(t.Parts)*partWeight + cap(t.Vars)*pairWeight
+		for i := range t.Parts {
+			n += weightOfList(t.Parts[i].Names)
+		}
+		for i := range t.Vars {
+			n += weightOf(t.Vars[i].Key) + weightOf(t.Vars[i].Value)
+		}
+	}
+	return n
+}
+
+func (p *SpacePin) weight() int {
+	return pinWeight + weightOf(p.Catalog) + weightOf(p.Prompt) + weightOf(p.Source) + weightOf(p.Space) + weightOf(p.Version) + weightOfList(p.Lacks)
 }

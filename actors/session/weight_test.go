@@ -1,9 +1,11 @@
 package session_test
 
-// Weight against what the heap grows by. Sessions of several shapes are folded
-// by the hundred, and what they keep is compared with what they say.
+// Weight against what the heap grows by. Many sessions of several shapes are
+// folded, and what they keep is compared with what they say. They share equal
+// registries, as the sessions of a host do.
 
 import (
+	"encoding/json"
 	"fmt"
 	"runtime"
 	"strings"
@@ -32,16 +34,11 @@ func weighty(t *testing.T) map[string]func(sid string) []session.Event {
 		})
 		return events
 	}
-	run := func(n int) session.RunRequested {
-		return session.RunRequested{
-			Config: &session.RunConfig{Provider: "scripted", Model: "demo"}, Input: session.Content{Text: "hi"},
-			Submission: fmt.Sprintf("submission-%d", n),
-		}
-	}
+	run := weighedRun
 	settle := func(n int) session.GenerationSettled {
 		return session.GenerationSettled{Effect: fmt.Sprintf("r%dt1", n), Status: "ok", Text: &session.Content{Text: "hello"}}
 	}
-	return map[string]func(sid string) []session.Event{
+	shapes := map[string]func(sid string) []session.Event{
 		"the demo, over":                     func(string) []session.Event { return demo },
 		"the demo, in the middle of a batch": func(string) []session.Event { return demo[:5] },
 		"new": func(sid string) []session.Event {
@@ -75,40 +72,76 @@ func weighty(t *testing.T) map[string]func(sid string) []session.Event {
 			})
 		},
 	}
+	for name, shape := range spacious(t) {
+		shapes[name] = func(sid string) []session.Event { return history(sid, shape) }
+	}
+	return shapes
+}
+
+func weighedRun(n int) session.RunRequested {
+	return session.RunRequested{
+		Config: &session.RunConfig{Provider: "scripted", Model: "demo"}, Input: session.Content{Text: "hi"},
+		Submission: fmt.Sprintf("submission-%d", n),
+	}
 }
 
 // TestWeight runs alone: all tests share the heap.
 func TestWeight(t *testing.T) { //nolint:paralleltest // see above
-	install := builtin(t)
-	for name, events := range weighty(t) {
-		const sessions = 100
-		states, said := make([]*session.State, sessions), 0
-		fold := func(i int) {
-			sid := fmt.Sprintf("session-%d", i)
-			s := session.New(install, sid)
-			for _, e := range events(sid) {
-				e.Session = sid
-				if _, err := s.Evolve(e); err != nil {
-					t.Fatalf("%s: event %d: %v", name, e.Seq, err)
+	install, shapes := builtin(t), weighty(t)
+	for name, events := range shapes {
+		testWeight(t, name, install, events)
+	}
+	manifest, err := codec.ToJSON(workspaceOf("support", 128, 1000).Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	install = builtinWith(t, map[string]any{"spaces": []any{map[string]any{"space": "support", "manifest": json.RawMessage(manifest)}}})
+	testWeight(t, "new, with a large manifest of the install record", install, shapes["new"])
+}
+
+func testWeight(t *testing.T, name string, install *session.Install, events func(sid string) []session.Event) {
+	t.Helper()
+	const sessions = 30
+	states, said := make([]*session.State, sessions), 0
+	registries := map[codec.Hash]*planner.Registry{}
+	same := func(r *planner.Registry) *planner.Registry {
+		if registries[r.Hash()] == nil {
+			registries[r.Hash()] = r
+		}
+		return registries[r.Hash()]
+	}
+	fold := func(i int) {
+		sid := fmt.Sprintf("session-%d", i)
+		s := session.New(install, sid)
+		for _, e := range events(sid) {
+			e.Session = sid
+			notices, err := s.Evolve(e)
+			if err != nil {
+				t.Fatalf("%s: event %d: %v", name, e.Seq, err)
+			}
+			for _, n := range notices {
+				if n.Type == session.NoticeWorkspaceFailed {
+					t.Fatalf("%s: event %d: %s", name, e.Seq, n.JSON())
 				}
 			}
-			states[i] = s
+			s.ShareRegistries(same)
 		}
-		fold(0) // what is made once is made
-		before := inUse()
-		for i := range states {
-			fold(i)
-		}
-		grown := inUse() - before
-		for _, s := range states {
-			said += s.Weight()
-		}
-		if ratio := float64(said) / float64(grown); ratio < 1/1.5 || ratio > 1.5 {
-			t.Errorf("%s: it says %d bytes a session, the heap has grown by %d", name, said/sessions, grown/sessions)
-		}
-		t.Logf("%s: says %d, heap %d", name, said/sessions, grown/sessions)
-		runtime.KeepAlive(states)
+		states[i] = s
 	}
+	fold(0) // what is made once is made
+	before := inUse()
+	for i := range states {
+		fold(i)
+	}
+	grown := inUse() - before
+	for _, s := range states {
+		said += s.Weight()
+	}
+	if ratio := float64(said) / float64(grown); ratio < 1/1.5 || ratio > 1.5 {
+		t.Errorf("%s: it says %d bytes a session, the heap has grown by %d", name, said/sessions, grown/sessions)
+	}
+	t.Logf("%s: says %d, heap %d", name, said/sessions, grown/sessions)
+	runtime.KeepAlive(states)
 }
 
 // inUse returns the bytes that live objects take.

@@ -227,8 +227,10 @@ func TestPullerDistinguishesEffectsOfOneName(t *testing.T) {
 		}
 	}
 	close(gate)
-	received(t, l.freed)
-	if latter.Done(); l.held.Load() != 0 {
+	for l.held.Load() > 0 {
+		received(t, l.freed)
+	}
+	if latter.Done(); l.held.Load() != 0 { // once counts
 		t.Errorf("%d are held, want none", l.held.Load())
 	}
 	l.incarnation++ // what another connection brought is answered no more

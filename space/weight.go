@@ -9,7 +9,7 @@ const roomWeight = 8
 // returned. It costs nothing: Parse has counted.
 func (m *Manifest) Weight() int { return m.weight }
 
-// weightOf returns how many bytes what a value points to takes.
+// weightOf returns the memory of what a value points to, in bytes.
 func weightOf(v reflect.Value) (n int) {
 	switch v.Kind() {
 	case reflect.String:

@@ -230,7 +230,7 @@ func TestPullerDistinguishesEffectsOfOneName(t *testing.T) {
 	for l.held.Load() > 0 {
 		received(t, l.freed)
 	}
-	if latter.Done(); l.held.Load() != 0 { // once counts
+	if latter.Done(); l.held.Load() != 0 { // a second Done changes nothing
 		t.Errorf("%d are held, want none", l.held.Load())
 	}
 	l.incarnation++ // what another connection brought is answered no more

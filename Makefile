@@ -8,6 +8,7 @@ SHELL       := /bin/bash
 LINT_VERSION    := 2.15.0
 COMPOSE_VERSION := 2.16.2
 VULN_VERSION    := 1.9.0
+LICENCES_VERSION := 1.6.0
 
 # Tools are outside the checkout, one directory per version: new clones reuse
 # them, and installed versions are not touched.
@@ -15,6 +16,7 @@ TOOLS   := $(shell go env GOPATH)/tools
 LINT    := $(TOOLS)/golangci-lint-$(LINT_VERSION)/golangci-lint
 COMPOSE := $(TOOLS)/compose-$(COMPOSE_VERSION)/cmd
 VULN    := $(TOOLS)/govulncheck-$(VULN_VERSION)/govulncheck
+LICENCES := $(TOOLS)/go-licenses-$(LICENCES_VERSION)/go-licenses
 
 # The vulnerability database: a URL, or file:// and a directory.
 VULN_DB ?= https://vuln.go.dev
@@ -35,7 +37,7 @@ check-full: race outside shared ## run the other checks: all other packages unde
 NPM_FOLDERS := examples/bridge-js examples/service-js e2e/peers/models e2e/peers-mcp
 
 .PHONY: check-peers
-check-peers: peers-node promql ## run the checks that need registries: Refold with servers not written in Go, and recordings of real providers
+check-peers: peers-node promql licences ## run the checks that need registries: Refold with servers not written in Go, and recordings of real providers
 	@for folder in $(NPM_FOLDERS); do \
 		echo "npm ci --prefix $$folder"; \
 		npm ci --prefix $$folder --no-audit --no-fund || { \
@@ -183,6 +185,22 @@ vuln: $(VULN) ## look for known vulnerabilities in the called code, with govulnc
 		echo "make vuln: govulncheck failed. If $(VULN_DB) can't be reached, try again later, or name a copy that can: make vuln VULN_DB=https://HOST" >&2; \
 	fi; exit $$status
 
+# Licences that a program under Apache-2.0 may link. Two modules need a person's
+# reading, because go-licenses names one licence a file. The MCP SDK is under MIT
+# and Apache-2.0, by contribution: both are allowed, so it is checked like all
+# others. psx is under BSD-3-Clause or GPL-2.0, as the user chooses, and is named
+# GPL-2.0: Refold uses it under BSD-3-Clause.
+ALLOWED_LICENCES := Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT
+EITHER_LICENCE   := kernel.org/pub/linux/libs/security/libcap/psx
+
+.PHONY: licences
+licences: $(LICENCES) ## list the modules that the programs link with their licences, and fail if one is not allowed
+	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
+	$(LICENCES) report ./cmd/... 2>"$$said" | cut -d, -f1,3 || { cat "$$said" >&2; exit 1; }; \
+	$(LICENCES) check --allowed_licenses=$(ALLOWED_LICENCES) --ignore $(EITHER_LICENCE) ./cmd/... 2>"$$said" || { \
+		grep '^Not allowed' "$$said" >&2 || cat "$$said" >&2; \
+		echo "make licences: read the licence: if it goes with Apache-2.0, add it to ALLOWED_LICENCES in the Makefile; else remove the module" >&2; exit 1; }
+
 .PHONY: bench
 bench: ## run the benchmarks of the pure packages
 	go test -run '^$$' -bench . -benchmem ./actors/session ./codec ./planner
@@ -291,6 +309,9 @@ $(LINT):
 
 $(VULN):
 	GOBIN=$(@D) go install golang.org/x/vuln/cmd/govulncheck@v$(VULN_VERSION)
+
+$(LICENCES):
+	GOBIN=$(@D) go install github.com/google/go-licenses@v$(LICENCES_VERSION)
 
 $(COMPOSE):
 	GOBIN=$(@D) go install github.com/compose-spec/compose-go/v2/cmd@v$(COMPOSE_VERSION)

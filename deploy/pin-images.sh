@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Appends the registry's digest to the version of each registry image in the
-# given files: nats:2.15.2-alpine becomes nats:2.15.2-alpine@sha256:…. An existing
+# given files: nats:2.15.3-alpine becomes nats:2.15.3-alpine@sha256:…. An existing
 # digest is looked up again. Either all digests are found, or no file changes.
 #
 # PIN_REGISTRY names another registry than Docker Hub, such as a mirror of it.

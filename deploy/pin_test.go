@@ -12,7 +12,7 @@ import (
 
 // Digests that the registry of the test has, by image.
 var digests = map[string]string{
-	"/v2/library/nats/manifests/2.15.2-alpine": "sha256:" + strings.Repeat("ab", 32),
+	"/v2/library/nats/manifests/2.15.3-alpine": "sha256:" + strings.Repeat("ab", 32),
 	"/v2/some/tool/manifests/1.2":              "sha256:" + strings.Repeat("cd", 32),
 }
 
@@ -59,11 +59,11 @@ func pin(t *testing.T, registry, text string) (after, said string, err error) {
 	return string(read), string(out), err
 }
 
-const unpinned = `# nats:2.15.2-alpine in a comment
-FROM nats:2.15.2-alpine AS nats
+const unpinned = `# nats:2.15.3-alpine in a comment
+FROM nats:2.15.3-alpine AS nats
 FROM some/tool:1.2@sha256:0123
 FROM nats AS other
-  image: nats:2.15.2-alpine
+  image: nats:2.15.3-alpine
   image: refold/bridge
   image: some/tool:1x2
 `
@@ -73,13 +73,13 @@ FROM nats AS other
 func TestPinImagesAddsDigests(t *testing.T) {
 	t.Parallel()
 	registry := serveRegistry(t)
-	digests := []string{digests["/v2/library/nats/manifests/2.15.2-alpine"], digests["/v2/some/tool/manifests/1.2"]}
+	digests := []string{digests["/v2/library/nats/manifests/2.15.3-alpine"], digests["/v2/some/tool/manifests/1.2"]}
 	text := strings.Replace(unpinned, "1x2", "1.2", 1)
-	want := `# nats:2.15.2-alpine in a comment
-FROM nats:2.15.2-alpine@` + digests[0] + ` AS nats
+	want := `# nats:2.15.3-alpine in a comment
+FROM nats:2.15.3-alpine@` + digests[0] + ` AS nats
 FROM some/tool:1.2@` + digests[1] + `
 FROM nats AS other
-  image: nats:2.15.2-alpine@` + digests[0] + `
+  image: nats:2.15.3-alpine@` + digests[0] + `
   image: refold/bridge
   image: some/tool:1.2@` + digests[1] + "\n"
 	for range 2 {

@@ -5,6 +5,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -12,6 +13,7 @@ import (
 	"unsafe"
 
 	"github.com/landlock-lsm/go-landlock/landlock"
+	ll "github.com/landlock-lsm/go-landlock/landlock/syscall"
 	"golang.org/x/sys/unix"
 )
 
@@ -33,10 +35,17 @@ var systemFiles = []string{
 var systemDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"}
 
 // confine gives up rights that the command must not have. In a trial, limits
-// says why rlimits can't be set. err is any other failure.
+// says why rlimits can't be set. err is any other failure: also of what the trial
+// found to work, and of what is promised for the command.
 func (s *supervisor) confine() (limits string, err error) {
 	if os.Getpid() == 1 {
-		s.setUpNamespaces()
+		s.mounts = s.setUpMounts()
+		if s.mounts != nil && s.promises(Metadata) {
+			return "", s.mounts
+		}
+		if !s.spec.Network {
+			startLoopback()
+		}
 	} else if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return "", fmt.Errorf("become the parent of orphans: %w", err)
 	}
@@ -52,23 +61,19 @@ func (s *supervisor) confine() (limits string, err error) {
 		return limits, fmt.Errorf("no new privileges: %w", err)
 	}
 	dropCapabilities()
-	_ = filterCalls(os.Getpid() == 1 || s.spec.Network) // the trial finds out whether it worked
+	// The trial finds out whether the filter works.
+	if err := filterCalls(os.Getpid() == 1 || s.spec.Network); err != nil && s.promises(Privileges) {
+		return limits, fmt.Errorf("filter of system calls: %w", err)
+	}
 	// The command has the same user, and must not trace us.
 	return limits, unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 }
 
-// setUpNamespaces gives the namespaces a /proc and a loopback of their own.
-// Without /proc, processes are not watched.
-func (s *supervisor) setUpNamespaces() {
-	if unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") == nil {
-		s.sees = unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "") == nil
-	}
-	if self, err := os.Readlink("/proc/self"); err != nil || self != "1" {
-		s.sees = false
-	}
-	if s.spec.Network {
-		return
-	}
+// promises reports whether the program that started us has reported a guarantee.
+func (s *supervisor) promises(g Guarantee) bool { return slices.Contains(s.spec.Promised, g) }
+
+// startLoopback gives the network namespace a loopback.
+func startLoopback() {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return
@@ -80,8 +85,9 @@ func (s *supervisor) setUpNamespaces() {
 	}
 }
 
-// lock restricts this process and its descendants to the files in the spec.
-// Without Landlock it has no effect; the trial finds that out.
+// lock restricts this process and its descendants to the files in the spec, and
+// keeps them from abstract sockets and signals of others. Without Landlock it has
+// no effect; the trial finds that out.
 func (s *supervisor) lock() error {
 	rules := []landlock.Rule{
 		landlock.RODirs(systemRead...).IgnoreIfMissing(),
@@ -96,11 +102,16 @@ func (s *supervisor) lock() error {
 		}
 		rules = append(rules, landlock.RODirs(name).IgnoreIfMissing())
 	}
-	best := landlock.V7.BestEffort()
+	config := landlock.V7
 	if os.Getpid() == 1 || s.spec.Network {
-		return best.RestrictPaths(rules...)
+		config.HandledAccessNet = 0 // without rules, all of it is forbidden
 	}
-	return best.Restrict(rules...) // without rules for the network and signals, all of them are forbidden
+	if os.Getpid() == 1 {
+		// Signals end at the process namespace. The scope would also hold among
+		// our own threads, of which several kill.
+		config.Scoped &= ll.ScopeAbstractUnixSocket
+	}
+	return config.BestEffort().Restrict(rules...)
 }
 
 // dropCapabilities drops all capabilities of this thread and of what it executes.
@@ -121,6 +132,7 @@ func (s *supervisor) try(t *trial, limits string) *found {
 	_, err := os.ReadFile(t.Forbidden)
 	f.ReadOutside = err == nil
 	f.WroteOutside = os.WriteFile(t.Outside, []byte("x"), 0o600) == nil
+	f.Changed = s.changes(t)
 	if conn, err := net.DialTimeout("tcp", t.Connect, dialMax); err == nil {
 		f.Connected = true
 		conn.Close()
@@ -129,10 +141,36 @@ func (s *supervisor) try(t *trial, limits string) *found {
 		f.Connected = f.Connected || !f.First // in a network namespace it leads nowhere
 		unix.Close(fd)
 	}
-	f.Keyring = reachesKeyring()
+	if conn, err := net.DialTimeout("unix", t.Abstract, dialMax); err == nil {
+		f.Abstract = true
+		conn.Close()
+	}
+	f.Signals = !f.First && unix.Kill(t.Process, 0) == nil
+	f.Unfiltered = unfiltered()
 	status, err := os.ReadFile("/proc/thread-self/status")
 	f.Privileged = err != nil || holdsCapabilities(string(status))
 	return f
+}
+
+// changes tries to change metadata outside, and to make a set-user-ID file
+// inside. It returns why it could, or "".
+func (s *supervisor) changes(t *trial) string {
+	now := time.Now()
+	outside := os.Chmod(t.Forbidden, 0o640) == nil || os.Chtimes(t.Forbidden, now, now) == nil ||
+		unix.Setxattr(t.Forbidden, "user.refold", []byte("x"), 0) == nil
+	inside := filepath.Join(t.Inside, "set-id")
+	made := os.WriteFile(inside, nil, 0o700) == nil && unix.Chmod(inside, 0o700|setID) == nil
+	switch {
+	case outside && os.Getpid() != 1:
+		return "no mount namespace: modes, times and attributes of the user's other files can be changed"
+	case outside && s.mounts != nil:
+		return "modes, times and attributes of the user's other files can be changed (Linux 5.12 can prevent it): " + s.mounts.Error()
+	case outside:
+		return "modes, times and attributes of the user's other files can be changed"
+	case made:
+		return "this kernel takes no filter of system calls, so set-user-ID programs can be made"
+	}
+	return ""
 }
 
 const dialMax = 2 * time.Second

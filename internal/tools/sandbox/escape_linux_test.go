@@ -60,8 +60,13 @@ func boxes(t *testing.T, c sandbox.Config, g sandbox.Guarantee, test func(t *tes
 // run runs a command and returns what it wrote and how it ended.
 func run(t *testing.T, b *sandbox.Box, dir string, env []string, argv ...string) (string, sandbox.End) {
 	t.Helper()
+	return outcome(t, b.Command(argv, dir, env))
+}
+
+// outcome starts a command, and returns what it wrote and how it ended.
+func outcome(t *testing.T, cmd *sandbox.Confined) (string, sandbox.End) {
+	t.Helper()
 	var out bytes.Buffer
-	cmd := b.Command(argv, dir, env)
 	cmd.Stdout, cmd.Stderr = &out, &out
 	must(t, cmd.Start())
 	late := time.AfterFunc(giveUp, func() { _ = cmd.Process.Kill() })
@@ -69,10 +74,10 @@ func run(t *testing.T, b *sandbox.Box, dir string, env []string, argv ...string)
 	_ = cmd.Wait() // End tells
 	end, err := cmd.End()
 	if err != nil {
-		t.Fatalf("end of %v: %v; it wrote %q", argv, err, out.String())
+		t.Fatalf("end of the command: %v; it wrote %q", err, out.String())
 	}
 	if end.Fault != "" {
-		t.Fatalf("%v did not start: %s", argv, end.Fault)
+		t.Fatalf("the command did not start: %s", end.Fault)
 	}
 	return out.String(), end
 }
@@ -270,7 +275,7 @@ func TestDescendants(t *testing.T) {
 		"killed":     func(c *sandbox.Confined) error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) },
 		"first dies": func(c *sandbox.Confined) error { return c.Process.Kill() },
 	} {
-		boxesNamed(t, name, sandbox.Ends, func(t *testing.T, b *sandbox.Box) {
+		boxesNamed(t, name, sandbox.Config{}, sandbox.Ends, func(t *testing.T, b *sandbox.Box) {
 			cmd, out := stays(t, b)
 			must(t, stop(cmd))
 			ended(t, cmd, out)
@@ -287,10 +292,10 @@ func TestDescendants(t *testing.T) {
 	})
 }
 
-func boxesNamed(t *testing.T, name string, g sandbox.Guarantee, test func(t *testing.T, b *sandbox.Box)) {
+func boxesNamed(t *testing.T, name string, c sandbox.Config, g sandbox.Guarantee, test func(t *testing.T, b *sandbox.Box)) {
 	t.Run(name, func(t *testing.T) {
 		t.Parallel()
-		boxes(t, sandbox.Config{}, g, test)
+		boxes(t, c, g, test)
 	})
 }
 

@@ -3,80 +3,115 @@ package sandbox
 import (
 	"encoding/binary"
 	"errors"
+	"os"
 	"runtime"
-	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
-// A filter refuses system calls that neither Landlock nor limits can prevent.
-// The command's descendants inherit it.
+// A filter refuses system calls that neither mounts nor Landlock nor limits can
+// prevent. The command's descendants inherit it. calls_linux.go lists the calls.
 //
-// A user's keyrings (Kerberos tickets, keys of encrypted disks, tokens) are not
-// files, and every process of the user can use them. And without a network
-// namespace, Landlock restricts only TCP, by its name: a multipath TCP socket
-// reaches the same, and so do UDP and others. So only sockets of the local file
-// system are allowed then, and no io_uring, which creates sockets without the call.
+// The filter sees numbers, and not what an address points to. So it can't
+// decide about paths, and calls whose arguments are in memory are refused whole.
 
-// The numbers of add_key, request_key and keyctl, and of socketcall, socket and
-// io_uring_setup. 32-bit programs on amd64 have other numbers, and a filter
-// can't see the arguments of their socketcall.
-var (
-	keyCalls      = []uint32{unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL}
-	keyCalls32    = []uint32{286, 287, 288}
-	socketCalls32 = []uint32{102, 359, unix.SYS_IO_URING_SETUP}
-)
-
-// x32Bit marks a call of the x32 ABI, whose numbers are amd64's.
-const x32Bit = 0x40000000
-
-// filterCalls refuses calls for keyrings, and all network sockets unless
-// network is set, to this thread and its descendants. It needs no_new_privs. If
-// the filter can't be set, nothing changes; the trial finds that out.
+// filterCalls refuses calls to this thread and its descendants, and all network
+// sockets unless network is set. It needs no_new_privs. If the filter can't be
+// set, nothing changes.
 func filterCalls(network bool) error {
-	var f filter
-	native, other := slices.Clone(keyCalls), slices.Clone(keyCalls32)
-	if !network {
-		native, other = append(native, unix.SYS_IO_URING_SETUP), append(other, socketCalls32...)
-	}
-	// A number is another call in another ABI: 288 is accept4 in 64 bits.
+	f := program(network)
+	p := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
+	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&p)), 0, 0)
+}
+
+// program returns the filter of this architecture.
+func program(network bool) (f filter) {
+	native := nativeABI()
 	switch runtime.GOARCH {
 	case "amd64":
-		for _, n := range slices.Clone(native) {
-			native = append(native, n|x32Bit)
-		}
-		if !network {
-			native = append(native, unix.SYS_SOCKET|x32Bit)
-		}
+		var foreign filter // a number is another call there: 288 is accept4 in 64 bits
+		foreign.decide(i386ABI(), network)
 		f.load(abiAt)
-		f.equal(unix.AUDIT_ARCH_I386, 0, 2+2*len(other))
-		f.refuse(other)
-		f.end(unix.SECCOMP_RET_ALLOW)
+		f.equal(unix.AUDIT_ARCH_I386, 1, 0)
+		f.skip(len(foreign))
+		f = append(f, foreign...)
+		// x32 is amd64 with other numbers. Almost no kernel has it, and a kernel
+		// without it answers the same.
+		f.load(numberAt)
+		f.equal(nothing, 3, 0) // a tracer skips a call by this number
+		f.anyOf(x32Bit, 0, 1)
+		f.end(absent)
+		f.load(abiAt)
+		f.equal(unix.AUDIT_ARCH_X86_64, 1, 0)
+		f.end(refused)
 	case "386":
-		if !network {
-			native = append(native, socketCalls32[0])
-		}
+		native = i386ABI()
+		f.load(abiAt)
+		f.equal(unix.AUDIT_ARCH_I386, 1, 0)
+		f.end(refused)
 	case "arm64":
 		f.load(abiAt)
 		f.equal(unix.AUDIT_ARCH_AARCH64, 1, 0)
 		f.end(refused)
 	}
-	f.refuse(native)
-	if !network {
-		f.equal(unix.SYS_SOCKET, 0, 4)
-		f.load(argumentAt())
-		f.equal(unix.AF_UNIX, 2, 0)
-		f.equal(unix.AF_NETLINK, 1, 0) // queries the kernel for addresses
-		f.end(refused)
-	}
-	f.end(unix.SECCOMP_RET_ALLOW)
-	program := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
-	return unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)), 0, 0)
+	f.decide(native, network)
+	return f
 }
 
-// refused is the result of a refused call.
-const refused = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+// decide appends the whole decision about a call of one ABI.
+func (f *filter) decide(a abi, network bool) {
+	f.load(numberAt)
+	for _, n := range a.absent {
+		f.equal(n, 0, 1)
+		f.end(absent)
+	}
+	for _, n := range a.refused {
+		f.equal(n, 0, 1)
+		f.end(refused)
+	}
+	for _, c := range a.masked {
+		f.equal(c.number, 0, 2*len(c.all)+2)
+		for i, m := range c.all {
+			f.load(argumentAt(m.argument))
+			f.anyOf(m.bits, 0, 2*(len(c.all)-1-i)+1)
+		}
+		f.end(refused)
+		f.end(unix.SECCOMP_RET_ALLOW)
+	}
+	for _, n := range a.multiplex {
+		f.equal(n, 0, 5)
+		f.load(argumentAt(0))
+		f.equal(multiplexSocket, 1, 0)
+		f.equal(multiplexPair, 0, 1)
+		f.end(refused)
+		f.end(unix.SECCOMP_RET_ALLOW)
+	}
+	families := []uint32{unix.AF_UNIX}
+	if network {
+		families = append(families, unix.AF_INET, unix.AF_INET6)
+	}
+	for _, n := range a.sockets {
+		f.equal(n, 0, len(families)+6)
+		f.load(argumentAt(0))
+		for i, family := range families {
+			f.equal(family, len(families)-i+3, 0)
+		}
+		f.equal(unix.AF_NETLINK, 0, 2) // queries the kernel for addresses
+		f.load(argumentAt(2))
+		f.equal(unix.NETLINK_ROUTE, 1, 0)
+		f.end(refused)
+		f.end(unix.SECCOMP_RET_ALLOW)
+	}
+	f.end(unix.SECCOMP_RET_ALLOW)
+}
+
+// The results of calls that are not carried out. A program that gets absent uses
+// an older call.
+const (
+	refused = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	absent  = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
+)
 
 // filter is a BPF program over a system call.
 type filter []unix.SockFilter
@@ -92,17 +127,19 @@ func (f *filter) equal(value uint32, then, otherwise int) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: uint8(then), Jf: uint8(otherwise), K: value})
 }
 
+// anyOf is equal for a word that has any of the bits.
+func (f *filter) anyOf(bits uint32, then, otherwise int) {
+	*f = append(*f, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jt: uint8(then), Jf: uint8(otherwise), K: bits})
+}
+
+// skip skips instructions, of which there may be more than 255.
+func (f *filter) skip(n int) {
+	*f = append(*f, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JA, K: uint32(n)})
+}
+
 // end decides about the call.
 func (f *filter) end(how uint32) {
 	*f = append(*f, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: how})
-}
-
-func (f *filter) refuse(calls []uint32) {
-	f.load(numberAt)
-	for _, n := range calls {
-		f.equal(n, 0, 1)
-		f.end(refused)
-	}
 }
 
 // The offsets of a call's number and ABI (struct seccomp_data).
@@ -111,16 +148,19 @@ const (
 	abiAt    = 4
 )
 
-// argumentAt is the offset of the low half of the first argument.
-func argumentAt() uint32 {
+// argumentAt is the offset of the low half of an argument.
+func argumentAt(n int) uint32 {
+	at := uint32(16 + 8*n)
 	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
-		return 20
+		at += 4
 	}
-	return 16
+	return at
 }
 
-// reachesKeyring reports whether this thread may use the keyring of its user.
-func reachesKeyring() bool {
+// unfiltered reports whether this thread may do what the filter refuses: use the
+// keyring of its user, and leave the user namespace.
+func unfiltered() bool {
 	_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_USER_KEYRING, true)
-	return !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOSYS)
+	keyring := !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.ENOSYS)
+	return keyring || !errors.Is(unix.Unshare(unix.CLONE_NEWUSER), os.ErrPermission)
 }

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -13,6 +14,8 @@ type trial struct {
 	Forbidden string `json:"forbidden"` // a file outside
 	Outside   string `json:"outside"`   // a file outside, to be created
 	Connect   string `json:"connect"`   // a listener on this machine's loopback
+	Abstract  string `json:"abstract"`  // an abstract socket of this machine
+	Process   int    `json:"process"`   // this one
 }
 
 // found is the result of a trial.
@@ -20,13 +23,16 @@ type found struct {
 	WroteInside  bool   `json:"wrote_inside"`
 	ReadOutside  bool   `json:"read_outside"`
 	WroteOutside bool   `json:"wrote_outside"`
+	Changed      string `json:"changed"`    // why it could change metadata outside, or make a set-user-ID file; empty: it could not
 	Connected    bool   `json:"connected"`  // it connected, or could have in another way
+	Abstract     bool   `json:"abstract"`   // it connected to an abstract socket of this machine
+	Signals      bool   `json:"signals"`    // it may signal this process
 	First        bool   `json:"first"`      // it is the first process of its namespace
 	Sees         bool   `json:"sees"`       // it sees the processes of its namespace, and no others
 	Limits       string `json:"limits"`     // why rlimits were not set; empty: they were set
 	Counted      bool   `json:"counted"`    // the kernel counts this user's processes
 	Privileged   bool   `json:"privileged"` // a command would have capabilities, or could gain some
-	Keyring      bool   `json:"keyring"`    // a command could use the keyrings of this user
+	Unfiltered   bool   `json:"unfiltered"` // a command could make calls that the filter refuses
 }
 
 // probe finds the best way to start children, and what it guarantees.
@@ -72,10 +78,19 @@ func (b *Box) judge(f found) {
 		b.report.Missing = append(b.report.Missing, Gap{g, why})
 	}
 	say(Files, !f.ReadOutside && !f.WroteOutside, "this kernel has no Landlock")
-	if !b.config.Network {
-		say(Network, !f.Connected, "neither a network namespace nor a filter of system calls")
+	say(Metadata, f.Changed == "", f.Changed)
+	switch {
+	case b.config.Network:
+	case f.Connected:
+		say(Network, false, "neither a network namespace nor a filter of system calls")
+	default:
+		say(Network, !f.Abstract, abstractReached)
 	}
-	say(Ends, f.First, "no process namespace: a command may kill its supervisor")
+	ends := "no process namespace: a command may kill its supervisor"
+	if f.Signals {
+		ends += ", and before Linux 6.12 other processes of the user"
+	}
+	say(Ends, f.First, ends)
 	say(CPU, f.Limits == "", f.Limits)
 	say(Memory, f.Limits == "", f.Limits)
 	say(FileSize, f.Limits == "", f.Limits)
@@ -83,10 +98,16 @@ func (b *Box) judge(f found) {
 	switch {
 	case f.Privileged:
 		say(Privileges, false, "capabilities can't be given up")
+	case f.Unfiltered:
+		say(Privileges, false, "this kernel takes no filter of system calls, so namespaces and the user's keyrings can be used")
 	default:
-		say(Privileges, !f.Keyring, "this kernel takes no filter of system calls, so the user's keyrings can be used")
+		say(Privileges, !f.Abstract, abstractReached)
 	}
 }
+
+// abstractReached is a gap of the network, and if the network is allowed, of
+// privileges: daemons trust those who reach their sockets.
+const abstractReached = "abstract sockets of this machine are reached: that takes Linux 6.12, or a network namespace (without access to the network)"
 
 // newTrial creates the targets of a trial.
 func newTrial() (t trial, clean func(), err error) {
@@ -97,17 +118,24 @@ func newTrial() (t trial, clean func(), err error) {
 	t = trial{
 		Inside: filepath.Join(dir, "inside"), Forbidden: filepath.Join(dir, "secret"), Outside: filepath.Join(dir, "new"),
 	}
+	t.Process = os.Getpid()
+	t.Abstract = "@" + dir // the random part is a name that no other trial has
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err == nil {
 		t.Connect = listener.Addr().String()
 		err = os.Mkdir(t.Inside, 0o700)
 	}
+	abstract, wrong := net.Listen("unix", t.Abstract)
+	err = errors.Join(err, wrong)
 	if err == nil {
 		err = os.WriteFile(t.Forbidden, []byte("secret"), 0o600)
 	}
 	clean = func() {
 		if listener != nil {
 			listener.Close()
+		}
+		if abstract != nil {
+			abstract.Close()
 		}
 		_ = os.RemoveAll(dir) // leftovers are small and harmless
 	}

@@ -87,16 +87,17 @@ type Guarantee string
 // The guarantees, in the order in which they are reported.
 const (
 	Files      Guarantee = "files"      // nothing outside the directory is written, and only the system's files are read
+	Metadata   Guarantee = "metadata"   // no mode, owner, time or attribute outside is changed, and no set-user-ID program made
 	Network    Guarantee = "network"    // no other machine and no socket of this one is reached
 	Ends       Guarantee = "ends"       // no descendant outlives the command
 	CPU        Guarantee = "cpu"        // of each process
 	Memory     Guarantee = "memory"     // of each process, and of all together if Ends holds
 	FileSize   Guarantee = "file_size"  // of each file
 	Processes  Guarantee = "processes"  // their number
-	Privileges Guarantee = "privileges" // no capabilities, no way to get some, and no keyring
+	Privileges Guarantee = "privileges" // no capabilities, no way to get some, no keyring, no abstract socket of others
 )
 
-var guarantees = []Guarantee{Files, Network, Ends, CPU, Memory, FileSize, Processes, Privileges}
+var guarantees = []Guarantee{Files, Metadata, Network, Ends, CPU, Memory, FileSize, Processes, Privileges}
 
 // Report lists the guarantees that were tested.
 type Report struct {
@@ -185,12 +186,14 @@ func New(c Config) (*Box, Report, error) {
 // spec is the instruction to a child. It is sent through a pipe: others can
 // read command lines and environments.
 type spec struct {
-	Argv    []string `json:"argv"`
-	Write   []string `json:"write"` // directories in which files may be changed
-	Read    []string `json:"read"`
-	Network bool     `json:"network"`
-	Limits  Limits   `json:"limits"`
-	Probe   *trial   `json:"probe,omitempty"` // instead of a command
+	Argv     []string    `json:"argv"`
+	Dir      string      `json:"dir"`   // where it runs
+	Write    []string    `json:"write"` // directories in which files may be changed
+	Read     []string    `json:"read"`
+	Network  bool        `json:"network"`
+	Limits   Limits      `json:"limits"`
+	Promised []Guarantee `json:"promised"`        // without them the command must not start
+	Probe    *trial      `json:"probe,omitempty"` // instead of a command
 }
 
 // End is how a command ended.

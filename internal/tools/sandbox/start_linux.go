@@ -121,7 +121,7 @@ type Confined struct {
 func (b *Box) Command(argv []string, dir string, env []string, write ...string) *Confined {
 	c := &Confined{
 		Cmd:              &exec.Cmd{Path: "/proc/self/exe", Args: []string{childName}, Dir: dir, Env: env, SysProcAttr: b.way.attr(b.config.Network)},
-		spec:             spec{Argv: argv, Write: append([]string{dir}, write...), Read: b.config.Read, Network: b.config.Network, Limits: b.config.Limits},
+		spec:             spec{Argv: argv, Write: append([]string{dir}, write...), Read: b.config.Read, Network: b.config.Network, Limits: b.config.Limits, Promised: b.report.Enforced},
 		killsDescendants: b.way.flags != 0,
 	}
 	if env == nil {
@@ -140,7 +140,7 @@ func (c *Confined) Start() error {
 	if err != nil {
 		return errors.Join(err, controlRead.Close(), control.Close())
 	}
-	c.control, c.status = control, status
+	c.control, c.status, c.spec.Dir = control, status, c.Dir
 	c.ExtraFiles = []*os.File{controlRead, statusWrite}
 	err = c.Cmd.Start()
 	controlRead.Close()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -71,12 +70,12 @@ func (h *Host) shell(ctx context.Context, p *workdir, dir, line string, timeout 
 	if h.opts.Sandbox == nil {
 		return h.run(ctx, &started{cmd: &exec.Cmd{Path: argv[0], Args: argv, Dir: dir, Env: env, SysProcAttr: groupAttr()}}, timeout)
 	}
-	temp, err := os.MkdirTemp(filepath.Join(h.root, recordsDir), tempPrefix)
+	temp, err := p.makeTemp()
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = os.RemoveAll(temp) }() // Sweep removes what is left
-	boxed := h.opts.Sandbox.Command(argv, p.dir, append(env, "HOME="+p.dir, "TMPDIR="+temp), temp)
+	defer p.removeTemp(temp)
+	boxed := h.opts.Sandbox.Command(argv, p.dir, append(env, "HOME="+p.dir, "TMPDIR="+p.abs(temp)))
 	boxed.Dir = dir
 	return h.run(ctx, &started{cmd: boxed.Cmd, boxed: boxed}, timeout)
 }

@@ -131,7 +131,7 @@ func (s *search) visit(rel string, d fs.DirEntry, err error) error {
 		}
 		return nil
 	case d.IsDir():
-		if d.Name() == ".git" {
+		if d.Name() == ".git" && !s.dir.git {
 			return fs.SkipDir
 		}
 		return nil

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/tools/sessiontools"
@@ -31,6 +32,13 @@ const (
 	ToolWriteFile    = "host.fs.write_file"
 	ToolEditFile     = "host.fs.edit_file"
 	ToolApplyPatch   = "host.fs.apply_patch"
+)
+
+// File tools refuse what is in a .git directory. A registry that binds a file tool
+// under the other prefix, such as host.git.write_file, allows it.
+const (
+	filePrefix = "host.fs."
+	gitPrefix  = "host.git."
 )
 
 // tool carries out one call in a working directory. The model sees the output
@@ -62,7 +70,8 @@ var tools = map[string]tool{
 	ToolApplyPatch: toolOf((*Host).applyPatch),
 }
 
-// ToolIDs returns the ids of all tools of a Host, sorted.
+// ToolIDs returns the ids of the tools of a Host in the built-in registry, sorted.
+// It also has the file tools under gitPrefix.
 func ToolIDs() []string {
 	ids := append(slices.Collect(maps.Keys(tools)), ToolSessionOpen, ToolSessionClose)
 	slices.Sort(ids)
@@ -83,6 +92,7 @@ type Host struct {
 
 	openMu sync.Mutex // no host session is opened while files are removed
 	swept  sync.Once
+	temps  atomic.Int64 // Unix ns: when temporary directories were last looked for
 
 	usedMu sync.Mutex
 	used   map[string]int // the number of calls using a host session
@@ -151,7 +161,13 @@ func (h *Host) Execute(ctx context.Context, call executor.Call) (executor.Result
 
 // inPlace carries out a tool that needs a working directory.
 func (h *Host) inPlace(ctx context.Context, call executor.Call) executor.Result {
-	run, ok := tools[call.ToolID]
+	name, git := strings.CutPrefix(call.ToolID, gitPrefix)
+	if git {
+		name = filePrefix + name
+	} else {
+		name = call.ToolID
+	}
+	run, ok := tools[name]
 	if call.ToolID == ToolSkillUnpack {
 		run, ok = func(h *Host, ctx context.Context, p *workdir, _ json.RawMessage) (string, error) {
 			return h.unpack(ctx, p, call)
@@ -177,6 +193,7 @@ func (h *Host) inPlace(ctx context.Context, call executor.Call) executor.Result 
 		return result("", err)
 	}
 	defer p.close()
+	p.git = git || name == ToolExec
 	return result(run(h, ctx, p, call.Arguments))
 }
 

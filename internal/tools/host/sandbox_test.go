@@ -55,7 +55,7 @@ func TestExecInSandboxWorkDir(t *testing.T) {
 	if box != nil {
 		wantOutput(t, "home", r.ok(ToolExec, args{"command": "echo $HOME; echo x > $TMPDIR/f && cat $TMPDIR/f"}), "exit status 0\n"+r.dir+"\nx\n")
 	}
-	left, err := filepath.Glob(filepath.Join(r.root, recordsDir, tempPrefix+"*"))
+	left, err := filepath.Glob(filepath.Join(r.dir, tempPrefix+"*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("temporary files after the call: %v, %v; want none", left, err)
 	}
@@ -83,4 +83,44 @@ func TestExecStopsAFlood(t *testing.T) {
 			wantIn(t, got.Output, "stopped: too much output\n", "bytes left out")
 		})
 	}
+}
+
+// TestTemporaryDirectory: it lies in the same mount as the working directory, so
+// that files can be renamed into it. Git and the file tools don't see it, and
+// nothing of it is left.
+func TestTemporaryDirectory(t *testing.T) {
+	t.Parallel()
+	box, _ := boxed(t)
+	if box == nil {
+		t.Fatal("there is no sandbox on this system, so nothing is tested")
+	}
+	r := newRig(t, Options{Sandbox: box}, map[string]string{"sub/f": "text\n"})
+	mkfifo(t, filepath.Join(r.dir, "ready"))
+	mkfifo(t, filepath.Join(r.dir, "go"))
+	const line = `git init -q . && git status --porcelain && test -d "$TMPDIR" && perl -e 'rename "sub/f", "$ENV{TMPDIR}/f" and rename "$ENV{TMPDIR}/f", "sub/g" or die $!' && ln sub/g $TMPDIR/h && mkdir -p $TMPDIR/a/b && echo needle >$TMPDIR/a/b/c && chmod 000 $TMPDIR/a/b && chmod 000 $TMPDIR/a && echo x >ready && read never <go`
+	done, other := make(chan string, 1), *r
+	go func() { done <- r.ok(ToolExec, args{"command": line}) }()
+	_, err := os.ReadFile(filepath.Join(r.dir, "ready")) // the command waits
+	must(t, err)
+	for tool, a := range map[string]args{ToolListDir: nil, ToolGlob: {"pattern": "**"}, ToolGrep: {"pattern": "needle"}} {
+		if out := other.ok(tool, a); strings.Contains(out, tempPrefix) {
+			t.Errorf("%s: %q; want no temporary directory", tool, out)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(r.dir, "go"), []byte("x\n"), 0o600))
+	wantOutput(t, "the command", <-done, "exit status 0\n?? sub/\n")
+	left, err := filepath.Glob(filepath.Join(r.dir, tempPrefix+"*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("temporary directories after the call: %v, %v; want none", left, err)
+	}
+}
+
+// TestReadOnlyWorkingDirectory: a command can undo that it made the working
+// directory read-only.
+func TestReadOnlyWorkingDirectory(t *testing.T) {
+	t.Parallel()
+	box, _ := boxed(t)
+	r := newRig(t, Options{Sandbox: box}, nil)
+	r.ok(ToolExec, args{"command": "chmod 0555 ."})
+	wantOutput(t, "chmod", r.ok(ToolExec, args{"command": "chmod 0755 ."}), "exit status 0\n")
 }

@@ -24,8 +24,9 @@ import (
 // id begins with a dot, so it is no session's working directory.
 const recordsDir = ".sessions"
 
-// tempPrefix begins the names of temporary directories of calls, among the records.
-const tempPrefix = ".tmp-"
+// tempPrefix begins the names of temporary directories of commands, in their
+// working directory.
+const tempPrefix = ".refold-tmp-"
 
 // sessionID matches the sessions that may have a directory.
 var sessionID = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)

@@ -18,7 +18,7 @@ type pathArguments struct {
 
 // stat describes the file or directory at a path.
 func (h *Host) stat(_ context.Context, p *workdir, args pathArguments) (string, error) {
-	rel, err := p.resolve(args.Path)
+	rel, err := p.follow(args.Path)
 	if err != nil {
 		return "", err
 	}
@@ -46,7 +46,7 @@ func fileType(mode fs.FileMode) string {
 // exists returns true or false. A link that leads nowhere doesn't exist; a path
 // that leads out of the working directory is refused.
 func (h *Host) exists(_ context.Context, p *workdir, args pathArguments) (string, error) {
-	rel, err := p.resolve(args.Path)
+	rel, err := p.follow(args.Path)
 	if err == nil {
 		_, err = p.root.Stat(rel)
 	}

@@ -38,6 +38,7 @@ func (h *Host) Sweep(ctx context.Context, sessions Sessions, log *slog.Logger) {
 		return
 	}
 	h.swept.Do(func() { h.endLeftovers(log) })
+	h.removeTemps(entries, log)
 	asked := 0
 	defer h.removeEnded(log)
 	for _, e := range entries {

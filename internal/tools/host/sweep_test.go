@@ -112,16 +112,19 @@ func TestSweepEndsHostSessionsOfClosedSessions(t *testing.T) {
 func TestSweepRemovesLeftovers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, nil)
-	old, fresh := filepath.Join(r.root, recordsDir, tempPrefix+"old"), filepath.Join(r.root, recordsDir, ".h1.half")
-	must(t, errors.Join(os.MkdirAll(filepath.Join(old, "below"), 0o755), os.WriteFile(fresh, nil, 0o600)))
+	old, fresh := filepath.Join(r.dir, tempPrefix+"old"), filepath.Join(r.root, recordsDir, ".h1.half")
+	young := filepath.Join(r.dir, tempPrefix+"young")
+	must(t, errors.Join(os.MkdirAll(filepath.Join(old, "below"), 0o755), os.Mkdir(young, 0o700), os.WriteFile(fresh, nil, 0o600)))
 	at := time.Now().Add(-2 * leftoverAge)
 	must(t, os.Chtimes(old, at, at))
 	r.h.Sweep(t.Context(), &told{}, slog.New(slog.DiscardHandler))
 	if _, err := os.Stat(old); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("what a killed host left: %v, want it gone", err)
 	}
-	if _, err := os.Stat(fresh); err != nil {
-		t.Errorf("what a call may be writing: %v, want it there", err)
+	for _, name := range []string{fresh, young} {
+		if _, err := os.Stat(name); err != nil {
+			t.Errorf("what a call may be using: %v, want it there", err)
+		}
 	}
 	r.wantStatus(statusReady)
 }

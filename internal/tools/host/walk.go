@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"slices"
 	"strings"
 )
@@ -20,7 +21,8 @@ const readAtOnce = 1024
 type treeFS struct {
 	ctx  context.Context
 	root *os.Root
-	left int // steps left
+	git  bool // .git has content
+	left int  // steps left
 
 	// lenient makes unreadable entries count as absent, for a walk that would
 	// end at the error.
@@ -28,7 +30,7 @@ type treeFS struct {
 }
 
 func (p *workdir) tree(ctx context.Context) *treeFS {
-	return &treeFS{ctx: ctx, root: p.root, left: walkStepsMax}
+	return &treeFS{ctx: ctx, root: p.root, git: p.git, left: walkStepsMax}
 }
 
 // errSteps ends a walk that takes too long.
@@ -48,6 +50,9 @@ func (t *treeFS) Open(name string) (fs.File, error) {
 	if err := t.spend(parts(name)); err != nil {
 		return nil, err
 	}
+	if t.hidden(name) {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
 	f, err := t.root.FS().Open(name)
 	return f, t.absent(err)
 }
@@ -56,6 +61,9 @@ func (t *treeFS) Open(name string) (fs.File, error) {
 func (t *treeFS) ReadDir(name string) ([]fs.DirEntry, error) {
 	if err := t.spend(parts(name)); err != nil {
 		return nil, err
+	}
+	if t.hidden(name + "/.") {
+		return nil, nil
 	}
 	f, err := t.root.Open(name)
 	if err != nil {
@@ -71,6 +79,7 @@ func (t *treeFS) ReadDir(name string) ([]fs.DirEntry, error) {
 		}
 		switch {
 		case errors.Is(err, io.EOF):
+			all = slices.DeleteFunc(all, func(e fs.DirEntry) bool { return t.hidden(path.Join(name, e.Name())) })
 			slices.SortFunc(all, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
 			return all, nil
 		case err != nil:
@@ -84,8 +93,17 @@ func (t *treeFS) Stat(name string) (fs.FileInfo, error) {
 	if err := t.spend(parts(name)); err != nil {
 		return nil, err
 	}
+	if t.hidden(name) {
+		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrNotExist}
+	}
 	fi, err := t.root.Stat(name)
 	return fi, t.absent(err)
+}
+
+// hidden reports whether a walk passes over a path: the content of .git, and the
+// temporary directories of commands.
+func (t *treeFS) hidden(name string) bool {
+	return !t.git && inGit(path.Dir(name)) || strings.HasPrefix(path.Base(name), tempPrefix)
 }
 
 // parts returns how many elements a path has; each of them is opened.

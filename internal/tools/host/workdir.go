@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -15,6 +16,7 @@ type workdir struct {
 	root       *os.Root
 	dir        string // absolute, symbolic links resolved
 	configured string // absolute, as configured
+	git        bool   // what is in .git may be used
 }
 
 // openWorkdir opens the directory rel of base, which may not lead out of base.
@@ -74,12 +76,29 @@ func within(abs, dir string) (string, bool) {
 	return rest, ok
 }
 
-// resolve returns the path that name leads to: relative, clean and without
-// symbolic links, so that two names of one file give one path. Elements that do
-// not exist are kept. os.Root confines every later use of the path; resolving
-// first gives links to absolute paths inside the working directory a meaning,
-// and names the path in errors about escapes.
+// resolve is follow for a path that is used, and not only asked about: it refuses
+// .git and what is in it. Git runs programs that are named there (core.fsmonitor,
+// hooks), for whoever uses it in the directory later.
 func (p *workdir) resolve(name string) (string, error) {
+	rel, err := p.follow(name)
+	if err == nil && !p.git && inGit(rel) {
+		return "", refuse(CodePermission, "%s belongs to .git, which file tools don't touch: git runs what its files name; use git in the shell", name)
+	}
+	return rel, err
+}
+
+// inGit reports whether a path is .git, or leads into it, in the spelling of any
+// file system.
+func inGit(rel string) bool {
+	return slices.ContainsFunc(strings.Split(rel, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
+}
+
+// follow returns the path that name leads to: relative, clean and without
+// symbolic links, so that two names of one file give one path. Elements that do
+// not exist are kept. os.Root confines every later use of the path; following
+// links first gives those to absolute paths inside the working directory a
+// meaning, and names the path in errors about escapes.
+func (p *workdir) follow(name string) (string, error) {
 	rel, err := p.local(name)
 	if err != nil {
 		return "", err

@@ -18,7 +18,27 @@ import (
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
-func init() { maps.Copy(escapes, metadataEscapes) }
+func init() {
+	escapes["metadata"] = func(targets []string) error { // it says what succeeds
+		succeeded := false
+		for how, try := range metadataEscapes {
+			for _, name := range targets {
+				fi, err := os.Stat(name)
+				if how == "hard link" && (err != nil || fi.IsDir()) {
+					continue
+				}
+				if try([]string{name}) == nil {
+					fmt.Println(how, name)
+					succeeded = true
+				}
+			}
+		}
+		if !succeeded {
+			return errors.New("all were refused")
+		}
+		return nil
+	}
+}
 
 // metadataEscapes change what is known about a file, and not its content. Each
 // sets what is already there, so that a success does no harm: the targets are
@@ -112,15 +132,8 @@ func TestAttackMetadata(t *testing.T) {
 			for _, name := range targets {
 				before[name] = metadata(t, name)
 			}
-			for how := range metadataEscapes {
-				for _, name := range targets {
-					if fi, err := os.Stat(name); err == nil && fi.IsDir() && how == "hard link" {
-						continue
-					}
-					if out, end := escape(t, b, dir, how, name); end.Exit != 7 {
-						t.Errorf("%s %s: %q, %+v; want it refused", how, name, out, end)
-					}
-				}
+			if out, end := escape(t, b, dir, append([]string{"metadata"}, targets...)...); end.Exit != 7 {
+				t.Errorf("changed: %s%+v; want all refused", out, end)
 			}
 			for _, name := range targets {
 				if after := metadata(t, name); after != before[name] {

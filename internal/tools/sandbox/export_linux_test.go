@@ -3,6 +3,9 @@ package sandbox
 import (
 	"errors"
 	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // NewBy is New with one of the ways to start children, as New does it where the
@@ -42,3 +45,19 @@ func Means() (all []string) {
 
 // SystemPaths returns what every command may read.
 func SystemPaths() []string { return slices.Concat(systemRead, systemFiles, systemDevices) }
+
+// RefuseNamespaces makes this thread, and what it executes, unable to create
+// namespaces, as container runtimes do.
+func RefuseNamespaces() error {
+	const spaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC
+	var f filter
+	f.decide(abi{
+		absent: []uint32{unix.SYS_CLONE3},
+		masked: []masked{{unix.SYS_CLONE, []mask{{0, spaces}}}, {unix.SYS_UNSHARE, []mask{{0, spaces}}}},
+	}, true)
+	p := unix.SockFprog{Len: uint16(len(f)), Filter: &f[0]}
+	return errors.Join(
+		unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
+		unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&p)), 0, 0),
+	)
+}

@@ -26,6 +26,10 @@ func TestMain(m *testing.M) {
 	if os.Args[0] == terminalName {
 		os.Exit(fromTerminal(os.Args[1:]))
 	}
+	if os.Args[0] == refusesName {
+		fmt.Println(refuseNamespaces(os.Args[1:])) // returns only if it fails
+		os.Exit(1)
+	}
 	if os.Args[0] == escapeName {
 		if err := escapes[os.Args[1]](os.Args[2:]); err != nil {
 			fmt.Println("failed:", err)

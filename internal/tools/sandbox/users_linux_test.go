@@ -57,11 +57,13 @@ func TestAsOtherUsersAndWithoutNamespaces(t *testing.T) {
 			args := []string{"sandbox.test", "-test.run=" + againTests, "-test.count=1"}
 			if way.refuse {
 				args[0] = refusesName
+			} else {
+				args[1] += "|TestToolsWork"
 			}
 			var out bytes.Buffer
 			cmd := &exec.Cmd{
 				Path: filepath.Join(dir, "sandbox.test"), Args: args, Dir: dir, Stdout: &out, Stderr: &out,
-				Env: []string{"PATH=/usr/local/bin:/usr/bin:/bin", "HOME=" + dir, "TMPDIR=" + filepath.Join(dir, "tmp"), againEnv + "=" + way.name},
+				Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + filepath.Join(dir, "tmp"), againEnv + "=" + way.name},
 			}
 			if way.nobody {
 				cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -90,9 +92,11 @@ func readable(t *testing.T, nobodys bool) string {
 		must(t, os.Chown(filepath.Join(dir, "tmp"), nobody, nobody))
 	}
 	for from, to := range map[string]string{self: "sandbox.test", "testdata/call.c": "testdata/call.c", "escape_linux_test.go": "escape_linux_test.go"} {
-		content, err := os.ReadFile(from)
-		must(t, err)
-		must(t, os.WriteFile(filepath.Join(dir, to), content, 0o755))
+		// Not written by this process: another test's child could hold the file open
+		// for writing, and the kernel then doesn't execute it.
+		if out, err := exec.Command("install", "-m", "755", from, filepath.Join(dir, to)).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
 	}
 	return dir
 }

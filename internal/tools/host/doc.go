@@ -13,8 +13,9 @@
 //
 //   - Confined: a file tool touches nothing outside the working directory,
 //     whatever its paths and the symbolic links on them are, even if they
-//     change while it runs (os.Root). Options.Sandbox confines commands;
-//     without one they may do what the host's user may.
+//     change while it runs (os.Root), and nothing in .git, unless its tool_id
+//     begins with host.git. Options.Sandbox confines commands; without one they
+//     may do what the host's user may.
 //   - One path, one key: the tools and the planner agree on which paths lie
 //     below the working directory, given the root that open reports. Only the
 //     tools follow links: see docs/tools.md.
@@ -42,6 +43,8 @@
 //   - Host session: the right of one session to a working directory, from open
 //     to close. Closing keeps the files.
 //   - workdir: a working directory, opened for one call.
+//   - Temporary directory: of a command in the sandbox, in the working directory
+//     (temp.go).
 //   - Route: the host that opened a session. If it is a target below the tools'
 //     own (host-w1), later calls go to it; otherwise it is for people only.
 //

@@ -124,3 +124,47 @@ func TestReadOnlyWorkingDirectory(t *testing.T) {
 	r.ok(ToolExec, args{"command": "chmod 0555 ."})
 	wantOutput(t, "chmod", r.ok(ToolExec, args{"command": "chmod 0755 ."}), "exit status 0\n")
 }
+
+// TestAttackSwappedDirectory: two sessions share a directory. One of them replaces
+// the other's working directory by a link that leads out, while commands start.
+func TestAttackSwappedDirectory(t *testing.T) {
+	t.Parallel()
+	box, report := boxed(t)
+	if !report.Holds(sandbox.Files) {
+		t.Fatalf("files are not confined on this system, so nothing is tested: %s", report)
+	}
+	out := outside(t)
+	r := newRig(t, Options{Sandbox: box}, map[string]string{"sub/own": "x"})
+	opened := r.call(ToolSessionOpen, args{"workdir": rigSession + "/sub"})
+	if opened.Error != nil {
+		t.Fatal(opened.Error)
+	}
+	r.hs = opened.HostSession
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		sub, moved := filepath.Join(r.dir, "sub"), filepath.Join(r.dir, "moved")
+		for {
+			_ = os.Rename(sub, moved)
+			_ = os.Symlink(out, sub)
+			_ = os.Remove(sub)
+			_ = os.Rename(moved, sub)
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	}()
+	for range 1500 {
+		r.call(ToolExec, args{"command": "echo x >escaped; chmod 0604 secret"}) // most find no directory
+	}
+	close(stop)
+	<-done
+	if fi, err := os.Stat(filepath.Join(out, "secret")); err != nil || fi.Mode().Perm() != 0o644 {
+		t.Errorf("the file outside: %v, %v; want it unchanged", fi, err)
+	}
+	if entries, err := os.ReadDir(out); err != nil || len(entries) != 1 {
+		t.Errorf("outside: %v, %v; want no new file", entries, err)
+	}
+}

@@ -32,11 +32,27 @@ func openWorkdir(base, rel string) (*workdir, error) {
 	}
 	configured := filepath.Join(base, rel)
 	dir, err := filepath.EvalSymlinks(configured)
+	if err == nil {
+		err = sameDirectory(root, dir)
+	}
 	if err != nil {
 		root.Close()
 		return nil, err
 	}
 	return &workdir{root: root, dir: dir, configured: configured}, nil
+}
+
+// sameDirectory returns an error if the path does not name the open directory any
+// more: a command of another session that shares it may replace it by a link.
+func sameDirectory(root *os.Root, dir string) error {
+	opened, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	if named, err := os.Lstat(dir); err != nil || !os.SameFile(opened, named) {
+		return refuse(CodeIO, "the working directory was moved or replaced during the call; try again")
+	}
+	return nil
 }
 
 func (p *workdir) close() { p.root.Close() }

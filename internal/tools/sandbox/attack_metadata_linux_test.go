@@ -271,3 +271,27 @@ func init() {
 		},
 	})
 }
+
+// TestAttackLinkedDirectory: a command of another session may have replaced the
+// directory by a link that leads out.
+func TestAttackLinkedDirectory(t *testing.T) {
+	t.Parallel()
+	boxes(t, sandbox.Config{}, sandbox.Files, func(t *testing.T, b *sandbox.Box) {
+		base := t.TempDir()
+		for _, name := range []string{"real/sub", "outside/sub"} {
+			must(t, os.MkdirAll(filepath.Join(base, name), 0o755))
+		}
+		must(t, os.Symlink("outside", filepath.Join(base, "link")))
+		for _, dir := range []string{"link", "link/sub"} {
+			cmd := b.Command([]string{"/bin/sh", "-c", "echo x >escaped"}, filepath.Join(base, dir), nil)
+			must(t, cmd.Start())
+			_ = cmd.Wait() // End tells
+			if end, err := cmd.End(); err != nil || end.Fault == "" {
+				t.Errorf("in %s: %+v, %v; want that it does not start", dir, end, err)
+			}
+		}
+		if _, err := os.Stat(filepath.Join(base, "outside/sub/escaped")); err == nil {
+			t.Error("a file was written outside")
+		}
+	})
+}

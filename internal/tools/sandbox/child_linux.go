@@ -21,6 +21,7 @@ type supervisor struct {
 	status *os.File
 	stderr *os.File // the command's
 	sees   bool     // /proc shows the command's processes, and no others
+	write  []int    // the directories that the command may write to, as they were when it began
 	mounts error    // why not all files outside are read-only, in a namespace
 
 	stop chan struct{} // closed to end everything; only without a process namespace

@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -38,6 +39,13 @@ var systemDevices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random
 // says why rlimits can't be set. err is any other failure: also of what the trial
 // found to work, and of what is promised for the command.
 func (s *supervisor) confine() (limits string, err error) {
+	for _, dir := range outermost(s.spec.Write) {
+		fd, err := openDirectory(dir)
+		if err != nil {
+			return "", fmt.Errorf("open %s: %w", dir, err)
+		}
+		s.write = append(s.write, fd)
+	}
 	if os.Getpid() == 1 {
 		s.mounts = s.setUpMounts()
 		if s.mounts != nil && s.promises(Metadata) {
@@ -85,6 +93,16 @@ func startLoopback() {
 	}
 }
 
+// openDirectory opens a directory whose path has no symbolic link. Another
+// command, of a session that shares the directory, could put one there.
+func openDirectory(name string) (fd int, err error) {
+	how := unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS}
+	if fd, err = unix.Openat2(unix.AT_FDCWD, name, &how); errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {
+		return unix.Open(name, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC|unix.O_NOFOLLOW, 0) // before Linux 5.6, and in some containers
+	}
+	return fd, err
+}
+
 // lock restricts this process and its descendants to the files in the spec, and
 // keeps them from abstract sockets and signals of others. Without Landlock it has
 // no effect; the trial finds that out.
@@ -93,7 +111,9 @@ func (s *supervisor) lock() error {
 		landlock.RODirs(systemRead...).IgnoreIfMissing(),
 		landlock.ROFiles(systemFiles...).IgnoreIfMissing(),
 		landlock.RWFiles(systemDevices...).IgnoreIfMissing(),
-		landlock.RWDirs(s.spec.Write...).WithRefer(),
+	}
+	for _, fd := range s.write {
+		rules = append(rules, landlock.RWDirs(fmt.Sprintf("/proc/self/fd/%d", fd)).WithRefer())
 	}
 	for _, name := range s.spec.Read {
 		if fi, err := os.Stat(name); err == nil && !fi.IsDir() {

@@ -35,9 +35,9 @@ func (s *supervisor) setUpMounts() error {
 // read-only in it. Nothing in them is nosuid outside of the namespace: the filter
 // refuses set-id modes.
 func (s *supervisor) makeReadOnly() error {
-	copies := []mountCopy{{at: "/dev", set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}} // its devices stay usable
-	for _, dir := range outermost(s.spec.Write) {
-		copies = append(copies, mountCopy{at: dir, set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
+	copies := []mountCopy{{of: unix.AT_FDCWD, path: "/dev", at: "/dev", set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID}} // its devices stay usable
+	for i, dir := range outermost(s.spec.Write) {
+		copies = append(copies, mountCopy{of: s.write[i], at: dir, set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 	}
 	for i := range copies {
 		if err := copies[i].take(); err != nil {
@@ -66,13 +66,15 @@ func (s *supervisor) makeReadOnly() error {
 
 // mountCopy is a directory with all that is mounted below it.
 type mountCopy struct {
-	at   string
+	of   int    // the directory
+	path string // relative to it; may be empty
+	at   string // where it belongs
 	set  uint64 // attributes
 	tree int
 }
 
 func (c *mountCopy) take() (err error) {
-	c.tree, err = unix.OpenTree(unix.AT_FDCWD, c.at, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+	c.tree, err = unix.OpenTree(c.of, c.path, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_EMPTY_PATH)
 	if err != nil {
 		return fmt.Errorf("copy the mounts of %s: %w", c.at, err)
 	}

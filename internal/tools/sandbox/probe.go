@@ -112,6 +112,9 @@ const abstractReached = "abstract sockets of this machine are reached: that take
 // newTrial creates the targets of a trial.
 func newTrial() (t trial, clean func(), err error) {
 	dir, err := os.MkdirTemp("", "refold-sandbox-")
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
 	if err != nil {
 		return t, nil, err
 	}

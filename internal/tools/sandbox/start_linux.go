@@ -117,7 +117,8 @@ type Confined struct {
 }
 
 // Command returns a command that runs argv in dir with the environment env. It
-// may change files below dir and below write. argv[0] is a path.
+// may change files below dir and below write, whose paths must have no symbolic
+// links: a command does not start if one has. argv[0] is a path.
 func (b *Box) Command(argv []string, dir string, env []string, write ...string) *Confined {
 	c := &Confined{
 		Cmd:              &exec.Cmd{Path: "/proc/self/exe", Args: []string{childName}, Dir: dir, Env: env, SysProcAttr: b.way.attr(b.config.Network)},

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -107,8 +108,8 @@ func TestAttackDevices(t *testing.T) {
 		names, err := filepath.Glob("/dev/*")
 		must(t, err)
 		for _, name := range append(names, terminal.Name()) {
-			fi, err := os.Lstat(name) // a link leads to one's own files
-			if err != nil || fi.Mode()&os.ModeDevice == 0 {
+			fi, err := os.Lstat(name)                                                             // a link leads to one's own files
+			if err != nil || fi.Mode()&os.ModeDevice == 0 || strings.Contains(name, "watchdog") { // opening one restarts the machine later
 				continue
 			}
 			want := 7

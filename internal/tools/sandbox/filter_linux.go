@@ -39,7 +39,7 @@ func program(network bool) (f filter) {
 		// x32 is amd64 with other numbers. Almost no kernel has it, and a kernel
 		// without it answers the same.
 		f.load(numberAt)
-		f.equal(nothing, 3, 0) // a tracer skips a call by this number
+		f.equal(nothing, 2, 0) // a tracer skips a call by this number
 		f.anyOf(x32Bit, 0, 1)
 		f.end(absent)
 		f.load(abiAt)

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
@@ -98,17 +99,26 @@ func TestTemporaryDirectory(t *testing.T) {
 	mkfifo(t, filepath.Join(r.dir, "ready"))
 	mkfifo(t, filepath.Join(r.dir, "go"))
 	const line = `git init -q . && git status --porcelain && test -d "$TMPDIR" && perl -e 'rename "sub/f", "$ENV{TMPDIR}/f" and rename "$ENV{TMPDIR}/f", "sub/g" or die $!' && ln sub/g $TMPDIR/h && mkdir -p $TMPDIR/a/b && echo needle >$TMPDIR/a/b/c && chmod 000 $TMPDIR/a/b && chmod 000 $TMPDIR/a && echo x >ready && read never <go`
-	done, other := make(chan string, 1), *r
-	go func() { done <- r.ok(ToolExec, args{"command": line}) }()
-	_, err := os.ReadFile(filepath.Join(r.dir, "ready")) // the command waits
-	must(t, err)
+	other := *r
+	done, waits := make(chan executor.Result, 1), make(chan error, 1)
+	go func() { done <- r.call(ToolExec, args{"command": line}) }()
+	go func() {
+		_, err := os.ReadFile(filepath.Join(r.dir, "ready"))
+		waits <- err
+	}()
+	select {
+	case got := <-done:
+		t.Fatalf("the command: %+v, want it to wait", got)
+	case err := <-waits:
+		must(t, err)
+	}
 	for tool, a := range map[string]args{ToolListDir: nil, ToolGlob: {"pattern": "**"}, ToolGrep: {"pattern": "needle"}} {
 		if out := other.ok(tool, a); strings.Contains(out, tempPrefix) {
 			t.Errorf("%s: %q; want no temporary directory", tool, out)
 		}
 	}
 	must(t, os.WriteFile(filepath.Join(r.dir, "go"), []byte("x\n"), 0o600))
-	wantOutput(t, "the command", <-done, "exit status 0\n?? sub/\n")
+	wantOutput(t, "the command", (<-done).Output, "exit status 0\n?? sub/\n")
 	left, err := filepath.Glob(filepath.Join(r.dir, tempPrefix+"*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("temporary directories after the call: %v, %v; want none", left, err)

@@ -18,10 +18,11 @@ import (
 
 // caller is the program of testdata/call.c.
 var caller = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "refold-call-") // small; the tests of this package share it
+	dir, err := os.MkdirTemp("", "refold-call-")
 	if err != nil {
 		return "", err
 	}
+	callerDir = dir
 	if err := os.Chmod(dir, 0o755); err != nil { // for a user without rights, too
 		return "", err
 	}
@@ -31,6 +32,9 @@ var caller = sync.OnceValues(func() (string, error) {
 	}
 	return name, nil
 })
+
+// callerDir is where it is built. TestMain removes it.
+var callerDir string
 
 // A call is one system call, by its number in each ABI; 0: it has none there.
 type call struct {

@@ -38,7 +38,11 @@ func TestMain(m *testing.M) {
 		fmt.Println("done")
 		os.Exit(0)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	if callerDir != "" {
+		_ = os.RemoveAll(callerDir)
+	}
+	os.Exit(code)
 }
 
 // escapes are what a command may try; nil: it could.

@@ -3,9 +3,8 @@ package session_test
 // Anthropic messages: how a conversation is put.
 
 import (
-	"encoding/json"
-
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/proof/strict"
 )
 
@@ -27,7 +26,7 @@ func renderAnthropic(conversation []message) []strict.AnthropicMessage {
 		m := &conversation[i]
 		switch m.role {
 		case session.RoleUser:
-			add("user", strict.AnthropicBlock{Type: "text", Text: spoken(m.text)})
+			add("user", strict.AnthropicBlock{Type: "text", Text: llm.Spoken(m.text)})
 		case session.RoleTool:
 			add("user", strict.AnthropicBlock{Type: "tool_result", ToolUseID: m.call, Content: m.text, IsError: m.failed})
 		default:
@@ -35,17 +34,9 @@ func renderAnthropic(conversation []message) []strict.AnthropicMessage {
 				add("assistant", strict.AnthropicBlock{Type: "text", Text: m.text})
 			}
 			for _, c := range m.calls {
-				add("assistant", strict.AnthropicBlock{Type: "tool_use", ID: c.id, Name: sendableName(c.name), Input: json.RawMessage(objectOf(c.arguments))})
+				add("assistant", strict.AnthropicBlock{Type: "tool_use", ID: c.id, Name: llm.ToolName(c.name), Input: llm.Object(c.arguments)})
 			}
 		}
 	}
 	return out
-}
-
-// spoken is a user's text, for providers that take no blank one.
-func spoken(text string) string {
-	if strict.IsBlank(text) {
-		return "(blank)"
-	}
-	return text
 }

@@ -3,9 +3,8 @@ package session_test
 // Gemini generateContent: how a conversation is put.
 
 import (
-	"encoding/json"
-
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/proof/strict"
 )
 
@@ -29,16 +28,16 @@ func renderGemini(conversation []message) []strict.GeminiTurn {
 		switch m.role {
 		case session.RoleUser:
 			if of == session.RoleTool {
-				add("model", session.RoleAssistant, strict.GeminiPart{Text: new("(interrupted)")})
+				add("model", session.RoleAssistant, strict.GeminiPart{Text: new(llm.Interrupted)})
 			}
-			add("user", session.RoleUser, strict.GeminiPart{Text: new(spoken(m.text))})
+			add("user", session.RoleUser, strict.GeminiPart{Text: new(llm.Spoken(m.text))})
 		case session.RoleTool:
 			key := "output"
 			if m.failed {
 				key = "error"
 			}
 			add("user", session.RoleTool, strict.GeminiPart{FunctionResponse: &strict.GeminiResponse{
-				ID: m.call, Name: sendableName(m.name), Response: keyed(key, m.text),
+				ID: m.call, Name: llm.ToolName(m.name), Response: llm.JSON(map[string]string{key: m.text}),
 			}})
 		default:
 			if !strict.IsBlank(m.text) {
@@ -46,19 +45,10 @@ func renderGemini(conversation []message) []strict.GeminiTurn {
 			}
 			for _, c := range m.calls {
 				add("model", session.RoleAssistant, strict.GeminiPart{FunctionCall: &strict.GeminiCall{
-					ID: c.id, Name: sendableName(c.name), Args: json.RawMessage(objectOf(c.arguments)),
+					ID: c.id, Name: llm.ToolName(c.name), Args: llm.Object(c.arguments),
 				}})
 			}
 		}
 	}
 	return out
-}
-
-// keyed is an object of one text.
-func keyed(key, text string) json.RawMessage {
-	quoted, err := json.Marshal(text)
-	if err != nil {
-		panic(err)
-	}
-	return json.RawMessage(`{"` + key + `":` + string(quoted) + `}`)
 }

@@ -5,11 +5,13 @@ package session_test
 
 import (
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/proof/strict"
 )
 
-// renderChat puts a conversation message by message. Several messages of a user
-// in a row are legal; a blank turn of the model, which says nothing, is left out.
+// renderChat puts a conversation message by message. A blank turn of the model,
+// which says nothing, is left out. A user's message that follows another one, or a
+// result, follows a short turn of the model.
 func renderChat(conversation []message) []strict.ChatMessage {
 	out := make([]strict.ChatMessage, 0, len(conversation)+1)
 	out = append(out, strict.ChatMessage{Role: "system", Content: "be brief"})
@@ -17,21 +19,23 @@ func renderChat(conversation []message) []strict.ChatMessage {
 		m := &conversation[i]
 		switch m.role {
 		case session.RoleUser:
-			out = append(out, strict.ChatMessage{Role: "user", Content: m.text})
+			if before := out[len(out)-1].Role; before == "user" || before == "tool" {
+				out = append(out, strict.ChatMessage{Role: "assistant", Content: llm.Interrupted})
+			}
+			out = append(out, strict.ChatMessage{Role: "user", Content: llm.Spoken(m.text)})
 		case session.RoleTool:
-			out = append(out, strict.ChatMessage{Role: "tool", Content: m.text, ToolCallID: m.call})
+			out = append(out, strict.ChatMessage{Role: "tool", Content: m.text, ToolCallID: llm.CallID(m.call)})
 		default:
-			if m.text == "" && len(m.calls) == 0 {
+			if llm.IsBlank(m.text) && len(m.calls) == 0 {
 				continue
 			}
-			said := strict.ChatMessage{Role: "assistant", Content: m.text}
+			said := strict.ChatMessage{Role: "assistant"}
+			if !llm.IsBlank(m.text) {
+				said.Content = m.text
+			}
 			for _, c := range m.calls {
-				arguments := c.arguments
-				if arguments == "" {
-					arguments = "{}"
-				}
 				said.ToolCalls = append(said.ToolCalls, strict.ChatCall{
-					ID: c.id, Type: "function", Function: strict.ChatFunction{Name: sendableName(c.name), Arguments: arguments},
+					ID: llm.CallID(c.id), Type: "function", Function: strict.ChatFunction{Name: llm.ToolName(c.name), Arguments: string(llm.Object(c.arguments))},
 				})
 			}
 			out = append(out, said)

@@ -4,6 +4,7 @@ package session_test
 
 import (
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/proof/strict"
 )
 
@@ -21,11 +22,7 @@ func renderResponses(conversation []message) []strict.ResponseItem {
 				out = append(out, strict.ResponseItem{Type: "message", Role: string(m.role), Content: m.text})
 			}
 			for _, c := range m.calls {
-				arguments := c.arguments
-				if arguments == "" {
-					arguments = "{}"
-				}
-				out = append(out, strict.ResponseItem{Type: "function_call", CallID: c.id, Name: sendableName(c.name), Arguments: arguments})
+				out = append(out, strict.ResponseItem{Type: "function_call", CallID: c.id, Name: llm.ToolName(c.name), Arguments: string(llm.Object(c.arguments))})
 			}
 		}
 	}

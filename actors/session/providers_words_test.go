@@ -2,8 +2,8 @@ package session_test
 
 // The conversation that the items of a generation stand for, read from the log
 // by sequence as a bridge reads it, and in no provider's form yet. Each
-// provider's form is in the other files providers_*_test.go, and the rules that it must
-// keep in package strict; what they share is at the end of this one.
+// provider's form is in the other files providers_*_test.go, and the rules that it
+// must keep in package strict.
 
 import (
 	"fmt"
@@ -227,24 +227,4 @@ func (l logged) toolMessage(it session.Item, w, asked *words) (message, error) {
 		m.text = "(no output)"
 	}
 	return m, nil
-}
-
-// sendableName stands in for a name that no provider takes. The result of such
-// a call says which name it was.
-func sendableName(name string) string {
-	if strict.IsName(name) {
-		return name
-	}
-	return "invalid_tool_name"
-}
-
-// objectOf is a call's arguments for a provider that takes an object alone.
-func objectOf(arguments string) string {
-	switch {
-	case strict.IsBlank(arguments):
-		return "{}"
-	case strict.IsObject(arguments):
-		return arguments
-	}
-	return string(keyed("unreadable", arguments))
 }

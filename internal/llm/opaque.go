@@ -59,8 +59,16 @@ func Pieces(of string, thoughts Thoughts, m *executor.Message) []Piece {
 
 // openOpaque returns what the provider of sealed in a message, or nil.
 func openOpaque(of string, m *executor.Message) *opaque {
+	if o := readOpaque(m); o != nil && o.Of == of {
+		return o
+	}
+	return nil
+}
+
+// readOpaque returns what any provider sealed in a message, or nil.
+func readOpaque(m *executor.Message) *opaque {
 	var o opaque
-	if len(m.Opaque) == 0 || json.Unmarshal(m.Opaque, &o) != nil || o.Of != of {
+	if len(m.Opaque) == 0 || json.Unmarshal(m.Opaque, &o) != nil {
 		return nil
 	}
 	return &o

@@ -121,19 +121,6 @@ func ToolName(name string) string {
 	return inventedName
 }
 
-// Object returns a call's arguments as an object, for providers that accept
-// nothing else. Other arguments become the text of a member.
-func Object(arguments string) json.RawMessage {
-	text := strings.TrimSpace(arguments)
-	switch {
-	case text == "":
-		return json.RawMessage("{}")
-	case text[0] == '{' && json.Valid([]byte(text)):
-		return json.RawMessage(text)
-	}
-	return JSON(map[string]string{"unreadable": arguments})
-}
-
 // JSON encodes a value of texts, numbers and decoded JSON.
 func JSON(v any) json.RawMessage {
 	text, err := json.Marshal(v)

@@ -169,8 +169,9 @@ func claudeForm(i int, role string, b *AnthropicBlock) error {
 			return breaks(anthropicName, "message %d uses %q", i, b.Name)
 		case !isClaudeID(b.ID):
 			return breaks(anthropicID, "message %d uses a tool by the id %q", i, b.ID)
-		case !IsObject(string(b.Input)):
-			return breaks(anthropicInput, "message %d has the input %s", i, b.Input)
+		}
+		if err := objectFault(string(b.Input), depthMax); err != nil {
+			return breaks(anthropicInput, "message %d: %v", i, err)
 		}
 	case "tool_result":
 		switch {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // The rules of chat completions.
@@ -14,8 +15,12 @@ const (
 	chatAsked     providerRule = "chat: only calls are answered"
 	chatOnce      providerRule = "chat: ids are unique"
 	chatName      providerRule = "chat: function name"
-	chatIDLength  providerRule = "chat: id length"
+	chatID        providerRule = "chat: id"
+	chatArguments providerRule = "chat: arguments are an object"
 	chatCallsOnly providerRule = "chat: calls are an assistant's"
+	chatAlternate providerRule = "chat: roles alternate"
+	chatAfterTool providerRule = "chat: no user after a result"
+	chatLast      providerRule = "chat: ends with the user or a result"
 )
 
 // ChatMessage is an entry of `messages`.
@@ -83,20 +88,20 @@ type ChatCall struct {
 // ChatFunction is the function of a call.
 type ChatFunction struct {
 	Name      string `json:"name"`
-	Arguments string `json:"arguments"` // text, which need not be JSON
+	Arguments string `json:"arguments"`
 }
 
-// chatIDMax is the greatest length of an id, in bytes.
-const chatIDMax = 40
+// chatIDBytes is the length of an id.
+const chatIDBytes = 9
 
-// Chat returns the first broken rule of chat completions.
+// Chat returns the first broken rule of chat completions, as the strictest of the
+// servers have them that this API is known of.
 func Chat(messages []ChatMessage) error {
 	if len(messages) == 0 {
 		return breaks(chatContent, "there is no message")
 	}
-	var room [8]string
-	open := room[:0] // ids that the next messages must answer
-	var all []string // ids of the same turn
+	var rooms [2][8]string
+	open, all := rooms[0][:0], rooms[1][:0] // ids that the next messages must answer; all ids
 	for i := range messages {
 		m := &messages[i]
 		if m.Role != "tool" && len(open) > 0 {
@@ -107,10 +112,9 @@ func Chat(messages []ChatMessage) error {
 		}
 		switch m.Role {
 		case "assistant":
-			all = all[:0]
 			for _, c := range m.ToolCalls {
 				if slices.Contains(all, c.ID) {
-					return breaks(chatOnce, "message %d calls %s twice", i, c.ID)
+					return breaks(chatOnce, "message %d calls %s again", i, c.ID)
 				}
 				all, open = append(all, c.ID), append(open, c.ID)
 			}
@@ -123,12 +127,44 @@ func Chat(messages []ChatMessage) error {
 				return breaks(chatAsked, "message %d answers %q, which the previous turn did not call", i, m.ToolCallID)
 			}
 			open = slices.Delete(open, at, at+1)
-		default:
-			all = all[:0]
 		}
 	}
 	if len(open) > 0 {
 		return breaks(chatAnswered, "it ends without a result of %q", open)
+	}
+	return chatRoles(messages)
+}
+
+// chatRoles checks the order of roles. Chat templates leave messages with calls
+// and their results out when they count turns; a server's validator does not.
+func chatRoles(messages []ChatMessage) error {
+	before, counted := "", 0 // role of the previous message; turns without calls
+	for i := range messages {
+		m := &messages[i]
+		if m.Role == "system" || m.Role == "developer" {
+			if before != "" {
+				return breaks(chatRole, "message %d of role %s is not the first", i, m.Role)
+			}
+			continue
+		}
+		switch {
+		case m.Role == "user" && before == "tool":
+			return breaks(chatAfterTool, "message %d is the user's, right after a result", i)
+		case m.Role != "tool" && m.Role == before:
+			return breaks(chatAlternate, "messages %d and %d are of role %s", i-1, i, m.Role)
+		case before == "" && m.Role != "user":
+			return breaks(chatAlternate, "message %d is the first, and of role %s", i, m.Role)
+		}
+		if before = m.Role; m.Role == "tool" || len(m.ToolCalls) > 0 {
+			continue
+		}
+		if (m.Role == "user") != (counted%2 == 0) {
+			return breaks(chatAlternate, "message %d of role %s is turn %d without calls", i, m.Role, counted)
+		}
+		counted++
+	}
+	if before == "assistant" && len(messages[len(messages)-1].ToolCalls) == 0 {
+		return breaks(chatLast, "it ends with the role %s", before)
 	}
 	return nil
 }
@@ -140,7 +176,7 @@ func chatForm(i int, m *ChatMessage) error {
 	default:
 		return breaks(chatRole, "message %d is of role %q", i, m.Role)
 	}
-	if m.Content == "" && (m.Role != "assistant" || len(m.ToolCalls) == 0) {
+	if IsBlank(m.Content) && (m.Content != "" || m.Role != "assistant" || len(m.ToolCalls) == 0) {
 		return breaks(chatContent, "message %d, %s, is empty", i, m.Role)
 	}
 	if m.Role != "assistant" && (len(m.ToolCalls) > 0 || m.Thought != "" || len(m.Details) > 0) || m.Role != "tool" && m.ToolCallID != "" {
@@ -150,8 +186,11 @@ func chatForm(i int, m *ChatMessage) error {
 		if !IsName(c.Function.Name) || c.Type != "function" {
 			return breaks(chatName, "message %d calls %s %q", i, c.Type, c.Function.Name)
 		}
-		if c.ID == "" || len(c.ID) > chatIDMax {
-			return breaks(chatIDLength, "message %d has an id of %d bytes", i, len(c.ID))
+		if len(c.ID) != chatIDBytes || strings.ContainsAny(c.ID, "_-") || !IsName(c.ID) {
+			return breaks(chatID, "message %d has the id %q", i, c.ID)
+		}
+		if err := objectFault(c.Function.Arguments, depthMax); err != nil {
+			return breaks(chatArguments, "message %d: %v", i, err)
 		}
 	}
 	return nil

@@ -151,7 +151,7 @@ func geminiForm(i int, role string, p *GeminiPart) error {
 		return breaks(geminiBlock, "turn %d of role %s has a part of the other role", i, role)
 	case p.FunctionCall != nil && !IsName(p.FunctionCall.Name), p.FunctionResponse != nil && !IsName(p.FunctionResponse.Name):
 		return breaks(geminiName, "turn %d has an invalid function name", i)
-	case p.FunctionCall != nil && len(p.FunctionCall.Args) > 0 && !IsObject(string(p.FunctionCall.Args)),
+	case p.FunctionCall != nil && len(p.FunctionCall.Args) > 0 && objectFault(string(p.FunctionCall.Args), geminiDepthMax) != nil,
 		p.FunctionResponse != nil && !IsObject(string(p.FunctionResponse.Response)):
 		return breaks(geminiArgs, "turn %d has args or a response that is not an object", i)
 	}

@@ -2,6 +2,7 @@ package strict
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 )
 
@@ -36,7 +37,7 @@ func AnthropicRequest(body []byte) error {
 			Content []block `json:"content"`
 		} `json:"messages"`
 	}
-	if err := json.Unmarshal(body, &request); err != nil {
+	if err := errors.Join(Unicode(body), json.Unmarshal(body, &request)); err != nil {
 		return err
 	}
 	blocks := slices.Concat(request.Tools, request.System)
@@ -89,7 +90,7 @@ func OpenAIRequest(body []byte) error {
 		Options   json.RawMessage `json:"prompt_cache_options"`
 		Retention json.RawMessage `json:"prompt_cache_retention"`
 	}
-	if err := json.Unmarshal(body, &request); err != nil {
+	if err := errors.Join(Unicode(body), json.Unmarshal(body, &request)); err != nil {
 		return err
 	}
 	switch {
@@ -136,7 +137,7 @@ func GeminiRequest(body []byte) error {
 			} `json:"functionCallingConfig"`
 		} `json:"toolConfig"`
 	}
-	if err := json.Unmarshal(body, &request); err != nil {
+	if err := errors.Join(Unicode(body), json.Unmarshal(body, &request)); err != nil {
 		return err
 	}
 	calling := request.Config.Calling

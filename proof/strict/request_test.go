@@ -43,6 +43,8 @@ func requestRules() map[providerRule]requestRule {
 		return `{"tools":[{"functionDeclarations":[{"name":"f"}]}],"toolConfig":{"functionCallingConfig":{"mode":"` + mode + `","allowedFunctionNames":[` + names + `]}}}`
 	}
 	return map[providerRule]requestRule{
+		requestUnicode: {Unicode, source{"refusals: no low surrogate in string; a session that holds NUL can't be sent again (issue 94055)", "https://github.com/anthropics/claude-code/issues/68325"},
+			[]string{`{"s":"\ud83d\ude00 \\ud83d \\u0000 \u0001"}`}, []string{`{"s":"\ud83d"}`, `{"s":"\ude00\ud83d"}`, `{"s":"\\\ud83d\u0041"}`, `{"s":"\u0000"}`, "{\"s\":\"\xff\"}", `{"\uDEAD":1}`}},
 		anthropicMarks: {AnthropicRequest, source{"refusal: A maximum of 4 blocks with cache_control may be provided", caches},
 			[]string{marked(), marked(mark, mark, mark, mark)},
 			[]string{marked(mark, mark, mark, mark, mark),

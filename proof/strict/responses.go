@@ -15,7 +15,8 @@ const (
 	responsesAsked    providerRule = "responses: every output has its call"
 	responsesOnce     providerRule = "responses: ids are unique"
 	responsesName     providerRule = "responses: function name"
-	responsesIDLength providerRule = "responses: id length"
+	responsesID       providerRule = "responses: id"
+	responsesObject   providerRule = "responses: arguments are an object"
 	responsesThought  providerRule = "responses: reasoning precedes its output"
 )
 
@@ -90,9 +91,6 @@ func responseText(content json.RawMessage) (text string, err error) {
 	return text, nil
 }
 
-// responsesIDMax is the greatest length of a call_id, in bytes.
-const responsesIDMax = 64
-
 // Responses returns the first broken rule of Responses. It is stricter than the
 // API: an output must precede the next message.
 func Responses(items []ResponseItem) error {
@@ -142,8 +140,8 @@ func Responses(items []ResponseItem) error {
 
 // responseForm checks a single item.
 func responseForm(i int, it *ResponseItem) error {
-	if it.Type != "message" && it.Type != "reasoning" && (it.CallID == "" || len(it.CallID) > responsesIDMax) {
-		return breaks(responsesIDLength, "item %d has a call_id of %d bytes", i, len(it.CallID))
+	if it.Type != "message" && it.Type != "reasoning" && !IsName(it.CallID) {
+		return breaks(responsesID, "item %d has the call_id %q", i, it.CallID)
 	}
 	switch it.Type {
 	case "message":
@@ -161,6 +159,9 @@ func responseForm(i int, it *ResponseItem) error {
 		}
 		if it.Arguments == "" {
 			return breaks(responsesForm, "item %d has no arguments", i)
+		}
+		if err := objectFault(it.Arguments, depthMax); err != nil {
+			return breaks(responsesObject, "item %d: %v", i, err)
 		}
 	case "function_call_output":
 		if it.Output == "" {

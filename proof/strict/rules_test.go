@@ -29,9 +29,13 @@ func ruleSources() map[providerRule]source {
 		chatCallsOnly: {"OpenAI SDK, tool_call_id is a field of tool messages alone, as tool_calls is of the assistant's. Stricter: so is what was thought", openaiTypes + "chat/chat_completion_tool_message_param.py"},
 		chatAnswered:  {"refusal: An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'", "https://github.com/BerriAI/litellm/issues/10083"},
 		chatAsked:     {"refusal: messages with role 'tool' must be a response to a preceding message with 'tool_calls'", "https://github.com/openai/openai-go/issues/43"},
-		chatOnce:      {"refusal: Duplicate value for 'tool_call_id'. Stricter: nor does a turn call by one id twice", "https://github.com/agno-agi/agno/issues/5116"},
+		chatOnce:      {"refusal: Duplicate value for 'tool_call_id'. Stricter: nor does the model call by one id again", "https://github.com/agno-agi/agno/issues/5116"},
 		chatName:      {"refusal: 'messages[].tool_calls[].function.name' matches '^[a-zA-Z0-9_-]+$'; at most 64 says the SDK's FunctionDefinition", "https://github.com/mcp-use/mcp-use/issues/90"},
-		chatIDLength:  {"refusal: 'messages[].tool_calls[].id' is at most 40 long", "https://github.com/agno-agi/agno/issues/5382"},
+		chatID:        {"refusal, by Mistral: Tool call id must be a-z, A-Z, 0-9, with a length of 9; OpenAI accepts at most 40", "https://github.com/anomalyco/opencode/issues/1680"},
+		chatArguments: {"refusals: arguments must be a valid JSON object string; a server parses them for its chat template (vLLM)", "https://github.com/justrach/codegraff/issues/752"},
+		chatAlternate: {"refusal, by Mistral's chat templates: After the optional system message, conversation roles must alternate user/assistant/user/assistant/...", "https://github.com/nomic-ai/gpt4all/issues/3273"},
+		chatAfterTool: {"refusal, by Mistral: Unexpected role 'user' after role 'tool'", "https://github.com/NousResearch/hermes-agent/issues/20154"},
+		chatLast:      {"refusal, by Mistral: Expected last role User or Tool (or Assistant with prefix True) for serving but got assistant", "https://github.com/0xPlaygrounds/rig/pull/1130"},
 
 		responsesForm:     {"OpenAI SDK, function call: arguments, call_id, name and type are required", openaiTypes + "responses/response_function_tool_call_param.py"},
 		responsesRole:     {"OpenAI SDK, role of an input message: user, assistant, system or developer", openaiTypes + "responses/easy_input_message_param.py"},
@@ -40,7 +44,8 @@ func ruleSources() map[providerRule]source {
 		responsesAsked:    {"refusal: No tool call found for function call output with call_id", "https://github.com/continuedev/continue/issues/10092"},
 		responsesOnce:     {"refusal, by another provider of this API: Each function_call must have exactly one matching function_call_output; OpenAI: call_id is unique", "https://github.com/NousResearch/hermes-agent/issues/102629"},
 		responsesName:     {"OpenAI SDK, FunctionDefinition: name is of a-z, A-Z, 0-9, underscores and dashes, at most 64", openaiTypes + "shared_params/function_definition.py"},
-		responsesIDLength: {"refusal: 'input[].call_id' is at most 64 long", "https://github.com/RooCodeInc/Roo-Code/pull/10763"},
+		responsesID:       {"refusal: 'input[].call_id' is at most 64 long. Stricter: of letters, digits, _ and -", "https://github.com/RooCodeInc/Roo-Code/pull/10763"},
+		responsesObject:   {"refusal, by vLLM: /v1/responses rejects a historical function_call with malformed arguments", "https://github.com/local-inference-lab/vllm/issues/684"},
 
 		responsesThought: {"refusals: Item of type 'reasoning' was provided without its required following item; Items are not persisted when `store` is set to false", "https://github.com/continuedev/continue/issues/8933"},
 
@@ -107,12 +112,12 @@ func validate(t *testing.T, provider, text string) error {
 func wellFormed() map[string]string {
 	return map[string]string{
 		"chat": `{"role":"system","content":"s"},{"role":"user","content":"hi"},
-			{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{"}},{"id":"b","type":"function","function":{"name":"g","arguments":"{}"}}]},
-			{"role":"tool","tool_call_id":"b","content":"2"},{"role":"tool","tool_call_id":"a","content":"1"},
-			{"role":"user","content":"and"},{"role":"user","content":"more"},
+			{"role":"assistant","tool_calls":[{"id":"aaaaaaaaa","type":"function","function":{"name":"f","arguments":"{\"x\":[1.5e3]}"}},{"id":"bbbbbbbbb","type":"function","function":{"name":"g","arguments":" {} "}}]},
+			{"role":"tool","tool_call_id":"bbbbbbbbb","content":"2"},{"role":"tool","tool_call_id":"aaaaaaaaa","content":"1"},
+			{"role":"assistant","content":"(interrupted)"},{"role":"user","content":"more"},
 			{"role":"assistant","content":"yes","reasoning_content":"so","reasoning_details":[{"type":"reasoning.text","text":"so"}]},{"role":"user","content":"so"}`,
 		"responses": `{"role":"developer","content":[{"type":"input_text","text":"s"}]},{"type":"message","role":"user","content":"hi"},{"type":"message","role":"assistant","content":"let me see"},
-			{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call","call_id":"b","name":"g","arguments":"{"},
+			{"type":"function_call","call_id":"a","name":"f","arguments":"{}"},{"type":"function_call","call_id":"b","name":"g","arguments":"{\"s\":\"\\ud83d\\ude00\"}"},
 			{"type":"function_call_output","call_id":"b","output":"2"},{"type":"function_call_output","call_id":"a","output":"1"},
 			{"type":"message","role":"user","content":"more"}`,
 		"anthropic": `{"role":"user","content":[{"type":"text","text":"hi"}]},
@@ -130,8 +135,8 @@ func wellFormed() map[string]string {
 func illFormed() map[providerRule][]string {
 	const (
 		hi    = `{"role":"user","content":"hi"}`
-		ask   = `{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":"{}"}}]}`
-		tell  = `{"role":"tool","tool_call_id":"a","content":"1"}`
+		ask   = `{"role":"assistant","tool_calls":[{"id":"aaaaaaaaa","type":"function","function":{"name":"f","arguments":"{}"}}]}`
+		tell  = `{"role":"tool","tool_call_id":"aaaaaaaaa","content":"1"}`
 		rHi   = `{"type":"message","role":"user","content":"hi"}`
 		rAsk  = `{"type":"function_call","call_id":"a","name":"f","arguments":"{}"}`
 		rTell = `{"type":"function_call_output","call_id":"a","output":"1"}`
@@ -150,15 +155,21 @@ func illFormed() map[providerRule][]string {
 	long := strings.Repeat("a", 65)
 	swap := func(in, old, with string) string { return strings.Replace(in, old, with, 1) }
 	return map[providerRule][]string{
-		chatRole:      {`{"role":"function","content":"x"}`},
-		chatContent:   {``, `{"role":"user"}`, hi + `,{"role":"assistant"}`, hi + "," + ask + `,{"role":"tool","tool_call_id":"a"}`},
+		chatRole:      {hi + `,{"role":"system","content":"x"}`},
+		chatContent:   {``, `{"role":"user"}`, hi + `,{"role":"assistant"}`, hi + "," + ask + `,{"role":"tool","tool_call_id":"aaaaaaaaa"}`, `{"role":"user","content":" "}`},
 		chatCallsOnly: {`{"role":"user","content":"x","tool_call_id":"a"}`, `{"role":"user","content":"x","reasoning_content":"so"}`},
-		chatAnswered:  {hi + "," + ask, hi + "," + ask + "," + hi + "," + tell, hi + "," + ask + "," + ask},
-		chatAsked:     {hi + "," + tell, hi + "," + ask + "," + swap(tell, `"a"`, `"b"`), hi + "," + ask + "," + tell + "," + hi + "," + tell},
+		chatAnswered:  {hi + "," + ask, hi + "," + ask + "," + hi + "," + tell},
+		chatAsked:     {hi + "," + tell, hi + "," + ask + "," + swap(tell, `"aaaaaaaaa"`, `"b"`)},
 		chatOnce: {hi + "," + ask + "," + tell + "," + tell,
-			hi + `,{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"f","arguments":""}},{"id":"a","type":"function","function":{"name":"f","arguments":""}}]}`},
-		chatName:     {hi + "," + swap(ask, `"f"`, `""`), hi + "," + swap(ask, `"f"`, `"a b"`), hi + "," + swap(ask, `"f"`, `"`+long+`"`)},
-		chatIDLength: {hi + "," + swap(ask, `"a"`, `""`), hi + "," + swap(ask, `"a"`, `"`+long+`"`)},
+			hi + "," + ask + "," + tell + "," + swap(ask, `"role":"assistant"`, `"role":"assistant","content":"x"`) + "," + tell,
+			hi + "," + ask + "," + tell + `,{"role":"assistant","content":"x"},` + hi + "," + ask + "," + tell},
+		chatName: {hi + "," + swap(ask, `"f"`, `""`), hi + "," + swap(ask, `"f"`, `"a b"`), hi + "," + swap(ask, `"f"`, `"`+long+`"`)},
+		chatID:   {hi + "," + swap(ask, `"aaaaaaaaa"`, `""`), hi + "," + swap(ask, `"aaaaaaaaa"`, `"aaaaaaaaaa"`), hi + "," + swap(ask, `"aaaaaaaaa"`, `"aaaa_aaaa"`)},
+		chatArguments: {hi + "," + swap(ask, `"{}"`, `""`), hi + "," + swap(ask, `"{}"`, `"[]"`), hi + "," + swap(ask, `"{}"`, `"{}{}"`), hi + "," + swap(ask, `"{}"`, `"{\"s\":\"\\ud83d\"}"`),
+			hi + "," + swap(ask, `"{}"`, `"{\"n\":1e400}"`), hi + "," + swap(ask, `"{}"`, `"{\"a\":`+strings.Repeat("[", 120)+strings.Repeat("]", 120)+`}"`)},
+		chatAlternate: {hi + "," + hi, hi + `,{"role":"assistant","content":"x"},{"role":"assistant","content":"y"}`, `{"role":"assistant","content":"x"},` + hi},
+		chatAfterTool: {hi + "," + ask + "," + tell + "," + hi},
+		chatLast:      {hi + `,{"role":"assistant","content":"x"}`},
 
 		responsesForm:     {rHi + `,{"type":"odd","call_id":"a"}`, rHi + "," + swap(rAsk, `,"arguments":"{}"`, ``)},
 		responsesRole:     {swap(rHi, "user", "tool")},
@@ -167,7 +178,8 @@ func illFormed() map[providerRule][]string {
 		responsesAsked:    {rHi + "," + rTell, rHi + "," + rTell + "," + rAsk},
 		responsesOnce:     {rHi + "," + rAsk + "," + rTell + "," + rTell, rHi + "," + rAsk + "," + rAsk + "," + rTell},
 		responsesName:     {rHi + "," + swap(rAsk, `"f"`, `"a.b"`)},
-		responsesIDLength: {rHi + "," + swap(rAsk, `"a"`, `""`), rHi + "," + swap(rAsk, `"a"`, `"`+long+`"`)},
+		responsesID:       {rHi + "," + swap(rAsk, `"a"`, `""`), rHi + "," + swap(rAsk, `"a"`, `"`+long+`"`), rHi + "," + swap(rAsk, `"a"`, `"a:b"`)},
+		responsesObject:   {rHi + "," + swap(rAsk, `"{}"`, `"{"`), rHi + "," + swap(rAsk, `"{}"`, `"null"`)},
 
 		responsesThought: {rHi + `,{"type":"reasoning","id":"x","encrypted_content":"y"}`, rHi + `,{"type":"reasoning","id":"x","encrypted_content":"y"},` + rHi,
 			rHi + `,{"type":"reasoning","id":"x"},` + rAsk + "," + rTell},
@@ -182,7 +194,7 @@ func illFormed() map[providerRule][]string {
 		anthropicOnce: {cHi + "," + cAsk + "," + swap(cTell, cRes, cRes+","+cRes), cHi + "," + swap(cAsk, cUse, cUse+","+cUse),
 			cHi + "," + cAsk + "," + cTell + "," + cAsk + "," + cTell},
 		anthropicFirst: {cHi + "," + cAsk + "," + swap(cTell, cRes, `{"type":"text","text":"so"},`+cRes)},
-		anthropicInput: {cHi + "," + swap(cAsk, `"input":{}`, `"input":[]`), cHi + "," + swap(cAsk, `,"input":{}`, ``), cHi + "," + swap(cAsk, `"input":{}`, `"input":"{}"`)},
+		anthropicInput: {cHi + "," + swap(cAsk, `"input":{}`, `"input":[]`), cHi + "," + swap(cAsk, `,"input":{}`, ``), cHi + "," + swap(cAsk, `"input":{}`, `"input":"{}"`), cHi + "," + swap(cAsk, `"input":{}`, `"input":{"s":"\ud83d"}`)},
 		anthropicName:  {cHi + "," + swap(cAsk, `"f"`, `"a b"`), cHi + "," + swap(cAsk, `"f"`, `"`+long+`"`)},
 		anthropicID:    {cHi + "," + swap(cAsk, `"a"`, `"a:1"`), cHi + "," + swap(cAsk, `"a"`, `"`+long+`:"`)},
 
@@ -198,7 +210,7 @@ func illFormed() map[providerRule][]string {
 		geminiAfter:     {gTell, gHi + "," + gSay + "," + gTell},
 		geminiMatch:     {gHi + "," + gAsk + "," + swap(gTell, `"f"`, `"g"`), gHi + "," + gAsk + "," + swap(gTell, `"a"`, `"b"`)},
 		geminiApart:     {gHi + "," + gAsk + "," + swap(gTell, gRes, gRes+`,{"text":"more"}`), gHi + "," + gAsk + "," + swap(gTell, gRes, `{"text":"more"},`+gRes)},
-		geminiArgs:      {gHi + "," + swap(gAsk, `"args":{}`, `"args":[]`), gHi + "," + gAsk + "," + swap(gTell, `"response":{}`, `"response":"1"`)},
+		geminiArgs:      {gHi + "," + swap(gAsk, `"args":{}`, `"args":[]`), gHi + "," + swap(gAsk, `"args":{}`, `"args":{"a":`+strings.Repeat("[", 32)+strings.Repeat("]", 32)+`}`), gHi + "," + gAsk + "," + swap(gTell, `"response":{}`, `"response":"1"`)},
 		geminiImage:     {swap(gHi, `"text":"hi"`, `"inlineData":{"mimeType":"image/png","data":""}`), swap(gHi, `"text":"hi"`, `"inlineData":{"mimeType":"text/html","data":"aGk="}`)},
 		geminiSignature: {swap(gHi, `"hi"`, `"hi","thoughtSignature":"aGk="`)},
 		geminiName:      {gHi + "," + swap(gAsk, `"f"`, `"a b"`), gHi + "," + gAsk + "," + swap(gTell, `"f"`, `""`)},

@@ -50,6 +50,7 @@ func New(c endpoint.Config, log *slog.Logger) (*Model, error) {
 // for what is streamed, and package llm for the codes of failures. It returns
 // ctx's error if ctx is over.
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
+	req = llm.Sendable(req)
 	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
 		Of: m.of, Ways: waysOf(req.Params), Make: func(thoughts llm.Thoughts) (endpoint.Attempt, error) {
 			body, err := m.newParams(&req, thoughts)

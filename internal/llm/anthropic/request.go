@@ -122,6 +122,9 @@ func (m *Model) newMessages(messages []executor.Message, thoughts llm.Thoughts) 
 		if len(blocks) == 0 {
 			return
 		}
+		if len(all) == 0 && role == anthropic.MessageParamRoleAssistant { // the user's message must come first
+			all = append(all, anthropic.NewUserMessage(anthropic.NewTextBlock(llm.GoOn)))
+		}
 		if n := len(all); n == 0 || all[n-1].Role != role {
 			all = append(all, anthropic.MessageParam{Role: role})
 		}
@@ -168,7 +171,7 @@ func newImage(p *executor.Part) *anthropic.ImageBlockParam {
 }
 
 func newResult(m *executor.Message) anthropic.ContentBlockParamUnion {
-	result := anthropic.ToolResultBlockParam{ToolUseID: m.CallID}
+	result := anthropic.ToolResultBlockParam{ToolUseID: llm.CallID(m.CallID)}
 	if m.Error {
 		result.IsError = param.NewOpt(true)
 	}
@@ -195,7 +198,7 @@ func (m *Model) newTurn(msg *executor.Message, thoughts llm.Thoughts) []anthropi
 			blocks = append(blocks, param.Override[anthropic.ContentBlockParamUnion](json.RawMessage(p.Item)))
 		case p.Call > 0:
 			c := msg.Calls[p.Call-1]
-			blocks = append(blocks, anthropic.NewToolUseBlock(c.ID, llm.Object(c.Arguments), llm.ToolName(c.Name)))
+			blocks = append(blocks, anthropic.NewToolUseBlock(llm.CallID(c.ID), llm.Object(c.Arguments), llm.ToolName(c.Name)))
 		default:
 			if words := text[:p.Text]; !llm.IsBlank(words) {
 				blocks = append(blocks, anthropic.NewTextBlock(words))

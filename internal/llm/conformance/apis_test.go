@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+	"pgregory.net/rapid"
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/anthropic"
@@ -186,7 +187,7 @@ func (s *server) got() []request {
 	return s.requests
 }
 
-func must(t testing.TB, err error) {
+func must(t rapid.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ package conformance
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -20,6 +21,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/endpoint"
@@ -52,10 +55,10 @@ func (a api) sender(t *testing.T, host string) (executor.Model, *capture) {
 }
 
 // sent returns the body of a request.
-func (c *capture) sent(t *testing.T, m executor.Model, req executor.Request) []byte {
+func (c *capture) sent(t rapid.TB, m executor.Model, req executor.Request) []byte {
 	t.Helper()
 	c.got = nil
-	if _, err := m.Generate(t.Context(), req, func(string) {}); err != nil {
+	if _, err := m.Generate(context.Background(), req, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
 	return c.got[0].body
@@ -64,7 +67,7 @@ func (c *capture) sent(t *testing.T, m executor.Model, req executor.Request) []b
 var cacheMark = regexp.MustCompile(`"cache_control":\{[^}]*\},|,"cache_control":\{[^}]*\}`)
 
 // elements returns a request's body in the provider's order, without cache marks.
-func (a api) elements(t *testing.T, body []byte) [][]byte {
+func (a api) elements(t rapid.TB, body []byte) [][]byte {
 	t.Helper()
 	var members map[string]json.RawMessage
 	must(t, json.Unmarshal(body, &members))
@@ -110,7 +113,7 @@ func (a api) elements(t *testing.T, body []byte) [][]byte {
 
 // blocksOf returns the blocks or parts of a message, each with its role: two APIs
 // put several messages of ours into one. Other messages are one element.
-func blocksOf(t *testing.T, m json.RawMessage) [][]byte {
+func blocksOf(t rapid.TB, m json.RawMessage) [][]byte {
 	t.Helper()
 	var message map[string]json.RawMessage
 	must(t, json.Unmarshal(m, &message))

@@ -52,6 +52,7 @@ func New(c endpoint.Config, log *slog.Logger) (*Model, error) {
 // for what is streamed, and package llm for the codes of failures. It returns
 // ctx's error if ctx is over.
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
+	req = llm.Sendable(req)
 	config, err := newConfig(&req)
 	if err != nil {
 		return executor.Answer{}, err

@@ -155,6 +155,9 @@ func (c *contents) add(role genai.Role, of string, parts ...*genai.Part) {
 	if len(parts) == 0 {
 		return
 	}
+	if len(c.all) == 0 && role == genai.RoleModel { // the user's turn must come first
+		c.all = append(c.all, genai.NewContentFromText(llm.GoOn, genai.RoleUser))
+	}
 	if n := len(c.all); n == 0 || c.all[n-1].Role != string(role) {
 		c.all = append(c.all, &genai.Content{Role: string(role)})
 	}
@@ -174,7 +177,7 @@ func (m *Model) newContents(messages []executor.Message, thoughts llm.Thoughts) 
 		switch msg.Role {
 		case "user":
 			if c.of == "tool" {
-				c.add(genai.RoleModel, "assistant", &genai.Part{Text: "(interrupted)"})
+				c.add(genai.RoleModel, "assistant", &genai.Part{Text: llm.Interrupted})
 			}
 			c.add(genai.RoleUser, "user", newWords(msg)...)
 		case "tool":
@@ -212,7 +215,7 @@ func newResult(m *executor.Message, name string) *genai.Part {
 	if m.Error {
 		key = "error"
 	}
-	response := &genai.FunctionResponse{ID: m.CallID, Name: llm.ToolName(name), Response: map[string]any{key: llm.Result(m)}}
+	response := &genai.FunctionResponse{ID: llm.CallID(m.CallID), Name: llm.ToolName(name), Response: map[string]any{key: llm.Result(m)}}
 	for i := range m.Parts {
 		if p := &m.Parts[i]; len(p.Data) > 0 {
 			response.Parts = append(response.Parts, &genai.FunctionResponsePart{
@@ -242,7 +245,7 @@ func (m *Model) newTurn(msg *executor.Message, thoughts llm.Thoughts) []*genai.P
 		switch {
 		case p.Call > 0:
 			call := msg.Calls[p.Call-1]
-			part.FunctionCall = &genai.FunctionCall{ID: call.ID, Name: llm.ToolName(call.Name), Args: arguments(call.Arguments)}
+			part.FunctionCall = &genai.FunctionCall{ID: llm.CallID(call.ID), Name: llm.ToolName(call.Name), Args: arguments(call.Arguments)}
 			parts = append(parts, part)
 		case p.Text > 0:
 			part.Text, text = text[:p.Text], text[p.Text:]
@@ -254,11 +257,19 @@ func (m *Model) newTurn(msg *executor.Message, thoughts llm.Thoughts) []*genai.P
 	return parts
 }
 
+// argumentsDepthMax is how deeply arguments may be nested: in the API's protocol
+// buffers each level has three messages, and parsers accept a hundred.
+const argumentsDepthMax = 30
+
 // arguments returns a call's arguments as an object.
 func arguments(text string) map[string]any {
 	var object map[string]any
-	if json.Unmarshal(llm.Object(text), &object) != nil { // a number is beyond the range of floats
-		return map[string]any{"unreadable": text}
+	given := llm.Object(text)
+	if !llm.IsReadable(string(given), argumentsDepthMax) {
+		given = llm.InvalidObject(text)
+	}
+	if err := json.Unmarshal(given, &object); err != nil { // Object returns nothing else
+		panic(err)
 	}
 	return object
 }

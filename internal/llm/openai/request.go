@@ -105,61 +105,13 @@ func hasExtra(body *openai.ChatCompletionNewParams, name string) bool {
 	return ok
 }
 
-// newMessages builds the conversation. A result can't have images in this API:
-// they follow the results of their turn as a user message. An empty turn of the
-// model is left out.
-func (m *Model) newMessages(messages []executor.Message, thoughts llm.Thoughts) []openai.ChatCompletionMessageParamUnion {
-	var all []openai.ChatCompletionMessageParamUnion
-	var images []executor.Part
-	flush := func() {
-		if len(images) > 0 {
-			all = append(all, openai.UserMessage(newParts(images)))
-			images = nil
-		}
-	}
-	for i := range messages {
-		msg := &messages[i]
-		if msg.Role != "tool" {
-			flush()
-		}
-		switch {
-		case msg.Role == "tool":
-			all = append(all, openai.ToolMessage(llm.Result(msg), msg.CallID))
-			images = append(images, imagesOf(msg)...)
-		case msg.Role == "user" && len(msg.Parts) > 0:
-			all = append(all, openai.UserMessage(newParts(msg.Parts)))
-		case msg.Role == "user":
-			all = append(all, openai.UserMessage(msg.Text))
-		case msg.Text != "" || len(msg.Calls) > 0:
-			all = append(all, m.newAssistant(msg, thoughts))
-		}
-	}
-	flush()
-	return all
-}
-
-// imagesOf returns a result's images, after a text that names the result.
-func imagesOf(m *executor.Message) []executor.Part {
-	var images []executor.Part
-	for _, p := range m.Parts {
-		if p.Text != "" || len(p.Data) == 0 {
-			continue
-		}
-		if images == nil {
-			images = append(images, executor.Part{Text: "Images in the result of " + m.CallID + ":"})
-		}
-		images = append(images, p)
-	}
-	return images
-}
-
 // newParts returns the content of a message with images.
 func newParts(parts []executor.Part) []openai.ChatCompletionContentPartUnionParam {
 	var content []openai.ChatCompletionContentPartUnionParam
 	for i := range parts {
 		if p := &parts[i]; len(p.Data) > 0 {
 			content = append(content, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: llm.DataURL(p)}))
-		} else if p.Text != "" {
+		} else if !llm.IsBlank(p.Text) {
 			content = append(content, openai.TextContentPart(p.Text))
 		}
 	}
@@ -170,7 +122,7 @@ func newParts(parts []executor.Part) []openai.ChatCompletionContentPartUnionPara
 // server's.
 func (m *Model) newAssistant(msg *executor.Message, thoughts llm.Thoughts) openai.ChatCompletionMessageParamUnion {
 	message := openai.ChatCompletionAssistantMessageParam{}
-	if msg.Text != "" {
+	if !llm.IsBlank(msg.Text) {
 		message.Content.OfString = param.NewOpt(msg.Text)
 	}
 	for _, p := range llm.Pieces(m.of, thoughts, msg) {
@@ -180,9 +132,9 @@ func (m *Model) newAssistant(msg *executor.Message, thoughts llm.Thoughts) opena
 		case p.Call > 0:
 			c := msg.Calls[p.Call-1]
 			call := &openai.ChatCompletionMessageFunctionToolCallParam{
-				ID: c.ID,
+				ID: llm.CallID(c.ID),
 				Function: openai.ChatCompletionMessageFunctionToolCallFunctionParam{
-					Name: llm.ToolName(c.Name), Arguments: orEmptyObject(c.Arguments),
+					Name: llm.ToolName(c.Name), Arguments: string(llm.Object(c.Arguments)),
 				},
 			}
 			if json.Valid([]byte(p.Mark)) {
@@ -192,14 +144,6 @@ func (m *Model) newAssistant(msg *executor.Message, thoughts llm.Thoughts) opena
 		}
 	}
 	return openai.ChatCompletionMessageParamUnion{OfAssistant: &message}
-}
-
-// orEmptyObject replaces arguments that a model left out: some servers parse them.
-func orEmptyObject(arguments string) string {
-	if arguments == "" {
-		return "{}"
-	}
-	return arguments
 }
 
 // toolsForm identifies the format of renderTools.

@@ -114,7 +114,7 @@ func (m *Model) newItems(messages []executor.Message, thoughts llm.Thoughts) res
 // newInput returns a user message.
 func newInput(m *executor.Message) responses.ResponseInputItemUnionParam {
 	if len(m.Parts) == 0 {
-		return newWords(m.Text, responses.EasyInputMessageRoleUser)
+		return newWords(llm.Spoken(m.Text), responses.EasyInputMessageRoleUser)
 	}
 	var content responses.ResponseInputMessageContentListParam
 	for i := range m.Parts {
@@ -122,7 +122,7 @@ func newInput(m *executor.Message) responses.ResponseInputItemUnionParam {
 			content = append(content, responses.ResponseInputContentUnionParam{OfInputImage: &responses.ResponseInputImageParam{
 				Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(llm.DataURL(p)),
 			}})
-		} else if p.Text != "" {
+		} else if !llm.IsBlank(p.Text) {
 			content = append(content, responses.ResponseInputContentParamOfInputText(p.Text))
 		}
 	}
@@ -139,7 +139,7 @@ func newWords(text string, role responses.EasyInputMessageRole) responses.Respon
 }
 
 func newOutput(m *executor.Message) responses.ResponseInputItemUnionParam {
-	output := responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(m.CallID)}
+	output := responses.ResponseInputItemFunctionCallOutputParam{CallID: param.NewOpt(llm.CallID(m.CallID))}
 	if !slices.ContainsFunc(m.Parts, func(p executor.Part) bool { return len(p.Data) > 0 }) {
 		output.Output.OfString = param.NewOpt(llm.Result(m))
 		return responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &output}
@@ -148,7 +148,7 @@ func newOutput(m *executor.Message) responses.ResponseInputItemUnionParam {
 		var part responses.ResponseFunctionCallOutputItemUnionParam
 		if p := &m.Parts[i]; len(p.Data) > 0 {
 			part.OfInputImage = &responses.ResponseInputImageContentParam{ImageURL: param.NewOpt(llm.DataURL(p))}
-		} else if p.Text != "" {
+		} else if !llm.IsBlank(p.Text) {
 			part.OfInputText = &responses.ResponseInputTextContentParam{Text: p.Text}
 		} else {
 			continue
@@ -168,7 +168,7 @@ func (m *Model) newTurn(msg *executor.Message, thoughts llm.Thoughts) responses.
 			items = append(items, param.Override[responses.ResponseInputItemUnionParam](json.RawMessage(p.Item)))
 		case p.Call > 0:
 			c := msg.Calls[p.Call-1]
-			item := responses.ResponseInputItemParamOfFunctionCall(orEmptyObject(c.Arguments), c.ID, llm.ToolName(c.Name))
+			item := responses.ResponseInputItemParamOfFunctionCall(string(llm.Object(c.Arguments)), llm.CallID(c.ID), llm.ToolName(c.Name))
 			if p.Mark != "" {
 				item.OfFunctionCall.ID = param.NewOpt(p.Mark)
 			}

@@ -25,6 +25,10 @@
 //   - A provider's failure has one of the codes of codes.go. The detail says what
 //     to do, has at most session.DetailBytesMax bytes, and contains no key.
 //   - Calls are identified by their position. A provider's own ids are data.
+//   - Whatever a transcript holds, each client sends it in a form that the
+//     strictest server of its API accepts ([Sendable], [Object], [CallID]). What a
+//     message becomes does not depend on later ones:
+//     TestSessionsStaySendable in conformance.
 //   - In the provider's own order and without cache marks, a request begins
 //     with the session's whole previous request, byte for byte, unless the
 //     model, the tools, the system text or the form of the answer changed, or

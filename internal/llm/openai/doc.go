@@ -10,8 +10,11 @@
 //
 // # Laws
 //
-//   - Every call id that is sent is ours: the name of its effect. The server's
-//     ids are data.
+//   - Every call id that is sent is ours, from llm.CallID. The server's ids are
+//     data.
+//   - To servers other than OpenAI's, roles alternate in chat completions, and no
+//     user's message follows a result (conversation.go). Nothing that was sent
+//     before changes.
 //   - The model's reasoning is sent back only to the server that made it, byte
 //     for byte, with the ids that pair it with its output. In chat completions
 //     it is reasoning_content, reasoning_details and a call's extra_content,

@@ -69,7 +69,7 @@ func TestRunsOpenAI(t *testing.T) {
 	if len(requests) != 2 {
 		t.Fatalf("requests: got %q", requests)
 	}
-	for i, want := range []string{`"Open a session."`, `"tool_call_id":"r1t1c0"`} {
+	for i, want := range []string{`"Open a session."`, `"tool_call_id":"r1t1c0xxx"`} {
 		if !strings.HasPrefix(requests[i], "/v1/chat/completions Bearer sk-test m tools=true ") || !strings.Contains(requests[i], want) {
 			t.Errorf("request %d: got %s, want %s in it", i+1, requests[i], want)
 		}

@@ -16,9 +16,9 @@ import (
 	"github.com/refold/refold/bridge/executor"
 )
 
-// spoken returns the recorded answer with thoughts of each API, as answers of the
+// thoughtful returns the recorded answer with thoughts of each API, as answers of the
 // host to which a session's requests go.
-func spoken(t *testing.T) (all []said) {
+func thoughtful(t *testing.T) (all []said) {
 	t.Helper()
 	for _, a := range apis() {
 		m, c := a.sender(t, "models.example")
@@ -36,7 +36,7 @@ func spoken(t *testing.T) (all []said) {
 
 func TestSessionsStaySendable(t *testing.T) {
 	t.Parallel()
-	d := drawing{damage: damage(t), said: spoken(t)}
+	d := drawing{damage: damage(t), said: thoughtful(t)}
 	for _, a := range apis() {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/llm"
 )
 
 // heardAnthropic reads the events of a message.
@@ -153,7 +154,9 @@ func merged(all []entry) []entry {
 		}
 		out = append(out, e)
 	}
-	return out
+	return slices.DeleteFunc(out, func(e entry) bool { // no API needs what the model left blank, and some refuse it
+		return e.Who == "model" && e.Kind == "text" && e.Mark == "" && llm.IsBlank(e.Value)
+	})
 }
 
 // leaves are the texts in an item that the provider made, but for how they are

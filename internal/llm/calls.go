@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 )
 
 // callIDBytes is the length of a call's id. Mistral's servers and templates
@@ -38,57 +39,24 @@ func base36(n uint64) string {
 	return text[len(text)-(callIDBytes-1):]
 }
 
-// argumentsDepthMax is how deeply arguments may be nested. The JSON parsers of
-// some servers accept 128 levels in a whole request.
-const argumentsDepthMax = 100
-
 // Object returns a call's arguments as an object: servers refuse a conversation
 // with arguments that are not one, or that they can't read. {"_invalid": …} with
-// the text replaces them, and {} arguments that the model left out.
+// the text replaces those that the session itself can't read, and {} those that
+// the model left out.
 func Object(arguments string) json.RawMessage {
 	text := strings.TrimSpace(arguments)
-	switch {
-	case arguments == "":
+	if arguments == "" {
 		return json.RawMessage("{}")
-	case strings.HasPrefix(text, "{") && json.Valid([]byte(text)) && IsReadable(text, argumentsDepthMax):
-		return json.RawMessage(text)
 	}
-	return InvalidObject(arguments)
+	if !strings.HasPrefix(text, "{") {
+		return invalid(arguments)
+	}
+	if _, err := codec.FromJSON([]byte(text)); err != nil {
+		return invalid(arguments)
+	}
+	return json.RawMessage(text)
 }
 
-// InvalidObject returns the object that replaces arguments.
-func InvalidObject(arguments string) json.RawMessage {
+func invalid(arguments string) json.RawMessage {
 	return JSON(map[string]string{"_invalid": arguments})
-}
-
-// IsReadable reports whether valid JSON is nested at most that deep, and a double
-// can hold its numbers.
-func IsReadable(text string, depthMax int) bool {
-	depth := 0
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case c == '"':
-			for i++; text[i] != '"'; i++ {
-				if text[i] == '\\' {
-					i++
-				}
-			}
-		case c == '{' || c == '[':
-			if depth++; depth > depthMax {
-				return false
-			}
-		case c == '}' || c == ']':
-			depth--
-		case c == '-' || '0' <= c && c <= '9':
-			end := i + 1
-			for end < len(text) && strings.IndexByte("+-.0123456789Ee", text[end]) >= 0 {
-				end++
-			}
-			if _, err := strconv.ParseFloat(text[i:end], 64); err != nil {
-				return false
-			}
-			i = end - 1
-		}
-	}
-	return true
 }

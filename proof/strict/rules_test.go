@@ -166,7 +166,7 @@ func illFormed() map[providerRule][]string {
 		chatName: {hi + "," + swap(ask, `"f"`, `""`), hi + "," + swap(ask, `"f"`, `"a b"`), hi + "," + swap(ask, `"f"`, `"`+long+`"`)},
 		chatID:   {hi + "," + swap(ask, `"aaaaaaaaa"`, `""`), hi + "," + swap(ask, `"aaaaaaaaa"`, `"aaaaaaaaaa"`), hi + "," + swap(ask, `"aaaaaaaaa"`, `"aaaa_aaaa"`)},
 		chatArguments: {hi + "," + swap(ask, `"{}"`, `""`), hi + "," + swap(ask, `"{}"`, `"[]"`), hi + "," + swap(ask, `"{}"`, `"{}{}"`), hi + "," + swap(ask, `"{}"`, `"{\"s\":\"\\ud83d\"}"`),
-			hi + "," + swap(ask, `"{}"`, `"{\"n\":1e400}"`), hi + "," + swap(ask, `"{}"`, `"{\"a\":`+strings.Repeat("[", 120)+strings.Repeat("]", 120)+`}"`)},
+			hi + "," + swap(ask, `"{}"`, `"{\"n\":1e400}"`), hi + "," + swap(ask, `"{}"`, `"{\"a\":`+strings.Repeat("[", 64)+strings.Repeat("]", 64)+`}"`)},
 		chatAlternate: {hi + "," + hi, hi + `,{"role":"assistant","content":"x"},{"role":"assistant","content":"y"}`, `{"role":"assistant","content":"x"},` + hi},
 		chatAfterTool: {hi + "," + ask + "," + tell + "," + hi},
 		chatLast:      {hi + `,{"role":"assistant","content":"x"}`},

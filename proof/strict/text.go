@@ -15,7 +15,7 @@ const requestUnicode providerRule = "request: its text is Unicode text"
 // depthMax is how deeply a value in a request may be nested, and geminiDepthMax
 // the same for Gemini, whose values are protocol buffers.
 const (
-	depthMax       = 120
+	depthMax       = 64
 	geminiDepthMax = 32
 )
 

@@ -264,12 +264,26 @@ const argumentsDepthMax = 30
 // arguments returns a call's arguments as an object.
 func arguments(text string) map[string]any {
 	var object map[string]any
-	given := llm.Object(text)
-	if !llm.IsReadable(string(given), argumentsDepthMax) {
-		given = llm.InvalidObject(text)
-	}
-	if err := json.Unmarshal(given, &object); err != nil { // Object returns nothing else
-		panic(err)
+	if json.Unmarshal(llm.Object(text), &object) != nil || depth(object) > argumentsDepthMax {
+		return map[string]any{"_invalid": text}
 	}
 	return object
+}
+
+// depth returns how deeply decoded JSON is nested.
+func depth(value any) int {
+	inner := 0
+	switch v := value.(type) {
+	case map[string]any:
+		for _, member := range v {
+			inner = max(inner, depth(member))
+		}
+	case []any:
+		for _, item := range v {
+			inner = max(inner, depth(item))
+		}
+	default:
+		return 0
+	}
+	return 1 + inner
 }

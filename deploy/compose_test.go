@@ -199,7 +199,7 @@ func TestComposeCommandsAreValid(t *testing.T) {
 }
 
 // checkKeys: a service that is a user mounts the files of that user, read-only,
-// and no other key. The servers mount no key at all.
+// and no other key. A server mounts what all servers share, and its own certificate.
 func checkKeys(t *testing.T, name string, s service, dir string) {
 	t.Helper()
 	var seen []string
@@ -212,14 +212,27 @@ func checkKeys(t *testing.T, name string, s service, dir string) {
 		if seen = append(seen, path); !readOnly {
 			t.Errorf("%s may write to %s", name, path)
 		}
-		if source != "roles-server" {
+		switch {
+		case source == "roles-server":
+		case s.isNATS():
+			if number, ok := strings.CutPrefix(source, "roles-tls"); !ok || name != "nats"+number {
+				t.Errorf("%s mounts %s, which belongs to another service", name, source)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "tls", name, "server.pem")); err != nil {
+				t.Errorf("%s mounts a certificate that the service roles does not write: %v", name, err)
+			}
+		default:
 			if _, err := os.Stat(strings.Replace(path, "/roles", dir, 1) + "/seed.nk"); err != nil {
 				t.Errorf("%s mounts keys that the service roles does not write: %v", name, err)
 			}
 		}
 	}
-	if want := 1; name != "roles" && len(seen) != want {
-		t.Errorf("%s sees %q, want the files of one user", name, seen)
+	want := 1
+	if s.isNATS() {
+		want = 2
+	}
+	if name != "roles" && len(seen) != want {
+		t.Errorf("%s sees %q, want the files of one user or server", name, seen)
 	}
 }
 

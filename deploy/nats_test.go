@@ -4,13 +4,12 @@
 package deploy_test
 
 import (
-	"errors"
+	"crypto/tls"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +27,7 @@ const payloadMin = 768*1024 + 64*1024
 
 func TestNATSConfIsValid(t *testing.T) {
 	t.Parallel()
-	opts := natsConf(t, deployed(t))
+	opts := natsConf(t, deployed(t, freePorts(t, 9)), "nats1")
 	if !opts.JetStream || opts.StoreDir == "" {
 		t.Errorf("JetStream %t in %q: want it on, in a directory", opts.JetStream, opts.StoreDir)
 	}
@@ -38,11 +37,14 @@ func TestNATSConfIsValid(t *testing.T) {
 	if opts.MaxPayload < payloadMin {
 		t.Errorf("max_payload is %d; an event of the largest size needs %d", opts.MaxPayload, payloadMin)
 	}
-	if opts.ServerName != "" {
-		t.Errorf("server name %q: three servers share this file, so the name is a flag", opts.ServerName)
-	}
 	if got, want := len(opts.Routes), 3; got != want {
 		t.Errorf("%d routes, want %d", got, want)
+	}
+	if c := opts.Cluster; c.Username == "" || c.Password == "" || c.TLSConfig == nil || c.TLSConfig.ClientAuth != tls.RequireAndVerifyClientCert {
+		t.Error("routes need no password or no certificate: any server may join")
+	}
+	if text, err := os.ReadFile("nats.conf"); err != nil || strings.Contains(string(text), "server_name") {
+		t.Errorf("nats.conf names a server, but three servers share it: the name is a flag (%v)", err)
 	}
 	if opts.HTTPPort == 0 {
 		t.Error("no monitoring port: the health checks ask it")
@@ -53,48 +55,12 @@ func TestNATSConfIsValid(t *testing.T) {
 // a message on all of them.
 func TestClusterStoresOnAllServers(t *testing.T) {
 	t.Parallel()
-	servers, routes := make([]*server.Server, 3), make([]*url.URL, 3)
-	ports, dir := freePorts(t, len(servers)), deployed(t)
-	for i := range servers {
-		routes[i] = &url.URL{Scheme: "nats", Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i]))}
-	}
-	for i := range servers {
-		opts := natsConf(t, dir)
-		opts.ServerName = fmt.Sprintf("nats%d", i+1)
-		opts.Host, opts.Port = "127.0.0.1", server.RANDOM_PORT
-		opts.HTTPHost, opts.HTTPPort = "127.0.0.1", server.RANDOM_PORT
-		opts.Cluster.Host, opts.Cluster.Port = "127.0.0.1", ports[i]
-		opts.Routes = routes
-		opts.StoreDir = t.TempDir()
-		opts.JetStreamMaxStore = 64 << 20 // three of the real size may not fit a test machine
-		opts.NoLog, opts.NoSigs = true, true
-		s, err := server.NewServer(opts)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.Start()
-		t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
-		servers[i] = s
-	}
-	for _, s := range servers {
-		if !s.ReadyForConnections(10 * time.Second) {
-			t.Fatalf("%s is not ready", s.Name())
-		}
-	}
+	servers, dir := cluster(t)
 	if conn, err := nats.Connect(servers[0].ClientURL()); err == nil {
 		conn.Close()
 		t.Error("a server lets in who has no key")
 	}
-	auth, err := nats.NkeyOptionFromSeed(roles.SeedFile(dir, admin))
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := nats.Connect(servers[0].ClientURL(), auth)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(conn.Close)
-	js, err := jetstream.New(conn)
+	js, err := jetstream.New(connectAdmin(t, servers[0], dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,34 +107,81 @@ func TestClusterStoresOnAllServers(t *testing.T) {
 	}
 }
 
-// deployed returns a directory with nats.conf and the accounts that the service
-// roles of docker-compose.yml writes.
-func deployed(t *testing.T) (dir string) {
+// cluster runs the three servers of docker-compose.yml, moved to loopback. dir has their files.
+func cluster(t *testing.T) (servers []*server.Server, dir string) {
+	t.Helper()
+	dir = deployed(t, freePorts(t, 9))
+	for _, name := range natsNames {
+		servers = append(servers, start(t, natsConf(t, dir, name), nil))
+	}
+	return servers, dir
+}
+
+// start starts a server and waits until it is ready.
+func start(t *testing.T, opts *server.Options, log server.Logger) *server.Server {
+	t.Helper()
+	opts.NoLog, opts.NoSigs = log == nil, true
+	s, err := server.NewServer(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if log != nil {
+		s.SetLoggerV2(log, false, false, false)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(10 * time.Second) {
+		t.Fatalf("%s is not ready", s.Name())
+	}
+	return s
+}
+
+// natsNames are the servers of docker-compose.yml.
+var natsNames = []string{"nats1", "nats2", "nats3"}
+
+// deployed returns a directory with what the service roles of docker-compose.yml writes,
+// and nats.conf for each server, as NAME.conf, moved to loopback: to three ports for
+// each, of which the first is for routes.
+func deployed(t *testing.T, ports []int) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	text, err := os.ReadFile("nats.conf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &roles.File{Tenants: map[string]*roles.Tenant{admin.Prefix: roles.DefaultTenant()}}
-	if _, err := f.Write(dir, nil); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(
-		os.Rename(filepath.Dir(roles.AccountsFile(dir)), filepath.Join(dir, "roles")),
-		os.WriteFile(filepath.Join(dir, "nats.conf"), text, 0o600),
-	); err != nil {
-		t.Fatal(err)
+	writeServers(t, dir, ports)
+	for i, name := range natsNames {
+		own := strings.NewReplacer(
+			"0.0.0.0:6222", fmt.Sprintf("127.0.0.1:%d", ports[3*i]), "0.0.0.0:4222", fmt.Sprintf("127.0.0.1:%d", ports[3*i+1]), "0.0.0.0:8222", fmt.Sprintf("127.0.0.1:%d", ports[3*i+2]),
+			"/etc/nats/tls", filepath.Join(dir, "tls", name), `"roles/`, `"server/`, "/data", t.TempDir(),
+			"max_file_store: 20GB", "max_file_store: 64MB", // three of the real size may not fit a test machine
+		).Replace(string(text))
+		own += "\nserver_name: " + name + "\n" // docker-compose.yml has a flag for it
+		if err := os.WriteFile(filepath.Join(dir, name+".conf"), []byte(own), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return dir
+}
+
+// writeServers writes what refold roles writes for the servers.
+func writeServers(t *testing.T, dir string, ports []int, rotate ...string) {
+	t.Helper()
+	f := &roles.File{Tenants: map[string]*roles.Tenant{admin.Prefix: roles.DefaultTenant()}, TLS: filepath.Join(dir, "tls")}
+	for i, name := range natsNames {
+		f.Servers = append(f.Servers, fmt.Sprintf("%s=127.0.0.1:%d", name, ports[3*i]))
+	}
+	if _, err := f.Write(dir, rotate); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // admin may do everything in the account of the streams.
 var admin = roles.User{Prefix: "refold", Name: "admin"}
 
-func natsConf(t *testing.T, dir string) *server.Options {
+func natsConf(t *testing.T, dir, name string) *server.Options {
 	t.Helper()
-	opts, err := server.ProcessConfigFile(filepath.Join(dir, "nats.conf"))
+	opts, err := server.ProcessConfigFile(filepath.Join(dir, name+".conf"))
 	if err != nil {
 		t.Fatal(err)
 	}

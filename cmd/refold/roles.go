@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/refold/refold/internal/roles"
 	"github.com/refold/refold/internal/roles/trial"
@@ -28,7 +30,9 @@ type rolesWrite struct {
 	Models  []string `name:"models" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of models and their providers, instead of models=openai. May be repeated."`
 	Tools   []string `name:"tools" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of tools and their executors, instead of tools=host,host-w1,refold (refold: the tools that every session has); a worker W of a fleet is host-W. May be repeated."`
 	Apps    []string `name:"app" sep:"none" placeholder:"NAME=TARGET,…" help:"A program that starts runs and serves its own tools. May be repeated."`
-	Rotate  []string `placeholder:"NAME" help:"Give this user a new key: the old one ends when the servers have read the accounts again. May be repeated."`
+	Servers []string `name:"server" sep:"none" placeholder:"NAME[=HOST[:PORT]]" help:"A server of the cluster, and the address of its port for routes, by default NAME:6222. Writes the password by which the servers accept each other. May be repeated."`
+	TLS     string   `name:"tls" type:"path" placeholder:"DIR" help:"Directory for an authority, and a certificate for each --server."`
+	Rotate  []string `placeholder:"NAME" help:"Give this user a new key: the old one ends when the servers have read the accounts again. Or this server a new certificate; routes: the servers a new password; ca: a new authority. May be repeated."`
 }
 
 // Help returns the help text above the flags.
@@ -41,9 +45,16 @@ config.yaml with --config, and other programs its context.json with --context.
 Existing keys stay, so it can be run again after every change of the file; then
 the servers read it with nats-server --signal reload.
 
+The servers of a cluster need a password for their routes, or any server that
+reaches their port can join and publish as anybody: name them with --server, and
+have each one include DIR/server/routes.conf in its block cluster. With --tls they
+also get certificates: docs/operations.md, Servers of a cluster.
+
 A file, such as
 
     url: nats://nats.example:4222
+    servers: [nats1, nats2, nats3=10.0.0.3:6222]
+    tls: /etc/refold/tls
     storage: 20GB
     limits: {default: {connections: 50, payload: 1MB}}
     tenants:
@@ -87,7 +98,26 @@ func (r rolesWrite) Run(s streams, conn connection) error {
 		fmt.Fprintf(s.out, "\nThe accounts have changed: %s\nMake the servers' configuration include that file, by its path relative to the configuration's own directory, and read it again (nats-server --signal reload).\n",
 			roles.AccountsFile(r.Dir))
 	}
+	printServers(s, r.Dir, f, w)
 	return nil
+}
+
+// printServers says what was written for the servers of a cluster.
+func printServers(s streams, dir string, f *roles.File, w roles.Written) {
+	if len(f.Servers) == 0 {
+		return
+	}
+	state := map[bool]string{true: "new", false: "kept"}
+	fmt.Fprintf(s.out, "\nThe password of the servers' routes is %s: %s\n", state[w.Routes], roles.RoutesFile(dir))
+	if len(w.Certificates) == 0 {
+		return
+	}
+	fmt.Fprintln(s.out)
+	table := newWholeTable(s.out, "SERVER", "CERTIFICATE", "EXPIRES", "FILES")
+	for _, c := range w.Certificates {
+		table.texts(c.Name, state[c.Made], c.Expires.UTC().Format(time.DateOnly), filepath.Join(f.TLS, c.Name))
+	}
+	table.flush()
 }
 
 // read returns the file, or one built from the flags.
@@ -104,7 +134,8 @@ func (r rolesWrite) read(prefix string) (*roles.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.File, err)
 		}
-		f.URL = cmp.Or(f.URL, r.URL)
+		f.URL, f.TLS = cmp.Or(f.URL, r.URL), cmp.Or(f.TLS, r.TLS)
+		f.Servers = append(f.Servers, r.Servers...)
 		return f, nil
 	}
 	t := roles.DefaultTenant()
@@ -128,7 +159,7 @@ func (r rolesWrite) read(prefix string) (*roles.File, error) {
 			(*of.into)[name] = strings.Split(targets, ",")
 		}
 	}
-	return &roles.File{URL: r.URL, Tenants: map[string]*roles.Tenant{prefix: t}}, nil
+	return &roles.File{URL: r.URL, Servers: r.Servers, TLS: r.TLS, Tenants: map[string]*roles.Tenant{prefix: t}}, nil
 }
 
 // rolesCheck tries the table on running servers.

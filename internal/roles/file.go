@@ -24,6 +24,9 @@ type File struct {
 	Storage string             `yaml:"storage"` // limit of the streams of each tenant, such as 10GB; empty: the servers' limit
 	Limits  map[string]Limits  `yaml:"limits"`  // of a user's account, by the user's name; "default" is for all others
 	Tenants map[string]*Tenant `yaml:"tenants"` // by prefix
+
+	Servers []string `yaml:"servers"` // of a cluster: NAME, NAME=HOST or NAME=HOST:PORT
+	TLS     string   `yaml:"tls"`     // directory for the servers' certificates; empty: none
 }
 
 // Limits are the limits of one account. 0 means no limit.
@@ -119,6 +122,13 @@ func (f *File) Users() ([]User, error) {
 	if _, err := size(f.Storage); err != nil {
 		wrong = append(wrong, fmt.Errorf("storage: %w", err))
 	}
+	for _, u := range all {
+		if f.ofServers(u.Name) {
+			wrong = append(wrong, fmt.Errorf("servers: %s is a user's name too: give each a name of its own", u.Name))
+		}
+	}
+	_, err := f.cluster()
+	wrong = append(wrong, err)
 	return all, errors.Join(wrong...)
 }
 

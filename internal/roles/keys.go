@@ -44,7 +44,7 @@ func AccountsFile(dir string) string { return filepath.Join(dir, serverDir, acco
 func keysOf(dir string, users []User, rotate []string) (public map[string]string, made []User, err error) {
 	for _, name := range rotate {
 		if !slices.ContainsFunc(users, func(u User) bool { return u.is(name) }) {
-			return nil, nil, fmt.Errorf("rotate %s: no user is called so", name)
+			return nil, nil, fmt.Errorf("rotate %s: no user or server is called so", name)
 		}
 	}
 	public = map[string]string{}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/refold/refold/internal/roles"
 )
@@ -76,7 +77,7 @@ func TestKeysStayUntilRotated(t *testing.T) {
 	if conf := read(t, roles.AccountsFile(dir)); bytes.Contains(conf, []byte(rotated.Keys["refold/cron"])) {
 		t.Error("the accounts have the key of a user that is gone")
 	}
-	if _, err := parse(t, small).Write(dir, []string{"nobody"}); err == nil || !strings.Contains(err.Error(), "no user is called") {
+	if _, err := parse(t, small).Write(dir, []string{"nobody"}); err == nil || !strings.Contains(err.Error(), "no user or server is called") {
 		t.Errorf("rotate nobody: got %v", err)
 	}
 }
@@ -160,6 +161,12 @@ func TestInvalidFilesAreRefused(t *testing.T) {
 		{tenant("") + "\nlimits: {default: {payload: 10}}", "is no size"},
 		{tenant("") + "\nlimits: {default: {payload: 10B}}", "at least 1KB"},
 		{tenant("") + "\nstorage: much", `storage: "much" is no size`},
+		{tenant("") + "\nservers: [actor]", "actor is a user's name too"},
+		{tenant("") + "\nservers: [a, a=b]", "a is named twice"},
+		{tenant("") + "\nservers: [ca]", "neither routes nor ca"},
+		{tenant("") + "\nservers: ['a=b@c']", "write NAME, NAME=HOST or NAME=HOST:PORT"},
+		{tenant("") + "\nservers: ['a b']", "a name is 1 to 64 of"},
+		{tenant("") + "\ntls: x", "name the servers that get a certificate"},
 	} {
 		f, err := roles.Parse([]byte(c.text))
 		if err == nil {
@@ -177,5 +184,99 @@ func TestOperationsHasTheTable(t *testing.T) {
 	t.Parallel()
 	if docs := read(t, "../../docs/operations.md"); !bytes.Contains(docs, []byte("\n"+roles.Markdown()+"\n")) {
 		t.Errorf("docs/operations.md has another table; want that of refold roles table:\n%s", roles.Markdown())
+	}
+}
+
+const three = small + `
+servers: [nats1, nats2=127.0.0.1, nats3=nats3.example:7222]
+`
+
+// writtenTLS is written, with certificates in a directory of dir.
+func writtenTLS(t *testing.T, dir string, rotate ...string) map[string]roles.Certificate {
+	t.Helper()
+	f := parse(t, three)
+	f.TLS = filepath.Join(dir, "tls")
+	w, err := f.Write(dir, rotate)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]roles.Certificate{}
+	for _, c := range w.Certificates {
+		all[c.Name] = c
+	}
+	return all
+}
+
+// TestServersKeepPasswordAndCertificates: a second Write keeps the password of the
+// routes and all certificates. Each is replaced only if it is named.
+func TestServersKeepPasswordAndCertificates(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	all := writtenTLS(t, dir)
+	routes := read(t, roles.RoutesFile(dir))
+	for _, want := range []string{"@nats1:6222", "@127.0.0.1:6222", "@nats3.example:7222"} {
+		if !bytes.Contains(routes, []byte(want)) {
+			t.Errorf("routes have no %s:\n%s", want, routes)
+		}
+	}
+	if len(all) != 4 || !all["ca"].Made || !all["nats3"].Made || time.Until(all["nats1"].Expires) < 364*24*time.Hour {
+		t.Errorf("first: %+v, want an authority and three servers, for a year", all)
+	}
+	pem := func(name string) string { return string(read(t, filepath.Join(dir, "tls", name, "server.pem"))) }
+	one, two := pem("nats1"), pem("nats2")
+	for name, c := range writtenTLS(t, dir) {
+		if c.Made {
+			t.Errorf("again: %s was replaced", name)
+		}
+	}
+	if !bytes.Equal(read(t, roles.RoutesFile(dir)), routes) {
+		t.Error("again: the routes have another password")
+	}
+	if all := writtenTLS(t, dir, "nats1"); !all["nats1"].Made || all["nats2"].Made || pem("nats1") == one || pem("nats2") != two {
+		t.Errorf("rotated nats1: %+v", all)
+	}
+	if writtenTLS(t, dir, "routes"); bytes.Equal(read(t, roles.RoutesFile(dir)), routes) {
+		t.Error("rotated routes: the password is the same")
+	}
+	// Servers trust both authorities until the next one replaces them.
+	trusted := func() int {
+		return strings.Count(string(read(t, filepath.Join(dir, "tls", "nats2", "ca.pem"))), "BEGIN CERTIFICATE")
+	}
+	if all := writtenTLS(t, dir, "ca"); !all["ca"].Made || all["nats1"].Made || trusted() != 2 {
+		t.Errorf("rotated ca: %+v, and servers trust %d authorities, want 2", all, trusted())
+	}
+	writtenTLS(t, dir, "nats1", "nats2", "nats3")
+	if writtenTLS(t, dir, "ca"); trusted() != 2 {
+		t.Errorf("rotated ca again: servers trust %d authorities, want 2", trusted())
+	}
+}
+
+// TestFilesOfServersAreNotReplaced: files that refold roles did not write stay, and
+// the error says what to do.
+func TestFilesOfServersAreNotReplaced(t *testing.T) {
+	t.Parallel()
+	mine := "mine\n"
+	other := t.TempDir()
+	writtenTLS(t, other)
+	for name, c := range map[string]struct{ path, text, want string }{
+		"routes":            {"server/routes.conf", mine, "was edited: move it away"},
+		"certificate":       {"tls/nats2/server.pem", mine, "holds no key with its certificate: move it away"},
+		"other authority's": {"tls/nats2/server.pem", string(read(t, filepath.Join(other, "tls", "nats2", "server.pem"))), "was not signed by the authority"},
+		"authority":         {"tls/ca/authority.pem", mine, "holds no key with its certificate: move it away"},
+	} {
+		dir := t.TempDir()
+		writtenTLS(t, dir)
+		path := filepath.Join(dir, c.path)
+		if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f := parse(t, three)
+		f.TLS = filepath.Join(dir, "tls")
+		if _, err := f.Write(dir, []string{"nats2", "routes"}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+		if got := read(t, path); string(got) != c.text {
+			t.Errorf("%s was replaced", name)
+		}
 	}
 }

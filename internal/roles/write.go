@@ -5,13 +5,12 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -24,13 +23,17 @@ type Written struct {
 	Made    []User            // users with a new key
 	Keys    map[string]string // public, by User.String
 	Changed bool              // the accounts have changed: the servers must reload them
+
+	Routes       bool          // the servers have another password for routes
+	Certificates []Certificate // of the servers, and of their authority; nil without TLS
 }
 
-// Write writes the servers' accounts and each user's files to dir. It keeps
-// existing keys, except for those of the users to rotate. If somebody has
-// edited the file of accounts, it returns an error and writes nothing.
+// Write writes the servers' accounts and each user's files to dir; of a cluster, also
+// the servers' password, and certificates to f.TLS. It keeps existing keys, except
+// for those to rotate. If somebody has edited the file of accounts, it returns an
+// error and writes nothing.
 //
-// The servers' file contains only public keys. A user's directory contains its
+// The file of accounts contains only public keys. A user's directory contains its
 // seed, and only its owner can read it.
 func (f *File) Write(dir string, rotate []string) (w Written, err error) {
 	if w.Users, err = f.Users(); err != nil {
@@ -39,12 +42,15 @@ func (f *File) Write(dir string, rotate []string) (w Written, err error) {
 	if dir, err = filepath.Abs(dir); err != nil { // the files refer to each other
 		return w, err
 	}
-	before, err := readAccounts(dir)
+	before, err := readSigned(AccountsFile(dir))
 	if err != nil {
 		return w, err
 	}
-	if w.Keys, w.Made, err = keysOf(dir, w.Users, rotate); err != nil {
+	if w.Keys, w.Made, err = keysOf(dir, w.Users, slices.DeleteFunc(slices.Clone(rotate), f.ofServers)); err != nil {
 		return w, err
+	}
+	if err := f.writeServers(dir, rotate, &w); err != nil {
+		return w, fmt.Errorf("files of the servers: %w", err)
 	}
 	for _, u := range w.Users {
 		if err := f.writeUser(dir, w.Users, u); err != nil {
@@ -61,6 +67,19 @@ func (f *File) Write(dir string, rotate []string) (w Written, err error) {
 		return w, err
 	}
 	return w, replace(AccountsFile(dir), text, 0o644)
+}
+
+// writeServers writes how the servers of a cluster accept each other.
+func (f *File) writeServers(dir string, rotate []string, w *Written) error {
+	servers, err := f.cluster()
+	if err != nil || len(servers) == 0 {
+		return err
+	}
+	if w.Routes, err = writeRoutes(dir, servers, slices.Contains(rotate, routesName)); err != nil || f.TLS == "" {
+		return err
+	}
+	w.Certificates, err = writeCertificates(f.TLS, servers, rotate, time.Now())
+	return err
 }
 
 // writeSource keeps a copy of f with its output, for Read.
@@ -87,22 +106,6 @@ const head = "# Written by refold roles, which refuses to replace it once it was
 func signed(conf string) []byte {
 	sum := sha256.Sum256([]byte(conf))
 	return []byte(head + hex.EncodeToString(sum[:]) + "\n" + conf)
-}
-
-// readAccounts returns the file of accounts, or nil if there is none. It fails
-// if the file was edited.
-func readAccounts(dir string) ([]byte, error) {
-	text, err := os.ReadFile(AccountsFile(dir))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	if _, conf, _ := strings.Cut(string(text), "\n"); !bytes.Equal(text, signed(conf)) {
-		return nil, fmt.Errorf("%s was edited: move it away, or undo that, and run this again", AccountsFile(dir))
-	}
-	return text, nil
 }
 
 // connect is a context of the nats tool with the fields that a user needs.

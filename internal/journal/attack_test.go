@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func newPoison(t *testing.T) (context.Context, *bus.Bus, poison) {
 	return ctx, b, poison{t, b, js}
 }
 
-// describes replaces the description of a blob.
+// describes adds a description of a blob.
 func (p poison) describes(ref codec.Ref, info jetstream.ObjectInfo) {
 	p.t.Helper()
 	info.Name, info.Bucket = ref.String(), p.b.Names().BlobsBucket()
@@ -44,7 +45,6 @@ func (p poison) describes(ref codec.Ref, info jetstream.ObjectInfo) {
 	}
 	msg := nats.NewMsg(p.b.Names().BlobSubject(base64.URLEncoding.EncodeToString([]byte(ref.String()))))
 	msg.Data = data
-	msg.Header.Set("Nats-Rollup", "sub")
 	if _, err := p.js.PublishMsg(p.t.Context(), msg); err != nil {
 		p.t.Fatal(err)
 	}
@@ -78,6 +78,7 @@ func TestAttackBlobSize(t *testing.T) {
 		}
 	}
 	p.chunks("endless", 64, make([]byte, 128<<10))
+	ref = codec.RefOf([]byte("endless"))
 	p.describes(ref, jetstream.ObjectInfo{NUID: "endless", Size: 7, Chunks: 1, Digest: digest(ref)})
 	if got, err := b.GetBlob(ctx, ref); err == nil || got != nil || !strings.Contains(err.Error(), "more than 7 bytes") {
 		t.Errorf("endless: got %d bytes, %v, want an error that says how many bytes were expected", len(got), err)
@@ -119,19 +120,27 @@ func TestAttackBlobChunks(t *testing.T) {
 	}
 }
 
-// TestAttackSnapshotBlob: a snapshot whose blob was replaced is ignored, so the session
-// is folded from its events.
+// TestAttackSnapshotBlob: a snapshot whose blob is described again is read as it was
+// stored; one whose blob never had the right bytes is ignored, so the session is folded
+// from its events.
 func TestAttackSnapshotBlob(t *testing.T) {
 	t.Parallel()
 	ctx, b, p := newPoison(t)
 	data := append([]byte{0x81}, bytes.Repeat([]byte("x"), 600<<10)...)
 	bustest.OK(t, b.PutSnapshot(ctx, "s1", 5, data))
-	ref := codec.RefOf(data)
 	p.chunks("false", 1, []byte("false"))
-	for _, size := range []uint64{5, 4, 1 << 62} {
+	p.describes(codec.RefOf(data), jetstream.ObjectInfo{NUID: "false", Size: 5, Chunks: 1, Digest: digest(codec.RefOf(data))})
+	if got, found, err := b.GetSnapshot(ctx, "s1"); err != nil || !found || !bytes.Equal(got, data) {
+		t.Errorf("described again: got %d bytes, found %v, %v; want the snapshot", len(got), found, err)
+	}
+	for i, size := range []uint64{5, uint64(len(data)) + 1, 1 << 62} {
+		data := slices.Concat(data, []byte{byte(i)})
+		ref := codec.RefOf(data)
 		p.describes(ref, jetstream.ObjectInfo{NUID: "false", Size: size, Chunks: 1, Digest: digest(ref)})
-		if got, found, err := b.GetSnapshot(ctx, "s1"); err != nil || found || got != nil {
-			t.Errorf("size %d: got %d bytes, found %v, %v; want none", size, len(got), found, err)
+		bustest.OK(t, b.PutSnapshot(ctx, "s1", 6, data))
+		got, found, err := b.GetSnapshot(ctx, "s1")
+		if err != nil || found && !bytes.Equal(got, data) {
+			t.Errorf("size %d: got %d bytes, found %v, %v; want none, or the snapshot", size, len(got), found, err)
 		}
 	}
 }

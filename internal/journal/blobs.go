@@ -1,7 +1,7 @@
 package journal
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
@@ -17,14 +17,22 @@ import (
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/subjects"
 )
 
 // Blobs are objects of a NATS object store. A description lies on a subject derived
-// from the blob's name, and names the subject of the chunks. nats.go's ObjectStore is
-// not used: it reads descriptions from any replica and replaces them, and a reader with
-// an old description waits for deleted chunks. Here a description is written once, and
-// read from the leader.
+// from the blob's name, and names the subject of the chunks.
+//
+// The name is the hash of the content, so nothing is ever replaced. A writer asks for
+// no content: it looks up whether there is a description, and else stores the chunks,
+// then a description that is stored only if none was stored meanwhile. It deletes
+// nothing: the stream takes no rollups, and only session-actors may purge. Chunks that
+// no description names, of an upload that failed or lost the race, only take space:
+// SweepBlobs deletes them.
+//
+// Whoever may write blobs may store a false description, too. So a reader tries them in
+// the order of the stream: what somebody adds later never hides what was stored first.
+//
+// nats.go's ObjectStore is not used: it replaces descriptions, by rollups.
 
 // blobChunkBytes is the size of a chunk, as in all NATS clients.
 const blobChunkBytes = 128 << 10
@@ -32,71 +40,116 @@ const blobChunkBytes = 128 << 10
 // blobBytesMax is the largest blob; readers may set a smaller limit.
 const blobBytesMax = 1 << 30
 
+// descriptionsMax is how many descriptions of a blob a reader tries.
+const descriptionsMax = 64
+
 // PutBlob stores content under its hash and returns its name. It does not send
-// content that is already stored, so it is idempotent.
+// content that is described already, so it is idempotent.
 func (j *Journal) PutBlob(ctx context.Context, content []byte) (codec.Ref, error) {
-	ref := codec.RefOf(content)
-	if len(content) > blobBytesMax {
-		return codec.Ref{}, fmt.Errorf("put blob %s: %w: it has %d bytes, and a blob has %d at most", ref, ErrTooLarge, len(content), blobBytesMax)
-	}
-	upload := "" // the name of the stored chunks; empty: none yet
-	err := natsio.Backoff(ctx, func() error { return j.putBlob(ctx, ref, content, &upload) })
-	if err != nil {
-		return codec.Ref{}, fmt.Errorf("put blob %s (%d bytes): %w", ref, len(content), err)
-	}
-	return ref, nil
+	return j.putBlob(ctx, content, false)
 }
 
-// putBlob makes one attempt: first the chunks, under a new name, then the
-// description, which only one of several writers can store. If an attempt may have
-// stored its description, the next one reuses its chunks, whose name is in upload.
-// So no chunks are left over, whatever the outcome.
-func (j *Journal) putBlob(ctx context.Context, ref codec.Ref, content []byte, upload *string) error {
-	digest := digestOf(ref.Hash)
-	have, seq, err := j.blobInfo(ctx, ref)
-	if err == nil && have.Digest == digest && have.Size == uint64(len(content)) {
-		if *upload != "" && *upload != have.NUID {
-			j.dropChunks(ctx, *upload)
-		}
-		return nil
+// RestoreBlob is PutBlob for content that a reader missed: it reads the blob, and
+// stores it again if it can't be read, even if it is described.
+func (j *Journal) RestoreBlob(ctx context.Context, content []byte) error {
+	_, err := j.GetBlob(ctx, codec.RefOf(content))
+	if errors.Is(err, natsio.ErrNotFound) || errors.Is(err, ErrOtherBytes) {
+		_, err = j.putBlob(ctx, content, true)
 	}
-	if err != nil && !errors.Is(err, natsio.ErrNotFound) {
-		return err
-	}
-	if *upload == "" {
-		name := nuid.Next()
-		if err := j.putChunks(ctx, j.names.BlobChunks(name), content); err != nil {
-			j.dropChunks(ctx, name)
-			return err
-		}
-		*upload = name
-	}
-	info := jetstream.ObjectInfo{
-		ObjectMeta: jetstream.ObjectMeta{Name: ref.String(), Opts: &jetstream.ObjectMetaOptions{ChunkSize: blobChunkBytes}},
-		Bucket:     j.names.BlobsBucket(),
-		NUID:       *upload,
-		Size:       uint64(len(content)),
-		Chunks:     uint32((len(content) + blobChunkBytes - 1) / blobChunkBytes),
-		Digest:     digest,
-	}
-	switch err = j.putBlobInfo(ctx, info, seq); {
-	case errors.Is(err, errDescribed):
-		j.dropChunks(ctx, info.NUID)
-		*upload = ""
-	case err == nil && have.NUID != "" && have.NUID != info.NUID:
-		j.dropChunks(ctx, have.NUID)
-	}
-	// After any other error the description may be stored: the chunks stay.
 	return err
 }
 
-// dropChunks deletes an upload that no description names. A failure is only logged,
-// since leftover chunks only take space.
-func (j *Journal) dropChunks(ctx context.Context, upload string) {
-	subject := j.names.BlobChunks(upload)
-	if err := j.purge(context.WithoutCancel(ctx), subject); err != nil {
-		j.conn.Log.Warn("chunks_left", "subject", subject, "error", err.Error())
+func (j *Journal) putBlob(ctx context.Context, content []byte, again bool) (codec.Ref, error) {
+	u := upload{ref: codec.RefOf(content), content: content, again: again}
+	if len(content) > blobBytesMax {
+		return codec.Ref{}, fmt.Errorf("put blob %s: %w: it has %d bytes, and a blob has %d at most", u.ref, ErrTooLarge, len(content), blobBytesMax)
 	}
+	if err := natsio.Backoff(ctx, func() error { return j.put(ctx, &u) }); err != nil {
+		return codec.Ref{}, fmt.Errorf("put blob %s (%d bytes): %w", u.ref, len(content), err)
+	}
+	return u.ref, nil
+}
+
+// upload is a blob that is being stored.
+type upload struct {
+	ref     codec.Ref
+	content []byte
+	again   bool   // a description that is there does not count
+	chunks  string // the name of the stored chunks; empty: none yet
+}
+
+// put makes one attempt. The next one uses the chunks that are stored.
+func (j *Journal) put(ctx context.Context, u *upload) error {
+	have, seq, err := j.lookUpBlob(ctx, u.ref)
+	switch {
+	case err != nil && !errors.Is(err, natsio.ErrNotFound):
+		return err
+	case err == nil && u.chunks != "" && have.NUID == u.chunks, err == nil && !u.again && describes(have, u.ref) && have.Size == uint64(len(u.content)):
+		return nil
+	}
+	if u.chunks == "" {
+		name := nuid.Next()
+		if err := j.putChunks(ctx, j.names.BlobChunks(name), u.content); err != nil {
+			return err
+		}
+		u.chunks = name
+	}
+	data, err := json.Marshal(jetstream.ObjectInfo{
+		ObjectMeta: jetstream.ObjectMeta{Name: u.ref.String(), Opts: &jetstream.ObjectMetaOptions{ChunkSize: blobChunkBytes}},
+		Bucket:     j.names.BlobsBucket(),
+		NUID:       u.chunks,
+		Size:       uint64(len(u.content)),
+		Chunks:     uint32((len(u.content) + blobChunkBytes - 1) / blobChunkBytes),
+		Digest:     digestOf(u.ref.Hash),
+	})
+	if err != nil {
+		return err
+	}
+	subject := j.blobSubject(u.ref)
+	err = j.conn.Attempt(ctx, subject, func(ctx context.Context) error {
+		_, err := j.conn.JS.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, jetstream.WithExpectLastSequencePerSubject(seq))
+		return err
+	})
+	if natsio.IsConflict(err) { // with another writer, or with this one's last attempt
+		return errDescribed
+	}
+	return err
+}
+
+// errDescribed means that another description was stored first.
+const errDescribed = natsio.Retryable("another writer described the blob first")
+
+// describes reports whether a description is one of a blob, as far as it says itself.
+func describes(info jetstream.ObjectInfo, ref codec.Ref) bool {
+	return !info.Deleted && isUpload(info.NUID) && info.Digest == digestOf(ref.Hash)
+}
+
+// lookUpBlob returns the last description of a blob and its sequence. Any replica
+// answers. It reads by the description's subject, for which writers have permission
+// that may read no content. The description of a deleted object comes with ErrNotFound.
+func (j *Journal) lookUpBlob(ctx context.Context, ref codec.Ref) (info jetstream.ObjectInfo, seq uint64, err error) {
+	subject := j.directSubject(j.names.BlobsStream()) + "." + j.blobSubject(ref)
+	var m stored
+	err = j.conn.Attempt(ctx, subject, func(ctx context.Context) error {
+		msg, err := j.conn.NC.RequestWithContext(ctx, subject, nil)
+		if err == nil {
+			m, _, err = parseDirect(msg)
+		}
+		if errors.Is(err, nats.ErrNoResponders) {
+			return j.whyNoStream(ctx, j.names.BlobsStream(), err)
+		}
+		return err
+	})
+	if err != nil {
+		return info, 0, natsio.Typed(err)
+	}
+	if json.Unmarshal(m.data, &info) != nil { // no description: the next one comes after it
+		info = jetstream.ObjectInfo{}
+	}
+	if info.Deleted {
+		err = natsio.ErrNotFound
+	}
+	return info, m.seq, err
 }
 
 func (j *Journal) putChunks(ctx context.Context, subject string, content []byte) error {
@@ -123,30 +176,6 @@ func (j *Journal) putChunks(ctx context.Context, subject string, content []byte)
 	return nil
 }
 
-// errDescribed means that another description was stored first, and that this one
-// never will be.
-const errDescribed = natsio.Retryable("another writer described the blob first")
-
-// putBlobInfo replaces the description at sequence former (0: none). errDescribed
-// means that another writer did; after any other error the outcome is unknown.
-func (j *Journal) putBlobInfo(ctx context.Context, info jetstream.ObjectInfo, former uint64) error {
-	data, err := json.Marshal(info)
-	if err != nil {
-		return err
-	}
-	w := &write{
-		subject: j.blobSubject(info.Name), data: data, fenced: true, after: former, alone: true,
-		headers: []string{subjects.HeaderRollup, subjects.RollupSubject},
-	}
-	if err := j.blobs.commitOne(ctx, w); err != nil {
-		return err
-	}
-	if w.existing != nil && !bytes.Equal(w.existing, data) {
-		return errDescribed
-	}
-	return nil
-}
-
 // GetBlob returns the content of a blob, verified against its name. One that
 // does not exist is ErrNotFound; one whose bytes have another hash is
 // ErrOtherBytes and never content.
@@ -159,7 +188,7 @@ func (j *Journal) GetBlob(ctx context.Context, ref codec.Ref) ([]byte, error) {
 func (j *Journal) GetBlobUpTo(ctx context.Context, ref codec.Ref, bytesMax int) ([]byte, error) {
 	content, err := j.getBlob(ctx, ref, bytesMax)
 	if errors.Is(err, ErrOtherBytes) {
-		if _, _, gone := j.blobInfo(ctx, ref); errors.Is(gone, natsio.ErrNotFound) {
+		if _, gone := j.leaderGet(ctx, j.names.BlobsStream(), getRequest{LastFor: j.blobSubject(ref)}); errors.Is(gone, natsio.ErrNotFound) {
 			err = fmt.Errorf("%w: it was deleted during the read", natsio.ErrNotFound)
 		}
 	}
@@ -170,51 +199,77 @@ func (j *Journal) GetBlobUpTo(ctx context.Context, ref codec.Ref, bytesMax int) 
 }
 
 func (j *Journal) getBlob(ctx context.Context, ref codec.Ref, bytesMax int) ([]byte, error) {
-	info, _, err := j.blobInfo(ctx, ref)
-	switch {
-	case err != nil:
-		return nil, err
-	case info.NUID == "":
-		return nil, fmt.Errorf("%w: its description names no chunks; restore it from a backup", ErrOtherBytes)
+	var failed error
+	next := uint64(1)
+	for range descriptionsMax {
+		m, err := j.leaderGet(ctx, j.names.BlobsStream(), getRequest{Seq: next, NextFor: j.blobSubject(ref)})
+		if errors.Is(err, natsio.ErrNotFound) {
+			return nil, cmp.Or(failed, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		content, err := j.described(ctx, ref, m, bytesMax)
+		switch {
+		case err == nil:
+			return content, nil
+		case errors.Is(err, natsio.ErrNotFound):
+		case errors.Is(err, ErrOtherBytes), errors.Is(err, ErrTooLarge):
+			failed = cmp.Or(failed, err)
+		default:
+			return nil, err
+		}
+		next = m.seq + 1
+	}
+	return nil, cmp.Or(failed, natsio.ErrNotFound)
+}
+
+// described returns the content that a description names, if it is the blob's.
+func (j *Journal) described(ctx context.Context, ref codec.Ref, m stored, bytesMax int) ([]byte, error) {
+	var info jetstream.ObjectInfo
+	switch err := json.Unmarshal(m.data, &info); {
+	case info.Deleted:
+		return nil, natsio.ErrNotFound
+	case err != nil || !isUpload(info.NUID):
+		return nil, fmt.Errorf("%w: its description names no chunks", ErrOtherBytes)
 	case info.Size > uint64(bytesMax):
 		return nil, fmt.Errorf("%w: it has %d bytes, and the limit is %d", ErrTooLarge, info.Size, bytesMax)
 	}
 	content, err := j.chunks(ctx, j.names.BlobsStream(), j.names.BlobChunks(info.NUID), info.Size)
 	if errors.Is(err, errTooMany) {
-		return nil, fmt.Errorf("%w: more than %d bytes; restore it from a backup", ErrOtherBytes, info.Size)
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrOtherBytes, info.Size)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if got := codec.RefOf(content); got != ref {
-		return nil, fmt.Errorf("%w: %s; restore it from a backup", ErrOtherBytes, got)
+		return nil, fmt.Errorf("%w: %s", ErrOtherBytes, got)
 	}
 	return content, nil
 }
 
-// deleteBlob deletes a blob. A missing blob is no error.
+// deleteBlob deletes a blob: its descriptions, then their chunks. A missing blob is no
+// error.
 func (j *Journal) deleteBlob(ctx context.Context, ref codec.Ref) error {
-	info, seq, err := j.blobInfo(ctx, ref)
-	if errors.Is(err, natsio.ErrNotFound) {
+	var chunks []string
+	for m, err := range j.read(ctx, j.names.BlobsStream(), j.blobSubject(ref), 1, 0, true) {
+		if err != nil {
+			return err
+		}
+		var info jetstream.ObjectInfo
+		if json.Unmarshal(m.data, &info) == nil && describes(info, ref) {
+			chunks = append(chunks, j.names.BlobChunks(info.NUID))
+		}
+	}
+	if len(chunks) == 0 {
 		return nil
 	}
-	if err != nil {
-		return err
+	for _, subject := range append([]string{j.blobSubject(ref)}, chunks...) {
+		if err := j.purge(ctx, subject); err != nil {
+			return err
+		}
 	}
-	upload := info.NUID
-	info.Deleted, info.Size, info.Chunks, info.Digest = true, 0, 0, ""
-	if err := j.putBlobInfo(ctx, info, seq); err != nil {
-		return natsio.Typed(err)
-	}
-	if upload == "" {
-		return nil
-	}
-	return j.purge(ctx, j.names.BlobChunks(upload))
-}
-
-// blobInfo is describe for a blob.
-func (j *Journal) blobInfo(ctx context.Context, ref codec.Ref) (info jetstream.ObjectInfo, seq uint64, err error) {
-	return j.describe(ctx, j.names.BlobsStream(), j.blobSubject(ref.String()))
+	return nil
 }
 
 // describe reads the description of an object from the leader, and its sequence. The
@@ -267,12 +322,11 @@ func isUpload(name string) bool {
 	return name != "" && !strings.ContainsAny(name, ".*> \t\r\n\x00")
 }
 
-func (j *Journal) blobSubject(name string) string {
-	return j.names.BlobSubject(base64.URLEncoding.EncodeToString([]byte(name)))
+func (j *Journal) blobSubject(ref codec.Ref) string {
+	return j.names.BlobSubject(base64.URLEncoding.EncodeToString([]byte(ref.String())))
 }
 
-// purgeTime bounds the cleanup after a failure, which continues after the end of the
-// caller's context.
+// purgeTime bounds one deletion.
 const purgeTime = 30 * time.Second
 
 func (j *Journal) purge(ctx context.Context, subject string) error {
@@ -283,9 +337,9 @@ func (j *Journal) purge(ctx context.Context, subject string) error {
 	})
 }
 
-// HasBlob reports whether a blob is stored, without reading it.
+// HasBlob reports whether a blob is described, without reading it.
 func (j *Journal) HasBlob(ctx context.Context, ref codec.Ref) (bool, error) {
-	_, _, err := j.blobInfo(ctx, ref)
+	_, _, err := j.lookUpBlob(ctx, ref)
 	if errors.Is(err, natsio.ErrNotFound) {
 		return false, nil
 	}

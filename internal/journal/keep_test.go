@@ -3,13 +3,16 @@ package journal_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus"
@@ -242,32 +245,44 @@ func blobsContract(t *testing.T, e testbus.Env) {
 		got, err := objects.GetBytes(e.Ctx, ref.String())
 		return err == nil && bytes.Equal(got, content)
 	})
-	theirs := codec.RefOf([]byte("theirs"))
-	if _, err := objects.PutBytes(e.Ctx, theirs.String(), []byte("theirs")); err != nil {
-		t.Fatal(err)
+	p := poison{t, e.B, js}
+	describe := func(content, as string) codec.Ref {
+		ref := codec.RefOf([]byte(as))
+		upload := nuid.Next()
+		p.chunks(upload, 1, []byte(content))
+		p.describes(ref, jetstream.ObjectInfo{NUID: upload, Size: uint64(len(content)), Chunks: 1, Digest: digest(ref)})
+		return ref
 	}
+	theirs := describe("theirs", "theirs")
 	if got, err := e.B.GetBlob(e.Ctx, theirs); err != nil || string(got) != "theirs" {
 		t.Errorf("written by another client: got %q %v", got, err)
 	}
-	// Bytes under a name that is not theirs are never handed out, and the right
-	// ones replace them.
-	forged := codec.RefOf([]byte("true"))
-	if _, err := objects.PutBytes(e.Ctx, forged.String(), []byte("false")); err != nil {
-		t.Fatal(err)
+	if _, err := objects.PutBytes(e.Ctx, theirs.String(), []byte("other")); err == nil {
+		t.Error("another client has replaced a blob")
 	}
+	describe("false", "theirs")
+	if got, err := e.B.GetBlob(e.Ctx, theirs); err != nil || string(got) != "theirs" {
+		t.Errorf("described again by an attacker: got %q %v", got, err)
+	}
+	// Bytes under a name that is not theirs are never handed out, and the right
+	// ones are found behind them.
+	forged := describe("false", "true")
 	got, err := e.B.GetBlob(e.Ctx, forged)
 	if err == nil || errors.Is(err, natsio.ErrNotFound) || got != nil {
 		t.Errorf("forged: got %q %v, want an error", got, err)
 	}
-	if _, err := e.B.PutBlob(e.Ctx, []byte("true")); err != nil {
-		t.Error(err)
+	for range 2 {
+		if err := e.B.RestoreBlob(e.Ctx, []byte("true")); err != nil {
+			t.Error(err)
+		}
 	}
 	if got, err := e.B.GetBlob(e.Ctx, forged); err != nil || string(got) != "true" {
 		t.Errorf("put right: got %q %v", got, err)
 	}
 }
 
-// Concurrent writers of one content leave one complete object, and no other chunks.
+// Concurrent writers of one content leave one description. The chunks of those who lost
+// are swept.
 func blobsAtOnce(t *testing.T, e testbus.Env) {
 	content := bytes.Repeat([]byte("at once "), 60_000)
 	const writers = 6
@@ -291,31 +306,36 @@ func blobsAtOnce(t *testing.T, e testbus.Env) {
 		}
 	}
 	_, js := testbus.JS(t, e.Nodes[0])
-	objects, err := js.ObjectStore(e.Ctx, e.Names.BlobsBucket())
-	bustest.OK(t, err)
 	stream, err := js.Stream(e.Ctx, e.Names.BlobsStream())
 	bustest.OK(t, err)
-	var left map[string]uint64
-	defer func() {
-		if t.Failed() {
-			t.Logf("chunks that no object names, or an object's that are not as many as it says: %v", left)
+	if n, err := e.B.SweepBlobs(e.Ctx, time.Now().Add(-time.Hour)); err != nil || n != 0 {
+		t.Errorf("new chunks: %d swept, %v", n, err)
+	}
+	_, err = e.B.SweepBlobs(e.Ctx, time.Now().Add(time.Hour))
+	bustest.OK(t, err)
+	info, err := stream.Info(e.Ctx, jetstream.WithSubjectFilter(e.Names.BlobChunks("*")))
+	bustest.OK(t, err)
+	left, described := info.State.Subjects, 0
+	for seq := uint64(1); ; {
+		m, err := stream.GetMsg(e.Ctx, seq, jetstream.WithGetMsgSubject(e.Names.BlobSubject("*")))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			break
 		}
-	}()
-	bustest.Until(t, "only chunks of objects are left", func() bool {
-		all, err := objects.List(e.Ctx)
 		bustest.OK(t, err)
-		info, err := stream.Info(e.Ctx, jetstream.WithSubjectFilter(e.Names.BlobChunks("*")))
-		bustest.OK(t, err)
-		left = info.State.Subjects
-		for _, object := range all {
-			subject := e.Names.BlobChunks(object.NUID)
-			if object.Name == codec.RefOf(content).String() && info.State.Subjects[subject] != uint64(object.Chunks) {
-				return false
+		var object jetstream.ObjectInfo
+		bustest.OK(t, json.Unmarshal(m.Data, &object))
+		subject := e.Names.BlobChunks(object.NUID)
+		if object.Name == codec.RefOf(content).String() {
+			if described++; left[subject] != uint64(object.Chunks) {
+				t.Errorf("the blob has %d chunks, want %d", left[subject], object.Chunks)
 			}
-			delete(left, subject)
 		}
-		return len(left) == 0
-	})
+		delete(left, subject)
+		seq = m.Sequence + 1
+	}
+	if described != 1 || len(left) > 0 {
+		t.Errorf("the blob has %d descriptions, want 1; no description names the chunks %v", described, left)
+	}
 }
 
 // listSnapshots: each session that has a snapshot is listed once, at the position of its

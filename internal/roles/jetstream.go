@@ -15,9 +15,10 @@ const (
 	flow = "$JS.FC."
 )
 
-// readers are the roles that read streams.
+// readers are the roles that connect to JetStream. Daemons ask for the number of copies
+// of each stream.
 func readers() []Role {
-	return append(bridges(false), SessionActor, Approver, Operator, Auditor, Publishers)
+	return append(bridges(false), SessionActor, Approver, Operator, Auditor)
 }
 
 // read returns the row for reading a stream.
@@ -34,15 +35,30 @@ func read(name, about string, stream func(subjects.Names) string, roles ...Role)
 func readRows() []Row {
 	return []Row{
 		{Name: "JetStream", About: "whether it is available", Answers: Once, Patterns: one(func(subjects.Names) string { return api + "INFO" }),
-			May: grant(Publish, readers()...)},
+			May: grant(Publish, append(readers(), Publishers)...)},
 		{Name: "read stream info", About: "their configuration, size and subjects", Answers: Once, May: grant(Publish, readers()...),
 			Patterns: fixed(func(n subjects.Names) []string { return each(n.Streams(), api+"STREAM.INFO.") })},
+		{Name: "read info of packs and blobs", About: "of these two streams", Answers: Once, May: grant(Publish, Publishers),
+			Patterns: fixed(func(n subjects.Names) []string {
+				return each([]string{n.PacksStream(), n.BlobsStream()}, api+"STREAM.INFO.")
+			})},
+		// Bridges compare what an interrupted effect was settled with, models and step
+		// hooks read the transcript, apps the arguments of their host loops.
 		read("events", "the log", subjects.Names.LogStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, App, Approver),
-		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(false), SessionActor, Operator, Auditor)...),
+		// Bridges read the claims that theirs conflict with. Step hooks and readers of
+		// spaces claim nothing.
+		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(true), SessionActor, Operator, Auditor)...),
 		read("notices", "notices of sessions", subjects.Names.NoticesStream, SessionActor, Operator, Auditor),
 		read("timers", "schedules", subjects.Names.TimersStream, SessionActor, Operator),
 		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, Approver),
-		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
+		{Name: "look up blobs", About: "whether a content is stored, by its hash", Answers: Once, May: grant(Publish, writers()...),
+			Patterns: one(func(n subjects.Names) string {
+				return api + "DIRECT.GET." + n.BlobsStream() + "." + n.BlobSubject("*")
+			})},
+		// Models and step hooks are shown inputs and results, tools read skills and the
+		// manifests of packs, a reader of a space the manifest that a partial sync begins
+		// with.
+		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders),
 		onlySessionTools(read("packs", "published versions of packs; of tools, only the user of the target refold", subjects.Names.PacksStream, Operator, Auditor, Tools, SpaceReaders, Publishers)),
 		{Name: "read its buckets", About: "files of workspaces", Answers: Often, Patterns: buckets, May: grant(Publish, SpaceReaders)},
 	}
@@ -60,9 +76,9 @@ func buckets(_ subjects.Names, u User) (all []string) {
 func pullRows() []Row {
 	return []Row{
 		{Name: "pull its effects", About: "one consumer for each target", Answers: Often, Patterns: pulls, May: grant(Publish, bridges(false)...)},
-		{Name: "list consumers of effects", About: "which workers there are", Answers: Once, May: grant(Publish, Tools, App),
+		{Name: "list consumers of effects", About: "which workers there are", Answers: Once, May: grant(Publish, Tools),
 			Patterns: one(func(n subjects.Names) string { return api + "CONSUMER.NAMES." + n.EffectsStream() })},
-		{Name: "purge blobs", About: "unreferenced uploads", Answers: Once, May: grant(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
+		{Name: "purge blobs", About: "former snapshots, chunks without a description", Answers: Once, May: grant(Publish, SessionActor),
 			Patterns: one(func(n subjects.Names) string { return api + "STREAM.PURGE." + n.BlobsStream() })},
 		{Name: "create streams", About: "and update them", Answers: Once, May: grant(Publish, SessionActor),
 			Patterns: fixed(func(n subjects.Names) []string {

@@ -111,6 +111,12 @@ func bridges(claimed bool) (all []Role) {
 	return all
 }
 
+// writers are the roles that store blobs: snapshots and descriptors, files of install
+// records, answers, results, files of spaces and packs, inputs.
+func writers() []Role {
+	return []Role{SessionActor, Operator, Models, Tools, SpaceReaders, Publishers, App}
+}
+
 // watchers are the roles that read everything that sessions publish.
 func watchers() []Role { return []Role{Client, Operator, Auditor, App} }
 
@@ -159,7 +165,7 @@ func doorRows() []Row {
 func publishedRows() []Row {
 	return []Row{
 		{Name: "view", About: "what a session looks like", Answers: Once, Patterns: one(subjects.Names.ViewAll),
-			May: addGrant(grant(Serve, SessionActor), Publish, Client, Approver, Operator, Auditor, Models, Tools, StepHooks, App)},
+			May: addGrant(grant(Serve, SessionActor), Publish, Client, Approver, Operator, Auditor, Models, Tools, App)},
 		onlySessionTools(Row{Name: "readers of spaces", About: "what they would read now; of tools, only for the user of the target refold", Answers: Once, Patterns: readersOf,
 			May: addGrant(grant(Serve, SpaceReaders), Publish, Tools)}),
 		{Name: "out", About: "notices", Answers: Once, Patterns: one(subjects.Names.OutAll),
@@ -216,7 +222,7 @@ func storeRows() []Row {
 		{Name: "quarantines", About: "stop a session, release it", Answers: Once,
 			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(subjects.QuarantineKeys) }), May: grant(Publish, Operator)},
 		{Name: "packs", About: "published versions of packs", Answers: Once, Patterns: one(subjects.Names.PackAll), May: grant(Publish, Publishers)},
-		{Name: "blobs", About: "contents by hash", Answers: Once, May: grant(Publish, SessionActor, Operator, Models, Tools, StepHooks, SpaceReaders, Publishers, App),
+		{Name: "blobs", About: "contents by hash: add some", Answers: Once, May: grant(Publish, writers()...),
 			Patterns: fixed(func(n subjects.Names) []string { return n.StreamSubjects(n.BlobsStream()) })},
 	}
 }

@@ -142,7 +142,7 @@ func (s *stage) streams(prefix string) {
 		s.t.Fatal(err)
 	}
 	for _, stream := range n.Streams() {
-		cfg := jetstream.StreamConfig{Name: stream, Subjects: n.StreamSubjects(stream), AllowDirect: true, AllowRollup: true}
+		cfg := jetstream.StreamConfig{Name: stream, Subjects: n.StreamSubjects(stream), AllowDirect: true}
 		if _, err := js.CreateStream(s.t.Context(), cfg); err != nil {
 			s.t.Fatal(err)
 		}

@@ -81,13 +81,9 @@ func (o *outsider) carry(ctx context.Context, msg jetstream.Msg) error {
 		}
 		of := sha256.Sum256(canonical)
 		hash := hex.EncodeToString(of[:])
-		store, err := o.s.js.ObjectStore(ctx, "REFOLD_BLOBS")
-		if err != nil {
-			return err
-		}
 		for name, content := range map[string][]byte{name: prompt, "sha256-" + hash: canonical} {
-			if _, err := store.PutBytes(ctx, name, content); err != nil {
-				return err
+			if ref := o.s.putBlob(content); ref.String() != name {
+				return fmt.Errorf("stored %s, want %s", ref, name)
 			}
 		}
 		event = object{"type": "WorkspaceSnapshotReady", "data": object{"effect": asked.Effect, "manifest": manifest, "revision": "today"}}

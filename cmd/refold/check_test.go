@@ -5,10 +5,13 @@ package main
 
 import (
 	"context"
+	"encoding/base64"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
@@ -165,9 +168,9 @@ func TestToolsCheckMissesDescriptors(t *testing.T) {
 func (w *world) deletes(ref codec.Ref) {
 	w.t.Helper()
 	_, js := testbus.JS(w.t, w.node)
-	objects, err := js.ObjectStore(w.ctx, w.bus.Names().BlobsBucket())
+	stream, err := js.Stream(w.ctx, w.bus.Names().BlobsStream())
 	bustest.OK(w.t, err)
-	bustest.OK(w.t, objects.Delete(w.ctx, ref.String()))
+	bustest.OK(w.t, stream.Purge(w.ctx, jetstream.WithPurgeSubject(w.bus.Names().BlobSubject(base64.URLEncoding.EncodeToString([]byte(ref.String()))))))
 }
 
 // The check finds what real bridges publish about their targets.

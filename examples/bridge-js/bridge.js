@@ -9,7 +9,6 @@ import { readFileSync } from "node:fs";
 import { setTimeout as pause } from "node:timers/promises";
 import { decode } from "@msgpack/msgpack";
 import { AckPolicy, DeliverPolicy, ReplayPolicy, jetstream, jetstreamManager } from "@nats-io/jetstream";
-import { Objm } from "@nats-io/obj";
 import { connect, nkeyAuthenticator } from "@nats-io/transport-node";
 import { target, tools, ToolError } from "./tools.js";
 
@@ -32,7 +31,6 @@ const nc = await connect({
 });
 const js = jetstream(nc);
 const jsm = await jetstreamManager(nc);
-const blobs = await new Objm(nc).open(`${upper}_BLOBS`);
 
 const running = new Map(); // by session and effect: what this process has in progress
 const settled = new Map(); // by session and effect: what was settled, and until when that is remembered
@@ -204,8 +202,25 @@ async function content(text) {
   const bytes = new TextEncoder().encode(text);
   if (bytes.length <= inlineMax) return { text };
   const name = `sha256-${sha256(bytes)}`;
-  await blobs.putBlob({ name }, bytes);
+  await store(name, bytes);
   return { blob: name, media_type: "text/plain; charset=utf-8", size: bytes.length };
+}
+
+// store stores a blob: its chunks, then the description, unless there is one.
+async function store(name, bytes) {
+  const padded = (text) => text.padEnd(Math.ceil(text.length / 4) * 4, "=");
+  const [bucket, upload, size] = [`${upper}_BLOBS`, randomUUID(), 128 * 1024];
+  let chunks = 0;
+  for (; chunks * size < bytes.length; chunks++) {
+    await js.publish(`$O.${bucket}.C.${upload}`, bytes.subarray(chunks * size, (chunks + 1) * size));
+  }
+  const digest = `SHA-256=${padded(createHash("sha256").update(bytes).digest("base64url"))}`;
+  const description = JSON.stringify({ name, bucket, nuid: upload, size: bytes.length, chunks, digest });
+  try {
+    await js.publish(`$O.${bucket}.M.${padded(Buffer.from(name).toString("base64url"))}`, description, { expect: { lastSubjectSequence: 0 } });
+  } catch (err) {
+    if (!/wrong last sequence/.test(err.message)) throw err; // else it is stored already
+  }
 }
 
 // settle returns where the settlement is stored in the log, when it is.

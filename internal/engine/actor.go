@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -58,7 +59,7 @@ type outputs struct {
 	cancel   []string          // withdrawn effects, to be stopped on bridges once the withdrawals are stored
 	progress []byte            // progress lines, published once everything is stored
 	spans    []*timeline.Span  // ended spans, exported once everything is stored
-	registry *planner.Registry // set by the event; nil: none
+	registry *planner.Registry // set by the event, or missed by a bridge; nil: none
 	tally    *tally            // added to the metrics once everything is stored; nil: nothing is measured
 	failed   error             // why an output can never be stored: the session is quarantined for it
 	parked   bool              // it waits for work on its session
@@ -101,11 +102,17 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 	if h.opts.Traces != nil {
 		h.trace(s, o, notices, progress)
 	}
-	if now := s.state.NextRegistry(); now != before {
+	if now := s.state.NextRegistry(); now != before || misses(o.arrival.Event) {
 		o.registry = now
 	}
 	h.meters.count(counts, s, o.arrival.Event, notices, progress)
 	return nil
+}
+
+// misses reports whether an event may be the settlement of a turn whose descriptors were
+// not stored. They are stored again for the next one.
+func misses(e session.Event) bool {
+	return e.Door == session.DoorLLM && bytes.Contains(e.Payload, []byte(codeDescriptorMissing))
 }
 
 // joined appends lines to lines. Most events have one.

@@ -470,6 +470,20 @@ func (m *memory) PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 	})
 }
 
+func (m *memory) PutBlobs(ctx context.Context, contents [][]byte) error {
+	for _, content := range contents {
+		m.mu.Lock()
+		_, there := m.blobs[codec.RefOf(content)]
+		m.mu.Unlock()
+		if !there {
+			if _, err := m.PutBlob(ctx, content); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // release ends a quarantine.
 func (d *depot) release(sid string) {
 	d.mu.Lock()

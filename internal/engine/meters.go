@@ -20,6 +20,9 @@ const (
 	toolsMax   = 256
 )
 
+// codeDescriptorMissing is the code of a turn whose bridge found no descriptor.
+const codeDescriptorMissing = "descriptor_missing"
+
 // The values of closed labels. A test compares them with the constants of
 // actors/session and planner.
 var (
@@ -32,7 +35,7 @@ var (
 		session.CodeTurnsMax, session.CodeTranscriptFull, session.CodeWorkspaceUntrusted, session.CodePackRefused, session.CodeAlreadyLoaded,
 		// Codes that bridges give to generations.
 		"auth", "bad_request", "content_filter", "context_length_exceeded", "network", "overloaded", "rate_limited", "model_error",
-		"executor_panic", "transcript_unreadable", "request_too_large", "answer_too_large", "descriptor_missing", "hook_failed",
+		"executor_panic", "transcript_unreadable", "request_too_large", "answer_too_large", codeDescriptorMissing, "hook_failed",
 	}
 	callStatuses = texts(session.CallSucceeded, session.CallFailed, session.CallCancelled, session.CallUnknown, session.CallIgnored)
 )

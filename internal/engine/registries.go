@@ -30,8 +30,7 @@ type registries struct {
 
 type heldRegistry struct {
 	registry *planner.Registry
-	holders  int         // uses by sessions in memory
-	stored   atomic.Bool // this process has stored its descriptors
+	holders  int // uses by sessions in memory
 }
 
 func (r *registries) get(hash codec.Hash) *planner.Registry {
@@ -45,12 +44,10 @@ func (r *registries) get(hash codec.Hash) *planner.Registry {
 
 // same returns the registry that is held for the hash of reg. If there is none, it
 // holds and returns reg.
-func (r *registries) same(reg *planner.Registry) *planner.Registry { return r.entry(reg).registry }
-
-func (r *registries) entry(reg *planner.Registry) *heldRegistry {
+func (r *registries) same(reg *planner.Registry) *planner.Registry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.held(reg)
+	return r.held(reg).registry
 }
 
 // held returns the entry for the hash of reg, and adds one if there is none.
@@ -161,31 +158,16 @@ func (c content) event(seq uint64) (session.Event, error) {
 	return session.Event{}, fmt.Errorf("the log has no event %d of %s", seq, c.sid)
 }
 
-// descriptorsAtOnce is how many descriptors are stored at once: a registry may have
-// hundreds, and its lane waits for them.
-const descriptorsAtOnce = 16
-
-// putDescriptors stores the descriptors of a registry's tools. Model bridges fetch
-// them by hash.
+// putDescriptors stores the descriptors of a registry's tools that are not stored. Model
+// bridges fetch them by hash.
 func putDescriptors(ctx context.Context, w World, registry *planner.Registry) error {
 	blobs := registry.Blobs()
-	failures := make([]error, len(blobs))
-	room := make(chan struct{}, descriptorsAtOnce)
-	var storing sync.WaitGroup
+	contents := make([][]byte, len(blobs))
 	for i := range blobs {
-		room <- struct{}{}
-		storing.Go(func() {
-			defer func() { <-room }()
-			if _, err := w.PutBlob(ctx, blobs[i].Content); err != nil {
-				failures[i] = fmt.Errorf("store descriptor %s: %w", blobs[i].Ref, err)
-			}
-		})
+		contents[i] = blobs[i].Content
 	}
-	storing.Wait()
-	for _, err := range failures {
-		if err != nil {
-			return err // one is enough: everything is tried again
-		}
+	if err := w.PutBlobs(ctx, contents); err != nil {
+		return fmt.Errorf("store descriptors: %w", err)
 	}
 	return nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/planner"
 )
 
 // batch is some folded events whose outputs are stored together. Several batches are
@@ -125,10 +124,13 @@ func (b *batch) store(ctx context.Context) error {
 	var all []journal.Output
 	now := b.host.now().UnixMilli()
 	for _, o := range b.outputs {
-		if err := b.host.describe(ctx, o.registry); err != nil {
-			return err
+		// They may have been stored for another session, and lost since.
+		if o.registry != nil {
+			if err := putDescriptors(ctx, b.host.world, o.registry); err != nil {
+				return err
+			}
+			o.registry = nil
 		}
-		o.registry = nil
 		if o.failed == nil {
 			o.pending = b.startable(o.pending, now)
 			if !b.tried {
@@ -226,22 +228,6 @@ func (b *batch) take(errs []error) error {
 // fails reports whether an output of a session can never be stored.
 func (b *batch) fails(a *actor) bool {
 	return slices.ContainsFunc(b.outputs, func(o *outputs) bool { return o.actor == a && o.failed != nil })
-}
-
-// describe stores the descriptors of a registry that an event set, before an effect
-// can name one. Many sessions set the same registry, so this process stores each
-// registry's descriptors once.
-func (h *Host) describe(ctx context.Context, registry *planner.Registry) error {
-	if registry == nil {
-		return nil
-	}
-	held := h.registries.entry(registry)
-	if held.stored.Load() {
-		return nil
-	}
-	err := putDescriptors(ctx, h.world, registry)
-	held.stored.Store(err == nil)
-	return err
 }
 
 // startable removes the effects that may not be started any more. No effect is

@@ -38,6 +38,7 @@ type World interface {
 	LaneNote(ctx context.Context, key string) (note []byte, rev uint64, err error)
 	PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error)
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
+	PutBlobs(ctx context.Context, contents [][]byte) error
 }
 
 // lane feeds a driver: a *delivery.Lane.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus/bustest"
@@ -106,9 +107,9 @@ func TestHasBlob(t *testing.T) {
 		t.Errorf("stored: got %v (%v)", there, err)
 	}
 	_, js := testbus.JS(t, node)
-	objects, err := js.ObjectStore(t.Context(), b.Names().BlobsBucket())
+	stream, err := js.Stream(t.Context(), b.Names().BlobsStream())
 	bustest.OK(t, err)
-	bustest.OK(t, objects.Delete(t.Context(), ref.String()))
+	bustest.OK(t, stream.Purge(t.Context(), jetstream.WithPurgeSubject(b.Names().BlobSubject("*"))))
 	if there, err := b.HasBlob(t.Context(), ref); err != nil || there {
 		t.Errorf("deleted: got %v (%v)", there, err)
 	}

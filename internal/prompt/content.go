@@ -107,13 +107,22 @@ func bytesOf(images []executor.Part) int {
 }
 
 func (r *Reader) blob(ctx context.Context, seq uint64, ref codec.Ref) ([]byte, error) {
-	return r.stored(ctx, ref, codeTranscript, fmt.Sprintf("%s of event %d", ref, seq))
+	return r.stored(ctx, "", ref, codeTranscript, fmt.Sprintf("%s of event %d", ref, seq))
 }
 
 // stored returns the content of a blob. If it is not stored, or the store holds
-// other bytes, the error is a fault with this code.
-func (r *Reader) stored(ctx context.Context, ref codec.Ref, code, name string) ([]byte, error) {
+// other bytes, it is made again from the log of sid (empty: the log does not have it);
+// if that is impossible, the error is a fault with this code.
+func (r *Reader) stored(ctx context.Context, sid string, ref codec.Ref, code, name string) ([]byte, error) {
 	content, err := r.store.Blob(ctx, ref)
+	if sid != "" && (errors.Is(err, natsio.ErrNotFound) || errors.Is(err, journal.ErrOtherBytes)) {
+		switch made, failed := r.store.Remade(ctx, sid, ref); {
+		case failed == nil:
+			return made, nil
+		case !errors.Is(failed, natsio.ErrNotFound):
+			err = failed
+		}
+	}
 	fault := &executor.Error{Code: code}
 	switch {
 	case err == nil:

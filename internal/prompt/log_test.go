@@ -58,6 +58,10 @@ func (l *fakeLog) Blob(_ context.Context, ref codec.Ref) ([]byte, error) {
 	return content, nil
 }
 
+func (l *fakeLog) Remade(context.Context, string, codec.Ref) ([]byte, error) {
+	return nil, natsio.ErrNotFound
+}
+
 func (l *fakeLog) Incarnation() uint64 { return l.epoch }
 
 // add appends an event and returns its sequence.

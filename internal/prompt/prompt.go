@@ -40,7 +40,7 @@ func (r *Reader) prompt(ctx context.Context, g *session.Generation, request *exe
 	}
 	for i := range g.Prompt {
 		part := &g.Prompt[i]
-		content, err := r.promptBlob(ctx, part)
+		content, err := r.promptBlob(ctx, g.Session, part)
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ func (r *Reader) skillIndex(ctx context.Context, g *session.Generation) ([]strin
 		if part.Role != session.PromptSkills {
 			continue
 		}
-		content, err := r.promptBlob(ctx, part)
+		content, err := r.promptBlob(ctx, g.Session, part)
 		if err != nil {
 			return nil, err
 		}
@@ -146,7 +146,7 @@ func withImages(messages []executor.Message, images []executor.Part) []executor.
 	return messages
 }
 
-func (r *Reader) promptBlob(ctx context.Context, part *session.PromptPart) ([]byte, error) {
+func (r *Reader) promptBlob(ctx context.Context, sid string, part *session.PromptPart) ([]byte, error) {
 	if content, ok := r.prompts.Get(part.Ref); ok {
 		return content, nil
 	}
@@ -155,7 +155,7 @@ func (r *Reader) promptBlob(ctx context.Context, part *session.PromptPart) ([]by
 	if len(part.Names) > 0 && part.Role != session.PromptSkills {
 		name = part.Names[0] + ", " + name
 	}
-	content, err := r.stored(ctx, ref, codePromptMissing, name+" of the prompt")
+	content, err := r.stored(ctx, sid, ref, codePromptMissing, name+" of the prompt")
 	if err != nil {
 		return nil, err
 	}

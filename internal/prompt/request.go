@@ -30,6 +30,10 @@ type Store interface {
 	// Blob returns content of at most ContentBytesMax bytes, and natsio.ErrNotFound
 	// if it is not stored.
 	Blob(ctx context.Context, ref codec.Ref) ([]byte, error)
+	// Remade makes the content of a lost blob again from what the log has of a
+	// session, and stores it: a descriptor, or a manifest of a space. It returns
+	// natsio.ErrNotFound for any other content.
+	Remade(ctx context.Context, sid string, ref codec.Ref) ([]byte, error)
 	// Incarnation counts the connections to the server. The log may have lost
 	// events of an earlier connection, and then it uses their sequences again.
 	Incarnation() uint64
@@ -96,10 +100,10 @@ func (r *Reader) fill(ctx context.Context, g *session.Generation, request *execu
 	if request.Format, err = formatOf(g.ResponseFormat); err != nil {
 		return err
 	}
-	if request.Tools, err = r.descriptors(ctx, g.Tools); err != nil {
+	if request.Tools, err = r.descriptors(ctx, g.Session, g.Tools); err != nil {
 		return err
 	}
-	if request.Defined, err = r.descriptors(ctx, g.Defined); err != nil {
+	if request.Defined, err = r.descriptors(ctx, g.Session, g.Defined); err != nil {
 		return err
 	}
 	if request.Messages, err = r.messages(ctx, g); err != nil {
@@ -158,7 +162,7 @@ type descriptor struct {
 	ArgsSchema  json.RawMessage `json:"args_schema"`
 }
 
-func (r *Reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]executor.Tool, error) {
+func (r *Reader) descriptors(ctx context.Context, sid string, hashes []codec.Hash) ([]executor.Tool, error) {
 	if len(hashes) == 0 {
 		return nil, nil
 	}
@@ -167,7 +171,7 @@ func (r *Reader) descriptors(ctx context.Context, hashes []codec.Hash) ([]execut
 		tool, ok := r.tools.Get(hash)
 		if !ok {
 			ref := codec.Ref{Hash: hash}
-			content, err := r.stored(ctx, ref, codeToolNotRegistered, "descriptor "+ref.String())
+			content, err := r.stored(ctx, sid, ref, codeToolNotRegistered, "descriptor "+ref.String())
 			if err != nil {
 				return nil, err
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -31,7 +32,10 @@ func (nowhere) Publish(context.Context, session.Door, string, string, []byte) (u
 func (n nowhere) Events(_ context.Context, sid string, seqs []uint64) ([]session.Event, error) {
 	return []session.Event{{Session: sid, Door: session.DoorIn, Seq: seqs[0], Payload: n.asked}}, nil
 }
-func (nowhere) Incarnation() uint64            { return 0 }
+func (nowhere) Incarnation() uint64 { return 0 }
+func (nowhere) Remade(context.Context, string, codec.Ref) ([]byte, error) {
+	return nil, natsio.ErrNotFound
+}
 func (nowhere) Heard(string) (time.Time, bool) { return time.Now(), true }
 
 // note is a delivery that nobody waits for.

@@ -113,7 +113,7 @@ func (w *Worker) provideSecrets(f *execution, call *executor.Call) (refused deci
 		return decision{}, true
 	}
 	i := slices.IndexFunc(f.call.Spaces, func(s session.UsedSpace) bool { return s.Space == pack })
-	m, err := w.manifest(f.life.grace, f.call.Spaces[i].Hash)
+	m, err := w.manifest(f.life.grace, f.name.Session, f.call.Spaces[i].Hash)
 	switch {
 	case errors.Is(err, natsio.ErrNotFound), errors.Is(err, journal.ErrOtherBytes), errors.Is(err, errNoManifest):
 		return settleAs(failed(codeManifestMissing, fmt.Sprintf("the manifest of %s can't be read: %v", pack, err))), false
@@ -154,11 +154,15 @@ func (w *Worker) provideSecrets(f *execution, call *executor.Call) (refused deci
 // errNoManifest says that a manifest's blob holds something else.
 var errNoManifest = errors.New("it is no manifest")
 
-func (w *Worker) manifest(ctx context.Context, hash codec.Hash) (*space.Manifest, error) {
+func (w *Worker) manifest(ctx context.Context, sid string, hash codec.Hash) (*space.Manifest, error) {
 	if m, ok := w.manifests.Get(hash); ok {
 		return m, nil
 	}
-	data, err := w.wire.Blob(ctx, codec.Ref{Hash: hash})
+	ref := codec.Ref{Hash: hash}
+	data, err := w.wire.Blob(ctx, ref)
+	if errors.Is(err, natsio.ErrNotFound) || errors.Is(err, journal.ErrOtherBytes) {
+		data, err = w.wire.Remade(ctx, sid, ref)
+	}
 	if err != nil {
 		return nil, err
 	}

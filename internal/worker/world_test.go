@@ -213,6 +213,10 @@ func (w *world) Live(_ string, payload []byte) error {
 	return nil
 }
 
+func (w *world) Remade(context.Context, string, codec.Ref) ([]byte, error) {
+	return nil, natsio.ErrNotFound
+}
+
 func (w *world) Incarnation() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()

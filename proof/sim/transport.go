@@ -149,6 +149,11 @@ func (w transport) Blob(ctx context.Context, ref codec.Ref) (content []byte, err
 	return content, err
 }
 
+// Remade implements prompt.Store: the simulation loses no blob.
+func (w transport) Remade(context.Context, string, codec.Ref) ([]byte, error) {
+	return nil, natsio.ErrNotFound
+}
+
 func (w transport) Incarnation() uint64 {
 	w.sim.mu.Lock()
 	defer w.sim.mu.Unlock()

@@ -377,3 +377,12 @@ func (w world) PutBlob(_ context.Context, content []byte) (codec.Ref, error) {
 	w.sim.blobs[ref] = content
 	return ref, nil
 }
+
+func (w world) PutBlobs(ctx context.Context, contents [][]byte) error {
+	for _, content := range contents {
+		if _, err := w.PutBlob(ctx, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,10 +1,11 @@
 package bridgecheck
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -331,12 +332,14 @@ func (f *foreign) settle(call *session.ToolCall, status, code, text string) bool
 	case text != "" && len(text) > session.TextBytesMax && f.does != "large inline":
 		ref := codec.RefOf([]byte(text))
 		data["output"] = map[string]any{"blob": ref.String(), "size": len(text), "media_type": "text/plain"}
-		store, err := f.js.ObjectStore(context.Background(), "REFOLD_BLOBS")
-		if err == nil && f.does != "blob missing" {
-			_, err = store.Put(context.Background(), jetstream.ObjectMeta{Name: ref.String()}, bytes.NewReader([]byte(text)))
-		}
-		if err != nil {
-			f.t.Error(err)
+		if f.does != "blob missing" {
+			_, chunk := f.js.Publish(context.Background(), "$O.REFOLD_BLOBS.C."+call.Effect, []byte(text))
+			description := fmt.Sprintf(`{"name":%q,"bucket":"REFOLD_BLOBS","nuid":%q,"size":%d,"chunks":1,"digest":"SHA-256=%s"}`,
+				ref, call.Effect, len(text), base64.URLEncoding.EncodeToString(ref.Hash[:]))
+			_, described := f.js.Publish(context.Background(), "$O.REFOLD_BLOBS.M."+base64.URLEncoding.EncodeToString([]byte(ref.String())), []byte(description))
+			if err := errors.Join(chunk, described); err != nil {
+				f.t.Error(err)
+			}
 		}
 	case text != "":
 		data["output"] = map[string]any{"text": text}

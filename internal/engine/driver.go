@@ -49,6 +49,9 @@ func (d *driver) run(ctx context.Context) error {
 		close(d.arrivals)
 	}()
 	d.works.Go(func() { d.scrub(working) })
+	if d.number == 0 {
+		d.works.Go(func() { d.sweep(working) })
+	}
 	cause := d.loop(working, putting, cancel)
 	cancel()
 	d.host.meters.left(d.number)

@@ -484,6 +484,10 @@ func (m *memory) PutBlobs(ctx context.Context, contents [][]byte) error {
 	return nil
 }
 
+func (m *memory) SweepBlobs(ctx context.Context, _ time.Time) (n int, err error) {
+	return 0, m.do(ctx, call{op: "SweepBlobs"}, func() error { return nil })
+}
+
 // release ends a quarantine.
 func (d *depot) release(sid string) {
 	d.mu.Lock()

@@ -94,3 +94,25 @@ func TestNoScrubWhenTurnedOffOrUnowned(t *testing.T) {
 		})
 	}
 }
+
+// The owner of lane 0 sweeps what failed uploads have left, once a day.
+func TestUploadsAreSwept(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s = s.killed(time.Second, Options{})
+		s.lane.unowned.Store(false)
+		s.epoch()
+		wants := func(after time.Duration, want int) {
+			t.Helper()
+			s.pass(after)
+			if got := s.mem.calls[call{op: "SweepBlobs"}]; got != want {
+				t.Errorf("swept %d times, want %d", got, want)
+			}
+		}
+		wants(scrubFirst-time.Minute, 0)
+		wants(2*time.Minute, 1)
+		wants(sweepEvery/2, 1)
+		wants(sweepEvery, 2)
+		s.end()
+	})
+}

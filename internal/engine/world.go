@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"iter"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -39,6 +40,7 @@ type World interface {
 	PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error)
 	PutBlob(ctx context.Context, content []byte) (codec.Ref, error)
 	PutBlobs(ctx context.Context, contents [][]byte) error
+	SweepBlobs(ctx context.Context, before time.Time) (n int, err error)
 }
 
 // lane feeds a driver: a *delivery.Lane.

@@ -57,9 +57,15 @@ func (j *Journal) PutBlobs(ctx context.Context, contents [][]byte) error {
 // blobsAtOnce is how many blobs PutBlobs stores at once.
 const blobsAtOnce = 16
 
+// sweepMax is how many subjects SweepBlobs compares, with some 100 bytes each.
+const sweepMax = 2 << 20
+
 // SweepBlobs deletes the chunks that no description names and that were stored before
 // a time, and returns the number of uploads. The caller must be permitted to purge.
 func (j *Journal) SweepBlobs(ctx context.Context, before time.Time) (n int, err error) {
+	if state, err := j.state(ctx, j.names.BlobsStream(), ""); err != nil || state.NumSubjects > sweepMax {
+		return 0, cmp.Or(err, fmt.Errorf("delete unused chunks: REFOLD_BLOBS has %d subjects, and %d at most are compared", state.NumSubjects, sweepMax))
+	}
 	// First the chunks: whatever describes them later, began later.
 	state, err := j.state(ctx, j.names.BlobsStream(), j.names.BlobChunks("*"))
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"iter"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -377,6 +378,9 @@ func (w world) PutBlob(_ context.Context, content []byte) (codec.Ref, error) {
 	w.sim.blobs[ref] = content
 	return ref, nil
 }
+
+// SweepBlobs finds nothing: the simulated store has no chunks.
+func (w world) SweepBlobs(context.Context, time.Time) (int, error) { return 0, nil }
 
 func (w world) PutBlobs(ctx context.Context, contents [][]byte) error {
 	for _, content := range contents {

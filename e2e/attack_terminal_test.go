@@ -197,3 +197,20 @@ func TestApproveAsksOnTerminal(t *testing.T) {
 		t.Errorf("approve on a terminal says %q, want that it asks", got)
 	}
 }
+
+// TestAttackTerminalFileName: the name of a file in a workspace that somebody else made
+// is escaped on a terminal.
+func TestAttackTerminalFileName(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	name := "docs/\x1b]52;c;cm0gLXJmIC8=\a\u009d.md"
+	folder(t, dir, map[string]string{
+		"agent.workspace.json": `{"v": 1, "name": "support", "context": {"docs": ["docs/**/*.md"]}}`,
+		name:                   "x",
+	})
+	for _, args := range [][]string{{"space", "check", dir}, {"space", "check", dir + "/" + name}} {
+		if got := onTerminal(t, args...); len(obeyed(got)) > 0 || len(got) == 0 {
+			t.Errorf("refold %q: %q, of which the terminal obeys %v", args, got, obeyed(got))
+		}
+	}
+}

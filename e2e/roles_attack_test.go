@@ -284,3 +284,71 @@ func TestAttackLostBlobs(t *testing.T) {
 		}
 	}
 }
+
+// TestAttackHeadersOfEvents: a client publishes events with headers that have JetStream
+// expire, replace, count or schedule messages. The server refuses them, or stores the
+// event as any other, and removes none.
+func TestAttackHeadersOfEvents(t *testing.T) {
+	t.Parallel()
+	g, s, _, _ := besieged(t)
+	nc := g.connect("chat", nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
+	want := len(logOf(t, s.nc, session.DoorIn, "s1"))
+	for _, headers := range [][2]string{
+		{"Nats-TTL", "1s"}, {"Nats-TTL", "never"}, {"Nats-Rollup", "all"}, {"Nats-Rollup", "sub"}, {"Nats-Incr", "+1"}, {"Nats-Counter-Sources", "{}"},
+		{"Nats-Schedule", "@at 2030-01-01T00:00:00Z"}, {"Nats-Schedule-Target", "refold.ctl.s1"}, {"Nats-Schedule-TTL", "1s"}, {"Nats-Scheduler", "refold.timer.s1.w1.1"},
+		{"Nats-Marker-Reason", "Remove"},
+	} {
+		msg := nats.NewMsg("refold.in.s1")
+		msg.Header.Set(headers[0], headers[1])
+		if headers[0] == "Nats-Schedule" {
+			msg.Header.Set("Nats-Schedule-Target", "refold.ctl.s1")
+		}
+		msg.Data = helloRun(t)
+		answer, err := nc.RequestMsg(msg, endWithin)
+		if err != nil {
+			t.Fatalf("%v: %v", headers, err)
+		}
+		refused := bytes.Contains(answer.Data, []byte(`"error"`))
+		if acts := headers[0] == "Nats-TTL" || headers[0] == "Nats-Rollup" || headers[0] == "Nats-Incr" || headers[0] == "Nats-Schedule"; acts && !refused {
+			t.Errorf("%v: the server answers %s, want an error", headers, answer.Data)
+		}
+		if !refused {
+			want++
+		}
+	}
+	if got := len(logOf(t, s.nc, session.DoorIn, "s1")); got != want {
+		t.Errorf("the log has %d events of clients, want %d", got, want)
+	}
+	for _, door := range []session.Door{session.DoorCtl, session.DoorApprove} {
+		if events := logOf(t, s.nc, door, "s1"); len(events) > 0 {
+			t.Errorf("%d events came through %s, the first: %s", len(events), door, events[0])
+		}
+	}
+}
+
+// TestAttackQueueOfOneSession: a client asks one session for 4,000 runs. A run of
+// another session in the same lane does not wait for them.
+func TestAttackQueueOfOneSession(t *testing.T) {
+	t.Parallel()
+	s := startSystem(t, nil)
+	s.models("rules:\n  - shown: {asked: ^slow}\n    wait: 60s\n    say: hi\n  - say: hi\n", "openai")
+	config := object{"provider": "openai", "model": "m"}
+	s.run(session.DoorIn, "other", "hi", config)
+	s.wantEnd("other", 1, session.Completed, "")
+	const runs = 4000
+	payload := envelope(t, session.TypeRunRequested, object{"input": object{"text": "slow"}, "config": config})
+	for range runs {
+		if err := s.nc.Publish("refold.in.flood", payload); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	s.run(session.DoorIn, "other", "hi", config)
+	s.wantEnd("other", 2, session.Completed, "")
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("the other session's run took %v", took)
+	}
+	if v := s.view("flood", "all requests are folded", func(v session.View) bool { return v.Seq >= runs }); len(v.Queue) > session.QueueMax {
+		t.Errorf("%d runs wait, want %d at most", len(v.Queue), session.QueueMax)
+	}
+}

@@ -393,6 +393,32 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 }
 
+// TestAttackInventedProviders: a client names 2,000 providers that nobody serves. The
+// metric of effects has a series for each of the first 64, and one for all others.
+func TestAttackInventedProviders(t *testing.T) {
+	t.Parallel()
+	r := meter.New()
+	h := newHost(newMemory(t), slog.New(slog.DiscardHandler), Options{Metrics: r})
+	const invented = 2000
+	for i := range invented {
+		s := &actor{sid: fmt.Sprintf("s%d", i), state: session.New(builtin(), fmt.Sprintf("s%d", i))}
+		payload := fmt.Sprintf(`{"type":"RunRequested","data":{"input":{"text":"x"},"config":{"provider":"p%d","model":"m"}}}`, i)
+		o := &outputs{arrival: &Delivered{Event: session.Event{Session: s.sid, Door: session.DoorIn, Seq: uint64(i + 2), Time: 1, Payload: []byte(payload)}}}
+		if err := h.next(s, o); err != nil {
+			t.Fatal(err)
+		}
+		h.meters.effects(o.tally, o.pending)
+		h.meters.finished([]*outputs{o}, time.UnixMilli(1))
+	}
+	series, total := counted(r, "refold.effects.asked"), int64(0)
+	for _, n := range series {
+		total += n
+	}
+	if len(series) != targetsMax+1 || total != invented {
+		t.Errorf("%d series count %d effects, want %d and %d", len(series), total, targetsMax+1, invented)
+	}
+}
+
 // BenchmarkRunMetrics folds a run of one turn with and without metrics. The
 // difference is their cost.
 func BenchmarkRunMetrics(b *testing.B) {

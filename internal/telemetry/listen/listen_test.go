@@ -2,9 +2,13 @@ package listen
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net"
 	"net/http"
+	"os"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 )
@@ -55,5 +59,45 @@ func TestPprofIsForLoopbackAddresses(t *testing.T) {
 		if err := (Options{Address: address}).Validate(); err != nil {
 			t.Errorf("%s without pprof: %v", address, err)
 		}
+	}
+}
+
+// TestAttackHalfOpenRequests: 1,500 connections send half a request each and then
+// nothing. The daemon still answers others at once, and closes those.
+func TestAttackHalfOpenRequests(t *testing.T) {
+	t.Parallel()
+	s, err := New(Options{Address: "127.0.0.1:0", Metrics: http.NotFoundHandler()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const connections = 1500
+	var open []net.Conn
+	for i := range connections {
+		c, err := net.Dial("tcp", s.Address())
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		defer c.Close()
+		open = append(open, c)
+		if _, err := io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX: "); err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: headersWithin}
+	answer, err := client.Get("http://" + s.Address() + "/healthz")
+	if err != nil {
+		t.Fatalf("beside %d half requests: %v", connections, err)
+	}
+	answer.Body.Close()
+	for i, c := range open {
+		if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("connection %d is not closed after a minute", i)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/prompt"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/space"
@@ -44,11 +47,15 @@ func (syncs) outcome(_ *Worker, f *execution, r *returned, _ time.Time) (outcome
 // settlement.
 func (w *Worker) sync(ctx context.Context, f *execution) (*synced, error) {
 	s := f.space
+	only := s.Only
 	known, err := w.knownManifest(ctx, s)
+	if errors.Is(err, natsio.ErrNotFound) || errors.Is(err, journal.ErrOtherBytes) {
+		only, err = nil, nil // it is lost: read all parts
+	}
 	if err != nil {
 		return nil, err
 	}
-	request := executor.SpaceRequest{Session: s.Session, Space: s.Space, Kind: string(s.Kind), Version: s.Version, Only: s.Only}
+	request := executor.SpaceRequest{Session: s.Session, Space: s.Space, Kind: string(s.Kind), Version: s.Version, Only: only}
 	built, content, err := buildSpace(ctx, f.served.Spaces, request, known)
 	if err != nil {
 		return nil, err
@@ -105,6 +112,19 @@ func (w *Worker) knownManifest(ctx context.Context, s *session.Space) (*space.Ma
 	return m, nil
 }
 
+// stillThere returns a fault if a file that was not read is not stored.
+func (w *Worker) stillThere(ctx context.Context, file *space.File, published bool) error {
+	there, err := w.wire.HasBlob(ctx, file.Ref)
+	if err != nil || there {
+		return err
+	}
+	do := "sync all parts of the space"
+	if published {
+		do = "publish the pack again"
+	}
+	return &executor.Error{Code: CodeSpaceUnreadable, Detail: fmt.Sprintf("the blob %s of %s is lost: %s", file.Ref, file.Path, do)}
+}
+
 func syncFailed(f *execution, problems []space.Problem) *synced {
 	detail := fmt.Sprintf("%d problems; the first: %s", len(problems), problems[0])
 	return &synced{session.TypeWorkspaceSyncFailed, session.WorkspaceSyncFailed{
@@ -133,12 +153,14 @@ func (w *Worker) storeSpace(ctx context.Context, f *execution, built *spaces.Bui
 	hash := codec.Sum(manifest)
 	if !f.space.Dry {
 		for i := range built.Manifest.Files {
-			file, ok := built.Files[built.Manifest.Files[i].Ref]
-			if !ok {
-				continue // from the known manifest: stored already
+			of := &built.Manifest.Files[i]
+			if file, ok := built.Files[of.Ref]; ok {
+				_, err = w.wire.PutBlob(ctx, file)
+			} else { // stored before, with the known manifest or by the publisher of the pack
+				err = w.stillThere(ctx, of, content.Manifest != nil)
 			}
-			if _, err := w.wire.PutBlob(ctx, file); err != nil {
-				return nil, fmt.Errorf("store %s: %w", built.Manifest.Files[i].Path, err)
+			if err != nil {
+				return nil, fmt.Errorf("store %s: %w", of.Path, err)
 			}
 		}
 		if _, err := w.wire.PutBlob(ctx, manifest); err != nil {

@@ -95,8 +95,16 @@ func TestSyncStoresWhatItSettles(t *testing.T) {
 			t.Errorf("prompts alone: got %+v, %v", m, problems)
 		}
 		unknown := func(s *session.Space) { s.Only, s.Known = []string{"prompts"}, []codec.Hash{codec.Sum([]byte("x"))} }
-		if bad := body[session.WorkspaceSyncFailed](t, synchronize(t, w, holding(files), syncEffect("y4", unknown))); bad.Error.Code != "space_unreadable" {
-			t.Errorf("a known manifest that is not stored: got %+v", bad)
+		ready = body[session.WorkspaceSnapshotReady](t, synchronize(t, w, holding(agents("Be brief.")), syncEffect("y4", unknown)))
+		if m, problems = space.Parse(ready.Manifest); m == nil || m.Hash() != hash {
+			t.Errorf("a known manifest that is lost: got %+v, %v; want that all parts were read", m, problems)
+		}
+		// A file that is not read, and is lost, can't be stored again.
+		delete(w.blobs, m.Files[0].Ref)
+		catalogs := func(s *session.Space) { s.Only, s.Known = []string{"tools"}, []codec.Hash{hash} }
+		bad := body[session.WorkspaceSyncFailed](t, synchronize(t, w, holding(agents("Be brief.")), syncEffect("y5", catalogs)))
+		if bad.Error.Code != CodeSpaceUnreadable || !strings.Contains(bad.Error.Detail, m.Files[0].Ref.String()+" of AGENTS.md is lost: sync all parts") {
+			t.Errorf("a lost file: got %+v", bad)
 		}
 	})
 }

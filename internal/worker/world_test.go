@@ -213,6 +213,13 @@ func (w *world) Live(_ string, payload []byte) error {
 	return nil
 }
 
+func (w *world) HasBlob(_ context.Context, ref codec.Ref) (bool, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, ok := w.blobs[ref]
+	return ok, nil
+}
+
 func (w *world) Remade(context.Context, string, codec.Ref) ([]byte, error) {
 	return nil, natsio.ErrNotFound
 }

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -147,6 +148,14 @@ func (w transport) Blob(ctx context.Context, ref codec.Ref) (content []byte, err
 		return nil
 	})
 	return content, err
+}
+
+func (w transport) HasBlob(ctx context.Context, ref codec.Ref) (there bool, err error) {
+	_, err = w.Blob(ctx, ref)
+	if errors.Is(err, natsio.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Remade implements prompt.Store: the simulation loses no blob.

@@ -50,7 +50,7 @@ func (d *driver) run(ctx context.Context) error {
 	}()
 	d.works.Go(func() { d.scrub(working) })
 	if d.number == 0 {
-		d.works.Go(func() { d.sweep(working) })
+		d.works.Go(func() { d.reclaim(working) })
 	}
 	cause := d.loop(working, putting, cancel)
 	cancel()

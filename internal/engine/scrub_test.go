@@ -111,8 +111,8 @@ func TestUploadsAreSwept(t *testing.T) {
 		}
 		wants(scrubFirst-time.Minute, 0)
 		wants(2*time.Minute, 1)
-		wants(sweepEvery/2, 1)
-		wants(sweepEvery, 2)
+		wants(reclaimEvery/2, 1)
+		wants(reclaimEvery, 2)
 		s.end()
 	})
 }

@@ -104,7 +104,11 @@ func TestConfMatchesBucketsOfTheClientLibrary(t *testing.T) {
 	}
 	made := map[string]jetstream.StreamConfig{}
 	for _, name := range []string{"KV_REFOLD_SNAPSHOTS", "OBJ_REFOLD_BLOBS"} {
-		made[name] = config(name)
+		cfg := config(name)
+		if name == "OBJ_REFOLD_BLOBS" { // nothing in it is replaced
+			cfg.AllowRollup, cfg.DenyDelete = false, true
+		}
+		made[name] = cfg
 		bustest.OK(t, js.DeleteStream(ctx, name))
 	}
 	bustest.OK(t, testbus.Connect(t, node, "").Provision(ctx, testbus.Conf(t, ""), 0))

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/streams"
@@ -265,4 +266,26 @@ func created(t *testing.T, ctx context.Context, js jetstream.JetStream, conf *st
 		}
 	}
 	return all.String()
+}
+
+// A store of blobs of an earlier release takes rollups, and with them deletions: it is
+// updated and keeps what it has.
+func TestProvisionEndsRollupsOfBlobs(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	b, ctx := testbus.Connect(t, node, ""), testbus.Context(t)
+	_, js := testbus.JS(t, node)
+	objects, err := js.CreateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: b.Names().BlobsBucket()})
+	bustest.OK(t, err)
+	ref := codec.RefOf([]byte("content"))
+	if _, err := objects.PutBytes(ctx, ref.String(), []byte("content")); err != nil {
+		t.Fatal(err)
+	}
+	bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
+	if _, err := objects.PutBytes(ctx, ref.String(), []byte("other")); err == nil {
+		t.Error("a blob was replaced by a rollup")
+	}
+	if got, err := b.GetBlob(ctx, ref); err != nil || string(got) != "content" {
+		t.Errorf("got %q, %v", got, err)
+	}
 }

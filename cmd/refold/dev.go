@@ -19,17 +19,18 @@ import (
 
 // devCommand runs everything in one process.
 type devCommand struct {
-	Dir       string `default:".refold" type:"path" help:"Directory for the files of JetStream and of host sessions; a later start resumes its sessions."`
-	Port      int    `default:"4222" help:"Port of NATS on 127.0.0.1; 0 is any free one."`
-	Model     string `default:"echo" placeholder:"MODEL" help:"echo, demo, scripted:FILE, recorded:FILE, or a real one, with its key in the environment: openai:NAME, openai-chat:NAME, anthropic:NAME, gemini:NAME."`
-	Workdir   string `type:"path" placeholder:"DIR" help:"Working directory of all host sessions. Default: one a session, under --dir."`
-	Sandbox   string `enum:"required,auto,off" default:"auto" help:"Confinement of the shell of host sessions: required, all of it or dev does not start; auto, as far as this system can; off, none."`
-	Network   bool   `name:"sandbox-network" help:"Let commands of the shell use the network."`
-	LetModels bool   `name:"model-may-control-every-session" help:"Serve a shell with network access: NATS needs no credentials here, so a command can publish any event of any session."`
-	Install   string `type:"existingfile" placeholder:"FILE" help:"Install record to publish if the log has none."`
-	Workspace string `type:"existingdir" placeholder:"DIR" help:"Folder of prompts, catalogs and context that every new session starts with: a workspace."`
-	HTTP      string `name:"http" placeholder:"HOST:PORT" help:"Address to serve /metrics, /healthz and /readyz on, such as 127.0.0.1:9464. Default: none."`
-	Verbose   bool   `help:"Print the daemons' logs."`
+	Dir       string   `default:".refold" type:"path" help:"Directory for the files of JetStream and of host sessions; a later start resumes its sessions."`
+	Port      int      `default:"4222" help:"Port of NATS on 127.0.0.1; 0 is any free one."`
+	Model     string   `default:"echo" placeholder:"MODEL" help:"echo, demo, scripted:FILE, recorded:FILE, or a real one, with its key in the environment: openai:NAME, openai-chat:NAME, anthropic:NAME, gemini:NAME."`
+	Workdir   string   `type:"path" placeholder:"DIR" help:"Working directory of all host sessions. Default: one a session, under --dir."`
+	Sandbox   string   `enum:"required,auto,off" default:"auto" help:"Confinement of the shell of host sessions: required, all of it or dev does not start; auto, as far as this system can; off, none."`
+	Network   bool     `name:"sandbox-network" help:"Let commands of the shell use the network."`
+	LetModels bool     `name:"model-may-control-every-session" help:"Serve a shell with network access: NATS needs no credentials here, so a command can publish any event of any session."`
+	Install   string   `type:"existingfile" placeholder:"FILE" help:"Install record to publish if the log has none."`
+	Workspace string   `type:"existingdir" placeholder:"DIR" help:"Folder of prompts, catalogs and context that every new session starts with: a workspace."`
+	HTTP      string   `name:"http" placeholder:"HOST:PORT" help:"Address to serve /metrics, /healthz and /readyz on, such as 127.0.0.1:9464. Default: none."`
+	HTTPHosts []string `name:"http-host" placeholder:"NAME" help:"Name by which clients may address --http; IP addresses and localhost always may. May be repeated."`
+	Verbose   bool     `help:"Print the daemons' logs."`
 
 	Durability     string        `enum:"always,interval" default:"always" help:"When NATS syncs to disk: always, before it acknowledges, or interval, every two minutes, which is faster but may lose acknowledged messages in a power failure."`
 	Memory         settings.Size `default:"256MiB" placeholder:"SIZE" help:"About how much memory sessions may take; beyond it the least recently used ones are evicted. Such as 64MiB."`

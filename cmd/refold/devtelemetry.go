@@ -26,7 +26,7 @@ type devTelemetry struct {
 
 func (d devCommand) startTelemetry(ctx context.Context, prefix string, log *slog.Logger) (t devTelemetry, err error) {
 	env := settings.ReadEnvironment(os.Environ())
-	daemon := settings.Daemon{HTTP: d.HTTP}
+	daemon := settings.Daemon{HTTP: d.HTTP, HTTPHosts: d.HTTPHosts}
 	if err := daemon.Validate(); err != nil {
 		return t, err
 	}

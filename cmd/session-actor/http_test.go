@@ -54,8 +54,15 @@ func runs(t *testing.T, args []string, environ ...string) *running {
 // get returns the status and the body of a path; 0 if nothing answers.
 func (r *running) get(path string) (status int, body string) {
 	r.t.Helper()
+	return r.getAs("", path)
+}
+
+// getAs does the same with another Host header, unless host is empty.
+func (r *running) getAs(host, path string) (status int, body string) {
+	r.t.Helper()
 	request, err := http.NewRequestWithContext(context.WithoutCancel(r.t.Context()), http.MethodGet, r.url+path, nil)
 	bustest.OK(r.t, err)
+	request.Host = host
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
 		return 0, err.Error()
@@ -87,8 +94,13 @@ func (r *running) ready(status int, reason string) {
 func TestReadinessThroughStartOutageAndDrain(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
-	r := runs(t, nil, "NATS_URL="+node.URL())
+	r := runs(t, []string{"--http-host", "actor-1,actor-2"}, "NATS_URL="+node.URL())
 	r.ready(http.StatusOK, "")
+	for host, want := range map[string]int{"actor-1:9464": http.StatusOK, "actor-2": http.StatusOK, "evil.example": http.StatusMisdirectedRequest} {
+		if status, body := r.getAs(host, "/metrics"); status != want {
+			t.Errorf("/metrics of %s: got %d %q, want %d", host, status, body, want)
+		}
+	}
 	if status, body := r.get("/healthz"); status != http.StatusOK || body != "ok\n" {
 		t.Errorf("/healthz: got %d %q", status, body)
 	}
@@ -156,6 +168,8 @@ func TestHTTPFlagsRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ args, want string }{
 		{"--pprof", "--http"},
+		{"--http-host actor", "--http"},
+		{"--http 127.0.0.1:0 --http-host actor:9464", "--http-host"},
 		{"--http 9464", "HOST:PORT"},
 		{"--http 0.0.0.0:9464 --pprof", "loopback"},
 		{"--http :9464 --pprof", "loopback"},

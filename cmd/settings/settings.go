@@ -39,6 +39,7 @@ type Connection struct {
 // Daemon has the flags that every daemon's help ends with.
 type Daemon struct {
 	HTTP      string           `name:"http" yaml:"http" placeholder:"HOST:PORT" help:"Address to serve /metrics, /healthz and /readyz on, such as 127.0.0.1:9464. Default: none."`
+	HTTPHosts []string         `name:"http-host" yaml:"http-host" placeholder:"NAME" help:"Name by which clients may address --http, such as a service name that Prometheus scrapes; IP addresses and localhost always may. May be repeated."`
 	Pprof     bool             `yaml:"pprof" help:"Also serve /debug/pprof/ at --http, which must then be a loopback address."`
 	LogLevel  string           `yaml:"log-level" default:"info" enum:"debug,info,warn,error" help:"debug, info, warn or error."`
 	LogFormat string           `yaml:"log-format" default:"text" enum:"text,json" help:"Format of log lines: text or json."`

@@ -53,7 +53,7 @@ func (d *Daemon) StartTelemetry(ctx context.Context, p Program, env Environment,
 	handler, end, err := metrics.Handler(t.Registry, t.of)
 	if err == nil {
 		t.closes = append(t.closes, end)
-		t.server, err = listen.New(listen.Options{Address: d.HTTP, Pprof: d.Pprof, Metrics: handler})
+		t.server, err = listen.New(listen.Options{Address: d.HTTP, Pprof: d.Pprof, Metrics: handler, Hosts: d.HTTPHosts})
 	}
 	if err != nil {
 		t.Close()
@@ -118,15 +118,18 @@ func (t *Telemetry) Close() {
 	}
 }
 
-// validateHTTP validates --http and --pprof.
+// validateHTTP validates --http, --http-host and --pprof.
 func (d *Daemon) validateHTTP() error {
 	if d.HTTP == "" {
 		if d.Pprof {
 			return errors.New("--pprof: give --http too, such as --http 127.0.0.1:9464")
 		}
+		if len(d.HTTPHosts) > 0 {
+			return errors.New("--http-host: give --http too, such as --http 0.0.0.0:9464")
+		}
 		return nil
 	}
-	return listen.Options{Address: d.HTTP, Pprof: d.Pprof}.Validate()
+	return listen.Options{Address: d.HTTP, Pprof: d.Pprof, Hosts: d.HTTPHosts}.Validate()
 }
 
 // instance returns the name of this process among those of its service.

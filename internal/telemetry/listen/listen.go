@@ -1,5 +1,9 @@
 // Package listen serves a daemon's HTTP endpoints: /metrics, /healthz, /readyz
 // and, if permitted, /debug/pprof/.
+//
+// A request must address the server by an IP address, as localhost or by one of
+// the given names. Otherwise any web page could read the endpoints through a
+// browser that reaches them, by letting its own name resolve to this server.
 package listen
 
 import (
@@ -10,6 +14,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"net/netip"
+	"regexp"
+	"strings"
 	"sync/atomic"
 	"time"
 )
@@ -19,6 +26,7 @@ type Options struct {
 	Address string // host:port
 	Pprof   bool   // serve /debug/pprof/ too; Address must be a loopback address
 	Metrics http.Handler
+	Hosts   []string // names by which clients may address it, besides IP addresses and localhost
 }
 
 // Validate reports every problem of o, nil if there is none.
@@ -30,13 +38,21 @@ func (o Options) Validate() error {
 	if ip := net.ParseIP(host); o.Pprof && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
 		return fmt.Errorf("--pprof: profiles show what is in memory: give --http a loopback address, such as 127.0.0.1:9464, not %s", o.Address)
 	}
+	for _, name := range o.Hosts {
+		if !isHost.MatchString(name) {
+			return fmt.Errorf("--http-host %q: want the name of a host without a port, such as bridge-1", name)
+		}
+	}
 	return nil
 }
 
-// Time limits of a request.
+var isHost = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]*)$`)
+
+// Limits of a request.
 const (
-	headersWithin = 5 * time.Second
-	readyWithin   = 2 * time.Second
+	headerBytesMax = 64 << 10
+	headersWithin  = 5 * time.Second
+	readyWithin    = 2 * time.Second
 )
 
 // Server serves the endpoints. Close ends it.
@@ -70,9 +86,36 @@ func New(o Options) (*Server, error) {
 		mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 		mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	}
-	s.http = &http.Server{Handler: mux, ReadHeaderTimeout: headersWithin}
+	s.http = &http.Server{Handler: o.addressed(mux), ReadHeaderTimeout: headersWithin, MaxHeaderBytes: headerBytesMax}
 	go func() { s.ended <- s.http.Serve(l) }()
 	return s, nil
+}
+
+// addressed returns a handler that refuses requests to other hosts' names.
+func (o Options) addressed(next http.Handler) http.Handler {
+	known := map[string]bool{"localhost": true}
+	for _, name := range o.Hosts {
+		known[hostName(name)] = true
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := hostName(r.Host)
+		if _, err := netip.ParseAddr(name); err != nil && !known[name] {
+			http.Error(w, fmt.Sprintf("this server is not known as %q: request it by its IP address, or start it with --http-host and this name", name), http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// hostName returns the host of a Host header, in lower case and without brackets,
+// a port and the last dot.
+func hostName(host string) string {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	} else if strings.HasPrefix(host, "[") && strings.HasSuffix(host, "]") {
+		host = host[1 : len(host)-1]
+	}
+	return strings.ToLower(strings.TrimSuffix(host, "."))
 }
 
 // Address returns the address at which it listens.

@@ -1,14 +1,13 @@
 package sandbox
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/signal"
 	"runtime"
 	"runtime/debug"
-	"sync"
 	"syscall"
 	"time"
 
@@ -26,8 +25,8 @@ type supervisor struct {
 
 	stop chan struct{} // closed to end everything; only without a process namespace
 
-	mu   sync.Mutex
-	over string
+	meter *meter
+	over  string // the exceeded limit
 }
 
 // supervise is the main function of a child.
@@ -39,18 +38,16 @@ func supervise() {
 	syscall.CloseOnExec(3)
 	syscall.CloseOnExec(4)
 	s := &supervisor{status: status, stderr: redirectRuntime(4), stop: make(chan struct{})}
-	line := bufio.NewReader(control)
-	text, err := line.ReadBytes('\n')
-	if err == nil {
-		err = json.Unmarshal(text, &s.spec)
-	}
-	if err != nil {
+	if json.NewDecoder(control).Decode(&s.spec) != nil {
 		s.exit(End{Fault: "the sandbox was not told what to run"})
 	}
 	// A handled signal, unlike SIG_IGN, is not inherited by the command. Signals
 	// that the command sends to all processes must not end its supervisor.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1,
 		syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGTSTP, syscall.SIGPIPE, syscall.SIGXCPU, syscall.SIGXFSZ)
+	// If the machine or the bridge's container runs out of memory, the kernel
+	// kills the command first, which inherits this. An error changes nothing else.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	limits, err := s.confine()
 	if err != nil {
 		s.exit(End{Fault: err.Error()})
@@ -59,7 +56,7 @@ func supervise() {
 		s.exit(End{Found: s.try(s.spec.Probe, limits)})
 	}
 	go func() { // the program that started us is gone, or wants the command to end
-		_, _ = line.ReadByte()
+		_, _ = io.Copy(io.Discard, control)
 		if os.Getpid() == 1 {
 			os.Exit(1) //nolint:forbidigo // this process is only the sandbox, and main does not run in it
 		}
@@ -82,9 +79,10 @@ func redirectRuntime(status int) *os.File {
 // exit reports how the command ended, and ends everything.
 func (s *supervisor) exit(end End) {
 	s.endAll()
-	s.mu.Lock()
+	if s.meter != nil {
+		s.meter.removeSegments()
+	}
 	end.Over = s.over
-	s.mu.Unlock()
 	line, err := json.Marshal(end)
 	if err == nil {
 		_, err = s.status.Write(append(line, '\n'))
@@ -99,6 +97,9 @@ func (s *supervisor) exit(end End) {
 // run starts the command and waits for it. Orphans become our children, and are
 // waited for as well.
 func (s *supervisor) run() End {
+	died := make(chan os.Signal, 1)
+	signal.Notify(died, syscall.SIGCHLD)
+	s.meter = newMeter(s.spec.Limits.Memory, s.spec.Write)
 	command, err := s.start(&os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, s.stderr}, Env: os.Environ()})
 	if err != nil {
 		return End{Fault: err.Error()}
@@ -107,37 +108,48 @@ func (s *supervisor) run() End {
 	os.Stdin.Close()
 	os.Stdout.Close()
 	s.stderr.Close()
-	go s.watch()
-	options := 0
-	if os.Getpid() != 1 {
-		options = syscall.WNOHANG // this thread must not block
-	}
+	next := time.NewTimer(watchEvery)
+	defer next.Stop()
 	for {
-		var ws syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &ws, options, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err == nil && pid == 0:
-			// With Landlock, only this thread may send signals to its children.
-			select {
-			case <-s.stop:
-				s.endAll()
-				return End{Exit: -1, Signal: int(syscall.SIGKILL)}
-			case <-time.After(pollEvery):
-			}
-		case err != nil:
-			return End{Fault: "wait: " + err.Error()}
-		case pid == command && ws.Signaled():
-			return End{Exit: -1, Signal: int(ws.Signal())}
-		case pid == command && ws.Exited():
-			return End{Exit: ws.ExitStatus()}
+		if end, ended := reap(command); ended {
+			return end
 		}
+		// With Landlock, only this thread may examine the command's processes and
+		// send them signals.
+		select {
+		case <-died:
+			continue
+		case <-s.stop:
+			s.endAll()
+		case began := <-next.C:
+			if !s.check() {
+				next.Reset(afterCheck(time.Since(began)))
+				continue
+			}
+		}
+		return End{Exit: -1, Signal: int(syscall.SIGKILL)}
 	}
 }
 
-// pollEvery is how late the end of a command is noticed without a process
-// namespace.
-const pollEvery = 5 * time.Millisecond
+// reap waits for all processes that have ended, and returns how the command did
+// if it is one of them.
+func reap(command int) (end End, ended bool) {
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return End{Fault: "wait: " + err.Error()}, true
+		case pid == 0:
+			return End{}, false
+		case pid == command && ws.Signaled():
+			return End{Exit: -1, Signal: int(ws.Signal())}, true
+		case pid == command && ws.Exited():
+			return End{Exit: ws.ExitStatus()}, true
+		}
+	}
+}
 
 // endAll kills every descendant. In a process namespace one call does so, and
 // the end of the namespace's first process does it again.
@@ -147,7 +159,7 @@ func (s *supervisor) endAll() {
 		return
 	}
 	for range endTries {
-		children := children()
+		children := childrenOf()[os.Getpid()]
 		if len(children) == 0 {
 			return
 		}

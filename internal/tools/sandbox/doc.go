@@ -8,8 +8,8 @@
 // (start_linux.go), in which [Child] takes over (child_linux.go): it makes files
 // outside read-only (mount_linux.go), confines itself (confine_linux.go,
 // filter_linux.go), starts the command under limits (limit_linux.go),
-// watches the resources of the command and its descendants (watch_linux.go),
-// and reports how it ended.
+// watches the resources of the command and its descendants (watch_linux.go;
+// memory_linux.go counts their memory), and reports how it ended.
 //
 // # Laws
 //
@@ -30,19 +30,29 @@
 // loopback of its own), System V IPC and mounts, through a user namespace if we
 // are not root; all mounts read-only except those that the command may write to;
 // Landlock for files, abstract sockets and signals; rlimits for each process,
-// and a check of their total use every 50 ms; no capabilities and no new
-// privileges; a filter of system calls (calls_linux.go) for set-id modes, user
+// and a check of their total use every 50 ms, also without a process namespace;
+// no capabilities and no new privileges; a filter of system calls (calls_linux.go) for set-id modes, user
 // namespaces, sockets and kernel code with a history. Other systems have none
 // of this. The table in docs/tools.md says what enforces what in each mode.
 //
 // # Limits
 //
 // Without a process namespace the supervisor runs as the command's user, who
-// may kill it; the command then continues. Between two checks only rlimits
-// bound a burst of processes or of memory, and the limit of processes does not
-// apply to root. Without a mount namespace a command changes modes and times of
-// its user's other files. It can connect to sockets in the file system whose
-// paths its user can read: Landlock covers them from ABI 9 on.
+// may kill it; the command then continues, and nothing counts it. Between two
+// checks only rlimits bound a burst of processes or of memory, and the limit of
+// processes does not apply to root. Checks take at most about a tenth of a
+// processor: if one takes long, the next comes later, after a second at most.
+//
+// Memory is counted as far as /proc shows it: docs/tools.md lists what is
+// counted. Not counted are the page cache, what pipes and sockets carry, huge
+// pages, up to 8 MiB of locked memory for each process, what was unmapped of up
+// to 64 shared mappings, and the kernel's own structures. Memory that hides, such
+// as a memfd in a socket's queue, counts only as growth of the whole machine's
+// shared memory, so a command that hides some may be ended for another's.
+//
+// Without a mount namespace a command changes modes and times of its user's other
+// files. It can connect to sockets in the file system whose paths its user can
+// read: Landlock covers them from ABI 9 on.
 //
 // # Testing
 //

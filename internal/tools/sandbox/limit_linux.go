@@ -103,6 +103,7 @@ func (s *supervisor) limit(pid int) error {
 		set(unix.RLIMIT_CPU, seconds, seconds+1), // the soft limit sends a signal that tells the reason
 		set(unix.RLIMIT_DATA, uint64(l.Memory), uint64(l.Memory)),
 		set(unix.RLIMIT_FSIZE, uint64(l.FileSize), uint64(l.FileSize)),
+		set(unix.RLIMIT_MEMLOCK, lockedMax, lockedMax), // secret memory is not counted
 		set(unix.RLIMIT_CORE, 0, 0),
 		set(unix.RLIMIT_NPROC, threads, threads),
 	} {
@@ -115,3 +116,7 @@ func (s *supervisor) limit(pid int) error {
 
 // threadsOwn is the number of threads reserved for the supervisor.
 const threadsOwn = 32
+
+// lockedMax bounds in bytes what a process locks in memory, as the kernel does by
+// default.
+const lockedMax = 8 << 20

@@ -47,8 +47,11 @@ func TestMain(m *testing.M) {
 
 // escapes are what a command may try; nil: it could.
 var escapes = map[string]func(args []string) error{
-	"read":  func(args []string) error { _, err := os.ReadFile(args[0]); return err },
-	"write": func(args []string) error { return os.WriteFile(args[0], []byte("x"), 0o600) },
+	"hold":   hold,
+	"share":  share,
+	"attach": attach,
+	"read":   func(args []string) error { _, err := os.ReadFile(args[0]); return err },
+	"write":  func(args []string) error { return os.WriteFile(args[0], []byte("x"), 0o600) },
 	"connect": func(args []string) error {
 		conn, err := net.Dial("tcp", args[0])
 		if err == nil {

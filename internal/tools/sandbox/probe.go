@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -30,6 +31,7 @@ type found struct {
 	First        bool   `json:"first"`      // it is the first process of its namespace
 	Sees         bool   `json:"sees"`       // it sees the processes of its namespace, and no others
 	Limits       string `json:"limits"`     // why rlimits were not set; empty: they were set
+	Measured     bool   `json:"measured"`   // memory can be counted
 	Counted      bool   `json:"counted"`    // the kernel counts this user's processes
 	Privileged   bool   `json:"privileged"` // a command would have capabilities, or could gain some
 	Unfiltered   bool   `json:"unfiltered"` // a command could make calls that the filter refuses
@@ -92,7 +94,7 @@ func (b *Box) judge(f found) {
 	}
 	say(Ends, f.First, ends)
 	say(CPU, f.Limits == "", f.Limits)
-	say(Memory, f.Limits == "", f.Limits)
+	say(Memory, f.Limits == "" && f.Measured, cmp.Or(f.Limits, "the memory of processes can't be read in /proc"))
 	say(FileSize, f.Limits == "", f.Limits)
 	say(Processes, f.Sees || f.Counted && f.Limits == "", "root's processes are not counted, and they can't be watched")
 	switch {

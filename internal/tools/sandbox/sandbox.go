@@ -91,7 +91,7 @@ const (
 	Network    Guarantee = "network"    // no other machine and no socket of this one is reached
 	Ends       Guarantee = "ends"       // no descendant outlives the command
 	CPU        Guarantee = "cpu"        // of each process
-	Memory     Guarantee = "memory"     // of each process, and of all together if Ends holds
+	Memory     Guarantee = "memory"     // of each process, and of all together
 	FileSize   Guarantee = "file_size"  // of each file
 	Processes  Guarantee = "processes"  // their number
 	Privileges Guarantee = "privileges" // no capabilities, no way to get some, no keyring, no abstract socket of others

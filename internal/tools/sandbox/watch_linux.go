@@ -3,13 +3,17 @@ package sandbox
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
-// watchEvery is how often the command's processes are checked.
-const watchEvery = 50 * time.Millisecond
+// The time between two checks of the command's processes.
+const (
+	watchEvery  = 50 * time.Millisecond
+	watchLatest = time.Second // if a check takes long
+)
 
 // The values of End.Over.
 const (
@@ -17,38 +21,47 @@ const (
 	overProcesses = "processes"
 )
 
-// watch kills the command if its processes are too many or use too much memory.
-func (s *supervisor) watch() {
-	if !s.sees {
-		return
+// check ends the command if its processes are too many or hold too much memory, and
+// reports whether it did.
+func (s *supervisor) check() bool {
+	pids := s.descendants()
+	switch {
+	case len(pids) > s.spec.Limits.Processes:
+		s.over = overProcesses
+	case s.meter.over(pids):
+		s.over = overMemory
+	default:
+		return false
 	}
-	page := int64(os.Getpagesize())
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
-	for range tick.C {
-		count, bytes := 0, int64(0)
-		for _, pid := range pids() {
-			if pid == os.Getpid() {
-				continue
-			}
-			count++
-			bytes += heldPages(pid) * page
-		}
-		var over string
-		switch {
-		case count > s.spec.Limits.Processes:
-			over = overProcesses
-		case bytes > s.spec.Limits.Memory:
-			over = overMemory
-		default:
-			continue
-		}
-		s.mu.Lock()
-		s.over = over
-		s.mu.Unlock()
-		s.endAll()
-	}
+	s.endAll()
+	return true
 }
+
+// afterCheck returns how long to wait after a check that took so long: checks
+// take at most about a tenth of a processor.
+func afterCheck(took time.Duration) time.Duration {
+	return min(max(watchEvery, 9*took), watchLatest)
+}
+
+// descendants returns the processes of the command.
+func (s *supervisor) descendants() (all []int) {
+	self := os.Getpid()
+	if self == 1 {
+		if s.sees {
+			all = slices.DeleteFunc(pids(), func(pid int) bool { return pid == self })
+		}
+		return all
+	}
+	of := childrenOf()
+	for next := of[self]; len(next) > 0 && len(all) < pidsMax; {
+		all = append(all, next[0])
+		next = append(next[1:], of[next[0]]...)
+	}
+	return all
+}
+
+// pidsMax bounds a walk through processes while they start and end.
+const pidsMax = 1 << 16
 
 // pids returns the processes in /proc.
 func pids() (all []int) {
@@ -66,20 +79,9 @@ func pids() (all []int) {
 	return all
 }
 
-// heldPages returns how many pages a process does not share; 0 if it is gone.
-func heldPages(pid int) int64 {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	fields := strings.Fields(string(text))
-	if err != nil || len(fields) < 3 {
-		return 0
-	}
-	resident, _ := strconv.ParseInt(fields[1], 10, 64)
-	shared, _ := strconv.ParseInt(fields[2], 10, 64)
-	return resident - shared
-}
-
-func children() (all []int) {
-	self := strconv.Itoa(os.Getpid())
+// childrenOf returns the children of each process in /proc.
+func childrenOf() map[int][]int {
+	all := map[int][]int{}
 	for _, pid := range pids() {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil {
@@ -88,8 +90,10 @@ func children() (all []int) {
 		// The name of a process may contain anything; the state and the parent
 		// follow the last bracket.
 		rest := string(text[strings.LastIndexByte(string(text), ')')+1:])
-		if fields := strings.Fields(rest); len(fields) > 1 && fields[1] == self {
-			all = append(all, pid)
+		if fields := strings.Fields(rest); len(fields) > 1 {
+			if parent, err := strconv.Atoi(fields[1]); err == nil {
+				all[parent] = append(all[parent], pid)
+			}
 		}
 	}
 	return all

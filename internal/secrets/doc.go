@@ -17,9 +17,15 @@
 //   - An error names the secret and never contains a value.
 //   - Every value of at least ValueBytesMin bytes in a text, plain or in one of the
 //     encodings listed at Redactor, is replaced.
+//   - Clip cuts only after that.
 //
 // # Limits
 //
-// A value has at most ValueBytesMax bytes. Values in compressed or encrypted
-// text, and values that a program has cut into pieces, are not found.
+// A value has at most ValueBytesMax bytes. Not found are values in compressed or
+// encrypted text; values that are cut into pieces, or have other text than white
+// space between their parts, such as numbers of lines; values in another case, in
+// UTF-16 or in another base than 16 and 64, or encoded twice, such as base64 of
+// base64; values within more than decodedMax escapes, or stretched to more than
+// eight times their length and 4 KiB. A value with fewer than ValueBytesMin bytes
+// besides white space is found only as it is.
 package secrets

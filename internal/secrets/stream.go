@@ -1,8 +1,8 @@
 package secrets
 
 import (
-	"bytes"
 	"io"
+	"slices"
 )
 
 // Writer returns a writer to w that replaces values, also if one is split between
@@ -15,47 +15,53 @@ type writer struct {
 	redactor *Redactor
 	to       io.Writer
 	kept     []byte
+	found    bool // a value was replaced
 }
+
+// chunkBytes bounds what is decoded at once.
+const chunkBytes = 64 << 10
 
 // Write writes all except the possible beginning of a value.
-func (w *writer) Write(p []byte) (int, error) {
-	w.kept = append(w.kept, p...)
-	if err := w.flush(w.redactor.settled(w.kept)); err != nil {
-		return 0, err
+func (w *writer) Write(p []byte) (n int, err error) {
+	if w.redactor == nil {
+		return w.to.Write(p)
 	}
-	return len(p), nil
+	for len(p) > 0 {
+		more := min(len(p), chunkBytes)
+		w.kept = append(w.kept, p[:more]...)
+		if err := w.flush(false); err != nil {
+			return n, err
+		}
+		n, p = n+more, p[more:]
+	}
+	return n, nil
 }
 
-func (w *writer) Close() error { return w.flush(len(w.kept)) }
-
-func (w *writer) flush(n int) error {
-	if n == 0 {
+func (w *writer) Close() error {
+	if len(w.kept) == 0 {
 		return nil
 	}
-	_, err := w.to.Write(w.redactor.Bytes(w.kept[:n]))
-	w.kept = append(w.kept[:0], w.kept[n:]...)
-	return err
+	return w.flush(true)
 }
 
-// settled returns how many bytes at the beginning of text can't be part of a
-// value that continues after text.
-func (r *Redactor) settled(text []byte) int {
-	if r == nil {
-		return len(text)
+// flush writes what is settled, or everything. What is held back is bounded by
+// what a value may take.
+func (w *writer) flush(everything bool) error {
+	found, n := w.redactor.scan(w.kept, everything)
+	if n = max(n, len(w.kept)-w.redactor.span); n == 0 {
+		return nil
 	}
-	end := len(text)
-	for _, s := range r.spellings {
-		for n := min(len(s)-1, len(text)); n > len(text)-end; n-- {
-			if bytes.HasSuffix(text, s[:n]) {
-				end = len(text) - n
-				break
-			}
+	var out []byte
+	at := 0
+	for _, s := range found {
+		if s.from >= n {
+			break
 		}
+		out = append(append(out, w.kept[at:s.from]...), Mark...)
+		at, w.found = s.to, true
 	}
-	for _, found := range r.find(text) { // a complete value must not be split
-		if found.from < end && end < found.to {
-			end = found.from
-		}
-	}
-	return end
+	n = max(n, at)
+	_, err := w.to.Write(append(out, w.kept[at:n]...))
+	w.kept = slices.Clone(w.kept[n:])
+	return err
 }

@@ -46,6 +46,9 @@ func (r releaseCommand) Run(ctx context.Context, s streams, conn connection) err
 	return nil
 }
 
+// replyBytesMax bounds a typed reply.
+const replyBytesMax = 1 << 10
+
 // confirmed asks a question and reports whether the answer is yes. When ctx ends it
 // returns at once, and drops input that is typed after that.
 func confirmed(ctx context.Context, s streams, question string) (bool, error) {
@@ -56,7 +59,7 @@ func confirmed(ctx context.Context, s streams, question string) (bool, error) {
 	}
 	replies := make(chan reply, 1)
 	go func() {
-		line, err := bufio.NewReader(s.in).ReadString('\n')
+		line, err := bufio.NewReader(io.LimitReader(s.in, replyBytesMax)).ReadString('\n')
 		replies <- reply{line, err}
 	}()
 	select {

@@ -61,7 +61,7 @@ func (c importServicesCommand) Run(ctx context.Context, s streams, conn connecti
 	if err != nil {
 		return err
 	}
-	tools, problems := service.Find(found, c.Target, b.Names().Prefix(), c.Service)
+	tools, problems := service.Find(found, c.Target, b.Names().Prefix(), c.Service, nil)
 	for _, p := range problems {
 		fmt.Fprintf(s.err, "refold: %v\n", p)
 	}

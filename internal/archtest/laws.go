@@ -34,6 +34,9 @@ type laws struct {
 	loans    []loan
 	coined   map[string]string // coined words that identifiers and comments may not have; the word of the field
 	gone     []gone            // names that may not come back
+
+	redacting []exempt // directories through which texts of programs, servers and tools go
+	uncut     []exempt // their files that may cut without redacting
 }
 
 // fence restricts one import to the directories that need it.
@@ -251,6 +254,28 @@ var repository = laws{
 		{"internal/worker", "quiet", "logLimiter"}, {"internal/worker", "running", "executionContext"}, {"internal/prompt", "saidAt", "entryAt"}, {"internal/prompt", "words", "entries"},
 		{"internal/tools/mcp", "markOf", "callProgressOf"}, {"internal/tools/mcp", "hasty", "notReady"}, {"internal/tools/sandbox", "furnish", "setUpNamespaces"},
 	},
+	redacting: []exempt{
+		{"bridge", "what functions return, and errors of executors"},
+		{"cmd/bridge", "errors of executors"},
+		{"internal/tools", "what programs, servers and services answer"},
+		{"internal/worker", "what is stored"},
+		{"internal/llm/anthropic", "what a server answers"},
+		{"internal/llm/endpoint", "what a server answers"},
+		{"internal/llm/gemini", "what a server answers"},
+		{"internal/llm/openai", "what a server answers"},
+	},
+	uncut: []exempt{
+		{"bridge/bridge.go", "the name of the program"},
+		{"internal/tools/host", "calls of host tools get no secrets, and it cuts lists and looks at the beginning of files"},
+		{"internal/tools/mcp/find.go", "the names of tools, which end in a hash"},
+		{"internal/tools/mcp/stdio.go", "lines of a text that was redacted as a whole"},
+		{"internal/tools/patch", "quotes lines of a model's patch"},
+		{"internal/tools/sessiontools", "files of workspaces, for calls that get no secrets"},
+		{"internal/worker/content.go", "outcomes that start.go redacted"},
+		{"internal/worker/live.go", "pieces of a model's text, of which nothing is left out"},
+		{"internal/worker/settlement.go", "outcomes that start.go redacted, and answers of models"},
+		{"internal/worker/space.go", "readers of spaces get no secrets"},
+	},
 }
 
 // inProse are the coined words that comments may use in their common meaning: the
@@ -268,6 +293,8 @@ var checks = map[string]func(laws, *tree) []string{
 	"nouns":    laws.checkNouns,
 	"words":    laws.checkWords,
 	"sizes":    laws.checkSizes,
+	"cuts":     laws.checkCuts,
+	"lines":    laws.checkLines,
 	"stale":    laws.checkStale,
 }
 

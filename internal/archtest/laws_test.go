@@ -226,6 +226,42 @@ var violations = []struct {
 		clean: "-- internal/engine/h.go --\npackage engine\nfunc sweeps() {}\n",
 	},
 	{
+		law: "cuts", name: "function",
+		want:  `internal/tools/mcp/m.go:3: clip cuts a text that may contain a secret`,
+		bad:   "-- internal/tools/mcp/m.go --\npackage mcp\n\nvar words = clip(stderr, errorTextMax)\n",
+		clean: "-- internal/tools/mcp/m.go --\npackage mcp\nimport \"slices\"\nvar words, all = redactor.Clip(stderr, errorTextMax), slices.Clip(lines)\n-- internal/prompt/p.go --\npackage prompt\nvar words = clip(text, 80)\n",
+	},
+	{
+		law: "cuts", name: "declaration",
+		want:  `internal/tools/mcp/m.go:2: truncateText cuts a text that may contain a secret`,
+		bad:   "-- internal/tools/mcp/m.go --\npackage mcp\nfunc truncateText(text string) string { return text }\n",
+		clean: "-- internal/tools/mcp/m.go --\npackage mcp\nfunc (s *server) clip(text string) string { return s.redactor().Clip(text, 80) }\n",
+	},
+	{
+		law: "cuts", name: "another package's function",
+		want:  `internal/worker/w.go:3: Clip cuts a text that may contain a secret`,
+		bad:   "-- internal/worker/w.go --\npackage worker; import \"github.com/refold/refold/internal/prompt\"\n\nvar detail = prompt.Clip(err.Error(), 80)\n",
+		clean: "-- internal/llm/endpoint/e.go --\npackage endpoint\nimport \"github.com/refold/refold/internal/llm\"\nvar detail = llm.Excerpt(e.Clean(message))\n",
+	},
+	{
+		law: "cuts", name: "slice",
+		want:  `internal/tools/service/s.go:2: cuts at a limit`,
+		bad:   "-- internal/tools/service/s.go --\npackage service\nvar detail = reply[:errorTextMax]\n",
+		clean: "-- internal/tools/service/s.go --\npackage service\nvar head, rest = reply[:end], reply[errorTextMax:]\n",
+	},
+	{
+		law: "cuts", name: "slice by the smaller of two",
+		want:  `internal/tools/service/s.go:2: cuts at a limit`,
+		bad:   "-- internal/tools/service/s.go --\npackage service\nvar detail = reply[:min(len(reply), 200)]\n",
+		clean: "-- internal/tools/service/s.go --\npackage service\nvar head = reply[:min(len(reply), 4)]\n",
+	},
+	{
+		law: "lines", name: "a line of any length",
+		want:  `internal/tools/mcp/m.go:3: ReadString takes a line of any length`,
+		bad:   "-- internal/tools/mcp/m.go --\npackage mcp\nfunc f() {\nbufio.NewReader(stderr).ReadString('\\n')\n}\n",
+		clean: "-- internal/tools/mcp/m.go --\npackage mcp\nfunc f() {\nbufio.NewReader(io.LimitReader(stderr, 80)).ReadString('\\n')\n}\n",
+	},
+	{
 		law: "sizes", name: "file",
 		want:  `client/c.go: 401 lines; the limit is 400`,
 		bad:   "-- client/c.go --\npackage client\n" + strings.Repeat("\n", 400),

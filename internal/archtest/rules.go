@@ -277,6 +277,8 @@ func (l laws) checkStale(t *tree) (complaints []string) {
 			say("offside: %s is not there; take it off", dir)
 		}
 	}
+	complaints = append(complaints, t.staleExempts("redacting", l.redacting)...)
+	complaints = append(complaints, t.staleExempts("uncut", l.uncut)...)
 	for _, dir := range l.public {
 		if !there(dir) {
 			say("public: %s is not there; take it off", dir)

@@ -24,6 +24,7 @@ const (
 	monitorTimeout = 10 * time.Second
 	// monitorBytesMax bounds an answer: real ones have 1 KiB.
 	monitorBytesMax = 1 << 20
+	headerBytesMax  = 64 << 10
 	// nextTimeout is how long to wait for the next server of a cluster, and
 	// soloTimeout the same where no server reported a cluster.
 	nextTimeout = 3 * time.Second
@@ -177,7 +178,7 @@ func askMonitor(ctx context.Context, at string) (one jsz, err error) {
 		return one, err
 	}
 	client := http.Client{
-		Transport: &http.Transport{DisableKeepAlives: true, Proxy: http.ProxyFromEnvironment},
+		Transport: &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: headerBytesMax, Proxy: http.ProxyFromEnvironment},
 		// A server's monitor never redirects.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/internal/prompt"
+	"github.com/refold/refold/internal/secrets"
 )
 
 // Troubles returns the current troubles that an executor reports.
@@ -18,7 +18,7 @@ func (s *Target) Troubles() []string {
 }
 
 // trouble returns the current trouble of a target, nil if there is none.
-func (s *Target) trouble(began, now time.Time) *session.Trouble {
+func (s *Target) trouble(began, now time.Time, redactor *secrets.Redactor) *session.Trouble {
 	var t *session.Trouble
 	if s.Pace != nil {
 		t = s.Pace.trouble(now)
@@ -27,7 +27,7 @@ func (s *Target) trouble(began, now time.Time) *session.Trouble {
 		if all := s.Troubles(); len(all) > 0 {
 			t = &session.Trouble{Code: session.TroubleExecutor, Detail: all[0]}
 			if more := len(all) - 1; more > 0 {
-				t.Detail = fmt.Sprintf("%s (and %d more)", prompt.Clip(all[0], session.TroubleDetailMax-20), more)
+				t.Detail = fmt.Sprintf("%s (and %d more)", redactor.Clip(all[0], session.TroubleDetailMax-20), more)
 			}
 		}
 	}
@@ -51,11 +51,12 @@ type heartbeat struct {
 func (w *Worker) Heartbeats(targets []string, all []Target) func() []byte {
 	began := w.now()
 	return func() []byte {
+		redactor := w.vault.given.Redactor()
 		beat := heartbeat{Targets: targets, Rules: session.RulesVersion}
 		for i := range all {
-			if t := all[i].trouble(began, w.now()); t != nil && len(beat.Troubles) < session.TroublesMax {
-				t.Code = prompt.Clip(t.Code, session.CodeBytesMax)
-				t.Detail = prompt.Clip(w.vault.given.Redactor().Text(t.Detail), session.TroubleDetailMax)
+			if t := all[i].trouble(began, w.now(), redactor); t != nil && len(beat.Troubles) < session.TroublesMax {
+				t.Code = redactor.Clip(t.Code, session.CodeBytesMax)
+				t.Detail = redactor.Clip(t.Detail, session.TroubleDetailMax)
 				beat.Troubles = append(beat.Troubles, *t)
 			}
 		}

@@ -95,13 +95,16 @@ func (o Options) play(ctx context.Context, part Part) (p *player, err error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = p.in.Close() })
 	defer stop()
-	line, err := bufio.NewReader(out).ReadString('\n')
+	line, err := bufio.NewReader(io.LimitReader(out, lineBytesMax)).ReadString('\n')
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the %s is not ready: %w", part.Role, err), p.stop())
 	}
 	p.url = strings.TrimSpace(line)
 	return p, nil
 }
+
+// lineBytesMax bounds the line that a process prints when it is ready.
+const lineBytesMax = 4 << 10
 
 // stopWithin is how long a process may take to end.
 const stopWithin = 20 * time.Second

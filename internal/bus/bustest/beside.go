@@ -16,6 +16,9 @@ import (
 // serveEnv is the environment variable with the store directory of Serve.
 const serveEnv = "REFOLD_TEST_SERVE"
 
+// addressBytesMax bounds the line with the server's address.
+const addressBytesMax = 1 << 10
+
 // ServerBeside starts a server in a process of its own, and returns its address. The
 // package's TestMain must call Serve first.
 func ServerBeside(tb testing.TB) string {
@@ -38,7 +41,7 @@ func ServerBeside(tb testing.TB) string {
 		_ = in.Close()
 		_ = cmd.Wait()
 	})
-	url, err := bufio.NewReader(out).ReadString('\n')
+	url, err := bufio.NewReader(io.LimitReader(out, addressBytesMax)).ReadString('\n')
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -3,9 +3,12 @@ package endpoint_test
 import (
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/refold/refold/internal/llm/endpoint"
@@ -47,4 +50,63 @@ func TestAttackEndlessEvent(t *testing.T) {
 			}
 		})
 	}
+}
+
+// headersMax is what an attacker may have written when its answer is given up: the
+// limit, and what the connection buffers, which depends on the system.
+const headersMax = 8 << 20
+
+// TestAttackHeaders: a server's headers do not end.
+func TestAttackHeaders(t *testing.T) {
+	t.Parallel()
+	address, wrote := endlessHeaders(t)
+	e, err := endpoint.New(endpoint.Config{BaseURL: address}, address, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := e.Client().Get(address) //nolint:noctx // it is short
+	if err == nil {
+		response.Body.Close()
+	}
+	if n := wrote.Load(); err == nil || n > headersMax {
+		t.Errorf("got %v after %d bytes of headers, want an error before", err, n)
+	}
+}
+
+// endlessHeaders is a server whose answers have headers without end. It counts what
+// it could write.
+func endlessHeaders(t *testing.T) (address string, wrote *atomic.Int64) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var open sync.WaitGroup
+	t.Cleanup(func() {
+		listener.Close()
+		open.Wait()
+	})
+	wrote = new(atomic.Int64)
+	line := []byte("X-Header: " + strings.Repeat("x", 4<<10) + "\r\n")
+	open.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			open.Go(func() {
+				defer conn.Close()
+				if _, err := conn.Read(make([]byte, 1)); err != nil {
+					return
+				}
+				_, err := conn.Write([]byte("HTTP/1.1 200 OK\r\n"))
+				for err == nil && wrote.Load() < 64<<20 {
+					var n int
+					n, err = conn.Write(line)
+					wrote.Add(int64(n))
+				}
+			})
+		}
+	})
+	return "http://" + listener.Addr().String(), wrote
 }

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/refold/refold/internal/secrets"
 )
 
 // Config names a server. The zero value is the provider's own server, without a
@@ -49,12 +51,13 @@ func (c Config) Validate() error {
 
 // Endpoint is one server of a provider. It is safe for concurrent use.
 type Endpoint struct {
-	base   string
-	host   string // for people
-	key    string // removed from texts
-	client *http.Client
-	log    *slog.Logger
-	wait   func(ctx context.Context, d time.Duration) error
+	base     string
+	host     string            // for people
+	key      string            // removed from texts
+	redactor *secrets.Redactor // of the key
+	client   *http.Client
+	log      *slog.Logger
+	wait     func(ctx context.Context, d time.Duration) error
 }
 
 // New returns the endpoint of a config, or the config's problems. base is the
@@ -70,7 +73,7 @@ func New(c Config, base string, log *slog.Logger) (*Endpoint, error) {
 	if err != nil {
 		return nil, fmt.Errorf("base URL: %w", err)
 	}
-	e := &Endpoint{base: base, host: u.Host, key: c.Key, log: log, wait: c.Wait}
+	e := &Endpoint{base: base, host: u.Host, key: c.Key, redactor: secrets.NewRedactor(c.Key), log: log, wait: c.Wait}
 	if e.wait == nil {
 		e.wait = wait
 	}

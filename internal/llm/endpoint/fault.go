@@ -40,7 +40,7 @@ func (e *Endpoint) Failed(err error) *Failure {
 	case errors.As(err, &response):
 		return e.classify(response.status, response.header, ParseServerError(response.body))
 	case errors.As(err, &other):
-		return Final(llm.CodeBadRequest, "%s answered %s, no answer of a model: check the base URL", e.host, llm.Excerpt(other.media))
+		return Final(llm.CodeBadRequest, "%s answered %s, no answer of a model: check the base URL", e.host, llm.Excerpt(e.Clean(other.media)))
 	case errors.Is(err, errSilent):
 		return paid(Temporary(llm.CodeNetwork, "the answer of %s broke off: it was %s", e.host, errSilent))
 	case errors.As(err, &end):
@@ -230,10 +230,11 @@ func (e *Endpoint) leadsTo(header http.Header) string {
 	return llm.Clip(e.Clean(base.Scheme+"://"+base.Host), originBytesMax)
 }
 
-// Clean returns a server's message on one line and without the key.
+// Clean returns a server's message on one line and without the key, which may be
+// encoded.
 func (e *Endpoint) Clean(text string) string {
 	if e.key != "" {
-		text = strings.ReplaceAll(text, e.key, "[key]")
+		text = e.redactor.Text(strings.ReplaceAll(text, e.key, "[key]"))
 	}
 	return strings.Join(strings.Fields(text), " ")
 }

@@ -5,6 +5,9 @@ import "time"
 // faultBytesMax is how much of an error response is read.
 const faultBytesMax = 64 << 10
 
+// headerBytesMax bounds the headers of an answer.
+const headerBytesMax = 256 << 10
+
 // answerBytesMax limits the text, thoughts and arguments of one answer.
 const answerBytesMax = 8 << 20
 

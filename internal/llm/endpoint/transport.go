@@ -45,8 +45,15 @@ type transport struct {
 	idle time.Duration
 }
 
+// defaultTransport is that of package http with a limit of headers.
+var defaultTransport http.RoundTripper = func() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it always is one
+	t.MaxResponseHeaderBytes = headerBytesMax
+	return t
+}()
+
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	next := cmp.Or(t.next, http.DefaultTransport)
+	next := cmp.Or(t.next, defaultTransport)
 	ctx, cancel := context.WithCancelCause(req.Context())
 	response, err := next.RoundTrip(req.WithContext(ctx))
 	if err != nil {

@@ -95,7 +95,7 @@ func ReadLedger(path string) ([]Entry, error) {
 	}
 	defer file.Close()
 	var entries []Entry
-	lines := bufio.NewReader(file)
+	lines := bufio.NewReader(io.LimitReader(file, fileBytesMax))
 	for number := 1; ; number++ {
 		line, err := lines.ReadBytes('\n')
 		if errors.Is(err, io.EOF) && len(line) == 0 {

@@ -11,7 +11,7 @@ import (
 // escape sequences to, or to read.
 func TestAttackTerminal(t *testing.T) {
 	t.Parallel()
-	p, err := startProgram(&Server{Command: "/bin/cat"}, nil, slog.New(slog.DiscardHandler))
+	p, err := startProgram(&Server{Command: "/bin/cat"}, nil, nil, slog.New(slog.DiscardHandler))
 	must(t, err)
 	defer p.stop()
 	if session, err := unix.Getsid(p.pid); err != nil || session != p.pid {

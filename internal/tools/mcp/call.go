@@ -60,7 +60,7 @@ type try struct {
 	stuck   bool // the server does not answer in time
 }
 
-func (t *try) hide(text string) string { return t.session.server.hide(text) }
+func (t *try) clip(text string) string { return t.session.server.clip(text, errorTextMax) }
 
 type tryKey struct{}
 
@@ -174,7 +174,7 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (execu
 	answer, err := try.session.client.CallTool(context.WithValue(within, callProgressKey{}, m), params)
 	sent, status := m.known()
 	if err == nil {
-		return t.resultOf(answer), nil
+		return t.resultOf(answer, try.session.server.given.Redactor()), nil
 	}
 	if ctx.Err() != nil {
 		return executor.Result{}, err // the bridge knows best what to do
@@ -192,18 +192,18 @@ func (t *Tool) failed(try *try, err error, sent bool, status int) (executor.Resu
 	case errors.As(err, &protocol) && !refused(status) && (protocol.Code != codeRejected || status == 200):
 		code := map[int64]string{jsonrpc.CodeInvalidParams: "bad_request", jsonrpc.CodeMethodNotFound: "not_found"}[protocol.Code]
 		code = cmp.Or(code, CodeServerError)
-		return failed(code, "server %s answers %d: %s", t.Server, protocol.Code, clip(try.hide(protocol.Message), errorTextMax))
+		return failed(code, "server %s answers %d: %s", t.Server, protocol.Code, try.clip(protocol.Message))
 	case !sent, refused(status):
 		return t.refused(try, err, status)
 	}
 	try.broken = true
 	if t.Function.RetrySafe() {
 		try.again = lost
-		result, err := failed(codeTryAgain, "server %s: the answer was lost: %s", t.Server, clip(try.hide(err.Error()), errorTextMax))
+		result, err := failed(codeTryAgain, "server %s: the answer was lost: %s", t.Server, try.clip(err.Error()))
 		result.Error.Retryable = true
 		return result, err
 	}
-	result, _ := failed(codeUnknown, "server %s: the answer was lost, and the call may have taken effect: %s", t.Server, clip(try.hide(err.Error()), errorTextMax))
+	result, _ := failed(codeUnknown, "server %s: the answer was lost, and the call may have taken effect: %s", t.Server, try.clip(err.Error()))
 	result.Unknown = true
 	return result, nil
 }
@@ -226,7 +226,7 @@ func (t *Tool) refused(try *try, err error, status int) (executor.Result, error)
 	default:
 		code, try.again, try.broken = "bad_request", renewal, true
 	}
-	result, _ := failed(code, "server %s did not take the call, and nothing took effect: %s", t.Server, clip(try.hide(err.Error()), errorTextMax))
+	result, _ := failed(code, "server %s did not take the call, and nothing took effect: %s", t.Server, try.clip(err.Error()))
 	result.Error.Retryable = try.again == refusal
 	return result, nil
 }

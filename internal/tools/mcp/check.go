@@ -56,7 +56,7 @@ func (s *server) check(ctx context.Context) (findings []Finding, same int) {
 		t, err = s.begin(ctx, with)
 	}
 	if err != nil {
-		return []Finding{{Server: s.name, What: fmt.Sprintf("it is not reached, so its imported tools (%d) can't be compared: %s", len(pinned), clip(err.Error(), 2*errorTextMax))}}, 0
+		return []Finding{{Server: s.name, What: fmt.Sprintf("it is not reached, so its imported tools (%d) can't be compared: %s", len(pinned), s.clip(err.Error(), 2*errorTextMax))}}, 0
 	}
 	defer t.close()
 	t.mu.Lock()

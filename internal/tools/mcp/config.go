@@ -240,11 +240,3 @@ func (s *Server) header(env, secrets map[string]string) map[string]string {
 
 // target returns the target of the server's tools; without is the default.
 func (s *Server) target(without string) string { return cmp.Or(s.Target, without, TargetDefault) }
-
-func clip(text string, most int) string {
-	text = strings.ToValidUTF8(text, "\uFFFD")
-	if len(text) <= most {
-		return text
-	}
-	return strings.ToValidUTF8(text[:most-len("…")], "") + "…"
-}

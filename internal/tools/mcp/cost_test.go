@@ -31,7 +31,7 @@ func TestAttackSchemasOfServer(t *testing.T) { //nolint:paralleltest // allocati
 		listed := []*sdk.Tool{{Name: "a", InputSchema: parsed(t, c.schema)}, {Name: "b", InputSchema: parsed(t, schemaText)}}
 		var tools []*Tool
 		var problems []*Problem
-		if got := allocated(func() { tools, problems = find("peer", &Server{}, "host", listed) }); got > allocatedMax {
+		if got := allocated(func() { tools, problems = find("peer", &Server{}, "host", listed, nil) }); got > allocatedMax {
 			t.Errorf("%s: allocated %d bytes, want at most %d", name, got, allocatedMax)
 		}
 		if len(tools) != 1 || tools[0].Name != "b" || len(problems) != 1 || !strings.Contains(problems[0].Error(), c.want) {
@@ -42,7 +42,7 @@ func TestAttackSchemasOfServer(t *testing.T) { //nolint:paralleltest // allocati
 	for i := range 200 {
 		listed = append(listed, &sdk.Tool{Name: fmt.Sprintf("t%d", i), InputSchema: parsed(t, `{"pattern":"^\\pL{200}$"}`)})
 	}
-	tools, problems := find("peer", &Server{}, "host", listed)
+	tools, problems := find("peer", &Server{}, "host", listed, nil)
 	weight := 0
 	for _, tool := range tools {
 		weight += tool.Function.Weight()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/planner"
 )
 
@@ -35,15 +36,16 @@ type Problem struct {
 
 // Error returns the name of the tool and its problems.
 func (p *Problem) Error() string {
-	return fmt.Sprintf("server %s, tool %s: %s", p.Server, clip(p.Tool, errorTextMax), strings.ReplaceAll(p.Err.Error(), "\n", "; "))
+	return fmt.Sprintf("server %s, tool %s: %s", p.Server, p.Tool, strings.ReplaceAll(p.Err.Error(), "\n", "; "))
 }
 
 // Unwrap returns the problems.
 func (p *Problem) Unwrap() error { return p.Err }
 
 // find returns the included tools of a list, by tool_id, and the problems of
-// others. Once the tools take more than weightMax, it accepts no more.
-func find(server string, s *Server, target string, listed []*sdk.Tool) (tools []*Tool, problems []*Problem) {
+// others. Once the tools take more than weightMax, it accepts no more. What is cut
+// has no secrets.
+func find(server string, s *Server, target string, listed []*sdk.Tool, redactor *secrets.Redactor) (tools []*Tool, problems []*Problem) {
 	ids := map[string]int{}
 	names := map[string]int{}
 	var taken []*sdk.Tool
@@ -68,7 +70,7 @@ func find(server string, s *Server, target string, listed []*sdk.Tool) (tools []
 		var tool *Tool
 		err := fmt.Errorf("the server's tools before it take %d MiB of memory already: choose fewer tools", weightMax>>20)
 		if weight <= weightMax {
-			tool, err = newTool(server, s, target, id, name, t)
+			tool, err = newTool(server, s, target, id, name, t, redactor)
 		}
 		if err == nil {
 			weight += tool.Function.Weight()
@@ -78,7 +80,7 @@ func find(server string, s *Server, target string, listed []*sdk.Tool) (tools []
 		}
 		seen[t.Name] = true
 		if err != nil {
-			problems = append(problems, &Problem{Server: server, Tool: t.Name, ToolID: id, Err: err})
+			problems = append(problems, &Problem{Server: server, Tool: redactor.Clip(t.Name, errorTextMax), ToolID: id, Err: err})
 			continue
 		}
 		tools = append(tools, tool)
@@ -116,7 +118,7 @@ func unique(name, of string, most int) string {
 }
 
 // newTool returns the tool of one entry of a list.
-func newTool(server string, s *Server, target, id, name string, listed *sdk.Tool) (*Tool, error) {
+func newTool(server string, s *Server, target, id, name string, listed *sdk.Tool, redactor *secrets.Redactor) (*Tool, error) {
 	pin, err := pinOf(listed)
 	if err != nil {
 		return nil, err
@@ -137,7 +139,7 @@ func newTool(server string, s *Server, target, id, name string, listed *sdk.Tool
 	}
 	options := []function.Option{
 		function.Target(target), function.ToolName(name), function.ArgsSchema(schema), function.Tries(1),
-		function.Description(clip(description, descriptionBytes)), function.Requires(own.Requires...), function.Approval(approval),
+		function.Description(redactor.Clip(description, descriptionBytes)), function.Requires(own.Requires...), function.Approval(approval),
 	}
 	if safe {
 		options = append(options, function.RetrySafe())

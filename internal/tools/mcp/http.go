@@ -20,6 +20,7 @@ func remote(s *Server, header *atomic.Pointer[map[string]string]) (sdk.Transport
 		return nil, nil, err
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it always is one
+	base.MaxResponseHeaderBytes = headerBytesMax
 	client := &http.Client{Transport: &messenger{base: base, origin: origin, header: header}}
 	return &sdk.StreamableClientTransport{Endpoint: s.URL, HTTPClient: client, MaxEventSize: messageBytesMax}, base.CloseIdleConnections, nil
 }

@@ -23,11 +23,12 @@ const (
 	stopMax  = 2 * time.Second // for a server to end when its input ends, and again after SIGTERM
 	closeMax = 5 * time.Second // for a session to close
 
-	messageBytesMax  = 32 << 20 // one message of a server
-	stderrBytesMax   = 2 << 10  // of a server's last standard error, in the log
-	garbageLinesMax  = 5        // lines of one process that are not messages, in the log
-	errorTextMax     = 240      // bytes of a server's text in the detail of a failure
-	linkTextMax      = 1 << 10  // of a link to a resource, in bytes
+	messageBytesMax  = 32 << 20  // one message of a server
+	headerBytesMax   = 256 << 10 // of an answer over HTTP
+	stderrBytesMax   = 2 << 10   // of a server's last standard error, in the log
+	garbageLinesMax  = 5         // lines of one process that are not messages, in the log
+	errorTextMax     = 240       // bytes of a server's text in the detail of a failure
+	linkTextMax      = 1 << 10   // of a link to a resource, in bytes
 	lockBytesMax     = 16 << 20
 	descriptionBytes = 16 << 10 // of a tool; a longer one is cut
 )

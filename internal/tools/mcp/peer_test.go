@@ -5,6 +5,7 @@ package mcp
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -151,13 +152,13 @@ func (p *peer) echo(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolRes
 	return text("%s", r.Params.Arguments), nil
 }
 
-// token says what secret the server was given, plain and in hex.
+// token says what secret the server was given, plain and as a hash.
 func (p *peer) token(_ context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 	given := os.Getenv("GIVEN")
 	if r.Extra != nil && r.Extra.Header != nil {
 		given = r.Extra.Header.Get("X-Token")
 	}
-	return text("%s is %x", given, given), nil
+	return text("%s is %x", given, sha256.Sum256([]byte(given))), nil
 }
 
 // crash ends the server, the first time.

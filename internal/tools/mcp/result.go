@@ -11,11 +11,12 @@ import (
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/secrets"
 )
 
 // resultOf turns an answer into a result: text as text, images, sounds and embedded
 // resources as files, and structured content as JSON unless the text is the same.
-func (t *Tool) resultOf(r *sdk.CallToolResult) executor.Result {
+func (t *Tool) resultOf(r *sdk.CallToolResult, redactor *secrets.Redactor) executor.Result {
 	if r.NeedsInput() {
 		result, _ := failed(CodeNeedsInput, "server %s asks for something before it goes on, and nobody is there to answer it", t.Server)
 		return result
@@ -23,7 +24,7 @@ func (t *Tool) resultOf(r *sdk.CallToolResult) executor.Result {
 	var result executor.Result
 	var texts []string
 	for _, c := range r.Content {
-		text, file := contentOf(c)
+		text, file := contentOf(c, redactor)
 		if text != "" {
 			texts = append(texts, text)
 		}
@@ -50,8 +51,9 @@ func (t *Tool) resultOf(r *sdk.CallToolResult) executor.Result {
 	return result
 }
 
-// contentOf returns one part of an answer as text, or as a file, or both.
-func contentOf(c sdk.Content) (text string, file *executor.File) {
+// contentOf returns one part of an answer as text, or as a file, or both. What it
+// cuts has no secrets.
+func contentOf(c sdk.Content, redactor *secrets.Redactor) (text string, file *executor.File) {
 	switch c := c.(type) {
 	case *sdk.TextContent:
 		return c.Text, nil
@@ -64,15 +66,15 @@ func contentOf(c sdk.Content) (text string, file *executor.File) {
 		if c.MIMEType != "" {
 			kind = ", " + c.MIMEType
 		}
-		return clip(fmt.Sprintf("[resource %s%s: %s]", cmp.Or(c.Title, c.Name), kind, c.URI), linkTextMax), nil
+		return redactor.Clip(fmt.Sprintf("[resource %s%s: %s]", cmp.Or(c.Title, c.Name), kind, c.URI), linkTextMax), nil
 	case *sdk.EmbeddedResource:
 		switch {
 		case c.Resource == nil:
 			return "", nil
 		case len(c.Resource.Blob) > 0:
-			return clip(fmt.Sprintf("[resource %s]", c.Resource.URI), linkTextMax), &executor.File{MediaType: c.Resource.MIMEType, Data: c.Resource.Blob}
+			return redactor.Clip(fmt.Sprintf("[resource %s]", c.Resource.URI), linkTextMax), &executor.File{MediaType: c.Resource.MIMEType, Data: c.Resource.Blob}
 		}
-		return clip(fmt.Sprintf("[resource %s]", c.Resource.URI), linkTextMax) + "\n" + c.Resource.Text, nil
+		return redactor.Clip(fmt.Sprintf("[resource %s]", c.Resource.URI), linkTextMax) + "\n" + c.Resource.Text, nil
 	}
 	return fmt.Sprintf("[a part of the answer is left out: %T]", c), nil
 }

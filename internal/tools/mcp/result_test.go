@@ -35,7 +35,7 @@ func TestResults(t *testing.T) {
 		{"failed at length", &sdk.CallToolResult{Content: said(long), IsError: true}, long, "tool_error: do of server peer says that it failed:"},
 		{"an empty resource", &sdk.CallToolResult{Content: []sdk.Content{&sdk.EmbeddedResource{}}}, "", ""},
 	} {
-		r := tool.resultOf(c.answer)
+		r := tool.resultOf(c.answer, nil)
 		fault := ""
 		if r.Error != nil {
 			fault = r.Error.Error()

@@ -74,9 +74,13 @@ func (s *Server) valuesOf(env map[string]string) (values []string) {
 	return values
 }
 
-// hide removes secrets from a server's text. It must run before the text is
-// cut, since it would miss a part of a secret.
+// hide removes secrets from a server's text.
 func (s *server) hide(text string) string { return s.given.Redactor().Text(text) }
+
+// clip returns the beginning of a server's text without secrets.
+func (s *server) clip(text string, bytesMax int) string {
+	return s.given.Redactor().Clip(text, bytesMax)
+}
 
 // outOfError returns an error whose text has no secrets.
 func (s *server) outOfError(err error) error {

@@ -269,5 +269,5 @@ func (s *server) missing() string {
 	if s.session != nil || s.failed == nil {
 		return ""
 	}
-	return clip(s.failed.Error(), errorTextMax)
+	return s.clip(s.failed.Error(), errorTextMax)
 }

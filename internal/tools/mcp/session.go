@@ -51,7 +51,7 @@ func (s *server) begin(ctx context.Context, with filled) (*session, error) {
 	if s.config.URL != "" {
 		transport, t.idle, err = remote(&s.config, t.header)
 	} else {
-		t.program, err = startProgram(&s.config, with.environ, s.log)
+		t.program, err = startProgram(&s.config, with.environ, s.given.Redactor(), s.log)
 		transport = t.program
 	}
 	if err != nil {
@@ -193,7 +193,7 @@ func (t *session) list(ctx context.Context, since time.Time) error {
 }
 
 func (t *session) learn(all []*sdk.Tool, now time.Time) {
-	tools, problems := find(t.server.name, &t.server.config, t.server.target, all)
+	tools, problems := find(t.server.name, &t.server.config, t.server.target, all, t.server.given.Redactor())
 	byID, refused := make(map[string]*Tool, len(tools)), make(map[string]string, len(problems))
 	for _, tool := range tools {
 		byID[tool.Function.ToolID()] = tool
@@ -240,7 +240,7 @@ func (t *session) progress(p *sdk.ProgressNotificationParams) {
 	if call == nil {
 		return
 	}
-	t.log.Debug("mcp_progress", "call", token, "progress", p.Progress, "total", p.Total, "text", clip(t.server.hide(p.Message), errorTextMax))
+	t.log.Debug("mcp_progress", "call", token, "progress", p.Progress, "total", p.Total, "text", t.server.clip(p.Message, errorTextMax))
 	call()
 }
 

@@ -22,16 +22,19 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/refold/refold/internal/secrets"
 )
 
 // program is a server started by this process, with its descendants.
 type program struct {
-	log     *slog.Logger
-	stdin   *os.File
-	stdout  *os.File
-	stderr  *os.File
-	ended   chan struct{} // closed when it has been waited for
-	drained chan struct{} // closed at the end of its standard error
+	log      *slog.Logger
+	stdin    *os.File
+	stdout   *os.File
+	stderr   *os.File
+	redactor *secrets.Redactor
+	ended    chan struct{} // closed when it has been waited for
+	drained  chan struct{} // closed at the end of its standard error
 
 	mu         sync.Mutex
 	pid        int
@@ -40,8 +43,9 @@ type program struct {
 	stderrTail []byte // the end of its standard error
 }
 
-// startProgram starts a server in a session of its own.
-func startProgram(s *Server, environ []string, log *slog.Logger) (*program, error) {
+// startProgram starts a server in a session of its own. What it writes that is no
+// message is redacted before it is split into lines: a secret may have several.
+func startProgram(s *Server, environ []string, redactor *secrets.Redactor, log *slog.Logger) (*program, error) {
 	cmd := exec.Command(s.Command, s.Args...)
 	cmd.Dir, cmd.Env, cmd.SysProcAttr = s.Dir, environ, groupAttr()
 	var ours, theirs [3]*os.File
@@ -63,7 +67,7 @@ func startProgram(s *Server, environ []string, log *slog.Logger) (*program, erro
 	}
 	ours[0], theirs[0] = theirs[0], ours[0] // we write its input
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
-	p := &program{log: log, stdin: ours[0], stdout: ours[1], stderr: ours[2], ended: make(chan struct{}), drained: make(chan struct{})}
+	p := &program{log: log, stdin: ours[0], stdout: ours[1], stderr: ours[2], redactor: redactor, ended: make(chan struct{}), drained: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		// The kernel kills the program when the thread that started it ends.
@@ -143,20 +147,59 @@ func (p *program) within(d time.Duration) bool {
 func (p *program) readStderr() {
 	defer close(p.drained)
 	defer p.stderr.Close()
-	lines := bufio.NewReaderSize(p.stderr, 4<<10)
-	for {
-		line, err := lines.ReadString('\n') // the reader's size does not bound a line
-		if line = strings.TrimSpace(clip(line, stderrBytesMax)); line != "" {
-			p.log.Debug("mcp_server_says", "text", line)
-			p.mu.Lock()
-			p.stderrTail = append(append(p.stderrTail, line...), '\n')
-			p.stderrTail = p.stderrTail[max(0, len(p.stderrTail)-stderrBytesMax):]
-			p.mu.Unlock()
-		}
-		if err != nil {
-			return
+	to := p.lines(func(line string) {
+		p.log.Debug("mcp_server_says", "text", line)
+		p.mu.Lock()
+		p.stderrTail = append(append(p.stderrTail, line...), '\n')
+		p.stderrTail = bytes.Clone(p.stderrTail[max(0, len(p.stderrTail)-stderrBytesMax):])
+		p.mu.Unlock()
+	})
+	_, _ = io.Copy(to, p.stderr) // it ends when the program does
+	_ = to.Close()
+}
+
+// lines returns a writer of a text that passes on its lines without secrets. Of a
+// long line only the beginning is kept.
+func (p *program) lines(each func(line string)) io.WriteCloser {
+	l := &lineWriter{each: each}
+	return &redactedLines{WriteCloser: p.redactor.Writer(l), lines: l}
+}
+
+// redactedLines is a redacting writer to lines.
+type redactedLines struct {
+	io.WriteCloser
+	lines *lineWriter
+}
+
+func (r *redactedLines) Close() error {
+	err := r.WriteCloser.Close()
+	r.lines.end()
+	return err
+}
+
+// lineWriter splits a text into lines, of which it keeps stderrBytesMax bytes.
+type lineWriter struct {
+	each func(line string)
+	line []byte
+}
+
+func (l *lineWriter) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0; {
+		text, after, ended := bytes.Cut(rest, []byte{'\n'})
+		l.line = append(l.line, text[:min(len(text), stderrBytesMax-len(l.line))]...)
+		if rest = after; ended {
+			l.end()
 		}
 	}
+	return len(p), nil
+}
+
+// end ends a line.
+func (l *lineWriter) end() {
+	if line := strings.TrimSpace(strings.ToValidUTF8(string(l.line), "\uFFFD")); line != "" {
+		l.each(line)
+	}
+	l.line = l.line[:0]
 }
 
 // lastWords returns how the program ended, if it has, and the end of its
@@ -183,6 +226,12 @@ func (p *program) messages() io.ReadCloser {
 	lines := bufio.NewScanner(p.stdout)
 	lines.Buffer(nil, messageBytesMax)
 	garbage := 0
+	others := p.lines(func(line string) {
+		if garbage++; garbage <= garbageLinesMax {
+			p.log.Warn("mcp_server_wrote_garbage", "text", line,
+				"do", "a server's standard output is for messages alone, one a line; this is left out")
+		}
+	})
 	return &body{of: p.stdout, more: func() ([]byte, error) {
 		for lines.Scan() {
 			line := bytes.TrimSpace(lines.Bytes())
@@ -191,11 +240,10 @@ func (p *program) messages() io.ReadCloser {
 			case (line[0] == '{' || line[0] == '[') && json.Valid(line):
 				return append(slices.Clone(exact(line)), '\n'), nil
 			case garbage < garbageLinesMax:
-				garbage++
-				p.log.Warn("mcp_server_wrote_garbage", "text", clip(string(line), errorTextMax),
-					"do", "a server's standard output is for messages alone, one a line; this is left out")
+				_, _ = others.Write(append(bytes.Clone(line), '\n')) // it never fails
 			}
 		}
+		_ = others.Close()
 		if err := lines.Err(); err != nil {
 			return nil, fmt.Errorf("read a server's message: %w", err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/internal/presence"
+	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/tools/retry"
 	"github.com/refold/refold/subjects"
 )
@@ -20,6 +21,7 @@ type callOptions struct {
 	wire     Wire
 	patience time.Duration
 	header   map[string]string // with secrets
+	redactor *secrets.Redactor // of what services were given
 }
 
 type callOptionsKey struct{}
@@ -72,6 +74,6 @@ func (t *Tool) send(ctx context.Context, with callOptions, call executor.Call) (
 	if err != nil {
 		return t.failed(ctx, err)
 	}
-	result, once := t.resultOf(reply)
+	result, once := t.resultOf(reply, with.redactor)
 	return result, once, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/internal/presence"
+	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/planner"
 )
 
@@ -44,8 +45,9 @@ func (p *Problem) Unwrap() error { return p.Err }
 // Find returns the tools that services offer, by tool_id, and the problems of
 // others. target is the target of the tools, prefix that of Refold's own
 // subjects. Unless only is empty, services with other names are ignored. If
-// instances of one service differ, the newest version counts.
-func Find(services []presence.FoundService, target, prefix string, only []string) (tools []*Tool, problems []*Problem) {
+// instances of one service differ, the newest version counts. Problems have no
+// secrets.
+func Find(services []presence.FoundService, target, prefix string, only []string, redactor *secrets.Redactor) (tools []*Tool, problems []*Problem) {
 	newest := map[string]presence.FoundService{}
 	for _, s := range services {
 		if len(only) > 0 && !slices.Contains(only, s.Name) {
@@ -67,7 +69,7 @@ func Find(services []presence.FoundService, target, prefix string, only []string
 	byID := map[string][]*Tool{}
 	for _, key := range slices.Sorted(maps.Keys(newest)) {
 		s := newest[key]
-		tool, id, err := newTool(s, s.Endpoints[0], target, prefix)
+		tool, id, err := newTool(s, s.Endpoints[0], target, prefix, redactor)
 		if err != nil {
 			problems = append(problems, &Problem{Service: s.Name, Endpoint: s.Endpoints[0].Name, ToolID: id, Err: err})
 			continue
@@ -91,13 +93,13 @@ func Find(services []presence.FoundService, target, prefix string, only []string
 
 // newTool returns the tool of one endpoint. id is returned with an error too,
 // if known.
-func newTool(s presence.FoundService, e presence.FoundEndpoint, target, prefix string) (t *Tool, id string, err error) {
-	m, err := parseMetadata(e.Metadata[MetadataKey])
+func newTool(s presence.FoundService, e presence.FoundEndpoint, target, prefix string, redactor *secrets.Redactor) (t *Tool, id string, err error) {
+	m, err := parseMetadata(e.Metadata[MetadataKey], redactor)
 	id = cmp.Or(m.ToolID, s.Name+"."+e.Name)
 	if err != nil {
 		return nil, id, fmt.Errorf("%s: %w", MetadataKey, err)
 	}
-	all := []error{checkSubject(e.Subject, prefix)}
+	all := []error{checkSubject(e.Subject, prefix, redactor)}
 	if e.QueueGroup == "" && !m.RetrySafe {
 		all = append(all, errors.New("queue_group: there is none, and each instance would carry out each call: give the endpoint one, or say retry_safe"))
 	}
@@ -132,15 +134,15 @@ func newTool(s presence.FoundService, e presence.FoundEndpoint, target, prefix s
 }
 
 // checkSubject refuses subjects to which a service must not make a bridge publish.
-func checkSubject(subject, prefix string) error {
+func checkSubject(subject, prefix string, redactor *secrets.Redactor) error {
 	tokens := strings.Split(subject, ".")
 	switch {
 	case slices.Contains(tokens, ""), strings.ContainsAny(subject, " \t\r\n"):
-		return fmt.Errorf("subject: %q is none", clip(subject))
+		return fmt.Errorf("subject: %q is none", redactor.Clip(subject, quotedMax))
 	case slices.Contains(tokens, "*"), slices.Contains(tokens, ">"):
-		return fmt.Errorf("subject: %s has wildcards: a tool has one subject", clip(subject))
+		return fmt.Errorf("subject: %s has wildcards: a tool has one subject", redactor.Clip(subject, quotedMax))
 	case strings.HasPrefix(subject, "$"), strings.HasPrefix(subject, "_"), strings.HasPrefix(subject, prefix+"."):
-		return fmt.Errorf("subject: %s is the server's or Refold's own: a service answers on its own", clip(subject))
+		return fmt.Errorf("subject: %s is the server's or Refold's own: a service answers on its own", redactor.Clip(subject, quotedMax))
 	}
 	return nil
 }

@@ -26,7 +26,7 @@ func TestFindTools(t *testing.T) {
 	whole := `{"tool_id": "shop.order", "tool_name": "order", "description": "Orders.", "retry_safe": true, "parallel_safe": true,
 		"access": "read", "resource_key": "shop:{what}", "resource_kind": "path", "requires": ["money"], "approval": "args.n > 3", "deadline_ms": 2500,
 		"schema": {"type": "object", "properties": {"what": {"type": "string"}, "n": {"type": "integer"}}, "required": ["what", "n"]}}`
-	tools, problems := Find([]presence.FoundService{offering("orders", "1.0.0", whole), offering("mail", "1.0.0", plain), {Name: "none"}}, "services", "refold", nil)
+	tools, problems := Find([]presence.FoundService{offering("orders", "1.0.0", whole), offering("mail", "1.0.0", plain), {Name: "none"}}, "services", "refold", nil, nil)
 	if len(tools) != 2 || len(problems) != 0 {
 		t.Fatalf("got %v and %v, want two tools", tools, problems)
 	}
@@ -41,7 +41,7 @@ func TestFindTools(t *testing.T) {
 			t.Errorf("got %s (%v), want %s", got, err, want)
 		}
 	}
-	if only, _ := Find([]presence.FoundService{offering("orders", "1", whole), offering("mail", "1", plain)}, "x", "refold", []string{"mail"}); len(only) != 1 || only[0].Service != "mail" {
+	if only, _ := Find([]presence.FoundService{offering("orders", "1", whole), offering("mail", "1", plain)}, "x", "refold", []string{"mail"}, nil); len(only) != 1 || only[0].Service != "mail" {
 		t.Errorf("of mail only: got %v", only)
 	}
 }
@@ -68,7 +68,7 @@ func TestFindProblems(t *testing.T) {
 		with(`"tool_name": "a b"`):   "refold.tool: tool_name: is 1 to 64 of A-Za-z0-9_-",
 		with(`"tool_id": "a b"`):     "refold.tool: tool_id: is 1 to 128 of",
 	} {
-		tools, problems := Find([]presence.FoundService{offering("orders", "1.0.0", text)}, "services", "refold", nil)
+		tools, problems := Find([]presence.FoundService{offering("orders", "1.0.0", text)}, "services", "refold", nil, nil)
 		if len(tools) != 0 || len(problems) != 1 || !strings.HasPrefix(problems[0].Error(), "service orders, endpoint do: "+want) {
 			t.Errorf("%s: got %v, %v, want %q", text, tools, problems, want)
 		}
@@ -79,17 +79,17 @@ func TestFindProblems(t *testing.T) {
 	} {
 		s := offering("orders", "1.0.0", plain)
 		s.Endpoints[1].Subject = subject
-		if tools, problems := Find([]presence.FoundService{s}, "services", "refold", nil); len(tools) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), want) {
+		if tools, problems := Find([]presence.FoundService{s}, "services", "refold", nil, nil); len(tools) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), want) {
 			t.Errorf("subject %q: got %v, %v, want %q", subject, tools, problems, want)
 		}
 	}
 	all := offering("orders", "1.0.0", plain)
 	all.Endpoints[1].QueueGroup = ""
-	if tools, problems := Find([]presence.FoundService{all}, "services", "refold", nil); len(tools) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), "queue_group") {
+	if tools, problems := Find([]presence.FoundService{all}, "services", "refold", nil, nil); len(tools) != 0 || len(problems) != 1 || !strings.Contains(problems[0].Error(), "queue_group") {
 		t.Errorf("without a queue group: got %v, %v", tools, problems)
 	}
 	all.Endpoints[1].Metadata[MetadataKey] = with(`"retry_safe": true`)
-	if tools, problems := Find([]presence.FoundService{all}, "services", "refold", nil); len(tools) != 1 || len(problems) != 0 {
+	if tools, problems := Find([]presence.FoundService{all}, "services", "refold", nil, nil); len(tools) != 1 || len(problems) != 0 {
 		t.Errorf("retry-safe without a queue group: got %v, %v", tools, problems)
 	}
 }
@@ -107,12 +107,12 @@ func TestNewestInstanceCounts(t *testing.T) {
 	}
 	for range 3 {
 		services = append(services[1:], services[0])
-		if tools, problems := Find(services, "services", "refold", nil); len(tools) != 1 || len(problems) != 0 || tools[0].metadata.Description != "ten" {
+		if tools, problems := Find(services, "services", "refold", nil, nil); len(tools) != 1 || len(problems) != 0 || tools[0].metadata.Description != "ten" {
 			t.Errorf("got %v, %v, want the tool of 1.10.0", tools, problems)
 		}
 	}
 	same := with(`"tool_id": "shop.order"`)
-	tools, problems := Find([]presence.FoundService{offering("a", "1", same), offering("b", "1", same), offering("c", "1", plain)}, "services", "refold", nil)
+	tools, problems := Find([]presence.FoundService{offering("a", "1", same), offering("b", "1", same), offering("c", "1", plain)}, "services", "refold", nil, nil)
 	var said []string
 	for _, p := range problems {
 		said = append(said, p.Error())

@@ -21,6 +21,8 @@ const (
 	// errorTextMax bounds in bytes how much of a service's error header goes
 	// into an event.
 	errorTextMax = 4 << 10
+	// quotedMax bounds in bytes what an error quotes of a service's text.
+	quotedMax = 80
 	// codeBytesMax bounds a service's own error code.
 	codeBytesMax = 64
 )

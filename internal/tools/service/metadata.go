@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/planner"
 )
 
@@ -53,10 +54,10 @@ type member struct {
 
 // parseMetadata reads a value of MetadataKey. The error reports every problem,
 // each with its member's name.
-func parseMetadata(text string) (m metadata, err error) {
+func parseMetadata(text string, redactor *secrets.Redactor) (m metadata, err error) {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &given); err != nil || given == nil {
-		return m, fmt.Errorf("is a JSON object: {\"schema\": {…}, …}, not %s", clip(text))
+		return m, fmt.Errorf("is a JSON object: {\"schema\": {…}, …}, not %s", redactor.Clip(text, quotedMax))
 	}
 	members := m.members()
 	var all []error
@@ -67,14 +68,14 @@ func parseMetadata(text string) (m metadata, err error) {
 		case !known:
 			all = append(all, fmt.Errorf("%s: there is no such member, there are %s", name, strings.Join(slices.Sorted(maps.Keys(members)), ", ")))
 		case bytes.Equal(value, []byte("null")), json.Unmarshal(value, to.to) != nil:
-			all = append(all, fmt.Errorf("%s: is %s, not %s", name, to.want, clip(string(value))))
+			all = append(all, fmt.Errorf("%s: is %s, not %s", name, to.want, redactor.Clip(string(value), quotedMax)))
 		}
 	}
 	if given["schema"] == nil {
 		all = append(all, errors.New(`schema: is missing; of a tool without arguments it is {"type": "object", "additionalProperties": false}`))
 	}
 	if m.Access != "" && m.Access != string(planner.AccessRead) && m.Access != string(planner.AccessWrite) {
-		all = append(all, fmt.Errorf("access: is read or write, not %q", clip(m.Access)))
+		all = append(all, fmt.Errorf("access: is read or write, not %q", redactor.Clip(m.Access, quotedMax)))
 	}
 	if m.DeadlineMS < 0 || m.DeadlineMS > planner.DeadlineMSMax {
 		all = append(all, fmt.Errorf("deadline_ms: is 0 (the session's) to %d, not %d", int64(planner.DeadlineMSMax), m.DeadlineMS))
@@ -83,11 +84,3 @@ func parseMetadata(text string) (m metadata, err error) {
 }
 
 func (m *metadata) deadline() time.Duration { return time.Duration(m.DeadlineMS) * time.Millisecond }
-
-func clip(text string) string {
-	const quoted = 80
-	if len(text) <= quoted {
-		return text
-	}
-	return strings.ToValidUTF8(text[:quoted], "") + "…"
-}

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
+	"github.com/refold/refold/internal/secrets"
 )
 
 // Codes of failed calls, in addition to those that services return themselves.
@@ -60,17 +60,13 @@ var codes = map[string]struct {
 var ownCode = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 
 // resultOf turns a reply into a result.
-func (t *Tool) resultOf(r presence.ServiceReply) (executor.Result, again) {
+func (t *Tool) resultOf(r presence.ServiceReply, redactor *secrets.Redactor) (executor.Result, again) {
 	result := executor.Result{Output: string(r.Data)}
 	if r.ErrorCode == "" && r.Error == "" {
 		return result, never
 	}
-	detail := r.Error
-	if len(detail) > errorTextMax {
-		detail = detail[:errorTextMax] + "…"
-	}
 	known, ok := codes[r.ErrorCode]
-	result.Error = &executor.Error{Code: known.code, Detail: cmp.Or(strings.ToValidUTF8(detail, "\uFFFD"), "service "+t.Service+" gives no reason")}
+	result.Error = &executor.Error{Code: known.code, Detail: cmp.Or(redactor.Clip(r.Error, errorTextMax), "service "+t.Service+" gives no reason")}
 	switch {
 	case ok:
 	case len(r.ErrorCode) <= codeBytesMax && ownCode.MatchString(r.ErrorCode):
@@ -80,7 +76,7 @@ func (t *Tool) resultOf(r presence.ServiceReply) (executor.Result, again) {
 	default:
 		result.Error.Code = CodeServiceError
 		if r.ErrorCode != "" {
-			result.Error.Detail = clip(strings.ToValidUTF8(r.ErrorCode, "\uFFFD")) + ": " + result.Error.Detail
+			result.Error.Detail = redactor.Clip(r.ErrorCode, quotedMax) + ": " + result.Error.Detail
 		}
 	}
 	switch {

@@ -54,7 +54,8 @@ const TargetDefault = "services"
 // executor.Executor.
 type Tools struct {
 	o         Options
-	refreshMu sync.Mutex // held during a query
+	refreshMu sync.Mutex    // held during a query
+	given     secrets.Given // secrets that services were given
 
 	mu        sync.Mutex
 	wire      Wire
@@ -154,7 +155,7 @@ func (ts *Tools) refresh(ctx context.Context, since time.Time) error {
 	if err != nil {
 		return err
 	}
-	tools, problems := Find(found, ts.o.Target, ts.o.Prefix, ts.o.Only)
+	tools, problems := Find(found, ts.o.Target, ts.o.Prefix, ts.o.Only, ts.given.Redactor())
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.refreshed = now
@@ -266,7 +267,7 @@ func (ts *Tools) Execute(ctx context.Context, call executor.Call) (executor.Resu
 		return executor.Result{Error: &executor.Error{Code: CodeSecretMissing, Detail: fmt.Sprintf("service %s was not asked: %v", tool.Service, err)}}, nil
 	}
 	call.Hide(slices.Collect(maps.Values(header))...)
-	return tool.Function.Execute(context.WithValue(ctx, callOptionsKey{}, callOptions{wire, ts.o.Patience, header}), call)
+	return tool.Function.Execute(context.WithValue(ctx, callOptionsKey{}, callOptions{wire, ts.o.Patience, header, ts.given.Redactor()}), call)
 }
 
 // header looks up the headers with secrets; for a call of a pack's tool, those
@@ -284,6 +285,7 @@ func (ts *Tools) header(ctx context.Context, pack string) (map[string]string, er
 		case strings.ContainsAny(value, "\r\n"):
 			return nil, fmt.Errorf("secret %s has more than one line, and is for a header", name)
 		}
+		ts.given.Add(value)
 		header[key] = value
 	}
 	return header, nil

@@ -31,9 +31,10 @@
 // are not root; all mounts read-only except those that the command may write to;
 // Landlock for files, abstract sockets and signals; rlimits for each process,
 // and a check of their total use every 50 ms, also without a process namespace;
-// no capabilities and no new privileges; a filter of system calls (calls_linux.go) for set-id modes, user
-// namespaces, sockets and kernel code with a history. Other systems have none
-// of this. The table in docs/tools.md says what enforces what in each mode.
+// no capabilities and no new privileges; a filter of system calls
+// (calls_linux.go) for set-id modes, user namespaces, sockets and kernel code
+// with a history. Other systems have none of this. The table in docs/tools.md
+// says what enforces what in each mode.
 //
 // # Limits
 //

@@ -22,6 +22,7 @@ type meter struct {
 	seen    map[int]bool     // processes of all counts
 	base    int64            // bytes of the machine's files in memory, the least since the start
 	sizes   map[object]int64 // of the last count
+	lost    map[object]int64 // were counted, and may now be in a hiding place
 	hid     bool             // by the last count, the command had a hiding place
 }
 
@@ -36,7 +37,7 @@ type folder struct {
 
 // newMeter returns a meter of a command that is about to start.
 func newMeter(limit int64, directories []string) *meter {
-	m := &meter{limit: limit, began: time.Now().Add(-clockLag), foreign: map[segment]bool{}, seen: map[int]bool{}, base: filesOfMachine()}
+	m := &meter{limit: limit, began: time.Now().Add(-clockLag), foreign: map[segment]bool{}, seen: map[int]bool{}, lost: map[object]int64{}, base: filesOfMachine()}
 	if fd, err := unix.MemfdCreate(childName, unix.MFD_CLOEXEC); err == nil {
 		var st unix.Stat_t
 		if unix.Fstat(fd, &st) == nil {
@@ -68,20 +69,43 @@ func (m *meter) over(pids []int) bool {
 		c = m.count(pids, true)
 		over = c.sum()+m.hidden(c) > m.limit
 	}
-	m.hid, m.sizes = c.hides, c.objects
+	m.lose(c)
 	return over
 }
 
 // hidden returns how much of the machine's files in memory is new and not
 // counted, if this and the last count found a hiding place, else 0. Without one
-// it belongs to others.
+// it belongs to others. Others may free memory meanwhile, so what was counted
+// before counts again, as far as the machine has so much.
 func (m *meter) hidden(c *count) int64 {
 	now := filesOfMachine()
 	m.base = min(m.base, now)
 	if !c.hides || !m.hid {
 		return 0
 	}
-	return max(0, now-m.base-c.files())
+	var lost int64
+	for o, n := range m.lost {
+		if _, found := c.objects[o]; !found {
+			lost += n
+		}
+	}
+	return max(0, now-m.base-c.files(), min(lost, now-c.files()))
+}
+
+// lose keeps the objects of this count, and those that no count finds any more.
+func (m *meter) lose(c *count) {
+	if !c.hides {
+		clear(m.lost)
+	}
+	for o, n := range m.sizes {
+		if _, found := c.objects[o]; !found && c.hides {
+			m.lost[o] = n
+		}
+	}
+	for o := range c.objects {
+		delete(m.lost, o)
+	}
+	m.hid, m.sizes = c.hides, c.objects
 }
 
 // works reports whether the meter can count, by what this process holds.

@@ -46,9 +46,9 @@ type Pack struct {
 	// that share a target must be able to read the same versions.
 	Target string
 
-	// Signature is a signature of the manifest, whose hash Hash returns; nil: the
-	// operator's grant has the hash among its digests.
-	Signature *executor.SpaceSignature
+	// Signatures are signatures of the manifest, over the bytes that SignedText
+	// returns; nil: the operator's grant has its Hash among its digests.
+	Signatures []space.Signature
 }
 
 type builtPack struct {
@@ -56,7 +56,7 @@ type builtPack struct {
 	manifest *space.Manifest
 	target   string
 	tools    function.Set
-	sign     *executor.SpaceSignature
+	signed   []space.Signature
 }
 
 // Hash returns the hash of the pack's manifest, as in a grant's digests. The error
@@ -69,12 +69,21 @@ func (p Pack) Hash() (string, error) {
 	return built.manifest.Hash().String(), nil
 }
 
+// SignedText returns the bytes that each of Signatures signs, with a NATS nkey.
+func (p Pack) SignedText() ([]byte, error) {
+	built, err := p.build()
+	if err != nil {
+		return nil, err
+	}
+	return space.SignedText(built.manifest.Bytes()), nil
+}
+
 // Pack makes this bridge serve a pack: it reads the pack for syncs, under the
 // target space/<name> or Pack.Target, and executes its tools, under the target
 // tool/<name>-v<major>. It must be called before Run, once for each pack.
 //
 // A session adopts the pack if its grant trusts the manifest, by its hash or by
-// Signature.
+// one of Signatures.
 func (b *Bridge) Pack(p Pack, options ...ServeOption) error {
 	built, err := p.build()
 	if err != nil {
@@ -103,7 +112,7 @@ func (p Pack) build() (*builtPack, error) {
 	case !ok:
 		return nil, fmt.Errorf("pack %s: its version %q is not MAJOR.MINOR.PATCH, with or without - and a pre-release", p.Name, p.Version)
 	}
-	b := &builtPack{target: p.Name + "-v" + strconv.FormatUint(uint64(version.Major), 10), tools: function.Set{}, sign: p.Signature}
+	b := &builtPack{target: p.Name + "-v" + strconv.FormatUint(uint64(version.Major), 10), tools: function.Set{}, signed: p.Signatures}
 	var specs []json.RawMessage
 	var all []error
 	for i, f := range p.Tools {
@@ -159,7 +168,7 @@ func (b *builtPack) ReadSpace(_ context.Context, r executor.SpaceRequest) (execu
 	case r.Version != "" && (!ok || !selector.Matches(version)):
 		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeVersionUnknown, Detail: fmt.Sprintf("this program has %s %s, and not %s", r.Space, b.manifest.Version, r.Version)}
 	}
-	return executor.SpaceContent{Manifest: b.Manifest, Blobs: b.Files, Warnings: b.Warnings, Source: sourceFactory, Sign: b.sign}, nil
+	return executor.SpaceContent{Manifest: b.Manifest, Blobs: b.Files, Warnings: b.Warnings, Source: sourceFactory, Signatures: b.signed}, nil
 }
 
 // Execute executes a call of one of the pack's tools. The session may have pinned

@@ -32,17 +32,18 @@ func (b *Bridge) readerEndpoints(ctx context.Context, targets []worker.Target) (
 	return all, nil
 }
 
-// AskReader requests the packs that a reader of a target would read now. The answer
-// lacks packs that it can't read. It is an error if no reader answers within two
-// seconds.
-func (b *Bridge) AskReader(ctx context.Context, target string, packs []executor.SpaceAsked) ([]executor.SpaceOffer, error) {
+// AskReader requests the manifest of a pack that a reader of a target would read
+// now, and returns what it offers. Whatever the reader replies, it is an error
+// unless the trust that was asked for admits the manifest; or if no reader answers
+// within two seconds.
+func (b *Bridge) AskReader(ctx context.Context, target string, asked executor.SpaceAsked) (executor.SpaceOffer, error) {
 	subject, err := b.bus.Names().Readers(target)
 	if err != nil {
-		return nil, err
+		return executor.SpaceOffer{}, err
 	}
-	body, err := json.Marshal(worker.ReaderRequest{Spaces: packs})
+	body, err := json.Marshal(asked)
 	if err != nil {
-		return nil, err
+		return executor.SpaceOffer{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, worker.OfferWithin)
 	defer cancel()
@@ -50,23 +51,27 @@ func (b *Bridge) AskReader(ctx context.Context, target string, packs []executor.
 	var answer worker.ReaderAnswer
 	switch {
 	case err != nil:
-		return nil, err
+		return executor.SpaceOffer{}, err
 	case reply.Error != "":
-		return nil, fmt.Errorf("the reader of %s: %s", target, reply.Error)
+		return executor.SpaceOffer{}, fmt.Errorf("the reader of %s: %s", target, reply.Error)
 	}
 	if err := json.Unmarshal(reply.Data, &answer); err != nil {
-		return nil, fmt.Errorf("the reader of %s: %w", target, err)
+		return executor.SpaceOffer{}, fmt.Errorf("the reader of %s: %w", target, err)
 	}
-	return answer.Spaces, nil
+	m, _ := asked.Trust.Admit(asked.Space, answer.Manifest, answer.Signatures...)
+	if m == nil {
+		return executor.SpaceOffer{}, fmt.Errorf("the reader of %s: has no manifest of %s that the grant trusts", target, asked.Space)
+	}
+	return b.worker.OfferOf(m, answer.Source), nil
 }
 
-// PublishedPacks returns the newest matching version (1, 1.4 or 1.4.2; empty: the
-// newest release) of each published pack whose name begins with prefix, at most
-// 64, by name. It takes at most two seconds.
-func (b *Bridge) PublishedPacks(ctx context.Context, prefix, version string) (all []executor.SpaceOffer, err error) {
+// PublishedPacks returns the newest version of each published pack that trust admits
+// and whose name begins with prefix, at most 64, by name. It takes at most two
+// seconds.
+func (b *Bridge) PublishedPacks(ctx context.Context, prefix string, trust space.Trust) (all []executor.SpaceOffer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, worker.OfferWithin)
 	defer cancel()
-	found, err := b.bus.NewestPacks(ctx, prefix, version, worker.OffersMax)
+	found, err := b.bus.NewestPacks(ctx, prefix, &trust, worker.OffersMax)
 	if err != nil {
 		return nil, err
 	}

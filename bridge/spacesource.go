@@ -7,12 +7,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"slices"
-	"strings"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/spaces"
 	"github.com/refold/refold/internal/worker"
@@ -57,11 +56,7 @@ func readSource(ctx context.Context, s spaces.Source, noScan bool, r executor.Sp
 		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnreadable, Detail: err.Error()}
 	}
 	content := executor.SpaceContent{Files: files, NoScan: noScan, Source: sourceModule}
-	signature, err := spaces.ReadSignature(files)
-	if err == nil {
-		content.Sign, err = signOf(signature)
-	}
-	if err != nil {
+	if content.Signatures, err = spaces.ReadSignatures(files); err != nil {
 		if c, ok := files.(io.Closer); ok {
 			_ = c.Close() // it was only read
 		}
@@ -70,36 +65,25 @@ func readSource(ctx context.Context, s spaces.Source, noScan bool, r executor.Sp
 	return content, nil
 }
 
-// signOf decodes a signature of a file or a message.
-func signOf(s *spaces.Signature) (*executor.SpaceSignature, error) {
-	if s == nil {
-		return nil, nil
-	}
-	sig, err := s.Bytes()
-	if err != nil {
-		return nil, fmt.Errorf("the signature is not base64url: %w", err)
-	}
-	return &executor.SpaceSignature{Key: s.Key, Sig: sig}, nil
-}
-
 // Published reads packs from the stream of packs, over the connection of a
 // bridge. For the version 1, 1.4 or 1.4.2 it reads the newest that matches,
-// without a version the newest release.
+// without a version the newest release: of those that the request's Trust admits.
 type Published struct{ Bridge *Bridge }
 
 // ReadSpace reads the manifest of a published version. Its files are stored
-// already.
+// already. Its errors name no version: any publisher could have chosen its words.
 func (p Published) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	if !space.IsSpaceName(r.Space, space.Pack) || r.Kind != string(space.Pack) {
 		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnknown, Detail: fmt.Sprintf("only packs are published, and %s %s is none", r.Kind, r.Space)}
 	}
-	found, known, err := p.Bridge.bus.FindPack(ctx, r.Space, r.Version)
+	found, err := p.Bridge.bus.FindPack(ctx, r.Space, r.Version, r.Trust)
 	switch {
-	case errors.Is(err, natsio.ErrNotFound) && len(known) == 0:
-		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnknown, Detail: fmt.Sprintf("no version of %s is published: publish one with refold pack publish", r.Space)}
 	case errors.Is(err, natsio.ErrNotFound):
-		slices.Sort(known)
-		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeVersionUnknown, Detail: fmt.Sprintf("no published version of %s is %s; there are %s", r.Space, cmp.Or(r.Version, "a release"), strings.Join(known, ", "))}
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnknown, Detail: fmt.Sprintf("no version of %s is published: publish one with refold pack publish", r.Space)}
+	case errors.Is(err, journal.ErrVersion):
+		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeVersionUnknown, Detail: fmt.Sprintf("no published version of %s that the grant permits is %s: refold pack list %s shows which there are", r.Space, cmp.Or(r.Version, "a release"), r.Space)}
+	case errors.Is(err, journal.ErrUntrusted):
+		return executor.SpaceContent{}, &executor.Error{Code: session.CodeWorkspaceUntrusted, Detail: fmt.Sprintf("versions of %s are published that match, and the grant trusts none: no manifest is among its digests, and none of its keys signed one; refold pack list %s shows who did", r.Space, r.Space)}
 	case err != nil:
 		return executor.SpaceContent{}, err
 	}
@@ -107,14 +91,7 @@ func (p Published) ReadSpace(ctx context.Context, r executor.SpaceRequest) (exec
 	if m == nil {
 		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceInvalid, Detail: fmt.Sprintf("the published manifest of %s %s: %s", found.Pack, found.Version, problems[0])}
 	}
-	content := executor.SpaceContent{Manifest: m, Source: sourcePackage}
-	if found.Signature.Key != "" {
-		content.Sign, err = signOf(&spaces.Signature{Key: found.Signature.Key, Sig: found.Signature.Sig})
-	}
-	if err != nil {
-		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnreadable, Detail: err.Error()}
-	}
-	return content, nil
+	return executor.SpaceContent{Manifest: m, Source: sourcePackage, Signatures: found.Signatures}, nil
 }
 
 // Sources that the readers of this package report.

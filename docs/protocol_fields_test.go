@@ -158,7 +158,7 @@ func TestFullMessages(t *testing.T) {
 			Arguments: "{}", At: 1, Batch: "r1t1", Call: 1, Class: session.ClassTool, Context: raw(t, `{"phase":2}`), Effect: "r1t1c1",
 			HostSession: &session.HostSession{ID: "h1", Root: "/w", Route: "b1", Status: "ready"}, IdempotencyKey: "s1.r1t1c1", PlanHash: hash,
 			ProviderCallID: "call_1", RetrySafe: true, RunMS: 300_000, Session: "s1", StartBy: 2, ToolID: "host.fs.stat", ToolName: "stat", V: 1,
-			Grants: []session.UsedGrant{{Attach: []string{session.AttachModel}, Kind: space.Pack, Sources: []string{session.SourceModule}, Space: "crm", Target: "files", Version: "1"}},
+			Grants: []session.UsedGrant{{Attach: []string{session.AttachModel}, Kind: space.Pack, Sources: []string{session.SourceModule}, Space: "crm", Target: "files", Trust: space.Trust{Digests: []string{"aa"}, Keys: []string{"U"}, Version: "1"}}},
 			Spaces: []session.UsedSpace{{At: 1, Hash: hash, Kind: space.Workspace, Source: "module", Space: "support", Version: "1.4.2"}},
 		},
 		"Space": session.Space{

@@ -12,8 +12,6 @@ const (
 	HeaderTool              = "Refold-Tool"            // the tool_id
 	HeaderIdempotencyKey    = "Refold-Idempotency-Key" // the same for every start of the call
 	HeaderTimeoutMS         = "Refold-Timeout-Ms"      // how long the caller waits for the answer
-	HeaderSignatureKey      = "Refold-Signature-Key"   // of a published pack: the public key that signed its manifest
-	HeaderSignature         = "Refold-Signature"       // and the signature, in base64url without padding
 	HeaderMsgID             = "Nats-Msg-Id"
 	HeaderExpectLastSubject = "Nats-Expected-Last-Subject-Sequence"
 	HeaderPinID             = "Nats-Pin-Id"

@@ -108,7 +108,7 @@ func (n Names) StreamSubjects(stream string) []string {
 		}
 		return append(all, n.join("fx", claimToken, "*", "*", "*", "*"), n.join("fx", claimToken, "*", "*", "*", "*", "*"))
 	case n.PacksStream():
-		return []string{n.PackAll()}
+		return []string{n.PackAll(), n.PackSignatures()}
 	case n.NoticesStream():
 		return []string{n.OutAll()}
 	case n.TimersStream():

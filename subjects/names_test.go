@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/space"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden files again")
@@ -90,7 +91,10 @@ func printNames(t *testing.T, n Names) string {
 	p.section("packs")
 	p.made("version")(n.Pack("crm", "1.4.2-rc.1"))
 	p.made("versions")(n.PackVersions("crm"))
+	p.made("signature")(n.PackSignature("crm", "1.4.2-rc.1", space.Signature{Key: "UAA7GZO7ROYVCNT6PZHJJWWHYXI2XMBUF5AQZL6SRG7WS3MYXL44HTNF", Sig: strings.Repeat("A", 86)}))
 	p.name("all", n.PackAll())
+	p.name("signatures", n.PackSignatures())
+	p.name("everything", n.PackEverything())
 	p.section("lanes")
 	for lane := range LanesDefault {
 		p.name(LaneName(lane), strings.Join(n.LaneFilters(lane, LanesDefault), " "))

@@ -15,12 +15,12 @@ import (
 // UsedGrant is one grant in the effect of an extension tool: a pack, or packs,
 // that the session may adopt.
 type UsedGrant struct {
-	Attach  []string   `msgpack:"attach,omitempty"`
-	Kind    space.Kind `msgpack:"kind"`
-	Sources []string   `msgpack:"sources,omitempty"`
-	Space   string     `msgpack:"space"` // a trailing * matches the rest
-	Target  string     `msgpack:"target,omitempty"`
-	Version string     `msgpack:"version,omitempty"` // 1, 1.4 or 1.4.2, that a manifest's must match
+	Attach  []string    `msgpack:"attach,omitempty"`
+	Kind    space.Kind  `msgpack:"kind"`
+	Sources []string    `msgpack:"sources,omitempty"`
+	Space   string      `msgpack:"space"` // a trailing * matches the rest
+	Target  string      `msgpack:"target,omitempty"`
+	Trust   space.Trust `msgpack:"trust"`
 }
 
 // extensionsPrefix begins the tool_ids of the tools with which a model finds and
@@ -227,7 +227,7 @@ func (s *State) dropOwn(run *Run) {
 func (s *State) usedGrants() (used []UsedGrant) {
 	add := func(g *Grant) {
 		if g.kind() == space.Pack && len(used) < GrantsMax {
-			used = append(used, UsedGrant{Attach: g.Attach, Kind: g.kind(), Sources: g.sources(), Space: g.Space, Target: g.Target, Version: g.Version})
+			used = append(used, UsedGrant{Attach: g.Attach, Kind: g.kind(), Sources: g.sources(), Space: g.Space, Target: g.Target, Trust: *g.trust()})
 		}
 	}
 	if s.Spaces != nil {

@@ -2,13 +2,10 @@ package session
 
 import (
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/nats-io/nkeys"
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -150,7 +147,7 @@ func (g *Grant) listsFault() *grantFault {
 		}
 	}
 	for i, key := range g.Keys {
-		if !nkeys.IsValidPublicKey(key) {
+		if !space.IsKey(key) {
 			return &grantFault{fmt.Sprintf("keys[%d]", i), "is no public nkey: " + quoted(key)}
 		}
 	}
@@ -210,23 +207,26 @@ func (g *Grant) pinned() bool { return len(g.Digests) > 0 || len(g.Keys) > 0 }
 // may reports whether the space may contain a part.
 func (g *Grant) may(what string) bool { return g.May == nil || slices.Contains(g.May, what) }
 
-// SignedText returns the bytes that a manifest's signature signs.
-func SignedText(hash codec.Hash) []byte { return []byte("refold space " + hash.String()) }
+// trust returns what makes a manifest trusted under the grant.
+func (g *Grant) trust() *space.Trust {
+	t := &space.Trust{Digests: g.Digests, Keys: g.Keys, Version: g.Version}
+	if len(g.Manifest) > 0 {
+		t.Digests = append(slices.Clone(t.Digests), codec.Sum(g.Manifest).String())
+	}
+	return t
+}
 
 // trusts reports whether the grant trusts a manifest: it is among the digests, one
 // of the keys signed it, or it is the grant's own. Without digests and keys, any
 // bridge of a workspace's target is trusted.
-func (g *Grant) trusts(hash codec.Hash, by *Signature) bool {
-	if slices.Contains(g.Digests, hash.String()) || len(g.Manifest) > 0 && codec.Sum(g.Manifest) == hash {
-		return true
-	}
-	if !g.pinned() {
+func (g *Grant) trusts(m *space.Manifest, by *Signature) bool {
+	if !g.pinned() && len(g.Manifest) == 0 {
 		return g.kind() == space.Workspace
 	}
-	if by == nil || !slices.Contains(g.Keys, by.Key) {
-		return false
+	var signatures []Signature
+	if by != nil {
+		signatures = []Signature{*by}
 	}
-	key, err := nkeys.FromPublicKey(by.Key)
-	sig, bad := base64.RawURLEncoding.DecodeString(by.Sig)
-	return err == nil && bad == nil && key.Verify(SignedText(hash), sig) == nil
+	_, trusted := g.trust().Trusts(m.Bytes(), signatures...)
+	return trusted
 }

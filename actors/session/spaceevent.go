@@ -78,12 +78,8 @@ type WorkspaceSyncFailed struct {
 	Problems []space.Problem `msgpack:"problems,omitempty"` // at most space.ProblemsMax
 }
 
-// Signature is a key's signature of a manifest: Ed25519 over SignedText of its
-// hash, by a NATS nkey.
-type Signature struct {
-	Key string `msgpack:"key"` // the public key
-	Sig string `msgpack:"sig"` // base64url without padding
-}
+// Signature is a key's signature of a manifest.
+type Signature = space.Signature
 
 // The values of WorkspaceSyncRequested.Only.
 const (
@@ -109,6 +105,7 @@ type Space struct {
 	Space   string       `msgpack:"space"`
 	StartBy int64        `msgpack:"start_by"`        // Unix ms; after it nobody starts it
 	Tools   int64        `msgpack:"tools,omitempty"` // of a call: number of tools in its turn's registry
+	Trust   *space.Trust `msgpack:"trust,omitempty"` // the grant's; absent: it trusts what the reader reads
 	V       int          `msgpack:"v"`
 	Version string       `msgpack:"version,omitempty"`
 }

@@ -67,7 +67,7 @@ func (in *Install) embed(g *Grant) error {
 		return fmt.Errorf("is that of %s, the grant is about %s", quoted(m.Space), quoted(g.Space))
 	case m.Kind != g.kind():
 		return fmt.Errorf("is of kind %s, the grant is for a %s", quoted(string(m.Kind)), g.kind())
-	case g.Version != "" && !selects(g.Version, m.Version):
+	case g.Version != "" && !space.Selects(g.Version, m.Version):
 		return fmt.Errorf("is of version %s, the grant is for %s", quoted(m.Version), g.Version)
 	case m.Kind == space.Workspace && in.stack.workspace() != nil:
 		return fmt.Errorf("a record brings one workspace, and %s is one too", quoted(in.stack.workspace().Space))

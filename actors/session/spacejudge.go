@@ -20,15 +20,15 @@ func (r *read) isTrusted(o *OpenSync, st *stack) bool {
 		return untrusted("the manifest is that of " + quoted(r.manifest.Space))
 	case r.manifest.Kind != o.Kind:
 		return untrusted("the manifest is of kind " + quoted(string(r.manifest.Kind)))
-	case r.grant.Version != "" && !selects(r.grant.Version, r.manifest.Version):
+	case r.grant.Version != "" && !space.Selects(r.grant.Version, r.manifest.Version):
 		return untrusted("the grant is for version " + r.grant.Version + ", the manifest is of " + quoted(r.manifest.Version))
-	case isSelector(o.Version) && r.manifest.Version != "" && !selects(o.Version, r.manifest.Version):
+	case isSelector(o.Version) && r.manifest.Version != "" && !space.Selects(o.Version, r.manifest.Version):
 		return untrusted("asked was version " + o.Version + ", the manifest is of " + quoted(r.manifest.Version))
 	case r.grant.sources() != nil && !slices.Contains(r.grant.sources(), r.Source):
 		return untrusted("the grant is not for source " + quoted(r.Source))
 	case r.isOlder(st) && o.Version != r.manifest.Version:
 		return untrusted("version " + r.manifest.Version + " is lower than the applied one: ask for exactly that version to go back")
-	case !r.grant.trusts(r.Hash, r.by):
+	case !r.grant.trusts(r.manifest, r.by):
 		return untrusted("the manifest is none of the grant's digests, and none of its keys signed it")
 	}
 	return true
@@ -43,12 +43,6 @@ func (r *read) isOlder(st *stack) bool {
 	v, _ := space.ParseVersion(r.manifest.Version)
 	w, _ := space.ParseVersion(was.Version)
 	return v.Compare(w) < 0
-}
-
-func selects(selector, version string) bool {
-	s, ok := space.ParseSelector(selector)
-	v, is := space.ParseVersion(version)
-	return ok && is && s.Matches(v)
 }
 
 // covers reports whether the grant allows a requested version.

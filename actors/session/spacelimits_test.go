@@ -50,11 +50,23 @@ func longGrant() Grant {
 	return g
 }
 
+// longTrust is what a grant at its limits trusts, with a manifest of its own.
+func longTrust() space.Trust {
+	t := space.Trust{Version: strings.Repeat("9", space.VersionBytesMax)}
+	for range GrantDigestsMax + 1 {
+		t.Digests = append(t.Digests, codec.Sum(nil).String())
+	}
+	for range GrantKeysMax {
+		t.Keys = append(t.Keys, strings.Repeat("U", 56))
+	}
+	return t
+}
+
 // longUsedGrants is what the extension tools are told of grants, at their limits.
 func longUsedGrants() []UsedGrant {
 	used := make([]UsedGrant, GrantsMax)
 	for i := range used {
-		used[i] = UsedGrant{Attach: []string{AttachOperator, AttachModel}, Kind: space.Pack, Sources: []string{"factory", "package", "module"}, Space: longToken, Target: longToken, Version: strings.Repeat("9", space.VersionBytesMax)}
+		used[i] = UsedGrant{Attach: []string{AttachOperator, AttachModel}, Kind: space.Pack, Sources: []string{"factory", "package", "module"}, Space: longToken, Target: longToken, Trust: longTrust()}
 	}
 	return used
 }

@@ -46,15 +46,14 @@ func (syncs) settle(s *State, p Place, b *settlement) *refusal {
 		bad = sync.fault(b.typ)
 	}
 	status, code := CallFailed, CodeBadSettlement
-	var detail string
+	detail := detailNotRead
 	switch {
 	case bad != nil:
-		detail = bad.detail
-		s.notifyFailed(&o, nil, code, detail, nil)
+		s.notifyFailed(&o, nil, code, bad.detail, nil)
 	case b.typ == TypeWorkspaceSyncFailed:
 		failed := &sync.failed
-		code, detail = failed.Error.Code, failed.Error.Detail
-		s.notifyFailed(&o, nil, code, detail, failed.Problems)
+		code = failed.Error.Code
+		s.notifyFailed(&o, nil, code, failed.Error.Detail, failed.Problems)
 	default:
 		if detail = s.takeManifest(&o, b.typ, sync); detail == "" {
 			status, code = CallSucceeded, ""
@@ -66,6 +65,10 @@ func (syncs) settle(s *State, p Place, b *settlement) *refusal {
 	s.endEnable(&o, status, code, detail, sync.output())
 	return nil
 }
+
+// detailNotRead is what a model is told of a failed sync. Details may quote content
+// that nobody vouches for: the notice has them, for people.
+const detailNotRead = "no trusted manifest could be read: the notice WorkspaceFailed tells an operator why"
 
 // output returns the output for the model whose call waited.
 func (b *syncSettlement) output() *Content {
@@ -144,13 +147,16 @@ func (s *State) takeManifest(o *OpenSync, typ string, b *syncSettlement) string 
 	r := read{grant: s.grant(o.Grant, o.Space)}
 	st := s.stack()
 	var next stack
-	ok := s.readManifest(&r, o, typ, b) && r.isTrusted(o, &st) && r.isGranted() && s.composes(&r, &st, &next)
-	if !ok {
+	trusted := s.readManifest(&r, o, typ, b) && r.isTrusted(o, &st)
+	if !trusted || !r.isGranted() || !s.composes(&r, &st, &next) {
 		var m *adopted
 		if r.manifest != nil {
 			m = &r.adopted
 		}
 		s.notifyFailed(o, m, r.code, r.detail, r.problems)
+		if !trusted {
+			return r.code + ": " + detailNotRead
+		}
 		if len(r.problems) > 0 {
 			return r.code + ": " + r.problems[0].String()
 		}

@@ -258,9 +258,19 @@ func (syncs) effect(s *State, p Place, _ []byte) Effect {
 	name, startBy := o.name(), o.Deadline-o.RunMS
 	payload := Space{
 		At: o.At, Call: o.Call, Class: ClassSpace, Dry: o.Dry, Effect: name, Kind: o.Kind, Known: known, Only: o.Only, RunMS: o.RunMS,
-		Session: s.Session, Space: o.Space, StartBy: startBy, Tools: o.Tools, V: Version, Version: o.Version,
+		Session: s.Session, Space: o.Space, StartBy: startBy, Tools: o.Tools, Trust: s.trustOf(o), V: Version, Version: o.Version,
 	}
 	return Effect{Name: name, Class: ClassSpace, Target: o.Target, Deadline: o.Deadline, StartBy: startBy, Payload: encode(payload)}
+}
+
+// trustOf returns the trust of the grant that a sync is under, nil if that trusts
+// whatever its reader reads.
+func (s *State) trustOf(o *OpenSync) *space.Trust {
+	grant := s.grant(o.Grant, o.Space)
+	if grant == nil || !grant.pinned() && len(grant.Manifest) == 0 && grant.Version == "" {
+		return nil
+	}
+	return grant.trust()
 }
 
 func (syncs) open(s *State, index int) (uint32, bool) {

@@ -68,11 +68,11 @@ type CallSpace struct {
 
 // CallGrant is a grant of packs that a session may adopt.
 type CallGrant struct {
-	Space   string   // name of a pack; a trailing * matches any suffix
-	Attach  []string // roles that may enable it: operator, model; nil: operator
-	Sources []string // factory, package, module
-	Target  string   // the target of its reader; empty: the pack's name
-	Version string   // 1, 1.4 or 1.4.2, which the pack's must match; empty: any
+	Space   string      // name of a pack; a trailing * matches any suffix
+	Attach  []string    // roles that may enable it: operator, model; nil: operator
+	Sources []string    // factory, package, module
+	Target  string      // the target of its reader; empty: the pack's name
+	Trust   space.Trust // which manifests the session would adopt
 }
 
 // HostSession is a session's working directory on a host. In a Result it changes

@@ -33,6 +33,11 @@ type SpaceRequest struct {
 	Kind    string   // workspace or pack
 	Version string   // as the operator wrote it; empty: the current one
 	Only    []string // a hint: the wanted parts of prompts, tools, context, skills; nil: all
+
+	// Trust is which manifests the session's grant trusts; nil: any. The session
+	// refuses all others, so a reader with several versions should choose among
+	// those that Trust admits.
+	Trust *space.Trust
 }
 
 // SpaceContent is the result of a reader.
@@ -40,11 +45,12 @@ type SpaceContent struct {
 	// Files are the space, with agent.workspace.json at its root. An io.Closer is
 	// closed after it was read.
 	Files    fs.FS
-	NoScan   bool            // a folder without an index is not a space
-	Revision string          // of the source, for people: a commit, a date; at most 128 bytes
-	Source   string          // factory, package or module, as the reader reports it; may be empty
-	Sign     *SpaceSignature // of the manifest; nil: none
-	Lacks    []string        // needs of the manifest that are not met here, besides those that the bridge finds
+	NoScan   bool     // a folder without an index is not a space
+	Revision string   // of the source, for people: a commit, a date; at most 128 bytes
+	Source   string   // factory, package or module, as the reader reports it; may be empty
+	Lacks    []string // needs of the manifest that are not met here, besides those that the bridge finds
+
+	Signatures []space.Signature // of the manifest: Trust decides which one counts
 
 	// Manifest, if it is not nil, replaces Files and NoScan: it is complete, and
 	// Blobs has those of its files that are not stored yet.
@@ -53,21 +59,14 @@ type SpaceContent struct {
 	Warnings []space.Problem // of Manifest: they are logged
 }
 
-// SpaceSignature signs a manifest: Ed25519 over the text "refold space <hash>",
-// by a NATS nkey.
-type SpaceSignature struct {
-	Key string // the public key
-	Sig []byte
-}
-
 // SpaceAsked is a pack requested from a reader.
 type SpaceAsked struct {
-	Space   string `json:"space"`
-	Version string `json:"version,omitempty"` // 1, 1.4 or 1.4.2; empty: any
+	Space string      `json:"space"`
+	Trust space.Trust `json:"trust"`
 }
 
-// SpaceOffer describes a pack as a session would adopt it now, from its manifest,
-// for people and models.
+// SpaceOffer describes a pack as a session would adopt it now, from a manifest that
+// its grant trusts, for people and models.
 type SpaceOffer struct {
 	Space           string   `json:"space"`
 	Version         string   `json:"version"`

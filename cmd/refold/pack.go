@@ -1,12 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
@@ -31,25 +32,25 @@ type packFolder struct {
 }
 
 // read builds the folder's manifest and signs it. It prints problems.
-func (p packFolder) read(ctx context.Context, s streams) (*bundled, spaces.Signature, error) {
+func (p packFolder) read(ctx context.Context, s streams) (*bundled, space.Signature, error) {
 	signer, err := spaces.ReadSigner(p.Key)
 	if err != nil {
-		return nil, spaces.Signature{}, err
+		return nil, space.Signature{}, err
 	}
 	b, err := bundle(ctx, s, "", p.Dir)
 	if err != nil {
-		return nil, spaces.Signature{}, err
+		return nil, space.Signature{}, err
 	}
 	if b.built.Manifest.Kind != space.Pack {
-		return nil, spaces.Signature{}, fmt.Errorf("%s: is a workspace: a pack has an %s with \"kind\": \"pack\", a name and a version", p.Dir, spaces.IndexName)
+		return nil, space.Signature{}, fmt.Errorf("%s: is a workspace: a pack has an %s with \"kind\": \"pack\", a name and a version", p.Dir, spaces.IndexName)
 	}
 	if found := b.built.Secrets(); len(found) > 0 && !p.Secrets {
 		for _, problem := range found {
 			fmt.Fprintln(s.out, placed(p.Dir, problem))
 		}
-		return nil, spaces.Signature{}, fmt.Errorf("%s: %s; --allow-secrets accepts such files", p.Dir, count(len(found), "problem"))
+		return nil, space.Signature{}, fmt.Errorf("%s: %s; --allow-secrets accepts such files", p.Dir, count(len(found), "problem"))
 	}
-	signature, err := signer.Sign(b.built.Manifest.Hash())
+	signature, err := signer.Sign(b.built.Manifest.Bytes())
 	return b, signature, err
 }
 
@@ -61,11 +62,12 @@ func (c packSignCommand) Run(ctx context.Context, s streams) error {
 	if err != nil {
 		return err
 	}
-	if err := spaces.WriteSignature(c.Dir, signature); err != nil {
+	m := b.built.Manifest
+	all, err := spaces.AddSignature(c.Dir, m.Bytes(), signature)
+	if err != nil {
 		return fmt.Errorf("%s: %w", c.Dir, err)
 	}
-	m := b.built.Manifest
-	fmt.Fprintf(s.out, "%s: manifest %s is signed by %s\n", named(m.Space, m.Version), m.Hash(), signature.Key)
+	fmt.Fprintf(s.out, "%s: manifest %s is signed by %s\n", named(m.Space, m.Version), m.Hash(), signersOf(all))
 	return nil
 }
 
@@ -75,8 +77,8 @@ type packPublishCommand struct{ packFolder }
 // Help returns the help text above the flags.
 func (packPublishCommand) Help() string {
 	return `The files go to REFOLD_BLOBS, then the manifest to REFOLD_PACKS. A published version
-never changes: publishing the same content again does nothing, and other content
-needs another version. No session changes: refold pack enable upgrades one.
+never changes: publishing the same content again only adds the signature of another
+key, and other content needs another version. No session changes: refold pack enable upgrades one.
 
     nk -gen user > publisher.seed
     refold pack publish packs/crm --key publisher.seed
@@ -98,7 +100,7 @@ func (c packPublishCommand) Run(ctx context.Context, s streams, conn connection)
 	}
 	m := pack.built.Manifest
 	stands, again, err := b.PublishPack(ctx, journal.Published{
-		Pack: m.Space, Version: m.Version, Manifest: m.Bytes(), Signature: session.Signature{Key: signature.Key, Sig: signature.Sig},
+		Pack: m.Space, Version: m.Version, Manifest: m.Bytes(), Signatures: []space.Signature{signature},
 	})
 	if err != nil {
 		return err
@@ -107,10 +109,7 @@ func (c packPublishCommand) Run(ctx context.Context, s streams, conn connection)
 	if again {
 		verb = "was published already"
 	}
-	fmt.Fprintf(s.out, "%s %s, at sequence %d: manifest %s, signed by %s\n", named(m.Space, m.Version), verb, stands.Seq, m.Hash(), stands.Signature.Key)
-	if again && stands.Signature.Key != signature.Key {
-		fmt.Fprintf(s.err, "refold: warning: it keeps the signature of %s, not of %s: publish another version to sign with that key\n", stands.Signature.Key, signature.Key)
-	}
+	fmt.Fprintf(s.out, "%s %s, at sequence %d: manifest %s, signed by %s\n", named(m.Space, m.Version), verb, stands.Seq, m.Hash(), signersOf(stands.Signatures))
 	return nil
 }
 
@@ -126,20 +125,18 @@ func (c packListCommand) Run(ctx context.Context, s streams, conn connection) er
 		return err
 	}
 	defer b.Close()
-	all, err := b.Packs(ctx)
+	all, err := b.Packs(ctx, c.Pack)
 	if err != nil {
 		return err
 	}
-	table := newWholeTable(s.out, "PACK", "VERSION", "SEQUENCE", "MANIFEST", "KEY")
+	table := newWholeTable(s.out, "PACK", "VERSION", "SEQUENCE", "MANIFEST", "KEYS")
 	listed := 0
 	for _, p := range all {
 		switch {
-		case c.Pack != "" && p.Pack != c.Pack:
-			continue
 		case c.JSON:
-			printJSON(s.out, packJSON{p.Pack, p.Version, p.Seq, codec.Sum(p.Manifest), p.Signature.Key})
+			printJSON(s.out, packJSON{p.Pack, p.Version, p.Seq, codec.Sum(p.Manifest), keysOf(p.Signatures)})
 		default:
-			table.texts(p.Pack, p.Version, fmt.Sprint(p.Seq), codec.Sum(p.Manifest).String(), shownKey(p.Signature.Key))
+			table.texts(p.Pack, p.Version, fmt.Sprint(p.Seq), codec.Sum(p.Manifest).String(), cmp.Or(signersOf(p.Signatures), "-"))
 		}
 		listed++
 	}
@@ -159,16 +156,20 @@ type packJSON struct {
 	Version  string     `json:"version"`
 	Seq      uint64     `json:"seq"`
 	Manifest codec.Hash `json:"manifest"`
-	Key      string     `json:"key,omitempty"`
+	Keys     []string   `json:"keys"` // whose signatures sign the manifest
 }
 
-// shownKey truncates a key for a table: any publisher can write its header.
-func shownKey(key string) string {
-	if key == "" {
-		return "-"
+// keysOf returns the keys of signatures.
+func keysOf(signatures []space.Signature) []string {
+	keys := make([]string, len(signatures))
+	for i := range signatures {
+		keys[i] = signatures[i].Key
 	}
-	return fmt.Sprintf("%.60s", key)
+	return slices.Compact(keys)
 }
+
+// signersOf returns the keys of signatures as text.
+func signersOf(signatures []space.Signature) string { return strings.Join(keysOf(signatures), ", ") }
 
 // prefixed returns before and text, or "" if text is empty.
 func prefixed(before, text string) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/secrets"
 	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/space"
 )
 
 // crm is the folder of a pack.
@@ -59,14 +60,21 @@ func TestPackIsSigned(t *testing.T) {
 		t.Errorf("the signature is a part of the space: %s", again)
 	}
 	content, err := bridge.Folder{Dir: dir}.ReadSpace(t.Context(), executor.SpaceRequest{Space: "crm", Kind: "pack"})
-	if err != nil || content.Sign == nil || content.Sign.Key != key || len(content.Sign.Sig) != 64 {
-		t.Errorf("the reader: got %+v, %v", content.Sign, err)
+	if err != nil || len(content.Signatures) != 1 || content.Signatures[0].Key != key {
+		t.Errorf("the reader: got %+v, %v", content.Signatures, err)
 	}
-	public, err := nkeys.FromPublicKey(key)
-	if err != nil || public.Verify([]byte("refold space "+hash), content.Sign.Sig) != nil {
-		t.Errorf("the signature does not hold: %v", err)
+	other, second := seed(t)
+	runs(t, 0, "pack", "sign", dir, "--key", file)
+	out, _ = runs(t, 0, "pack", "sign", dir, "--key", other)
+	if want := "crm 1.4.2: manifest " + hash + " is signed by " + key + ", " + second + "\n"; out != want {
+		t.Errorf("with both keys: got %q, want %q", out, want)
 	}
-	put(t, dir, "agent.workspace.sig", `{"key": "X"}`)
+	put(t, dir, "skills/refunds/SKILL.md", "---\nname: refunds\ndescription: Another.\n---\n")
+	out, _ = runs(t, 0, "pack", "sign", dir, "--key", file)
+	if !strings.HasSuffix(out, " is signed by "+key+"\n") {
+		t.Errorf("after an edit: got %q", out)
+	}
+	put(t, dir, "agent.workspace.sig", `[{"key": "X"}]`)
 	if _, err := (bridge.Folder{Dir: dir}).ReadSpace(t.Context(), executor.SpaceRequest{Space: "crm", Kind: "pack"}); err == nil || !strings.Contains(err.Error(), "refold pack sign") {
 		t.Errorf("a signature that is none: got %v", err)
 	}
@@ -105,21 +113,25 @@ func TestPackIsPublishedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	file, key := seed(t)
-	other, _ := seed(t)
+	other, second := seed(t)
 	dir := folder(t, "crm", crm("1.4.2"))
 	_, errOut := w.does(statusFailed, "pack", "list")
 	like(t, "none", errOut, `^refold: nothing is published: refold pack publish`)
 	out, _ := w.does(0, "pack", "publish", dir, "--key", file)
 	like(t, "published", out, `^crm 1\.4\.2 is published, at sequence 1: manifest [0-9a-f]{64}, signed by `+key+`\n$`)
 	out, errOut = w.does(0, "pack", "publish", dir, "--key", other)
-	like(t, "again", out+errOut, `^crm 1\.4\.2 was published already, at sequence 1: .*signed by `+key+`\nrefold: warning: it keeps the signature of `+key)
+	for _, by := range []string{key, second} {
+		like(t, "again, with another key", out+errOut, `^crm 1\.4\.2 was published already, at sequence 1: .*signed by .*`+by)
+	}
 	put(t, dir, "skills/refunds/SKILL.md", "---\nname: refunds\ndescription: Another.\n---\n")
 	_, errOut = w.does(statusFailed, "pack", "publish", dir, "--key", file)
 	like(t, "other content", errOut, `^refold: crm 1\.4\.2 is published already, at sequence 1, with the manifest [0-9a-f]{64}`)
 	put(t, dir, "agent.workspace.json", crm("1.5.0")["agent.workspace.json"])
 	w.does(0, "pack", "publish", dir, "--key", file)
 	out, _ = w.does(0, "pack", "list")
-	like(t, "list", out, `(?s)^PACK .*crm +1\.4\.2 +1 +[0-9a-f]{64} +`+key+`\ncrm +1\.5\.0 +2 .*`)
+	like(t, "list", out, `(?s)^PACK .*crm +1\.4\.2 +1 +[0-9a-f]{64} +U\w+, U\w+\ncrm +1\.5\.0 +4 +[0-9a-f]{64} +`+key+`\n`)
+	out, _ = w.does(0, "pack", "list", "crm", "--json")
+	like(t, "as JSON", out, `(?s)"version":"1.4.2".*"keys":\["U\w+","U\w+"\]`)
 	_, errOut = w.does(statusFailed, "pack", "list", "other")
 	like(t, "another", errOut, `nothing is published of other`)
 
@@ -127,11 +139,11 @@ func TestPackIsPublishedOnce(t *testing.T) {
 	bustest.OK(t, err)
 	t.Cleanup(b.Close)
 	for version, want := range map[string]string{"": "", "1": "", "1.4": "", "1.4.2": "", "2": "version_unknown"} {
-		content, err := bridge.Published{Bridge: b}.ReadSpace(w.ctx, executor.SpaceRequest{Space: "crm", Kind: "pack", Version: version})
+		content, err := bridge.Published{Bridge: b}.ReadSpace(w.ctx, executor.SpaceRequest{Space: "crm", Kind: "pack", Version: version, Trust: &space.Trust{Keys: []string{key}}})
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("version %q: got %v, want %q", version, err, want)
 		}
-		if err == nil && (content.Sign == nil || content.Sign.Key != key || content.Source != "package") {
+		if err == nil && (len(content.Signatures) != 1 || content.Signatures[0].Key != key || content.Source != "package") {
 			t.Errorf("version %q: got %+v", version, content)
 		}
 	}

@@ -210,7 +210,7 @@ var repository = laws{
 	pureMods: []pureMod{
 		{"github.com/vmihailenco/msgpack/v5", "codec", "the encoding; codec decides which of its forms is the canonical one"},
 		{"golang.org/x/crypto/blake2b", "codec/hash.go", "every event is hashed into its session's chain"},
-		{"github.com/nats-io/nkeys", "actors/session/grant.go", "a manifest's signature is verified inside the fold: Ed25519, no clock and no randomness"},
+		{"github.com/nats-io/nkeys", "space/trust.go", "a manifest's signature is verified inside the fold: Ed25519, no clock and no randomness"},
 		{"github.com/nats-io/nkeys", "actors/session/scenario/space.go", "scenarios sign manifests: Ed25519 takes no randomness"},
 		{"github.com/santhosh-tekuri/jsonschema/v6", "planner/schema.go", "arguments of a call are checked against the tool's schema inside the fold"},
 		{"cel.dev/cel-go/cel", "planner/cel.go", "a step rule's when is evaluated inside the fold"},

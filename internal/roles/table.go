@@ -221,7 +221,8 @@ func storeRows() []Row {
 			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(">") }), May: grant(Publish, SessionActor)},
 		{Name: "quarantines", About: "stop a session, release it", Answers: Once,
 			Patterns: one(func(n subjects.Names) string { return n.SnapshotsSubject(subjects.QuarantineKeys) }), May: grant(Publish, Operator)},
-		{Name: "packs", About: "published versions of packs", Answers: Once, Patterns: one(subjects.Names.PackAll), May: grant(Publish, Publishers)},
+		{Name: "packs", About: "published versions of packs, and their signatures", Answers: Once, May: grant(Publish, Publishers),
+			Patterns: fixed(func(n subjects.Names) []string { return n.StreamSubjects(n.PacksStream()) })},
 		{Name: "blobs", About: "contents by hash: add some", Answers: Once, May: grant(Publish, writers()...),
 			Patterns: fixed(func(n subjects.Names) []string { return n.StreamSubjects(n.BlobsStream()) })},
 	}

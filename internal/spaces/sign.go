@@ -10,29 +10,23 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nkeys"
 
-	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
 )
 
-// SignatureName is the file with the signature of a space's manifest. It is not
-// part of the space.
+// SignatureName is the file with the signatures of a space's manifest: a list of
+// {"key", "sig"}. It is not part of the space.
 const SignatureName = "agent.workspace.sig"
 
-// signatureBytesMax bounds the file of a signature or a seed.
+// signatureBytesMax bounds the file of signatures or of a seed.
 const signatureBytesMax = 4 << 10
 
-// Signature is the content of a signature file. Sig is base64url without padding.
-type Signature struct {
-	Key string `json:"key"`
-	Sig string `json:"sig"`
-}
-
-// ReadSignature returns the signature in a folder, or nil if there is none.
-func ReadSignature(files fs.FS) (*Signature, error) {
+// ReadSignatures returns the signatures in a folder, nil if there are none.
+func ReadSignatures(files fs.FS) (all []space.Signature, err error) {
 	f, err := files.Open(SignatureName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -48,20 +42,18 @@ func ReadSignature(files fs.FS) (*Signature, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", SignatureName, pathless(err))
 	}
-	s := new(Signature)
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
-	if err := d.Decode(s); err != nil {
-		return nil, fmt.Errorf("%s: is {\"key\", \"sig\"}, as refold pack sign writes it: %w", SignatureName, err)
+	if err := d.Decode(&all); err != nil {
+		return nil, fmt.Errorf("%s: is a list of {\"key\", \"sig\"} of at most %d bytes: sign again with refold pack sign: %w", SignatureName, signatureBytesMax, err)
 	}
-	if _, err := s.Bytes(); err != nil || !nkeys.IsValidPublicKey(s.Key) {
-		return nil, fmt.Errorf("%s: its key is no public key of NATS, or its sig is not base64url: sign again with refold pack sign", SignatureName)
+	for _, s := range all {
+		if _, err := base64.RawURLEncoding.DecodeString(s.Sig); err != nil || !space.IsKey(s.Key) {
+			return nil, fmt.Errorf("%s: a key is no public key of NATS, or a sig is not base64url: sign again with refold pack sign", SignatureName)
+		}
 	}
-	return s, nil
+	return all, nil
 }
-
-// Bytes returns the decoded signature.
-func (s *Signature) Bytes() ([]byte, error) { return base64.RawURLEncoding.DecodeString(s.Sig) }
 
 // Signer signs manifests.
 type Signer struct{ pair nkeys.KeyPair }
@@ -96,37 +88,44 @@ func ReadSigner(name string) (*Signer, error) {
 	return nil, fmt.Errorf("%s: holds no seed of a NATS nkey, which begins with S: make one with nk -gen user > %s", name, name)
 }
 
-// Sign signs the manifest with that hash.
-func (s *Signer) Sign(hash codec.Hash) (Signature, error) {
+// Sign signs a manifest, given as its canonical bytes.
+func (s *Signer) Sign(manifest []byte) (space.Signature, error) {
 	key, err := s.pair.PublicKey()
 	if err != nil {
-		return Signature{}, err
+		return space.Signature{}, err
 	}
-	sig, err := s.pair.Sign(session.SignedText(hash))
+	sig, err := s.pair.Sign(space.SignedText(manifest))
 	if err != nil {
-		return Signature{}, err
+		return space.Signature{}, err
 	}
-	return Signature{Key: key, Sig: base64.RawURLEncoding.EncodeToString(sig)}, nil
+	return space.Signature{Key: key, Sig: base64.RawURLEncoding.EncodeToString(sig)}, nil
 }
 
-// WriteSignature writes the file of a signature into a folder atomically: a
-// concurrent reader sees the old file or the new one.
-func WriteSignature(dir string, s Signature) error {
-	text, err := json.MarshalIndent(s, "", "  ")
-	if err != nil {
-		return err
-	}
+// AddSignature adds a signature of a manifest to those in a folder, which it
+// returns. It drops those that do not sign the manifest: the content has changed
+// since. A concurrent reader sees the old file or the new one.
+func AddSignature(dir string, manifest []byte, s space.Signature) (all []space.Signature, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer root.Close()
+	all, _ = ReadSignatures(root.FS()) // a file that can't be read signs nothing
+	all = slices.DeleteFunc(all, func(old space.Signature) bool { return old.Key == s.Key || !old.Signs(manifest) })
+	all = append(all, s)
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if len(text) >= signatureBytesMax {
+		return nil, fmt.Errorf("%s: would have %d signatures, and it has at most %d bytes: remove the file, and sign again with the keys that grants still name", SignatureName, len(all), signatureBytesMax)
+	}
 	fresh := "." + SignatureName + "." + strings.ToLower(rand.Text()[:8])
 	if err := root.WriteFile(fresh, append(text, '\n'), 0o644); err != nil {
-		return err
+		return nil, err
 	}
 	if err := root.Rename(fresh, SignatureName); err != nil {
-		return errors.Join(err, root.Remove(fresh))
+		return nil, errors.Join(err, root.Remove(fresh))
 	}
-	return nil
+	return all, nil
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/refold/refold/bridge/executor"
@@ -15,18 +14,15 @@ import (
 
 const (
 	OfferWithin = 2 * time.Second // for a reader's answer
-	OffersMax   = 64              // packs in one request
+	OffersMax   = 64              // published packs that are listed
 )
 
-// ReaderRequest is the body of a request to a reader.
-type ReaderRequest struct {
-	Spaces []executor.SpaceAsked `json:"spaces"`
-}
-
-// ReaderAnswer is the body of a reader's answer, without the packs that can't be
-// read.
+// ReaderAnswer is the body of a reader's answer about one pack. It has no manifest if
+// the pack can't be read.
 type ReaderAnswer struct {
-	Spaces []executor.SpaceOffer `json:"spaces"`
+	Source     string            `json:"source,omitempty"` // factory, package or module, as the reader reports it
+	Manifest   []byte            `json:"manifest,omitempty"`
+	Signatures []space.Signature `json:"signatures,omitempty"`
 }
 
 // OfferOf returns the offer of a pack with this manifest. Secrets that the catalog
@@ -41,51 +37,34 @@ func (w *Worker) OfferOf(m *space.Manifest, source string) executor.SpaceOffer {
 	return o
 }
 
-// Offers answers a request to a reader.
+// Offers answers a request to a reader: for the pack as it would be read now.
 func (w *Worker) Offers(ctx context.Context, reader executor.SpaceReader, body []byte) ([]byte, error) {
-	var request ReaderRequest
-	if err := json.Unmarshal(body, &request); err != nil || len(request.Spaces) > OffersMax {
-		return nil, fmt.Errorf("ask for at most %d packs, as {\"spaces\":[{\"space\":\"crm\"}]}", OffersMax)
+	var asked executor.SpaceAsked
+	if err := json.Unmarshal(body, &asked); err != nil || asked.Space == "" {
+		return nil, errors.New(`ask for a pack, as {"space":"crm","trust":{"keys":["U…"]}}`)
 	}
 	ctx, cancel := context.WithTimeout(ctx, OfferWithin)
 	defer cancel()
-	found := make([]*executor.SpaceOffer, len(request.Spaces))
-	var reading sync.WaitGroup
-	for i, wanted := range request.Spaces {
-		reading.Go(func() {
-			var err error
-			if found[i], err = w.offer(ctx, reader, wanted); err != nil {
-				w.log.Debug("space_not_offered", "space", wanted.Space, "error", err.Error())
-			}
-		})
-	}
-	reading.Wait()
-	answer := ReaderAnswer{Spaces: []executor.SpaceOffer{}}
-	for _, o := range found {
-		if o != nil {
-			answer.Spaces = append(answer.Spaces, *o)
-		}
+	answer, err := w.offer(ctx, reader, &asked)
+	if err != nil {
+		w.log.Debug("space_not_offered", "space", asked.Space, "error", err.Error())
 	}
 	return json.Marshal(answer)
 }
 
-func (w *Worker) offer(ctx context.Context, reader executor.SpaceReader, wanted executor.SpaceAsked) (_ *executor.SpaceOffer, err error) {
+func (w *Worker) offer(ctx context.Context, reader executor.SpaceReader, asked *executor.SpaceAsked) (_ ReaderAnswer, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the reader panicked: %v", p)
 		}
 	}()
-	built, content, err := buildSpace(ctx, reader, executor.SpaceRequest{Space: wanted.Space, Kind: string(space.Pack), Version: wanted.Version}, nil)
+	request := executor.SpaceRequest{Space: asked.Space, Kind: string(space.Pack), Version: asked.Trust.Version, Trust: &asked.Trust}
+	built, content, err := buildSpace(ctx, reader, request, nil)
 	switch {
 	case err != nil:
-		return nil, err
+		return ReaderAnswer{}, err
 	case built.Manifest == nil:
-		return nil, errors.New(built.Problems[0].String())
+		return ReaderAnswer{}, errors.New(built.Problems[0].String())
 	}
-	version, _ := space.ParseVersion(built.Manifest.Version)
-	if selector, ok := space.ParseSelector(wanted.Version); wanted.Version != "" && (!ok || !selector.Matches(version)) {
-		return nil, fmt.Errorf("its version is %s", built.Manifest.Version)
-	}
-	o := w.OfferOf(built.Manifest, content.Source)
-	return &o, nil
+	return ReaderAnswer{Source: content.Source, Manifest: built.Manifest.Bytes(), Signatures: content.Signatures}, nil
 }

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -55,7 +54,7 @@ func (w *Worker) sync(ctx context.Context, f *execution) (*synced, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := executor.SpaceRequest{Session: s.Session, Space: s.Space, Kind: string(s.Kind), Version: s.Version, Only: only}
+	request := executor.SpaceRequest{Session: s.Session, Space: s.Space, Kind: string(s.Kind), Version: s.Version, Only: only, Trust: s.Trust}
 	built, content, err := buildSpace(ctx, f.served.Spaces, request, known)
 	if err != nil {
 		return nil, err
@@ -168,8 +167,8 @@ func (w *Worker) storeSpace(ctx context.Context, f *execution, built *spaces.Bui
 		}
 	}
 	var signature *session.Signature
-	if content.Sign != nil {
-		signature = &session.Signature{Key: prompt.Clip(content.Sign.Key, session.NameBytesMax), Sig: base64.RawURLEncoding.EncodeToString(content.Sign.Sig)}
+	if f.space.Trust != nil {
+		signature, _ = f.space.Trust.Trusts(manifest, content.Signatures...)
 	}
 	output := enableOutput(f.space, built.Manifest, content.Source)
 	if slices.Contains(f.space.Known, hash) {

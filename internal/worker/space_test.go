@@ -211,7 +211,7 @@ func TestFaultyReaderEndsOnlyItsSync(t *testing.T) {
 		}
 		strange := func(context.Context, executor.SpaceRequest) (executor.SpaceContent, error) {
 			return executor.SpaceContent{
-				Files: agents("x"), Revision: strings.Repeat("\xff", 1000), Source: "\xff", Lacks: []string{"env:\xff"}, Sign: &executor.SpaceSignature{Key: "\xff", Sig: []byte("short")},
+				Files: agents("x"), Revision: strings.Repeat("\xff", 1000), Source: "\xff", Lacks: []string{"env:\xff"}, Signatures: []space.Signature{{Key: "\xff", Sig: "short"}},
 			}, nil
 		}
 		ready := body[session.WorkspaceSnapshotReady](t, synchronize(t, w, readSpace(strange), syncEffect("y2", nil)))

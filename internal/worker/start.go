@@ -73,7 +73,7 @@ func (calls) start(w *Worker, f *execution) decision {
 	}
 	for i := range c.Grants {
 		g := &c.Grants[i]
-		call.Grants = append(call.Grants, executor.CallGrant{Space: g.Space, Attach: g.Attach, Sources: g.Sources, Target: g.Target, Version: g.Version})
+		call.Grants = append(call.Grants, executor.CallGrant{Space: g.Space, Attach: g.Attach, Sources: g.Sources, Target: g.Target, Trust: g.Trust})
 	}
 	if len(c.Context) > 0 {
 		var err error

@@ -4,6 +4,7 @@ package sim
 
 import (
 	"context"
+	"encoding/base64"
 	"fmt"
 	"io/fs"
 	"testing/fstest"
@@ -105,7 +106,7 @@ var packContents = func() (all []executor.SpaceContent) {
 	} {
 		content := executor.SpaceContent{Files: mapFS(c.files), Revision: "r", Source: "module"}
 		if c.signed != nil {
-			content.Sign = signOf(c.signed)
+			content.Signatures = []space.Signature{signOf(c.signed)}
 		}
 		all = append(all, content)
 	}
@@ -113,7 +114,7 @@ var packContents = func() (all []executor.SpaceContent) {
 }()
 
 // signOf signs the manifest of a folder.
-func signOf(files map[string]string) *executor.SpaceSignature {
+func signOf(files map[string]string) space.Signature {
 	built, err := spaces.Read(context.Background(), func(context.Context) (fs.FS, error) { return mapFS(files), nil },
 		func() spaces.Options { return spaces.Options{Space: "k", Kind: space.Pack} })
 	if err != nil || built.Manifest == nil {
@@ -123,11 +124,11 @@ func signOf(files map[string]string) *executor.SpaceSignature {
 	if err != nil {
 		panic(err)
 	}
-	sig, err := packKey.Sign([]byte("refold space " + built.Manifest.Hash().String()))
+	sig, err := packKey.Sign(space.SignedText(built.Manifest.Bytes()))
 	if err != nil {
 		panic(err)
 	}
-	return &executor.SpaceSignature{Key: key, Sig: sig}
+	return space.Signature{Key: key, Sig: base64.RawURLEncoding.EncodeToString(sig)}
 }
 
 func mapFS(texts map[string]string) fs.FS {

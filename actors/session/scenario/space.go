@@ -12,6 +12,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
 )
 
 // readSyncSettlement parses a reader's settlement of a sync.
@@ -88,7 +89,7 @@ func signatureOf(manifest any, seed string) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("scenario: sign: %w", err)
 	}
-	sig, err := key.Sign(session.SignedText(codec.Sum(raw)))
+	sig, err := key.Sign(space.SignedText(raw))
 	if err != nil {
 		return nil, fmt.Errorf("scenario: sign: %w", err)
 	}

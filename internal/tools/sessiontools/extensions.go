@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/space"
 )
 
 // pack is an applied pack in the results of extensions_list and extensions_status.
@@ -37,12 +38,13 @@ type offer struct {
 
 // Packs finds packs that a session has not adopted.
 type Packs interface {
-	// AskReader requests from a bridge that reads the spaces of a target what
-	// it would read now. Spaces that it can't read are missing from the answer.
-	AskReader(ctx context.Context, target string, asked []executor.SpaceAsked) ([]executor.SpaceOffer, error)
-	// PublishedPacks returns the newest matching version of each published pack
-	// whose name begins with prefix.
-	PublishedPacks(ctx context.Context, prefix, version string) ([]executor.SpaceOffer, error)
+	// AskReader requests from a bridge that reads the spaces of a target what it
+	// would read now of a pack. It is an error if that can't be read, or if the
+	// trust that is asked for does not admit it.
+	AskReader(ctx context.Context, target string, asked executor.SpaceAsked) (executor.SpaceOffer, error)
+	// PublishedPacks returns the newest version that trust admits of each
+	// published pack whose name begins with prefix.
+	PublishedPacks(ctx context.Context, prefix string, trust space.Trust) ([]executor.SpaceOffer, error)
 }
 
 // offersMax is how many packs extensions_list shows.
@@ -74,14 +76,15 @@ func status(call executor.Call) (executor.Result, error) { return resultOf(packs
 
 // extensions lists the applied packs, and those that the model may enable:
 // packs that grants name, and published ones that match a grant with a *. With
-// all it includes packs that no bridge can read now.
+// all it includes packs that no bridge can read now. No text is shown of a
+// manifest that its grant does not trust.
 func (t *Tools) extensions(ctx context.Context, call executor.Call, all bool) (executor.Result, error) {
 	out := struct {
 		LoadedPacks []pack   `json:"loadedPacks"`
 		Curated     []*offer `json:"curated"`
 		Note        string   `json:"note,omitempty"`
 	}{LoadedPacks: packs(call), Curated: []*offer{}, Note: "extensions_enable with dryRun tells the tools of a pack without loading it."}
-	asked := map[string][]executor.SpaceAsked{} // by target
+	var asked []readerQuestion
 	byName := map[string]*offer{}
 	ask := func(g *executor.CallGrant, name string, known executor.SpaceOffer) {
 		loaded := slices.ContainsFunc(out.LoadedPacks, func(p pack) bool { return p.Name == name })
@@ -94,8 +97,7 @@ func (t *Tools) extensions(ctx context.Context, call executor.Call, all bool) (e
 		}
 		o.fill(known)
 		byName[name], out.Curated = o, append(out.Curated, o)
-		target := cmp.Or(g.Target, name)
-		asked[target] = append(asked[target], executor.SpaceAsked{Space: name, Version: g.Version})
+		asked = append(asked, readerQuestion{cmp.Or(g.Target, name), executor.SpaceAsked{Space: name, Trust: g.Trust}})
 	}
 	for i := range call.Grants {
 		g := &call.Grants[i]
@@ -143,30 +145,36 @@ func (t *Tools) published(ctx context.Context, g *executor.CallGrant) []executor
 		return nil
 	}
 	name, wildcard := strings.CutSuffix(g.Space, "*")
-	found, err := t.Packs.PublishedPacks(ctx, name, g.Version)
+	found, err := t.Packs.PublishedPacks(ctx, name, g.Trust)
 	if err != nil {
 		return nil // their readers may still answer
 	}
 	return slices.DeleteFunc(found, func(o executor.SpaceOffer) bool { return !wildcard && o.Space != name })
 }
 
-// askAll requests the packs of all targets concurrently. Readers that do not
-// answer have none.
-func (t *Tools) askAll(ctx context.Context, asked map[string][]executor.SpaceAsked) (found []executor.SpaceOffer) {
+// readerQuestion is a pack, and the target of its readers.
+type readerQuestion struct {
+	target string
+	executor.SpaceAsked
+}
+
+// askAll requests all packs concurrently. Those of which no reader has a trusted
+// manifest are missing from the result.
+func (t *Tools) askAll(ctx context.Context, asked []readerQuestion) (found []executor.SpaceOffer) {
 	if t.Packs == nil {
 		return nil
 	}
 	var mu sync.Mutex
 	var readers sync.WaitGroup
-	for target, list := range asked {
+	for _, q := range asked {
 		readers.Go(func() {
-			offers, err := t.Packs.AskReader(ctx, target, list)
+			offer, err := t.Packs.AskReader(ctx, q.target, q.SpaceAsked)
 			if err != nil {
 				return
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			found = append(found, offers...)
+			found = append(found, offer)
 		})
 	}
 	readers.Wait()

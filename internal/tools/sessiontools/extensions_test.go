@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/tools/sessiontools"
+	"github.com/refold/refold/space"
 )
 
 // readers are space readers by target; a target that is missing does not answer.
@@ -19,24 +19,18 @@ type readers struct {
 	published []executor.SpaceOffer
 }
 
-func (r readers) AskReader(_ context.Context, target string, asked []executor.SpaceAsked) (found []executor.SpaceOffer, err error) {
-	offers, ok := r.targets[target]
-	if !ok {
-		return nil, errors.New("nobody listens")
-	}
-	for _, o := range offers {
-		if slices.ContainsFunc(asked, func(a executor.SpaceAsked) bool {
-			return a.Space == o.Space && (a.Version == "" || strings.HasPrefix(o.Version, a.Version))
-		}) {
-			found = append(found, o)
+func (r readers) AskReader(_ context.Context, target string, asked executor.SpaceAsked) (executor.SpaceOffer, error) {
+	for _, o := range r.targets[target] {
+		if asked.Space == o.Space && asked.Trust.Covers(o.Version) {
+			return o, nil
 		}
 	}
-	return found, nil
+	return executor.SpaceOffer{}, errors.New("nobody has it")
 }
 
-func (r readers) PublishedPacks(_ context.Context, prefix, version string) (found []executor.SpaceOffer, err error) {
+func (r readers) PublishedPacks(_ context.Context, prefix string, trust space.Trust) (found []executor.SpaceOffer, err error) {
 	for _, o := range r.published {
-		if strings.HasPrefix(o.Space, prefix) && strings.HasPrefix(o.Version, version) {
+		if strings.HasPrefix(o.Space, prefix) && trust.Covers(o.Version) {
 			found = append(found, o)
 		}
 	}
@@ -65,7 +59,7 @@ func TestExtensionsListShowsReaderAnswers(t *testing.T) {
 		Spaces: []executor.CallSpace{{Space: "seats", Kind: "pack", Version: "1.0.0", Source: "package", At: 1_000}},
 		Grants: []executor.CallGrant{
 			{Space: "crm", Attach: model},
-			{Space: "shop", Attach: model, Target: "packs", Version: "1"}, // the reader has 2.0.0
+			{Space: "shop", Attach: model, Target: "packs", Trust: space.Trust{Version: "1"}}, // the reader has 2.0.0
 			{Space: "seats", Attach: model},                               // applied
 			{Space: "lab-own", Target: "packs"},                           // of operators alone, and so not by lab-*
 			{Space: "lab-*", Attach: model, Target: "packs", Sources: []string{"package"}},

@@ -219,6 +219,32 @@ func (f *File) IsText() bool {
 	return len(f.MediaType) > len("text/") && f.MediaType[:len("text/")] == "text/"
 }
 
+// Texts returns the indices of the files whose text models are shown: of the
+// prompts, in their order, then of the skills.
+func (m *Manifest) Texts() (files []int) {
+	add := func(all ...int) {
+		for _, i := range all {
+			if !slices.Contains(files, i) {
+				files = append(files, i)
+			}
+		}
+	}
+	for i := range m.Prompts {
+		for _, part := range m.Prompts[i].Parts {
+			if part.File != nil {
+				add(*part.File)
+			}
+			if g := m.Group(part.Context); g != nil {
+				add(g.Files...)
+			}
+		}
+	}
+	for i := range m.Skills {
+		add(m.Skills[i].Body)
+	}
+	return files
+}
+
 // AllNeeds returns the needs of the whole pack, its tools and the skills, each
 // once, in order.
 func (m *Manifest) AllNeeds() []string {

@@ -36,6 +36,9 @@ func (s *State) admitCall(i int, planned *planner.PlanCall) {
 			c.Status, c.Approval = CallAwaiting, &Approval{
 				ArgsHash: codec.Sum([]byte(c.Arguments)), Deadline: s.Clock + approvalDeadline(&s.Run.Config),
 			}
+			if s.isEnable(c) {
+				s.readForApproval(i)
+			}
 			return
 		}
 	}
@@ -61,23 +64,31 @@ func approvalDeadline(c *RunConfig) int64 {
 	return ApprovalDefaultMS
 }
 
-// notifyApprovals requests the approvals of the whole batch.
+// notifyApprovals requests the approvals of the whole batch, except those of packs
+// that are still being read.
 func (s *State) notifyApprovals() {
-	t := s.Turn
-	for i := range t.Batch.Calls {
-		c := &t.Batch.Calls[i]
-		if c.Status != CallAwaiting {
-			continue
+	for i := range s.Turn.Batch.Calls {
+		if c := &s.Turn.Batch.Calls[i]; c.Status == CallAwaiting && !s.isBeingRead(c) {
+			s.notifyApproval(i)
 		}
-		d := ApprovalRequested{
-			Call: callName(t.Run, t.Number, i), ToolID: c.ToolID, ToolName: c.ToolName, Arguments: c.Arguments,
-			ArgsHash: c.Approval.ArgsHash.String(), Deadline: c.Approval.Deadline, Grant: s.approvalGrant(c),
-		}
-		if jsonTextBytesMax(c.Arguments) > NoticeBytesMax-noticeFixedBytesMax {
-			d.Arguments, d.ArgumentsSeq = "", s.Seq
-		}
-		notify(s, NoticeApprovalRequested, d)
 	}
+}
+
+// notifyApproval requests the approval of call i.
+func (s *State) notifyApproval(i int) {
+	t := s.Turn
+	c := &t.Batch.Calls[i]
+	d := ApprovalRequested{
+		Call: callName(t.Run, t.Number, i), ToolID: c.ToolID, ToolName: c.ToolName, Arguments: c.Arguments,
+		ArgsHash: c.Approval.ArgsHash.String(), Deadline: c.Approval.Deadline, Grant: s.approvalGrant(c), Pack: s.approvalPack(c),
+	}
+	if d.Pack != nil && d.Pack.bytes()+jsonTextBytesMax(c.Arguments) > NoticeBytesMax-noticeFixedBytesMax {
+		d.Pack.cut()
+	}
+	if jsonTextBytesMax(c.Arguments) > NoticeBytesMax-noticeFixedBytesMax {
+		d.Arguments, d.ArgumentsSeq = "", t.Batch.Seq
+	}
+	notify(s, NoticeApprovalRequested, d)
 }
 
 // approvalDecided lets a call run, perhaps with other arguments, or refuses it.
@@ -104,6 +115,9 @@ func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
 		s.endCall(i, CallIgnored, CodeApprovalDenied, detail)
 		s.closeGroup()
 		return nil
+	}
+	if bad := s.packFault(c, b); bad != nil {
+		return bad
 	}
 	if b.Arguments != "" && b.Arguments != c.Arguments {
 		if bad := s.editFault(c, b.Arguments); bad != nil {

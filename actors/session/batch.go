@@ -60,6 +60,7 @@ func (o *ObservedCall) planned() planner.ObservedCall {
 func (s *State) rejectCall(i int, why planner.Rejection) {
 	c := &s.Turn.Batch.Calls[i]
 	c.Status, c.Code, c.Detail, c.Seq = CallStatus(why.Status()), string(why.Code), clip(why.Detail, DetailBytesMax), s.Seq
+	s.forgetPack(c)
 	s.keepArguments(c)
 	s.callSettled(i, nil, nil)
 	notify(s, NoticeToolRejected, ToolRejected{
@@ -271,8 +272,12 @@ func resultFault(b *ToolCallSettled) *refusal {
 // it is in the event being folded.
 func (s *State) endCall(i int, status CallStatus, code, detail string) {
 	c := &s.Turn.Batch.Calls[i]
+	if s.isBeingRead(c) {
+		s.endSyncOf(c, CodeCancelled, "the call that it was read for has ended")
+	}
 	c.Status, c.Code, c.Detail, c.Seq = status, code, clip(detail, DetailBytesMax), s.Seq
 	c.Host, c.Approval = nil, nil
+	s.forgetPack(c)
 	s.keepArguments(c)
 	if code != "" {
 		s.callSettled(i, nil, nil)

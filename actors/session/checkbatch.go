@@ -114,6 +114,9 @@ func (s *State) checkCall(c *Call, group int) error {
 	if c.Cut && (!c.done() || !s.turnIsRuns() || s.Run.Config.StepHook == nil || len(c.Arguments) > StepArgumentBytesMax) {
 		return fmt.Errorf("its arguments are cut to %d bytes", len(c.Arguments))
 	}
+	if c.Pack != nil && (c.done() || s.Spaces == nil) {
+		return fmt.Errorf("it is %s, and a person is shown the pack %s", c.Status, c.Pack.Pin.Space)
+	}
 	if c.Edit > s.Seq || c.Approval != nil && c.Status != CallAwaiting {
 		return fmt.Errorf("it is %s, edited by event %d of %d", c.Status, c.Edit, s.Seq)
 	}

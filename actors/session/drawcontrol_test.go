@@ -152,6 +152,9 @@ func (l *laws) drawDecision() (session.Door, []byte) {
 		data["call"] = fmt.Sprintf("r%dt%dc%d", turn.Run, turn.Number, i)
 		if rapid.IntRange(0, 5).Draw(t, "wrong hash") > 0 {
 			data["args_hash"] = turn.Batch.Calls[i].Approval.ArgsHash.String()
+			if pack := turn.Batch.Calls[i].Pack; pack != nil {
+				data["manifest"] = pack.Pin.Hash.String()
+			}
 		}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "with arguments") == 0 {

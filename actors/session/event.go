@@ -156,6 +156,7 @@ type ApprovalDecided struct {
 	Arguments string `msgpack:"arguments,omitempty"` // decision approve: run with these instead, JSON text
 	Call      string `msgpack:"call"`                // r1t2c0
 	Decision  string `msgpack:"decision"`            // approve, deny
+	Manifest  string `msgpack:"manifest,omitempty"`  // hex: of the pack that the decision is about; needed to approve a call that enables one
 	Reason    string `msgpack:"reason,omitempty"`    // shown to the model
 }
 

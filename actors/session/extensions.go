@@ -158,32 +158,46 @@ func (s *State) isEnable(c *Call) bool {
 	return s.tool(c.ToolID).Executor.Kind == planner.ExecutorSpace
 }
 
-// enableNow opens the sync of an open enabling call.
-func (s *State) enableNow(i int) {
+// openSyncFor opens a sync for an enabling call.
+func (s *State) openSyncFor(i int) (o *OpenSync, e *enabling) {
 	c := &s.Turn.Batch.Calls[i]
-	e := s.readEnable(c.Arguments)
+	e = s.readEnable(c.Arguments)
 	s.enterSpaces()
 	x := s.Spaces
 	x.SyncsAsked++
 	c.Sync = x.SyncsAsked
-	o := OpenSync{
-		At: s.Clock, Call: callName(s.Turn.Run, s.Turn.Number, i), Data: codec.Digest([]byte(c.Arguments)), Deadline: c.Deadline, Dry: e.DryRun,
-		Grant: e.seq, Kind: space.Pack, Number: x.SyncsAsked, RunMS: c.RunMS, Seq: s.Seq, Space: e.Extension,
+	x.Syncs = append(x.Syncs, OpenSync{
+		At: s.Clock, Call: callName(s.Turn.Run, s.Turn.Number, i), Data: codec.Digest([]byte(c.Arguments)), Deadline: s.Clock + 2*e.grant.runMS(),
+		Grant: e.seq, Kind: space.Pack, Number: x.SyncsAsked, RunMS: e.grant.runMS(), Seq: s.Seq, Space: e.Extension,
 		Target: e.grant.target(e.Extension), Tools: int64(s.turnRegistry.Len()), Version: e.version,
+	})
+	return &x.Syncs[len(x.Syncs)-1], e
+}
+
+// readForApproval has the pack of a waiting call read, so that a person sees what
+// the call enables. Nothing is staged.
+func (s *State) readForApproval(i int) { s.openSyncFor(i) }
+
+// enableNow opens the sync that runs an open enabling call. If a person approved a
+// manifest, it must read that one.
+func (s *State) enableNow(i int) {
+	o, e := s.openSyncFor(i)
+	c := &s.Turn.Batch.Calls[i]
+	o.Deadline, o.RunMS, o.Dry = c.Deadline, c.RunMS, e.DryRun
+	if c.Pack != nil {
+		o.Version, o.Known = c.Pack.Pin.Version, []Known{{Hash: c.Pack.Pin.Hash, Seq: c.Pack.Pin.Seq}}
 	}
 	if !e.DryRun {
 		o.Apply = ModeNextStep
 	}
-	x.Syncs = append(x.Syncs, o)
 }
 
-// callOfSync returns the index of the open call that waits for a sync, -1 if none
-// does.
+// callOfSync returns the index of the call that waits for a sync, -1 if none does.
 func (s *State) callOfSync(o *OpenSync) int {
 	if o.Call == "" || !s.turnIsRuns() || s.Turn.Batch == nil {
 		return -1
 	}
-	return slices.IndexFunc(s.Turn.Batch.Calls, func(c Call) bool { return c.Sync == o.Number && c.Status == CallOpen })
+	return slices.IndexFunc(s.Turn.Batch.Calls, func(c Call) bool { return c.Sync == o.Number && !c.done() })
 }
 
 // endEnable gives the call that waits for a sync its result, if there is one.

@@ -210,17 +210,29 @@ func (g *Grant) may(what string) bool { return g.May == nil || slices.Contains(g
 // trust returns what makes a manifest trusted under the grant.
 func (g *Grant) trust() *space.Trust {
 	t := &space.Trust{Digests: g.Digests, Keys: g.Keys, Version: g.Version}
-	if len(g.Manifest) > 0 {
+	if len(g.Manifest) > 0 && (g.pinned() || g.kind() == space.Pack) {
 		t.Digests = append(slices.Clone(t.Digests), codec.Sum(g.Manifest).String())
 	}
 	return t
+}
+
+// signer returns the key whose signature makes a trusted manifest trusted; empty if
+// it needs none.
+func (g *Grant) signer(m *space.Manifest, by *Signature) string {
+	if by == nil {
+		return ""
+	}
+	if by, _ = g.trust().Trusts(m.Bytes(), *by); by == nil {
+		return ""
+	}
+	return by.Key
 }
 
 // trusts reports whether the grant trusts a manifest: it is among the digests, one
 // of the keys signed it, or it is the grant's own. Without digests and keys, any
 // bridge of a workspace's target is trusted.
 func (g *Grant) trusts(m *space.Manifest, by *Signature) bool {
-	if !g.pinned() && len(g.Manifest) == 0 {
+	if !g.pinned() && (g.kind() == space.Workspace || len(g.Manifest) == 0) {
 		return g.kind() == space.Workspace
 	}
 	var signatures []Signature

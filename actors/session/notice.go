@@ -81,6 +81,7 @@ type ApprovalRequested struct {
 	Deadline     int64  `json:"deadline"`                // Unix ms; the call is denied then
 
 	Grant *ApprovalGrant `json:"grant,omitempty"` // of the pack that the call enables
+	Pack  *ApprovalPack  `json:"pack,omitempty"`  // the pack itself, as it was read
 }
 
 // OverBudget is by how much a run exceeded its budget: the first exceeded one, in

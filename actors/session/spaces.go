@@ -179,6 +179,13 @@ func (s *State) eachPin(fn func(*SpacePin)) {
 			fn(&s.turnSpace().Pins[i])
 		}
 	}
+	if s.Turn != nil && s.Turn.Batch != nil {
+		for i := range s.Turn.Batch.Calls {
+			if pack := s.Turn.Batch.Calls[i].Pack; pack != nil {
+				fn(&pack.Pin)
+			}
+		}
+	}
 }
 
 // dropContent drops unused manifests, grants, and registries of runs.

@@ -41,6 +41,7 @@ func (syncs) decode(b *settlement, data codec.Raw) (effect string, bad *refusal)
 // nothing that is staged, pending or applied.
 func (syncs) settle(s *State, p Place, b *settlement) *refusal {
 	o := s.endSync(s.syncAt(p.n), settlementHash(b.typ, b.data), "", "")
+	waiting := s.callOfSync(&o)
 	bad, sync := b.bad, b.body.(*syncSettlement)
 	if bad == nil {
 		bad = sync.fault(b.typ)
@@ -53,15 +54,20 @@ func (syncs) settle(s *State, p Place, b *settlement) *refusal {
 	case b.typ == TypeWorkspaceSyncFailed:
 		failed := &sync.failed
 		code = failed.Error.Code
-		s.notifyFailed(&o, nil, code, failed.Error.Detail, failed.Problems)
+		if code == CodeVersionUnknown && waiting >= 0 && s.Turn.Batch.Calls[waiting].Pack != nil {
+			code, detail = CodeApprovalStale, detailStale
+		}
+		s.notifyFailed(&o, nil, failed.Error.Code, failed.Error.Detail, failed.Problems)
 	default:
-		if detail = s.takeManifest(&o, b.typ, sync); detail == "" {
-			status, code = CallSucceeded, ""
-		} else {
-			code = CodePackRefused
+		if code, detail = s.takeManifest(&o, b.typ, sync); code == "" {
+			status = CallSucceeded
 		}
 	}
 	s.dropContent()
+	if waiting >= 0 && s.Turn.Batch.Calls[waiting].Pack != nil && s.Turn.Batch.Calls[waiting].Status == CallAwaiting {
+		s.notifyApproval(waiting)
+		return nil
+	}
 	s.endEnable(&o, status, code, detail, sync.output())
 	return nil
 }
@@ -141,39 +147,68 @@ func (r *read) refuse(code, detail string, problems []space.Problem) bool {
 	return false
 }
 
-// takeManifest judges a settlement's manifest and stages it. It returns why it is
-// refused, or "".
-func (s *State) takeManifest(o *OpenSync, typ string, b *syncSettlement) string {
+// takeManifest judges a settlement's manifest, and stages it or shows it to the
+// person who decides over the call that waits for it. It returns the code and the
+// detail of the call's result if the manifest is refused.
+func (s *State) takeManifest(o *OpenSync, typ string, b *syncSettlement) (code, detail string) {
 	r := read{grant: s.grant(o.Grant, o.Space)}
 	st := s.stack()
 	var next stack
-	trusted := s.readManifest(&r, o, typ, b) && r.isTrusted(o, &st)
+	trusted := s.readManifest(&r, o, typ, b) && s.isApproved(&r, o) && r.isTrusted(o, &st)
 	if !trusted || !r.isGranted() || !s.composes(&r, &st, &next) {
-		var m *adopted
-		if r.manifest != nil {
-			m = &r.adopted
-		}
-		s.notifyFailed(o, m, r.code, r.detail, r.problems)
-		if !trusted {
-			return r.code + ": " + detailNotRead
-		}
-		if len(r.problems) > 0 {
-			return r.code + ": " + r.problems[0].String()
-		}
-		return r.code + ": " + r.detail
+		return s.manifestRefused(o, &r, trusted)
 	}
 	warnings := s.warnings(&r, &next)
-	outcome := s.stage(o, &r)
+	outcome := OutcomeDry
+	waiting := s.callOfSync(o)
+	if waiting >= 0 && s.isBeingRead(&s.Turn.Batch.Calls[waiting]) {
+		s.wasReadFor(&s.Turn.Batch.Calls[waiting], &r)
+	} else {
+		outcome = s.stage(o, &r)
+	}
 	staged := WorkspaceStaged{
 		Workspace: o.Space, Kind: o.Kind, Hash: r.Hash.String(), Effect: o.name(), Outcome: outcome,
 		Version: r.Version, Revision: r.revision, Warnings: firstProblems(warnings), Lacks: r.Lacks,
 	}
 	notify(s, NoticeWorkspaceStaged, staged)
 	if o.Apply == "" {
-		return ""
+		return "", ""
 	}
-	return s.applySynced(o, &r, outcome)
+	if detail := s.applySynced(o, &r, outcome); detail != "" {
+		return CodePackRefused, detail
+	}
+	return "", ""
 }
+
+// manifestRefused announces a refused manifest, and returns the result of the call
+// that waits for it. Nothing of a manifest that is not trusted is in that.
+func (s *State) manifestRefused(o *OpenSync, r *read, trusted bool) (code, detail string) {
+	var m *adopted
+	if r.manifest != nil {
+		m = &r.adopted
+	}
+	s.notifyFailed(o, m, r.code, r.detail, r.problems)
+	switch {
+	case r.code == CodeApprovalStale:
+		return CodeApprovalStale, r.detail
+	case !trusted:
+		return CodePackRefused, r.code + ": " + detailNotRead
+	case len(r.problems) > 0:
+		return CodePackRefused, r.code + ": " + r.problems[0].String()
+	}
+	return CodePackRefused, r.code + ": " + r.detail
+}
+
+// isApproved checks that a manifest is the one that a person approved, if one did.
+func (s *State) isApproved(r *read, o *OpenSync) bool {
+	i := s.callOfSync(o)
+	if i < 0 || s.Turn.Batch.Calls[i].Pack == nil || s.Turn.Batch.Calls[i].Pack.Pin.Hash == r.Hash {
+		return true
+	}
+	return r.refuse(CodeApprovalStale, detailStale, nil)
+}
+
+const detailStale = "another manifest is read now than the one that was approved: call the tool again, so that a person sees it"
 
 // readManifest decodes the manifest: steps 1 and 2 of the checks.
 func (s *State) readManifest(r *read, o *OpenSync, typ string, b *syncSettlement) bool {

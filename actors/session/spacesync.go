@@ -267,10 +267,13 @@ func (syncs) effect(s *State, p Place, _ []byte) Effect {
 // whatever its reader reads.
 func (s *State) trustOf(o *OpenSync) *space.Trust {
 	grant := s.grant(o.Grant, o.Space)
-	if grant == nil || !grant.pinned() && len(grant.Manifest) == 0 && grant.Version == "" {
+	if grant == nil {
 		return nil
 	}
-	return grant.trust()
+	if trust := grant.trust(); len(trust.Digests) > 0 || len(trust.Keys) > 0 || trust.Version != "" {
+		return trust
+	}
+	return nil
 }
 
 func (syncs) open(s *State, index int) (uint32, bool) {
@@ -300,7 +303,9 @@ func (syncs) settleOverdue(s *State) {
 			i++
 			continue
 		}
-		s.endSync(i, codec.Hash{}, CodeDeadlineExceeded, noSettlement("space/"+o.Target)) // the waiting call is overdue, too
+		detail := noSettlement("space/" + o.Target)
+		ended := s.endSync(i, codec.Hash{}, CodeDeadlineExceeded, detail)
+		s.endEnable(&ended, CallFailed, CodeDeadlineExceeded, detail, nil) // unless the call is overdue, too
 	}
 }
 

@@ -230,13 +230,14 @@ type Call struct {
 	Detail         string       `msgpack:"detail,omitempty"`
 	Edit           uint64       `msgpack:"edit,omitempty"` // of the ApprovalDecided that changed the arguments
 	Host           *HostSession `msgpack:"host,omitempty"` // at the opening
+	Pack           *ReadPack    `msgpack:"pack,omitempty"` // of extensions_enable: what a person decides over, until it has a result
 	ProviderCallID string       `msgpack:"provider_call_id,omitempty"`
 	Result         codec.Hash   `msgpack:"result"` // hash of its status and output; zero: none, or the session made the result
 	RunMS          int64        `msgpack:"run_ms,omitempty"`
 	Seq            uint64       `msgpack:"seq,omitempty"` // of the event with its result
 	Settled        codec.Hash   `msgpack:"settled"`       // hash of its settlement
 	Status         CallStatus   `msgpack:"status"`
-	Sync           uint32       `msgpack:"sync,omitempty"`    // the sync that runs it: extensions_enable
+	Sync           uint32       `msgpack:"sync,omitempty"`    // the sync that reads for it, or runs it: extensions_enable
 	ToolID         string       `msgpack:"tool_id,omitempty"` // empty: not in the registry
 	ToolName       string       `msgpack:"tool_name"`
 }

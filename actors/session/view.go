@@ -206,7 +206,7 @@ func (s *State) waitsFor() string {
 	}
 	for i := range t.Batch.Calls {
 		switch c := &t.Batch.Calls[i]; {
-		case c.Status == CallOpen && c.Sync > 0:
+		case c.Status == CallOpen && c.Sync > 0, s.isBeingRead(c):
 			waits = "space"
 		case c.Status == CallOpen && !s.isHostLoop(c):
 			return "tools"

@@ -66,6 +66,8 @@ type ViewCall struct {
 	Deadline       int64  `json:"deadline,omitempty"`        // Unix ms, of the approval or the call; absent until its group has begun
 	IdempotencyKey string `json:"idempotency_key,omitempty"` // the same for every start of the call
 	RetrySafe      bool   `json:"retry_safe,omitempty"`
+
+	Pack *ApprovalPack `json:"pack,omitempty"` // that the call enables, while a person must decide; absent while it is being read
 }
 
 // viewArgumentsBytesMax limits the arguments in a view: an answer must fit a
@@ -143,6 +145,11 @@ func (s *State) viewBatch() *ViewBatch {
 		if c.Status == CallWaiting || vc.HostLoop != "" || vc.ArgsHash != "" {
 			if size += len(c.Arguments); size <= viewArgumentsBytesMax {
 				vc.Arguments = c.Arguments
+			}
+			if vc.Pack = s.approvalPack(c); vc.Pack != nil {
+				if size += vc.Pack.bytes(); size > viewArgumentsBytesMax {
+					vc.Pack.cut()
+				}
 			}
 		}
 		v.Calls = append(v.Calls, vc)

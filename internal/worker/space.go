@@ -22,7 +22,7 @@ import (
 const (
 	CodeSpaceUnknown    = "space_unknown"
 	CodeSpaceUnreadable = "space_unreadable"
-	CodeVersionUnknown  = "version_unknown"
+	CodeVersionUnknown  = session.CodeVersionUnknown
 	CodeSpaceInvalid    = "workspace_invalid"
 )
 

@@ -68,8 +68,12 @@ func (s *sim) people() {
 		for _, c := range batch.Calls {
 			switch {
 			case c.Status == session.CallAwaiting:
+				manifest := ""
+				if c.Pack != nil {
+					manifest = c.Pack.Hash
+				}
 				decision := []string{session.DecisionApprove, session.DecisionApprove, session.DecisionDeny}[s.draw(3)]
-				s.publish(session.DoorApprove, sid, session.TypeApprovalDecided, fmt.Sprintf(`{"call":%q,"args_hash":%q,"decision":%q}`, c.Effect, c.ArgsHash, decision))
+				s.publish(session.DoorApprove, sid, session.TypeApprovalDecided, fmt.Sprintf(`{"call":%q,"args_hash":%q,"decision":%q,"manifest":%q}`, c.Effect, c.ArgsHash, decision, manifest))
 				return
 			case c.HostLoop != "" && c.Deadline > 0:
 				s.publish(session.DoorTool, sid, session.TypeToolCallSettled, fmt.Sprintf(`{"effect":%q,"status":"succeeded"}`, c.Effect))

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -42,6 +43,7 @@ type notice struct {
 	ToolsAdded   []string               `json:"tools_added"`
 	ToolsRemoved []string               `json:"tools_removed"`
 	Grant        *session.ApprovalGrant `json:"grant"`
+	Pack         *session.ApprovalPack  `json:"pack"`
 	Problems     []space.Problem        `json:"problems"`
 	Warnings     []space.Problem        `json:"warnings"`
 
@@ -67,6 +69,13 @@ func noticeLine(s Said, now int64) string {
 		line := fmt.Sprintf("%s %s %s %s due %s", s.Type, d.Call, d.ToolName, oneLine(d.Arguments), span(d.Deadline-now))
 		if g := d.Grant; g != nil {
 			line += fmt.Sprintf(" grant %s by %s to %s, %d digests, %d keys", g.Space, g.Target, strings.Join(append([]string{g.Version}, g.Targets...), " "), len(g.Digests), len(g.Keys))
+		}
+		if p := d.Pack; p != nil {
+			line += fmt.Sprintf("\n    pack %s %s %s signed by %.5s: tools %s; secrets %s; texts", p.Space, p.Version, short(p.Hash), cmp.Or(p.Signer, "-"),
+				cmp.Or(strings.Join(p.Tools, " "), "-"), cmp.Or(strings.Join(p.Secrets, " "), "-"))
+			for _, f := range p.Prompt {
+				line += " " + f.Path
+			}
 		}
 		return line
 	case d.Budget != "":

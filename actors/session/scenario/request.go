@@ -112,6 +112,9 @@ func readDecision(verb, rest string, view []session.View) (Action, error) {
 		for _, c := range awaiting(view[0]) {
 			if c.Effect == call {
 				data["args_hash"] = c.ArgsHash
+				if c.Pack != nil && verb == "approve" {
+					data["manifest"] = c.Pack.Hash
+				}
 			}
 		}
 	}
@@ -123,6 +126,8 @@ func readDecision(verb, rest string, view []session.View) (Action, error) {
 			data["arguments"] = w.text
 		case "hash":
 			data["args_hash"] = w.text
+		case "manifest":
+			data["manifest"] = w.text
 		case "reason":
 			data["reason"] = w.text
 		default:

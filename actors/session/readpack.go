@@ -1,0 +1,125 @@
+package session
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
+)
+
+// ReadPack is the pack that a call of extensions_enable would add, as it was read
+// for the person who decides. Only this manifest can be enabled by the call.
+type ReadPack struct {
+	Pin    SpacePin `msgpack:"pin"`
+	Signer string   `msgpack:"signer,omitempty"` // the key whose signature makes it trusted; empty: it needs none
+}
+
+// isBeingRead reports whether a call waits for the pack that a person will decide
+// over.
+func (s *State) isBeingRead(c *Call) bool {
+	return c.Status == CallAwaiting && c.Sync > 0 && c.Pack == nil
+}
+
+// wasReadFor keeps a manifest that was read for a person's decision over a call.
+func (s *State) wasReadFor(c *Call, r *read) {
+	pin := r.SpacePin
+	pin.Asked, pin.Lacks = 0, nil
+	c.Pack = &ReadPack{Pin: pin, Signer: r.grant.signer(r.manifest, r.by)}
+	s.Spaces.content.add(r.Hash, r.manifest)
+}
+
+// forgetPack drops the pack that a person decided over.
+func (s *State) forgetPack(c *Call) {
+	if c.Pack != nil {
+		c.Pack = nil
+		s.dropContent()
+	}
+}
+
+// packFault returns why a person can't approve a call that enables a pack.
+func (s *State) packFault(c *Call, b *ApprovalDecided) *refusal {
+	switch {
+	case s.isBeingRead(c):
+		return refuse(RejectApprovalStale, "the pack is still being read: decide when ApprovalRequested shows it")
+	case c.Pack == nil && b.Manifest != "":
+		return refuse(RejectApprovalStale, "manifest: "+b.Call+" enables no pack")
+	case c.Pack != nil && b.Manifest != c.Pack.Pin.Hash.String():
+		return refuse(RejectApprovalStale, "manifest: the call would enable "+c.Pack.Pin.Hash.String())
+	case c.Pack != nil && b.Arguments != "" && b.Arguments != c.Arguments:
+		return refuse(RejectInvalidData, "arguments: another pack would have to be read first: deny the call with a reason")
+	}
+	return nil
+}
+
+// ApprovalPack is the pack that a call of extensions_enable would add, as people and
+// programs are shown it before they decide.
+type ApprovalPack struct {
+	Space   string         `json:"space"`
+	Version string         `json:"version"`
+	Hash    string         `json:"hash"`             // of the manifest; the decision names it
+	Seq     uint64         `json:"seq"`              // of the event that has the manifest
+	Signer  string         `json:"signer,omitempty"` // absent: the grant names the hash
+	Tools   []string       `json:"tools,omitempty"`  // tool_ids
+	Secrets []string       `json:"secrets,omitempty"`
+	Prompt  []ApprovalFile `json:"prompt,omitempty"` // texts that models are shown: of its prompt, then those of its skills
+	Cut     bool           `json:"cut,omitempty"`    // the lists are too large for this message: the manifest has them
+}
+
+// ApprovalFile is a text of a pack.
+type ApprovalFile struct {
+	Path string `json:"path"`
+	Ref  string `json:"ref"` // the blob with the text
+	Size int64  `json:"size"`
+}
+
+// approvalPack returns the pack that a waiting call enables; nil: none was read.
+func (s *State) approvalPack(c *Call) *ApprovalPack {
+	if c.Pack == nil || c.Status != CallAwaiting {
+		return nil
+	}
+	pin := &c.Pack.Pin
+	p := &ApprovalPack{Space: pin.Space, Version: pin.Version, Hash: pin.Hash.String(), Seq: pin.Seq, Signer: c.Pack.Signer}
+	m := s.manifest(pin.Hash)
+	for i := range m.Tools {
+		p.Tools = append(p.Tools, m.Tools[i].ToolID)
+	}
+	for _, need := range m.AllNeeds() {
+		if name, ok := strings.CutPrefix(need, "secret:"); ok {
+			p.Secrets = append(p.Secrets, strings.TrimSuffix(name, "?"))
+		}
+	}
+	for _, i := range m.Texts() {
+		f := &m.Files[i]
+		p.Prompt = append(p.Prompt, ApprovalFile{Path: f.Path, Ref: codec.Ref{Hash: f.Ref.Hash}.String(), Size: f.Size})
+	}
+	return p
+}
+
+// cut removes the lists.
+func (p *ApprovalPack) cut() { p.Tools, p.Secrets, p.Prompt, p.Cut = nil, nil, nil, true }
+
+// bytes is at least the size of the lists as JSON.
+func (p *ApprovalPack) bytes() (n int) {
+	for _, text := range slices.Concat(p.Tools, p.Secrets) {
+		n += len(text) + 8
+	}
+	for i := range p.Prompt {
+		n += jsonTextBytesMax(p.Prompt[i].Path) + 160
+	}
+	return n
+}
+
+// ReadPack returns the manifest of the pack that a waiting call enables; nil if the
+// call does not wait, or enables none.
+func (s *State) ReadPack(call string) *space.Manifest {
+	p, ok := parseName(call)
+	t := s.Turn
+	if !ok || p.kind != kindTool || t == nil || t.Batch == nil || p.run != t.Run || p.turn != t.Number || int(p.n) >= len(t.Batch.Calls) {
+		return nil
+	}
+	if c := &t.Batch.Calls[p.n]; c.Status == CallAwaiting && c.Pack != nil {
+		return s.manifest(c.Pack.Pin.Hash)
+	}
+	return nil
+}

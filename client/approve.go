@@ -8,6 +8,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/space"
 )
 
 // Approval is a call that waits for a person.
@@ -20,6 +21,24 @@ type Approval struct {
 	Arguments string // JSON text as the model wrote it; empty is {}
 	ArgsHash  string // of Arguments; a decision names it
 	Deadline  int64  // Unix ms, after which the call is refused
+
+	Pack *ApprovalPack // that the call would enable; nil: none
+}
+
+// ApprovalPack is the pack that a call of extensions_enable would add, and all of it
+// that reaches a model.
+type ApprovalPack struct {
+	Manifest *space.Manifest
+	Hash     string // of Manifest; a decision names it
+	Signer   string // the key whose signature makes it trusted; empty: the grant names its hash
+	Texts    []ApprovalText
+}
+
+// ApprovalText is a text of a pack that models are shown.
+type ApprovalText struct {
+	space.File
+	Text   string
+	Unread error // why Text could not be read
 }
 
 // DecideOptions are the optional parts of a decision over a call.
@@ -64,7 +83,7 @@ func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Ap
 		return nil, nil
 	}
 	for _, call := range v.Batch.Calls {
-		if call.Status != session.CallAwaiting {
+		if call.Status != session.CallAwaiting || call.ArgsHash == "" { // a pack is being read: nobody can decide yet
 			continue
 		}
 		a := Approval{
@@ -79,9 +98,34 @@ func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Ap
 				return nil, fmt.Errorf("%s of session %s changed while it was read: read it again", a.Call, a.Session)
 			}
 		}
+		if call.Pack != nil {
+			if a.Pack, err = c.packOf(ctx, v.Session, a.Call, call.Pack); err != nil {
+				return nil, err
+			}
+		}
 		waiting = append(waiting, a)
 	}
 	return waiting, nil
+}
+
+// packOf returns the pack that a waiting call would enable, with its texts.
+func (c *Client) packOf(ctx context.Context, sid, call string, shown *session.ApprovalPack) (*ApprovalPack, error) {
+	state, err := c.latest(ctx, sid)
+	if err != nil {
+		return nil, fmt.Errorf("the pack of %s: %w", call, err)
+	}
+	m := state.ReadPack(call)
+	if m == nil || m.Hash().String() != shown.Hash {
+		return nil, fmt.Errorf("%s of session %s changed while it was read: read it again", call, sid)
+	}
+	p := &ApprovalPack{Manifest: m, Hash: shown.Hash, Signer: shown.Signer}
+	for _, i := range m.Texts() {
+		text := ApprovalText{File: m.Files[i]}
+		content, err := c.Blob(ctx, text.Ref)
+		text.Text, text.Unread = string(content), err
+		p.Texts = append(p.Texts, text)
+	}
+	return p, nil
 }
 
 // sessionsAwaiting returns the sessions whose kept notices have a requested
@@ -114,8 +158,9 @@ func (c *Client) sessionsAwaiting(ctx context.Context) ([]string, error) {
 
 // Approve lets a call that waits for a person run, through the door approve. The
 // decision is about the arguments with a.ArgsHash: if the call has others, or no
-// longer waits, the session refuses the decision as approval_stale. Of a, only
-// Session, Call and ArgsHash count. Taken returns the outcome.
+// longer waits, the session refuses the decision as approval_stale; and if it would
+// enable another pack than a.Pack. Of a, only Session, Call, ArgsHash and Pack.Hash
+// count. Taken returns the outcome.
 func (c *Client) Approve(ctx context.Context, a Approval, o DecideOptions) (seq uint64, err error) {
 	return c.decide(ctx, a, session.DecisionApprove, o)
 }
@@ -130,7 +175,9 @@ func (c *Client) Deny(ctx context.Context, a Approval, o DecideOptions) (seq uin
 }
 
 func (c *Client) decide(ctx context.Context, a Approval, decision string, o DecideOptions) (uint64, error) {
-	return c.publish(ctx, session.DoorApprove, a.Session, session.TypeApprovalDecided, session.ApprovalDecided{
-		Call: a.Call, ArgsHash: a.ArgsHash, Decision: decision, Arguments: o.Arguments, Reason: o.Reason,
-	}, o.ID)
+	decided := session.ApprovalDecided{Call: a.Call, ArgsHash: a.ArgsHash, Decision: decision, Arguments: o.Arguments, Reason: o.Reason}
+	if a.Pack != nil {
+		decided.Manifest = a.Pack.Hash
+	}
+	return c.publish(ctx, session.DoorApprove, a.Session, session.TypeApprovalDecided, decided, o.ID)
 }

@@ -62,12 +62,12 @@ type ViewCall struct {
 
 	HostLoop       string `json:"host_loop,omitempty"`       // the executor's target
 	Arguments      string `json:"arguments,omitempty"`       // JSON text, also of a bridge's call that is not open yet; absent when all of them together are too large: see Seq
-	ArgsHash       string `json:"args_hash,omitempty"`       // of a call that awaits approval: the decision names it
+	ArgsHash       string `json:"args_hash,omitempty"`       // of a call that awaits approval: the decision names it; absent while its pack is being read
 	Deadline       int64  `json:"deadline,omitempty"`        // Unix ms, of the approval or the call; absent until its group has begun
 	IdempotencyKey string `json:"idempotency_key,omitempty"` // the same for every start of the call
 	RetrySafe      bool   `json:"retry_safe,omitempty"`
 
-	Pack *ApprovalPack `json:"pack,omitempty"` // that the call enables, while a person must decide; absent while it is being read
+	Pack *ApprovalPack `json:"pack,omitempty"` // that the call enables, while a person must decide
 }
 
 // viewArgumentsBytesMax limits the arguments in a view: an answer must fit a
@@ -138,7 +138,7 @@ func (s *State) viewBatch() *ViewBatch {
 			vc.HostLoop, vc.Deadline, vc.RetrySafe = tool.Executor.Target, c.Deadline, tool.RetrySafe
 			vc.IdempotencyKey = s.Session + "." + vc.Effect
 		}
-		if a := c.Approval; a != nil {
+		if a := c.Approval; a != nil && !s.isBeingRead(c) {
 			vc.ArgsHash, vc.Deadline = a.ArgsHash.String(), a.Deadline
 		}
 		// A settlement of the batch names every call that was not opened.

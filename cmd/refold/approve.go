@@ -37,7 +37,7 @@ func (a approvalsCommand) Run(ctx context.Context, s streams, conn connection) e
 	}
 	if a.JSON {
 		for _, one := range waiting {
-			printJSON(s.out, approvalJSON(one))
+			printJSON(s.out, jsonOf(one))
 		}
 		return nil
 	}
@@ -65,6 +65,12 @@ type approvalJSON struct {
 	Arguments string `json:"arguments"` // as the model wrote them; empty is {}
 	ArgsHash  string `json:"args_hash"`
 	Deadline  int64  `json:"deadline"` // Unix ms
+
+	Pack *approvalPackJSON `json:"pack,omitempty"` // that the call would enable
+}
+
+func jsonOf(a client.Approval) approvalJSON {
+	return approvalJSON{a.Session, a.Run, a.Call, a.ToolID, a.ToolName, a.Arguments, a.ArgsHash, a.Deadline, packJSONOf(a.Pack)}
 }
 
 // approvals returns the calls that wait in a session, or in all.
@@ -81,6 +87,9 @@ func approvals(ctx context.Context, c *client.Client, sid string) ([]client.Appr
 func show(out io.Writer, a client.Approval) {
 	fmt.Fprintf(out, "session %s  run %d  call %s  %s (%s)  until %s\n  arguments %s\n  hash %s\n",
 		a.Session, a.Run, a.Call, a.ToolName, a.ToolID, moment(a.Deadline), pretty(a.Arguments), a.ArgsHash)
+	if a.Pack != nil {
+		showPack(out, a.Pack)
+	}
 }
 
 // pretty returns JSON text with one member a line. It escapes invisible
@@ -94,8 +103,13 @@ func pretty(text string) string {
 	if json.Indent(&lines, []byte(text), "  ", "  ") != nil {
 		return strconv.QuoteToASCII(text) // not JSON: all on one line
 	}
+	return visible(lines.String())
+}
+
+// visible escapes invisible characters as JSON does, except line breaks.
+func visible(text string) string {
 	var out strings.Builder
-	for _, r := range lines.String() {
+	for _, r := range text {
 		if r == '\n' || unicode.IsPrint(r) {
 			out.WriteRune(r)
 			continue
@@ -134,7 +148,10 @@ func (a approveCommand) Run(ctx context.Context, s streams, conn connection) err
 		return &statusError{statusUsage, fmt.Sprintf("approve asks on a terminal, and there is none: give --args-hash HASH to approve "+
 			"the arguments that you read (refold approvals %s prints them with their hash), or --yes for whatever waits", a.Session)}
 	}
-	confirm := func() error {
+	confirm := func(one client.Approval) error {
+		if unread := unread(one.Pack); unread != nil {
+			return unread
+		}
 		if a.Args != "" {
 			fmt.Fprintf(s.out, "  will run with %s\n", pretty(a.Args))
 		}
@@ -156,7 +173,7 @@ func (a approveCommand) Run(ctx context.Context, s streams, conn connection) err
 type denyCommand struct{ decision }
 
 func (d denyCommand) Run(ctx context.Context, s streams, conn connection) error {
-	confirm := func() error { return nil }
+	confirm := func(client.Approval) error { return nil }
 	return d.decide(ctx, s, conn, "denied", confirm, func(c *client.Client, one client.Approval) (uint64, error) {
 		return c.Deny(ctx, one, client.DecideOptions{Reason: d.Reason})
 	})
@@ -165,7 +182,7 @@ func (d denyCommand) Run(ctx context.Context, s streams, conn connection) error 
 // decide shows the waiting call. If confirm returns nil, it publishes the
 // decision over what it showed and prints the outcome.
 func (d decision) decide(
-	ctx context.Context, s streams, conn connection, done string, confirm func() error, publish func(*client.Client, client.Approval) (uint64, error),
+	ctx context.Context, s streams, conn connection, done string, confirm func(client.Approval) error, publish func(*client.Client, client.Approval) (uint64, error),
 ) error {
 	var hash codec.Hash
 	if d.Hash != "" && hash.UnmarshalText([]byte(strings.ToLower(d.Hash))) != nil {
@@ -194,7 +211,7 @@ func (d decision) decide(
 	if d.Hash != "" && hash.String() != one.ArgsHash {
 		return fmt.Errorf("not %s: %s waits with other arguments than those of hash %s: read them above, and decide over hash %s", done, d.Call, hash, one.ArgsHash)
 	}
-	if err := cmp.Or(confirm(), ctx.Err()); err != nil { // no decision over what could not be shown
+	if err := cmp.Or(confirm(one), ctx.Err()); err != nil { // no decision over what could not be shown
 		return err
 	}
 	v, err := taken(ctx, c, d.Session, func(c *client.Client) (uint64, error) { return publish(c, one) })

@@ -55,10 +55,10 @@ func readRows() []Row {
 			Patterns: one(func(n subjects.Names) string {
 				return api + "DIRECT.GET." + n.BlobsStream() + "." + n.BlobSubject("*")
 			})},
-		// Models and step hooks are shown inputs and results, tools read skills and the
+		// Models and step hooks are shown inputs and results, approvers the texts of packs, tools read skills and the
 		// manifests of packs, a reader of a space the manifest that a partial sync begins
 		// with.
-		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders),
+		read("blobs", "contents", subjects.Names.BlobsStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, SpaceReaders, Approver),
 		onlySessionTools(read("packs", "published versions of packs; of tools, only the user of the target refold", subjects.Names.PacksStream, Operator, Auditor, Tools, SpaceReaders, Publishers)),
 		{Name: "read its buckets", About: "files of workspaces", Answers: Often, Patterns: buckets, May: grant(Publish, SpaceReaders)},
 	}

@@ -158,11 +158,12 @@ func TestFullMessages(t *testing.T) {
 			Arguments: "{}", At: 1, Batch: "r1t1", Call: 1, Class: session.ClassTool, Context: raw(t, `{"phase":2}`), Effect: "r1t1c1",
 			HostSession: &session.HostSession{ID: "h1", Root: "/w", Route: "b1", Status: "ready"}, IdempotencyKey: "s1.r1t1c1", PlanHash: hash,
 			ProviderCallID: "call_1", RetrySafe: true, RunMS: 300_000, Session: "s1", StartBy: 2, ToolID: "host.fs.stat", ToolName: "stat", V: 1,
-			Grants: []session.UsedGrant{{Attach: []string{session.AttachModel}, Kind: space.Pack, Sources: []string{session.SourceModule}, Space: "crm", Target: "files", Trust: space.Trust{Digests: []string{"aa"}, Keys: []string{"U"}, Version: "1"}}},
+			Grants: []session.UsedGrant{{Attach: []string{session.AttachModel}, Kind: space.Pack, Sources: []string{session.SourceModule}, Space: "crm", Target: "files", Trust: *fullTrust()}},
 			Spaces: []session.UsedSpace{{At: 1, Hash: hash, Kind: space.Workspace, Source: "module", Space: "support", Version: "1.4.2"}},
 		},
 		"Space": session.Space{
-			At: 1, Call: "r1t1c0", Class: session.ClassSpace, Dry: true, Tools: 7, Effect: "y1", Kind: space.Workspace, Known: []codec.Hash{hash}, Only: []string{session.OnlyTools},
+			Trust: fullTrust(),
+			At:    1, Call: "r1t1c0", Class: session.ClassSpace, Dry: true, Tools: 7, Effect: "y1", Kind: space.Workspace, Known: []codec.Hash{hash}, Only: []string{session.OnlyTools},
 			RunMS: 60_000, Session: "s1", Space: "support", StartBy: 2, V: 1, Version: "1.4",
 		},
 		"Manifest": fullManifest(t),
@@ -188,7 +189,7 @@ func TestFullMessages(t *testing.T) {
 		},
 		"ApprovalRequested": session.ApprovalRequested{
 			Call: "r1t1c0", ToolID: "host.exec", ToolName: "shell", Arguments: "{}", ArgumentsSeq: 3, ArgsHash: hash.String(), Deadline: 5,
-			Grant: &session.ApprovalGrant{Space: "crm", Target: "files", Version: "1", Targets: []string{"crm-v1"}, Digests: []string{hash.String()}, Keys: []string{fullKey()}},
+			Grant: &session.ApprovalGrant{Space: "crm", Target: "files", Version: "1", Targets: []string{"crm-v1"}, Digests: []string{hash.String()}, Keys: []string{fullKey()}}, Pack: fullPack(),
 		},
 		"WorkspaceStaged": session.WorkspaceStaged{
 			Workspace: "support", Kind: space.Workspace, Hash: hash.String(), Effect: "y1", Outcome: session.OutcomeStaged, Version: "1.4.2",
@@ -227,7 +228,7 @@ func TestFullMessages(t *testing.T) {
 			Batch: &session.ViewBatch{Batch: "r1t1", Seq: 3, PlanHash: hash.String(), Groups: [][]int{{0}}, Group: 1, Excess: 1, Calls: []session.ViewCall{{
 				Effect: "r1t1c0", ToolID: "host.exec", ToolName: "shell", Status: session.CallFailed, Code: "deadline_exceeded", Detail: "d",
 				HostLoop: "desk", Arguments: "{}", Deadline: 5, IdempotencyKey: "s1.r1t1c0", RetrySafe: true,
-				ArgsHash: hash.String(),
+				ArgsHash: hash.String(), Pack: fullPack(),
 			}}},
 			Turn: &session.ViewTurn{Effect: "r1t1", Registry: hash.String(), Toolset: hash.String(), Base: "profile", Profile: "openai", ProfileWhy: "selected for the session", Workspace: &viewSpace,
 				Prompt: &session.ViewPrompt{Mark: hash.String(), Parts: []session.ViewPromptPart{{Role: "image", Space: "support", Path: "a.png", Hash: hash.String(), Size: 1, Skills: []string{"refunds"}}}}, Step: &session.ViewStep{

@@ -155,3 +155,17 @@ func spaceEnums(t *testing.T) map[string][]string {
 		"parts/Problem#/properties/code":                                            codes,
 	}
 }
+
+// fullTrust is a trust with all fields.
+func fullTrust() *space.Trust {
+	return &space.Trust{Digests: []string{supportManifest().Hash().String()}, Keys: []string{fullKey()}, Version: "1"}
+}
+
+// fullPack is a pack that a person is shown, with all fields.
+func fullPack() *session.ApprovalPack {
+	hash := supportManifest().Hash()
+	return &session.ApprovalPack{
+		Space: "crm", Version: "1.4.2", Hash: hash.String(), Seq: 4, Signer: fullKey(), Tools: []string{"crm.find"}, Secrets: []string{"CRM_KEY"},
+		Prompt: []session.ApprovalFile{{Path: "persona.md", Ref: codec.Ref{Hash: hash}.String(), Size: 37}}, Cut: true,
+	}
+}

@@ -66,10 +66,9 @@ const (
 
 	CodeWorkspaceUntrusted = "workspace_untrusted" // of a sync: the manifest is not the requested one, or is not trusted
 
-	CodeVersionUnknown = "version_unknown" // of a sync: its reader has no such version
-	CodeApprovalStale  = "approval_stale"  // of a call of extensions_enable: another manifest is read than the approved one
-	CodePackRefused    = "pack_refused"    // of a call of extensions_enable: it can't begin, or the manifest was refused
-	CodeAlreadyLoaded  = "already_loaded"  // the same: the pack is already applied; no failure
+	CodeApprovalStale = "approval_stale" // of a call of extensions_enable: another manifest is read than the approved one
+	CodePackRefused   = "pack_refused"   // of a call of extensions_enable: it can't begin, or the manifest was refused
+	CodeAlreadyLoaded = "already_loaded" // the same: the pack is already applied; no failure
 )
 
 // refusal is a rejection with its detail, inside the fold.

@@ -54,7 +54,7 @@ func (syncs) settle(s *State, p Place, b *settlement) *refusal {
 	case b.typ == TypeWorkspaceSyncFailed:
 		failed := &sync.failed
 		code = failed.Error.Code
-		if code == CodeVersionUnknown && waiting >= 0 && s.Turn.Batch.Calls[waiting].Pack != nil {
+		if code == codeVersionUnknown && waiting >= 0 && s.Turn.Batch.Calls[waiting].Pack != nil {
 			code, detail = CodeApprovalStale, detailStale
 		}
 		s.notifyFailed(&o, nil, failed.Error.Code, failed.Error.Detail, failed.Problems)
@@ -207,6 +207,9 @@ func (s *State) isApproved(r *read, o *OpenSync) bool {
 	}
 	return r.refuse(CodeApprovalStale, detailStale, nil)
 }
+
+// codeVersionUnknown is the code of a reader that has no such version.
+const codeVersionUnknown = "version_unknown"
 
 const detailStale = "another manifest is read now than the one that was approved: call the tool again, so that a person sees it"
 

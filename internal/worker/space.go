@@ -22,7 +22,7 @@ import (
 const (
 	CodeSpaceUnknown    = "space_unknown"
 	CodeSpaceUnreadable = "space_unreadable"
-	CodeVersionUnknown  = session.CodeVersionUnknown
+	CodeVersionUnknown  = "version_unknown"
 	CodeSpaceInvalid    = "workspace_invalid"
 )
 

@@ -25,7 +25,7 @@ func full(t *testing.T, typ string, f *folding) any {
 		return session.RunRequested{Config: &config, Input: *content, Roles: []string{"editor"}, Submission: "a1", WhenBusy: "reject"}
 	case session.TypeApprovalDecided:
 		return session.ApprovalDecided{
-			ArgsHash: codec.Sum([]byte("{}")).String(), Arguments: `{"sum":3}`, Call: "r1t1c0", Decision: session.DecisionApprove, Reason: "so it is",
+			ArgsHash: codec.Sum([]byte("{}")).String(), Arguments: `{"sum":3}`, Call: "r1t1c0", Decision: session.DecisionApprove, Manifest: codec.Sum(nil).String(), Reason: "so it is",
 		}
 	case session.TypeSessionConfigured:
 		return flatConfig{RunConfig: fullConfig(t), QueueMax: 3}

@@ -139,9 +139,10 @@ func TestEveryFieldIsSetOnce(t *testing.T) {
 			if slices.Contains(ofOthers, field) {
 				continue
 			}
-			// No arguments that the fold takes are too large for a notice in this release; those
+			// No arguments that the fold takes, and no pack of the scenarios, are too large for a
+			// notice in this release; those
 			// in the queue are runs as the active one is.
-			if !said[field] && field != "ApprovalRequested.arguments_seq" && !strings.HasPrefix(field, "View.queue.") {
+			if !said[field] && field != "ApprovalRequested.arguments_seq" && !strings.HasSuffix(field, "pack.cut") && !strings.HasPrefix(field, "View.queue.") {
 				t.Errorf("%s: is never said", field)
 			}
 		}

@@ -151,3 +151,44 @@ func TestAttackManifestSpeaksToModel(t *testing.T) {
 	s.run(session.DoorIn, "s1", "Which packs are there?", nil)
 	s.wantEnd("s1", 1, session.Completed, "")
 }
+
+// approvedScript enables a pack and calls its tool.
+const approvedScript = `
+turns:
+  - calls: [{tool: extensions_enable, arguments: {extension: crm}}]
+  - shown: {tools: {include: [crm_find]}, results: [{tool: extensions_enable, error: false, text: crm@1.0.0}]}
+    say: Enabled.
+`
+
+// TestAttackApprovedPack: a person sees the pack that a call enables, with nothing
+// hidden, and a version that is published meanwhile is not enabled in its place.
+func TestAttackApprovedPack(t *testing.T) {
+	t.Parallel()
+	trusted, other, grant := publishers(t)
+	s := startPublishers(t, spaceRecord(grant), trusted, other)
+	startDaemon(t, "bridge", "--nats", s.url, "--spaces", writeFile(t, "spaces.yaml", packReader), "--model", "scripted=scripted:"+writeFile(t, "script.yaml", approvedScript))
+	files := crmFiles("crm", "1.0.0", "Customers.")
+	files["prompt.md"] = "Look up.\x1b[2J\u202eEvil.\n"
+	trusted.publish(files)
+	heard := listen(t, s.nc, "refold.out.s1")
+	s.run(session.DoorIn, "s1", "Which customer?", nil)
+	asked := nth[session.ApprovalRequested](t, heard, session.NoticeApprovalRequested, 1)
+	if p := asked.Pack; p == nil || p.Version != "1.0.0" || p.Signer != trusted.key || strings.Join(p.Tools, " ") != "crm.find" || strings.Join(p.Secrets, " ") != "CRM_KEY" || len(p.Prompt) != 1 {
+		t.Fatalf("the notice: got %+v", asked.Pack)
+	}
+	out, errOut, _ := run(t, endWithin, nil, "refold", "--nats", s.url, "approvals", "s1")
+	for _, want := range []string{"pack crm 1.0.0", asked.Pack.Hash, trusted.key, "tool crm.find, as crm_find, for crm-v1", "secret CRM_KEY", `| Look up.\u001b[2J\u202eEvil.`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("approvals: got %s%s, want %q", out, errOut, want)
+		}
+	}
+	if out, _, _ := run(t, endWithin, nil, "refold", "--nats", s.url, "approvals", "s1", "--json"); !strings.Contains(out, `"hash":"`+asked.Pack.Hash+`"`) || !strings.Contains(out, `"signer":"`+trusted.key+`"`) {
+		t.Errorf("approvals --json: got %s", out)
+	}
+	trusted.publish(crmFiles("crm", "1.1.0", "Customers."))
+	other.publish(crmFiles("crm", "1.2.0", "Customers."))
+	if out, errOut, status := run(t, endWithin, nil, "refold", "--nats", s.url, "approve", "s1", asked.Call, "--args-hash", asked.ArgsHash); status != 0 || !strings.Contains(out, asked.Pack.Hash) {
+		t.Errorf("approve: got status %d, %s%s", status, out, errOut)
+	}
+	s.wantEnd("s1", 1, session.Completed, "")
+}

@@ -104,6 +104,8 @@ func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
 		return refuse(RejectInvalidData, "decision: approve or deny, not "+quoted(b.Decision))
 	case len(b.Reason) > DetailBytesMax:
 		return refuse(RejectLimitExceeded, "reason: at most "+strconv.Itoa(DetailBytesMax)+" bytes")
+	case b.Manifest != "" && !isHash(b.Manifest):
+		return refuse(RejectInvalidData, "manifest: is 64 lower-case hex digits")
 	case b.Decision == DecisionDeny && b.Arguments != "":
 		return refuse(RejectInvalidData, "arguments: belong to decision approve")
 	}

@@ -42,14 +42,18 @@ func (s *State) packFault(c *Call, b *ApprovalDecided) *refusal {
 	switch {
 	case s.isBeingRead(c):
 		return refuse(RejectApprovalStale, "the pack is still being read: decide when ApprovalRequested shows it")
-	case c.Pack == nil && b.Manifest != "":
-		return refuse(RejectApprovalStale, "manifest: "+b.Call+" enables no pack")
 	case c.Pack != nil && b.Manifest != c.Pack.Pin.Hash.String():
 		return refuse(RejectApprovalStale, "manifest: the call would enable "+c.Pack.Pin.Hash.String())
 	case c.Pack != nil && b.Arguments != "" && b.Arguments != c.Arguments:
 		return refuse(RejectInvalidData, "arguments: another pack would have to be read first: deny the call with a reason")
 	}
 	return nil
+}
+
+// isHash reports whether text is a hash in hex.
+func isHash(text string) bool {
+	_, err := codec.ParseHash(text)
+	return err == nil
 }
 
 // ApprovalPack is the pack that a call of extensions_enable would add, as people and

@@ -156,7 +156,7 @@ func TestAttackManifestSpeaksToModel(t *testing.T) {
 const approvedScript = `
 turns:
   - calls: [{tool: extensions_enable, arguments: {extension: crm}}]
-  - shown: {tools: {include: [crm_find]}, results: [{tool: extensions_enable, error: false, text: crm@1.0.0}]}
+  - shown: {results: [{tool: extensions_enable, error: false, text: crm@1.0.0}]}
     say: Enabled.
 `
 

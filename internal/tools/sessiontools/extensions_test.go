@@ -60,8 +60,8 @@ func TestExtensionsListShowsReaderAnswers(t *testing.T) {
 		Grants: []executor.CallGrant{
 			{Space: "crm", Attach: model},
 			{Space: "shop", Attach: model, Target: "packs", Trust: space.Trust{Version: "1"}}, // the reader has 2.0.0
-			{Space: "seats", Attach: model},                               // applied
-			{Space: "lab-own", Target: "packs"},                           // of operators alone, and so not by lab-*
+			{Space: "seats", Attach: model},     // applied
+			{Space: "lab-own", Target: "packs"}, // of operators alone, and so not by lab-*
 			{Space: "lab-*", Attach: model, Target: "packs", Sources: []string{"package"}},
 			{Space: "gone", Attach: model, Target: "nobody", Sources: []string{"package"}},
 		},

@@ -252,6 +252,19 @@ type GenerationSettled struct {
 	Usage        *Usage    `msgpack:"usage,omitempty"`
 }
 
+// The values of finish_reason that Refold's bridges write; another value is a
+// provider's own word. A run whose last answer ended otherwise than by FinishStop
+// says so in its end.
+const (
+	FinishStop          = "stop"
+	FinishToolCalls     = "tool_calls"     // of an answer without calls: the provider announced some
+	FinishLength        = "length"         // the output limit, or the end of the context
+	FinishContentFilter = "content_filter" // the provider filtered the answer
+	FinishRefusal       = "refusal"        // the model refused
+	FinishEmpty         = "empty"          // there is no text, and no call
+	FinishThoughts      = "thoughts_only"  // there are only thoughts
+)
+
 // Fault is a failure with a code for programs and a detail for people.
 type Fault struct {
 	Code      string `msgpack:"code"`

@@ -1,5 +1,7 @@
 package llm
 
+import "github.com/refold/refold/actors/session"
+
 // The codes of failed generations. The set is closed; the texts are wire.
 const (
 	CodeContextLength     = "context_length_exceeded" // the conversation is longer than the model accepts
@@ -9,15 +11,19 @@ const (
 	CodeRateLimited       = "rate_limited"            // too many requests or tokens, or no credit left
 	CodeOverloaded        = "overloaded"              // the provider failed
 	CodeNetwork           = "network"                 // no connection, or an answer that broke off
+	CodeMalformedAnswer   = "malformed_answer"        // the provider could not read what its model wrote
 	CodeRecordingEnded    = "recording_ended"         // the recording has no such turn
 	CodeRecordingMismatch = "recording_mismatch"      // the request differs from what was recorded
 	CodeScriptMismatch    = "script_mismatch"         // the request differs from what the script expects
 )
 
-// The values of an Answer's FinishReason.
+// The values of an Answer's FinishReason, besides a provider's unknown words.
 const (
-	FinishStop          = "stop"
-	FinishToolCalls     = "tool_calls"
-	FinishLength        = "length"
-	FinishContentFilter = "content_filter"
+	FinishStop          = session.FinishStop
+	FinishToolCalls     = session.FinishToolCalls
+	FinishLength        = session.FinishLength
+	FinishContentFilter = session.FinishContentFilter
+	FinishRefusal       = session.FinishRefusal
+	FinishEmpty         = session.FinishEmpty
+	FinishThoughts      = session.FinishThoughts
 )

@@ -3,6 +3,7 @@ package anthropic
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"strings"
 
 	"github.com/anthropics/anthropic-sdk-go"
@@ -20,7 +21,7 @@ func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, though
 	}
 	stream := m.messages.NewStreaming(ctx, body, options...)
 	if err := stream.Err(); err != nil {
-		return executor.Answer{}, m.failed(err)
+		return executor.Answer{}, m.endpoint.Failed(err)
 	}
 	defer stream.Close()
 	var b builder
@@ -33,15 +34,15 @@ func (m *Model) ask(ctx context.Context, body anthropic.MessageNewParams, though
 		if text != "" {
 			delta(text)
 		}
-		if event.Type == "message_stop" {
+		if b.done {
 			break
 		}
 	}
-	if b.stop != "" { // complete, even if the connection failed afterwards
-		return b.answer(m.of), nil
+	if b.stop != "" || b.done { // complete, even if the connection failed afterwards
+		return b.answer(m)
 	}
 	if err := stream.Err(); err != nil {
-		return executor.Answer{}, m.failed(err)
+		return executor.Answer{}, m.endpoint.Failed(err)
 	}
 	return executor.Answer{}, m.endpoint.BrokeOff()
 }
@@ -50,6 +51,7 @@ type builder struct {
 	blocks []*block
 	model  string
 	stop   anthropic.StopReason
+	done   bool // the event that ends the message was sent, or the message came in one piece
 	usage  executor.Usage
 	bytes  int
 }
@@ -66,9 +68,15 @@ type block struct {
 func (b *builder) add(event *anthropic.MessageStreamEventUnion) string {
 	switch event.Type {
 	case "message_start":
-		b.model = event.Message.Model
-		u := &event.Message.Usage
-		b.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens, u.OutputTokensDetails.ThinkingTokens)
+		return b.message(&event.Message)
+	case "message": // in one piece
+		var whole anthropic.Message
+		if json.Unmarshal([]byte(event.RawJSON()), &whole) == nil {
+			b.done = true
+			return b.message(&whole)
+		}
+	case "message_stop":
+		b.done = true
 	case "message_delta":
 		if event.Delta.StopReason != "" {
 			b.stop = event.Delta.StopReason
@@ -81,11 +89,27 @@ func (b *builder) add(event *anthropic.MessageStreamEventUnion) string {
 			b.usage.OutputTokens, b.usage.ReasoningTokens = llm.Count(u.OutputTokens), llm.Count(u.OutputTokensDetails.ThinkingTokens)
 		}
 	case "content_block_start":
-		return b.begin(event)
+		c := &event.ContentBlock
+		n := &block{index: event.Index, kind: c.Type, id: c.ID, name: c.Name, raw: c.RawJSON()}
+		return b.begin(n, c.Text, c.Thinking, c.Signature, c.JSON.Input.Raw())
 	case "content_block_delta":
 		return b.grow(event)
 	}
 	return ""
+}
+
+// message adds a message as far as it is there, and returns its text.
+func (b *builder) message(m *anthropic.Message) string {
+	u := &m.Usage
+	b.count(u.InputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens, u.OutputTokens, u.OutputTokensDetails.ThinkingTokens)
+	b.model, b.stop = m.Model, m.StopReason
+	var said strings.Builder
+	for i := range m.Content {
+		c := &m.Content[i]
+		n := &block{index: int64(i), kind: c.Type, id: c.ID, name: c.Name, raw: c.RawJSON()}
+		said.WriteString(b.begin(n, c.Text, c.Thinking, c.Signature, string(c.Input)))
+	}
+	return said.String()
 }
 
 // count sets the usage. Input read from a cache or written to it is input too.
@@ -97,20 +121,19 @@ func (b *builder) count(input, read, written, output, thought int64) {
 	}
 }
 
-func (b *builder) begin(event *anthropic.MessageStreamEventUnion) string {
-	c := &event.ContentBlock
-	n := &block{index: event.Index, kind: c.Type, id: c.ID, name: c.Name, raw: c.RawJSON()}
+// begin adds a block with the content that it begins with, and returns its text.
+func (b *builder) begin(n *block, text, thinking, signature, input string) string {
 	b.blocks = append(b.blocks, n)
 	b.bytes += len(n.raw)
 	switch n.kind {
 	case "text":
-		n.text.WriteString(c.Text)
-		return c.Text
+		n.text.WriteString(text)
+		return text
 	case "thinking":
-		n.text.WriteString(c.Thinking)
-		n.signature.WriteString(c.Signature)
+		n.text.WriteString(thinking)
+		n.signature.WriteString(signature)
 	case "tool_use":
-		if input := c.JSON.Input.Raw(); input != "" && input != "{}" && input != "null" {
+		if input != "{}" && input != "null" {
 			n.input = input
 		}
 	}
@@ -134,12 +157,16 @@ func (b *builder) grow(event *anthropic.MessageStreamEventUnion) string {
 		}
 		return ""
 	}
-	return ""
+	if d.Text == "" {
+		return ""
+	}
+	return b.begin(&block{index: event.Index, kind: "text"}, d.Text, "", "", "") // its beginning was not sent
 }
 
-// answer returns the assembled answer; of is the owner of its thoughts.
-func (b *builder) answer(of string) executor.Answer {
-	a := executor.Answer{Model: b.model, Usage: b.usage, FinishReason: llm.FinishStop}
+// answer returns the assembled answer, if there is one.
+func (b *builder) answer(m *Model) (executor.Answer, *endpoint.Failure) {
+	a := executor.Answer{Model: b.model, Usage: b.usage}
+	thought := false
 	var text strings.Builder
 	var pieces []llm.Piece
 	for _, n := range b.blocks {
@@ -154,27 +181,22 @@ func (b *builder) answer(of string) executor.Answer {
 			a.Calls = append(a.Calls, executor.AnswerCall{ID: n.id, Name: n.name, Arguments: arguments})
 			pieces = append(pieces, llm.Piece{Call: len(a.Calls)})
 		case "thinking":
-			pieces = append(pieces, llm.Piece{Item: thought(n)})
+			thought = true
+			pieces = append(pieces, llm.Piece{Item: thoughtOf(n)})
 		case "redacted_thinking":
+			thought = true
 			pieces = append(pieces, llm.Piece{Item: n.raw})
 		}
 	}
-	a.Text, a.Opaque = text.String(), llm.Seal(of, pieces)
-	switch b.stop {
-	case "refusal":
-		a.FinishReason = llm.FinishContentFilter
-	case "max_tokens", "model_context_window_exceeded":
-		a.FinishReason = llm.FinishLength
-	default:
-		if len(a.Calls) > 0 {
-			a.FinishReason = llm.FinishToolCalls
-		}
+	a.Text, a.Opaque = text.String(), llm.Seal(m.of, pieces)
+	if code := llm.End(&a, string(b.stop), thought); code != "" {
+		return executor.Answer{}, m.endpoint.EndedBy(code, string(b.stop))
 	}
-	return a
+	return a, nil
 }
 
-// thought returns a thought as the API accepts it back: with its signature,
+// thoughtOf returns a thought as the API accepts it back: with its signature,
 // unchanged.
-func thought(n *block) string {
+func thoughtOf(n *block) string {
 	return string(llm.JSON(map[string]string{"type": "thinking", "thinking": n.text.String(), "signature": n.signature.String()}))
 }

@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -59,13 +58,4 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 			}, err
 		},
 	})
-}
-
-// failed turns an error of the client library into a failure.
-func (m *Model) failed(err error) *endpoint.Failure {
-	var apiError *anthropic.Error // within a stream; the endpoint handles statuses
-	if errors.As(err, &apiError) {
-		return m.endpoint.FailureOf(endpoint.ParseServerError([]byte(apiError.RawJSON())))
-	}
-	return m.endpoint.Failed(err)
 }

@@ -19,7 +19,7 @@ import (
 func TestAttackEndlessEvent(t *testing.T) {
 	t.Parallel()
 	const most = 64 << 20
-	line := strings.Repeat("data: "+strings.Repeat("x", 1000)+"\n", 64)
+	line := strings.Repeat("data: {"+strings.Repeat("x", 1000)+"\n", 64)
 	for _, c := range []struct {
 		name, end string // end of each part of the stream
 		wants     bool   // that the body can be read to its end

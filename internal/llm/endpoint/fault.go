@@ -1,15 +1,14 @@
 package endpoint
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -18,13 +17,6 @@ import (
 	"github.com/refold/refold/internal/llm"
 )
 
-// ServerError is an error as reported by a server.
-type ServerError struct {
-	Code, Kind, Message string
-	Status              int           // the HTTP status in its body; 0: none
-	After               time.Duration // the time to wait in its body; 0: none
-}
-
 // ErrBroken means that an answer can't be read, or is malformed.
 var ErrBroken = errors.New("the answer can't be read")
 
@@ -32,17 +24,25 @@ var ErrBroken = errors.New("the answer can't be read")
 // into a Failure. An error without a known cause is an answer that broke off.
 func (e *Endpoint) Failed(err error) *Failure {
 	var response *refused
+	var inAnswer *reported
 	var other *unexpectedType
+	var quiet *silent
 	var end *truncated
 	var where *url.Error // it repeats the URL
 	var certificate *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &response):
 		return e.classify(response.status, response.header, ParseServerError(response.body))
+	case errors.As(err, &inAnswer):
+		return e.FailureOf(inAnswer.ServerError)
 	case errors.As(err, &other):
-		return Final(llm.CodeBadRequest, "%s answered %s, no answer of a model: check the base URL", e.host, llm.Excerpt(e.Clean(other.media)))
-	case errors.Is(err, errSilent):
-		return paid(Temporary(llm.CodeNetwork, "the answer of %s broke off: it was %s", e.host, errSilent))
+		return e.notAnAnswer(other)
+	case errors.As(err, &quiet) && quiet.begun:
+		return paid(Temporary(llm.CodeNetwork, "the answer of %s broke off: it was %s, more than the %s of --model-idle", e.host, quiet, quiet.limit))
+	case errors.As(err, &quiet):
+		return Temporary(llm.CodeNetwork, "%s sent nothing within the %s of --model-first-byte", e.host, quiet.limit)
+	case errors.Is(err, errEmpty):
+		return paid(Temporary(llm.CodeNetwork, "%s sent an empty answer", e.host))
 	case errors.As(err, &end):
 		return paid(Temporary(llm.CodeNetwork, "no answer from %s: %s", e.host, e.Clean(end.Error())))
 	case errors.As(err, &certificate):
@@ -60,6 +60,22 @@ func (e *Endpoint) BrokeOff() *Failure {
 	return paid(Temporary(llm.CodeNetwork, "the answer of %s broke off", e.host))
 }
 
+// notAnAnswer returns the failure of a response that is neither events nor JSON.
+func (e *Endpoint) notAnAnswer(r *unexpectedType) *Failure {
+	const advice = ": no answer of a model; check the base URL"
+	what := llm.Excerpt(cmp.Or(r.media, "no media type"))
+	if text := e.Clean(r.text); text != "" {
+		what += " " + llm.Excerpt(text)
+	}
+	return Final(llm.CodeBadRequest, "%s answered %s%s", e.host, what, advice)
+}
+
+// EndedBy returns the failure of an answer that its server ended with a word for
+// a failure, whose code is code.
+func (e *Endpoint) EndedBy(code, word string) *Failure {
+	return paid(Temporary(code, "%s ended the answer with %s", e.host, e.Clean(llm.Excerpt(word))))
+}
+
 // TooMuch returns the failure of an answer that exceeds the limits, or nil.
 // bytes counts text, thoughts and arguments.
 func (e *Endpoint) TooMuch(bytes, calls int) *Failure {
@@ -73,61 +89,6 @@ func (e *Endpoint) TooMuch(bytes, calls int) *Failure {
 func paid(f *Failure) *Failure {
 	f.Paid = true
 	return f
-}
-
-// ParseServerError reads the error bodies of servers: {"error": {"code",
-// "type", "message"}}, the same without error around it or in a list, or a text
-// as error; Google's has status instead of type, and details.
-func ParseServerError(body []byte) ServerError {
-	body = bytes.TrimSpace(body)
-	var list []json.RawMessage
-	if json.Unmarshal(body, &list) == nil && len(list) > 0 {
-		body = list[0]
-	}
-	var outer struct {
-		Error json.RawMessage `json:"error"`
-	}
-	if json.Unmarshal(body, &outer) == nil && len(outer.Error) > 0 {
-		body = outer.Error
-	}
-	var text string
-	if json.Unmarshal(body, &text) == nil {
-		return ServerError{Message: text}
-	}
-	var inner struct {
-		Code    any              `json:"code"` // a text, a number or null
-		Type    string           `json:"type"`
-		Status  any              `json:"status"`
-		Message string           `json:"message"`
-		Details []map[string]any `json:"details"`
-	}
-	if json.Unmarshal(body, &inner) != nil {
-		return ServerError{}
-	}
-	s := ServerError{Kind: inner.Type, Message: inner.Message}
-	s.Code, _ = inner.Code.(string)
-	if n, ok := inner.Code.(float64); ok && n >= http.StatusBadRequest && n < 600 {
-		s.Status = int(n)
-	}
-	if status, ok := inner.Status.(string); ok && s.Kind == "" {
-		s.Kind = status
-	}
-	return s.WithDetails(inner.Details)
-}
-
-// WithDetails adds the details that Google sends with its message.
-func (s ServerError) WithDetails(details []map[string]any) ServerError {
-	for _, d := range details {
-		if reason, ok := d["reason"].(string); ok && s.Code == "" {
-			s.Code = reason
-		}
-		if delay, ok := d["retryDelay"].(string); ok {
-			if after, err := time.ParseDuration(delay); err == nil && after > 0 {
-				s.After = min(after, 24*time.Hour)
-			}
-		}
-	}
-	return s
 }
 
 // kinds are HTTP statuses for kinds of errors in responses with status 200.
@@ -161,13 +122,6 @@ func (s ServerError) has(words ...string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(message, w) })
 }
 
-// tooLong reports whether the server's error means that the conversation is too
-// long. Few servers have a code for it.
-func (s ServerError) tooLong() bool {
-	return s.is("context_length_exceeded", "string_above_max_length") || s.has("context length", "context window",
-		"prompt is too long", "too many tokens", "context size", "input token count", "exceed context limit")
-}
-
 // refusesThoughts reports whether the server refuses earlier thoughts: they are
 // bound to another conversation, or it can't read them. Anthropic names the
 // setting that drops them, OpenAI has a code, and the others name the member.
@@ -179,33 +133,8 @@ func (s ServerError) refusesThoughts() bool {
 
 // classify returns the failure for a server's response.
 func (e *Endpoint) classify(status int, header http.Header, s ServerError) *Failure {
-	answered := fmt.Sprintf("%s answered %d", e.host, status)
-	if s.Message != "" {
-		answered += ": " + e.Clean(s.Message)
-	}
-	var f *Failure
-	switch {
-	case status == http.StatusUnauthorized, status == http.StatusForbidden, s.is("API_KEY_INVALID"):
-		// The server's message often quotes a part of the key.
-		return Final(llm.CodeAuth, "%s answered %d: check the key, and that it may use this model", e.host, status)
-	case s.is("content_filter", "content_policy_violation", "bio_policy", "image_content_policy_violation"):
-		return Final(llm.CodeContentFilter, "%s", answered)
-	case status == http.StatusRequestEntityTooLarge, status != http.StatusTooManyRequests && s.tooLong():
-		return Final(llm.CodeContextLength, "%s", answered)
-	case status == http.StatusPaymentRequired, s.is("insufficient_quota", "billing_hard_limit_reached"), s.has("credit balance is too low"):
-		return Final(llm.CodeRateLimited, "%s", answered)
-	case status == http.StatusTooManyRequests, s.is("rate_limit_exceeded", "rate_limit_error"):
-		f = Temporary(llm.CodeRateLimited, "%s", answered)
-	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusConflict:
-		f = Temporary(llm.CodeOverloaded, "%s", answered)
-	case status == http.StatusNotFound:
-		f = Final(llm.CodeBadRequest, "%s; check the base URL and the model's name", answered)
-	case status < http.StatusBadRequest:
-		f = Final(llm.CodeBadRequest, "%s, a redirect to %s, which is not followed: check the base URL", answered, e.leadsTo(header))
-	default:
-		f = Final(llm.CodeBadRequest, "%s", answered)
-		f.Thoughts = status == http.StatusBadRequest && s.refusesThoughts()
-	}
+	s.RequestID = cmp.Or(s.RequestID, requestID(header))
+	f := e.failureOf(status, header, s)
 	if f.after = retryAfter(header, time.Now()); f.after == 0 {
 		f.after = s.After
 	}
@@ -216,6 +145,102 @@ func (e *Endpoint) classify(status int, header http.Header, s ServerError) *Fail
 		f.Err.Retryable = false
 	}
 	return f
+}
+
+func (e *Endpoint) failureOf(status int, header http.Header, s ServerError) *Failure {
+	final := func(code, advice string) *Failure { return Final(code, "%s", e.told(status, s, advice)) }
+	temporary := func(code string) *Failure { return Temporary(code, "%s", e.told(status, s, "")) }
+	switch {
+	case s.filtered(status):
+		return final(llm.CodeContentFilter, "")
+	case status == http.StatusRequestEntityTooLarge, status != http.StatusTooManyRequests && status != http.StatusUnauthorized && s.tooLong():
+		return final(llm.CodeContextLength, "")
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, s.is("API_KEY_INVALID"):
+		return Final(llm.CodeAuth, "%s", e.unauthorized(status, s))
+	case s.malformed():
+		return paid(temporary(llm.CodeMalformedAnswer))
+	case status == http.StatusPaymentRequired, s.is("insufficient_quota", "billing_hard_limit_reached"), s.has("credit balance is too low"):
+		return final(llm.CodeRateLimited, "")
+	case status == http.StatusTooManyRequests, s.is("rate_limit_exceeded", "rate_limit_error"):
+		return temporary(llm.CodeRateLimited)
+	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusConflict, status == statusClosedRequest:
+		return temporary(llm.CodeOverloaded)
+	case status == http.StatusNotFound:
+		return final(llm.CodeBadRequest, "; check the base URL and the model's name")
+	case status < http.StatusBadRequest:
+		return final(llm.CodeBadRequest, ", a redirect to "+e.leadsTo(header)+", which is not followed: check the base URL")
+	}
+	f := final(llm.CodeBadRequest, "")
+	f.Thoughts = status == http.StatusBadRequest && s.refusesThoughts()
+	return f
+}
+
+// statusClosedRequest is the status with which proxies report that a connection
+// was closed, by whichever side.
+const statusClosedRequest = 499
+
+// told returns the detail for a server's response: its message, the field that
+// it refused, its id for the request, and advice. Only the message is cut.
+func (e *Endpoint) told(status int, s ServerError, advice string) string {
+	head := fmt.Sprintf("%s answered %d", e.host, status)
+	var about []string
+	if s.Field != "" && !strings.Contains(s.Message, s.Field) {
+		about = append(about, "field "+llm.Clip(e.Clean(s.Field), fieldBytesMax))
+	}
+	if s.RequestID != "" {
+		about = append(about, "request "+llm.Clip(e.Clean(s.RequestID), fieldBytesMax))
+	}
+	tail := advice
+	if len(about) > 0 {
+		tail = " (" + strings.Join(about, ", ") + ")" + advice
+	}
+	if s.Message != "" {
+		head += ": "
+		head += llm.Clip(e.Clean(s.Message), max(3, session.DetailBytesMax-len(head)-len(tail)))
+	}
+	return head + tail
+}
+
+// unauthorized returns the detail for a refusal of the key, or of what it may do.
+// The server's message often quotes a part of the key.
+func (e *Endpoint) unauthorized(status int, s ServerError) string {
+	s.Message = masked.ReplaceAllString(e.Clean(s.Message), "[key]")
+	advice := ""
+	switch {
+	case s.Message == "":
+		advice = ": check the key, and that it may use this model"
+	case s.has("api key", "api-key", "apikey", "x-api-key", "credential", "authentication token", "bearer"):
+		advice = "; check the key"
+	}
+	return e.told(status, s, advice)
+}
+
+// masked matches a key of which the server shows a part.
+var masked = regexp.MustCompile(`[\w-]*(\*{2,}|\.{3,}|…)[\w*-]+|[\w-]+(\*{2,}|\.{3,}|…)`)
+
+// filtered reports whether a server refused what the conversation says.
+func (s ServerError) filtered(status int) bool {
+	return s.is("content_filter", "content_policy_violation", "bio_policy", "image_content_policy_violation",
+		"ResponsibleAIPolicyViolation", "data_inspection_failed", "DataInspectionFailed", "sensitive_words_detected", "1301") ||
+		(status == http.StatusBadRequest || status == http.StatusForbidden) && s.has("content management policy", "content exists risk",
+			"was flagged", "been flagged", "inappropriate content", "requires moderation")
+}
+
+// malformed reports whether the server could not read its model's own answer:
+// Groq, Ollama and llama.cpp fail then, and another answer may be readable.
+func (s ServerError) malformed() bool {
+	return s.is("tool_use_failed", "output_parse_failed", "json_validate_failed") || s.has("failed to call a function",
+		"tool call validation failed", "error parsing tool call", "failed to parse tool call", "failed to parse input at pos")
+}
+
+// requestID returns the id that a server gave a request, "" for none.
+func requestID(header http.Header) string {
+	for _, name := range []string{"X-Request-Id", "Request-Id", "Apim-Request-Id", "X-Amzn-Requestid", "X-Goog-Request-Id", "X-Trace-Id", "Cf-Ray"} {
+		if id := header.Get(name); id != "" {
+			return id
+		}
+	}
+	return ""
 }
 
 // leadsTo returns the origin to which a response redirects.
@@ -231,10 +256,24 @@ func (e *Endpoint) leadsTo(header http.Header) string {
 }
 
 // Clean returns a server's message on one line and without the key, which may be
-// encoded.
+// encoded, or a long part of it.
 func (e *Endpoint) Clean(text string) string {
 	if e.key != "" {
 		text = e.redactor.Text(strings.ReplaceAll(text, e.key, "[key]"))
+		text = keyWord.ReplaceAllStringFunc(text, func(word string) string {
+			for i := 0; i+keyPartBytes <= len(word); i++ {
+				if strings.Contains(e.key, word[i:i+keyPartBytes]) {
+					return "[key]"
+				}
+			}
+			return word
+		})
 	}
 	return strings.Join(strings.Fields(text), " ")
 }
+
+// keyPartBytes is the length from which a part of a key is not repeated.
+const keyPartBytes = 10
+
+// keyWord matches a word that may have a part of a key.
+var keyWord = regexp.MustCompile(`[\w-]{10,}`)

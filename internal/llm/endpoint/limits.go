@@ -8,6 +8,12 @@ const faultBytesMax = 64 << 10
 // headerBytesMax bounds the headers of an answer.
 const headerBytesMax = 256 << 10
 
+// wordsBytesMax is how much of an unknown error response a message has.
+const wordsBytesMax = 200
+
+// fieldBytesMax is how much of a field's name or a request's id an error shows.
+const fieldBytesMax = 48
+
 // answerBytesMax limits the text, thoughts and arguments of one answer.
 const answerBytesMax = 8 << 20
 
@@ -17,9 +23,13 @@ const eventBytesMax = 64 << 20
 // originBytesMax is how much of a redirect's address an error shows.
 const originBytesMax = 300
 
-// DefaultIdle is how long a stream may be silent. Models are silent for long
-// while they think, and most servers send something meanwhile.
+// DefaultIdle is how long a server may be silent, before an answer's first byte
+// and within it. Models are silent for long while they think, and most servers
+// send something meanwhile.
 const DefaultIdle = 3 * time.Minute
+
+// forever is longer than a generation may take.
+const forever = 24 * time.Hour
 
 // The limits of retries.
 const (

@@ -1,7 +1,7 @@
 package endpoint
 
 import (
-	"bytes"
+	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -21,8 +21,8 @@ type refused struct {
 
 func (r *refused) Error() string { return fmt.Sprintf("HTTP status %d", r.status) }
 
-// unexpectedType is a response of a media type that no provider uses.
-type unexpectedType struct{ media string }
+// unexpectedType is a response that is neither events nor JSON.
+type unexpectedType struct{ media, text string }
 
 func (s *unexpectedType) Error() string { return "an answer of the type " + s.media }
 
@@ -35,14 +35,21 @@ func (t *truncated) Unwrap() error { return t.err }
 // errEndless means that an event of a stream is too large.
 var errEndless = fmt.Errorf("one event has more than %d bytes", eventBytesMax)
 
-// errSilent means that a stream was silent for too long.
-var errSilent = errors.New("silent for too long")
+// silent is a server that was silent for too long.
+type silent struct {
+	limit time.Duration
+	begun bool // a part of the answer had arrived
+}
 
-// transport turns responses that are not answers into errors. A library would
-// lose them: its own errors need a body of the form that it expects.
+func (s *silent) Error() string { return "silent for too long" }
+
+// transport turns responses that are not answers into errors, and the body of
+// an answer into events. A library would lose the former: its own errors need a
+// body of the form that it expects.
 type transport struct {
-	next http.RoundTripper // nil: the default one
-	idle time.Duration
+	next      http.RoundTripper // nil: the default one
+	firstByte time.Duration     // 0: no limit
+	idle      time.Duration
 }
 
 // defaultTransport is that of package http with a limit of headers.
@@ -55,41 +62,25 @@ var defaultTransport http.RoundTripper = func() *http.Transport {
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	next := cmp.Or(t.next, defaultTransport)
 	ctx, cancel := context.WithCancelCause(req.Context())
+	w := &watched{ctx: ctx, cancel: cancel, idle: t.idle}
+	w.timer = time.AfterFunc(cmp.Or(t.firstByte, forever), func() { cancel(&silent{limit: t.firstByte}) })
 	response, err := next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
-		cancel(nil)
+		err = w.cause(err)
+		w.stop()
 		return nil, err
 	}
+	w.body = response.Body
 	if response.StatusCode >= http.StatusMultipleChoices {
-		defer cancel(nil)
-		defer response.Body.Close()
+		defer w.Close()
 		// An unreadable body only makes the detail shorter.
 		body, _ := io.ReadAll(io.LimitReader(response.Body, faultBytesMax))
 		return nil, &refused{status: response.StatusCode, header: response.Header, body: body}
 	}
-	if media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err == nil && media != mediaStream && media != mediaJSON {
-		defer cancel(nil)
-		defer response.Body.Close()
-		return nil, &unexpectedType{media}
-	}
-	response.Body = newWatched(ctx, cancel, response.Body, t.idle)
+	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
+	response.Header.Set("Content-Type", "text/event-stream")
+	response.Body = &events{body: w, in: bufio.NewReader(w), media: media}
 	return response, nil
-}
-
-// The kinds of answers.
-const (
-	mediaStream = "text/event-stream"
-	mediaJSON   = "application/json"
-)
-
-// IsStream reports whether a response consists of events. Without a media type,
-// it is assumed to be of the requested kind.
-func IsStream(response *http.Response, asked bool) bool {
-	media, _, err := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	if err != nil {
-		return asked
-	}
-	return media == mediaStream
 }
 
 // watched is a body that fails if it is silent for too long, or if an event has
@@ -98,42 +89,46 @@ type watched struct {
 	body   io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	timer  *time.Timer
+	timer  *time.Timer // until the first byte, then for each silence
 	idle   time.Duration
-	event  int // bytes since the last empty line
-}
-
-func newWatched(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadCloser, idle time.Duration) *watched {
-	return &watched{
-		body: body, ctx: ctx, cancel: cancel, idle: idle,
-		timer: time.AfterFunc(idle, func() { cancel(errSilent) }),
-	}
+	begun  bool
+	event  int // bytes since the last event; events sets it to 0
 }
 
 // Read reads the next bytes; every byte restarts the idle timer.
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.body.Read(p)
 	if n > 0 {
+		if !w.begun && w.timer.Stop() {
+			w.begun = true
+			w.timer = time.AfterFunc(w.idle, func() { w.cancel(&silent{limit: w.idle, begun: true}) })
+		}
 		w.timer.Reset(w.idle)
 	}
-	w.event += n
-	if end := max(bytes.LastIndex(p[:n], []byte("\n\n")), bytes.LastIndex(p[:n], []byte("\n\r\n"))); end >= 0 {
-		w.event = n - end
-	}
-	if w.event > eventBytesMax {
+	if w.event += n; w.event > eventBytesMax {
 		return n, &truncated{errEndless}
 	}
 	if err == nil || errors.Is(err, io.EOF) {
 		return n, err
 	}
-	if cause := context.Cause(w.ctx); errors.Is(cause, errSilent) {
-		err = cause
+	return n, &truncated{w.cause(err)}
+}
+
+// cause returns the silence that ended a request, if one did, else err.
+func (w *watched) cause(err error) error {
+	var s *silent
+	if errors.As(context.Cause(w.ctx), &s) {
+		return s
 	}
-	return n, &truncated{err}
+	return err
+}
+
+func (w *watched) stop() {
+	w.timer.Stop()
+	w.cancel(nil)
 }
 
 func (w *watched) Close() error {
-	w.timer.Stop()
-	w.cancel(nil)
+	w.stop()
 	return w.body.Close()
 }

@@ -21,7 +21,7 @@ func (m *Model) ask(
 			if b.finish != "" { // complete, even if the connection failed afterwards
 				break
 			}
-			return executor.Answer{}, m.failed(err)
+			return executor.Answer{}, m.endpoint.Failed(err)
 		}
 		text := b.add(chunk)
 		if much := m.endpoint.TooMuch(b.bytes, len(b.calls)); much != nil {
@@ -43,6 +43,8 @@ type builder struct {
 	calls   []executor.AnswerCall
 	model   string
 	finish  genai.FinishReason
+	thought bool   // the model thought
+	index   *int32 // of the candidate
 	blocked string // why the server refused the conversation
 	usage   executor.Usage
 	bytes   int
@@ -66,10 +68,13 @@ func (b *builder) add(chunk *genai.GenerateContentResponse) string {
 	}
 	var words strings.Builder
 	for _, c := range chunk.Candidates {
-		if c.Index != 0 { // only one answer was requested
+		if b.index == nil {
+			b.index = &c.Index
+		}
+		if c.Index != *b.index { // only one answer was requested
 			continue
 		}
-		if c.FinishReason != "" {
+		if c.FinishReason != "" && c.FinishReason != genai.FinishReasonUnspecified {
 			b.finish = c.FinishReason
 		}
 		if c.Content == nil {
@@ -97,6 +102,7 @@ func (b *builder) part(p *genai.Part) string {
 		b.calls = append(b.calls, executor.AnswerCall{ID: p.FunctionCall.ID, Name: p.FunctionCall.Name, Arguments: arguments})
 		b.pieces = append(b.pieces, llm.Piece{Call: len(b.calls), Mark: mark})
 	case p.Thought: // a summary, for people; the API does not want it back
+		b.thought = true
 	case p.Text != "":
 		b.text.WriteString(p.Text)
 		if n := len(b.pieces); mark == "" && n > 0 && b.pieces[n-1].Text > 0 && b.pieces[n-1].Mark == "" {
@@ -117,26 +123,12 @@ func (b *builder) part(p *genai.Part) string {
 
 // answer returns the assembled answer, if there is one.
 func (b *builder) answer(m *Model) (executor.Answer, *endpoint.Failure) {
-	a := executor.Answer{
-		Text: b.text.String(), Calls: b.calls, Model: b.model, Usage: b.usage, Opaque: llm.Seal(m.of, b.pieces), FinishReason: llm.FinishStop,
-	}
-	switch b.finish {
-	case "":
+	a := executor.Answer{Text: b.text.String(), Calls: b.calls, Model: b.model, Usage: b.usage, Opaque: llm.Seal(m.of, b.pieces)}
+	if b.finish == "" {
 		return executor.Answer{}, m.endpoint.BrokeOff()
-	case genai.FinishReasonMaxTokens:
-		a.FinishReason = llm.FinishLength
-	case genai.FinishReasonMalformedFunctionCall, genai.FinishReasonUnexpectedToolCall:
-		// The model tried to make a call that can't be read: there is no answer in it.
-		if len(b.calls) == 0 && a.Text == "" {
-			return executor.Answer{}, m.endpoint.BrokeOff()
-		}
-	case genai.FinishReasonSafety, genai.FinishReasonRecitation, genai.FinishReasonBlocklist, genai.FinishReasonProhibitedContent,
-		genai.FinishReasonSPII, genai.FinishReasonLanguage, genai.FinishReasonImageSafety, genai.FinishReasonImageProhibitedContent,
-		genai.FinishReasonImageRecitation:
-		a.FinishReason = llm.FinishContentFilter
 	}
-	if a.FinishReason == llm.FinishStop && len(a.Calls) > 0 {
-		a.FinishReason = llm.FinishToolCalls
+	if code := llm.End(&a, string(b.finish), b.thought || b.usage.ReasoningTokens > 0); code != "" {
+		return executor.Answer{}, m.endpoint.EndedBy(code, string(b.finish))
 	}
 	return a, nil
 }

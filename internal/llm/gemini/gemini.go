@@ -68,12 +68,3 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 		},
 	})
 }
-
-// failed turns an error of the client library into a failure.
-func (m *Model) failed(err error) *endpoint.Failure {
-	var apiError genai.APIError // within a stream; the endpoint handles statuses
-	if errors.As(err, &apiError) {
-		return m.endpoint.FailureOf(endpoint.ServerError{Status: apiError.Code, Kind: apiError.Status, Message: apiError.Message}.WithDetails(apiError.Details))
-	}
-	return m.endpoint.Failed(err)
-}

@@ -1,18 +1,15 @@
 package openai
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/packages/param"
-	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
@@ -29,22 +26,25 @@ func (m *Model) ask(ctx context.Context, body openai.ChatCompletionNewParams, de
 		}
 	}
 	if _, err := m.completions.New(ctx, body, options...); err != nil {
-		return executor.Answer{}, m.failed(err)
+		return executor.Answer{}, m.endpoint.Failed(err)
 	}
 	defer response.Body.Close()
-	if endpoint.IsStream(response, !m.whole) {
-		return m.streamed(response, delta)
-	}
-	return m.wholly(response.Body, delta)
-}
-
-// streamed reads an answer that is sent in chunks.
-func (m *Model) streamed(response *http.Response, delta func(text string)) (executor.Answer, *endpoint.Failure) {
-	stream := ssestream.NewStream[openai.ChatCompletionChunk](ssestream.NewDecoder(response), nil)
-	defer stream.Close()
 	var b builder
-	for stream.Next() {
-		text := b.add(stream.Current())
+	for data, err := range endpoint.Events(response) {
+		var chunk openai.ChatCompletionChunk
+		switch {
+		case err == nil && endpoint.IsDone(data):
+			b.done = true
+		case err == nil:
+			err = json.Unmarshal(data, &chunk)
+		}
+		if b.done || err != nil && b.finish != "" { // complete, even if the connection failed afterwards
+			break
+		}
+		if err != nil {
+			return executor.Answer{}, m.endpoint.Failed(err)
+		}
+		text := b.add(&chunk)
 		if much := m.endpoint.TooMuch(b.bytes, len(b.calls)); much != nil {
 			return executor.Answer{}, much
 		}
@@ -52,62 +52,7 @@ func (m *Model) streamed(response *http.Response, delta func(text string)) (exec
 			delta(text)
 		}
 	}
-	if b.finish != "" { // complete, even if the connection failed afterwards
-		return b.answer(m.of), nil
-	}
-	if err := stream.Err(); err != nil {
-		return executor.Answer{}, m.failed(err)
-	}
-	return executor.Answer{}, m.endpoint.BrokeOff()
-}
-
-// wholly reads an answer that is sent in one piece.
-func (m *Model) wholly(body io.Reader, delta func(text string)) (executor.Answer, *endpoint.Failure) {
-	data, failed := m.readAll(body)
-	if failed != nil {
-		return executor.Answer{}, failed
-	}
-	var completion openai.ChatCompletion
-	if err := json.Unmarshal(data, &completion); err != nil {
-		return executor.Answer{}, m.failed(endpoint.ErrBroken)
-	}
-	if len(completion.Choices) == 0 {
-		if reported := endpoint.ParseServerError(data); reported.Message != "" {
-			return executor.Answer{}, m.endpoint.FailureOf(reported)
-		}
-		return executor.Answer{}, m.failed(endpoint.ErrBroken)
-	}
-	var b builder
-	b.whole(&completion)
-	if much := m.endpoint.TooMuch(b.bytes, len(b.calls)); much != nil {
-		return executor.Answer{}, much
-	}
-	answer := b.answer(m.of)
-	if answer.Text != "" {
-		delta(answer.Text)
-	}
-	return answer, nil
-}
-
-// readAll reads the body of an answer that is sent in one piece.
-func (m *Model) readAll(body io.Reader) ([]byte, *endpoint.Failure) {
-	data, err := io.ReadAll(io.LimitReader(body, wholeBytesMax+1))
-	if err != nil {
-		return nil, m.failed(err)
-	}
-	if len(data) > wholeBytesMax {
-		return nil, m.endpoint.TooMuch(len(data), 0)
-	}
-	return data, nil
-}
-
-// inStream returns the error that a server sent within a stream.
-func inStream(err error) ([]byte, bool) {
-	var streamError *ssestream.StreamError
-	if !errors.As(err, &streamError) {
-		return nil, false
-	}
-	return streamError.Event.Data, true
+	return b.answer(m)
 }
 
 type builder struct {
@@ -115,20 +60,17 @@ type builder struct {
 	thought       thought
 	calls         []*partialCall
 	model, finish string
+	done          bool                 // the mark at the end was sent, or the answer came in one piece
+	fault         endpoint.ServerError // with which the server ended the answer
+	index         *int64               // of the choice: only one was requested
+	chunks        int
 	usage         executor.Usage
 	bytes         int // of text, thoughts and arguments
 }
 
-// partialCall is a call of which some chunks have arrived.
-type partialCall struct {
-	index     int64
-	id, name  string
-	arguments strings.Builder
-	extra     string
-}
-
-// add adds a chunk, and returns its text.
-func (b *builder) add(chunk openai.ChatCompletionChunk) string {
+// add adds a chunk, or an answer in one piece, and returns its text.
+func (b *builder) add(chunk *openai.ChatCompletionChunk) string {
+	b.chunks++
 	if chunk.Model != "" {
 		b.model = chunk.Model
 	}
@@ -137,80 +79,105 @@ func (b *builder) add(chunk openai.ChatCompletionChunk) string {
 	}
 	for i := range chunk.Choices {
 		c := &chunk.Choices[i]
-		if c.Index != 0 { // only one answer was requested
+		if b.index == nil {
+			b.index = &c.Index
+		}
+		if c.Index != *b.index {
 			continue
 		}
 		if c.FinishReason != "" {
 			b.finish = c.FinishReason
 		}
-		b.text.WriteString(c.Delta.Content)
-		b.refusal.WriteString(c.Delta.Refusal)
-		b.bytes += len(c.Delta.Content) + len(c.Delta.Refusal) + b.thought.add(c.Delta.JSON.ExtraFields, true)
-		for j := range c.Delta.ToolCalls {
-			b.addCall(&c.Delta.ToolCalls[j])
+		if fault, ok := c.JSON.ExtraFields["error"]; ok && !empty(json.RawMessage(fault.Raw())) { // OpenRouter
+			b.fault = endpoint.ParseServerError([]byte(fault.Raw()))
 		}
-		return c.Delta.Content
+		said := b.message(&c.Delta, true)
+		if text, ok := c.JSON.ExtraFields["text"]; ok { // of the older API for completions
+			said += b.content(json.RawMessage(text.Raw()))
+		}
+		if whole, ok := c.JSON.ExtraFields["message"]; ok && !empty(json.RawMessage(whole.Raw())) {
+			said += b.whole([]byte(whole.Raw()))
+		}
+		return said
 	}
 	return ""
 }
 
-// addCall adds a part of a call. Parts of one call share its index; some
-// servers send several whole calls with index 0, each with an id of its own.
-func (b *builder) addCall(part *openai.ChatCompletionChunkChoiceDeltaToolCall) {
-	var call *partialCall
-	for i := len(b.calls) - 1; i >= 0 && call == nil; i-- {
-		if b.calls[i].index == part.Index {
-			call = b.calls[i]
+// whole adds a message in one piece. Some servers send one after the chunks.
+func (b *builder) whole(data []byte) string {
+	b.done = true
+	var message openai.ChatCompletionChunkChoiceDelta
+	if b.text.Len() > 0 || len(b.calls) > 0 || json.Unmarshal(data, &message) != nil {
+		return ""
+	}
+	return b.message(&message, false)
+}
+
+// message adds a message, or a part of one, and returns its text.
+func (b *builder) message(d *openai.ChatCompletionChunkChoiceDelta, part bool) string {
+	said := b.content(json.RawMessage(d.JSON.Content.Raw()))
+	b.refusal.WriteString(d.Refusal)
+	b.bytes += len(d.Refusal) + b.thought.add(d.JSON.ExtraFields, part)
+	for i := range d.ToolCalls {
+		b.addCall(newCallPart(&d.ToolCalls[i]))
+	}
+	if f := &d.FunctionCall; f.Name != "" || f.Arguments != "" { //nolint:staticcheck // older servers send it
+		b.addCall(&callPart{name: f.Name, arguments: f.Arguments}) //nolint:staticcheck // the same
+	}
+	return said
+}
+
+// content adds content, text or a list of parts, and returns its text.
+func (b *builder) content(raw json.RawMessage) string {
+	var text string
+	if len(raw) > 0 && json.Unmarshal(raw, &text) != nil {
+		var parts []struct {
+			Type    string          `json:"type"`
+			Text    json.RawMessage `json:"text"`
+			Refusal string          `json:"refusal"`
+		}
+		if raw[0] == '{' {
+			raw = slices.Concat([]byte("["), raw, []byte("]"))
+		}
+		_ = json.Unmarshal(raw, &parts) // what can be read of it
+		for _, p := range parts {
+			var words string
+			switch _ = json.Unmarshal(p.Text, &words); p.Type {
+			case "text", "output_text", "":
+				text += words
+			case "thinking", "reasoning":
+				b.thought.some = true
+			}
+			b.refusal.WriteString(p.Refusal)
 		}
 	}
-	if call == nil || part.ID != "" && call.id != "" && part.ID != call.id && part.Function.Name != "" {
-		call = &partialCall{index: part.Index}
-		b.calls = append(b.calls, call)
-	}
-	if part.ID != "" {
-		call.id = part.ID
-	}
-	call.name = cmp.Or(call.name, part.Function.Name)
-	call.arguments.WriteString(part.Function.Arguments)
-	if _, ok := part.JSON.ExtraFields[memberExtra]; ok {
-		call.extra = extraOf(part.RawJSON())
-	}
-	b.bytes += len(part.Function.Arguments) + len(call.extra)
+	b.text.WriteString(text)
+	b.bytes += len(text)
+	return text
 }
 
-// whole adds a whole answer.
-func (b *builder) whole(c *openai.ChatCompletion) {
-	choice := &c.Choices[0]
-	b.model, b.finish, b.usage = c.Model, choice.FinishReason, newUsage(&c.Usage)
-	b.text.WriteString(choice.Message.Content)
-	b.refusal.WriteString(choice.Message.Refusal)
-	b.bytes = b.text.Len() + b.refusal.Len() + b.thought.add(choice.Message.JSON.ExtraFields, false)
-	for i, call := range choice.Message.ToolCalls {
-		p := &partialCall{index: int64(i), id: call.ID, name: call.Function.Name, extra: extraOf(call.RawJSON())}
-		p.arguments.WriteString(call.Function.Arguments)
-		b.bytes += p.arguments.Len() + len(p.extra)
-		b.calls = append(b.calls, p)
+// answer returns the assembled answer, if there is one.
+func (b *builder) answer(m *Model) (executor.Answer, *endpoint.Failure) {
+	if b.finish == "" && (!b.done || b.index == nil) {
+		return executor.Answer{}, m.endpoint.BrokeOff()
 	}
-}
-
-// answer returns the assembled answer; of is the owner of its thoughts.
-func (b *builder) answer(of string) executor.Answer {
-	a := executor.Answer{Text: b.text.String(), Model: b.model, FinishReason: b.finish, Usage: b.usage}
-	a.Opaque = b.sealed(of, a.Text)
-	if a.Text == "" && b.refusal.Len() > 0 {
-		a.Text, a.FinishReason = b.refusal.String(), llm.FinishContentFilter
+	if b.fault.Message != "" {
+		return executor.Answer{}, m.endpoint.FailureOf(b.fault)
 	}
+	word := b.finish
+	if b.refusal.Len() > 0 {
+		b.text.WriteString(b.refusal.String())
+		word = llm.FinishRefusal
+	}
+	a := executor.Answer{Text: b.text.String(), Model: b.model, Usage: b.usage}
+	a.Opaque = b.sealed(m.of, a.Text)
 	for _, c := range b.calls {
 		a.Calls = append(a.Calls, executor.AnswerCall{ID: c.id, Name: c.name, Arguments: c.arguments.String()})
 	}
-	switch {
-	case a.FinishReason == llm.FinishLength, a.FinishReason == llm.FinishContentFilter:
-	case len(a.Calls) > 0: // some servers send stop, or a word of their own
-		a.FinishReason = llm.FinishToolCalls
-	default:
-		a.FinishReason = llm.FinishStop
+	if code := llm.End(&a, word, b.thought.some || b.usage.ReasoningTokens > 0); code != "" {
+		return executor.Answer{}, m.endpoint.EndedBy(code, word)
 	}
-	return a
+	return a, nil
 }
 
 // sealed returns what the server wants back with the text and calls.

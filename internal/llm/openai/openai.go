@@ -2,7 +2,6 @@ package openai
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -45,6 +44,9 @@ var _ executor.Model = (*Model)(nil)
 
 // New returns a model, or the config's problems. It does not connect.
 func New(c Config, log *slog.Logger) (*Model, error) {
+	if c.Whole && c.FirstByte == 0 {
+		c.FirstByte = -1 // it comes with the last one
+	}
 	e, err := endpoint.New(c.Config, DefaultBaseURL, log)
 	if err != nil {
 		return nil, fmt.Errorf("openai: %w", err)
@@ -90,15 +92,4 @@ func (m *Model) prepare(req *executor.Request, thoughts llm.Thoughts) (endpoint.
 	return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 		return m.respond(ctx, body, delta)
 	}, err
-}
-
-// failed turns an error of the client library into a failure.
-func (m *Model) failed(err error) *endpoint.Failure {
-	if text, ok := inStream(err); ok {
-		return m.endpoint.FailureOf(endpoint.ParseServerError(text))
-	}
-	if errors.Is(err, endpoint.ErrBroken) {
-		return m.endpoint.Failed(endpoint.ErrBroken)
-	}
-	return m.endpoint.Failed(err)
 }

@@ -21,7 +21,12 @@ const (
 type thought struct {
 	words   strings.Builder
 	details []*detail
+	some    bool // the model thought
 }
+
+// memberThoughts are all members in which servers send thoughts. Those that no
+// server wants back are not kept.
+var memberThoughts = []string{memberThought, memberDetails, "reasoning", "reasoning_text", "thinking"}
 
 // detail is one object of reasoning_details.
 type detail struct {
@@ -33,6 +38,10 @@ type detail struct {
 // is set, of a chunk. It returns their size in bytes.
 func (t *thought) add(extra map[string]respjson.Field, part bool) int {
 	size := 0
+	for _, name := range memberThoughts {
+		f, ok := extra[name]
+		t.some = t.some || ok && !empty(json.RawMessage(f.Raw())) && f.Raw() != "[]"
+	}
 	if f, ok := extra[memberThought]; ok {
 		var words string
 		if json.Unmarshal([]byte(f.Raw()), &words) == nil {

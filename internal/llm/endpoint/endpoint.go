@@ -20,7 +20,7 @@ type Config struct {
 	Key     string        // empty: none is sent
 	Idle    time.Duration // how long a stream may be silent; 0: DefaultIdle
 
-	// FirstByte is how long a server may take to begin an answer. 0: DefaultIdle;
+	// FirstByte is how long a server may take to begin an answer. 0: as Idle;
 	// negative: no limit, for an answer that is requested in one piece.
 	FirstByte time.Duration
 
@@ -86,7 +86,7 @@ func New(c Config, base string, log *slog.Logger) (*Endpoint, error) {
 		client = *c.Client
 	}
 	idle := cmp.Or(c.Idle, DefaultIdle)
-	client.Transport = &transport{next: client.Transport, firstByte: max(0, cmp.Or(c.FirstByte, DefaultIdle)), idle: idle}
+	client.Transport = &transport{next: client.Transport, firstByte: max(0, cmp.Or(c.FirstByte, idle)), idle: idle}
 	// A redirect would send a library's own key header to another server.
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	e.client = &client

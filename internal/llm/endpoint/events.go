@@ -168,8 +168,12 @@ func (e *events) detect() error {
 	}
 }
 
-// unexpected returns the error for a body that is neither events nor JSON.
+// unexpected returns the error for a body that is neither events nor JSON. One
+// that claims to be is broken.
 func (e *events) unexpected() error {
+	if e.media == mediaStream || e.media == mediaJSON {
+		return ErrBroken
+	}
 	text, _ := io.ReadAll(io.LimitReader(e.in, faultBytesMax))
 	return &unexpectedType{media: e.media, text: words(text)}
 }

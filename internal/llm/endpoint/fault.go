@@ -62,12 +62,11 @@ func (e *Endpoint) BrokeOff() *Failure {
 
 // notAnAnswer returns the failure of a response that is neither events nor JSON.
 func (e *Endpoint) notAnAnswer(r *unexpectedType) *Failure {
-	const advice = ": no answer of a model; check the base URL"
 	what := llm.Excerpt(cmp.Or(r.media, "no media type"))
 	if text := e.Clean(r.text); text != "" {
-		what += " " + llm.Excerpt(text)
+		what += " with " + llm.Excerpt(text)
 	}
-	return Final(llm.CodeBadRequest, "%s answered %s%s", e.host, what, advice)
+	return Final(llm.CodeBadRequest, "%s answered %s, no answer of a model: check the base URL", e.host, what)
 }
 
 // EndedBy returns the failure of an answer that its server ended with a word for
@@ -211,6 +210,7 @@ func (e *Endpoint) unauthorized(status int, s ServerError) string {
 		advice = ": check the key, and that it may use this model"
 	case s.has("api key", "api-key", "apikey", "x-api-key", "credential", "authentication token", "bearer"):
 		advice = "; check the key"
+		s.Message = strings.TrimRight(s.Message, ". ")
 	}
 	return e.told(status, s, advice)
 }

@@ -78,10 +78,16 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, &refused{status: response.StatusCode, header: response.Header, body: body}
 	}
 	media, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type"))
-	response.Header.Set("Content-Type", "text/event-stream")
+	response.Header.Set("Content-Type", mediaStream)
 	response.Body = &events{body: w, in: bufio.NewReader(w), media: media}
 	return response, nil
 }
+
+// The media types of answers.
+const (
+	mediaStream = "text/event-stream"
+	mediaJSON   = "application/json"
+)
 
 // watched is a body that fails if it is silent for too long, or if an event has
 // too many bytes: libraries buffer an event until it ends.

@@ -119,7 +119,11 @@ func (b *builder) message(d *openai.ChatCompletionChunkChoiceDelta, part bool) s
 	b.refusal.WriteString(d.Refusal)
 	b.bytes += len(d.Refusal) + b.thought.add(d.JSON.ExtraFields, part)
 	for i := range d.ToolCalls {
-		b.addCall(newCallPart(&d.ToolCalls[i]))
+		p := newCallPart(&d.ToolCalls[i])
+		if !part { // each is a call
+			p.index, p.indexed = int64(i), true
+		}
+		b.addCall(p)
 	}
 	if f := &d.FunctionCall; f.Name != "" || f.Arguments != "" { //nolint:staticcheck // older servers send it
 		b.addCall(&callPart{name: f.Name, arguments: f.Arguments}) //nolint:staticcheck // the same

@@ -47,7 +47,7 @@ func (b *builder) addCall(p *callPart) {
 	case call == nil:
 		call = &partialCall{index: p.index, id: p.id, name: p.name}
 		b.calls = append(b.calls, call)
-	case call.repeats(p):
+	case b.repeats(call, p):
 		return
 	case strings.TrimSpace(call.arguments.String()) == "" && p.name != call.name:
 		if strings.HasPrefix(p.name, call.name) { // the name so far
@@ -68,9 +68,10 @@ func (b *builder) addCall(p *callPart) {
 	b.bytes += len(p.name) + len(p.arguments) + len(p.extra)
 }
 
-// repeats reports whether a part is a whole call once more.
-func (c *partialCall) repeats(p *callPart) bool {
-	return p.name == c.name && p.id != "" && p.id == c.id && p.arguments == c.arguments.String() && c.complete()
+// repeats reports whether a part repeats a whole call of an earlier chunk, or its
+// name.
+func (b *builder) repeats(c *partialCall, p *callPart) bool {
+	return c.named < b.chunks && p.name == c.name && p.id != "" && p.id == c.id && c.complete() && (p.arguments == "" || p.arguments == c.arguments.String())
 }
 
 // callOf returns the call that a part continues, nil if it begins one. Parts of
@@ -89,12 +90,13 @@ func (b *builder) callOf(p *callPart) *partialCall {
 		call = b.calls[n-1]
 	}
 	switch {
-	case call == nil, p.name == "", call.repeats(p):
+	case call == nil, p.name == "", b.repeats(call, p):
 		return call
-	case call.named == b.chunks, call.complete():
+	case call.complete():
 		return nil
 	case strings.TrimSpace(call.arguments.String()) == "":
-		if p.id != "" && call.id != "" && p.id != call.id {
+		same := p.id != "" && p.id == call.id
+		if !same && (p.id != "" && call.id != "" || call.named == b.chunks) {
 			return nil
 		}
 	case p.name != call.name:

@@ -37,8 +37,8 @@ func TestFinalFailuresAreNotRetried(t *testing.T) {
 		want  string // code and a part of the detail
 	}{
 		{"a wrong key", whole(401, `{"error":{"message":"Incorrect API key provided: `+key+`.","type":"invalid_request_error","code":"invalid_api_key"}}`),
-			"auth: HOST answered 401: check the key, and that it may use this model"},
-		{"no right", whole(403, `{"error":{"message":"`+key+` may not"}}`), "auth: HOST answered 403: check the key, and that it may use this model"},
+			"auth: HOST answered 401: Incorrect API key provided: [key]; check the key"},
+		{"no right", whole(403, `{"error":{"message":"`+key+` may not"}}`), "auth: HOST answered 403: [key] may not"},
 		{"too long", whole(400, `{"error":{"message":"Your messages resulted in 200000 tokens.","type":"invalid_request_error","param":"messages","code":"context_length_exceeded"}}`),
 			"context_length_exceeded: HOST answered 400: Your messages resulted in 200000 tokens."},
 		{"too long, told in words", whole(400, `{"object":"error","message":"This model's maximum context length is 4096 tokens.","type":"BadRequestError","code":400}`),
@@ -47,7 +47,7 @@ func TestFinalFailuresAreNotRetried(t *testing.T) {
 		{"filtered", whole(400, `{"error":{"message":"The response was filtered","code":"content_filter"}}`), "content_filter: HOST answered 400: The response was filtered"},
 		{"a wrong parameter", whole(400, `{"error":{"message":"Unknown\n  parameter `+key+`","type":"invalid_request_error"}}`), "bad_request: HOST answered 400: Unknown parameter [key]"},
 		{"no such model", whole(404, `{"error":"model \"m-1\" not found"}`), `bad_request: HOST answered 404: model "m-1" not found; check the base URL and the model's name`},
-		{"no such path", reply{status: 404, body: "404 page not found"}, "bad_request: HOST answered 404; check the base URL and the model's name"},
+		{"no such path", reply{status: 404, body: "404 page not found"}, "bad_request: HOST answered 404: 404 page not found; check the base URL and the model's name"},
 		{"a list", whole(400, `[{"error":{"code":400,"message":"Invalid value"}}]`), "bad_request: HOST answered 400: Invalid value"},
 		{"no credit", whole(429, `{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}`),
 			"rate_limited: HOST answered 429: You exceeded your current quota"},

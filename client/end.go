@@ -10,15 +10,16 @@ import (
 
 // RunEnd is the end of a run.
 type RunEnd struct {
-	Run        uint32
-	Lifecycle  session.Lifecycle
-	Code       string           // of a failure
-	Detail     string           // of a failure, for people
-	Output     *session.Content // the model's answer; nil: none
-	Usage      session.UsageTotal
-	Cost       int64               // micro-units, by the prices of the run's config
-	OverBudget *session.OverBudget // nil: it ended within its budget
-	Untaken    []uint64            // sequences of the steers that a cancelled run did not take
+	Run          uint32
+	Lifecycle    session.Lifecycle
+	Code         string           // of a failure
+	Detail       string           // of a failure, for people
+	FinishReason string           // why the answer ended, if not by session.FinishStop
+	Output       *session.Content // the model's answer; nil: none
+	Usage        session.UsageTotal
+	Cost         int64               // micro-units, by the prices of the run's config
+	OverBudget   *session.OverBudget // nil: it ended within its budget
+	Untaken      []uint64            // sequences of the steers that a cancelled run did not take
 }
 
 // RejectedError is returned if the session refused a request.
@@ -95,7 +96,7 @@ func (c *Client) RunOf(ctx context.Context, sid string, seq uint64) (uint32, err
 
 func runEndOf(d session.RunFinished) RunEnd {
 	return RunEnd{
-		Run: d.Run, Lifecycle: d.Lifecycle, Code: d.Code, Detail: d.Detail, Output: d.Output,
+		Run: d.Run, Lifecycle: d.Lifecycle, Code: d.Code, Detail: d.Detail, FinishReason: d.FinishReason, Output: d.Output,
 		Usage: d.Usage, Cost: d.Cost, OverBudget: d.OverBudget, Untaken: d.Untaken,
 	}
 }

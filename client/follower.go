@@ -311,7 +311,7 @@ func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 	}
 	end := &RunEnd{Run: f.run, Lifecycle: session.Completed, Detail: endedUnseen}
 	if v.Last != nil && v.Last.Number == f.run {
-		end.Lifecycle, end.Code, end.OverBudget = v.Last.Lifecycle, v.Last.Code, v.Last.OverBudget
+		end.Lifecycle, end.Code, end.FinishReason, end.OverBudget = v.Last.Lifecycle, v.Last.Code, v.Last.FinishReason, v.Last.OverBudget
 		if v.Last.Detail != "" {
 			end.Detail = v.Last.Detail
 		}

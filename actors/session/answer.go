@@ -13,8 +13,8 @@ func observedFault(b *ToolCallsObserved) *refusal {
 		return refuse(RejectInvalidData, "calls: is empty; a turn without calls is a GenerationSettled")
 	case len(b.Calls) > CallsSeenMax:
 		return refuse(RejectLimitExceeded, "calls: at most "+strconv.Itoa(CallsSeenMax))
-	case len(b.Model) > NameBytesMax:
-		return refuse(RejectInvalidData, "model: at most "+strconv.Itoa(NameBytesMax)+" bytes")
+	case len(b.Model) > NameBytesMax || len(b.FinishReason) > NameBytesMax:
+		return refuse(RejectInvalidData, "model and finish_reason: at most "+strconv.Itoa(NameBytesMax)+" bytes")
 	}
 	for i := range b.Calls {
 		if fault := b.Calls[i].fault(); fault != "" {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -11,8 +12,9 @@ import (
 
 // startBatch checks each observed call against the toolset that its turn offered,
 // plans the calls that may run, and opens the first group. Every call gets a
-// result; a rejected call gets it at once.
-func (s *State) startBatch(observed []ObservedCall) {
+// result; a rejected call gets it at once. limited means that the output limit
+// ended the answer, and may have cut its calls.
+func (s *State) startBatch(observed []ObservedCall, limited bool) {
 	t := s.Turn
 	kept := observed[:min(len(observed), CallsMax)]
 	b := &Batch{Calls: make([]Call, len(kept)), Excess: len(observed) - len(kept), Seq: s.Seq}
@@ -26,6 +28,9 @@ func (s *State) startBatch(observed []ObservedCall) {
 		c.Arguments, c.Cut = o.Arguments, o.ArgumentsBlob != nil
 		plan, rejection := checker.Check(s.turnRegistry, &t.Toolset, o.planned())
 		planned[i], c.ToolID = plan, plan.ToolID
+		if limited && o.isCut(i == len(observed)-1) && (rejection.OK() || rejection.Code == planner.InvalidArguments) {
+			rejection = planner.Rejection{Code: planner.InvalidArguments, Detail: cutByLimit}
+		}
 		if rejection.OK() {
 			rejection = s.skillFault(c.ToolID, c.Arguments, &loading)
 		}
@@ -45,6 +50,21 @@ func (s *State) startBatch(observed []ObservedCall) {
 	s.LastPlan = b.PlanHash
 	s.notifyApprovals()
 	s.openGroup()
+}
+
+// cutByLimit is the detail for a call that the output limit cut.
+const cutByLimit = "the output limit cut the arguments off: call again with shorter ones, or in several calls"
+
+// isCut reports whether the output limit cut the call of an answer that it ended:
+// the arguments are no JSON, or nothing had come of those of the last call.
+func (o *ObservedCall) isCut(last bool) bool {
+	if o.ArgumentsBlob != nil {
+		return false
+	}
+	if strings.TrimSpace(o.Arguments) == "" {
+		return last
+	}
+	return !json.Valid([]byte(o.Arguments))
 }
 
 // planned returns the call in the planner's form.

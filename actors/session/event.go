@@ -212,12 +212,13 @@ type FactsSet struct {
 
 // ToolCallsObserved settles a generation whose model called tools.
 type ToolCallsObserved struct {
-	Calls  []ObservedCall `msgpack:"calls"`
-	Effect string         `msgpack:"effect"`
-	Model  string         `msgpack:"model,omitempty"`
-	Opaque codec.Raw      `msgpack:"opaque,omitempty"` // provider items to send back verbatim
-	Text   *Content       `msgpack:"text,omitempty"`
-	Usage  *Usage         `msgpack:"usage,omitempty"`
+	Calls        []ObservedCall `msgpack:"calls"`
+	Effect       string         `msgpack:"effect"`
+	FinishReason string         `msgpack:"finish_reason,omitempty"` // absent: FinishToolCalls
+	Model        string         `msgpack:"model,omitempty"`
+	Opaque       codec.Raw      `msgpack:"opaque,omitempty"` // provider items to send back verbatim
+	Text         *Content       `msgpack:"text,omitempty"`
+	Usage        *Usage         `msgpack:"usage,omitempty"`
 }
 
 // ObservedCall is one call as the model made it. Arguments that are too large for

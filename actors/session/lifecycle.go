@@ -34,6 +34,9 @@ func (s *State) endRun(end Ended, answer *settlement) {
 	end.Number = run.Number
 	end.Detail = clip(end.Detail, DetailBytesMax)
 	end.OverBudget = s.overBudget()
+	if answer != nil && answer.finish() != FinishStop {
+		end.FinishReason = answer.finish()
+	}
 	s.notifyFinished(run, &end, answer)
 	s.forgetTurnSettled()
 	if end.Lifecycle == Cancelled {
@@ -60,7 +63,7 @@ func (s *State) notifyFinished(run *Run, end *Ended, answer *settlement) {
 		return
 	}
 	d := RunFinished{
-		Run: end.Number, Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail, OutputSeq: run.Answer,
+		Run: end.Number, Lifecycle: end.Lifecycle, Code: end.Code, Detail: end.Detail, FinishReason: end.FinishReason, OutputSeq: run.Answer,
 		Usage: run.Usage, Cost: run.Cost, OverBudget: end.OverBudget,
 	}
 	var output *Content

@@ -58,16 +58,17 @@ func (r *Run) placed() RunPlaced {
 // not fit a notice (256 KiB of text can be 1.5 MiB of it), OutputSeq replaces it:
 // the event of that sequence has it, as `text`.
 type RunFinished struct {
-	Run        uint32      `json:"run"`
-	Lifecycle  Lifecycle   `json:"lifecycle"` // completed, failed, cancelled, interrupted
-	Code       string      `json:"code,omitempty"`
-	Detail     string      `json:"detail,omitempty"`
-	Output     *Content    `json:"output,omitempty"`
-	OutputSeq  uint64      `json:"output_seq,omitempty"` // 0: the output is in Output, or there is none
-	Usage      UsageTotal  `json:"usage"`
-	Cost       int64       `json:"cost,omitempty"`           // micro-units
-	OverBudget *OverBudget `json:"over_budget,omitempty"`    // absent: the run ended within its budget
-	Untaken    []uint64    `json:"untaken_steers,omitempty"` // sequences of steers that a cancelled run did not take
+	Run          uint32      `json:"run"`
+	Lifecycle    Lifecycle   `json:"lifecycle"` // completed, failed, cancelled, interrupted
+	Code         string      `json:"code,omitempty"`
+	Detail       string      `json:"detail,omitempty"`
+	FinishReason string      `json:"finish_reason,omitempty"` // of the answer that ended the run, unless that is FinishStop
+	Output       *Content    `json:"output,omitempty"`
+	OutputSeq    uint64      `json:"output_seq,omitempty"` // 0: the output is in Output, or there is none
+	Usage        UsageTotal  `json:"usage"`
+	Cost         int64       `json:"cost,omitempty"`           // micro-units
+	OverBudget   *OverBudget `json:"over_budget,omitempty"`    // absent: the run ended within its budget
+	Untaken      []uint64    `json:"untaken_steers,omitempty"` // sequences of steers that a cancelled run did not take
 }
 
 // ApprovalRequested is the data of the notice that a call waits for a person.

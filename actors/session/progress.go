@@ -1,9 +1,6 @@
 package session
 
-import (
-	"cmp"
-	"strings"
-)
+import "strings"
 
 // Progress reports the turns and calls of an active run, so that a client can
 // follow the run without reading the log. It is published on refold.progress.<sid>
@@ -73,7 +70,7 @@ func (s *State) turnSettled(b *settlement, bad *refusal) {
 	case bad != nil:
 		usage, fault = nil, &Fault{Code: CodeBadSettlement, Detail: bad.detail}
 	case b.typ == TypeToolCallsObserved:
-		usage, d.Calls = b.observed.Usage, len(b.observed.Calls)
+		usage, d.Calls, d.FinishReason = b.observed.Usage, len(b.observed.Calls), b.observed.FinishReason
 		d.Text, d.TextBytes = b.observed.Text.beginning(ProgressTextMax)
 	case b.hasText:
 		d.Text, d.TextBytes = beginning(b.text, ProgressTextMax)
@@ -81,7 +78,7 @@ func (s *State) turnSettled(b *settlement, bad *refusal) {
 		d.Text, d.TextBytes = b.answer.Text.beginning(ProgressTextMax)
 	}
 	if bad == nil && b.typ == TypeGenerationSettled {
-		d.FinishReason = cmp.Or(b.answer.FinishReason, string(b.finishReason))
+		d.FinishReason = b.finish()
 	}
 	if usage != nil {
 		d.Usage = UsageTotal(*usage)

@@ -14,6 +14,7 @@ func (b *ToolCallsObserved) read(r *codec.Reader, bytes, inside int) {
 	b.Calls = readCalls(r, bytes)
 	r.Must("effect")
 	b.Effect = r.Str()
+	b.FinishReason = r.SomeText("finish_reason")
 	b.Model = r.SomeText("model")
 	if r.Has("opaque") {
 		b.Opaque = r.Raw(inside)

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"cmp"
+
 	"github.com/refold/refold/codec"
 )
 
@@ -79,6 +81,11 @@ func (b *settlement) output() *Content {
 		return &Content{Text: string(b.text)}
 	}
 	return b.answer.Text
+}
+
+// finish returns why the model's answer ended, "" if that is not known.
+func (b *settlement) finish() string {
+	return cmp.Or(b.answer.FinishReason, string(b.finishReason))
 }
 
 // outputText returns the call's output if it is text that was not decoded. It

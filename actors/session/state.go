@@ -147,11 +147,12 @@ const (
 
 // Ended is what is stored of the last ended run.
 type Ended struct {
-	Code       string      `msgpack:"code,omitempty"`
-	Detail     string      `msgpack:"detail,omitempty"`
-	Lifecycle  Lifecycle   `msgpack:"lifecycle"`
-	Number     uint32      `msgpack:"number"`
-	OverBudget *OverBudget `msgpack:"over_budget,omitempty"`
+	Code         string      `msgpack:"code,omitempty"`
+	Detail       string      `msgpack:"detail,omitempty"`
+	FinishReason string      `msgpack:"finish_reason,omitempty"` // of its last answer, unless that is FinishStop
+	Lifecycle    Lifecycle   `msgpack:"lifecycle"`
+	Number       uint32      `msgpack:"number"`
+	OverBudget   *OverBudget `msgpack:"over_budget,omitempty"`
 }
 
 // Submission is a remembered submission and the SHA-256 of its content.

@@ -247,7 +247,7 @@ func (s *State) toolCallsObserved(settled *settlement) *refusal {
 	s.addUsage(b.Usage)
 	s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq}, b.shownBytes())
 	s.forgetGeneration()
-	s.startBatch(b.Calls)
+	s.startBatch(b.Calls, b.FinishReason == FinishLength)
 	return nil
 }
 

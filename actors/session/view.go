@@ -97,11 +97,12 @@ type ViewRun struct {
 
 // ViewEnded is the last ended run.
 type ViewEnded struct {
-	Number     uint32      `json:"number"`
-	Lifecycle  Lifecycle   `json:"lifecycle"`
-	Code       string      `json:"code,omitempty"`
-	Detail     string      `json:"detail,omitempty"`
-	OverBudget *OverBudget `json:"over_budget,omitempty"` // absent: it ended within its budget
+	Number       uint32      `json:"number"`
+	Lifecycle    Lifecycle   `json:"lifecycle"`
+	Code         string      `json:"code,omitempty"`
+	Detail       string      `json:"detail,omitempty"`
+	FinishReason string      `json:"finish_reason,omitempty"` // of the answer that ended it, unless that is FinishStop
+	OverBudget   *OverBudget `json:"over_budget,omitempty"`   // absent: it ended within its budget
 }
 
 // ViewEffect is an open effect.
@@ -165,7 +166,7 @@ func (s *State) View() View {
 	}
 	if s.Last != nil {
 		v.Lifecycle = s.Last.Lifecycle
-		v.Last = &ViewEnded{Number: s.Last.Number, Lifecycle: s.Last.Lifecycle, Code: s.Last.Code, Detail: s.Last.Detail, OverBudget: s.Last.OverBudget}
+		v.Last = &ViewEnded{Number: s.Last.Number, Lifecycle: s.Last.Lifecycle, Code: s.Last.Code, Detail: s.Last.Detail, FinishReason: s.Last.FinishReason, OverBudget: s.Last.OverBudget}
 	}
 	if s.Run != nil {
 		run := viewRun(s.Run)

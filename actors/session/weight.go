@@ -76,7 +76,7 @@ func (s *State) Weight() int {
 		n += doneWeight + cap(s.Done.Results)*len(codec.Hash{})
 	}
 	if s.Last != nil {
-		n += endedWeight + weightOf(s.Last.Detail)
+		n += endedWeight + weightOf(s.Last.Detail) + weightOf(s.Last.FinishReason)
 		if s.Last.OverBudget != nil {
 			n += overWeight
 		}

@@ -112,7 +112,7 @@ type Answer struct {
 	Text         string
 	Calls        []AnswerCall
 	Model        string // the model that answered
-	FinishReason string // stop, tool_calls, length, content_filter
+	FinishReason string // stop, tool_calls, length, content_filter, refusal, empty, thoughts_only, or the provider's own word
 	Usage        Usage
 	Opaque       json.RawMessage
 }

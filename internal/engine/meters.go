@@ -34,7 +34,7 @@ var (
 		session.CodeApprovalExpired, session.CodeCancelled, session.CodeBudget, session.CodeExplicit, session.CodeRunDeadline,
 		session.CodeTurnsMax, session.CodeTranscriptFull, session.CodeWorkspaceUntrusted, session.CodePackRefused, session.CodeAlreadyLoaded,
 		// Codes that bridges give to generations.
-		"auth", "bad_request", "content_filter", "context_length_exceeded", "network", "overloaded", "rate_limited", "model_error",
+		"auth", "bad_request", "content_filter", "context_length_exceeded", "malformed_answer", "network", "overloaded", "rate_limited", "model_error",
 		"executor_panic", "transcript_unreadable", "request_too_large", "answer_too_large", codeDescriptorMissing, "hook_failed",
 	}
 	callStatuses = texts(session.CallSucceeded, session.CallFailed, session.CallCancelled, session.CallUnknown, session.CallIgnored)

@@ -111,6 +111,9 @@ func (w *Worker) callsBody(ctx context.Context, e *effect, a *executor.Answer, o
 		Calls: make([]session.ObservedCall, len(a.Calls)), Effect: e.name.Effect, Model: prompt.Clip(a.Model, session.NameBytesMax),
 		Opaque: w.opaque(e, a.Opaque), Usage: wireUsage(a.Usage),
 	}
+	if a.FinishReason != session.FinishToolCalls {
+		b.FinishReason = prompt.Clip(a.FinishReason, session.NameBytesMax)
+	}
 	for i, c := range a.Calls {
 		call := session.ObservedCall{
 			Arguments: prompt.Valid(c.Arguments), ProviderCallID: prompt.Clip(c.ID, session.ByBytesMax), ToolName: prompt.Valid(c.Name),

@@ -47,7 +47,8 @@ type notice struct {
 	Problems     []space.Problem        `json:"problems"`
 	Warnings     []space.Problem        `json:"warnings"`
 
-	OverBudget *session.OverBudget `json:"over_budget"`
+	OverBudget   *session.OverBudget `json:"over_budget"`
+	FinishReason string              `json:"finish_reason"`
 }
 
 // noticeLine formats a notice; now is the session's clock.
@@ -98,6 +99,9 @@ func noticeLine(s Said, now int64) string {
 		line += " (this event has the output)"
 	case d.OutputSeq > 0:
 		line += " (an earlier event has the output)"
+	}
+	if d.FinishReason != "" {
+		line += ", the answer ended by " + d.FinishReason
 	}
 	if o := d.OverBudget; o != nil {
 		line += fmt.Sprintf(", over its budget: %d of %d %s", o.Used, o.Limit, o.Budget)

@@ -61,6 +61,7 @@ type flags struct {
 
 	KeyFiles  map[string]string `name:"key-file" yaml:"key-file" group:"Models" placeholder:"NAME=FILE" help:"File with the key of the model that is served as NAME. May be repeated."`
 	ModelIdle time.Duration     `name:"model-idle" yaml:"model-idle" group:"Models" default:"3m" help:"How long the stream of an answer may be silent."`
+	FirstByte time.Duration     `name:"model-first-byte" yaml:"model-first-byte" group:"Models" default:"0s" help:"How long a server may take to begin an answer; 0: as --model-idle, or without a limit with --openai-whole."`
 
 	Rates         []string      `name:"rate" yaml:"rate" group:"Models" placeholder:"NAME=N/UNIT" help:"How many generations may start: openai=60/m, openai/gpt-x=10/s for one of its models; units s, m, h, d. Several separated by commas, or repeated."`
 	BreakerFaults int           `name:"breaker-faults" yaml:"breaker-faults" group:"Models" default:"10" help:"How many attempts in a row a model may fail, unreachable or overloaded, before its generations wait; 0: no limit."`
@@ -170,6 +171,7 @@ func (f *flags) validate() error {
 	all = append(all, f.Validate())
 	say(f.Fair < 0 || f.Fair > 4096, "--fair: 0 to 4096")
 	say(f.ModelIdle <= 0, "--model-idle: more than 0, such as 3m")
+	say(f.FirstByte < 0, "--model-first-byte: a time such as 1m, or 0 for that of --model-idle")
 	say(f.Grace <= 0, "--grace: more than 0, such as 20s")
 	return errors.Join(all...)
 }

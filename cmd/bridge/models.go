@@ -98,7 +98,7 @@ func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (
 // config returns the address and key of a model. A server that --model itself
 // names gets only its own key, which --key-file names.
 func (p provider) config(of offer, f *flags, env settings.Environment) (endpoint.Config, error) {
-	c := endpoint.Config{BaseURL: of.file, Idle: f.ModelIdle}
+	c := endpoint.Config{BaseURL: of.file, Idle: f.ModelIdle, FirstByte: f.FirstByte}
 	if of.file != "" && !strings.HasPrefix(of.file, "http://") && !strings.HasPrefix(of.file, "https://") {
 		return c, fmt.Errorf("%q is not an address: write %s, or %s:https://HOST/… for another server than the one of --%s-base-url", of.file, of.kind, of.kind, p.flag)
 	}

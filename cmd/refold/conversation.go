@@ -43,6 +43,8 @@ type entry struct {
 	Detail    string `json:"detail,omitempty"`
 	By        string `json:"by,omitempty"`
 	Model     string `json:"model,omitempty"` // provider/model
+
+	FinishReason string `json:"finish_reason,omitempty"` // of a turn's text, or of the answer that ended a run; absent: stop, or tool_calls
 }
 
 // conversation folds a session's events into entries, in the model's order.
@@ -239,7 +241,7 @@ func (v *conversation) answer(ctx context.Context, base entry, env *session.Enve
 		if err := codec.Decode(env.Data, &g); err != nil {
 			return err
 		}
-		b = session.ToolCallsObserved{Effect: g.Effect, Text: g.Text}
+		b = session.ToolCallsObserved{Effect: g.Effect, Text: g.Text, FinishReason: g.FinishReason}
 	} else if err := codec.Decode(env.Data, &b); err != nil {
 		return err
 	}
@@ -248,7 +250,10 @@ func (v *conversation) answer(ctx context.Context, base entry, env *session.Enve
 	clear(v.results)
 	reply := base
 	reply.Kind, reply.Text = kindText, v.text(ctx, b.Text)
-	if reply.Text != "" || len(b.Calls) == 0 {
+	if b.FinishReason != session.FinishStop {
+		reply.FinishReason = b.FinishReason
+	}
+	if reply.Text != "" || len(b.Calls) == 0 || reply.FinishReason != "" {
 		v.each(&reply)
 	}
 	for i := range b.Calls {
@@ -319,6 +324,7 @@ func (v *conversation) notice(base entry, n session.Notice) {
 		base.Kind, base.Detail = kindPaused, breach(n.Session, d)
 	case session.RunFinished:
 		base.Kind, base.Run, base.Status, base.Code, base.Detail = kindEnd, d.Run, string(d.Lifecycle), d.Code, d.Detail
+		base.FinishReason = d.FinishReason
 	default:
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -152,6 +153,9 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 		fmt.Fprintln(shown, "the answer is a blob that can't be read:", err)
 	}
 	words.end(answer)
+	if end.FinishReason != "" {
+		fmt.Fprintln(shown, answerEnded(end.FinishReason))
+	}
 	if end.OverBudget != nil {
 		fmt.Fprintln(shown, overBudget(end.OverBudget))
 	}
@@ -209,6 +213,25 @@ func ended(run uint32, lifecycle session.Lifecycle, code, detail string) string 
 		}
 	}
 	return text
+}
+
+// answerEnded describes an answer that ended otherwise than by session.FinishStop.
+func answerEnded(reason string) string {
+	switch reason {
+	case session.FinishLength:
+		return "the output limit cut the answer off (length)"
+	case session.FinishContentFilter:
+		return "the provider's filter ended the answer (content_filter)"
+	case session.FinishRefusal:
+		return "the model refused (refusal)"
+	case session.FinishEmpty:
+		return "the model's answer is empty (empty)"
+	case session.FinishThoughts:
+		return "the model only thought: there is no answer (thoughts_only)"
+	case session.FinishToolCalls:
+		return "the model announced calls, but made none (tool_calls)"
+	}
+	return "the provider ended the answer with " + strconv.Quote(reason)
 }
 
 // overBudget describes a run that ended over its budget.

@@ -185,6 +185,9 @@ func (s *timelinePrinter) notice(e session.Event, names mentions, n session.Noti
 		if d.Lifecycle != session.Completed {
 			s.line(e, "  %s", ended(d.Run, d.Lifecycle, d.Code, d.Detail))
 		}
+		if d.FinishReason != "" {
+			s.line(e, "  %s", answerEnded(d.FinishReason))
+		}
 	}
 }
 

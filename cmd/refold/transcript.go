@@ -104,6 +104,9 @@ func (m *markdown) entry(e *entry) {
 		m.quoted("User, while the run was active", e.Text)
 	case kindText:
 		m.quoted("Assistant", e.Text)
+		if e.FinishReason != "" {
+			m.line("%s.", answerEnded(e.FinishReason))
+		}
 	case kindCall:
 		m.fenced("Call of "+tool, "json", indented(e.Arguments))
 	case kindResult:
@@ -127,6 +130,9 @@ func (m *markdown) entry(e *entry) {
 	case kindPaused:
 		m.line("The run is paused: %s", e.Detail)
 	case kindEnd:
+		if e.FinishReason != "" {
+			because = answerEnded(e.FinishReason)
+		}
 		m.line("Run %d %s%s.", e.Run, e.Status, prefixed(": ", because))
 	}
 }

@@ -216,7 +216,7 @@ func (e *Endpoint) unauthorized(status int, s ServerError) string {
 }
 
 // masked matches a key of which the server shows a part.
-var masked = regexp.MustCompile(`[\w-]*(\*{2,}|\.{3,}|…)[\w*-]+|[\w-]+(\*{2,}|\.{3,}|…)`)
+var masked = regexp.MustCompile(`[\w-]*\*{2,}[\w*-]*|[\w-]+(\.{3}|…)[\w-]+|sk-[\w-]*(\.{3}|…)`)
 
 // filtered reports whether a server refused what the conversation says.
 func (s ServerError) filtered(status int) bool {

@@ -120,6 +120,9 @@ func retryAfter(header http.Header, now time.Time) time.Duration {
 	if d, ok := number(text, time.Second); ok {
 		return d
 	}
+	if d, err := time.ParseDuration(text); err == nil { // 2s: not by the standard
+		return max(0, min(d, 24*time.Hour))
+	}
 	if at, err := http.ParseTime(text); err == nil {
 		return max(0, at.Sub(now))
 	}

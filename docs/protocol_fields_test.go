@@ -185,7 +185,7 @@ func TestFullMessages(t *testing.T) {
 		"RunStarted":    session.RunPlaced{Run: 1, Seq: 2, Provider: "openai", Model: "m", Submission: "a"},
 		"RunFinished": session.RunFinished{
 			Run: 1, Lifecycle: session.Failed, Code: "turns_max", Detail: "d", Output: &session.Content{Text: "so far"},
-			OutputSeq: 9, Usage: total, Cost: 546, OverBudget: over, Untaken: []uint64{7},
+			OutputSeq: 9, FinishReason: "length", Usage: total, Cost: 546, OverBudget: over, Untaken: []uint64{7},
 		},
 		"ApprovalRequested": session.ApprovalRequested{
 			Call: "r1t1c0", ToolID: "host.exec", ToolName: "shell", Arguments: "{}", ArgumentsSeq: 3, ArgsHash: hash.String(), Deadline: 5,
@@ -224,7 +224,7 @@ func TestFullMessages(t *testing.T) {
 				Syncs: []session.ViewSync{{Effect: "y1", Space: "support", Deadline: 5}}, Skills: []session.ViewSkill{{Skill: "refunds", Space: "support", Active: true, Why: "w"}},
 			}, Registry: hash.String(), Overrides: lists, Profile: "openai", HostSession: &session.ViewHost{ID: "h1", Status: "ready", Root: "/w", Route: "b1"},
 			Facts: []session.ViewFact{{Name: "region", Value: "eu"}}, Run: &viewRun, Queue: []session.ViewRun{viewRun},
-			Last: &session.ViewEnded{Number: 1, Lifecycle: session.Failed, Code: "turns_max", Detail: "d", OverBudget: over},
+			Last: &session.ViewEnded{Number: 1, Lifecycle: session.Failed, Code: "turns_max", Detail: "d", FinishReason: "length", OverBudget: over},
 			Batch: &session.ViewBatch{Batch: "r1t1", Seq: 3, PlanHash: hash.String(), Groups: [][]int{{0}}, Group: 1, Excess: 1, Calls: []session.ViewCall{{
 				Effect: "r1t1c0", ToolID: "host.exec", ToolName: "shell", Status: session.CallFailed, Code: "deadline_exceeded", Detail: "d",
 				HostLoop: "desk", Arguments: "{}", Deadline: 5, IdempotencyKey: "s1.r1t1c0", RetrySafe: true,

@@ -49,7 +49,7 @@ func full(t *testing.T, typ string, f *folding) any {
 				{Arguments: "{}", ProviderCallID: "call_1", ToolName: "open_session"},
 				{ArgumentsBlob: ptr(codec.RefOf([]byte("x"))), ProviderCallID: "call_2", Size: 300_000, ToolName: "open_session"},
 			},
-			Effect: "r1t1", Model: "m1-2026", Opaque: opaque, Text: content, Usage: usage,
+			Effect: "r1t1", FinishReason: "length", Model: "m1-2026", Opaque: opaque, Text: content, Usage: usage,
 		}
 	case session.TypeGenerationSettled:
 		return session.GenerationSettled{

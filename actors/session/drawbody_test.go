@@ -92,7 +92,7 @@ func (d drawing) config() *RunConfig {
 // bodies draws one of each type that is scanned.
 func (d drawing) bodies() []any {
 	return []any{
-		&ToolCallsObserved{Calls: d.calls(), Effect: d.text(), Model: d.text(), Opaque: d.raw(), Text: d.content(), Usage: d.usage()},
+		&ToolCallsObserved{Calls: d.calls(), Effect: d.text(), FinishReason: d.text(), Model: d.text(), Opaque: d.raw(), Text: d.content(), Usage: d.usage()},
 		&GenerationSettled{
 			Effect: d.text(), Error: d.fault(), FinishReason: d.text(), Model: d.text(), Opaque: d.raw(), Status: d.text(), Text: d.content(), Usage: d.usage(),
 		},
@@ -110,7 +110,7 @@ func usual() []any {
 	said, host := &Content{Text: "said"}, &HostSession{ID: "h", Root: "/w", Route: "r", Status: "ready"}
 	return []any{
 		&ToolCallsObserved{
-			Calls: []ObservedCall{{Arguments: "{}", ProviderCallID: "call_1", ToolName: "look"}}, Effect: "r1t1", Model: "m", Opaque: codec.Raw{0x80},
+			Calls: []ObservedCall{{Arguments: "{}", ProviderCallID: "call_1", ToolName: "look"}}, Effect: "r1t1", FinishReason: "length", Model: "m", Opaque: codec.Raw{0x80},
 			Text: said, Usage: &Usage{InputTokens: 1, OutputTokens: 2},
 		},
 		&GenerationSettled{Effect: "r1t1", FinishReason: "stop", Model: "m", Status: "ok", Text: said, Usage: &Usage{CachedTokens: 1, ReasoningTokens: 3}},

@@ -4,9 +4,12 @@ package conformance
 // read, or refused with a sentence, and nothing complete is requested twice.
 
 import (
+	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"os"
 	"reflect"
 	"regexp"
@@ -18,6 +21,7 @@ import (
 	"golang.org/x/tools/txtar"
 
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/llm/endpoint"
 )
 
 // reportedCase is a case of testdata/answers.
@@ -332,6 +336,48 @@ func TestSplitCharacters(t *testing.T) {
 			got := a.ask(t, hello, 0, reply("", "text/event-stream", "", eventsOf(lines+last)), a.answers(t)["limited"])
 			if text := got.answer.Text; got.err != nil || text != c.want || strings.Join(got.pieces, "") != c.want {
 				t.Errorf("%s, %q %q: got %q, %v, streamed %q; want %q", a.name, c.first, c.second, text, got.err, got.pieces, c.want)
+			}
+		}
+	}
+}
+
+// A server that begins no answer is given up after the time for the first byte,
+// before or after its header, and asked again.
+func TestFirstByte(t *testing.T) {
+	t.Parallel()
+	for _, a := range apis() {
+		text := a.answers(t)["text"]
+		head, _, _ := strings.Cut(text, "\r\n\r\n")
+		for _, begun := range []string{"", head + "\r\n\r\n"} {
+			s := serve(t, begun+hang, begun+hang, text)
+			var log bytes.Buffer
+			m, err := a.open(endpoint.Config{
+				BaseURL: s.url, Idle: time.Hour, FirstByte: 20 * time.Millisecond,
+				Wait: func(ctx context.Context, _ time.Duration) error { return ctx.Err() },
+			}, slog.New(slog.NewTextHandler(&log, nil)))
+			must(t, err)
+			answer, err := m.Generate(t.Context(), hello, func(string) {})
+			if err != nil || answer.Text != "Grüße, 🙂" || strings.Count(log.String(), "sent nothing within the 20ms of --model-first-byte") != 2 {
+				t.Errorf("%s, after %q: got %+v, %v, logged %s", a.name, begun, answer, err, &log)
+			}
+		}
+	}
+}
+
+// TestAttackPartOfKey: a provider's message may repeat a part of the key.
+func TestAttackPartOfKey(t *testing.T) {
+	t.Parallel()
+	for _, a := range apis() {
+		for _, status := range []string{"400", "401", "403", "429"} {
+			for _, part := range []string{key, key[:20], key[4:], "sk-t***" + key[len(key)-6:], "sk-test...cret"} {
+				body := fmt.Sprintf(`{"error":{"message":"Incorrect key: '%s', sent."}}`, part)
+				response := reply(status, "application/json", "X-Should-Retry: false\r\nX-Request-Id: "+part, body)
+				got := a.ask(t, hello, 0, response)
+				masked := status == "400" || status == "429" // a masked key is data there
+				if got.fault == nil || strings.Contains(got.fault.Detail, key[:12]) || strings.Contains(got.fault.Detail, key[10:20]) ||
+					!masked && (strings.Contains(got.fault.Detail, "cret'") || !strings.Contains(got.fault.Detail, "Incorrect key: '[key]', sent.")) {
+					t.Errorf("%s, %s, %s: got %v", a.name, status, part, got.err)
+				}
 			}
 		}
 	}

@@ -9,7 +9,7 @@ import (
 // ends are the known words of all APIs and servers for why an answer ended, in
 // lower case, and what they mean: a finish reason, or the code of a failure.
 // One table serves all clients, since gateways pass on the words of others. The
-// sources are in conformance/testdata/ends.txtar.
+// sources are in conformance/testdata/answers.
 var ends = map[string]string{
 	"stop": FinishStop, "end_turn": FinishStop, "stop_sequence": FinishStop, "eos": FinishStop, "eos_token": FinishStop,
 	"complete": FinishStop, "completed": FinishStop, "end": FinishStop, "finish_reason_stop": FinishStop,

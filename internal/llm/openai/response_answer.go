@@ -41,6 +41,9 @@ func (m *Model) respond(ctx context.Context, body responses.ResponseNewParams, d
 			return m.responded(&r, delta)
 		}
 	}
+	if r.end = r.whole(); r.end != nil {
+		return m.responded(&r, delta)
+	}
 	return executor.Answer{}, m.endpoint.BrokeOff()
 }
 
@@ -63,10 +66,8 @@ type responseItem struct {
 
 // read adds an event, and passes its text to delta.
 func (r *response) read(data []byte, delta func(text string)) error {
-	if endpoint.IsDone(data) { // without an event that ends the response
-		if len(r.items) > 0 && !slices.ContainsFunc(r.items, func(i *responseItem) bool { return !i.done }) {
-			r.end = &responses.Response{Status: responses.ResponseStatusCompleted}
-		}
+	if endpoint.IsDone(data) {
+		r.end = r.whole()
 		return nil
 	}
 	var event responses.ResponseStreamEventUnion
@@ -108,6 +109,19 @@ func (r *response) read(data []byte, delta func(text string)) error {
 		r.end = &whole
 	}
 	return nil
+}
+
+// whole returns the end of a response whose server sent no event that ends it,
+// nil if it broke off: every item is done, and the last one is text or a call.
+func (r *response) whole() *responses.Response {
+	n := len(r.items)
+	if n == 0 || slices.ContainsFunc(r.items, func(i *responseItem) bool { return !i.done || i.item.Status == "incomplete" }) {
+		return nil
+	}
+	if last := r.items[n-1].item.Type; last != "message" && last != "function_call" {
+		return nil
+	}
+	return &responses.Response{Status: responses.ResponseStatusCompleted}
 }
 
 // itemOf returns the item of an event: that of its index, else of its id, else

@@ -64,6 +64,10 @@ func TestAnswerWithCallsSettlesAsToolCallsObserved(t *testing.T) {
 		if !slices.Equal(got.Calls, want) {
 			t.Errorf("calls: got %+v, want %+v", got.Calls, want)
 		}
+		cut := settleOne(t, newWorld(), executor.Answer{FinishReason: "length", Calls: []executor.AnswerCall{{Name: "stat", Arguments: `{"pa`}}})
+		if finish := body[session.ToolCallsObserved](t, cut).FinishReason; got.FinishReason != "" || finish != "length" {
+			t.Errorf("finish reasons: got %q and %q, want none and length", got.FinishReason, finish)
+		}
 		if got.Effect != "r1t1" || got.Model != "m-1" || got.Text.Text != "I'll look" || *got.Usage != (session.Usage{InputTokens: 3}) {
 			t.Errorf("got %+v, text %+v, usage %+v", got, got.Text, got.Usage)
 		}

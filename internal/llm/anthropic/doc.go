@@ -12,7 +12,8 @@
 //     ids are data.
 //   - The model's reasoning is sent back only to the server that made it, byte
 //     for byte and in its place.
-//   - A response is an answer only if the server sent how it ended.
+//   - A response is an answer only if the server sent why it ended, or the event
+//     that ends it.
 //
 // # What is sent
 //

@@ -5,17 +5,21 @@
 //
 // A provider's package makes an [Endpoint] from a [Config], gives its library
 // the endpoint's HTTP client, and makes its request within [Endpoint.Generate],
-// which retries if that may help (retry.go). The client turns refusals, stalled
-// streams and malformed answers into errors (transport.go), and
-// [Endpoint.Failed] maps these to the codes of package llm (fault.go).
+// which retries if that may help (retry.go). The client turns refusals and
+// stalled streams into errors (transport.go), and the body of an answer, whatever
+// its form, into events of one form and the errors among them (events.go,
+// split.go). [Endpoint.Failed] maps errors to the codes of package llm (fault.go,
+// servererror.go, toolong.go).
 //
 // # Laws
 //
 //   - Libraries retry nothing and read no environment.
-//   - Temporary failures (408, 409, 429, most of 5xx, a lost connection) are
+//   - Temporary failures (408, 409, 429, 499, most of 5xx, a lost connection) are
 //     retried until the context's deadline, each after the time that the server
 //     requests. If that time is beyond the deadline, the failure is returned at
 //     once.
+//   - An answer is read in every known form, or refused with a sentence. One
+//     that is complete is never requested again.
 //   - An answer that broke off may have been paid for. It is requested once
 //     more, and if that breaks off too, the failure is final.
 //   - Every attempt streams its text. Before a second one does, readers are

@@ -6,7 +6,7 @@
 // [Model.Generate] builds the request (responses.go, or request.go for chat
 // completions), sends it through an endpoint, which retries temporary failures,
 // and reads the answer, a stream or one piece, whichever the server sends
-// (response_answer.go, answer.go).
+// (response_answer.go; answer.go and calls.go).
 //
 // # Laws
 //
@@ -19,8 +19,9 @@
 //     for byte, with the ids that pair it with its output. In chat completions
 //     it is reasoning_content, reasoning_details and a call's extra_content,
 //     which servers other than OpenAI's have (thought.go).
-//   - A response is an answer only if the server sent how it ended; a stream
-//     that breaks off before is a failure.
+//   - A response is an answer only if the server sent its end: why it ended, the
+//     mark at the end, or only whole items. A stream that breaks off before is a
+//     failure.
 //
 // # What is sent
 //

@@ -75,7 +75,7 @@ func heardAnthropic(body string, _ bool) (heard, error) {
 			return h, err
 		}
 	}
-	return h, h.settle(finish, map[string]string{"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "refusal": "content_filter"})
+	return h, h.settle(finish, map[string]string{"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "refusal": "refusal"})
 }
 
 type claudeUsage struct {

@@ -56,6 +56,12 @@ func (h *heard) settle(raw string, words map[string]string) error {
 	if h.finish == "stop" && len(h.calls) > 0 {
 		h.finish = "tool_calls"
 	}
+	if h.finish == "stop" && strings.TrimSpace(h.text) == "" {
+		h.finish = "empty"
+		if len(h.entries) > 0 || h.usage.ReasoningTokens > 0 {
+			h.finish = "thoughts_only"
+		}
+	}
 	if h.finish == "" {
 		return fmt.Errorf("an answer that ended by %q", raw)
 	}

@@ -185,7 +185,9 @@ func (e *events) readEvent() error {
 		line, err := e.nextLine()
 		if err != nil && len(line) == 0 {
 			if lines > 0 && errors.Is(err, io.EOF) { // no empty line at the end
-				return cmpErr(e.take(name, data), err)
+				if bad := e.take(name, data); bad != nil {
+					return bad
+				}
 			}
 			return err
 		}
@@ -213,14 +215,6 @@ func (e *events) readEvent() error {
 			}
 		}
 	}
-}
-
-// cmpErr returns the first error.
-func cmpErr(first, second error) error {
-	if first != nil {
-		return first
-	}
-	return second
 }
 
 // nextLine returns a line without its end, which is a line feed, a carriage
@@ -300,7 +294,7 @@ func isError(members map[string]json.RawMessage) bool {
 	default:
 		return true
 	}
-	if string(members["type"]) == `"error"` {
+	if string(members["object"]) == `"error"` || strings.HasSuffix(strings.ToLower(string(members["type"])), `error"`) {
 		return true
 	}
 	for _, name := range []string{"type", "object", "choices", "candidates", "usageMetadata", "promptFeedback", "usage", "response", "id"} {

@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -63,7 +64,13 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	next := cmp.Or(t.next, defaultTransport)
 	ctx, cancel := context.WithCancelCause(req.Context())
 	w := &watched{ctx: ctx, cancel: cancel, idle: t.idle}
-	w.timer = time.AfterFunc(cmp.Or(t.firstByte, forever), func() { cancel(&silent{limit: t.firstByte}) })
+	w.timer = time.AfterFunc(cmp.Or(t.firstByte, forever), func() {
+		if w.begun.Load() {
+			cancel(&silent{limit: t.idle, begun: true})
+		} else {
+			cancel(&silent{limit: t.firstByte})
+		}
+	})
 	response, err := next.RoundTrip(req.WithContext(ctx))
 	if err != nil {
 		err = w.cause(err)
@@ -97,7 +104,7 @@ type watched struct {
 	cancel context.CancelCauseFunc
 	timer  *time.Timer // until the first byte, then for each silence
 	idle   time.Duration
-	begun  bool
+	begun  atomic.Bool
 	event  int // bytes since the last event; events sets it to 0
 }
 
@@ -105,10 +112,7 @@ type watched struct {
 func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.body.Read(p)
 	if n > 0 {
-		if !w.begun && w.timer.Stop() {
-			w.begun = true
-			w.timer = time.AfterFunc(w.idle, func() { w.cancel(&silent{limit: w.idle, begun: true}) })
-		}
+		w.begun.Store(true)
 		w.timer.Reset(w.idle)
 	}
 	if w.event += n; w.event > eventBytesMax {

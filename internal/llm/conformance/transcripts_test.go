@@ -55,7 +55,7 @@ func newTranscript() *transcript {
 	}}
 }
 
-// Events, Blob and Incarnation implement prompt.Store.
+// Events, Blob, Remade and Incarnation implement prompt.Store.
 func (tr *transcript) Events(_ context.Context, _ string, seqs []uint64) ([]session.Event, error) {
 	events := make([]session.Event, len(seqs))
 	for i, seq := range seqs {
@@ -68,6 +68,10 @@ func (tr *transcript) Blob(_ context.Context, ref codec.Ref) ([]byte, error) {
 	if content, ok := tr.blobs[ref]; ok {
 		return content, nil
 	}
+	return nil, natsio.ErrNotFound
+}
+
+func (tr *transcript) Remade(context.Context, string, codec.Ref) ([]byte, error) {
 	return nil, natsio.ErrNotFound
 }
 

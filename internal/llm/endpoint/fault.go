@@ -62,7 +62,7 @@ func (e *Endpoint) BrokeOff() *Failure {
 
 // notAnAnswer returns the failure of a response that is neither events nor JSON.
 func (e *Endpoint) notAnAnswer(r *unexpectedType) *Failure {
-	what := llm.Excerpt(cmp.Or(r.media, "no media type"))
+	what := llm.Excerpt(cmp.Or(e.Clean(r.media), "no media type"))
 	if text := e.Clean(r.text); text != "" {
 		what += " with " + llm.Excerpt(text)
 	}
@@ -72,7 +72,7 @@ func (e *Endpoint) notAnAnswer(r *unexpectedType) *Failure {
 // EndedBy returns the failure of an answer that its server ended with a word for
 // a failure, whose code is code.
 func (e *Endpoint) EndedBy(code, word string) *Failure {
-	return paid(Temporary(code, "%s ended the answer with %s", e.host, e.Clean(llm.Excerpt(word))))
+	return paid(Temporary(code, "%s ended the answer with %s", e.host, llm.Excerpt(e.Clean(word))))
 }
 
 // TooMuch returns the failure of an answer that exceeds the limits, or nil.

@@ -8,9 +8,6 @@ const faultBytesMax = 64 << 10
 // headerBytesMax bounds the headers of an answer.
 const headerBytesMax = 256 << 10
 
-// wordsBytesMax is how much of an unknown error response a message has.
-const wordsBytesMax = 200
-
 // fieldBytesMax is how much of a field's name or a request's id an error shows.
 const fieldBytesMax = 48
 

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/refold/refold/internal/llm"
 )
 
 // ServerError is an error as reported by a server.
@@ -38,7 +36,7 @@ func ParseServerError(body []byte) ServerError {
 	}
 	s.read(value, 0)
 	if s.Message == "" && len(body) > len("null") {
-		s.Message = llm.Clip(string(body), wordsBytesMax)
+		s.Message = string(body)
 	}
 	if m := waits.FindStringSubmatch(strings.ToLower(s.Message)); m != nil && s.After == 0 {
 		unit := "s"
@@ -180,14 +178,14 @@ func set(to *string, value string) {
 	}
 }
 
-// words returns the beginning of a text, or the title of an HTML page.
+// words returns a text on one line, or the title of an HTML page.
 func words(text []byte) string {
 	if m := title.FindSubmatch(text); m != nil {
 		text = m[1]
 	} else if bytes.HasPrefix(bytes.TrimSpace(text), []byte("<")) {
 		text = tag.ReplaceAll(text, []byte(" "))
 	}
-	return llm.Clip(strings.ToValidUTF8(string(bytes.Join(bytes.Fields(text), []byte(" "))), "\uFFFD"), wordsBytesMax)
+	return strings.ToValidUTF8(string(bytes.Join(bytes.Fields(text), []byte(" "))), "\uFFFD")
 }
 
 var (

@@ -29,6 +29,9 @@ func (r *Run) checkLifecycle(queued bool, seq uint64) error {
 	default:
 		return fmt.Errorf("it holds back %q", r.Held)
 	}
+	if r.Repairs > RepairsMax || uint32(r.Repairs) > r.Turns {
+		return fmt.Errorf("it repaired %d answers in %d turns", r.Repairs, r.Turns)
+	}
 	if !isInput(r.InputBytes) || !queued && r.InputBytes != 0 {
 		return fmt.Errorf("its input is of %d bytes", r.InputBytes)
 	}

@@ -47,8 +47,6 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 		return refuse(RejectInvalidData, "config.response_format: "+noBinary)
 	case len(c.ResponseFormat) > FormatBytesMax:
 		return refuse(RejectLimitExceeded, "config.response_format: at most "+strconv.Itoa(FormatBytesMax)+" bytes")
-	case !isFormat(c.ResponseFormat):
-		return refuse(RejectInvalidData, "config.response_format: {type: text}, {type: json_object}, or {type: json_schema, schema: an object}, with name and strict if you like")
 	case c.TurnsMax < 0 || c.TurnsMax > TurnsMax:
 		return refuse(RejectInvalidData, "config.turns_max: 1 to "+strconv.Itoa(TurnsMax)+", or absent")
 	case c.CacheTTL != "" && c.CacheTTL != CacheTTLShort && c.CacheTTL != CacheTTLLong && c.CacheTTL != CacheTTLOff:
@@ -58,24 +56,10 @@ func configFault(reg *planner.Registry, c *RunConfig, complete bool) *refusal {
 	case c.Profile != "" && !reg.HasProfile(c.Profile):
 		return refuse(RejectUnknownProfile, "config.profile: the registry has no profile "+quoted(c.Profile))
 	}
+	if fault := formatFault(c.ResponseFormat); fault != "" {
+		return refuse(RejectInvalidData, "config.response_format"+fault)
+	}
 	return cmp.Or(runFault(c), configToolsFault(reg, c))
-}
-
-func isFormat(raw codec.Raw) bool {
-	if len(raw) == 0 {
-		return true
-	}
-	var f ResponseFormat
-	if !codec.IsMap(raw) || codec.Decode(raw, &f) != nil || f.Name != "" && !planner.IsName(f.Name) {
-		return false
-	}
-	switch f.Type {
-	case FormatText, FormatJSON:
-		return len(f.Schema) == 0 && !f.Strict && f.Name == ""
-	case FormatSchema:
-		return codec.IsMap(f.Schema)
-	}
-	return false
 }
 
 // configToolsFault checks everything in c that names tools.

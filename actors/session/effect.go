@@ -53,8 +53,9 @@ const (
 )
 
 // Item is one entry of the transcript: a reference to the event that has the text.
-// For a result that the session itself made (a rejected call, a deadline), Seq is
-// the event that caused it, and Code and Detail are the text.
+// For a result that the session itself made (a rejected call, a deadline), and for
+// what it tells the model of a faulty answer (role user), Seq is the event that
+// caused it, and Code and Detail are the text.
 type Item struct {
 	Call   int    `msgpack:"call,omitempty"` // role tool: the call's position in its batch
 	Code   string `msgpack:"code,omitempty"`

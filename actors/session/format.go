@@ -1,14 +1,21 @@
 package session
 
-import "github.com/refold/refold/codec"
+import (
+	"strconv"
+
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
+)
 
 // ResponseFormat is the required form of a model's answers in a run. Configs and
-// effects hold it unchanged.
+// effects hold it unchanged. The provider is asked for the form, and the fold
+// checks each answer that would end the run.
 type ResponseFormat struct {
-	Name   string    `msgpack:"name,omitempty"`   // of the schema, for the model
-	Schema codec.Raw `msgpack:"schema,omitempty"` // of type json_schema: a JSON Schema, passed on unchanged
-	Strict bool      `msgpack:"strict,omitempty"` // the provider must hold the answer to the schema
-	Type   string    `msgpack:"type"`
+	Name    string    `msgpack:"name,omitempty"`    // of the schema, for the model
+	Repairs *int      `msgpack:"repairs,omitempty"` // how many faulty answers in a row the model may repair; absent: RepairsDefault
+	Schema  codec.Raw `msgpack:"schema,omitempty"`  // of type json_schema: a JSON Schema, passed on unchanged
+	Strict  bool      `msgpack:"strict,omitempty"`  // the provider must hold the answer to the schema
+	Type    string    `msgpack:"type"`
 }
 
 // The types of a ResponseFormat.
@@ -17,3 +24,104 @@ const (
 	FormatJSON   = "json_object"
 	FormatSchema = "json_schema"
 )
+
+// formatFault returns what is wrong with a response_format, as it follows the
+// field's name; "" if nothing is.
+func formatFault(raw codec.Raw) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	f, ok := readFormat(raw)
+	switch {
+	case !ok:
+		return ": {type: text}, {type: json_object}, or {type: json_schema, schema: an object}, with name, strict and repairs if you like"
+	case f.Repairs != nil && (*f.Repairs < 0 || *f.Repairs > RepairsMax):
+		return ".repairs: 0 to " + strconv.Itoa(RepairsMax)
+	case f.Type == FormatText:
+		return ""
+	}
+	if _, problem := f.compile(); problem != "" {
+		return ".schema: " + problem
+	}
+	return ""
+}
+
+func readFormat(raw codec.Raw) (f ResponseFormat, ok bool) {
+	if !codec.IsMap(raw) || codec.Decode(raw, &f) != nil || f.Name != "" && !planner.IsName(f.Name) {
+		return f, false
+	}
+	switch f.Type {
+	case FormatText:
+		return f, len(f.Schema) == 0 && !f.Strict && f.Name == "" && f.Repairs == nil
+	case FormatJSON:
+		return f, len(f.Schema) == 0 && !f.Strict && f.Name == ""
+	case FormatSchema:
+		return f, codec.IsMap(f.Schema)
+	}
+	return f, false
+}
+
+// anyObject is the schema of the answers of type json_object.
+var anyObject = encode(codec.Pairs{{Key: "type", Value: codec.AppendString(nil, "object")}})
+
+// compile compiles the schema of a form that is not text.
+func (f *ResponseFormat) compile() (planner.AnswerSchema, string) {
+	if f.Type == FormatJSON {
+		return planner.CompileAnswerSchema(anyObject)
+	}
+	return planner.CompileAnswerSchema(f.Schema)
+}
+
+// problemOf returns what is wrong with an answer; "" if nothing is.
+func (f *ResponseFormat) problemOf(b *settlement) (problem string) {
+	switch output := b.output(); {
+	case b.isSilent():
+		problem = "the answer is empty"
+	case output.Blob != nil:
+		problem = "the answer is a blob, which is not read: answer with at most " + strconv.Itoa(TextBytesMax) + " bytes"
+	case len(output.Parts) > 0:
+		problem = "the answer has parts: answer with one text"
+	default:
+		var schema planner.AnswerSchema
+		if schema, problem = f.compile(); problem == "" {
+			problem = schema.Check([]byte(output.Text))
+		}
+	}
+	if reason := string(b.finishReason) + b.answer.FinishReason; problem != "" && reason != "" && reason != finishStop {
+		problem = clip(problem, DetailBytesMax/2) + "; the answer ended with " + quoted(clip(reason, CodeBytesMax))
+	}
+	return clip(problem, DetailBytesMax)
+}
+
+// finishStop is the finish reason of an answer that is whole.
+const finishStop = "stop"
+
+// isFaulty reports whether the answer that would end the run does not have the
+// required form. Then it has let the model repair the answer in another turn, or
+// has ended the run if no repair or no turn is left.
+func (s *State) isFaulty(b *settlement) bool {
+	f, ok := readFormat(s.responseFormat())
+	if !ok || f.Type == FormatText {
+		return false
+	}
+	problem := f.problemOf(b)
+	if problem == "" {
+		return false
+	}
+	s.turnFaulty(problem)
+	run, repairs := s.Run, RepairsDefault
+	if f.Repairs != nil {
+		repairs = *f.Repairs
+	}
+	switch {
+	case int(run.Repairs) >= repairs:
+		s.endRun(Ended{Lifecycle: Failed, Code: CodeInvalidAnswer, Detail: problem}, b)
+	case int(run.Turns) >= run.Config.turnsMax():
+		s.endRun(Ended{Lifecycle: Failed, Code: CodeInvalidAnswer, Detail: clip(problem, DetailBytesMax/2) + "; turns_max leaves no turn to repair it"}, b)
+	default:
+		run.Repairs++
+		s.appendItem(Item{Role: RoleUser, Seq: s.Seq, Code: CodeInvalidAnswer, Detail: problem}, 0)
+		s.startTurn()
+	}
+	return true
+}

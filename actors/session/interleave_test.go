@@ -186,6 +186,7 @@ func (w *weave) run() utterance {
 		`,"completion":"explicit"`, `,"turns_max":2`, `,"turns_max":1`, `,"retry":{"attempts":3,"backoff_ms":1000}`,
 		`,"budget":{"tokens":40}`, `,"budget":{"cost":30,"on_breach":"fail"},"prices":{"input":1000000}`,
 		`,"deadlines_ms":{"turn":50000,"call":50000,"approval":70000}`, `,"step_hook":{"hook":"h"}`, `,"deadlines_ms":{"run":90000}`,
+		`,"response_format":{"type":"json_object","repairs":2}`, `,"response_format":{"type":"json_schema","schema":{"type":"string"}}`,
 	} {
 		if w.chance(5) && !strings.Contains(config, odd[:8]) {
 			config += odd
@@ -246,7 +247,7 @@ func (w *weave) answer(effect string) utterance {
 	head := `{"effect":"` + effect + `","usage":{"input_tokens":9,"output_tokens":4}`
 	switch n := w.rng.IntN(20); {
 	case n < 5:
-		return utterance{session.DoorLLM, session.TypeGenerationSettled, head + `,"status":"ok","text":{"text":` + w.pick(`"done"`, `"well"`, `"\n"`, `""`) + `}}`}
+		return utterance{session.DoorLLM, session.TypeGenerationSettled, head + `,"status":"ok","text":{"text":` + w.pick(`"done"`, `"{}"`, `"\n"`, `""`) + `}}`}
 	case n < 6:
 		return utterance{session.DoorLLM, session.TypeGenerationSettled, head + `,"status":"ok"}`}
 	case n < 8:

@@ -26,6 +26,8 @@ const (
 	SystemBytesMax = 64 << 10 // a config's system text
 	ParamsBytesMax = 32 << 10 // a config's params, encoded
 	FormatBytesMax = 16 << 10 // a config's response_format, encoded
+	RepairsDefault = 1        // repairs of an answer
+	RepairsMax     = 10       // upper limit of repairs
 	NamesMax       = 512      // entries of a list of tools
 	NameBytesMax   = 128      // a provider, model, profile or tool name in a config
 	QueueMax       = 64       // upper limit of queue_max

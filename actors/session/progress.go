@@ -23,6 +23,7 @@ type TurnSettled struct {
 	FinishReason string     `json:"finish_reason,omitempty"`
 	Code         string     `json:"code,omitempty"` // of a failed turn
 	Detail       string     `json:"detail,omitempty"`
+	Invalid      string     `json:"invalid,omitempty"`  // why the answer does not have the required form: another turn lets the model repair it
 	RetryAt      int64      `json:"retry_at,omitempty"` // Unix ms: time of the next attempt at a failed turn
 	Usage        UsageTotal `json:"usage"`              // of this attempt
 }
@@ -87,6 +88,19 @@ func (s *State) turnSettled(b *settlement, bad *refusal) {
 		d.Code, d.Detail = fault.Code, clip(fault.Detail, DetailBytesMax)
 	}
 	addProgress(s, ProgressTurnSettled, d)
+}
+
+// turnFaulty adds what is wrong with an answer to the latest progress, which reports
+// its turn.
+func (s *State) turnFaulty(problem string) {
+	last := len(s.progress) - 1
+	if s.scratch == nil || last < 0 {
+		return
+	}
+	if d, ok := s.progress[last].Data.(TurnSettled); ok {
+		d.Invalid = problem
+		s.progress[last].Data = d
+	}
 }
 
 // turnRetries adds the time of the next attempt to the latest progress, which

@@ -160,6 +160,9 @@ func (c *conversation) message(l logged, it session.Item, w *words) (message, er
 	switch it.Role {
 	case session.RoleUser:
 		c.asked = &words{}
+		if it.Code != "" { // what the session tells the model of its answer
+			return message{role: session.RoleUser, text: it.Code + ": " + it.Detail}, nil
+		}
 		return userMessage(w)
 	case session.RoleAssistant:
 		c.asked = w

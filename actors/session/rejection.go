@@ -63,6 +63,7 @@ const (
 	CodeRunDeadline      = "run_deadline"
 	CodeTurnsMax         = "turns_max"
 	CodeTranscriptFull   = "transcript_full"
+	CodeInvalidAnswer    = "invalid_answer" // of a run; also of the item that tells the model what is wrong with its answer
 
 	CodeWorkspaceUntrusted = "workspace_untrusted" // of a sync: the manifest is not the requested one, or is not trusted
 

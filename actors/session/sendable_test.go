@@ -308,7 +308,7 @@ func (b *inputBooks) settled(s *session.State) error {
 		places[seq] += n
 	}
 	for i := range s.Items {
-		if s.Items[i].Role == session.RoleUser {
+		if s.Items[i].Role == session.RoleUser && s.Items[i].Code == "" {
 			places[s.Items[i].Seq]++
 		}
 	}

@@ -75,8 +75,10 @@ func (r *read) isGranted() bool {
 		if len(p.ResponseFormat) > 0 && !r.grant.may(MayResponseFormat) {
 			not(path+".response_format", MayResponseFormat)
 		}
-		if codec.HasBinary(p.Params) || codec.HasBinary(p.ResponseFormat) || !isFormat(p.ResponseFormat) {
-			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: "params holds binary, or response_format is none"})
+		if codec.HasBinary(p.Params) || codec.HasBinary(p.ResponseFormat) {
+			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: "params or response_format " + noBinary})
+		} else if fault := formatFault(p.ResponseFormat); fault != "" {
+			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: clip("response_format"+fault, DetailBytesMax)})
 		}
 	}
 	if len(m.Words) > 0 && !r.grant.may(MayRewords) {

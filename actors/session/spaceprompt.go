@@ -263,9 +263,20 @@ func (s *State) showPrompt(g *Generation) {
 	if len(g.Params) == 0 {
 		g.Params = p.Params
 	}
-	if len(g.ResponseFormat) == 0 {
-		g.ResponseFormat = p.ResponseFormat
+}
+
+// responseFormat returns the form that answers of the latest turn must have: the
+// run's, else the prompt pack's. It is empty if neither has one.
+func (s *State) responseFormat() codec.Raw {
+	own := s.Run.Config.ResponseFormat
+	if len(own) > 0 || s.turnSpace() == nil {
+		return own
 	}
+	st := s.turnStack()
+	if _, p := st.chosenPrompt(&s.Run.Config); p != nil {
+		return p.ResponseFormat
+	}
+	return nil
 }
 
 // catalogChoice returns the tool_choice of the latest turn's catalog.

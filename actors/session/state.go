@@ -118,6 +118,7 @@ type Run struct {
 	Lifecycle  Lifecycle     `msgpack:"lifecycle,omitempty"`   // empty: queued
 	Number     uint32        `msgpack:"number"`
 	PausedAt   int64         `msgpack:"paused_at,omitempty"` // clock
+	Repairs    uint8         `msgpack:"repairs,omitempty"`   // turns begun because the answer before them was faulty, since the latest good answer
 	Roles      []string      `msgpack:"roles,omitempty"`
 	Seq        uint64        `msgpack:"seq"`              // of the event with its input
 	Skills     []ActiveSkill `msgpack:"skills,omitempty"` // active ones, in the order of their activation

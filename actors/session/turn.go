@@ -271,7 +271,8 @@ func (s *State) generationSettled(b *settlement) *refusal {
 }
 
 // answered continues after a turn without calls. If steers have arrived, another
-// turn begins; else the run completes, or waits for input.
+// turn begins; else the answer is checked, and the run completes, waits for input,
+// or lets the model repair the answer.
 func (s *State) answered(b *settlement) {
 	run := s.Run
 	s.forgetGeneration()
@@ -280,9 +281,11 @@ func (s *State) answered(b *settlement) {
 		s.endRun(Ended{Lifecycle: Interrupted}, b)
 	case len(run.Steers) > 0 && (run.Config.Completion == CompletionExplicit || int(run.Turns) < run.Config.turnsMax()):
 		s.startTurn()
+	case s.isFaulty(b):
 	case run.Config.Completion != CompletionExplicit:
 		s.endRun(Ended{Lifecycle: Completed}, b)
 	default:
+		run.Repairs = 0
 		if !b.isSilent() {
 			run.Answer = s.Seq
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/prompt"
 )
 
 // The kinds of entries.
@@ -16,6 +17,7 @@ const (
 	kindRun      = "run"      // a run began
 	kindInput    = "input"    // a user's text that began a run
 	kindSteer    = "steer"    // a user's text for an active run, when a turn took it
+	kindRepair   = "repair"   // the session asked the model to repair its answer, as the model is shown it
 	kindText     = "text"     // a model's text
 	kindCall     = "call"     // a call that the model made
 	kindResult   = "result"   // the call's result, as the model is shown it
@@ -215,8 +217,11 @@ func (v *conversation) callAt(i int) string { return fmt.Sprintf("%sc%d", v.turn
 
 // item emits an item of the transcript.
 func (v *conversation) item(ctx context.Context, base entry, it *session.Item, env *session.Envelope) error {
-	switch it.Role {
-	case session.RoleUser:
+	switch {
+	case it.Role == session.RoleUser && it.Code != "":
+		base.Kind, base.Turn, base.Code, base.Detail, base.Text = kindRepair, v.turn, it.Code, it.Detail, prompt.RepairText(it.Detail)
+		v.each(&base)
+	case it.Role == session.RoleUser:
 		base.Kind, base.Seq = kindInput, it.Seq
 		if v.steers[it.Seq] && base.Run == v.run && base.Run != 0 {
 			base.Kind = kindSteer
@@ -225,9 +230,9 @@ func (v *conversation) item(ctx context.Context, base entry, it *session.Item, e
 		delete(v.inputs, it.Seq)
 		delete(v.steers, it.Seq)
 		v.each(&base)
-	case session.RoleAssistant:
+	case it.Role == session.RoleAssistant:
 		return v.answer(ctx, base, env)
-	case session.RoleTool:
+	case it.Role == session.RoleTool:
 		v.result(ctx, base, it)
 	}
 	return nil

@@ -269,6 +269,9 @@ func (f *following) note(n client.Notice) {
 	case session.TurnSettled:
 		if f.ours(d.Effect) {
 			f.tally.note(n.Type, n.At, d)
+			if d.Invalid != "" {
+				fmt.Fprintf(f.out, "the answer does not have the required form: %s; the model is asked to repair it\n", d.Invalid)
+			}
 		}
 	case session.RunFinished:
 		if d.Run == f.run {

@@ -102,6 +102,8 @@ func (m *markdown) entry(e *entry) {
 		m.quoted("User", e.Text)
 	case kindSteer:
 		m.quoted("User, while the run was active", e.Text)
+	case kindRepair:
+		m.line("The answer does not have the required form: %s. The model is asked to repair it.", e.Detail)
 	case kindText:
 		m.quoted("Assistant", e.Text)
 		if e.FinishReason != "" {

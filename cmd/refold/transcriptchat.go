@@ -47,7 +47,7 @@ func (c *chat) end() {
 
 func (c *chat) entry(e *entry) {
 	switch e.Kind {
-	case kindInput, kindSteer:
+	case kindInput, kindSteer, kindRepair:
 		c.settle()
 		c.print(&chatMessage{Role: "user", Content: e.Text})
 	case kindText, kindCall:

@@ -9,10 +9,18 @@ import (
 )
 
 func userMessage(it session.Item, s *entry) (executor.Message, error) {
+	if it.Code == session.CodeInvalidAnswer {
+		return executor.Message{Role: string(session.RoleUser), Text: RepairText(it.Detail)}, nil
+	}
 	if s == nil || s.kind != kindInput {
 		return executor.Message{}, unreadable(it.Seq, "is no input")
 	}
 	return executor.Message{Role: string(session.RoleUser), Text: s.text, Parts: shown(s.text, s.images)}, nil
+}
+
+// RepairText asks the model to repair an answer; problem is what is wrong with it.
+func RepairText(problem string) string {
+	return "Your answer does not have the required form: " + problem + ". Answer again with nothing but the JSON: no other text, no code fence."
 }
 
 func assistantMessage(it session.Item, s *entry) (executor.Message, error) {

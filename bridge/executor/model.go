@@ -80,11 +80,12 @@ type Message struct {
 	Opaque json.RawMessage // assistant: items that its provider wants back verbatim, or nil; it may be another provider
 }
 
-// Part is a piece of a message with images: text, or an image. The message's Text
-// has a line for each image.
+// Part is a piece of a message with images or documents: text, or one of these. The
+// message's Text has a line for each of them.
 type Part struct {
-	Text      string // empty: Data is an image
-	MediaType string // image/png
+	Text      string // empty: Data is an image or a document
+	Name      string // of the file; may be empty
+	MediaType string // image/png, application/pdf: a label, which may be wrong
 	Data      []byte
 }
 

@@ -71,10 +71,10 @@ var repository = laws{
 		{"."},               // streams.conf, embedded
 		{"bridge/executor"}, // the interface of tools and models
 		{"bridge/function"},
-		{"proof/jetmodel", "proof/strict", "internal/meter"}, // what the simulation runs on; what providers would refuse; counters that any package above may raise
-		{"internal/yamlfile"},                                // what YAML files may cost
-		{"internal/roles", "internal/secrets"},               // who may do what on NATS; where values are found, and kept out of what is stored
-		{"internal/spaces"},                                  // folders become manifests
+		{"proof/jetmodel", "proof/strict", "internal/meter", "internal/media"}, // what the simulation runs on; what providers would refuse; counters that any package above may raise; types of images
+		{"internal/yamlfile"},                  // what YAML files may cost
+		{"internal/roles", "internal/secrets"}, // who may do what on NATS; where values are found, and kept out of what is stored
+		{"internal/spaces"},                    // folders become manifests
 		{"internal/natsio"},
 		{"internal/streams"}, // re-creates the consumers that delivery pulls from, and journal's bucket of snapshots
 		{"internal/journal", "internal/delivery", "internal/presence"},

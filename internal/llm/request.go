@@ -141,7 +141,7 @@ func Spoken(text string) string {
 	return text
 }
 
-// DataURL returns an image as a data URL.
+// DataURL returns an image or a document as a data URL.
 func DataURL(p *executor.Part) string {
 	return "data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
 }

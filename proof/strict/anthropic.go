@@ -43,12 +43,13 @@ type AnthropicBlock struct {
 	Signature string          `json:"signature,omitempty"`
 	Data      string          `json:"data,omitempty"`
 	Source    *AnthropicImage `json:"source,omitempty"`
+	Title     string          `json:"title,omitempty"`
 
 	// A cache mark; AnthropicRequest has its rules.
 	Cache json.RawMessage `json:"cache_control,omitempty"`
 }
 
-// AnthropicImage is the source of a block `image`.
+// AnthropicImage is the source of a block `image` or `document`.
 type AnthropicImage struct {
 	Type      string `json:"type"`
 	MediaType string `json:"media_type"`
@@ -78,7 +79,12 @@ func (b *AnthropicBlock) UnmarshalJSON(data []byte) error {
 		case n.Type == "text" && !IsBlank(n.Text):
 			b.Content += n.Text
 		case n.Type == "image" && n.Source != nil && n.Source.Type == "base64":
-			if err := image(n.Source.MediaType, n.Source.Data); err != nil {
+			if err := file(n.Source.MediaType, n.Source.Data, anthropicImageMax, anthropicImages); err != nil {
+				return err
+			}
+			b.Content += imageText
+		case n.Type == "document" && n.Source != nil && n.Source.Type == "base64":
+			if err := file(n.Source.MediaType, n.Source.Data, anthropicBodyMax, []string{pdf}); err != nil {
 				return err
 			}
 			b.Content += imageText
@@ -113,7 +119,7 @@ func Anthropic(messages []AnthropicMessage) error {
 				return err
 			}
 			switch b.Type {
-			case "text", "image":
+			case "text", "image", "document":
 				words = true
 			case "tool_use":
 				if slices.Contains(all, b.ID) {
@@ -180,9 +186,13 @@ func claudeForm(i int, role string, b *AnthropicBlock) error {
 		case b.Content == "":
 			return breaks(anthropicContent, "message %d has an empty result", i)
 		}
-	case "image":
-		if role != "user" || b.Source == nil || b.Source.Type != "base64" || image(b.Source.MediaType, b.Source.Data) != nil {
-			return breaks(anthropicBlock, "message %d of role %s has an invalid image", i, role)
+	case "image", "document":
+		kinds, bytesMax := anthropicImages, anthropicImageMax
+		if b.Type == "document" {
+			kinds, bytesMax = []string{pdf}, anthropicBodyMax
+		}
+		if role != "user" || b.Source == nil || b.Source.Type != "base64" || file(b.Source.MediaType, b.Source.Data, bytesMax, kinds) != nil {
+			return breaks(anthropicBlock, "message %d of role %s has an invalid %s", i, role, b.Type)
 		}
 	case "thinking", "redacted_thinking":
 		if role != "assistant" || b.Type == "thinking" && b.Signature == "" || b.Type == "redacted_thinking" && b.Data == "" {

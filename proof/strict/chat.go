@@ -56,6 +56,10 @@ func (m *ChatMessage) UnmarshalJSON(data []byte) error {
 		ImageURL struct {
 			URL string `json:"url"`
 		} `json:"image_url"`
+		File struct {
+			Name string `json:"filename"`
+			Data string `json:"file_data"`
+		} `json:"file"`
 	}
 	if err := decode(wire.Content, &parts); err != nil {
 		return err
@@ -65,7 +69,12 @@ func (m *ChatMessage) UnmarshalJSON(data []byte) error {
 		case p.Type == "text" && p.Text != "":
 			m.Content += p.Text
 		case p.Type == "image_url" && m.Role == "user":
-			if err := dataURL(p.ImageURL.URL); err != nil {
+			if err := dataURL(p.ImageURL.URL, openaiImages...); err != nil {
+				return err
+			}
+			m.Content += imageText
+		case p.Type == "file" && m.Role == "user" && p.File.Name != "":
+			if err := dataURL(p.File.Data, pdf); err != nil {
 				return err
 			}
 			m.Content += imageText

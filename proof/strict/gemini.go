@@ -139,10 +139,10 @@ func geminiForm(i int, role string, p *GeminiPart) error {
 		return breaks(geminiParts, "turn %d has a part of %d kinds", i, given)
 	case len(p.ThoughtSignature) > 0 && role != "model":
 		return breaks(geminiSignature, "turn %d of role %s has a signature", i, role)
-	case p.InlineData != nil && (role != "user" || image(p.InlineData.MIMEType, p.InlineData.Data) != nil):
+	case p.InlineData != nil && (role != "user" || file(p.InlineData.MIMEType, p.InlineData.Data, geminiBodyMax, geminiKinds) != nil):
 		return breaks(geminiImage, "turn %d of role %s has an invalid image", i, role)
 	case p.FunctionResponse != nil && slices.ContainsFunc(p.FunctionResponse.Parts, func(q GeminiPart) bool {
-		return q.InlineData == nil || image(q.InlineData.MIMEType, q.InlineData.Data) != nil
+		return q.InlineData == nil || file(q.InlineData.MIMEType, q.InlineData.Data, geminiBodyMax, geminiKinds) != nil
 	}):
 		return breaks(geminiImage, "turn %d has a response with an invalid image", i)
 	case p.Text != nil && IsBlank(*p.Text):

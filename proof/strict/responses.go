@@ -71,6 +71,8 @@ func responseText(content json.RawMessage) (text string, err error) {
 
 		Annotations []json.RawMessage `json:"annotations"`
 		ImageURL    string            `json:"image_url"`
+		Filename    string            `json:"filename"`
+		FileData    string            `json:"file_data"`
 	}
 	if err := decode(content, &parts); err != nil {
 		return "", err
@@ -80,7 +82,12 @@ func responseText(content json.RawMessage) (text string, err error) {
 		case (p.Type == "input_text" || p.Type == "output_text") && p.Text != "":
 			text += p.Text
 		case p.Type == "input_image":
-			if err := dataURL(p.ImageURL); err != nil {
+			if err := dataURL(p.ImageURL, openaiImages...); err != nil {
+				return "", err
+			}
+			text += imageText
+		case p.Type == "input_file" && p.Filename != "":
+			if err := dataURL(p.FileData, pdf); err != nil {
 				return "", err
 			}
 			text += imageText

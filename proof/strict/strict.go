@@ -7,7 +7,6 @@ package strict
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -57,23 +56,6 @@ func decode(data []byte, v any) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	return dec.Decode(v)
-}
-
-// dataURL returns what is wrong with an image in a data URL.
-func dataURL(url string) error {
-	media, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
-	if !ok || !strings.HasPrefix(url, "data:") {
-		return fmt.Errorf("an image at %.20q", url)
-	}
-	return image(media, data)
-}
-
-// image returns what is wrong with an image.
-func image(media, data string) error {
-	if b, err := base64.StdEncoding.DecodeString(data); err != nil || len(b) == 0 || !strings.HasPrefix(media, "image/") {
-		return fmt.Errorf("not a valid image of type %q", media)
-	}
-	return nil
 }
 
 // imageText replaces an image in a text.

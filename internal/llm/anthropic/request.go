@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"encoding/base64"
 	"encoding/json"
 
 	"github.com/anthropics/anthropic-sdk-go"
@@ -18,7 +17,7 @@ var reserved = []string{"messages", "model", "stream", "system", "tool_choice", 
 // newParams builds the request. Its error is a fault of the run's config.
 func (m *Model) newParams(req *executor.Request, thoughts llm.Thoughts) (anthropic.MessageNewParams, error) {
 	body := anthropic.MessageNewParams{Model: req.Model}
-	all, before := m.newMessages(req.Messages, thoughts)
+	all, before := m.newMessages(accepts.Fit(req.Messages), thoughts)
 	body.Messages = all
 	if req.System != "" {
 		body.System = []anthropic.TextBlockParam{{Text: req.System}}
@@ -156,18 +155,12 @@ func newWords(m *executor.Message) []anthropic.ContentBlockParamUnion {
 	var blocks []anthropic.ContentBlockParamUnion
 	for i := range m.Parts {
 		if p := &m.Parts[i]; len(p.Data) > 0 {
-			blocks = append(blocks, anthropic.ContentBlockParamUnion{OfImage: newImage(p)})
+			blocks = append(blocks, newFile(p))
 		} else if !llm.IsBlank(p.Text) {
 			blocks = append(blocks, anthropic.NewTextBlock(p.Text))
 		}
 	}
 	return blocks
-}
-
-func newImage(p *executor.Part) *anthropic.ImageBlockParam {
-	return &anthropic.ImageBlockParam{Source: anthropic.ImageBlockParamSourceUnion{OfBase64: &anthropic.Base64ImageSourceParam{
-		Data: base64.StdEncoding.EncodeToString(p.Data), MediaType: anthropic.Base64ImageSourceMediaType(p.MediaType),
-	}}}
 }
 
 func newResult(m *executor.Message) anthropic.ContentBlockParamUnion {
@@ -177,7 +170,8 @@ func newResult(m *executor.Message) anthropic.ContentBlockParamUnion {
 	}
 	for i := range m.Parts {
 		if p := &m.Parts[i]; len(p.Data) > 0 {
-			result.Content = append(result.Content, anthropic.ToolResultBlockParamContentUnion{OfImage: newImage(p)})
+			file := newFile(p)
+			result.Content = append(result.Content, anthropic.ToolResultBlockParamContentUnion{OfImage: file.OfImage, OfDocument: file.OfDocument})
 		} else if !llm.IsBlank(p.Text) {
 			result.Content = append(result.Content, anthropic.ToolResultBlockParamContentUnion{OfText: &anthropic.TextBlockParam{Text: p.Text}})
 		}

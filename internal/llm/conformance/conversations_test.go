@@ -38,8 +38,8 @@ func thought(opaque string, m executor.Message) executor.Message {
 	return m
 }
 
-// png is data of an image, as far as a provider's form is concerned.
-var png = []byte("\x89PNG\r\n\x1a\n and so on")
+// png is an image.
+var png = mediaFile("dot.png")
 
 func pictured(m executor.Message, parts ...executor.Part) executor.Message {
 	m.Parts = parts
@@ -114,10 +114,10 @@ func conversations() []conversation30 {
 		messages("a name that no tool has", hi, says("", executor.MessageCall{ID: "r1t1c0", Name: "no such/tool", Arguments: "{}"}),
 			failed("r1t1c0", "error: tool_unknown: no such/tool")).has("invalid_tool_name"),
 		messages("an image of a user", pictured(user("what is this?\n[image]"), executor.Part{Text: "what is this?"}, executor.Part{MediaType: "image/png", Data: png})).
-			has("what is this?", "iVBORw0KGgogYW5kIHNvIG9u"),
+			has("what is this?", "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACAQMAAABIeJ9n"),
 		messages("images in results", hi, says("", call("r1t1c0", "{}"), call("r1t1c1", "{}")),
 			pictured(result("r1t1c0", "a shot\n[image]"), executor.Part{Text: "a shot"}, executor.Part{MediaType: "image/png", Data: png}), result("r1t1c1", "none")).
-			has("a shot", "iVBORw0KGgogYW5kIHNvIG9u", "none"),
+			has("a shot", "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACAQMAAABIeJ9n", "none"),
 		messages("another provider's items", hi, thought(`{"of":"other example.com","pieces":[{"item":"{\"secret\":1}"},{"call":1}]}`, ask), tell),
 		messages("items of nobody's form", hi, thought(`{"reasoning":"as it came"}`, says("yes", call("r1t1c0", "{}"))), tell).has("yes"),
 		messages("a format with a schema", hi).with(format(executor.Format{Name: "sum", Strict: true,

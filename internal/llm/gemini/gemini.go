@@ -60,7 +60,7 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
 		Of: m.of, Ways: []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsDropped, llm.ThoughtsLeftOut},
 		Make: func(thoughts llm.Thoughts) (endpoint.Attempt, error) {
-			contents := m.newContents(req.Messages, thoughts)
+			contents := m.newContents(accepts.Fit(req.Messages), thoughts)
 			return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 				own := *config // the library sets defaults in it
 				return m.ask(ctx, req.Model, contents, &own, delta)

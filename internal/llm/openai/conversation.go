@@ -88,7 +88,7 @@ func imagesOf(m *executor.Message) []executor.Part {
 			continue
 		}
 		if images == nil {
-			images = append(images, executor.Part{Text: "Images in the result of " + llm.CallID(m.CallID) + ":"})
+			images = append(images, executor.Part{Text: "Images and documents in the result of " + llm.CallID(m.CallID) + ":"})
 		}
 		images = append(images, p)
 	}

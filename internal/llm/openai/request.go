@@ -21,7 +21,7 @@ func (m *Model) newParams(req *executor.Request, thoughts llm.Thoughts) (openai.
 	if req.System != "" {
 		body.Messages = append(body.Messages, openai.SystemMessage(req.System))
 	}
-	body.Messages = append(body.Messages, m.newMessages(req.Messages, thoughts)...)
+	body.Messages = append(body.Messages, m.newMessages(m.accepts().Fit(req.Messages), thoughts)...)
 	extra := make(map[string]any)
 	render := req.RenderTools
 	masked := m.openai && req.Defined != nil
@@ -110,7 +110,7 @@ func newParts(parts []executor.Part) []openai.ChatCompletionContentPartUnionPara
 	var content []openai.ChatCompletionContentPartUnionParam
 	for i := range parts {
 		if p := &parts[i]; len(p.Data) > 0 {
-			content = append(content, openai.ImageContentPart(openai.ChatCompletionContentPartImageImageURLParam{URL: llm.DataURL(p)}))
+			content = append(content, newChatFile(p))
 		} else if !llm.IsBlank(p.Text) {
 			content = append(content, openai.TextContentPart(p.Text))
 		}

@@ -28,7 +28,7 @@ var reasons = regexp.MustCompile(`(^|[/:])(o[1-9]|gpt-([5-9]|[1-9][0-9])|codex)`
 func (m *Model) newResponse(req *executor.Request, thoughts llm.Thoughts) (responses.ResponseNewParams, error) {
 	body := responses.ResponseNewParams{
 		Model: req.Model, Store: param.NewOpt(false),
-		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: m.newItems(req.Messages, thoughts)},
+		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: m.newItems(acceptsOpenAI.Fit(req.Messages), thoughts)},
 	}
 	if req.System != "" {
 		body.Instructions = param.NewOpt(req.System)
@@ -119,9 +119,7 @@ func newInput(m *executor.Message) responses.ResponseInputItemUnionParam {
 	var content responses.ResponseInputMessageContentListParam
 	for i := range m.Parts {
 		if p := &m.Parts[i]; len(p.Data) > 0 {
-			content = append(content, responses.ResponseInputContentUnionParam{OfInputImage: &responses.ResponseInputImageParam{
-				Detail: responses.ResponseInputImageDetailAuto, ImageURL: param.NewOpt(llm.DataURL(p)),
-			}})
+			content = append(content, newInputFile(p))
 		} else if !llm.IsBlank(p.Text) {
 			content = append(content, responses.ResponseInputContentParamOfInputText(p.Text))
 		}
@@ -147,7 +145,7 @@ func newOutput(m *executor.Message) responses.ResponseInputItemUnionParam {
 	for i := range m.Parts {
 		var part responses.ResponseFunctionCallOutputItemUnionParam
 		if p := &m.Parts[i]; len(p.Data) > 0 {
-			part.OfInputImage = &responses.ResponseInputImageContentParam{ImageURL: param.NewOpt(llm.DataURL(p))}
+			part = newOutputFile(p)
 		} else if !llm.IsBlank(p.Text) {
 			part.OfInputText = &responses.ResponseInputTextContentParam{Text: p.Text}
 		} else {

@@ -89,6 +89,7 @@ const (
 type Content struct {
 	Blob      *codec.Ref `json:"blob,omitempty" msgpack:"blob,omitempty"`
 	MediaType string     `json:"media_type,omitempty" msgpack:"media_type,omitempty"` // of the blob
+	Name      string     `json:"name,omitempty" msgpack:"name,omitempty"`             // of the file in the blob; a model is shown it
 	Parts     []Content  `json:"parts,omitempty" msgpack:"parts,omitempty"`
 	Size      int64      `json:"size,omitempty" msgpack:"size,omitempty"` // of the blob, bytes
 	Text      string     `json:"text,omitempty" msgpack:"text,omitempty"` // at most 256 KiB

@@ -79,6 +79,7 @@ const (
 	ShownBytesMax   = 8 << 20              // of one blob of text that a model is shown
 	PreviewBytesMax = 80 << 10             // the same for a result of more than TextBytesMax: its beginning and its end
 	ImageBytes      = 1600 * BytesPerToken // size of an image in an estimate: about the most that providers count for one
+	pageBytes       = 64 << 10             // of a PDF, for which an estimate counts one more page; a page counts as an image
 	fileBytes       = 128                  // size of any other blob in an estimate: a line that names it
 
 	GrantsMax         = 64             // grants of a record, and of a session through ctl

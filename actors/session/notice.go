@@ -166,8 +166,8 @@ func (n Notice) JSON() []byte {
 // encoder: the fold decides by this number, and encoders may change what they
 // escape.
 func (c *Content) jsonBytesMax() int {
-	const keys = len(`{"blob":"","media_type":"","parts":[],"size":,"text":""},`) + len(`sha256-`) + 2*len(codec.Hash{}) + 20
-	n := keys + jsonTextBytesMax(c.Text) + jsonTextBytesMax(c.MediaType)
+	const keys = len(`{"blob":"","media_type":"","name":"","parts":[],"size":,"text":""},`) + len(`sha256-`) + 2*len(codec.Hash{}) + 20
+	n := keys + jsonTextBytesMax(c.Text) + jsonTextBytesMax(c.MediaType) + jsonTextBytesMax(c.Name)
 	for i := range c.Parts {
 		n += c.Parts[i].jsonBytesMax()
 	}

@@ -17,6 +17,9 @@ func IsShownAsText(mediaType string) bool {
 	return kind == "" || strings.HasPrefix(kind, "text/") || kind == "application/json"
 }
 
+// mediaPDF is the media type of the documents that bridges show as such.
+const mediaPDF = "application/pdf"
+
 // shownBytes returns how many bytes of c a model is shown.
 func (c *Content) shownBytes() int64 {
 	if c == nil {
@@ -29,9 +32,12 @@ func (c *Content) shownBytes() int64 {
 		n += min(c.Size, ShownBytesMax)
 	case strings.HasPrefix(c.MediaType, "image/"):
 		n += ImageBytes
+	case c.MediaType == mediaPDF:
+		n += ImageBytes * (1 + min(c.Size, ShownBytesMax)/pageBytes)
 	default:
 		n += fileBytes
 	}
+	n += int64(len(c.Name))
 	for i := range c.Parts {
 		n += c.Parts[i].shownBytes()
 	}
@@ -45,7 +51,7 @@ func (c *Content) shownResultBytes() int64 {
 		return 0
 	}
 	if c.Blob != nil && c.Size > TextBytesMax && IsShownAsText(c.MediaType) {
-		return PreviewBytesMax
+		return PreviewBytesMax + int64(len(c.Name))
 	}
 	if len(c.Parts) == 0 {
 		return c.shownBytes()

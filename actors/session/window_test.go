@@ -133,11 +133,13 @@ func contentBytes(c *session.Content, result bool) int64 {
 	if c == nil {
 		return 0
 	}
-	n := int64(len(c.Text))
+	n := int64(len(c.Text) + len(c.Name))
 	if c.Blob != nil {
 		switch kind := strings.SplitN(c.MediaType, ";", 2)[0]; {
 		case strings.HasPrefix(kind, "image/"):
 			n += 6400
+		case kind == "application/pdf":
+			n += 6400 * (1 + min(c.Size, 8<<20)/(64<<10))
 		case kind != "" && kind != "application/json" && !strings.HasPrefix(kind, "text/"):
 			n += 128
 		case result && c.Size > 256<<10:

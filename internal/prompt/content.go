@@ -11,7 +11,9 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/media"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/space"
 )
 
 // text returns the text of c. It joins parts with a line break; show returns the
@@ -39,22 +41,38 @@ func (r *Reader) text(
 	return strings.Join(texts, "\n"), nil
 }
 
-// whole returns all of a text, and one line in place of a blob that is no text.
+// whole returns all of a text, and one line in place of a blob that is no text. A
+// file's text stands between the lines that mark a document.
 func (r *Reader) whole(ctx context.Context, seq uint64, c *session.Content) (string, error) {
 	switch {
 	case c.Blob == nil:
 		return c.Text, nil
 	case !session.IsShownAsText(c.MediaType):
-		return fmt.Sprintf("[%s, %d bytes, %s]", Clip(c.MediaType, session.NameBytesMax), c.Size, c.Blob), nil
+		return fileLine(c, c.MediaType), nil
 	case c.Size > ContentBytesMax:
 		return "", tooMuch(seq, ContentBytesMax)
 	}
 	content, err := r.blob(ctx, seq, *c.Blob)
+	if kind := media.Type(content); kind != "" && !utf8.Valid(content) {
+		return fileLine(c, kind+", labelled as text"), nil
+	}
 	text := Valid(string(content))
 	if err == nil && len(text) > ContentBytesMax { // U+FFFD is longer than the byte that it replaces
 		err = tooMuch(seq, ContentBytesMax)
 	}
+	if c.Name != "" {
+		text = space.ShownDocument(Clip(c.Name, session.NameBytesMax), text)
+	}
 	return text, err
+}
+
+// fileLine names a blob that is not shown as text.
+func fileLine(c *session.Content, kind string) string {
+	name := Clip(c.Name, session.NameBytesMax)
+	if name != "" {
+		name += ", "
+	}
+	return fmt.Sprintf("[%s%s, %d bytes, %s]", name, Clip(kind, session.NameBytesMax), c.Size, c.Blob)
 }
 
 // preview returns the beginning and the end of a text that became a blob for its
@@ -74,28 +92,59 @@ func (r *Reader) preview(ctx context.Context, seq uint64, c *session.Content) (s
 	return fmt.Sprintf("%s\n[%d of %d bytes are left out here; the whole is %s]\n%s", head, tail-len(head), len(text), c.Blob, text[tail:]), nil
 }
 
-// images returns the images that c holds as blobs, in order. Each is a line of
-// c's text too; one that is too large to be shown is only that line.
-func (r *Reader) images(ctx context.Context, seq uint64, c *session.Content) ([]executor.Part, error) {
+// images returns the images and documents that c holds as blobs, in order. Each is a
+// line of c's text too; one that is too large to be shown is only that line. Their
+// types are labels: the clients of providers read the bytes. If all of them, by the
+// sizes that the event states, are more than left bytes, none is read.
+func (r *Reader) images(ctx context.Context, seq uint64, c *session.Content, left int64) ([]executor.Part, error) {
+	if mediaBytes(c) > left {
+		return nil, nil
+	}
 	switch {
 	case c == nil:
 		return nil, nil
-	case c.Blob != nil && strings.HasPrefix(c.MediaType, "image/") && c.Size <= imageBytesMax:
+	case isShownAsMedia(c):
 		data, err := r.blob(ctx, seq, *c.Blob)
-		if err != nil || len(data) == 0 || len(data) > imageBytesMax {
+		if err != nil || len(data) == 0 || len(data) > fileBytesMax {
 			return nil, err
 		}
-		return []executor.Part{{MediaType: c.MediaType, Data: data}}, nil
+		if !strings.HasPrefix(c.MediaType, "image/") && media.Type(data) == "" {
+			return nil, nil // the line of text says all
+		}
+		return []executor.Part{{Name: Clip(c.Name, session.NameBytesMax), MediaType: c.MediaType, Data: data}}, nil
 	}
 	var all []executor.Part
 	for i := range c.Parts {
-		images, err := r.images(ctx, seq, &c.Parts[i])
+		images, err := r.images(ctx, seq, &c.Parts[i], left)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, images...)
 	}
 	return all, nil
+}
+
+// mediaBytes returns the size of all images and documents in c, as its event states
+// it.
+func mediaBytes(c *session.Content) (n int64) {
+	switch {
+	case c == nil:
+		return 0
+	case isShownAsMedia(c):
+		n = c.Size
+	}
+	for i := range c.Parts {
+		n += mediaBytes(&c.Parts[i])
+	}
+	return n
+}
+
+// isShownAsMedia reports whether c may be an image or a document that is shown. Tools
+// that don't know a file's type label it as bytes.
+func isShownAsMedia(c *session.Content) bool {
+	kind, _, _ := strings.Cut(c.MediaType, ";")
+	return c.Blob != nil && c.Size <= fileBytesMax &&
+		(strings.HasPrefix(kind, "image/") || kind == media.PDF || kind == "application/octet-stream")
 }
 
 func bytesOf(images []executor.Part) int {

@@ -3,6 +3,7 @@ package prompt
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge/executor"
@@ -30,6 +31,8 @@ type entry struct {
 	calls   []session.ObservedCall
 	opaque  json.RawMessage
 	results []result // of tool calls: one, or those of a batch that settled as a whole
+	media   int64    // bytes of its images and documents: what the event states, or what they have if that is more
+	bare    bool     // they were left out
 }
 
 type result struct {
@@ -52,19 +55,45 @@ func (s *entry) result(call string) *result {
 
 // bytes returns about what s takes in memory, with its overhead in the cache.
 func (s *entry) bytes() int {
-	n := 384 + len(s.text) + len(s.edited) + len(s.opaque) + bytesOf(s.images)
+	n := s.textBytes() + bytesOf(s.images)
+	for i := range s.results {
+		n += bytesOf(s.results[i].images)
+	}
+	return n
+}
+
+// textBytes is bytes without images and documents.
+func (s *entry) textBytes() int {
+	n := 384 + len(s.text) + len(s.edited) + len(s.opaque)
 	for i := range s.calls {
 		c := &s.calls[i]
 		n += 128 + len(c.Arguments) + len(c.ToolName) + len(c.ProviderCallID)
 	}
 	for i := range s.results {
 		r := &s.results[i]
-		n += 64 + len(r.call) + len(r.text) + len(r.status) + bytesOf(r.images)
+		n += 64 + len(r.call) + len(r.text) + len(r.status)
 		if r.fault != nil {
 			n += 64 + len(r.fault.Code) + len(r.fault.Detail)
 		}
 	}
 	return n
+}
+
+// measure sets s.media, given what the event states. An entry that was to have at
+// most left bytes is bare if it would have more.
+func (s *entry) measure(stated, left int64) {
+	s.media, s.bare = max(stated, int64(s.bytes()-s.textBytes())), stated > left
+}
+
+// withoutMedia returns the entry without its images and documents: the lines of
+// text that name them stay.
+func (s *entry) withoutMedia() *entry {
+	bare := *s
+	bare.bare, bare.images, bare.results = true, nil, slices.Clone(s.results)
+	for i := range bare.results {
+		bare.results[i].images = nil
+	}
+	return &bare
 }
 
 // bodies make the body into which an event is decoded, by its type. Models are
@@ -102,7 +131,9 @@ func decode(e session.Event) (any, error) {
 // entry returns the entry of an event's body, with the blobs that it refers to.
 // An *Error is permanent: a model can't be shown the event. Other errors are
 // temporary.
-func (r *Reader) entry(ctx context.Context, seq uint64, body any) (*entry, error) {
+//
+// With images and documents of more than left bytes, the entry is without them.
+func (r *Reader) entry(ctx context.Context, seq uint64, body any, left int64) (*entry, error) {
 	s := new(entry)
 	var content *session.Content
 	var opaque codec.Raw
@@ -121,13 +152,13 @@ func (r *Reader) entry(ctx context.Context, seq uint64, body any) (*entry, error
 	case *session.GenerationSettled:
 		s.kind, content, opaque = kindTurn, b.Text, b.Opaque
 	case *session.ToolCallSettled:
-		return r.results(ctx, seq, *b)
+		return r.results(ctx, seq, left, *b)
 	case *session.ToolBatchSettled:
-		return r.results(ctx, seq, b.Results...)
+		return r.results(ctx, seq, left, b.Results...)
 	case *session.WorkspaceSnapshotReady: // it does not name the one call that waited for it
-		return r.results(ctx, seq, session.ToolCallSettled{Status: string(session.CallSucceeded), Output: b.Output})
+		return r.results(ctx, seq, left, session.ToolCallSettled{Status: string(session.CallSucceeded), Output: b.Output})
 	case *session.WorkspaceSyncUnchanged:
-		return r.results(ctx, seq, session.ToolCallSettled{Status: string(session.CallSucceeded), Output: b.Output})
+		return r.results(ctx, seq, left, session.ToolCallSettled{Status: string(session.CallSucceeded), Output: b.Output})
 	}
 	var err error
 	if s.opaque, err = jsonOf(opaque); err != nil {
@@ -136,30 +167,40 @@ func (r *Reader) entry(ctx context.Context, seq uint64, body any) (*entry, error
 	if s.text, err = r.text(ctx, seq, content, r.whole); err != nil {
 		return nil, err
 	}
-	s.images, err = r.images(ctx, seq, content)
+	s.images, err = r.images(ctx, seq, content, left)
+	s.measure(mediaBytes(content), left)
 	return s, err
 }
 
 // results returns the results of tool calls. The texts of a batch share one limit,
-// since each may be a blob.
-func (r *Reader) results(ctx context.Context, seq uint64, settled ...session.ToolCallSettled) (*entry, error) {
+// since each may be a blob, and so do its images and documents.
+func (r *Reader) results(ctx context.Context, seq uint64, left int64, settled ...session.ToolCallSettled) (*entry, error) {
 	total := 0
 	s := &entry{kind: kindResults, results: make([]result, len(settled))}
+	stated := int64(0)
+	for i := range settled {
+		stated += mediaBytes(settled[i].Output)
+	}
+	most := left
+	if stated > left {
+		most = -1
+	}
 	for i := range settled {
 		b := &settled[i]
 		text, err := r.text(ctx, seq, b.Output, r.preview)
 		if err != nil {
 			return nil, err
 		}
-		images, err := r.images(ctx, seq, b.Output)
+		images, err := r.images(ctx, seq, b.Output, most)
 		if err != nil {
 			return nil, err
 		}
-		if total += len(text) + bytesOf(images); total > requestBytesMax {
+		if total += len(text); total > requestBytesMax {
 			return nil, tooMuch(seq, requestBytesMax)
 		}
 		s.results[i] = result{call: batchOf(b.Effect), text: text, images: images, status: session.CallStatus(b.Status), fault: b.Error}
 	}
+	s.measure(stated, left)
 	return s, nil
 }
 
@@ -181,14 +222,14 @@ func (r *Reader) Keep(sid string, seq uint64, body any) {
 	if content != nil && (content.Blob != nil || len(content.Parts) > 0) {
 		return
 	}
-	if s, err := r.entry(context.Background(), seq, body); err == nil {
+	if s, err := r.entry(context.Background(), seq, body, 0); err == nil {
 		r.events.Put(eventKey{sid, seq}, s, s.bytes())
 	}
 }
 
 // Result returns a call's result as a model is shown it.
 func (r *Reader) Result(ctx context.Context, settled *session.ToolCallSettled) (string, error) {
-	s, err := r.results(ctx, 1, *settled)
+	s, err := r.results(ctx, 1, 0, *settled)
 	if err != nil {
 		return "", err
 	}

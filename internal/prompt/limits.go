@@ -7,7 +7,8 @@ const (
 
 	previewHeadBytes   = 64 << 10 // of a text that became a blob
 	previewTailBytes   = 16 << 10
-	imageBytesMax      = 5 << 20  // one image that a model is shown; providers accept no larger ones
+	fileBytesMax       = 8 << 20  // one image or document that a model is shown; each provider has its own limit
+	mediaBytesMax      = 40 << 20 // all images and documents of one request; more than any provider takes
 	requestBytesMax    = 64 << 20 // one request's transcript
 	eventsAtOnce       = 64       // events read from the log in one request
 	eventsCacheBytes   = 64 << 20 // events of all sessions, kept for their next turn

@@ -16,6 +16,7 @@ func TestLimits(t *testing.T) {
 		{"a preview is what the session counts for one", previewHeadBytes+previewTailBytes == session.PreviewBytesMax},
 		{"a text in a blob is shown up to what the session counts for one", ContentBytesMax == session.ShownBytesMax},
 		{"events read at once fit a request, and the room that NATS clients have for answers", eventsAtOnce*session.EventBytesMax < min(requestBytesMax, 64<<20)},
+		{"of an image or a document all can be read", fileBytesMax <= ContentBytesMax && fileBytesMax < mediaBytesMax},
 		{"one content fits a request", ContentBytesMax < requestBytesMax},
 	} {
 		if !c.hold {

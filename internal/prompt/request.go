@@ -222,52 +222,91 @@ func (r *Reader) messages(ctx context.Context, g *session.Generation) ([]executo
 }
 
 // read returns the events of a generation's items, by sequence, from the cache or
-// the log. An item whose text the session gave needs no event.
+// the log. An item whose text the session gave needs no event. Images and documents
+// are those of the latest events, up to mediaBytesMax: which these are follows from
+// the log alone.
 func (r *Reader) read(ctx context.Context, g *session.Generation) (map[uint64]*entry, error) {
-	all := make(map[uint64]*entry, len(g.Items))
-	var missing []uint64
-	total := 0
-	want := func(seq uint64) {
-		if _, known := all[seq]; known {
-			return
+	seqs := eventsOf(g.Items)
+	all := make(map[uint64]*entry, len(seqs))
+	total, left := 0, int64(mediaBytesMax)
+	for chunk := range slices.Chunk(seqs, eventsAtOnce) {
+		events, err := r.fetch(ctx, g.Session, chunk, all)
+		if err != nil {
+			return nil, err
 		}
-		s, ok := r.events.Get(eventKey{g.Session, seq})
-		if all[seq] = s; ok {
-			total += s.bytes()
+		for _, seq := range chunk {
+			s := all[seq]
+			if s == nil {
+				if s, err = r.decoded(ctx, g.Session, events[seq], left); err != nil {
+					return nil, err
+				}
+			}
+			if total += s.textBytes(); total > requestBytesMax {
+				return nil, &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("the transcript has more than %d MiB: go on in a new session", requestBytesMax>>20)}
+			}
+			switch {
+			case s.bare:
+			case s.media > left:
+				s = s.withoutMedia()
+			default:
+				left -= s.media
+			}
+			all[seq] = s
+		}
+	}
+	return all, nil
+}
+
+// eventsOf returns the sequences of the events that items need, the latest first.
+func eventsOf(items []session.Item) []uint64 {
+	var seqs []uint64
+	for i := range items {
+		if items[i].Code == "" {
+			seqs = append(seqs, items[i].Seq)
+		}
+		if items[i].Edit != 0 {
+			seqs = append(seqs, items[i].Edit)
+		}
+	}
+	slices.Sort(seqs)
+	seqs = slices.Compact(seqs)
+	slices.Reverse(seqs)
+	return seqs
+}
+
+// fetch adds the entries that are cached to all, and returns the other events.
+func (r *Reader) fetch(ctx context.Context, sid string, seqs []uint64, all map[uint64]*entry) (map[uint64]session.Event, error) {
+	var missing []uint64
+	for _, seq := range slices.Backward(seqs) {
+		if s, ok := r.events.Get(eventKey{sid, seq}); ok {
+			all[seq] = s
 		} else {
 			missing = append(missing, seq)
 		}
 	}
-	for i := range g.Items {
-		it := &g.Items[i]
-		if it.Code == "" {
-			want(it.Seq)
-		}
-		if it.Edit != 0 {
-			want(it.Edit)
-		}
+	if len(missing) == 0 {
+		return nil, nil
 	}
-	slices.Sort(missing)
-	for seqs := range slices.Chunk(missing, eventsAtOnce) {
-		events, err := r.store.Events(ctx, g.Session, seqs)
-		if err != nil {
-			return nil, fmt.Errorf("read the log: %w", err)
-		}
-		for _, e := range events {
-			body, err := decode(e)
-			if err != nil {
-				return nil, err
-			}
-			s, err := r.entry(ctx, e.Seq, body)
-			if err != nil {
-				return nil, err
-			}
-			if total += s.bytes(); total > requestBytesMax {
-				return nil, &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("the transcript has more than %d MiB: go on in a new session", requestBytesMax>>20)}
-			}
-			all[e.Seq] = s
-			r.events.Put(eventKey{g.Session, e.Seq}, s, s.bytes())
-		}
+	events, err := r.store.Events(ctx, sid, missing)
+	if err != nil {
+		return nil, fmt.Errorf("read the log: %w", err)
 	}
-	return all, nil
+	found := make(map[uint64]session.Event, len(events))
+	for _, e := range events {
+		found[e.Seq] = e
+	}
+	return found, nil
+}
+
+// decoded returns the entry of an event, and caches it if it is whole.
+func (r *Reader) decoded(ctx context.Context, sid string, e session.Event, left int64) (*entry, error) {
+	body, err := decode(e)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.entry(ctx, e.Seq, body, left)
+	if err == nil && !s.bare {
+		r.events.Put(eventKey{sid, e.Seq}, s, s.bytes())
+	}
+	return s, err
 }

@@ -28,7 +28,7 @@ func (l *stepLog) Input(ctx context.Context) (executor.Message, error) {
 	if err != nil {
 		return executor.Message{}, err
 	}
-	s, err := l.entry(ctx, l.request.InputSeq, body)
+	s, err := l.entry(ctx, l.request.InputSeq, body, mediaBytesMax)
 	if err != nil {
 		return executor.Message{}, err
 	}
@@ -68,7 +68,7 @@ func (l *stepLog) result(ctx context.Context, seq uint64, settled *session.ToolC
 	if result.Text, err = l.text(ctx, seq, settled.Output, l.whole); err != nil {
 		return executor.StepResult{}, err
 	}
-	images, err := l.images(ctx, seq, settled.Output)
+	images, err := l.images(ctx, seq, settled.Output, mediaBytesMax)
 	if err != nil {
 		return executor.StepResult{}, err
 	}

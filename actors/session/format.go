@@ -8,8 +8,8 @@ import (
 )
 
 // ResponseFormat is the required form of a model's answers in a run. Configs and
-// effects hold it unchanged. The provider is asked for the form, and the fold
-// checks each answer that would end the run.
+// effects hold it unchanged. The provider is asked for the form. If it has a schema,
+// the fold checks each answer that would end the run.
 type ResponseFormat struct {
 	Name    string    `msgpack:"name,omitempty"`    // of the schema, for the model
 	Repairs *int      `msgpack:"repairs,omitempty"` // how many faulty answers in a row the model may repair; absent: RepairsDefault
@@ -20,8 +20,8 @@ type ResponseFormat struct {
 
 // The types of a ResponseFormat.
 const (
-	FormatText   = "text" // words, the default
-	FormatJSON   = "json_object"
+	FormatText   = "text"        // words, the default
+	FormatJSON   = "json_object" // JSON, as far as the provider holds to it
 	FormatSchema = "json_schema"
 )
 
@@ -37,10 +37,10 @@ func formatFault(raw codec.Raw) string {
 		return ": {type: text}, {type: json_object}, or {type: json_schema, schema: an object}, with name, strict and repairs if you like"
 	case f.Repairs != nil && (*f.Repairs < 0 || *f.Repairs > RepairsMax):
 		return ".repairs: 0 to " + strconv.Itoa(RepairsMax)
-	case f.Type == FormatText:
+	case f.Type != FormatSchema:
 		return ""
 	}
-	if _, problem := f.compile(); problem != "" {
+	if _, problem := planner.CompileAnswerSchema(f.Schema); problem != "" {
 		return ".schema: " + problem
 	}
 	return ""
@@ -51,25 +51,12 @@ func readFormat(raw codec.Raw) (f ResponseFormat, ok bool) {
 		return f, false
 	}
 	switch f.Type {
-	case FormatText:
+	case FormatText, FormatJSON:
 		return f, len(f.Schema) == 0 && !f.Strict && f.Name == "" && f.Repairs == nil
-	case FormatJSON:
-		return f, len(f.Schema) == 0 && !f.Strict && f.Name == ""
 	case FormatSchema:
 		return f, codec.IsMap(f.Schema)
 	}
 	return f, false
-}
-
-// anyObject is the schema of the answers of type json_object.
-var anyObject = encode(codec.Pairs{{Key: "type", Value: codec.AppendString(nil, "object")}})
-
-// compile compiles the schema of a form that is not text.
-func (f *ResponseFormat) compile() (planner.AnswerSchema, string) {
-	if f.Type == FormatJSON {
-		return planner.CompileAnswerSchema(anyObject)
-	}
-	return planner.CompileAnswerSchema(f.Schema)
 }
 
 // problemOf returns what is wrong with an answer; "" if nothing is.
@@ -83,7 +70,7 @@ func (f *ResponseFormat) problemOf(b *settlement) (problem string) {
 		problem = "the answer has parts: answer with one text"
 	default:
 		var schema planner.AnswerSchema
-		if schema, problem = f.compile(); problem == "" {
+		if schema, problem = planner.CompileAnswerSchema(f.Schema); problem == "" {
 			problem = schema.Check([]byte(output.Text))
 		}
 	}
@@ -101,7 +88,7 @@ const finishStop = "stop"
 // has ended the run if no repair or no turn is left.
 func (s *State) isFaulty(b *settlement) bool {
 	f, ok := readFormat(s.responseFormat())
-	if !ok || f.Type == FormatText {
+	if !ok || f.Type != FormatSchema {
 		return false
 	}
 	problem := f.problemOf(b)

@@ -186,7 +186,7 @@ func (w *weave) run() utterance {
 		`,"completion":"explicit"`, `,"turns_max":2`, `,"turns_max":1`, `,"retry":{"attempts":3,"backoff_ms":1000}`,
 		`,"budget":{"tokens":40}`, `,"budget":{"cost":30,"on_breach":"fail"},"prices":{"input":1000000}`,
 		`,"deadlines_ms":{"turn":50000,"call":50000,"approval":70000}`, `,"step_hook":{"hook":"h"}`, `,"deadlines_ms":{"run":90000}`,
-		`,"response_format":{"type":"json_object","repairs":2}`, `,"response_format":{"type":"json_schema","schema":{"type":"string"}}`,
+		`,"response_format":{"type":"json_schema","schema":{"type":"object"},"repairs":2}`, `,"response_format":{"type":"json_schema","schema":{"type":"string"}}`,
 	} {
 		if w.chance(5) && !strings.Contains(config, odd[:8]) {
 			config += odd

@@ -36,8 +36,8 @@ type Options struct {
 	InboxPrefix string
 	// CoreOnly is for the permissions of a client: the connection does not use
 	// JetStream. Run, Follow, View, Live and the controls of runs work, but no
-	// method that reads a stream. Input over session.TextBytesMax needs the
-	// object store.
+	// method that reads a stream. Input over session.TextBytesMax, and files, need
+	// the object store.
 	CoreOnly bool
 	// InProcess, if given, is a NATS server in this process, to which the
 	// client connects instead.
@@ -78,6 +78,7 @@ type RunOptions struct {
 	Config   json.RawMessage // a RunConfig as JSON; nil: the session's, else the install record's
 	Roles    []string        // for step rules; the built-in policy accepts them only from operators
 	Operator bool            // publish through the door ctl, which accepts Roles and every field of Config
+	Files    []File          // after the text, in this order; the text may then be empty. Each is stored as a blob first
 
 	// Submission names the request for as long as the session lives: all requests
 	// with the same value and content, from any program, are one run, and End
@@ -91,14 +92,14 @@ type RunOptions struct {
 	WhenBusy string
 }
 
-// Run requests a run of a session with text as the user's input. Text over
-// session.TextBytesMax is stored as a blob first. It returns the request's
+// Run requests a run of a session with text, and the files of o, as the user's
+// input. Text over session.TextBytesMax is stored as a blob first. It returns the request's
 // sequence once the request is stored in the log; the first request opens the
 // session. If ctx ends first, it is safe to call Run again with the same ID
 // within two minutes, or with the same Submission at any time. End waits for the
 // outcome of the request; Taken and RunOf return it without waiting.
 func (c *Client) Run(ctx context.Context, sid, text string, o RunOptions) (seq uint64, err error) {
-	input, err := c.content(ctx, text)
+	input, err := c.input(ctx, text, o.Files)
 	if err != nil {
 		return 0, err
 	}

@@ -119,3 +119,42 @@ func startRefold(ctx context.Context) (url string, stop func()) {
 		}
 	}
 }
+
+// A model is shown files: images, documents, text.
+func ExampleClient_Run_files() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	url, stop := startRefold(ctx)
+	defer stop()
+	c, err := client.Connect(ctx, client.Options{URL: url})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer c.Close()
+	from, err := c.LastNotice(ctx)
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	photo, err := client.ReadFile("../internal/media/testdata/dot.png")
+	if err != nil {
+		log.Fatal(err)
+	}
+	notes := client.File{Name: "notes.txt", Data: []byte("It is black and white.\n")}
+	seq, err := c.Run(ctx, "hello", "Which colours?", client.RunOptions{Files: []client.File{photo, notes}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	end, err := c.End(ctx, "hello", seq, from+1, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(end.Output.Text) // the built-in model repeats the text of what it is shown
+
+	// Output:
+	// You said: Which colours?
+	// [dot.png, image/png, 91 bytes, sha256-766b5499044500af4f8a98a6b75f2b09adb8900788d162cc4b9fa54a8b48384c]
+	// <document path="notes.txt">
+	// It is black and white.
+	// </document>
+}

@@ -25,7 +25,9 @@ type runCommand struct {
 	Model    string `help:"Model, with --provider."`
 	System   string `help:"System text, with --provider and --model."`
 	Config   string `placeholder:"JSON" help:"The whole run config as JSON; it goes through the door ctl."`
-	NoFollow bool   `help:"Print the request's sequence in the log and don't wait for the end."`
+
+	Files    []string `name:"file" sep:"none" placeholder:"PATH" help:"An image (PNG, JPEG, GIF, WebP, HEIC), a PDF or a text file for the model, of at most 8 MiB; may be repeated."`
+	NoFollow bool     `help:"Print the request's sequence in the log and don't wait for the end."`
 
 	Submission string   `placeholder:"ID" help:"A name for the request. A repeat with the same text and options starts no other run: it follows the first one, or prints how it ended."`
 	WhenBusy   string   `enum:"queue,steer,interrupt,reject" default:"queue" help:"While another run is active: queue (wait for its end), steer (add the text to it), interrupt (end it soon, and run next), reject."`
@@ -34,13 +36,23 @@ type runCommand struct {
 }
 
 func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
-	text, err := inputText(s.in, r.Text, `run: give the text, as in: refold run hello "What is here?"`)
-	if err != nil {
-		return err
+	text := ""
+	if r.Text != "" || len(r.Files) == 0 || !isTerminal(s.in) {
+		var err error
+		if text, err = inputText(s.in, r.Text, `run: give the text, as in: refold run hello "What is here?"`); err != nil {
+			return err
+		}
 	}
 	options, err := r.options()
 	if err != nil {
 		return err
+	}
+	for _, path := range r.Files {
+		file, err := client.ReadFile(path)
+		if err != nil {
+			return &statusError{statusUsage, "run: --" + err.Error()}
+		}
+		options.Files = append(options.Files, file)
 	}
 	c, err := conn.connectCore(ctx)
 	if err != nil {

@@ -1,0 +1,137 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/media"
+)
+
+// File is a file in the input of a run: an image (PNG, JPEG, GIF, WebP, HEIC,
+// HEIF), a PDF, or UTF-8 text. Its type is that of its content, whatever its name
+// says. A provider that does not take the format shows the model a line in its
+// place: docs/models.md has a table.
+type File struct {
+	Name string // which the model is shown; at most 128 bytes
+	Data []byte // at most FileBytesMax
+}
+
+// Limits of the files of one run.
+const (
+	FilesMax      = session.PartsMax - 1  // files
+	FileBytesMax  = session.ShownBytesMax // one file; also the text and all text files together
+	FilesBytesMax = 32 << 20              // all files together; some providers take less
+)
+
+// ReadFile reads a file for RunOptions.Files; its name is the last element of path.
+// The error says what to do.
+func ReadFile(path string) (File, error) {
+	f, err := os.Open(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return File{}, fmt.Errorf("file %s: does not exist: check the path", path)
+	case errors.Is(err, fs.ErrPermission):
+		return File{}, fmt.Errorf("file %s: this user may not read it", path)
+	case err != nil:
+		return File{}, fmt.Errorf("file %s: %w", path, err)
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return File{}, fmt.Errorf("file %s: is a folder: give its files one by one", path)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, FileBytesMax+1))
+	if err != nil {
+		return File{}, fmt.Errorf("file %s: %w", path, err)
+	}
+	file := File{Name: shortName(filepath.Base(path)), Data: data}
+	if _, err := file.mediaType(); err != nil {
+		return File{}, fmt.Errorf("file %s: %w", path, err)
+	}
+	return file, nil
+}
+
+// shortName returns a name that an event can hold: the end of a longer one.
+func shortName(name string) string {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	for len(name) > session.NameBytesMax {
+		_, size := utf8.DecodeRuneInString(name)
+		name = name[size:]
+	}
+	return name
+}
+
+// mediaType returns the file's media type by its content. The error says why a
+// model can't be shown the file, and what to do.
+func (f *File) mediaType() (string, error) {
+	kind := media.Type(f.Data)
+	switch {
+	case len(f.Data) == 0:
+		return "", errors.New("is empty")
+	case len(f.Data) > FileBytesMax:
+		return "", fmt.Errorf("has more than %d MiB, the most of a file that a model is shown: make it smaller, or let a tool read it", FileBytesMax>>20)
+	}
+	switch kind {
+	case media.PNG, media.JPEG, media.GIF, media.WebP, media.HEIC, media.HEIF, media.PDF:
+		return kind, nil
+	case "":
+	default:
+		return "", fmt.Errorf("is %s, which no provider takes: convert it to PNG or JPEG", kind)
+	}
+	if !utf8.Valid(f.Data) || bytes.IndexByte(f.Data, 0) >= 0 {
+		return "", errors.New("by its content it is no image, PDF or UTF-8 text: convert it, or let a tool read it")
+	}
+	return "text/plain", nil
+}
+
+// input returns the input of a run with files, which it stores as blobs.
+func (c *Client) input(ctx context.Context, text string, files []File) (session.Content, error) {
+	if len(files) == 0 {
+		return c.content(ctx, text)
+	}
+	if len(files) > FilesMax {
+		return session.Content{}, fmt.Errorf("%d files: at most %d in one run", len(files), FilesMax)
+	}
+	kinds := make([]string, len(files))
+	all, texts := 0, len(text)
+	for i := range files {
+		var err error
+		if kinds[i], err = files[i].mediaType(); err != nil {
+			return session.Content{}, fmt.Errorf("file %s: %w", files[i].Name, err)
+		}
+		if all += len(files[i].Data); kinds[i] == "text/plain" {
+			texts += len(files[i].Data)
+		}
+	}
+	switch {
+	case all > FilesBytesMax:
+		return session.Content{}, fmt.Errorf("the files have %d bytes together, at most %d MiB in one run: leave some out", all, FilesBytesMax>>20)
+	case texts > FileBytesMax:
+		return session.Content{}, fmt.Errorf("the text has %d bytes together, at most %d MiB in one run: leave some out", texts, FileBytesMax>>20)
+	}
+	var parts []session.Content
+	if text != "" {
+		words, err := c.content(ctx, text)
+		if err != nil {
+			return session.Content{}, err
+		}
+		parts = append(parts, words)
+	}
+	for i := range files {
+		f := &files[i]
+		ref, err := c.bus.PutBlob(ctx, f.Data)
+		if err != nil {
+			return session.Content{}, fmt.Errorf("store file %s as a blob: %w", f.Name, err)
+		}
+		parts = append(parts, session.Content{Blob: &ref, MediaType: kinds[i], Name: shortName(f.Name), Size: int64(len(f.Data))})
+	}
+	return session.Content{Parts: parts}, nil
+}

@@ -34,8 +34,10 @@ func contentFaultAt(path string, c *Content, mayBeEmpty bool) *refusal {
 	case len(c.Text) > TextBytesMax:
 		return refuse(RejectLimitExceeded, path+".text: "+strconv.Itoa(len(c.Text))+" bytes, inline text is at most "+
 			strconv.Itoa(TextBytesMax)+": store it as a blob")
-	case c.Blob == nil && (c.Size != 0 || c.MediaType != "" || c.Name != ""):
-		return refuse(RejectInvalidData, path+": size, media_type and name belong to a blob")
+	case c.Blob == nil && (c.Size != 0 || c.MediaType != ""):
+		return refuse(RejectInvalidData, path+": size and media_type belong to a blob")
+	case c.Blob == nil && c.Name != "":
+		return refuse(RejectInvalidData, path+": a name belongs to a blob")
 	case c.Size < 0 || c.Size > NumberMax:
 		return refuse(RejectInvalidData, path+".size: "+numberRange)
 	case len(c.MediaType) > NameBytesMax:

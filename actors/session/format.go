@@ -34,7 +34,7 @@ func formatFault(raw codec.Raw) string {
 	f, ok := readFormat(raw)
 	switch {
 	case !ok:
-		return ": {type: text}, {type: json_object}, or {type: json_schema, schema: an object}, with name, strict and repairs if you like"
+		return ": {type: text}, {type: json_object}, or {type: json_schema, schema: an object}, with name and strict if you like"
 	case f.Repairs != nil && (*f.Repairs < 0 || *f.Repairs > RepairsMax):
 		return ".repairs: 0 to " + strconv.Itoa(RepairsMax)
 	case f.Type != FormatSchema:

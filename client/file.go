@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +85,7 @@ func (f *File) mediaType() (string, error) {
 	default:
 		return "", fmt.Errorf("is %s, which no provider takes: convert it to PNG or JPEG", kind)
 	}
-	if !utf8.Valid(f.Data) || bytes.IndexByte(f.Data, 0) >= 0 {
+	if !media.IsText(f.Data) {
 		return "", errors.New("by its content it is no image, PDF or UTF-8 text: convert it, or let a tool read it")
 	}
 	return "text/plain", nil

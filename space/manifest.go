@@ -205,10 +205,10 @@ func (e Entry) Raw() codec.Raw {
 	return raw
 }
 
-// IsImage reports whether the file can be shown to a model as an image.
-func (f *File) IsImage() bool {
+// IsMedia reports whether the file can be shown to a model as an image or a PDF.
+func (f *File) IsMedia() bool {
 	switch f.MediaType {
-	case "image/png", "image/jpeg", "image/gif", "image/webp":
+	case "image/png", "image/jpeg", "image/gif", "image/webp", "image/heic", "image/heif", "application/pdf":
 		return true
 	}
 	return false

@@ -58,7 +58,7 @@ func (s *Size) addGroup(m *Manifest, g *Group) {
 			continue // Parse has reported it
 		}
 		switch f := &m.Files[i]; {
-		case f.IsImage():
+		case f.IsMedia():
 			s.Parts++
 			s.Images++
 			s.ImageBytes += f.Size

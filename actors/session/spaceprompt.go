@@ -148,7 +148,7 @@ func (b *promptBuilder) addGroup(m *space.Manifest, g *space.Group) {
 	for _, f := range g.Files {
 		file := &m.Files[f]
 		switch shown := (PromptPart{Names: []string{file.Path}, Ref: file.Ref.Hash}); {
-		case file.IsImage():
+		case file.IsMedia():
 			shown.Role, shown.MediaType = PromptImage, file.MediaType
 			b.images = append(b.images, shown)
 		case file.IsText():

@@ -90,6 +90,7 @@ type ViewRun struct {
 	Spent    bool            `json:"spent,omitempty"`    // paused by its budget
 	RetryAt  int64           `json:"retry_at,omitempty"` // Unix ms: time of the next attempt
 	Attempt  uint32          `json:"attempt,omitempty"`  // of the latest turn's generation, from 1
+	Repairs  int             `json:"repairs,omitempty"`  // turns begun to repair an answer, since the latest good one
 	// Workspace is the manifest that the run has instead of the applied one: hex,
 	// or none.
 	Workspace string `json:"workspace,omitempty"`
@@ -243,7 +244,7 @@ func viewRun(r *Run) ViewRun {
 		Number: r.Number, Seq: r.Seq, Submission: r.Submission, Provider: r.Config.Provider, Model: r.Config.Model,
 		Roles: r.Roles, Overrides: viewLists(r.Config.Enable, r.Config.Disable, r.Config.Force),
 		Turns: r.Turns, TurnsMax: r.Config.turnsMax(), Usage: r.Usage, Cost: r.Cost,
-		Steers: seqsOf(r.Steers), Deadline: r.Deadline, Budget: r.Config.Budget, Spent: r.Breach, Workspace: r.Config.Workspace,
+		Steers: seqsOf(r.Steers), Deadline: r.Deadline, Budget: r.Config.Budget, Spent: r.Breach, Repairs: int(r.Repairs), Workspace: r.Config.Workspace,
 	}
 }
 

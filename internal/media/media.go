@@ -8,6 +8,7 @@ import (
 	_ "image/png"  // for Sides
 	"net/http"
 	"strings"
+	"unicode/utf8"
 )
 
 // The types that some provider takes, and that Type returns.
@@ -31,9 +32,21 @@ var brands = map[string]string{
 }
 
 // Type returns the media type of an image or a PDF by its first bytes, "" for
-// everything else. It also returns types of images that no provider takes, for
-// people: image/avif, image/bmp, image/tiff, image/x-icon.
+// everything else. Text is no image, even if it begins as one does. It also returns
+// types of images that no provider takes, for people: image/avif, image/bmp,
+// image/tiff, image/x-icon.
 func Type(data []byte) string {
+	kind := begins(data)
+	if kind != "" && kind != PDF && IsText(data) {
+		return ""
+	}
+	return kind
+}
+
+// IsText reports whether data is text: UTF-8 without the character NUL.
+func IsText(data []byte) bool { return utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 }
+
+func begins(data []byte) string {
 	if len(data) >= 12 && string(data[4:8]) == "ftyp" {
 		return brands[string(data[8:12])]
 	}

@@ -41,14 +41,14 @@ func TestTypeIsThatOfTheBytes(t *testing.T) {
 		}
 	}
 	for name, data := range map[string]string{
-		"nothing": "", "text": "GIF it to me", "markup": "<svg xmlns='http://www.w3.org/2000/svg'/>", "archive": "PK\x03\x04", "half a header": "\x89PNG",
+		"nothing": "", "text": "GIF it to me", "text on a format": "GIF89a is a format.", "text on another": "BM is one, too.", "markup": "<svg xmlns='http://www.w3.org/2000/svg'/>", "archive": "PK\x03\x04", "half a header": "\x89PNG",
 		"video": "\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00", "sound": "RIFF\x24\x00\x00\x00WAVEfmt ",
 	} {
 		if got := media.Type([]byte(data)); got != "" {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
-	for kind, data := range map[string]string{"image/tiff": "II*\x00abcd", "image/bmp": "BM1234", "image/x-icon": "\x00\x00\x01\x00"} {
+	for kind, data := range map[string]string{"image/tiff": "II*\x00abcd", "image/bmp": "BM1234\x00", "image/x-icon": "\x00\x00\x01\x00"} {
 		if got := media.Type([]byte(data)); got != kind {
 			t.Errorf("got %q, want %q", got, kind)
 		}

@@ -53,7 +53,7 @@ func (r *Reader) whole(ctx context.Context, seq uint64, c *session.Content) (str
 		return "", tooMuch(seq, ContentBytesMax)
 	}
 	content, err := r.blob(ctx, seq, *c.Blob)
-	if kind := media.Type(content); kind != "" && !utf8.Valid(content) {
+	if kind := media.Type(content); kind != "" && !media.IsText(content) {
 		return fileLine(c, kind+", labelled as text"), nil
 	}
 	text := Valid(string(content))

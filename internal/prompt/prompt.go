@@ -45,7 +45,11 @@ func (r *Reader) prompt(ctx context.Context, g *session.Generation, request *exe
 			return err
 		}
 		if part.Role == session.PromptImage {
-			images = append(images, executor.Part{MediaType: part.MediaType, Data: content})
+			image := executor.Part{MediaType: part.MediaType, Data: content}
+			if len(part.Names) > 0 {
+				image.Name = Clip(part.Names[0], session.NameBytesMax)
+			}
+			images = append(images, image)
 			continue
 		}
 		text, ok := promptText(part, string(content), values, room)

@@ -60,7 +60,7 @@ func TestPromptPrecedesTheTranscript(t *testing.T) {
 		}
 		messages := []executor.Message{
 			{Role: "user", Text: "example of s1", Parts: []executor.Part{
-				{MediaType: "image/png", Data: []byte("image 1")}, {MediaType: "image/png", Data: []byte("image 2")}, {Text: "example of s1"},
+				{Name: "a.png", MediaType: "image/png", Data: []byte("image 1")}, {Name: "b.png", MediaType: "image/png", Data: []byte("image 2")}, {Text: "example of s1"},
 			}},
 			{Role: "assistant", Text: "answer"},
 			{Role: "user", Text: "hello"},

@@ -14,6 +14,7 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/media"
 	"github.com/refold/refold/space"
 )
 
@@ -182,19 +183,17 @@ func (b *builder) keep(name string, content []byte) int {
 	return b.add(space.File{Path: name, Ref: ref, Size: int64(len(content)), MediaType: MediaType(name, content)})
 }
 
-// MediaType returns a file's media type, by name and content. It is the same on
-// every machine.
+// MediaType returns a file's media type: of an image or a PDF by its content, of a
+// text by its name. It is the same on every machine.
 func MediaType(name string, content []byte) string {
-	ext := strings.ToLower(path.Ext(name))
-	for _, image := range images {
-		if slices.Contains(image.exts, ext) && len(content) >= 12 && image.begins(content) {
-			return image.mediaType
-		}
-	}
-	if !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0 {
+	kind := media.Type(content)
+	switch {
+	case slices.Contains(shown, kind):
+		return kind
+	case !media.IsText(content):
 		return "application/octet-stream"
 	}
-	switch ext {
+	switch strings.ToLower(path.Ext(name)) {
 	case ".md", ".markdown":
 		return "text/markdown"
 	case ".json":
@@ -207,17 +206,8 @@ func MediaType(name string, content []byte) string {
 	return "text/plain"
 }
 
-// images are the formats that models accept, with the first bytes of their files.
-var images = []struct {
-	mediaType string
-	exts      []string
-	begins    func([]byte) bool
-}{
-	{"image/png", []string{".png"}, func(b []byte) bool { return bytes.HasPrefix(b, []byte("\x89PNG\r\n\x1a\n")) }},
-	{"image/jpeg", []string{".jpg", ".jpeg"}, func(b []byte) bool { return bytes.HasPrefix(b, []byte("\xff\xd8\xff")) }},
-	{"image/gif", []string{".gif"}, func(b []byte) bool { return bytes.HasPrefix(b, []byte("GIF8")) }},
-	{"image/webp", []string{".webp"}, func(b []byte) bool { return bytes.HasPrefix(b, []byte("RIFF")) && string(b[8:12]) == "WEBP" }},
-}
+// shown are the types of files that some model is shown as such.
+var shown = []string{media.PNG, media.JPEG, media.GIF, media.WebP, media.HEIC, media.HEIF, media.PDF}
 
 // list returns all files below the root in byte order, except for those in
 // .git. It does not follow links to folders.

@@ -190,7 +190,7 @@ func (t *Tools) read(ctx context.Context, files []file, a arguments) (executor.R
 		return refused("%q is in %s and %s: say which with space", a.Path, found[0].space, found[1].space), nil
 	}
 	f := found[0]
-	if !f.IsText() && !f.IsImage() {
+	if !f.IsText() && !f.IsMedia() {
 		text, err := json.Marshal(map[string]any{"path": f.Path, "media_type": f.MediaType, "size": f.Size, "sha256": f.Ref.Hash.String()})
 		return executor.Result{Output: string(text)}, err
 	}
@@ -198,7 +198,7 @@ func (t *Tools) read(ctx context.Context, files []file, a arguments) (executor.R
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("%s: %w", f.Path, err)
 	}
-	if f.IsImage() {
+	if f.IsMedia() {
 		return executor.Result{Output: f.Path, Files: []executor.File{{MediaType: f.MediaType, Data: content}}}, nil
 	}
 	return executor.Result{Output: excerpt(content, a)}, nil

@@ -84,7 +84,7 @@ func TestImagesGoToTheFirstUserMessage(t *testing.T) {
 		if err != nil || fault != nil {
 			t.Fatal(fault, err)
 		}
-		want := []executor.Message{{Role: "user", Text: "hello", Parts: []executor.Part{{MediaType: "image/png", Data: []byte("image")}, {Text: "hello"}}}}
+		want := []executor.Message{{Role: "user", Text: "hello", Parts: []executor.Part{{Name: "a.png", MediaType: "image/png", Data: []byte("image")}, {Text: "hello"}}}}
 		if diff := cmp.Diff(want, got.Messages); diff != "" || got.System != "be careful" {
 			t.Errorf("system %q (-want +got):\n%s", got.System, diff)
 		}

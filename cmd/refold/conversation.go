@@ -346,6 +346,9 @@ func (v *conversation) text(ctx context.Context, c *session.Content) string {
 		return ""
 	case c.Blob != nil:
 		what := fmt.Sprintf("%s, %d bytes, %s", cmp.Or(c.MediaType, "text"), c.Size, c.Blob)
+		if c.Name != "" {
+			what = c.Name + ", " + what
+		}
 		if !session.IsShownAsText(c.MediaType) {
 			return "[" + what + "]"
 		}

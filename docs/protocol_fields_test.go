@@ -131,7 +131,7 @@ func TestFullMessages(t *testing.T) {
 	trouble := session.Trouble{Target: "llm/openai", Code: "network", Detail: "d", Since: 1, Next: 5, Effects: []string{"r1t1"}}
 	viewRun := session.ViewRun{
 		Number: 1, Seq: 2, Submission: "a", Provider: "openai", Model: "m1", Turns: 1, TurnsMax: 100, Usage: total, Roles: []string{"editor"}, Overrides: lists,
-		Cost: 546, Steers: []uint64{7}, Deadline: 5, Budget: fullBudget(), Spent: true, RetryAt: 5, Attempt: 2,
+		Cost: 546, Steers: []uint64{7}, Deadline: 5, Budget: fullBudget(), Spent: true, RetryAt: 5, Attempt: 2, Repairs: 1,
 		Context: []byte(`{"phase":"find"}`), Used: []string{"host.exec"}, Workspace: "none",
 	}
 	viewSpace := session.ViewSpace{
@@ -205,7 +205,7 @@ func TestFullMessages(t *testing.T) {
 		},
 		"WorkspaceGone": session.WorkspaceGone{Workspace: "support", Kind: space.Workspace, Hash: hash.String(), ToolsRemoved: []string{"crm.find"}},
 		"TurnSettled": session.TurnSettled{
-			Effect: "r1t1", Calls: 2, Text: "so", TextBytes: 9000, FinishReason: "stop", Code: "overloaded", Detail: "d", RetryAt: 5, Usage: total,
+			Effect: "r1t1", Calls: 2, Text: "so", TextBytes: 9000, FinishReason: "stop", Code: "overloaded", Detail: "d", Invalid: "d", RetryAt: 5, Usage: total,
 		},
 		"CallSettled": session.CallSettled{
 			Effect: "r1t1c0", ToolName: "look", Status: session.CallFailed, Code: "timeout", Detail: "d", DurationMS: 7, Output: "so", OutputBytes: 9000,

@@ -14,7 +14,7 @@ import (
 func full(t *testing.T, typ string, f *folding) any {
 	t.Helper()
 	content := &session.Content{Parts: []session.Content{
-		{Text: "Look at this:"}, {Blob: ptr(codec.RefOf([]byte("x"))), MediaType: "text/plain", Size: 1},
+		{Text: "Look at this:"}, {Blob: ptr(codec.RefOf([]byte("x"))), MediaType: "text/plain", Name: "a.txt", Size: 1},
 	}}
 	usage := &session.Usage{CacheWriteTokens: 5, CachedTokens: 1, InputTokens: 2, OutputTokens: 3, ReasoningTokens: 4}
 	fault := &session.Fault{Code: "overloaded", Detail: "try later", Retryable: true}
@@ -104,7 +104,7 @@ func fullBudget() *session.Budget {
 
 func fullFormat(t *testing.T) codec.Raw {
 	t.Helper()
-	return raw(t, `{"name":"person","schema":{"type":"object"},"strict":true,"type":"json_schema"}`)
+	return raw(t, `{"name":"person","repairs":2,"schema":{"type":"object"},"strict":true,"type":"json_schema"}`)
 }
 
 func fullConfig(t *testing.T) session.RunConfig {

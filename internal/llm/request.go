@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/llm/schema"
 	"github.com/refold/refold/planner"
 )
 
@@ -29,30 +30,14 @@ func Params(params json.RawMessage, reserved []string) (map[string]json.RawMessa
 	return members, nil
 }
 
-// Schema returns the members of a tool's schema, byte for byte. It adds the
-// type that some APIs require, if the schema has none.
-func Schema(t *executor.Tool) (map[string]any, error) {
-	members, err := Members(t.Schema, "tool "+t.Name+": its schema")
-	if err != nil {
-		return nil, err
-	}
-	schema := map[string]any{"type": "object"}
-	for name, value := range members {
-		schema[name] = value
-	}
-	return schema, nil
-}
-
-// RenderTools returns a request's member tools as JSON. one makes an entry from
-// a tool and its schema.
-func RenderTools[T any](
-	tools []executor.Tool, schema func(*executor.Tool) (map[string]any, error), one func(*executor.Tool, map[string]any) T,
-) ([]byte, error) {
+// RenderTools returns a request's member tools as JSON, with schemas in the form
+// that the API accepts. one makes an entry from a tool and its schema.
+func RenderTools[T any](d *schema.Dialect, tools []executor.Tool, one func(*executor.Tool, map[string]any) T) ([]byte, error) {
 	all := make([]T, len(tools))
 	for i := range tools {
-		members, err := schema(&tools[i])
+		members, err := d.Members(&tools[i])
 		if err != nil {
-			return nil, err
+			return nil, Fail(CodeBadRequest, "tool %s: %s", tools[i].Name, err)
 		}
 		all[i] = one(&tools[i], members)
 	}

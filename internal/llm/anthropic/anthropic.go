@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
+	"github.com/refold/refold/internal/llm/schema"
 )
 
 // DefaultBaseURL is used if the config has no base URL.
@@ -49,8 +50,9 @@ func New(c endpoint.Config, log *slog.Logger) (*Model, error) {
 // for what is streamed, and package llm for the codes of failures. It returns
 // ctx's error if ctx is over.
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
+	req, tools := schema.Anthropic.Adapt(req, false)
 	req = llm.Sendable(req)
-	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
+	answer, err := m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
 		Of: m.of, Ways: waysOf(req.Params), Make: func(thoughts llm.Thoughts) (endpoint.Attempt, error) {
 			body, err := m.newParams(&req, thoughts)
 			return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {
@@ -58,4 +60,5 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 			}, err
 		},
 	})
+	return tools.Answer(answer), err
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
+	"github.com/refold/refold/internal/llm/schema"
 )
 
 // reserved are the members of a request that params can't set: they come from
@@ -219,8 +220,8 @@ func renderMarked(tools []executor.Tool, mark *anthropic.CacheControlEphemeralPa
 
 		CacheControl *anthropic.CacheControlEphemeralParam `json:"cache_control,omitempty"`
 	}
-	return llm.RenderTools(tools, llm.Schema, func(t *executor.Tool, schema map[string]any) tool {
-		made := tool{Name: t.Name, Description: t.Description, InputSchema: schema}
+	return llm.RenderTools(schema.Anthropic, tools, func(t *executor.Tool, members map[string]any) tool {
+		made := tool{Name: t.Name, Description: t.Description, InputSchema: members}
 		if t == &tools[len(tools)-1] {
 			made.CacheControl = mark
 		}

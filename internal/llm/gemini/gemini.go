@@ -12,6 +12,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
 	"github.com/refold/refold/internal/llm/endpoint"
+	"github.com/refold/refold/internal/llm/schema"
 )
 
 // DefaultBaseURL is used if the config has no base URL.
@@ -52,12 +53,13 @@ func New(c endpoint.Config, log *slog.Logger) (*Model, error) {
 // for what is streamed, and package llm for the codes of failures. It returns
 // ctx's error if ctx is over.
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
+	req, tools := schema.Gemini.Adapt(req, true)
 	req = llm.Sendable(req)
 	config, err := newConfig(&req)
 	if err != nil {
 		return executor.Answer{}, err
 	}
-	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
+	answer, err := m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
 		Of: m.of, Ways: []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsDropped, llm.ThoughtsLeftOut},
 		Make: func(thoughts llm.Thoughts) (endpoint.Attempt, error) {
 			contents := m.newContents(accepts.Fit(req.Messages), thoughts)
@@ -67,4 +69,5 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 			}, nil
 		},
 	})
+	return tools.Answer(answer), err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
+	"github.com/refold/refold/internal/llm/schema"
 )
 
 // reserved are the members of a request that params can't set: they come from
@@ -45,12 +46,8 @@ func newConfig(req *executor.Request) (*genai.GenerateContentConfig, error) {
 			return nil, err
 		}
 	}
-	tools := req.Tools
-	if req.Defined != nil {
-		tools = req.Defined
-	}
-	if len(tools) > 0 {
-		tool, err := newTool(tools)
+	if len(req.Tools)+len(req.Defined) > 0 {
+		tool, err := newTool(req)
 		if err != nil {
 			return nil, err
 		}
@@ -105,16 +102,35 @@ func withFormat(config *genai.GenerateContentConfig, given json.RawMessage, f *e
 	return nil
 }
 
-// newTool returns the functions. Schemas are passed on unchanged.
-func newTool(tools []executor.Tool) (*genai.Tool, error) {
-	all := make([]*genai.FunctionDeclaration, len(tools))
-	for i := range tools {
-		t := &tools[i]
-		schema, err := llm.Schema(t)
-		if err != nil {
-			return nil, err
-		}
-		all[i] = &genai.FunctionDeclaration{Name: t.Name, Description: t.Description, ParametersJsonSchema: schema}
+// function is a function whose schema is not decoded for each turn.
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema"`
+}
+
+// toolsForm identifies the format of renderTools.
+const toolsForm = "gemini.tools"
+
+func renderTools(tools []executor.Tool) ([]byte, error) {
+	return llm.RenderTools(schema.Gemini, tools, func(t *executor.Tool, members map[string]any) function {
+		return function{t.Name, t.Description, llm.JSON(members)}
+	})
+}
+
+// newTool returns the functions.
+func newTool(req *executor.Request) (*genai.Tool, error) {
+	text, err := req.RenderDefined(toolsForm, renderTools)
+	if err != nil {
+		return nil, err
+	}
+	var functions []function
+	if err := json.Unmarshal(text, &functions); err != nil {
+		return nil, llm.Fail(llm.CodeBadRequest, "tools: %s", err)
+	}
+	all := make([]*genai.FunctionDeclaration, len(functions))
+	for i, f := range functions {
+		all[i] = &genai.FunctionDeclaration{Name: f.Name, Description: f.Description, ParametersJsonSchema: f.Schema}
 	}
 	return &genai.Tool{FunctionDeclarations: all}, nil
 }

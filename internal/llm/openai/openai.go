@@ -73,11 +73,13 @@ func New(c Config, log *slog.Logger) (*Model, error) {
 // for what is streamed, and package llm for the codes of failures. It returns
 // ctx's error if ctx is over.
 func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(text string)) (executor.Answer, error) {
+	req, tools := m.dialect().Adapt(req, m.openai)
 	req = llm.Sendable(req)
-	return m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
+	answer, err := m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
 		Of: m.of, Ways: []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsLeftOut},
 		Make: func(thoughts llm.Thoughts) (endpoint.Attempt, error) { return m.prepare(&req, thoughts) },
 	})
+	return tools.Answer(answer), err
 }
 
 // prepare builds the request. Its error is a fault of the run's config.

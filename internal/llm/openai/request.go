@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
+	"github.com/refold/refold/internal/llm/schema"
 )
 
 // reserved are the members of a request that params can't set: they come from
@@ -29,7 +30,7 @@ func (m *Model) newParams(req *executor.Request, thoughts llm.Thoughts) (openai.
 		render = req.RenderDefined
 	}
 	if masked || len(req.Tools) > 0 { // servers refuse a tool choice without tools
-		tools, err := render(toolsForm, renderTools)
+		tools, err := render(toolsForm, m.renderTools)
 		if err != nil {
 			return body, err
 		}
@@ -150,9 +151,9 @@ func (m *Model) newAssistant(msg *executor.Message, thoughts llm.Thoughts) opena
 const toolsForm = "openai.chat.tools"
 
 // renderTools returns the request's member tools as JSON.
-func renderTools(tools []executor.Tool) ([]byte, error) {
-	return llm.RenderTools(tools, schemaOf, func(t *executor.Tool, schema map[string]any) openai.ChatCompletionToolUnionParam {
-		fn := shared.FunctionDefinitionParam{Name: t.Name, Parameters: schema}
+func (m *Model) renderTools(tools []executor.Tool) ([]byte, error) {
+	return llm.RenderTools(m.dialect(), tools, func(t *executor.Tool, members map[string]any) openai.ChatCompletionToolUnionParam {
+		fn := shared.FunctionDefinitionParam{Name: t.Name, Parameters: members}
 		if t.Description != "" {
 			fn.Description = param.NewOpt(t.Description)
 		}
@@ -160,17 +161,12 @@ func renderTools(tools []executor.Tool) ([]byte, error) {
 	})
 }
 
-// schemaOf returns the members of a tool's schema, byte for byte.
-func schemaOf(t *executor.Tool) (map[string]any, error) {
-	members, err := llm.Members(t.Schema, "tool "+t.Name+": its schema")
-	if err != nil {
-		return nil, err
+// dialect is what the server accepts as tools.
+func (m *Model) dialect() *schema.Dialect {
+	if m.openai {
+		return schema.OpenAI
 	}
-	schema := make(map[string]any, len(members))
-	for name, value := range members {
-		schema[name] = value
-	}
-	return schema, nil
+	return schema.Chat
 }
 
 // newToolChoice returns the choice; auto is the protocol's default and not sent.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
+	"github.com/refold/refold/internal/llm/schema"
 )
 
 // reservedResponses are the members of a request for a response that params
@@ -194,9 +195,9 @@ const responseToolsForm = "openai.responses.tools"
 
 // renderResponseTools returns the request's member tools as JSON.
 func renderResponseTools(tools []executor.Tool) ([]byte, error) {
-	return llm.RenderTools(tools, llm.Schema, func(t *executor.Tool, schema map[string]any) responses.ToolUnionParam {
+	return llm.RenderTools(schema.OpenAI, tools, func(t *executor.Tool, members map[string]any) responses.ToolUnionParam {
 		// Strict schemas need a form that few tools have.
-		tool := responses.ToolParamOfFunction(t.Name, schema, false)
+		tool := responses.ToolParamOfFunction(t.Name, members, false)
 		if t.Description != "" {
 			tool.OfFunction.Description = param.NewOpt(t.Description)
 		}

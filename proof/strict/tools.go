@@ -223,11 +223,19 @@ func openaiSchema(name string, s map[string]any) error {
 			return breaks(openaiToolMember, "%s has an %v without them", name, s["type"])
 		case has(s, "items") && !isSchema(s["items"]):
 			return breaks(openaiToolSchema, "%s has the items %v", name, s["items"])
+		case has(s, "additionalProperties") && s["additionalProperties"] == nil:
+			return breaks(openaiToolSchema, "%s has the additionalProperties null", name)
 		}
 		named, _ := s["properties"].(map[string]any)
 		for key, sub := range named {
 			if !isSchema(sub) {
 				return breaks(openaiToolSchema, "%s has the property %s: %v", name, key, sub)
+			}
+		}
+		for _, key := range []string{"anyOf", "oneOf", "allOf", "prefixItems"} {
+			list, _ := s[key].([]any)
+			if slices.ContainsFunc(list, func(v any) bool { return !isSchema(v) }) {
+				return breaks(openaiToolSchema, "%s has %s: %v", name, key, list)
 			}
 		}
 		if values, ok := s["enum"].([]any); has(s, "enum") && (!ok || len(values) == 0 || repeats(values)) {
@@ -352,9 +360,6 @@ func everySchema(s map[string]any, depth int, check func(s map[string]any, depth
 	for _, key := range []string{"anyOf", "oneOf", "allOf", "prefixItems"} {
 		list, _ := s[key].([]any)
 		for _, sub := range list {
-			if !isSchema(sub) {
-				return fmt.Errorf("%s has %v", key, sub)
-			}
 			if err := visit(sub, depth); err != nil {
 				return err
 			}

@@ -285,11 +285,6 @@ func TestRequestRefused(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", params, failure, want)
 		}
 	}
-	req := hello
-	req.Tools = []executor.Tool{{Name: "get", Schema: json.RawMessage(`true`)}}
-	if _, _, failure := newServer(t).model(t, Config{}).generate(t, req); failure == nil || failure.Error() != "bad_request: tool get: its schema is no JSON object" {
-		t.Errorf("a schema that is no object: %v", failure)
-	}
 }
 
 func TestFinishReasons(t *testing.T) {

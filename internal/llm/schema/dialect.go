@@ -20,6 +20,7 @@ type Dialect struct {
 	members bool
 	// toolsMax is the most tools of a request; 0: no limit is known.
 	toolsMax int
+	// depthMax is the depth from which on only values without parts are described.
 	depthMax int
 	isKey    func(key string) bool
 	isName   func(name string) bool
@@ -31,9 +32,9 @@ type Dialect struct {
 // The dialects.
 var (
 	Anthropic = &Dialect{Name: "anthropic", depthMax: 64, isKey: isKey, isName: anyText}
-	OpenAI    = &Dialect{Name: "openai", members: true, toolsMax: 128, depthMax: 10, isKey: anyText, isName: anyText}
+	OpenAI    = &Dialect{Name: "openai", members: true, toolsMax: 128, depthMax: 9, isKey: anyText, isName: anyText}
 	Gemini    = &Dialect{
-		Name: "gemini", plain: true, anyOfAlone: true, textEnums: true, members: true, toolsMax: 128, depthMax: 10,
+		Name: "gemini", plain: true, anyOfAlone: true, textEnums: true, members: true, toolsMax: 128, depthMax: 9,
 		isKey: isIdentifier, isName: startsWithLetter, folds: true,
 		keywords: map[string][]string{
 			"array": {"items", "maxItems", "minItems"}, "object": {"additionalProperties", "properties", "required"},
@@ -43,7 +44,7 @@ var (
 	}
 	// Chat is for servers with chat completions, OpenAI's own excepted.
 	Chat = &Dialect{
-		Name: "openai-chat", plain: true, members: true, toolsMax: 128, depthMax: 10,
+		Name: "openai-chat", plain: true, members: true, toolsMax: 128, depthMax: 9,
 		isKey: isKey, isName: startsWithLetter, folds: true,
 		keywords: map[string][]string{
 			"array": {"items", "maxItems", "minItems"}, "object": {"additionalProperties", "properties", "required"},

@@ -15,13 +15,15 @@ const nodesMax = 2_048
 // inline returns a schema whose references are written out: servers differ in
 // which ones they follow. Where a schema refers to itself, only its type is kept.
 // A schema without references is returned unchanged.
-func inline(root object) object {
+func inline(root object) any {
 	if !refers(root) {
+		root = maps.Clone(root)
+		delete(root, "$defs")
+		delete(root, "definitions")
 		return root
 	}
 	i := &inliner{root: root, left: nodesMax}
-	out, _ := i.schema(root, []string{"#"}).(object)
-	return out
+	return i.schema(root, []string{"#"})
 }
 
 // refers reports whether a schema has a reference.
@@ -67,6 +69,13 @@ func (i *inliner) schema(v any, open []string) any {
 	ref := reference(s)
 	for _, key := range []string{"$ref", "$dynamicRef", "$defs", "definitions", "$anchor", "$dynamicAnchor"} {
 		delete(s, key)
+	}
+	for _, key := range exact {
+		if sub, ok := s[key].(object); ok && refers(sub) {
+			delete(s, key) // it may be cut
+			delete(s, "unevaluatedItems")
+			delete(s, "unevaluatedProperties")
+		}
 	}
 	each(s, func(_ string, sub any) any { return i.schema(sub, open) })
 	if ref == "" {

@@ -35,7 +35,10 @@ func merge(a, b object) object {
 }
 
 func mergeNamed(a, b any) any {
-	named, _ := a.(object)
+	named, ok := a.(object)
+	if !ok {
+		return b
+	}
 	named = maps.Clone(named)
 	others, _ := b.(object)
 	for name, sub := range others {
@@ -75,7 +78,7 @@ func commonType(a, b any) any {
 			}
 		}
 	}
-	switch len(both) {
+	switch both = distinct(both); len(both) {
 	case 0:
 		return a
 	case 1:

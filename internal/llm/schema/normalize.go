@@ -30,7 +30,10 @@ func (d *Dialect) Normalize(schema json.RawMessage) (normal json.RawMessage, key
 	if err != nil {
 		return nil, nil, err
 	}
-	root = inline(root)
+	root, ok := inline(root).(object)
+	if !ok {
+		return nil, nil, ErrNoObject
+	}
 	n := &normalizer{d: d, keys: rename(keysOf(root), d.isKey, func(key string) string { return key })}
 	if root, err = n.flat(root); err != nil {
 		return nil, nil, err
@@ -52,7 +55,7 @@ func (n *normalizer) node(v any, depth int) object {
 	switch {
 	case v == false:
 		return nil
-	case !ok || depth > n.d.depthMax:
+	case !ok || depth >= n.d.depthMax && isDeep(s):
 		return n.anything()
 	case n.d.plain:
 		return n.plain(s, depth)
@@ -68,7 +71,18 @@ func (n *normalizer) anything() object {
 	text := object{"type": "string"}
 	return object{"anyOf": []any{
 		text, object{"type": "number"}, object{"type": "boolean"}, object{"type": "object", "properties": object{}}, object{"type": "array", "items": text},
+		object{"type": "null"},
 	}}
+}
+
+// isDeep reports whether a schema has others within it, or will have.
+func isDeep(s object) bool {
+	deep := slices.Contains(kindsOf(s), "array")
+	each(maps.Clone(s), func(_ string, sub any) any {
+		deep = true
+		return sub
+	})
+	return deep
 }
 
 // standard keeps all keywords, and corrects what the API refuses.
@@ -81,6 +95,7 @@ func (n *normalizer) standard(s object, depth int) object {
 		}
 		return n.orNothing(n.node(sub, depth+1))
 	})
+	loosen(out, s)
 	for _, key := range []string{"properties", "dependentSchemas", "dependentRequired"} {
 		if named, ok := out[key].(object); ok {
 			out[key] = n.renamed(named)
@@ -104,10 +119,30 @@ func (n *normalizer) standard(s object, depth int) object {
 		out["properties"] = object{}
 	}
 	if _, given := out["items"]; allows(out, "array") && out["type"] != nil && (!given || out["prefixItems"] != nil) {
-		out["items"] = n.node(positions(s), depth+1)
+		out["items"] = n.orNothing(n.node(positions(s), depth+1))
 		delete(out, "prefixItems")
 	}
 	return out
+}
+
+// exact are the keywords of which a looser schema would allow less.
+var exact = []string{"if", "not", "oneOf", "propertyNames"}
+
+// loosen drops the exact keywords of out that differ from those of s. Of oneOf it
+// keeps the alternatives.
+func loosen(out, s object) {
+	for _, key := range exact {
+		value, ok := s[key]
+		if !ok || bytes.Equal(encode(value), encode(out[key])) {
+			continue
+		}
+		if key == "oneOf" && out["anyOf"] == nil {
+			out["anyOf"] = out[key]
+		}
+		for _, gone := range []string{key, "unevaluatedItems", "unevaluatedProperties"} { // they depend on it
+			delete(out, gone)
+		}
+	}
 }
 
 // orNothing returns a schema, or one that allows nothing in place of nil.

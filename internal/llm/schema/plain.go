@@ -26,7 +26,7 @@ func (n *normalizer) plain(s object, depth int) object {
 			}
 		}
 	}
-	if isChoice(s) && s["properties"] != nil && allows(s, "object") {
+	if isChoice(s) && s["properties"] != nil && (s["type"] == nil || s["type"] == "object") {
 		if flat, err := n.flat(s); err == nil {
 			s = flat
 		}
@@ -35,21 +35,19 @@ func (n *normalizer) plain(s object, depth int) object {
 		return n.alternative(s, depth)
 	}
 	kinds := kindsOf(s)
-	if len(kinds) == 0 {
+	switch len(kinds) {
+	case 0:
 		return n.join(s, listOf(n.anything()["anyOf"]))
+	case 1:
+		return n.typed(s, kinds[0], depth)
+	}
+	bare := maps.Clone(s)
+	for _, key := range annotations { // they are of the whole
+		delete(bare, key)
 	}
 	branches := make([]any, len(kinds))
 	for i, kind := range kinds {
-		branches[i] = n.typed(s, kind, depth)
-	}
-	if len(branches) > 1 { // the annotations are of the whole
-		for i := range branches {
-			for _, key := range annotations {
-				if branch, ok := branches[i].(object); ok && s[key] != nil && string(encode(branch[key])) == string(encode(s[key])) {
-					delete(branch, key)
-				}
-			}
-		}
+		branches[i] = n.typed(bare, kind, depth)
 	}
 	return n.join(s, branches)
 }
@@ -99,24 +97,17 @@ func (n *normalizer) join(s object, branches []any) object {
 			notes[key] = s[key]
 		}
 	}
-	if len(branches) == 1 {
-		one, _ := branches[0].(object)
-		return merge(notes, one)
+	if !n.d.anyOfAlone && len(branches) > 1 {
+		notes["anyOf"] = branches
+		return notes
 	}
-	if text, ok := notes["description"].(string); ok && n.d.anyOfAlone {
-		first, _ := branches[0].(object)
-		if own, _ := first["description"].(string); own != "" && !strings.HasPrefix(own, text) {
-			text += " " + own
-		}
-		first = maps.Clone(first)
-		first["description"] = text
-		branches = append([]any{first}, branches[1:]...)
-	}
-	if n.d.anyOfAlone {
+	first, _ := branches[0].(object)
+	first = merge(describe(object{}, strings.TrimSpace(text(notes["description"])+" "+text(first["description"]))), first)
+	branches[0] = first
+	if branches = distinct(branches); len(branches) > 1 {
 		return object{"anyOf": branches}
 	}
-	notes["anyOf"] = branches
-	return notes
+	return merge(first, notes)
 }
 
 // keeps reports whether an annotation is kept. A default of null, or for Google
@@ -180,10 +171,15 @@ func (n *normalizer) members(out object, depth int) {
 		}
 	}
 	out["properties"] = properties
-	switch more := out["additionalProperties"].(type) {
-	case object:
-		if out["additionalProperties"] = n.node(more, depth+1); len(more) == 0 {
+	if more, ok := out["additionalProperties"].(object); ok {
+		normal := n.node(more, depth+1)
+		switch {
+		case len(more) == 0:
 			out["additionalProperties"] = true
+		case normal == nil:
+			out["additionalProperties"] = false
+		default:
+			out["additionalProperties"] = normal
 		}
 	}
 	n.require(out)

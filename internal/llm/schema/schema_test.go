@@ -1,0 +1,293 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"pgregory.net/rapid"
+
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/llm/schema"
+	"github.com/refold/refold/proof/strict"
+)
+
+// rules are the rules that each dialect's API has for a request with one tool.
+var rules = map[string]func(tool string) error{
+	"anthropic": func(s string) error {
+		return strict.AnthropicTools([]byte(`{"tools":[{"name":"f","input_schema":` + s + `}]}`))
+	},
+	"openai": func(s string) error {
+		return strict.OpenAITools([]byte(`{"tools":[{"name":"f","parameters":` + s + `}]}`))
+	},
+	"openai-chat": func(s string) error {
+		return strict.ChatTools([]byte(`{"tools":[{"function":{"name":"f","parameters":` + s + `}}]}`))
+	},
+	"gemini": func(s string) error {
+		return strict.GeminiTools([]byte(`{"tools":[{"functionDeclarations":[{"name":"f","parametersJsonSchema":` + s + `}]}]}`))
+	},
+}
+
+// keys of properties, some of which an API refuses or a renaming could collide with.
+var keys = []string{"a", "b", "$a", "_a", "b[]", "b__", "", "type"}
+
+// drawSchema draws a schema: any keywords, on any level, also such that do not go
+// together. If without lists any, it has none of these, and every
+// schema with keywords has a type, so that none is
+// derived from the others.
+func drawSchema(t *rapid.T, depth int, without []string) any {
+	if depth == 0 || rapid.IntRange(0, 9).Draw(t, "leaf") == 0 {
+		return rapid.SampledFrom([]any{true, false, map[string]any{}, map[string]any{"type": "string"}, map[string]any{"type": "integer"}, map[string]any{"$ref": "#"}}).Draw(t, "small")
+	}
+	s := map[string]any{}
+	sub := func() any { return drawSchema(t, depth-1, without) }
+	list := func(min int) []any {
+		all := make([]any, rapid.IntRange(min, 2).Draw(t, "count"))
+		for i := range all {
+			all[i] = sub()
+		}
+		return all
+	}
+	named := func(of func() any) map[string]any {
+		all := map[string]any{}
+		for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(keys), 0, 3, rapid.ID[string]).Draw(t, "keys") {
+			all[key] = of()
+		}
+		return all
+	}
+	texts := func() any {
+		return rapid.SliceOfNDistinct(rapid.SampledFrom(keys), 0, 2, rapid.ID[string]).Draw(t, "names")
+	}
+	kinds := []string{"string", "integer", "number", "boolean", "null", "array", "object"}
+	values := []any{"x", "", 1, 1.5, true, nil, map[string]any{"a": 1}, []any{}}
+	keywords := map[string]func() any{
+		"type":  func() any { return rapid.SampledFrom(kinds).Draw(t, "type") },
+		"enum":  func() any { return rapid.SliceOfN(rapid.SampledFrom(values), 0, 3).Draw(t, "enum") },
+		"const": func() any { return rapid.SampledFrom(values).Draw(t, "const") }, "properties": func() any { return named(sub) },
+		"required": texts, "additionalProperties": sub, "items": sub, "prefixItems": func() any { return list(1) },
+		"anyOf": func() any { return list(1) }, "oneOf": func() any { return list(1) }, "allOf": func() any { return list(1) }, "not": sub,
+		"if": sub, "then": sub, "minimum": func() any { return 1 }, "maxLength": func() any { return 3 }, "minItems": func() any { return 1 },
+		"pattern": func() any { return "^a" }, "format": func() any { return "uri" }, "default": func() any { return nil }, "description": func() any { return "d" },
+		"dependentRequired": func() any { return named(texts) }, "patternProperties": func() any { return map[string]any{"^x": sub()} },
+		"unevaluatedProperties": func() any { return false }, "propertyNames": sub, "contains": sub, "$ref": func() any { return "#/$defs/d" },
+		"nullable": func() any { return true }, "title": func() any { return "T" },
+	}
+	types := func() any {
+		return rapid.SliceOfNDistinct(rapid.SampledFrom(kinds), 1, 3, rapid.ID[string]).Draw(t, "types")
+	}
+	names := slices.Sorted(maps.Keys(keywords))
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 4, rapid.ID[string]).Draw(t, "keywords") {
+		s[name] = keywords[name]()
+	}
+	if rapid.IntRange(0, 3).Draw(t, "list of types") == 0 {
+		s["type"] = types()
+	}
+	for _, name := range without {
+		delete(s, name)
+	}
+	if without != nil && s["type"] == nil {
+		s["type"] = kinds
+	}
+	return s
+}
+
+// TestNormalSchemasAreAccepted: whatever the schema, the result is one that the
+// API accepts, and normalizing it again changes nothing.
+func TestNormalSchemasAreAccepted(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		root, ok := drawSchema(t, 4, nil).(map[string]any)
+		if !ok {
+			root = map[string]any{}
+		}
+		root["$defs"] = map[string]any{"d": drawSchema(t, 2, nil)}
+		text, err := json.Marshal(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range schema.All() {
+			normal, _, err := d.Normalize(text)
+			if err != nil {
+				continue
+			}
+			if err := rules[d.Name](string(normal)); err != nil {
+				t.Fatalf("%s: %v\nfrom %s\nmade %s", d.Name, err, text, normal)
+			}
+			again, _, err := d.Normalize(normal)
+			if err != nil || string(again) != string(normal) {
+				t.Fatalf("%s: again: %v\nfrom %s\nmade %s\nthen %s", d.Name, err, text, normal, again)
+			}
+		}
+	})
+}
+
+// TestValidArgumentsStayValid: what the model may send according to the original
+// is valid for what it is shown, too. Schemas here have a type, and no
+// alternatives next to properties: those become one object with the properties of
+// all, and an absent type is the one that the keywords are for. Google's enums
+// lack the empty text.
+func TestValidArgumentsStayValid(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		drawn, ok := drawSchema(t, 2, rapid.SampledFrom([][]string{{"anyOf", "oneOf"}, {"allOf", "properties"}}).Draw(t, "without")).(map[string]any)
+		if !ok {
+			drawn = map[string]any{"type": "string"}
+		}
+		dropRefs(drawn)
+		root := map[string]any{"type": "object", "properties": map[string]any{"$p": drawn}}
+		text, err := json.Marshal(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		original, err := compile(text)
+		if err != nil {
+			return // no schema of the draft
+		}
+		for _, value := range []any{"x", "abc", "", json.Number("1"), json.Number("7"), json.Number("1.5"), true, nil, []any{}, []any{"x"}, map[string]any{}, map[string]any{"a": "x"}, map[string]any{"$a": json.Number("1"), "b": "x"}} {
+			if original.Validate(map[string]any{"$p": value}) != nil {
+				continue
+			}
+			for _, d := range schema.All() {
+				if d == schema.Gemini && value == "" {
+					continue
+				}
+				req, _ := d.Adapt(executor.Request{Tools: []executor.Tool{{Name: "f", Schema: text}}, Messages: []executor.Message{{Calls: []executor.MessageCall{{Name: "f", Arguments: encode(map[string]any{"$p": value})}}}}}, false)
+				normal, _, err := d.Normalize(text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				shown, err := compile(normal)
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", d.Name, err, normal)
+				}
+				arguments, err := jsonschema.UnmarshalJSON(strings.NewReader(req.Messages[0].Calls[0].Arguments))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := shown.Validate(arguments); err != nil {
+					t.Fatalf("%s: %v\nfrom %s\nmade %s", d.Name, err, text, normal)
+				}
+			}
+		}
+	})
+}
+
+func encode(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// dropRefs removes references, which need the whole schema.
+func dropRefs(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		delete(v, "$ref")
+		for _, sub := range v {
+			dropRefs(sub)
+		}
+	case []any:
+		for _, sub := range v {
+			dropRefs(sub)
+		}
+	}
+}
+
+func compile(text []byte) (*jsonschema.Schema, error) {
+	v, err := jsonschema.UnmarshalJSON(strings.NewReader(string(text)))
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("mem:s", v); err != nil {
+		return nil, err
+	}
+	return c.Compile("mem:s")
+}
+
+// TestAcceptedSchemasAreKept: a schema as most servers write it has one form for
+// all APIs, its own.
+func TestAcceptedSchemasAreKept(t *testing.T) {
+	t.Parallel()
+	const text = `{"additionalProperties":false,"properties":{"at":{"description":"A <place>.","enum":["a","b"],"type":"string"},"n":{"maximum":9007199254740993,"type":"integer"},"of":{"items":{"properties":{"x":{"type":"number"}},"required":["x"],"type":"object"},"minItems":1,"type":"array"}},"required":["at"],"type":"object"}`
+	for _, d := range schema.All() {
+		if got, keys, err := d.Normalize(json.RawMessage(text)); string(got) != text || keys != nil || err != nil {
+			t.Errorf("%s: got %s, %v, %v", d.Name, got, keys, err)
+		}
+	}
+}
+
+// TestNormalForms shows what becomes of some schemas.
+func TestNormalForms(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		what       string
+		d          *schema.Dialect
+		from, want string
+	}{
+		{"alternatives at the top become one object", schema.Anthropic,
+			`{"type":"object","description":"Find.","properties":{"n":{"type":"integer"}},"anyOf":[{"properties":{"id":{"type":"integer"}},"required":["id"]},{"properties":{"id":{"type":"string"},"name":{"type":"string"}},"required":["name"]}]}`,
+			`{"description":"Find. Properties that belong together: id; or name.","properties":{"id":{"anyOf":[{"type":"integer"},{"type":"string"}]},"n":{"type":"integer"},"name":{"type":"string"}},"type":"object"}`},
+		{"constants tell alternatives apart", schema.OpenAI,
+			`{"oneOf":[{"type":"object","properties":{"op":{"const":"a"}},"required":["op"]},{"type":"object","properties":{"op":{"const":"b"}},"required":["op"]}]}`,
+			`{"properties":{"op":{"enum":["a","b"]}},"required":["op"],"type":"object"}`},
+		{"dropped constraints are told", schema.Gemini,
+			`{"properties":{"u":{"type":"string","format":"uri","pattern":"^h","description":"Where."},"n":{"type":"integer","enum":[1,2],"exclusiveMinimum":0}}}`,
+			`{"properties":{"n":{"description":"(enum: [1,2], exclusiveMinimum: 0)","type":"integer"},"u":{"description":"Where. (format: uri, pattern: ^h)","type":"string"}},"type":"object"}`},
+		{"optional values have two types", schema.Chat,
+			`{"properties":{"t":{"type":["integer","null"],"minimum":1,"description":"d"}}}`,
+			`{"properties":{"t":{"anyOf":[{"minimum":1,"type":"integer"},{"type":"null"}],"description":"d"}},"type":"object"}`},
+		{"anyOf stands alone", schema.Gemini,
+			`{"properties":{"t":{"anyOf":[{"type":"string"},{"type":"null"}],"description":"d","default":null}}}`,
+			`{"properties":{"t":{"anyOf":[{"description":"d","type":"string"},{"type":"null"}]}},"type":"object"}`},
+		{"a reference to itself keeps its type", schema.Anthropic,
+			`{"properties":{"n":{"$ref":"#/$defs/N"}},"$defs":{"N":{"type":"object","properties":{"next":{"$ref":"#/$defs/N"}}}}}`,
+			`{"properties":{"n":{"properties":{"next":{"type":"object"}},"type":"object"}},"type":"object"}`},
+		{"keys are renamed everywhere", schema.Anthropic,
+			`{"properties":{"a[]":{"type":"string"},"a__":{"type":"string"},"o":{"properties":{"a[]":{}},"required":["a[]"]}},"required":["a[]"]}`,
+			`{"properties":{"a__":{"type":"string"},"a___2":{"type":"string"},"o":{"properties":{"a___2":{}},"required":["a___2"]}},"required":["a___2"],"type":"object"}`},
+	} {
+		if got, _, err := c.d.Normalize(json.RawMessage(c.from)); string(got) != c.want || err != nil {
+			t.Errorf("%s: got %s, %v\nwant %s", c.what, got, err, c.want)
+		}
+	}
+}
+
+// TestNoObject: arguments are an object for every API.
+func TestNoObject(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{`{"type":"string"}`, `{"type":["array","null"]}`, `{"anyOf":[{"type":"string"},false]}`, `{"allOf":[{"type":"array"}]}`, `true`, `null`} {
+		for _, d := range schema.All() {
+			if got, _, err := d.Normalize(json.RawMessage(text)); err == nil {
+				t.Errorf("%s: %s gives %s", d.Name, text, got)
+			}
+		}
+	}
+}
+
+// TestAttackSchemaThatMultiplies: references to references are written out up to
+// a limit.
+func TestAttackSchemaThatMultiplies(t *testing.T) {
+	t.Parallel()
+	defs := map[string]any{"d40": map[string]any{"type": "string"}}
+	for i := range 40 {
+		next := map[string]any{"$ref": fmt.Sprintf("#/$defs/d%d", i+1)}
+		defs[fmt.Sprintf("d%d", i)] = map[string]any{"type": "object", "properties": map[string]any{"a": next, "b": next}}
+	}
+	text := encode(map[string]any{"$ref": "#/$defs/d0", "$defs": defs})
+	for _, d := range schema.All() {
+		normal, _, err := d.Normalize(json.RawMessage(text))
+		if err == nil {
+			err = rules[d.Name](string(normal))
+		}
+		if err != nil || len(normal) > 1<<20 {
+			t.Errorf("%s: %d bytes, %v", d.Name, len(normal), err)
+		}
+	}
+}

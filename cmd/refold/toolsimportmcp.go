@@ -85,7 +85,9 @@ func (c importMCPCommand) ask(ctx context.Context, s streams) (*mcp.Imported, er
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	servers, err := mcp.New(config, nil, mcp.Options{Target: c.Target, Env: env, Secrets: given, Version: settings.Version()})
+	servers, err := mcp.New(config, nil, mcp.Options{Target: c.Target, Env: env, Secrets: given, Version: settings.Version(), Silent: func(server, request string) {
+		fmt.Fprintf(s.err, "refold: server %s has not answered %s yet: still waiting\n", server, request)
+	}})
 	if err != nil {
 		return nil, err
 	}

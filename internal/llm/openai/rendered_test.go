@@ -68,7 +68,7 @@ func TestToolsAreRenderedOnce(t *testing.T) {
 			t.Fatalf("%s: got %+v, %v", run.sid, end, err)
 		}
 	}
-	if got := served.Stats(); got.Rendered.Misses != 2 || got.Rendered.Hits != 7 || got.Descriptors.Misses != 2 || got.Descriptors.Hits != 13 {
+	if got := served.Stats(); got.Rendered.Misses != 4 || got.Rendered.Hits != 14 || got.Descriptors.Misses != 2 || got.Descriptors.Hits != 13 {
 		t.Errorf("rendered: got %+v; descriptors: got %+v", got.Rendered, got.Descriptors)
 	}
 	s.mu.Lock()

@@ -46,6 +46,14 @@ func kept(meta sdk.Meta, name string, otherwise any) any {
 	return value
 }
 
+// legible is readable and exact for a message over HTTP. It does not drop any.
+func legible(message []byte) []byte {
+	if fixed := readable(message); fixed != nil {
+		message = fixed
+	}
+	return exact(message)
+}
+
 // exact returns a message with a copy of its structured content, and of the
 // schema of each listed tool, in _meta. Other messages are returned unchanged.
 func exact(message []byte) []byte {
@@ -166,7 +174,7 @@ func wholeOf(r io.Reader, isMessage bool) func() ([]byte, error) {
 		case len(text) > messageBytesMax:
 			return nil, errTooLong
 		case isMessage:
-			text = exact(text)
+			text = legible(text)
 		}
 		return text, io.EOF
 	}
@@ -180,6 +188,9 @@ func eventsOf(r io.Reader) func() ([]byte, error) {
 		var event []byte
 		for {
 			part, err := lines.ReadSlice('\n')
+			if len(event) == 0 {
+				part = bytes.TrimPrefix(part, byteOrderMark)
+			}
 			event = append(event, part...)
 			switch {
 			case err != nil && !errors.Is(err, bufio.ErrBufferFull):
@@ -204,7 +215,7 @@ func exactEvent(event []byte) []byte {
 		}
 		data = append(data, bytes.TrimPrefix(text, []byte(" "))...)
 	}
-	message := exact(data)
+	message := legible(data)
 	if bytes.Equal(message, data) {
 		return event
 	}

@@ -49,8 +49,12 @@ func find(server string, s *Server, target string, listed []*sdk.Tool, redactor 
 	ids := map[string]int{}
 	names := map[string]int{}
 	var taken []*sdk.Tool
-	for _, t := range listed {
+	for i, t := range listed {
 		if t == nil || !s.takes(t.Name) {
+			continue
+		}
+		if t.Name == "" {
+			problems = append(problems, &Problem{Server: server, Tool: fmt.Sprintf("%d of its list", i+1), Err: errors.New("it has no name, so that nobody could call it")})
 			continue
 		}
 		taken = append(taken, t)
@@ -119,6 +123,9 @@ func unique(name, of string, most int) string {
 
 // newTool returns the tool of one entry of a list.
 func newTool(server string, s *Server, target, id, name string, listed *sdk.Tool, redactor *secrets.Redactor) (*Tool, error) {
+	if fault, ok := listed.Meta[metaFault].(string); ok {
+		return nil, errors.New(fault)
+	}
 	pin, err := pinOf(listed)
 	if err != nil {
 		return nil, err

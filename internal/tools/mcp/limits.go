@@ -6,6 +6,7 @@ const (
 	serverNameMax = 24 // bytes of a server's name, which begins the names of its tools
 
 	startMax     = 2 * time.Minute // for a server to start and to list its tools: npx may download it first
+	silenceTold  = 2 * time.Second // after which it is reported that a server does not answer
 	listMax      = 30 * time.Second
 	listAgeMax   = time.Minute // an older list is requested again before a call: not every server reports changes
 	pagesMax     = 1000        // of one list of tools

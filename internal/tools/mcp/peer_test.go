@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -29,6 +30,8 @@ const (
 	modePlain  = "plain"  // as it should be
 	modeFaulty = "faulty" // it ends at once, twice; then it is plain
 	modeDeaf   = "deaf"   // it does not end with its input
+	modeOdd    = "odd"    // it is made without an SDK, and its answers are odd
+	modeMute   = "mute"   // it answers nothing
 )
 
 func TestMain(m *testing.M) {
@@ -43,6 +46,13 @@ func TestMain(m *testing.M) {
 }
 
 func servePipes(mode string) error {
+	switch mode {
+	case modeOdd:
+		return serveOdd(os.Stdin, os.Stdout)
+	case modeMute:
+		_, err := io.Copy(io.Discard, os.Stdin)
+		return err
+	}
 	p := &peer{ledger: os.Getenv(envLedger), exit: os.Exit}
 	starts := p.note("start " + strings.Join(os.Environ(), " "))
 	switch {

@@ -31,9 +31,11 @@ var (
 	holdsMany = []string{"$defs", "definitions", "dependencies", "dependentSchemas", "patternProperties", "properties"}
 )
 
-// respell returns a copy of a schema with today's keywords.
+// respell returns a copy of a schema with today's keywords. A keyword whose value
+// is null, as some servers write it, is one that is absent.
 func respell(old map[string]any) map[string]any {
 	s := maps.Clone(old)
+	maps.DeleteFunc(s, func(key string, value any) bool { return value == nil && key != "const" && key != "default" })
 	for _, key := range holdsOne {
 		if sub, ok := s[key].(map[string]any); ok {
 			s[key] = respell(sub)

@@ -21,6 +21,7 @@ type server struct {
 	given   secrets.Given // secrets that it was given
 	lock    Lock
 	version string // of this program
+	silent  func(server, request string)
 	log     *slog.Logger
 
 	mu         sync.Mutex

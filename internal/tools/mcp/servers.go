@@ -21,6 +21,9 @@ type Options struct {
 	Secrets secrets.Source    // the secrets to which Config refers; nil: Env, by the built-in catalog
 	Version string            // of this program, sent to servers
 	Logger  *slog.Logger      // nil: no logs
+	// Silent is called if a server has not answered a request of its start for
+	// silenceTold: initialize or tools/list. nil: only the log has it.
+	Silent func(server, request string)
 }
 
 // Servers carries out calls of tools of MCP servers. Each server is started or
@@ -48,7 +51,7 @@ func New(c *Config, lock Lock, o Options) (*Servers, error) {
 	for name, config := range c.Servers {
 		s := &server{
 			name: name, config: config, target: config.target(o.Target), env: o.Env, sources: o.Secrets,
-			lock: lock, version: o.Version, logged: map[string]string{}, current: map[string]string{},
+			lock: lock, version: o.Version, silent: o.Silent, logged: map[string]string{}, current: map[string]string{},
 		}
 		s.given.Add(config.valuesOf(o.Env)...)
 		s.log = slog.New(s.given.Handler(log.Handler())).With("server", name)
@@ -125,7 +128,26 @@ func (s *Servers) Import(ctx context.Context) (*Imported, error) {
 			failed = append(failed, fmt.Errorf("server %s: %w", name, err))
 		}
 	}
+	all.separate()
 	return all, errors.Join(failed...)
+}
+
+// separate leaves out tools whose name for models is that of a tool of an earlier
+// server: one record can't have both.
+func (all *Imported) separate() {
+	owners := map[string]*Tool{}
+	all.Tools = slices.DeleteFunc(all.Tools, func(t *Tool) bool {
+		name, id := t.Function.ToolName(), t.Function.ToolID()
+		owner, taken := owners[name]
+		if !taken {
+			owners[name] = t
+			return false
+		}
+		all.Problems = append(all.Problems, &Problem{Server: t.Server, Tool: t.Name, ToolID: id, Err: fmt.Errorf(
+			"models would see it as %s, as tool %s of server %s: give one of the servers another name, or exclude one of the tools", name, owner.Name, owner.Server)})
+		delete(all.Lock, id)
+		return true
+	})
 }
 
 func (s *server) list(ctx context.Context, all *Imported) error {

@@ -66,7 +66,9 @@ func (s *server) begin(ctx context.Context, with filled) (*session, error) {
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { t.progress(r.Params) },
 		MultiRoundTrip:              &sdk.MultiRoundTripOptions{Disabled: true},
 	})
+	answered := s.await("initialize")
 	t.client, err = sdkClient.Connect(ctx, transport, nil)
+	answered()
 	err = s.outOfError(err)
 	close(t.connected) // changed may be waiting: a server may report changed tools early
 	if err != nil {
@@ -78,11 +80,26 @@ func (s *server) begin(ctx context.Context, with filled) (*session, error) {
 		t.end()
 		close(t.ended)
 	}()
-	if err := s.outOfError(t.list(ctx, time.Now())); err != nil {
+	answered = s.await("tools/list")
+	err = s.outOfError(t.list(ctx, time.Now()))
+	if answered(); err != nil {
 		t.close()
 		return nil, s.describe(t, fmt.Errorf("list its tools: %w", err))
 	}
 	return t, nil
+}
+
+// await reports that the server does not answer a request of its start, if that
+// takes longer than silenceTold. The caller must call answered.
+func (s *server) await(request string) (answered func()) {
+	timer := time.AfterFunc(silenceTold, func() {
+		s.log.Warn("mcp_server_silent", "waits_for", request, "at_most", startMax.String(),
+			"do", "a program that is downloaded first takes longer; else see whether it is an MCP server, and over standard input and output")
+		if s.silent != nil {
+			s.silent(s.name, request)
+		}
+	})
+	return func() { timer.Stop() }
 }
 
 // describe adds to an error how the program ended.

@@ -234,11 +234,15 @@ func (p *program) messages() io.ReadCloser {
 	})
 	return &body{of: p.stdout, more: func() ([]byte, error) {
 		for lines.Scan() {
-			line := bytes.TrimSpace(lines.Bytes())
+			line := bytes.TrimSpace(bytes.TrimPrefix(lines.Bytes(), byteOrderMark))
+			message := line
+			if len(line) > 0 && line[0] == '{' && json.Valid(line) {
+				message = readable(line)
+			}
 			switch {
 			case len(line) == 0:
-			case (line[0] == '{' || line[0] == '[') && json.Valid(line):
-				return append(slices.Clone(exact(line)), '\n'), nil
+			case message != nil && (line[0] == '{' || line[0] == '[') && json.Valid(line):
+				return append(slices.Clone(exact(message)), '\n'), nil
 			case garbage < garbageLinesMax:
 				_, _ = others.Write(append(bytes.Clone(line), '\n')) // it never fails
 			}

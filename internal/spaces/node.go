@@ -65,6 +65,7 @@ type jsonReader struct {
 // parseJSON reads a JSON text. Problems go to say. After one that ends the
 // reading it returns nil; a duplicate key does not end it.
 func parseJSON(data []byte, say func(p space.Problem)) *node {
+	data = bytes.TrimPrefix(data, []byte(byteOrderMark))
 	r := &jsonReader{data: data, dec: json.NewDecoder(bytes.NewReader(data)), line: 1, say: say}
 	r.dec.UseNumber()
 	if !utf8.Valid(data) {

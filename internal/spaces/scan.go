@@ -99,7 +99,7 @@ func (b *builder) scanned() *found {
 			f.Tools[space.Default] = append(f.Tools[space.Default], name)
 		}
 		for _, top := range []string{".claude/skills/", "skills/"} {
-			if glob := top + "*/" + skillFile; base == skillFile && isBelow(dir, top) && !slices.Contains(f.Skills, glob) {
+			if glob := top + "*/" + skillFile; strings.EqualFold(base, skillFile) && isBelow(dir, top) && !slices.Contains(f.Skills, glob) {
 				f.Skills = append(f.Skills, glob)
 			}
 		}

@@ -2,6 +2,7 @@ package spaces
 
 import (
 	"cmp"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -13,56 +14,6 @@ import (
 
 // skillFile is the file that defines a skill.
 const skillFile = "SKILL.md"
-
-// readSkills reads the skills that an index names. If it names none, it reads
-// those of the folder skills.
-func (b *builder) readSkills(d document, n *node) {
-	if n == nil {
-		n = &node{kind: kindList, items: []*node{{kind: kindText, text: "skills/*/" + skillFile}}}
-	}
-	items := d.texts(n, "skills")
-	isNamed := func(name string) bool {
-		return slices.ContainsFunc(items, func(item *node) bool { return item.text == name })
-	}
-	var names []string
-	for i, item := range items {
-		at := d.at(item, index("skills", i))
-		for _, name := range b.match(item.text, at) {
-			switch {
-			case path.Base(name) != skillFile || path.Dir(name) == ".":
-				d.b.say(at.problem(space.BadName, "%q: a skill is the file %s of a folder", clip(name, 128), skillFile))
-			case slices.Contains(names, name):
-			case isNamed(name):
-				names = append(names, name)
-				b.readSkill(name, at, true)
-			default:
-				names = append(names, name)
-				b.trySkill(name, at)
-			}
-		}
-	}
-}
-
-// trySkill reads a SKILL.md that a glob found. A faulty one is left out, and
-// its problems become warnings.
-func (b *builder) trySkill(name string, at location) {
-	problems, files, size := len(b.problems), len(b.m.Files), b.bytes
-	b.readSkill(name, at, false)
-	if len(b.problems) == problems {
-		return
-	}
-	for _, p := range b.problems[problems:] {
-		p.Detail = clip("left out: "+p.Detail, space.DetailBytesMax)
-		b.warnings = append(b.warnings, p)
-	}
-	b.m.LeftOut = append(b.m.LeftOut, space.LeftOut{Code: b.problems[problems].Code, File: name})
-	b.problems, b.bytes = b.problems[:problems], size
-	for _, f := range b.m.Files[files:] {
-		delete(b.at, f.Path)
-	}
-	b.m.Files = b.m.Files[:files]
-	b.m.Skills = slices.DeleteFunc(b.m.Skills, func(s space.Skill) bool { return s.Body >= files })
-}
 
 // readSkill reads one SKILL.md and lists the files of its folder. If the index
 // names the file itself, the skill must have the name of its folder.
@@ -88,7 +39,12 @@ func (b *builder) readSkill(name string, at location, named bool) {
 	s.Body = b.keep(name+space.BodySuffix, []byte(body)) // a context group may have the whole file
 	folder := path.Dir(name) + "/"
 	for _, other := range b.list() {
-		if !strings.HasPrefix(other, folder) || other == name || b.isFolder(other) {
+		if !strings.HasPrefix(other, folder) || other == name {
+			continue
+		}
+		if b.isFolder(other) {
+			d.b.warnings = append(d.b.warnings, space.Problem{File: other, Code: space.NotRegular, Detail: clip(fmt.Sprintf(
+				"it is a link to a folder, which is not followed: its files are not of the skill %s", s.Skill), space.DetailBytesMax)})
 			continue
 		}
 		if len(s.Files) == space.SkillFilesMax {
@@ -99,11 +55,15 @@ func (b *builder) readSkill(name string, at location, named bool) {
 			s.Files = append(s.Files, i)
 		}
 	}
+	if len(b.m.Files) > space.FilesMax {
+		d.say(&node{line: 1}, space.TooMany, "", "with the files of this skill, the space has more than %d", space.FilesMax)
+		return
+	}
 	b.m.Skills = append(b.m.Skills, s)
 }
 
 func (d document) parseSkill(text, folder string, named bool) (s space.Skill, body string, ok bool) {
-	front, body, line, ok := cutFrontmatter(text)
+	front, body, line, ok := cutFrontmatter(strings.TrimPrefix(text, byteOrderMark))
 	switch {
 	case !ok && line > 0:
 		d.say(&node{line: line}, space.BadFrontmatter, "", "the frontmatter has no end: write a line ---")
@@ -119,33 +79,12 @@ func (d document) parseSkill(text, folder string, named bool) (s space.Skill, bo
 		return s, "", false
 	}
 	before := len(d.b.problems)
-	n := parseYAML(front, 2, space.BadFrontmatter, func(p space.Problem) {
-		p.File = d.file
-		d.b.say(p)
-	})
+	n := d.parseFront(front)
 	if n == nil || !d.is(n, "", kindObject) {
 		return s, "", false
 	}
 	d.readFront(n, folder, body, named, &s)
 	return s, body, len(d.b.problems) == before
-}
-
-// cutFrontmatter splits a text into the part between the --- lines and the part
-// after them. line is 1 if the second --- is missing.
-func cutFrontmatter(text string) (front, body string, line int, ok bool) {
-	first, rest, more := strings.Cut(text, "\n")
-	if strings.TrimRight(first, " \t\r") != "---" || !more {
-		return "", "", 0, false
-	}
-	at := 0
-	for at < len(rest) {
-		end := cmp.Or(strings.IndexByte(rest[at:], '\n')+1, len(rest)-at)
-		if strings.TrimRight(rest[at:at+end], " \t\r\n") == "---" {
-			return rest[:at], rest[at+end:], 1, true
-		}
-		at += end
-	}
-	return "", "", 1, false
 }
 
 // frontKeys are the keys of a frontmatter that are read.
@@ -157,8 +96,17 @@ func (d document) readFront(n *node, folder, body string, named bool, s *space.S
 			d.b.warnings = append(d.b.warnings, d.at(&node{line: m.line}, clip(m.name, 64)).problem(space.UnknownKey, "is not read; known are %s", strings.Join(frontKeys, ", ")))
 		}
 	}
-	s.Skill = cmp.Or(d.text(n, "", "name"), folder)
+	s.Skill = folder
+	if name := n.get("name"); name != nil && name.kind != kindNull {
+		if name.kind == kindNumber || name.kind == kindBool {
+			name = &node{kind: kindText, line: name.line, text: name.text}
+		}
+		s.Skill = cmp.Or(d.text(&node{members: []member{{name: "name", value: name}}}, "", "name"), folder)
+	}
 	switch name := n.get("name"); {
+	case !space.IsSkillName(s.Skill) && !named && space.IsSkillName(folder):
+		d.warn(name, space.BadName, "name", "%q is no name of a skill, and the folder's is used: 1 to %d of a-z0-9-, no hyphen at an end or doubled", clip(s.Skill, 64), space.TokenBytesMax)
+		s.Skill = folder
 	case !space.IsSkillName(s.Skill):
 		d.say(cmp.Or(name, n), space.BadName, "name", "%q: a skill's name is 1 to %d of a-z0-9-, no hyphen at an end or doubled", clip(s.Skill, 64), space.TokenBytesMax)
 	case s.Skill != folder && named:
@@ -166,8 +114,8 @@ func (d document) readFront(n *node, folder, body string, named bool, s *space.S
 	case s.Skill != folder:
 		d.b.warnings = append(d.b.warnings, d.at(name, "name").problem(space.NameMismatch, "the skill is %q, and its folder is called %q", s.Skill, clip(folder, 64)))
 	}
-	s.Description = strings.TrimSpace(d.text(n, "", "description"))
-	if n.get("description") == nil {
+	s.Description = strings.TrimSpace(d.scalar(n, "description"))
+	if m := n.get("description"); m == nil || m.kind == kindNull || m.kind == kindList || m.kind == kindObject {
 		s.Description = firstParagraph(body)
 	}
 	if count := utf8.RuneCountInString(s.Description); count == 0 || count > space.SkillTextCharsMax {
@@ -178,36 +126,52 @@ func (d document) readFront(n *node, folder, body string, named bool, s *space.S
 			d.info(s, m, name, name)
 		}
 	}
-	if m := n.get("disable-model-invocation"); m != nil && d.is(m, "disable-model-invocation", kindBool) {
-		s.Hidden = strings.EqualFold(m.text, "true")
+	if m := n.get("disable-model-invocation"); m != nil {
+		s.Hidden = isTrue(m)
+		_ = d.scalar(n, "disable-model-invocation") // reports another value
 	}
 	if m := n.get("allowed-tools"); m != nil {
-		s.AllowedTools = d.allowedTools(m)
+		if m.kind == kindText || m.kind == kindList {
+			s.AllowedTools = d.allowedTools(m)
+		} else {
+			d.warn(m, space.WrongType, "allowed-tools", "is %s, and is not read: a text or a list of names is expected", m.kind)
+		}
 	}
-	if m := n.get("metadata"); m != nil && d.is(m, "metadata", kindObject) {
-		d.readMetadata(m, s)
+	if m := n.get("metadata"); m != nil {
+		if m.kind == kindObject {
+			d.readMetadata(m, s)
+		} else {
+			d.warn(m, space.WrongType, "metadata", "is %s, and is not read", m.kind)
+		}
 	}
 	slices.SortFunc(s.Info, func(a, b codec.Pair) int { return cmp.Compare(a.Key, b.Key) })
 	slices.Sort(s.Needs)
 	s.Needs = slices.Compact(s.Needs)
-	for _, need := range s.Needs {
-		if !space.IsNeed(need) {
-			d.say(n.get("metadata"), space.BadName, "metadata", "%q is no need: names are of A-Za-z0-9_ (env) or A-Za-z0-9._+- (bins, os)", clip(need, 64))
-		}
+	if len(s.Needs) > space.NeedsMax || len(s.AllowedTools) > space.SkillNamesMax {
+		d.say(n, space.TooMany, "", "it has %d needs and %d allowed-tools, at most %d and %d", len(s.Needs), len(s.AllowedTools), space.NeedsMax, space.SkillNamesMax)
 	}
 }
 
 // info keeps a value for people, as written.
 func (d document) info(s *space.Skill, m *node, key, at string) {
-	if m.kind == kindList || m.kind == kindObject || m.kind == kindNull {
-		d.say(m, space.WrongType, at, "is %s, and must be %s", m.kind, kindText)
+	text, kept := m.text, m.kind != kindObject && m.kind != kindNull
+	if m.kind == kindList {
+		text, kept = shownList(m)
+	}
+	switch {
+	case m.kind == kindNull:
+		return
+	case !kept:
+		d.warn(m, space.WrongType, at, "is %s, and is not read: a text is expected", m.kind)
+		return
+	case len(s.Info) == space.SkillInfosMax || slices.ContainsFunc(s.Info, func(p codec.Pair) bool { return p.Key == key }):
+		d.warn(m, space.TooMany, at, "is not read: there are %d such values, or one with a key that begins the same", space.SkillInfosMax)
+		return
+	case utf8.RuneCountInString(text) > space.SkillInfoCharsMax || len(key) > space.TokenBytesMax:
+		d.warn(m, space.TooLarge, at, "is not read: it has at most %d characters, and its key %d bytes", space.SkillInfoCharsMax, space.TokenBytesMax)
 		return
 	}
-	if utf8.RuneCountInString(m.text) > space.SkillInfoCharsMax || len(key) > space.TokenBytesMax {
-		d.say(m, space.TooLarge, at, "has at most %d characters, and its key %d bytes", space.SkillInfoCharsMax, space.TokenBytesMax)
-		return
-	}
-	raw, err := codec.Marshal(m.text)
+	raw, err := codec.Marshal(text)
 	if err != nil {
 		d.say(m, space.NotUTF8, at, "is not UTF-8")
 		return
@@ -223,7 +187,11 @@ func (d document) allowedTools(m *node) []string {
 	if m.kind == kindText {
 		texts = []string{m.text}
 	} else {
-		for _, item := range d.texts(m, "allowed-tools") {
+		for i, item := range m.items {
+			if item.kind != kindText {
+				d.warn(item, space.WrongType, index("allowed-tools", i), "is %s, and is not read: a name is expected", item.kind)
+				continue
+			}
 			texts = append(texts, item.text)
 		}
 	}
@@ -250,7 +218,9 @@ func (d document) allowedTools(m *node) []string {
 }
 
 // families are the programs whose metadata say what a skill requires.
-var families = []string{"agentos", "openclaw", "refold"}
+var families = []string{"agentos", "openclaw", ownFamily}
+
+const ownFamily = "refold"
 
 // readMetadata reads texts for people, and needs.
 func (d document) readMetadata(n *node, s *space.Skill) {
@@ -260,11 +230,40 @@ func (d document) readMetadata(n *node, s *space.Skill) {
 		case !slices.Contains(families, m.name):
 			d.info(s, m.value, clip(at, space.TokenBytesMax), at)
 		case m.value.kind == kindObject:
-			d.readNeeds(m.value, at, s)
-		default:
+			d.readFamily(m.value, m.name, at, s)
+		case m.name == ownFamily:
 			d.say(m.value, space.WrongType, at, "is %s, and must be %s", m.value.kind, kindObject)
+		default:
+			d.warn(m.value, space.WrongType, at, "is %s, and is not read: %s is expected", m.value.kind, kindObject)
 		}
 	}
+}
+
+// readFamily reads the needs in one program's metadata. Those of other products
+// that can't be needs are not read.
+func (d document) readFamily(n *node, family, at string, s *space.Skill) {
+	before, needs := len(d.b.problems), s.Needs
+	s.Needs = nil
+	d.readNeeds(n, at, s)
+	s.Needs = slices.DeleteFunc(s.Needs, func(need string) bool {
+		if !space.IsNeed(need) {
+			d.say(n, space.BadName, "metadata", "%q is no need: names are of A-Za-z0-9_ (env) or A-Za-z0-9._+- (bins, os)", clip(need, 64))
+		}
+		return !space.IsNeed(need)
+	})
+	s.Needs = append(needs, s.Needs...)
+	if family != ownFamily {
+		d.b.demote(before, "is not read: ")
+	}
+}
+
+// demote turns the problems since a number of them into warnings.
+func (b *builder) demote(since int, prefix string) {
+	for _, p := range b.problems[since:] {
+		p.Detail = clip(prefix+p.Detail, space.DetailBytesMax)
+		b.warnings = append(b.warnings, p)
+	}
+	b.problems = b.problems[:since]
 }
 
 // readNeeds reads what a skill requires of the machine.

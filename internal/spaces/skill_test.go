@@ -35,7 +35,8 @@ func TestSkills(t *testing.T) {
 		{"long text", "---\nname: x\n---\n" + strings.Repeat("x", 129<<10), "too_large"},
 		{"a need that is none", "---\nname: x\ndescription: d\nmetadata: {refold: {requires: {bins: ['a b']}}}\n---\n", "metadata: bad_name"},
 		{"not UTF-8", "---\nname: x\n---\n\xff", "skills/x/SKILL.md:4: not_utf8"},
-		{"billion laughs", "---\na: &a [x,x]\nb: &b [*a,*a]\n---\nt", "bad_frontmatter"},
+		{"billion laughs", "---\na: &a [x,x]\nb: &b [*a,*a]\n---\nt", ""}, // not read
+		{"billion laughs of the name", "---\na: &a [x,x]\nname: [*a,*a]\n---\nt", "bad_frontmatter"},
 	} {
 		built := build(t, folder(map[string]string{"agent.workspace.json": index, "skills/x/SKILL.md": c.text}), spaces.Options{})
 		switch {

@@ -91,9 +91,10 @@ func TestAttackLinkedSkills(t *testing.T) {
 	outside, dir := t.TempDir(), t.TempDir()
 	good := "---\ndescription: d\n---\nbody"
 	write(t, outside, map[string]string{"far/SKILL.md": good, "secret.txt": "secret"})
+	must(t, os.Mkdir(filepath.Join(dir, ".claude"), 0o755))
 	write(t, dir, map[string]string{"skills/good/SKILL.md": good, "skills/leaks/SKILL.md": good, "shared/near/SKILL.md": good, "shared/data/a.txt": "a", "skills/holds/SKILL.md": good})
 	for name, target := range map[string]string{
-		"skills/near": "../shared/near", "skills/far": filepath.Join(outside, "far"), "skills/gone": "nowhere",
+		"skills/near": "../shared/near", "skills/far": filepath.Join(outside, "far"), "skills/gone": "nowhere", ".claude/skills": "../shared",
 		"skills/leaks/secret.txt": filepath.Join(outside, "secret.txt"), "skills/holds/data": "../../shared/data",
 	} {
 		must(t, os.Symlink(target, filepath.Join(dir, name)))
@@ -104,6 +105,7 @@ func TestAttackLinkedSkills(t *testing.T) {
 		t.Fatal(built.Problems)
 	}
 	want := []space.LeftOut{
+		{Code: space.NotRegular, File: ".claude/skills/SKILL.md"},
 		{Code: space.PathEscapes, File: "skills/far/SKILL.md"}, {Code: space.MissingFile, File: "skills/gone/SKILL.md"},
 		{Code: space.PathEscapes, File: "skills/leaks/SKILL.md"}, {Code: space.NotRegular, File: "skills/near/SKILL.md"},
 	}
@@ -115,7 +117,7 @@ func TestAttackLinkedSkills(t *testing.T) {
 		said += w.String() + "\n"
 	}
 	for _, line := range []string{
-		"skills/near: not_regular: left out: the skill near: it is a link to a folder", "skills/far: path_escapes: left out: the skill far: ",
+		".claude/skills: not_regular: left out: all skills of this folder: ", "skills/near: not_regular: left out: the skill near: it is a link to a folder", "skills/far: path_escapes: left out: the skill far: ",
 		"skills/gone: missing_file: left out: the skill gone: ", `path_escapes: left out: "skills/leaks/secret.txt"`,
 		"skills/holds/data: not_regular: it is a link to a folder, which is not followed: its files are not of the skill holds",
 	} {

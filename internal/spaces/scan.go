@@ -99,7 +99,8 @@ func (b *builder) scanned() *found {
 			f.Tools[space.Default] = append(f.Tools[space.Default], name)
 		}
 		for _, top := range []string{".claude/skills/", "skills/"} {
-			if glob := top + "*/" + skillFile; strings.EqualFold(base, skillFile) && isBelow(dir, top) && !slices.Contains(f.Skills, glob) {
+			linked := name+"/" == top // folders are not listed
+			if glob := top + "*/" + skillFile; (linked || strings.EqualFold(base, skillFile) && isBelow(dir, top)) && !slices.Contains(f.Skills, glob) {
 				f.Skills = append(f.Skills, glob)
 			}
 		}

@@ -67,22 +67,23 @@ func (b *builder) matchSkills(pattern string, at location) []string {
 		case base != skillFile && strings.EqualFold(base, skillFile) && matches(dir+skillFile) && !slices.Contains(found, dir+skillFile):
 			found = append(found, name)
 		case matches(name + "/" + skillFile):
-			b.tellLink(name)
+			b.tellLink(name, "the skill "+path.Base(name))
+		case matches(name + "/x/" + skillFile):
+			b.tellLink(name, "all skills of this folder")
 		}
 	}
 	return found
 }
 
-// tellLink reports a link where the folder of a skill would be, with the skill
-// that it costs.
-func (b *builder) tellLink(name string) {
+// tellLink reports a link where a folder of skills would be, and what it costs.
+func (b *builder) tellLink(name, cost string) {
 	p := space.Problem{File: name, Code: space.NotRegular, Detail: "it is a link to a folder, which is not followed: move the folder here"}
 	if info, err := fs.Stat(b.fsys, name); err != nil {
 		p.Code, p.Detail = codeOf(err), "it is a link that can't be followed: "+textOf(err)
 	} else if !info.IsDir() {
 		return // a file
 	}
-	p.Detail = "left out: the skill " + path.Base(name) + ": " + p.Detail
+	p.Detail = "left out: " + cost + ": " + p.Detail
 	b.warnings = append(b.warnings, p)
 	b.leaveOut(p.Code, name+"/"+skillFile)
 }

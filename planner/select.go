@@ -364,6 +364,12 @@ func (ts *Toolset) Ref(reg *Registry, i int) codec.Ref {
 	return reg.tools[o.Tool()].descriptors[o.Variant()].ref
 }
 
+// Descriptor returns what the model is shown of the i-th offer. ts must be of reg.
+func (ts *Toolset) Descriptor(reg *Registry, i int) Descriptor {
+	o := ts.Offers[i]
+	return reg.tools[o.Tool()].descriptors[o.Variant()].Descriptor
+}
+
 // DescriptorBytes returns the size of all offered descriptors in bytes. ts must
 // be of reg.
 func (ts *Toolset) DescriptorBytes(reg *Registry) int {

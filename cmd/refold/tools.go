@@ -70,7 +70,7 @@ func (c whyCommand) Run(ctx context.Context, s streams, conn connection) error {
 	}
 	text := "hidden, " + tool.Why
 	if tool.Offered {
-		text = fmt.Sprintf("offered, %d of %d", tool.Place, offered(v.Tools))
+		text = strings.Replace(tool.Why, "offered", fmt.Sprintf("offered, %d of %d", tool.Place, offered(v.Tools)), 1)
 	}
 	fmt.Fprintf(s.out, "%s\n%s (%s): %s\n", headline(&v), tool.ToolName, tool.ToolID, text)
 	return nil
@@ -135,7 +135,7 @@ func viewAt(ctx context.Context, conn connection, sid, turn string) (session.Vie
 	case v.Turn.Step != nil && strings.Trim(v.Turn.Toolset, "0") == "":
 		return v, fmt.Errorf("turn %s was not published, since its step hook failed: %s", v.Turn.Effect, faultOf(v.Turn.Step))
 	}
-	return v, nil
+	return v, tellLeftOut(ctx, c, &v)
 }
 
 // turnName matches the names of turns.
@@ -257,7 +257,11 @@ func printTools(out io.Writer, tools []session.ViewTool) {
 	table := newWholeTable(out, "", "", "")
 	fmt.Fprintf(out, "\noffered, in the order in which the model was shown them: %d\n", len(shown))
 	for _, t := range shown {
-		table.texts("  "+strconv.Itoa(t.Place), t.ToolName, t.ToolID)
+		id := t.ToolID
+		if _, left, ok := strings.Cut(t.Why, "offered, "); ok {
+			id += "  " + left
+		}
+		table.texts("  "+strconv.Itoa(t.Place), t.ToolName, id)
 	}
 	table.flush()
 	table = newWholeTable(out, "", "", "")

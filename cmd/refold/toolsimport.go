@@ -90,6 +90,9 @@ func (c addTo) usage(what string) error {
 // print prints the tools as the flags say. It calls dial to read the present
 // record.
 func (c addTo) print(ctx context.Context, s streams, dial func() (*bus.Bus, error), tools []*function.Function) error {
+	if err := tellSchemas(s.err, tools); err != nil {
+		return err
+	}
 	if c.Pack != "" {
 		return writePack(ctx, s, c.Pack, tools, c.needs)
 	}

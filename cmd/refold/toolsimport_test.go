@@ -37,7 +37,7 @@ func TestImportServices(t *testing.T) {
 
 	w.service("orders", `{"schema": {"type": "object"}, "retry_safe": true}`)
 	record, errOut := w.does(0, "tools", "import", "services")
-	like(t, "said", errOut, `^orders.do: service orders 1.0.0, endpoint do, subject orders.do\n$`)
+	like(t, "said", errOut, `^orders.do: service orders 1.0.0, endpoint do, subject orders.do\nrefold: models are shown some schemas of these 1 tools in another form, and calls are checked against the original: gemini 1, openai 1, openai-chat 1\n$`)
 	like(t, "record", record, `(?s)^\{\n  "config": .*"provider": "p".*"target": "services".*"tool_id": "orders.do".*\}\n$`)
 	out, _ := w.end(w.begin(record, "install", "-"), 0)
 	like(t, "installed", out, `^published at 2: hash [0-9a-f]{64}, 1 tools`)

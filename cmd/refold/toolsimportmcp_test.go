@@ -60,7 +60,7 @@ func TestImportMCP(t *testing.T) {
 	file := mcpServer(t, &schema)
 	w.does(statusUsage, "tools", "import", "mcp", file, "--registry", "--base", "-")
 	record, errOut := w.does(0, "tools", "import", "mcp", file)
-	like(t, "said", errOut, `^mcp.notes.find: tool find of server notes, called notes_find\n$`)
+	like(t, "said", errOut, `^mcp.notes.find: tool find of server notes, called notes_find\nrefold: models are shown some schemas of these 1 tools in another form, and calls are checked against the original: gemini 1, openai-chat 1\n$`)
 	like(t, "record", record, `(?s)"access": "read".*"maximum": 9007199254740993.*"target": "mcp".*"parallel_safe": true.*"retry_safe": true.*"tool_id": "mcp.notes.find".*"tool_name": "notes_find"`)
 	out, _ := w.end(w.begin(record, "install", "-"), 0)
 	like(t, "installed", out, `^published at 2: hash [0-9a-f]{64}, 1 tools`)
@@ -84,7 +84,7 @@ func TestImportMCP(t *testing.T) {
 	out, _ = w.does(statusFailed, doctorJSON...)
 	like(t, "doctor, as JSON", out, `^\{"mcp":"`+file+`","server":"notes","tool":"find","tool_id":"mcp\.notes\.find","what":"schema .*"\}\n\{"mcp":"`+file+`","unchanged":0\}\n$`)
 	out, errOut = w.does(0, "tools", "import", "mcp", file, "--registry", "--target", "box")
-	like(t, "changed", errOut, `refold: mcp.notes.find has changed since it was imported: schema\n$`)
+	like(t, "changed", errOut, `refold: mcp.notes.find has changed since it was imported: schema\nrefold: models are shown .*: gemini 1, openai 1, openai-chat 1\n$`)
 	like(t, "registry", out, `^\{"tools":\[\{.*"target":"box".*\}\]\}\n$`)
 }
 

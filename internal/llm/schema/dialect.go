@@ -72,7 +72,7 @@ func Of(provider string) *Dialect {
 }
 
 // All returns the dialects.
-func All() []*Dialect { return []*Dialect{Anthropic, Chat, Gemini, OpenAI} }
+func All() []*Dialect { return []*Dialect{Anthropic, Gemini, OpenAI, Chat} }
 
 // nameBytesMax is the greatest length of a name or key that all APIs accept, in bytes.
 const nameBytesMax = 64

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/bridge/function"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/llm/schema"
+)
+
+// tellLeftOut adds to the view's offered tools why the API of the turn's provider
+// is not sent them. It folds the session's events again: a view has no schemas.
+func tellLeftOut(ctx context.Context, c *client.Client, v *session.View) error {
+	var tools []executor.Tool
+	provider := ""
+	_, err := c.Replay(ctx, v.Session, 0, func(_ session.Event, _ []session.Notice, state *session.State) {
+		t := state.Turn
+		if t == nil || state.Run == nil || fmt.Sprintf("r%dt%d", t.Run, t.Number) != v.Turn.Effect {
+			return
+		}
+		provider, tools = state.Run.Config.Provider, tools[:0]
+		for i := range t.Toolset.Offers {
+			d := t.Toolset.Descriptor(state.TurnRegistry(), i)
+			text, err := codec.ToJSON(d.ArgsSchema)
+			if err != nil {
+				continue // a registry has no such schema
+			}
+			tools = append(tools, executor.Tool{Name: d.ToolName, Description: d.Description, Schema: text})
+		}
+	})
+	dialect := schema.Of(provider)
+	if err != nil || dialect == nil {
+		return err
+	}
+	for _, left := range dialect.LeftOut(tools) {
+		for i := range v.Tools {
+			if v.Tools[i].Offered && v.Tools[i].ToolName == left.Tool {
+				v.Tools[i].Why = "offered, but the model does not see it: " + left.Why
+			}
+		}
+	}
+	return nil
+}
+
+// tellSchemas prints what becomes of imported tools for providers' APIs.
+func tellSchemas(out io.Writer, tools []*function.Function) error {
+	all := make([]executor.Tool, len(tools))
+	for i, f := range tools {
+		text, err := f.Spec()
+		if err != nil {
+			return err
+		}
+		var spec struct {
+			Name   string          `json:"tool_name"`
+			Schema json.RawMessage `json:"args_schema"`
+		}
+		if err := json.Unmarshal(text, &spec); err != nil {
+			return err
+		}
+		all[i] = executor.Tool{Name: spec.Name, Schema: spec.Schema}
+	}
+	for _, line := range schema.Tell(all) {
+		fmt.Fprintf(out, "refold: %s\n", line)
+	}
+	return nil
+}

@@ -37,10 +37,10 @@ func TestToolsThatAProviderIsNotSent(t *testing.T) {
 		`  129  t127 +b\.t127\n  130  t128 +b\.t128  but the model does not see it: gemini takes at most 128 tools, and is sent the first ones\n`)
 	for want, args := range map[string][]string{
 		`t128 \(b\.t128\): offered, 130 of 130, but the model does not see it: gemini takes at most 128 tools`: {"s1", "t128"},
-		`t127 \(b\.t127\): offered, 129 of 130\n$`: {"s1", "t127", "--turn", "r1t1"},
-		`t128 \(b\.t128\): offered, 130 of 130\n$`: {"s2", "t128"},
-		`a_text \(a\.text\): offered, 1 of 130, but the model does not see it: anthropic can't be told of it`: {"s2", "a_text", "--turn", "r1t1"},
-		`a_text \(a\.text\): offered, 1 of 130\n$`: {"s3", "a_text"},
+		`t127 \(b\.t127\): offered, 129 of 130\n$`:                                                             {"s1", "t127", "--turn", "r1t1"},
+		`t128 \(b\.t128\): offered, 130 of 130\n$`:                                                             {"s2", "t128"},
+		`a_text \(a\.text\): offered, 1 of 130, but the model does not see it: anthropic can't be told of it`:  {"s2", "a_text", "--turn", "r1t1"},
+		`a_text \(a\.text\): offered, 1 of 130\n$`:                                                             {"s3", "a_text"},
 	} {
 		out, _ := w.does(0, append([]string{"why"}, args...)...)
 		like(t, fmt.Sprint(args), out, want)

@@ -4,8 +4,10 @@ package spaces_test
 // costs one names it.
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -169,5 +171,36 @@ func TestMoreSkillsThanTheLimit(t *testing.T) {
 	}
 	if built := build(t, folder(many), spaces.Options{Space: "s"}); built.Manifest == nil || len(built.Manifest.Skills) != space.FilesMax/31 {
 		t.Errorf("more files than the limit: got %v", built.Problems)
+	}
+}
+
+// TestPublishedSkills: the frontmatter of published collections, which testdata
+// records with their licences, loses no skill but those with too long a
+// description.
+func TestPublishedSkills(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/skills.json")
+	must(t, err)
+	var collections []struct {
+		Repository, Commit, Licence string
+		Skills                      []struct{ Path, Front string }
+	}
+	must(t, json.Unmarshal(text, &collections))
+	if len(collections) < 3 {
+		t.Errorf("%d collections", len(collections))
+	}
+	for _, c := range collections {
+		files := map[string]string{}
+		for _, s := range c.Skills {
+			files["skills/"+path.Base(path.Dir(s.Path))+"/SKILL.md"] = s.Front + "\n\nThe text.\n"
+		}
+		built := build(t, folder(files), spaces.Options{Space: "s"})
+		if c.Licence == "" || len(c.Commit) != 40 || built.Manifest == nil || len(c.Skills) < 5 {
+			t.Fatalf("%s: %v", c.Repository, built.Problems)
+		}
+		m := built.Manifest
+		if len(m.Skills)+len(m.LeftOut) != len(c.Skills) || slices.ContainsFunc(m.LeftOut, func(l space.LeftOut) bool { return l.Code != space.TooLarge }) {
+			t.Errorf("%s (%s): got %v, %v, of %d skills", c.Repository, c.Licence, built.Problems, built.Warnings, len(c.Skills))
+		}
 	}
 }

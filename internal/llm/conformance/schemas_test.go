@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,6 +102,69 @@ func TestSchemaOfNoObjectIsLeftOut(t *testing.T) {
 	for _, a := range apis() {
 		body := string(a.sendTools(t, "a text", executor.Tool{Name: "text", Schema: json.RawMessage(`{"type":"string"}`)}, executor.Tool{Name: "kept", Schema: json.RawMessage(`{}`)}))
 		if strings.Contains(body, `"text","parameters`) || !strings.Contains(body, `"kept"`) {
+			t.Errorf("%s: sent %s", a.name, body)
+		}
+	}
+}
+
+// TestSchemasOfPublishedServers: the tools of MCP servers from npm, which testdata
+// records with their licences. Each API is sent all of a server's tools.
+func TestSchemasOfPublishedServers(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("testdata/mcp.json")
+	must(t, err)
+	var servers []struct {
+		Package, Version, Licence string
+		Tools                     []struct {
+			Name        string          `json:"name"`
+			InputSchema json.RawMessage `json:"inputSchema"`
+		}
+	}
+	must(t, json.Unmarshal(text, &servers))
+	if len(servers) < 5 {
+		t.Errorf("%d servers", len(servers))
+	}
+	for _, s := range servers {
+		if s.Version == "" || s.Licence == "" || len(s.Tools) == 0 {
+			t.Errorf("%s: version %q, licence %q, %d tools", s.Package, s.Version, s.Licence, len(s.Tools))
+		}
+		tools := make([]executor.Tool, len(s.Tools))
+		for i, tool := range s.Tools {
+			tools[i] = executor.Tool{Name: tool.Name, Schema: tool.InputSchema}
+		}
+		for _, a := range apis() {
+			body := string(a.sendTools(t, s.Package, tools...))
+			for _, tool := range tools {
+				if !strings.Contains(body, `"`+tool.Name+`"`) {
+					t.Errorf("%s, %s: %s is not sent", a.name, s.Package, tool.Name)
+				}
+			}
+		}
+	}
+}
+
+// TestNamesAreRenamedBack: what a model calls under the names that it was shown
+// arrives under the tool's own, and an earlier call is told under the shown ones.
+func TestNamesAreRenamedBack(t *testing.T) {
+	t.Parallel()
+	const own = "at[]" // at__ in the answers' place of at
+	for _, a := range apis() {
+		if a.name == "openai" {
+			continue // it renames nothing
+		}
+		req := hello
+		req.Tools = []executor.Tool{{Name: "look", Schema: json.RawMessage(`{"type":"object","properties":{"at[]":{"type":"string"}}}`)}}
+		req.Messages = append(slices.Clone(req.Messages),
+			executor.Message{Role: "assistant", Calls: []executor.MessageCall{{ID: "r1t1c0", Name: "look", Arguments: `{"at[]": "z"}`}}},
+			executor.Message{Role: "tool", CallID: "r1t1c0", Text: "seen"})
+		answer := strings.NewReplacer(`\"at`, `\"at__`, `"at"`, `"at__"`, `at\"`, `at__\"`).Replace(a.answers(t)["calls"])
+		answer = strings.ReplaceAll(answer, "at____", "at__")
+		got := a.ask(t, req, 0, answer)
+		if got.err != nil || len(got.answer.Calls) != 2 || got.answer.Calls[0].Arguments != `{"`+own+`":"a"}` {
+			t.Errorf("%s: got %+v, %v", a.name, got.answer.Calls, got.err)
+			continue
+		}
+		if body := string(got.server.got()[0].body); !strings.Contains(body, "at__") || strings.Contains(body, "at[]") {
 			t.Errorf("%s: sent %s", a.name, body)
 		}
 	}

@@ -123,7 +123,7 @@ func ChatTools(body []byte) error {
 		"string": {"enum", "format", "minLength", "maxLength"}, "number": {"enum", "minimum", "maximum"}, "integer": {"enum", "minimum", "maximum"},
 		"boolean": {"enum"}, "null": nil,
 	}
-	return eachTool(tools, chatToolName, isLettered, func(name string, s map[string]any) error {
+	return eachTool(tools, chatToolName, func(name string) bool { return isLettered(name) && name[0] != '_' }, func(name string, s map[string]any) error {
 		if err := keys(s, wordDot, chatToolKey); err != nil {
 			return err
 		}

@@ -45,7 +45,7 @@ var (
 	// Chat is for servers with chat completions, OpenAI's own excepted.
 	Chat = &Dialect{
 		Name: "openai-chat", plain: true, members: true, toolsMax: 128, depthMax: 9,
-		isKey: isKey, isName: startsWithLetter, folds: true,
+		isKey: isKey, isName: isLettered, folds: true,
 		keywords: map[string][]string{
 			"array": {"items", "maxItems", "minItems"}, "object": {"additionalProperties", "properties", "required"},
 			"string": {"enum", "format", "maxLength", "minLength"}, "number": {"enum", "maximum", "minimum"}, "integer": {"enum", "maximum", "minimum"},
@@ -99,6 +99,9 @@ func startsWithLetter(name string) bool {
 	return name != "" && isWord(rune(name[0])) && (name[0] < '0' || name[0] > '9')
 }
 
+// isLettered reports whether a name begins with a letter, as Moonshot requires.
+func isLettered(name string) bool { return startsWithLetter(name) && name[0] != '_' }
+
 // takes reports whether the API knows a keyword for a type.
 func (d *Dialect) takes(kind, keyword string) bool { return slices.Contains(d.keywords[kind], keyword) }
 
@@ -129,8 +132,8 @@ func rename(names []string, legal func(string) bool, fold func(string) string) m
 			}
 			return '_'
 		}, name)
-		if !startsWithLetter(base) {
-			base = "_" + base
+		if !legal(base[:min(len(base), 1)]) {
+			base = "x_" + base
 		}
 		for n := 1; ; n++ {
 			mark := ""

@@ -110,7 +110,7 @@ func isResult(result json.RawMessage) bool {
 }
 
 // partOf returns a part of an answer as text: its own text if it has one, else
-// the beginning of its JSON.
+// what it is.
 func partOf(part json.RawMessage) any {
 	var own struct {
 		Type any `json:"type"`
@@ -122,7 +122,7 @@ func partOf(part json.RawMessage) any {
 		if said, ok := own.Text.(string); ok {
 			text = said
 		} else {
-			text = fmt.Sprintf("[a part of the answer can't be read: %s]", clip(string(part), linkTextMax))
+			text = fmt.Sprintf("[a part of the answer can't be read; its type is %v]", own.Type)
 		}
 	}
 	return map[string]string{"type": "text", "text": text}

@@ -35,7 +35,7 @@ var (
 	OpenAI    = &Dialect{Name: "openai", members: true, toolsMax: 128, depthMax: 9, isKey: anyText, isName: anyText}
 	Gemini    = &Dialect{
 		Name: "gemini", plain: true, anyOfAlone: true, textEnums: true, members: true, toolsMax: 128, depthMax: 9,
-		isKey: isIdentifier, isName: startsWithLetter, folds: true,
+		isKey: isIdentifier, isName: isIdentifierStart, folds: true,
 		keywords: map[string][]string{
 			"array": {"items", "maxItems", "minItems"}, "object": {"additionalProperties", "properties", "required"},
 			"string": {"enum", "format"}, "number": {"maximum", "minimum"}, "integer": {"maximum", "minimum"},
@@ -87,20 +87,20 @@ func isKey(key string) bool {
 // isIdentifier reports whether a key is 1 to 64 of A-Za-z0-9_ and does not begin
 // with a digit, as Google's FunctionDeclaration says of parameters.
 func isIdentifier(key string) bool {
-	return startsWithLetter(key) && len(key) <= nameBytesMax && strings.IndexFunc(key, func(r rune) bool { return !isWord(r) }) < 0
+	return isIdentifierStart(key) && len(key) <= nameBytesMax && strings.IndexFunc(key, func(r rune) bool { return !isWord(r) }) < 0
 }
 
 func isWord(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_'
 }
 
-// startsWithLetter reports whether a name begins with a letter or an underscore.
-func startsWithLetter(name string) bool {
+// isIdentifierStart reports whether a name begins with a letter or an underscore.
+func isIdentifierStart(name string) bool {
 	return name != "" && isWord(rune(name[0])) && (name[0] < '0' || name[0] > '9')
 }
 
 // isLettered reports whether a name begins with a letter, as Moonshot requires.
-func isLettered(name string) bool { return startsWithLetter(name) && name[0] != '_' }
+func isLettered(name string) bool { return isIdentifierStart(name) && name[0] != '_' }
 
 // takes reports whether the API knows a keyword for a type.
 func (d *Dialect) takes(kind, keyword string) bool { return slices.Contains(d.keywords[kind], keyword) }

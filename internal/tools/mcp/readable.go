@@ -121,6 +121,8 @@ func partOf(part json.RawMessage) any {
 		_ = json.Unmarshal(part, &own) // whatever can be read
 		if said, ok := own.Text.(string); ok {
 			text = said
+		} else if own.Type == nil {
+			text = string(part) // whole: a cut could leave a part of a secret
 		} else {
 			text = fmt.Sprintf("[a part of the answer can't be read; its type is %v]", own.Type)
 		}

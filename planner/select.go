@@ -39,6 +39,7 @@ type Request struct {
 	Session     Overrides
 	Run         Overrides
 	Narrow      [][]string // the lists of active skills: only their tools are offered; empty: no restriction
+	Only        *[]string  // a client's list, in the form of Base: of the tools of steps 1 and 2 only these, in its order; nil: no restriction
 }
 
 // Facts is what is known when tools are selected or checked.
@@ -92,8 +93,10 @@ type Toolset struct {
 //  1. the base, as Request.From says;
 //  2. for a profile, the enabled tools (session, then run); for a profile or a
 //     catalog, the tools of layers; for the run's list, the tools of the layers
-//     that it names; always the forced tools. While skills narrow, only the
-//     tools of their lists, forced tools and the session's own tools stay;
+//     that it names. Of all these only the tools of a client's list stay, in its
+//     order; the tools of layers that the run names stay, too. Always the forced
+//     tools. While skills narrow, only the tools of their lists, forced tools and
+//     the session's own tools stay;
 //  3. without the tools that the session or the run disables: deny wins over
 //     everything;
 //  4. without tools that are unavailable or lack a capability or a need, forced
@@ -116,6 +119,9 @@ func Select(reg *Registry, req Request, facts Facts) Toolset {
 		v := Verdict{Reason: NotListed}
 		switch {
 		case !chosen.in[i]:
+			if chosen.cut != nil && chosen.cut[i] {
+				v.Reason = NotAsked
+			}
 		case left != nil && left[i]:
 			v.Reason = NotOfSkill
 		case sessionDisabled[i]:
@@ -151,16 +157,41 @@ func listed(reg *Registry, req Request) *choice {
 	if req.From == FromRun && len(req.Join) > 0 {
 		reg.joining(req.Join, func(t ToolIndex) { chosen.offer(offered{tool: t}) })
 	}
+	if req.Only != nil {
+		chosen = chosen.only(req)
+		base = len(chosen.offers)
+	}
 	chosen.add(req.Session.Force)
 	chosen.add(req.Run.Force)
 	slices.SortFunc(chosen.offers[base:], func(a, b Offer) int { return int(a.Tool()) - int(b.Tool()) })
 	return chosen
 }
 
+// only returns the offers that a client's list names, in its order and under its
+// descriptors, and those of the layers that the run's own calls joined.
+func (c *choice) only(req Request) *choice {
+	kept := newChoice(c.reg)
+	kept.cut = c.in
+	for _, name := range *req.Only {
+		if o, ok := c.reg.resolve(name); ok && c.in[o.tool] {
+			kept.offer(o)
+		}
+	}
+	if len(req.Join) > 0 {
+		c.reg.joining(req.Join, func(t ToolIndex) {
+			if c.in[t] {
+				kept.offer(offered{tool: t})
+			}
+		})
+	}
+	return kept
+}
+
 // choice collects offers, each tool once.
 type choice struct {
 	reg    *Registry
 	in     []bool // by tool
+	cut    []bool // by tool: chosen before a client's list left some out; nil: there is none
 	offers []Offer
 }
 

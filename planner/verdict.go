@@ -18,6 +18,7 @@ const (
 	CapabilityMissing Reason = 5 // step 4: a capability is not granted
 	NotOfSkill        Reason = 6 // step 2: no list of an active skill has it
 	Lacking           Reason = 7 // step 4: a need of the tool, or of its pack, is not met
+	NotAsked          Reason = 8 // step 2: the list of the client's request leaves it out
 )
 
 // Verdict is what happened to a tool in a turn. For the reasons of step 4,
@@ -53,6 +54,8 @@ func Why(reg *Registry, floor *Floor, ts *Toolset, t ToolIndex) string {
 		return "offered"
 	case NotOfSkill:
 		return WhyNotOfSkill(nil)
+	case NotAsked:
+		return "step 2: the client's request leaves it out"
 	case DisabledBySession:
 		return "step 3: disabled by the session"
 	case DisabledByRun:

@@ -12,7 +12,7 @@ func (s *State) addUsage(u *Usage) {
 	if u == nil {
 		return
 	}
-	cost := s.Run.Config.Prices.cost(u)
+	cost := s.turnPrice().cost(u)
 	s.Run.Cost, s.Cost = min(s.Run.Cost+cost, CostMax), min(s.Cost+cost, CostMax)
 	for _, t := range []*UsageTotal{&s.Run.Usage, &s.Usage} {
 		t.CacheWriteTokens += u.CacheWriteTokens
@@ -23,10 +23,35 @@ func (s *State) addUsage(u *Usage) {
 	}
 }
 
+// turnPrice returns the price of the model of the active run's latest turn, which a
+// step may have chosen; nil: nothing costs anything.
+func (s *State) turnPrice() *ModelPrice {
+	p := s.Run.Config.Prices
+	if choice := s.choice(); p != nil && choice != nil {
+		if price := p.of(choice.Model); price != nil {
+			return price
+		}
+	}
+	return p.own()
+}
+
+// own returns the price of the config's model.
+func (p *Prices) own() *ModelPrice {
+	if p == nil {
+		return nil
+	}
+	return &ModelPrice{CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, Input: p.Input, Output: p.Output}
+}
+
+// of returns the price of a model, nil if `models` has none.
+func (p *Prices) of(model string) *ModelPrice {
+	return find(p.Models, func(m *ModelPrice) bool { return m.Model == model })
+}
+
 // cost returns the cost of a usage in micro-units, rounded down. Cached and
 // cache-written tokens are part of the input tokens, reasoning tokens part of the
 // output tokens. A cache price that is absent is the input price.
-func (p *Prices) cost(u *Usage) int64 {
+func (p *ModelPrice) cost(u *Usage) int64 {
 	if p == nil {
 		return 0
 	}
@@ -58,8 +83,8 @@ type limit struct {
 }
 
 // limits returns the budgets of the active run in the order in which they are
-// checked, for a next turn that shows the model inputBytes bytes.
-func (s *State) limits(inputBytes int64) [4]limit {
+// checked, for a next turn that shows the model inputBytes bytes at a price.
+func (s *State) limits(inputBytes int64, p *ModelPrice) [4]limit {
 	b := s.Run.Config.Budget
 	if b == nil {
 		return [4]limit{}
@@ -67,7 +92,7 @@ func (s *State) limits(inputBytes int64) [4]limit {
 	run, all := &s.Run.Usage, &s.Usage
 	tokens := (inputBytes + BytesPerToken - 1) / BytesPerToken
 	cost, perOutput := int64(0), int64(0)
-	if p := s.Run.Config.Prices; p != nil {
+	if p != nil {
 		// Worst case: all of the input is written to a cache.
 		cost, perOutput = costOf(tokens, max(p.Input, p.CacheWrite)), p.Output
 	}
@@ -80,9 +105,14 @@ func (s *State) limits(inputBytes int64) [4]limit {
 }
 
 // breached returns the first budget of the active run that is too small for a turn
-// that shows the model inputBytes bytes.
-func (s *State) breached(inputBytes int64) (limit, bool) {
-	for _, l := range s.limits(inputBytes) {
+// that shows the model inputBytes bytes. The model of a step is known once its
+// generation is to be opened.
+func (s *State) breached(what Held, inputBytes int64) (limit, bool) {
+	price := s.Run.Config.Prices.own()
+	if what == HeldGeneration {
+		price = s.turnPrice()
+	}
+	for _, l := range s.limits(inputBytes, price) {
 		if l.most > 0 && l.used+l.estimate >= l.most {
 			return l, true
 		}
@@ -93,7 +123,7 @@ func (s *State) breached(inputBytes int64) (limit, bool) {
 // overBudget returns by how much the active run exceeds a budget, nil if it exceeds
 // none.
 func (s *State) overBudget() *OverBudget {
-	for _, l := range s.limits(0) {
+	for _, l := range s.limits(0, nil) {
 		if l.most > 0 && l.used > l.most {
 			return &OverBudget{Budget: l.budget, Limit: l.most, Used: l.used}
 		}
@@ -109,7 +139,7 @@ func (s *State) outputTokensMax() int32 {
 		return 0
 	}
 	least := int64(0)
-	for _, l := range s.limits(s.turnInputBytes(int64(s.WindowBytes), s.shown(&s.Turn.Toolset))) {
+	for _, l := range s.limits(s.turnInputBytes(int64(s.WindowBytes), s.shown(&s.Turn.Toolset)), s.turnPrice()) {
 		if l.most == 0 || l.perOutput == 0 {
 			continue
 		}
@@ -138,7 +168,7 @@ func tokensFor(amount, price int64) int64 {
 // which shows the model at least inputBytes bytes. The run fails, or it is paused
 // until the budget is raised; then `what` is held back.
 func (s *State) budgetSpent(what Held, inputBytes int64) bool {
-	spent, is := s.breached(inputBytes)
+	spent, is := s.breached(what, inputBytes)
 	if !is {
 		return false
 	}
@@ -182,7 +212,7 @@ func (s *State) budgetResumeFault(door Door, budget *Budget) *refusal {
 	}
 	before := run.Config.Budget
 	run.Config.Budget = budget
-	spent, is := s.breached(bytes)
+	spent, is := s.breached(run.Held, bytes)
 	run.Config.Budget = before
 	if is {
 		return refuse(RejectInvalidData, "budget."+spent.budget+": is too small: "+spent.String())

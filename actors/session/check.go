@@ -162,7 +162,7 @@ func (s *State) checkRuns() error {
 				return fmt.Errorf("run %d is queued twice", r.Number)
 			}
 		}
-		if r.Asked != nil {
+		if r.Asked != nil && r.Operators {
 			if bad := listsFault(s.registry, "", r.Asked.lists()); bad != nil {
 				return fmt.Errorf("run %d, as requested: %s", r.Number, bad.detail)
 			}
@@ -170,8 +170,7 @@ func (s *State) checkRuns() error {
 		if err := r.checkLifecycle(i >= 0, s.Seq); err != nil {
 			return fmt.Errorf("run %d: %w", r.Number, err)
 		}
-		st := s.stack()
-		if bad := s.configFault(&st, &r.Config, r.Workspace, true); bad != nil {
+		if bad := s.runConfigFault(r); bad != nil {
 			return fmt.Errorf("run %d: %s: %s", r.Number, bad.code, bad.detail)
 		}
 		if !r.checkSkills(i >= 0) {

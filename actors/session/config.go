@@ -2,10 +2,7 @@ package session
 
 import (
 	"cmp"
-	"reflect"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -129,29 +126,6 @@ func ruleRefusal(path string, err *planner.RuleError) *refusal {
 func isModeOfChoice(choice string) bool {
 	return choice == "" || choice == planner.ChoiceAuto || choice == planner.ChoiceNone || choice == planner.ChoiceRequired
 }
-
-// ingressFault refuses the first field of c that the policy keeps out of the door
-// `in`.
-func (in *Install) ingressFault(c *RunConfig) *refusal {
-	v := reflect.ValueOf(c).Elem()
-	for i, field := range configFields {
-		if !v.Field(i).IsZero() && !slices.Contains(in.ingress, field) {
-			return refuse(RejectNotPermitted, "config."+field+": the install policy keeps it to the door ctl")
-		}
-	}
-	return nil
-}
-
-// configFields are the names of a RunConfig's fields on the wire. Every request is
-// checked against them: to make the list each time took 8% of the fold.
-var configFields = func() (names []string) {
-	t := reflect.TypeFor[RunConfig]()
-	for i := range t.NumField() {
-		name, _, _ := strings.Cut(t.Field(i).Tag.Get("msgpack"), ",")
-		names = append(names, name)
-	}
-	return names
-}()
 
 func (c *RunConfig) lists() []list {
 	return []list{{"active_tools", listOf(c.ActiveTools)}, {"disable", c.Disable}, {"enable", c.Enable}, {"force", c.Force}}

@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 )
 
@@ -13,14 +14,35 @@ func runFault(c *RunConfig) *refusal {
 	if bad := cmp.Or(deadlinesFault(c.DeadlinesMS), budgetFault("config.budget", c.Budget)); bad != nil {
 		return bad
 	}
-	if p := c.Prices; p != nil {
-		for _, price := range []int64{p.CacheRead, p.CacheWrite, p.Input, p.Output} {
-			if price < 0 || price > PriceMax {
-				return refuse(RejectInvalidData, "config.prices: 0 to "+strconv.FormatInt(PriceMax, 10)+" micro-units for a million tokens")
-			}
+	return cmp.Or(pricesFault(c.Prices), retryFault(c.Retry))
+}
+
+func pricesFault(p *Prices) *refusal {
+	if p == nil {
+		return nil
+	}
+	if len(p.Models) > ModelPricesMax {
+		return refuse(RejectLimitExceeded, "config.prices.models: at most "+strconv.Itoa(ModelPricesMax))
+	}
+	bad := func(path string, prices ...int64) *refusal {
+		if slices.Min(prices) < 0 || slices.Max(prices) > PriceMax {
+			return refuse(RejectInvalidData, path+": 0 to "+strconv.FormatInt(PriceMax, 10)+" micro-units for a million tokens")
+		}
+		return nil
+	}
+	for i := range p.Models {
+		m, path := &p.Models[i], "config.prices.models["+strconv.Itoa(i)+"]"
+		switch {
+		case m.Model == "" || len(m.Model) > NameBytesMax:
+			return refuse(RejectInvalidData, path+".model: 1 to "+strconv.Itoa(NameBytesMax)+" bytes")
+		case p.of(m.Model) != m:
+			return refuse(RejectInvalidData, path+".model: "+quoted(m.Model)+" has a price already")
+		}
+		if bad := bad(path, m.CacheRead, m.CacheWrite, m.Input, m.Output); bad != nil {
+			return bad
 		}
 	}
-	return retryFault(c.Retry)
+	return bad("config.prices", p.CacheRead, p.CacheWrite, p.Input, p.Output)
 }
 
 // deadlinesFault checks that every deadline given is within its bounds.

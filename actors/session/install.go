@@ -37,6 +37,10 @@ type Policy struct {
 	// Ingress lists the fields of a RunConfig, and `roles`, that a client may
 	// set through the door `in`; absent means DefaultIngress.
 	Ingress []string `msgpack:"ingress,omitempty"`
+	// IngressTools is what the tool lists of a client's config do: narrow (default)
+	// selects among the tools that the operator's config offers, replace takes the
+	// place of the operator's lists.
+	IngressTools string `msgpack:"ingress_tools,omitempty"`
 	// Skills is the effect of active skills' allowed-tools: narrow (default) offers
 	// in a turn only tools that one of them allows, ignore does nothing.
 	Skills string `msgpack:"skills,omitempty"`
@@ -46,6 +50,12 @@ type Policy struct {
 const (
 	CoverageWarn = "warn" // the default, also when empty
 	CoverageFail = "fail"
+)
+
+// The values of Policy.IngressTools.
+const (
+	IngressNarrow  = "narrow" // the default, also when empty
+	IngressReplace = "replace"
 )
 
 // DefaultIngress is the value of an absent Policy.Ingress.
@@ -149,6 +159,9 @@ func (in *Install) check() error {
 	}
 	if c := in.Record.Policy.Coverage; c != "" && c != CoverageWarn && c != CoverageFail {
 		return fmt.Errorf("install record: policy.coverage: %s or %s, not %q", CoverageWarn, CoverageFail, c)
+	}
+	if p := in.Record.Policy.IngressTools; p != "" && p != IngressNarrow && p != IngressReplace {
+		return fmt.Errorf("install record: policy.ingress_tools: %s or %s, not %q", IngressNarrow, IngressReplace, p)
 	}
 	if p := in.Record.Policy.Skills; p != "" && p != SkillsNarrow && p != SkillsIgnore {
 		return fmt.Errorf("install record: policy.skills: %s or %s, not %q", SkillsNarrow, SkillsIgnore, p)

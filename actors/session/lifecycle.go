@@ -2,14 +2,15 @@ package session
 
 import "slices"
 
-// startRun makes run the active one and opens its first turn.
-func (s *State) startRun(run Run) {
+// startRun makes run the active one and opens its first turn. ignored are names in
+// its request that the registry does not have.
+func (s *State) startRun(run Run, ignored ...string) {
 	run.Lifecycle = Running
 	if d := run.Config.DeadlinesMS; d != nil && d.Run > 0 {
 		run.Deadline = s.Clock + d.Run
 	}
 	s.Run = &run
-	notify(s, NoticeRunStarted, run.placed())
+	notify(s, NoticeRunStarted, run.placed(ignored...))
 	if !s.transcriptFull() { // or every later run would add to a full one
 		s.appendItem(Item{Role: RoleUser, Seq: run.Seq}, run.InputBytes)
 	}

@@ -74,6 +74,7 @@ const (
 	SteersMax         = 64                        // steers that wait for a turn
 	CostMax           = 1 << 50                   // micro-units
 	PriceMax          = 1 << 40                   // micro-units for a million tokens
+	ModelPricesMax    = 64                        // models with a price of their own
 
 	BytesPerToken   = 4                    // of a model's input: how budgets estimate it
 	ShownBytesMax   = 8 << 20              // of one blob of text that a model is shown
@@ -145,6 +146,10 @@ const toolRunMaxMS = DeadlineMaxMS / 2
 // and params: nineteen keys and those of their values, a provider, a hook, three
 // names, sixteen numbers.
 const configFixedBytesMax = 1<<10 + 3*NameBytesMax
+
+// modelPriceBytesMax is the size of a model's price besides the model: five keys and
+// four numbers.
+const modelPriceBytesMax = 96
 
 // refBytesMax is the size of a reference in a list.
 const refBytesMax = 80

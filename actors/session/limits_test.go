@@ -66,7 +66,7 @@ func TestLimitsRelate(t *testing.T) {
 		{"a tool's run time leaves time to start it", 2*toolRunMaxMS <= DeadlineMaxMS},
 		{"a batch is part of what an answer may hold", CallsMax <= CallsSeenMax},
 		{"a full queue of plain configs is within its bytes", QueueMax*configFixedBytesMax <= QueueBytesMax},
-		{"one run with the largest config can queue", configFixedBytesMax+configBytesMax <= QueueBytesMax},
+		{"one run with the largest config and list can queue", configFixedBytesMax+configBytesMax+NamesMax*(3+NameBytesMax) <= QueueBytesMax},
 		{"usages add up", turnsOfSession*TokensMax < math.MaxInt64 && turnsOfSession < math.MaxInt64/TokensMax},
 		{"a state within its limits is within StateBytesMax, of which it needs " + strconv.Itoa(stateBytesBound()), stateBytesBound() <= StateBytesMax},
 		{"an input of one inline text shows no more than one of parts", EventBytesMax <= inputBytesMax},
@@ -81,7 +81,7 @@ func TestLimitsRelate(t *testing.T) {
 
 // configBytesMax is a config's lists and texts at their limits.
 const configBytesMax = SystemBytesMax + ParamsBytesMax + FormatBytesMax + 4*NamesMax*(3+NameBytesMax) + planner.StepsBytesMax + RetryCodesMax*(2+CodeBytesMax) +
-	space.PartsMax*refBytesMax + 3*(16+space.TokenBytesMax)
+	space.PartsMax*refBytesMax + 3*(16+space.TokenBytesMax) + ModelPricesMax*(modelPriceBytesMax+NameBytesMax)
 
 // stepCallBytesMax is a StepCall at its limits without its arguments: keys,
 // headers, an effect, three sequences, a status.
@@ -122,7 +122,7 @@ const stepKeptBytesMax = 1<<9 + CodeBytesMax + DetailBytesMax + planner.StepRule
 // stateBytesBound adds up all that a state can hold, each at its limit.
 func stateBytesBound() int {
 	config := configFixedBytesMax + configBytesMax
-	run := 1<<10 + config + stepCallsBytesMax + usedBytesMax + planner.StepContextBytesMax + RolesMax*(2+RoleBytesMax)
+	run := 1<<10 + config + NamesMax*(3+NameBytesMax) + stepCallsBytesMax + usedBytesMax + planner.StepContextBytesMax + RolesMax*(2+RoleBytesMax)
 	call := 1<<10 + NameBytesMax*2 + ByBytesMax + CodeBytesMax + DetailBytesMax + 3*HostIDBytesMax + HostRootBytesMax
 	planned := 1<<8 + planner.KeyBytesMax + planner.ToolIDBytesMax + planner.NameBytesMax
 	item := itemFixedBytesMax + CodeBytesMax + DetailBytesMax

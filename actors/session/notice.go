@@ -47,11 +47,14 @@ type RunPlaced struct {
 	Provider   string `json:"provider"`
 	Model      string `json:"model"`
 	Submission string `json:"submission,omitempty"`
+	// Ignored are names in `disable` of a client's request that the registry did not
+	// have: they disable nothing. The first notice about the run has them.
+	Ignored []string `json:"ignored,omitempty"`
 }
 
 // placed returns a notice's data for a run that waits or starts.
-func (r *Run) placed() RunPlaced {
-	return RunPlaced{Run: r.Number, Seq: r.Seq, Provider: r.Config.Provider, Model: r.Config.Model, Submission: r.Submission}
+func (r *Run) placed(ignored ...string) RunPlaced {
+	return RunPlaced{Run: r.Number, Seq: r.Seq, Provider: r.Config.Provider, Model: r.Config.Model, Submission: r.Submission, Ignored: ignored}
 }
 
 // RunFinished is the data of the notice that ends a run. If the output's JSON does

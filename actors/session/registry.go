@@ -86,6 +86,7 @@ func (s *State) toolRegistrySet(data codec.Raw) *refusal {
 		return refuse(RejectInvalidRegistry, bad.detail)
 	}
 	s.registry, s.Registry, s.toolsMoved = st.registry, pin, true
+	s.doubtClients()
 	if s.Spaces != nil {
 		s.recompose(&st)
 	}
@@ -113,8 +114,8 @@ func (s *State) baseFault(st *stack) *refusal {
 	return nil
 }
 
-// orphanFault returns a refusal if something in the session names a part that a
-// stack does not have.
+// orphanFault returns a refusal if something that an operator said names a part
+// that a stack does not have.
 func (s *State) orphanFault(st *stack) *refusal {
 	registry := st.registry
 	if s.Profile != "" && !registry.HasProfile(s.Profile) {
@@ -136,9 +137,14 @@ func (s *State) orphanFault(st *stack) *refusal {
 		}
 	}
 	for _, run := range s.runs() {
-		bad := s.configFault(st, &run.Config, run.Workspace, true)
-		if bad == nil && run.Asked != nil {
-			bad = listsFault(registry, "config.", run.Asked.lists())
+		var bad *refusal
+		if run.Doubt || !run.Operators { // it fails by itself, if it must: see doubtFault
+			bad = listsFault(registry, "config.", run.overridden())
+		} else {
+			bad = s.configFault(st, &run.Config, run.Workspace, true)
+			if bad == nil && run.Asked != nil {
+				bad = listsFault(registry, "config.", run.Asked.lists())
+			}
 		}
 		if bad != nil {
 			return refuse(bad.code, "run "+strconv.FormatUint(uint64(run.Number), 10)+": "+bad.detail)
@@ -246,6 +252,21 @@ func listOf[T any](p *[]T) []T {
 		return nil
 	}
 	return *p
+}
+
+// overridden returns the lists of a run that ToolOverridesSet has set.
+func (r *Run) overridden() (set []list) {
+	if r.Asked == nil {
+		return nil
+	}
+	now := Overrides{Disable: r.Config.Disable, Enable: r.Config.Enable, Force: r.Config.Force}
+	asked := r.Asked.lists()
+	for i, l := range now.lists() {
+		if !slices.Equal(l.names, asked[i].names) {
+			set = append(set, l)
+		}
+	}
+	return set
 }
 
 // list is a list of tools with the name of its field.

@@ -23,9 +23,8 @@ func (s *State) foldRunRequested(door Door, data codec.Raw) *refusal {
 	return s.runRequested(door, &b, b.Input.shownBytes(), data)
 }
 
-// runRequested queues a run, and starts it if none is active. Its config (the
-// run's, else the session's, else the install record's) is resolved and frozen
-// here. The input was checked before and may be missing from b, since the log has
+// runRequested queues a run, and starts it if none is active. Its config is resolved
+// and frozen here. The input was checked before and may be missing from b, since the log has
 // it; inputBytes is its size.
 func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data codec.Raw) *refusal {
 	if bad := s.requestFault(door, b); bad != nil {
@@ -55,7 +54,7 @@ func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data 
 		}
 	} else {
 		number = s.Runs + 1
-		bad = s.newRun(Run{Config: s.configFor(door, b), InputBytes: inputBytes, Roles: b.Roles, Submission: b.Submission}, b.WhenBusy)
+		bad = s.requestRun(door, b, inputBytes)
 	}
 	if bad == nil && b.Submission != "" {
 		s.Submissions = slices.Insert(s.Submissions, place, Submission{Name: b.Submission, Content: content, Run: number})
@@ -63,25 +62,42 @@ func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data 
 	return bad
 }
 
+// requestRun starts or queues the run of a request.
+func (s *State) requestRun(door Door, b *RunRequested, inputBytes int64) *refusal {
+	run := s.operatorsRun(b.Config)
+	var ignored []string
+	if door == DoorIn && b.Config != nil {
+		var bad *refusal
+		if run, ignored, bad = s.clientsRun(b.Config); bad != nil {
+			return bad
+		}
+	}
+	run.Operators = door == DoorCtl
+	run.InputBytes, run.Roles, run.Submission = inputBytes, b.Roles, b.Submission
+	return s.newRun(run, b.WhenBusy, ignored...)
+}
+
 // newRun starts a run with the event's input, or queues it if another is active.
-func (s *State) newRun(run Run, whenBusy string) *refusal {
+// ignored are names in the request that the registry does not have.
+func (s *State) newRun(run Run, whenBusy string, ignored ...string) *refusal {
 	if bad := s.fixWorkspace(&run); bad != nil {
 		return bad
 	}
-	st := s.stack()
+	st, waits := s.stackAtStart()
 	if bad := s.configFault(&st, &run.Config, run.Workspace, true); bad != nil {
 		return bad
 	}
-	if bad := s.busyFault(whenBusy, &run.Config); bad != nil {
+	run.Doubt = run.Doubt || waits // if what waits is not applied after all
+	if bad := s.busyFault(whenBusy, &run); bad != nil {
 		return bad
 	}
 	s.Runs++
 	run.Number, run.Seq = s.Runs, s.Seq
 	if s.Run == nil {
-		s.startRun(run)
+		s.startRun(run, ignored...)
 		return nil
 	}
-	notify(s, NoticeRunQueued, run.placed())
+	notify(s, NoticeRunQueued, run.placed(ignored...))
 	if whenBusy == BusyInterrupt {
 		s.Queue = slices.Insert(s.Queue, 0, run)
 		s.interrupt()
@@ -161,20 +177,10 @@ func rolesFault(roles []string) *refusal {
 	return nil
 }
 
-// configFor returns the config for a request, or for a steer that starts a run.
-// Configs are never merged, with two exceptions: a run without step rules has the
-// session's, and a client's run has the budget that keepBudget gives it.
-func (s *State) configFor(door Door, b *RunRequested) RunConfig {
+// configFor returns the config of a run whose request brings none: the session's,
+// else the install record's.
+func (s *State) configFor() RunConfig {
 	switch {
-	case b != nil && b.Config != nil:
-		config := *b.Config
-		if config.Steps == nil && s.Config != nil {
-			config.Steps = s.Config.Run.Steps
-		}
-		if door == DoorIn {
-			s.keepBudget(&config)
-		}
-		return config
 	case s.Config != nil:
 		return s.Config.Run
 	case s.install.Record.Config != nil:
@@ -183,27 +189,21 @@ func (s *State) configFor(door Door, b *RunRequested) RunConfig {
 	return RunConfig{}
 }
 
-// keepBudget gives a client's config the budget and the prices that would apply
-// without it, unless the install policy permits the client its own. Permission to
-// choose a model must not let a client escape the budget.
-func (s *State) keepBudget(config *RunConfig) {
-	held := s.install.Record.Config
-	if s.Config != nil {
-		held = &s.Config.Run
+// operatorsRun returns the run of a request through `ctl`. Its config is whole, but
+// for one exception: without step rules it has the session's.
+func (s *State) operatorsRun(own *RunConfig) Run {
+	if own == nil {
+		return Run{Config: s.configFor()}
 	}
-	if held == nil {
-		return
+	config := *own
+	if config.Steps == nil && s.Config != nil {
+		config.Steps = s.Config.Run.Steps
 	}
-	if config.Budget == nil {
-		config.Budget = held.Budget
-	}
-	if config.Prices == nil {
-		config.Prices = held.Prices
-	}
+	return Run{Config: config}
 }
 
 // busyFault checks that there is room for a run.
-func (s *State) busyFault(whenBusy string, config *RunConfig) *refusal {
+func (s *State) busyFault(whenBusy string, run *Run) *refusal {
 	if s.Run == nil {
 		return nil
 	}
@@ -213,9 +213,9 @@ func (s *State) busyFault(whenBusy string, config *RunConfig) *refusal {
 	if limit := s.queueMax(); len(s.Queue) >= limit {
 		return refuse(RejectQueueFull, "the queue holds its "+strconv.Itoa(limit)+" runs")
 	}
-	size := configBytes(config)
+	size := run.configBytes()
 	for i := range s.Queue {
-		size += configBytes(&s.Queue[i].Config)
+		size += s.Queue[i].configBytes()
 	}
 	if size > QueueBytesMax {
 		return refuse(RejectLimitExceeded, "config: the configs of all queued runs are at most "+strconv.Itoa(QueueBytesMax)+" bytes")
@@ -230,18 +230,24 @@ func (s *State) queueMax() int {
 	return QueueDefault
 }
 
+// configBytes is an upper bound of the encoded size of a run's config and list.
+func (r *Run) configBytes() int { return configBytes(&r.Config) + namesBytes(listOf(r.Only)) }
+
 // configBytes is an upper bound of a config's encoded size.
 func configBytes(c *RunConfig) int {
 	size := configFixedBytesMax + len(c.System) + len(c.Params) + len(c.ResponseFormat)
 	for _, l := range append(c.lists(), list{"skills", c.Skills}) {
-		for _, name := range l.names {
-			size += 3 + len(name)
-		}
+		size += namesBytes(l.names)
 	}
 	size += refBytesMax * (len(listOf(c.ToolRefs)) + len(listOf(c.PromptRefs)))
 	for _, name := range [...]string{c.PromptPack, c.ToolCatalog, c.Workspace} {
 		if name != "" {
 			size += len("\xaetool_catalog\xd9\x40") + len(name)
+		}
+	}
+	if c.Prices != nil {
+		for i := range c.Prices.Models {
+			size += modelPriceBytesMax + len(c.Prices.Models[i].Model)
 		}
 	}
 	if c.Retry != nil {
@@ -251,6 +257,14 @@ func configBytes(c *RunConfig) int {
 	}
 	if len(c.Steps) > 0 {
 		size += len(encode(c.Steps))
+	}
+	return size
+}
+
+// namesBytes is an upper bound of the encoded size of a list's entries.
+func namesBytes(names []string) (size int) {
+	for _, name := range names {
+		size += 3 + len(name)
 	}
 	return size
 }

@@ -5,8 +5,9 @@ import (
 	"github.com/refold/refold/planner"
 )
 
-// RunConfig is how a run behaves. The run's own config applies, else the session's,
-// else the install record's; they are never merged.
+// RunConfig is how a run behaves. An operator's config is whole: the run's own
+// applies, else the session's, else the install record's. A client's config names
+// what differs from the operator's: see narrowed.
 type RunConfig struct {
 	ActiveTools    *[]string          `msgpack:"active_tools,omitempty"` // absent: the profile; empty: no tools
 	Budget         *Budget            `msgpack:"budget,omitempty"`
@@ -96,10 +97,20 @@ const (
 
 // Prices are costs of a million tokens, in micro-units of any currency.
 type Prices struct {
-	CacheRead  int64 `msgpack:"cache_read,omitempty"`  // of input tokens read from the provider's cache; 0: as Input
-	CacheWrite int64 `msgpack:"cache_write,omitempty"` // of input tokens written to the provider's cache; 0: as Input
-	Input      int64 `msgpack:"input,omitempty"`       // of the other input tokens
-	Output     int64 `msgpack:"output,omitempty"`      // of output tokens, including reasoning tokens
+	CacheRead  int64        `msgpack:"cache_read,omitempty"`  // of input tokens read from the provider's cache; 0: as Input
+	CacheWrite int64        `msgpack:"cache_write,omitempty"` // of input tokens written to the provider's cache; 0: as Input
+	Input      int64        `msgpack:"input,omitempty"`       // of the other input tokens
+	Models     []ModelPrice `msgpack:"models,omitempty"`      // of other models than the config's
+	Output     int64        `msgpack:"output,omitempty"`      // of output tokens, including reasoning tokens
+}
+
+// ModelPrice is the price of one model: the fields are those of Prices.
+type ModelPrice struct {
+	CacheRead  int64  `msgpack:"cache_read,omitempty"`
+	CacheWrite int64  `msgpack:"cache_write,omitempty"`
+	Input      int64  `msgpack:"input,omitempty"`
+	Model      string `msgpack:"model"`
+	Output     int64  `msgpack:"output,omitempty"`
 }
 
 // Retry is which failed generations get another attempt, after the bridge has given

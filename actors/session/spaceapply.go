@@ -183,6 +183,7 @@ func toolsMissingFrom(registry, other *planner.Registry) (ids []string) {
 func (s *State) recompose(st *stack) {
 	s.adopt(st)
 	s.toolsMoved = true
+	s.doubtClients()
 }
 
 // adopt stores a composed stack in the state.

@@ -357,13 +357,13 @@ func (s *State) holdsSpace(name string) bool {
 		slices.ContainsFunc(x.Grants, func(g GrantPin) bool { return g.Grant.Space == name })
 }
 
-// namesOwn returns the config or run that names a matching workspace.
+// namesOwn returns the operator's config or run that names a matching workspace.
 func (s *State) namesOwn(is func(*SpacePin) bool) string {
 	if s.Config != nil && s.Config.Workspace != nil && is(s.Config.Workspace) {
 		return "the session's config.workspace"
 	}
 	for _, run := range s.runs() {
-		if run.Workspace != nil && is(run.Workspace) {
+		if run.Operators && run.Workspace != nil && is(run.Workspace) {
 			return "run " + strconv.FormatUint(uint64(run.Number), 10) + ": config.workspace"
 		}
 	}

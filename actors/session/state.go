@@ -112,11 +112,14 @@ type Run struct {
 	Context    codec.Raw     `msgpack:"context,omitempty"`     // for later steps; an object
 	Cost       int64         `msgpack:"cost,omitempty"`        // micro-units
 	Deadline   int64         `msgpack:"deadline,omitempty"`    // Unix ms; 0: none. A pause extends it
+	Doubt      bool          `msgpack:"doubt,omitempty"`       // its config is checked before its next turn: see doubtFault
 	Held       Held          `msgpack:"held,omitempty"`        // what a pause holds back
 	InputBytes int64         `msgpack:"input_bytes,omitempty"` // what a model is shown of a queued run's input
 	Joined     []string      `msgpack:"joined,omitempty"`      // packs that its own calls enabled
 	Lifecycle  Lifecycle     `msgpack:"lifecycle,omitempty"`   // empty: queued
 	Number     uint32        `msgpack:"number"`
+	Operators  bool          `msgpack:"operators,omitempty"` // requested through `ctl`. Any other run holds back no change through `ctl`
+	Only       *[]string     `msgpack:"only,omitempty"`      // a client's list of tools, which narrows the operator's; descriptors as text
 	PausedAt   int64         `msgpack:"paused_at,omitempty"` // clock
 	Repairs    uint8         `msgpack:"repairs,omitempty"`   // turns begun because the answer before them was faulty, since the latest good answer
 	Roles      []string      `msgpack:"roles,omitempty"`

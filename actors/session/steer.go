@@ -9,7 +9,7 @@ func (s *State) steerRequested(b *SteerRequested) *refusal {
 		return bad
 	}
 	if b.Run == 0 && s.Run == nil {
-		return s.newRun(Run{Config: s.configFor(DoorIn, nil), InputBytes: b.Input.shownBytes()}, "")
+		return s.newRun(Run{Config: s.configFor(), InputBytes: b.Input.shownBytes()}, "")
 	}
 	at, bad := s.addressed(b.Run)
 	switch {
@@ -18,7 +18,7 @@ func (s *State) steerRequested(b *SteerRequested) *refusal {
 	case at != active:
 		return illegal("steer", Queued)
 	case s.Run.Lifecycle == Interrupting:
-		return s.newRun(Run{Config: s.Run.requested(), InputBytes: b.Input.shownBytes(), Workspace: s.Run.Workspace}, BusyQueue)
+		return s.newRun(s.Run.next(b.Input.shownBytes()), BusyQueue)
 	}
 	return s.steer(b.Input.shownBytes())
 }
@@ -55,7 +55,8 @@ func (s *State) requeueSteers(ended *Run) {
 	}
 	s.Runs++
 	first := ended.Steers[0]
-	run := Run{Config: ended.requested(), InputBytes: first.Bytes, Number: s.Runs, Seq: first.Seq, Steers: ended.Steers[1:], Workspace: ended.Workspace}
+	run := ended.next(first.Bytes)
+	run.Number, run.Seq, run.Steers = s.Runs, first.Seq, ended.Steers[1:]
 	s.Queue = append([]Run{run}, s.Queue...)
 	notify(s, NoticeRunQueued, run.placed())
 }
@@ -67,6 +68,12 @@ func seqsOf(steers []Steer) []uint64 {
 		seqs = append(seqs, steers[i].Seq)
 	}
 	return seqs
+}
+
+// next returns a run of steers that r did not take: with what r was requested with,
+// but for its roles.
+func (r *Run) next(inputBytes int64) Run {
+	return Run{Config: r.requested(), Doubt: r.Doubt, InputBytes: inputBytes, Only: r.Only, Operators: r.Operators, Workspace: r.Workspace}
 }
 
 // requested returns the config that the run was requested with, without later

@@ -34,6 +34,10 @@ func (s *State) startTurn() {
 		return
 	}
 	s.applyPending(run.Turns == 0)
+	if bad := s.doubtFault(run); bad != nil {
+		s.endRun(Ended{Lifecycle: Failed, Code: string(bad.code), Detail: bad.detail}, nil)
+		return
+	}
 	st := s.runStack()
 	if run.Turns == 0 {
 		s.startSkills(&st)
@@ -153,6 +157,9 @@ func (s *State) overrides() planner.Request {
 	c := &s.Run.Config
 	_, lists := s.narrowing()
 	req := planner.Request{Narrow: lists, Run: planner.Overrides{Enable: c.Enable, Disable: c.Disable, Force: c.Force}}
+	if s.Run.Only != nil {
+		req.Only, req.Join = s.Run.Only, s.Run.Joined
+	}
 	if o := s.Overrides; o != nil {
 		req.Session = planner.Overrides{Enable: o.Enable, Disable: o.Disable, Force: o.Force}
 	}

@@ -19,6 +19,7 @@ const (
 	definedWeight    = 24
 	configWeight     = 320
 	runWeight        = 288 + configWeight
+	modelPriceWeight = 48 + 16
 	ruleWeight       = 128
 	liveWeight       = 192
 	unhashedWeight   = 56
@@ -125,7 +126,7 @@ func (o *Overrides) weight() int {
 
 // weight returns the memory of a run without the Run itself.
 func (r *Run) weight(install *Install) int {
-	n := r.Config.weight(install) - configWeight
+	n := r.Config.weight(install) - configWeight + weightOfList(listOf(r.Only))
 	n += r.Asked.weight() + weightOf(r.Context) + weightOfList(r.Joined) + weightOfList(r.Roles) + weightOf(r.Submission) + weightOfList(r.Used)
 	for _, active := range r.Skills {
 		n += 2*stringWeight + weightOf(active.Name) + weightOf(active.Space)
@@ -146,6 +147,9 @@ func (c *RunConfig) weight(install *Install) int {
 	n += weightOfList(listOf(c.ActiveTools)) + (cap(listOf(c.PromptRefs))+cap(listOf(c.ToolRefs)))*len(codec.Hash{})
 	for i := range c.Steps {
 		n += weightOfRule(&c.Steps[i])
+	}
+	if c.Prices != nil {
+		n += cap(c.Prices.Models) * modelPriceWeight
 	}
 	return n
 }

@@ -35,6 +35,7 @@ type notice struct {
 	Limit     int64            `json:"limit"`
 	Used      int64            `json:"used"`
 	Estimate  int64            `json:"estimate"`
+	Ignored   []string         `json:"ignored"`
 
 	Workspace    string                 `json:"workspace"`
 	Hash         string                 `json:"hash"`
@@ -108,6 +109,9 @@ func noticeLine(s Said, now int64) string {
 	}
 	if n := len(d.Untaken); n > 0 {
 		line += ", " + count(n, "steer") + " untaken"
+	}
+	if len(d.Ignored) > 0 {
+		line += ", ignores " + strings.Join(d.Ignored, " ")
 	}
 	return line
 }

@@ -233,6 +233,9 @@ func (l *laws) choice(name string) *planner.StepRule {
 func (l *laws) request(choice *planner.StepRule) planner.Request {
 	c := &l.state.Run.Config
 	req := planner.Request{Run: planner.Overrides{Enable: c.Enable, Disable: c.Disable, Force: c.Force}}
+	if l.state.Run.Only != nil {
+		req.Only, req.Join = l.state.Run.Only, l.state.Run.Joined
+	}
 	if o := l.state.Overrides; o != nil {
 		req.Session = planner.Overrides{Enable: o.Enable, Disable: o.Disable, Force: o.Force}
 	}

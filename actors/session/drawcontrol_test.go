@@ -33,7 +33,7 @@ func drawEnds(t *rapid.T, config map[string]any) {
 		config["cache_ttl"] = rapid.SampledFrom([]string{"5m", "1h", "off", "odd"}).Draw(t, "cache_ttl")
 	}
 	if rapid.IntRange(0, 2).Draw(t, "with prices") == 0 {
-		config["prices"] = map[string]any{"input": 1_000_000, "cache_read": 500_000, "cache_write": 1_250_000, "output": rapid.SampledFrom([]int{0, 3_000_000}).Draw(t, "output")}
+		config["prices"] = map[string]any{"models": []any{map[string]any{"model": "m", "input": 2_000_000}}, "input": 1_000_000, "cache_read": 500_000, "cache_write": 1_250_000, "output": rapid.SampledFrom([]int{0, 3_000_000}).Draw(t, "output")}
 	}
 	if rapid.IntRange(0, 2).Draw(t, "with budget") == 0 {
 		config["budget"] = drawBudget(t)

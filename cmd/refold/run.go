@@ -278,6 +278,9 @@ func (f *following) note(n client.Notice) {
 		if d.Run == f.run && n.Type == session.NoticeRunQueued {
 			fmt.Fprintln(f.out, "queued: another run is active")
 		}
+		if len(d.Ignored) > 0 {
+			fmt.Fprintf(f.out, "disable: the session has no tool %s: ignored\n", strings.Join(d.Ignored, ", "))
+		}
 	case session.TurnSettled:
 		if f.ours(d.Effect) {
 			f.tally.note(n.Type, n.At, d)

@@ -89,7 +89,7 @@ func TestUnusableAnswers(t *testing.T) {
 		detail string
 	}{
 		"more calls than are seen": {session.TypeToolCallsObserved, map[string]any{"calls": made(session.CallsSeenMax+1, "stat", "")}, "calls: at most 1024"},
-		"a long model":             {session.TypeToolCallsObserved, map[string]any{"calls": call, "model": long("m", 129)}, "model: at most 128 bytes"},
+		"a long model":             {session.TypeToolCallsObserved, map[string]any{"calls": call, "model": long("m", 129)}, "model and finish_reason: at most 128 bytes"},
 		"a long provider id": {session.TypeToolCallsObserved, map[string]any{"calls": []any{map[string]any{
 			"tool_name": "stat", "arguments": "", "provider_call_id": long("i", 257),
 		}}}, "calls[0].provider_call_id: at most 256 bytes"},

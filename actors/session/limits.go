@@ -99,7 +99,7 @@ const (
 	SkillsActiveMax   = 16             // skills of a config, and active skills of a run
 	NoticeProblemsMax = 16             // problems in a notice
 
-	StateBytesMax = 7 << 20 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax
+	StateBytesMax = 15 << 19 // a state's canonical bytes; a snapshot of them must be less than codec.BytesMax
 )
 
 // inputBytesMax is how much one input may show a model: an inline text, or all its

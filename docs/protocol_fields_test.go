@@ -171,7 +171,7 @@ func TestFullMessages(t *testing.T) {
 		"InstallRecord": session.InstallRecord{
 			Capabilities: []string{"crm.write"}, Config: &config, DefaultProfile: "mine", Policy: session.Policy{
 				Approval: []planner.ApprovalRule{{Decision: planner.Deny, Tools: []string{"lookup"}, When: `args.who == "me"`}},
-				Coverage: "fail", Ingress: []string{"model"}, Skills: session.SkillsIgnore,
+				Coverage: "fail", Ingress: []string{"model"}, IngressTools: session.IngressReplace, Skills: session.SkillsIgnore,
 			},
 			Spaces:            []session.Grant{grant},
 			ProfileByProvider: codec.Pairs{{Key: "claude", Value: raw(t, `"mine"`)}}, Profiles: fullProfiles(t), Rules: 1, V: 1, Tools: []planner.ToolSpec{withRef},
@@ -181,8 +181,8 @@ func TestFullMessages(t *testing.T) {
 	}
 	plain := map[string]any{
 		"SessionOpened": session.SessionOpened{Install: hash, Rules: 1},
-		"RunQueued":     session.RunPlaced{Run: 1, Seq: 2, Provider: "openai", Model: "m", Submission: "a"},
-		"RunStarted":    session.RunPlaced{Run: 1, Seq: 2, Provider: "openai", Model: "m", Submission: "a"},
+		"RunQueued":     session.RunPlaced{Run: 1, Seq: 2, Provider: "openai", Model: "m", Submission: "a", Ignored: []string{"nosuch"}},
+		"RunStarted":    session.RunPlaced{Run: 1, Seq: 2, Provider: "openai", Model: "m", Submission: "a", Ignored: []string{"nosuch"}},
 		"RunFinished": session.RunFinished{
 			Run: 1, Lifecycle: session.Failed, Code: "turns_max", Detail: "d", Output: &session.Content{Text: "so far"},
 			OutputSeq: 9, FinishReason: "length", Usage: total, Cost: 546, OverBudget: over, Untaken: []uint64{7},

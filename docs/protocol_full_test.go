@@ -114,7 +114,7 @@ func fullConfig(t *testing.T) session.RunConfig {
 		DeadlinesMS: &session.DeadlinesMS{Approval: 3_600_000, Call: 60_000, Run: 7_200_000, Turn: 120_000},
 		Disable:     []string{"shell"}, Enable: []string{"edit_file"}, Force: []string{"host.fs.stat"}, Model: "m1",
 		Params: raw(t, `{"temperature":0.5}`), Profile: "gemini", PromptPack: "default", PromptRefs: &[]codec.Ref{codec.RefOf([]byte("x"))}, Provider: "openai",
-		Prices:   &session.Prices{CacheRead: 125_000, CacheWrite: 1_562_500, Input: 1_250_000, Output: 10_000_000},
+		Prices:   &session.Prices{CacheRead: 125_000, CacheWrite: 1_562_500, Input: 1_250_000, Models: []session.ModelPrice{{CacheRead: 1, CacheWrite: 2, Input: 3, Model: "large", Output: 4}}, Output: 10_000_000},
 		CacheTTL: session.CacheTTLLong, ToolsMode: session.ToolsMasked,
 		ResponseFormat: fullFormat(t),
 		Retry:          &session.Retry{Attempts: 3, BackoffMS: 500, BackoffMaxMS: 60_000, Codes: []string{"overloaded"}},

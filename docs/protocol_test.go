@@ -351,6 +351,7 @@ func TestEnums(t *testing.T) {
 		"parts/ToolSpec#/properties/executor/properties/kind":                      {planner.ExecutorEffect, planner.ExecutorHostLoop},
 		"ToolOverridesSet#/properties/scope":                                       {session.ScopeRun, session.ScopeSession},
 		"parts/RunConfig#/properties/step_hook/properties/fallback":                {session.FallbackFail, session.FallbackRules},
+		"InstallRecord#/properties/policy/properties/ingress_tools":                {session.IngressNarrow, session.IngressReplace},
 		"InstallRecord#/properties/policy/properties/coverage":                     {session.CoverageFail, session.CoverageWarn},
 		"InstallRecord#/properties/policy/properties/skills":                       {session.SkillsNarrow, session.SkillsIgnore},
 		"Step#/properties/calls/items/properties/status":                           over,

@@ -48,8 +48,10 @@ func validPack(pack string) error {
 	return nil
 }
 
-// PackAll matches every version of every pack, and PackSignatures every signature.
-func (n Names) PackAll() string        { return n.join("pack", "*", "*") }
+// PackAll matches every version of every pack.
+func (n Names) PackAll() string { return n.join("pack", "*", "*") }
+
+// PackSignatures matches every signature of every version.
 func (n Names) PackSignatures() string { return n.join("pack", "*", "*", "*", "*") }
 
 // PackEverything matches whatever is published: versions and signatures.

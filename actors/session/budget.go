@@ -43,7 +43,7 @@ func (p *Prices) own() *ModelPrice {
 	return &ModelPrice{CacheRead: p.CacheRead, CacheWrite: p.CacheWrite, Input: p.Input, Output: p.Output}
 }
 
-// of returns the price of a model, nil if `models` has none.
+// of returns the first price of a model, nil if `models` has none.
 func (p *Prices) of(model string) *ModelPrice {
 	return find(p.Models, func(m *ModelPrice) bool { return m.Model == model })
 }

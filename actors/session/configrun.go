@@ -32,11 +32,8 @@ func pricesFault(p *Prices) *refusal {
 	}
 	for i := range p.Models {
 		m, path := &p.Models[i], "config.prices.models["+strconv.Itoa(i)+"]"
-		switch {
-		case m.Model == "" || len(m.Model) > NameBytesMax:
+		if m.Model == "" || len(m.Model) > NameBytesMax {
 			return refuse(RejectInvalidData, path+".model: 1 to "+strconv.Itoa(NameBytesMax)+" bytes")
-		case p.of(m.Model) != m:
-			return refuse(RejectInvalidData, path+".model: "+quoted(m.Model)+" has a price already")
 		}
 		if bad := bad(path, m.CacheRead, m.CacheWrite, m.Input, m.Output); bad != nil {
 			return bad

@@ -99,15 +99,13 @@ func UnicodeJSON(text string) string {
 		b.WriteString(text[:at])
 		text = text[at:]
 		unit, ok := escaped(text)
-		width := 2
+		width := 0 // of what is written as it is; 0: half of a pair, or NUL
 		switch {
 		case !ok:
 			_, size := utf8.DecodeRuneInString(text[1:])
 			width = 1 + size
 		case unit == 0:
-			width = 0
 		case utf16.IsSurrogate(unit):
-			width = 0
 			if low, ok := escaped(text[escapeBytes:]); ok && utf16.DecodeRune(unit, low) != utf8.RuneError {
 				width = 2 * escapeBytes
 			}

@@ -31,7 +31,7 @@ func (a api) sendTools(t *testing.T, what string, tools ...executor.Tool) []byte
 		t.Errorf("%s, %s: %v", a.name, what, got.err)
 		return nil
 	}
-	body := []byte(got.server.got()[0].body)
+	body := got.server.got()[0].body
 	if err := errors.Join(a.check(body), toolRules[a.name](body)); err != nil {
 		t.Errorf("%s, %s: %v\n%.2000s", a.name, what, err, body)
 	}

@@ -62,9 +62,9 @@ func (e *Endpoint) BrokeOff() *Failure {
 
 // notAnAnswer returns the failure of a response that is neither events nor JSON.
 func (e *Endpoint) notAnAnswer(r *unexpectedType) *Failure {
-	what := llm.Excerpt(cmp.Or(e.Clean(r.media), "no media type"))
-	if text := e.Clean(r.text); text != "" {
-		what += " with " + llm.Excerpt(text)
+	what := llm.Excerpt(e.Clean(cmp.Or(r.media, "no media type")))
+	if r.text != "" {
+		what += " with " + llm.Excerpt(e.Clean(r.text))
 	}
 	return Final(llm.CodeBadRequest, "%s answered %s, no answer of a model: check the base URL", e.host, what)
 }
@@ -261,8 +261,8 @@ func (e *Endpoint) Clean(text string) string {
 	if e.key != "" {
 		text = e.redactor.Text(strings.ReplaceAll(text, e.key, "[key]"))
 		text = keyWord.ReplaceAllStringFunc(text, func(word string) string {
-			for i := 0; i+keyPartBytes <= len(word); i++ {
-				if strings.Contains(e.key, word[i:i+keyPartBytes]) {
+			for i := 0; i+keyPartLength <= len(word); i++ {
+				if strings.Contains(e.key, word[i:i+keyPartLength]) {
 					return "[key]"
 				}
 			}
@@ -272,8 +272,8 @@ func (e *Endpoint) Clean(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// keyPartBytes is the length from which a part of a key is not repeated.
-const keyPartBytes = 10
+// keyPartLength is the length from which a part of a key is not repeated.
+const keyPartLength = 10
 
 // keyWord matches a word that may have a part of a key.
 var keyWord = regexp.MustCompile(`[\w-]{10,}`)

@@ -126,7 +126,7 @@ func (b *builder) message(d *openai.ChatCompletionChunkChoiceDelta, part bool) s
 		b.addCall(p)
 	}
 	if f := &d.FunctionCall; f.Name != "" || f.Arguments != "" { //nolint:staticcheck // older servers send it
-		b.addCall(&callPart{name: f.Name, arguments: f.Arguments}) //nolint:staticcheck // the same
+		b.addCall(&callPart{name: f.Name, arguments: f.Arguments})
 	}
 	return said
 }

@@ -200,7 +200,7 @@ func TestAttackSecretInLines(t *testing.T) {
 
 // TestAttackEndlessLine: a server writes without a line break. It costs no memory.
 // It measures the heap of this process, so it runs alone.
-func TestAttackEndlessLine(t *testing.T) {
+func TestAttackEndlessLine(t *testing.T) { //nolint:paralleltest // see above
 	const written, heapMax = 300 << 20, 100 << 20
 	var most atomic.Uint64
 	done, ended := make(chan struct{}), make(chan struct{})

@@ -235,7 +235,7 @@ func usedMemory(path string) (used int64, is bool) {
 	if unix.Statfs(path, &f) != nil || f.Type != unix.TMPFS_MAGIC && f.Type != unix.RAMFS_MAGIC {
 		return 0, false
 	}
-	return int64(f.Blocks-f.Bfree)*int64(f.Bsize) + int64(f.Files-f.Ffree)*inodeBytes, true
+	return int64(f.Blocks-f.Bfree)*int64(f.Bsize) + int64(f.Files-f.Ffree)*inodeBytes, true //nolint:unconvert // of 32 bits on some machines
 }
 
 // inodeBytes is about what a file takes besides its content.

@@ -61,7 +61,7 @@ func TestAttackMemoryOfFiles(t *testing.T) {
 // inMemory returns a directory of a file system in memory.
 func inMemory(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "refold-sandbox-")
+	dir, err := os.MkdirTemp("/dev/shm", "refold-sandbox-") //nolint:usetesting // t.TempDir is on a disk
 	must(t, err)
 	t.Cleanup(func() { must(t, os.RemoveAll(dir)) })
 	var fs unix.Statfs_t

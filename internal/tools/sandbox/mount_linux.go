@@ -39,11 +39,17 @@ func (s *supervisor) makeReadOnly() error {
 	for i, dir := range outermost(s.spec.Write) {
 		copies = append(copies, mountCopy{of: s.write[i], at: dir, set: unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
 	}
+	defer func() {
+		for i := range copies {
+			if copies[i].tree > 0 {
+				unix.Close(copies[i].tree)
+			}
+		}
+	}()
 	for i := range copies {
 		if err := copies[i].take(); err != nil {
 			return err
 		}
-		defer unix.Close(copies[i].tree)
 	}
 	all := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", unix.AT_RECURSIVE, &all); err != nil {

@@ -79,7 +79,7 @@ func TestAsOtherUsersAndWithoutNamespaces(t *testing.T) {
 // the other user may use.
 func readable(t *testing.T, nobodys bool) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "refold-again-")
+	dir, err := os.MkdirTemp("", "refold-again-") //nolint:usetesting // another user can't enter the parent of t.TempDir
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	self, err := os.Executable()

@@ -191,7 +191,7 @@ func (s *system) wantBlob(ref codec.Ref) {
 func TestAttackContentOfOthers(t *testing.T) {
 	t.Parallel()
 	g, _, _, kept := besieged(t)
-	for _, user := range []string{"chat", "approver", "ci", "shop"} {
+	for _, user := range []string{"chat", "ci", "shop"} {
 		nc := g.connect(user, nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}))
 		inbox := make(chan *nats.Msg, 1024)
 		if _, err := nc.ChanSubscribe("_INBOX_"+user+".>", inbox); err != nil {

@@ -42,7 +42,7 @@ func TestDirectRefs(t *testing.T) {
 	}
 	defer server.Stop()
 	quoted := []string{
-		"host.session.close as close_session: step 1: the run's list leaves it out\n", "host.session.open as start_work: offered\n",
+		"host.session.close as close_session: step 2: the client's request leaves it out\n", "host.session.open as start_work: offered\n",
 		"I started, with the words that were made for me.\n",
 	}
 	readme, err := os.ReadFile("README.md")

@@ -33,6 +33,9 @@ var (
 		"", session.CodeLimitExceeded, session.CodeDeadlineExceeded, session.CodeOutcomeUnknown, session.CodeBadSettlement, session.CodeApprovalDenied,
 		session.CodeApprovalExpired, session.CodeCancelled, session.CodeBudget, session.CodeExplicit, session.CodeRunDeadline,
 		session.CodeTurnsMax, session.CodeTranscriptFull, session.CodeWorkspaceUntrusted, session.CodePackRefused, session.CodeAlreadyLoaded,
+		session.CodeInvalidAnswer, session.CodeApprovalStale,
+		// Runs of clients that name what is gone.
+		string(session.RejectUnknownTool), string(session.RejectUnknownProfile), string(session.RejectWorkspaceInvalid),
 		// Codes that bridges give to generations.
 		"auth", "bad_request", "content_filter", "context_length_exceeded", "malformed_answer", "network", "overloaded", "rate_limited", "model_error",
 		"executor_panic", "transcript_unreadable", "request_too_large", "answer_too_large", codeDescriptorMissing, "hook_failed",

@@ -105,7 +105,7 @@ func TestUploadsAreSwept(t *testing.T) {
 		wants := func(after time.Duration, want int) {
 			t.Helper()
 			s.pass(after)
-			if got := s.mem.calls[call{op: "SweepBlobs"}]; got != want {
+			if got := s.mem.count(call{op: "SweepBlobs"}); got != want {
 				t.Errorf("swept %d times, want %d", got, want)
 			}
 		}

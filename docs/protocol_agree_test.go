@@ -24,13 +24,14 @@ import (
 // effect is settled as bad_settlement then.
 var byShape = []session.Rejection{
 	session.RejectUndecodable, session.RejectUnsupportedVersion, session.RejectUnknownType, session.RejectInvalidData,
-	session.RejectLimitExceeded, session.RejectInvalidRule, session.RejectInvalidRegistry, session.RejectMissingModel, session.RejectMissingProvider,
+	session.RejectLimitExceeded, session.RejectInvalidRule, session.RejectInvalidRegistry,
 	session.CodeBadSettlement, session.RejectReservedType,
 }
 
 // byName are the rejections of names of nothing. A name that could name nothing
 // (parts/Names) is refused in the same way.
 var byName = []session.Rejection{
+	session.RejectMissingModel, session.RejectMissingProvider, // the operator's config may have them
 	session.RejectUnknownEffect, session.RejectUnknownCall, session.RejectUnknownTool, session.RejectUnknownProfile,
 	session.RejectApprovalStale, session.RejectPlanMismatch, session.RejectStale, session.RejectUnknownSpace, session.RejectWorkspaceInvalid, session.RejectNothingStaged,
 }

@@ -224,18 +224,12 @@ func (s *system) wantSameWithoutSources(sid, dir string) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	for name := range s.js.ObjectStoreNames(ctx).Name() {
-		store, err := s.js.ObjectStore(ctx, name)
+		stream, err := s.js.Stream(ctx, "OBJ_"+name)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		files, err := store.List(ctx)
-		if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		if err := stream.Purge(ctx); err != nil {
 			s.t.Fatal(err)
-		}
-		for _, f := range files {
-			if err := store.Delete(ctx, f.Name); err != nil {
-				s.t.Fatal(err)
-			}
 		}
 	}
 	if got := verifyAll(s.t, s.url); got != want {

@@ -165,7 +165,7 @@ func TestDirectReferences(t *testing.T) {
 		"v": 1, "rules": 1,
 		"tools":    list{tool("search", object{"alternates": list{alternate}}), tool("note", nil), tool("other", nil)},
 		"profiles": list{object{"profile": "p", "tools": list{"other"}}}, "default_profile": "p",
-		"policy": object{"ingress": list{"provider", "model", "tool_refs"}},
+		"policy": object{"ingress": list{"provider", "model", "tool_refs"}, "ingress_tools": "replace"},
 	})
 	s.models(`
 turns:

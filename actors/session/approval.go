@@ -74,10 +74,12 @@ func (s *State) notifyApprovals() {
 	}
 }
 
-// notifyApproval requests the approval of call i.
+// notifyApproval requests the approval of call i. Its deadline counts from here: a
+// pack may have been read before.
 func (s *State) notifyApproval(i int) {
 	t := s.Turn
 	c := &t.Batch.Calls[i]
+	c.Approval.Deadline = s.Clock + approvalDeadline(&s.Run.Config)
 	d := ApprovalRequested{
 		Call: callName(t.Run, t.Number, i), ToolID: c.ToolID, ToolName: c.ToolName, Arguments: c.Arguments,
 		ArgsHash: c.Approval.ArgsHash.String(), Deadline: c.Approval.Deadline, Grant: s.approvalGrant(c), Pack: s.approvalPack(c),

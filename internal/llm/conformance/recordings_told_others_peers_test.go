@@ -5,10 +5,15 @@ package conformance
 // Reads requests of Anthropic's and Google's APIs.
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 )
+
+// googlesType matches the type of a schema in Google's own form: OBJECT, STRING.
+var googlesType = regexp.MustCompile(`"type":\s*"[A-Z]+"`)
 
 // toldAnthropic reads a request for a message.
 func toldAnthropic(body []byte) (told, error) {
@@ -144,7 +149,7 @@ func toldGemini(body []byte) (told, error) {
 		for _, f := range t.FunctionDeclarations {
 			schema := f.ParametersJSONSchema
 			if len(schema) == 0 {
-				schema = f.Parameters
+				schema = googlesType.ReplaceAllFunc(f.Parameters, bytes.ToLower) // as JSON Schema has them
 			}
 			out.tools = append(out.tools, entry{Who: "tool", Name: f.Name, Value: canon(schema), Mark: f.Description})
 		}

@@ -174,12 +174,9 @@ func (c *RunConfig) priceFor(held *RunConfig) *refusal {
 		return nil
 	}
 	if p := held.Prices; p != nil {
-		price := p.of(c.Model)
-		if price == nil {
-			price = &ModelPrice{}
-		}
-		c.Prices = &Prices{CacheRead: price.CacheRead, CacheWrite: price.CacheWrite, Input: price.Input, Models: p.Models, Output: price.Output}
-		if p.of(c.Model) != nil {
+		c.Prices = &Prices{Models: p.Models}
+		if price := p.of(c.Model); price != nil {
+			c.Prices.CacheRead, c.Prices.CacheWrite, c.Prices.Input, c.Prices.Output = price.CacheRead, price.CacheWrite, price.Input, price.Output
 			return nil
 		}
 	}

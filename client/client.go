@@ -129,6 +129,8 @@ func (c *Client) content(ctx context.Context, text string) (session.Content, err
 		return session.Content{}, errors.New("the text is not valid UTF-8")
 	case len(text) <= session.TextBytesMax:
 		return session.Content{Text: text}, nil
+	case len(text) > FileBytesMax:
+		return session.Content{}, fmt.Errorf("the text has %d bytes, at most %d MiB: shorten it, or let a tool read it", len(text), FileBytesMax>>20)
 	}
 	return c.blob(ctx, text)
 }

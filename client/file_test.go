@@ -47,3 +47,19 @@ func TestReadFile(t *testing.T) {
 		}
 	}
 }
+
+// A session in whose transcript it was would fail in every later turn.
+func TestTooLongTextsAreRefused(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat("a", client.FileBytesMax+1)
+	c := new(client.Client) // it is refused before anything is sent
+	for name, send := range map[string]func() (uint64, error){
+		"run":   func() (uint64, error) { return c.Run(t.Context(), "s1", text, client.RunOptions{}) },
+		"steer": func() (uint64, error) { return c.Steer(t.Context(), "s1", text, client.ControlOptions{}) },
+		"edit":  func() (uint64, error) { return c.EditRun(t.Context(), "s1", text, client.ControlOptions{Run: 2}) },
+	} {
+		if _, err := send(); err == nil || !strings.Contains(err.Error(), "the text has 8388609 bytes, at most 8 MiB: shorten it") {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}

@@ -19,6 +19,31 @@ func contentFault(path string, c *Content, mayBeEmpty bool) *refusal {
 	return contentFaultAt(path, c, mayBeEmpty)
 }
 
+// inputFault checks an input, of which a model is shown all text.
+func inputFault(c *Content) *refusal {
+	if bad := contentFault("input", c, false); bad != nil {
+		return bad
+	}
+	if n := c.textBytes(); n > ShownBytesMax {
+		return refuse(RejectLimitExceeded, "input: "+strconv.FormatInt(n, 10)+" bytes of text, at most "+
+			strconv.Itoa(ShownBytesMax)+": shorten it, or let a tool read it")
+	}
+	return nil
+}
+
+// textBytes returns how many bytes of text c and its parts have, by the sizes that
+// c states.
+func (c *Content) textBytes() int64 {
+	n := int64(len(c.Text))
+	if c.Blob != nil && IsShownAsText(c.MediaType) {
+		n += c.Size
+	}
+	for i := range c.Parts {
+		n += c.Parts[i].textBytes()
+	}
+	return n
+}
+
 func contentFaultAt(path string, c *Content, mayBeEmpty bool) *refusal {
 	given := 0
 	for _, is := range []bool{c.Text != "", c.Blob != nil, len(c.Parts) > 0} {

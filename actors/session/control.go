@@ -258,7 +258,7 @@ func (s *State) holds(what Held) bool {
 }
 
 func (s *State) runEdited(b *RunEdited) *refusal {
-	if bad := contentFault("input", &b.Input, false); bad != nil {
+	if bad := inputFault(&b.Input); bad != nil {
 		return bad
 	}
 	if b.Run == 0 {

@@ -64,7 +64,7 @@ func requestedAsDecoded(t rapid.TB, e Event) (scanned bool) {
 	if bad := decodeContent(want.Data, "input", &body); bad != nil {
 		t.Fatalf("%s %x: scanned, want %v", e.Door, e.Payload, bad)
 	}
-	if bad := contentFault("input", &body.Input, false); bad != nil {
+	if bad := inputFault(&body.Input); bad != nil {
 		t.Fatalf("%s %x: scanned, want %v", e.Door, e.Payload, bad)
 	}
 	body.Input = Content{} // is looked at and not kept

@@ -17,7 +17,7 @@ func (s *State) foldRunRequested(door Door, data codec.Raw) *refusal {
 	if bad := decodeContent(data, "input", &b); bad != nil {
 		return bad
 	}
-	if bad := contentFault("input", &b.Input, false); bad != nil {
+	if bad := inputFault(&b.Input); bad != nil {
 		return bad
 	}
 	return s.runRequested(door, &b, b.Input.shownBytes(), data)

@@ -5,7 +5,7 @@ import "strconv"
 // steerRequested gives the active run input before its next turn. Without an active
 // run it starts one.
 func (s *State) steerRequested(b *SteerRequested) *refusal {
-	if bad := contentFault("input", &b.Input, false); bad != nil {
+	if bad := inputFault(&b.Input); bad != nil {
 		return bad
 	}
 	if b.Run == 0 && s.Run == nil {

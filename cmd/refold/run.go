@@ -80,7 +80,10 @@ func inputText(in io.Reader, text, missing string) (string, error) {
 	if text == "" && isTerminal(in) {
 		return "", &statusError{statusUsage, missing}
 	}
-	data, err := io.ReadAll(in)
+	data, err := io.ReadAll(io.LimitReader(in, client.FileBytesMax+1))
+	if err == nil && len(data) > client.FileBytesMax {
+		err = &statusError{statusUsage, fmt.Sprintf("standard input has more than %d MiB, the most of a text that a model is shown: shorten it, or let a tool read it", client.FileBytesMax>>20)}
+	}
 	return string(data), err
 }
 

@@ -17,7 +17,7 @@ import (
 )
 
 // text returns the text of c. It joins parts with a line break; show returns the
-// text of content without parts.
+// text of content without parts. Parts beyond ContentBytesMax are cut.
 func (r *Reader) text(
 	ctx context.Context, seq uint64, c *session.Content, show func(context.Context, uint64, *session.Content) (string, error),
 ) (string, error) {
@@ -34,31 +34,36 @@ func (r *Reader) text(
 		if texts[i], err = r.text(ctx, seq, &c.Parts[i], show); err != nil {
 			return "", err
 		}
-		if total += len(texts[i]); total > ContentBytesMax {
-			return "", tooMuch(seq, ContentBytesMax)
+		if total+len(texts[i]) > ContentBytesMax {
+			texts[i] = middleCut(texts[i], previewHeadBytes, previewTailBytes, nil)
 		}
+		total += len(texts[i])
 	}
 	return strings.Join(texts, "\n"), nil
 }
 
 // whole returns all of a text, and one line in place of a blob that is no text. A
-// file's text stands between the lines that mark a document.
+// file's text stands between the lines that mark a document. Of a blob over
+// ContentBytesMax it returns the beginning and the end: the session refuses such an
+// input if it states its size, and one that does not may be in a log.
 func (r *Reader) whole(ctx context.Context, seq uint64, c *session.Content) (string, error) {
 	switch {
 	case c.Blob == nil:
 		return c.Text, nil
 	case !session.IsShownAsText(c.MediaType):
 		return fileLine(c, c.MediaType), nil
-	case c.Size > ContentBytesMax:
-		return "", tooMuch(seq, ContentBytesMax)
 	}
 	content, err := r.blob(ctx, seq, *c.Blob)
+	var fault *executor.Error
+	if errors.As(err, &fault) && fault.Code == codeRequestTooLarge {
+		return fmt.Sprintf("[%s of text, too many to be shown: more than %d MiB]", c.Blob, BlobBytesMax>>20), nil
+	}
 	if kind := media.Type(content); kind != "" && !media.IsText(content) {
 		return fileLine(c, kind+", labelled as text"), nil
 	}
 	text := Valid(string(content))
-	if err == nil && len(text) > ContentBytesMax { // U+FFFD is longer than the byte that it replaces
-		err = tooMuch(seq, ContentBytesMax)
+	if len(text) > ContentBytesMax {
+		text = middleCut(text, previewHeadBytes, previewTailBytes, c.Blob)
 	}
 	if c.Name != "" {
 		text = space.ShownDocument(Clip(c.Name, session.NameBytesMax), text)
@@ -78,18 +83,29 @@ func fileLine(c *session.Content, kind string) string {
 // preview returns the beginning and the end of a text that became a blob for its
 // size: the whole would be shown, and paid for, in every later turn.
 func (r *Reader) preview(ctx context.Context, seq uint64, c *session.Content) (string, error) {
-	if c.Blob != nil && session.IsShownAsText(c.MediaType) && c.Size > ContentBytesMax {
-		return fmt.Sprintf("[%d bytes of text, too many to be shown; they are %s]", c.Size, c.Blob), nil
-	}
 	text, err := r.whole(ctx, seq, c)
 	if err != nil || c.Blob == nil || len(text) <= session.TextBytesMax {
 		return text, err
 	}
-	head, tail := Clip(text, previewHeadBytes), len(text)-previewTailBytes
-	for !utf8.RuneStart(text[tail]) {
+	return middleCut(text, previewHeadBytes, previewTailBytes, c.Blob), nil
+}
+
+// middleCut returns the beginning and the end of a valid text, with a line between
+// them that says how much is left out, and names the blob that has all of it (nil:
+// none has). A text that fits stays as it is.
+func middleCut(text string, headBytes, tailBytes int, whole *codec.Ref) string {
+	if len(text) <= headBytes+tailBytes {
+		return text
+	}
+	head, tail := Clip(text, headBytes), len(text)-tailBytes
+	for tail < len(text) && !utf8.RuneStart(text[tail]) {
 		tail++
 	}
-	return fmt.Sprintf("%s\n[%d of %d bytes are left out here; the whole is %s]\n%s", head, tail-len(head), len(text), c.Blob, text[tail:]), nil
+	where := ""
+	if whole != nil {
+		where = "; the whole is " + whole.String()
+	}
+	return fmt.Sprintf("%s\n[%d of %d bytes are left out here%s]\n%s", head, tail-len(head), len(text), where, text[tail:])
 }
 
 // images returns the images and documents that c holds as blobs, in order. Each is a
@@ -184,13 +200,9 @@ func (r *Reader) stored(ctx context.Context, sid string, ref codec.Ref, code, na
 	case errors.Is(err, journal.ErrOtherBytes):
 		fault.Detail = "the store holds other bytes as " + name + ": restore it from a backup"
 	case errors.Is(err, journal.ErrTooLarge):
-		fault.Code, fault.Detail = codeRequestTooLarge, fmt.Sprintf("%s has more than %d MiB", name, ContentBytesMax>>20)
+		fault.Code, fault.Detail = codeRequestTooLarge, fmt.Sprintf("%s has more than %d MiB", name, BlobBytesMax>>20)
 	default:
 		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
 	return nil, fault
-}
-
-func tooMuch(seq uint64, bytesMax int) error {
-	return &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("event %d has more than %d MiB of text", seq, bytesMax>>20)}
 }

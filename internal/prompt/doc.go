@@ -21,7 +21,8 @@
 //   - Arguments that no event can hold are not read back: the model is shown an
 //     object with their size in their place.
 //   - Of a result that became a blob for its size, the model is shown the
-//     beginning and the end.
+//     beginning and the end; likewise of any text over ContentBytesMax, and of
+//     those before the latest 64 MiB of a transcript. No text is a fault.
 //
 // # Caches
 //

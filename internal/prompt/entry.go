@@ -96,6 +96,19 @@ func (s *entry) withoutMedia() *entry {
 	return &bare
 }
 
+// shortened returns the entry with the beginnings and ends of its texts: a request
+// has no room for more. The arguments of calls stay.
+func (s *entry) shortened() *entry {
+	short := *s
+	short.text = middleCut(s.text, earlyHeadBytes, earlyTailBytes, nil)
+	short.results = slices.Clone(s.results)
+	for i := range short.results {
+		r := &short.results[i]
+		r.text = middleCut(r.text, earlyHeadBytes, earlyTailBytes, nil)
+	}
+	return &short
+}
+
 // bodies make the body into which an event is decoded, by its type. Models are
 // shown no other types.
 var bodies = map[string]func() any{
@@ -195,9 +208,10 @@ func (r *Reader) results(ctx context.Context, seq uint64, left int64, settled ..
 		if err != nil {
 			return nil, err
 		}
-		if total += len(text); total > requestBytesMax {
-			return nil, tooMuch(seq, requestBytesMax)
+		if total+len(text) > requestBytesMax {
+			text = middleCut(text, earlyHeadBytes, earlyTailBytes, nil)
 		}
+		total += len(text)
 		s.results[i] = result{call: batchOf(b.Effect), text: text, images: images, status: session.CallStatus(b.Status), fault: b.Error}
 	}
 	s.measure(stated, left)

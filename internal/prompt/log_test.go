@@ -50,7 +50,7 @@ func (l *fakeLog) Blob(_ context.Context, ref codec.Ref) ([]byte, error) {
 	switch {
 	case !ok:
 		return nil, natsio.ErrNotFound
-	case len(content) > ContentBytesMax:
+	case len(content) > BlobBytesMax:
 		return nil, journal.ErrTooLarge
 	case codec.RefOf(content) != ref:
 		return nil, journal.ErrOtherBytes

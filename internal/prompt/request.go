@@ -241,8 +241,11 @@ func (r *Reader) read(ctx context.Context, g *session.Generation) (map[uint64]*e
 					return nil, err
 				}
 			}
-			if total += s.textBytes(); total > requestBytesMax {
-				return nil, &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("the transcript has more than %d MiB: go on in a new session", requestBytesMax>>20)}
+			if total+s.textBytes() > requestBytesMax {
+				s = s.shortened()
+			}
+			if total += s.textBytes(); total > requestBytesMax+shortBytesMax {
+				return nil, &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("the transcript has more than %d MiB, though its earlier texts are cut: go on in a new session", (requestBytesMax+shortBytesMax)>>20)}
 			}
 			switch {
 			case s.bare:

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -171,24 +172,6 @@ func TestPermanentProblemIsAFault(t *testing.T) {
 		{"a definition that is not there", func(_ *testing.T, _ *fakeLog, g *session.Generation) {
 			g.Defined = []codec.Hash{codec.RefOf([]byte("x")).Hash}
 		}, codeToolNotRegistered},
-		{"a content that is too large", func(t *testing.T, l *fakeLog, g *session.Generation) {
-			g.Items = g.Items[:1]
-			g.Items[0].Seq = l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: *blob(l, strings.Repeat("x", ContentBytesMax+1))})
-		}, codeRequestTooLarge},
-		{"a content that is larger than it says", func(t *testing.T, l *fakeLog, g *session.Generation) {
-			c := *blob(l, strings.Repeat("x", ContentBytesMax+1))
-			c.Size = 1
-			g.Items = g.Items[:1]
-			g.Items[0].Seq = l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: c})
-		}, codeRequestTooLarge},
-		{"a transcript that is too large", func(t *testing.T, l *fakeLog, g *session.Generation) {
-			c := *blob(l, strings.Repeat("x", ContentBytesMax))
-			g.Items = nil
-			for range requestBytesMax/ContentBytesMax + 1 {
-				seq := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: c})
-				g.Items = append(g.Items, session.Item{Role: session.RoleUser, Seq: seq})
-			}
-		}, codeRequestTooLarge},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -200,6 +183,76 @@ func TestPermanentProblemIsAFault(t *testing.T) {
 				t.Errorf("got %v, %v; want %s", fault, err, c.code)
 			}
 		})
+	}
+}
+
+// Whatever a transcript holds, the next request can be built: what a model can't be
+// shown whole is cut in the middle.
+func TestTooLongTextsAreCut(t *testing.T) {
+	t.Parallel()
+	long := "begin" + strings.Repeat("é", ContentBytesMax/2) + "end"
+	for _, c := range []struct {
+		name  string
+		input func(l *fakeLog) session.Content
+		want  string
+	}{
+		{"a blob", func(l *fakeLog) session.Content { return *blob(l, long) }, "left out here; the whole is sha256-"},
+		{"a blob that is longer than it says", func(l *fakeLog) session.Content {
+			c := *blob(l, long)
+			c.Size = 1
+			return c
+		}, "left out here; the whole is sha256-"},
+		{"a blob that is not read", func(l *fakeLog) session.Content {
+			return session.Content{Parts: []session.Content{*text("begin"), *blob(l, strings.Repeat(long, 4)), *text("end")}}
+		}, "too many to be shown: more than 32 MiB"},
+		{"parts", func(l *fakeLog) session.Content {
+			return session.Content{Parts: []session.Content{*text("begin"), *blob(l, long[:6<<20]), *blob(l, long[5:6<<20]), *text("end")}}
+		}, " bytes are left out here"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			l := newLog()
+			input := c.input(l)
+			for _, g := range []session.Generation{
+				generation("r1t1", session.Item{Role: session.RoleUser, Seq: l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: input})}),
+				generation("r1t1", session.Item{Role: session.RoleUser, Seq: l.say(t, session.DoorIn, "s1", session.TypeSteerRequested, session.SteerRequested{Input: input})}),
+				generation("r1t2", session.Item{Role: session.RoleAssistant, Seq: l.say(t, session.DoorLLM, "s1", session.TypeGenerationSettled, session.GenerationSettled{Effect: "r1t1", Text: &input})}),
+				batch(t, l, session.ToolCallSettled{Effect: "r1t1c2", Status: "succeeded", Output: &input}),
+			} {
+				request, fault, err := New(l).Request(t.Context(), &g)
+				if err != nil || fault != nil {
+					t.Fatal(err, fault)
+				}
+				shown := request.Messages[len(request.Messages)-1].Text
+				if !strings.HasPrefix(shown, "begin") || !strings.HasSuffix(shown, "end") || !strings.Contains(shown, c.want) || !utf8.ValidString(shown) {
+					t.Errorf("%s: shown are %d bytes, %.40q to %.40q", g.Items[0].Role, len(shown), shown, shown[max(0, len(shown)-40):])
+				}
+			}
+		})
+	}
+}
+
+// The latest texts are whole.
+func TestEarlyTextsOfALongTranscriptAreCut(t *testing.T) {
+	t.Parallel()
+	l := newLog()
+	c := *blob(l, strings.Repeat("x", ContentBytesMax))
+	g := generation("r1t1")
+	for range requestBytesMax/ContentBytesMax + 2 {
+		seq := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: c})
+		g.Items = append(g.Items, session.Item{Role: session.RoleUser, Seq: seq})
+	}
+	r := New(l)
+	for _, when := range []string{"from the log", "from the cache"} {
+		request, fault, err := r.Request(t.Context(), &g)
+		if err != nil || fault != nil {
+			t.Fatal(when, err, fault)
+		}
+		for i, whole := range map[int]bool{0: false, 1: false, 2: false, 3: true, len(g.Items) - 1: true} {
+			if got := len(request.Messages[i].Text); whole != (got == ContentBytesMax) || got > ContentBytesMax {
+				t.Errorf("%s: message %d has %d bytes", when, i, got)
+			}
+		}
 	}
 }
 

@@ -101,8 +101,8 @@ func TestBatchResultsShareOneLimit(t *testing.T) {
 		many.Results = append(many.Results, long)
 	}
 	g.Items[1].Seq = l.say(t, session.DoorTool, "s1", session.TypeToolBatchSettled, many)
-	if _, fault, err := r.Request(t.Context(), &g); err != nil || fault == nil || fault.Code != codeRequestTooLarge || !strings.Contains(fault.Detail, fmt.Sprintf("event %d has", g.Items[1].Seq)) {
-		t.Errorf("too much: got %v, %v", fault, err)
+	if _, fault, err := r.Request(t.Context(), &g); err != nil || fault != nil {
+		t.Errorf("too much: got %v, %v; want its texts cut", fault, err)
 	}
 }
 

@@ -101,7 +101,7 @@ func (w NATS) Events(ctx context.Context, sid string, seqs []uint64) ([]session.
 
 // Blob implements Transport.
 func (w NATS) Blob(ctx context.Context, ref codec.Ref) ([]byte, error) {
-	return w.GetBlobUpTo(ctx, ref, prompt.ContentBytesMax) // no reader accepts more
+	return w.GetBlobUpTo(ctx, ref, prompt.BlobBytesMax) // no reader accepts more
 }
 
 // Live implements Transport.

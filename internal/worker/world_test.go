@@ -198,7 +198,7 @@ func (w *world) Blob(_ context.Context, ref codec.Ref) ([]byte, error) {
 		return nil, natsio.ErrNotFound
 	}
 	switch {
-	case len(content) > prompt.ContentBytesMax:
+	case len(content) > prompt.BlobBytesMax:
 		return nil, journal.ErrTooLarge
 	case codec.RefOf(content) != ref:
 		return nil, journal.ErrOtherBytes

@@ -162,8 +162,8 @@ func (c *Client) publish(ctx context.Context, door session.Door, sid, typ string
 	return c.bus.Publish(ctx, door, sid, text, id) // JSON: people read the log
 }
 
-// Publish appends an event: payload is the envelope, JSON or msgpack. id is its
-// Nats-Msg-Id; empty is none. It returns the sequence in the log.
+// Publish appends an event: payload is the envelope, JSON or msgpack. The server drops
+// a repeat of the same id in the same session; empty is none. It returns the sequence in the log.
 func (c *Client) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (seq uint64, err error) {
 	return c.bus.Publish(ctx, door, sid, payload, id)
 }

@@ -44,5 +44,10 @@ const ScheduleAt = "@at "
 // ContentTypeMsgpack is the Content-Type of effects.
 const ContentTypeMsgpack = "application/msgpack"
 
+// EventID returns the Nats-Msg-Id of an event that has this id: <sid>.<id>. The
+// server compares the ids of all messages of a stream, and two sessions may have
+// events of one id.
+func EventID(sid, id string) string { return sid + "." + id }
+
 // NoticeID returns the Nats-Msg-Id of a session's nth notice: <sid>.<n>.
 func NoticeID(sid string, n uint64) string { return sid + "." + strconv.FormatUint(n, 10) }

@@ -17,7 +17,7 @@ var (
 	// ErrUnknownOutcome: no acknowledgement arrived in time. The message may be stored
 	// or not; sending it again under the same name is safe.
 	ErrUnknownOutcome = errors.New("no acknowledgement in time: it may be stored or not; sending the same again is safe")
-	// ErrIDTaken: another event has this id within the stream's duplicate window, so
+	// ErrIDTaken: another event of the session has this id within the stream's duplicate window, so
 	// this one is not stored.
 	ErrIDTaken = errors.New("another event has this id: use a fresh ULID")
 	// ErrOvertaken: the value was replaced after the caller read it.

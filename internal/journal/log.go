@@ -14,13 +14,13 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// Publish appends an event to the log and returns its sequence. id is sent as
-// Nats-Msg-Id: publishing the same event again within the stream's duplicate window
-// stores nothing and returns the sequence of the first. It may be empty for
-// settlements, which effect names distinguish.
+// Publish appends an event to the log and returns its sequence. id is sent in the
+// Nats-Msg-Id, after the session's: publishing the same event again within the
+// stream's duplicate window stores nothing and returns the sequence of the first. It
+// may be empty for settlements, which effect names distinguish.
 //
 // A payload over session.EventBytesMax is a *MaxPayloadError before anything is sent.
-// If another event has the id, nothing is stored and the error is ErrIDTaken. If no
+// If another event of the session has the id, nothing is stored and the error is ErrIDTaken. If no
 // acknowledgement arrived before ctx ended, the error wraps ErrUnknownOutcome; calling
 // again with the same id is safe.
 func (j *Journal) Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error) {
@@ -28,7 +28,7 @@ func (j *Journal) Publish(ctx context.Context, door session.Door, sid string, pa
 	if err != nil {
 		return 0, err
 	}
-	w := &write{subject: subject, data: payload, headers: []string{subjects.HeaderMsgID, cmp.Or(id, nuid.Next())}}
+	w := &write{subject: subject, data: payload, headers: []string{subjects.HeaderMsgID, subjects.EventID(sid, cmp.Or(id, nuid.Next()))}}
 	if err := j.check(w, session.EventBytesMax); err != nil {
 		return 0, fmt.Errorf("publish to %s: %w", subject, err)
 	}

@@ -85,7 +85,7 @@ func (w *Worker) encodeAs(ctx context.Context, e *effect, o outcome, inlineMax i
 // its id may differ. The stream's reply tells apart two payloads with one digest.
 func settlementID(name *subjects.EffectName, payload []byte) string {
 	digest := digestOf(payload)
-	return name.Session + "." + name.Effect + "." + strconv.FormatUint(digest[0], 36) + "." + strconv.FormatUint(digest[1], 36)
+	return name.Effect + "." + strconv.FormatUint(digest[0], 36) + "." + strconv.FormatUint(digest[1], 36)
 }
 
 func (w *Worker) callBody(ctx context.Context, e *effect, o outcome, inlineMax int) (*session.ToolCallSettled, error) {

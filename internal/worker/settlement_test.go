@@ -245,7 +245,7 @@ func TestOnlyEqualSettlementsShareAnID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return s.id
+		return subjects.EventID(sid, s.id)
 	}
 	at := time.Now()
 	done := outcome{status: session.CallSucceeded, at: at}

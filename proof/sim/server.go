@@ -157,6 +157,9 @@ func (j *jetServer) append(door session.Door, sid, id string, payload []byte) (u
 	if door == session.DoorInstall {
 		subject = j.names.Install()
 	}
+	if id != "" {
+		id = subjects.EventID(sid, id)
+	}
 	ack, err := j.log.Publish(jetmodel.Put{Subject: subject, Data: payload, ID: id})
 	if err != nil {
 		return 0, err

@@ -154,9 +154,13 @@ func (u *unanswered) since(now time.Time) time.Time {
 }
 
 // whyNoStream distinguishes a missing stream from one without a leader. It returns an
-// error that is final for the former, and err for the latter.
+// error that is final for the former, and err for the latter. A core-only client that
+// may not ask treats a stream as missing after leaderless.
 func (j *Journal) whyNoStream(ctx context.Context, stream string, err error) error {
 	if j.unanswered != nil {
+		if final := j.missing(ctx, stream); final != nil {
+			return final
+		}
 		if now := time.Now(); now.Sub(j.unanswered.since(now)) > leaderless {
 			return jetstream.ErrStreamNotFound
 		}
@@ -166,4 +170,20 @@ func (j *Journal) whyNoStream(ctx context.Context, stream string, err error) err
 		return missing
 	}
 	return err
+}
+
+// missing returns an error if the server says that a stream, or JetStream itself,
+// does not exist; nil to a user without the permission to ask.
+func (j *Journal) missing(ctx context.Context, stream string) error {
+	err := j.conn.Attempt(ctx, j.conn.API+"STREAM.INFO."+stream, func(ctx context.Context) error {
+		_, err := j.conn.JS.Stream(ctx, stream)
+		return err
+	})
+	switch {
+	case errors.Is(err, nats.ErrNoResponders): // as text: callers retry this cause
+		return fmt.Errorf("%w at %s: start nats-server with -js (%s)", natsio.ErrNoJetStream, j.conn.Where, err.Error())
+	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+		return err
+	}
+	return nil
 }

@@ -20,6 +20,8 @@ import (
 //   - The text of a turn is shown as it arrives, in order and once. Text that was
 //     missed is shown when TurnSettled or RunFinished has it: at most
 //     session.ProgressTextMax bytes of any turn except the last.
+//   - A notice about a call comes after the text of the call's turn, and before the
+//     text of the next turn.
 //   - A notice that is published again, as after a takeover, is passed on once.
 //   - After a lost connection, tool lines and the text of earlier turns may be
 //     missing. The end then comes from the view, without the answer.
@@ -38,6 +40,7 @@ type Follower struct {
 	latestN uint64 // number of the last notice passed on
 	settled []string
 	words   showing
+	order   ordered
 	answer  answered
 	over    time.Time // since when views show the run as ended, without a notice of it
 	behind  int       // views that were older than the request
@@ -118,10 +121,7 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Wat
 		case <-ctx.Done():
 			return RunEnd{}, ctx.Err()
 		}
-		for _, s := range f.words.out {
-			w.Shown(s)
-		}
-		f.words.out = nil
+		f.flush()
 		switch {
 		case err != nil:
 			return RunEnd{}, err
@@ -176,8 +176,14 @@ func (f *Follower) handle(h received) (end *RunEnd, err error) {
 		}
 		f.settled = append(f.settled, d.Effect)
 	}
-	f.watch.Notice(n)
+	if d, over := n.Body().(session.RunFinished); over && d.Run == f.run {
+		f.release(true)
+	}
+	f.pass(n)
 	switch d := n.Body().(type) {
+	case session.TurnSettled:
+		f.release(false)
+		f.next()
 	case session.EventRejected:
 		if d.Seq == f.seq {
 			return nil, &RejectedError{Code: d.Code, Detail: d.Detail}
@@ -213,7 +219,7 @@ func (f *Follower) next() {
 			first = a
 		}
 	}
-	if !f.words.open && first != (turnAttempt{}) {
+	if !f.words.open && f.order.calls == 0 && first != (turnAttempt{}) {
 		f.words.opened(first)
 	}
 }
@@ -241,7 +247,6 @@ func (f *Follower) endAttempt(a turnAttempt, d session.TurnSettled, seq uint64) 
 	}
 	if d.Code != "" {
 		f.words.failed(d.Code, seq)
-		f.next()
 		return
 	}
 	text, whole := d.Text, d.TextBytes == 0
@@ -250,7 +255,7 @@ func (f *Follower) endAttempt(a turnAttempt, d session.TurnSettled, seq uint64) 
 	}
 	f.answer = answered{seq, text, whole}
 	f.words.done(text, seq)
-	f.next()
+	f.turnEnded(d.Calls)
 }
 
 func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
@@ -273,6 +278,7 @@ func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
 
 // applyView reads the run's number from a view, and whether the run has ended.
 func (f *Follower) applyView(v session.View) (*RunEnd, error) {
+	f.viewed()
 	if v.Seq < f.seq { // only the view of a quarantined session stays older than the log
 		if f.behind++; f.behind < behindMax {
 			return nil, nil

@@ -20,6 +20,9 @@ type live struct {
 	run  uint32 // 0: all runs
 	over bool   // nothing is printed any more
 
+	open bool     // the printed turn has more text to come
+	held []func() // lines about calls, which wait for its end
+
 	turn [2]uint32       // the printed turn
 	text strings.Builder // its text
 	last string          // the whole text of the turn that ended last
@@ -38,6 +41,7 @@ func (l *live) show(s client.Shown) {
 	}
 	switch s.Kind {
 	case client.ShownText:
+		l.open = true
 		l.to.text(s.Text)
 		l.text.WriteString(s.Text)
 	case client.ShownAgain:
@@ -45,6 +49,9 @@ func (l *live) show(s client.Shown) {
 		l.to.text(startedAgain + "\n")
 	case client.ShownDone:
 		l.last = l.text.String()
+	}
+	if s.Kind != client.ShownText && s.Kind != client.ShownAgain {
+		l.release()
 	}
 }
 
@@ -54,12 +61,34 @@ func (l *live) line() {
 	l.text.Reset()
 }
 
-// aside calls fn between two lines.
-func (l *live) aside(fn func()) {
+// aside calls fn between two lines. A line about a call waits for the end of the
+// text that is being printed.
+func (l *live) aside(ofCall bool, fn func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if ofCall && l.open && !l.over {
+		l.held = append(l.held, fn)
+		return
+	}
 	l.line()
 	fn()
+}
+
+// release prints the lines that waited for the end of a turn's text.
+func (l *live) release() {
+	held := l.held
+	l.open, l.held = false, nil
+	for _, fn := range held {
+		l.line()
+		fn()
+	}
+}
+
+// lost is called when no more text will come.
+func (l *live) lost() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.release()
 }
 
 // stop ends all printing.
@@ -67,6 +96,7 @@ func (l *live) stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.over = true
+	l.release()
 	l.line()
 }
 
@@ -107,6 +137,7 @@ func (v *viewing) show(ctx context.Context, from uint64, failed func(error)) {
 			switch {
 			case errors.Is(err, context.Canceled):
 			case err != nil:
+				v.words.lost()
 				failed(err)
 			default:
 				v.words.show(s)

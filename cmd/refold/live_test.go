@@ -97,3 +97,26 @@ func TestTextIsShownAsItArrives(t *testing.T) {
 		t.Errorf("tail prints %q, with something twice", out)
 	}
 }
+
+// TestLinesOfCallsWaitForTheText: a notice and the text take different ways, so a
+// line about a call may arrive within the text of its turn, or of the next one.
+func TestLinesOfCallsWaitForTheText(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	shown := newDisplay(streams{out: &out, err: io.Discard})
+	l := &live{to: shown}
+	line := func(text string) func() { return func() { fmt.Fprintln(&out, text) } }
+	l.aside(true, line("<before>"))
+	l.show(client.Shown{Kind: client.ShownText, Run: 1, Turn: 1, Text: "I "})
+	l.aside(true, line("<call>"))
+	l.aside(false, line("<other>"))
+	l.show(client.Shown{Kind: client.ShownText, Run: 1, Turn: 1, Text: "look."})
+	l.show(client.Shown{Kind: client.ShownDone, Run: 1, Turn: 1})
+	l.aside(true, line("<after>"))
+	l.show(client.Shown{Kind: client.ShownText, Run: 1, Turn: 2, Text: "Do"})
+	l.aside(true, line("<late>"))
+	l.stop()
+	if got, want := out.String(), "<before>\nI \n<other>\nlook.\n<call>\n<after>\nDo\n<late>\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

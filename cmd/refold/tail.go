@@ -64,9 +64,18 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 		if t.Session == "" {
 			watched.note(n)
 		}
-		words.aside(func() { t.print(s, n) })
+		words.aside(isOfCall(n), func() { t.print(s, n) })
 	}
 	return nil
+}
+
+// isOfCall reports whether a notice is about calls of a turn.
+func isOfCall(n client.Notice) bool {
+	switch n.Type {
+	case session.NoticeToolRejected, session.NoticeApprovalRequested, session.NoticeCallsPlanned:
+		return true
+	}
+	return false
 }
 
 // kept prints the stored notices up to the newest one.

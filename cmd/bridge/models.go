@@ -92,6 +92,9 @@ func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (
 	if err != nil {
 		return nil, err
 	}
+	if c.Key == "" && (c.BaseURL == "" || c.BaseURL == p.baseURL) {
+		return nil, fmt.Errorf("no key: set %s, or name its file with --%s-key-file; %s refuses requests without one", p.variable, p.flag, p.baseURL)
+	}
 	return p.open(c, f, log)
 }
 
@@ -117,7 +120,8 @@ func (p provider) config(of offer, f *flags, env settings.Environment) (endpoint
 	return c, err
 }
 
-// key returns the provider's key, or "": servers on the user's machine need none.
+// key returns the provider's key, or "": only servers other than the provider's own
+// need none.
 func (p provider) key(f *flags, env settings.Environment) (string, error) {
 	file := f.keyFile(p.flag)
 	if file == "" {

@@ -1,7 +1,10 @@
 package main
 
 import (
+	"log/slog"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/llm/endpoint"
@@ -32,6 +35,35 @@ func TestKeyGoesToItsOwnServer(t *testing.T) {
 		got, err := providers()[of.kind].config(of, &c.flags, env)
 		if err != nil || got.Key != c.want.Key || got.BaseURL != c.want.BaseURL {
 			t.Errorf("%s: key %q at %q (%v), want %q at %q", c.model, got.Key, got.BaseURL, err, c.want.Key, c.want.BaseURL)
+		}
+	}
+}
+
+// TestMissingKeyEndsTheStart where the provider requires one, and nowhere else.
+func TestMissingKeyEndsTheStart(t *testing.T) {
+	t.Parallel()
+	key := write(t, "key", "k")
+	for _, c := range []struct {
+		model string
+		flags flags
+		env   settings.Environment
+		want  string // "": it starts
+	}{
+		{model: "openai", want: "no key: set OPENAI_API_KEY, or name its file with --openai-key-file"},
+		{model: "chat=openai-chat", want: "no key: set OPENAI_API_KEY"},
+		{model: "anthropic", env: settings.Environment{"OPENAI_API_KEY": "k"}, want: "no key: set ANTHROPIC_API_KEY, or name its file with --anthropic-key-file"},
+		{model: "gemini", want: "no key: set GEMINI_API_KEY"},
+		{model: "openai", flags: flags{OpenAIBaseURL: "https://api.openai.com/v1"}, want: "no key: set OPENAI_API_KEY"}, // as docker-compose.yml sets it
+		{model: "openai", env: settings.Environment{"OPENAI_API_KEY": "k"}},
+		{model: "gemini", flags: flags{GeminiKeyFile: key}},
+		{model: "openai", flags: flags{KeyFiles: map[string]string{"openai": key}}},
+		{model: "openai", flags: flags{OpenAIBaseURL: "http://127.0.0.1:1/v1"}},
+		{model: "local=openai-chat:http://127.0.0.1:1/v1"},
+	} {
+		c.flags.ModelIdle = time.Minute
+		_, err := openModel(parseOffer(c.model), &c.flags, c.env, slog.New(slog.DiscardHandler))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s with %v: got %v, want %q", c.model, c.env, err, c.want)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/cmd/settings"
 )
 
 // limit is one part of --rate: NAME=N/UNIT, or NAME/MODEL=N/UNIT.
@@ -67,7 +66,7 @@ func (f *flags) limits() (all []limit, err error) {
 }
 
 // optionsOf returns the options with which to serve a model.
-func (f *flags) optionsOf(of offer, env settings.Environment) []bridge.ServeOption {
+func (f *flags) optionsOf(of offer) []bridge.ServeOption {
 	options := f.options("llm/" + of.name)
 	limits, _ := f.limits() // its problems were reported before
 	for _, l := range limits {
@@ -75,16 +74,8 @@ func (f *flags) optionsOf(of offer, env settings.Environment) []bridge.ServeOpti
 			options = append(options, bridge.Limit(l.model, l.rate))
 		}
 	}
-	p, ofNetwork := providers()[of.kind]
-	if !ofNetwork {
-		return options
-	}
-	if f.BreakerFaults > 0 {
+	if _, ofNetwork := providers()[of.kind]; ofNetwork && f.BreakerFaults > 0 {
 		options = append(options, bridge.Breaker(f.BreakerFaults, f.BreakerPause))
-	}
-	// Unreadable values were reported before.
-	if c, _ := p.config(of, f, env); c.Key == "" && (c.BaseURL == "" || c.BaseURL == p.baseURL) {
-		options = append(options, bridge.Lacks(fmt.Sprintf("no key: set %s, or name its file with --%s-key-file", p.variable, p.flag)))
 	}
 	return options
 }

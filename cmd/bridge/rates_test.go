@@ -59,25 +59,3 @@ func TestFairIsForTools(t *testing.T) {
 		t.Errorf("llm/openai has %d options, want concurrency alone", got)
 	}
 }
-
-// TestModelsReportMissingKeys: a key is missing where the provider requires
-// one, and nowhere else.
-func TestModelsReportMissingKeys(t *testing.T) {
-	t.Parallel()
-	base := flags{Concurrency: 1}
-	for _, c := range []struct {
-		model string
-		env   settings.Environment
-		want  int
-	}{
-		{"openai", settings.Environment{}, 2},
-		{"openai", settings.Environment{"OPENAI_API_KEY": "k"}, 1},
-		{"local=openai-chat:http://127.0.0.1:1/v1", settings.Environment{}, 1},
-		{"scripted:x", settings.Environment{}, 1},
-	} {
-		f := base
-		if got := len(f.optionsOf(parseOffer(c.model), c.env)); got != c.want {
-			t.Errorf("%s with %v: %d options, want %d", c.model, c.env, got, c.want)
-		}
-	}
-}

@@ -144,7 +144,7 @@ func (o *offers) serve(b *bridge.Bridge, f *flags, env settings.Environment) err
 	var all []error
 	for _, text := range f.Models {
 		of := parseOffer(text)
-		all = append(all, b.Model(of.name, o.models[of.name], f.optionsOf(of, env)...))
+		all = append(all, b.Model(of.name, o.models[of.name], f.optionsOf(of)...))
 	}
 	for _, h := range o.hosts {
 		h.tools.UseBlobs(b.Blob)

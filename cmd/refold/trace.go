@@ -22,7 +22,8 @@ import (
 // traceCommand shows or exports the spans of runs.
 type traceCommand struct {
 	Session string `arg:"" help:"The session."`
-	Number  uint32 `name:"run" placeholder:"N" help:"Only this run."`
+	Number  uint32 `name:"run" placeholder:"N" xor:"runs" help:"Only this run. Default: the latest one; with --otlp and --json all."`
+	All     bool   `xor:"runs" help:"All runs."`
 	OTLP    string `name:"otlp" placeholder:"URL" help:"Send the spans to a collector, such as http://127.0.0.1:4318/v1/traces."`
 	Unit    string `enum:"run,turn" default:"run" help:"The unit of a trace: a run, or each turn; as --trace-unit of the daemons."`
 	JSON    bool   `name:"json" help:"Print OTLP JSON, a trace a line, as the Collector reads it from files."`
@@ -54,8 +55,25 @@ func (t traceCommand) Run(ctx context.Context, s streams, conn connection) error
 	case t.OTLP != "":
 		return t.send(ctx, s.err, conn.Prefix, spans)
 	}
+	if t.Number == 0 && !t.All {
+		spans = latestRun(spans, open)
+	}
 	drawRuns(s.out, spans)
 	return nil
+}
+
+// latestRun returns the spans of a session's latest run, open or ended.
+func latestRun(spans []*timeline.Span, open []uint32) (latest []*timeline.Span) {
+	number := slices.Max(append([]uint32{0}, open...))
+	for _, s := range spans {
+		number = max(number, s.Run)
+	}
+	for _, s := range spans {
+		if s.Run == number {
+			latest = append(latest, s)
+		}
+	}
+	return latest
 }
 
 // messages returns the spans in OTLP form.

@@ -211,9 +211,15 @@ func TestExitStatusFollowsRunOutcome(t *testing.T) {
 		t.Errorf("stopped: it prints %q", errOut)
 	}
 	out, _ = w.does(0, "run", "s1", "later", "--no-follow")
-	if last, err := w.LastEvent(w.ctx); err != nil || out != fmt.Sprintln(last) {
+	if last, err := w.LastEvent(w.ctx); err != nil || out != fmt.Sprintf("session s1: run 3 is queued (event %d of the log)\n", last) {
 		t.Errorf("--no-follow prints %q, the event is at %d (%v)", out, last, err)
 	}
+	out, _ = w.does(0, "run", "s2", "now", "--no-follow", "--json")
+	if last, err := w.LastEvent(w.ctx); err != nil || out != fmt.Sprintf(`{"session":"s2","seq":%d,"run":1}`+"\n", last) {
+		t.Errorf("--no-follow --json prints %q, the event is at %d (%v)", out, last, err)
+	}
+	w.prints(statusFailed, `^refold: rejected: run_active: .*\n  leave out --when-busy reject`, "run", "s2", "no", "--no-follow", "--when-busy", "reject")
+	w.prints(statusUsage, `^refold: run: --json goes with --no-follow`, "run", "s2", "hi", "--json")
 }
 
 // Notices are followed across a restart of the server: each is printed once.

@@ -28,15 +28,19 @@ type runCommand struct {
 	Config   string `placeholder:"JSON" help:"The whole run config as JSON; it goes through the door ctl."`
 
 	Files    []string `name:"file" sep:"none" placeholder:"PATH" help:"An image (PNG, JPEG, GIF, WebP, HEIC), a PDF or a text file for the model, of at most 8 MiB; may be repeated."`
-	NoFollow bool     `help:"Print the request's sequence in the log and don't wait for the end."`
+	NoFollow bool     `help:"Print the run's number and the request's sequence in the log, and don't wait for the end."`
 
 	Submission string   `placeholder:"ID" help:"A name for the request. A repeat with the same text and options starts no other run: it follows the first one, or prints how it ended."`
 	WhenBusy   string   `enum:"queue,steer,interrupt,reject" default:"queue" help:"While another run is active: queue (wait for its end), steer (add the text to it), interrupt (end it soon, and run next), reject."`
 	Role       []string `placeholder:"ROLE" help:"Roles of the run, for step rules; with --operator unless the install policy lets clients set them."`
 	Operator   bool     `help:"Publish through the door ctl, as operators do, instead of in."`
+	JSON       bool     `name:"json" help:"With --no-follow: print an object, and nothing else on standard output."`
 }
 
 func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
+	if r.JSON && !r.NoFollow {
+		return &statusError{statusUsage, "run: --json goes with --no-follow; refold log and refold transcript print a run as JSON"}
+	}
 	text := ""
 	if r.Text != "" || len(r.Files) == 0 || !isTerminal(s.in) {
 		var err error
@@ -61,12 +65,7 @@ func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
 	}
 	defer c.Close()
 	if r.NoFollow {
-		seq, err := c.Run(ctx, r.Session, text, options)
-		if err != nil {
-			return err
-		}
-		fmt.Fprintln(s.out, seq)
-		return nil
+		return r.request(ctx, s, c, text, options)
 	}
 	return r.follow(ctx, s, c, text, options)
 }

@@ -39,6 +39,7 @@ func (r withReason) ask(
 type steerCommand struct {
 	aboutRun
 	Text string `arg:"" optional:"" help:"The user's text; - or nothing reads standard input."`
+	New  bool   `help:"Open the session if there is none of this name. Without it, a name with a typo is refused."`
 }
 
 func (s steerCommand) Run(ctx context.Context, std streams, conn connection) error {
@@ -51,6 +52,9 @@ func (s steerCommand) Run(ctx context.Context, std streams, conn connection) err
 		return err
 	}
 	defer c.Close()
+	if err := exists(ctx, c, s.Session); err != nil && !(s.New && errors.Is(err, client.ErrNoSession)) {
+		return err
+	}
 	before, unknown := c.View(ctx, s.Session)
 	var seq uint64
 	v, err := taken(ctx, c, s.Session, func(c *client.Client) (uint64, error) {
@@ -141,12 +145,25 @@ func ask(ctx context.Context, out io.Writer, conn connection, sid string, publis
 		return err
 	}
 	defer c.Close()
+	if err := exists(ctx, c, sid); err != nil {
+		return err
+	}
 	v, err := taken(ctx, c, sid, publish)
 	if err != nil {
 		return err
 	}
 	fmt.Fprintln(out, standing(&v))
 	return nil
+}
+
+// exists returns an ErrNoSession if the log holds no event of a session. Every event
+// opens the session that it names, a rejected one too, and nothing deletes it: a
+// name with a typo would stay.
+func exists(ctx context.Context, c *client.Client, sid string) error {
+	for _, err := range c.Read(ctx, sid, 0, 0) {
+		return err
+	}
+	return fmt.Errorf("session %s: %w\n  refold sessions lists all; the first run opens one: refold run %s TEXT", sid, client.ErrNoSession, sid)
 }
 
 // taken publishes an event and returns the session's view after it. A rejection
@@ -184,6 +201,17 @@ func standing(v *session.View) string {
 		text += "; it is closed"
 	}
 	return text
+}
+
+// tellNew prints that a session will be opened, for commands that may prepare one
+// before its first run.
+func tellNew(ctx context.Context, errOut io.Writer, c *client.Client, sid string) error {
+	err := exists(ctx, c, sid)
+	if !errors.Is(err, client.ErrNoSession) {
+		return err
+	}
+	fmt.Fprintf(errOut, "session %s is new: this opens it\n", sid)
+	return nil
 }
 
 // withAdvice adds advice to a rejection.

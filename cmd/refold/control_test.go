@@ -260,8 +260,34 @@ func TestSteerOfIdleSessionReportsNewRun(t *testing.T) {
 		}
 	}
 	w := newWorld(t)
-	out, _ := w.does(0, "steer", "s1", "hi")
+	out, _ := w.does(0, "steer", "s1", "hi", "--new")
 	like(t, "idle", out, `^no run was active: the steer started run 1; refold run starts .*\nsession s1: run 1 is running`)
 	out, _ = w.does(0, "steer", "s1", "more")
 	like(t, "busy", out, `^session s1: run 1 is running`)
+}
+
+// TestTypoOpensNoSession: an event of any kind opens the session that it names, and
+// nothing deletes it. Commands about a session that isn't there publish none.
+func TestTypoOpensNoSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "run", "hello", "hi", "--no-follow")
+	before, err := w.LastEvent(w.ctx)
+	bustest.OK(t, err)
+	for _, args := range [][]string{
+		{"steer", "helo", "more"}, {"cancel", "helo"}, {"interrupt", "helo"}, {"pause", "helo"}, {"resume", "helo"}, {"close", "helo"},
+		{"cancel", "helo", "--run", "1", "--operator"}, {"approve", "helo", "r1t1c0", "--yes"}, {"deny", "helo", "r1t1c0"},
+		{"queue", "helo", "--remove", "2"}, {"queue", "helo", "--edit", "2", "text"},
+		{"space", "apply", "helo"}, {"space", "detach", "helo", "support"}, {"pack", "disable", "helo", "crm"},
+	} {
+		_, errOut := w.does(statusFailed, args...)
+		if !strings.Contains(errOut, "the log holds no event of this session") {
+			t.Errorf("%q: %s", args, errOut)
+		}
+		if after, err := w.LastEvent(w.ctx); err != nil || after != before {
+			t.Fatalf("%q stores event %d, the last one was %d (%v)", args, after, before, err)
+		}
+	}
+	w.prints(statusFailed, `^refold: session helo: .*\n  refold sessions lists all; the first run opens one: refold run helo TEXT\n$`, "steer", "helo", "more")
+	w.prints(0, `^no run was active: the steer started run 1`, "steer", "helo", "more", "--new")
 }

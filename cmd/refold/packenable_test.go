@@ -29,7 +29,7 @@ func TestPackIsEnabledAndDisabled(t *testing.T) {
 	w.serve(func(b *bridge.Bridge) error { return b.Pack(crmOf("1.4.2", "secret:CRM_KEY")) })
 	out, errOut := w.does(0, "pack", "enable", "s1", "crm@1.4")
 	like(t, "enabled", out, `^crm 1\.4\.2 is staged: manifest `+one+` \(y1\)\n  it is applied before the next turn\n$`)
-	like(t, "what is missing", errOut, `^refold: warning: the bridge that read crm lacks secret:CRM_KEY\n$`)
+	like(t, "what is missing", errOut, `^session s1 is new: this opens it\nrefold: warning: the bridge that read crm lacks secret:CRM_KEY\n$`)
 	out, _ = w.does(0, "pack", "disable", "s1", "crm")
 	like(t, "disabled", out, `^crm is disabled: its tools are gone\n$`)
 	out, _ = w.does(0, "tools", "check", "--within", "0s")

@@ -188,7 +188,7 @@ func TestSpaceIsSyncedAppliedAndDetached(t *testing.T) {
 	dir := folder(t, "any", support())
 	w.serve(func(b *bridge.Bridge) error { return b.Space("files", bridge.Folder{Dir: dir}) })
 
-	w.prints(statusFailed, `^refold: rejected: nothing_staged: .*\n  read it first: refold space sync s1 SPACE\n$`, "space", "apply", "s1")
+	w.prints(statusFailed, `^refold: session s1: the log holds no event`, "space", "apply", "s1")
 	w.prints(statusFailed, `(?s)^support 1\.4\.2 would be staged: manifest ([0-9a-f]{64}); the session has none\n.*  added    docs/a\.md\n.*  added    catalog default\n`, "space", "sync", "s1", "support", "--dry")
 	w.prints(0, `^support 1\.4\.2 is staged: manifest [0-9a-f]{64} \(y2\)\n  refold space diff s1 shows what is new; refold space apply s1 applies it\n$`, "space", "sync", "s1", "support")
 	w.prints(0, `^support: nothing would change: manifest [0-9a-f]{64} is staged\n$`, "space", "sync", "s1", "support", "--dry")
@@ -218,6 +218,7 @@ func TestSpaceIsSyncedAppliedAndDetached(t *testing.T) {
 	w.prints(0, `^support 1\.4\.2 is applied: manifest [0-9a-f]{64}\n$`, "space", "apply", "s1", "support", "--mode", "immediate_if_idle")
 	w.prints(0, `^support is detached; no workspace is applied\n$`, "space", "detach", "s1", "support")
 	w.prints(statusFailed, `^refold: rejected: unknown_space: .*\n  refold view s1 shows`, "space", "detach", "s1", "support")
+	w.prints(statusFailed, `^refold: rejected: nothing_staged: .*\n  read it first: refold space sync s1 SPACE\n$`, "space", "apply", "s1")
 	w.prints(0, `state [0-9a-f]{64}\n$`, "replay", "s1", "--verify")
 }
 
@@ -235,7 +236,7 @@ func TestSpaceSyncReportsFailures(t *testing.T) {
 	put(t, dir, "prompts/base.md", "fine\n")
 	w.prints(statusFailed, `^catalogs\[0\]\.tools\[0\]: unknown_tool: catalog default names "crm\.refund".*\nrefold: support is not staged: workspace_invalid`, "space", "sync", "s1", "support")
 	put(t, dir, "tools/default.json", `["crm.lookup"]`)
-	w.prints(statusFailed, `^refold: support is not staged: version_unknown: .*\n  the file of bridge --spaces lists`, "space", "sync", "s1", "support", "--version", "v9")
+	w.prints(statusFailed, `^refold: support is not staged: version_unknown: .*\n  the file of refold bridge serve --spaces lists`, "space", "sync", "s1", "support", "--version", "v9")
 	w.prints(statusFailed, `(?s)^support 1\.4\.2 is staged: .*refold: support is not applied: workspace_invalid: tool_catalog: .*no catalog "big"`,
 		"space", "sync", "s1", "support", "--apply", "next_run", "--tool-catalog", "big")
 	w.prints(statusFailed, `^refold: rejected: unknown_space: .*no grant is about "other".*\n.*refold install --space`, "space", "sync", "s1", "other")
@@ -251,7 +252,7 @@ func TestSpaceSyncReportsFailures(t *testing.T) {
 
 	// Nobody reads it: that is told while the command waits, and it can be left.
 	waiting := w.begin("", "space", "sync", "s1", "odd")
-	waiting.err.shows(t, `unserved: s1 waits for space/nobody \(y\d+\): start bridge --spaces FILE`)
+	waiting.err.shows(t, `unserved: s1 waits for space/nobody \(y\d+\): start refold bridge serve --spaces FILE`)
 	waiting.stop()
 	if _, errOut := w.end(waiting, statusInterrupted); !strings.HasSuffix(errOut, "refold: stopped; the sync continues: refold tail s1 --all --follow prints its end\n") {
 		t.Errorf("it prints %q", errOut)

@@ -51,6 +51,9 @@ func (c spaceSyncCommand) Run(ctx context.Context, s streams, conn connection) e
 		return err
 	}
 	defer api.Close()
+	if err := tellNew(ctx, s.err, api, c.Session); err != nil {
+		return err
+	}
 	seq, err := api.Sync(ctx, c.Session, c.Space, client.SyncOptions{
 		Version: c.Version, Only: c.Only, Dry: c.Dry, Apply: c.Apply, PromptPack: c.PromptPack, ToolCatalog: c.ToolCatalog,
 	})
@@ -190,7 +193,7 @@ func afterFailure(code, sid string) string {
 	case session.CodeWorkspaceUntrusted:
 		do = "the grant in the install record lists what is trusted: refold install --show"
 	case "space_unknown", "version_unknown":
-		do = "the file of bridge --spaces lists which spaces there are, and where their versions are"
+		do = "the file of refold bridge serve --spaces lists which spaces there are, and where their versions are"
 	case "space_unreadable", session.CodeBadSettlement:
 		do = "read the log of the bridge that read it"
 	case session.CodeDeadlineExceeded:
@@ -259,6 +262,9 @@ func askSpace(ctx context.Context, conn connection, sid string, publish func(*cl
 		return session.View{}, err
 	}
 	defer c.Close()
+	if err := exists(ctx, c, sid); err != nil {
+		return session.View{}, err
+	}
 	seq, err := publish(c)
 	if err != nil {
 		return session.View{}, err

@@ -143,9 +143,22 @@ shared: ## run the tests that fold and encode in several goroutines under the ra
 sendable: ## try 50,000 interleavings of a session, or REFOLD_INTERLEAVINGS
 	go test -count=1 -timeout 15m -run '^TestSendable$$' ./actors/session
 
+# Each program and its folder in cmd. go install would name the programs after
+# the folders, and another program called bridge is on many systems (iproute2's).
+PROGRAMS   := refold=refold refold-bridge=bridge refold-session-actor=session-actor
+INSTALL_TO ?= $(or $(shell go env GOBIN),$(shell go env GOPATH)/bin)
+
 .PHONY: build
-build: ## build static binaries into bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/ ./cmd/...
+build: ## build static binaries into bin/: refold, refold-bridge, refold-session-actor
+	@for program in $(PROGRAMS); do \
+		echo "bin/$${program%=*}"; \
+		CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "bin/$${program%=*}" "./cmd/$${program#*=}"; \
+	done
+
+.PHONY: install
+install: build ## install the binaries where go install would, or into INSTALL_TO
+	install -d $(INSTALL_TO)
+	install $(foreach program,$(PROGRAMS),bin/$(firstword $(subst =, ,$(program)))) $(INSTALL_TO)
 
 .PHONY: compile
 compile: ## compile every package

@@ -253,8 +253,9 @@ func checkVolume(t *testing.T, service, v string, declared map[string]any) {
 	}
 }
 
-// TestDockerfileIsConsistent: its images have versions, it copies programs that
-// exist, and it builds with Go of at least the version in go.mod.
+// TestDockerfileIsConsistent: its images have versions, it copies programs that it
+// builds from folders that exist, and it builds with Go of at least the version in
+// go.mod.
 func TestDockerfileIsConsistent(t *testing.T) {
 	t.Parallel()
 	text := readDockerfile(t)
@@ -268,9 +269,16 @@ func TestDockerfileIsConsistent(t *testing.T) {
 	if got, want := len(stages), strings.Count("\n"+text, "\nFROM "); got != want || got == 0 {
 		t.Errorf("read %d stages of %d", got, want)
 	}
-	for _, m := range regexp.MustCompile(`/out/(\S+) `).FindAllStringSubmatch(text, -1) {
-		if _, err := os.Stat(filepath.Join("..", "cmd", m[1])); err != nil {
-			t.Errorf("copies a program that isn't there: %v", err)
+	var built []string
+	for _, m := range regexp.MustCompile(`-o (/out/\S+) \./(\S+)`).FindAllStringSubmatch(text, -1) {
+		built = append(built, m[1])
+		if _, err := os.Stat(filepath.Join("..", m[2])); err != nil {
+			t.Errorf("builds a program that isn't there: %v", err)
+		}
+	}
+	for _, m := range regexp.MustCompile(`COPY --from=build (\S+) `).FindAllStringSubmatch(text, -1) {
+		if !slices.Contains(built, m[1]) {
+			t.Errorf("copies %s, and builds %q", m[1], built)
 		}
 	}
 	mod, err := os.ReadFile("../go.mod")

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -58,11 +59,24 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, "build:", err)
 		return 1
 	}
+	for folder, name := range daemonNames { // go build names programs after folders
+		if err := os.Rename(executable(folder), executable(name)); err != nil {
+			fmt.Fprintln(os.Stderr, "build:", err)
+			return 1
+		}
+	}
 	return m.Run()
 }
 
-// program returns the path of a program under test.
+// daemonNames are the names of the daemons' binaries, by their folders in cmd.
+var daemonNames = map[string]string{"bridge": "refold-bridge", "session-actor": "refold-session-actor"}
+
+// program returns the path of a program under test. A daemon goes by its folder.
 func program(name string) string {
+	return executable(cmp.Or(daemonNames[name], name))
+}
+
+func executable(name string) string {
 	if runtime.GOOS == "windows" {
 		name += ".exe"
 	}

@@ -263,7 +263,7 @@ func TestNobodyServes(t *testing.T) {
 	t.Parallel()
 	s := startSystem(t, nil)
 	run := inPipe(t, "run", "s1", "hi", "--provider", "p", "--model", "m", "--nats", s.url)
-	run.prints(`unserved: s1 waits for llm/p \(r1t1\): start bridge --model p=MODEL`)
+	run.prints(`unserved: s1 waits for llm/p \(r1t1\): start refold bridge serve --model p=MODEL`)
 	d := s.models("rules:\n  - {wait: 20s, say: done}\n", "p")
 	run.prints(`no longer unserved: llm/p of s1`)
 	d.kill()
@@ -298,18 +298,6 @@ func TestSlowTool(t *testing.T) {
 	if strings.Contains(out, "running: ") || !strings.Contains(out, "look 2s"+clearStatus+"look 3s"+clearStatus) || !regexp.MustCompile(`\x1b\[Klook succeeded .*\nseen\nrun 1: 2 turns, 1 call, .*\n$`).MatchString(out) {
 		t.Errorf("on a terminal: %q", out)
 	}
-}
-
-// TestDevNamesAMissingKey before any request.
-func TestDevNamesAMissingKey(t *testing.T) {
-	t.Parallel()
-	d, _, _ := startDevWith(t, []string{"OPENAI_API_KEY=", "OPENAI_BASE_URL="}, "--model", "openai:m")
-	defer func() {
-		if err := d.drain(time.Minute); err != nil {
-			t.Error(err)
-		}
-	}()
-	until(t, time.Minute, "the warning", func() bool { return strings.Contains(d.out.String(), "warning: no key: OPENAI_API_KEY is not set") })
 }
 
 // TestForeignBridgeIsCounted: the doctor and the check count a bridge that does

@@ -82,21 +82,21 @@ type flags struct {
 const keyVariable = "OPENAI_API_KEY"
 
 var program = settings.Program{
-	Name: "bridge",
+	Name: "refold-bridge",
 	Description: `Carries out the effects of Refold sessions: calls models, runs tools, reads
 spaces. Start as many as you like; those that serve the same targets share the work.
 
 With the key in OPENAI_API_KEY, for sessions whose config has the provider openai:
 
-    bridge --model openai --tools host --workdir /var/lib/refold/hosts
+    refold bridge serve --model openai --tools host --workdir /var/lib/refold/hosts
 
 A model on your own machine, as the provider local:
 
-    bridge --model local=openai-chat:http://127.0.0.1:11434/v1
+    refold bridge serve --model local=openai-chat:http://127.0.0.1:11434/v1
 
 Without a network, with a model's answers from a file:
 
-    bridge --model scripted:turns.yaml --tools host --workdir ./hosts
+    refold bridge serve --model scripted:turns.yaml --tools host --workdir ./hosts
 
 It stops on SIGTERM: running effects may end within --grace, the others are settled
 or left to other bridges.`,

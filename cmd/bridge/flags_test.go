@@ -172,7 +172,7 @@ func TestOffersRefused(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ flag, want string }{{"--help", "--openai-base-url"}, {"--help", "bridge --model openai --tools host --workdir"}, {"--version", "bridge "}} {
+	for _, c := range []struct{ flag, want string }{{"--help", "--openai-base-url"}, {"--help", "refold bridge serve --model openai --tools host --workdir"}, {"--version", "refold-bridge "}} {
 		var stdout, stderr bytes.Buffer
 		if status := Main(t.Context(), []string{c.flag}, nil, &stdout, &stderr); status != settings.StatusDone {
 			t.Errorf("%s: status %d: %s", c.flag, status, stderr.String())

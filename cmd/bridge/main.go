@@ -1,6 +1,7 @@
-// Command bridge carries out effects of sessions: it calls models and runs
-// tools. Run as many as you like. Bridges that serve the same targets share the
-// work. They never run a call twice that must not run twice.
+// Command bridge, built as refold-bridge, carries out effects of sessions: it
+// calls models and runs tools. Run as many as you like. Bridges that serve the
+// same targets share the work. They never run a call twice that must not run
+// twice.
 package main
 
 import (
@@ -17,7 +18,7 @@ import (
 func main() {
 	sandbox.Child() // does not return in the child process of a command
 	if err := settings.HideEnvironment(); err != nil {
-		fmt.Fprintln(os.Stderr, "bridge:", err)
+		fmt.Fprintln(os.Stderr, "refold-bridge:", err)
 		os.Exit(1)
 	}
 	settings.Collect()

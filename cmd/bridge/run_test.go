@@ -56,7 +56,7 @@ func TestServersThatCannotBeUsed(t *testing.T) {
 				status := Main(t.Context(), []string{"--model", "scripted:echo", "--log-level", "error", provision}, []string{"NATS_URL=" + c.url}, io.Discard, &stderr)
 				var said []string
 				for line := range strings.Lines(stderr.String()) {
-					if strings.HasPrefix(line, "bridge: ") {
+					if strings.HasPrefix(line, "refold-bridge: ") {
 						said = append(said, line)
 					}
 				}

@@ -60,9 +60,9 @@ func TestCoverageNamesUnservedTools(t *testing.T) {
 	const want = `TOOL              EXECUTOR       SERVED BY
 app.ask           host_loop/app  the program that drives the session
 fs.stat           tool/host      2 bridges; its descriptor is not stored: a session-actor stores it, start one
-mail.read         tool/mail      no bridge serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
-mail.send         tool/mail      no bridge serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge
-config.provider   llm/openai     no bridge serves it: start bridge --model openai
+mail.read         tool/mail      no bridge serves it: start refold bridge serve --tools mail=TOOLS, or a program that serves it with package bridge
+mail.send         tool/mail      no bridge serves it: start refold bridge serve --tools mail=TOOLS, or a program that serves it with package bridge
+config.provider   llm/openai     no bridge serves it: start refold bridge serve --model openai
 config.step_hook  step/gate      no bridge serves it: start a program that serves it with package bridge
 `
 	if out.String() != want {
@@ -71,8 +71,8 @@ config.step_hook  step/gate      no bridge serves it: start a program that serve
 	missing := uncovered(c.needs())
 	if got, want := warnings(missing), []string{
 		"its descriptor is not stored: a session-actor stores it, start one (fs.stat)",
-		"tool/mail: no bridge serves it: start bridge --tools mail=TOOLS, or a program that serves it with package bridge (mail.read, mail.send)",
-		"llm/openai: no bridge serves it: start bridge --model openai (config.provider)",
+		"tool/mail: no bridge serves it: start refold bridge serve --tools mail=TOOLS, or a program that serves it with package bridge (mail.read, mail.send)",
+		"llm/openai: no bridge serves it: start refold bridge serve --model openai (config.provider)",
 		"step/gate: no bridge serves it: start a program that serves it with package bridge (config.step_hook)",
 	}; !slices.Equal(got, want) {
 		t.Errorf("warnings: got %q, want %q", got, want)

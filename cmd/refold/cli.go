@@ -53,7 +53,8 @@ type cli struct {
 
 	Install installCommand `cmd:"" help:"Publish the install record for new sessions: tools, profiles, default config."`
 	Tools   toolsCommand   `cmd:"" help:"Show a session's tools, or list the bridges that serve the install record's tools."`
-	Bridge  bridgeCommand  `cmd:"" help:"List the running bridges and what they serve, and the effects that no bridge serves."`
+	Actor   actorCommand   `cmd:"" help:"Run a session-actor."`
+	Bridge  bridgeCommand  `cmd:"" help:"Run a bridge; list the running ones, what they serve, and the effects that no bridge serves."`
 	Why     whyCommand     `cmd:"" help:"Explain why a turn of a session offered a tool, or did not."`
 
 	Space  spaceCommand  `cmd:"" help:"Manage workspaces: check folders of prompts, catalogs and context, and apply them to sessions."`

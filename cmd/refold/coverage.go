@@ -113,22 +113,22 @@ func howToServe(class session.Class, name string) string {
 	case "tool/refold":
 		return "start any bridge: each serves the tools that every session has, unless it has --no-session-tools"
 	case "tool/host":
-		return "start bridge --tools host --workdir DIR"
+		return "start refold bridge serve --tools host --workdir DIR"
 	case "llm/openai", "llm/anthropic", "llm/gemini":
-		return "start bridge --model " + name
+		return "start refold bridge serve --model " + name
 	}
 	if worker, ok := strings.CutPrefix(name, "host-"); ok && class == session.ClassTool {
-		return fmt.Sprintf("start bridge --tools host --worker %s again, with its --workdir; or start another worker, which reports after --worker-lost that the host session is lost", worker)
+		return fmt.Sprintf("start refold bridge serve --tools host --worker %s again, with its --workdir; or start another worker, which reports after --worker-lost that the host session is lost", worker)
 	}
 	switch class {
 	case session.ClassLLM:
-		return fmt.Sprintf("start bridge --model %s=MODEL", name)
+		return fmt.Sprintf("start refold bridge serve --model %s=MODEL", name)
 	case session.ClassSpace:
-		return "start bridge --spaces FILE with this target in FILE, or a program that serves it with package bridge"
+		return "start refold bridge serve --spaces FILE with this target in FILE, or a program that serves it with package bridge"
 	case session.ClassStep:
 		return "start a program that serves it with package bridge"
 	}
-	return fmt.Sprintf("start bridge --tools %s=TOOLS, or a program that serves it with package bridge", name)
+	return fmt.Sprintf("start refold bridge serve --tools %s=TOOLS, or a program that serves it with package bridge", name)
 }
 
 // printNeeds prints each need with the bridges that serve it, and what is missing.

@@ -21,7 +21,7 @@ import (
 type devCommand struct {
 	Dir       string   `default:".refold" type:"path" help:"Directory for the files of JetStream and of host sessions; a later start resumes its sessions."`
 	Port      int      `default:"4222" help:"Port of NATS on 127.0.0.1; 0 is any free one."`
-	Model     string   `default:"echo" placeholder:"MODEL" help:"echo, demo, scripted:FILE, recorded:FILE, or a real one, with its key in the environment: openai:NAME, openai-chat:NAME, anthropic:NAME, gemini:NAME."`
+	Model     string   `default:"echo" placeholder:"MODEL" help:"echo, demo, scripted:FILE, recorded:FILE, or a real one, with its key in the environment: openai:NAME, openai-chat:NAME, anthropic:NAME, gemini:NAME; or NAME=KIND:URL, as in local=openai-chat:http://127.0.0.1:11434/v1, a server of that kind as the provider NAME."`
 	Workdir   string   `type:"path" placeholder:"DIR" help:"Working directory of all host sessions. Default: one a session, under --dir."`
 	Sandbox   string   `enum:"required,auto,off" default:"auto" help:"Confinement of the shell of host sessions: required, all of it or dev does not start; auto, as far as this system can; off, none."`
 	Network   bool     `name:"sandbox-network" help:"Let commands of the shell use the network."`
@@ -43,6 +43,9 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	if d.Memory < 1<<20 || d.SnapshotVerify < 0 || d.SnapshotVerify > 1 {
 		return &statusError{statusUsage, "dev: --memory is at least 1MiB, and --snapshot-verify 0 (none) to 1 (all)"}
 	}
+	if err := d.checkWorkdir(); err != nil {
+		return err
+	}
 	lock, err := devserver.Lock(d.Dir) // before touching files that another dev may use
 	if err != nil {
 		return fmt.Errorf("dev: %w", err)
@@ -56,7 +59,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	if (d.Network || !report.Holds(sandbox.Network)) && !d.LetModels {
 		work.noShell = noShell
 	}
-	m, daemon, kind, err := d.openModel(work)
+	m, daemon, remote, err := d.openModel(work)
 	if err != nil {
 		return err
 	}
@@ -80,7 +83,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	defer func() { err = errors.Join(err, telemetry.end()) }()
 	server, err := devserver.Start(ctx, devserver.Options{
 		Dir: d.Dir, Lock: lock, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: d.logger(s.err), Version: settings.Version(), Durability: durability,
-		Memory: int64(d.Memory), VerifyPart: d.SnapshotVerify, Roles: true, Model: kind,
+		Memory: int64(d.Memory), VerifyPart: d.SnapshotVerify, Roles: true, Model: remote.provider,
 		Metrics: telemetry.Registry, Traces: telemetry.traces, Observe: telemetry.observe,
 		Prepare: func(ctx context.Context, b *bus.Bus) error { return space.install(ctx, s, b, install) },
 		Serve:   func(b *bridge.Bridge) error { return errors.Join(m.serve(b), space.serve(ctx, b)) },
@@ -93,7 +96,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	var ended <-chan error // nil: there is none
 	if daemon != "" {
 		var stop func()
-		if ended, stop, err = startBridge(daemon, kind, server.Config(devserver.Models), d.Durability, s.err); err != nil {
+		if ended, stop, err = startBridge(daemon, remote.served, server.Config(devserver.Models), d.Durability, s.err); err != nil {
 			return err
 		}
 		defer stop()
@@ -102,8 +105,8 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	telemetry.tell(s.out)
 	space.tell(s.out)
 	fmt.Fprintf(s.out, devBanner, server.URL(), d.Dir, d.Model, server.Context(devserver.Admin), conn.Prefix, conn.Prefix)
-	if lacks := networked.lacks(kind); lacks != "" {
-		fmt.Fprintln(s.err, "refold: warning:", lacks)
+	if remote.provider != "" && remote.name == "" {
+		fmt.Fprintf(s.out, "Sessions have no model of their own: refold run hello \"hi\" --provider %s --model NAME\n\n", remote.provider)
 	}
 	return untilStopped(ctx, s.out, server, ended)
 }
@@ -145,29 +148,20 @@ func (d devCommand) logger(w io.Writer) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, nil))
 }
 
-// openModel opens the model. For a provider's model, daemon is the program that
-// calls it and kind the name to serve it as; else both are empty.
-func (d devCommand) openModel(work hostDirs) (m *model, daemon, kind string, err error) {
-	kind, name, daemonAsks, err := networkedModel(d.Model)
+// openModel opens the model. If a daemon calls it, daemon is that program; else
+// daemon and remote are empty.
+func (d devCommand) openModel(work hostDirs) (m *model, daemon string, remote networkedModel, err error) {
+	remote, daemonAsks, err := parseNetworked(d.Model)
 	switch {
 	case err != nil:
 	case daemonAsks:
-		if daemon, err = d.findBridge(); err == nil {
-			m, err = hostTools(kind, name, work)
+		if daemon, err = daemonBeside(bridgeDaemon); err == nil {
+			m, err = hostTools(remote.provider, remote.name, work)
 		}
 	default:
 		m, err = d.open(d.Model, work, d.Dir)
 	}
-	return m, daemon, kind, err
-}
-
-// findBridge returns the daemon that calls providers' models.
-func (d devCommand) findBridge() (string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	return findBridge(self)
+	return m, daemon, remote, err
 }
 
 // noShell is why dev runs no commands where they would reach the network.

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -35,29 +34,57 @@ func (all kinds) kinds() (names []string) {
 	return names
 }
 
-// lacks returns a warning about a kind without a key. It is "" for other kinds,
+// lacks returns an error about a kind without a key. It is nil for other kinds,
 // and if another server than the provider's is configured, which may need no key.
-func (all kinds) lacks(kind string) string {
+func (all kinds) lacks(kind string) error {
 	for _, k := range all {
 		other := strings.TrimSuffix(k.variable, "API_KEY") + "BASE_URL"
 		if k.kind == kind && os.Getenv(k.variable) == "" && os.Getenv(other) == "" {
-			return fmt.Sprintf("no key: %s is not set, and %s refuses requests without one: stop, set it, and start again", k.variable, kind)
+			return fmt.Errorf("no key: set %s, since %s refuses requests without one", k.variable, kind)
 		}
 	}
-	return ""
+	return nil
 }
 
-// networkedModel returns the kind and name of a model that the daemon calls, given
-// as KIND:NAME. ok is false for any other.
-func networkedModel(text string) (kind, name string, ok bool, err error) {
-	kind, name, _ = strings.Cut(text, ":")
+// networkedModel is a model that the daemon calls.
+type networkedModel struct {
+	served   string // the value of the daemon's --model
+	provider string // under which the daemon serves it
+	name     string // of the model in new sessions; "": each run names its own
+}
+
+// parseNetworked parses a value of --model: KIND:NAME, or NAME=KIND and
+// NAME=KIND:URL as the daemon has them. ok is false for a model that this process
+// serves.
+func parseNetworked(text string) (m networkedModel, ok bool, err error) {
+	head, rest, _ := strings.Cut(text, ":")
+	provider, kind, named := strings.Cut(head, "=")
+	if !named {
+		kind = provider
+	}
 	if !slices.Contains(networked.kinds(), kind) {
-		return "", "", false, nil
+		return m, false, nil
 	}
-	if name == "" {
-		return "", "", true, fmt.Errorf("--model %s: name the model, as in %s:NAME", text, kind)
+	isURL := strings.HasPrefix(rest, "http://") || strings.HasPrefix(rest, "https://")
+	switch {
+	case named && rest != "" && !isURL:
+		err = fmt.Errorf("%q is not an address: write %s:NAME, or %s:https://HOST/… for another server", rest, kind, head)
+	case named:
+		m = networkedModel{served: text, provider: provider}
+	case isURL:
+		err = fmt.Errorf("name the provider that this server is, as in local=%s", text)
+	case rest == "":
+		err = fmt.Errorf("name the model, as in %s:NAME", kind)
+	default:
+		m = networkedModel{served: kind, provider: kind, name: rest}
 	}
-	return kind, name, true, nil
+	if err == nil && !isURL {
+		err = networked.lacks(kind)
+	}
+	if err != nil {
+		return networkedModel{}, true, fmt.Errorf("--model %s: %w", text, err)
+	}
+	return m, true, nil
 }
 
 // hostTools serves the built-in host tools alone. Its record's config names the
@@ -80,28 +107,16 @@ func hostTools(kind, name string, at hostDirs, approval ...planner.ApprovalRule)
 	}, nil
 }
 
-// findBridge finds the daemon in this program's directory, else on the PATH.
-func findBridge(self string) (string, error) {
-	beside := filepath.Join(filepath.Dir(self), "bridge")
-	if info, err := os.Stat(beside); err == nil && info.Mode().IsRegular() {
-		return beside, nil
-	}
-	if path, err := exec.LookPath("bridge"); err == nil {
-		return path, nil
-	}
-	return "", fmt.Errorf("the daemon bridge calls providers' models, and it is neither at %s nor in the PATH: install both with go install ./cmd/... and start that refold", beside)
-}
-
 // bridgeStops is how long the daemon may take to finish its work.
 const bridgeStops = 25 * time.Second
 
 // startBridge starts the daemon for one model. ended receives an error if it ends
 // by itself; stop stops it and waits. It has this process's environment, and with
 // it the key, except for the variables that name another NATS user than config.
-func startBridge(daemon, kind, config, durability string, out io.Writer) (ended <-chan error, stop func(), err error) {
+func startBridge(daemon, model, config, durability string, out io.Writer) (ended <-chan error, stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := exec.CommandContext(ctx, daemon, "--config", config, "--durability", durability,
-		"--name", "dev", "--log-level", "warn", "--trace-ratio", "1", "--model", kind)
+		"--name", "dev", "--log-level", "warn", "--trace-ratio", "1", "--model", model)
 	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "NATS_") || strings.HasPrefix(v, "REFOLD_") })
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }

@@ -33,7 +33,7 @@ func (d devCommand) startTelemetry(ctx context.Context, prefix string, log *slog
 	if t.Telemetry, err = daemon.StartTelemetry(ctx, settings.Program{Name: "refold-dev"}, env, log); err != nil {
 		return t, err
 	}
-	tracer, err := (&settings.Traces{TraceRatio: 1}).Start(ctx, env, "dev", prefix, t.Telemetry, log)
+	tracer, err := (&settings.Traces{TraceRatio: 1}).Start(ctx, env, "refold-dev", prefix, t.Telemetry, log)
 	if err != nil {
 		t.Close()
 		return t, err

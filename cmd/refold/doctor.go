@@ -19,8 +19,9 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// bridgeCommand has the commands about running bridges.
+// bridgeCommand has the commands about bridges.
 type bridgeCommand struct {
+	Serve  bridgeServeCommand `cmd:"" passthrough:"" help:"Run the bridge refold-bridge; all arguments are its own: refold bridge serve --help lists them."`
 	Doctor doctorCommand      `cmd:"" help:"List the targets that bridges serve, what they lack, and the open effects that no bridge serves; exit status 1 if there are any."`
 	Check  bridgeCheckCommand `cmd:"" help:"Test a bridge, in any language, and list the rules of docs/bridges.md that it breaks; exit status 1 if there are any."`
 }
@@ -186,7 +187,7 @@ func waitingOf(ctx context.Context, c *client.Client, of string, sessions []stri
 // error if something is unserved, or may be.
 func (d *diagnosis) tell(s streams, asJSON bool) error {
 	if d.silent {
-		fmt.Fprintln(s.err, "refold: warning: no session-actor answers, so open effects are not known: start session-actor")
+		fmt.Fprintln(s.err, "refold: warning: no session-actor answers, so open effects are not known: start one: refold actor serve")
 	}
 	if asJSON {
 		d.printJSON(s.out)
@@ -234,7 +235,7 @@ func (d *diagnosis) print(out io.Writer) {
 // its own if the terminal is too narrow.
 func (d *diagnosis) printBridges(out io.Writer) {
 	if len(d.served) == 0 {
-		fmt.Fprintln(out, "no bridge runs: start bridge --model MODEL, or --tools TOOLS, or both")
+		fmt.Fprintln(out, "no bridge runs: start refold bridge serve --model MODEL, or --tools TOOLS, or both")
 		return
 	}
 	table := newWholeTable(out, "TARGET", "BRIDGES", "LACKS")

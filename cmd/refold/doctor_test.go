@@ -26,14 +26,14 @@ func TestDoctorReportsUnservedTargets(t *testing.T) {
 		return err == nil && len(asked) > 0
 	})
 	out, _ = w.does(statusFailed, "bridge", "doctor", "--within", "1ms")
-	like(t, "no bridge", out, `\nunserved: llm/p: 1 open \(s1 r1t1\): start bridge --model p=MODEL\n$`)
+	like(t, "no bridge", out, `\nunserved: llm/p: 1 open \(s1 r1t1\): start refold bridge serve --model p=MODEL\n$`)
 
 	out, _ = w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--json")
-	if want := `{"target":"llm/p","bridges":0,"open":["s1 r1t1"],"advice":"start bridge --model p=MODEL"}` + "\n"; out != want {
+	if want := `{"target":"llm/p","bridges":0,"open":["s1 r1t1"],"advice":"start refold bridge serve --model p=MODEL"}` + "\n"; out != want {
 		t.Errorf("as JSON: got %s, want %s", out, want)
 	}
 
-	const told = `unserved: s1 waits for llm/p \(r1t1\): start bridge --model p=MODEL\n`
+	const told = `unserved: s1 waits for llm/p \(r1t1\): start refold bridge serve --model p=MODEL\n`
 	run.err.shows(t, told)
 	tail.err.shows(t, told)
 	view, _ := w.does(0, "view", "s1")

@@ -83,11 +83,15 @@ func scriptedModel(name string, at hostDirs) (*model, error) {
 }
 
 // withConfig returns the built-in install record with a default config, so that a
-// run needs none, and with rules for approvals.
+// run needs none, and with rules for approvals. Without a name there is no config.
 func withConfig(provider, name string, approval ...planner.ApprovalRule) ([]byte, error) {
 	d := planner.Builtin()
+	var config *session.RunConfig
+	if name != "" {
+		config = &session.RunConfig{Provider: provider, Model: name}
+	}
 	return codec.Marshal(session.InstallRecord{
-		Config:         &session.RunConfig{Provider: provider, Model: name},
+		Config:         config,
 		DefaultProfile: d.DefaultProfile, ProfileByProvider: d.ProfileByProvider, Profiles: d.Profiles, Policy: session.Policy{Approval: approval}, Rules: session.RulesVersion, Tools: d.Tools, V: session.Version,
 	})
 }

@@ -27,7 +27,7 @@ func TestSpaceSyncSaysWhatToDoAboutItsReader(t *testing.T) {
 		space, want string
 		settles     func() (typ, data string)
 	}{
-		{"support", `space_unknown: as it is\n  the file of bridge --spaces lists which spaces there are, and where their versions are\n$`,
+		{"support", `space_unknown: as it is\n  the file of refold bridge serve --spaces lists which spaces there are, and where their versions are\n$`,
 			func() (string, string) { return failed("space_unknown") }},
 		{"support", `space_unreadable: as it is\n  read the log of the bridge that read it\n$`,
 			func() (string, string) { return failed("space_unreadable") }},

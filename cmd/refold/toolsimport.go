@@ -22,7 +22,7 @@ type importCommand struct {
 // importServicesCommand discovers services that are tools.
 type importServicesCommand struct {
 	Service []string `arg:"" optional:"" help:"Names of the services to import. Default: all."`
-	Target  string   `default:"services" help:"Executor of the tools: the NAME of bridge --tools NAME=services."`
+	Target  string   `default:"services" help:"Executor of the tools: the NAME of refold bridge serve --tools NAME=services."`
 	Partly  bool     `help:"Print the usable tools even if some endpoints can't be used."`
 	addTo
 }
@@ -42,10 +42,10 @@ func (importServicesCommand) Help() string {
 docs/tools.md. The output changes nothing until it is published:
 
     refold tools import services | refold install -
-    bridge --tools services                     serves them
+    refold bridge serve --tools services            serves them
 
-    refold tools import services --pack shop    writes the pack shop
-    bridge --tools shop-v1=services             carries its tools out`
+    refold tools import services --pack shop        writes the pack shop
+    refold bridge serve --tools shop-v1=services    carries its tools out`
 }
 
 func (c importServicesCommand) Run(ctx context.Context, s streams, conn connection) error {

@@ -18,7 +18,7 @@ import (
 type importMCPCommand struct {
 	File   string            `arg:"" type:"existingfile" help:"YAML file that lists the servers."`
 	Secret map[string]string `placeholder:"NAME=FILE" help:"File with a secret for the servers. May be repeated."`
-	Target string            `default:"mcp" help:"Executor of the tools of servers that name no target: the NAME of bridge --tools NAME=mcp:FILE."`
+	Target string            `default:"mcp" help:"Executor of the tools of servers that name no target: the NAME of refold bridge serve --tools NAME=mcp:FILE."`
 	addTo
 }
 
@@ -29,10 +29,10 @@ refuses calls of a tool that differs from FILE.lock. docs/tools.md describes FIL
 The output changes nothing until it is published:
 
     refold tools import mcp servers.yaml | refold install -
-    bridge --tools mcp:servers.yaml             serves them
+    refold bridge serve --tools mcp:servers.yaml           serves them
 
-    refold tools import mcp servers.yaml --pack crm   writes the pack crm
-    bridge --tools crm-v1=mcp:servers.yaml            carries its tools out`
+    refold tools import mcp servers.yaml --pack crm        writes the pack crm
+    refold bridge serve --tools crm-v1=mcp:servers.yaml    carries its tools out`
 }
 
 // Run prints a record, or a registry, and writes the lock.

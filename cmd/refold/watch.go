@@ -133,7 +133,7 @@ func (w *watcher) answered(sid string, err error) bool {
 	case errors.Is(err, natsio.ErrNoView):
 		if w.failed++; w.failed >= looksSilent && !w.silent {
 			w.silent = true
-			fmt.Fprintln(w.out, "no session-actor answers: sessions wait until one runs; start session-actor")
+			fmt.Fprintln(w.out, "no session-actor answers: sessions wait until one runs; start one: refold actor serve")
 		}
 		return false
 	case err != nil:

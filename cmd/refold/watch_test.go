@@ -61,8 +61,8 @@ func TestUnservedToolIsReportedOnce(t *testing.T) {
 		want     string
 	}{
 		{nil, nil, ""},
-		{[]string{"tool/host", "tool/mail"}, nil, "unserved: s1 waits for tool/host (r1t1c1): start bridge --tools host --workdir DIR\n" +
-			"unserved: s1 waits for tool/mail (r1t1c0): start bridge --tools mail=TOOLS, or a program that serves it with package bridge\n"},
+		{[]string{"tool/host", "tool/mail"}, nil, "unserved: s1 waits for tool/host (r1t1c1): start refold bridge serve --tools host --workdir DIR\n" +
+			"unserved: s1 waits for tool/mail (r1t1c0): start refold bridge serve --tools mail=TOOLS, or a program that serves it with package bridge\n"},
 		{[]string{"tool/host", "tool/mail"}, nil, ""},
 		{nil, fmt.Errorf("view: %w", natsio.ErrNoView), ""},
 		{nil, fmt.Errorf("view: %w", natsio.ErrNoView), "no session-actor answers: sessions wait until one runs; start session-actor\n"},

@@ -9,10 +9,10 @@ import (
 // its effects; the advice for other targets would not help.
 func TestAdviceForLostWorkerNamesThatWorker(t *testing.T) {
 	t.Parallel()
-	if got, want := howToServeTarget("tool/host-w1"), "start bridge --tools host --worker w1 again"; !strings.HasPrefix(got, want) {
+	if got, want := howToServeTarget("tool/host-w1"), "start refold bridge serve --tools host --worker w1 again"; !strings.HasPrefix(got, want) {
 		t.Errorf("got %q, want %q …", got, want)
 	}
-	if got, want := howToServeTarget("tool/host"), "start bridge --tools host --workdir DIR"; got != want {
+	if got, want := howToServeTarget("tool/host"), "start refold bridge serve --tools host --workdir DIR"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -34,7 +34,7 @@ type flags struct {
 const memoryMin = 1 << 20
 
 var program = settings.Program{
-	Name: "session-actor",
+	Name: "refold-session-actor",
 	Description: `Runs Refold sessions: folds the log, publishes effects, answers views.
 
 Run as many as you like; they share the lanes of the log. It creates or updates

@@ -124,7 +124,7 @@ func TestHelpAndVersion(t *testing.T) {
 		want []string
 	}{
 		{[]string{"--help"}, []string{"Runs Refold sessions", "SIGTERM", "NATS_URL", "REFOLD_PREFIX", "--install", "--config", "built-in"}},
-		{[]string{"--version"}, []string{"session-actor " + settings.Version()}},
+		{[]string{"--version"}, []string{"refold-session-actor " + settings.Version()}},
 	} {
 		var stdout, stderr bytes.Buffer
 		if status := Main(t.Context(), c.args, nil, &stdout, &stderr); status != settings.StatusDone || stderr.Len() > 0 {

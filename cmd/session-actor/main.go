@@ -1,6 +1,6 @@
-// Command session-actor runs sessions: it owns lanes of the log, folds the
-// events of each session, and publishes effects and notices. Run as many as you
-// like; they share the lanes.
+// Command session-actor, built as refold-session-actor, runs sessions: it owns
+// lanes of the log, folds the events of each session, and publishes effects and
+// notices. Run as many as you like; they share the lanes.
 package main
 
 import (

@@ -36,7 +36,7 @@ func (t *Traces) Start(ctx context.Context, env Environment, service, prefix str
 		return nil, nil //nolint:nilnil // nothing is traced
 	}
 	return traces.New(ctx, traces.Options{
-		Form: t.form(env, prefix), Ratio: t.TraceRatio, Service: "refold-" + service, Version: Version(),
+		Form: t.form(env, prefix), Ratio: t.TraceRatio, Service: service, Version: Version(),
 		Content: content, To: traces.HTTP(""), Dropped: telemetry.SpansDropped, Logger: log,
 	})
 }

@@ -23,7 +23,7 @@ import (
 
 // Resource describes the program that produces the metrics.
 type Resource struct {
-	Service  string // service.name: session-actor, bridge
+	Service  string // service.name: refold-session-actor, refold-bridge
 	Version  string // service.version
 	Instance string // service.instance.id
 }

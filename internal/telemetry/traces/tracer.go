@@ -15,7 +15,7 @@ import (
 type Options struct {
 	Form
 	Ratio    float64 // part of the runs that are traced, 0 to 1
-	Service  string  // service.name: session-actor, bridge
+	Service  string  // service.name: refold-session-actor, refold-bridge
 	Version  string
 	Instance string
 	Content  *Content // which texts are exported; nil: none

@@ -29,7 +29,7 @@ var wrongNames = []*regexp.Regexp{
 
 // notPrograms match what has the same names and is no program: the Go package, and
 // the kind in the subjects of heartbeats.
-var notPrograms = regexp.MustCompile("[Pp]ackage `bridge`|packages? .*`bridge`|in `bridge`|Users of `bridge`|kind,? `session-actor` or `bridge`")
+var notPrograms = regexp.MustCompile("[Pp]ackage `bridge`|packages? .*`bridge`|in `bridge`|Users of `bridge`|kind,? `session-actor` or `bridge`|iproute2's `bridge`")
 
 // hasWrongName reports whether a line tells people to run a daemon by a wrong name.
 func hasWrongName(line string) bool {

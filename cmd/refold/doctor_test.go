@@ -16,7 +16,7 @@ func TestDoctorReportsUnservedTargets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	out, _ := w.does(0, "bridge", "doctor", "--within", "1ms")
-	like(t, "nothing there", out, `^no bridge runs: start bridge .*\nall open effects are served\n$`)
+	like(t, "nothing there", out, `^no bridge runs: start refold bridge serve .*\nall open effects are served\n$`)
 
 	tail := w.begin("", "tail", "s1")
 	all := w.begin("", "tail", "--json")

@@ -232,7 +232,7 @@ func TestSpaceSyncReportsFailures(t *testing.T) {
 	dir := folder(t, "any", files)
 	w.serve(func(b *bridge.Bridge) error { return b.Space("files", bridge.Folder{Dir: dir}) })
 	w.prints(statusFailed, `^prompts/base\.md:1: unknown_variable: .*\nprompts/base\.md:3: unknown_variable: .*\n`+
-		`refold: support is not staged: workspace_invalid: .*\n  correct it, try it with refold space check, and sync again; what session s1 has applied stays\n$`, "space", "sync", "s1", "support")
+		`session s1 is new: this opens it\nrefold: support is not staged: workspace_invalid: .*\n  correct it, try it with refold space check, and sync again; what session s1 has applied stays\n$`, "space", "sync", "s1", "support")
 	put(t, dir, "prompts/base.md", "fine\n")
 	w.prints(statusFailed, `^catalogs\[0\]\.tools\[0\]: unknown_tool: catalog default names "crm\.refund".*\nrefold: support is not staged: workspace_invalid`, "space", "sync", "s1", "support")
 	put(t, dir, "tools/default.json", `["crm.lookup"]`)

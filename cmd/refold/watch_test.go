@@ -65,7 +65,7 @@ func TestUnservedToolIsReportedOnce(t *testing.T) {
 			"unserved: s1 waits for tool/mail (r1t1c0): start refold bridge serve --tools mail=TOOLS, or a program that serves it with package bridge\n"},
 		{[]string{"tool/host", "tool/mail"}, nil, ""},
 		{nil, fmt.Errorf("view: %w", natsio.ErrNoView), ""},
-		{nil, fmt.Errorf("view: %w", natsio.ErrNoView), "no session-actor answers: sessions wait until one runs; start session-actor\n"},
+		{nil, fmt.Errorf("view: %w", natsio.ErrNoView), "no session-actor answers: sessions wait until one runs; start one: refold actor serve\n"},
 		{nil, natsio.ErrNoView, ""},
 		{[]string{"tool/mail"}, nil, "a session-actor answers again\nno longer unserved: tool/host of s1\n"},
 	} {

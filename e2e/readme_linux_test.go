@@ -44,8 +44,8 @@ func TestReadmeInOrder(t *testing.T) {
 	shows := map[string]string{ // by the beginning of a command
 		"run hello What is here?": `^You said: What is here\?\nrun 1: 1 turn, 0 calls, `,
 		"run hello run ls":        `run 2: 3 turns, 2 calls, `,
-		"run hello wait":          `^\d+\n$`,
-		"run hello write":         `^\d+\n$`,
+		"run hello wait":          `^session hello: run 4 \(event \d+ of the log\)\n$`,
+		"run hello write":         `^session hello: run 5 \(event \d+ of the log\)\n$`,
 		"steer hello":             `^session hello: run 4 is running, waits for model, 1 steer for its next turn\n$`,
 		"pause hello":             `run 4 is paused`,
 		"resume hello":            `run 4 is running`,

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -30,7 +32,9 @@ type actorServeCommand struct {
 }
 
 // Run does not return if it succeeds.
-func (c actorServeCommand) Run(conn connection) error { return becomeDaemon(actorDaemon, c.Args, conn) }
+func (c actorServeCommand) Run(ctx context.Context, conn connection) error {
+	return becomeDaemon(ctx, actorDaemon, c.Args, conn)
+}
 
 // bridgeServeCommand runs the daemon bridge in place of this process.
 type bridgeServeCommand struct {
@@ -38,16 +42,22 @@ type bridgeServeCommand struct {
 }
 
 // Run does not return if it succeeds.
-func (c bridgeServeCommand) Run(conn connection) error {
-	return becomeDaemon(bridgeDaemon, c.Args, conn)
+func (c bridgeServeCommand) Run(ctx context.Context, conn connection) error {
+	return becomeDaemon(ctx, bridgeDaemon, c.Args, conn)
 }
 
 // becomeDaemon replaces this process by a daemon: signals, the exit status and
 // the parent are the daemon's. The flags in front of the command are passed on.
-func becomeDaemon(name string, args []string, conn connection) error {
+func becomeDaemon(ctx context.Context, name string, args []string, conn connection) error {
 	path, err := daemonBeside(name)
 	if err != nil {
 		return err
+	}
+	// A signal that came before ends this program, and one that comes now kills it:
+	// the daemon would never hear of either.
+	signal.Reset(syscall.SIGTERM, syscall.SIGINT)
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	if err := syscall.Exec(path, append([]string{path}, args...), conn.environ(os.Environ())); err != nil {
 		return fmt.Errorf("start %s: %w", path, err)

@@ -56,7 +56,7 @@ func TestFullLogEndsNoSession(t *testing.T) {
 		t.Errorf("refold run prints %q, want a line that says what to do", errOut)
 	}
 	out, errOut, status := run(t, endWithin, nil, "refold", "--nats", g.plain, "--prefix", "other", "--context", filepath.Join(g.dir, "users", "other", "chat", "context.json"),
-		"run", "s1", "hi", "--no-follow")
+		"run", "s1", "hi", "--no-follow", "--provider", "p", "--model", "m")
 	if status != 0 {
 		t.Errorf("another tenant's client: status %d\n%s%s", status, out, errOut)
 	}

@@ -105,9 +105,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	telemetry.tell(s.out)
 	space.tell(s.out)
 	fmt.Fprintf(s.out, devBanner, server.URL(), d.Dir, d.Model, server.Context(devserver.Admin), conn.Prefix, conn.Prefix)
-	if remote.provider != "" && remote.name == "" {
-		fmt.Fprintf(s.out, "Sessions have no model of their own: refold run hello \"hi\" --provider %s --model NAME\n\n", remote.provider)
-	}
+	remote.tell(s.out)
 	return untilStopped(ctx, s.out, server, ended)
 }
 

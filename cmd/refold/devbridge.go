@@ -53,6 +53,13 @@ type networkedModel struct {
 	name     string // of the model in new sessions; "": each run names its own
 }
 
+// tell prints how to name the model in each run, if new sessions have none.
+func (m networkedModel) tell(out io.Writer) {
+	if m.provider != "" && m.name == "" {
+		fmt.Fprintf(out, "Sessions have no model of their own: refold run hello \"hi\" --provider %s --model NAME\n\n", m.provider)
+	}
+}
+
 // parseNetworked parses a value of --model: KIND:NAME, or NAME=KIND and
 // NAME=KIND:URL as the daemon has them. ok is false for a model that this process
 // serves.

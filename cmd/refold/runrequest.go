@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -33,18 +34,21 @@ func (r runCommand) request(ctx context.Context, s streams, c *client.Client, te
 	if err != nil {
 		return err
 	}
-	placed := requested{Session: r.Session, Seq: seq}
+	placed, told := requested{Session: r.Session, Seq: seq}, false
 	waiting, stop := context.WithTimeout(ctx, placedWithin)
 	defer stop()
 	_, err = follower.End(waiting, seq, r.Submission, client.Watch{
 		Run: func(run uint32) { placed.Run = run; stop() },
 		Notice: func(n client.Notice) {
 			if d, ok := n.Body().(session.RunPlaced); ok && d.Seq == seq {
-				placed.Queued = n.Type == session.NoticeRunQueued
+				placed.Queued, told = n.Type == session.NoticeRunQueued, true
 			}
 		},
 		Shown: func(client.Shown) {},
 	})
+	if placed.Run != 0 && !told { // a view was faster than the notice
+		placed.Queued = isQueued(ctx, c, r.Session, placed.Run)
+	}
 	switch {
 	case err == nil, waiting.Err() != nil && errors.Is(err, waiting.Err()):
 		placed.print(s, r.JSON)
@@ -54,6 +58,12 @@ func (r runCommand) request(ctx context.Context, s streams, c *client.Client, te
 		return err
 	}
 	return withAdvice(err, r.Session)
+}
+
+// isQueued reports whether the view of a session has a run in its queue.
+func isQueued(ctx context.Context, c *client.Client, sid string, run uint32) bool {
+	v, err := viewSoon(ctx, c, sid)
+	return err == nil && slices.ContainsFunc(v.Queue, func(r session.ViewRun) bool { return r.Number == run })
 }
 
 func (p requested) print(s streams, asJSON bool) {

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"bytes"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,6 +8,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/refold/refold/internal/tools/sandbox"
 )
 
 // Environment variables of each command. By them a host recognises the
@@ -20,21 +21,7 @@ const (
 
 // marks returns the variables that identify a command's host.
 func (h *Host) marks() []string {
-	return []string{markRoot + "=" + h.root, markHost + "=" + processName(os.Getpid())}
-}
-
-// processName identifies a process among all that ever ran on this machine
-// since its start; empty if there is no process with that id.
-func processName(pid int) string {
-	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	space, wrong := os.Readlink("/proc/self/ns/pid")
-	after := stat[bytes.LastIndexByte(stat, ')')+1:] // the name before it may contain anything
-	fields := strings.Fields(string(after))
-	const startTime = 22 - 3 // proc(5) counts from 1, and after begins with the third field
-	if err != nil || wrong != nil || len(fields) <= startTime || fields[0] == "Z" {
-		return ""
-	}
-	return space + " " + strconv.Itoa(pid) + " " + fields[startTime]
+	return []string{markRoot + "=" + h.root, markHost + "=" + sandbox.ProcessName(os.Getpid())}
 }
 
 // endLeftovers kills processes started by commands of a host on this root that
@@ -45,7 +32,7 @@ func (h *Host) endLeftovers(log *slog.Logger) {
 	if err != nil {
 		return
 	}
-	self := processName(os.Getpid())
+	self := sandbox.ProcessName(os.Getpid())
 	space, _, _ := strings.Cut(self, " ")
 	ended := 0
 	for _, e := range entries {
@@ -88,5 +75,5 @@ func (h *Host) isLeftover(pid int, space string) bool {
 		return false
 	}
 	by, err := strconv.Atoi(of[1])
-	return err == nil && processName(by) != host
+	return err == nil && sandbox.ProcessName(by) != host
 }

@@ -23,6 +23,9 @@ type supervisor struct {
 	write  []int    // the directories that the command may write to, as they were when it began
 	mounts error    // why not all files outside are read-only, in a namespace
 
+	procs  *os.File // of the memory cgroup; nil: there is none
+	events *os.File
+
 	stop chan struct{} // closed to end everything; only without a process namespace
 
 	meter *meter
@@ -40,6 +43,9 @@ func supervise() {
 	s := &supervisor{status: status, stderr: redirectRuntime(4), stop: make(chan struct{})}
 	if json.NewDecoder(control).Decode(&s.spec) != nil {
 		s.exit(End{Fault: "the sandbox was not told what to run"})
+	}
+	if s.spec.Cgroup {
+		s.procs, s.events = os.NewFile(5, "procs"), os.NewFile(6, "events")
 	}
 	// A handled signal, unlike SIG_IGN, is not inherited by the command. Signals
 	// that the command sends to all processes must not end its supervisor.

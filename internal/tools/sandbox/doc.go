@@ -9,7 +9,8 @@
 // outside read-only (mount_linux.go), confines itself (confine_linux.go,
 // filter_linux.go), starts the command under limits (limit_linux.go),
 // watches the resources of the command and its descendants (watch_linux.go;
-// memory_linux.go counts their memory), and reports how it ended.
+// memory_linux.go counts their memory), and reports how it ended. Where this
+// process may make memory cgroups, each command gets one (cgroup_linux.go).
 //
 // # Laws
 //
@@ -44,8 +45,8 @@
 // processes does not apply to root. Checks take at most about a tenth of a
 // processor: if one takes long, the next comes later, after a second at most.
 //
-// Memory is counted as far as /proc shows it: docs/tools.md lists what is
-// counted. Not counted are the page cache, what pipes and sockets carry, huge
+// Without a cgroup, memory is counted as far as /proc shows it: docs/tools.md lists
+// what is counted. Not counted are the page cache, what pipes and sockets carry, huge
 // pages, up to 8 MiB of locked memory for each process, what was unmapped of up
 // to 64 shared mappings, and the kernel's own structures. Memory that hides, such
 // as a memfd in a socket's queue, counts only as growth of the whole machine's

@@ -26,11 +26,15 @@ func NewBy(c Config, means string) (*Box, Report, error) {
 			}
 			b.way = w
 			b.judge(*end.Found)
+			b.tryCgroups(trials)
 			return b, b.report, nil
 		}
 	}
 	return nil, Report{}, errors.New("no such way: " + means)
 }
+
+// Report returns what New reports.
+func (b *Box) Report() Report { return b.report }
 
 // Means says how the box starts children.
 func (b *Box) Means() string { return b.way.means }

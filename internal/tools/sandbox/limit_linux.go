@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -80,8 +81,14 @@ func (s *supervisor) limitStopped(pid int) error {
 	}
 }
 
-// limit sets the rlimits of a process, or of this one if pid is 0.
+// limit sets the rlimits of a process, or of this one if pid is 0, and puts it
+// into the memory cgroup.
 func (s *supervisor) limit(pid int) error {
+	if s.procs != nil {
+		if _, err := s.procs.WriteString(strconv.Itoa(pid)); err != nil {
+			return fmt.Errorf("enter the memory cgroup: %w", err)
+		}
+	}
 	l := s.spec.Limits
 	set := func(what int, soft, hard uint64) error {
 		var now unix.Rlimit

@@ -1,6 +1,7 @@
 package sandbox_test
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +27,10 @@ func TestMain(m *testing.M) {
 	sandbox.Child()
 	if os.Args[0] == terminalName {
 		os.Exit(fromTerminal(os.Args[1:]))
+	}
+	if os.Args[0] == killedName {
+		fmt.Println(isKilled(os.Args[1])) // returns only if it fails
+		os.Exit(1)
 	}
 	if os.Args[0] == refusesName {
 		fmt.Println(refuseNamespaces(os.Args[1:])) // returns only if it fails
@@ -116,12 +122,12 @@ var escapes = map[string]func(args []string) error{
 		if err := cmd.Start(); err != nil {
 			return err
 		}
-		select {}
+		return forever()
 	},
 	"ignore": func([]string) error {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGINT)
 		fmt.Println("stays")
-		select {}
+		return forever()
 	},
 	"descriptor": func(args []string) error {
 		fd, err := strconv.Atoi(args[0])
@@ -147,6 +153,13 @@ var escapes = map[string]func(args []string) error{
 		}
 		return unix.Mount("tmpfs", "/proc", "tmpfs", 0, "")
 	},
+}
+
+// forever waits until the process is killed. The runtime would end a process that
+// waits for nothing.
+func forever() error {
+	<-time.After(2 * giveUp)
+	return errors.New("nobody killed it")
 }
 
 func must(t testing.TB, err error) {

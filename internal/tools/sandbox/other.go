@@ -10,6 +10,10 @@ import (
 // Child does nothing: it is for Linux.
 func Child() {}
 
+type cgroups struct{}
+
+func findCgroups() (*cgroups, error) { return nil, errors.ErrUnsupported }
+
 type way struct {
 	works bool
 	user  bool

@@ -52,6 +52,7 @@ func (b *Box) probe() {
 			w.works = true
 			b.way = w
 			b.judge(*end.Found)
+			b.tryCgroups(trials)
 			return
 		}
 		if err == nil {
@@ -105,6 +106,30 @@ func (b *Box) judge(f found) {
 	default:
 		say(Privileges, !f.Abstract, abstractReached)
 	}
+}
+
+// tryCgroups finds out whether commands can get memory cgroups, beside the count.
+func (b *Box) tryCgroups(t trial) {
+	if !b.report.Holds(Memory) {
+		return
+	}
+	c, err := findCgroups()
+	if err == nil && !b.report.Holds(Files) {
+		err = errors.New("commands could write to its files")
+	}
+	if err == nil {
+		b.cgroups = c
+		var end End
+		if end, err = b.try(b.way, t); err == nil && (end.Found == nil || end.Found.Limits != "") {
+			err = fmt.Errorf("the trial failed: %+v", end)
+		}
+	}
+	if err != nil {
+		b.cgroups = nil
+		b.report.Memory, b.report.NoCgroup = "count", err.Error()
+		return
+	}
+	b.report.Memory = "count and cgroup"
 }
 
 // abstractReached is a gap of the network, and if the network is allowed, of

@@ -105,6 +105,8 @@ type Report struct {
 	Enforced []Guarantee
 	Missing  []Gap
 	Means    string // the mechanisms, for people
+	Memory   string // what bounds memory: count, or count and cgroup; empty: the guarantee does not hold
+	NoCgroup string // why memory is bounded by the count alone
 }
 
 // Gap is a guarantee that does not hold, and why.
@@ -141,6 +143,12 @@ func (r Report) String() string {
 	if r.Means != "" {
 		text += " by " + r.Means
 	}
+	if r.Memory != "" {
+		text += "; memory by " + r.Memory
+	}
+	if r.NoCgroup != "" {
+		text += " (no cgroup: " + r.NoCgroup + ")"
+	}
 	if len(r.Missing) > 0 {
 		text += "; not enforced: " + r.Lacks()
 	}
@@ -149,9 +157,10 @@ func (r Report) String() string {
 
 // Box starts confined commands. It is safe for concurrent use.
 type Box struct {
-	config Config
-	report Report
-	way    way // how children are started
+	config  Config
+	report  Report
+	way     way      // how children are started
+	cgroups *cgroups // nil: commands get none
 }
 
 // New tests what can be enforced. With [Required] it fails unless everything can;
@@ -192,6 +201,7 @@ type spec struct {
 	Read     []string    `json:"read"`
 	Network  bool        `json:"network"`
 	Limits   Limits      `json:"limits"`
+	Cgroup   bool        `json:"cgroup"`          // the child has the files of a cgroup
 	Promised []Guarantee `json:"promised"`        // without them the command must not start
 	Probe    *trial      `json:"probe,omitempty"` // instead of a command
 }

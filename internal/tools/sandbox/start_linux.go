@@ -114,6 +114,8 @@ type Confined struct {
 	control          *os.File // our end of the control pipe to the child; closing it ends the command
 	status           *os.File // our end of the pipe that reports how the command ended
 	killsDescendants bool     // the kernel kills the descendants when the supervisor is killed
+	cgroups          *cgroups // nil: it gets none
+	cgroup           *cgroup
 }
 
 // Command returns a command that runs argv in dir with the environment env. It
@@ -124,6 +126,7 @@ func (b *Box) Command(argv []string, dir string, env []string, write ...string) 
 		Cmd:              &exec.Cmd{Path: "/proc/self/exe", Args: []string{childName}, Dir: dir, Env: env, SysProcAttr: b.way.attr(b.config.Network)},
 		spec:             spec{Argv: argv, Write: append([]string{dir}, write...), Read: b.config.Read, Network: b.config.Network, Limits: b.config.Limits, Promised: b.report.Enforced},
 		killsDescendants: b.way.flags != 0,
+		cgroups:          b.cgroups,
 	}
 	if env == nil {
 		c.Env = []string{} // nil would be this process's
@@ -132,7 +135,18 @@ func (b *Box) Command(argv []string, dir string, env []string, write ...string) 
 }
 
 // Start starts the command. Afterwards Wait and End must be called.
-func (c *Confined) Start() error {
+func (c *Confined) Start() (err error) {
+	if c.cgroups != nil {
+		if c.cgroup, err = c.cgroups.add(c.spec.Limits.Memory); err != nil {
+			return fmt.Errorf("make a memory cgroup: %w", err)
+		}
+		c.spec.Cgroup = true
+		defer func() {
+			if err != nil {
+				_ = c.cgroup.remove() // else at the next start
+			}
+		}()
+	}
 	controlRead, control, err := os.Pipe()
 	if err != nil {
 		return err
@@ -143,6 +157,9 @@ func (c *Confined) Start() error {
 	}
 	c.control, c.status, c.spec.Dir = control, status, c.Dir
 	c.ExtraFiles = []*os.File{controlRead, statusWrite}
+	if c.cgroup != nil {
+		c.ExtraFiles = append(c.ExtraFiles, c.cgroup.procs, c.cgroup.events)
+	}
 	err = c.Cmd.Start()
 	controlRead.Close()
 	statusWrite.Close()
@@ -174,6 +191,22 @@ func (c *Confined) KillsDescendants() bool { return c.killsDescendants }
 func (c *Confined) End() (End, error) {
 	defer c.control.Close()
 	defer c.status.Close()
+	end, err := c.reported()
+	if c.cgroup == nil {
+		return end, err
+	}
+	if killedIn(c.cgroup.events) { // the supervisor may not have seen it, or was killed too
+		end.Over = overMemory
+	}
+	if end.Over != "" && err != nil {
+		end.Exit, end.Signal, err = -1, int(syscall.SIGKILL), nil
+	}
+	_ = c.cgroup.remove() // else at the next start
+	return end, err
+}
+
+// reported returns what the supervisor reported.
+func (c *Confined) reported() (End, error) {
 	_ = c.status.SetReadDeadline(time.Now().Add(time.Second)) // no other process holds the pipe
 	lines := bufio.NewReader(io.LimitReader(c.status, outputMax))
 	var output []byte
@@ -201,7 +234,7 @@ const outputMax = 64 << 10
 var errKilled = errors.New("the supervisor of the command was killed")
 
 func (b *Box) try(w way, t trial) (End, error) {
-	c := (&Box{config: b.config, way: w}).Command(nil, t.Inside, nil)
+	c := (&Box{config: b.config, way: w, cgroups: b.cgroups}).Command(nil, t.Inside, nil)
 	c.spec.Probe = &t
 	if err := c.Start(); err != nil {
 		return End{}, fmt.Errorf("%s: %w", w.means, err)

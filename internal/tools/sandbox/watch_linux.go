@@ -28,7 +28,7 @@ func (s *supervisor) check() bool {
 	switch {
 	case len(pids) > s.spec.Limits.Processes:
 		s.over = overProcesses
-	case s.meter.over(pids):
+	case s.meter.over(pids), s.events != nil && killedIn(s.events):
 		s.over = overMemory
 	default:
 		return false

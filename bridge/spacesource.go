@@ -111,6 +111,24 @@ func (b *Bridge) Blob(ctx context.Context, name string) ([]byte, error) {
 	return b.wire.Blob(ctx, ref)
 }
 
+// BlobOf is [Bridge.Blob] for a call of session sid. A lost manifest that the
+// session has applied is made again from its log, and stored.
+func (b *Bridge) BlobOf(ctx context.Context, sid, name string) ([]byte, error) {
+	content, err := b.Blob(ctx, name)
+	if !errors.Is(err, natsio.ErrNotFound) && !errors.Is(err, journal.ErrOtherBytes) {
+		return content, err
+	}
+	ref, _ := codec.ParseRef(name) // Blob has parsed it
+	made, failed := b.wire.Remade(ctx, sid, ref)
+	switch {
+	case failed == nil:
+		return made, nil
+	case !errors.Is(failed, natsio.ErrNotFound):
+		err = failed
+	}
+	return nil, err
+}
+
 // SessionTools makes e execute the sessions' own tools, target refold, which show
 // a workspace's context files. It must be called before Run, once. It creates or
 // updates the target's consumer at once. If this user lacks the permission, the

@@ -242,6 +242,53 @@ func (s *system) wantSameWithoutSources(sid, dir string) {
 	}
 }
 
+// TestAttackLostManifest: somebody with all rights has purged the manifest that a
+// session has applied, or its bytes. The session's own tools need it: it is made again
+// from the log, and stored.
+func TestAttackLostManifest(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	folder(t, dir, map[string]string{"agent.workspace.json": `{"v": 1, "context": {"docs": ["docs/*.md"]}}`, "docs/refunds.md": "Within 30 days.\n"})
+	s := startSystem(t, spaceRecord(object{"space": "support"}))
+	config, script := "targets: {support: {spaces: {support: {dir: "+dir+"}}}}\n", "turns:"+strings.Repeat(`
+  - calls: [{tool: workspace_list, arguments: {}}, {tool: workspace_read, arguments: {path: docs/refunds.md}}]
+  - shown: {results: [{tool: workspace_list, error: false, text: ["docs/refunds.md"]}, {tool: workspace_read, error: false, text: ["Within 30 days."]}]}
+    say: Within 30 days.`, 2)
+	reader := s.spacesBridge(config, script)
+	heard := listen(t, s.nc, "refold.out.s1")
+	s.sync("s1", "support", object{"apply": "next_run"})
+	staged := nth[session.WorkspaceStaged](t, heard, session.NoticeWorkspaceStaged, 1)
+	stream, err := s.js.Stream(t.Context(), "OBJ_REFOLD_BLOBS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest, err := codec.ParseHash(staged.Hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	subject := blobSubject(codec.Ref{Hash: manifest})
+	description, err := stream.GetLastMsgForSubject(t.Context(), subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var info struct{ Nuid string }
+	if err := json.Unmarshal(description.Data, &info); err != nil {
+		t.Fatal(err)
+	}
+	for run, lost := range []string{subject, "$O.REFOLD_BLOBS.C." + info.Nuid} {
+		reader.kill() // it may have read the manifest
+		if err := stream.Purge(t.Context(), jetstream.WithPurgeSubject(lost)); err != nil {
+			t.Fatal(err)
+		}
+		reader = s.spacesBridge(config, script)
+		s.run(session.DoorIn, "s1", "How long?", nil)
+		s.wantEnd("s1", uint32(run+1), session.Completed, "")
+		if _, err := stream.GetLastMsgForSubject(t.Context(), subject); err != nil {
+			t.Errorf("the manifest after run %d: %v; want it stored again", run+1, err)
+		}
+	}
+}
+
 // objects puts the files of a workspace into an object store.
 func objects(t *testing.T, store jetstream.ObjectStore, prefix string, files map[string]string) {
 	t.Helper()

@@ -147,7 +147,7 @@ func (o *offers) serve(b *bridge.Bridge, f *flags, env settings.Environment) err
 		all = append(all, b.Model(of.name, o.models[of.name], f.optionsOf(of)...))
 	}
 	for _, h := range o.hosts {
-		h.tools.UseBlobs(b.Blob)
+		h.tools.UseBlobs(b.BlobOf)
 		all = append(all, b.Fleet(h.fleet, h.tools, f.options("tool/"+h.fleet.Target)...))
 	}
 	for name, tools := range o.tools {

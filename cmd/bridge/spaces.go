@@ -65,7 +65,7 @@ func serveSessionTools(ctx context.Context, b *bridge.Bridge, f *flags, log *slo
 	if f.NoTools {
 		return nil
 	}
-	tools := sessiontools.New(b.Blob)
+	tools := sessiontools.New(b.BlobOf)
 	tools.Packs = b
 	err := b.SessionTools(ctx, tools, f.options("tool/"+sessiontools.Target)...)
 	var denied *natsio.PermissionError

@@ -108,7 +108,7 @@ func hostTools(kind, name string, at hostDirs, approval ...planner.ApprovalRule)
 	return &model{
 		install: record, close: func() error { return nil },
 		serve: func(b *bridge.Bridge) error {
-			tools.UseBlobs(b.Blob)
+			tools.UseBlobs(b.BlobOf)
 			return b.Tool("host", tools)
 		},
 	}, nil

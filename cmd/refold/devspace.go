@@ -33,7 +33,7 @@ func (d devCommand) openWorkspace(ctx context.Context, s streams) (*devSpace, er
 // serve makes the bridge read the folder when a session syncs it, and serve the
 // tools that every session has.
 func (w *devSpace) serve(ctx context.Context, b *bridge.Bridge) error {
-	tools := sessiontools.New(b.Blob)
+	tools := sessiontools.New(b.BlobOf)
 	tools.Packs = b
 	err := b.SessionTools(ctx, tools)
 	if w != nil {

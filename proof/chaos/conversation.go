@@ -173,7 +173,7 @@ func (c *Cast) serve(b *bridge.Bridge, dir string) error {
 	script, _ := scripted.Demo()
 	return errors.Join(
 		b.Model(scriptedModel, scripted.NewModel(script)), b.Tool(hostTools, accounted{tools, ledger}),
-		b.Tool(sessiontools.Target, accounted{sessiontools.New(b.Blob), ledger}), serveWorkspace(b, dir), servePack(b, ledger),
+		b.Tool(sessiontools.Target, accounted{sessiontools.New(b.BlobOf), ledger}), serveWorkspace(b, dir), servePack(b, ledger),
 	)
 }
 

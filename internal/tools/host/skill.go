@@ -20,10 +20,10 @@ const ToolSkillUnpack = "refold.skill.unpack"
 // skillsDir is where skills are unpacked, in the working directory.
 const skillsDir = ".refold/skills"
 
-// UseBlobs sets the function that returns the content of a blob by its name,
-// for unpacking skills. It must be called before the first call. Without it
-// ToolSkillUnpack is refused.
-func (h *Host) UseBlobs(blobs func(ctx context.Context, name string) ([]byte, error)) {
+// UseBlobs sets the function that returns the content of a blob, for unpacking
+// skills. It must be called before the first call. Without it ToolSkillUnpack is
+// refused.
+func (h *Host) UseBlobs(blobs sessiontools.Blobs) {
 	h.blobs = blobs
 }
 
@@ -41,7 +41,7 @@ func (h *Host) unpack(ctx context.Context, p *workdir, call executor.Call) (stri
 	if h.blobs == nil {
 		return "", refuse(CodeToolUnbound, "this host unpacks no skills; read their files with skill_read")
 	}
-	m, skill, err := sessiontools.FindSkill(ctx, call.Spaces, args.Skill, h.blobs.ReadManifest)
+	m, skill, err := sessiontools.FindSkill(ctx, call, args.Skill, h.blobs.ReadManifest)
 	switch {
 	case err != nil:
 		return "", err
@@ -54,7 +54,7 @@ func (h *Host) unpack(ctx context.Context, p *workdir, call executor.Call) (stri
 	dir := path.Join(skillsDir, skill.Skill)
 	lines := []string{"unpacked into " + dir + ":"}
 	for _, f := range m.SkillFiles(skill) {
-		content, err := h.blobs(ctx, f.Ref.String())
+		content, err := h.blobs(ctx, call.Session, f.Ref.String())
 		switch {
 		case err != nil:
 			return "", fmt.Errorf("%s: %w", f.Path, err)

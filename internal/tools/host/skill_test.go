@@ -51,7 +51,7 @@ func TestSkillIsUnpacked(t *testing.T) {
 	if got := r.unpack("greet", of); got.Error == nil || got.Error.Code != CodeToolUnbound {
 		t.Errorf("without blobs: got %+v", got)
 	}
-	r.h.UseBlobs(func(_ context.Context, name string) ([]byte, error) {
+	r.h.UseBlobs(func(_ context.Context, _, name string) ([]byte, error) {
 		if content, ok := blobs[name]; ok {
 			return content, nil
 		}
@@ -79,7 +79,7 @@ func TestUnpackedSkillStaysInside(t *testing.T) {
 	t.Parallel()
 	of, blobs := skillBlobs(t)
 	r := newRig(t, Options{}, nil)
-	r.h.UseBlobs(func(_ context.Context, name string) ([]byte, error) { return blobs[name], nil })
+	r.h.UseBlobs(func(_ context.Context, _, name string) ([]byte, error) { return blobs[name], nil })
 	outside := t.TempDir()
 	r.symlink(outside, ".refold")
 	if got := r.unpack("greet", of); got.Error == nil || got.Error.Code != CodePathEscapes {

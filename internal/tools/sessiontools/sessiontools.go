@@ -33,8 +33,8 @@ const (
 	manifestsMax   = 64  // cached manifests
 )
 
-// Blobs returns the content of a blob by its name.
-type Blobs func(ctx context.Context, name string) ([]byte, error)
+// Blobs returns the content of a blob by its name, for a call of a session.
+type Blobs func(ctx context.Context, sid, name string) ([]byte, error)
 
 // Tools carries out the session tools. It is safe for concurrent use.
 type Tools struct {
@@ -87,7 +87,7 @@ func (t *Tools) Execute(ctx context.Context, call executor.Call) (executor.Resul
 	case "extensions.status":
 		return status(call)
 	}
-	files, err := t.files(ctx, call.Spaces, a.Space)
+	files, err := t.files(ctx, call, a.Space)
 	if err != nil {
 		return executor.Result{}, err
 	}
@@ -102,9 +102,9 @@ func (t *Tools) Execute(ctx context.Context, call executor.Call) (executor.Resul
 	case "space.list":
 		return list(files)
 	case "space.read":
-		return t.read(ctx, files, a)
+		return t.read(ctx, call.Session, files, a)
 	case "space.search":
-		return t.search(ctx, files, a)
+		return t.search(ctx, call.Session, files, a)
 	}
 	return executor.Result{Error: &executor.Error{Code: "tool_not_served", Detail: "this bridge has no session tool " + call.ToolID + ": upgrade it"}}, nil
 }
@@ -116,12 +116,12 @@ func refused(format string, args ...any) executor.Result {
 
 // files returns the context files in the spaces of a call, in order, without
 // duplicates.
-func (t *Tools) files(ctx context.Context, of []executor.CallSpace, only string) (files []file, err error) {
-	for _, s := range of {
+func (t *Tools) files(ctx context.Context, call executor.Call, only string) (files []file, err error) {
+	for _, s := range call.Spaces {
 		if only != "" && s.Space != only {
 			continue
 		}
-		m, err := t.manifest(ctx, s.Manifest)
+		m, err := t.manifest(ctx, call.Session, s.Manifest)
 		if err != nil {
 			return nil, fmt.Errorf("manifest of %s: %w", s.Space, err)
 		}
@@ -141,14 +141,14 @@ func (t *Tools) files(ctx context.Context, of []executor.CallSpace, only string)
 }
 
 // manifest returns a manifest by the name of its blob.
-func (t *Tools) manifest(ctx context.Context, name string) (*space.Manifest, error) {
+func (t *Tools) manifest(ctx context.Context, sid, name string) (*space.Manifest, error) {
 	t.mu.Lock()
 	m, ok := t.manifests[name]
 	t.mu.Unlock()
 	if ok {
 		return m, nil
 	}
-	m, err := t.blobs.ReadManifest(ctx, name)
+	m, err := t.blobs.ReadManifest(ctx, sid, name)
 	if err != nil {
 		return nil, err
 	}
@@ -181,7 +181,7 @@ func list(files []file) (executor.Result, error) {
 	return executor.Result{Output: string(text)}, err
 }
 
-func (t *Tools) read(ctx context.Context, files []file, a arguments) (executor.Result, error) {
+func (t *Tools) read(ctx context.Context, sid string, files []file, a arguments) (executor.Result, error) {
 	found := slices.DeleteFunc(slices.Clone(files), func(f file) bool { return f.Path != a.Path })
 	switch {
 	case len(found) == 0:
@@ -194,7 +194,7 @@ func (t *Tools) read(ctx context.Context, files []file, a arguments) (executor.R
 		text, err := json.Marshal(map[string]any{"path": f.Path, "media_type": f.MediaType, "size": f.Size, "sha256": f.Ref.Hash.String()})
 		return executor.Result{Output: string(text)}, err
 	}
-	content, err := t.blobs(ctx, f.Ref.String())
+	content, err := t.blobs(ctx, sid, f.Ref.String())
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("%s: %w", f.Path, err)
 	}
@@ -226,7 +226,7 @@ func excerpt(content []byte, a arguments) string {
 	return text
 }
 
-func (t *Tools) search(ctx context.Context, files []file, a arguments) (executor.Result, error) {
+func (t *Tools) search(ctx context.Context, sid string, files []file, a arguments) (executor.Result, error) {
 	pattern, err := regexp.Compile(a.Pattern)
 	if err != nil {
 		return refused("pattern: %v", err), nil
@@ -240,7 +240,7 @@ func (t *Tools) search(ctx context.Context, files []file, a arguments) (executor
 		if !f.IsText() {
 			continue
 		}
-		content, err := t.blobs(ctx, f.Ref.String())
+		content, err := t.blobs(ctx, sid, f.Ref.String())
 		if err != nil {
 			return executor.Result{}, fmt.Errorf("%s: %w", f.Path, err)
 		}

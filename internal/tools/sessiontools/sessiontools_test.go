@@ -20,7 +20,7 @@ import (
 // store is blobs in memory.
 type store map[string][]byte
 
-func (s store) get(_ context.Context, name string) ([]byte, error) {
+func (s store) get(_ context.Context, _, name string) ([]byte, error) {
 	if content, ok := s[name]; ok {
 		return content, nil
 	}

@@ -19,8 +19,8 @@ import (
 const loadBytesMax = 192 << 10
 
 // ReadManifest reads a manifest from the blob of that name.
-func (read Blobs) ReadManifest(ctx context.Context, name string) (*space.Manifest, error) {
-	data, err := read(ctx, name)
+func (read Blobs) ReadManifest(ctx context.Context, sid, name string) (*space.Manifest, error) {
+	data, err := read(ctx, sid, name)
 	if err != nil {
 		return nil, err
 	}
@@ -36,9 +36,9 @@ func (read Blobs) ReadManifest(ctx context.Context, name string) (*space.Manifes
 
 // FindSkill returns the first skill of that name in the spaces of a call, with
 // its manifest, or nil.
-func FindSkill(ctx context.Context, of []executor.CallSpace, name string, manifest func(context.Context, string) (*space.Manifest, error)) (*space.Manifest, *space.Skill, error) {
-	for _, s := range of {
-		m, err := manifest(ctx, s.Manifest)
+func FindSkill(ctx context.Context, call executor.Call, name string, manifest func(ctx context.Context, sid, name string) (*space.Manifest, error)) (*space.Manifest, *space.Skill, error) {
+	for _, s := range call.Spaces {
+		m, err := manifest(ctx, call.Session, s.Manifest)
 		if err != nil {
 			return nil, nil, fmt.Errorf("manifest of %s: %w", s.Space, err)
 		}
@@ -50,22 +50,22 @@ func FindSkill(ctx context.Context, of []executor.CallSpace, name string, manife
 }
 
 func (t *Tools) skill(ctx context.Context, tool string, call executor.Call, a arguments) (executor.Result, error) {
-	m, s, err := FindSkill(ctx, call.Spaces, a.Skill, t.manifest)
+	m, s, err := FindSkill(ctx, call, a.Skill, t.manifest)
 	switch {
 	case err != nil:
 		return executor.Result{}, err
 	case s == nil: // unexpected: the session has checked the name
 		return refused("there is no skill %q", a.Skill), nil
 	case tool == "load":
-		return t.loadSkill(ctx, m, s, a)
+		return t.loadSkill(ctx, call.Session, m, s, a)
 	}
-	return t.readSkill(ctx, m, s, a)
+	return t.readSkill(ctx, call.Session, m, s, a)
 }
 
 // loadSkill returns a skill's text and lists its files.
-func (t *Tools) loadSkill(ctx context.Context, m *space.Manifest, s *space.Skill, a arguments) (executor.Result, error) {
+func (t *Tools) loadSkill(ctx context.Context, sid string, m *space.Manifest, s *space.Skill, a arguments) (executor.Result, error) {
 	files := m.SkillFiles(s)
-	body, err := t.blobs(ctx, files[0].Ref.String())
+	body, err := t.blobs(ctx, sid, files[0].Ref.String())
 	if err != nil {
 		return executor.Result{}, fmt.Errorf("%s: %w", files[0].Path, err)
 	}
@@ -150,13 +150,13 @@ func splitWords(text string) (words []string) {
 	return words
 }
 
-func (t *Tools) readSkill(ctx context.Context, m *space.Manifest, s *space.Skill, a arguments) (executor.Result, error) {
+func (t *Tools) readSkill(ctx context.Context, sid string, m *space.Manifest, s *space.Skill, a arguments) (executor.Result, error) {
 	name := path.Clean(a.Path)
 	for _, f := range m.SkillFiles(s) {
 		if f.Path != name {
 			continue
 		}
-		content, err := t.blobs(ctx, f.Ref.String())
+		content, err := t.blobs(ctx, sid, f.Ref.String())
 		if err != nil {
 			return executor.Result{}, fmt.Errorf("%s: %w", f.Path, err)
 		}

@@ -172,7 +172,7 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (execu
 	}
 	defer try.session.follow(token, silent)()
 	answer, err := try.session.client.CallTool(context.WithValue(within, callProgressKey{}, m), params)
-	sent, status := m.known()
+	sent, status, unread := m.known()
 	if err == nil {
 		return t.resultOf(answer, try.session.server.given.Redactor()), nil
 	}
@@ -182,13 +182,15 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (execu
 	if errors.Is(context.Cause(within), errIdle) {
 		return executor.Result{}, errIdle
 	}
-	return t.failed(try, err, sent, status)
+	return t.failed(try, err, sent, status, unread)
 }
 
 // failed returns the result of a call without an answer.
-func (t *Tool) failed(try *try, err error, sent bool, status int) (executor.Result, error) {
+func (t *Tool) failed(try *try, err error, sent bool, status int, unread bool) (executor.Result, error) {
 	var protocol *jsonrpc.Error
 	switch {
+	case unread && !refused(status): // the session goes on
+		return t.lost(try, err)
 	case errors.As(err, &protocol) && !refused(status) && (protocol.Code != codeRejected || status == 200):
 		code := map[int64]string{jsonrpc.CodeInvalidParams: "bad_request", jsonrpc.CodeMethodNotFound: "not_found"}[protocol.Code]
 		code = cmp.Or(code, CodeServerError)
@@ -197,6 +199,11 @@ func (t *Tool) failed(try *try, err error, sent bool, status int) (executor.Resu
 		return t.refused(try, err, status)
 	}
 	try.broken = true
+	return t.lost(try, err)
+}
+
+// lost returns the result of a call that was sent, and whose answer is not known.
+func (t *Tool) lost(try *try, err error) (executor.Result, error) {
 	if t.Function.RetrySafe() {
 		try.again = lost
 		result, err := failed(codeTryAgain, "server %s: the answer was lost: %s", t.Server, try.clip(err.Error()))

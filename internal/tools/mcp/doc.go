@@ -15,7 +15,8 @@
 // the usable ones (find.go, schema.go), and pins what calls rely on; the pins are
 // kept in a lock file (lock.go). A call uses the session of its server (server.go,
 // session.go), which begins with the first call, over a program's pipes (stdio.go)
-// or HTTP (http.go). The tool as it is listed now is compared with its pin, the
+// or HTTP (http.go), and messages that the SDK can't decode are made readable for it
+// (readable.go; over HTTP, answer.go). The tool as it is listed now is compared with its pin, the
 // call is sent (call.go), and its answer becomes a result (result.go), with numbers
 // as the server wrote them (exact.go). progress.go records how far a call got.
 //
@@ -28,7 +29,8 @@
 //     even if it is not retry-safe. A call that may have arrived is sent again
 //     only if it is retry-safe; otherwise its outcome is unknown.
 //   - All calls of a server share one session. After a lost call the session
-//     gets no new calls, but its other calls continue.
+//     gets no new calls, but its other calls continue. An answer that is no message
+//     costs its call alone.
 //   - A program ends with its session, and so do its children in the same
 //     process group.
 //   - Secrets come from the environment. They go only into headers of requests

@@ -127,15 +127,19 @@ func keep(object map[string]json.RawMessage, member, name string) (bool, error) 
 // exactly wraps the body of an HTTP answer so that its messages keep exact
 // numbers, and an answer that is not a stream fails if it is too long.
 func exactly(r *http.Response) {
-	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
-	kind = strings.ToLower(strings.TrimSpace(kind))
-	if kind == "text/event-stream" {
+	if kind := typeOf(r); kind == eventsType {
 		r.Body = &body{of: r.Body, more: eventsOf(r.Body)}
 	} else {
-		r.Body = &body{of: r.Body, more: wholeOf(r.Body, kind == "application/json")}
+		r.Body = &body{of: r.Body, more: wholeOf(r.Body, kind == jsonType)}
 	}
 	r.ContentLength = -1
 	r.Header.Del("Content-Length")
+}
+
+// typeOf returns the media type of an HTTP answer.
+func typeOf(r *http.Response) string {
+	kind, _, _ := strings.Cut(r.Header.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(kind))
 }
 
 // body is the body of an answer, or a program's output, read in parts.
@@ -215,9 +219,15 @@ func exactEvent(event []byte) []byte {
 		}
 		data = append(data, bytes.TrimPrefix(text, []byte(" "))...)
 	}
-	message := legible(data)
-	if bytes.Equal(message, data) {
-		return event
+	messages := messagesOf(data)
+	if len(messages) == 1 {
+		if message := legible(data); bytes.Equal(message, data) {
+			return event
+		}
 	}
-	return slices.Concat([]byte("data: "), message, []byte("\n"), fields) // fields ends with the empty line
+	var all []byte
+	for _, message := range messages {
+		all = slices.Concat(all, []byte("data: "), oneLine(legible(message)), []byte("\n"), fields) // fields ends with the empty line
+	}
+	return all
 }

@@ -31,7 +31,8 @@ const oddTools = `[
 	{"name": "no_version", "inputSchema": {"type": "object"}}, {"name": "text_content", "inputSchema": {"type": "object"}},
 	{"name": "text_result", "inputSchema": {"type": "object"}}, {"name": "null_content", "inputSchema": {"type": "object"}},
 	{"name": "bad_image", "inputSchema": {"type": "object"}}, {"name": "error_text", "inputSchema": {"type": "object"}},
-	{"name": "old_result", "inputSchema": {"type": "object"}}, {"name": "stray", "inputSchema": {"type": "object"}}]`
+	{"name": "old_result", "inputSchema": {"type": "object"}}, {"name": "stray", "inputSchema": {"type": "object"}},
+	{"name": "batch", "inputSchema": {"type": "object"}}, {"name": "odd_batch", "inputSchema": {"type": "object"}}]`
 
 // oddAnswers are messages, by tool, with the request's id for ID.
 var oddAnswers = map[string]string{
@@ -45,6 +46,10 @@ var oddAnswers = map[string]string{
 	"bad_image":    `{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "image", "mimeType": "image/png", "data": "no base64!"}, {"type": "text", "text": "seen"}]}}`,
 	"error_text":   `{"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": "seen"}], "isError": "true"}}`,
 	"old_result":   `{"jsonrpc": "2.0", "id": ID, "result": {"toolResult": {"seen": 1}}}`,
+	// https://modelcontextprotocol.io/specification/2025-03-26/basic: messages may come in a batch
+	"batch": `[{"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}}, {"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": "seen"}]}}]`,
+	"odd_batch": `[]
+[5, null, [], {"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "Parse error"}}, {"jsonrpc": "2.0", "id": "ID", "result": {"content": "seen"}}]`,
 	"stray": `{"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": "Parse error"}}
 {"jsonrpc": "2.0", "id": {"a": 1}, "result": {}}
 {"jsonrpc": "2.0", "id": ID, "result": {"content": [{"type": "text", "text": "seen"}]}}`,

@@ -15,6 +15,7 @@ type callProgress struct {
 	mu     sync.Mutex
 	sent   bool // it may have arrived
 	status int  // of the HTTP answer; 0: none
+	unread bool // the HTTP answer is no message
 }
 
 type callProgressKey struct{}
@@ -41,10 +42,19 @@ func (m *callProgress) setStatus(status int) {
 	}
 }
 
-func (m *callProgress) known() (sent bool, status int) {
+// setUnread records that the HTTP answer is no message, or broke off.
+func (m *callProgress) setUnread() {
+	if m != nil {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.unread = true
+	}
+}
+
+func (m *callProgress) known() (sent bool, status int, unread bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.sent, m.status
+	return m.sent, m.status, m.unread
 }
 
 // refused reports whether an HTTP status means that nothing took effect.

@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -235,14 +234,11 @@ func (p *program) messages() io.ReadCloser {
 	return &body{of: p.stdout, more: func() ([]byte, error) {
 		for lines.Scan() {
 			line := bytes.TrimSpace(bytes.TrimPrefix(lines.Bytes(), byteOrderMark))
-			message := line
-			if len(line) > 0 && line[0] == '{' && json.Valid(line) {
-				message = readable(line)
-			}
+			messages := legibleLines(line)
 			switch {
 			case len(line) == 0:
-			case message != nil && (line[0] == '{' || line[0] == '[') && json.Valid(line):
-				return append(slices.Clone(exact(message)), '\n'), nil
+			case messages != nil:
+				return messages, nil
 			case garbage < garbageLinesMax:
 				_, _ = others.Write(append(bytes.Clone(line), '\n')) // it never fails
 			}
@@ -253,6 +249,23 @@ func (p *program) messages() io.ReadCloser {
 		}
 		return nil, io.EOF
 	}}
+}
+
+// legibleLines returns the messages of a line, one a line, without answers to no
+// request; nil if it has none.
+func legibleLines(line []byte) (lines []byte) {
+	if !json.Valid(line) {
+		return nil
+	}
+	for _, message := range messagesOf(line) {
+		if len(message) == 0 || message[0] != '{' {
+			continue
+		}
+		if message = readable(message); message != nil {
+			lines = append(append(lines, exact(message)...), '\n')
+		}
+	}
+	return lines
 }
 
 // progressConnection is a connection that records each call before it is sent.

@@ -9,6 +9,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/media"
 	"github.com/refold/refold/internal/prompt"
 )
 
@@ -358,6 +359,9 @@ func (v *conversation) text(ctx context.Context, c *session.Content) string {
 		text, err := v.c.Text(ctx, c)
 		if err != nil {
 			return fmt.Sprintf("[%s: %v]", what, err)
+		}
+		if kind := media.Type([]byte(text)); kind != "" && !media.IsText([]byte(text)) {
+			return fmt.Sprintf("[%s: by its bytes it is %s]", what, kind)
 		}
 		return text
 	case len(c.Parts) > 0:

@@ -1,6 +1,7 @@
 package prompt
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,59 +17,93 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// text returns the text of c. It joins parts with a line break; show returns the
-// text of content without parts. Parts beyond ContentBytesMax are cut.
-func (r *Reader) text(
-	ctx context.Context, seq uint64, c *session.Content, show func(context.Context, uint64, *session.Content) (string, error),
-) (string, error) {
-	switch {
-	case c == nil:
-		return "", nil
-	case len(c.Parts) == 0:
-		return show(ctx, seq, c)
+// show returns what a model is shown of content without parts: its text, and the
+// image or document that it is, nil if it is none. A file is read if withMedia.
+type show func(ctx context.Context, seq uint64, c *session.Content, withMedia bool) (string, *executor.Part, error)
+
+// content returns what a model is shown of c: its text, in which parts are joined
+// with a line break, and its images and documents, in order. Parts beyond
+// ContentBytesMax are cut. Each image is a line of the text too; one that is too
+// large to be shown is only that line. If all of them, by the sizes that the event
+// states, are more than left bytes, none is returned.
+func (r *Reader) content(ctx context.Context, seq uint64, c *session.Content, left int64, each show) (text string, files []executor.Part, err error) {
+	if c == nil {
+		return "", nil, nil
 	}
-	texts := make([]string, len(c.Parts))
-	total := 0
-	for i := range c.Parts {
-		var err error
-		if texts[i], err = r.text(ctx, seq, &c.Parts[i], show); err != nil {
-			return "", err
+	leaves := leavesOf(c, nil)
+	texts := make([]string, len(leaves))
+	total, withMedia := 0, mediaBytes(c) <= left
+	for i, leaf := range leaves {
+		var file *executor.Part
+		if texts[i], file, err = each(ctx, seq, leaf, withMedia); err != nil {
+			return "", nil, err
+		}
+		if file != nil && withMedia {
+			files = append(files, *file)
+			withMedia = bytesOf(files) <= mediaBytesMax // more is never shown
 		}
 		if total+len(texts[i]) > ContentBytesMax {
 			texts[i] = middleCut(texts[i], previewHeadBytes, previewTailBytes, nil)
 		}
 		total += len(texts[i])
 	}
-	return strings.Join(texts, "\n"), nil
+	return strings.Join(texts, "\n"), files, nil
 }
 
-// whole returns all of a text, and one line in place of a blob that is no text. A
-// file's text stands between the lines that mark a document. Of a blob over
-// ContentBytesMax it returns the beginning and the end: the session refuses such an
-// input if it states its size, and one that does not may be in a log.
-func (r *Reader) whole(ctx context.Context, seq uint64, c *session.Content) (string, error) {
+// leavesOf appends the content without parts that c is or has to leaves, in order.
+func leavesOf(c *session.Content, leaves []*session.Content) []*session.Content {
+	if len(c.Parts) == 0 {
+		return append(leaves, c)
+	}
+	for i := range c.Parts {
+		leaves = leavesOf(&c.Parts[i], leaves)
+	}
+	return leaves
+}
+
+// whole shows all of a text, and one line in place of a blob that is no text. A
+// file's text stands between the lines that mark a document. The bytes decide what
+// an image or a PDF is, whatever its label says. Of a text over ContentBytesMax it
+// shows the beginning and the end: the session refuses such an input if it states
+// its size, and one that does not may be in a log.
+func (r *Reader) whole(ctx context.Context, seq uint64, c *session.Content, withMedia bool) (string, *executor.Part, error) {
+	isText := session.IsShownAsText(c.MediaType)
 	switch {
 	case c.Blob == nil:
-		return c.Text, nil
-	case !session.IsShownAsText(c.MediaType):
-		return fileLine(c, c.MediaType), nil
+		return c.Text, nil, nil
+	case !isText && (!withMedia || !mayBeMedia(c)):
+		return fileLine(c, c.MediaType), nil, nil
 	}
-	content, err := r.blob(ctx, seq, *c.Blob)
+	data, err := r.blob(ctx, seq, *c.Blob)
 	var fault *executor.Error
-	if errors.As(err, &fault) && fault.Code == codeRequestTooLarge {
-		return fmt.Sprintf("[%s of text, too many to be shown: more than %d MiB]", c.Blob, BlobBytesMax>>20), nil
+	switch {
+	case errors.As(err, &fault) && fault.Code == codeRequestTooLarge && isText:
+		return fmt.Sprintf("[%s of text, too many to be shown: more than %d MiB]", c.Blob, BlobBytesMax>>20), nil, nil
+	case fault != nil && fault.Code == codeRequestTooLarge:
+		return fileLine(c, c.MediaType), nil, nil
+	case err != nil:
+		return "", nil, err
 	}
-	if kind := media.Type(content); kind != "" && !media.IsText(content) {
-		return fileLine(c, kind+", labelled as text"), nil
+	kind := media.Type(data)
+	isFile := kind != "" && (!isText || !media.IsText(data)) || strings.HasPrefix(c.MediaType, "image/")
+	var file *executor.Part
+	if isFile && len(data) > 0 && len(data) <= fileBytesMax {
+		file = &executor.Part{Name: Clip(c.Name, session.NameBytesMax), MediaType: cmp.Or(kind, c.MediaType), Data: data}
 	}
-	text := Valid(string(content))
+	switch {
+	case !isText:
+		return fileLine(c, c.MediaType), file, nil
+	case isFile:
+		return fileLine(c, kind+", labelled as text"), file, nil
+	}
+	text := Valid(string(data))
 	if len(text) > ContentBytesMax {
 		text = middleCut(text, previewHeadBytes, previewTailBytes, c.Blob)
 	}
 	if c.Name != "" {
 		text = space.ShownDocument(Clip(c.Name, session.NameBytesMax), text)
 	}
-	return text, err
+	return text, nil, nil
 }
 
 // fileLine names a blob that is not shown as text.
@@ -80,14 +115,15 @@ func fileLine(c *session.Content, kind string) string {
 	return fmt.Sprintf("[%s%s, %d bytes, %s]", name, Clip(kind, session.NameBytesMax), c.Size, c.Blob)
 }
 
-// preview returns the beginning and the end of a text that became a blob for its
-// size: the whole would be shown, and paid for, in every later turn.
-func (r *Reader) preview(ctx context.Context, seq uint64, c *session.Content) (string, error) {
-	text, err := r.whole(ctx, seq, c)
+// preview is whole, but of a text that became a blob for its size it shows the
+// beginning and the end: the whole would be shown, and paid for, in every later
+// turn.
+func (r *Reader) preview(ctx context.Context, seq uint64, c *session.Content, withMedia bool) (string, *executor.Part, error) {
+	text, file, err := r.whole(ctx, seq, c, withMedia)
 	if err != nil || c.Blob == nil || len(text) <= session.TextBytesMax {
-		return text, err
+		return text, file, err
 	}
-	return middleCut(text, previewHeadBytes, previewTailBytes, c.Blob), nil
+	return middleCut(text, previewHeadBytes, previewTailBytes, c.Blob), nil, nil
 }
 
 // middleCut returns the beginning and the end of a valid text, with a line between
@@ -108,45 +144,13 @@ func middleCut(text string, headBytes, tailBytes int, whole *codec.Ref) string {
 	return fmt.Sprintf("%s\n[%d of %d bytes are left out here%s]\n%s", head, tail-len(head), len(text), where, text[tail:])
 }
 
-// images returns the images and documents that c holds as blobs, in order. Each is a
-// line of c's text too; one that is too large to be shown is only that line. Their
-// types are labels: the clients of providers read the bytes. If all of them, by the
-// sizes that the event states, are more than left bytes, none is read.
-func (r *Reader) images(ctx context.Context, seq uint64, c *session.Content, left int64) ([]executor.Part, error) {
-	if mediaBytes(c) > left {
-		return nil, nil
-	}
-	switch {
-	case c == nil:
-		return nil, nil
-	case isShownAsMedia(c):
-		data, err := r.blob(ctx, seq, *c.Blob)
-		if err != nil || len(data) == 0 || len(data) > fileBytesMax {
-			return nil, err
-		}
-		if !strings.HasPrefix(c.MediaType, "image/") && media.Type(data) == "" {
-			return nil, nil // the line of text says all
-		}
-		return []executor.Part{{Name: Clip(c.Name, session.NameBytesMax), MediaType: c.MediaType, Data: data}}, nil
-	}
-	var all []executor.Part
-	for i := range c.Parts {
-		images, err := r.images(ctx, seq, &c.Parts[i], left)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, images...)
-	}
-	return all, nil
-}
-
-// mediaBytes returns the size of all images and documents in c, as its event states
-// it.
+// mediaBytes returns the size of all that may be images and documents in c by its
+// label, as its event states it.
 func mediaBytes(c *session.Content) (n int64) {
 	switch {
 	case c == nil:
 		return 0
-	case isShownAsMedia(c):
+	case c.Blob != nil && mayBeMedia(c):
 		n = c.Size
 	}
 	for i := range c.Parts {
@@ -155,12 +159,12 @@ func mediaBytes(c *session.Content) (n int64) {
 	return n
 }
 
-// isShownAsMedia reports whether c may be an image or a document that is shown. Tools
-// that don't know a file's type label it as bytes.
-func isShownAsMedia(c *session.Content) bool {
-	kind, _, _ := strings.Cut(c.MediaType, ";")
-	return c.Blob != nil && c.Size <= fileBytesMax &&
-		(strings.HasPrefix(kind, "image/") || kind == media.PDF || kind == "application/octet-stream")
+// mayBeMedia reports whether the bytes of a blob that is no text are looked at: the
+// labels of tools and people are often wrong. Sounds and films are large, and their
+// labels come from programs that know them.
+func mayBeMedia(c *session.Content) bool {
+	return c.Size <= fileBytesMax && !session.IsShownAsText(c.MediaType) &&
+		!strings.HasPrefix(c.MediaType, "audio/") && !strings.HasPrefix(c.MediaType, "video/")
 }
 
 func bytesOf(images []executor.Part) int {

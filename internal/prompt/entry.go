@@ -177,12 +177,11 @@ func (r *Reader) entry(ctx context.Context, seq uint64, body any, left int64) (*
 	if s.opaque, err = jsonOf(opaque); err != nil {
 		return nil, unreadable(seq, "can't be decoded: "+err.Error())
 	}
-	if s.text, err = r.text(ctx, seq, content, r.whole); err != nil {
+	if s.text, s.images, err = r.content(ctx, seq, content, left, r.whole); err != nil {
 		return nil, err
 	}
-	s.images, err = r.images(ctx, seq, content, left)
 	s.measure(mediaBytes(content), left)
-	return s, err
+	return s, nil
 }
 
 // results returns the results of tool calls. The texts of a batch share one limit,
@@ -200,11 +199,7 @@ func (r *Reader) results(ctx context.Context, seq uint64, left int64, settled ..
 	}
 	for i := range settled {
 		b := &settled[i]
-		text, err := r.text(ctx, seq, b.Output, r.preview)
-		if err != nil {
-			return nil, err
-		}
-		images, err := r.images(ctx, seq, b.Output, most)
+		text, images, err := r.content(ctx, seq, b.Output, most, r.preview)
 		if err != nil {
 			return nil, err
 		}

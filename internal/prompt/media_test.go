@@ -27,8 +27,17 @@ func TestFilesOfAnInput(t *testing.T) {
 			{"photo.png", "image/png", string(png), "[photo.png, image/png, 91 bytes, sha256-", "image/png"},
 			{"", "image/png", string(png), "[image/png, 91 bytes, sha256-", "image/png"},
 			{"paper.pdf", "application/pdf", "%PDF-1.4 and so on", "[paper.pdf, application/pdf, 18 bytes, sha256-", "application/pdf"},
-			{"shot", "application/octet-stream", string(png), "[shot, application/octet-stream, 91 bytes, sha256-", "application/octet-stream"},
-			{"shot", "text/plain", string(png), "[shot, image/png, labelled as text, 91 bytes, sha256-", ""},
+			{"shot", "application/octet-stream", string(png), "[shot, application/octet-stream, 91 bytes, sha256-", "image/png"},
+			{"shot", "binary/octet-stream", string(png), "[shot, binary/octet-stream, 91 bytes, sha256-", "image/png"},
+			{"shot", "PNG", string(png), "[shot, PNG, 91 bytes, sha256-", "image/png"},
+			{"shot", "image/jpeg", string(png), "[shot, image/jpeg, 91 bytes, sha256-", "image/png"},
+			{"shot", "text/plain", string(png), "[shot, image/png, labelled as text, 91 bytes, sha256-", "image/png"},
+			{"shot", "text/html; charset=utf-8", string(png), "[shot, image/png, labelled as text, 91 bytes, sha256-", "image/png"},
+			{"shot", "application/json", string(png), "[shot, image/png, labelled as text, 91 bytes, sha256-", "image/png"},
+			{"shot", "", string(png), "[shot, image/png, labelled as text, 91 bytes, sha256-", "image/png"},
+			{"paper", "text/plain", "%PDF-1.4 \xff\xfe", "[paper, application/pdf, labelled as text, 11 bytes, sha256-", "application/pdf"},
+			{"drawing.svg", "image/svg+xml", "<svg/>", "[drawing.svg, image/svg+xml, 6 bytes, sha256-", "image/svg+xml"},
+			{"song.mp3", "audio/mpeg", string(png), "[song.mp3, audio/mpeg, 91 bytes, sha256-", ""},
 			{"data.bin", "application/octet-stream", "PK\x03\x04", "[data.bin, application/octet-stream, 4 bytes, sha256-", ""},
 			{"a.zip", "application/zip", "PK\x03\x04", "[a.zip, application/zip, 4 bytes, sha256-", ""},
 			{"notes \"1\".txt", "text/plain", "GIF89a is a format.\n", "<document path=\"notes &quot;1&quot;.txt\">\nGIF89a is a format.\n</document>", ""},
@@ -60,6 +69,30 @@ func TestFilesOfAnInput(t *testing.T) {
 	})
 }
 
+// Results are read as inputs are. Their previews too name a file that has the label
+// of a text.
+func TestFilesOfAResult(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		png, err := os.ReadFile("../media/testdata/dot.png")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := newLog()
+		shot := blob(l, string(png))
+		shot.MediaType = "text/plain"
+		g := batch(t, l, session.ToolCallSettled{Effect: "r1t1c2", Status: "succeeded", Output: &session.Content{Parts: []session.Content{*text("see"), *shot}}})
+		req, fault, err := New(l).Request(t.Context(), &g)
+		if fault != nil || err != nil {
+			t.Fatal(fault, err)
+		}
+		m := req.Messages[len(req.Messages)-1]
+		if !strings.HasPrefix(m.Text, "see\n[image/png, labelled as text, 91 bytes, sha256-") || len(m.Parts) != 2 || string(m.Parts[1].Data) != string(png) {
+			t.Errorf("got %+v", m)
+		}
+	})
+}
+
 // A transcript with more images than a request may have shows the latest. Which
 // these are does not depend on what is cached.
 func TestLatestImagesAreRead(t *testing.T) {
@@ -72,6 +105,10 @@ func TestLatestImagesAreRead(t *testing.T) {
 		for i := range 8 {
 			image := blob(l, fmt.Sprintf("image %d", i))
 			image.MediaType, image.Size = "image/png", each
+			if i%3 == 2 { // labelled as text: only its bytes say what it is
+				image = blob(l, "\x89PNG\r\n\x1a\n"+strings.Repeat("\x00", each-1024)+fmt.Sprintf("%64d", i))
+				image.MediaType = "text/plain"
+			}
 			seq := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: *image})
 			g.Items = append(g.Items, session.Item{Role: session.RoleUser, Seq: seq})
 			cached, fault, err := r.Request(t.Context(), &g)

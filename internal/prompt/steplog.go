@@ -65,11 +65,8 @@ func (l *stepLog) result(ctx context.Context, seq uint64, settled *session.ToolC
 	if f := settled.Error; f != nil {
 		result.Error = &executor.Error{Code: f.Code, Detail: f.Detail, Retryable: f.Retryable}
 	}
-	if result.Text, err = l.text(ctx, seq, settled.Output, l.whole); err != nil {
-		return executor.StepResult{}, err
-	}
-	images, err := l.images(ctx, seq, settled.Output, mediaBytesMax)
-	if err != nil {
+	var images []executor.Part
+	if result.Text, images, err = l.content(ctx, seq, settled.Output, mediaBytesMax, l.whole); err != nil {
 		return executor.StepResult{}, err
 	}
 	result.Parts = shown(result.Text, images)
@@ -94,7 +91,8 @@ func (l *stepLog) Arguments(ctx context.Context, c executor.StepCall) (string, e
 	case *session.ToolCallsObserved:
 		for i := range b.Calls {
 			if call := &b.Calls[i]; callID(batchOf(b.Effect), i) == c.Effect {
-				return l.whole(ctx, seq, &session.Content{Text: call.Arguments, Blob: call.ArgumentsBlob, Size: call.Size})
+				text, _, err := l.whole(ctx, seq, &session.Content{Text: call.Arguments, Blob: call.ArgumentsBlob, Size: call.Size}, false)
+				return text, err
 			}
 		}
 	}

@@ -33,6 +33,27 @@ func cutFrontmatter(text string) (front, body string, line int, ok bool) {
 // frontEntry is a key at the beginning of a line, with what follows it.
 var frontEntry = regexp.MustCompile(`(?m)^([A-Za-z0-9_.-]+)[ \t]*:(?:[ \t]|\r?$)`)
 
+// shortened returns a frontmatter of a size that is read: of one that is too long
+// only the name and the description, with a warning.
+func (d document) shortened(front string) string {
+	if len(front) <= space.FrontmatterBytesMax {
+		return front
+	}
+	d.warn(&node{line: 1}, space.TooLarge, "", "the frontmatter has %d bytes, at most %d: only name and description are read", len(front), space.FrontmatterBytesMax)
+	var kept strings.Builder
+	starts := frontEntry.FindAllStringSubmatchIndex(front, -1)
+	for i, at := range starts {
+		end := len(front)
+		if i+1 < len(starts) {
+			end = starts[i+1][0]
+		}
+		if key := front[at[2]:at[3]]; key == "name" || key == "description" {
+			kept.WriteString(strings.TrimRight(clip(front[at[0]:end], space.FrontmatterBytesMax/2-1), "\n") + "\n")
+		}
+	}
+	return kept.String()
+}
+
 // parseFront reads a frontmatter. If it is no YAML, its entries are read one by
 // one: what is no YAML then is text, as other products read it, with a warning. It
 // returns nil after a problem: of the name, or if nothing can be read.

@@ -142,7 +142,7 @@ var fileCases = map[string][]fileCase{
 		ok("name: refunds\ndescription: x\nallowed-tools: Read, Bash(git:*)\nlicense: MIT\nmetadata: {author: me, version: 1.0, refold: {os: [linux], requires: {bins: [gh]}}}"),
 		ok("description: x\nallowed-tools: [Read]\ndisable-model-invocation: true\ncolour: blue"),
 		bad("name: Refunds\ndescription: x"), bad("name: re--funds\ndescription: x"),
-		bad("description: [x]"), bad("description: ''"), bad("description: " + strings.Repeat("x", 1025)),
+		bad("description: [x]"), bad("description: ''"), ok("description: " + strings.Repeat("x", 1025)),
 		ok("description: x\nallowed-tools: {a: 1}"), ok("description: x\nallowed-tools: [[a]]"),
 		ok("description: x\nlicense: [MIT]"), ok("description: x\ndisable-model-invocation: 'yes'"),
 		ok("description: x\nmetadata: [a]"), ok("description: x\nmetadata: {openclaw: x, tags: {a: [b]}}"), bad("description: x\nmetadata: {refold: x}"),

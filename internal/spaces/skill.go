@@ -71,15 +71,12 @@ func (d document) parseSkill(text, folder string, named bool) (s space.Skill, bo
 	case !ok:
 		d.say(&node{line: 1}, space.BadFrontmatter, "", "there is no frontmatter: begin with a line ---, name and description, and a line ---")
 		return s, "", false
-	case len(front) > space.FrontmatterBytesMax:
-		d.say(&node{line: 1}, space.BadFrontmatter, "", "the frontmatter has %d bytes, at most %d", len(front), space.FrontmatterBytesMax)
-		return s, "", false
 	case len(body) > space.SkillBodyBytesMax:
 		d.say(&node{line: 1}, space.TooLarge, "", "the text has %d bytes, at most %d: move parts into files of their own", len(body), space.SkillBodyBytesMax)
 		return s, "", false
 	}
 	before := len(d.b.problems)
-	n := d.parseFront(front)
+	n := d.parseFront(d.shortened(front))
 	if n == nil || !d.is(n, "", kindObject) {
 		return s, "", false
 	}
@@ -115,11 +112,15 @@ func (d document) readFront(n *node, folder, body string, named bool, s *space.S
 		d.b.warnings = append(d.b.warnings, d.at(name, "name").problem(space.NameMismatch, "the skill is %q, and its folder is called %q", s.Skill, clip(folder, 64)))
 	}
 	s.Description = strings.TrimSpace(d.scalar(n, "description"))
-	if m := n.get("description"); m == nil || m.kind == kindNull || m.kind == kindList || m.kind == kindObject {
+	if s.Description == "" {
 		s.Description = firstParagraph(body)
 	}
-	if count := utf8.RuneCountInString(s.Description); count == 0 || count > space.SkillTextCharsMax {
-		d.say(cmp.Or(n.get("description"), n), space.TooLarge, "description", "has %d characters: 1 to %d", count, space.SkillTextCharsMax)
+	switch runes := []rune(s.Description); {
+	case len(runes) == 0:
+		d.say(cmp.Or(n.get("description"), n), space.TooLarge, "description", "has 0 characters: 1 to %d", space.SkillTextCharsMax)
+	case len(runes) > space.SkillTextCharsMax:
+		s.Description = string(runes[:space.SkillTextCharsMax-1]) + "…"
+		d.warn(cmp.Or(n.get("description"), n), space.TooLarge, "description", "of the skill %s has %d characters, and models are shown %d of them: write a shorter one", clip(s.Skill, 64), len(runes), space.SkillTextCharsMax-1)
 	}
 	for _, name := range []string{"argument-hint", "compatibility", "license", "user-invocable"} {
 		if m := n.get(name); m != nil {
@@ -147,8 +148,13 @@ func (d document) readFront(n *node, folder, body string, named bool, s *space.S
 	slices.SortFunc(s.Info, func(a, b codec.Pair) int { return cmp.Compare(a.Key, b.Key) })
 	slices.Sort(s.Needs)
 	s.Needs = slices.Compact(s.Needs)
-	if len(s.Needs) > space.NeedsMax || len(s.AllowedTools) > space.SkillNamesMax {
-		d.say(n, space.TooMany, "", "it has %d needs and %d allowed-tools, at most %d and %d", len(s.Needs), len(s.AllowedTools), space.NeedsMax, space.SkillNamesMax)
+	if len(s.Needs) > space.NeedsMax {
+		d.warn(n, space.TooMany, "metadata", "the skill %s has %d needs, of which the first %d by name are read", clip(s.Skill, 64), len(s.Needs), space.NeedsMax)
+		s.Needs = s.Needs[:space.NeedsMax]
+	}
+	if len(s.AllowedTools) > space.SkillNamesMax {
+		d.warn(n.get("allowed-tools"), space.TooMany, "allowed-tools", "the skill %s has %d of them, of which the first %d by name are read", clip(s.Skill, 64), len(s.AllowedTools), space.SkillNamesMax)
+		s.AllowedTools = s.AllowedTools[:space.SkillNamesMax]
 	}
 }
 

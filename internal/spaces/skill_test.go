@@ -26,12 +26,12 @@ func TestSkills(t *testing.T) {
 		{"a key twice", "---\nname: x\nname: x\n---\nt", "skills/x/SKILL.md:3: bad_frontmatter"},
 		{"capitals", "---\nname: X\ndescription: d\n---\n", "skills/x/SKILL.md:2: name: bad_name"},
 		{"another folder's name", "---\ndescription: d\nname: y\n---\n", "skills/x/SKILL.md:3: name: name_mismatch"},
-		{"1,025 characters", "---\nname: x\ndescription: " + strings.Repeat("ä", 1025) + "\n---\n", "skills/x/SKILL.md:3: description: too_large"},
+		{"1,025 characters", "---\nname: x\ndescription: " + strings.Repeat("ä", 1025) + "\n---\n", ""},
 		{"1,024 characters", "---\nname: x\ndescription: " + strings.Repeat("ä", 1024) + "\n---\n", ""},
 		{"a list where text belongs", "---\nname: [x]\n---\nt", "skills/x/SKILL.md:2: name: wrong_type"},
 		{"no YAML", "---\nname: {x\n---\nt", "bad_frontmatter"},
 		{"no description, no text", "---\nname: x\n---\n# Heading\n", "description: too_large"},
-		{"long frontmatter", "---\n# " + strings.Repeat("x", 17<<10) + "\n---\nt", "skills/x/SKILL.md:1: bad_frontmatter"},
+		{"long frontmatter", "---\n# " + strings.Repeat("x", 17<<10) + "\n---\nt", ""},
 		{"long text", "---\nname: x\n---\n" + strings.Repeat("x", 129<<10), "too_large"},
 		{"a need that is none", "---\nname: x\ndescription: d\nmetadata: {refold: {requires: {bins: ['a b']}}}\n---\n", "metadata: bad_name"},
 		{"not UTF-8", "---\nname: x\n---\n\xff", "skills/x/SKILL.md:4: not_utf8"},
@@ -86,7 +86,7 @@ func TestFaultySkillsOfAGlobAreLeftOut(t *testing.T) {
 		"skills/good/SKILL.md":   "---\nname: good\ndescription: d\n---\nbody",
 		"skills/other/SKILL.md":  "---\nname: renamed\ndescription: d\n---\nbody",
 		"skills/same/SKILL.md":   "---\nname: renamed\ndescription: d\n---\nbody",
-		"skills/long/SKILL.md":   "---\nname: long\ndescription: " + strings.Repeat("x", 1025) + "\n---\nbody",
+		"skills/long/SKILL.md":   "---\nname: long\ndescription: d\n---\n" + strings.Repeat("x", space.SkillBodyBytesMax+1),
 		"skills/long/extra.txt":  "a file of a faulty skill",
 		"skills/large/SKILL.md":  "---\ndescription: d\n---\nbody",
 		"skills/large/a.txt":     "before it",
@@ -119,7 +119,7 @@ func TestFaultySkillsOfAGlobAreLeftOut(t *testing.T) {
 		}
 		text := strings.Join(said, "\n")
 		for _, line := range []string{
-			"skills/long/SKILL.md:3: description: too_large: left out: has 1025 characters", "skills/none/SKILL.md:1: bad_frontmatter: left out: ",
+			"skills/long/SKILL.md:1: too_large: left out: the text has 131073 bytes", "skills/none/SKILL.md:1: bad_frontmatter: left out: ",
 			"skills/other/SKILL.md:2: name: name_mismatch: ", "model.bin",
 		} {
 			if !strings.Contains(text, line) {

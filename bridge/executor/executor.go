@@ -99,9 +99,11 @@ type Result struct {
 }
 
 // File is a result that is not text: an image, an archive. The bridge stores it
-// as a blob, to which the settlement refers; a model is shown its type, size and
-// name, sha256-….
+// as a blob, to which the settlement refers. An image or a PDF is shown to the model
+// by its bytes, whatever its type says; of other files it is shown name, type, size
+// and hash, sha256-….
 type File struct {
+	Name      string // which the model is shown, at most 128 bytes: the beginning of a longer one; may be empty
 	MediaType string // such as image/png; empty: application/octet-stream
 	Data      []byte
 }

@@ -49,7 +49,7 @@ func (w *Worker) outputContent(ctx context.Context, o outcome, inlineMax int) (*
 			return nil, fmt.Errorf("store a file of %d bytes: %w", len(f.Data), err)
 		}
 		kind := prompt.Clip(cmp.Or(f.MediaType, "application/octet-stream"), session.NameBytesMax)
-		parts = append(parts, session.Content{Blob: &ref, MediaType: kind, Size: int64(len(f.Data))})
+		parts = append(parts, session.Content{Blob: &ref, MediaType: kind, Name: prompt.Clip(f.Name, session.NameBytesMax), Size: int64(len(f.Data))})
 	}
 	if len(parts) == 1 {
 		return &parts[0], nil

@@ -33,6 +33,8 @@ func TestSettlementHoldsWhatAToolReturns(t *testing.T) {
 		{name: "no UTF-8", result: executor.Result{Output: "a\xffb\xc3"}, text: "a\uFFFDb\uFFFD", shown: "a\uFFFDb\uFFFD"},
 		{name: "256 KiB of no UTF-8", result: executor.Result{Output: strings.Repeat("\xff\x00", inlineBytesMax/2)}, blobs: 1, shown: "\uFFFD\x00", has: "the whole is sha256-"},
 		{name: "bytes", result: executor.Result{Files: []executor.File{{Data: []byte("\x00\xff\x01")}}}, blobs: 1, shown: "[application/octet-stream, 3 bytes, sha256-"},
+		{name: "a file with a name", result: executor.Result{Files: []executor.File{{Name: "a.zip", MediaType: "application/zip", Data: []byte("PK\x03\x04")}}}, blobs: 1, shown: "[a.zip, application/zip, 4 bytes, sha256-"},
+		{name: "a file with a long name", result: executor.Result{Files: []executor.File{{Name: strings.Repeat("ä", 65), Data: []byte("\x00\x01\x02")}}}, blobs: 1, shown: "[" + strings.Repeat("ä", 64) + ", application/octet-stream, 3 bytes, sha256-"},
 		{name: "an image and words", result: executor.Result{Output: "A map.", Files: []executor.File{{MediaType: "image/png", Data: []byte{1, 2}}}}, blobs: 1, shown: "A map.\n[image/png, 2 bytes, sha256-"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

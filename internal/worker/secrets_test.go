@@ -134,7 +134,7 @@ func TestNoOutcomeOfACallHoldsASecret(t *testing.T) {
 		edit   func(*session.ToolCall)
 	}{
 		"success": {status: session.CallSucceeded, run: func(ctx context.Context) (executor.Result, error) {
-			return executor.Result{Output: key(ctx), Files: []executor.File{{MediaType: secret, Data: []byte("\xff\x00" + key(ctx))}}, HostSession: &executor.HostSession{ID: secret, Status: "ready"}}, nil
+			return executor.Result{Output: key(ctx), Files: []executor.File{{Name: secret, MediaType: secret, Data: []byte("\xff\x00" + key(ctx))}}, HostSession: &executor.HostSession{ID: secret, Status: "ready"}}, nil
 		}},
 		"a large result": {status: session.CallSucceeded, run: func(ctx context.Context) (executor.Result, error) {
 			return executor.Result{Output: strings.Repeat(key(ctx)+"\n", 20_000)}, nil

@@ -208,7 +208,7 @@ func (o outcome) redacted(r *secrets.Redactor) outcome {
 	o.output = r.Text(o.output)
 	o.files = slices.Clone(o.files)
 	for i := range o.files {
-		o.files[i] = executor.File{MediaType: r.Text(o.files[i].MediaType), Data: r.Bytes(o.files[i].Data)}
+		o.files[i] = executor.File{Name: r.Text(o.files[i].Name), MediaType: r.Text(o.files[i].MediaType), Data: r.Bytes(o.files[i].Data)}
 	}
 	if o.fault != nil {
 		fault := *o.fault

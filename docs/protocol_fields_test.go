@@ -131,7 +131,7 @@ func TestFullMessages(t *testing.T) {
 	trouble := session.Trouble{Target: "llm/openai", Code: "network", Detail: "d", Since: 1, Next: 5, Effects: []string{"r1t1"}}
 	viewRun := session.ViewRun{
 		Number: 1, Seq: 2, Submission: "a", Provider: "openai", Model: "m1", Turns: 1, TurnsMax: 100, Usage: total, Roles: []string{"editor"}, Overrides: lists,
-		Cost: 546, Steers: []uint64{7}, Deadline: 5, Budget: fullBudget(), Spent: true, RetryAt: 5, Attempt: 2, Repairs: 1,
+		Cost: 546, Steers: []uint64{7}, Deadline: 5, Budget: fullBudget(), Spent: true, RetryAt: 5, Attempt: 2, Repairs: 1, FinishReason: "refusal",
 		Context: []byte(`{"phase":"find"}`), Used: []string{"host.exec"}, Workspace: "none",
 	}
 	viewSpace := session.ViewSpace{

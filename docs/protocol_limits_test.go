@@ -40,6 +40,7 @@ var limits = map[string]int64{
 	"ToolCallsObserved#finish_reason.maxLength":                   session.NameBytesMax,
 	"RunFinished#finish_reason.maxLength":                         session.NameBytesMax,
 	"View#last.finish_reason.maxLength":                           session.NameBytesMax,
+	"View#$defs.run.finish_reason.maxLength":                      session.NameBytesMax,
 	"GenerationSettled#model.maxLength":                           session.NameBytesMax,
 	"InstallRecord#policy.approval.maxItems":                      planner.ApprovalRulesMax,
 	"InstallRecord#profiles.maxItems":                             planner.ProfilesMax,

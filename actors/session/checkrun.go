@@ -41,6 +41,9 @@ func (r *Run) checkLifecycle(queued bool, seq uint64) error {
 	if len(r.Steers) > SteersMax || r.Answer > seq || r.Cost < 0 || r.Cost > CostMax {
 		return fmt.Errorf("%d steers wait, its answer is that of event %d", len(r.Steers), r.Answer)
 	}
+	if len(r.Finish) > NameBytesMax || queued && r.Finish != "" {
+		return fmt.Errorf("its answer ended by %q", clip(r.Finish, CodeBytesMax))
+	}
 	for _, steer := range r.Steers {
 		if steer.Seq == 0 || steer.Seq > seq || !isInput(steer.Bytes) {
 			return fmt.Errorf("a steer is of event %d, the latest is %d, and of %d bytes", steer.Seq, seq, steer.Bytes)

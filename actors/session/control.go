@@ -227,7 +227,7 @@ func (s *State) runResumeRequested(door Door, data codec.Raw) *refusal {
 	switch {
 	case run.Deadline > 0 && run.Deadline <= s.Clock: // it had passed before the pause: nothing is opened any more
 	case run.Lifecycle == WaitingInput && len(run.Steers) > 0:
-		run.Lifecycle, run.Answer = Running, 0
+		run.Lifecycle, run.Answer, run.Finish = Running, 0, ""
 		s.startTurn()
 	case held == HeldTurn:
 		s.startTurn()

@@ -35,8 +35,9 @@ func (s *State) endRun(end Ended, answer *settlement) {
 	end.Number = run.Number
 	end.Detail = clip(end.Detail, DetailBytesMax)
 	end.OverBudget = s.overBudget()
-	if answer != nil && answer.finish() != FinishStop {
-		end.FinishReason = answer.finish()
+	end.FinishReason = run.Finish
+	if answer != nil {
+		end.FinishReason = answer.oddFinish()
 	}
 	s.notifyFinished(run, &end, answer)
 	s.forgetTurnSettled()

@@ -65,7 +65,7 @@ type RunFinished struct {
 	Lifecycle    Lifecycle   `json:"lifecycle"` // completed, failed, cancelled, interrupted
 	Code         string      `json:"code,omitempty"`
 	Detail       string      `json:"detail,omitempty"`
-	FinishReason string      `json:"finish_reason,omitempty"` // of the answer that ended the run, unless that is FinishStop
+	FinishReason string      `json:"finish_reason,omitempty"` // of the answer that ended the run, or with which it waited for input, unless that is FinishStop
 	Output       *Content    `json:"output,omitempty"`
 	OutputSeq    uint64      `json:"output_seq,omitempty"` // 0: the output is in Output, or there is none
 	Usage        UsageTotal  `json:"usage"`

@@ -88,6 +88,14 @@ func (b *settlement) finish() string {
 	return cmp.Or(b.answer.FinishReason, string(b.finishReason))
 }
 
+// oddFinish is finish, or "" if the answer is complete.
+func (b *settlement) oddFinish() string {
+	if reason := b.finish(); reason != FinishStop {
+		return reason
+	}
+	return ""
+}
+
 // outputText returns the call's output if it is text that was not decoded. It
 // shares the event's memory.
 func (b *settlement) outputText() []byte {

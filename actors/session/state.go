@@ -113,6 +113,7 @@ type Run struct {
 	Cost       int64         `msgpack:"cost,omitempty"`        // micro-units
 	Deadline   int64         `msgpack:"deadline,omitempty"`    // Unix ms; 0: none. A pause extends it
 	Doubt      bool          `msgpack:"doubt,omitempty"`       // its config is checked before its next turn: see doubtFault
+	Finish     string        `msgpack:"finish,omitempty"`      // why the latest answer ended, unless by FinishStop, while the run waits for input
 	Held       Held          `msgpack:"held,omitempty"`        // what a pause holds back
 	InputBytes int64         `msgpack:"input_bytes,omitempty"` // what a model is shown of a queued run's input
 	Joined     []string      `msgpack:"joined,omitempty"`      // packs that its own calls enabled
@@ -153,7 +154,7 @@ const (
 type Ended struct {
 	Code         string      `msgpack:"code,omitempty"`
 	Detail       string      `msgpack:"detail,omitempty"`
-	FinishReason string      `msgpack:"finish_reason,omitempty"` // of its last answer, unless that is FinishStop
+	FinishReason string      `msgpack:"finish_reason,omitempty"` // of the answer that ended it, or with which it waited for input, unless that is FinishStop
 	Lifecycle    Lifecycle   `msgpack:"lifecycle"`
 	Number       uint32      `msgpack:"number"`
 	OverBudget   *OverBudget `msgpack:"over_budget,omitempty"`

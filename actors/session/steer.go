@@ -33,7 +33,7 @@ func (s *State) steer(bytes int64) *refusal {
 	}
 	run.Steers = append(run.Steers, Steer{Bytes: bytes, Seq: s.Seq})
 	if run.Lifecycle == WaitingInput {
-		run.Lifecycle, run.Answer = Running, 0
+		run.Lifecycle, run.Answer, run.Finish = Running, 0, ""
 		s.startTurn()
 	}
 	return nil

@@ -292,7 +292,7 @@ func (s *State) answered(b *settlement) {
 	case run.Config.Completion != CompletionExplicit:
 		s.endRun(Ended{Lifecycle: Completed}, b)
 	default:
-		run.Repairs = 0
+		run.Repairs, run.Finish = 0, b.oddFinish()
 		if !b.isSilent() {
 			run.Answer = s.Seq
 		}

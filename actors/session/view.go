@@ -91,6 +91,9 @@ type ViewRun struct {
 	RetryAt  int64           `json:"retry_at,omitempty"` // Unix ms: time of the next attempt
 	Attempt  uint32          `json:"attempt,omitempty"`  // of the latest turn's generation, from 1
 	Repairs  int             `json:"repairs,omitempty"`  // turns begun to repair an answer, since the latest good one
+	// FinishReason is why the answer ended with which the run waits for input, unless
+	// that is FinishStop.
+	FinishReason string `json:"finish_reason,omitempty"`
 	// Workspace is the manifest that the run has instead of the applied one: hex,
 	// or none.
 	Workspace string `json:"workspace,omitempty"`
@@ -102,7 +105,7 @@ type ViewEnded struct {
 	Lifecycle    Lifecycle   `json:"lifecycle"`
 	Code         string      `json:"code,omitempty"`
 	Detail       string      `json:"detail,omitempty"`
-	FinishReason string      `json:"finish_reason,omitempty"` // of the answer that ended it, unless that is FinishStop
+	FinishReason string      `json:"finish_reason,omitempty"` // of the answer that ended it, or with which it waited for input, unless that is FinishStop
 	OverBudget   *OverBudget `json:"over_budget,omitempty"`   // absent: it ended within its budget
 }
 
@@ -244,7 +247,7 @@ func viewRun(r *Run) ViewRun {
 		Number: r.Number, Seq: r.Seq, Submission: r.Submission, Provider: r.Config.Provider, Model: r.Config.Model,
 		Roles: r.Roles, Overrides: viewLists(r.Config.Enable, r.Config.Disable, r.Config.Force),
 		Turns: r.Turns, TurnsMax: r.Config.turnsMax(), Usage: r.Usage, Cost: r.Cost,
-		Steers: seqsOf(r.Steers), Deadline: r.Deadline, Budget: r.Config.Budget, Spent: r.Breach, Repairs: int(r.Repairs), Workspace: r.Config.Workspace,
+		Steers: seqsOf(r.Steers), Deadline: r.Deadline, Budget: r.Config.Budget, Spent: r.Breach, Repairs: int(r.Repairs), FinishReason: r.Finish, Workspace: r.Config.Workspace,
 	}
 }
 

@@ -127,7 +127,7 @@ func (o *Overrides) weight() int {
 // weight returns the memory of a run without the Run itself.
 func (r *Run) weight(install *Install) int {
 	n := r.Config.weight(install) - configWeight + weightOfList(listOf(r.Only))
-	n += r.Asked.weight() + weightOf(r.Context) + weightOfList(r.Joined) + weightOfList(r.Roles) + weightOf(r.Submission) + weightOfList(r.Used)
+	n += r.Asked.weight() + weightOf(r.Context) + weightOfList(r.Joined) + weightOfList(r.Roles) + weightOf(r.Submission) + weightOf(r.Finish) + weightOfList(r.Used)
 	for _, active := range r.Skills {
 		n += 2*stringWeight + weightOf(active.Name) + weightOf(active.Space)
 	}

@@ -228,6 +228,9 @@ func (s *timelinePrinter) generation(e session.Event, env *session.Envelope, nam
 	default: // it has no text, or can't be used: then the run's end shows why
 		s.line(e, "%s: without an answer", turn)
 	}
+	if r := after.Run; r != nil && isEffectOf(names.Effect, r.Number) && answer.FinishReason != "" && answer.FinishReason != session.FinishStop {
+		s.line(e, "  %s", answerEnded(answer.FinishReason)) // the end of a run shows it otherwise
+	}
 	for _, it := range after.Items[s.items:] {
 		if it.Role == session.RoleUser && it.Code != "" {
 			s.line(e, "  the answer does not have the required form: %s; the model is asked to repair it", it.Detail)

@@ -7,6 +7,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"log"
 	"os"
 	"os/signal"
 	"syscall"
@@ -22,6 +23,7 @@ func main() {
 		os.Exit(1)
 	}
 	settings.Collect()
+	quieten(log.Default(), os.Stderr)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(Main(ctx, os.Args[1:], os.Environ(), settings.Terminal(os.Stdout), settings.Terminal(os.Stderr)))

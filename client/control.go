@@ -13,6 +13,7 @@ type ControlOptions struct {
 	Run      uint32 // 0: the active one
 	Reason   string // for people; at most session.DetailBytesMax bytes. A steer and an edit have none
 	Operator bool   // publish through the door ctl instead of in
+	Files    []File // of a steer and an edit, as RunOptions.Files: after the text, which may then be empty
 }
 
 func (o ControlOptions) door() session.Door {
@@ -30,9 +31,20 @@ func (o ControlOptions) control() session.RunControl {
 // errReason refuses a reason that the event has no field for.
 var errReason = errors.New("reason: belongs to cancel, interrupt, pause, resume and the end of a run")
 
-// Steer gives the active run more input before its next turn; a run that waits
-// for input continues with it. Without an active run it starts one, so End waits
-// for its outcome as for a request's. If a run ends before it uses the steer, the
+// errFiles refuses files that the event has no field for.
+var errFiles = errors.New("files: belong to the input of a run, a steer or an edit")
+
+// ask publishes a request about a run that has no input.
+func (c *Client) ask(ctx context.Context, sid, typ string, body any, o ControlOptions) (seq uint64, err error) {
+	if len(o.Files) > 0 {
+		return 0, errFiles
+	}
+	return c.publish(ctx, o.door(), sid, typ, body, o.ID)
+}
+
+// Steer gives the active run more input before its next turn: text, and the files
+// of o. A run that waits for input continues with it. Without an active run it
+// starts one, so End waits for its outcome as for a request's. If a run ends before it uses the steer, the
 // steer becomes a run of its own at the head of the queue; a cancelled run drops
 // it, and lists it in RunEnd.Untaken.
 //
@@ -42,7 +54,7 @@ func (c *Client) Steer(ctx context.Context, sid, text string, o ControlOptions) 
 	if o.Reason != "" {
 		return 0, errReason
 	}
-	input, err := c.content(ctx, text)
+	input, err := c.input(ctx, text, o.Files)
 	if err != nil {
 		return 0, err
 	}
@@ -52,19 +64,19 @@ func (c *Client) Steer(ctx context.Context, sid, text string, o ControlOptions) 
 // Cancel ends a run at once, or removes a queued one. Its open effects are
 // withdrawn; a tool call that was published may still have taken effect.
 func (c *Client) Cancel(ctx context.Context, sid string, o ControlOptions) (seq uint64, err error) {
-	return c.publish(ctx, o.door(), sid, session.TypeRunCancelRequested, o.control(), o.ID)
+	return c.ask(ctx, sid, session.TypeRunCancelRequested, o.control(), o)
 }
 
 // Interrupt ends the active run when its open effects are settled.
 func (c *Client) Interrupt(ctx context.Context, sid string, o ControlOptions) (seq uint64, err error) {
-	return c.publish(ctx, o.door(), sid, session.TypeRunInterrupt, o.control(), o.ID)
+	return c.ask(ctx, sid, session.TypeRunInterrupt, o.control(), o)
 }
 
 // Pause keeps the active run from opening effects until it is resumed. Open
 // effects may settle; the run's deadline is suspended, those of approvals are
 // not.
 func (c *Client) Pause(ctx context.Context, sid string, o ControlOptions) (seq uint64, err error) {
-	return c.publish(ctx, o.door(), sid, session.TypeRunPauseRequested, o.control(), o.ID)
+	return c.ask(ctx, sid, session.TypeRunPauseRequested, o.control(), o)
 }
 
 // Resume continues a paused run. A run that its budget paused needs a larger one:
@@ -73,10 +85,10 @@ func (c *Client) Pause(ctx context.Context, sid string, o ControlOptions) (seq u
 func (c *Client) Resume(ctx context.Context, sid string, budget *session.Budget, o ControlOptions) (seq uint64, err error) {
 	o.Operator = o.Operator || budget != nil
 	body := session.RunResumeRequested{Budget: budget, Reason: o.Reason, Run: o.Run}
-	return c.publish(ctx, o.door(), sid, session.TypeRunResumeRequested, body, o.ID)
+	return c.ask(ctx, sid, session.TypeRunResumeRequested, body, o)
 }
 
-// EditRun gives a queued run, o.Run, another input.
+// EditRun gives a queued run, o.Run, another input: text and the files of o.
 func (c *Client) EditRun(ctx context.Context, sid, text string, o ControlOptions) (seq uint64, err error) {
 	switch {
 	case o.Reason != "":
@@ -84,7 +96,7 @@ func (c *Client) EditRun(ctx context.Context, sid, text string, o ControlOptions
 	case o.Run == 0:
 		return 0, errors.New("edit: name a queued run by its number")
 	}
-	input, err := c.content(ctx, text)
+	input, err := c.input(ctx, text, o.Files)
 	if err != nil {
 		return 0, err
 	}
@@ -94,14 +106,14 @@ func (c *Client) EditRun(ctx context.Context, sid, text string, o ControlOptions
 // CompleteRun ends a run of completion explicit that waits for input: its
 // output is the model's last answer. o.Reason is kept as its detail.
 func (c *Client) CompleteRun(ctx context.Context, sid string, o ControlOptions) (seq uint64, err error) {
-	return c.publish(ctx, o.door(), sid, session.TypeRunCompleted, session.RunEnded{Detail: o.Reason, Run: o.Run}, o.ID)
+	return c.ask(ctx, sid, session.TypeRunCompleted, session.RunEnded{Detail: o.Reason, Run: o.Run}, o)
 }
 
 // FailRun ends a run of completion explicit that waits for input as failed,
 // with a code that programs read (empty: explicit) and o.Reason as its detail.
 func (c *Client) FailRun(ctx context.Context, sid, code string, o ControlOptions) (seq uint64, err error) {
 	body := session.RunEnded{Code: code, Detail: o.Reason, Run: o.Run}
-	return c.publish(ctx, o.door(), sid, session.TypeRunFailed, body, o.ID)
+	return c.ask(ctx, sid, session.TypeRunFailed, body, o)
 }
 
 // CloseSession closes a session for good, through the door ctl: its active run

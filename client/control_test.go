@@ -213,6 +213,15 @@ func TestInvalidControlsAreNotSent(t *testing.T) {
 		"UTF-8": func(ctx context.Context) (uint64, error) {
 			return w.Steer(ctx, "s1", "\xff", client.ControlOptions{})
 		},
+		"files: belong": func(ctx context.Context) (uint64, error) {
+			return w.Cancel(ctx, "s1", client.ControlOptions{Files: []client.File{{Name: "a.txt", Data: []byte("a")}}})
+		},
+		"file a.zip: by its content": func(ctx context.Context) (uint64, error) {
+			return w.Steer(ctx, "s1", "hi", client.ControlOptions{Files: []client.File{{Name: "a.zip", Data: []byte("PK\x03\x04\xff")}}})
+		},
+		"at most 63 in one input": func(ctx context.Context) (uint64, error) {
+			return w.EditRun(ctx, "s1", "hi", client.ControlOptions{Run: 2, Files: make([]client.File, client.FilesMax+1)})
+		},
 		"may change arguments": func(ctx context.Context) (uint64, error) {
 			return w.Deny(ctx, client.Approval{Session: "s1"}, client.DecideOptions{Arguments: "{}"})
 		},

@@ -72,9 +72,13 @@ func ExampleClient_Taken() {
 			fmt.Println(v.Lifecycle, "waits for", v.WaitsFor, "queued:", len(v.Queue))
 		}
 	}
+	photo, err := client.ReadFile("../internal/media/testdata/dot.png")
+	if err != nil {
+		log.Fatal(err)
+	}
 	active := client.ControlOptions{}
 	tell(c.Run(ctx, "hello", "What is here?", client.RunOptions{}))
-	tell(c.Steer(ctx, "hello", "And there?", active))
+	tell(c.Steer(ctx, "hello", "And there?", client.ControlOptions{Files: []client.File{photo}}))
 	tell(c.Pause(ctx, "hello", active))
 	tell(c.Pause(ctx, "hello", active))
 	tell(c.Resume(ctx, "hello", nil, active))

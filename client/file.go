@@ -15,7 +15,7 @@ import (
 	"github.com/refold/refold/internal/media"
 )
 
-// File is a file in the input of a run: an image (PNG, JPEG, GIF, WebP, HEIC,
+// File is a file in the input of a run, a steer or an edit: an image (PNG, JPEG, GIF, WebP, HEIC,
 // HEIF), a PDF, or UTF-8 text. Its type is that of its content, whatever its name
 // says. A provider that does not take the format shows the model a line in its
 // place: docs/models.md has a table.
@@ -24,14 +24,15 @@ type File struct {
 	Data []byte // at most FileBytesMax
 }
 
-// Limits of the files of one run.
+// Limits of the files of one input.
 const (
 	FilesMax      = session.PartsMax - 1  // files
 	FileBytesMax  = session.ShownBytesMax // one file; also the text and all text files together
 	FilesBytesMax = 32 << 20              // all files together; some providers take less
 )
 
-// ReadFile reads a file for RunOptions.Files; its name is the last element of path.
+// ReadFile reads a file for RunOptions.Files and ControlOptions.Files; its name is
+// the last element of path.
 // The error says what to do.
 func ReadFile(path string) (File, error) {
 	f, err := os.Open(path)
@@ -91,13 +92,13 @@ func (f *File) mediaType() (string, error) {
 	return "text/plain", nil
 }
 
-// input returns the input of a run with files, which it stores as blobs.
+// input returns an input with files, which it stores as blobs.
 func (c *Client) input(ctx context.Context, text string, files []File) (session.Content, error) {
 	if len(files) == 0 {
 		return c.content(ctx, text)
 	}
 	if len(files) > FilesMax {
-		return session.Content{}, fmt.Errorf("%d files: at most %d in one run", len(files), FilesMax)
+		return session.Content{}, fmt.Errorf("%d files: at most %d in one input", len(files), FilesMax)
 	}
 	kinds := make([]string, len(files))
 	all, texts := 0, len(text)
@@ -112,9 +113,9 @@ func (c *Client) input(ctx context.Context, text string, files []File) (session.
 	}
 	switch {
 	case all > FilesBytesMax:
-		return session.Content{}, fmt.Errorf("the files have %d bytes together, at most %d MiB in one run: leave some out", all, FilesBytesMax>>20)
+		return session.Content{}, fmt.Errorf("the files have %d bytes together, at most %d MiB in one input: leave some out", all, FilesBytesMax>>20)
 	case texts > FileBytesMax:
-		return session.Content{}, fmt.Errorf("the text has %d bytes together, at most %d MiB in one run: leave some out", texts, FileBytesMax>>20)
+		return session.Content{}, fmt.Errorf("the text has %d bytes together, at most %d MiB in one input: leave some out", texts, FileBytesMax>>20)
 	}
 	var parts []session.Content
 	if text != "" {

@@ -38,12 +38,13 @@ func (r withReason) ask(
 // steerCommand gives a run more input.
 type steerCommand struct {
 	aboutRun
+	withFiles
 	Text string `arg:"" optional:"" help:"The user's text; - or nothing reads standard input."`
 	New  bool   `help:"Open the session if there is none of this name. Without it, a name with a typo is refused."`
 }
 
 func (s steerCommand) Run(ctx context.Context, std streams, conn connection) error {
-	text, err := inputText(std.in, s.Text, `steer: give the text, as in: refold steer hello "Use the other file."`)
+	text, files, err := s.input(std.in, s.Text, "steer", `steer: give the text, as in: refold steer hello "Use the other file."`)
 	if err != nil {
 		return err
 	}
@@ -56,9 +57,11 @@ func (s steerCommand) Run(ctx context.Context, std streams, conn connection) err
 		return err
 	}
 	before, unknown := c.View(ctx, s.Session)
+	o := s.options("")
+	o.Files = files
 	var seq uint64
 	v, err := taken(ctx, c, s.Session, func(c *client.Client) (uint64, error) {
-		seq, err = c.Steer(ctx, s.Session, text, s.options(""))
+		seq, err = c.Steer(ctx, s.Session, text, o)
 		return seq, err
 	})
 	if err != nil {

@@ -11,9 +11,10 @@ import (
 
 // queueCommand lists, edits or removes queued runs.
 type queueCommand struct {
-	Session  string `arg:"" help:"The session."`
-	Text     string `arg:"" optional:"" help:"With --edit: the new text; - or nothing reads standard input."`
-	Edit     uint32 `placeholder:"N" xor:"what" help:"Replace the text of the queued run N."`
+	Session string `arg:"" help:"The session."`
+	Text    string `arg:"" optional:"" help:"With --edit: the new text; - or nothing reads standard input."`
+	Edit    uint32 `placeholder:"N" xor:"what" help:"Replace the input of the queued run N, its text and its files."`
+	withFiles
 	Remove   uint32 `placeholder:"N" xor:"what" help:"Remove the queued run N."`
 	Operator bool   `help:"Publish through the door ctl, as operators do, instead of in."`
 	asJSON
@@ -21,13 +22,13 @@ type queueCommand struct {
 
 // Run changes the queue if a flag says how, and prints it.
 func (q queueCommand) Run(ctx context.Context, s streams, conn connection) error {
-	if q.Text != "" && q.Edit == 0 {
-		return &statusError{statusUsage, "queue: a text goes with --edit N; to queue a run: refold run " + q.Session + " TEXT"}
+	if (q.Text != "" || len(q.Files) > 0) && q.Edit == 0 {
+		return &statusError{statusUsage, "queue: a text and files go with --edit N; to queue a run: refold run " + q.Session + " TEXT"}
 	}
-	text := ""
+	text, files := "", []client.File(nil)
 	if q.Edit != 0 {
 		var err error
-		if text, err = inputText(s.in, q.Text, `queue: give the new text, as in: refold queue hello --edit 2 "Use the other file."`); err != nil {
+		if text, files, err = q.input(s.in, q.Text, "queue", `queue: give the new text, as in: refold queue hello --edit 2 "Use the other file."`); err != nil {
 			return err
 		}
 	}
@@ -45,7 +46,7 @@ func (q queueCommand) Run(ctx context.Context, s streams, conn connection) error
 			return fmt.Errorf("run %d is not queued: %s", n, standing(&v))
 		}
 		v, err = taken(ctx, c, q.Session, func(c *client.Client) (uint64, error) {
-			o := client.ControlOptions{Run: n, Operator: q.Operator}
+			o := client.ControlOptions{Run: n, Operator: q.Operator, Files: files}
 			if q.Edit != 0 {
 				return c.EditRun(ctx, q.Session, text, o)
 			}

@@ -27,8 +27,8 @@ type runCommand struct {
 	System   string `help:"System text, with --provider and --model."`
 	Config   string `placeholder:"JSON" help:"The whole run config as JSON; it goes through the door ctl."`
 
-	Files    []string `name:"file" sep:"none" placeholder:"PATH" help:"An image (PNG, JPEG, GIF, WebP, HEIC), a PDF or a text file for the model, of at most 8 MiB; may be repeated."`
-	NoFollow bool     `help:"Print the run's number and the request's sequence in the log, and don't wait for the end."`
+	withFiles
+	NoFollow bool `help:"Print the run's number and the request's sequence in the log, and don't wait for the end."`
 
 	Submission string   `placeholder:"ID" help:"A name for the request. A repeat with the same text and options starts no other run: it follows the first one, or prints how it ended."`
 	WhenBusy   string   `enum:"queue,steer,interrupt,reject" default:"queue" help:"While another run is active: queue (wait for its end), steer (add the text to it), interrupt (end it soon, and run next), reject."`
@@ -41,23 +41,13 @@ func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if r.JSON && !r.NoFollow {
 		return &statusError{statusUsage, "run: --json goes with --no-follow; refold log and refold transcript print a run as JSON"}
 	}
-	text := ""
-	if r.Text != "" || len(r.Files) == 0 || !isTerminal(s.in) {
-		var err error
-		if text, err = inputText(s.in, r.Text, `run: give the text, as in: refold run hello "What is here?"`); err != nil {
-			return err
-		}
-	}
 	options, err := r.options()
 	if err != nil {
 		return err
 	}
-	for _, path := range r.Files {
-		file, err := client.ReadFile(path)
-		if err != nil {
-			return &statusError{statusUsage, "run: --" + err.Error()}
-		}
-		options.Files = append(options.Files, file)
+	var text string
+	if text, options.Files, err = r.input(s.in, r.Text, "run", `run: give the text, as in: refold run hello "What is here?"`); err != nil {
+		return err
 	}
 	c, err := conn.connectCore(ctx)
 	if err != nil {
@@ -68,22 +58,6 @@ func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
 		return r.request(ctx, s, c, text, options)
 	}
 	return r.follow(ctx, s, c, text, options)
-}
-
-// inputText returns text, or what standard input has if it is empty or "-". On a
-// terminal without a text it fails with the message missing.
-func inputText(in io.Reader, text, missing string) (string, error) {
-	if text != "" && text != "-" {
-		return text, nil
-	}
-	if text == "" && isTerminal(in) {
-		return "", &statusError{statusUsage, missing}
-	}
-	data, err := io.ReadAll(io.LimitReader(in, client.FileBytesMax+1))
-	if err == nil && len(data) > client.FileBytesMax {
-		err = &statusError{statusUsage, fmt.Sprintf("standard input has more than %d MiB, the most of a text that a model is shown: shorten it, or let a tool read it", client.FileBytesMax>>20)}
-	}
-	return string(data), err
 }
 
 // options returns the optional parts of the request.
@@ -287,6 +261,9 @@ func (f *following) note(n client.Notice) {
 	case session.TurnSettled:
 		if f.ours(d.Effect) {
 			f.tally.note(n.Type, n.At, d)
+			if d.FinishReason != "" && d.FinishReason != session.FinishStop && d.Calls == 0 {
+				fmt.Fprintln(f.out, answerEnded(d.FinishReason)) // and the run goes on
+			}
 			if d.Invalid != "" {
 				fmt.Fprintf(f.out, "the answer does not have the required form: %s; the model is asked to repair it\n", d.Invalid)
 			}

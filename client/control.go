@@ -44,9 +44,9 @@ func (c *Client) ask(ctx context.Context, sid, typ string, body any, o ControlOp
 
 // Steer gives the active run more input before its next turn: text, and the files
 // of o. A run that waits for input continues with it. Without an active run it
-// starts one, so End waits for its outcome as for a request's. If a run ends before it uses the steer, the
-// steer becomes a run of its own at the head of the queue; a cancelled run drops
-// it, and lists it in RunEnd.Untaken.
+// starts one, so End waits for its outcome as for a request's. If a run ends before
+// it uses the steer, the steer becomes a run of its own at the head of the queue; a
+// cancelled run drops it, and lists it in RunEnd.Untaken.
 //
 // Like all controls it returns the event's sequence in the log; Taken returns the
 // outcome. It is safe to call it again with the same ID.

@@ -15,10 +15,10 @@ import (
 	"github.com/refold/refold/internal/media"
 )
 
-// File is a file in the input of a run, a steer or an edit: an image (PNG, JPEG, GIF, WebP, HEIC,
-// HEIF), a PDF, or UTF-8 text. Its type is that of its content, whatever its name
-// says. A provider that does not take the format shows the model a line in its
-// place: docs/models.md has a table.
+// File is a file in the input of a run, a steer or an edit: an image (PNG, JPEG,
+// GIF, WebP, HEIC, HEIF), a PDF, or UTF-8 text. Its type is that of its content,
+// whatever its name says. A provider that does not take the format shows the model
+// a line in its place: docs/models.md has a table.
 type File struct {
 	Name string // which the model is shown; at most 128 bytes
 	Data []byte // at most FileBytesMax

@@ -43,7 +43,7 @@ func TestForeignFrontmatter(t *testing.T) {
 		// https://github.com/tech-leads-club/agent-skills/issues/52 and others: a long description
 		{"a long description", "---\nname: x\ndescription: " + strings.Repeat("ä", 1025) + "\n---\nbody", strings.Repeat("ä", 1023) + "…", ":3: description: too_large: of the skill x has 1025 characters, and models are shown 1023"},
 		{"a blank description", "---\nname: x\ndescription: '  '\n---\nThe text.", "The text.", ""},
-		{"a long frontmatter", "---\nhooks: " + strings.Repeat("x", 17<<10) + "\nname: x\ndescription: d\nlicense: MIT\n---\nbody", "d", ":1: too_large: the frontmatter has "},
+		{"a long frontmatter", "---\nhooks: " + strings.Repeat("x", 17<<10) + "\nname: x\ndescription: d\nlicense: MIT\ndisable-model-invocation: true\n---\nbody", "d", ":1: too_large: the frontmatter has "},
 		{"a longer description", "---\nname: x\ndescription: \"" + strings.Repeat("ä", 17<<10) + "\"\nlicense: MIT\n---\nbody", "\"" + strings.Repeat("ä", 1022) + "…", "description: too_large: of the skill x has "},
 		{"many tools", "---\nname: x\ndescription: d\nallowed-tools: " + many("Tool%d ", 129) + "\n---\nbody", "d", ":4: allowed-tools: too_many: the skill x has 129 of them"},
 		{"many needs", "---\nname: x\ndescription: d\nmetadata: {openclaw: {requires: {bins: [" + many("b%d, ", 33) + "]}}}\n---\nbody", "d", "metadata: too_many: the skill x has 33 needs"},

@@ -33,22 +33,28 @@ func cutFrontmatter(text string) (front, body string, line int, ok bool) {
 // frontEntry is a key at the beginning of a line, with what follows it.
 var frontEntry = regexp.MustCompile(`(?m)^([A-Za-z0-9_.-]+)[ \t]*:(?:[ \t]|\r?$)`)
 
+// keptKeys are read of a frontmatter that is too long: what a skill is, and who may
+// use it and how.
+var keptKeys = []string{"name", "description", "allowed-tools", "disable-model-invocation"}
+
 // shortened returns a frontmatter of a size that is read: of one that is too long
-// only the name and the description, with a warning.
+// only keptKeys, with a warning.
 func (d document) shortened(front string) string {
 	if len(front) <= space.FrontmatterBytesMax {
 		return front
 	}
-	d.warn(&node{line: 1}, space.TooLarge, "", "the frontmatter has %d bytes, at most %d: only name and description are read", len(front), space.FrontmatterBytesMax)
+	d.warn(&node{line: 1}, space.TooLarge, "", "the frontmatter has %d bytes, at most %d: only %s are read", len(front), space.FrontmatterBytesMax, strings.Join(keptKeys, ", "))
 	var kept strings.Builder
+	left := slices.Clone(keptKeys)
 	starts := frontEntry.FindAllStringSubmatchIndex(front, -1)
 	for i, at := range starts {
 		end := len(front)
 		if i+1 < len(starts) {
 			end = starts[i+1][0]
 		}
-		if key := front[at[2]:at[3]]; key == "name" || key == "description" {
-			kept.WriteString(strings.TrimRight(clip(front[at[0]:end], space.FrontmatterBytesMax/2-1), "\n") + "\n")
+		if key := slices.Index(left, front[at[2]:at[3]]); key >= 0 {
+			left = slices.Delete(left, key, key+1)
+			kept.WriteString(strings.TrimRight(clip(front[at[0]:end], space.FrontmatterBytesMax/len(keptKeys)-1), "\n") + "\n")
 		}
 	}
 	return kept.String()

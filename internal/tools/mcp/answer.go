@@ -18,12 +18,12 @@ const (
 	eventsType = "text/event-stream"
 )
 
-// readable makes the answer to a request over HTTP one that the SDK can decode. An
+// makeReadable makes the answer to a request over HTTP one that the SDK can decode. An
 // answer that is no message, or that breaks off, becomes an error of this request:
 // the SDK would end the session, and the calls of all others in it. Several messages
 // in one answer become events. What is no request of ours, a stream of events, and a
 // refusal, which the SDK reads by its status, are only made exact.
-func (*messenger) readable(r *http.Request, response *http.Response, progress *callProgress) {
+func makeReadable(r *http.Request, response *http.Response, progress *callProgress) {
 	kind, id := typeOf(response), idOf(r)
 	if id == nil || kind == eventsType || response.StatusCode/100 != 2 {
 		exactly(response)

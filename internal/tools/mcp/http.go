@@ -48,7 +48,7 @@ func (m *messenger) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	response, err := m.base.RoundTrip(r)
 	if err == nil {
-		m.readable(r, response, progress)
+		makeReadable(r, response, progress)
 	}
 	if err == nil && r.Method == http.MethodPost { // requests that resume a broken answer say nothing about the call
 		progress.setStatus(response.StatusCode)

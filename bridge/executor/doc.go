@@ -27,7 +27,11 @@
 //	run time over           failed deadline_exceeded   outcome_unknown
 //	withdrawn in progress   cancelled                  outcome_unknown
 //	bridge stopped it       given back, runs again     outcome_unknown
+//	bridge stops its wait   given back, runs again     as returned
 //	bridge died             runs again                 outcome_unknown
+//
+// A wait before another try is one of [Wait]: it ends as soon as the bridge begins to
+// stop, while what runs has the grace time.
 //
 // A step ends as a retry-safe call does, with other codes: `hook_failed` for a
 // hook that fails or panics, and `bad_settlement` for a choice that no session

@@ -88,7 +88,9 @@ func New[In, Out any](toolID string, fn func(ctx context.Context, in In) (Out, e
 		return f.resultOf(out, err)
 	}
 	for _, option := range options {
-		option(f)
+		if option != nil {
+			option(f)
+		}
 	}
 	if fn == nil {
 		f.fail("the function is nil")
@@ -192,10 +194,8 @@ func (f *Function) Execute(ctx context.Context, call executor.Call) (executor.Re
 		if result.Error == nil || !result.Error.Retryable || result.Unknown || err != nil || try >= f.tries {
 			return result, err
 		}
-		select {
-		case <-ctx.Done():
-			return result, nil
-		case <-time.After(wait):
+		if err := executor.Wait(ctx, wait); err != nil {
+			return result, err
 		}
 		wait = min(2*wait, tryWaitMax)
 	}

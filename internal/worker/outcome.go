@@ -85,12 +85,14 @@ type returned struct {
 	cause     error // why its context had ended when it returned; nil: it had not
 	panicked  any   // the value of its panic
 	abandoned bool  // it did not return in time
+	stopping  bool  // it only waited, and returned because this bridge stops
 }
 
 // returned decides what follows after the executor of f has returned, or was
 // abandoned.
 func (w *Worker) returned(f *execution, r *returned) decision {
 	now := w.now()
+	r.stopping = errors.Is(r.err, executor.ErrStopping) && f.life.Drain.Err() != nil
 	o, again := classOps[f.name.Class].outcome(w, f, r, now)
 	if again {
 		return giveBack(stoppingDelay, "this bridge is stopping")
@@ -116,9 +118,13 @@ func toolOutcome(e *effect, r *returned, took time.Duration) (o outcome, again b
 		return o, again
 	case r.cause != nil:
 		return outcomeUnknown("stopped while it ran, it may have taken effect: "+r.cause.Error(), o), false
+	case r.stopping && e.safe():
+		return outcome{}, true
+	case r.stopping && r.result.Error == nil:
+		return outcomeUnknown("this bridge stopped while the call waited, it may have taken effect", o), false
 	case r.err != nil && !e.safe() && timedOut(r.err):
 		return outcomeUnknown("the executor ran into a time-out, the call may have taken effect: "+r.err.Error(), o), false
-	case r.err != nil:
+	case r.err != nil && !r.stopping:
 		o.status, o.fault = session.CallFailed, faultOf(r.err, codeExecutorError)
 		return o, false
 	case r.result.Unknown:
@@ -143,7 +149,7 @@ func (r *returned) outcome(e *effect, name, panicCode, code string) (o outcome, 
 	switch {
 	case r.panicked != nil:
 		return failed(panicCode, fmt.Sprintf("the %s panicked: %v", name, r.panicked)), false
-	case errors.Is(r.cause, errDraining):
+	case errors.Is(r.cause, errDraining), r.cause == nil && r.stopping:
 		return outcome{}, true
 	case errors.Is(r.cause, errWithdrawn):
 		return failed(codeCancelled, "withdrawn while it ran"), false

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/refold/refold/bridge/executor"
 )
 
 // executionContext is an executor's context: it ends when the run time is over, or
@@ -30,10 +32,11 @@ type executionContext struct {
 }
 
 // newExecutionContext returns a context for at most the execution's run time. It
-// has the values of the grace context and does not end with it: endAll ends it.
+// has the values of the grace context and does not end with it: endAll ends it. The
+// executor's waits end when the bridge accepts no more effects.
 func newExecutionContext(w *Worker, f *execution) *executionContext {
 	r := &executionContext{worker: w, execution: f}
-	r.Context, r.release = context.WithTimeout(context.WithoutCancel(f.life.grace), f.runTime)
+	r.Context, r.release = context.WithTimeout(executor.WithStopping(context.WithoutCancel(f.life.grace), f.life.Drain), f.runTime)
 	r.stopTimer = time.AfterFunc(f.runTime+stopGrace, r.abandon)
 	return r
 }

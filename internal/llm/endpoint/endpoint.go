@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/secrets"
 )
 
@@ -25,7 +26,7 @@ type Config struct {
 	FirstByte time.Duration
 
 	Client *http.Client                                     // nil: a new one
-	Wait   func(ctx context.Context, d time.Duration) error // waits before a retry; nil: by the clock
+	Wait   func(ctx context.Context, d time.Duration) error // waits before a retry; nil: executor.Wait
 }
 
 // Validate reports every problem of the config. The error does not contain the key.
@@ -79,7 +80,7 @@ func New(c Config, base string, log *slog.Logger) (*Endpoint, error) {
 	}
 	e := &Endpoint{base: base, host: u.Host, key: c.Key, redactor: secrets.NewRedactor(c.Key), log: log, wait: c.Wait}
 	if e.wait == nil {
-		e.wait = wait
+		e.wait = executor.Wait
 	}
 	var client http.Client
 	if c.Client != nil {

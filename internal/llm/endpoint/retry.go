@@ -37,7 +37,7 @@ func Temporary(code, format string, args ...any) *Failure {
 }
 
 // Generate makes an attempt, and retries it by the package's laws. It returns ctx's
-// error if ctx is over. Every attempt streams to delta if req can notify readers of
+// error if ctx is over, and executor.ErrStopping if the bridge stops while it waits. Every attempt streams to delta if req can notify readers of
 // a new one; otherwise only the first attempt that produces text does.
 func (e *Endpoint) Generate(
 	ctx context.Context, req *executor.Request, delta func(text string),
@@ -136,16 +136,4 @@ func number(text string, unit time.Duration) (time.Duration, bool) {
 		return 0, false
 	}
 	return time.Duration(min(n*float64(unit), float64(24*time.Hour))), true
-}
-
-// wait returns after d, or with ctx's error when ctx is over.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -3,8 +3,12 @@ package endpoint
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/refold/refold/bridge/executor"
 )
 
 func TestBackoff(t *testing.T) {
@@ -22,14 +26,31 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-func TestWait(t *testing.T) {
+// TestStoppingBridgeEndsTheWaitForAProvider: a bridge that stops ends the wait
+// before the next try, also one that the provider asked for.
+func TestStoppingBridgeEndsTheWaitForAProvider(t *testing.T) {
 	t.Parallel()
-	if err := wait(t.Context(), time.Nanosecond); err != nil {
-		t.Errorf("a pause that passes: %v", err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if err := wait(ctx, time.Hour); !errors.Is(err, context.Canceled) {
-		t.Errorf("a pause that is cancelled: %v", err)
+	for name, after := range map[string]time.Duration{"backoff": 0, "Retry-After": 20 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e, err := New(Config{}, "http://127.0.0.1", slog.New(slog.DiscardHandler))
+				if err != nil {
+					t.Fatal(err)
+				}
+				stopping, stop := context.WithCancel(t.Context())
+				time.AfterFunc(time.Millisecond, stop)
+				began := time.Now()
+				_, err = e.Generate(executor.WithStopping(t.Context(), stopping), &executor.Request{}, func(string) {},
+					func(context.Context, func(string)) (executor.Answer, *Failure) {
+						failed := Temporary("overloaded", "later")
+						failed.after = after
+						return executor.Answer{}, failed
+					})
+				if took := time.Since(began); !errors.Is(err, executor.ErrStopping) || took != time.Millisecond {
+					t.Errorf("got %v after %v", err, took)
+				}
+			})
+		})
 	}
 }

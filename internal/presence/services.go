@@ -21,6 +21,8 @@ var (
 	// ErrAnswerLost: the connection was lost before the answer arrived. The request
 	// may have arrived.
 	ErrAnswerLost = errors.New("the connection was lost while the answer was awaited")
+
+	errConnectionLost = errors.New("the connection was lost meanwhile")
 )
 
 // FoundService is one instance of any micro service of the account.
@@ -35,9 +37,17 @@ type FoundEndpoint = micro.EndpointInfo
 
 // Services finds all micro services of the account, of any owner. It returns the
 // instances that answer, by name and ID, after 300 ms without a further answer. One
-// that is too busy to answer is missing. None at all is no error.
+// that is too busy to answer is missing. None at all is no error, but a lost
+// connection is: whoever did not answer then may well be there.
 func (p *Presence) Services(ctx context.Context) (all []FoundService, err error) {
+	before := p.conn.Incarnation()
 	infos, err := p.serviceInfos(ctx, "")
+	if err == nil {
+		err = p.conn.Flush(ctx)
+	}
+	if err == nil && p.conn.Incarnation() != before {
+		err = errConnectionLost
+	}
 	if err != nil {
 		return nil, fmt.Errorf("ask which services there are: %w", err)
 	}

@@ -88,7 +88,10 @@ func (s *Servers) Execute(ctx context.Context, call executor.Call) (executor.Res
 	for n := 1; ; n++ {
 		result, once, err := server.once(ctx, call, pin, with)
 		switch {
-		case err != nil, once == never, once == renewal && n > 1, n == triesMax, !retry.Fits(ctx, time.Now().Add(wait)), !retry.Pause(ctx, wait):
+		case err != nil, once == never, once == renewal && n > 1, n == triesMax, !retry.Fits(ctx, time.Now().Add(wait)):
+			return result, err
+		}
+		if err := executor.Wait(ctx, wait); err != nil {
 			return result, err
 		}
 		wait = min(2*wait, againWaitMax)
@@ -109,7 +112,10 @@ func (s *server) once(ctx context.Context, call executor.Call, pin Pin, with fil
 		}
 		result, _ := failed(CodeServerMissing, "server %s is not there, and nothing took effect: %s", s.name, err)
 		result.Error.Retryable = true
-		return result, never, nil
+		if !errors.Is(err, executor.ErrStopping) {
+			err = nil
+		}
+		return result, never, err
 	}
 	t := try{session: session, idle: s.config.Idle}
 	defer func() { s.release(session, t.broken, t.stuck) }()

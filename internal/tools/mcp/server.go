@@ -2,12 +2,14 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/secrets"
 )
 
@@ -52,11 +54,10 @@ func (s *server) acquire(ctx context.Context, with filled) (*session, error) {
 			if time.Now().Add(wait).After(until) {
 				return nil, err
 			}
-			timer := time.NewTimer(wait)
-			select {
-			case <-timer.C:
-			case <-ctx.Done():
-				timer.Stop()
+			switch waited := executor.Wait(ctx, wait); {
+			case errors.Is(waited, executor.ErrStopping):
+				return nil, waited
+			case waited != nil:
 				return nil, notReady(ctx, err)
 			}
 			continue
@@ -65,6 +66,8 @@ func (s *server) acquire(ctx context.Context, with filled) (*session, error) {
 		case <-opening:
 		case <-ctx.Done():
 			return nil, notReady(ctx, err)
+		case <-executor.Stopping(ctx):
+			return nil, executor.ErrStopping
 		}
 	}
 }

@@ -26,7 +26,6 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/secrets"
-	"github.com/refold/refold/internal/tools/retry"
 )
 
 // record keeps what is logged.
@@ -141,7 +140,7 @@ func (w *world) until(what string, is func() bool) {
 		if time.Now().After(deadline) {
 			w.t.Fatalf("still not: %s", what)
 		}
-		retry.Pause(w.t.Context(), 5*time.Millisecond)
+		<-time.After(5 * time.Millisecond)
 	}
 }
 

@@ -1,4 +1,4 @@
-// Package retry waits before a tool call that did not arrive is sent again.
+// Package retry decides whether a tool call that did not arrive is sent again.
 package retry
 
 import (
@@ -15,16 +15,4 @@ const EndMargin = 500 * time.Millisecond
 func Fits(ctx context.Context, next time.Time) bool {
 	end, ok := ctx.Deadline()
 	return !ok || next.Add(EndMargin).Before(end)
-}
-
-// Pause waits for d. It returns false if ctx ends first.
-func Pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

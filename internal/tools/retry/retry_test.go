@@ -23,17 +23,3 @@ func TestFits(t *testing.T) {
 		}
 	})
 }
-
-func TestPause(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if !Pause(ctx, time.Second/2) {
-			t.Error("half of the time: got false")
-		}
-		if Pause(ctx, time.Hour) {
-			t.Error("for longer than there is: got true")
-		}
-	})
-}

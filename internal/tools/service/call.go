@@ -18,8 +18,8 @@ import (
 
 // callOptions are what a call needs from its Tools.
 type callOptions struct {
+	tools    *Tools
 	wire     Wire
-	patience time.Duration
 	header   map[string]string // with secrets
 	redactor *secrets.Redactor // of what services were given
 }
@@ -27,18 +27,24 @@ type callOptions struct {
 type callOptionsKey struct{}
 
 // request sends one call, whose arguments fit the schema, to the service. It
-// retries where that does no harm.
+// retries where that does no harm. If the instances that may have the call are gone,
+// the wait for others counts from when one was heard last.
 func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (executor.Result, error) {
 	call, _ := function.CallOf(ctx)
 	with, ok := ctx.Value(callOptionsKey{}).(callOptions)
 	if !ok {
 		return executor.Result{}, errors.New("a tool of a service is called through its Tools")
 	}
-	missedBy := time.Now().Add(with.patience)
+	missedBy := time.Now().Add(with.tools.o.Patience)
 	wait, tries := againWaitMin, 0
 	for {
 		result, once, err := t.send(ctx, with, call)
-		if err != nil {
+		var gone *goneError
+		switch {
+		case errors.As(err, &gone):
+			result, once = t.gone()
+			missedBy = gone.heard.Add(with.tools.o.Patience)
+		case err != nil:
 			return result, err
 		}
 		tries++
@@ -47,8 +53,8 @@ func (t *Tool) request(ctx context.Context, _ map[string]json.RawMessage) (execu
 		case once == never, once == busy && tries >= busyTries, once == missing && next.After(missedBy), !retry.Fits(ctx, next):
 			return result, nil
 		}
-		if !retry.Pause(ctx, wait) {
-			return result, nil
+		if err := executor.Wait(ctx, wait); err != nil {
+			return result, err
 		}
 		wait = min(2*wait, againWaitMax)
 	}
@@ -70,8 +76,14 @@ func (t *Tool) send(ctx context.Context, with callOptions, call executor.Call) (
 	if end, ok := ctx.Deadline(); ok {
 		header[subjects.HeaderTimeoutMS] = strconv.FormatInt(max(1, time.Until(end).Milliseconds()), 10)
 	}
+	ctx, done := with.tools.sent(ctx, t.Subject)
+	defer done()
 	reply, err := with.wire.Request(ctx, presence.ServiceRequest{Subject: t.Subject, Header: header, Data: arguments, Patient: !t.metadata.RetrySafe})
-	if err != nil {
+	var gone *goneError
+	switch {
+	case err != nil && errors.As(context.Cause(ctx), &gone):
+		return executor.Result{}, lost, gone
+	case err != nil:
 		return t.failed(ctx, err)
 	}
 	result, once := t.resultOf(reply, with.redactor)

@@ -21,6 +21,8 @@
 //     service.
 //   - A call that no service received is sent again, even if it is not
 //     retry-safe. A call that may have arrived is sent again only if it is.
+//   - A call ends when every instance that may have received it is gone: another
+//     one of its service does not keep it waiting.
 //   - One missed answer does not mark a service as gone. A call to a service
 //     that is gone is still sent: it may be back already.
 //   - One tool_id is one subject. If two services claim it, neither gets a call.

@@ -9,9 +9,14 @@ const (
 	// longer than a restart.
 	patienceDefault = 30 * time.Second
 
-	// missesMax is after how many missed answers in a row a tool is considered
-	// gone: late answers are not received.
+	// missesMax is after how many missed answers in a row, and after how many
+	// intervals, a tool or an instance is considered gone: late answers are not
+	// received.
 	missesMax = 2
+	// unansweredAfter is how long after a call was sent services are queried, at
+	// most each queryGapMin: an instance that starts later can't have the call.
+	unansweredAfter = 100 * time.Millisecond
+	queryGapMin     = 250 * time.Millisecond
 	// busyTries is how many attempts a call gets that a service refuses for now.
 	busyTries = 3
 

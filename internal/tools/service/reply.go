@@ -91,6 +91,16 @@ func (t *Tool) resultOf(r presence.ServiceReply, redactor *secrets.Redactor) (ex
 	return result, never
 }
 
+// gone returns the result of a call whose reply can't come any more: every instance
+// that may have received it is gone.
+func (t *Tool) gone() (executor.Result, again) {
+	detail := fmt.Sprintf("service %s is gone: no instance that may have received the call answers any more", t.Service)
+	if t.metadata.RetrySafe {
+		return executor.Result{Error: &executor.Error{Code: CodeServiceMissing, Detail: detail + "; start it", Retryable: true}}, lost
+	}
+	return executor.Result{Unknown: true, Error: &executor.Error{Code: codeUnknown, Detail: "the call may have taken effect: " + detail}}, never
+}
+
 // failed returns the result of a request without a reply. It returns err itself
 // if ctx ended, since the bridge knows best what to do.
 func (t *Tool) failed(ctx context.Context, err error) (executor.Result, again, error) {

@@ -19,7 +19,6 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
-	"github.com/refold/refold/internal/tools/retry"
 	"github.com/refold/refold/subjects"
 )
 
@@ -234,7 +233,7 @@ func TestServicesComeAndGo(t *testing.T) {
 			synctest.Wait()
 			log.Reset()
 			w.offer(services...)
-			retry.Pause(t.Context(), everyDefault+time.Second)
+			<-time.After(everyDefault + time.Second)
 			synctest.Wait()
 			var said []string
 			for line := range strings.Lines(log.String()) {

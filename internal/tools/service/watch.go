@@ -61,14 +61,38 @@ type Tools struct {
 	wire      Wire
 	refreshed time.Time // when the latest successful query began
 	known     map[string]*entry
-	refused   map[string]string // by tool_id: why an offered tool can't be used
-	problems  map[string]string // errors by service and endpoint
+	refused   map[string]string      // by tool_id: why an offered tool can't be used
+	instances map[string]*instance   // by name and ID
+	calls     map[*sentCall]struct{} // those that wait for a reply
+	problems  map[string]string      // errors by service and endpoint
+
+	unanswered chan struct{} // a call was sent a while ago
 }
 
 // entry is a tool, which may be gone.
 type entry struct {
-	tool   *Tool
-	misses int // queries in a row without an offer of it
+	tool *Tool
+	silence
+}
+
+// silence is how long a tool or an instance has not been heard. One late answer says
+// nothing, nor do several queries that follow each other at once.
+type silence struct {
+	heard  time.Time // when the latest query began that had an answer
+	misses int       // queries in a row without one
+	gone   bool
+}
+
+func (s *silence) answered(began time.Time) { *s = silence{heard: began} }
+
+// missed counts a query without an answer. It reports whether that makes it gone.
+func (s *silence) missed(began time.Time, every time.Duration) bool {
+	s.misses++
+	if s.gone || s.misses < missesMax || began.Sub(s.heard) < missesMax*every {
+		return false
+	}
+	s.gone = true
+	return true
 }
 
 // New returns Tools without services: see Start. The error reports every
@@ -100,7 +124,7 @@ func New(o Options) (*Tools, error) {
 	if err := errors.Join(all...); err != nil {
 		return nil, fmt.Errorf("tools of services: %w", err)
 	}
-	return &Tools{o: o, known: map[string]*entry{}, problems: map[string]string{}}, nil
+	return &Tools{o: o, known: map[string]*entry{}, problems: map[string]string{}, instances: map[string]*instance{}, calls: map[*sentCall]struct{}{}, unanswered: make(chan struct{}, 1)}, nil
 }
 
 // Start queries services, and repeats that until stop is called. It fails if
@@ -116,7 +140,7 @@ func (ts *Tools) Start(ctx context.Context, wire Wire) (stop func(), err error) 
 	ctx, cancel := context.WithCancel(ctx)
 	var background sync.WaitGroup
 	background.Go(func() {
-		for retry.Pause(ctx, ts.o.Every) {
+		for ts.nextQuery(ctx) {
 			if err := ts.refresh(ctx, time.Now()); err != nil && ctx.Err() == nil {
 				ts.o.Logger.Warn("services_not_asked", "error", err.Error())
 			}
@@ -125,12 +149,30 @@ func (ts *Tools) Start(ctx context.Context, wire Wire) (stop func(), err error) 
 	return func() { cancel(); background.Wait() }, nil
 }
 
+// nextQuery waits until services are queried again: regularly, and soon after a call
+// was sent that is not answered at once. It returns false if ctx ends.
+func (ts *Tools) nextQuery(ctx context.Context) bool {
+	regular := time.NewTimer(ts.o.Every)
+	defer regular.Stop()
+	select {
+	case <-regular.C:
+		return true
+	case <-ts.unanswered:
+		ts.mu.Lock()
+		wait := time.Until(ts.refreshed.Add(queryGapMin))
+		ts.mu.Unlock()
+		return executor.Wait(ctx, wait) == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // Known returns the tools offered at present, by tool_id.
 func (ts *Tools) Known() (all []*Tool) {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(ts.known)) {
-		if e := ts.known[id]; e.misses < missesMax && ts.refused[id] == "" {
+		if e := ts.known[id]; !e.gone && ts.refused[id] == "" {
 			all = append(all, e.tool)
 		}
 	}
@@ -159,12 +201,13 @@ func (ts *Tools) refresh(ctx context.Context, since time.Time) error {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	ts.refreshed = now
-	ts.learn(tools, problems)
+	ts.learn(tools, problems, now)
+	ts.learnInstances(found, now)
 	return nil
 }
 
 // learn stores the tools offered at present, and logs changes.
-func (ts *Tools) learn(tools []*Tool, problems []*Problem) {
+func (ts *Tools) learn(tools []*Tool, problems []*Problem, began time.Time) {
 	refused := map[string]string{}
 	errs := map[string]string{}
 	for _, p := range problems {
@@ -178,32 +221,32 @@ func (ts *Tools) learn(tools []*Tool, problems []*Problem) {
 	offered := map[string]bool{}
 	for _, t := range tools {
 		offered[t.Function.ToolID()] = true
-		ts.offer(t)
+		ts.offer(t, began)
 	}
 	for id, e := range ts.known {
 		if refused[id] != "" || offered[id] {
 			continue
 		}
-		if e.misses++; e.misses == missesMax {
+		if e.missed(began, ts.o.Every) {
 			ts.o.Logger.Warn("service_tool_gone", "tool", id, "service", e.tool.Service, "endpoint", e.tool.Endpoint,
-				"do", "calls of it wait for "+ts.o.Patience.String()+" and fail then: start the service, or take the tool out of the install record")
+				"do", "calls in progress end; others wait for "+ts.o.Patience.String()+" and fail then: start the service, or take the tool out of the install record")
 		}
 	}
 }
 
-func (ts *Tools) offer(t *Tool) {
+func (ts *Tools) offer(t *Tool, began time.Time) {
 	id := t.Function.ToolID()
 	log := ts.o.Logger.With("tool", id, "service", t.Service, "endpoint", t.Endpoint, "version", t.Version)
 	e := ts.known[id]
 	if e == nil {
 		log.Info("service_tool_found", "subject", t.Subject)
-		ts.known[id] = &entry{tool: t}
+		ts.known[id] = &entry{tool: t, silence: silence{heard: began}}
 		return
 	}
-	if e.misses >= missesMax {
+	if e.gone {
 		log.Info("service_tool_back")
 	}
-	e.misses = 0
+	e.answered(began)
 	if changed := differences(e.tool, t); len(changed) > 0 {
 		log.Warn("service_tool_changed", "changed", strings.Join(changed, " "),
 			"do", "sessions go on with what they were told: publish it with refold tools import services | refold install -")
@@ -253,10 +296,10 @@ func (ts *Tools) Execute(ctx context.Context, call executor.Call) (executor.Resu
 	if pack != "" && !ts.knows(call.ToolID) { // an import put the pack's name before the tool_id
 		call.ToolID = strings.TrimPrefix(call.ToolID, pack+".")
 	}
-	tool, wire, fault := ts.find(ctx, call.ToolID)
+	tool, wire, fault, err := ts.find(ctx, call.ToolID)
 	switch {
 	case fault != nil:
-		return executor.Result{Error: fault}, nil
+		return executor.Result{Error: fault}, err
 	case call.RetrySafe && !tool.metadata.RetrySafe:
 		return executor.Result{Error: &executor.Error{Code: CodeToolChanged, Detail: fmt.Sprintf(
 			"service %s says that %s is not retry-safe, and this session was told that it is: publish its tools anew, for sessions that open then",
@@ -267,7 +310,7 @@ func (ts *Tools) Execute(ctx context.Context, call executor.Call) (executor.Resu
 		return executor.Result{Error: &executor.Error{Code: CodeSecretMissing, Detail: fmt.Sprintf("service %s was not asked: %v", tool.Service, err)}}, nil
 	}
 	call.Hide(slices.Collect(maps.Values(header))...)
-	return tool.Function.Execute(context.WithValue(ctx, callOptionsKey{}, callOptions{wire, ts.o.Patience, header, ts.given.Redactor()}), call)
+	return tool.Function.Execute(context.WithValue(ctx, callOptionsKey{}, callOptions{ts, wire, header, ts.given.Redactor()}), call)
 }
 
 // header looks up the headers with secrets; for a call of a pack's tool, those
@@ -300,9 +343,10 @@ func (ts *Tools) knows(id string) bool {
 	return ts.known[id] != nil
 }
 
-// find returns a tool as it is at present, or why there is none.
-func (ts *Tools) find(ctx context.Context, id string) (*Tool, Wire, *executor.Error) {
-	fault := &executor.Error{Code: CodeServiceMissing, Retryable: true, Detail: fmt.Sprintf(
+// find returns a tool as it is at present, or why there is none. err says that the
+// wait for it was broken off.
+func (ts *Tools) find(ctx context.Context, id string) (tool *Tool, wire Wire, fault *executor.Error, err error) {
+	fault = &executor.Error{Code: CodeServiceMissing, Retryable: true, Detail: fmt.Sprintf(
 		"no service offers %s, and nothing took effect: start one that has it in its endpoint's %s; nats micro ls shows which run", id, MetadataKey)}
 	until := time.Now().Add(ts.o.Patience)
 	for wait := againWaitMin; ; wait = min(2*wait, againWaitMax) {
@@ -311,13 +355,16 @@ func (ts *Tools) find(ctx context.Context, id string) (*Tool, Wire, *executor.Er
 		ts.mu.Unlock()
 		switch {
 		case refused != "":
-			return nil, nil, &executor.Error{Code: CodeServiceRefused, Detail: refused}
+			return nil, nil, &executor.Error{Code: CodeServiceRefused, Detail: refused}, nil
 		case e != nil:
-			return ts.toolOf(e), wire, nil
+			return ts.toolOf(e), wire, nil, nil
 		}
 		now := time.Now()
-		if next := now.Add(wait); next.After(until) || !retry.Fits(ctx, next) || !retry.Pause(ctx, wait) {
-			return nil, nil, fault
+		if next := now.Add(wait); next.After(until) || !retry.Fits(ctx, next) {
+			return nil, nil, fault, nil
+		}
+		if err := executor.Wait(ctx, wait); err != nil {
+			return nil, nil, fault, err
 		}
 		if err := ts.refresh(ctx, now); err != nil {
 			fault.Detail = fmt.Sprintf("it is not known which service offers %s, and nothing took effect: %s", id, err)

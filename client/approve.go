@@ -22,6 +22,10 @@ type Approval struct {
 	ArgsHash  string // of Arguments; a decision names it
 	Deadline  int64  // Unix ms, after which the call is refused
 
+	// Code and Detail say why the call would not run if it was approved now: its tool
+	// is gone from the registry, say, or no bridge serves it. Empty: it would.
+	Code, Detail string
+
 	Pack *ApprovalPack // that the call would enable; nil: none
 }
 
@@ -89,6 +93,7 @@ func (c *Client) approvalsOf(ctx context.Context, v *session.View) (waiting []Ap
 		a := Approval{
 			Session: v.Session, Run: v.Run.Number, Call: call.Effect, ToolID: call.ToolID, ToolName: call.ToolName,
 			Arguments: call.Arguments, ArgsHash: call.ArgsHash, Deadline: call.Deadline,
+			Code: call.Code, Detail: call.Detail,
 		}
 		if codec.Sum([]byte(a.Arguments)).String() != a.ArgsHash { // too large for the view
 			if a.Arguments, err = c.Arguments(ctx, v.Session, a.Call); err != nil {

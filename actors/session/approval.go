@@ -188,6 +188,22 @@ func (s *State) awaiting(b *ApprovalDecided) (int, *refusal) {
 	return int(p.n), nil
 }
 
+// whyNotNow returns why a call that waits for a person would be refused if it was
+// opened now, "" if it would not.
+func (s *State) whyNotNow(c *Call) (code, detail string) {
+	tool, _ := s.turnRegistry.Lookup(c.ToolID)
+	if why := s.deniedNow(c, tool); !why.OK() {
+		return string(why.Code), clip(why.Detail, DetailBytesMax)
+	}
+	if s.isEnable(c) {
+		status, code, detail := s.enableFault(c.Arguments)
+		if status == CallFailed {
+			return code, clip(detail, DetailBytesMax)
+		}
+	}
+	return "", ""
+}
+
 // isInOpenGroup reports whether call i is in the group that is open.
 func (s *State) isInOpenGroup(i int) bool {
 	b := s.Turn.Batch

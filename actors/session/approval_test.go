@@ -382,3 +382,53 @@ func along(t *testing.T, tools string, order []int, random *rand.Rand, want *end
 		t.Fatalf("%v in the order %v, of which %d came in time, leaves other bytes than in another order:\n%q\n%q", d.fates, order, passes, got, want[n])
 	}
 }
+
+// TestViewSaysWhyAWaitingCallWouldNotRun: while a call waits for a person, the view
+// says what would refuse it if it was approved now, and the approval agrees.
+func TestViewSaysWhyAWaitingCallWouldNotRun(t *testing.T) {
+	t.Parallel()
+	pay := map[string]any{
+		"tool_id": "shop.pay", "tool_name": "pay", "args_schema": map[string]any{"type": "object"}, "approval": "always",
+		"executor":     map[string]any{"kind": "effect", "target": "shop"},
+		"availability": []any{map[string]any{"kind": "fact", "name": "open", "equals": "yes"}, map[string]any{"kind": "host_session_ready"}},
+	}
+	other := map[string]any{
+		"tool_id": "shop.look", "tool_name": "look", "args_schema": map[string]any{"type": "object"}, "executor": map[string]any{"kind": "effect", "target": "shop"},
+	}
+	record := map[string]any{
+		"v": 1, "rules": 1, "tools": []any{pay, other}, "config": map[string]any{"provider": "p", "model": "m"},
+		"policy": map[string]any{"approval": []any{map[string]any{"tools": []string{"pay"}, "decision": "deny", "when": `fact("late") == "yes"`}}},
+	}
+	install, err := session.ParseInstall(asJSON(t, record))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		typ  string
+		data map[string]any
+		want string // code
+	}{
+		"nothing changed":        {session.TypeFactsSet, map[string]any{"facts": map[string]any{"other": "x"}}, ""},
+		"disabled for a session": {session.TypeToolOverridesSet, map[string]any{"scope": "session", "disable": []string{"pay"}}, "tool_disabled"},
+		"disabled for the run":   {session.TypeToolOverridesSet, map[string]any{"scope": "run", "disable": []string{"pay"}}, "tool_disabled"},
+		"gone from the registry": {session.TypeToolRegistrySet, map[string]any{"tools": []any{other}}, "tool_disabled"},
+		"a fact changed":         {session.TypeFactsSet, map[string]any{"facts": map[string]any{"open": "no"}}, "tool_unavailable"},
+		"the host session ended": {session.TypeHostSessionUpdated, map[string]any{"id": "h1", "status": "expired"}, "tool_unavailable"},
+		"the policy denies it":   {session.TypeFactsSet, map[string]any{"facts": map[string]any{"late": "yes"}}, "tool_denied"},
+	} {
+		w := toldUnder(t, install)
+		w.must(w.tell(session.DoorCtl, session.TypeFactsSet, map[string]any{"facts": map[string]any{"open": "yes"}}))
+		w.must(w.tell(session.DoorCtl, session.TypeHostSessionUpdated, map[string]any{"id": "h1", "status": "ready"}))
+		w.must(w.tell(session.DoorIn, session.TypeRunRequested, map[string]any{"input": map[string]any{"text": "go"}}))
+		w.must(w.tell(session.DoorLLM, session.TypeToolCallsObserved, map[string]any{"effect": "r1t1", "calls": []any{map[string]any{"tool_name": "pay", "arguments": "{}"}}}))
+		w.must(w.tell(session.DoorCtl, c.typ, c.data))
+		call := w.state.View().Batch.Calls[0]
+		if call.Status != session.CallAwaiting || call.Code != c.want || (call.Detail == "") != (c.want == "") {
+			t.Errorf("%s: the view has %s %q %q, want code %q", name, call.Status, call.Code, call.Detail, c.want)
+		}
+		w.must(w.tell(session.DoorApprove, session.TypeApprovalDecided, map[string]any{"call": "r1t1c0", "args_hash": call.ArgsHash, "decision": "approve"}))
+		if got := w.state.View().Batch; got != nil && got.Calls[0].Code != c.want {
+			t.Errorf("%s: once approved it has the code %q, the view said %q", name, got.Calls[0].Code, c.want)
+		}
+	}
+}

@@ -172,6 +172,10 @@ func (s *State) CallAsked(effect string) (at int64, ok bool) {
 // IsRetrySafe reports whether a call of the latest turn may run twice.
 func (s *State) IsRetrySafe(c *Call) bool { return s.tool(c.ToolID).RetrySafe }
 
+// CallTarget returns whose bridges would carry out a call of this tool, which the
+// latest turn has made, if it was opened now.
+func (s *State) CallTarget(toolID string) string { return callTarget(s.tool(toolID), s.Host) }
+
 // tool returns the spec of the tool of a call of the latest turn.
 func (s *State) tool(id string) *planner.ToolSpec {
 	t, _ := s.turnRegistry.Lookup(id)

@@ -134,6 +134,7 @@ const (
 	TroubleLacks    = "lacks"         // the target is served without something that it needs, such as a key
 	TroubleExecutor = "executor"      // the executor reports a fault
 	TroubleSilent   = "bridge_silent" // the bridge that holds the effect sends no heartbeats
+	TroubleUnserved = "unserved"      // of a call that waits for approval: no running bridge serves its target
 )
 
 // ViewItem is one item of the transcript: a reference to its text in the log.

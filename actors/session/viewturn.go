@@ -50,8 +50,10 @@ type ViewBatch struct {
 	Excess   int        `json:"excess,omitempty"`
 }
 
-// ViewCall is one call of the batch. The fields after Detail are set while a person
-// must decide over the call, or a host loop must run it.
+// ViewCall is one call of the batch. Code and Detail are of its result; while a
+// person must decide over the call, they say why it would not run if it was approved
+// now. The fields after Detail are set while a person must decide, or a host loop
+// must run the call.
 type ViewCall struct {
 	Effect   string     `json:"effect"`
 	ToolID   string     `json:"tool_id,omitempty"`
@@ -140,6 +142,7 @@ func (s *State) viewBatch() *ViewBatch {
 		}
 		if a := c.Approval; a != nil && !s.isBeingRead(c) {
 			vc.ArgsHash, vc.Deadline = a.ArgsHash.String(), a.Deadline
+			vc.Code, vc.Detail = s.whyNotNow(c)
 		}
 		// A settlement of the batch names every call that was not opened.
 		if c.Status == CallWaiting || vc.HostLoop != "" || vc.ArgsHash != "" {

@@ -64,13 +64,15 @@ type approvalJSON struct {
 	ToolName  string `json:"tool_name"`
 	Arguments string `json:"arguments"` // as the model wrote them; empty is {}
 	ArgsHash  string `json:"args_hash"`
-	Deadline  int64  `json:"deadline"` // Unix ms
+	Deadline  int64  `json:"deadline"`       // Unix ms
+	Code      string `json:"code,omitempty"` // why the call would not run if it was approved now
+	Detail    string `json:"detail,omitempty"`
 
 	Pack *approvalPackJSON `json:"pack,omitempty"` // that the call would enable
 }
 
 func jsonOf(a client.Approval) approvalJSON {
-	return approvalJSON{a.Session, a.Run, a.Call, a.ToolID, a.ToolName, a.Arguments, a.ArgsHash, a.Deadline, packJSONOf(a.Pack)}
+	return approvalJSON{a.Session, a.Run, a.Call, a.ToolID, a.ToolName, a.Arguments, a.ArgsHash, a.Deadline, a.Code, a.Detail, packJSONOf(a.Pack)}
 }
 
 // approvals returns the calls that wait in a session, or in all.
@@ -87,6 +89,9 @@ func approvals(ctx context.Context, c *client.Client, sid string) ([]client.Appr
 func show(out io.Writer, a client.Approval) {
 	fmt.Fprintf(out, "session %s  run %d  call %s  %s (%s)  until %s\n  arguments %s\n  hash %s\n",
 		a.Session, a.Run, a.Call, a.ToolName, a.ToolID, moment(a.Deadline), pretty(a.Arguments), a.ArgsHash)
+	if a.Code != "" {
+		fmt.Fprintf(out, "  would not run now: %s: %s\n", a.Code, visible(a.Detail))
+	}
 	if a.Pack != nil {
 		showPack(out, a.Pack)
 	}

@@ -67,9 +67,13 @@ func TestApprovalsAreDecided(t *testing.T) {
 	run.err.shows(t, `waits for approval until [0-9-]+ [0-9:]+Z: send {"to":"ann"}\n  refold approve s1 r1t1c0    refold deny s1 r1t1c0 --reason …\n`)
 	run.err.shows(t, `refold approve s1 r1t1c2 `)
 	w.reaches("s1", "calls wait", func(v session.View) bool { return v.WaitsFor == "approval" })
-	one := `session s1  run 1  call r1t1c0  send \(mail\.send\)  until .*\n  arguments {\n    "to": "ann"\n  }\n  hash ([0-9a-f]{64})\n`
+	one := `session s1  run 1  call r1t1c0  send \(mail\.send\)  until .*\n  arguments {\n    "to": "ann"\n  }\n  hash ([0-9a-f]{64})\n(?:  would not run now: unserved: no running bridge serves tool/mail: start one, .*\n)?`
 	w.prints(0, `^`+one+`  refold approve s1 r1t1c0    refold deny s1 r1t1c0 --reason …\n\nsession s1  run 1  call r1t1c1 (?s:.*)arguments {\n    "to": "\\u202eeve"\n`, "approvals", "s1")
 	w.prints(0, `^`+one, "approvals")
+	w.says(session.DoorCtl, "s1", session.TypeToolOverridesSet, `{"scope":"session","disable":["send"]}`) // nobody's approval would let it run now
+	w.prints(0, `^(?s:.*)  hash ([0-9a-f]{64})\n  would not run now: tool_disabled: the tool is disabled for the session\n  refold approve s1 r1t1c0`, "approvals", "s1")
+	w.prints(0, `^{.*"code":"tool_disabled","detail":"the tool is disabled for the session"`, "approvals", "s1", "--json")
+	w.says(session.DoorCtl, "s1", session.TypeToolOverridesSet, `{"scope":"session","disable":[]}`)
 	batch := w.view("s1").Batch
 	hash, other := batch.Calls[0].ArgsHash, batch.Calls[1].ArgsHash
 	w.prints(statusFailed, `^`+one+`refold: not approved: r1t1c0 waits with other arguments than those of hash `+other+`: read .* hash `+hash+`\n$`,
@@ -133,7 +137,7 @@ func TestApproveDecidesTheCallItShowed(t *testing.T) {
 	w.says(session.DoorLLM, "s1", session.TypeToolCallsObserved,
 		`{"effect":"r1t1","calls":[{"tool_name":"send","arguments":"{\"to\":\"ann\",\r\"cc\":\"\\u001b\u009b2J\u202e\u200b\udb40\udc41\"}"},{"tool_name":"send","arguments":"{\"to\":\"`+large+`\"}"}]}`)
 	w.reaches("s1", "calls wait", func(v session.View) bool { return v.WaitsFor == "approval" })
-	shown := `^session s1  run 1  call r1t1c0  send \(mail\.send\)  until .*\n  arguments {\n    "to": "ann",\n    "cc": "\\u001b\\u009b2J\\u202e\\u200b\\udb40\\udc41"\n  }\n  hash [0-9a-f]{64}\n`
+	shown := `^session s1  run 1  call r1t1c0  send \(mail\.send\)  until .*\n  arguments {\n    "to": "ann",\n    "cc": "\\u001b\\u009b2J\\u202e\\u200b\\udb40\\udc41"\n  }\n  hash [0-9a-f]{64}\n(?:  would not run now: unserved: .*\n)?`
 	nothing := func() {}
 	like(t, "no", w.types(statusFailed, "n\n", nothing, "approve", "s1", "r1t1c0"), shown+`Approve it\? \[y/N\] refold: not approved: answer y, or deny it: refold deny s1 r1t1c0\n$`)
 	like(t, "the end", w.types(statusFailed, "", nothing, "approve", "s1", "r1t1c0"), `not approved`)

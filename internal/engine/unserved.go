@@ -24,6 +24,7 @@ func (h *Host) addWaits(ctx context.Context, state *session.State, v *session.Vi
 	if sure {
 		v.Unserved = unserved(v.Open, bridges, now)
 	}
+	addWhyNot(state, v, bridges, sure, now)
 	v.Troubles = troubles(v.Open, bridges, now)
 	for _, e := range orphans(v.Open, bridges, now) {
 		t, ok := h.silentHolder(ctx, v.Session, e, bridges, now)
@@ -51,6 +52,29 @@ func unserved(open []session.ViewEffect, bridges []presence.BridgeHeard, now tim
 	}
 	slices.Sort(targets)
 	return slices.Compact(targets)
+}
+
+// addWhyNot adds to calls that wait for a person why they would not run if they were
+// approved now, if the state does not say so: nobody serves their target, or their
+// deadline has passed and its wake is still to come.
+func addWhyNot(state *session.State, v *session.View, bridges []presence.BridgeHeard, sure bool, now time.Time) {
+	if v.Batch == nil {
+		return
+	}
+	for i := range v.Batch.Calls {
+		c := &v.Batch.Calls[i]
+		if c.Status != session.CallAwaiting || c.ArgsHash == "" || c.Code != "" {
+			continue
+		}
+		if c.Deadline <= now.UnixMilli() {
+			c.Code, c.Detail = session.CodeApprovalExpired, "nobody decided over the call in time"
+			continue
+		}
+		e := session.ViewEffect{Class: session.ClassTool, Target: state.CallTarget(c.ToolID)}
+		if sure && c.HostLoop == "" && c.Pack == nil && !slices.ContainsFunc(bridges, serving(e, false, now)) {
+			c.Code, c.Detail = session.TroubleUnserved, "no running bridge serves "+targetOf(e)+": start one, or the call waits for it until its deadline"
+		}
+	}
 }
 
 func targetOf(e session.ViewEffect) string { return string(e.Class) + "/" + e.Target }

@@ -70,6 +70,39 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
+// TestViewSaysWhyAnApprovalIsInVain: the view of a session whose call waits for a
+// person says that nobody serves the call's target, or that its deadline has passed.
+func TestViewSaysWhyAnApprovalIsInVain(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s.begin()
+		s.deliver(s.say(session.DoorCtl, "s1", session.TypeToolRegistrySet, map[string]any{"tools": []any{toolOfX("pay", "effect", map[string]any{"approval": "always"})}}), s.run("s1"))
+		s.deliver(s.say(session.DoorLLM, "s1", session.TypeToolCallsObserved, map[string]any{"effect": "r1t1", "calls": []any{map[string]any{"tool_name": "pay", "arguments": "{}"}}}))
+		state := s.actor.sessions["s1"].state
+		now := time.UnixMilli(state.Clock)
+		target := "tool/" + state.CallTarget(state.View().Batch.Calls[0].ToolID)
+		for _, c := range []struct {
+			name  string
+			heard []presence.BridgeHeard
+			sure  bool
+			now   time.Time
+			want  string
+		}{
+			{"served", []presence.BridgeHeard{{At: now, Targets: []string{target}}}, true, now, ""},
+			{"nobody serves it", []presence.BridgeHeard{{At: now, Targets: []string{"tool/other"}}}, true, now, session.TroubleUnserved},
+			{"its bridge is silent", []presence.BridgeHeard{{At: now.Add(-presence.SilentAfter - 1), Targets: []string{target}}}, true, now, session.TroubleUnserved},
+			{"who serves is not known yet", nil, false, now, ""},
+			{"its deadline has passed", nil, false, now.Add(25 * time.Hour), session.CodeApprovalExpired},
+		} {
+			v := state.View()
+			addWhyNot(state, &v, c.heard, c.sure, c.now)
+			if got := v.Batch.Calls[0]; got.Status != session.CallAwaiting || got.Code != c.want || (got.Detail == "") != (c.want == "") {
+				t.Errorf("%s: got %s %q %q, want code %q", c.name, got.Status, got.Code, got.Detail, c.want)
+			}
+		}
+	})
+}
+
 // Claims are read only if both a silent bridge and a live one serve the target of
 // an open effect.
 func TestOrphans(t *testing.T) {

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
-	"github.com/refold/refold/internal/devserver"
 )
 
 // desk is a record with two tools. Its runs call the hook "desk" before each
@@ -48,18 +46,10 @@ func (clerk) Generate(_ context.Context, r executor.Request, _ func(string)) (ex
 // after the order was found, and only once.
 func ExamplePrepareStep() {
 	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "refold")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	server, err := devserver.Start(ctx, devserver.Options{Dir: dir, Install: []byte(desk)})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Stop()
+	url, stopRefold := startRefold(ctx, desk)
+	defer stopRefold()
 
-	b, err := bridge.Connect(ctx, bridge.Options{InProcess: server.InProcess(), Name: "desk"})
+	b, err := bridge.Connect(ctx, bridge.Options{URL: url, Name: "desk"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -82,7 +72,7 @@ func ExamplePrepareStep() {
 	stopped := make(chan error, 1)
 	go func() { stopped <- b.Run(running) }()
 
-	fmt.Println(ask(ctx, server))
+	fmt.Println(ask(ctx, url))
 
 	stop()
 	fmt.Println("stopped:", <-stopped)

@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log"
-	"os"
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/devserver"
 )
 
 // forecasts is a program's own tool.
@@ -58,20 +56,11 @@ const record = `{
 // A program serves a tool and a model of its own.
 func Example() {
 	ctx := context.Background()
-	dir, err := os.MkdirTemp("", "refold")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	// A server and a session-actor; elsewhere they run by themselves, and
-	// Options.URL says where.
-	server, err := devserver.Start(ctx, devserver.Options{Dir: dir, Install: []byte(record)})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Stop()
+	// A server and a session-actor, as `refold dev` runs them.
+	url, stopRefold := startRefold(ctx, record)
+	defer stopRefold()
 
-	b, err := bridge.Connect(ctx, bridge.Options{InProcess: server.InProcess(), Name: "weather"})
+	b, err := bridge.Connect(ctx, bridge.Options{URL: url, Name: "weather"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -86,7 +75,7 @@ func Example() {
 	stopped := make(chan error, 1)
 	go func() { stopped <- b.Run(running) }()
 
-	fmt.Println(ask(ctx, server))
+	fmt.Println(ask(ctx, url))
 
 	stop() // what runs is finished first
 	fmt.Println("stopped:", <-stopped, "settled:", b.Stats().Settled)
@@ -97,8 +86,8 @@ func Example() {
 }
 
 // ask requests a run and waits for its end.
-func ask(ctx context.Context, server *devserver.Server) string {
-	c, err := client.Connect(ctx, client.Options{InProcess: server.InProcess()})
+func ask(ctx context.Context, url string) string {
+	c, err := client.Connect(ctx, client.Options{URL: url})
 	if err != nil {
 		log.Fatal(err)
 	}

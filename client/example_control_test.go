@@ -6,13 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log"
-	"os"
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/devserver"
 )
 
 // The same submission is one run, however many programs request it, and however
@@ -259,35 +256,6 @@ func ExampleClient_SettleCall() {
 	// group 0 r1t1c0 show {"file":"a"}
 	// group 1 r1t1c1 show {"file":"b"}
 	// waits for model
-}
-
-// startWithoutModel runs a server and a session-actor in this process: the
-// example itself publishes the model's answers.
-func startWithoutModel(ctx context.Context, install string) (c *client.Client, stop func()) {
-	return startServing(ctx, install, nil)
-}
-
-// startServing starts a server with a bridge, to which serve adds targets; nil:
-// no bridge runs.
-func startServing(ctx context.Context, install string, serve func(*bridge.Bridge) error) (c *client.Client, stop func()) {
-	dir, err := os.MkdirTemp("", "refold-example-")
-	if err != nil {
-		panic(err)
-	}
-	server, err := devserver.Start(ctx, devserver.Options{Dir: dir, Install: []byte(install), Serve: serve})
-	if err != nil {
-		panic(err)
-	}
-	if c, err = client.Connect(ctx, client.Options{InProcess: server.InProcess()}); err != nil {
-		panic(err)
-	}
-	return c, func() {
-		c.Close()
-		server.Stop()
-		if err := os.RemoveAll(dir); err != nil {
-			panic(err)
-		}
-	}
 }
 
 // says publishes an event to the session of the examples.

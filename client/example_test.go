@@ -4,14 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log"
-	"os"
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/client"
-	"github.com/refold/refold/internal/devserver"
-	"github.com/refold/refold/internal/llm/scripted"
 )
 
 // A run is requested, followed to its end, and folded again from its first event.
@@ -95,29 +91,6 @@ func ExampleClient_Folder() {
 	// Output:
 	// event 1 through in leaves it waiting for model
 	// event 2 through llm leaves it waiting for nobody
-}
-
-// startRefold runs a whole system in this process, with a model that repeats its
-// input.
-func startRefold(ctx context.Context) (url string, stop func()) {
-	dir, err := os.MkdirTemp("", "refold-example-")
-	if err != nil {
-		panic(err)
-	}
-	server, err := devserver.Start(ctx, devserver.Options{
-		Dir:     dir,
-		Install: []byte(`{"v":1,"rules":1,"tools":[],"config":{"provider":"scripted","model":"echo"}}`),
-		Serve:   func(b *bridge.Bridge) error { return b.Model("scripted", scripted.NewModel(scripted.Echo())) },
-	})
-	if err != nil {
-		panic(err)
-	}
-	return server.URL(), func() {
-		server.Stop()
-		if err := os.RemoveAll(dir); err != nil {
-			panic(err)
-		}
-	}
 }
 
 // A model is shown files: images, documents, text.

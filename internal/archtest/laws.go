@@ -199,7 +199,7 @@ var repository = laws{
 			why:   "a daemon with a NATS server inside would hide that it was given no address; users' tests have no server to connect to",
 		},
 	},
-	public: []string{".", "actors/session", "bridge", "client", "codec", "planner", "space", "subjects"},
+	public: []string{".", "actors/session", "bridge", "bridge/bridgetest", "bridge/executor", "bridge/function", "client", "codec", "planner", "space", "subjects"},
 	pure:   []string{"codec", "planner", "space", "actors", "subjects"},
 	pureStd: []string{
 		"bytes", "cmp", "crypto/sha256", "embed", "encoding", "encoding/base64", "encoding/binary",
@@ -287,6 +287,7 @@ var checks = map[string]func(laws, *tree) []string{
 	"ladder":   laws.checkLadder,
 	"fences":   laws.checkFences,
 	"outside":  laws.checkOutside,
+	"examples": laws.checkExamples,
 	"purity":   laws.checkPurity,
 	"surface":  laws.checkSurface,
 	"spelling": laws.checkSpelling,

@@ -94,6 +94,12 @@ var violations = []struct {
 		clean: "-- examples/x/main_test.go --\npackage main\nimport _ \"github.com/refold/refold/internal/bus\"\n",
 	},
 	{
+		law: "examples", name: "what a user can't import",
+		want:  `client/example_test.go:2: imports internal/bus beside an example, which a user can't copy`,
+		bad:   "-- client/example_test.go --\npackage client_test\nimport _ \"github.com/refold/refold/internal/bus\"\nfunc ExampleConnect() {}\n-- client/c.go --\npackage client\n",
+		clean: "-- client/c_test.go --\npackage client_test\nimport _ \"github.com/refold/refold/internal/bus\"\nfunc TestConnect() {}\n-- client/c.go --\npackage client\n",
+	},
+	{
 		law: "surface", name: "a field",
 		want:  `client: Result.Found shows internal/audit.Hit: users of a public package can't name it`,
 		bad:   "-- client/c.go --\npackage client\nimport \"github.com/refold/refold/internal/audit\"\ntype Result struct { Found []audit.Hit }\n-- internal/audit/a.go --\npackage audit\ntype Hit struct{}\n",
@@ -109,7 +115,7 @@ var violations = []struct {
 		law: "surface", name: "another name for it",
 		want:  `bridge: Hit shows internal/audit.Hit: users of a public package can't name it`,
 		bad:   "-- bridge/b.go --\npackage bridge\nimport \"github.com/refold/refold/internal/audit\"\ntype Hit = audit.Hit\n-- internal/audit/a.go --\npackage audit\ntype Hit struct{}\n",
-		clean: "-- bridge/bridgetest/b.go --\npackage bridgetest\nimport \"github.com/refold/refold/internal/audit\"\ntype Hit = audit.Hit\n-- internal/audit/a.go --\npackage audit\ntype Hit struct{}\n",
+		clean: "-- bridge/other/b.go --\npackage other\nimport \"github.com/refold/refold/internal/audit\"\ntype Hit = audit.Hit\n-- internal/audit/a.go --\npackage audit\ntype Hit struct{}\n",
 	},
 	{
 		law: "purity", name: "time",

@@ -115,6 +115,32 @@ func (l laws) checkOutside(t *tree) (complaints []string) {
 	return complaints
 }
 
+// checkExamples: go doc shows an example to users, who can import no internal package.
+// What it needs of them is in another test file.
+func (l laws) checkExamples(t *tree) (complaints []string) {
+	for _, p := range t.pkgs {
+		if !slices.Contains(l.public, p.dir) {
+			continue
+		}
+		for _, f := range p.files {
+			if !f.test || !slices.ContainsFunc(f.ast.Decls, isExample) {
+				continue
+			}
+			for _, i := range f.imports() {
+				if dir, inside := i.dir(); inside && under(dir, "internal") {
+					complaints = append(complaints, t.at(i, "imports %s beside an example, which a user can't copy: put what needs it into a test file without examples", dir))
+				}
+			}
+		}
+	}
+	return complaints
+}
+
+func isExample(d ast.Decl) bool {
+	f, ok := d.(*ast.FuncDecl)
+	return ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Example")
+}
+
 // spelt matches the beginning of a subject or of a stream's name.
 var spelt = regexp.MustCompile(`^(refold\.(in|ctl|approve|llm|tool|wake|step|space|install|pack|fx|timer|due|alive|out|live|progress|cancel|view)\b|REFOLD_(LOG|FX|OUT|TIMERS|SNAPSHOTS|BLOBS|PACKS)\b)`)
 

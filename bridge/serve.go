@@ -123,7 +123,9 @@ func (b *Bridge) serve(target worker.Target, options []ServeOption) error {
 	s.Concurrency = worker.ConcurrencyDefault
 	s.Counts = new(worker.TargetCounts)
 	for _, option := range options {
-		option.apply(&s)
+		if option.apply != nil {
+			option.apply(&s)
+		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -27,6 +27,9 @@ type Folder struct {
 
 // ReadSpace opens the folder.
 func (f Folder) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
+	if f.Dir == "" {
+		return executor.SpaceContent{}, isMissing("Folder.Dir")
+	}
 	return readSource(ctx, spaces.Source{Dir: f.Dir}, f.NoScan, r, nil)
 }
 
@@ -42,7 +45,18 @@ type Bucket struct {
 
 // ReadSpace lists the bucket.
 func (b Bucket) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
+	switch {
+	case b.Bridge == nil:
+		return executor.SpaceContent{}, isMissing("Bucket.Bridge")
+	case b.Name == "":
+		return executor.SpaceContent{}, isMissing("Bucket.Name")
+	}
 	return readSource(ctx, spaces.Source{Bucket: b.Name, Prefix: b.Prefix}, b.NoScan, r, b.Bridge.bus.Objects)
+}
+
+// isMissing returns the error of a reader without a field that it needs.
+func isMissing(field string) error {
+	return &executor.Error{Code: worker.CodeSpaceUnreadable, Detail: "bridge." + field + " is missing: set it where the reader is made"}
 }
 
 func readSource(ctx context.Context, s spaces.Source, noScan bool, r executor.SpaceRequest, store spaces.Store) (executor.SpaceContent, error) {
@@ -75,6 +89,9 @@ type Published struct{ Bridge *Bridge }
 func (p Published) ReadSpace(ctx context.Context, r executor.SpaceRequest) (executor.SpaceContent, error) {
 	if !space.IsSpaceName(r.Space, space.Pack) || r.Kind != string(space.Pack) {
 		return executor.SpaceContent{}, &executor.Error{Code: worker.CodeSpaceUnknown, Detail: fmt.Sprintf("only packs are published, and %s %s is none", r.Kind, r.Space)}
+	}
+	if p.Bridge == nil {
+		return executor.SpaceContent{}, isMissing("Published.Bridge")
 	}
 	found, err := p.Bridge.bus.FindPack(ctx, r.Space, r.Version, r.Trust)
 	switch {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -21,13 +22,14 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// Options say how to connect. The zero value connects to a server on this
+// Options say how to connect. What is empty is read from the environment, as the
+// programs do. Without variables, the zero value connects to a server on this
 // machine, without credentials, under the prefix refold.
 type Options struct {
-	URL     string       // of NATS; empty: the context's, else nats://127.0.0.1:4222
-	Creds   string       // path of a credentials file
-	Context string       // name of a context of the nats tool, or path of its file
-	Prefix  string       // of all subjects; empty: refold
+	URL     string       // of NATS; empty: NATS_URL, else the context's, else nats://127.0.0.1:4222
+	Creds   string       // path of a credentials file; empty: NATS_CREDS
+	Context string       // name of a context of the nats tool, or path of its file; empty: NATS_CONTEXT
+	Prefix  string       // of all subjects; empty: REFOLD_PREFIX, else refold
 	Name    string       // of the connection; empty: refold-client
 	Logger  *slog.Logger // nil: no logs
 
@@ -40,7 +42,7 @@ type Options struct {
 	// the object store.
 	CoreOnly bool
 	// InProcess, if given, is a NATS server in this process, to which the
-	// client connects instead.
+	// client connects instead; the environment is not read then.
 	InProcess nats.InProcessConnProvider
 }
 
@@ -49,6 +51,7 @@ type Client struct {
 	bus      *bus.Bus
 	installs *journal.Installs
 	by       string
+	coreOnly bool
 
 	mu        sync.Mutex
 	histories map[string]*history // by session: those in use
@@ -59,14 +62,18 @@ type Client struct {
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	o.Name = cmp.Or(o.Name, "refold-client")
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	b, err := bus.Connect(ctx, natsio.Options{
+	to := natsio.Options{
 		URL: o.URL, Creds: o.Creds, Context: o.Context, Prefix: o.Prefix, Name: o.Name, Logger: o.Logger,
 		InboxPrefix: o.InboxPrefix, CoreOnly: o.CoreOnly, InProcess: o.InProcess,
-	})
+	}
+	if o.InProcess == nil {
+		to.FillFrom(os.LookupEnv)
+	}
+	b, err := bus.Connect(ctx, to)
 	if err != nil {
 		return nil, err
 	}
-	return &Client{bus: b, installs: journal.NewInstalls(b, o.Logger, nil), by: o.Name, histories: map[string]*history{}}, nil
+	return &Client{bus: b, installs: journal.NewInstalls(b, o.Logger, nil), by: o.Name, coreOnly: o.CoreOnly, histories: map[string]*history{}}, nil
 }
 
 // Close closes the connection.

@@ -42,8 +42,8 @@ type QuarantinedError struct{ Reason string }
 func (e *QuarantinedError) Error() string { return "the session is quarantined: " + e.Reason }
 
 // End waits for the end of the run that the event at seq became or steered. A
-// request that repeats an earlier submission belongs to that submission's run: if
-// the run has ended, however long ago, End returns at once.
+// request that repeats an earlier one, with its submission or its id, belongs to that
+// one's run: if the run has ended, however long ago, End returns at once.
 //
 // It reads notices from a sequence of their stream that was current before the
 // request. each, if not nil, is called for every notice on the way, but not if
@@ -73,7 +73,7 @@ func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each fun
 				p.run = d.Run
 			}
 		case session.EventRejected:
-			if d.Seq == seq {
+			if d.Seq == seq && p.run == 0 { // else it repeats another request
 				return RunEnd{}, &RejectedError{Code: d.Code, Detail: d.Detail}
 			}
 		case session.SessionQuarantined:

@@ -53,8 +53,11 @@ type answered struct {
 }
 
 // ErrEndedBefore is returned if a request repeated the submission of a run that has
-// already ended. Client.End reads its outcome from the log.
-var ErrEndedBefore = errors.New("the submission was requested before, and its run has ended")
+// already ended, and this user may not read its outcome, which is in the log.
+var ErrEndedBefore = errors.New("the submission was requested before, and its run has ended; its outcome is in the log, which this user may not read")
+
+// errRepeated says that a request repeats another one, whose run may have ended.
+var errRepeated = errors.New("the request repeats another one")
 
 // endedUnseen is the detail of an end that only a view showed.
 const endedUnseen = "the connection was lost when the run ended"
@@ -85,7 +88,8 @@ const (
 	viewEvery = 2 * time.Second
 )
 
-// Watch holds the functions that a Follower calls, one at a time.
+// Watch holds the functions that a Follower calls, one at a time. Those that are nil
+// are not called.
 type Watch struct {
 	Run    func(run uint32) // once, when the run's number is known
 	Notice func(Notice)     // for every notice and progress of the session
@@ -96,11 +100,18 @@ type Watch struct {
 // none, became or steered, and calls w's functions meanwhile.
 //
 // It fails with a *RejectedError if the session refused the request, with a
-// *QuarantinedError if the session is quarantined, and with ErrEndedBefore. When
-// ctx ends, the run goes on. An answer that no notice holds, such as a blob, is
-// in Output as in RunFinished, or missing.
+// *QuarantinedError if the session is quarantined. If the request repeats one of a
+// run that has ended, with its submission or its id, End returns that end, which it
+// reads from the log; it fails with ErrEndedBefore if the user may not do that. When
+// ctx ends, the run goes on. An answer that no notice holds, such as a blob, is in
+// Output as in RunFinished, or missing.
 func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Watch) (end RunEnd, err error) {
-	f.seq, f.name, f.watch = seq, submission, w
+	f.seq, f.name, f.watch = seq, submission, w.complete()
+	defer func() {
+		if errors.Is(err, errRepeated) {
+			end, err = f.repeated(ctx)
+		}
+	}()
 	var requesting sync.WaitGroup
 	defer requesting.Wait()
 	inner, cancel := context.WithCancel(ctx)
@@ -129,6 +140,20 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Wat
 			return *over, nil
 		}
 	}
+}
+
+// complete returns w without functions that are nil.
+func (w Watch) complete() Watch {
+	if w.Run == nil {
+		w.Run = func(uint32) {}
+	}
+	if w.Notice == nil {
+		w.Notice = func(Notice) {}
+	}
+	if w.Shown == nil {
+		w.Shown = func(Shown) {}
+	}
+	return w
 }
 
 func (f *Follower) views(ctx context.Context, views chan<- session.View) {
@@ -185,7 +210,10 @@ func (f *Follower) handle(h received) (end *RunEnd, err error) {
 		f.release(false)
 		f.next()
 	case session.EventRejected:
-		if d.Seq == f.seq {
+		switch {
+		case d.Seq == f.seq && d.Code == session.RejectDuplicateEvent && !f.c.coreOnly:
+			return nil, errRepeated
+		case d.Seq == f.seq:
 			return nil, &RejectedError{Code: d.Code, Detail: d.Detail}
 		}
 	case session.SessionQuarantined:
@@ -310,8 +338,8 @@ func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 		f.over = time.Now()
 	}
 	switch waited := time.Since(f.over); {
-	case f.run == 0 && f.name != "" && waited >= placedWithin:
-		return nil, ErrEndedBefore
+	case f.run == 0 && f.name != "" && waited >= placedWithin, f.run == 0 && waited >= finishedWithin && !f.c.coreOnly:
+		return nil, errRepeated // the request repeats that of a run that has ended
 	case f.run == 0, waited < finishedWithin:
 		return nil, nil
 	}

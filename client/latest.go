@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,7 +150,9 @@ func errNotThere(sid string, seq uint64) error {
 
 // Taken returns the outcome of the event at seq, which every publishing method
 // returns: the view after that event, a *RejectedError with the reason if the
-// event had no effect, or a *QuarantinedError if the session stopped before it.
+// event had no effect, or a *QuarantinedError if the session stopped before it. If
+// the event repeats another one, with the same id and content, Taken returns the
+// outcome of that one, however old it is.
 //
 // Taken folds the log itself, from the session's snapshot, so it needs no
 // session-actor. Effects that the event opens are published when a session-actor
@@ -178,6 +181,12 @@ func (c *Client) Taken(ctx context.Context, sid string, seq uint64) (session.Vie
 		return session.View{}, fmt.Errorf("outcome of event %d: %w", seq, err)
 	case state == nil || state.Seq != seq:
 		return session.View{}, errNotThere(sid, seq)
+	case refused != nil && isRepeat(refused):
+		first, err := c.repeated(ctx, sid, seq)
+		if err != nil || first == 0 {
+			return state.View(), cmp.Or(err, error(refused))
+		}
+		return c.Taken(ctx, sid, first)
 	case refused != nil:
 		return state.View(), refused
 	}

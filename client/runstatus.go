@@ -98,6 +98,15 @@ func (c *Client) runStatus(ctx context.Context, sid string, seq uint64) (p runSt
 		defer leave()
 	}
 	run, h, err := c.runAt(ctx, sid, seq, h)
+	if isRepeat(err) {
+		first, wrong := c.repeated(ctx, sid, seq)
+		switch {
+		case wrong != nil:
+			return p, wrong
+		case first > 0:
+			run, h, err = c.runAt(ctx, sid, first, newHistory(h.to))
+		}
+	}
 	if err != nil {
 		return runStatus{run: run}, err
 	}

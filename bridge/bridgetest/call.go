@@ -64,7 +64,9 @@ func Call(t T, tool *function.Function, arguments any, options ...CallOption) br
 		IdempotencyKey: sessionID + ".r1t1c0", RetrySafe: tool.RetrySafe(),
 	}}
 	for _, option := range options {
-		option(&c)
+		if option != nil {
+			option(&c)
+		}
 	}
 	return bridge.Rehearse(c.ctx, tool, c.call, c.how)
 }

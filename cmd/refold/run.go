@@ -3,19 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/llm"
-	"github.com/refold/refold/internal/natsio"
 )
 
 // runCommand starts a run.
@@ -126,9 +123,6 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	})
 	stop()
 	shown.show("")
-	if errors.Is(err, client.ErrEndedBefore) {
-		end, err = r.endedBefore(ctx, c, seq)
-	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		words.stop()
@@ -157,21 +151,6 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	}
 	return nil
 }
-
-// endedBefore reads the end of a run from the log, where its notice is gone.
-func (r runCommand) endedBefore(ctx context.Context, c *client.Client, seq uint64) (client.RunEnd, error) {
-	reading, cancel := context.WithTimeout(ctx, endedWithin)
-	defer cancel()
-	end, err := c.End(reading, r.Session, seq, 1, nil)
-	var denied *natsio.PermissionError
-	if err != nil && (reading.Err() != nil || errors.As(err, &denied)) && ctx.Err() == nil {
-		return end, fmt.Errorf("%w; its outcome is in the log, which this user may not read", client.ErrEndedBefore)
-	}
-	return end, err
-}
-
-// endedWithin is how long reading a run's end from the log may take.
-const endedWithin = time.Minute
 
 // goesOn returns what to do when following was stopped.
 func (r runCommand) goesOn(run uint32) string {

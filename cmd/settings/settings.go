@@ -20,6 +20,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/goccy/go-yaml"
 
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/yamlfile"
 )
 
@@ -95,7 +96,7 @@ func (p Program) Complain(stderr io.Writer, err error) {
 
 // variables are the flags of Connection that the environment may set.
 var variables = map[string]string{
-	"nats": "NATS_URL", "creds": "NATS_CREDS", "context": "NATS_CONTEXT", "prefix": "REFOLD_PREFIX", "durability": "REFOLD_DURABILITY",
+	"nats": natsio.VariableURL, "creds": natsio.VariableCreds, "context": natsio.VariableContext, "prefix": natsio.VariablePrefix, "durability": "REFOLD_DURABILITY",
 }
 
 // Environment holds the variables that a program was started with.

@@ -72,6 +72,26 @@ type Options struct {
 	Monitor     []string
 }
 
+// The variables of the environment that say how to connect.
+const (
+	VariableURL     = "NATS_URL"
+	VariableCreds   = "NATS_CREDS"
+	VariableContext = "NATS_CONTEXT"
+	VariablePrefix  = "REFOLD_PREFIX"
+)
+
+// FillFrom sets what o leaves empty from the environment.
+func (o *Options) FillFrom(lookup func(name string) (value string, ok bool)) {
+	for _, of := range []struct {
+		field *string
+		name  string
+	}{{&o.URL, VariableURL}, {&o.Creds, VariableCreds}, {&o.Context, VariableContext}, {&o.Prefix, VariablePrefix}} {
+		if value, ok := lookup(of.name); ok && *of.field == "" {
+			*of.field = value
+		}
+	}
+}
+
 // Conn is a connection to NATS under one prefix. It is safe for concurrent use.
 // Connect sets the fields, and nothing changes them afterwards.
 type Conn struct {

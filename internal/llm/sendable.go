@@ -13,8 +13,8 @@ import (
 )
 
 // Sendable returns req with texts that every server can parse: in the system
-// text, messages, arguments, thoughts, tools and the answer's schema, U+FFFD
-// replaces NUL, invalid UTF-8 and half surrogate pairs. Strict parsers refuse a
+// text, messages, names of files, arguments, thoughts, tools and the answer's
+// schema, U+FFFD replaces NUL, invalid UTF-8 and half surrogate pairs. Strict parsers refuse a
 // whole request for one of them, and would refuse every later turn too. A blank
 // system text is left out. The log keeps what came, and req is not changed.
 func Sendable(req executor.Request) executor.Request {
@@ -31,10 +31,11 @@ func Sendable(req executor.Request) executor.Request {
 	for i := range req.Messages {
 		m := &req.Messages[i]
 		sendableText(m)
-		if i := slices.IndexFunc(m.Parts, func(p executor.Part) bool { return p.Text != Unicode(p.Text) }); i >= 0 {
+		if len(m.Parts) > 0 {
 			m.Parts = slices.Clone(m.Parts)
-			for ; i < len(m.Parts); i++ {
-				m.Parts[i].Text = Unicode(m.Parts[i].Text)
+			for i := range m.Parts {
+				p := &m.Parts[i]
+				p.Text, p.Name, p.MediaType = Unicode(p.Text), Unicode(p.Name), Unicode(p.MediaType)
 			}
 		}
 		if slices.ContainsFunc(m.Calls, func(c executor.MessageCall) bool { return c.Arguments != UnicodeJSON(c.Arguments) }) {

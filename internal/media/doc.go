@@ -5,7 +5,8 @@
 // # Path
 //
 // Type is what spaces, clients, requests to models and the providers' own limits
-// use. Of an image, Sides and IsAnimated read its header; nothing is decompressed.
+// use. Of an image, Sides and IsAnimated read its header. Fault reads all of a file's
+// structure, and decodes small images.
 //
 // # Testing
 //

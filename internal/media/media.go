@@ -2,6 +2,7 @@ package media
 
 import (
 	"bytes"
+	"encoding/binary"
 	"image"
 	_ "image/gif"  // for Sides
 	_ "image/jpeg" // for Sides
@@ -62,15 +63,38 @@ func begins(data []byte) string {
 }
 
 // Sides returns the width and the height of an image in pixels. ok is false if its
-// header can't be read. Formats that the standard library does not read have no
-// sides: 0, 0, true.
+// header can't be read. Formats whose header is not read have no sides: 0, 0, true.
 func Sides(kind string, data []byte) (width, height int, ok bool) {
 	switch kind {
 	case PNG, JPEG, GIF:
 		config, _, err := image.DecodeConfig(bytes.NewReader(data))
 		return config.Width, config.Height, err == nil && config.Width > 0 && config.Height > 0
+	case WebP:
+		return webpSides(data)
 	}
 	return 0, 0, len(data) > headerBytes
+}
+
+// webpSides reads the first chunk of a WebP: RFC 9649, sections 2.5 to 2.7 and 3.4, and
+// RFC 6386, section 9.1.
+func webpSides(data []byte) (width, height int, ok bool) {
+	const chunk = 20 // where the content of the first chunk begins
+	if len(data) <= headerBytes {
+		return 0, 0, false
+	}
+	body := data[chunk:]
+	switch kind := string(data[12:16]); {
+	case kind == "VP8X" && len(body) >= 10:
+		at := func(i int) int { return 1 + int(body[i]) + int(body[i+1])<<8 + int(body[i+2])<<16 }
+		return at(4), at(7), true
+	case kind == "VP8L" && len(body) >= 5:
+		bits := binary.LittleEndian.Uint32(body[1:])
+		return 1 + int(bits&0x3FFF), 1 + int(bits>>14&0x3FFF), body[0] == 0x2F
+	case kind == "VP8 " && len(body) >= 10:
+		width, height = int(binary.LittleEndian.Uint16(body[6:])&0x3FFF), int(binary.LittleEndian.Uint16(body[8:])&0x3FFF)
+		return width, height, string(body[3:6]) == "\x9D\x01\x2A" && width > 0 && height > 0
+	}
+	return 0, 0, false
 }
 
 // headerBytes is less than any image or document has.
@@ -80,18 +104,20 @@ const headerBytes = 20
 func IsAnimated(kind string, data []byte) bool {
 	switch kind {
 	case GIF:
-		return gifFrames(data) > 1
+		frames, _ := gifBlocks(data, 2)
+		return frames > 1
 	case WebP: // the flag of an extended header: RFC 9649, section 2.7.1
 		return len(data) > 20 && string(data[12:16]) == "VP8X" && data[20]&0x02 != 0
 	}
 	return false
 }
 
-// gifFrames counts the images of a GIF, up to two: GIF89a, sections 18 to 26.
-func gifFrames(data []byte) (frames int) {
+// gifBlocks counts the images of a GIF, up to framesMax, and reports whether it
+// reached the end of the file's blocks: GIF89a, sections 18 to 27.
+func gifBlocks(data []byte, framesMax int) (frames int, ends bool) {
 	const header = 13
 	if len(data) < header {
-		return 0
+		return 0, false
 	}
 	rest := data[header:]
 	skip := func(n int) { rest = rest[min(n, len(rest)):] }
@@ -107,14 +133,14 @@ func gifFrames(data []byte) (frames int) {
 		skip(1)
 	}
 	table(data[10])
-	for len(rest) > 0 && frames < 2 {
+	for len(rest) > 0 && frames < framesMax {
 		switch rest[0] {
 		case '!':
 			skip(2)
 			blocks()
 		case ',':
 			if len(rest) < 11 {
-				return frames
+				return frames, false
 			}
 			frames++
 			flags := rest[9]
@@ -123,10 +149,10 @@ func gifFrames(data []byte) (frames int) {
 			skip(1)
 			blocks()
 		default:
-			return frames
+			return frames, rest[0] == ';'
 		}
 	}
-	return frames
+	return frames, false
 }
 
 // EncodedLen returns how many bytes n bytes are in base64, in which providers

@@ -11,10 +11,11 @@ import (
 	"github.com/refold/refold/internal/media"
 )
 
-// accepts is what the Messages API takes. A request has at most 32 MB.
+// accepts is what the Messages API takes. A request has at most 32 MB. Models
+// with a context of more than 200,000 tokens take more images than 100.
 var accepts = llm.Accepts{
 	Server: "Anthropic's API", Images: []string{media.PNG, media.JPEG, media.GIF, media.WebP}, Animated: true, Documents: true,
-	ImageMax: 5 << 20, ImageSideMax: 8000, TotalMax: 24 << 20,
+	ImageMax: 5 << 20, ImageSideMax: 8000, Many: llm.Many{Max: 100, Large: 20, SideMax: 2000}, TotalMax: 24 << 20,
 }
 
 // newFile returns an image or a document.

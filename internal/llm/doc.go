@@ -19,8 +19,8 @@
 //
 // # Laws
 //
-//   - A provider keeps nothing between two generations: its answer depends on
-//     the request alone. A bridge may be killed at any point, and another one
+//   - A provider keeps nothing between two generations, but for optional members
+//     of requests that a server refused: its answer depends on the request alone. A bridge may be killed at any point, and another one
 //     starts the effect again.
 //   - A provider's failure has one of the codes of codes.go. The detail says what
 //     to do, has at most session.DetailBytesMax bytes, and contains no key.

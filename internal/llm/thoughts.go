@@ -18,6 +18,7 @@ const (
 	ThoughtsSent    Thoughts = 0 // unchanged
 	ThoughtsDropped Thoughts = 1 // sent, and the server is asked to drop those that it would refuse
 	ThoughtsLeftOut Thoughts = 2 // not sent
+	ThoughtsFilled  Thoughts = 3 // unchanged, and a short one in every turn that has none: the server requires one
 )
 
 // ThoughtsOf returns how thoughts were sent for the latest answer of the

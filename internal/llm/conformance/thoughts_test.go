@@ -4,8 +4,11 @@ package conformance
 // (testdata/README.md), and is imitated here.
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -150,5 +153,86 @@ func TestSignatureAloneBelongsToTheTextBefore(t *testing.T) {
 		if strings.Contains(sent, "b3RoZXI=") {
 			t.Errorf("%s: a signature of nothing is sent: %s", name, sent)
 		}
+	}
+}
+
+// thinkers is a server of chat completions in thinking mode: it refuses a turn of the
+// model without a thought. message is what it says then.
+type thinkers struct {
+	capture
+	message string
+}
+
+func (s *thinkers) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := s.capture.RoundTrip(r)
+	var sent struct {
+		Messages []struct {
+			Role    string `json:"role"`
+			Thought string `json:"reasoning_content"`
+		} `json:"messages"`
+	}
+	if err != nil || json.Unmarshal(s.got[len(s.got)-1].body, &sent) != nil {
+		return response, err
+	}
+	for _, m := range sent.Messages {
+		if m.Role == "assistant" && m.Thought == "" {
+			refusal := "HTTP/1.1 400 Bad Request\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" + `{"error":{"message":"` + s.message + `","type":"invalid_request_error"}}`
+			return http.ReadResponse(bufio.NewReader(strings.NewReader(refusal)), r)
+		}
+	}
+	return response, nil
+}
+
+// TestTurnsWithoutThoughtsAreFilledIn: a session that comes to a server in thinking mode
+// has turns of other providers, fillers of ours, and turns that thought of nothing.
+func TestTurnsWithoutThoughtsAreFilledIn(t *testing.T) {
+	t.Parallel()
+	a := apiOf(t, "openai-chat")
+	const own = `{"of":"openai-chat models.example","pieces":[{"item":"{\"reasoning_content\":\"Hm.\"}"},{"text":3}]}`
+	for _, message := range []string{
+		"The `reasoning_content` in the thinking mode must be passed back to the API.",                   // nowledge-co/nowledge-mem#36
+		"Missing `reasoning_content` field in the assistant message at message index 1.",                 // DeepSeek V3.2
+		"thinking is enabled but reasoning_content is missing in assistant tool call message at index 2", // Kimi
+		"The reasoning_content in the thinking mode must be passed back to the API. (request id: abc)",   // a gateway
+	} {
+		s := &thinkers{capture: capture{answer: a.answers(t)["text"]}, message: message}
+		m, err := a.open(endpoint.Config{BaseURL: "https://models.example", Client: &http.Client{Transport: s}}, slog.New(slog.DiscardHandler))
+		must(t, err)
+		req := messages("", user("hi"), says("", call("r1t1c0", "{}")), result("r1t1c0", "there"), says("Yes"), user("one"), user("two"),
+			thought(`{"of":"anthropic api.example","pieces":[{"item":"{}"},{"text":2}]}`, says("No")), user("so"), thought(own, says("Ok.")), user("and?")).req
+		req.Session, req.Effect, req.Model = "s1", "r1t9", "m-1"
+		said, err := m.Generate(t.Context(), req, func(string) {})
+		if err != nil || len(s.got) != 2 {
+			t.Errorf("%s: %d requests, %v", message, len(s.got), err)
+			continue
+		}
+		if err := a.check(s.got[1].body); err != nil {
+			t.Error(err)
+		}
+		if body := string(s.got[1].body); !strings.Contains(body, `"reasoning_content":"Hm."`) {
+			t.Errorf("%s: its own thought is lost: %s", message, body)
+		}
+		req.Messages = append(req.Messages, executor.Message{Role: "assistant", Text: said.Text, Opaque: said.Opaque}, user("go on"))
+		if _, err := m.Generate(t.Context(), req, func(string) {}); err != nil || len(s.got) != 3 {
+			t.Errorf("%s: the next turn needs %d requests: %v", message, len(s.got)-2, err)
+		}
+	}
+}
+
+// TestThoughtsThatAServerRefusesAreLeftOut: Mistral refuses a member that its
+// gateway answered with, by 422: BerriAI/litellm#30835.
+func TestThoughtsThatAServerRefusesAreLeftOut(t *testing.T) {
+	t.Parallel()
+	a := apiOf(t, "openai-chat")
+	refusal := "HTTP/1.1 422 Unprocessable Entity\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n" +
+		`{"object":"error","message":{"detail":[{"type":"extra_forbidden","loc":["body","messages",1,"assistant","reasoning_content"],"msg":"Extra inputs are not permitted"}]},"type":"invalid_request_error"}`
+	s := serve(t, refusal, a.answers(t)["text"])
+	m, err := a.open(endpoint.Config{BaseURL: s.url}, slog.New(slog.DiscardHandler))
+	must(t, err)
+	own := `{"of":"openai-chat ` + strings.TrimPrefix(s.url, "http://") + `","pieces":[{"item":"{\"reasoning_content\":\"Hm.\"}"},{"text":3}]}`
+	req := messages("", user("so"), thought(own, says("Ok.")), user("and?")).req
+	req.Session, req.Effect, req.Model = "s1", "r1t9", "m-1"
+	if _, err := m.Generate(t.Context(), req, func(string) {}); err != nil || len(s.got()) != 2 || strings.Contains(string(s.got()[1].body), "reasoning_content") {
+		t.Errorf("%d requests, %v", len(s.got()), err)
 	}
 }

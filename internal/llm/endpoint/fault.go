@@ -127,7 +127,31 @@ func (s ServerError) has(words ...string) bool {
 func (s ServerError) refusesThoughts() bool {
 	return s.is("invalid_encrypted_content", "thinking_signature_invalid") || s.has("block_binding", "bound to a different conversation",
 		"`signature` in `thinking`", "thought signature", "thought_signature", "encrypted content", "encrypted_content",
-		"reasoning_content", "reasoning_details")
+		"reasoning_content", "reasoning_details") ||
+		strings.HasSuffix(s.Field, ".reasoning_content") || strings.HasSuffix(s.Field, ".reasoning_details")
+}
+
+// requiresThoughts reports whether the server refuses turns of the model without a
+// thought: DeepSeek ("must be passed back", "missing") and Kimi ("is missing"), in
+// thinking mode.
+func (s ServerError) requiresThoughts() bool {
+	return s.has("reasoning_content") && s.has("passed back", "missing", "is required", "must be provided", "must include", "must contain")
+}
+
+// Refuses reports whether the server refused the request for one of its members.
+func (f *Failure) Refuses(member string) bool {
+	if f.refusal == nil {
+		return false
+	}
+	path := strings.FieldsFunc(f.refusal.Field, func(r rune) bool { return strings.ContainsRune(".[]/ ", r) })
+	if slices.Contains(path, member) {
+		return true
+	}
+	named := regexp.MustCompile("['\"`]" + member + `\b`)
+	if strings.Contains(member, "_") { // no word of a sentence
+		named = regexp.MustCompile(`\b` + member + `\b`)
+	}
+	return named.MatchString(f.refusal.Message)
 }
 
 // classify returns the failure for a server's response.
@@ -170,7 +194,11 @@ func (e *Endpoint) failureOf(status int, header http.Header, s ServerError) *Fai
 		return final(llm.CodeBadRequest, ", a redirect to "+e.leadsTo(header)+", which is not followed: check the base URL")
 	}
 	f := final(llm.CodeBadRequest, "")
-	f.Thoughts = status == http.StatusBadRequest && s.refusesThoughts()
+	if status == http.StatusBadRequest || status == http.StatusUnprocessableEntity {
+		f.refusal = &s
+		f.NoThoughts = s.requiresThoughts()
+		f.Thoughts = !f.NoThoughts && s.refusesThoughts()
+	}
 	return f
 }
 

@@ -19,9 +19,12 @@ type Failure struct {
 	Paid bool
 	// Thoughts means that the server refused earlier thoughts.
 	Thoughts bool
+	// NoThoughts means that the server refused turns without a thought.
+	NoThoughts bool
 	// Changed means that the next attempt sends another request, and may do so at once.
 	Changed bool
 	after   time.Duration // the wait that the server requests; 0: none
+	refusal *ServerError  // of the request, as it is; nil: the failure is another one
 }
 
 // Final returns a failure that a retry would only repeat.

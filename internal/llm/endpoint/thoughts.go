@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"context"
+	"slices"
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
@@ -18,9 +19,9 @@ type Thoughtful struct {
 }
 
 // GenerateThoughtful is Generate for a provider that may refuse earlier
-// thoughts. After such a refusal it retries at once with the next of the ways,
-// and records that one in the answer's Opaque, so that later turns begin with
-// it. It returns an error of the first Make.
+// thoughts, or turns without one. After such a refusal it retries at once in the
+// next way, or in that which fills them in, and records that one in the answer's
+// Opaque, so that later turns begin with it. It returns an error of the first Make.
 func (e *Endpoint) GenerateThoughtful(ctx context.Context, req *executor.Request, delta func(text string), t Thoughtful) (executor.Answer, error) {
 	before, any := llm.ThoughtsOf(t.Of, req.Messages)
 	way := 0
@@ -33,14 +34,12 @@ func (e *Endpoint) GenerateThoughtful(ctx context.Context, req *executor.Request
 	}
 	answer, err := e.Generate(ctx, req, delta, func(ctx context.Context, delta func(text string)) (executor.Answer, *Failure) {
 		answer, failed := ask(ctx, delta)
-		if failed == nil || !any || way == len(t.Ways)-1 {
-			return answer, failed
+		if failed == nil {
+			return answer, nil
 		}
-		// A server that does not know the setting refuses the request for it.
-		if unknown := t.Ways[way] == llm.ThoughtsDropped && failed.Err.Code == llm.CodeBadRequest; failed.Thoughts || unknown {
-			if next, err := t.Make(t.Ways[way+1]); err == nil {
-				ask, failed.Changed = next, true
-				way++
+		if to := t.after(way, failed, any); to != way {
+			if next, err := t.Make(t.Ways[to]); err == nil {
+				ask, way, failed.Changed = next, to, true
 			}
 		}
 		return answer, failed
@@ -49,4 +48,18 @@ func (e *Endpoint) GenerateThoughtful(ctx context.Context, req *executor.Request
 		answer.Opaque = llm.Remember(t.Of, t.Ways[way], answer.Opaque)
 	}
 	return answer, err
+}
+
+// after returns the way to try after a failure, the same one if none is left. any says
+// whether the request had thoughts.
+func (t *Thoughtful) after(way int, failed *Failure, any bool) int {
+	if failed.NoThoughts { // whoever made the turns without
+		return max(way, slices.Index(t.Ways, llm.ThoughtsFilled))
+	}
+	// A server that does not know the setting refuses the request for it.
+	unknown := t.Ways[way] == llm.ThoughtsDropped && failed.Err.Code == llm.CodeBadRequest
+	if any && (failed.Thoughts || unknown) && way+1 < len(t.Ways) && t.Ways[way+1] != llm.ThoughtsFilled {
+		return way + 1
+	}
+	return way
 }

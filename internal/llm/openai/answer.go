@@ -9,7 +9,6 @@ import (
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
@@ -21,9 +20,6 @@ func (m *Model) ask(ctx context.Context, body openai.ChatCompletionNewParams, de
 	options := []option.RequestOption{option.WithResponseBodyInto(&response)}
 	if !m.whole {
 		options = append(options, option.WithJSONSet("stream", true))
-		if !hasExtra(&body, "stream_options") {
-			body.StreamOptions.IncludeUsage = param.NewOpt(true)
-		}
 	}
 	if _, err := m.completions.New(ctx, body, options...); err != nil {
 		return executor.Answer{}, m.endpoint.Failed(err)

@@ -27,23 +27,28 @@ var (
 
 // cache adds the members for OpenAI's prompt cache: a key, so that a session's
 // requests reach the same server, and a retention time if the config wants more
-// than the model's default. Members of params win. lifetime is the longest one
-// that the API accepts.
-func cache(req *executor.Request, members map[string]json.RawMessage, extra map[string]any, lifetime string) {
+// than the model's default. Members of params win, and those of without are left
+// out. lifetime is the longest one that the API accepts.
+func cache(req *executor.Request, members map[string]json.RawMessage, extra map[string]any, lifetime string, without []string) {
 	if req.CacheTTL == session.CacheTTLOff {
 		return
 	}
-	if _, given := members["prompt_cache_key"]; !given && req.Session != "" {
-		extra["prompt_cache_key"] = req.Session
+	if _, given := members[memberCacheKey]; !given && req.Session != "" {
+		extra[memberCacheKey] = req.Session
 	}
-	_, options := members["prompt_cache_options"]
-	_, retention := members["prompt_cache_retention"]
+	_, options := members[memberCacheLife]
+	_, retention := members[memberCacheKeep]
 	switch {
 	case req.CacheTTL != session.CacheTTLLong || options || retention:
 	case takesLifetime.MatchString(req.Model):
-		extra["prompt_cache_options"] = map[string]string{"ttl": lifetime}
+		extra[memberCacheLife] = map[string]string{"ttl": lifetime}
 	case takesRetention.MatchString(req.Model):
-		extra["prompt_cache_retention"] = string(openai.ChatCompletionNewParamsPromptCacheRetention24h)
+		extra[memberCacheKeep] = string(openai.ChatCompletionNewParamsPromptCacheRetention24h)
+	}
+	for _, member := range without {
+		if _, given := members[member]; !given {
+			delete(extra, member)
+		}
 	}
 }
 

@@ -1,6 +1,8 @@
 package openai
 
 import (
+	"maps"
+
 	"github.com/openai/openai-go/v3"
 
 	"github.com/refold/refold/bridge/executor"
@@ -15,12 +17,14 @@ type conversation struct {
 	// require one. It never changes a message that was sent before.
 	alternate bool
 	thinks    bool // an earlier turn was sent with a thought; some servers then require one in every turn
+	fills     bool // the server requires one in every turn
 }
 
 // imagesFollow is the assistant's message between results and their images.
 const imagesFollow = "(images follow)"
 
-// noThought is the thought of a message that no model made.
+// noThought is the thought of a message that no model of this server made, or that it
+// made without one.
 const noThought = "(none)"
 
 // user adds a user's message. between is sent before it if the model has not
@@ -28,7 +32,7 @@ const noThought = "(none)"
 func (c *conversation) user(message openai.ChatCompletionMessageParamUnion, between string) {
 	if c.alternate && (c.last == "user" || c.last == "tool") {
 		said := openai.AssistantMessage(between)
-		if c.thinks {
+		if c.thinks || c.fills {
 			said.OfAssistant.SetExtraFields(map[string]any{memberThought: noThought})
 		}
 		c.all = append(c.all, said)
@@ -41,8 +45,13 @@ func (c *conversation) assistant(message openai.ChatCompletionMessageParamUnion)
 	if c.alternate && (c.last == "" || c.last == "assistant") {
 		c.all = append(c.all, openai.UserMessage(llm.GoOn))
 	}
-	if _, is := message.OfAssistant.ExtraFields()[memberThought]; is {
+	extra := message.OfAssistant.ExtraFields()
+	if _, is := extra[memberThought]; is {
 		c.thinks = true
+	} else if c.fills {
+		filled := map[string]any{memberThought: noThought}
+		maps.Copy(filled, extra)
+		message.OfAssistant.SetExtraFields(filled)
 	}
 	c.all, c.last = append(c.all, message), "assistant"
 }
@@ -51,7 +60,7 @@ func (c *conversation) assistant(message openai.ChatCompletionMessageParamUnion)
 // they follow the results of their turn as a user message. An empty turn of the
 // model is left out.
 func (m *Model) newMessages(messages []executor.Message, thoughts llm.Thoughts) []openai.ChatCompletionMessageParamUnion {
-	c := conversation{alternate: !m.openai}
+	c := conversation{alternate: !m.openai, fills: thoughts == llm.ThoughtsFilled}
 	var images []executor.Part
 	flush := func() {
 		if len(images) > 0 {

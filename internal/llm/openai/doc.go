@@ -31,7 +31,9 @@
 // conversation. tools are rendered once for a toolset, and the bridge keeps the
 // rendered bytes. In chat completions stream_options requests the usage unless
 // params has one. OpenAI stores nothing unless params.store says so. Encrypted
-// reasoning is requested if the model's name is that of a reasoning model.
+// reasoning is requested if the model's name is that of a reasoning model. A member
+// that the client adds by itself and the server refuses is left out from then on
+// (refused.go).
 //
 // OpenAI gets a prompt_cache_key and a cache retention (cache.go). In masked
 // mode all tools are defined and tool_choice lists those that may be called.

@@ -38,6 +38,8 @@ type Model struct {
 	chat, whole bool
 	openai      bool   // the server supports OpenAI's extensions
 	of          string // the owner of the server's items
+	log         *slog.Logger
+	refused     refusals
 }
 
 var _ executor.Model = (*Model)(nil)
@@ -65,7 +67,7 @@ func New(c Config, log *slog.Logger) (*Model, error) {
 	}
 	return &Model{
 		endpoint: e, completions: openai.NewChatCompletionService(options...), responses: responses.NewResponseService(options...),
-		chat: c.Chat, whole: c.Whole, openai: !c.Chat || e.Host() == openaiHost, of: of,
+		chat: c.Chat, whole: c.Whole, openai: !c.Chat || e.Host() == openaiHost, of: of, log: log,
 	}, nil
 }
 
@@ -76,22 +78,33 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 	req, tools := m.dialect().Adapt(req, m.openai)
 	req = llm.Sendable(req)
 	answer, err := m.endpoint.GenerateThoughtful(ctx, &req, delta, endpoint.Thoughtful{
-		Of: m.of, Ways: []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsLeftOut},
+		Of: m.of, Ways: m.ways(),
 		Make: func(thoughts llm.Thoughts) (endpoint.Attempt, error) { return m.prepare(&req, thoughts) },
 	})
 	return tools.Answer(answer), err
 }
 
+// ways are the ways in which thoughts can be sent. Servers of chat completions other
+// than OpenAI's may require one in every turn.
+func (m *Model) ways() []llm.Thoughts {
+	if m.openai {
+		return []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsLeftOut}
+	}
+	return []llm.Thoughts{llm.ThoughtsSent, llm.ThoughtsLeftOut, llm.ThoughtsFilled}
+}
+
 // prepare builds the request. Its error is a fault of the run's config.
 func (m *Model) prepare(req *executor.Request, thoughts llm.Thoughts) (endpoint.Attempt, error) {
-	if m.chat {
-		body, err := m.newParams(req, thoughts)
+	return m.attempt(req, func(without []string) (endpoint.Attempt, error) {
+		if m.chat {
+			body, err := m.newParams(req, thoughts, without)
+			return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {
+				return m.ask(ctx, body, delta)
+			}, err
+		}
+		body, err := m.newResponse(req, thoughts, without)
 		return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {
-			return m.ask(ctx, body, delta)
+			return m.respond(ctx, body, delta)
 		}, err
-	}
-	body, err := m.newResponse(req, thoughts)
-	return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {
-		return m.respond(ctx, body, delta)
-	}, err
+	})
 }

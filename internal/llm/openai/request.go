@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/packages/param"
@@ -16,8 +17,9 @@ import (
 // other parts of the config, or change the form of the answer.
 var reserved = []string{"messages", "model", "n", "stream", "tool_choice", "tools"}
 
-// newParams builds the request. Its error is a fault of the run's config.
-func (m *Model) newParams(req *executor.Request, thoughts llm.Thoughts) (openai.ChatCompletionNewParams, error) {
+// newParams builds the request, without these optional members. Its error is a fault
+// of the run's config.
+func (m *Model) newParams(req *executor.Request, thoughts llm.Thoughts, without []string) (openai.ChatCompletionNewParams, error) {
 	body := openai.ChatCompletionNewParams{Model: req.Model}
 	if req.System != "" {
 		body.Messages = append(body.Messages, openai.SystemMessage(req.System))
@@ -54,9 +56,12 @@ func (m *Model) newParams(req *executor.Request, thoughts llm.Thoughts) (openai.
 		extra[name] = value
 	}
 	if m.openai {
-		cache(req, members, extra, chatLifetime)
+		cache(req, members, extra, chatLifetime, without)
 	}
-	if err := limitOutput(req, members, extra); err != nil {
+	if _, given := members[memberUsage]; !given && !m.whole && !slices.Contains(without, memberUsage) {
+		body.StreamOptions.IncludeUsage = param.NewOpt(true)
+	}
+	if err := limitOutput(req, members, extra, without); err != nil {
 		return body, err
 	}
 	if len(extra) > 0 {
@@ -67,17 +72,19 @@ func (m *Model) newParams(req *executor.Request, thoughts llm.Thoughts) (openai.
 
 // limitOutput limits the output to the run's remaining budget, with whichever
 // of the API's two members params have. OpenAI's reasoning models accept only
-// the newer one.
-func limitOutput(req *executor.Request, members map[string]json.RawMessage, extra map[string]any) error {
+// the newer one, and some servers only the older one.
+func limitOutput(req *executor.Request, members map[string]json.RawMessage, extra map[string]any, without []string) error {
 	if req.OutputTokensMax == 0 {
 		return nil
 	}
-	names := []string{"max_completion_tokens"}
-	if _, given := members["max_tokens"]; given {
-		names = []string{"max_tokens"}
-		if _, both := members["max_completion_tokens"]; both {
-			names = []string{"max_tokens", "max_completion_tokens"}
-		}
+	_, older := members[memberLimitOld]
+	_, newer := members[memberLimit]
+	names := []string{memberLimit}
+	switch {
+	case older && newer:
+		names = []string{memberLimitOld, memberLimit}
+	case older, !newer && slices.Contains(without, memberLimit):
+		names = []string{memberLimitOld}
 	}
 	for _, name := range names {
 		limit, err := llm.OutputTokensMax(req, name, members[name], 0, 1)
@@ -98,12 +105,6 @@ func newFormat(f *executor.Format) openai.ChatCompletionNewParamsResponseFormatU
 		schema.Strict = param.NewOpt(true)
 	}
 	return openai.ChatCompletionNewParamsResponseFormatUnion{OfJSONSchema: &shared.ResponseFormatJSONSchemaParam{JSONSchema: schema}}
-}
-
-// hasExtra reports whether params set a member of the request.
-func hasExtra(body *openai.ChatCompletionNewParams, name string) bool {
-	_, ok := body.ExtraFields()[name]
-	return ok
 }
 
 // newParts returns the content of a message with images.

@@ -24,9 +24,9 @@ var reservedResponses = []string{
 // reasoning; other models refuse requests for it.
 var reasons = regexp.MustCompile(`(^|[/:])(o[1-9]|gpt-([5-9]|[1-9][0-9])|codex)`)
 
-// newResponse builds the request. The server keeps nothing of it, unless params
-// say so. Its error is a fault of the run's config.
-func (m *Model) newResponse(req *executor.Request, thoughts llm.Thoughts) (responses.ResponseNewParams, error) {
+// newResponse builds the request, without these optional members. The server keeps
+// nothing of it, unless params say so. Its error is a fault of the run's config.
+func (m *Model) newResponse(req *executor.Request, thoughts llm.Thoughts, without []string) (responses.ResponseNewParams, error) {
 	body := responses.ResponseNewParams{
 		Model: req.Model, Store: param.NewOpt(false),
 		Input: responses.ResponseNewParamsInputUnion{OfInputItemList: m.newItems(acceptsOpenAI.Fit(req.Messages), thoughts)},
@@ -50,10 +50,10 @@ func (m *Model) newResponse(req *executor.Request, thoughts llm.Thoughts) (respo
 	if _, given := members["store"]; given {
 		body.Store = param.Opt[bool]{}
 	}
-	if _, given := members["include"]; !given && reasons.MatchString(req.Model) {
+	if _, given := members[memberInclude]; !given && reasons.MatchString(req.Model) && !slices.Contains(without, memberInclude) {
 		body.Include = []responses.ResponseIncludable{responses.ResponseIncludableReasoningEncryptedContent}
 	}
-	cache(req, members, extra, responseLifetime)
+	cache(req, members, extra, responseLifetime, without)
 	if len(req.Tools)+len(req.Defined) > 0 {
 		tools, err := req.RenderDefined(responseToolsForm, renderResponseTools)
 		if err != nil {

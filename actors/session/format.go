@@ -13,8 +13,8 @@ import (
 type ResponseFormat struct {
 	Name    string    `msgpack:"name,omitempty"`    // of the schema, for the model
 	Repairs *int      `msgpack:"repairs,omitempty"` // how many faulty answers in a row the model may repair; absent: RepairsDefault
-	Schema  codec.Raw `msgpack:"schema,omitempty"`  // of type json_schema: a JSON Schema, passed on unchanged
-	Strict  bool      `msgpack:"strict,omitempty"`  // the provider must hold the answer to the schema
+	Schema  codec.Raw `msgpack:"schema,omitempty"`  // of type json_schema: a JSON Schema; a provider is sent a form that it accepts
+	Strict  bool      `msgpack:"strict,omitempty"`  // the provider is to hold the answer to the schema, if it can
 	Type    string    `msgpack:"type"`
 }
 
@@ -87,7 +87,7 @@ const finishStop = "stop"
 // required form. Then it has let the model repair the answer in another turn, or
 // has ended the run if no repair or no turn is left.
 func (s *State) isFaulty(b *settlement) bool {
-	f, ok := readFormat(s.responseFormat())
+	f, ok := readFormat(s.ResponseFormat())
 	if !ok || f.Type != FormatSchema {
 		return false
 	}

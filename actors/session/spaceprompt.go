@@ -265,9 +265,9 @@ func (s *State) showPrompt(g *Generation) {
 	}
 }
 
-// responseFormat returns the form that answers of the latest turn must have: the
-// run's, else the prompt pack's. It is empty if neither has one.
-func (s *State) responseFormat() codec.Raw {
+// ResponseFormat returns the form that answers of the latest turn must have, a
+// ResponseFormat: the run's, else the prompt pack's. It is empty if neither has one.
+func (s *State) ResponseFormat() codec.Raw {
 	own := s.Run.Config.ResponseFormat
 	if len(own) > 0 || s.turnSpace() == nil {
 		return own

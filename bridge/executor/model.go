@@ -66,7 +66,7 @@ type Request struct {
 type Format struct {
 	Name   string          // of the schema, of A-Za-z0-9_-; may be empty
 	Schema json.RawMessage // JSON Schema; nil: any object
-	Strict bool            // the provider must enforce the schema, and may refuse schemas that it can't enforce
+	Strict bool            // the provider is to hold the model to the schema, if it can
 }
 
 // Message is one item of the conversation. Roles are user, assistant, tool.

@@ -15,16 +15,18 @@ import (
 )
 
 // tellLeftOut adds to the view's offered tools why the API of the turn's provider
-// is not sent them. It folds the session's events again: a view has no schemas.
-func tellLeftOut(ctx context.Context, c *client.Client, v *session.View) error {
+// is not sent them, and returns why that can't hold the model to the schema of its
+// answer, "" if it can. It folds the session's events again: a view has no schemas.
+func tellLeftOut(ctx context.Context, c *client.Client, v *session.View) (string, error) {
 	var tools []executor.Tool
+	var form codec.Raw
 	provider := ""
 	_, err := c.Replay(ctx, v.Session, 0, func(_ session.Event, _ []session.Notice, state *session.State) {
 		t := state.Turn
 		if t == nil || state.Run == nil || fmt.Sprintf("r%dt%d", t.Run, t.Number) != v.Turn.Effect {
 			return
 		}
-		provider, tools = state.Run.Config.Provider, tools[:0]
+		provider, form, tools = state.Run.Config.Provider, state.ResponseFormat(), tools[:0]
 		for i := range t.Toolset.Offers {
 			d := t.Toolset.Descriptor(state.TurnRegistry(), i)
 			text, err := codec.ToJSON(d.ArgsSchema)
@@ -36,7 +38,7 @@ func tellLeftOut(ctx context.Context, c *client.Client, v *session.View) error {
 	})
 	dialect := schema.Of(provider)
 	if err != nil || dialect == nil {
-		return err
+		return "", err
 	}
 	for _, left := range dialect.LeftOut(tools) {
 		for i := range v.Tools {
@@ -45,7 +47,21 @@ func tellLeftOut(ctx context.Context, c *client.Client, v *session.View) error {
 			}
 		}
 	}
-	return nil
+	return looserForm(dialect, form), nil
+}
+
+// looserForm returns why an API can't hold the model to the schema of a
+// response_format, "" if it can, or there is none.
+func looserForm(dialect *schema.Dialect, form codec.Raw) string {
+	var f session.ResponseFormat
+	if len(form) == 0 || codec.Decode(form, &f) != nil || f.Type != session.FormatSchema {
+		return ""
+	}
+	text, err := codec.ToJSON(f.Schema)
+	if err != nil {
+		return ""
+	}
+	return dialect.Answer(&executor.Format{Name: f.Name, Schema: text, Strict: f.Strict}).Why
 }
 
 // tellSchemas prints what becomes of imported tools for providers' APIs.

@@ -47,6 +47,24 @@ func TestToolsThatAProviderIsNotSent(t *testing.T) {
 	}
 }
 
+// TestFormThatAProviderCantHoldTo: refold tools says that the model is only told of the
+// schema of its answer.
+func TestFormThatAProviderCantHoldTo(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "install", file(t, `{"v":1,"rules":1,"profiles":[],"tools":[],"config":{"provider":"anthropic","model":"m"}}`))
+	for sid, schema := range map[string]string{"s1": `{"type":"object","additionalProperties":{"type":"string"}}`, "s2": `{"type":"object","properties":{"a":{"type":"string","minLength":1}}}`} {
+		w.says(session.DoorIn, sid, session.TypeRunRequested, `{"input":{"text":"hi"},"config":{"response_format":{"type":"json_schema","schema":`+schema+`}}}`)
+		w.reaches(sid, "the first turn is asked", turnOf("r1t1"))
+	}
+	const told = "refold: the response_format is sent in a looser form, and answers are checked against its own: anthropic can't hold the model to it: an object of it has any properties, or a value of it may be anything\n"
+	for sid, want := range map[string]string{"s1": told, "s2": ""} {
+		if _, got := w.does(0, "tools", sid); got != want {
+			t.Errorf("%s: got %q, want %q", sid, got, want)
+		}
+	}
+}
+
 // TestTellSchemas: an import says what models are shown instead.
 func TestTellSchemas(t *testing.T) {
 	t.Parallel()

@@ -30,9 +30,12 @@ type toolsShowCommand struct {
 
 // Run prints the offered tools, and then the hidden ones.
 func (c toolsShowCommand) Run(ctx context.Context, s streams, conn connection) error {
-	v, err := viewAt(ctx, conn, c.Session, c.Turn)
+	v, form, err := viewAt(ctx, conn, c.Session, c.Turn)
 	if err != nil {
 		return err
+	}
+	if form != "" {
+		fmt.Fprintf(s.err, "refold: the response_format is sent in a looser form, and answers are checked against its own: %s\n", form)
 	}
 	if c.JSON {
 		for _, t := range v.Tools {
@@ -55,7 +58,7 @@ type whyCommand struct {
 
 // Run prints whether the turn offered the tool, and why.
 func (c whyCommand) Run(ctx context.Context, s streams, conn connection) error {
-	v, err := viewAt(ctx, conn, c.Session, c.Turn)
+	v, _, err := viewAt(ctx, conn, c.Session, c.Turn)
 	if err != nil {
 		return err
 	}
@@ -109,17 +112,17 @@ func names(tools []session.ViewTool) string {
 
 // viewAt returns the view with the tools of a turn: the session's present view, or
 // if a turn is named, the view when that turn's tools were decided. If there is
-// none, the error describes what there is.
-func viewAt(ctx context.Context, conn connection, sid, turn string) (session.View, error) {
+// none, the error describes what there is. form says why the provider's API can't hold
+// the model to the schema of its answer, "" if it can.
+func viewAt(ctx context.Context, conn connection, sid, turn string) (v session.View, form string, err error) {
 	if turn != "" && !turnName.MatchString(turn) {
-		return session.View{}, &statusError{statusUsage, fmt.Sprintf("--turn %s: a turn has a name such as r1t2: run 1, turn 2", turn)}
+		return v, "", &statusError{statusUsage, fmt.Sprintf("--turn %s: a turn has a name such as r1t2: run 1, turn 2", turn)}
 	}
 	c, err := conn.connect(ctx)
 	if err != nil {
-		return session.View{}, err
+		return v, "", err
 	}
 	defer c.Close()
-	var v session.View
 	if turn == "" {
 		v, err = viewSoon(ctx, c, sid)
 	} else {
@@ -127,15 +130,16 @@ func viewAt(ctx context.Context, conn connection, sid, turn string) (session.Vie
 	}
 	switch {
 	case err != nil:
-		return v, err
+		return v, "", err
 	case v.Turn == nil:
-		return v, fmt.Errorf("session %s has not published a turn yet: refold view %s", sid, sid)
+		return v, "", fmt.Errorf("session %s has not published a turn yet: refold view %s", sid, sid)
 	case v.Turn.Step != nil && v.Turn.Step.Open:
-		return v, fmt.Errorf("turn %s waits for its step hook, which decides over its tools: refold view %s", v.Turn.Effect, sid)
+		return v, "", fmt.Errorf("turn %s waits for its step hook, which decides over its tools: refold view %s", v.Turn.Effect, sid)
 	case v.Turn.Step != nil && strings.Trim(v.Turn.Toolset, "0") == "":
-		return v, fmt.Errorf("turn %s was not published, since its step hook failed: %s", v.Turn.Effect, faultOf(v.Turn.Step))
+		return v, "", fmt.Errorf("turn %s was not published, since its step hook failed: %s", v.Turn.Effect, faultOf(v.Turn.Step))
 	}
-	return v, tellLeftOut(ctx, c, &v)
+	form, err = tellLeftOut(ctx, c, &v)
+	return v, form, err
 }
 
 // turnName matches the names of turns.

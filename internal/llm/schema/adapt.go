@@ -61,14 +61,16 @@ type Adapted struct {
 }
 
 // Adapt returns a request with the tools that the API is sent, under the names
-// that the model is shown, also in earlier calls. Their schemas are as they were:
-// Normalize is for rendering them. masks says whether the API can be told to
-// accept calls of some of its tools alone; without it, Defined is dropped, as it is
-// if these are more than the API takes.
+// that the model is shown, also in earlier calls, and with the response_format that
+// it accepts. The schemas of tools are as they were: Normalize is for rendering
+// them. masks says whether the API can be told to accept calls of some of its tools
+// alone; without it, Defined is dropped, as it is if these are more than the API
+// takes.
 func (d *Dialect) Adapt(req executor.Request, masks bool) (executor.Request, *Adapted) {
 	if !masks || d.toolsMax > 0 && len(req.Defined) > d.toolsMax {
 		req.Defined = nil
 	}
+	req = d.formed(req)
 	text, err := req.RenderDefined("plan."+d.Name, func(tools []executor.Tool) ([]byte, error) { return encode(d.plan(tools)), nil })
 	a := &Adapted{}
 	if err != nil || json.Unmarshal(text, &a.plan) != nil {

@@ -18,6 +18,12 @@ type Dialect struct {
 	// members: objects have properties, arrays have items, required names
 	// properties, and schemas are objects.
 	members bool
+	// closed: objects have just the properties that they name. An object of any
+	// others can't be told.
+	closed bool
+	// optionalMax and unionsMax are the most properties that are not required, and
+	// values with alternatives, of a closed schema; no unionsMax: no limit is known.
+	optionalMax, unionsMax int
 	// toolsMax is the most tools of a request; 0: no limit is known.
 	toolsMax int
 	// depthMax is the depth from which on only values without parts are described.

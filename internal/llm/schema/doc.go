@@ -6,7 +6,7 @@
 // [Dialect.Adapt] decides which tools of a request an API is sent, and under
 // which names. [Dialect.Normalize] rewrites the schema of one of them. The model
 // is shown the result; its arguments are renamed back, and checked against the
-// original schema.
+// original schema. [Dialect.Answer] gives the schema of an answer its form.
 //
 // # Laws
 //
@@ -18,7 +18,10 @@
 //   - A constraint that an API does not take is dropped, and named in the
 //     description. So the result allows what the original allows, unless the
 //     original refers to itself or is beyond a limit: then it allows more.
-//   - Names and property keys are renamed one to one within a tool.
+//   - Names and property keys are renamed one to one within a tool. Keys of an
+//     answer are not renamed.
+//   - The form of an answer that an API holds the model to is closed. It allows
+//     less than the original only in that: without other properties.
 //
 // # Dialects
 //

@@ -20,12 +20,24 @@ type object = map[string]any
 type normalizer struct {
 	d    *Dialect
 	keys map[string]string // own to shown, where they differ
+	open bool              // a closed dialect lacks a part of it
 }
 
 // Normalize returns a schema in the form that the API accepts, and the property
 // keys that it renames, from own to shown. If there are none, keys is nil. Its
 // error is ErrNoObject, or that schema is no JSON object.
 func (d *Dialect) Normalize(schema json.RawMessage) (normal json.RawMessage, keys map[string]string, err error) {
+	out, n, err := d.normalize(schema)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(n.keys) == 0 {
+		n.keys = nil
+	}
+	return encode(out), n.keys, nil
+}
+
+func (d *Dialect) normalize(schema json.RawMessage) (object, *normalizer, error) {
 	root, err := decode(schema)
 	if err != nil {
 		return nil, nil, err
@@ -43,10 +55,7 @@ func (d *Dialect) Normalize(schema json.RawMessage) (normal json.RawMessage, key
 	if d.members && out["properties"] == nil {
 		out["properties"] = object{}
 	}
-	if len(n.keys) == 0 {
-		n.keys = nil
-	}
-	return encode(out), n.keys, nil
+	return out, n, nil
 }
 
 // node returns the normal form of a schema. A nil result allows nothing.
@@ -65,6 +74,7 @@ func (n *normalizer) node(v any, depth int) object {
 
 // anything returns a schema that allows every value.
 func (n *normalizer) anything() object {
+	n.open = true
 	if !n.d.plain {
 		return object{}
 	}

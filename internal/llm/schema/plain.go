@@ -110,11 +110,11 @@ func (n *normalizer) join(s object, branches []any) object {
 	return merge(first, notes)
 }
 
-// keeps reports whether an annotation is kept. A default of null, or for Google
-// any, is not.
+// keeps reports whether an annotation is kept. A default of null, or for Google and
+// in closed schemas any, is not.
 func (n *normalizer) keeps(s object, key string) bool {
 	value, ok := s[key]
-	return ok && (key != "default" || value != nil && !n.d.textEnums)
+	return ok && (key != "default" || value != nil && !n.d.textEnums && !n.d.closed)
 }
 
 // typed returns the schema of one type.
@@ -134,6 +134,7 @@ func (n *normalizer) typed(s object, kind string, depth int) object {
 	switch kind {
 	case "object":
 		n.members(out, depth)
+		n.close(out, s)
 	case "array":
 		out["items"] = n.anything()
 		if items := n.node(positions(s), depth+1); items != nil {
@@ -183,6 +184,20 @@ func (n *normalizer) members(out object, depth int) {
 		}
 	}
 	n.require(out)
+}
+
+// close leaves an object no other properties than those that it names, if the API
+// requires that.
+func (n *normalizer) close(out, s object) {
+	if !n.d.closed {
+		return
+	}
+	more, described := s["additionalProperties"].(object)
+	named, _ := out["properties"].(object)
+	if len(named) == 0 && s["additionalProperties"] != false || described && len(more) > 0 || s["patternProperties"] != nil {
+		n.open = true
+	}
+	out["additionalProperties"] = false
 }
 
 // told are the constraints that a description names if an API does not take

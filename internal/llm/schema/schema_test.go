@@ -3,8 +3,6 @@ package schema_test
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +12,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm/schema"
 	"github.com/refold/refold/proof/strict"
+	"github.com/refold/refold/proof/strict/draw"
 )
 
 // rules are the rules that each dialect's API has for a request with one tool.
@@ -32,83 +31,12 @@ var rules = map[string]func(tool string) error{
 	},
 }
 
-// keys of properties, some of which an API refuses or a renaming could collide with.
-var keys = []string{"a", "b", "$a", "_a", "b[]", "b__", "", "type"}
-
-// drawSchema draws a schema: any keywords, on any level, also such that do not go
-// together. If without lists any, it has none of these, and every
-// schema with keywords has a type, so that none is
-// derived from the others.
-func drawSchema(t *rapid.T, depth int, without []string) any {
-	if depth == 0 || rapid.IntRange(0, 9).Draw(t, "leaf") == 0 {
-		return rapid.SampledFrom([]any{true, false, map[string]any{}, map[string]any{"type": "string"}, map[string]any{"type": "integer"}, map[string]any{"$ref": "#"}}).Draw(t, "small")
-	}
-	s := map[string]any{}
-	sub := func() any { return drawSchema(t, depth-1, without) }
-	list := func(min int) []any {
-		all := make([]any, rapid.IntRange(min, 2).Draw(t, "count"))
-		for i := range all {
-			all[i] = sub()
-		}
-		return all
-	}
-	named := func(of func() any) map[string]any {
-		all := map[string]any{}
-		for _, key := range rapid.SliceOfNDistinct(rapid.SampledFrom(keys), 0, 3, rapid.ID[string]).Draw(t, "keys") {
-			all[key] = of()
-		}
-		return all
-	}
-	texts := func() any {
-		return rapid.SliceOfNDistinct(rapid.SampledFrom(keys), 0, 2, rapid.ID[string]).Draw(t, "names")
-	}
-	kinds := []string{"string", "integer", "number", "boolean", "null", "array", "object"}
-	values := []any{"x", "", 1, 1.5, true, nil, map[string]any{"a": 1}, []any{}}
-	keywords := map[string]func() any{
-		"type":  func() any { return rapid.SampledFrom(kinds).Draw(t, "type") },
-		"enum":  func() any { return rapid.SliceOfN(rapid.SampledFrom(values), 0, 3).Draw(t, "enum") },
-		"const": func() any { return rapid.SampledFrom(values).Draw(t, "const") }, "properties": func() any { return named(sub) },
-		"required": texts, "additionalProperties": sub, "items": sub, "prefixItems": func() any { return list(1) },
-		"anyOf": func() any { return list(1) }, "oneOf": func() any { return list(1) }, "allOf": func() any { return list(1) }, "not": sub,
-		"if": sub, "then": sub, "minimum": func() any { return 1 }, "maxLength": func() any { return 3 }, "minItems": func() any { return 1 },
-		"pattern": func() any { return "^a" }, "format": func() any { return "uri" }, "default": func() any { return nil }, "description": func() any { return "d" },
-		"dependentRequired": func() any { return named(texts) }, "patternProperties": func() any { return map[string]any{"^x": sub()} },
-		"unevaluatedProperties": func() any { return false }, "propertyNames": sub, "contains": sub, "$ref": func() any { return "#/$defs/d" },
-		"nullable": func() any { return true }, "title": func() any { return "T" },
-	}
-	types := func() any {
-		return rapid.SliceOfNDistinct(rapid.SampledFrom(kinds), 1, 3, rapid.ID[string]).Draw(t, "types")
-	}
-	names := slices.Sorted(maps.Keys(keywords))
-	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 0, 4, rapid.ID[string]).Draw(t, "keywords") {
-		s[name] = keywords[name]()
-	}
-	if rapid.IntRange(0, 3).Draw(t, "list of types") == 0 {
-		s["type"] = types()
-	}
-	for _, name := range without {
-		delete(s, name)
-	}
-	if without != nil && s["type"] == nil {
-		s["type"] = kinds
-	}
-	return s
-}
-
 // TestNormalSchemasAreAccepted: whatever the schema, the result is one that the
 // API accepts, and normalizing it again changes nothing.
 func TestNormalSchemasAreAccepted(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		root, ok := drawSchema(t, 4, nil).(map[string]any)
-		if !ok {
-			root = map[string]any{}
-		}
-		root["$defs"] = map[string]any{"d": drawSchema(t, 2, nil)}
-		text, err := json.Marshal(root)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := draw.Document(t)
 		for _, d := range schema.All() {
 			normal, _, err := d.Normalize(text)
 			if err != nil {
@@ -133,7 +61,7 @@ func TestNormalSchemasAreAccepted(t *testing.T) {
 func TestValidArgumentsStayValid(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		drawn, ok := drawSchema(t, 2, rapid.SampledFrom([][]string{{"anyOf", "oneOf"}, {"allOf", "properties"}}).Draw(t, "without")).(map[string]any)
+		drawn, ok := draw.Schema(t, 2, rapid.SampledFrom([][]string{{"anyOf", "oneOf"}, {"allOf", "properties"}}).Draw(t, "without")).(map[string]any)
 		if !ok {
 			drawn = map[string]any{"type": "string"}
 		}
@@ -288,6 +216,53 @@ func TestAttackSchemaThatMultiplies(t *testing.T) {
 		}
 		if err != nil || len(normal) > 1<<20 {
 			t.Errorf("%s: %d bytes, %v", d.Name, len(normal), err)
+		}
+	}
+}
+
+// TestAnswerForms shows what becomes of the schema of an answer.
+func TestAnswerForms(t *testing.T) {
+	t.Parallel()
+	const (
+		plain    = `{"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"]}`
+		closed   = `{"additionalProperties":false,"properties":{"n":{"description":"(minimum: 1)","type":"integer"}},"required":["n"],"type":"object"}`
+		optional = `{"properties":{"a.b":{"type":"string"}},"type":"object"}`
+		anyKeys  = `{"additionalProperties":{"type":"string"},"properties":{},"type":"object"}`
+		list     = `{"type":"array","items":{"type":"string"}}`
+		itself   = `{"properties":{"next":{"$ref":"#"}},"required":["next"]}`
+	)
+	for _, c := range []struct {
+		d            *schema.Dialect
+		strict       bool
+		from, want   string // want: "" if the system text has it
+		strictly, is bool   // sent with strict; the API holds the model to it, or was not asked to
+	}{
+		{schema.Anthropic, false, plain, closed, false, true},
+		{schema.Anthropic, true, plain, closed, true, true},
+		{schema.Anthropic, false, optional, `{"additionalProperties":false,"properties":{"a.b":{"type":"string"}},"type":"object"}`, false, true},
+		{schema.Anthropic, false, anyKeys, "", false, false},
+		{schema.Anthropic, false, itself, "", false, false},
+		{schema.OpenAI, true, plain, closed, true, true},
+		{schema.OpenAI, false, plain, `{"properties":{"n":{"minimum":1,"type":"integer"}},"required":["n"],"type":"object"}`, false, true},
+		{schema.OpenAI, true, optional, optional, false, false},
+		{schema.OpenAI, true, anyKeys, anyKeys, false, false},
+		{schema.Chat, true, plain, closed, true, true},
+		{schema.Chat, false, optional, optional, false, true},
+		{schema.Gemini, true, optional, optional, false, true},
+		{schema.Gemini, true, list, "", false, false},
+		{schema.OpenAI, false, list, "", false, false},
+	} {
+		got := c.d.Answer(&executor.Format{Name: "sum", Schema: json.RawMessage(c.from), Strict: c.strict})
+		if (got.Why == "") != c.is || (got.Format == nil) != (c.want == "") {
+			t.Errorf("%s, strict %v: %s gives %+v", c.d.Name, c.strict, c.from, got)
+			continue
+		}
+		if got.Format == nil {
+			if !strings.HasSuffix(got.Text, c.from) {
+				t.Errorf("%s: told %s", c.d.Name, got.Text)
+			}
+		} else if string(got.Format.Schema) != c.want || got.Format.Strict != c.strictly || got.Format.Name != "sum" {
+			t.Errorf("%s, strict %v: %s gives %s, strict %v\nwant %s", c.d.Name, c.strict, c.from, got.Format.Schema, got.Format.Strict, c.want)
 		}
 	}
 }

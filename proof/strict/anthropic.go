@@ -21,6 +21,8 @@ const (
 	anthropicName      providerRule = "anthropic: tool name"
 	anthropicID        providerRule = "anthropic: id"
 	anthropicThought   providerRule = "anthropic: thoughts are signed"
+	anthropicSide      providerRule = "anthropic: images have at most 8,000 pixels a side"
+	anthropicMany      providerRule = "anthropic: at most 100 images, and of more than 20 none is large"
 )
 
 // AnthropicMessage is an entry of `messages`.
@@ -47,6 +49,8 @@ type AnthropicBlock struct {
 
 	// A cache mark; AnthropicRequest has its rules.
 	Cache json.RawMessage `json:"cache_control,omitempty"`
+
+	sources []*AnthropicImage // the images and documents of a result
 }
 
 // AnthropicImage is the source of a block `image` or `document`.
@@ -83,11 +87,13 @@ func (b *AnthropicBlock) UnmarshalJSON(data []byte) error {
 				return err
 			}
 			b.Content += imageText
+			b.sources = append(b.sources, n.Source)
 		case n.Type == "document" && n.Source != nil && n.Source.Type == "base64":
 			if err := file(n.Source.MediaType, n.Source.Data, anthropicBodyMax, []string{pdf}); err != nil {
 				return err
 			}
 			b.Content += imageText
+			b.sources = append(b.sources, n.Source)
 		default:
 			return fmt.Errorf("a block %q in a result, or a blank one", n.Type)
 		}
@@ -143,6 +149,9 @@ func Anthropic(messages []AnthropicMessage) error {
 		if len(asked) > 0 {
 			return breaks(anthropicAnswered, "message %d has no result of %q", i, asked)
 		}
+	}
+	if err := anthropicImagesFault(messages); err != nil {
+		return err
 	}
 	return claudeEnd(messages, open)
 }

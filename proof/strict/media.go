@@ -3,7 +3,13 @@ package strict
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
+	"errors"
 	"fmt"
+	"image"
+	"image/gif"
+	_ "image/jpeg" // for readable
+	_ "image/png"  // for readable
 	"slices"
 	"strings"
 )
@@ -22,6 +28,14 @@ var (
 var geminiKinds = append([]string{pdf}, geminiImages...)
 
 const pdf = "application/pdf"
+
+// Anthropic's limits of the images of a request.
+const (
+	anthropicSideMax  = 8000 // pixels
+	anthropicFilesMax = 100
+	anthropicManyMax  = 20 // of more, none has more than anthropicManySide pixels a side
+	anthropicManySide = 2000
+)
 
 // Limits of base64 text, in bytes. Anthropic's is the one of its error "image
 // exceeds 5 MB maximum: … bytes > 5242880 bytes".
@@ -65,6 +79,77 @@ func file(media, data string, bytesMax int, kinds []string) error {
 		return fmt.Errorf("a file of type %q, of which %v are taken", media, kinds)
 	case !slices.ContainsFunc(begins.bytes, func(first string) bool { return bytes.HasPrefix(b[begins.at:], []byte(first)) }):
 		return fmt.Errorf("a file that is not of its type %q", media)
+	}
+	if err := readable(media, b); err != nil {
+		return fmt.Errorf("a damaged file of type %q: %w", media, err)
+	}
+	return nil
+}
+
+// readable decodes a file to its end, as far as the standard library can.
+func readable(media string, b []byte) error {
+	switch media {
+	case "image/gif":
+		_, err := gif.DecodeAll(bytes.NewReader(b))
+		return err
+	case "image/png", "image/jpeg":
+		_, _, err := image.Decode(bytes.NewReader(b))
+		return err
+	case "image/webp":
+		if size := int(binary.LittleEndian.Uint32(b[4:])); size+8 > len(b) {
+			return fmt.Errorf("it has %d bytes of %d", len(b), size+8)
+		}
+	case "image/heic", "image/heif":
+		for len(b) > 0 {
+			if len(b) < 8 {
+				return errors.New("half a box")
+			}
+			size := int(binary.BigEndian.Uint32(b))
+			if size < 8 || size > len(b) {
+				return fmt.Errorf("a box of %d bytes, of which there are %d", size, len(b))
+			}
+			b = b[size:]
+		}
+	case pdf:
+		end := b[max(0, len(b)-1024):]
+		if !bytes.Contains(end, []byte("startxref")) || !bytes.Contains(end, []byte("%%EOF")) {
+			return errors.New("it has no end")
+		}
+		if bytes.Contains(b, []byte("/Encrypt ")) {
+			return errors.New("it is encrypted")
+		}
+	}
+	return nil
+}
+
+// side returns the longer side of an image of base64 text, 0 if it is not read.
+func side(data string) int {
+	b, _ := base64.StdEncoding.DecodeString(data)
+	config, _, err := image.DecodeConfig(bytes.NewReader(b))
+	if err != nil {
+		return 0
+	}
+	return max(config.Width, config.Height)
+}
+
+// anthropicImagesFault returns the rule that the images and documents of a
+// conversation break together, nil if they break none.
+func anthropicImagesFault(messages []AnthropicMessage) error {
+	files, largest := 0, 0
+	for _, m := range messages {
+		for _, b := range m.Content {
+			for _, source := range append(b.sources, b.Source) {
+				if source != nil {
+					files, largest = files+1, max(largest, side(source.Data))
+				}
+			}
+		}
+	}
+	switch {
+	case largest > anthropicSideMax:
+		return breaks(anthropicSide, "an image has %d pixels", largest)
+	case files > anthropicFilesMax, files > anthropicManyMax && largest > anthropicManySide:
+		return breaks(anthropicMany, "it has %d images and documents of up to %d pixels a side", files, largest)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 // The rules for a request besides its conversation: caches and callable tools.
 const (
 	anthropicMarks  providerRule = "anthropic request: at most four cache marks"
+	requestSize     providerRule = "request: size"
 	anthropicMark   providerRule = "anthropic request: cache mark"
 	openaiAllowed   providerRule = "openai request: allowed tools are tools"
 	openaiRetention providerRule = "openai request: one retention"
@@ -22,6 +23,14 @@ const (
 	marksMax    = 4
 	cacheKeyMax = 64
 )
+
+// atMost checks the size of a request.
+func atMost(body []byte, bytesMax int) error {
+	if len(body) > bytesMax {
+		return breaks(requestSize, "it has %d bytes, at most %d", len(body), bytesMax)
+	}
+	return nil
+}
 
 // AnthropicRequest returns the first broken rule of a whole request.
 func AnthropicRequest(body []byte) error {
@@ -37,7 +46,7 @@ func AnthropicRequest(body []byte) error {
 			Content []block `json:"content"`
 		} `json:"messages"`
 	}
-	if err := errors.Join(Unicode(body), json.Unmarshal(body, &request)); err != nil {
+	if err := errors.Join(Unicode(body), atMost(body, anthropicBodyMax), anthropicFormat(body), json.Unmarshal(body, &request)); err != nil {
 		return err
 	}
 	blocks := slices.Concat(request.Tools, request.System)
@@ -90,7 +99,7 @@ func OpenAIRequest(body []byte) error {
 		Options   json.RawMessage `json:"prompt_cache_options"`
 		Retention json.RawMessage `json:"prompt_cache_retention"`
 	}
-	if err := errors.Join(Unicode(body), json.Unmarshal(body, &request)); err != nil {
+	if err := errors.Join(Unicode(body), atMost(body, openaiFilesMax), openaiFormat(body, false), json.Unmarshal(body, &request)); err != nil {
 		return err
 	}
 	switch {
@@ -122,6 +131,12 @@ func OpenAIRequest(body []byte) error {
 	return nil
 }
 
+// ChatRequest returns the first broken rule of a whole request to a strict server of
+// chat completions.
+func ChatRequest(body []byte) error {
+	return errors.Join(OpenAIRequest(body), openaiFormat(body, true))
+}
+
 // GeminiRequest returns the first broken rule of a whole request.
 func GeminiRequest(body []byte) error {
 	var request struct {
@@ -137,7 +152,7 @@ func GeminiRequest(body []byte) error {
 			} `json:"functionCallingConfig"`
 		} `json:"toolConfig"`
 	}
-	if err := errors.Join(Unicode(body), json.Unmarshal(body, &request)); err != nil {
+	if err := errors.Join(Unicode(body), atMost(body, geminiBodyMax), geminiFormat(body), json.Unmarshal(body, &request)); err != nil {
 		return err
 	}
 	calling := request.Config.Calling

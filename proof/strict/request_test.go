@@ -4,6 +4,7 @@ package strict
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -42,9 +43,44 @@ func requestRules() map[providerRule]requestRule {
 	declare := func(mode, names string) string {
 		return `{"tools":[{"functionDeclarations":[{"name":"f"}]}],"toolConfig":{"functionCallingConfig":{"mode":"` + mode + `","allowedFunctionNames":[` + names + `]}}}`
 	}
+	const structured = "https://platform.openai.com/docs/guides/structured-outputs"
+	of := func(schema string) string {
+		return `{"type":"object","properties":{"a":` + schema + `},"required":["a"],"additionalProperties":false}`
+	}
+	closed := of(`{"type":"string"}`)
+	answer := func(name string, strict bool, schema string) string {
+		return fmt.Sprintf(`{"text":{"format":{"type":"json_schema","name":%q,"strict":%t,"schema":%s}}}`, name, strict, schema)
+	}
+	claude := func(schema string) string {
+		return `{"output_config":{"format":{"type":"json_schema","schema":` + schema + `}}}`
+	}
+	wide := func(n int, schema string) string {
+		var all []string
+		for i := range n {
+			all = append(all, fmt.Sprintf(`"p%d":%s`, i, schema))
+		}
+		return `{"type":"object","properties":{` + strings.Join(all, ",") + `},"additionalProperties":false}`
+	}
 	return map[providerRule]requestRule{
 		requestUnicode: {Unicode, source{"refusals: no low surrogate in string; a session that holds NUL can't be sent again (issue 94055)", "https://github.com/anthropics/claude-code/issues/68325"},
 			[]string{`{"s":"\ud83d\ude00 \\ud83d \\u0000 \u0001"}`}, []string{`{"s":"\ud83d"}`, `{"s":"\ude00\ud83d"}`, `{"s":"\\\ud83d\u0041"}`, `{"s":"\u0000"}`, "{\"s\":\"\xff\"}", `{"\uDEAD":1}`}},
+		openaiFormatName: {OpenAIRequest, source{"OpenAI SDK, ResponseFormatJSONSchema: name is of a-z, A-Z, 0-9, underscores and dashes, at most 64", openai},
+			[]string{answer("sum", false, `{"type":"object","properties":{}}`), text("")}, []string{answer("a b", false, `{"type":"object","properties":{}}`), answer("", true, `{"type":"object","properties":{}}`)}},
+		openaiFormatClosed: {OpenAIRequest, source{"OpenAI's guide: additionalProperties: false must always be set in objects", structured},
+			[]string{answer("s", true, closed), answer("s", false, `{"type":"object","properties":{}}`)}, []string{answer("s", true, `{"type":"object","properties":{}}`), answer("s", true, `{"type":"array","items":{"type":"string"}}`)}},
+		openaiFormatRequired: {OpenAIRequest, source{"OpenAI's guide: all fields must be required", structured},
+			[]string{answer("s", true, closed)}, []string{answer("s", true, strings.Replace(closed, `,"required":["a"]`, "", 1))}},
+		openaiFormatKeyword: {OpenAIRequest, source{"OpenAI's guide on supported schemas. Stricter: of its restrictions of values only enum, as at Azure", "https://learn.microsoft.com/en-us/azure/ai-foundry/openai/how-to/structured-outputs"},
+			[]string{answer("s", true, closed)}, []string{answer("s", true, of(`{"type":"string","minLength":1}`)), answer("s", true, of(`{"type":["string","null"]}`)), answer("s", true, of(`{"type":"string","default":"a"}`)),
+				answer("s", true, of(`{}`)), answer("s", true, of(`{"type":"array"}`)), answer("s", true, of(`{"type":"string","format":"uri"}`)), answer("s", true, of(`{"enum":[],"type":"string"}`))}},
+		anthropicFormatClosed: {AnthropicRequest, source{"refusal: For 'object' type, 'additionalProperties' must be explicitly set to false", "https://github.com/ax-llm/ax/issues/458"},
+			[]string{claude(closed), text("")}, []string{claude(`{"type":"object","properties":{}}`), claude(of(`{"type":"object","additionalProperties":false}`))}},
+		anthropicFormatWord: {AnthropicRequest, source{"refusal: For 'array' type, 'minItems' values other than 0 or 1 are not supported; the guide: no constraints of numbers and texts", "https://github.com/ghostlobster/memorize-everything/issues/93"},
+			[]string{claude(of(`{"type":"string","format":"uri"}`))}, []string{claude(of(`{"type":"array","items":{"type":"string"},"minItems":8}`)), claude(of(`{"type":"string","minLength":1}`)), claude(of(`{"type":"string","enum":[{}]}`)), claude(of(`{"type":"string","format":"regex"}`))}},
+		anthropicFormatMany: {AnthropicRequest, source{"Anthropic's guide on structured outputs: at most 24 optional parameters, and 16 with union types", "https://platform.claude.com/docs/en/build-with-claude/structured-outputs"},
+			[]string{claude(wide(24, `{"type":"string"}`))}, []string{claude(wide(25, `{"type":"string"}`)), claude(wide(17, `{"anyOf":[{"type":"string"},{"type":"null"}]}`))}},
+		requestSize: {GeminiRequest, source{"Gemini API: a request with inline data has at most 20 MB; Anthropic's has 32 MB, OpenAI's files 50 MB", "https://ai.google.dev/gemini-api/docs/image-understanding"},
+			[]string{`{"contents":"` + strings.Repeat("a", 1<<20) + `"}`}, []string{`{"contents":"` + strings.Repeat("a", 20<<20) + `"}`}},
 		anthropicMarks: {AnthropicRequest, source{"refusal: A maximum of 4 blocks with cache_control may be provided", caches},
 			[]string{marked(), marked(mark, mark, mark, mark)},
 			[]string{marked(mark, mark, mark, mark, mark),
@@ -79,13 +115,13 @@ func TestRequestRules(t *testing.T) {
 		}
 		for _, body := range r.good {
 			if err := r.check([]byte(body)); err != nil {
-				t.Errorf("%s: %s: %v", rule, body, err)
+				t.Errorf("%s: %.2000s: %v", rule, body, err)
 			}
 		}
 		for _, body := range r.bad {
 			var got *broken
 			if err := r.check([]byte(body)); !errors.As(err, &got) || got.rule != rule {
-				t.Errorf("%s: %s: got %v", rule, body, err)
+				t.Errorf("%s: %.2000s: got %v", rule, body, err)
 			}
 		}
 	}

@@ -21,6 +21,7 @@ func ruleSources() map[providerRule]source {
 	const (
 		openaiTypes    = "https://github.com/openai/openai-python/blob/main/src/openai/types/"
 		anthropicTypes = "https://github.com/anthropics/anthropic-sdk-python/blob/main/src/anthropic/types/"
+		vision         = "https://platform.claude.com/docs/en/build-with-claude/vision"
 		contentProto   = "https://github.com/googleapis/googleapis/blob/master/google/ai/generativelanguage/v1beta/content.proto"
 	)
 	return map[providerRule]source{
@@ -63,6 +64,9 @@ func ruleSources() map[providerRule]source {
 		anthropicID:        {"refusal: tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", "https://github.com/tailcallhq/forgecode/issues/1142"},
 
 		anthropicThought: {"Anthropic SDK, ThinkingBlockParam: signature is required; RedactedThinkingBlockParam: data is", anthropicTypes + "thinking_block_param.py"},
+
+		anthropicSide: {"Anthropic's guide on vision: the maximal dimensions per image are 8000x8000 px", vision},
+		anthropicMany: {"Anthropic's guide on vision: 100 images, for models with a context of 200k; of more than 20, none has more than 2000x2000 px. Stricter: documents count too", vision},
 
 		geminiRole:      {"Gemini API, Content: role must be user or model", contentProto},
 		geminiAlternate: {"refusal: Please ensure that multiturn requests alternate between user and model", "https://github.com/Portkey-AI/gateway/issues/258"},
@@ -199,6 +203,9 @@ func illFormed() map[providerRule][]string {
 		anthropicID:    {cHi + "," + swap(cAsk, `"a"`, `"a:1"`), cHi + "," + swap(cAsk, `"a"`, `"`+long+`:"`)},
 
 		anthropicThought: {cHi + "," + swap(cAsk, cUse, `{"type":"thinking","thinking":"hm"},`+cUse) + "," + cTell, swap(cHi, `"text","text":"hi"`, `"redacted_thinking","data":"x"`)},
+
+		anthropicSide: {pictures(1, 8001)},
+		anthropicMany: {pictures(101, 2), pictures(21, 2001)},
 
 		geminiRole:      {gSay + "," + gHi, swap(gHi, "user", "function")},
 		geminiAlternate: {gHi + "," + gHi, gHi + "," + gSay + "," + gAsk},

@@ -49,7 +49,7 @@ func apis() []api {
 				return openai.New(openai.Config{Config: c, Chat: true}, log)
 			},
 			check: func(body []byte) error {
-				return errors.Join(conversation(body, "messages", strict.Chat), strict.OpenAIRequest(body))
+				return errors.Join(conversation(body, "messages", strict.Chat), strict.ChatRequest(body), strict.ChatTools(body))
 			},
 		},
 		{
@@ -59,21 +59,21 @@ func apis() []api {
 				return openai.New(openai.Config{Config: c}, log)
 			},
 			check: func(body []byte) error {
-				return errors.Join(conversation(body, "input", strict.Responses), strict.OpenAIRequest(body))
+				return errors.Join(conversation(body, "input", strict.Responses), strict.OpenAIRequest(body), strict.OpenAITools(body))
 			},
 		},
 		{
 			name: "anthropic", path: "/v1/messages", header: "X-Api-Key: " + key,
 			open: func(c endpoint.Config, log *slog.Logger) (executor.Model, error) { return anthropic.New(c, log) },
 			check: func(body []byte) error {
-				return errors.Join(conversation(body, "messages", strict.Anthropic), strict.AnthropicRequest(body))
+				return errors.Join(conversation(body, "messages", strict.Anthropic), strict.AnthropicRequest(body), strict.AnthropicTools(body))
 			},
 		},
 		{
 			name: "gemini", path: "/v1beta/models/m-1:streamGenerateContent?alt=sse", header: "X-Goog-Api-Key: " + key,
 			open: func(c endpoint.Config, log *slog.Logger) (executor.Model, error) { return gemini.New(c, log) },
 			check: func(body []byte) error {
-				return errors.Join(conversation(body, "contents", strict.Gemini), strict.GeminiRequest(body))
+				return errors.Join(conversation(body, "contents", strict.Gemini), strict.GeminiRequest(body), strict.GeminiTools(body))
 			},
 		},
 	}

@@ -7,6 +7,7 @@ package conformance
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -36,7 +37,7 @@ func thoughtful(t *testing.T) (all []said) {
 
 func TestSessionsStaySendable(t *testing.T) {
 	t.Parallel()
-	d := drawing{damage: damage(t), said: thoughtful(t)}
+	d := newDrawing(t)
 	for _, a := range apis() {
 		t.Run(a.name, func(t *testing.T) {
 			t.Parallel()
@@ -98,6 +99,57 @@ func TestDamageIsSent(t *testing.T) {
 			if err := a.check(c.sent(t, m, req)); err != nil {
 				t.Errorf("%s, name %q: %v", a.name, name, err)
 			}
+		}
+	}
+}
+
+// TestDamagedSessionGoesOn: a session that holds every kind of damage goes on with
+// each provider in turn, twice, so that each one is sent what the others answered.
+func TestDamagedSessionGoesOn(t *testing.T) {
+	t.Parallel()
+	d := newDrawing(t)
+	tr := newTranscript()
+	for i, schema := range d.schemas {
+		tr.tools = append(tr.tools, executor.Tool{Name: fmt.Sprintf("%d-tool", i), Description: d.damage["text"][i%len(d.damage["text"])], Schema: schema})
+	}
+	for _, data := range d.files {
+		for _, cut := range [][]byte{data, data[:len(data)/2]} {
+			tr.gen.Prompt = append(tr.gen.Prompt, session.PromptPart{Role: session.PromptImage, MediaType: "image/png", Names: []string{"c"}, Ref: tr.put("", cut).Blob.Hash})
+			tr.input(t, session.Content{Parts: []session.Content{{Text: "see"}, tr.put("image/jpeg", cut)}})
+		}
+	}
+	for _, text := range d.damage["text"] {
+		tr.gen.System += text
+		tr.input(t, session.Content{Text: text})
+		tr.answer(t, text, nil, nil, nil)
+	}
+	var calls []session.ObservedCall
+	for i, arguments := range d.damage["arguments"] {
+		calls = append(calls, session.ObservedCall{ToolName: fmt.Sprintf("%d-tool", i), Arguments: arguments, ProviderCallID: "call_0"})
+	}
+	for _, name := range d.damage["name"] {
+		calls = append(calls, session.ObservedCall{ToolName: name, Arguments: "{}"})
+	}
+	result := func(i int, effect string) session.Item {
+		output := session.Content{Parts: []session.Content{{Text: d.damage["text"][i%len(d.damage["text"])]}, tr.put("image/gif", d.files[i%len(d.files)])}}
+		return session.Item{Seq: tr.say(t, session.DoorTool, session.TypeToolCallSettled, session.ToolCallSettled{Effect: effect, Status: "succeeded", Output: &output})}
+	}
+	for len(calls) > 0 {
+		n := min(3, len(calls))
+		tr.input(t, session.Content{Text: "go on"})
+		tr.answer(t, "", nil, calls[:n], result)
+		calls = calls[n:]
+	}
+	for round := range 2 {
+		for i, a := range apis() {
+			tr.format = &executor.Format{Schema: d.schemas[(round*len(apis())+i)%len(d.schemas)], Strict: round == 0}
+			m, c := a.sender(t, "models.example")
+			tr.asks = []int{len(tr.items)}
+			if err := a.check(c.sent(t, m, tr.requests(t)[0])); err != nil {
+				t.Fatalf("%s, round %d: %v", a.name, round, err)
+			}
+			said := d.said[i]
+			tr.answer(t, said.text, said.opaque, said.calls, result)
 		}
 	}
 }

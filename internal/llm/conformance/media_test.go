@@ -112,18 +112,85 @@ func TestFilesThatAreTooLarge(t *testing.T) {
 	}
 }
 
+// TestManyImages: Anthropic's API takes a hundred images, and twenty if one of them
+// is large.
+func TestManyImages(t *testing.T) {
+	t.Parallel()
+	var wide bytes.Buffer
+	must(t, picture.Encode(&wide, image.NewGray(image.Rect(0, 0, 2001, 1))))
+	const manyWhy, largeWhy = "more than one request may have", "takes at most 20 images if one has more than 2000 pixels a side"
+	for what, c := range map[string]struct {
+		large map[int]bool // numbers of images that are large
+		all   int
+		sent  int // by Anthropic's client
+		why   string
+	}{
+		"small ones":                {nil, 100, 100, ""},
+		"too many":                  {nil, 103, 100, manyWhy}, // anthropics/claude-code#19822
+		"a few large ones":          {map[int]bool{0: true, 19: true}, 20, 20, ""},
+		"an early one is large":     {map[int]bool{0: true}, 30, 29, largeWhy}, // anthropics/claude-code#49720
+		"one of the latest is":      {map[int]bool{29: true}, 30, 20, largeWhy},
+		"one before the latest ten": {map[int]bool{19: true}, 30, 20, largeWhy},
+	} {
+		all := []executor.Message{user("hi")}
+		for i := range c.all {
+			data := png
+			if c.large[i] {
+				data = wide.Bytes()
+			}
+			id := fmt.Sprintf("r1t%dc0", i+1)
+			all = append(all, says("", call(id, "{}")), pictured(result(id, "seen"), executor.Part{Text: "seen"}, executor.Part{MediaType: "image/png", Data: data}))
+		}
+		for _, a := range apis() {
+			body := sent(t, a, messages("", all...).req)
+			if err := a.check([]byte(body)); err != nil {
+				t.Errorf("%s, %s: %v", a.name, what, err)
+			}
+			want, why := c.all, ""
+			if a.name == "anthropic" {
+				want, why = c.sent, c.why
+			}
+			if got := strings.Count(body, "iVBORw0KGgo"); got != want || !strings.Contains(body, why) {
+				t.Errorf("%s, %s: %d images are sent, want %d and %q", a.name, what, got, want, why)
+			}
+		}
+	}
+}
+
+// TestLongDocuments: Anthropic's API counts the pages of documents with the images.
+func TestLongDocuments(t *testing.T) {
+	t.Parallel()
+	long := func(pages int) executor.Part {
+		data := bytes.Replace(mediaFile("page.pdf"), []byte("/Count 1"), []byte(fmt.Sprintf("/Count %d", pages)), 1)
+		return executor.Part{Name: "a.pdf", MediaType: "application/pdf", Data: data}
+	}
+	for pages, why := range map[int]string{60: "more than one request may have", 101: "takes documents of at most 100 pages, and it has 101: split it"} {
+		for _, a := range apis()[1:] {
+			body := sent(t, a, messages("", pictured(user("see"), executor.Part{Text: "see"}, long(pages)), says("Yes."), pictured(user("and"), executor.Part{Text: "and"}, long(pages))).req)
+			if got := strings.Contains(body, why); got != (a.name == "anthropic") {
+				t.Errorf("%s, %d pages: a line of text is %v: %.500s", a.name, pages, got, body)
+			}
+		}
+	}
+}
+
 // TestBrokenFiles: a provider refuses an image that it can't read.
 func TestBrokenFiles(t *testing.T) {
 	t.Parallel()
 	for name, data := range map[string][]byte{
 		"empty but for its first bytes": []byte("\x89PNG\r\n\x1a\n"), "a cut header": mediaFile("dot.jpg")[:24], "noise": noise(4096),
+		// anthropics/claude-code#56016, NousResearch/hermes-agent#69078: cut behind a valid header
+		"half a PNG": mediaFile("dot.png")[:70], "half a JPEG": mediaFile("dot.jpg")[:500], "half a WebP": mediaFile("dot.webp")[:30],
+		"half a GIF": mediaFile("dot.gif")[:30], "half a document": mediaFile("page.pdf")[:300], "half a HEIC": mediaFile("dot.heic")[:60],
+		"a damaged chunk": bytes.Replace(mediaFile("dot.png"), []byte("IDAT"), []byte("IDAT\x00"), 1),
+		"no pixels":       bytes.Replace(mediaFile("dot.png"), []byte{0, 0, 0, 2}, []byte{0, 0, 0, 0}, 1),
 	} {
 		for _, a := range apis() {
 			body := sent(t, a, messages("", pictured(user("see"), executor.Part{Text: "see"}, executor.Part{MediaType: "image/png", Data: data})).req)
 			if err := a.check([]byte(body)); err != nil {
 				t.Errorf("%s, %s: %v", a.name, name, err)
 			}
-			if !strings.Contains(body, "is not shown: ") {
+			if !strings.Contains(body, "is not shown: ") || strings.Contains(body, base64.StdEncoding.EncodeToString(data)) {
 				t.Errorf("%s, %s: got %.500s", a.name, name, body)
 			}
 		}

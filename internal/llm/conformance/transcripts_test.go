@@ -3,9 +3,15 @@ package conformance
 // Transcripts for the law: a log in memory, and what is said in it.
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"image"
+	"image/gif"
+	"image/jpeg"
+	picture "image/png"
 	"os"
 	"slices"
 	"strings"
@@ -18,6 +24,7 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/prompt"
+	"github.com/refold/refold/proof/strict/draw"
 )
 
 // damage is what a model, a tool or a person wrote, by kind, as public reports
@@ -44,9 +51,18 @@ type transcript struct {
 	blobs  map[codec.Ref][]byte
 	items  []session.Item
 	asks   []int // numbers of items with which a turn was asked
+	tools  []executor.Tool
+	masked []executor.Tool // defined, if the turn is masked
+	choice string
+	format *executor.Format
 	gen    session.Generation
 	run    int
 	turn   int
+}
+
+// GoString is short: the request that breaks a rule says more.
+func (tr *transcript) GoString() string {
+	return fmt.Sprintf("a transcript of %d items, with %d tools", len(tr.items), len(tr.tools))
 }
 
 func newTranscript() *transcript {
@@ -146,8 +162,7 @@ func (tr *transcript) requests(t rapid.TB) []executor.Request {
 		if err != nil || fault != nil {
 			t.Fatalf("%d items: %v, %v", n, fault, err)
 		}
-		req.Tools = slices.Clone(tools)
-		req.Tools[0].Description, req.Tools[0].Schema = "half \x00", json.RawMessage(`{"type":"object","properties":{"at":{"type":"string","description":"\ud83d"}}}`)
+		req.Tools, req.Defined, req.ToolChoice, req.Format = tr.tools, tr.masked, tr.choice, tr.format
 		all = append(all, *req)
 	}
 	return all
@@ -162,8 +177,105 @@ type said struct {
 
 // drawing draws transcripts.
 type drawing struct {
-	damage map[string][]string
-	said   []said
+	damage  map[string][]string
+	said    []said
+	schemas []json.RawMessage // of reports, and of published servers
+	files   [][]byte          // images, documents and others
+}
+
+// newDrawing returns what transcripts are drawn from.
+func newDrawing(t *testing.T) *drawing {
+	t.Helper()
+	d := &drawing{damage: damage(t), said: thoughtful(t)}
+	for _, c := range schemaCases(t) {
+		d.schemas = append(d.schemas, c.Schema)
+	}
+	for _, s := range publishedServers(t) {
+		for i := range s.Tools {
+			d.schemas = append(d.schemas, s.Tools[i].InputSchema)
+		}
+	}
+	for _, name := range []string{
+		"dot.png", "dot.jpg", "dot.gif", "moving.gif", "dot.webp", "dot.heic", "dot.heif", "dot.avif", "page.pdf", "README.md",
+	} {
+		d.files = append(d.files, mediaFile(name))
+	}
+	for _, side := range []image.Rectangle{image.Rect(0, 0, 40, 30), image.Rect(0, 0, 2001, 1), image.Rect(0, 0, 1, 8001)} {
+		var p, g, j bytes.Buffer
+		m := image.NewNRGBA(side)
+		must(t, errors.Join(picture.Encode(&p, m), gif.Encode(&g, m, nil), jpeg.Encode(&j, m, nil)))
+		d.files = append(d.files, p.Bytes(), g.Bytes(), j.Bytes())
+	}
+	d.files = append(d.files, append(mediaFile("dot.png"), make([]byte, 4<<20)...)) // in base64 more than 5 MiB
+	return d
+}
+
+// file draws a file: whole, or cut, or with some bytes changed.
+func (d *drawing) file(t *rapid.T) []byte {
+	data := rapid.SampledFrom(d.files).Draw(t, "file")
+	switch rapid.IntRange(0, 3).Draw(t, "damage") {
+	case 0:
+		return data[:rapid.IntRange(0, len(data)).Draw(t, "length")]
+	case 1:
+		data = slices.Clone(data)
+		for range rapid.IntRange(1, 3).Draw(t, "changes") {
+			at := min(rapid.IntRange(0, 700).Draw(t, "at"), len(data)-1)
+			data[at] = rapid.Byte().Draw(t, "byte")
+		}
+	}
+	return data
+}
+
+// label draws the label of a file.
+func (d *drawing) label(t *rapid.T) string {
+	return rapid.SampledFrom([]string{
+		"image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp", "image/svg+xml", "image/tiff", "application/pdf", "application/octet-stream", "text/plain", "video/mp4", "",
+	}).Draw(t, "label")
+}
+
+// offer draws the tools of a session, and which of them may be called.
+func (d *drawing) offer(t *rapid.T, tr *transcript) {
+	name := rapid.OneOf(
+		rapid.SampledFrom([]string{"look", "Look", "get-user", "get_user", "21st", "_x", "-", strings.Repeat("9", 64), strings.Repeat("n", 64)}),
+		rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`))
+	schema := rapid.OneOf(rapid.SampledFrom(d.schemas), rapid.Custom(draw.Document))
+	most := 4
+	if rapid.IntRange(0, 19).Draw(t, "many tools") == 19 {
+		most = 140
+	}
+	names := rapid.SliceOfNDistinct(name, 0, most, rapid.ID[string]).Draw(t, "tool names")
+	if most > 4 { // more than most APIs take
+		for i := len(names); i < most; i++ {
+			names = append(names, fmt.Sprintf("more_%d", i))
+		}
+	}
+	for i, n := range names {
+		tool := executor.Tool{Name: n, Description: d.text().Draw(t, "description"), Schema: json.RawMessage(`{"type":"object"}`)}
+		if i < 4 {
+			tool.Schema = schema.Draw(t, "schema")
+		}
+		tr.tools = append(tr.tools, tool)
+	}
+	if rapid.IntRange(0, 2).Draw(t, "format") == 0 {
+		tr.format = &executor.Format{Name: rapid.SampledFrom([]string{"", "sum"}).Draw(t, "format name"), Schema: schema.Draw(t, "format schema"), Strict: rapid.Bool().Draw(t, "strict")}
+	}
+	tr.choice = rapid.SampledFrom(append([]string{"", "", "none", "required"}, names...)).Draw(t, "choice")
+	if len(names) > 0 && rapid.IntRange(0, 2).Draw(t, "masked") == 0 {
+		tr.masked = tr.tools
+		tr.tools = slices.Clone(tr.tools[:rapid.IntRange(0, len(names)).Draw(t, "allowed")])
+		if len(tr.choice) > 0 && tr.choice != "none" {
+			tr.choice = ""
+		}
+	}
+}
+
+// called draws the name of a called tool.
+func (d *drawing) called(t *rapid.T, tr *transcript) string {
+	names := []string{"look"}
+	for i := range tr.tools {
+		names = append(names, tr.tools[i].Name)
+	}
+	return rapid.OneOf(rapid.SampledFrom(names), rapid.SampledFrom(d.damage["name"])).Draw(t, "name")
 }
 
 // text draws a text that an event can hold.
@@ -175,7 +287,8 @@ func (d *drawing) text() *rapid.Generator[string] {
 func (d *drawing) arguments() *rapid.Generator[string] {
 	object := rapid.Custom(func(t *rapid.T) string {
 		value := rapid.OneOf(rapid.Just(any("x")), rapid.Just(any(1.5)), rapid.Map(rapid.String(), func(s string) any { return s }))
-		text, err := json.Marshal(rapid.MapOfN(rapid.String(), value, 0, 3).Draw(t, "object"))
+		key := rapid.OneOf(rapid.SampledFrom(draw.Keys), rapid.String())
+		text, err := json.Marshal(rapid.MapOfN(key, value, 0, 3).Draw(t, "object"))
 		must(t, err)
 		return string(text)
 	})
@@ -190,14 +303,21 @@ func (d *drawing) arguments() *rapid.Generator[string] {
 	)
 }
 
-// content draws an input or an output: text, a blob of any bytes, or parts with an image.
+// content draws an input or an output: text, a blob of any bytes, or parts with
+// files.
 func (d *drawing) content(t *rapid.T, tr *transcript) session.Content {
 	text := session.Content{Text: d.text().Draw(t, "text")}
 	switch rapid.IntRange(0, 3).Draw(t, "content") {
 	case 0:
 		return tr.put("text/plain", rapid.SliceOfN(rapid.Byte(), 1, 12).Draw(t, "bytes"))
 	case 1:
-		return session.Content{Parts: []session.Content{text, tr.put("image/png", png)}}
+		parts := []session.Content{text}
+		for range rapid.IntRange(1, 3).Draw(t, "files") {
+			c := tr.put(d.label(t), d.file(t))
+			c.Name = rapid.SampledFrom([]string{"", "a.png", "b\x00.pdf"}).Draw(t, "file name")
+			parts = append(parts, c)
+		}
+		return session.Content{Parts: parts}
 	}
 	return text
 }
@@ -230,6 +350,12 @@ func (d *drawing) transcript() *rapid.Generator[*transcript] {
 				tr.gen.Prompt = append(tr.gen.Prompt, session.PromptPart{Role: role, Ref: tr.put("", []byte(d.text().Draw(t, "example text"))).Blob.Hash})
 			}
 		}
+		if rapid.IntRange(0, 3).Draw(t, "context files") == 0 {
+			tr.gen.Prompt = append(tr.gen.Prompt, session.PromptPart{
+				Role: session.PromptImage, MediaType: d.label(t), Names: []string{"c"}, Ref: tr.put("", d.file(t)).Blob.Hash,
+			})
+		}
+		d.offer(t, tr)
 		tr.input(t, d.content(t, tr))
 		for range rapid.IntRange(0, 6).Draw(t, "steps") {
 			result := func(_ int, effect string) session.Item { return d.result(t, tr, effect) }
@@ -239,8 +365,7 @@ func (d *drawing) transcript() *rapid.Generator[*transcript] {
 			case 1, 2:
 				var calls []session.ObservedCall
 				for range rapid.IntRange(1, 3).Draw(t, "calls") {
-					name := rapid.OneOf(rapid.Just("look"), rapid.SampledFrom(d.damage["name"])).Draw(t, "name")
-					calls = append(calls, session.ObservedCall{ToolName: name, Arguments: d.arguments().Draw(t, "arguments"), ProviderCallID: "call_0"})
+					calls = append(calls, session.ObservedCall{ToolName: d.called(t, tr), Arguments: d.arguments().Draw(t, "arguments"), ProviderCallID: "call_0"})
 				}
 				tr.answer(t, d.text().Draw(t, "words"), nil, calls, result)
 			case 3:

@@ -118,6 +118,7 @@ func TestDamagedSessionGoesOn(t *testing.T) {
 			tr.input(t, session.Content{Parts: []session.Content{{Text: "see"}, tr.put("image/jpeg", cut)}})
 		}
 	}
+	tr.input(t, session.Content{Parts: []session.Content{{Text: "see"}, tr.put("image/png", d.large)}})
 	for _, text := range d.damage["text"] {
 		tr.gen.System += text
 		tr.input(t, session.Content{Text: text})

@@ -181,6 +181,7 @@ type drawing struct {
 	said    []said
 	schemas []json.RawMessage // of reports, and of published servers
 	files   [][]byte          // images, documents and others
+	large   []byte            // an image of more than 5 MiB in base64, which takes time to check
 }
 
 // newDrawing returns what transcripts are drawn from.
@@ -206,12 +207,15 @@ func newDrawing(t *testing.T) *drawing {
 		must(t, errors.Join(picture.Encode(&p, m), gif.Encode(&g, m, nil), jpeg.Encode(&j, m, nil)))
 		d.files = append(d.files, p.Bytes(), g.Bytes(), j.Bytes())
 	}
-	d.files = append(d.files, append(mediaFile("dot.png"), make([]byte, 4<<20)...)) // in base64 more than 5 MiB
+	d.large = append(mediaFile("dot.png"), make([]byte, 4<<20)...)
 	return d
 }
 
 // file draws a file: whole, or cut, or with some bytes changed.
 func (d *drawing) file(t *rapid.T) []byte {
+	if rapid.IntRange(0, 299).Draw(t, "large file") == 299 {
+		return d.large
+	}
 	data := rapid.SampledFrom(d.files).Draw(t, "file")
 	switch rapid.IntRange(0, 3).Draw(t, "damage") {
 	case 0:

@@ -171,6 +171,9 @@ func (b *builtPack) ReadSpace(_ context.Context, r executor.SpaceRequest) (execu
 	return executor.SpaceContent{Manifest: b.Manifest, Blobs: b.Files, Warnings: b.Warnings, Source: sourceFactory, Signatures: b.signed}, nil
 }
 
+// ToolIDs returns the ids of the pack's tools, sorted.
+func (b *builtPack) ToolIDs() []string { return b.tools.ToolIDs() }
+
 // Execute executes a call of one of the pack's tools. The session may have pinned
 // another version: its call is executed if this version has the tool and the
 // arguments fit it.

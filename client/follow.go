@@ -25,8 +25,8 @@ type Notice struct {
 // Body returns Data decoded by Type, as a value: one of session.SessionOpened,
 // RunPlaced (of RunQueued and RunStarted), RunFinished, EventRejected,
 // ToolRejected, CallsPlanned, ApprovalRequested, BudgetExceeded,
-// SessionQuarantined, WorkspaceStaged, WorkspaceApplied, WorkspaceFailed and
-// WorkspaceGone, or of TurnSettled and CallSettled, which are progress. It is nil
+// SessionQuarantined, WorkspaceStaged, WorkspaceApplied, WorkspaceFailed,
+// WorkspaceGone and WorkspaceDisplaced, or of TurnSettled and CallSettled, which are progress. It is nil
 // for a type that this release does not know, and for data that does not fit its
 // type.
 func (n Notice) Body() any {
@@ -61,6 +61,8 @@ func (n Notice) Body() any {
 		return bodyOf[session.WorkspaceFailed](n)
 	case session.NoticeWorkspaceGone:
 		return bodyOf[session.WorkspaceGone](n)
+	case session.NoticeWorkspaceDisplaced:
+		return bodyOf[session.WorkspaceDisplaced](n)
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ type SyncOptions struct {
 	Only    []string       // prompts, tools, context, skills: read these, and keep the rest; nil: all
 	Dry     bool           // read and check, and stage nothing. It may be combined only with Version
 	Grant   *session.Grant // for this space, in place of the install record's; nil: that one
+	Kind    space.Kind     // the request is refused if the space is of the other kind; empty: any
 
 	// Apply, if given, is the mode in which the space is applied as soon as it is
 	// read: session.ModeNextRun, ModeNextStep or ModeImmediate. PromptPack and
@@ -29,12 +30,12 @@ type SyncOptions struct {
 // reads the source, and the session stages the manifest if it trusts it. Sync
 // publishes through the door ctl, as all methods about spaces do. The applied
 // manifest stays until an apply. An open sync of the same space is withdrawn,
-// unless it was requested with the same options.
+// unless it was requested with the same options, or this one is dry.
 //
 // SyncEnd waits for the outcome.
 func (c *Client) Sync(ctx context.Context, sid, name string, o SyncOptions) (seq uint64, err error) {
 	body := session.WorkspaceSyncRequested{
-		Apply: o.Apply, Dry: o.Dry, Grant: o.Grant, Only: o.Only, PromptPack: o.PromptPack, ToolCatalog: o.ToolCatalog, Version: o.Version, Workspace: name,
+		Apply: o.Apply, Dry: o.Dry, Grant: o.Grant, Kind: o.Kind, Only: o.Only, PromptPack: o.PromptPack, ToolCatalog: o.ToolCatalog, Version: o.Version, Workspace: name,
 	}
 	return c.publish(ctx, session.DoorCtl, sid, session.TypeWorkspaceSyncRequested, body, o.ID)
 }
@@ -50,7 +51,8 @@ type ApplyOptions struct {
 }
 
 // Apply makes the staged manifest pending for the boundary of the mode, or
-// applies it at once. Taken returns which, or why the session refused.
+// applies it at once. If nothing is staged, it moves the pending manifest to an
+// earlier boundary. Taken returns which, or why the session refused.
 func (c *Client) Apply(ctx context.Context, sid string, o ApplyOptions) (seq uint64, err error) {
 	body := session.WorkspaceApplyRequested{Hash: o.Hash, Mode: o.Mode, PromptPack: o.PromptPack, ToolCatalog: o.ToolCatalog, Workspace: o.Space}
 	return c.publish(ctx, session.DoorCtl, sid, session.TypeWorkspaceApplyRequested, body, o.ID)
@@ -61,6 +63,11 @@ func (c *Client) Apply(ctx context.Context, sid string, o ApplyOptions) (seq uin
 // while a config, a run or a rule names a part of the space: see Taken.
 func (c *Client) Detach(ctx context.Context, sid, name string) (seq uint64, err error) {
 	return c.publish(ctx, session.DoorCtl, sid, session.TypeWorkspaceDetached, session.WorkspaceDetached{Workspace: name}, "")
+}
+
+// DetachPack is Detach for a pack: the session refuses if the space is a workspace.
+func (c *Client) DetachPack(ctx context.Context, sid, name string) (seq uint64, err error) {
+	return c.publish(ctx, session.DoorCtl, sid, session.TypeWorkspaceDetached, session.WorkspaceDetached{Kind: space.Pack, Workspace: name}, "")
 }
 
 // HeldSpace is a manifest that a session holds.
@@ -126,18 +133,14 @@ type SyncEnd struct {
 // request, and with a *QuarantinedError if the session stops before the end. The
 // sync continues when ctx ends.
 func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd, error) {
-	v, err := c.Taken(ctx, sid, seq)
+	if _, err := c.Taken(ctx, sid, seq); err != nil {
+		return nil, err
+	}
+	requested, data, err := c.requestedSync(ctx, seq)
 	if err != nil {
 		return nil, err
 	}
-	requested, err := c.requestedSync(ctx, seq)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(v.Syncs, func(o session.ViewSync) bool { return o.Space == requested.Workspace })
-	if i < 0 {
-		return nil, fmt.Errorf("no sync of %s is open after event %d", requested.Workspace, seq)
-	}
+	w := syncWait{name: requested.Workspace, data: data}
 	for {
 		last, err := c.LastNotice(ctx)
 		if err != nil {
@@ -147,7 +150,6 @@ func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd,
 		if err != nil {
 			return nil, err
 		}
-		w := syncWait{name: requested.Workspace, effect: v.Syncs[i].Effect}
 		if stopped.Seq == 0 {
 			end, quarantined, err := c.awaitSync(ctx, sid, seq, last+1, w)
 			if !quarantined {
@@ -166,7 +168,23 @@ func (c *Client) SyncEnd(ctx context.Context, sid string, seq uint64) (*SyncEnd,
 	}
 }
 
-type syncWait struct{ name, effect string }
+// syncWait is a space, and the hash of the request for its sync.
+type syncWait struct {
+	name string
+	data codec.Hash
+}
+
+// effect returns the effect of the open sync that was requested with the data.
+func (w syncWait) effect(state *session.State) (string, bool) {
+	if state.Spaces != nil {
+		for i := range state.Spaces.Syncs {
+			if o := &state.Spaces.Syncs[i]; o.Space == w.name && o.Data == w.data {
+				return o.Name(), true
+			}
+		}
+	}
+	return "", false
+}
 
 // awaitSync waits for the end of a sync, or for a notice, from a sequence on,
 // that the session is quarantined.
@@ -220,29 +238,34 @@ func (c *Client) syncEndIn(ctx context.Context, sid string, seq uint64, w syncWa
 		return nil, fmt.Errorf("outcome of event %d: %w", seq, err)
 	}
 	before := heldOf(state, w.name)
+	effect, ok := w.effect(state)
+	if !ok {
+		return nil, fmt.Errorf("no sync of %s is open after event %d", w.name, seq)
+	}
 	err = fold(state, func(t *foldedEvent) bool {
-		if end = t.syncEnd(w.effect); end != nil {
+		if end = t.syncEnd(effect); end != nil {
 			end.Before, end.After = before, heldOf(t.after, w.name)
-			end.read(t, w.effect)
+			end.read(t, effect)
 		}
 		return end == nil
 	})
 	return end, err
 }
 
-func (c *Client) requestedSync(ctx context.Context, seq uint64) (b session.WorkspaceSyncRequested, err error) {
+// requestedSync returns the request at a sequence, with the hash of its data.
+func (c *Client) requestedSync(ctx context.Context, seq uint64) (b session.WorkspaceSyncRequested, data codec.Hash, err error) {
 	e, err := c.bus.EventAt(ctx, seq)
 	if err != nil {
-		return b, err
+		return b, data, err
 	}
 	env, err := envelopeOf(e)
 	switch {
 	case err != nil:
-		return b, err
+		return b, data, err
 	case env.Type != session.TypeWorkspaceSyncRequested:
-		return b, fmt.Errorf("event %d is a %s: it requests no sync", seq, env.Type)
+		return b, data, fmt.Errorf("event %d is a %s: it requests no sync", seq, env.Type)
 	}
-	return b, codec.Decode(env.Data, &b)
+	return b, codec.Digest(env.Data), codec.Decode(env.Data, &b)
 }
 
 func heldOf(state *session.State, name string) []HeldSpace {

@@ -142,7 +142,7 @@ func TestFullMessages(t *testing.T) {
 		"Generation": session.Generation{
 			At: 1, CacheTTL: session.CacheTTLLong, Class: session.ClassLLM, Defined: []codec.Hash{hash}, Effect: "r1t1", Items: []session.Item{{Call: 1, Code: "cancelled", Detail: "d", Edit: 2, Role: session.RoleTool, Seq: 3}},
 			Model: "m1", OutputTokensMax: 16, Params: raw(t, `{"seed":1}`), Provider: "openai", ResponseFormat: fullFormat(t), RunMS: 300_000, Session: "s1", StartBy: 2, System: "Be brief.",
-			Prompt: []session.PromptPart{{MediaType: "image/png", Names: []string{"a.png"}, Ref: hash, Role: session.PromptImage}}, PromptMark: &hash,
+			Prompt: []session.PromptPart{{Input: 1, MediaType: "image/png", Names: []string{"a.png"}, Ref: hash, Role: session.PromptImage}}, PromptMark: &hash,
 			ToolChoice: "auto", Tools: []codec.Hash{hash}, Toolset: hash, V: 1, Vars: codec.Pairs{{Key: "run", Value: raw(t, `"r1"`)}},
 		},
 		"Step": session.Step{
@@ -198,12 +198,14 @@ func TestFullMessages(t *testing.T) {
 		"WorkspaceApplied": session.WorkspaceApplied{
 			Workspace: "support", Kind: space.Workspace, Hash: hash.String(), Mode: session.ModeNextRun, Version: "1.4.2", PromptPack: "short",
 			ToolCatalog: "two", Registry: hash.String(), ToolsAdded: []string{"crm.find"}, ToolsRemoved: []string{"crm.pay"},
+			Warnings: []space.Problem{{Code: space.UnknownTool, Detail: "d", File: "f", Line: 1, Path: "p"}},
 		},
 		"WorkspaceFailed": session.WorkspaceFailed{
 			Workspace: "support", Kind: space.Workspace, Hash: hash.String(), Effect: "y1", Code: "workspace_invalid", Detail: "d",
 			Problems: []space.Problem{{Code: space.NoIndex, Detail: "d", File: "f", Line: 1, Path: "p"}},
 		},
-		"WorkspaceGone": session.WorkspaceGone{Workspace: "support", Kind: space.Workspace, Hash: hash.String(), ToolsRemoved: []string{"crm.find"}},
+		"WorkspaceGone":      session.WorkspaceGone{Workspace: "support", Kind: space.Workspace, Hash: hash.String(), ToolsRemoved: []string{"crm.find"}},
+		"WorkspaceDisplaced": session.WorkspaceDisplaced{Workspace: "support", Kind: space.Workspace, Hash: hash.String(), By: "sales", ByHash: hash.String()},
 		"TurnSettled": session.TurnSettled{
 			Effect: "r1t1", Calls: 2, Text: "so", TextBytes: 9000, FinishReason: "stop", Code: "overloaded", Detail: "d", Invalid: "d", RetryAt: 5, Usage: total,
 		},

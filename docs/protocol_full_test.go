@@ -40,7 +40,7 @@ func full(t *testing.T, typ string, f *folding) any {
 	case session.TypeToolProfileSelected:
 		return session.ToolProfileSelected{Profile: "anthropic"}
 	case session.TypeHostSessionUpdated:
-		return session.HostSessionUpdated{ID: "h1", Status: "ready"}
+		return session.HostSessionUpdated{ID: "h1", Root: "/w", Route: "host-w1", Status: "ready"}
 	case session.TypeFactsSet:
 		return session.FactsSet{Facts: codec.Pairs{{Key: "plan", Value: raw(t, `"pro"`)}, {Key: "region", Value: raw(t, `null`)}}}
 	case session.TypeToolCallsObserved:

@@ -115,6 +115,8 @@ var limits = map[string]int64{
 	"View#tools.maxItems":                                         planner.ToolsMax,
 	"View#transcript.maxItems":                                    100, // see TestScenariosFitSchemas
 	"Heartbeat#troubles.maxItems":                                 session.TroublesMax,
+	"Heartbeat#tools.additionalProperties.maxItems":               session.HeartbeatToolsMax,
+	"Heartbeat#tools.additionalProperties.items.maxLength":        planner.ToolIDBytesMax,
 	"View#troubles.maxItems":                                      session.TroublesMax,
 	"parts/Trouble#code.maxLength":                                session.CodeBytesMax,
 	"parts/Trouble#detail.maxLength":                              session.DetailBytesMax,

@@ -95,12 +95,12 @@ func fullSpace(typ string) any {
 	case session.TypeWorkspaceSyncRequested:
 		grant := packGrant()
 		return session.WorkspaceSyncRequested{
-			Apply: session.ModeNextRun, Grant: &grant, PromptPack: "short", ToolCatalog: "two", Version: "1.4", Workspace: "support",
+			Apply: session.ModeNextRun, Grant: &grant, Kind: grant.Kind, PromptPack: "short", ToolCatalog: "two", Version: "1.4", Workspace: "support",
 		}
 	case session.TypeWorkspaceApplyRequested:
 		return session.WorkspaceApplyRequested{Hash: stagedManifest().Hash().String(), Mode: session.ModeNextStep, PromptPack: "default", ToolCatalog: "default", Workspace: "support"}
 	case session.TypeWorkspaceDetached:
-		return session.WorkspaceDetached{Workspace: "support"}
+		return session.WorkspaceDetached{Kind: space.Workspace, Workspace: "support"}
 	case session.TypeWorkspaceSnapshotReady:
 		return session.WorkspaceSnapshotReady{
 			Effect: "y1", Lacks: []string{"bin:jq"}, Manifest: stagedManifest().Bytes(), Output: &session.Content{Text: "loaded"}, Revision: "4f1c2d7", Signature: by, Source: "module",
@@ -132,8 +132,11 @@ func spaceEnums(t *testing.T) map[string][]string {
 		"Space#/properties/kind":                                                    kinds,
 		"ToolCall#/properties/spaces/items/properties/kind":                         kinds,
 		"WorkspaceApplied#/properties/kind":                                         kinds,
+		"WorkspaceDetached#/properties/kind":                                        kinds,
+		"WorkspaceSyncRequested#/properties/kind":                                   kinds,
 		"WorkspaceFailed#/properties/kind":                                          kinds,
 		"WorkspaceGone#/properties/kind":                                            kinds,
+		"WorkspaceDisplaced#/properties/kind":                                       kinds,
 		"WorkspaceStaged#/properties/kind":                                          kinds,
 		"parts/Grant#/properties/kind":                                              kinds,
 		"parts/Grant#/then/properties/may/items":                                    {session.MayPrompt, session.MaySkills},

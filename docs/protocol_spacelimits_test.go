@@ -72,6 +72,7 @@ var spaceLimits = map[string]int64{
 	"View#staged.maxItems":                                     session.StagedMax,
 	"View#syncs.maxItems":                                      session.SyncsMax,
 	"WorkspaceApplied#version.maxLength":                       space.VersionBytesMax,
+	"WorkspaceApplied#warnings.maxItems":                       session.NoticeProblemsMax,
 	"WorkspaceFailed#code.maxLength":                           session.CodeBytesMax,
 	"WorkspaceFailed#detail.maxLength":                         session.DetailBytesMax,
 	"WorkspaceFailed#problems.maxItems":                        session.NoticeProblemsMax,

@@ -77,6 +77,7 @@ var messageTypes = map[string]struct {
 	"WorkspaceApplied":        {"json", reflect.TypeFor[session.WorkspaceApplied]()},
 	"WorkspaceFailed":         {"json", reflect.TypeFor[session.WorkspaceFailed]()},
 	"WorkspaceGone":           {"json", reflect.TypeFor[session.WorkspaceGone]()},
+	"WorkspaceDisplaced":      {"json", reflect.TypeFor[session.WorkspaceDisplaced]()},
 	"TurnSettled":             {"json", reflect.TypeFor[session.TurnSettled]()},
 	"CallSettled":             {"json", reflect.TypeFor[session.CallSettled]()},
 	"SessionQuarantined":      {"json", reflect.TypeFor[session.SessionQuarantined]()},

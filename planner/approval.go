@@ -38,6 +38,8 @@ type Approvals struct {
 	rules []ApprovalRule
 	tools [][]string // the tool_ids that each rule is about
 	whens []*when
+	deny  bool // some rule denies
+	moves bool // some rule denies, and some condition can change without arguments
 }
 
 // CompileApprovals checks a policy and compiles it under the registry of its
@@ -76,7 +78,10 @@ func CompileApprovals(reg *Registry, rules []ApprovalRule) (*Approvals, *RuleErr
 			return nil, bad
 		}
 		a.whens[i] = compiled
+		a.deny = a.deny || rule.Decision == Deny
+		a.moves = a.moves || compiled != nil && !compiled.args
 	}
+	a.moves = a.moves && a.deny
 	return a, nil
 }
 
@@ -115,6 +120,57 @@ func (a *Approvals) Decide(reg *Registry, t ToolIndex, f ApprovalFacts) Decision
 	}
 	return Ask
 }
+
+// Denied returns, by tool, the rule that denies every call of it, whatever its
+// arguments, plus 1; 0: none does. It returns nil if no tool has one. Conditions
+// that read args decide nothing here. Those of all tools may take DecideCostMax
+// together; then the calls of the other tools are decided one by one.
+func (a *Approvals) Denied(reg *Registry, f StepFacts) []int {
+	if a == nil || !a.deny {
+		return nil
+	}
+	var denied []int
+	seen := scope{facts: &f, costMax: DecideCostMax}
+	for t := range reg.tools {
+		if rule := a.deniesAll(reg.tools[t].spec.ToolID, &seen); rule > 0 {
+			if denied == nil {
+				denied = make([]int, len(reg.tools))
+			}
+			denied[t] = rule
+		}
+	}
+	return denied
+}
+
+// deniesAll returns the rule that denies every call of a tool, plus 1; 0: none.
+func (a *Approvals) deniesAll(id string, seen *scope) int {
+	seen.tool = id
+	for i := range a.rules {
+		rule, when := &a.rules[i], a.whens[i]
+		switch {
+		case len(rule.Tools) > 0 && !slices.Contains(a.tools[i], id):
+			continue
+		case when != nil && when.args:
+			if rule.Decision == Deny {
+				continue // what it does not deny is decided by a later rule
+			}
+			return 0
+		}
+		switch holds, code := when.holds(seen); {
+		case code != "":
+			return 0
+		case holds && rule.Decision == Deny:
+			return i + 1
+		case holds:
+			return 0
+		}
+	}
+	return 0
+}
+
+// DeniedMoves reports whether Denied can change while the registry stays: a
+// condition reads the run.
+func (a *Approvals) DeniedMoves() bool { return a != nil && a.moves }
 
 func (a *Approvals) len() int {
 	if a == nil {

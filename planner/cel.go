@@ -147,6 +147,7 @@ type when struct {
 	bytes   int      // of its text
 	used    []string // the tool_ids that it names, in its order
 	calls   bool     // it reads calls
+	args    bool     // it reads args
 }
 
 // compileWhen compiles a step's condition of at most WhenBytesMax bytes. The
@@ -187,7 +188,7 @@ func compileIn(e *cel.Env, reg *Registry, text string) (compiled *when, bad *Rul
 	if err != nil {
 		return nil, &RuleError{Detail: "does not compile"}
 	}
-	return &when{program: program, bytes: len(text), used: l.used, calls: l.calls}, nil
+	return &when{program: program, bytes: len(text), used: l.used, calls: l.calls, args: l.args}, nil
 }
 
 // firstPlace returns the first position in the library's errors.
@@ -212,6 +213,7 @@ type language struct {
 	last  bool // the language has last and calls: there is a step before
 	tree  *ast.AST
 	calls bool // the tree reads calls
+	args  bool // the tree reads args
 	bad   *RuleError
 	used  []string // tool_ids bound so far
 }
@@ -246,7 +248,7 @@ func (l *language) visit(e ast.Expr) {
 		}
 	case ast.IdentKind:
 		name := e.AsIdent()
-		l.calls = l.calls || name == varCalls
+		l.calls, l.args = l.calls || name == varCalls, l.args || name == varArgs
 		if (name == varLast || name == varCalls) && !l.last {
 			l.fault(e, false, "a call has no %s", name)
 		}

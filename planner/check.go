@@ -159,6 +159,9 @@ func (ts *Toolset) variant(t ToolIndex) int {
 	return 0
 }
 
+// PolicyDenies is the detail of a call that a rule of the policy denies.
+const PolicyDenies = "the install policy denies the call"
+
 // verdictRejection returns the rejection that follows from a tool's verdict.
 func verdictRejection(reg *Registry, floor *Floor, t ToolIndex, v Verdict) Rejection {
 	spec := &reg.tools[t].spec
@@ -180,6 +183,8 @@ func verdictRejection(reg *Registry, floor *Floor, t ToolIndex, v Verdict) Rejec
 		return reject(ToolUnavailable, Missing(reg.need(t, v.Index)))
 	case !bound:
 		return reject(ToolUnbound, "nobody carries the tool out")
+	case v.Reason == Denied:
+		return reject(ToolDenied, PolicyDenies)
 	case v.Reason == CapabilityMissing && floor.capability(reg, t, v.Index) != "":
 		return reject(ToolDenied, "capability "+quoted(floor.capability(reg, t, v.Index))+" is not granted")
 	case v.Reason != Offered:

@@ -103,15 +103,10 @@ func Compose(base *Registry, layers []Layer) (*Registry, *ComposeError) {
 	if len(layers) == 0 {
 		return base, nil
 	}
-	c := composing{tools: slices.Clone(base.tools), room: base.room, made: make([]layer, len(layers))}
-	c.ids, c.names = make(map[string]int, len(c.tools)), make(map[string]int, len(c.tools))
-	for i := range c.tools {
-		c.take(i)
-	}
+	c := newComposing(base, layers)
 	for i := range layers {
-		if bad := c.add(&layers[i], i); bad != nil {
-			bad.Layer = i
-			return nil, bad
+		if c.add(&layers[i], i); len(c.faults) > 0 {
+			return nil, &c.faults[0]
 		}
 	}
 	if len(c.tools) > ToolsMax {
@@ -124,12 +119,42 @@ func Compose(base *Registry, layers []Layer) (*Registry, *ComposeError) {
 	return r, bad
 }
 
+// ComposeFaults returns all that is wrong with the layers, at most ProblemsMax. It
+// returns nil if they compose.
+func ComposeFaults(base *Registry, layers []Layer) []ComposeError {
+	c := newComposing(base, layers)
+	for i := range layers {
+		c.add(&layers[i], i)
+	}
+	if len(c.faults) > 0 {
+		return c.faults[:min(len(c.faults), ComposeFaultsMax)]
+	}
+	if _, bad := Compose(base, layers); bad != nil {
+		return []ComposeError{*bad}
+	}
+	return nil
+}
+
+// ComposeFaultsMax is how many faults ComposeFaults returns.
+const ComposeFaultsMax = 64
+
+func newComposing(base *Registry, layers []Layer) *composing {
+	c := &composing{tools: slices.Clone(base.tools), room: base.room, made: make([]layer, len(layers))}
+	c.ids, c.names = make(map[string]int, len(c.tools)), make(map[string]int, len(c.tools))
+	for i := range c.tools {
+		c.take(i)
+	}
+	return c
+}
+
 type composing struct {
 	tools []tool
 	ids   map[string]int // to tools
 	names map[string]int // in lower case, to tools
 	room  registryRoom
 	made  []layer
+
+	faults []ComposeError
 }
 
 // take records the names of tool i.
@@ -140,18 +165,24 @@ func (c *composing) take(i int) {
 	}
 }
 
-// add puts layer number at on top of the others.
-func (c *composing) add(l *Layer, at int) *ComposeError {
+// add puts layer number at on top of the others, and records what is wrong with it.
+func (c *composing) add(l *Layer, at int) {
+	fault := func(bad *ComposeError) {
+		bad.Layer = at
+		c.faults = append(c.faults, *bad)
+	}
 	made := &c.made[at]
 	made.Layer, made.needs = l.Name, l.Needs
 	made.reserved = l.Tools != nil && l.Tools.from == ofSession
 	if l.Tools != nil {
 		if problem := c.room.add(l.Tools.room); problem != "" {
-			return &ComposeError{Code: ComposeTooMany, Path: "tools", Detail: problem}
+			fault(&ComposeError{Code: ComposeTooMany, Path: "tools", Detail: problem})
+			return
 		}
 		for i, t := range l.Tools.tools {
 			if bad := c.collision(fmt.Sprintf("tools[%d]", i), &t); bad != nil {
-				return bad
+				fault(bad)
+				continue
 			}
 			t.layer = at + 1
 			c.tools = append(c.tools, t)
@@ -163,11 +194,10 @@ func (c *composing) add(l *Layer, at int) *ComposeError {
 	for i := range l.Words {
 		ref, bad := c.reword(fmt.Sprintf("words[%d]", i), &l.Words[i])
 		if bad != nil {
-			return bad
+			fault(bad)
 		}
 		made.Words = append(made.Words, ref)
 	}
-	return nil
 }
 
 // collision returns an error if a tool below already has a name of t.

@@ -22,7 +22,7 @@ func Offerable(reg *Registry, req Request, facts Facts) []ToolIndex {
 	tools := make([]ToolIndex, 0, len(reg.tools))
 	for i := range reg.tools {
 		t := ToolIndex(i)
-		if (left == nil || !left[i]) && !session[i] && !run[i] && reg.available(t, facts).Reason == Offered {
+		if (left == nil || !left[i]) && !session[i] && !run[i] && reg.permitted(t, facts).Reason == Offered {
 			tools = append(tools, t)
 		}
 	}
@@ -31,13 +31,13 @@ func Offerable(reg *Registry, req Request, facts Facts) []ToolIndex {
 
 // Define returns the tools whose definitions a masked run shows from its first
 // turn on, in the order of Select: those of steps 1 and 2, without tools that
-// are disabled or lack a capability. Availability rules and active skills do
+// are disabled, lack a capability, or that the policy denies. Availability rules and active skills do
 // not count, since they change during a run.
 func Define(reg *Registry, req Request, facts Facts) []Offer {
 	session, run := reg.marks(req.Session.Disable), reg.marks(req.Run.Disable)
 	return slices.DeleteFunc(listed(reg, req).offers, func(o Offer) bool {
 		t := o.Tool()
-		return session[t] || run[t] || reg.checkCapabilities(t, facts).Reason != Offered
+		return session[t] || run[t] || reg.checkCapabilities(t, facts).Reason != Offered || facts.checkPolicy(t).Reason != Offered
 	})
 }
 

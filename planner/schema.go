@@ -21,6 +21,12 @@ import (
 // dialect is the only value of $schema.
 const dialect = "https://json-schema.org/draft/2020-12/schema"
 
+// SchemaProblem says what is wrong with an args_schema, or "".
+func SchemaProblem(raw codec.Raw) string {
+	_, problem := compileSchema(raw, new(registryRoom))
+	return problem
+}
+
 // compileSchema checks and compiles an args_schema, or says what is wrong with
 // it. Its size is counted into room before it is compiled.
 func compileSchema(raw codec.Raw, room *registryRoom) (compiled *schema, problem string) {

@@ -52,6 +52,7 @@ type Facts struct {
 	Grants       bool     // a grant lets models enable packs
 	Lacks        []Lacks  // by layer
 	Floor        *Floor   // the install record's demands on the registry; nil: none
+	Denied       []int    // by tool of the registry: see Approvals.Denied. not known when a call is checked again
 }
 
 // Lacks lists the needs of a layer and its tools that are not met.
@@ -99,8 +100,8 @@ type Toolset struct {
 //     the session's own tools stay;
 //  3. without the tools that the session or the run disables: deny wins over
 //     everything;
-//  4. without tools that are unavailable or lack a capability or a need, forced
-//     or not;
+//  4. without tools that are unavailable, lack a capability or a need, or whose
+//     every call the policy denies, forced or not;
 //  5. in the base's order, then the others by tool_id.
 func Select(reg *Registry, req Request, facts Facts) Toolset {
 	chosen := listed(reg, req)
@@ -129,7 +130,7 @@ func Select(reg *Registry, req Request, facts Facts) Toolset {
 		case runDisabled[i]:
 			v.Reason = DisabledByRun
 		default:
-			v = reg.available(t, facts)
+			v = reg.permitted(t, facts)
 		}
 		ts.setVerdict(t, v)
 	}
@@ -223,7 +224,24 @@ func (r *Registry) narrowed(req Request) []bool {
 	return left
 }
 
-// available returns step 4's verdict on a tool.
+// permitted returns step 4's verdict on a tool.
+func (r *Registry) permitted(t ToolIndex, facts Facts) Verdict {
+	if v := r.available(t, facts); v.Reason != Offered {
+		return v
+	}
+	return facts.checkPolicy(t)
+}
+
+// checkPolicy returns the verdict of step 4's last part: whether the policy denies
+// every call of the tool.
+func (f *Facts) checkPolicy(t ToolIndex) Verdict {
+	if int(t) < len(f.Denied) && f.Denied[t] > 0 {
+		return Verdict{Reason: Denied, Index: min(f.Denied[t]-1, verdictIndexMax)}
+	}
+	return Verdict{Reason: Offered}
+}
+
+// available returns step 4's verdict on a tool, without the policy's.
 func (r *Registry) available(t ToolIndex, facts Facts) Verdict {
 	spec := &r.tools[t].spec
 	for i, rule := range spec.Availability {
@@ -237,7 +255,7 @@ func (r *Registry) available(t ToolIndex, facts Facts) Verdict {
 	return r.checkCapabilities(t, facts)
 }
 
-// checkCapabilities returns the verdict of step 4's last part: whether every capability
+// checkCapabilities returns the verdict of step 4's third part: whether every capability
 // that the tool requires is granted.
 func (r *Registry) checkCapabilities(t ToolIndex, facts Facts) Verdict {
 	spec := &r.tools[t].spec

@@ -19,10 +19,12 @@ const (
 	NotOfSkill        Reason = 6 // step 2: no list of an active skill has it
 	Lacking           Reason = 7 // step 4: a need of the tool, or of its pack, is not met
 	NotAsked          Reason = 8 // step 2: the list of the client's request leaves it out
+	Denied            Reason = 9 // step 4: a rule of the policy denies every call
 )
 
 // Verdict is what happened to a tool in a turn. For the reasons of step 4,
-// Index says which of its rules, capabilities or needs failed first.
+// Index says which of its rules, capabilities or needs failed first, or which rule
+// of the policy denies it.
 // Capabilities that the Floor adds, and needs of the whole pack, are counted
 // after the tool's own; an Index of 255 stands for all later ones, too.
 type Verdict struct {
@@ -70,6 +72,8 @@ func Why(reg *Registry, floor *Floor, ts *Toolset, t ToolIndex) string {
 			return fmt.Sprintf("step 4: capability %+q is not granted", name)
 		}
 		return "step 4: not permitted"
+	case Denied:
+		return fmt.Sprintf("step 4: policy.approval[%d] denies every call", v.Index)
 	case Lacking:
 		return "step 4: " + Missing(reg.need(t, v.Index))
 	}

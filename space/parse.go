@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -261,9 +262,32 @@ func (c *checker) checkTools() {
 	}
 	compiled, bad := planner.PackTools(m.Tools)
 	if bad != nil {
-		c.add(ProblemCode(bad.Code), bad.Path, "%s", bad.Detail)
+		c.checkEachTool(bad)
 	}
 	m.compiled = compiled
+}
+
+// checkEachTool adds the problems of all tools, which do not compile together.
+func (c *checker) checkEachTool(together *planner.ComposeError) {
+	before := len(c.problems)
+	for i := range c.m.Tools {
+		if bad := ToolProblem(&c.m.Tools[i]); bad != nil {
+			c.add(bad.Code, at("tools", i)+bad.Path, "%s", bad.Detail)
+		}
+	}
+	if len(c.problems) == before {
+		c.add(ProblemCode(together.Code), together.Path, "%s", together.Detail)
+	}
+}
+
+// ToolProblem returns what is wrong with a tool of a pack by itself, nil if nothing
+// is. Its path is within the tool.
+func ToolProblem(spec *planner.ToolSpec) *Problem {
+	_, bad := planner.PackTools([]planner.ToolSpec{*spec})
+	if bad == nil {
+		return nil
+	}
+	return &Problem{Code: ProblemCode(bad.Code), Path: strings.TrimPrefix(bad.Path, "tools[0]"), Detail: bad.Detail}
 }
 
 func (c *checker) checkDefaults() {

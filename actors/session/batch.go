@@ -181,7 +181,7 @@ func (s *State) deniedNow(c *Call, tool planner.ToolIndex) planner.Rejection {
 }
 
 func policyDenies() planner.Rejection {
-	return planner.Rejection{Code: planner.ToolDenied, Detail: "the install policy denies the call"}
+	return planner.Rejection{Code: planner.ToolDenied, Detail: planner.PolicyDenies}
 }
 
 // callDeadline returns how long a call may be open, and how long one start of it

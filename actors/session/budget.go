@@ -207,7 +207,7 @@ func (s *State) budgetResumeFault(door Door, budget *Budget) *refusal {
 	}
 	bytes := s.nextInputBytes()
 	if run.Held == HeldGeneration {
-		set := planner.Select(s.turnRegistry, s.toolRequest(), s.plannerFacts())
+		set := planner.Select(s.turnRegistry, s.toolRequest(), s.offerFacts())
 		bytes = s.turnInputBytes(bytes, s.shown(&set))
 	}
 	before := run.Config.Budget

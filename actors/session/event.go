@@ -192,10 +192,7 @@ type ToolProfileSelected struct {
 }
 
 // HostSessionUpdated is the status of the session's host session.
-type HostSessionUpdated struct {
-	ID     string `msgpack:"id,omitempty"`
-	Status string `msgpack:"status"` // ready, closed, expired, error, none
-}
+type HostSessionUpdated HostSession
 
 // HostSession is the host session's status in a settlement of host.session.open or
 // host.session.close, so that one event changes both.

@@ -39,7 +39,8 @@ type enableArguments struct {
 // enabling is a call of extensions_enable, resolved.
 type enabling struct {
 	enableArguments
-	grant   *Grant
+	grant   *Grant // nil: none lets a model enable the pack
+	about   *Grant // the one about the pack, whoever may enable it; nil: none
 	seq     uint64 // sequence of the grant's event
 	version string
 }
@@ -49,8 +50,8 @@ type enabling struct {
 func (s *State) readEnable(arguments string) *enabling {
 	e := new(enabling)
 	_ = json.Unmarshal([]byte(arguments), &e.enableArguments) // the schema was checked
-	e.grant, e.seq = s.grantNow(e.Extension)
-	if e.grant != nil && (e.grant.kind() != space.Pack || !e.grant.attaches(AttachModel)) {
+	e.about, e.seq = s.grantNow(e.Extension)
+	if e.grant = e.about; e.grant != nil && (e.grant.kind() != space.Pack || !e.grant.attaches(AttachModel)) {
 		e.grant = nil
 	}
 	if name, version, ok := strings.Cut(e.Identifier, "@"); ok && name == e.Extension {
@@ -74,22 +75,26 @@ func (s *State) enableFault(arguments string) (status CallStatus, code, detail s
 	e := s.readEnable(arguments)
 	refused := func(detail string) (CallStatus, string, string) { return CallFailed, CodePackRefused, detail }
 	if e.grant == nil {
-		return refused("no grant lets a model enable " + quoted(e.Extension) + ": extensions_list tells what there is")
+		return refused(e.noGrant())
 	}
 	_, wildcard := strings.CutSuffix(e.grant.Space, "*")
 	st := s.stack()
 	was := st.find(e.Extension)
 	switch {
 	case (e.Source == "" || e.Source == SourceCurated) && wildcard:
-		return refused("the grant is not about this pack alone: say its source, " + strings.Join(e.grant.sources(), " or "))
-	case e.Source != "" && e.Source != SourceCurated && (!wildcard || !slices.Contains(e.grant.sources(), e.Source)):
-		return refused("no grant lets a model enable packs of source " + quoted(e.Source))
+		return refused("source: the grant is not about this pack alone: say its source, " + strings.Join(e.grant.sources(), " or "))
+	case e.Source != "" && e.Source != SourceCurated && !wildcard:
+		return refused("source: the grant names " + quoted(e.Extension) + " and decides over its source: leave source out")
+	case e.Source != "" && e.Source != SourceCurated && !slices.Contains(e.grant.sources(), e.Source):
+		return refused("source: the grant is for " + strings.Join(e.grant.sources(), " or ") + ", not " + quoted(e.Source))
 	case len(e.Options) > 0:
 		return refused("options: packs take none: leave them out")
 	case e.Identifier != "" && e.Identifier != e.Extension && e.version == "":
 		return refused("identifier: is " + quoted(e.Extension) + " or " + quoted(e.Extension+"@1.4") + ", not " + quoted(e.Identifier))
-	case len(e.version) > space.VersionBytesMax || e.version != "" && !e.grant.covers(e.version):
-		return refused("identifier: the grant is for version " + e.grant.Version)
+	case len(e.version) > space.VersionBytesMax:
+		return refused("identifier: a version has at most " + strconv.Itoa(space.VersionBytesMax) + " bytes")
+	case e.version != "" && !e.grant.covers(e.version):
+		return refused("identifier: the grant is for version " + e.grant.Version + ", not " + quoted(e.version))
 	case was != nil && was.Kind == space.Pack:
 		return CallSucceeded, CodeAlreadyLoaded, s.alreadyLoaded(e, was)
 	case s.openSyncOf(e.Extension) >= 0:
@@ -99,10 +104,24 @@ func (s *State) enableFault(arguments string) (status CallStatus, code, detail s
 	case st.packs() >= PacksMax:
 		return refused(strconv.Itoa(PacksMax) + " packs are applied: an operator can detach one")
 	}
-	if bad := s.syncRoomFault(e.Extension, false); bad != nil {
+	if bad := s.syncRoomFault(e.Extension, e.DryRun, false); bad != nil {
 		return refused(bad.detail)
 	}
 	return "", "", ""
+}
+
+// noGrant says why no grant lets a model enable the pack.
+func (e *enabling) noGrant() string {
+	if name, version, ok := strings.Cut(e.Extension, "@"); ok {
+		return "extension: is " + quoted(name) + ": version " + quoted(version) + " belongs to identifier, as in " + quoted(e.Extension)
+	}
+	switch {
+	case e.about == nil:
+		return "no grant is about " + quoted(e.Extension) + ": extensions_list tells what there is"
+	case e.about.kind() != space.Pack:
+		return "extension: " + quoted(e.Extension) + " is a workspace, and models enable packs: extensions_list tells what there is"
+	}
+	return "the grant lets operators alone enable " + quoted(e.Extension) + ": extensions_list tells what there is"
 }
 
 // SourceCurated is a model's name for the packs that grants name.
@@ -227,9 +246,7 @@ func (s *State) dropOwn(run *Run) {
 			kept = append(kept, p)
 			continue
 		}
-		notify(s, NoticeWorkspaceFailed, WorkspaceFailed{
-			Workspace: p.Pin.Space, Kind: p.Pin.Kind, Hash: p.Pin.Hash.String(), Code: CodeCancelled, Detail: "the run whose call asked for it ended first",
-		})
+		s.notifyDropped(&p.Pin, CodeCancelled, "the run whose call asked for it ended first")
 	}
 	if len(kept) < len(s.Spaces.Pending) {
 		s.Spaces.Pending = kept

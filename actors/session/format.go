@@ -25,6 +25,14 @@ const (
 	FormatSchema = "json_schema"
 )
 
+// FormatSchemaProblem says what is wrong with the schema of a response_format, or "".
+func FormatSchemaProblem(raw codec.Raw) (problem string) {
+	if f, ok := readFormat(raw); ok && f.Type == FormatSchema {
+		_, problem = planner.CompileAnswerSchema(f.Schema)
+	}
+	return problem
+}
+
 // formatFault returns what is wrong with a response_format, as it follows the
 // field's name; "" if nothing is.
 func formatFault(raw codec.Raw) string {

@@ -11,7 +11,7 @@ import (
 
 // hostSessionUpdated sets the host session's status, from the next turn on.
 func (s *State) hostSessionUpdated(b *HostSessionUpdated) *refusal {
-	host := HostSession{ID: b.ID, Status: b.Status}
+	host := HostSession(*b)
 	if bad := hostFault(&host); bad != nil {
 		return bad
 	}

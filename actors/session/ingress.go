@@ -196,7 +196,7 @@ func (s *State) stackAtStart() (st stack, waits bool) {
 	}
 	for i := range s.Spaces.Pending {
 		pin := s.Spaces.Pending[i].Pin
-		st = st.with(adopted{pin, s.manifest(pin.Hash)})
+		st = st.with(s.adoptedOf(pin))
 	}
 	if st.compose() != nil { // none of them may be applied
 		return s.stack(), true

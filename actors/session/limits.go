@@ -15,6 +15,7 @@ const (
 	ProgressTextMax   = 8 << 10   // the turn's text in a TurnSettled
 	ProgressOutputMax = 1 << 10   // the call's output in a CallSettled
 	TroublesMax       = 16        // troubles of one heartbeat, and of one view
+	HeartbeatToolsMax = 1024      // tool_ids of one heartbeat
 	TroubleDetailMax  = 200       // bytes of a trouble's detail
 	TextBytesMax      = 256 << 10 // inline text of one Content; larger content is a blob
 	PartsMax          = 64        // parts of one Content, nested ones included
@@ -113,7 +114,7 @@ const knownMax = 3
 // promptBytesMax is the maximal size of a generation's prompt: 64 parts with the
 // longest path and media type, the names of all skills, 32 variables with the
 // longest name and value, and a mark.
-const promptBytesMax = space.PartsMax*(40+space.PathBytesMax+space.MediaTypeBytesMax+64) +
+const promptBytesMax = space.PartsMax*(56+space.PathBytesMax+space.MediaTypeBytesMax+64) +
 	space.SkillsMax*(2+space.TokenBytesMax) + space.VarsMax*(8+len(space.VarFact)+FactNameBytesMax+FactValueBytesMax) + 64
 
 // itemFixedBytesMax is an item's encoding without its code, detail and edit:

@@ -29,7 +29,7 @@ func (s *State) shown(set *planner.Toolset) []planner.Offer {
 	}
 	defined := s.Turn.defined()
 	if len(defined) == 0 {
-		defined = planner.Define(s.turnRegistry, s.runsToolRequest(), s.plannerFacts())
+		defined = planner.Define(s.turnRegistry, s.runsToolRequest(), s.offerFacts())
 	}
 	return set.Redefine(defined)
 }

@@ -85,11 +85,13 @@ func (s *State) toolRegistrySet(data codec.Raw) *refusal {
 	if bad := s.orphanFault(&st); bad != nil {
 		return refuse(RejectInvalidRegistry, bad.detail)
 	}
-	s.registry, s.Registry, s.toolsMoved = st.registry, pin, true
-	s.doubtClients()
+	s.Registry = pin
 	if s.Spaces != nil {
 		s.recompose(&st)
+		return nil
 	}
+	s.registry, s.toolsMoved = st.registry, true
+	s.doubtClients()
 	return nil
 }
 
@@ -103,15 +105,24 @@ func (s *State) baseFault(st *stack) *refusal {
 		}
 		return refuse(RejectInvalidRegistry, what+": "+bad.Error())
 	}
+	if lost := s.coverageFault(st); lost != "" {
+		return refuse(RejectInvalidRegistry, lost)
+	}
+	return nil
+}
+
+// coverageFault returns which tool of a catalog a stack does not bind, if the policy
+// demands all; else "".
+func (s *State) coverageFault(st *stack) string {
 	if s.install.Record.Policy.Coverage != CoverageFail {
-		return nil
+		return ""
 	}
 	for i := range st.spaces {
 		if missing := st.spaces[i].uncovered(st.registry); len(missing) > 0 {
-			return refuse(RejectInvalidRegistry, "space "+quoted(st.spaces[i].Space)+": "+missing[0].Detail)
+			return "space " + quoted(st.spaces[i].Space) + ": " + missing[0].Detail
 		}
 	}
-	return nil
+	return ""
 }
 
 // orphanFault returns a refusal if something that an operator said names a part
@@ -169,6 +180,9 @@ func (s *State) ShareRegistries(same func(*planner.Registry) *planner.Registry) 
 	held := []**planner.Registry{&s.registry, &s.turnRegistry}
 	if s.Spaces != nil {
 		held = append(held, &s.Spaces.content.base)
+		for i := range s.Spaces.content.named {
+			held = append(held, &s.Spaces.content.named[i])
+		}
 		for i := range s.Spaces.content.own {
 			held = append(held, &s.Spaces.content.own[i].registry)
 		}

@@ -184,7 +184,7 @@ func (s *State) narrowing() (names []string, lists [][]string) {
 		}
 		var list []string
 		for _, name := range skill.AllowedTools {
-			if tool, ok := allowedTool(s.turnRegistry, name); ok {
+			if tool, ok := allowedTool(s.turnRegistry, of.tool(s.turnRegistry, name)); ok {
 				list = append(list, s.turnRegistry.Tool(tool).ToolID)
 			}
 		}

@@ -26,7 +26,7 @@ func (s *State) skillParts(st *stack) (parts []PromptPart) {
 	}
 	for _, name := range s.Run.Config.Skills {
 		if of, skill := st.skill(name); skill != nil && s.hasActive(of, name) {
-			parts = append(parts, PromptPart{Names: []string{name}, Ref: of.manifest.Files[skill.Body].Ref.Hash, Role: PromptSkill})
+			parts = append(parts, PromptPart{Input: s.Run.Seq, Names: []string{name}, Ref: of.manifest.Files[skill.Body].Ref.Hash, Role: PromptSkill})
 		}
 	}
 	return parts
@@ -114,7 +114,7 @@ func (a *adopted) unknownAllowed(registry *planner.Registry) (warnings []space.P
 	for i := range a.manifest.Skills {
 		skill := &a.manifest.Skills[i]
 		for _, name := range skill.AllowedTools {
-			if _, ok := allowedTool(registry, name); !ok {
+			if _, ok := allowedTool(registry, a.tool(registry, name)); !ok {
 				warnings = append(warnings, space.Problem{
 					Code: space.AllowedToolUnknown, File: a.manifest.SkillPath(skill), Path: "skills[" + strconv.Itoa(i) + "].allowed_tools",
 					Detail: clip("skill "+skill.Skill+" allows "+quoted(name)+", which the registry does not have", DetailBytesMax),

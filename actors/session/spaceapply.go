@@ -10,7 +10,8 @@ import (
 	"github.com/refold/refold/space"
 )
 
-// workspaceApplyRequested makes a staged space pending, or applies it at once.
+// workspaceApplyRequested makes a staged space pending, or applies it at once. A
+// pending space, of which nothing newer is staged, is moved to an earlier boundary.
 func (s *State) workspaceApplyRequested(b *WorkspaceApplyRequested) *refusal {
 	mode := cmp.Or(b.Mode, ModeNextRun)
 	if !isMode(mode) {
@@ -19,37 +20,53 @@ func (s *State) workspaceApplyRequested(b *WorkspaceApplyRequested) *refusal {
 	if bad := choiceFault(b.PromptPack, b.ToolCatalog); bad != nil {
 		return bad
 	}
-	at, bad := s.stagedFor(b.Workspace)
+	found, bad := s.appliable(b)
 	if bad != nil {
 		return bad
 	}
-	pin := s.Spaces.Staged[at].Pin
-	if b.Hash != "" && !pin.Hash.Is(b.Hash) {
-		return refuse(RejectStale, "hash: staged is "+pin.Hash.String())
-	}
-	pin.Prompt, pin.Catalog = b.PromptPack, b.ToolCatalog
+	pin := found.Pin
+	pin.Prompt, pin.Catalog = cmp.Or(b.PromptPack, pin.Prompt), cmp.Or(b.ToolCatalog, pin.Catalog)
 	if bad := s.makePending(pin, mode, s.Seq); bad != nil {
 		return bad
 	}
-	s.Spaces.Staged = slices.Delete(s.Spaces.Staged, at, at+1)
+	if at := s.stagedAt(pin.Space); at >= 0 && s.Spaces.Staged[at].Pin.Hash == pin.Hash {
+		s.Spaces.Staged = slices.Delete(s.Spaces.Staged, at, at+1)
+	}
 	s.dropContent()
 	return nil
 }
 
-// stagedFor returns the index of the staged space of an apply. Without a name it is
-// the only staged one.
-func (s *State) stagedFor(name string) (int, *refusal) {
-	switch {
-	case name != "" && !s.isGranted(name):
-		return 0, unknownSpace(name)
-	case s.Spaces == nil || len(s.Spaces.Staged) == 0 || name != "" && s.stagedAt(name) < 0:
-		return 0, refuse(RejectNothingStaged, "workspace: nothing is staged: sync it first")
-	case name != "":
-		return s.stagedAt(name), nil
-	case len(s.Spaces.Staged) > 1:
-		return 0, refuse(RejectInvalidData, "workspace: "+strconv.Itoa(len(s.Spaces.Staged))+" spaces are staged: name one")
+// appliable returns the space that a request applies: the staged one, else the
+// pending one. Without a name there must be one alone.
+func (s *State) appliable(b *WorkspaceApplyRequested) (SpaceStage, *refusal) {
+	if b.Workspace != "" && !s.isGranted(b.Workspace) {
+		return SpaceStage{}, unknownSpace(b.Workspace)
 	}
-	return 0, nil
+	if s.Spaces == nil {
+		return SpaceStage{}, nothingStaged()
+	}
+	for _, list := range [][]SpaceStage{s.Spaces.Staged, s.Spaces.Pending} {
+		of := list
+		if b.Workspace != "" {
+			of = nil
+			if one := find(list, func(st *SpaceStage) bool { return st.Pin.Space == b.Workspace }); one != nil {
+				of = []SpaceStage{*one}
+			}
+		}
+		switch {
+		case len(of) > 1:
+			return SpaceStage{}, refuse(RejectInvalidData, "workspace: "+strconv.Itoa(len(of))+" spaces are staged or pending: name one")
+		case len(of) == 1 && b.Hash != "" && !of[0].Pin.Hash.Is(b.Hash):
+			return SpaceStage{}, refuse(RejectStale, "hash: "+quoted(of[0].Pin.Space)+" has "+of[0].Pin.Hash.String())
+		case len(of) == 1:
+			return of[0], nil
+		}
+	}
+	return SpaceStage{}, nothingStaged()
+}
+
+func nothingStaged() *refusal {
+	return refuse(RejectNothingStaged, "workspace: nothing is staged: sync it first")
 }
 
 func (s *State) isGranted(name string) bool {
@@ -58,26 +75,38 @@ func (s *State) isGranted(name string) bool {
 }
 
 // makePending checks a pin on top of all pending ones and makes it pending. It
-// replaces the pending pin of the same space, or the pending workspace. An earlier
-// boundary of the space stays. If the boundary is now, the pin is applied at once.
-// requestSeq is the sequence of the request.
+// replaces the pending pin of the same space, or the pending workspace, and
+// publishes that of another manifest. Of two boundaries of a space the earlier one
+// counts. If that is now, the pin is applied at once. requestSeq is the sequence of
+// the request.
 func (s *State) makePending(pin SpacePin, mode string, requestSeq uint64) *refusal {
 	pin.Asked = requestSeq
 	now, atOnce := s.stack(), mode == ModeImmediate && s.Run == nil
-	var waiting []SpaceStage
+	var waiting, displaced []SpaceStage
 	for _, p := range s.Spaces.Pending {
 		if p.Pin.Space == pin.Space && p.Mode == ModeNextStep {
 			mode = ModeNextStep
 		}
 		if !p.Pin.isReplacedBy(&pin) {
 			waiting = append(waiting, p)
-			now = now.with(adopted{p.Pin, s.manifest(p.Pin.Hash)})
+			now = now.with(s.adoptedOf(p.Pin))
+		} else if p.Pin.Hash != pin.Hash {
+			displaced = append(displaced, p)
 		}
 	}
 	if _, bad := s.stackWith(&now, pin); bad != nil {
 		return bad
 	}
+	if applied := s.stack(); atOnce {
+		if _, bad := s.stackWith(&applied, pin); bad != nil {
+			return bad
+		}
+	}
 	s.Spaces.Pending = waiting
+	for i := range displaced {
+		was := &displaced[i].Pin
+		notify(s, NoticeWorkspaceDisplaced, WorkspaceDisplaced{Workspace: was.Space, Kind: was.Kind, Hash: was.Hash.String(), By: pin.Space, ByHash: pin.Hash.String()})
+	}
 	if atOnce {
 		s.applyPin(pin, ModeImmediate)
 		return nil
@@ -95,7 +124,7 @@ func (p *SpacePin) isReplacedBy(q *SpacePin) bool {
 
 // stackWith returns the stack with a pin on top of st, or why the pin does not fit.
 func (s *State) stackWith(st *stack, pin SpacePin) (stack, *refusal) {
-	a := adopted{pin, s.manifest(pin.Hash)}
+	a := s.adoptedOf(pin)
 	if pin.Prompt != "" && a.manifest.Prompt(pin.Prompt) == nil {
 		return stack{}, refuse(RejectWorkspaceInvalid, "prompt_pack: "+a.lacks("prompt pack", pin.Prompt))
 	}
@@ -112,10 +141,11 @@ func (s *State) stackWith(st *stack, pin SpacePin) (stack, *refusal) {
 	if bad := s.install.floor.Check(out.registry, a.manifest.Tools); bad != nil {
 		return stack{}, refuse(RejectWorkspaceInvalid, bad.Error())
 	}
-	if s.install.Record.Policy.Coverage == CoverageFail {
-		if missing := a.uncovered(out.registry); len(missing) > 0 {
-			return stack{}, refuse(RejectWorkspaceInvalid, missing[0].Path+": "+missing[0].Detail)
-		}
+	if missing := a.uncovered(out.registry); len(missing) > 0 && s.install.Record.Policy.Coverage == CoverageFail {
+		return stack{}, refuse(RejectWorkspaceInvalid, missing[0].Path+": "+missing[0].Detail)
+	}
+	if lost := s.coverageFault(&out); lost != "" {
+		return stack{}, refuse(RejectWorkspaceInvalid, lost)
 	}
 	if taken := out.skillProblems(&a); len(taken) > 0 {
 		return stack{}, refuse(RejectWorkspaceInvalid, taken[0].Path+": "+taken[0].Detail)
@@ -153,9 +183,7 @@ func (s *State) applyPin(pin SpacePin, mode string) {
 	pin.At = s.Clock
 	st, bad := s.stackWith(&before, pin)
 	if bad != nil {
-		notify(s, NoticeWorkspaceFailed, WorkspaceFailed{
-			Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Code: string(RejectWorkspaceInvalid), Detail: bad.detail,
-		})
+		s.notifyDropped(&pin, string(RejectWorkspaceInvalid), bad.detail)
 		return
 	}
 	if w := before.workspace(); w != nil && pin.Kind == space.Workspace && w.Space != pin.Space {
@@ -166,6 +194,7 @@ func (s *State) applyPin(pin SpacePin, mode string) {
 		Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Mode: mode, Version: pin.Version,
 		PromptPack: pin.Prompt, ToolCatalog: pin.Catalog, Registry: st.registry.Hash().String(),
 		ToolsAdded: toolsMissingFrom(st.registry, before.registry), ToolsRemoved: toolsMissingFrom(before.registry, st.registry),
+		Warnings: firstProblems(st.find(pin.Space).uncovered(st.registry)),
 	})
 }
 
@@ -181,9 +210,31 @@ func toolsMissingFrom(registry, other *planner.Registry) (ids []string) {
 }
 
 func (s *State) recompose(st *stack) {
+	before := s.stack()
 	s.adopt(st)
 	s.toolsMoved = true
 	s.doubtClients()
+	s.notifyUncovered(&before, st)
+}
+
+// notifyUncovered publishes anew that a space is applied if its catalogs lose a
+// tool: another registry, or another pack, lacks it.
+func (s *State) notifyUncovered(before, st *stack) {
+	for i := range st.spaces {
+		a := &st.spaces[i]
+		was := before.find(a.Space)
+		if was == nil || was.Hash != a.Hash {
+			continue
+		}
+		lost := a.uncovered(st.registry)
+		if known := was.uncovered(before.registry); !slices.ContainsFunc(lost, func(p space.Problem) bool { return !slices.Contains(known, p) }) {
+			continue
+		}
+		notify(s, NoticeWorkspaceApplied, WorkspaceApplied{
+			Workspace: a.Space, Kind: a.Kind, Hash: a.Hash.String(), Version: a.Version, PromptPack: a.Prompt, ToolCatalog: a.Catalog,
+			Registry: st.registry.Hash().String(), ToolsRemoved: toolsMissingFrom(before.registry, st.registry), Warnings: firstProblems(lost),
+		})
+	}
 }
 
 // adopt stores a composed stack in the state.
@@ -208,6 +259,11 @@ func composedHash(st *stack) (hash codec.Hash) {
 // notifyGone publishes that a space is no longer applied, and which tools it removed.
 func (s *State) notifyGone(a *adopted, removed []string) {
 	notify(s, NoticeWorkspaceGone, WorkspaceGone{Workspace: a.Space, Kind: a.Kind, Hash: a.Hash.String(), ToolsRemoved: removed})
+}
+
+// notifyDropped publishes that a pending space is not applied.
+func (s *State) notifyDropped(pin *SpacePin, code, detail string) {
+	notify(s, NoticeWorkspaceFailed, WorkspaceFailed{Workspace: pin.Space, Kind: pin.Kind, Hash: pin.Hash.String(), Code: code, Detail: detail})
 }
 
 // notifyFailed publishes that a sync ended without staging anything. m is the

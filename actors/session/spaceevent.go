@@ -18,23 +18,25 @@ const (
 // WorkspaceSyncRequested requests a reading of a space: the effect y<n>. The result
 // is staged, and with Apply made pending at once.
 type WorkspaceSyncRequested struct {
-	Apply       string   `msgpack:"apply,omitempty"` // a mode; absent: only stage the space
-	Dry         bool     `msgpack:"dry,omitempty"`   // read and check, and stage nothing
-	Grant       *Grant   `msgpack:"grant,omitempty"` // replaces the install record's for this space
-	Only        []string `msgpack:"only,omitempty"`  // prompts, tools, context, skills: the other parts stay as they are
-	PromptPack  string   `msgpack:"prompt_pack,omitempty"`
-	ToolCatalog string   `msgpack:"tool_catalog,omitempty"`
-	Version     string   `msgpack:"version,omitempty"`
-	Workspace   string   `msgpack:"workspace"`
+	Apply       string     `msgpack:"apply,omitempty"` // a mode; absent: only stage the space
+	Dry         bool       `msgpack:"dry,omitempty"`   // read and check, and stage nothing
+	Grant       *Grant     `msgpack:"grant,omitempty"` // replaces the install record's for this space
+	Kind        space.Kind `msgpack:"kind,omitempty"`  // the request is refused if the grant is for the other kind
+	Only        []string   `msgpack:"only,omitempty"`  // prompts, tools, context, skills: the other parts stay as they are
+	PromptPack  string     `msgpack:"prompt_pack,omitempty"`
+	ToolCatalog string     `msgpack:"tool_catalog,omitempty"`
+	Version     string     `msgpack:"version,omitempty"`
+	Workspace   string     `msgpack:"workspace"`
 }
 
-// WorkspaceApplyRequested makes a staged space pending for a boundary.
+// WorkspaceApplyRequested makes a staged space pending for a boundary, or moves a
+// pending one to an earlier boundary.
 type WorkspaceApplyRequested struct {
-	Hash        string `msgpack:"hash,omitempty"` // hex: the manifest that must be staged
+	Hash        string `msgpack:"hash,omitempty"` // hex: the manifest that must be staged or pending
 	Mode        string `msgpack:"mode,omitempty"` // next_run if absent
 	PromptPack  string `msgpack:"prompt_pack,omitempty"`
 	ToolCatalog string `msgpack:"tool_catalog,omitempty"`
-	Workspace   string `msgpack:"workspace,omitempty"` // absent: the staged workspace
+	Workspace   string `msgpack:"workspace,omitempty"` // absent: the staged workspace, else the pending one
 }
 
 // The modes of an apply: when it takes effect.
@@ -47,7 +49,8 @@ const (
 // WorkspaceDetached drops a space: what is applied, pending and staged of it, an
 // open sync, and its grant through ctl.
 type WorkspaceDetached struct {
-	Workspace string `msgpack:"workspace"`
+	Kind      space.Kind `msgpack:"kind,omitempty"` // the request is refused if the space is of the other kind
+	Workspace string     `msgpack:"workspace"`
 }
 
 // WorkspaceSnapshotReady settles a sync with the space's content.
@@ -122,6 +125,7 @@ type UsedSpace struct {
 
 // PromptPart is one part of a prompt, which is shown before the transcript.
 type PromptPart struct {
+	Input     uint64     `msgpack:"input,omitempty"` // of a skill: the item whose text is its arguments
 	MediaType string     `msgpack:"media_type,omitempty"`
 	Names     []string   `msgpack:"names,omitempty"` // the path of a document or an image, or skills
 	Ref       codec.Hash `msgpack:"ref"`             // the blob with its content

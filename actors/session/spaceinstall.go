@@ -49,6 +49,9 @@ func (in *Install) composeSpaces() error {
 		if bad := in.floor.Check(in.stack.registry, a.manifest.Tools); bad != nil {
 			return fmt.Errorf("spaces: %s: %w", a.Space, bad)
 		}
+		if twice := a.repeated(in.stack.registry); len(twice) > 0 {
+			return fmt.Errorf("spaces: %s: %s: %s", a.Space, twice[0].Path, twice[0].Detail)
+		}
 		if missing := a.uncovered(in.stack.registry); len(missing) > 0 && in.Record.Policy.Coverage == CoverageFail {
 			return fmt.Errorf("spaces: %s: %s: %s", a.Space, missing[0].Path, missing[0].Detail)
 		}
@@ -59,7 +62,7 @@ func (in *Install) composeSpaces() error {
 // embed applies the manifest of a grant.
 func (in *Install) embed(g *Grant) error {
 	m, problems := space.Parse(g.Manifest)
-	r := read{adopted: adopted{manifest: m}, grant: g}
+	r := read{adopted: adopted{manifest: m, names: in.Registry}, grant: g}
 	switch {
 	case m == nil:
 		return fmt.Errorf("%s", problems[0])
@@ -85,7 +88,7 @@ func (in *Install) embed(g *Grant) error {
 	}
 	in.content.add(pin.Hash, m)
 	in.pins = append(in.pins, pin)
-	in.stack.spaces = append(in.stack.spaces, adopted{pin, m})
+	in.stack.spaces = append(in.stack.spaces, adopted{pin, m, in.Registry})
 	return nil
 }
 
@@ -127,7 +130,7 @@ var ErrNotGranted = errors.New("no grant of the record trusts this manifest")
 // manifest without a signature; problems are returned in both cases.
 func (in *Install) CheckSpace(m *space.Manifest) (problems, warnings []space.Problem, err error) {
 	s := New(in, "")
-	r := read{adopted: adopted{SpacePin{Hash: m.Hash(), Kind: m.Kind, Source: "module", Space: m.Space, Version: m.Version}, m}, grant: in.grant(m.Space)}
+	r := read{adopted: adopted{SpacePin{Hash: m.Hash(), Kind: m.Kind, Source: "module", Space: m.Space, Version: m.Version}, m, in.Registry}, grant: in.grant(m.Space)}
 	o := OpenSync{Kind: m.Kind, Space: m.Space}
 	st := s.stack()
 	if !r.isTrusted(&o, &st) {
@@ -137,7 +140,7 @@ func (in *Install) CheckSpace(m *space.Manifest) (problems, warnings []space.Pro
 	if r.grant == nil {
 		return nil, nil, err
 	}
-	if !r.isGranted() || !s.composes(&r, &st, &next) {
+	if !s.fits(&r, &st, &next) {
 		return r.problems, nil, err
 	}
 	return nil, s.warnings(&r, &next), err
@@ -193,7 +196,15 @@ func (s *State) restoreSpaces(from Source) error {
 		}
 		s.Spaces.content.add(hash, m)
 	}
-	s.eachPin(func(p *SpacePin) { load(p.Seq, p.Hash) })
+	s.eachPin(func(p *SpacePin) {
+		load(p.Seq, p.Hash)
+		if failed == nil && p.Registry != nil && s.Spaces.content.registry(p.Registry) == nil {
+			var names *planner.Registry
+			if names, failed = s.registryAt(p.Registry, from); failed == nil {
+				s.Spaces.content.name(names)
+			}
+		}
+	})
 	for i := range s.Spaces.Syncs {
 		for _, k := range s.Spaces.Syncs[i].Known {
 			load(k.Seq, k.Hash)
@@ -237,6 +248,8 @@ func (s *State) checkSpaces() error {
 		switch {
 		case s.manifest(p.Hash) == nil:
 			bad = fmt.Errorf("the manifest %s of %q is not at hand", p.Hash, p.Space)
+		case p.Registry != nil && (x.content.registry(p.Registry) == nil || p.Registry.Seq > s.Seq):
+			bad = fmt.Errorf("the registry %s, under which %q was staged, is not at hand", p.Registry.Hash, p.Space)
 		case p.Seq > s.Seq || p.Asked > s.Seq || p.Grant > s.Seq || p.Kind != s.manifest(p.Hash).Kind || s.manifest(p.Hash).Space != p.Space:
 			bad = fmt.Errorf("the pin %+v is of nothing", *p)
 		}
@@ -253,7 +266,7 @@ func (s *State) checkSpaces() error {
 	for i := range x.Syncs {
 		o := &x.Syncs[i]
 		if o.Number <= before || o.Number > x.SyncsAsked || s.grant(o.Grant, o.Space) == nil || len(o.Known) > knownMax ||
-			o.RunMS < SyncRunMinMS || o.RunMS > SyncRunMaxMS || s.openSyncOf(o.Space) != i {
+			o.RunMS < SyncRunMinMS || o.RunMS > SyncRunMaxMS || !o.isLook() && s.openSyncOf(o.Space) != i {
 			return fmt.Errorf("the sync %+v is of nothing", *o)
 		}
 		before = o.Number

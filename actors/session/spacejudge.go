@@ -12,26 +12,37 @@ import (
 
 // isTrusted checks the manifest's identity and origin: steps 3 and 4.
 func (r *read) isTrusted(o *OpenSync, st *stack) bool {
-	untrusted := func(detail string) bool { return r.refuse(CodeWorkspaceUntrusted, detail, nil) }
+	detail, told := r.distrust(o, st)
+	r.told = told
+	return detail == "" || r.refuse(CodeWorkspaceUntrusted, detail, nil)
+}
+
+// distrust returns why the manifest is not trusted, or "". told is what a model may
+// know of it: nothing of the manifest, for whose texts nobody vouches.
+func (r *read) distrust(o *OpenSync, st *stack) (detail, told string) {
+	version := r.manifest.Version
 	switch {
 	case r.grant == nil:
-		return untrusted("no grant is about " + quoted(o.Space))
+		return "no grant is about " + quoted(o.Space), ""
 	case r.manifest.Space != o.Space:
-		return untrusted("the manifest is that of " + quoted(r.manifest.Space))
+		return "the manifest is that of " + quoted(r.manifest.Space), ""
 	case r.manifest.Kind != o.Kind:
-		return untrusted("the manifest is of kind " + quoted(string(r.manifest.Kind)))
-	case r.grant.Version != "" && !space.Selects(r.grant.Version, r.manifest.Version):
-		return untrusted("the grant is for version " + r.grant.Version + ", the manifest is of " + quoted(r.manifest.Version))
-	case isSelector(o.Version) && r.manifest.Version != "" && !space.Selects(o.Version, r.manifest.Version):
-		return untrusted("asked was version " + o.Version + ", the manifest is of " + quoted(r.manifest.Version))
+		return "the manifest is of kind " + quoted(string(r.manifest.Kind)), ""
+	case r.grant.Version != "" && !space.Selects(r.grant.Version, version):
+		told = "the grant is for version " + r.grant.Version
+		return told + ", the manifest is of " + quoted(version), told + ", and another was read"
+	case isSelector(o.Version) && version != "" && !space.Selects(o.Version, version):
+		told = "asked was version " + o.Version
+		return told + ", the manifest is of " + quoted(version), told + ", and another was read"
 	case r.grant.sources() != nil && !slices.Contains(r.grant.sources(), r.Source):
-		return untrusted("the grant is not for source " + quoted(r.Source))
-	case r.isOlder(st) && o.Version != r.manifest.Version:
-		return untrusted("version " + r.manifest.Version + " is lower than the applied one: ask for exactly that version to go back")
+		return "the grant is not for source " + quoted(r.Source), "the grant is not for source " + quoted(r.Source)
+	case r.isOlder(st) && o.Version != version:
+		return "version " + version + " is lower than the applied one: ask for exactly that version to go back", ""
 	case !r.grant.trusts(r.manifest, r.by):
-		return untrusted("the manifest is none of the grant's digests, and none of its keys signed it")
+		told = "the manifest is none of the grant's digests, and none of its keys signed it"
+		return told, told
 	}
-	return true
+	return "", ""
 }
 
 // isOlder reports whether a pack has a lower version than the applied one.
@@ -57,8 +68,11 @@ func (g *Grant) covers(version string) bool {
 	return version == g.Version || strings.HasPrefix(version, g.Version+".")
 }
 
-// isGranted checks that the space contains only what it may: step 5.
-func (r *read) isGranted() bool {
+// isGranted checks that the space contains only what it may.
+func (r *read) isGranted() bool { return r.isFree(r.notGranted()) }
+
+// notGranted returns a problem for each part that the space may not have: step 5.
+func (r *read) notGranted() []space.Problem {
 	var problems []space.Problem
 	not := func(path, what string) {
 		problems = append(problems, space.Problem{Code: space.NotGranted, Path: path, Detail: "the grant's may does not have " + what})
@@ -99,7 +113,7 @@ func (r *read) isGranted() bool {
 			problems = append(problems, space.Problem{Code: space.WrongType, Path: path, Detail: clip(fault, DetailBytesMax)})
 		}
 	}
-	return r.isFree(problems)
+	return problems
 }
 
 // isFree reports whether there are no problems.
@@ -107,22 +121,65 @@ func (r *read) isFree(problems []space.Problem) bool {
 	if len(problems) == 0 {
 		return true
 	}
+	problems = problems[:min(len(problems), space.ProblemsMax)]
 	return r.refuse(string(RejectWorkspaceInvalid), "what was read does not fit: see the problems", space.SortProblems(problems))
 }
 
-// composes checks that the space fits on the applied ones: steps 6 and 7.
-func (s *State) composes(r *read, st, next *stack) bool {
+// fits checks that the space may have its parts and composes on the applied ones:
+// steps 5 to 7. All problems are reported at once.
+func (s *State) fits(r *read, st, next *stack) bool {
+	problems := r.notGranted()
 	r.Asked = s.Seq
 	*next = st.with(r.adopted)
-	if bad := next.compose(); bad != nil {
-		return r.isFree([]space.Problem{{Code: space.ProblemCode(bad.Code), Path: bad.Path, Detail: clip(bad.Detail, DetailBytesMax)}})
+	registry := st.registry // of the catalogs' tools, if the space does not compose
+	if next.compose() != nil {
+		problems = append(problems, next.faults()...)
+	} else {
+		registry = next.registry
+		if bad := s.install.floor.Check(registry, r.manifest.Tools); bad != nil {
+			problems = append(problems, space.Problem{Code: space.NotGranted, Path: bad.Path, Detail: clip(bad.Detail, DetailBytesMax)})
+		}
 	}
-	if bad := s.install.floor.Check(next.registry, r.manifest.Tools); bad != nil {
-		return r.isFree([]space.Problem{{Code: space.NotGranted, Path: bad.Path, Detail: clip(bad.Detail, DetailBytesMax)}})
-	}
-	problems := next.skillProblems(&r.adopted)
+	problems = append(problems, next.skillProblems(&r.adopted)...)
+	problems = append(problems, r.repeated(registry)...)
 	if s.install.Record.Policy.Coverage == CoverageFail {
-		problems = append(problems, r.uncovered(next.registry)...)
+		problems = append(problems, r.uncovered(registry)...)
 	}
 	return r.isFree(problems)
+}
+
+// faults returns what keeps the stack from composing.
+func (st *stack) faults() (problems []space.Problem) {
+	for _, bad := range planner.ComposeFaults(st.base, st.layers()) {
+		p := space.Problem{Code: space.ProblemCode(bad.Code), Path: bad.Path, Detail: bad.Detail}
+		p.Detail = clip(p.Detail, DetailBytesMax)
+		problems = append(problems, p)
+	}
+	return problems
+}
+
+// repeated returns a problem for each catalog entry whose tool an entry before it
+// names, perhaps otherwise.
+func (a *adopted) repeated(registry *planner.Registry) (problems []space.Problem) {
+	for i := range a.manifest.Catalogs {
+		c := &a.manifest.Catalogs[i]
+		entries, _ := c.Entries()
+		first := map[planner.ToolIndex]string{}
+		for j := range entries {
+			name := entries[j].Tool
+			t, ok := registry.Lookup(a.tool(registry, name))
+			if !ok {
+				continue
+			}
+			if before, again := first[t]; again {
+				problems = append(problems, space.Problem{
+					Code: space.Duplicate, Path: "catalogs[" + strconv.Itoa(i) + "].tools[" + strconv.Itoa(j) + "]",
+					Detail: clip("catalog "+c.ToolCatalog+" names "+registry.Tool(t).ToolID+" twice: as "+quoted(before)+", and as "+quoted(name), DetailBytesMax),
+				})
+				continue
+			}
+			first[t] = name
+		}
+	}
+	return problems
 }

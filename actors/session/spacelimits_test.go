@@ -26,7 +26,7 @@ func longPin() SpacePin {
 	}
 	return SpacePin{
 		Asked: 1 << 63, At: NumberMax, Catalog: longToken, Grant: 1 << 63, Kind: space.Workspace, Lacks: lacks, Prompt: longToken, Seq: 1 << 63,
-		Source: "package", Space: longToken, Version: longToken,
+		Source: "package", Space: longToken, Version: longToken, Registry: &RegistryPin{Seq: 1 << 63},
 	}
 }
 
@@ -76,7 +76,7 @@ func longUsedGrants() []UsedGrant {
 func longPrompt() (parts []PromptPart, vars codec.Pairs) {
 	for range space.PartsMax {
 		parts = append(parts, PromptPart{
-			MediaType: strings.Repeat("m", space.MediaTypeBytesMax), Names: []string{strings.Repeat("p", space.PathBytesMax)}, Role: PromptAssistant,
+			Input: 1 << 63, MediaType: strings.Repeat("m", space.MediaTypeBytesMax), Names: []string{strings.Repeat("p", space.PathBytesMax)}, Role: PromptAssistant,
 		})
 	}
 	parts[0].Names = nil
@@ -122,7 +122,6 @@ func TestSpaceLimitsRelate(t *testing.T) {
 	for i := range ids {
 		ids[i] = strings.Repeat("t", planner.ToolIDBytesMax)
 	}
-	moved := Notice{Data: WorkspaceApplied{ToolsAdded: ids, ToolsRemoved: ids}}
 	problems := make([]space.Problem, space.ProblemsMax)
 	for i := range problems {
 		problems[i] = space.Problem{
@@ -130,6 +129,7 @@ func TestSpaceLimitsRelate(t *testing.T) {
 			Path: strings.Repeat("p", space.ProblemPathBytesMax),
 		}
 	}
+	moved := Notice{Data: WorkspaceApplied{ToolsAdded: ids, ToolsRemoved: ids, Warnings: firstProblems(escaped(problems))}}
 	settled := len(encode(WorkspaceSyncFailed{Problems: problems}))
 	notice := Notice{Data: WorkspaceFailed{Problems: firstProblems(escaped(problems))}}
 	for _, c := range []struct {

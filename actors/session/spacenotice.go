@@ -8,6 +8,8 @@ const (
 	NoticeWorkspaceApplied = "WorkspaceApplied"
 	NoticeWorkspaceFailed  = "WorkspaceFailed"
 	NoticeWorkspaceGone    = "WorkspaceGone"
+
+	NoticeWorkspaceDisplaced = "WorkspaceDisplaced"
 )
 
 // WorkspaceStaged is the data of the notice that a sync ended well.
@@ -30,12 +32,14 @@ const (
 	OutcomeDry       = "dry"       // nothing was staged
 )
 
-// WorkspaceApplied is the data of the notice that a space is applied.
+// WorkspaceApplied is the data of the notice that a space is applied. It is
+// published again, without a mode, when another registry or another pack takes a
+// tool of its catalogs away.
 type WorkspaceApplied struct {
 	Workspace   string     `json:"workspace"`
 	Kind        space.Kind `json:"kind"`
 	Hash        string     `json:"hash"`
-	Mode        string     `json:"mode"`
+	Mode        string     `json:"mode,omitempty"`
 	Version     string     `json:"version,omitempty"`
 	PromptPack  string     `json:"prompt_pack,omitempty"`  // chosen at the apply
 	ToolCatalog string     `json:"tool_catalog,omitempty"` // the same
@@ -43,6 +47,8 @@ type WorkspaceApplied struct {
 
 	ToolsAdded   []string `json:"tools_added,omitempty"` // tool_ids that it added
 	ToolsRemoved []string `json:"tools_removed,omitempty"`
+
+	Warnings []space.Problem `json:"warnings,omitempty"` // tools that its catalogs name and Registry does not bind; at most NoticeProblemsMax
 }
 
 // WorkspaceFailed is the data of the notice that a sync or an apply changed
@@ -64,4 +70,14 @@ type WorkspaceGone struct {
 	Kind         space.Kind `json:"kind"`
 	Hash         string     `json:"hash"`
 	ToolsRemoved []string   `json:"tools_removed,omitempty"` // tool_ids that it removed
+}
+
+// WorkspaceDisplaced is the data of the notice that a pending space is not applied:
+// another manifest took its place before its boundary.
+type WorkspaceDisplaced struct {
+	Workspace string     `json:"workspace"`
+	Kind      space.Kind `json:"kind"`
+	Hash      string     `json:"hash"`
+	By        string     `json:"by"` // the space that is pending or applied now
+	ByHash    string     `json:"by_hash"`
 }

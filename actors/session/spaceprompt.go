@@ -46,7 +46,7 @@ func (st *stack) catalogBase(w *adopted, c *space.Catalog) []string {
 	entries, _ := c.Entries()
 	base := make([]string, 0, len(entries))
 	for _, e := range entries {
-		name := e.Tool
+		name := w.tool(st.registry, e.Tool)
 		if e.Word != nil {
 			ref, ok := st.registry.WordRef(w.Space, *e.Word)
 			if !ok {
@@ -282,11 +282,11 @@ func (s *State) ResponseFormat() codec.Raw {
 // catalogChoice returns the tool_choice of the latest turn's catalog.
 func (s *State) catalogChoice() string {
 	st := s.turnStack()
-	_, c := st.chosenCatalog(&s.Run.Config)
+	w, c := st.chosenCatalog(&s.Run.Config)
 	if c == nil {
 		return ""
 	}
-	return c.ToolChoice
+	return w.tool(st.registry, c.ToolChoice)
 }
 
 // promptBytes is an upper bound of the latest turn's prompt, without the system

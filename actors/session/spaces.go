@@ -36,10 +36,16 @@ type SpacePin struct {
 	Kind    space.Kind `msgpack:"kind"`
 	Lacks   []string   `msgpack:"lacks,omitempty"`  // needs that are not met
 	Prompt  string     `msgpack:"prompt,omitempty"` // the same for a prompt pack
-	Seq     uint64     `msgpack:"seq"`              // of the event with the manifest; 0: the install record
-	Source  string     `msgpack:"source,omitempty"`
-	Space   string     `msgpack:"space"`
-	Version string     `msgpack:"version,omitempty"`
+
+	// Registry is the session's registry when a workspace was staged: its catalogs,
+	// words and skills mean the tools that have their names there. Absent: the
+	// install record's.
+	Registry *RegistryPin `msgpack:"registry,omitempty"`
+
+	Seq     uint64 `msgpack:"seq"` // of the event with the manifest; 0: the install record
+	Source  string `msgpack:"source,omitempty"`
+	Space   string `msgpack:"space"`
+	Version string `msgpack:"version,omitempty"`
 }
 
 // SpaceStage is a manifest that is staged, or pending with a mode.
@@ -116,7 +122,8 @@ func (s *State) turnSpace() *TurnSpace {
 type spaceContent struct {
 	base      *planner.Registry // the session's registry without layers
 	manifests []heldManifest
-	own       []ownRegistry // of runs under a workspace of their own, a cache
+	named     []*planner.Registry // those that pins name
+	own       []ownRegistry       // of runs under a workspace of their own, a cache
 }
 
 // heldManifest is a parsed manifest with its hash.
@@ -140,6 +147,24 @@ func (c *spaceContent) find(hash codec.Hash) *space.Manifest {
 		return m.Manifest
 	}
 	return nil
+}
+
+// registry returns the registry that a pin names, nil if it is not loaded.
+func (c *spaceContent) registry(pin *RegistryPin) *planner.Registry {
+	if c == nil {
+		return nil
+	}
+	if r := find(c.named, func(r **planner.Registry) bool { return (*r).Hash() == pin.Hash }); r != nil {
+		return *r
+	}
+	return nil
+}
+
+// name stores a registry that a pin names.
+func (c *spaceContent) name(r *planner.Registry) {
+	if !slices.Contains(c.named, r) {
+		c.named = append(c.named, r)
+	}
 }
 
 func (c *spaceContent) add(hash codec.Hash, m *space.Manifest) {
@@ -191,7 +216,14 @@ func (s *State) eachPin(fn func(*SpacePin)) {
 // dropContent drops unused manifests, grants, and registries of runs.
 func (s *State) dropContent() {
 	var named []codec.Hash
-	s.eachPin(func(p *SpacePin) { named = append(named, p.Hash) })
+	var registries []codec.Hash
+	s.eachPin(func(p *SpacePin) {
+		named = append(named, p.Hash)
+		if p.Registry != nil {
+			registries = append(registries, p.Registry.Hash)
+		}
+	})
+	s.Spaces.content.named = slices.DeleteFunc(s.Spaces.content.named, func(r *planner.Registry) bool { return !slices.Contains(registries, r.Hash()) })
 	for i := range s.Spaces.Syncs {
 		for _, known := range s.Spaces.Syncs[i].Known {
 			named = append(named, known.Hash)

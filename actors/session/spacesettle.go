@@ -57,6 +57,9 @@ func (syncs) settle(s *State, p Place, b *settlement) *refusal {
 		if code == codeVersionUnknown && waiting >= 0 && s.Turn.Batch.Calls[waiting].Pack != nil {
 			code, detail = CodeApprovalStale, detailStale
 		}
+		if code == codeVersionUnknown && o.Version != "" {
+			detail = "there is no version " + quoted(o.Version) + " of " + quoted(o.Space) + " that the grant trusts: leave the version out, or ask for another"
+		}
 		s.notifyFailed(&o, nil, failed.Error.Code, failed.Error.Detail, failed.Problems)
 	default:
 		if code, detail = s.takeManifest(&o, b.typ, sync); code == "" {
@@ -138,6 +141,7 @@ type read struct {
 	revision string
 	code     string // why it is refused
 	detail   string
+	told     string // what a model is told of a manifest that is not trusted; empty: detailNotRead
 	problems []space.Problem
 }
 
@@ -155,7 +159,7 @@ func (s *State) takeManifest(o *OpenSync, typ string, b *syncSettlement) (code, 
 	st := s.stack()
 	var next stack
 	trusted := s.readManifest(&r, o, typ, b) && s.isApproved(&r, o) && r.isTrusted(o, &st)
-	if !trusted || !r.isGranted() || !s.composes(&r, &st, &next) {
+	if !trusted || !s.fits(&r, &st, &next) {
 		return s.manifestRefused(o, &r, trusted)
 	}
 	warnings := s.warnings(&r, &next)
@@ -192,7 +196,7 @@ func (s *State) manifestRefused(o *OpenSync, r *read, trusted bool) (code, detai
 	case r.code == CodeApprovalStale:
 		return CodeApprovalStale, r.detail
 	case !trusted:
-		return CodePackRefused, r.code + ": " + detailNotRead
+		return CodePackRefused, r.code + ": " + cmp.Or(r.told, detailNotRead)
 	case len(r.problems) > 0:
 		return CodePackRefused, r.code + ": " + r.problems[0].String()
 	}
@@ -216,6 +220,10 @@ const detailStale = "another manifest is read now than the one that was approved
 // readManifest decodes the manifest: steps 1 and 2 of the checks.
 func (s *State) readManifest(r *read, o *OpenSync, typ string, b *syncSettlement) bool {
 	r.Grant, r.Kind, r.Space, r.Seq = o.Grant, o.Kind, o.Space, s.Seq
+	r.names = s.install.Registry
+	if o.Kind == space.Workspace {
+		r.Registry, r.names = s.pinned(), s.baseRegistry()
+	}
 	if typ == TypeWorkspaceSyncUnchanged {
 		u := &b.unchanged
 		i := slices.IndexFunc(o.Known, func(k Known) bool { return k.Hash.Is(u.Hash) })
@@ -249,14 +257,24 @@ func (a *adopted) uncovered(registry *planner.Registry) (problems []space.Proble
 		c := &a.manifest.Catalogs[i]
 		entries, _ := c.Entries()
 		for j := range entries {
-			if _, ok := registry.Lookup(entries[j].Tool); !ok {
+			if _, ok := registry.Lookup(a.tool(registry, entries[j].Tool)); !ok {
 				problems = append(problems, space.Problem{
 					Code: space.UnknownTool, Path: "catalogs[" + strconv.Itoa(i) + "].tools[" + strconv.Itoa(j) + "]",
 					Detail: "catalog " + c.ToolCatalog + " names " + quoted(entries[j].Tool) + ", which the registry does not bind",
 				})
 			}
 		}
-		if _, ok := registry.Lookup(c.ToolChoice); !ok && !isModeOfChoice(c.ToolChoice) {
+		choice, ok := registry.Lookup(a.tool(registry, c.ToolChoice))
+		if ok && !slices.ContainsFunc(entries, func(e space.Entry) bool {
+			t, listed := registry.Lookup(a.tool(registry, e.Tool))
+			return listed && t == choice
+		}) {
+			problems = append(problems, space.Problem{
+				Code: space.UnknownTool, Path: "catalogs[" + strconv.Itoa(i) + "].tool_choice",
+				Detail: "catalog " + c.ToolCatalog + " chooses " + quoted(c.ToolChoice) + ", which it does not list",
+			})
+		}
+		if !ok && !isModeOfChoice(c.ToolChoice) {
 			problems = append(problems, space.Problem{
 				Code: space.UnknownTool, Path: "catalogs[" + strconv.Itoa(i) + "].tool_choice",
 				Detail: "catalog " + c.ToolCatalog + " chooses " + quoted(c.ToolChoice) + ", which the registry does not bind",
@@ -296,6 +314,9 @@ func (s *State) stage(o *OpenSync, r *read) string {
 		return OutcomeUnchanged
 	}
 	s.Spaces.content.add(r.Hash, r.manifest)
+	if r.Registry != nil {
+		s.Spaces.content.name(r.names)
+	}
 	pin := r.SpacePin
 	pin.Asked = 0
 	if at >= 0 {
@@ -333,14 +354,14 @@ func (s *State) takeLacks(r *read) {
 }
 
 // applySynced applies a synced manifest as its request says; a known one only if
-// the request chooses another prompt or catalog. It returns why the manifest does
+// the request chooses another prompt or catalog, or an earlier boundary. It returns why the manifest does
 // not fit, or "". If a model's call enabled it, it is not staged then.
 func (s *State) applySynced(o *OpenSync, r *read, outcome string) string {
 	pin := r.SpacePin
 	pin.Prompt, pin.Catalog = o.Prompt, o.Catalog
 	if outcome == OutcomeUnchanged {
 		was := s.latest(o.Space)
-		if (o.Prompt == "" || o.Prompt == was.Prompt) && (o.Catalog == "" || o.Catalog == was.Catalog) {
+		if (o.Prompt == "" || o.Prompt == was.Prompt) && (o.Catalog == "" || o.Catalog == was.Catalog) && !s.comesEarlier(o) {
 			return ""
 		}
 		pin = *was
@@ -359,6 +380,12 @@ func (s *State) applySynced(o *OpenSync, r *read, outcome string) string {
 		s.Run.Joined = append(s.Run.Joined, o.Space)
 	}
 	return ""
+}
+
+// comesEarlier reports whether a sync applies a pending space before its boundary.
+func (s *State) comesEarlier(o *OpenSync) bool {
+	p := find(s.Spaces.Pending, func(p *SpaceStage) bool { return p.Pin.Space == o.Space })
+	return p != nil && (o.Apply == ModeImmediate && s.Run == nil || o.Apply == ModeNextStep && p.Mode != ModeNextStep)
 }
 
 // latest returns a space's pending pin, else its applied one. There must be one.

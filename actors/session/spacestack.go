@@ -21,27 +21,55 @@ type stack struct {
 type adopted struct {
 	SpacePin
 	manifest *space.Manifest
+	names    *planner.Registry // SpacePin.Registry
+}
+
+// adoptedOf returns a pin with its manifest.
+func (s *State) adoptedOf(pin SpacePin) adopted {
+	names := s.install.Registry
+	if pin.Registry != nil {
+		names = s.content().registry(pin.Registry)
+	}
+	return adopted{pin, s.manifest(pin.Hash), names}
+}
+
+// tool returns the name that a registry has for a tool of the manifest: the same
+// name, or its tool_id if the registry calls it otherwise than the one under which
+// the manifest was staged.
+func (a *adopted) tool(registry *planner.Registry, name string) string {
+	was, ok := a.names.Lookup(name)
+	if !ok {
+		return name
+	}
+	id := a.names.Tool(was).ToolID
+	if now, ok := registry.Lookup(name); ok && registry.Tool(now).ToolID == id {
+		return name
+	}
+	return id
 }
 
 func (st *stack) compose() *planner.ComposeError {
-	var layers []planner.Layer
-	for i := range st.spaces {
-		layers = append(layers, st.spaces[i].layer())
-	}
-	if st.tools {
-		layers = append(layers, sessionLayer)
-	}
-	registry, bad := planner.Compose(st.base, layers)
+	registry, bad := planner.Compose(st.base, st.layers())
 	st.registry = registry
 	return bad
 }
 
-// layer returns a space's layer of the registry.
-func (a *adopted) layer() planner.Layer {
+func (st *stack) layers() (layers []planner.Layer) {
+	for i := range st.spaces {
+		layers = append(layers, st.spaces[i].layer(st.base))
+	}
+	if st.tools {
+		layers = append(layers, sessionLayer)
+	}
+	return layers
+}
+
+// layer returns a space's layer on a registry.
+func (a *adopted) layer(base *planner.Registry) planner.Layer {
 	l := planner.Layer{Name: a.Space, Needs: a.manifest.Needs, Tools: a.manifest.LayerTools(), Words: make([]planner.Word, len(a.manifest.Words))}
 	for i := range a.manifest.Words {
 		w := &a.manifest.Words[i]
-		l.Words[i] = planner.Word{Tool: w.Tool, Description: w.Description, ArgsSchema: w.ArgsSchema}
+		l.Words[i] = planner.Word{Tool: a.tool(base, w.Tool), Description: w.Description, ArgsSchema: w.ArgsSchema}
 	}
 	return l
 }
@@ -121,7 +149,7 @@ func (s *State) stack() stack {
 func (s *State) adopted(pins []SpacePin) []adopted {
 	out := make([]adopted, len(pins))
 	for i := range pins {
-		out[i] = adopted{pins[i], s.manifest(pins[i].Hash)}
+		out[i] = s.adoptedOf(pins[i])
 	}
 	return out
 }
@@ -166,7 +194,7 @@ func (s *State) runStack() stack {
 // composed.
 func (s *State) under(st *stack, own *SpacePin) stack {
 	if own != nil {
-		return st.with(adopted{*own, s.manifest(own.Hash)})
+		return st.with(s.adoptedOf(*own))
 	}
 	return st.without(func(a *adopted) bool { return a.Kind == space.Workspace })
 }

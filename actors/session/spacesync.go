@@ -9,7 +9,7 @@ import (
 )
 
 // workspaceSyncRequested opens a sync of a space. It withdraws an open sync of the
-// space, unless that was requested with the same data.
+// space, unless that was requested with the same data. A dry sync withdraws none.
 func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
 	var b WorkspaceSyncRequested
 	if bad := decodeBody(data, &b); bad != nil {
@@ -26,6 +26,8 @@ func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
 		return unknownSpace(b.Workspace)
 	}
 	switch {
+	case b.Kind != "" && b.Kind != grant.kind():
+		return otherKind(b.Workspace, grant.kind(), b.Kind)
 	case !grant.attaches(AttachOperator):
 		return refuse(RejectNotPermitted, "workspace: the grant lets models alone ask for "+quoted(b.Workspace)+": see its attach")
 	case grant.pinned() && len(b.Only) > 0:
@@ -34,11 +36,14 @@ func (s *State) workspaceSyncRequested(data codec.Raw) *refusal {
 		return refuse(RejectNotPermitted, "version: the grant is for version "+grant.Version)
 	}
 	hash := codec.Digest(data)
-	at := s.openSyncOf(b.Workspace)
-	if at >= 0 && s.Spaces.Syncs[at].Data == hash {
+	if s.findSync(func(o *OpenSync) bool { return o.Space == b.Workspace && o.Data == hash }) >= 0 {
 		return nil
 	}
-	if bad := s.syncRoomFault(b.Workspace, at >= 0); bad != nil {
+	at := -1
+	if !b.Dry {
+		at = s.openSyncOf(b.Workspace)
+	}
+	if bad := s.syncRoomFault(b.Workspace, b.Dry, at >= 0); bad != nil {
 		return bad
 	}
 	if b.Grant != nil {
@@ -68,6 +73,8 @@ func (b *WorkspaceSyncRequested) fault() *refusal {
 	switch {
 	case !space.IsSpaceName(b.Workspace, space.Workspace):
 		return refuse(RejectInvalidData, "workspace: is the name of a space, not "+quoted(b.Workspace))
+	case b.Kind != "" && b.Kind != space.Workspace && b.Kind != space.Pack:
+		return kindFault(b.Kind)
 	case len(b.Version) > space.VersionBytesMax:
 		return refuse(RejectInvalidData, "version: at most "+strconv.Itoa(space.VersionBytesMax)+" bytes")
 	case b.Apply != "" && !isMode(b.Apply):
@@ -122,17 +129,40 @@ func unknownSpace(name string) *refusal {
 	return refuse(RejectUnknownSpace, "workspace: no grant is about "+quoted(name)+": bring one, or add it to the install record")
 }
 
-// openSyncOf returns the index of a space's open sync, -1 if there is none.
-func (s *State) openSyncOf(name string) int {
-	if s.Spaces == nil {
-		return -1
-	}
-	return slices.IndexFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Space == name })
+// otherKind refuses a request that names another kind than the space has.
+func otherKind(name string, is, asked space.Kind) *refusal {
+	return refuse(RejectInvalidData, "kind: "+quoted(name)+" is a "+string(is)+", not a "+string(asked))
 }
 
-// syncRoomFault checks that there is room for a sync and its space. With again, it
-// replaces an open sync of the space.
-func (s *State) syncRoomFault(name string, again bool) *refusal {
+func kindFault(kind space.Kind) *refusal {
+	return refuse(RejectInvalidData, "kind: workspace or pack, not "+quoted(string(kind)))
+}
+
+// isLook reports whether a sync is an operator's dry one: it changes nothing, so any
+// number of them may be open beside another sync of their space.
+func (o *OpenSync) isLook() bool { return o.Dry && o.Call == "" }
+
+// openSyncOf returns the index of a space's open sync, -1 if there is none.
+// An operator's dry syncs don't count.
+func (s *State) openSyncOf(name string) int {
+	return s.findSync(func(o *OpenSync) bool { return o.Space == name && !o.isLook() })
+}
+
+// findSync returns the index of the first open sync that matches, -1 if none does.
+func (s *State) findSync(is func(*OpenSync) bool) int {
+	if s.Spaces != nil {
+		for i := range s.Spaces.Syncs {
+			if is(&s.Spaces.Syncs[i]) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// syncRoomFault checks that there is room for a sync and for what it stages, which
+// is nothing if it is dry. With again, it replaces an open sync of the space.
+func (s *State) syncRoomFault(name string, dry, again bool) *refusal {
 	if s.Spaces == nil || again {
 		return nil
 	}
@@ -141,11 +171,11 @@ func (s *State) syncRoomFault(name string, again bool) *refusal {
 	}
 	places := len(s.Spaces.Staged)
 	for i := range s.Spaces.Syncs {
-		if s.stagedAt(s.Spaces.Syncs[i].Space) < 0 {
+		if o := &s.Spaces.Syncs[i]; !o.isLook() && s.stagedAt(o.Space) < 0 {
 			places++
 		}
 	}
-	if s.stagedAt(name) < 0 && places >= StagedMax {
+	if !dry && s.stagedAt(name) < 0 && places >= StagedMax {
 		return refuse(RejectLimitExceeded, "workspace: "+strconv.Itoa(StagedMax)+" spaces are staged: apply or detach one")
 	}
 	return nil
@@ -231,8 +261,11 @@ func (s *State) endSyncOf(c *Call, code, detail string) {
 }
 
 func (s *State) syncAt(n uint32) int {
-	return slices.IndexFunc(s.Spaces.Syncs, func(o OpenSync) bool { return o.Number == n })
+	return s.findSync(func(o *OpenSync) bool { return o.Number == n })
 }
+
+// Name returns the name of the sync's effect.
+func (o *OpenSync) Name() string { return o.name() }
 
 func (o *OpenSync) name() string { return Place{kind: kindSpace, n: o.Number}.String() }
 
@@ -311,74 +344,3 @@ func (syncs) settleOverdue(s *State) {
 
 // noSettlement is the detail for an effect that no bridge of its target settled.
 func noSettlement(from string) string { return "no settlement from " + from + " by its deadline" }
-
-// workspaceDetached drops all of a space.
-func (s *State) workspaceDetached(b *WorkspaceDetached) *refusal {
-	if s.Spaces == nil || !s.holdsSpace(b.Workspace) {
-		return refuse(RejectUnknownSpace, "workspace: the session has nothing of "+quoted(b.Workspace))
-	}
-	is := func(p *SpacePin) bool { return p.Space == b.Workspace }
-	if place := s.namesOwn(is); place != "" {
-		return refuse(RejectWorkspaceInvalid, place+" names a manifest of "+quoted(b.Workspace))
-	}
-	now := s.stack()
-	st := now.without(func(a *adopted) bool { return is(&a.SpacePin) })
-	st.tools = len(s.install.Record.Spaces) > 0 || slices.ContainsFunc(s.Spaces.Grants, func(g GrantPin) bool { return g.Grant.Space != b.Workspace })
-	if bad := st.compose(); bad != nil {
-		return refuse(RejectWorkspaceInvalid, bad.Error())
-	}
-	if bad := s.orphanFault(&st); bad != nil {
-		return refuse(RejectWorkspaceInvalid, bad.detail)
-	}
-	for i := range now.spaces {
-		if is(&now.spaces[i].SpacePin) {
-			s.notifyGone(&now.spaces[i], toolsMissingFrom(now.registry, st.registry))
-		}
-	}
-	var withdrawn OpenSync
-	if i := s.openSyncOf(b.Workspace); i >= 0 {
-		withdrawn = s.endSync(i, codec.Hash{}, CodeCancelled, detached)
-	}
-	s.Spaces.Pending = slices.DeleteFunc(s.Spaces.Pending, func(p SpaceStage) bool { return is(&p.Pin) })
-	s.Spaces.Staged = slices.DeleteFunc(s.Spaces.Staged, func(p SpaceStage) bool { return is(&p.Pin) })
-	s.Spaces.Grants = slices.DeleteFunc(s.Spaces.Grants, func(g GrantPin) bool { return g.Grant.Space == b.Workspace })
-	s.recompose(&st)
-	s.dropContent()
-	s.endEnable(&withdrawn, CallCancelled, CodeCancelled, detached, nil)
-	return nil
-}
-
-const detached = "the space was detached"
-
-// holdsSpace reports whether the session has anything of a space.
-func (s *State) holdsSpace(name string) bool {
-	x := s.Spaces
-	return len(s.known(name)) > 0 || s.openSyncOf(name) >= 0 ||
-		slices.ContainsFunc(x.Grants, func(g GrantPin) bool { return g.Grant.Space == name })
-}
-
-// namesOwn returns the operator's config or run that names a matching workspace.
-func (s *State) namesOwn(is func(*SpacePin) bool) string {
-	if s.Config != nil && s.Config.Workspace != nil && is(s.Config.Workspace) {
-		return "the session's config.workspace"
-	}
-	for _, run := range s.runs() {
-		if run.Operators && run.Workspace != nil && is(run.Workspace) {
-			return "run " + strconv.FormatUint(uint64(run.Number), 10) + ": config.workspace"
-		}
-	}
-	return ""
-}
-
-// closeSpaces ends the open syncs and drops pending and staged spaces when the
-// session is closed.
-func (s *State) closeSpaces() {
-	if s.Spaces == nil {
-		return
-	}
-	for len(s.Spaces.Syncs) > 0 {
-		s.endSync(0, codec.Hash{}, CodeCancelled, "the session was closed")
-	}
-	s.Spaces.Pending, s.Spaces.Staged = nil, nil
-	s.dropContent()
-}

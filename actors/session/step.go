@@ -116,7 +116,7 @@ func (s *State) openStep(hook *StepHook, last []string, calls []planner.LastCall
 	deadline := cmp.Or(hook.DeadlineMS, StepDefaultMS)
 	s.Turn.Step = &TurnStep{
 		At: s.Clock, Calls: calls, Deadline: s.Clock + deadline, Facts: s.Facts, Last: last, Open: true, RunMS: deadline / 2,
-		Tools: planner.Offerable(s.turnRegistry, s.toolRequest(), s.plannerFacts()),
+		Tools: planner.Offerable(s.turnRegistry, s.toolRequest(), s.offerFacts()),
 	}
 }
 

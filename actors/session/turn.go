@@ -73,7 +73,7 @@ func (s *State) startTurn() {
 // sameToolset returns the toolset of the turn before, if a turn without a step
 // would be offered the same now; else nil.
 func (s *State) sameToolset() *planner.Toolset {
-	if t := s.Turn; !s.toolsMoved && t != nil && t.Run == s.Run.Number && t.Step == nil {
+	if t := s.Turn; !s.toolsMoved && !s.install.approvals.DeniedMoves() && t != nil && t.Run == s.Run.Number && t.Step == nil {
 		return &t.Toolset
 	}
 	return nil
@@ -93,7 +93,7 @@ func (s *State) startGeneration(same *planner.Toolset) {
 	if same != nil && t.Step == nil {
 		t.Toolset = *same
 	} else {
-		t.Toolset = planner.Select(s.turnRegistry, s.toolRequest(), s.plannerFacts())
+		t.Toolset = planner.Select(s.turnRegistry, s.toolRequest(), s.offerFacts())
 	}
 	if x := s.turnSpace(); x != nil {
 		x.Narrowed, _ = s.narrowing()
@@ -192,6 +192,13 @@ func (s *State) plannerFacts() planner.Facts {
 		facts.SpaceFiles, facts.Skills, facts.Lacks = st.hasFiles(), s.hasSkills(&st), st.lacks()
 		facts.Grants = s.modelsMayEnable()
 	}
+	return facts
+}
+
+// offerFacts returns the facts for the tool selection of the active run's turn.
+func (s *State) offerFacts() planner.Facts {
+	facts := s.plannerFacts()
+	facts.Denied = s.install.approvals.Denied(s.turnRegistry, s.stepFacts(nil))
 	return facts
 }
 

@@ -34,8 +34,9 @@ const (
 	stepCallWeight   = 144
 	lastCallWeight   = 64
 	spacesWeight     = 208 + 64 // with its content
-	pinWeight        = 184
-	stageWeight      = 208
+	pinWeight        = 192
+	stageWeight      = 216
+	namesWeight      = 48 // of a pin: its RegistryPin
 	grantWeight      = 248
 	syncWeight       = 272
 	knownWeight      = 40
@@ -189,7 +190,7 @@ func (t *Turn) weight() int {
 // weight returns the memory of a session's spaces without their pins and without
 // the manifests of the install record.
 func (x *Spaces) weight(install *Install) int {
-	n := spacesWeight + (cap(x.Staged)-len(x.Staged))*stageWeight + cap(x.content.own)*ownWeight + cap(x.content.manifests)*heldWeight
+	n := spacesWeight + (cap(x.Staged)-len(x.Staged))*stageWeight + cap(x.content.own)*ownWeight + cap(x.content.manifests)*heldWeight + cap(x.content.named)*8
 	for i := range x.content.manifests {
 		if m := &x.content.manifests[i]; install.content.find(m.hash) != m.Manifest {
 			n += m.Weight()
@@ -219,5 +220,12 @@ func (x *Spaces) weight(install *Install) int {
 }
 
 func (p *SpacePin) weight() int {
-	return pinWeight + weightOf(p.Catalog) + weightOf(p.Prompt) + weightOf(p.Source) + weightOf(p.Space) + weightOf(p.Version) + weightOfList(p.Lacks)
+	return pinWeight + weightOf(p.Catalog) + weightOf(p.Prompt) + weightOf(p.Source) + weightOf(p.Space) + weightOf(p.Version) + weightOfList(p.Lacks) + p.Registry.weight()
+}
+
+func (p *RegistryPin) weight() int {
+	if p == nil {
+		return 0
+	}
+	return namesWeight
 }

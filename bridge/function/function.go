@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -261,18 +262,16 @@ func SetsOf(tools []*Function) (map[string]Set, error) {
 // calls.
 type Set map[string]*Function
 
+// ToolIDs returns the ids of the tools, sorted.
+func (fs Set) ToolIDs() []string { return slices.Sorted(maps.Keys(fs)) }
+
 // Execute executes one call.
 func (fs Set) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	f := fs[call.ToolID]
 	if f == nil {
-		var known []string
-		for id := range fs {
-			known = append(known, id)
-		}
-		slices.Sort(known)
 		return executor.Result{Error: &executor.Error{
 			Code:   codeToolNotServed,
-			Detail: "the program that serves this target has " + strings.Join(known, ", ") + ", and not " + call.ToolID,
+			Detail: "the program that serves this target has " + strings.Join(fs.ToolIDs(), ", ") + ", and not " + call.ToolID,
 		}}, nil
 	}
 	return f.Execute(ctx, call)

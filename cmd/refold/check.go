@@ -25,8 +25,8 @@ type checkCommand struct {
 
 // Help returns the help text above the flags.
 func (checkCommand) Help() string {
-	return `A tool is covered if a running bridge serves its executor and its descriptor is
-stored. A default config needs a bridge for its provider, and one for its step
+	return `A tool is covered if a running bridge serves its executor, no bridge that does
+so reports its tools without it, and its descriptor is stored. A default config needs a bridge for its provider, and one for its step
 hook. A tool of the kind host_loop needs none. A grant needs a bridge that reads
 the workspace, and the workspace tools that its catalogs name, and stored files.
 
@@ -77,14 +77,14 @@ func (c checkCommand) Run(ctx context.Context, s streams, conn connection) error
 			return err
 		}
 	}
-	bridges, err := listen(ctx, s, b, c.Within, func(served map[string]int) bool {
-		what.served = served
+	bridges, err := listen(ctx, s, b, c.Within, func(f *fleet) bool {
+		what.served, what.heard = f.served(), f.heard
 		return what.isServed()
 	})
 	if err != nil {
 		return err
 	}
-	what.served = bridges.served()
+	what.served, what.heard = bridges.served(), bridges.heard
 	return c.tell(s, what)
 }
 

@@ -40,6 +40,33 @@ func registry(t *testing.T, tools ...[3]string) *planner.Registry {
 	return reg
 }
 
+// A target that is served is not enough: the bridges that serve it report their
+// tools.
+func TestCoverageComparesTools(t *testing.T) {
+	t.Parallel()
+	reg := registry(t, [3]string{"host.exce", "effect", "host"}, [3]string{"host.exec", "effect", "host"},
+		[3]string{"mail.read", "effect", "mail"}, [3]string{"mail.send", "effect", "mail"})
+	c := coverage{
+		registry: reg, served: map[string]int{"tool/host": 1, "tool/mail": 3},
+		heard: []presence.BridgeHeard{
+			{Targets: []string{"tool/host", "tool/mail"}, Tools: map[string][]string{"tool/host": {"host.exec"}, "tool/mail": {"mail.read", "mail.send"}}},
+			{Targets: []string{"tool/mail"}, Tools: map[string][]string{"tool/mail": {"mail.read"}}},
+			{Targets: []string{"tool/mail"}}, // it may have any
+		},
+	}
+	if c.isServed() {
+		t.Error("host.exce is served by nobody, and it says so of nothing")
+	}
+	got := warnings(uncovered(c.needs()))
+	want := []string{
+		`1 of 1 bridge of tool/host does not have it; did you mean "host.exec"? (host.exce)`,
+		`1 of 3 bridges of tool/mail does not have it; did you mean "mail.read"? (mail.send)`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("warnings: got %q, want %q", got, want)
+	}
+}
+
 func TestCoverageNamesUnservedTools(t *testing.T) {
 	t.Parallel()
 	reg := registry(t, [3]string{"mail.send", "effect", "mail"}, [3]string{"app.ask", "host_loop", "app"},

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec/nearest"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -17,6 +19,7 @@ type coverage struct {
 	config   *session.RunConfig // nil: runs bring their own
 	spaces   []spaceNeed
 	served   map[string]int             // how many bridges serve a target
+	heard    []presence.BridgeHeard     // running bridges, with the tools that they report
 	absent   map[planner.ToolIndex]bool // tools with a descriptor that is not stored
 }
 
@@ -51,9 +54,55 @@ func (c *coverage) targets() []string {
 	return slices.Compact(all)
 }
 
-// isServed reports whether each target has a bridge.
+// isServed reports whether each target has a bridge, and each tool.
 func (c *coverage) isServed() bool {
+	for i := range c.registry.Tools() {
+		if c.missingTool(planner.ToolIndex(i)) != "" {
+			return false
+		}
+	}
 	return !slices.ContainsFunc(c.targets(), func(target string) bool { return c.served[target] == 0 })
+}
+
+// missingTool returns which bridges serve a tool's target without the tool, or "". A
+// bridge that reports no tools for the target may have it.
+func (c *coverage) missingTool(i planner.ToolIndex) string {
+	tool := c.registry.Tool(i)
+	of := target(session.ClassTool, tool.Executor.Target)
+	if tool.Executor.Kind != planner.ExecutorEffect {
+		return ""
+	}
+	all, without, like := 0, 0, ""
+	for _, bridge := range c.heard {
+		ids, reported := bridge.Tools[of]
+		if slices.Contains(bridge.Targets, of) {
+			all++
+		}
+		if !reported || slices.ContainsFunc(ids, func(id string) bool { return c.isTool(i, id) }) {
+			continue
+		}
+		without++
+		like = nearest.Name(tool.ToolID, ids)
+	}
+	if without == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("%d of %s of %s does not have it", without, count(all, "bridge"), of)
+	if like != "" {
+		text += fmt.Sprintf("; did you mean %q?", like)
+	}
+	return text
+}
+
+// isTool reports whether a bridge's tool_id is that of a tool. In a pack that was
+// imported, its name stands for the first part of the bridge's tool_id, or before it.
+func (c *coverage) isTool(i planner.ToolIndex, id string) bool {
+	own := c.registry.Tool(i).ToolID
+	if id == own || c.registry.LayerOf(i) == "" {
+		return id == own
+	}
+	_, rest, _ := strings.Cut(own, ".")
+	return id == rest || strings.HasSuffix(id, "."+rest)
 }
 
 // needs returns the needs of the tools, by tool_id, the config and the grants.
@@ -68,6 +117,9 @@ func (c *coverage) needs() []need {
 			n.target, n.by = planner.ExecutorSpace+"/"+tool.Executor.Target, "the session itself, and the bridge that reads the pack"
 		default:
 			c.serve(&n, session.ClassTool, tool.Executor.Target)
+			if lack := c.missingTool(planner.ToolIndex(i)); lack != "" {
+				n.lacking = append(n.lacking, lack)
+			}
 		}
 		if c.absent[planner.ToolIndex(i)] {
 			n.lacking = append(n.lacking, "its descriptor is not stored: a session-actor stores it, start one")

@@ -98,7 +98,8 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 // listen finds the bridges and their targets. It listens longer if there are
 // effects, open or not, of a target that no bridge serves.
 func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, names []subjects.EffectName) (err error) {
-	d.bridges, err = listen(ctx, s, b, within, func(served map[string]int) bool {
+	d.bridges, err = listen(ctx, s, b, within, func(f *fleet) bool {
+		served := f.served()
 		return !slices.ContainsFunc(names, func(name subjects.EffectName) bool {
 			return served[target(name.Class, name.Target)] == 0
 		})

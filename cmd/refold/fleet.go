@@ -28,7 +28,7 @@ type fleet struct {
 
 // listen finds the running bridges. It listens for one interval of heartbeats,
 // and then until enough returns true, for within at most.
-func listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, enough func(served map[string]int) bool) (*fleet, error) {
+func listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, enough func(*fleet) bool) (*fleet, error) {
 	shown := newDisplay(s)
 	defer shown.show("")
 	ctx, cancel := context.WithCancel(ctx)
@@ -51,7 +51,7 @@ func listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, en
 			}
 		}
 		took := time.Since(began)
-		if last || took >= within || took >= heardWithin && enough(f.served()) {
+		if last || took >= within || took >= heardWithin && enough(f) {
 			return f, nil
 		}
 		again := time.NewTimer(min(discoverEach, within-took))

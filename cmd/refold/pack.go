@@ -202,7 +202,7 @@ func (c packEnableCommand) Run(ctx context.Context, s streams, conn connection) 
 	if named && version == "" {
 		return &statusError{statusUsage, "pack enable: " + c.Pack + ": a version follows the @, such as 1, 1.4 or 1.4.2"}
 	}
-	return spaceSyncCommand{Session: c.Session, Space: pack, Version: version, Apply: c.Apply}.Run(ctx, s, conn)
+	return spaceSyncCommand{Session: c.Session, Space: pack, Version: version, Apply: c.Apply, kind: space.Pack}.Run(ctx, s, conn)
 }
 
 // packDisableCommand removes a pack from a session.
@@ -212,7 +212,7 @@ type packDisableCommand struct {
 }
 
 func (c packDisableCommand) Run(ctx context.Context, s streams, conn connection) error {
-	_, err := askSpace(ctx, conn, c.Session, func(api *client.Client) (uint64, error) { return api.Detach(ctx, c.Session, c.Pack) })
+	_, err := askSpace(ctx, conn, c.Session, func(api *client.Client) (uint64, error) { return api.DetachPack(ctx, c.Session, c.Pack) })
 	if err == nil {
 		_, err = fmt.Fprintf(s.out, "%s is disabled: its tools are gone\n", c.Pack)
 	}

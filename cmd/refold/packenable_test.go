@@ -44,6 +44,17 @@ func TestPackIsEnabledAndDisabled(t *testing.T) {
 	like(t, "nothing there", errOut, `^refold: rejected: unknown_space`)
 }
 
+// A workspace is no pack, whatever a grant of it permits.
+func TestPackCommandsRefuseAWorkspace(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.does(0, "install", file(t, spaceRecord))
+	for _, verb := range []string{"enable", "disable"} {
+		_, errOut := w.does(statusFailed, "pack", verb, "s1", "support")
+		like(t, verb, errOut, `rejected: (invalid_data: kind: "support" is a workspace, not a pack|unknown_space)`)
+	}
+}
+
 func TestRecordBringsAPack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

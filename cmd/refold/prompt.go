@@ -144,6 +144,11 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 			continue
 		}
 		text := shownPart(part, string(content), values)
+		if part.Role == session.PromptSkill {
+			if text, err = shownSkill(ctx, c, part, string(content)); err != nil {
+				return err
+			}
+		}
 		if part.Role == session.PromptSkills {
 			text, index = index[0], index[1:]
 		}
@@ -204,11 +209,24 @@ func shownPart(part *session.PromptPart, text string, values map[string]string) 
 	switch part.Role {
 	case session.PromptDocument:
 		return space.ShownDocument(strings.Join(part.Names, ""), text)
-	case session.PromptSkill:
-		return space.ShownSkill(strings.Join(part.Names, ""), text)
 	}
 	shown, _ := space.ShownText(text, values, space.ShownBytesMax)
 	return shown
+}
+
+// shownSkill returns a skill that the run's config names, with the run's input as
+// its arguments.
+func shownSkill(ctx context.Context, c *client.Client, part *session.PromptPart, text string) (string, error) {
+	given := ""
+	if part.Input > 0 {
+		input, err := c.Input(ctx, part.Input)
+		if err != nil {
+			return "", err
+		}
+		given = input.Text
+	}
+	filled, _, _ := space.FillArguments(strings.ToValidUTF8(text, "\uFFFD"), given)
+	return space.ShownSkill(strings.Join(part.Names, ""), filled), nil
 }
 
 // head describes a part and names its file.

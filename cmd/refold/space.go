@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func (c spaceCheckCommand) Run(ctx context.Context, s streams) error {
 		problems = append(problems, built.Secrets()...)
 	}
 	var untrusted error
-	if c.Record != "" && built.Manifest != nil {
+	if m := cmp.Or(built.Manifest, built.Rest); c.Record != "" && m != nil {
 		record, err := readRecord(c.Record, nil)
 		if err != nil {
 			return err
@@ -52,8 +53,8 @@ func (c spaceCheckCommand) Run(ctx context.Context, s streams) error {
 		if err != nil {
 			return fmt.Errorf("%s%s: %w", c.Record, position(record, err), err)
 		}
-		wrong, more, err := install.CheckSpace(built.Manifest)
-		problems, warnings, untrusted = append(problems, wrong...), append(warnings, more...), err
+		wrong, more, err := install.CheckSpace(m)
+		problems, warnings, untrusted = append(problems, built.Place(wrong)...), append(warnings, built.Place(more)...), err
 	}
 	tellWarnings(s, c.Dir, warnings)
 	m := built.Manifest

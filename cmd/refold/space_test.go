@@ -104,6 +104,41 @@ func TestSpaceCheckPrintsTheHash(t *testing.T) {
 	}
 }
 
+// What a record refuses is reported with what the folder itself has wrong, and with
+// the places in its files.
+func TestSpaceCheckReportsProblemsOfTheRecordToo(t *testing.T) {
+	t.Parallel()
+	files := support()
+	files["agent.workspace.json"] = `{"v": 1, "name": "support",
+  "tools": {"default": "tools/default.json"},
+  "context": {"docs": ["docs/*.md",
+    "nothing/*.md"]},
+  "skills": ["skils/*/SKILL.md"]
+}`
+	files["tools/default.json"] = `{"tools": [
+  "crm.lookup",
+  "lookup",
+  {"tool": "crm.pay", "args_schema": {"$ref": "https://example.com/s.json"}},
+  {"tool": "pay", "args_schema": {"properties": {"a": {"pattern": "(?=a)"}}}},
+  "crm.nosuch"
+ ],
+ "tool_choice": "crm.pay"}`
+	dir := folder(t, "support", files)
+	record := file(t, strings.Replace(spaceRecord, `"rules":1,`, `"rules":1,"policy":{"coverage":"fail"},`, 1))
+	out, _ := runs(t, statusFailed, "space", "check", dir, "--record", record)
+	for _, want := range []string{
+		`agent\.workspace\.json:4: context\.docs\[1\]: missing_file: "nothing/\*\.md" matches no file`,
+		`agent\.workspace\.json:5: skills\[0\]: missing_file: "skils/\*/SKILL\.md" matches no file`,
+		`tools/default\.json:3: .*: duplicate: catalog default names crm\.lookup twice: as "crm\.lookup", and as "lookup"`,
+		`tools/default\.json:4: tools\[2\]\.args_schema: bad_schema: .*\$ref`,
+		`tools/default\.json:5: tools\[3\]\.args_schema: bad_schema: `,
+		`tools/default\.json:6: .*: unknown_tool: catalog default names "crm\.nosuch", which the registry does not bind`,
+		`tools/default\.json:8: .*: unknown_tool: `,
+	} {
+		like(t, "problem", out, `(?m)`+want)
+	}
+}
+
 func TestSpaceCheckReportsAllProblems(t *testing.T) {
 	t.Parallel()
 	files := support()
@@ -149,11 +184,11 @@ func TestSpaceCheckAgainstARecord(t *testing.T) {
 	// What the policy decides over a tool that nobody binds.
 	put(t, dir, "tools/default.json", `["crm.lookup", "crm.refund"]`)
 	out, errOut = runs(t, 0, "space", "check", dir, "--record", record)
-	like(t, "warn", errOut, `^refold: warning: catalogs\[0\]\.tools\[1\]: unknown_tool: catalog default names "crm\.refund"`)
+	like(t, "warn", errOut, `^refold: warning: .*/tools/default\.json:1: catalogs\[0\]\.tools\[1\]: unknown_tool: catalog default names "crm\.refund"`)
 	like(t, "warn", out, `^[0-9a-f]{64}  support`)
 	fail := file(t, strings.Replace(spaceRecord, `"rules":1`, `"rules":1,"policy":{"coverage":"fail"}`, 1))
 	out, errOut = runs(t, statusFailed, "space", "check", dir, "--record", fail)
-	like(t, "fail", out+errOut, `^catalogs\[0\]\.tools\[1\]: unknown_tool: .*\nrefold: 1 problem\n$`)
+	like(t, "fail", out+errOut, `^.*/tools/default\.json:1: catalogs\[0\]\.tools\[1\]: unknown_tool: .*\nrefold: 1 problem\n$`)
 
 	// What the grant does not allow is told beside it.
 	odd := folder(t, "odd", map[string]string{"AGENTS.md": "x", "tools/a.json": `{"tool": "crm.lookup", "description": "other"}`})

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
 
@@ -40,22 +42,50 @@ func (c spaceDiffCommand) Run(ctx context.Context, s streams, conn connection) e
 		}
 		return fmt.Errorf("%s is staged or pending in session %s: refold space sync %s SPACE", what, c.Session, c.Session)
 	}
-	j := slices.IndexFunc(held, func(h client.HeldSpace) bool { return h.Stage == client.StageApplied })
+	j := slices.IndexFunc(held, func(h client.HeldSpace) bool { // which it replaces
+		return h.Stage == client.StageApplied && h.Pin.Kind == held[i].Pin.Kind && (h.Pin.Kind == space.Workspace || h.Pin.Space == held[i].Pin.Space)
+	})
 	var applied *client.HeldSpace
-	against := "no workspace is applied"
+	against := "no " + string(held[i].Pin.Kind) + " is applied that it replaces"
+	if held[i].Pin.Kind == space.Workspace {
+		against = "no workspace is applied"
+	}
 	if j >= 0 {
 		applied = &held[j]
 		against = "against " + stands(applied)
 	}
+	all := append(changes(manifestOf(applied), held[i].Manifest), choices(applied, &held[i])...)
 	if c.JSON {
-		for _, one := range changes(manifestOf(applied), held[i].Manifest) {
+		for _, one := range all {
 			printJSON(s.out, changeJSON{one.verb, one.what, one.how})
 		}
 		return nil
 	}
 	fmt.Fprintf(s.out, "%s, %s\n", stands(&held[i]), against)
-	printChanges(s.out, changes(manifestOf(applied), held[i].Manifest))
+	printChanges(s.out, all)
 	return nil
+}
+
+// choices returns the differences of the prompt pack and the catalog that turns use.
+func choices(a, b *client.HeldSpace) (all []change) {
+	if a == nil {
+		return nil
+	}
+	chosen := func(h *client.HeldSpace) (prompt, catalog string) {
+		var d space.Defaults
+		if h.Manifest.Defaults != nil {
+			d = *h.Manifest.Defaults
+		}
+		return cmp.Or(h.Pin.Prompt, d.PromptPack), cmp.Or(h.Pin.Catalog, d.ToolCatalog)
+	}
+	promptA, catalogA := chosen(a)
+	promptB, catalogB := chosen(b)
+	for _, c := range []struct{ what, was, is string }{{"chosen prompt pack", promptA, promptB}, {"chosen catalog", catalogA, catalogB}} {
+		if c.was != c.is {
+			all = append(all, change{changed, c.what, quotedOrNone(c.was) + " to " + quotedOrNone(c.is)})
+		}
+	}
+	return all
 }
 
 // stands describes a manifest of a session, with its stage.
@@ -128,7 +158,11 @@ func changes(a, b *space.Manifest) []change {
 	all = append(all, compare("skill ", a.Skills, b.Skills, func(s *space.Skill) string { return s.Skill }, func(x, y *space.Skill) string {
 		return otherwise(skillOf(a, x), skillOf(b, y))
 	})...)
+	all = append(all, compare("tool ", a.Tools, b.Tools, func(t *planner.ToolSpec) string { return t.ToolID }, func(x, y *planner.ToolSpec) string {
+		return otherwise(specOf(x), specOf(y))
+	})...)
 	for _, text := range []struct{ what, was, is string }{
+		{"needs", strings.Join(a.Needs, ", "), strings.Join(b.Needs, ", ")},
 		{"version", a.Version, b.Version}, {"description", a.Description, b.Description}, {"display_name", a.DisplayName, b.DisplayName},
 		{"category", a.Category, b.Category}, {"defaults", defaultsOf(a), defaultsOf(b)}, {"index", indexOf(a), indexOf(b)},
 	} {
@@ -245,6 +279,18 @@ func pathsOf(m *space.Manifest, files []int) string {
 // skillOf describes a skill, except for the content of its files.
 func skillOf(m *space.Manifest, s *space.Skill) string {
 	return fmt.Sprintf("%q, %q, files %s, needs %q, hidden %t", s.Description, s.AllowedTools, pathsOf(m, s.Files), s.Needs, s.Hidden)
+}
+
+// specOf describes a tool of a pack.
+func specOf(t *planner.ToolSpec) string {
+	raw, err := codec.Marshal(t)
+	if err == nil {
+		var text []byte
+		if text, err = codec.ToJSON(raw); err == nil {
+			return string(text)
+		}
+	}
+	return err.Error()
 }
 
 // defaultsOf lists the prompt pack and the catalog that apply by default.

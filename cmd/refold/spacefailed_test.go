@@ -71,5 +71,8 @@ func TestSpaceDetachNamesReferences(t *testing.T) {
 	w.says(session.DoorCtl, "s1", session.TypeSessionConfigured, `{"provider":"p","model":"m"}`)
 	w.does(0, "space", "sync", "s1", "support", "--apply", "next_run", "--tool-catalog", "default") // a choice alone is pending
 	w.prints(0, `^support 1\.4\.2 is pending \([0-9a-f]{12}\), against support 1\.4\.2 is applied \([0-9a-f]{12}\)\n  no difference\n$`, "space", "diff", "s1")
+	w.does(0, "space", "sync", "s1", "support", "--apply", "next_run", "--prompt-pack", "short")
+	w.prints(0, `\n  changed  chosen prompt pack: "default" to "short"\n$`, "space", "diff", "s1")
+	w.prints(0, `^support 1\.4\.2 is applied: manifest [0-9a-f]{64}\n$`, "space", "apply", "s1", "--mode", "immediate_if_idle") // what is pending
 	w.prints(0, `^support is detached; no workspace is applied\n$`, "space", "detach", "s1", "support")
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/spaces"
+	"github.com/refold/refold/space"
 )
 
 // spaceSyncCommand makes a bridge read a space.
@@ -22,6 +24,7 @@ type spaceSyncCommand struct {
 	Apply   string   `placeholder:"MODE" help:"Also apply it: next_run, next_step_boundary or immediate_if_idle."`
 	Dry     bool     `help:"Stage nothing and list what would change; exit status 1 if anything would."`
 	choice
+	kind space.Kind // which the space must have; empty: any
 }
 
 // choice has the parts of a workspace that an apply may choose.
@@ -55,7 +58,7 @@ func (c spaceSyncCommand) Run(ctx context.Context, s streams, conn connection) e
 		return err
 	}
 	seq, err := api.Sync(ctx, c.Session, c.Space, client.SyncOptions{
-		Version: c.Version, Only: c.Only, Dry: c.Dry, Apply: c.Apply, PromptPack: c.PromptPack, ToolCatalog: c.ToolCatalog,
+		Version: c.Version, Only: c.Only, Dry: c.Dry, Apply: c.Apply, PromptPack: c.PromptPack, ToolCatalog: c.ToolCatalog, Kind: c.kind,
 	})
 	if err != nil {
 		return err
@@ -139,7 +142,7 @@ func (c spaceSyncCommand) tellStaged(out io.Writer, end *client.SyncEnd) error {
 	fmt.Fprintf(out, "%s %s: manifest %s (%s%s)\n", name, verb, end.Staged.Hash, end.Staged.Effect, source)
 	for i := range end.After {
 		h := &end.After[i]
-		if !h.Pin.Hash.Is(end.Staged.Hash) {
+		if !h.Pin.Hash.Is(end.Staged.Hash) || end.Failed != nil { // then the error says what became of it
 			continue
 		}
 		fmt.Fprintln(out, "  "+whatNow(c.Session, h))
@@ -220,19 +223,57 @@ func (c spaceApplyCommand) Run(ctx context.Context, s streams, conn connection) 
 	if err := usageOfMode("space apply: --mode", c.Mode); err != nil {
 		return err
 	}
+	applied := c.Space
 	v, err := askSpace(ctx, conn, c.Session, func(api *client.Client) (uint64, error) {
-		return api.Apply(ctx, c.Session, client.ApplyOptions{Space: c.Space, Mode: c.Mode, Hash: c.Hash, PromptPack: c.PromptPack, ToolCatalog: c.ToolCatalog})
+		before, err := api.Spaces(ctx, c.Session)
+		if err == nil {
+			applied = c.space(before)
+		}
+		return api.Apply(ctx, c.Session, client.ApplyOptions{Space: applied, Mode: c.Mode, Hash: c.Hash, PromptPack: c.PromptPack, ToolCatalog: c.ToolCatalog})
 	})
 	if err != nil {
 		return err
 	}
-	if len(v.Pending) == 0 { // at most one workspace is pending
-		fmt.Fprintf(s.out, "%s is applied: manifest %s\n", named(v.Workspace.Space, v.Workspace.Version), v.Workspace.Hash)
+	return tellApplied(s.out, &v, applied)
+}
+
+// space returns the space to apply: the given one, else the only one that is staged,
+// else pending. The request names it, so that it can't mean another one by then.
+func (c spaceApplyCommand) space(held []client.HeldSpace) string {
+	for _, stage := range []string{client.StageStaged, client.StagePending} {
+		var of []string
+		for i := range held {
+			if held[i].Stage == stage {
+				of = append(of, held[i].Pin.Space)
+			}
+		}
+		if c.Space == "" && len(of) > 0 {
+			if len(of) > 1 {
+				return ""
+			}
+			return of[0]
+		}
+	}
+	return c.Space
+}
+
+// tellApplied prints what became of a space that a request applies.
+func tellApplied(out io.Writer, v *session.View, name string) error {
+	is := func(sp session.ViewSpace) bool { return sp.Space == name }
+	if i := slices.IndexFunc(v.Pending, is); i >= 0 {
+		p := v.Pending[i]
+		fmt.Fprintf(out, "%s is pending: manifest %s; it is applied %s\n", named(p.Space, p.Version), p.Hash, boundary(p.Mode))
 		return nil
 	}
-	p := v.Pending[0]
-	fmt.Fprintf(s.out, "%s is pending: manifest %s; it is applied %s\n", named(p.Space, p.Version), p.Hash, boundary(p.Mode))
-	return nil
+	all := slices.Clone(v.Packs)
+	if v.Workspace != nil {
+		all = append(all, *v.Workspace)
+	}
+	if i := slices.IndexFunc(all, is); i >= 0 {
+		fmt.Fprintf(out, "%s is applied: manifest %s\n", named(all[i].Space, all[i].Version), all[i].Hash)
+		return nil
+	}
+	return &statusError{statusFailed, name + " is not applied any more: refold tail " + v.Session + " --all shows why"}
 }
 
 // spaceDetachCommand drops a space.
@@ -297,7 +338,13 @@ func aboutSpace(notice any) string {
 	case session.WorkspaceStaged:
 		return fmt.Sprintf("%s %s: %s %s", d.Effect, named(d.Workspace, d.Version), d.Outcome, brief(d.Hash))
 	case session.WorkspaceApplied:
-		return fmt.Sprintf("%s is applied: %s, %s", named(d.Workspace, d.Version), brief(d.Hash), d.Mode)
+		text := fmt.Sprintf("%s is applied: %s, %s", named(d.Workspace, d.Version), brief(d.Hash), cmp.Or(d.Mode, "on another registry"))
+		for _, w := range d.Warnings {
+			text += "; " + w.String()
+		}
+		return text
+	case session.WorkspaceDisplaced:
+		return fmt.Sprintf("%s is not applied: %s; %s %s took its place", d.Workspace, brief(d.Hash), d.By, brief(d.ByHash))
 	case session.WorkspaceGone:
 		return fmt.Sprintf("%s is no longer applied: %s", d.Workspace, brief(d.Hash))
 	case session.WorkspaceFailed:

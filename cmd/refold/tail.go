@@ -113,7 +113,7 @@ func about(n client.Notice) string {
 		if session.IsRefusedCode(d.Code) {
 			return d.Effect + " " + refused(d)
 		}
-	case session.WorkspaceStaged, session.WorkspaceApplied, session.WorkspaceFailed, session.WorkspaceGone:
+	case session.WorkspaceStaged, session.WorkspaceApplied, session.WorkspaceFailed, session.WorkspaceGone, session.WorkspaceDisplaced:
 		return aboutSpace(d)
 	case session.CallsPlanned:
 		return fmt.Sprintf("%s group %d of %d, for a host loop: %s", d.Batch, d.Group+1, len(d.Groups), strings.Join(d.Calls, " "))

@@ -175,7 +175,7 @@ func (s *timelinePrinter) notice(e session.Event, names mentions, n session.Noti
 		}
 	case session.ApprovalRequested:
 		s.line(e, "  waits for approval  %s %s", d.ToolName, d.Call)
-	case session.WorkspaceStaged, session.WorkspaceApplied, session.WorkspaceFailed, session.WorkspaceGone:
+	case session.WorkspaceStaged, session.WorkspaceApplied, session.WorkspaceFailed, session.WorkspaceGone, session.WorkspaceDisplaced:
 		s.line(e, "  %s", aboutSpace(d))
 	case session.RunPlaced:
 		if n.Type == session.NoticeRunQueued {

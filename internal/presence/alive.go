@@ -162,6 +162,8 @@ type BridgeHeard struct {
 	At       time.Time         `json:"-"` // when it was received
 	Targets  []string          `json:"targets"`
 	Troubles []session.Trouble `json:"troubles"` // of its targets
+
+	Tools map[string][]string `json:"tools"` // tool_ids by target; a target without any: not known
 }
 
 // Bridges returns the remembered bridges, by instance; m must track bridges. sure is

@@ -53,6 +53,11 @@ func (r *Reader) prompt(ctx context.Context, g *session.Generation, request *exe
 			continue
 		}
 		text, ok := promptText(part, string(content), values, room)
+		if part.Role == session.PromptSkill {
+			if text, err = skillText(g, part, string(content), request.Messages); err != nil {
+				return err
+			}
+		}
 		if part.Role == session.PromptSkills {
 			text, index = index[0], index[1:]
 		}
@@ -83,12 +88,29 @@ func promptText(part *session.PromptPart, text string, values map[string]string,
 	switch text = Valid(text); part.Role {
 	case session.PromptDocument:
 		return space.ShownDocument(name, text), true
-	case session.PromptSkill:
-		return space.ShownSkill(name, text), true
-	case session.PromptSkills:
-		return "", true // skillIndex makes their text
+	case session.PromptSkill, session.PromptSkills:
+		return "", true // skillText and skillIndex make their text
 	}
 	return space.ShownText(text, values, max(room, 0))
+}
+
+// skillText returns the text of a skill that the run's config names. The run's input
+// is its arguments; a text without placeholders does not repeat it. shown has a
+// message for each item.
+func skillText(g *session.Generation, part *session.PromptPart, text string, shown []executor.Message) (string, error) {
+	name := ""
+	if len(part.Names) > 0 {
+		name = part.Names[0]
+	}
+	given := ""
+	if i := slices.IndexFunc(g.Items, func(it session.Item) bool { return it.Role == session.RoleUser && it.Seq == part.Input }); i >= 0 {
+		given = shown[i].Text
+	}
+	filled, _, ok := space.FillArguments(Valid(text), given)
+	if !ok {
+		return "", &executor.Error{Code: codeRequestTooLarge, Detail: fmt.Sprintf("skill %s with the input as its arguments has more than %d KiB: shorten the input", name, space.SkillFilledBytesMax>>10)}
+	}
+	return space.ShownSkill(name, filled), nil
 }
 
 // skillIndex returns the text of each part that is an index of skills. All parts

@@ -72,6 +72,32 @@ func TestPromptPrecedesTheTranscript(t *testing.T) {
 	}
 }
 
+// A skill that the run's config names has the run's input as its arguments; one
+// without placeholders does not repeat it.
+func TestSkillsOfAConfigHaveTheInputAsArguments(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"Greet $1; all: $ARGUMENTS; $12, $HOME.\n": "Greet hello; all: hello; , $HOME.",
+		"Plain.": "Plain.",
+		strings.Repeat("$ARGUMENTS", space.SkillFilledBytesMax/4): "",
+	} {
+		l := newLog()
+		skill := l.part(session.PromptSkill, text, "greet")
+		g := prompted(t, l, skill)
+		g.Prompt[0].Input = g.Items[0].Seq
+		got, fault, err := New(l).Request(t.Context(), &g)
+		switch {
+		case want == "" && (fault == nil || fault.Code != "request_too_large"):
+			t.Errorf("too long: got %v, %v", fault, err)
+		case want == "":
+		case fault != nil || err != nil:
+			t.Fatal(fault, err)
+		case got.System != "be careful\n\n"+space.ShownSkill("greet", want):
+			t.Errorf("%.20q: got %q, want %q", text, got.System, want)
+		}
+	}
+}
+
 // The cached message stays unchanged.
 func TestImagesGoToTheFirstUserMessage(t *testing.T) {
 	t.Parallel()

@@ -42,9 +42,27 @@ type Options struct {
 // problem. Problems and warnings are sorted.
 type Built struct {
 	Manifest *space.Manifest
+	Rest     *space.Manifest      // what could be read despite the problems; nil: none of it is a manifest
 	Files    map[codec.Ref][]byte // the content of each file of Manifest that Known lacks
 	Problems []space.Problem
 	Warnings []space.Problem
+
+	sources map[string]location
+}
+
+// Place adds the file and the line to problems of the manifest that have none: those
+// of their paths.
+func (b *Built) Place(problems []space.Problem) []space.Problem { return place(b.sources, problems) }
+
+func place(sources map[string]location, problems []space.Problem) []space.Problem {
+	placed := slices.Clone(problems)
+	for i := range placed {
+		p := &placed[i]
+		for path := p.Path; p.File == "" && path != ""; path = path[:max(0, strings.LastIndexAny(path, ".["))] {
+			p.File, p.Line = sources[path].file, sources[path].line
+		}
+	}
+	return placed
 }
 
 // ErrChanged means that a folder changed during each reading.
@@ -89,7 +107,7 @@ type builder struct {
 	bytes    int64
 	listed   []string // all files below the root; nil: not yet listed
 	patterns int
-	sources  map[string]string // prompts[0] to the file that it comes from
+	sources  map[string]location // where parts of the manifest come from, by id until arrange, then by path
 	problems []space.Problem
 	warnings []space.Problem
 }
@@ -102,7 +120,7 @@ type seen struct {
 }
 
 func newBuilder(ctx context.Context, fsys fs.FS, o Options) *builder {
-	return &builder{ctx: ctx, fsys: fsys, o: o, at: map[string]int{}, read: map[string]seen{}, contents: map[codec.Ref][]byte{}, sources: map[string]string{}}
+	return &builder{ctx: ctx, fsys: fsys, o: o, at: map[string]int{}, read: map[string]seen{}, contents: map[codec.Ref][]byte{}, sources: map[string]location{}}
 }
 
 func (b *builder) say(p space.Problem) {
@@ -127,15 +145,19 @@ func (b *builder) build() Built {
 	if len(b.m.Files) > space.FilesMax {
 		b.say(space.Problem{Code: space.TooMany, File: IndexName, Detail: fmt.Sprintf("the space has %d files, at most %d", len(b.m.Files), space.FilesMax)})
 	}
-	if len(b.problems) == 0 {
-		if m, problems := space.Parse(b.m.Bytes()); m != nil {
-			b.countNeeds(m)
-			return Built{Manifest: m, Files: b.contents, Warnings: space.SortProblems(b.warnings)}
-		} else {
-			b.place(problems)
-		}
+	m, problems := space.Parse(b.m.Bytes())
+	built := Built{Warnings: b.warnings, sources: b.sources}
+	switch {
+	case len(b.problems) > 0:
+		built.Rest = m
+	case m == nil:
+		b.problems = place(b.sources, problems)
+	default:
+		b.countNeeds(m)
+		built.Manifest, built.Files, built.Warnings = m, b.contents, b.warnings
 	}
-	return Built{Problems: space.SortProblems(b.problems), Warnings: space.SortProblems(b.warnings)}
+	built.Problems, built.Warnings = space.SortProblems(b.problems), space.SortProblems(built.Warnings)
+	return built
 }
 
 // countNeeds warns of a space with so many needs that no session can adopt it
@@ -145,19 +167,6 @@ func (b *builder) countNeeds(m *space.Manifest) {
 	if len(needs) > space.LacksMax {
 		b.warnings = append(b.warnings, space.Problem{Code: space.TooMany, Path: "needs", Detail: fmt.Sprintf(
 			"the space has %d different needs: a sync fails where more than %d of them are not met", len(needs), space.LacksMax)})
-	}
-}
-
-// place adds problems of the manifest, with the files where they come from.
-func (b *builder) place(problems []space.Problem) {
-	for _, p := range problems {
-		list, _, _ := strings.Cut(p.Path, "]")
-		p.File = b.sources[list+"]"]
-		var i int
-		if _, err := fmt.Sscanf(p.Path, "files[%d]", &i); err == nil && i < len(b.m.Files) {
-			p.File = b.m.Files[i].Path
-		}
-		b.problems = append(b.problems, p)
 	}
 }
 
@@ -282,13 +291,56 @@ func (b *builder) arrange() {
 	slices.SortFunc(m.Context, func(a, b space.Group) int { return cmp.Compare(a.Group, b.Group) })
 	slices.SortFunc(m.LeftOut, func(a, b space.LeftOut) int { return cmp.Compare(a.File, b.File) })
 	slices.SortFunc(m.Skills, func(a, b space.Skill) int { return cmp.Compare(a.Skill, b.Skill) })
+	b.arrangeSources()
+}
+
+// arrangeSources replaces the ids in the paths of sources by positions.
+func (b *builder) arrangeSources() {
+	m, of := &b.m, b.sources
+	b.sources = map[string]location{}
+	take := func(list string, i int, id string) {
+		for _, rest := range []string{"", ".params", ".response_format", ".tool_choice", ".args_schema"} {
+			if at, ok := of[list+"."+id+rest]; ok {
+				b.sources[index(list, i)+rest] = at
+			}
+		}
+	}
+	for i := range m.Files {
+		b.sources[index("files", i)] = location{file: m.Files[i].Path}
+	}
 	for i := range m.Prompts {
-		b.sources[fmt.Sprintf("prompts[%d]", i)] = b.sources["prompts."+m.Prompts[i].PromptPack]
+		take("prompts", i, m.Prompts[i].PromptPack)
 	}
 	for i := range m.Catalogs {
-		b.sources[fmt.Sprintf("catalogs[%d]", i)] = b.sources["catalogs."+m.Catalogs[i].ToolCatalog]
+		id := m.Catalogs[i].ToolCatalog
+		take("catalogs", i, id)
+		for j := range m.Catalogs[i].Tools {
+			if at, ok := of[index("catalogs."+id+".tools", j)]; ok {
+				b.sources[index(index("catalogs", i)+".tools", j)] = at
+			}
+		}
+	}
+	for i := range m.Words {
+		take("words", i, wordID(&m.Words[i]))
+	}
+	for i := range m.Tools {
+		take("tools", i, m.Tools[i].ToolID)
+	}
+	for i := range m.Context {
+		take("context", i, m.Context[i].Group)
+	}
+	for i := range m.Skills {
+		b.sources[index("skills", i)] = location{file: m.SkillPath(&m.Skills[i]), line: 1}
+	}
+	for _, top := range []string{"defaults", "needs", "version", "name"} {
+		if at, ok := of[top]; ok {
+			b.sources[top] = at
+		}
 	}
 }
+
+// wordID is the key of a word in sources: all of its content.
+func wordID(w *space.Word) string { return w.Tool + " " + w.Description + " " + string(w.ArgsSchema) }
 
 func clip(s string, max int) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -14,6 +15,7 @@ import (
 // order.
 func (b *builder) readCatalog(index document, id string, value *node, at string) {
 	c := space.Catalog{ToolCatalog: id, Tools: []codec.Raw{}}
+	chosen := location{} // of tool_choice
 	names := []*node{value}
 	if value.kind == kindList {
 		names = index.texts(value, at)
@@ -21,10 +23,18 @@ func (b *builder) readCatalog(index document, id string, value *node, at string)
 		return
 	}
 	for _, name := range names {
-		b.sources["catalogs."+id] = name.text
+		b.sources["catalogs."+id] = location{file: name.text}
 		if d, n := b.json(name.text, index.at(name, at)); n != nil {
+			b.sources["catalogs."+id] = d.at(n, "")
 			b.readEntries(d, n, &c)
+			if choice := n.get("tool_choice"); choice != nil {
+				chosen = d.at(choice, "tool_choice")
+			}
 		}
+	}
+	b.sources["catalogs."+id+".tool_choice"] = chosen
+	if b.choosesAnother(&c) {
+		b.say(chosen.problem(space.UnknownTool, "%q is none of the catalog's tools", clip(c.ToolChoice, 64)))
 	}
 	b.m.Catalogs = append(b.m.Catalogs, c)
 }
@@ -58,8 +68,21 @@ func (b *builder) readEntries(d document, n *node, c *space.Catalog) {
 			d.say(item, space.Duplicate, at, "%q stands twice in the catalog", e.Tool)
 			continue
 		}
+		b.sources[index("catalogs."+c.ToolCatalog+".tools", len(c.Tools))] = d.at(item, at)
 		c.Tools = append(c.Tools, e.Raw())
 	}
+}
+
+// choosesAnother reports whether a catalog's tool_choice is certainly none of its
+// tools. Where ids and names are mixed, only a registry knows.
+func (b *builder) choosesAnother(c *space.Catalog) bool {
+	switch c.ToolChoice {
+	case "", planner.ChoiceAuto, planner.ChoiceNone, planner.ChoiceRequired:
+		return false
+	}
+	entries, _ := c.Entries()
+	isID := func(name string) bool { return strings.Contains(name, ".") }
+	return !slices.ContainsFunc(entries, func(e space.Entry) bool { return e.Tool == c.ToolChoice || isID(e.Tool) != isID(c.ToolChoice) })
 }
 
 func (b *builder) lists(c *space.Catalog, tool string) bool {
@@ -172,11 +195,17 @@ func (d document) word(n *node, at, tool string) (w *space.Word, ok bool) {
 			d.say(schema, space.BadSchema, join(at, name), "is an object of at most %d bytes", space.SchemaBytesMax)
 			return nil, false
 		}
+		if problem := planner.SchemaProblem(raw); problem != "" {
+			d.say(schema, space.BadSchema, join(at, name), "%s", problem)
+			return nil, false
+		}
 		w.ArgsSchema = raw
+		d.b.sources["words."+wordID(w)+".args_schema"] = d.at(schema, join(at, name))
 	}
 	if w.Description == "" && w.ArgsSchema == nil {
 		return nil, ok
 	}
+	d.b.sources["words."+wordID(w)] = d.at(n, at)
 	return w, ok
 }
 
@@ -227,6 +256,11 @@ func (b *builder) readBindings(index document, value *node) {
 			d.say(item, space.WrongType, fmt.Sprintf("tools[%d]", i), "%v", err)
 			continue
 		}
+		if bad := space.ToolProblem(&spec); bad != nil {
+			d.say(item, bad.Code, fmt.Sprintf("tools[%d]%s", i, bad.Path), "%s", bad.Detail)
+			continue
+		}
+		b.sources["tools."+spec.ToolID] = d.at(item, fmt.Sprintf("tools[%d]", i))
 		b.m.Tools = append(b.m.Tools, spec)
 	}
 	slices.SortFunc(b.m.Tools, func(x, y planner.ToolSpec) int { return cmp.Compare(x.ToolID, y.ToolID) })

@@ -266,6 +266,13 @@ func (b *builder) match(pattern string, at location) []string {
 	return found
 }
 
+// tellEmpty reports a glob that matches no file.
+func (b *builder) tellEmpty(pattern string, at location) {
+	if _, ok := Glob(pattern); ok && b.patterns <= patternsMax {
+		b.say(at.problem(space.MissingFile, "%q matches no file", clip(pattern, 64)))
+	}
+}
+
 // Glob returns a function that matches paths with slashes. ok is false if
 // pattern is not a glob, or would take long to match.
 func Glob(pattern string) (matches func(name string) bool, ok bool) {

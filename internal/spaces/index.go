@@ -187,9 +187,14 @@ func (d document) named(n *node, member string, read func(d document, id string,
 
 func (b *builder) readGroup(d document, id string, value *node, path string) {
 	g := space.Group{Group: id, Files: []int{}}
+	b.sources["context."+id] = d.at(value, path)
 	for i, item := range d.texts(value, path) {
 		at := d.at(item, index(path, i))
-		for _, name := range b.match(item.text, at) {
+		found := b.match(item.text, at)
+		if len(found) == 0 {
+			b.tellEmpty(item.text, at)
+		}
+		for _, name := range found {
 			if i, _, ok := b.file(name, space.FileBytesMax, at); ok && len(g.Files) <= space.FilesMax {
 				g.Files = append(g.Files, i)
 			}
@@ -202,6 +207,7 @@ func (b *builder) readGroup(d document, id string, value *node, path string) {
 func (b *builder) readDefaults(d document, n *node) {
 	var got space.Defaults
 	if n != nil && d.is(n, "defaults", kindObject) {
+		b.sources["defaults"] = d.at(n, "defaults")
 		d.known(n, "defaults", "prompt_pack", "tool_catalog")
 		got = space.Defaults{PromptPack: d.text(n, "defaults", "prompt_pack"), ToolCatalog: d.text(n, "defaults", "tool_catalog")}
 		if got.PromptPack != "" && b.takes(PartPrompts) && b.m.Prompt(got.PromptPack) == nil {

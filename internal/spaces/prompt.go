@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
@@ -16,7 +17,7 @@ func (b *builder) readPrompt(index document, id string, value *node, at string) 
 		return
 	}
 	p := space.Prompt{PromptPack: id, Parts: []space.Part{}}
-	b.sources["prompts."+id] = value.text
+	b.sources["prompts."+id] = location{file: value.text}
 	if ext := path.Ext(value.text); ext != ".json" {
 		if part, ok := b.template(value.text, index.at(value, at)); ok {
 			p.Parts = append(p.Parts, part)
@@ -33,6 +34,14 @@ func (b *builder) readPrompt(index document, id string, value *node, at string) 
 		d.known(n, "", "parts", "params", "response_format")
 		p.Params, p.ResponseFormat = d.raw(n, "", "params"), d.raw(n, "", "response_format")
 		parts, where = n.get("parts"), "parts"
+		for _, name := range []string{"params", "response_format"} {
+			if m := n.get(name); m != nil {
+				b.sources["prompts."+id+"."+name] = d.at(m, name)
+			}
+		}
+		if problem := session.FormatSchemaProblem(p.ResponseFormat); problem != "" {
+			d.say(n.get("response_format"), space.BadSchema, "response_format.schema", "%s", problem)
+		}
 	} else if n.kind == kindObject {
 		parts = &node{kind: kindList, line: n.line, items: []*node{n}}
 	}

@@ -13,7 +13,8 @@ import (
 // readSkills reads the skills that an index names. If it names none, it reads
 // those of the folder skills.
 func (b *builder) readSkills(d document, n *node) {
-	if n == nil {
+	listed := n != nil
+	if !listed {
 		n = &node{kind: kindList, items: []*node{{kind: kindText, text: "skills/*/" + skillFile}}}
 	}
 	items := d.texts(n, "skills")
@@ -23,8 +24,12 @@ func (b *builder) readSkills(d document, n *node) {
 	seen, found := map[string]bool{}, []string(nil)
 	var first location // of the first glob
 	for i, item := range items {
-		at := d.at(item, index("skills", i))
-		for _, name := range b.matchSkills(item.text, at) {
+		at, left := d.at(item, index("skills", i)), len(b.m.LeftOut)
+		matched := b.matchSkills(item.text, at)
+		if len(matched) == 0 && listed && len(b.m.LeftOut) == left {
+			b.tellEmpty(item.text, at)
+		}
+		for _, name := range matched {
 			switch {
 			case !strings.EqualFold(path.Base(name), skillFile) || path.Dir(name) == ".":
 				d.b.say(at.problem(space.BadName, "%q: a skill is the file %s of a folder", clip(name, 128), skillFile))

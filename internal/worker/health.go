@@ -40,10 +40,35 @@ func (s *Target) trouble(began, now time.Time, redactor *secrets.Redactor) *sess
 	return t
 }
 
+// tools returns the tool_ids that an executor reports; ok is false if it reports
+// none, since it may carry out any.
+func (s *Target) tools() (ids []string, ok bool) {
+	of, ok := s.Executor.(interface{ ToolIDs() []string })
+	if ok {
+		ids = of.ToolIDs()
+	}
+	return ids, ok
+}
+
+// toolsOf returns the tool_ids of targets. A target that does not fit is left out, as
+// one whose tools are not known.
+func toolsOf(all []Target) map[string][]string {
+	tools, room := map[string][]string{}, session.HeartbeatToolsMax
+	for i := range all {
+		ids, ok := all[i].tools()
+		if ok && len(ids) <= room {
+			tools[all[i].String()], room = append([]string{}, ids...), room-len(ids)
+		}
+	}
+	return tools
+}
+
 type heartbeat struct {
-	Targets  []string          `json:"targets"`
-	Rules    int               `json:"rules"` // the newest version that the bridge knows
-	Troubles []session.Trouble `json:"troubles,omitempty"`
+	Targets []string `json:"targets"`
+
+	Tools    map[string][]string `json:"tools,omitempty"` // tool_ids by target; a target without any: not known
+	Rules    int                 `json:"rules"`           // the newest version that the bridge knows
+	Troubles []session.Trouble   `json:"troubles,omitempty"`
 }
 
 // Heartbeats returns a function that builds the heartbeats of a bridge that serves
@@ -52,7 +77,7 @@ func (w *Worker) Heartbeats(targets []string, all []Target) func() []byte {
 	began := w.now()
 	return func() []byte {
 		redactor := w.vault.given.Redactor()
-		beat := heartbeat{Targets: targets, Rules: session.RulesVersion}
+		beat := heartbeat{Targets: targets, Tools: toolsOf(all), Rules: session.RulesVersion}
 		for i := range all {
 			if t := all[i].trouble(began, w.now(), redactor); t != nil && len(beat.Troubles) < session.TroublesMax {
 				t.Code = redactor.Clip(t.Code, session.CodeBytesMax)

@@ -43,6 +43,8 @@ type notice struct {
 	Mode         string                 `json:"mode"`
 	ToolsAdded   []string               `json:"tools_added"`
 	ToolsRemoved []string               `json:"tools_removed"`
+	By           string                 `json:"by"`
+	ByHash       string                 `json:"by_hash"`
 	Grant        *session.ApprovalGrant `json:"grant"`
 	Pack         *session.ApprovalPack  `json:"pack"`
 	Problems     []space.Problem        `json:"problems"`

@@ -170,6 +170,9 @@ func noticeOfSpace(typ string, d *notice) string {
 			line += " " + part
 		}
 	}
+	if d.By != "" {
+		line += " by " + d.By + " " + short(d.ByHash)
+	}
 	for _, id := range d.ToolsAdded {
 		line += " +" + id
 	}

@@ -78,6 +78,18 @@ func ToolIDs() []string {
 	return ids
 }
 
+// ToolIDs returns the ids of all tools that it carries out, sorted.
+func (h *Host) ToolIDs() []string {
+	ids := append(ToolIDs(), ToolSkillUnpack)
+	for id := range tools {
+		if name, ok := strings.CutPrefix(id, filePrefix); ok {
+			ids = append(ids, gitPrefix+name)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // Host is the executor of the built-in tools. It is safe for concurrent use.
 type Host struct {
 	root  string // absolute

@@ -81,6 +81,18 @@ type target struct {
 	name string
 }
 
+// ToolIDs returns the ids of the target's imported tools, sorted. In a pack, its
+// name stands for their first part.
+func (t target) ToolIDs() (ids []string) {
+	for _, server := range t.servers {
+		if server.target == t.name {
+			ids = slices.AppendSeq(ids, maps.Keys(server.lock))
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
 // Troubles returns which tools of the target have changed since their import,
 // and which servers failed at the latest attempt, for the bridge's stats and
 // refold bridge doctor.

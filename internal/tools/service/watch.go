@@ -343,6 +343,14 @@ func (ts *Tools) knows(id string) bool {
 	return ts.known[id] != nil
 }
 
+// ToolIDs returns the ids of the tools that services have offered, sorted. They lack
+// the name of a pack that was imported.
+func (ts *Tools) ToolIDs() []string {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return slices.Sorted(maps.Keys(ts.known))
+}
+
 // find returns a tool as it is at present, or why there is none. err says that the
 // wait for it was broken off.
 func (ts *Tools) find(ctx context.Context, id string) (tool *Tool, wire Wire, fault *executor.Error, err error) {

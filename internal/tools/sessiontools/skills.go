@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"regexp"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -14,9 +12,6 @@ import (
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/space"
 )
-
-// loadBytesMax limits a skill with its arguments filled in.
-const loadBytesMax = 192 << 10
 
 // ReadManifest reads a manifest from the blob of that name.
 func (read Blobs) ReadManifest(ctx context.Context, sid, name string) (*space.Manifest, error) {
@@ -71,7 +66,7 @@ func (t *Tools) loadSkill(ctx context.Context, sid string, m *space.Manifest, s 
 	}
 	text, ok := withArguments(string(body), a.Arguments)
 	if !ok {
-		return refused("with these arguments the skill has more than %d KiB: give shorter ones", loadBytesMax>>10), nil
+		return refused("with these arguments the skill has more than %d KiB: give shorter ones", space.SkillFilledBytesMax>>10), nil
 	}
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(text))
@@ -84,70 +79,14 @@ func (t *Tools) loadSkill(ctx context.Context, sid string, m *space.Manifest, s 
 	return executor.Result{Output: strings.TrimRight(b.String(), "\n")}, nil
 }
 
-// placeholder matches a placeholder in a skill's text: for all arguments, or
-// for one of them.
-var placeholder = regexp.MustCompile(`\$(?:ARGUMENTS\b|[1-9][0-9]?\b)`)
-
 // withArguments fills in the arguments, or appends them to a text without
-// placeholders. Without arguments the text stays as it is: its $1 may be a
-// shell's. ok is false if the result is too long.
+// placeholders. ok is false if the result is too long.
 func withArguments(text, given string) (filled string, ok bool) {
-	if strings.TrimSpace(given) == "" {
-		return text, true
-	}
-	size := len(text)
-	for _, at := range placeholder.FindAllStringIndex(text, -1) {
-		size += len(given) - (at[1] - at[0])
-	}
-	if size > loadBytesMax {
-		return "", false
-	}
-	words := splitWords(given)
-	found := false
-	filled = placeholder.ReplaceAllStringFunc(text, func(name string) string {
-		found = true
-		n, err := strconv.Atoi(name[1:])
-		switch {
-		case err != nil:
-			return given
-		case n > len(words):
-			return ""
-		}
-		return words[n-1]
-	})
-	if !found {
+	filled, found, ok := space.FillArguments(text, given)
+	if !found && strings.TrimSpace(given) != "" {
 		filled = strings.TrimRight(text, "\n") + "\n\nARGUMENTS: " + given
 	}
-	return filled, true
-}
-
-// splitWords splits at white space; a quoted text is one word.
-func splitWords(text string) (words []string) {
-	var b strings.Builder
-	quote, begun := rune(0), false
-	for _, r := range text {
-		switch {
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			b.WriteRune(r)
-		case r == '"' || r == '\'' && !begun:
-			quote, begun = r, true
-		case strings.ContainsRune(" \t\r\n", r):
-			if begun {
-				words = append(words, b.String())
-				b.Reset()
-			}
-			begun = false
-		default:
-			b.WriteRune(r)
-			begun = true
-		}
-	}
-	if begun {
-		words = append(words, b.String())
-	}
-	return words
+	return filled, ok
 }
 
 func (t *Tools) readSkill(ctx context.Context, sid string, m *space.Manifest, s *space.Skill, a arguments) (executor.Result, error) {

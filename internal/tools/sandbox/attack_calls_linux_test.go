@@ -33,6 +33,14 @@ var caller = sync.OnceValues(func() (string, error) {
 	return name, nil
 })
 
+// hasI386 reports whether this machine carries out calls of the ABI i386: some
+// kernels and virtual machines end a program that makes one, with no sandbox either.
+var hasI386 = sync.OnceValue(func() bool {
+	program, err := caller()
+	const getpid = "20"
+	return err == nil && exec.Command(program, "i386", getpid).Run() == nil
+})
+
 // callerDir is where it is built. TestMain removes it.
 var callerDir string
 
@@ -54,7 +62,7 @@ func (c call) abis() map[string]uintptr {
 		if c.native != 0 {
 			all["x32"] = c.native
 		}
-		if c.i386 != 0 {
+		if c.i386 != 0 && hasI386() {
 			all["i386"] = c.i386
 		}
 	}

@@ -51,7 +51,6 @@ type Client struct {
 	bus      *bus.Bus
 	installs *journal.Installs
 	by       string
-	coreOnly bool
 
 	mu        sync.Mutex
 	histories map[string]*history // by session: those in use
@@ -73,7 +72,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Client{bus: b, installs: journal.NewInstalls(b, o.Logger, nil), by: o.Name, coreOnly: o.CoreOnly, histories: map[string]*history{}}, nil
+	return &Client{bus: b, installs: journal.NewInstalls(b, o.Logger, nil), by: o.Name, histories: map[string]*history{}}, nil
 }
 
 // Close closes the connection.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -52,9 +53,9 @@ type answered struct {
 	whole bool
 }
 
-// ErrEndedBefore is returned if a request repeated the submission of a run that has
-// already ended, and this user may not read its outcome, which is in the log.
-var ErrEndedBefore = errors.New("the submission was requested before, and its run has ended; its outcome is in the log, which this user may not read")
+// ErrEndedBefore is returned if a request repeated that of a run that has already
+// ended, and this user may not read its outcome, which is in the log.
+var ErrEndedBefore = errors.New("the request was made before, and its run has ended; its outcome is in the log, which this user may not read")
 
 // errRepeated says that a request repeats another one, whose run may have ended.
 var errRepeated = errors.New("the request repeats another one")
@@ -109,7 +110,7 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Wat
 	f.seq, f.name, f.watch = seq, submission, w.complete()
 	defer func() {
 		if errors.Is(err, errRepeated) {
-			end, err = f.repeated(ctx)
+			end, err = f.repeated(ctx, err)
 		}
 	}()
 	var requesting sync.WaitGroup
@@ -211,8 +212,8 @@ func (f *Follower) handle(h received) (end *RunEnd, err error) {
 		f.next()
 	case session.EventRejected:
 		switch {
-		case d.Seq == f.seq && d.Code == session.RejectDuplicateEvent && !f.c.coreOnly:
-			return nil, errRepeated
+		case d.Seq == f.seq && d.Code == session.RejectDuplicateEvent:
+			return nil, fmt.Errorf("%w: %w", errRepeated, &RejectedError{Code: d.Code, Detail: d.Detail})
 		case d.Seq == f.seq:
 			return nil, &RejectedError{Code: d.Code, Detail: d.Detail}
 		}
@@ -338,7 +339,7 @@ func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 		f.over = time.Now()
 	}
 	switch waited := time.Since(f.over); {
-	case f.run == 0 && f.name != "" && waited >= placedWithin, f.run == 0 && waited >= finishedWithin && !f.c.coreOnly:
+	case f.run == 0 && f.name != "" && waited >= placedWithin, f.run == 0 && waited >= finishedWithin:
 		return nil, errRepeated // the request repeats that of a run that has ended
 	case f.run == 0, waited < finishedWithin:
 		return nil, nil

@@ -47,18 +47,19 @@ func (c *Client) repeated(ctx context.Context, sid string, seq uint64) (first ui
 	return first, nil
 }
 
-// repeated reads the end of the run of a repeated request from the log, where its
-// notice is gone.
-func (f *Follower) repeated(ctx context.Context) (RunEnd, error) {
-	if f.c.coreOnly {
-		return RunEnd{}, ErrEndedBefore
-	}
+// repeated reads the end of the run of a repeated request from the log, since its
+// notice is gone. why is how the repeat was noticed: the session may have refused it.
+func (f *Follower) repeated(ctx context.Context, why error) (RunEnd, error) {
 	reading, cancel := context.WithTimeout(ctx, endedWithin)
 	defer cancel()
 	p, err := f.c.runStatus(reading, f.sid, f.seq)
 	var denied *natsio.PermissionError
+	var refused *RejectedError
 	switch {
 	case err != nil && (reading.Err() != nil || errors.As(err, &denied)) && ctx.Err() == nil:
+		if errors.As(why, &refused) {
+			return RunEnd{}, refused
+		}
 		return RunEnd{}, ErrEndedBefore
 	case err != nil:
 		return RunEnd{}, err

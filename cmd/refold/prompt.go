@@ -155,21 +155,26 @@ func (p *shownPrompt) print(ctx context.Context, out io.Writer, c *client.Client
 		total += int64(len(text))
 		section(fmt.Sprintf("%s, %d bytes", head, len(text)), text)
 	}
-	mark := "nothing comes before the transcript"
-	if p.generation.PromptMark != nil {
-		mark = "prompt_mark " + p.generation.PromptMark.String()
-	} else if total > 0 {
-		mark = "no prompt pack"
-	}
 	if !asJSON {
 		fmt.Fprintf(out, "turn %s of session %s: %s of text in %s and %s before the transcript; %s\n",
-			p.turn, sid, count(int(total), "byte"), count(len(p.generation.Prompt), "part"), count(images, "image"), mark)
+			p.turn, sid, count(int(total), "byte"), count(len(p.generation.Prompt), "part"), count(images, "image"), p.mark(total))
 	}
 	fmt.Fprint(out, body.String())
 	if missing > 0 {
 		return fmt.Errorf("%s missing in the blob store: restore it from a backup, or sync the space again", count(missing, "part"))
 	}
 	return nil
+}
+
+// mark says what the prompt is of, given its bytes.
+func (p *shownPrompt) mark(total int64) string {
+	switch {
+	case p.generation.PromptMark != nil:
+		return "prompt_mark " + p.generation.PromptMark.String()
+	case total > 0:
+		return "no prompt pack"
+	}
+	return "nothing comes before the transcript"
 }
 
 // partJSON is a part of a prompt as JSON.

@@ -180,8 +180,8 @@ func renameKeys(arguments string, keys map[string]string) string {
 }
 
 func renameIn(value json.RawMessage, keys map[string]string) (json.RawMessage, error) {
-	switch strings.TrimLeft(string(value), " \t\r\n")[:1] {
-	case "{":
+	switch text := strings.TrimLeft(string(value), " \t\r\n"); {
+	case strings.HasPrefix(text, "{"):
 		var members map[string]json.RawMessage
 		if err := json.Unmarshal(value, &members); err != nil {
 			return nil, err
@@ -198,7 +198,7 @@ func renameIn(value json.RawMessage, keys map[string]string) (json.RawMessage, e
 			}
 		}
 		return encode(all), nil
-	case "[":
+	case strings.HasPrefix(text, "["):
 		var items []json.RawMessage
 		if err := json.Unmarshal(value, &items); err != nil {
 			return nil, err

@@ -136,10 +136,11 @@ func (n *normalizer) typed(s object, kind string, depth int) object {
 		n.members(out, depth)
 		n.close(out, s)
 	case "array":
-		out["items"] = n.anything()
-		if items := n.node(positions(s), depth+1); items != nil {
-			out["items"] = items
+		items := n.node(positions(s), depth+1)
+		if items == nil {
+			items = n.anything()
 		}
+		out["items"] = items
 		if count := len(listOf(s["prefixItems"])); s["prefixItems"] != nil && s["items"] == false && out["maxItems"] == nil {
 			out["maxItems"] = count
 		}

@@ -187,6 +187,22 @@ func TestNormalForms(t *testing.T) {
 	}
 }
 
+// TestArgumentsWithoutKeysAreKept: any text may be the arguments of an earlier call,
+// and a key may be the empty text.
+func TestArgumentsWithoutKeysAreKept(t *testing.T) {
+	t.Parallel()
+	tool := executor.Tool{Name: "f", Schema: json.RawMessage(`{"properties":{"":{"type":"string"}}}`)}
+	for _, text := range []string{"", " ", "\n\t", "x", "{", "[", `{"b":1}`, "null"} {
+		for _, d := range schema.All() {
+			call := executor.MessageCall{Name: "f", Arguments: text}
+			req, _ := d.Adapt(executor.Request{Tools: []executor.Tool{tool}, Messages: []executor.Message{{Calls: []executor.MessageCall{call}}}}, false)
+			if got := req.Messages[0].Calls[0].Arguments; got != text {
+				t.Errorf("%s: %q became %q", d.Name, text, got)
+			}
+		}
+	}
+}
+
 // TestNoObject: arguments are an object for every API.
 func TestNoObject(t *testing.T) {
 	t.Parallel()
@@ -228,6 +244,7 @@ func TestAnswerForms(t *testing.T) {
 		closed   = `{"additionalProperties":false,"properties":{"n":{"description":"(minimum: 1)","type":"integer"}},"required":["n"],"type":"object"}`
 		optional = `{"properties":{"a.b":{"type":"string"}},"type":"object"}`
 		anyKeys  = `{"additionalProperties":{"type":"string"},"properties":{},"type":"object"}`
+		texts    = `{"additionalProperties":false,"properties":{"t":{"items":{"type":"string"},"type":"array"}},"required":["t"],"type":"object"}`
 		list     = `{"type":"array","items":{"type":"string"}}`
 		itself   = `{"properties":{"next":{"$ref":"#"}},"required":["next"]}`
 	)
@@ -244,6 +261,8 @@ func TestAnswerForms(t *testing.T) {
 		{schema.Anthropic, false, itself, "", false, false},
 		{schema.OpenAI, true, plain, closed, true, true},
 		{schema.OpenAI, false, plain, `{"properties":{"n":{"minimum":1,"type":"integer"}},"required":["n"],"type":"object"}`, false, true},
+		{schema.OpenAI, true, texts, texts, true, true},
+		{schema.Anthropic, false, texts, texts, false, true},
 		{schema.OpenAI, true, optional, optional, false, false},
 		{schema.OpenAI, true, anyKeys, anyKeys, false, false},
 		{schema.Chat, true, plain, closed, true, true},

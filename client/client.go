@@ -66,7 +66,7 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 		InboxPrefix: o.InboxPrefix, CoreOnly: o.CoreOnly, InProcess: o.InProcess,
 	}
 	if o.InProcess == nil {
-		to.FillFrom(os.LookupEnv)
+		to.FillFrom(os.LookupEnv) //nolint:forbidigo // programs expect the variables of the nats tool in every client
 	}
 	b, err := bus.Connect(ctx, to)
 	if err != nil {

@@ -242,7 +242,7 @@ func callZero(t *testing.T, f reflect.Value, tool *function.Function) {
 		in = append(in, arg)
 	}
 	defer func() {
-		if p := recover(); p != nil && p != errFailed {
+		if p := recover(); p != nil && p != errFailed { //nolint:errorlint // it is never wrapped
 			t.Errorf("it panics: %v", p)
 		}
 	}()

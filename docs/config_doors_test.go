@@ -224,7 +224,7 @@ func (c *doorsCase) payload(operators any) []byte {
 		record.Policy.Ingress = append(session.DefaultIngress(), strings.SplitN(c.field, ".", 2)[0])
 	}
 	// A record's config has a provider and a model, or there is none.
-	if c.inRecord && !(operators == nil && (c.field == "provider" || c.field == "model")) {
+	if c.inRecord && (operators != nil || c.field != "provider" && c.field != "model") {
 		record.Config = &session.RunConfig{}
 		if err := codec.Decode(raw(c.t, string(jsonOf(c.t, c.config(operators)))), record.Config); err != nil {
 			c.t.Fatal(err)

@@ -40,7 +40,7 @@ func TestLinesOfGooglesLibraryAreDropped(t *testing.T) { //nolint:paralleltest /
 	breaks()
 	quieten(log.Default(), &out)
 	breaks()
-	log.Print("kept")
+	log.Print("kept") //nolint:forbidigo // what is tested
 	if got := out.String(); !strings.HasSuffix(got, ": kept\n") || strings.Count(got, "\n") != 1 || !strings.Contains(unquiet.String(), "unexpected EOF") {
 		t.Errorf("got %q, and unquieted %q", got, unquiet.String())
 	}

@@ -53,7 +53,7 @@ func (s steerCommand) Run(ctx context.Context, std streams, conn connection) err
 		return err
 	}
 	defer c.Close()
-	if err := exists(ctx, c, s.Session); err != nil && !(s.New && errors.Is(err, client.ErrNoSession)) {
+	if err := exists(ctx, c, s.Session); err != nil && (!s.New || !errors.Is(err, client.ErrNoSession)) {
 		return err
 	}
 	before, unknown := c.View(ctx, s.Session)

@@ -10,7 +10,7 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
-func TestNetworkedModelsAreParsed(t *testing.T) {
+func TestNetworkedModelsAreParsed(t *testing.T) { //nolint:paralleltest // it sets the environment
 	for _, of := range networked {
 		t.Setenv(of.variable, "k")
 	}

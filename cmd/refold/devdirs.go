@@ -27,8 +27,8 @@ func within(dir, path string) bool {
 
 // realPath returns a path without the links in its existing part.
 func realPath(path string) string {
-	if real, err := filepath.EvalSymlinks(path); err == nil || path == filepath.Dir(path) {
-		return real
+	if resolved, err := filepath.EvalSymlinks(path); err == nil || path == filepath.Dir(path) {
+		return resolved
 	}
 	return filepath.Join(realPath(filepath.Dir(path)), filepath.Base(path))
 }

@@ -211,8 +211,7 @@ func (p *shownPrompt) skillIndex(ctx context.Context, c *client.Client) ([]strin
 // shownPart returns a part as the model is shown it.
 func shownPart(part *session.PromptPart, text string, values map[string]string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
-	switch part.Role {
-	case session.PromptDocument:
+	if part.Role == session.PromptDocument {
 		return space.ShownDocument(strings.Join(part.Names, ""), text)
 	}
 	shown, _ := space.ShownText(text, values, space.ShownBytesMax)

@@ -260,9 +260,18 @@ func (l *laws) request(choice *planner.StepRule) planner.Request {
 	return req
 }
 
-// selects computes what a turn offers.
+// selects computes what a turn offers: nothing that the policy denies whatever its
+// arguments.
 func (l *laws) selects(choice *planner.StepRule) planner.Toolset {
-	return planner.Select(l.turnRegistry, l.request(choice), l.facts())
+	policy, bad := planner.CompileApprovals(l.install.Registry, l.install.Record.Policy.Approval)
+	if bad != nil {
+		l.t.Fatal(bad)
+	}
+	facts, run := l.facts(), l.state.Run
+	facts.Denied = policy.Denied(l.turnRegistry, planner.StepFacts{
+		Step: int(run.Turns) - 1, Used: l.used, Facts: l.state.Facts, Roles: run.Roles, Context: run.Context,
+	})
+	return planner.Select(l.turnRegistry, l.request(choice), facts)
 }
 
 // prepares: the generation is as the run's config says, but for what applies

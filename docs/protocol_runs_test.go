@@ -154,7 +154,7 @@ func TestEveryFieldIsSetOnce(t *testing.T) {
 var ofOthers = []string{
 	"View.staged.mode", "View.staged.prompt_pack", "View.staged.tool_catalog", "View.turn.workspace.mode", "View.workspace.mode", "View.workspace.tools",
 	"View.packs.mode", "View.packs.prompt_pack", "View.packs.tool_catalog", "View.pending.tools", "View.staged.tools", "View.turn.workspace.tools",
-	"WorkspaceStaged.warnings.file", "WorkspaceStaged.warnings.line",
+	"WorkspaceApplied.warnings.file", "WorkspaceApplied.warnings.line", "WorkspaceStaged.warnings.file", "WorkspaceStaged.warnings.line",
 }
 
 // collectFields adds the paths of all fields in a message.

@@ -141,7 +141,7 @@ func (n *normalizer) typed(s object, kind string, depth int) object {
 			items = n.anything()
 		}
 		out["items"] = items
-		if count := len(listOf(s["prefixItems"])); s["prefixItems"] != nil && s["items"] == false && out["maxItems"] == nil {
+		if count := len(listOf(s["prefixItems"])); s["prefixItems"] != nil && s["items"] == false && out["maxItems"] == nil && n.d.takes(kind, "maxItems") {
 			out["maxItems"] = count
 		}
 	}

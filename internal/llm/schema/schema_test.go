@@ -240,13 +240,15 @@ func TestAttackSchemaThatMultiplies(t *testing.T) {
 func TestAnswerForms(t *testing.T) {
 	t.Parallel()
 	const (
-		plain    = `{"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"]}`
-		closed   = `{"additionalProperties":false,"properties":{"n":{"description":"(minimum: 1)","type":"integer"}},"required":["n"],"type":"object"}`
-		optional = `{"properties":{"a.b":{"type":"string"}},"type":"object"}`
-		anyKeys  = `{"additionalProperties":{"type":"string"},"properties":{},"type":"object"}`
-		texts    = `{"additionalProperties":false,"properties":{"t":{"items":{"type":"string"},"type":"array"}},"required":["t"],"type":"object"}`
-		list     = `{"type":"array","items":{"type":"string"}}`
-		itself   = `{"properties":{"next":{"$ref":"#"}},"required":["next"]}`
+		plain       = `{"type":"object","properties":{"n":{"type":"integer","minimum":1}},"required":["n"]}`
+		closed      = `{"additionalProperties":false,"properties":{"n":{"description":"(minimum: 1)","type":"integer"}},"required":["n"],"type":"object"}`
+		optional    = `{"properties":{"a.b":{"type":"string"}},"type":"object"}`
+		anyKeys     = `{"additionalProperties":{"type":"string"},"properties":{},"type":"object"}`
+		texts       = `{"additionalProperties":false,"properties":{"t":{"items":{"type":"string"},"type":"array"}},"required":["t"],"type":"object"}`
+		tuple       = `{"properties":{"t":{"prefixItems":[{"type":"string"},{"type":"null"}],"items":false}}}`
+		list        = `{"type":"array","items":{"type":"string"}}`
+		closedTuple = `{"additionalProperties":false,"properties":{"t":{"items":{"anyOf":[{"type":"string"},{"type":"null"}]},"type":"array"}},"type":"object"}`
+		itself      = `{"properties":{"next":{"$ref":"#"}},"required":["next"]}`
 	)
 	for _, c := range []struct {
 		d            *schema.Dialect
@@ -263,6 +265,7 @@ func TestAnswerForms(t *testing.T) {
 		{schema.OpenAI, false, plain, `{"properties":{"n":{"minimum":1,"type":"integer"}},"required":["n"],"type":"object"}`, false, true},
 		{schema.OpenAI, true, texts, texts, true, true},
 		{schema.Anthropic, false, texts, texts, false, true},
+		{schema.Anthropic, false, tuple, closedTuple, false, true},
 		{schema.OpenAI, true, optional, optional, false, false},
 		{schema.OpenAI, true, anyKeys, anyKeys, false, false},
 		{schema.Chat, true, plain, closed, true, true},

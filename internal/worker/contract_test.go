@@ -144,10 +144,9 @@ func checkLog(t *testing.T, w Transport) {
 		{session.DoorLLM, "s1", "a", one, 1, nil},
 		{session.DoorLLM, "s1", "a", one, 1, nil}, // the same again
 		{session.DoorLLM, "s1", "a", two, 0, journal.ErrIDTaken},
-		{session.DoorLLM, "s2", "a", one, 0, journal.ErrIDTaken},
-		{session.DoorLLM, "s1", "b", two, 2, nil},
-		{session.DoorTool, "s1", "c", one, 3, nil},
-		{session.DoorLLM, "s2", "d", one, 4, nil},
+		{session.DoorLLM, "s2", "a", one, 2, nil}, // of another session
+		{session.DoorLLM, "s1", "b", two, 3, nil},
+		{session.DoorTool, "s1", "c", one, 4, nil},
 	} {
 		if seq, err := w.Publish(ctx, c.door, c.sid, c.id, c.payload); seq != c.seq || !errors.Is(err, c.want) {
 			t.Errorf("publish %s to %s of %s: got %d, %v, want %d, %v", c.id, c.door, c.sid, seq, err, c.seq, c.want)
@@ -158,14 +157,14 @@ func checkLog(t *testing.T, w Transport) {
 		t.Errorf("publish too much: got %v", err)
 	}
 	last, err := w.LastModelEvent(ctx, "s1")
-	if err != nil || last.Seq != 2 || string(last.Payload) != string(two) || last.Session != "s1" || last.Door != session.DoorLLM {
+	if err != nil || last.Seq != 3 || string(last.Payload) != string(two) || last.Session != "s1" || last.Door != session.DoorLLM {
 		t.Errorf("last model event: got %+v, %v", last, err)
 	}
-	events, err := w.Events(ctx, "s1", []uint64{3, 1, 3})
-	if err != nil || len(events) != 3 || events[0].Seq != 3 || events[1].Seq != 1 || string(events[1].Payload) != string(one) || events[2].Seq != 3 {
+	events, err := w.Events(ctx, "s1", []uint64{4, 1, 4})
+	if err != nil || len(events) != 3 || events[0].Seq != 4 || events[1].Seq != 1 || string(events[1].Payload) != string(one) || events[2].Seq != 4 {
 		t.Errorf("events: got %+v, %v", events, err)
 	}
-	for _, seqs := range [][]uint64{{1, 99}, {4}, {0}} { // not there; another session's; never there
+	for _, seqs := range [][]uint64{{1, 99}, {2}, {0}} { // not there; another session's; never there
 		if _, err := w.Events(ctx, "s1", seqs); !errors.Is(err, natsio.ErrNotFound) {
 			t.Errorf("events %v: got %v", seqs, err)
 		}

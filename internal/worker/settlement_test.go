@@ -216,7 +216,7 @@ func TestSettlementWithATakenIDIsStored(t *testing.T) {
 		w.publishLost = func(payload []byte) error { // as if the id had been guessed a moment before
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			w.ids[settlementID(&subjects.EffectName{Session: "s1", Effect: "r1t1c0"}, payload)] = 0
+			w.ids[subjects.EventID("s1", settlementID(&subjects.EffectName{Session: "s1", Effect: "r1t1c0"}, payload))] = 0
 			return nil
 		}
 		w.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{})

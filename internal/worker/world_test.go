@@ -112,13 +112,14 @@ func (w *world) Publish(ctx context.Context, door session.Door, sid, id string, 
 	payload = bytes.Clone(payload) // it is the caller's
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if at, ok := w.ids[id]; ok && id != "" {
+	key := subjects.EventID(sid, id)
+	if at, ok := w.ids[key]; ok && id != "" {
 		if e := w.events[at]; e.Session == sid && e.Door == door && string(e.Payload) == string(payload) {
 			return e.Seq, nil
 		}
 		return 0, journal.ErrIDTaken
 	}
-	w.ids[id] = len(w.events)
+	w.ids[key] = len(w.events)
 	return w.add(door, sid, payload), nil
 }
 

@@ -54,7 +54,7 @@ func TestFormThatAProviderCantHoldTo(t *testing.T) {
 	w := newWorld(t)
 	w.does(0, "install", file(t, `{"v":1,"rules":1,"profiles":[],"tools":[{"tool_id":"a.a","tool_name":"a","args_schema":{"type":"object"},"executor":{"kind":"effect","target":"a"}}]}`))
 	for sid, schema := range map[string]string{"s1": `{"type":"object","additionalProperties":{"type":"string"}}`, "s2": `{"type":"object","properties":{"a":{"type":"string","minLength":1}}}`} {
-		w.says(session.DoorIn, sid, session.TypeRunRequested, `{"input":{"text":"hi"},"config":{"provider":"anthropic","model":"m","response_format":{"type":"json_schema","schema":`+schema+`}}}`)
+		w.says(session.DoorCtl, sid, session.TypeRunRequested, `{"input":{"text":"hi"},"config":{"provider":"anthropic","model":"m","response_format":{"type":"json_schema","schema":`+schema+`}}}`)
 		w.reaches(sid, "the first turn is asked", turnOf("r1t1"))
 	}
 	const told = "refold: the response_format is sent in a looser form, and answers are checked against its own: anthropic can't hold the model to it: an object of it has any properties, or a value of it may be anything\n"

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"image"
+	"image/gif"
 	"strconv"
 )
 
@@ -45,13 +46,27 @@ func Fault(kind string, data []byte) string {
 	case PDF:
 		why = pdfFault(data)
 	}
-	if why != "" || kind != PNG && kind != JPEG && kind != GIF || width*height > decodedPixelsMax {
-		return why
-	}
-	if _, _, err := image.Decode(bytes.NewReader(data)); err != nil {
+	if why == "" && !decodes(kind, data, width*height) {
 		return "its pixels can't be read"
 	}
-	return ""
+	return why
+}
+
+// decodes reports whether an image whose structure is whole can be decoded. It does
+// not decode large ones.
+func decodes(kind string, data []byte, pixels int) bool {
+	var err error
+	switch kind {
+	case PNG, JPEG:
+		if pixels <= decodedPixelsMax {
+			_, _, err = image.Decode(bytes.NewReader(data))
+		}
+	case GIF:
+		if frames, _ := gifBlocks(data, len(data)); frames*pixels <= decodedPixelsMax {
+			_, err = gif.DecodeAll(bytes.NewReader(data))
+		}
+	}
+	return err == nil
 }
 
 // pngFault reads the chunks of a PNG: PNG Specification, third edition, section 5.

@@ -112,6 +112,7 @@ func TestDamageOfEachFormat(t *testing.T) {
 		"half a JPEG":      {media.JPEG, photo.Bytes()[:photo.Len()/2], "cut off"},
 		"a JPEG's segment": {media.JPEG, damaged(photo.Bytes(), 4, "\x00\x00"), "can't be read"},
 		"half a GIF":       {media.GIF, drawing.Bytes()[:drawing.Len()/2], "cut off"},
+		"a later frame":    {media.GIF, bytes.Replace(file(t, "moving.gif"), []byte("\x0c^\x00;"), []byte("\x0c\xff\x00;"), 1), "pixels"},
 		"half a WebP":      {media.WebP, file(t, "dot.webp")[:30], "cut off"},
 		"half a HEIC":      {media.HEIC, file(t, "dot.heic")[:60], "cut off"},
 		"half a PDF":       {media.PDF, page[:len(page)/2], "cut off"},

@@ -44,7 +44,6 @@ type Follower struct {
 	order   ordered
 	answer  answered
 	over    time.Time // since when views show the run as ended, without a notice of it
-	behind  int       // views that were older than the request
 }
 
 type answered struct {
@@ -308,11 +307,11 @@ func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
 // applyView reads the run's number from a view, and whether the run has ended.
 func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 	f.viewed()
-	if v.Seq < f.seq { // only the view of a quarantined session stays older than the log
-		if f.behind++; f.behind < behindMax {
-			return nil, nil
-		}
-		return nil, &QuarantinedError{Reason: "it stopped before this request"}
+	switch stopped := v.Quarantined; {
+	case stopped != nil && (stopped.Seq <= f.seq || v.Seq == 0):
+		return nil, &QuarantinedError{Reason: stopped.Reason}
+	case v.Seq < f.seq:
+		return nil, nil
 	}
 	runs := v.Queue
 	if v.Run != nil {
@@ -333,6 +332,9 @@ func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 	}
 	if f.run != 0 && slices.ContainsFunc(runs, func(r session.ViewRun) bool { return r.Number == f.run }) {
 		f.over = time.Time{}
+		if v.Quarantined != nil {
+			return nil, &QuarantinedError{Reason: v.Quarantined.Reason}
+		}
 		return nil, nil
 	}
 	if f.over.IsZero() {
@@ -357,7 +359,6 @@ func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 // A view may be newer than the notices, which a session-actor publishes after it
 // has stored them. These limit how long a follower waits for notices.
 const (
-	behindMax      = 5 // views
 	placedWithin   = time.Second
 	finishedWithin = 30 * time.Second
 )

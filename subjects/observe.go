@@ -96,6 +96,17 @@ func (n Names) Timer(sid, wake string, due int64) (string, error) {
 	return subject + "." + strconv.FormatInt(due, 10), err
 }
 
+// ParseTimer returns the session of a subject that Timer made.
+func (n Names) ParseTimer(subject string) (sid string, err error) {
+	if tokens := strings.Split(subject, "."); len(tokens) == 5 {
+		due, notNumber := strconv.ParseInt(tokens[4], 10, 64)
+		if made, err := n.Timer(tokens[2], tokens[3], due); err == nil && notNumber == nil && made == subject {
+			return tokens[2], nil
+		}
+	}
+	return "", fmt.Errorf("subjects: %q is no %s.timer.<session>.<wake>.<time>", subject, n.prefix)
+}
+
 // Due returns the subject to which the schedule of a wake sends the due wake.
 func (n Names) Due(sid, wake string) (string, error) { return n.perWake("due", sid, wake) }
 

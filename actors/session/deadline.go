@@ -164,7 +164,11 @@ func (s *State) settleOverdueCall(i int) {
 // before the state that opened the effect changes.
 func (s *State) withdraw(p Place) {
 	e := s.effect(p, nil)
-	s.withdrawn = append(s.withdrawn, Withdrawal{Name: e.Name, Class: e.Class, Target: e.Target, Claimed: e.Claimed})
+	w := Withdrawal{Name: e.Name, Class: e.Class, Target: e.Target, Claimed: e.Claimed}
+	if w.Claimed {
+		w.Hash = codec.Sum(e.Payload)
+	}
+	s.withdrawn = append(s.withdrawn, w)
 }
 
 // noDeadline is later than all deadlines.

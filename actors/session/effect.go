@@ -161,6 +161,7 @@ type Wake struct {
 type Withdrawal struct {
 	Name    string
 	Class   Class
-	Target  string // of the effect
-	Claimed bool   // bridges claim it, so the withdrawal is exact; else it is best effort
+	Target  string     // of the effect
+	Claimed bool       // bridges claim it, so the withdrawal is exact; else it is best effort
+	Hash    codec.Hash // of the payload of a claimed effect: a claim of another hash is of another effect
 }

@@ -34,6 +34,9 @@ type View struct {
 	Batch *ViewBatch   `json:"batch,omitempty"`
 	Tools []ViewTool   `json:"tools,omitempty"` // of the latest turn: every tool of the registry, and why it is offered or not
 	Open  []ViewEffect `json:"open,omitempty"`
+	// Quarantined says that the session is stopped: the view is as of the event before
+	// its first unprocessed one. The session-actor that answers adds it.
+	Quarantined *ViewQuarantine `json:"quarantined,omitempty"`
 	// Unserved are the targets of open effects, as llm/openai, that no live bridge
 	// serves. The state does not know them: the session-actor that answers adds
 	// them.
@@ -45,6 +48,12 @@ type View struct {
 	Transcript []ViewItem `json:"transcript,omitempty"`
 	Usage      UsageTotal `json:"usage"`
 	Cost       int64      `json:"cost,omitempty"` // of all runs, micro-units
+}
+
+// ViewQuarantine is a session's quarantine.
+type ViewQuarantine struct {
+	Seq    uint64 `json:"seq"` // of the first event that is not processed
+	Reason string `json:"reason"`
 }
 
 // ViewHost is the host session.

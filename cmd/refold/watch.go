@@ -45,11 +45,12 @@ type watcher struct {
 
 // watched is what was reported about a session.
 type watched struct {
-	unserved []string
-	troubles []session.Trouble
-	over     map[string]int64 // targets whose trouble with that beginning has ended
-	calls    map[string]*call // open calls, by effect
-	model    *call            // the open turn; nil: none
+	unserved    []string
+	quarantined uint64 // the event of the quarantine that is printed; 0: none
+	troubles    []session.Trouble
+	over        map[string]int64 // targets whose trouble with that beginning has ended
+	calls       map[string]*call // open calls, by effect
+	model       *call            // the open turn; nil: none
 }
 
 // call is an open effect.
@@ -155,6 +156,10 @@ func (w *watcher) tell(sid string, v *session.View) {
 	s, followed := w.sessions[sid]
 	if !followed {
 		return
+	}
+	if v.Quarantined != nil && s.quarantined != v.Quarantined.Seq {
+		s.quarantined = v.Quarantined.Seq
+		fmt.Fprintf(w.out, "quarantined: %s stopped at event %d: %s; see `refold release %s`\n", sid, v.Quarantined.Seq, v.Quarantined.Reason, sid)
 	}
 	for _, target := range v.Unserved {
 		if !slices.Contains(s.unserved, target) {

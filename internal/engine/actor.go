@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/timeline"
@@ -16,12 +17,14 @@ import (
 // actor is one session in memory. It is folded up to state.Seq, and its outputs are
 // stored up to stored.
 type actor struct {
-	sid     string
-	state   *session.State  // nil: stopped, or broken by a fault and never used again
-	stored  uint64          // all outputs of all events up to here are stored
-	emitted []session.Place // open effects that were emitted since it was loaded; nil: none yet
-	proven  bool            // the log still has its events, as checked in this epoch
-	stop    *Stop           // its quarantine; nil: none
+	sid      string
+	state    *session.State  // nil: stopped, or broken by a fault and never used again
+	stored   uint64          // all outputs of all events up to here are stored
+	emitted  []session.Place // open effects that were emitted since it was loaded; nil: none yet
+	proven   bool            // the log still has its events, as checked in this epoch
+	stop     *Stop           // its quarantine; nil: none
+	retryAt  time.Time       // when its failed work is due to be tried again, if it is quarantined for that
+	retrying bool
 
 	accepted bool // it was released although the log had lost events of it
 
@@ -52,18 +55,22 @@ func (s *actor) settled() bool { return s.state != nil && s.stored == s.state.Se
 // outputs are what one folded event needs stored before it is acknowledged. Stored
 // outputs are removed. actor is nil if there are none.
 type outputs struct {
-	arrival  *Delivered
-	actor    *actor
-	pending  []journal.Output  // withdrawals, effects except wakes, notices
-	wakes    []journal.Output  // stored after all else (wakes.go)
-	cancel   []string          // withdrawn effects, to be stopped on bridges once the withdrawals are stored
-	progress []byte            // progress lines, published once everything is stored
-	spans    []*timeline.Span  // ended spans, exported once everything is stored
-	registry *planner.Registry // set by the event, or missed by a bridge; nil: none
-	tally    *tally            // added to the metrics once everything is stored; nil: nothing is measured
-	failed   error             // why an output can never be stored: the session is quarantined for it
-	parked   bool              // it waits for work on its session
-	done     bool              // everything is stored
+	arrival   *Delivered
+	actor     *actor
+	pending   []journal.Output  // withdrawals, effects except wakes, notices
+	wakes     []journal.Output  // stored after all else (wakes.go)
+	cancel    []string          // withdrawn effects, to be stopped on bridges once the withdrawals are stored
+	progress  []byte            // progress lines, published once everything is stored
+	spans     []*timeline.Span  // ended spans, exported once everything is stored
+	registry  *planner.Registry // set by the event, or missed by a bridge; nil: none
+	tally     *tally            // added to the metrics once everything is stored; nil: nothing is measured
+	failed    error             // why an output can never be stored: the session is quarantined for it
+	stuck     [kindsMax]bool    // the kinds of outputs that were not stored in the latest try
+	trouble   error             // why the first of them was not
+	held      bool              // it waits for descriptors of its session
+	isolation isolation
+	parked    bool // it waits for work on its session
+	done      bool // everything is stored
 }
 
 func (o *outputs) hasOutputs() bool {

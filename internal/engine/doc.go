@@ -61,6 +61,11 @@
 //   - After two unclean ends of a lane's owners without progress, the pending
 //     events are folded and stored one at a time, each after a note that names it.
 //     An event at which four owners in a row ended is quarantined (docs/adr/0030).
+//   - A session that can't be loaded or stored is quarantined, if that lasts for
+//     roundsMax rounds while another session succeeds on the same streams, and all
+//     streams answer (isolate.go). A full stream quarantines nobody. What failed is
+//     tried again each minute (retrial.go). Its success resumes the session, and the
+//     quarantine stays stored until then (docs/adr/0075).
 //   - A session under rules that this release doesn't know ends the host, and its
 //     lane is given back unacknowledged.
 //   - Correctness never rests on owning a lane. Two hosts that fold the same events

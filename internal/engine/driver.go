@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync"
 	"time"
@@ -179,15 +180,26 @@ const (
 
 // retry calls try until it succeeds, ctx ends, or a retry can't help.
 func (o outside) retry(ctx context.Context, what string, e session.Event, try func() error) error {
+	_, err := o.retryRound(ctx, math.MaxInt64, what, e, try)
+	return err
+}
+
+// retryRound is retry for a limited time. failed reports that the time is over and
+// that the work may succeed later.
+func (o outside) retryRound(ctx context.Context, limit time.Duration, what string, e session.Event, try func() error) (failed bool, err error) {
+	began := time.Now()
 	for wait := retryFirst; ; wait = min(2*wait, retryMax) {
 		err := try()
 		var unknown *session.UnknownRulesError
-		if err == nil || errors.As(err, &unknown) || ctx.Err() != nil {
-			return err
+		switch {
+		case err == nil || errors.As(err, &unknown) || ctx.Err() != nil:
+			return false, err
+		case time.Since(began) >= limit:
+			return true, err
 		}
 		o.log.Warn("failed, trying again", "what", what, "session", e.Session, "seq", e.Seq, "error", err)
 		if !pause(ctx, wait) {
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 	}
 }

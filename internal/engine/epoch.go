@@ -13,6 +13,12 @@ import (
 func (l *Lane) begin(e *EpochStarted) {
 	for _, s := range l.sessions {
 		s.proven = false
+		if s.stop != nil && s.state != nil {
+			// Its events up to the stop may be done: without a state a recheck
+			// notices its release.
+			s.state = nil
+			l.weigh(s)
+		}
 	}
 	for _, r := range l.released {
 		r.last, r.going = 0, nil // another owner may have resumed it

@@ -38,7 +38,7 @@ type Options struct {
 // Host runs sessions. Create it with New, start it with Run.
 type Host struct {
 	bus         *bus.Bus
-	world       World
+	world       watched
 	log         *slog.Logger
 	opts        Options
 	installs    *journal.Installs
@@ -64,6 +64,8 @@ type Host struct {
 	now func() time.Time
 	// recheck is how often a lane checks its quarantined sessions.
 	recheck time.Duration
+	// roundFor and retriedEvery are the constants of these names, except in tests.
+	roundFor, retriedEvery time.Duration
 	// orphanedEvery is how often the lanes of other hosts are checked.
 	orphanedEvery time.Duration
 	// alone is held by the lane that processes an event of a careful pass.
@@ -96,7 +98,7 @@ func NewOn(w World, instance string, now func() time.Time, log *slog.Logger, opt
 	}
 	log = log.With("instance", instance)
 	h := &Host{
-		world: w, log: log, opts: opts, instance: instance, meters: Register(opts.Metrics, opts.Lanes), evolve: (*session.State).Evolve, now: now, recheck: recheckEvery, ready: make(chan struct{}),
+		world: watched{w}, log: log, opts: opts, instance: instance, meters: Register(opts.Metrics, opts.Lanes), evolve: (*session.State).Evolve, now: now, recheck: recheckEvery, roundFor: roundFor, retriedEvery: retriedEvery, ready: make(chan struct{}),
 		assignment: newAssignment(opts.Lanes), membership: newMembership(instance, opts.Lanes), orphanedEvery: orphanedEvery, verifying: make(chan struct{}, 1), alone: make(chan struct{}, 1),
 		installs: journal.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
 			return putDescriptors(ctx, w, install.Composed())

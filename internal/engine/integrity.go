@@ -85,7 +85,8 @@ func stopsSession(err error) bool {
 		return false // the common case: below, the error variables are allocated
 	}
 	var damage *damageError
-	return isPanic(err) || errors.As(err, &damage)
+	var isolated *isolatedError
+	return isPanic(err) || errors.As(err, &damage) || errors.As(err, &isolated)
 }
 
 // auditOnce audits a session that may have lost events: it compares the log with

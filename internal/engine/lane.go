@@ -49,6 +49,7 @@ type Lane struct {
 	waking     []*batch // stored except for their wakes, in order
 	scheduling bool     // wakes are being stored
 	snapshots  snapshots
+	stored     successes
 
 	clock   uint64 // counts uses, for eviction
 	batches uint64 // counts batches

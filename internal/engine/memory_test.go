@@ -234,6 +234,10 @@ func (m *memory) CountEvents(ctx context.Context, sid string, have uint64) (n ui
 	return n, err
 }
 
+func (m *memory) NewestOutputs(ctx context.Context) (newest [3]journal.Newest, err error) {
+	return newest, m.do(ctx, call{op: "NewestOutputs"}, func() error { return nil })
+}
+
 func (m *memory) LastSeq(ctx context.Context) (seq uint64, err error) {
 	err = m.do(ctx, call{op: "LastSeq"}, func() error {
 		if n := len(m.log); n > 0 {

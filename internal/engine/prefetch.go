@@ -93,7 +93,11 @@ func (w *firstEvents) Do(ctx context.Context, report func(Input)) {
 		sids[i] = one.event.Session
 		one.checked = true
 	}
-	seqs, err := h.world.FirstSeqs(ctx, sids)
+	var seqs []uint64
+	err := unstalled(ctx, func(ctx context.Context) (err error) {
+		seqs, err = h.world.FirstSeqs(ctx, sids)
+		return err
+	})
 	for i, one := range w.loads {
 		if err != nil {
 			break // the loads report the error
@@ -124,7 +128,7 @@ func (w *load) String() string { return "loads " + w.event.Session }
 // Do reports an error only if a retry can't help.
 func (w *load) Do(ctx context.Context, report func(Input)) {
 	defer func() { report(w) }()
-	err := w.retry(ctx, "load", w.event, func() error {
+	err := w.retryAlone(ctx, "load", w.event, func(ctx context.Context) error {
 		if w.err = w.try(ctx); stopsSession(w.err) || errors.Is(w.err, errVoid) {
 			return nil
 		}

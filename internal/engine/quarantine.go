@@ -26,16 +26,26 @@ func (h *Host) stopOf(ctx context.Context, sid string) (*Stop, error) {
 	return &stop, nil
 }
 
+// storer is work whose outputs fail, and which goes on once the quarantines of their
+// sessions are stored.
+type storer interface {
+	events() []*outputs
+	// marked is called when one more quarantine is stored.
+	marked(l *Lane)
+}
+
 // quarantine stops one session; its lane goes on. The session's events from e on
-// count as stored, including those in the failed batch `of` (nil: no batch failed).
-// They stay in the log.
-func (l *Lane) quarantine(e session.Event, cause error, of *batch) {
+// count as stored, including those of the failing work `of` (nil: none fails). They
+// stay in the log.
+func (l *Lane) quarantine(e session.Event, cause error, of storer) {
 	stop := journal.NewStop(e.Seq, cause.Error())
 	l.log.Error("session quarantined", "session", e.Session, "seq", e.Seq, "error", stop.Reason)
 	var killed *killedError
 	if errors.As(cause, &killed) {
 		stop.Kills = killed.kills
 	}
+	var isolated *isolatedError
+	stop.Retried = errors.As(cause, &isolated)
 	var panicked *panicError
 	if errors.As(cause, &panicked) {
 		l.log.Error("fold panicked", "session", e.Session, "seq", e.Seq, "stack", string(panicked.stack))
@@ -53,7 +63,8 @@ func (l *Lane) quarantine(e session.Event, cause error, of *batch) {
 // mark stores a quarantine and returns it. If another owner has stored an earlier
 // one, that one is valid and is returned.
 func (o outside) mark(ctx context.Context, e session.Event, stop Stop, cause error) (Stop, error) {
-	err := o.retry(ctx, "quarantine", e, func() error {
+	told, refused := false, false // the notice is stored; storing it failed in the latest try
+	put := func() error {
 		earlier, err := o.host.stopOf(ctx, e.Session)
 		if err != nil {
 			return err
@@ -62,21 +73,41 @@ func (o outside) mark(ctx context.Context, e session.Event, stop Stop, cause err
 			stop = *earlier
 			return nil
 		}
-		if err := o.host.putStop(ctx, e.Session, stop); err != nil {
+		if !told {
+			err := o.host.tellStop(ctx, e.Session, stop)
+			if refused = err != nil; refused {
+				return err
+			}
+			told = true
+		}
+		body, err := stop.Bytes()
+		if err != nil {
+			return err
+		}
+		if err := o.host.world.PutQuarantine(ctx, e.Session, body); err != nil {
 			return err
 		}
 		o.host.meters.stopped(cause)
 		return nil
-	})
-	return stop, err
+	}
+	for {
+		failed, err := o.retryRound(ctx, o.host.roundFor, "quarantine", e, put)
+		if !failed {
+			return stop, err
+		}
+		if _, silent := o.host.answer(ctx); refused && silent == nil {
+			o.log.Error("quarantine not told: the notice can't be stored", "session", e.Session, "seq", e.Seq, "error", err)
+			told, refused = true, false // the view tells it
+		}
+	}
 }
 
 // stop stops a session after its quarantine is stored.
-func (l *Lane) stop(sid string, stop Stop, of *batch) {
-	l.keep(&actor{sid: sid, stop: &stop, proven: true, used: l.clock})
+func (l *Lane) stop(sid string, stop Stop, of storer) {
+	l.keep(&actor{sid: sid, stop: &stop, proven: true, used: l.clock, retryAt: l.now.Add(l.host.retriedEvery)})
 	lists := [][]*outputs{l.folded}
 	if of != nil {
-		lists = append(lists, of.outputs)
+		lists = append(lists, of.events())
 	}
 	for _, list := range lists {
 		for _, o := range list {
@@ -90,29 +121,22 @@ func (l *Lane) stop(sid string, stop Stop, of *batch) {
 		}
 	}
 	if of != nil {
-		of.marks--
-		l.finish(of)
+		of.marked(l)
 	}
 	if !l.isReleased(sid) {
 		l.free(sid)
 	}
 }
 
-// putStop stores a quarantine and its notice. The notice is stored first, so it may
-// appear twice but is never missing.
-func (h *Host) putStop(ctx context.Context, sid string, stop Stop) error {
-	body, err := stop.Bytes()
-	if err != nil {
-		return err
-	}
+// tellStop stores the notice of a quarantine. It is stored before the quarantine, so
+// it may appear twice, and is missing only if it can't be stored while all streams
+// answer.
+func (h *Host) tellStop(ctx context.Context, sid string, stop Stop) error {
 	notice := session.Notice{
 		Type: session.NoticeSessionQuarantined, Seq: stop.Seq, At: time.Now().UnixMilli(), Session: sid,
 		Data: session.SessionQuarantined{Reason: stop.Reason},
 	}
-	if err := h.world.Store(ctx, []journal.Output{{Session: sid, Notice: notice.JSON()}})[0]; err != nil {
-		return err
-	}
-	return h.world.PutQuarantine(ctx, sid, body)
+	return h.world.Store(ctx, []journal.Output{{Session: sid, Notice: notice.JSON()}})[0]
 }
 
 // stopsIn reads the quarantines of a lane's sessions: of sids, where the result is

@@ -35,6 +35,7 @@ func (l *Lane) recheck() {
 	}, func() {
 		l.listed = err == nil
 		l.takeStops(stops)
+		l.retryIsolated(sids)
 	})
 }
 
@@ -62,7 +63,10 @@ type resumption struct {
 	going      *actor          // the resumed session; nil: nothing is read yet
 	events     []session.Event // to be folded next
 	whole      bool            // they are the last ones
-	failed     session.Event   // the event that err is about
+	round      time.Time       // when the present round of failed tries began; zero: none failed
+	rounds     int             // that failed
+	isolation  isolation
+	failed     session.Event // the event that err is about
 	err        error
 }
 
@@ -72,14 +76,24 @@ func (l *Lane) resume(r *resumption) {
 	switch s := r.actor; {
 	case l.sessions[s.sid] != s: // quarantined again, because of an output
 		l.resumed(r)
-	case s.stop.Kills > 0 && !l.metadataKnown():
+	case s.stop.StaysStored() && !l.metadataKnown():
 		r.at = l.now.Add(retryMax) // quarantines and install records are not known yet
 		l.released = append(l.released[1:], r)
 	default:
-		l.wait("resumes "+s.sid, func(ctx context.Context, _ outside) error {
-			r.err = r.read(ctx)
+		isOver := !r.round.IsZero() && l.now.Sub(r.round) >= l.host.roundFor
+		var others error
+		l.wait("resumes "+s.sid, func(ctx context.Context, w outside) error {
+			if r.err = unstalled(ctx, r.read); r.err != nil && isOver {
+				others = w.host.compare(ctx, s.sid, r.rounds)
+			}
 			return nil
-		}, func() { l.foldReleased(r) })
+		}, func() {
+			if r.judge(isOver, others, l.now); r.isAlone() {
+				l.stopAgain(r, session.Event{Session: s.sid, Seq: max(r.from, s.stop.Seq)}, &isolatedError{"its load", r.err})
+				return
+			}
+			l.foldReleased(r)
+		})
 	}
 }
 
@@ -102,10 +116,16 @@ func (r *resumption) read(ctx context.Context) (err error) {
 		r.from = stop.Seq
 	}
 	r.events, r.whole = r.events[:0], false
+	from := r.from
+	defer func() {
+		if err != nil {
+			r.from = from // what was read before the error is read again
+		}
+	}()
 	for e, err := range h.world.ReadSession(ctx, sid, r.from, r.last, true) {
 		if err == nil && r.going == nil {
 			r.failed = e
-			if r.going, err = h.loadReleased(ctx, e, stop.Kills > 1); err == nil {
+			if r.going, err = h.loadReleased(ctx, e, r.actor.stop.StaysStored()); err == nil {
 				r.going.tracing = h.traced(ctx, sid, r.going.state, nil)
 			}
 		}
@@ -120,6 +140,22 @@ func (r *resumption) read(ctx context.Context) (err error) {
 	r.whole = true
 	return nil
 }
+
+// judge counts a failed try: with isOver, as the end of a round.
+func (r *resumption) judge(isOver bool, others error, now time.Time) {
+	switch {
+	case r.err == nil || stopsSession(r.err):
+		r.round, r.isolation = time.Time{}, isolation{}
+	case r.round.IsZero():
+		r.round = now
+	case isOver:
+		r.round = now
+		r.rounds++
+		r.isolation.failed(r.err, others, now)
+	}
+}
+
+func (r *resumption) isAlone() bool { return r.isolation.rounds >= roundsMax }
 
 // foldReleased folds the events that were read of a released session.
 func (l *Lane) foldReleased(r *resumption) {
@@ -178,7 +214,7 @@ func (l *Lane) resumed(r *resumption) {
 			l.captureAll([]*actor{going})
 		}
 	}
-	if now := l.sessions[sid]; s.stop.Kills == 0 || now != nil && now.stop != nil {
+	if now := l.sessions[sid]; !s.stop.StaysStored() || now != nil && now.stop != nil {
 		l.free(sid)
 		return
 	}

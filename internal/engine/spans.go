@@ -88,7 +88,7 @@ func (h *Host) refollow(ctx context.Context, sid string, folded *session.State, 
 	if state.Seq != folded.Seq {
 		return nil, errIncomplete
 	}
-	if w, tells := h.world.(callers); tells {
+	if w, tells := h.world.World.(callers); tells {
 		tracker.Callers(func(seq uint64) string {
 			caller, err := w.TraceParentAt(ctx, seq)
 			if err != nil {

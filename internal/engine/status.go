@@ -10,6 +10,7 @@ type Status struct {
 	Sessions []SessionStatus // by name
 	Waits    int             // folded events that are not stored
 	Loaded   int             // sessions with pending work
+	Loading  int             // loads of sessions for events
 	Putting  int             // snapshots on their way to the bucket
 	Most     int             // sessions that it may keep; 0: no limit
 }
@@ -25,7 +26,7 @@ type SessionStatus struct {
 
 // Status returns what the lane has in memory.
 func (l *Lane) Status() Status {
-	m := Status{Waits: len(l.folded), Loaded: len(l.parked), Most: l.host.opts.SessionsMax, Putting: len(l.snapshots.waiting) + len(l.snapshots.under)}
+	m := Status{Waits: len(l.folded), Loaded: len(l.parked), Loading: l.loading + len(l.loads), Most: l.host.opts.SessionsMax, Putting: len(l.snapshots.waiting) + len(l.snapshots.under)}
 	for _, b := range slices.Concat(l.storing, l.waking) {
 		m.Waits += len(b.outputs)
 	}

@@ -17,11 +17,12 @@ import (
 // session as if batches were stored one after another.
 type batch struct {
 	outside
+	rounds
 	outputs   []*outputs
 	snapshots []*snapshot // of the states after it
 	tried     bool        // store was called
 	marks     int         // quarantines that are not stored yet
-	err       error       // why the lane is given back: memory is ahead of what is stored
+	giveBack  error       // why the lane is given back: memory is ahead of what is stored
 }
 
 // dispatch starts the next batch of folded events, unless four are being stored, or
@@ -32,7 +33,7 @@ func (l *Lane) dispatch(more bool) {
 	if waits || len(l.folded) == 0 || len(l.storing) == batchesMax {
 		return
 	}
-	b := &batch{outside: l.outside}
+	b := &batch{outside: l.outside, rounds: rounds{began: l.now}}
 	if b.outputs, l.folded = l.split(); len(b.outputs) == 0 {
 		return
 	}
@@ -73,20 +74,30 @@ func (l *Lane) split() (now, wait []*outputs) {
 
 func (b *batch) String() string { return "stores " + b.outputs[0].arrival.Event.Session }
 
-// Do stores the batch and publishes progress.
+// Do stores the batch and publishes progress. After a round of retries it reports what
+// is not stored.
 func (b *batch) Do(ctx context.Context, report func(Input)) {
 	last := b.outputs[len(b.outputs)-1].arrival.Event
-	if b.err = b.retry(ctx, "store outputs", last, func() error { return b.store(ctx) }); b.err == nil {
+	b.stored = successes{}
+	failed, err := b.retryRound(ctx, b.host.roundFor, "store outputs", last, func() error { return b.store(ctx) })
+	b.ended(ctx, b.host, failed)
+	if b.giveBack = err; err == nil {
 		b.publishProgress()
 	}
 	report(b)
 }
 
 // step applies the result of a batch, whose wakes are stored later. It quarantines
-// sessions with outputs that can never be stored.
+// sessions with outputs that can never be stored, or that fail alone.
 func (b *batch) step(l *Lane) {
-	if b.err != nil {
-		l.fail(b.err)
+	l.note(&b.rounds)
+	switch {
+	case b.failed:
+		l.isolate(b)
+		l.do(b)
+		return
+	case b.giveBack != nil:
+		l.fail(b.giveBack)
 		return
 	}
 	// The state of a quarantined session is ahead of what is stored.
@@ -98,6 +109,14 @@ func (b *batch) step(l *Lane) {
 			l.quarantine(o.arrival.Event, o.failed, b)
 		}
 	}
+	l.finish(b)
+}
+
+func (b *batch) events() []*outputs { return b.outputs }
+
+// marked implements storer.
+func (b *batch) marked(l *Lane) {
+	b.marks--
 	l.finish(b)
 }
 
@@ -122,16 +141,24 @@ func (l *Lane) finish(b *batch) {
 // and a notice keeps its number.
 func (b *batch) store(ctx context.Context) error {
 	var all []journal.Output
+	var again []error
 	now := b.host.now().UnixMilli()
+	held := map[*actor]bool{} // without their descriptors nothing of them may be stored
 	for _, o := range b.outputs {
+		o.stuck, o.trouble = [kindsMax]bool{}, nil
 		// They may have been stored for another session, and lost since.
-		if o.registry != nil {
-			if err := putDescriptors(ctx, b.host.world, o.registry); err != nil {
-				return err
+		if o.registry != nil && !held[o.actor] {
+			err := putDescriptors(ctx, b.host.world, o.registry)
+			if err != nil {
+				again = append(again, err)
+				o.stick(kindBlob, err)
+				held[o.actor] = true
+			} else {
+				o.registry = nil
 			}
-			o.registry = nil
 		}
-		if o.failed == nil {
+		o.held = o.actor != nil && held[o.actor]
+		if o.failed == nil && !o.held {
 			o.pending = b.startable(o.pending, now)
 			if !b.tried {
 				b.host.meters.effects(o.tally, o.pending)
@@ -141,15 +168,13 @@ func (b *batch) store(ctx context.Context) error {
 		}
 	}
 	b.tried = true
-	if err := b.take(b.send(ctx, all)); err != nil {
-		return err
-	}
+	again = append(again, b.take(b.send(ctx, all))...)
 	for _, o := range b.outputs {
-		if err := b.cancel(ctx, o); err != nil {
-			return err
+		if len(o.pending) == 0 && !o.held {
+			again = append(again, b.cancel(ctx, o))
 		}
 	}
-	return nil
+	return errors.Join(again...)
 }
 
 // send stores outputs together, and returns an error for each.
@@ -186,12 +211,14 @@ func (b *batch) publishProgress() {
 // take removes the stored outputs, given the error of each output. It returns the
 // errors that are worth a retry. After an output that can never be stored, the
 // session's later outputs are dropped.
-func (b *batch) take(errs []error) error {
-	var again []error
+func (b *batch) take(errs []error) (again []error) {
 	stopped := map[*actor]bool{}
 	for _, o := range b.outputs {
 		if o.failed != nil {
 			stopped[o.actor] = true
+			continue
+		}
+		if o.held {
 			continue
 		}
 		if stopped[o.actor] {
@@ -203,6 +230,7 @@ func (b *batch) take(errs []error) error {
 			err := errs[0]
 			errs = errs[1:]
 			if err == nil {
+				b.stored.note(kindOf(&one), one.Session)
 				continue
 			}
 			left = append(left, one)
@@ -215,6 +243,7 @@ func (b *batch) take(errs []error) error {
 				o.failed = err
 			default:
 				again = append(again, err)
+				o.stick(kindOf(&one), err)
 			}
 		}
 		o.pending = left
@@ -222,7 +251,7 @@ func (b *batch) take(errs []error) error {
 			stopped[o.actor] = true
 		}
 	}
-	return errors.Join(again...)
+	return again
 }
 
 // fails reports whether an output of a session can never be stored.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -40,15 +39,22 @@ func (h *Host) views(ctx context.Context) presence.Endpoint {
 // View returns the JSON of a session's View as of the log's end.
 func (h *Host) View(ctx context.Context, sid string) (data []byte, err error) {
 	defer func() { err = recovered(recover(), err) }()
-	state, err := h.latest(ctx, sid)
-	if err != nil {
+	state, stop, err := h.latest(ctx, sid)
+	v := session.View{Session: sid}
+	switch {
+	case stop != nil && (err != nil || state == nil):
+		h.log.Warn("view of a quarantined session without its state", "session", sid, "error", err)
+	case err != nil:
 		return nil, err
-	}
-	if state == nil {
+	case state == nil:
 		return nil, ErrNoSession
+	default:
+		v = state.View()
+		h.addWaits(ctx, state, &v)
 	}
-	v := state.View()
-	h.addWaits(ctx, state, &v)
+	if stop != nil {
+		v.Quarantined = &session.ViewQuarantine{Seq: stop.Seq, Reason: stop.Reason}
+	}
 	return fit(&v, viewBytesMax)
 }
 
@@ -93,23 +99,21 @@ func fit(v *session.View, max int) ([]byte, error) {
 }
 
 // latest returns a session as of the log's end, nil if it has no event. A
-// quarantined session is returned as it was when it stopped, unless it killed
-// processes: then it is not folded again.
-func (h *Host) latest(ctx context.Context, sid string) (*session.State, error) {
+// quarantined session is returned as it was when it stopped, with its quarantine. It
+// is nil if it had processed no event, or if it killed processes: then it is not
+// folded again.
+func (h *Host) latest(ctx context.Context, sid string) (*session.State, *Stop, error) {
 	stop, err := h.stopOf(ctx, sid)
-	if err != nil {
-		return nil, err
-	}
-	if stop != nil && stop.Kills > 0 {
-		return nil, fmt.Errorf("the session is quarantined: %s", stop.Reason)
+	if err != nil || stop != nil && stop.Kills > 0 {
+		return nil, stop, err
 	}
 	state, _, err := h.restore(ctx, sid, stop)
 	if err != nil {
-		return nil, err
+		return nil, stop, err
 	}
 	last, err := h.world.LastSeq(ctx)
 	if err != nil {
-		return nil, err
+		return nil, stop, err
 	}
 	end := last + 1
 	if stop != nil {
@@ -120,8 +124,8 @@ func (h *Host) latest(ctx context.Context, sid string) (*session.State, error) {
 	if errors.Is(err, errIncomplete) {
 		err = nil
 	}
-	if stop != nil && (state == nil || state.Count == 0) && err == nil {
-		err = fmt.Errorf("the session is quarantined since its first event: %s", stop.Reason)
+	if stop != nil && state != nil && state.Count == 0 {
+		state = nil
 	}
-	return state, err
+	return state, stop, err
 }

@@ -28,15 +28,27 @@ func (l *Lane) acknowledgeStored() {
 	}
 	l.acknowledge(n)
 	if l.scheduling = len(l.waking) > 0; l.scheduling {
-		batches, awaited := slices.Clone(l.waking), l.then != nil
-		l.do(&attempt{outside: l.outside, name: "stores wakes", try: func(ctx context.Context, w outside) error {
-			return w.schedule(ctx, batches, awaited)
-		}, then: func(l *Lane) {
-			l.scheduling = false
-			l.acknowledge(len(batches))
-			l.acknowledgeStored()
-		}})
+		w := &scheduling{outside: l.outside, rounds: rounds{began: l.now}}
+		w.begin(l)
 	}
+}
+
+// begin begins a round with the wakes of all batches that wait. Those of sessions
+// that were quarantined meanwhile are dropped.
+func (w *scheduling) begin(l *Lane) {
+	w.batches, w.awaited, w.of = len(l.waking), l.then != nil, nil
+	for _, b := range l.waking {
+		for _, o := range b.outputs {
+			e := o.arrival.Event
+			if s := l.sessions[e.Session]; o.actor != nil && o.actor.state == nil && s != nil && s.isStopped(e.Seq) {
+				o.wakes = nil
+			}
+			if len(o.wakes) > 0 {
+				w.of = append(w.of, o)
+			}
+		}
+	}
+	l.do(w)
 }
 
 // acknowledge completes the first n batches that waited for their wakes, and
@@ -70,42 +82,104 @@ func (l *Lane) acknowledge(n int) {
 	l.evict(nil) // until now their outputs kept them in memory
 }
 
-// schedule stores the wakes of batches. No wake can fail for good: its name takes
-// any bytes, and it is small. awaited reports that the lane waits for them.
-func (o outside) schedule(ctx context.Context, batches []*batch, awaited bool) error {
-	var of []*outputs
-	for _, b := range batches {
-		for _, o := range b.outputs {
-			if len(o.wakes) > 0 {
-				of = append(of, o)
-			}
-			for i := range o.wakes {
-				o.wakes[i].Awaited = awaited
-			}
-		}
-	}
-	return o.retry(ctx, "store wakes", of[0].arrival.Event, func() error { return o.storeWakes(ctx, of) })
+// scheduling stores the wakes of the first batches that wait for them. No wake can
+// fail for good: its name takes any bytes, and it is small.
+type scheduling struct {
+	outside
+	rounds
+	batches  int
+	of       []*outputs // with wakes
+	awaited  bool       // the lane waits for them
+	marks    int        // quarantines that are not stored yet
+	giveBack error      // why the lane is given back
 }
 
-// storeWakes stores the wakes of events together, and removes those that are
-// stored.
-func (o outside) storeWakes(ctx context.Context, of []*outputs) error {
-	var all []journal.Output
-	for _, o := range of {
-		all = append(all, o.wakes...)
+func (w *scheduling) String() string { return "stores wakes" }
+
+func (w *scheduling) Do(ctx context.Context, report func(Input)) {
+	w.stored = successes{}
+	for _, o := range w.of {
+		for i := range o.wakes {
+			o.wakes[i].Awaited = w.awaited
+		}
 	}
-	errs := o.send(ctx, all)
+	failed := false
+	if w.giveBack = nil; len(w.of) > 0 {
+		failed, w.giveBack = w.retryRound(ctx, w.host.roundFor, "store wakes", w.of[0].arrival.Event, func() error { return w.store(ctx) })
+	}
+	w.ended(ctx, w.host, failed)
+	report(w)
+}
+
+// step acknowledges the batches once their wakes are stored. It quarantines sessions
+// whose wakes fail alone.
+func (w *scheduling) step(l *Lane) {
+	l.note(&w.rounds)
+	switch {
+	case w.failed:
+		judged := map[*actor]bool{}
+		for _, o := range w.of {
+			if len(o.wakes) == 0 || judged[o.actor] {
+				continue
+			}
+			judged[o.actor] = true
+			if o.isAlone(l, &w.rounds) {
+				w.marks++
+				o.actor.state = nil // it is ahead of what is stored, and so are its snapshots
+				for _, b := range slices.Concat(l.waking, l.storing) {
+					b.snapshots = slices.DeleteFunc(b.snapshots, func(p *snapshot) bool { return p.actor == o.actor })
+				}
+				l.quarantine(o.arrival.Event, &isolatedError{"storing its wakes", o.trouble}, w)
+			}
+		}
+		w.goOn(l)
+	case w.giveBack != nil:
+		l.fail(w.giveBack)
+	default:
+		l.scheduling = false
+		l.acknowledge(w.batches)
+		l.acknowledgeStored()
+	}
+}
+
+// marked implements storer.
+func (w *scheduling) marked(l *Lane) {
+	w.marks--
+	w.goOn(l)
+}
+
+// goOn begins the next round once the quarantines of its sessions are stored.
+func (w *scheduling) goOn(l *Lane) {
+	if w.marks > 0 {
+		return
+	}
+	w.begin(l)
+}
+
+func (w *scheduling) events() []*outputs { return w.of }
+
+// store stores the wakes of events together, and removes those that are stored.
+func (w *scheduling) store(ctx context.Context) error {
+	var all []journal.Output
+	for _, o := range w.of {
+		all = append(all, o.wakes...)
+		o.stuck, o.trouble = [kindsMax]bool{}, nil
+	}
+	errs := w.send(ctx, all)
 	var first error
-	for _, o := range of {
+	for _, o := range w.of {
 		left := o.wakes[:0]
 		for _, one := range o.wakes {
 			err := errs[0]
 			errs = errs[1:]
-			if err != nil {
-				left = append(left, one)
-				if first == nil {
-					first = err
-				}
+			if err == nil {
+				w.stored.note(kindWake, one.Session)
+				continue
+			}
+			left = append(left, one)
+			o.stick(kindWake, err)
+			if first == nil {
+				first = err
 			}
 		}
 		o.wakes = left

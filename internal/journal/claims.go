@@ -7,8 +7,14 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/subjects"
 )
+
+// ClaimsMax bounds the claims of one effect. Each except the last is of a bridge that
+// is gone, or of another effect that had the name before.
+const ClaimsMax = 1024
 
 // claimBytesMax bounds a claim's body, which names an instance.
 const claimBytesMax = 1 << 10
@@ -30,7 +36,31 @@ func ClaimedBy(instance string) ([]byte, error) {
 	return json.Marshal(ClaimBody{By: instance})
 }
 
-const withdrawn = `{"withdrawn":true}`
+// Concerns reports whether a claim is about the effect whose payload has the hash, in
+// hex. A claim of another hash is of an effect that the server lost, and whose name
+// this one has now. It is skipped, and the next claim decides.
+func (c ClaimBody) Concerns(hash string) bool { return c.Hash == "" || c.Hash == hash }
+
+// Withdrawn returns the body with which a session withdraws an effect.
+func Withdrawn(w *session.Withdrawal) []byte {
+	c := ClaimBody{Withdrawn: true}
+	if !w.Hash.IsZero() {
+		c.Hash = w.Hash.String()
+	}
+	body, err := json.Marshal(c)
+	if err != nil {
+		panic("journal: a claim does not encode: " + err.Error())
+	}
+	return body
+}
+
+// WithdrawsNext reports whether a session must withdraw at the next claim too,
+// because the stored one is of another effect. A stored claim that can't be parsed
+// counts as a bridge's.
+func WithdrawsNext(w *session.Withdrawal, stored []byte) bool {
+	c, err := ParseClaimBody(stored)
+	return err == nil && !w.Hash.IsZero() && !c.Concerns(w.Hash.String())
+}
 
 // ParseClaimBody parses the body of a claim. It must have either an instance or a
 // withdrawal.
@@ -109,11 +139,20 @@ func (j *Journal) claimWrite(name subjects.ClaimName, body []byte) (*write, erro
 }
 
 // Holder returns the instance of the latest claim of an effect; found is false if
-// there is no claim, or the effect was withdrawn.
+// there is no claim, or the effect was withdrawn. Claims of other effects that had the
+// name before don't count.
 func (j *Journal) Holder(ctx context.Context, name subjects.EffectName) (instance string, found bool, err error) {
-	for n := 1; ; n++ {
-		subject, err := j.names.Claim(subjects.ClaimName{EffectName: name, N: n})
-		if err != nil {
+	subject, err := j.names.Effect(name)
+	if err != nil {
+		return "", false, err
+	}
+	effect, err := j.lastOn(ctx, j.names.EffectsStream(), subject)
+	if err != nil {
+		return "", false, fmt.Errorf("read %s: %w", subject, err)
+	}
+	hash := codec.Sum(effect.data).String()
+	for n := 1; n <= ClaimsMax; n++ {
+		if subject, err = j.names.Claim(subjects.ClaimName{EffectName: name, N: n}); err != nil {
 			return "", false, err
 		}
 		m, err := j.lastOn(ctx, j.names.EffectsStream(), subject)
@@ -121,12 +160,16 @@ func (j *Journal) Holder(ctx context.Context, name subjects.EffectName) (instanc
 			return "", false, fmt.Errorf("read the claim on %s: %w", subject, err)
 		}
 		if m.seq == 0 {
-			return instance, instance != "", nil
+			break
 		}
 		c, err := ParseClaimBody(m.data)
-		if err != nil || c.Withdrawn {
+		switch {
+		case err == nil && effect.seq > 0 && !c.Concerns(hash):
+		case err != nil || c.Withdrawn:
 			return "", false, nil //nolint:nilerr // a body that does not parse names no instance
+		default:
+			instance = c.By
 		}
-		instance = c.By
 	}
+	return instance, instance != "", nil
 }

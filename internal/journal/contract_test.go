@@ -41,6 +41,8 @@ var cases = map[string]func(*testing.T, testbus.Env){
 	"claim":                     claimContract,
 	"claim at once":             claimAtOnce,
 	"withdraw":                  withdrawContract,
+	"withdraw at later claims":  withdrawNextContract,
+	"holder":                    holderContract,
 	"notify":                    notifyContract,
 	"follow":                    followContract,
 	"snapshots":                 snapshotsContract,

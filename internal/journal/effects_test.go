@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/journal"
@@ -271,6 +272,80 @@ func withdrawContract(t *testing.T, e testbus.Env) {
 	}
 }
 
+// A claim of another effect of this name does not keep a session from withdrawing.
+func withdrawNextContract(t *testing.T, e testbus.Env) {
+	const sid = "withdraw-next"
+	stale := fmt.Sprintf(`{"by":"01OLD","hash":%q}`, codec.Sum([]byte("lost")))
+	staleWithdrawn := fmt.Sprintf(`{"hash":%q,"withdrawn":true}`, codec.Sum([]byte("lost too")))
+	for _, c := range []struct {
+		name   string
+		claims []string // that are stored, from the first on
+		want   int      // number of the claim that withdraws; 0: none
+	}{
+		{"no claim", nil, 1},
+		{"of another effect", []string{stale}, 2},
+		{"two of other effects", []string{stale, staleWithdrawn}, 3},
+		{"of another effect, then of a bridge", []string{stale, `{"by":"01MINE","hash":%q}`}, 0},
+		{"of a bridge", []string{`{"by":"01MINE","hash":%q}`}, 0},
+		{"without a hash", []string{`{"by":"01MINE"}`}, 0},
+		{"not readable as a claim", []string{`x`}, 0},
+	} {
+		name := strings.ReplaceAll(strings.ReplaceAll(c.name, " ", "-"), ",", "")
+		e1 := effect(name, "payload of "+name)
+		for n, body := range c.claims {
+			if strings.Contains(body, "%q") {
+				body = fmt.Sprintf(body, codec.Sum(e1.Payload))
+			}
+			if _, _, err := e.B.Claim(e.Ctx, claimOf(sid, name, n+1), []byte(body)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w := withdrawalOf(&e1)
+		// The bridges' own withdrawal has the same bytes: the second store finds it.
+		for range 2 {
+			if err := errors.Join(e.B.Store(e.Ctx, []journal.Output{{Session: sid, Withdraw: w}, {Session: sid, Notice: []byte("{}")}})...); err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+		}
+		want := fmt.Sprintf(`{"hash":%q,"withdrawn":true}`, codec.Sum(e1.Payload))
+		for n := 1; n <= len(c.claims)+2; n++ {
+			_, got, err := e.B.Claim(e.Ctx, claimOf(sid, name, n), []byte(`{"by":"01FREE"}`))
+			if err != nil || (string(got) == want) != (n == c.want) {
+				t.Errorf("%s: claim %d is %q (%v), and %d must be %q", c.name, n, got, err, c.want, want)
+			}
+		}
+	}
+}
+
+// The holder of an effect is not the holder of one that had the name before.
+func holderContract(t *testing.T, e testbus.Env) {
+	const sid = "holder"
+	name := claimOf(sid, "r1t1c0", 1).EffectName
+	claim := func(n int, body string) {
+		t.Helper()
+		if _, _, err := e.B.Claim(e.Ctx, claimOf(sid, "r1t1c0", n), []byte(body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	expect := func(want string) {
+		t.Helper()
+		if by, found, err := e.B.Holder(e.Ctx, name); by != want || found != (want != "") || err != nil {
+			t.Errorf("got %q %v %v, want %q", by, found, err, want)
+		}
+	}
+	e1 := effect("r1t1c0", "one")
+	if err := ask(e.Ctx, e.B, sid, e1); err != nil {
+		t.Fatal(err)
+	}
+	expect("")
+	claim(1, fmt.Sprintf(`{"by":"01OLD","hash":%q}`, codec.Sum([]byte("lost"))))
+	expect("")
+	claim(2, fmt.Sprintf(`{"by":"01NEW","hash":%q}`, codec.Sum(e1.Payload)))
+	expect("01NEW")
+	claim(3, `{"withdrawn":true}`)
+	expect("")
+}
+
 func TestParseClaimBody(t *testing.T) {
 	t.Parallel()
 	for _, bad := range []string{"", "x", "{}", `{"by":""}`, `{"by":"a","withdrawn":true}`, `{"withdrawn":false}`, "[]"} {
@@ -290,5 +365,5 @@ func claimOf(sid, effect string, n int) subjects.ClaimName {
 
 // withdrawalOf returns the withdrawal of an effect.
 func withdrawalOf(e *session.Effect) *session.Withdrawal {
-	return &session.Withdrawal{Name: e.Name, Class: e.Class, Target: e.Target, Claimed: true}
+	return &session.Withdrawal{Name: e.Name, Class: e.Class, Target: e.Target, Claimed: true, Hash: codec.Sum(e.Payload)}
 }

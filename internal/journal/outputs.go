@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -18,7 +19,7 @@ type Output struct {
 	Effect   *session.Effect
 	Withdraw *session.Withdrawal // an effect whose claim is stored as withdrawn
 	Notice   []byte              // JSON
-	N        uint64              // number of the notice; 0: from no fold
+	N        uint64              // number of the notice; 0: from no fold. Of a withdrawal: the claim to store, as Store raises it; 0: the first
 
 	Awaited     bool   // of a wake: a caller waits for it, so it is stored as soon as possible
 	TraceParent string // header of an effect; empty: none. Owners may differ in it
@@ -29,7 +30,8 @@ type Output struct {
 // An effect's name holds one message. Storing the same effect again does nothing;
 // other bytes under the name are a *ViolationError. A wake replaces an earlier one of
 // its name and time; a wake that has fired fires again. A withdrawal after a bridge's
-// claim does nothing and is no error.
+// claim does nothing and is no error. A claim of another effect, which had the name
+// before, is skipped: the withdrawal is stored as the next claim.
 //
 // The notices of a session are stored in order, after its effects and withdrawals, and
 // not after an output of the session that failed. So a notice never mentions an effect
@@ -51,9 +53,56 @@ func (j *Journal) Store(ctx context.Context, outputs []Output) []error {
 	notices := s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil && !hasEffects[o.Session] })
 	s.end(effects)
 	s.end(notices)
+	s.withdrawNext(ctx, effects)
 	s.end(s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil && hasEffects[o.Session] }))
 	s.end(wakes) // notices don't wait for wakes, only the return does
 	return s.errs
+}
+
+// Newest is the newest message in a stream of outputs.
+type Newest struct {
+	Seq     uint64 // 0: there was none yet
+	Session string // whose output it is; empty: the message is gone, or no output
+}
+
+// NewestOutputs returns the newest message of the streams of effects, notices and
+// timers, in this order. It fails if the leader of one of these streams, or of the
+// log, the snapshots or the blobs, does not answer.
+func (j *Journal) NewestOutputs(ctx context.Context) (newest [3]Newest, err error) {
+	n := j.names
+	for i, stream := range []string{n.EffectsStream(), n.NoticesStream(), n.TimersStream(), n.LogStream(), n.SnapshotsStream(), n.BlobsStream()} {
+		state, err := j.state(ctx, stream, "")
+		if err != nil {
+			return newest, err
+		}
+		if i >= len(newest) || state.LastSeq == 0 {
+			continue
+		}
+		newest[i].Seq = state.LastSeq
+		m, err := j.leaderGet(ctx, stream, getRequest{Seq: state.LastSeq})
+		switch {
+		case err == nil:
+			newest[i].Session = j.sessionOf(m.subject)
+		case !errors.Is(err, natsio.ErrNotFound):
+			return newest, err
+		}
+	}
+	return newest, nil
+}
+
+// sessionOf returns the session of an output's subject, empty if it is none.
+func (j *Journal) sessionOf(subject string) string {
+	if name, err := j.names.ParseEffect(subject); err == nil {
+		return name.Session
+	}
+	if name, err := j.names.ParseClaim(subject); err == nil {
+		return name.Session
+	}
+	if sid, err := j.names.ParseOut(subject); err == nil {
+		return sid
+	}
+	sid, _ := j.names.ParseTimer(subject)
+	return sid
 }
 
 // isWake reports whether the output is a message schedule.
@@ -118,6 +167,26 @@ func (s *storeCall) end(g outputGroup) {
 	}
 }
 
+// withdrawNext stores the withdrawals of a group that met claims of other effects, as
+// the next claims.
+func (s *storeCall) withdrawNext(ctx context.Context, g outputGroup) {
+	for n := uint64(2); n <= ClaimsMax; n++ {
+		next := map[*Output]bool{}
+		for at, i := range g.of {
+			o, w := &s.outputs[i], g.writes[at]
+			if o.Withdraw != nil && s.errs[i] == nil && w.existing != nil && WithdrawsNext(o.Withdraw, w.existing) {
+				o.N = max(o.N, 1) + 1
+				next[o] = true
+			}
+		}
+		if len(next) == 0 {
+			return
+		}
+		g = s.begin(ctx, g.to, func(o *Output) bool { return next[o] })
+		s.end(g)
+	}
+}
+
 func (s *storeCall) fail(i int, err error) {
 	s.errs[i] = err
 	if first, known := s.failed[s.outputs[i].Session]; !known || i < first {
@@ -138,7 +207,7 @@ func (j *Journal) writeOf(o *Output) (*write, error) {
 	case o.Withdraw != nil:
 		w := o.Withdraw
 		name := subjects.EffectName{Class: w.Class, Target: w.Target, Session: o.Session, Effect: w.Name}
-		return j.claimWrite(subjects.ClaimName{EffectName: name, N: 1}, []byte(withdrawn))
+		return j.claimWrite(subjects.ClaimName{EffectName: name, N: max(int(o.N), 1)}, Withdrawn(w))
 	default:
 		return j.noticeWrite(o.Session, o.N, o.Notice)
 	}

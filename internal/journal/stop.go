@@ -12,6 +12,10 @@ type Stop struct {
 	Seq    uint64 `json:"seq"` // of the first event without stored outputs
 	Reason string `json:"reason"`
 	Kills  int    `json:"kills,omitempty"` // session-actors that died while they worked on the session
+
+	// Retried reports that the load or store that fails is tried again, and that its
+	// success releases the session.
+	Retried bool `json:"retried,omitempty"`
 }
 
 // stopReasonMax is how many bytes of a reason are kept. The text of a panic or a
@@ -37,6 +41,10 @@ func ParseStop(body []byte) Stop {
 	s.Seq = max(s.Seq, 1)
 	return s
 }
+
+// StaysStored reports whether the quarantine stays stored until its session is
+// resumed: the first try may kill its owner, or nobody has released the session.
+func (s Stop) StaysStored() bool { return s.Kills > 0 || s.Retried }
 
 // Bytes returns the stored form of s.
 func (s Stop) Bytes() ([]byte, error) { return json.Marshal(s) }

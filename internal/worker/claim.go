@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
@@ -64,7 +65,7 @@ func settleAs(o outcome) decision { return decision{next: nextSettle, outcome: o
 // claim calls during, unless it is nil or f is late, while the first claim is in
 // progress, and then waits for the reply.
 func (w *Worker) claim(ctx context.Context, f *execution, during func()) decision {
-	for n := 1; n <= claimsMax; n++ {
+	for n := 1; n <= journal.ClaimsMax; n++ {
 		late := f.late(w.now())
 		wanted := Claim{By: w.instance, Hash: f.hash}
 		if late {
@@ -85,7 +86,7 @@ func (w *Worker) claim(ctx context.Context, f *execution, during func()) decisio
 			}
 			return giveBack(troubleDelay, "claim not answered")
 		}
-		if stands.Hash != "" && stands.Hash != f.hash {
+		if !journal.ClaimBody(stands).Concerns(f.hash) {
 			f.claimNotOurs(n, false)
 			w.logFor(f).Warn("claim_of_other_bytes", "claim", n, "note", "the claim is of another effect of this name, which the server lost: it is skipped")
 			continue

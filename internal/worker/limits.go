@@ -21,7 +21,6 @@ const (
 	deltaBytesMax       = 32 << 10    // text of one streaming delta
 	heldBytesMax        = 64 << 10    // text that waits for the end of a character
 	unclaimedFreshFor   = time.Second // age up to which a retry-safe call starts without a check that it is open
-	claimsMax           = 1024        // claims of one model turn: each except the last is of a bridge that is gone
 
 	slotsPassed = 7 // grants in a row that may pass over effects of a lower priority
 

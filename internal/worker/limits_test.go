@@ -7,6 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/presence"
 )
 
@@ -26,7 +27,7 @@ func TestLimits(t *testing.T) {
 		{"a late heartbeat is no gap", aliveGapMax >= 3*aliveEvery},
 		{"heartbeats are those of the bus", aliveEvery == presence.HeartbeatEvery && holderGone == presence.GoneAfter},
 		{"what was settled is remembered for longer than clocks differ", settledKept >= 5*time.Minute},
-		{"takeovers within a deadline are fewer than claims", session.DeadlineMaxMS/holderGone.Milliseconds() < claimsMax},
+		{"takeovers within a deadline are fewer than claims", session.DeadlineMaxMS/holderGone.Milliseconds() < journal.ClaimsMax},
 	} {
 		if !c.hold {
 			t.Errorf("does not hold: %s", c.why)

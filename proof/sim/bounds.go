@@ -59,8 +59,8 @@ func (r *referee) boundsOf(run *laneRun) {
 	case time.Since(run.crowded) > crowdedMost && run.ticked.Sub(run.crowded) > crowdedMost:
 		r.j.breaks("%s keeps %d sessions of lane %d, %d at most", run.name, kept, run.end.number, m.Most)
 	}
-	if m.Loaded > m.Waits {
-		r.j.breaks("%s loads %d sessions for %d waiting events", run.name, m.Loaded, m.Waits)
+	if m.Loading > m.Waits {
+		r.j.breaks("%s loads %d sessions for %d waiting events", run.name, m.Loading, m.Waits)
 	}
 }
 

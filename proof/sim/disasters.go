@@ -28,6 +28,9 @@ func (s *sim) disasters() (all []option) {
 	})
 	rarely(weightOf(s.mood.logLosses), 60, s.powerLoss)
 	rarely(weightOf(s.mood.effectLosses), 40, s.effectsLost)
+	rarely(s.mood.failures, 60, s.sessionFails)
+	rarely(s.mood.failures, 120, s.streamFails)
+	rarely(weightOf(s.mood.pastLosses), 20, s.pastLost)
 	rarely(weightOf(s.mood.hours), 150, s.hour)
 	return all
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/subjects"
 )
 
 type referee struct {
@@ -155,8 +156,7 @@ func (r *referee) unstored(sid string, s *judged, d dues) (missing []string) {
 		}
 	}
 	for _, w := range d.withdrawn {
-		subject, _ := r.j.outputOf(&journal.Output{Session: sid, Withdraw: &w})
-		if _, ok := r.names[subject]; w.Claimed && !ok {
+		if w.Claimed && !r.decided(sid, w) {
 			missing = append(missing, "the withdrawal of "+w.Name)
 		}
 		if !r.stopped[sid+"."+w.Name] {
@@ -167,6 +167,32 @@ func (r *referee) unstored(sid string, s *judged, d dues) (missing []string) {
 		missing = append(missing, fmt.Sprintf("notice %d", d.notices))
 	}
 	return missing
+}
+
+// decided reports whether a stored claim says who may start a withdrawn effect: a
+// bridge that had claimed it before, or nobody.
+func (r *referee) decided(sid string, w session.Withdrawal) bool {
+	of := subjects.EffectName{Class: w.Class, Target: w.Target, Session: sid, Effect: w.Name}
+	for n := 1; ; n++ {
+		held, ok := r.claim(of, n)
+		if !ok {
+			return false
+		}
+		body, err := journal.ParseClaimBody(held)
+		if err != nil || body.Hash == "" || body.Hash == w.Hash.String() {
+			return true
+		}
+	}
+}
+
+// claim returns the nth claim of an effect that was stored.
+func (r *referee) claim(of subjects.EffectName, n int) (held []byte, ok bool) {
+	subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: of, N: n})
+	if err != nil {
+		panic(err)
+	}
+	held, ok = r.names[subject]
+	return held, ok
 }
 
 // acked checks an event that a host acknowledges.
@@ -199,6 +225,11 @@ func (r *referee) ackedLost(p *proc, s *judged, e session.Event) {
 		asked := effect.Class == session.ClassWake || effect.StartBy >= r.j.play.newest().UnixMilli() // late effects are not published
 		if held, ok := r.names[subject]; ok && asked && !bytes.Equal(held, data) {
 			r.j.breaks("%s acknowledges %s at %d, and %s has other bytes", p.name, e.Session, e.Seq, effect.Name)
+		}
+	}
+	for _, w := range s.owed[i].withdrawn {
+		if w.Claimed && !r.decided(e.Session, w) {
+			r.j.breaks("%s acknowledges %s at %d, and %s is not withdrawn", p.name, e.Session, e.Seq, w.Name)
 		}
 	}
 }
@@ -283,6 +314,10 @@ func (r *referee) cancel(sid string, payload []byte) {
 
 func (r *referee) quarantine(sid string, body []byte) {
 	r.j.did("quarantined")
+	if r.j.mayStop(sid) {
+		r.j.did("quarantined for a failure")
+		return
+	}
 	if !r.of(sid).lost {
 		r.j.breaks("%s is quarantined: %s", sid, body)
 	}
@@ -300,7 +335,11 @@ func (r *referee) end() {
 	}
 	for _, sid := range sortedKeys(r.sessions) {
 		s := r.sessions[sid]
-		if r.j.stops[sid] != nil || s.lost {
+		if s.lost {
+			continue
+		}
+		if r.j.stops[sid] != nil {
+			r.j.breaks("%s is still quarantined in the end", sid)
 			continue
 		}
 		if missing := r.missing(sid, r.j.log.LastSeq()); len(missing) > 0 {

@@ -122,6 +122,7 @@ func (s *sim) calmDown() {
 	for i := range hostCount + bridgeCount + 1 {
 		s.setClock(i, 0)
 	}
+	s.lanesGoOn()
 	s.resume()
 	s.quiet()
 	if s.draw(4) == 3 && len(s.broken) == 0 {

@@ -6,6 +6,7 @@ package sim
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -29,6 +30,7 @@ const laneTTL = 2 * time.Second
 // jetServer is the server.
 type jetServer struct {
 	*stage
+	failures
 	names subjects.Names
 	judge *referee
 	play  *sim
@@ -42,12 +44,13 @@ type jetServer struct {
 	skew              time.Duration                         // how far ahead the server's clock is
 	latest            time.Time                             // the latest time that any clock has shown
 
-	blobs  map[codec.Ref][]byte
-	former map[string][][]byte // values of the bucket, the latest last
-	timers map[string]schedule // by the subject of the schedule; none is ever lost
-	alive  map[string]*proc    // by instance
-	stops  map[string][]byte   // quarantines
-	notes  map[string]laneNote // notes of lane owners, by key
+	blobs       map[codec.Ref][]byte
+	former      map[string][][]byte // values of the bucket, the latest last
+	timers      map[string]schedule // by the subject of the schedule; none is ever lost
+	newestTimer journal.Newest
+	alive       map[string]*proc    // by instance
+	stops       map[string][]byte   // quarantines
+	notes       map[string]laneNote // notes of lane owners, by key
 }
 
 // target is a consumer of effects.
@@ -82,10 +85,11 @@ func newServer(s *stage) *jetServer {
 	}
 	*j = jetServer{
 		stage: s, names: names,
-		log: stream(jetmodel.Config{Window: 2 * time.Minute}),
-		fx:  stream(jetmodel.Config{OnePerSubject: true, Age: time.Hour, Window: 2 * time.Minute}),
-		out: stream(jetmodel.Config{Window: 2 * time.Minute}),
-		due: stream(jetmodel.Config{}),
+		failures: failures{odd: map[string]string{}, healed: map[string]time.Time{}, down: map[string]bool{}},
+		log:      stream(jetmodel.Config{Window: 2 * time.Minute}),
+		fx:       stream(jetmodel.Config{OnePerSubject: true, Age: time.Hour, Window: 2 * time.Minute}),
+		out:      stream(jetmodel.Config{Window: 2 * time.Minute}),
+		due:      stream(jetmodel.Config{}),
 
 		saved: map[*jetmodel.Consumer]jetmodel.Saved{}, blobs: map[codec.Ref][]byte{}, former: map[string][][]byte{},
 		timers: map[string]schedule{}, alive: map[string]*proc{}, stops: map[string][]byte{}, notes: map[string]laneNote{},
@@ -242,9 +246,11 @@ func (j *jetServer) group(outputs []journal.Output, left []int, errs []error) (s
 	}
 	j.did("group rejected")
 	for n, i := range left {
-		if m, err := j.fx.Last(batch[n].Subject, 0); err == nil {
+		m, err := j.fx.Last(batch[n].Subject, 0)
+		if err == nil {
 			errs[i] = j.compare(&outputs[i], m)
-		} else {
+		}
+		if err != nil || errors.Is(errs[i], errNextClaim) {
 			still = append(still, i)
 		}
 	}
@@ -262,10 +268,19 @@ func (j *jetServer) single(o *journal.Output) error {
 	return j.compare(o, m)
 }
 
+// errNextClaim means that a withdrawal must be stored as the next claim.
+var errNextClaim = errors.New("the claim is of another effect")
+
 // compare returns an error if another output has taken a name.
 func (j *jetServer) compare(o *journal.Output, held jetmodel.Message) error {
 	subject, data := j.outputOf(o)
-	if o.Withdraw != nil {
+	switch {
+	case o.Withdraw == nil:
+	case journal.WithdrawsNext(o.Withdraw, held.Data):
+		o.N = max(o.N, 1) + 1
+		j.did("withdrawn at the next claim")
+		return errNextClaim
+	default:
 		j.did([]string{"withdrawn first", "withdrawn too late"}[min(1, strings.Count(string(held.Data), "by"))])
 		return nil
 	}
@@ -280,8 +295,8 @@ func (j *jetServer) outputOf(o *journal.Output) (subject string, data []byte) {
 	switch {
 	case o.Withdraw != nil:
 		of := subjects.EffectName{Class: o.Withdraw.Class, Target: o.Withdraw.Target, Session: o.Session, Effect: o.Withdraw.Name}
-		subject, err = j.names.Claim(subjects.ClaimName{EffectName: of, N: 1})
-		data = []byte(`{"withdrawn":true}`)
+		subject, err = j.names.Claim(subjects.ClaimName{EffectName: of, N: max(int(o.N), 1)})
+		data = journal.Withdrawn(o.Withdraw)
 	case o.Effect.Class == session.ClassWake:
 		subject, err = j.names.Timer(o.Session, o.Effect.Name, o.Effect.Deadline)
 		data = o.Effect.Payload
@@ -319,6 +334,7 @@ func (j *jetServer) schedule(o *journal.Output) {
 		at = most
 	}
 	j.timers[subject] = schedule{at, target, data}
+	j.newestTimer.Seq, j.newestTimer.Session = j.newestTimer.Seq+1, o.Session
 	j.judge.scheduled(o, subject)
 }
 

@@ -35,9 +35,10 @@ type sim struct {
 type mood struct {
 	kills, cuts, restarts, waits, stops, jumps int
 
-	logLosses, effectLosses bool // at most one of the two
-	hours                   bool
-	grouped                 bool // outputs are stored in atomic batches
+	logLosses, effectLosses, pastLosses bool // at most one of them
+	hours                               bool
+	failures                            int  // of sessions and of streams
+	grouped                             bool // outputs are stored in atomic batches
 }
 
 // option is something that may happen next.
@@ -54,12 +55,16 @@ func newSim(d *draws) *sim {
 	s.mood = mood{kills: s.draw(3), cuts: s.draw(3), restarts: s.draw(2), waits: s.draw(3), stops: s.draw(3), jumps: max(0, s.draw(6)-3)}
 	s.mood.grouped, s.mood.hours = s.draw(2) == 1, s.draw(12) == 11
 	switch s.draw(12) {
+	case 9:
+		s.mood.pastLosses = true
+		s.mood.hours = false
 	case 10:
 		s.mood.effectLosses = true
 	case 11:
 		s.mood.logLosses = true
 		s.mood.hours = false // names of a lost past would expire unnoticed
 	}
+	s.mood.failures = max(0, s.draw(6)-4)
 	s.behind = uint64(s.draw(2) * 3)
 	payload := []byte(installRecord)
 	install, err := session.ParseInstall(payload)
@@ -267,8 +272,8 @@ func (s *sim) isDone() bool {
 			}
 		}
 	}
-	for _, one := range s.judge.sessions {
-		if one.state.Run != nil {
+	for sid, one := range s.judge.sessions {
+		if one.state.Run != nil || s.stops[sid] != nil && !one.lost {
 			return false
 		}
 		for _, e := range one.state.Open() {

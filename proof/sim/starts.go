@@ -129,11 +129,7 @@ func (r *referee) startClaimed(p *proc, of subjects.EffectName, e asked, before 
 // claimOf returns the number of a bridge's last claim of an effect; 0: none.
 func (r *referee) claimOf(p *proc, of subjects.EffectName, e asked) (mine int) {
 	for n := 1; ; n++ {
-		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: of, N: n})
-		if err != nil {
-			panic(err)
-		}
-		held, ok := r.names[subject]
+		held, ok := r.claim(of, n)
 		if !ok {
 			return mine
 		}
@@ -264,12 +260,8 @@ func (r *referee) done(p *proc, sid, name string) {
 		if e.Name != name {
 			continue
 		}
-		subject, err := r.j.names.Claim(subjects.ClaimName{EffectName: subjects.EffectName{Class: e.Class, Target: e.Target, Session: sid, Effect: name}, N: 1})
-		if err != nil {
-			panic(err)
-		}
-		body, err := journal.ParseClaimBody(r.names[subject])
-		if err != nil || !body.Withdrawn {
+		held, _ := r.claim(subjects.EffectName{Class: e.Class, Target: e.Target, Session: sid, Effect: name}, 1)
+		if body, err := journal.ParseClaimBody(held); err != nil || !body.Withdrawn {
 			r.j.breaks("%s acks %s.%s, which is open and not settled", p.name, sid, name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/proof/jetmodel"
 )
 
 // world is a host's connection.
@@ -34,20 +36,23 @@ func (w world) InstallBefore(_ context.Context, seq uint64) (session.Event, bool
 }
 
 func (w world) ReadSession(ctx context.Context, sid string, from, to uint64, leader bool) iter.Seq2[session.Event, error] {
-	return w.read(ctx, fmt.Sprintf("read %s from %d to %d", sid, from, to), func() []session.Event { return w.sim.history(sid, from, to, leader) })
+	return w.read(ctx, sid, fmt.Sprintf("read %s from %d to %d", sid, from, to), func() []session.Event { return w.sim.history(sid, from, to, leader) })
 }
 
 func (w world) ReadNext(ctx context.Context, sid string, from, to, n uint64) iter.Seq2[session.Event, error] {
-	return w.read(ctx, fmt.Sprintf("read %d of %s from %d to %d", n, sid, from, to), func() []session.Event {
+	return w.read(ctx, sid, fmt.Sprintf("read %d of %s from %d to %d", n, sid, from, to), func() []session.Event {
 		all := w.sim.history(sid, from, to, false)
 		return all[:min(uint64(len(all)), n)]
 	})
 }
 
-func (w world) read(ctx context.Context, text string, events func() []session.Event) iter.Seq2[session.Event, error] {
+func (w world) read(ctx context.Context, sid, text string, events func() []session.Event) iter.Seq2[session.Event, error] {
 	return func(yield func(session.Event, error) bool) {
 		var all []session.Event
 		err := w.call(ctx, text, func() error {
+			if err := w.sim.fails(sid, failsLoad); err != nil {
+				return err
+			}
 			all = events()
 			return nil
 		})
@@ -65,6 +70,9 @@ func (w world) read(ctx context.Context, text string, events func() []session.Ev
 func (w world) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error) {
 	seqs := make([]uint64, len(sids))
 	err := w.call(ctx, "first of "+strings.Join(sids, " "), func() error {
+		if err := w.sim.fails("", failsLoad); err != nil {
+			return err
+		}
 		for i, sid := range sids {
 			if all := w.sim.history(sid, 1, w.sim.log.LastSeq(), false); len(all) > 0 {
 				seqs[i] = all[0].Seq
@@ -87,6 +95,9 @@ func (w world) CountEvents(ctx context.Context, sid string, have uint64) (n uint
 
 func (w world) LastSeq(ctx context.Context) (seq uint64, err error) {
 	err = w.call(ctx, "last sequence", func() error {
+		if err := w.sim.fails("", failsLoad); err != nil {
+			return err
+		}
 		seq = w.sim.log.LastSeq()
 		return nil
 	})
@@ -100,6 +111,34 @@ func (w world) Publish(ctx context.Context, door session.Door, sid string, paylo
 		return err
 	})
 	return seq, err
+}
+
+// NewestOutputs fails if a stream does not answer.
+func (w world) NewestOutputs(ctx context.Context) (newest [3]journal.Newest, err error) {
+	err = w.call(ctx, "all streams", func() error {
+		if len(w.sim.down) > 0 {
+			return errRefused
+		}
+		newest[2] = w.sim.newestTimer
+		for i, stream := range []*jetmodel.Stream{w.sim.fx, w.sim.out} {
+			if m, err := stream.At(stream.LastSeq(), 0); err == nil {
+				newest[i] = journal.Newest{Seq: m.Seq, Session: w.sim.sessionOf(m.Subject)}
+			}
+		}
+		return nil
+	})
+	return newest, err
+}
+
+// sessionOf returns the session of an effect, a claim or a notice.
+func (j *jetServer) sessionOf(subject string) string {
+	if name, err := j.names.ParseEffect(subject); err == nil {
+		return name.Session
+	}
+	if name, err := j.names.ParseClaim(subject); err == nil {
+		return name.Session
+	}
+	return subject // of notices
 }
 
 // Store stores outputs as Bus.Store does, in the steps of its committers: effects
@@ -140,17 +179,27 @@ func (w world) asks(ctx context.Context, outputs []journal.Output, left []int, e
 	for tries := 0; len(left) > 0; tries++ {
 		var still []int
 		err := w.call(ctx, "store"+textsOf(outputs, left), func() error {
+			left = slices.DeleteFunc(left, func(i int) bool {
+				errs[i] = w.sim.fails(outputs[i].Session, failsEffects)
+				return errs[i] != nil
+			})
+			if still = nil; len(left) == 0 {
+				return nil
+			}
 			if len(left) > 1 && grouped && tries < 3 {
 				still = w.sim.group(outputs, left, errs)
 				return nil
 			}
 			some := left[:w.sim.part(len(left))]
-			still = left[len(some):]
+			still = slices.Clone(left[len(some):])
 			for _, i := range some {
 				if errs[i] = nil; !w.sim.denies() {
 					errs[i] = w.sim.single(&outputs[i])
 				} else {
 					errs[i] = errRefused
+				}
+				if errors.Is(errs[i], errNextClaim) {
+					still = append(still, i)
 				}
 			}
 			return nil
@@ -176,38 +225,43 @@ func (w world) notices(ctx context.Context, outputs []journal.Output, left []int
 			failed[o.Session] = true
 		}
 	}
-	w.each(ctx, outputs, left, errs, func(o *journal.Output) bool {
+	w.each(ctx, outputs, left, errs, func(o *journal.Output) error {
+		err := w.sim.fails(o.Session, failsNotices)
 		if failed[o.Session] || w.sim.denies() {
+			err = errRefused
+		}
+		if err != nil {
 			failed[o.Session] = true
-			return false
+			return err
 		}
 		w.sim.notice(o)
-		return true
+		return nil
 	})
 }
 
 // schedules stores wakes, in any order.
 func (w world) schedules(ctx context.Context, outputs []journal.Output, left []int, errs []error) {
-	w.each(ctx, outputs, left, errs, func(o *journal.Output) bool {
+	w.each(ctx, outputs, left, errs, func(o *journal.Output) error {
+		if err := w.sim.fails(o.Session, failsWakes); err != nil {
+			return err
+		}
 		if w.sim.denies() {
-			return false
+			return errRefused
 		}
 		w.sim.schedule(o)
-		return true
+		return nil
 	})
 }
 
 // each stores some outputs, in steps between which a process may die.
-func (w world) each(ctx context.Context, outputs []journal.Output, left []int, errs []error, store func(*journal.Output) bool) {
+func (w world) each(ctx context.Context, outputs []journal.Output, left []int, errs []error, store func(*journal.Output) error) {
 	for len(left) > 0 {
 		var still []int
 		err := w.call(ctx, "store"+textsOf(outputs, left), func() error {
 			some := left[:w.sim.part(len(left))]
 			still = left[len(some):]
 			for _, i := range some {
-				if store(&outputs[i]) {
-					errs[i] = nil
-				}
+				errs[i] = store(&outputs[i])
 			}
 			return nil
 		})
@@ -273,8 +327,11 @@ func (w world) PublishCancel(ctx context.Context, sid string, payload []byte) er
 
 func (w world) GetSnapshot(ctx context.Context, sid string) (data []byte, found bool, err error) {
 	err = w.call(ctx, "get snapshot "+sid, func() error {
+		if err := w.sim.fails(sid, failsLoad); err != nil {
+			return err
+		}
 		data, found = w.sim.snapshot(sid)
-		return nil
+		return w.sim.fails("", failsSnapshots)
 	})
 	return data, found, err
 }
@@ -297,6 +354,9 @@ func (w world) LogMissing(context.Context) (uint64, error) { return 0, nil }
 
 func (w world) EventAt(ctx context.Context, seq uint64) (e session.Event, err error) {
 	err = w.call(ctx, fmt.Sprintf("event at %d", seq), func() error {
+		if err := w.sim.fails("", failsLoad); err != nil {
+			return err
+		}
 		m, err := w.sim.log.At(seq, 0)
 		if err != nil {
 			return natsio.ErrNotFound
@@ -314,13 +374,16 @@ func (w world) StoredOutputs(context.Context, string) (journal.StoredOutputs, er
 func (w world) GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error) {
 	err = w.call(ctx, "get quarantine "+sid, func() error {
 		body, found = w.sim.stops[sid]
-		return nil
+		return w.sim.fails("", failsSnapshots)
 	})
 	return body, found, err
 }
 
 func (w world) PutQuarantine(ctx context.Context, sid string, body []byte) error {
 	return w.call(ctx, "quarantine "+sid+" "+string(body), func() error {
+		if err := w.sim.fails("", failsSnapshots); err != nil {
+			return err
+		}
 		w.sim.stops[sid] = body
 		w.sim.judge.quarantine(sid, body)
 		return nil
@@ -343,6 +406,9 @@ func (w world) Quarantined(context.Context) iter.Seq2[string, error] {
 
 func (w world) DeleteQuarantine(ctx context.Context, sid string) error {
 	return w.call(ctx, "release "+sid, func() error {
+		if err := w.sim.fails("", failsSnapshots); err != nil {
+			return err
+		}
 		delete(w.sim.stops, sid)
 		return nil
 	})

@@ -97,7 +97,7 @@ func Register(r *meter.Registry, lanes int) *Meters {
 		budget:   meter.Closed("budget", "tokens", "cost", "session_tokens", "session_cost"),
 		target:   meter.Open(targetsMax, "class", "target"), lane: meter.Closed("lane", numbers...),
 		from: meter.Closed("from", "snapshot", "log", "new"), done: meter.Closed("outcome", "stored", "failed", "same", "different", "not_verified"),
-		reason:     meter.Closed("reason", "payload_differs", "too_large", "panic", "kills", "log_damaged", "snapshot_differs"),
+		reason:     meter.Closed("reason", "payload_differs", "too_large", "panic", "kills", "log_damaged", "snapshot_differs", "isolated"),
 		commitCode: meter.Closed("code", "payload_differs", "too_large", "stream_full", "unknown_outcome"),
 		is:         meter.Closed("is", "unknown", "interval", "replicated", "always"),
 	}
@@ -202,6 +202,8 @@ func reasonOf(cause error) string {
 		return "log_damaged"
 	case *snapshotError:
 		return "snapshot_differs"
+	case *isolatedError:
+		return "isolated"
 	}
 	return meter.Other
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/subjects"
 )
@@ -23,8 +24,9 @@ type referee struct {
 	j        *jetServer
 	install  *session.Install
 	sessions map[string]*judged
-	names    map[string][]byte // all that was ever stored in the effects stream, by subject
-	stopped  map[string]bool   // effects that a cancel message named
+	names    map[string][]byte   // all that was ever stored in the effects stream, by subject
+	former   map[string][]string // hashes of what was stored under a name before, and was lost
+	stopped  map[string]bool     // effects that a cancel message named
 	starts   map[string][]*started
 	looked   map[string]uint64 // last sequence of the log when a bridge read a session's last model event
 	gone     map[string]bool   // lost names
@@ -60,7 +62,7 @@ type started struct {
 }
 
 func newReferee(j *jetServer) *referee {
-	return &referee{j: j, sessions: map[string]*judged{}, names: map[string][]byte{}, stopped: map[string]bool{}, starts: map[string][]*started{}, looked: map[string]uint64{}, gone: map[string]bool{}, compared: map[string]uint64{}}
+	return &referee{j: j, sessions: map[string]*judged{}, names: map[string][]byte{}, former: map[string][]string{}, stopped: map[string]bool{}, starts: map[string][]*started{}, looked: map[string]uint64{}, gone: map[string]bool{}, compared: map[string]uint64{}}
 }
 
 func (r *referee) of(sid string) *judged {
@@ -107,7 +109,10 @@ func (r *referee) lose(from uint64) {
 
 // stored records the message that was stored under a name.
 func (r *referee) stored(subject string, data []byte) {
-	_, again := r.names[subject]
+	former, again := r.names[subject]
+	if again && !bytes.Equal(former, data) {
+		r.former[subject] = append(r.former[subject], codec.Sum(former).String())
+	}
 	r.names[subject] = data // an earlier message has expired, or was lost
 	name, err := r.j.names.ParseEffect(subject)
 	if err == nil && again && r.lossy {

@@ -76,8 +76,8 @@ func (r *referee) start(p *proc, of subjects.EffectName) *started {
 	if p.now().After(e.startBy) {
 		r.j.breaks("%s starts %s past its start_by", p.name, name)
 	}
-	if r.claimGone(of) {
-		return one // which bridge may start it is unknown
+	if r.claimGone(of) || r.claimsFormer(p, of, subject, e) {
+		return one // which bridge may start it is unknown, or it starts one that was lost
 	}
 	switch {
 	case of.Class == session.ClassTool && !e.retrySafe:
@@ -140,6 +140,24 @@ func (r *referee) claimOf(p *proc, of subjects.EffectName, e asked) (mine int) {
 			r.j.breaks("%s starts %s.%s, which is withdrawn", p.name, of.Session, of.Effect)
 		case body.By == p.name:
 			mine = n
+		}
+	}
+}
+
+// claimsFormer reports whether a bridge has claimed an effect that had the name before,
+// and not the present one: it was delivered before the loss.
+func (r *referee) claimsFormer(p *proc, of subjects.EffectName, subject string, e asked) (former bool) {
+	for n := 1; ; n++ {
+		held, ok := r.claim(of, n)
+		if !ok {
+			return former
+		}
+		switch body, err := journal.ParseClaimBody(held); {
+		case err != nil || body.By != p.name:
+		case body.Hash == e.hash:
+			return false
+		default:
+			former = former || slices.Contains(r.former[subject], body.Hash)
 		}
 	}
 }

@@ -19,6 +19,10 @@ import (
 // gets the name. Then the run may be cancelled before a bridge starts the effect.
 func (s *sim) pastLost() {
 	event, found := s.claimedEvent()
+	for tries := 0; !found && tries < 60; tries++ {
+		s.happens(s.usual())
+		event, found = s.claimedEvent()
+	}
 	if !found {
 		return
 	}

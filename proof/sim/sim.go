@@ -55,7 +55,7 @@ func newSim(d *draws) *sim {
 	s.mood = mood{kills: s.draw(3), cuts: s.draw(3), restarts: s.draw(2), waits: s.draw(3), stops: s.draw(3), jumps: max(0, s.draw(6)-3)}
 	s.mood.grouped, s.mood.hours = s.draw(2) == 1, s.draw(12) == 11
 	switch s.draw(12) {
-	case 9:
+	case 8, 9:
 		s.mood.pastLosses = true
 		s.mood.hours = false
 	case 10:
@@ -128,8 +128,10 @@ func play(d *draws) *sim {
 }
 
 // next makes one thing happen.
-func (s *sim) next() {
-	var all []option
+func (s *sim) next() { s.happens(append(s.usual(), s.disasters()...)) }
+
+// usual returns what may happen next without a disaster.
+func (s *sim) usual() (all []option) {
 	for _, w := range s.rest() {
 		all = append(all, option{8, func() { s.let(w) }})
 	}
@@ -146,7 +148,11 @@ func (s *sim) next() {
 			}
 		}})
 	}
-	all = append(all, s.disasters()...)
+	return all
+}
+
+// happens draws one of all, by weight.
+func (s *sim) happens(all []option) {
 	sum := 0
 	for _, o := range all {
 		sum += o.weight

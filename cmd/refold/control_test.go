@@ -224,7 +224,7 @@ func TestInvalidControlArguments(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		"see refold run --help":     {"run", "s1", "hi", "--when-busy", "wait"},
-		"a text goes with --edit N": {"queue", "s1", "more"},
+		"a text and files go with --edit N": {"queue", "s1", "more"},
 		"see refold queue --help":   {"queue", "s1", "--edit", "2", "--remove", "2"},
 		"--budget: ":                {"resume", "s1", "--budget", "much"},
 		"see refold approve --help": {"approve", "s1"},

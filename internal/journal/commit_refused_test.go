@@ -72,7 +72,7 @@ func TestTakenNamesLeaveTheRestInABatch(t *testing.T) {
 		if won, holder, err := s.b.Claim(ctx, claimOf("s1", all[2].Name, 1), []byte(`{"withdrawn":true}`)); err != nil || won || string(holder) != string(bridge) {
 			t.Errorf("withdraw what is claimed: got %v %s %v, want the bridge's claim", won, holder, err)
 		}
-		if won, _, err := s.b.Claim(ctx, claimOf("s1", all[3].Name, 1), []byte(`{"withdrawn":true}`)); err != nil || !won {
+		if won, _, err := s.b.Claim(ctx, claimOf("s1", all[3].Name, 1), journal.Withdrawn(withdrawalOf(&all[3]))); err != nil || !won {
 			t.Errorf("withdraw again: got %v %v, want it won", won, err)
 		}
 		counts := batches(s.all("REFOLD_FX"))

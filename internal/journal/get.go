@@ -154,11 +154,11 @@ func (u *unanswered) since(now time.Time) time.Time {
 }
 
 // whyNoStream distinguishes a missing stream from one without a leader. It returns an
-// error that is final for the former, and err for the latter. A core-only client that
-// may not ask treats a stream as missing after leaderless.
+// error that is final for the former, and err for the latter. A core-only client
+// treats a stream as missing after leaderless.
 func (j *Journal) whyNoStream(ctx context.Context, stream string, err error) error {
 	if j.unanswered != nil {
-		if final := j.missing(ctx, stream); final != nil {
+		if final := j.noJetStream(ctx, stream); final != nil {
 			return final
 		}
 		if now := time.Now(); now.Sub(j.unanswered.since(now)) > leaderless {
@@ -172,9 +172,10 @@ func (j *Journal) whyNoStream(ctx context.Context, stream string, err error) err
 	return err
 }
 
-// missing returns an error if the server says that a stream, or JetStream itself,
-// does not exist; nil to a user without the permission to ask.
-func (j *Journal) missing(ctx context.Context, stream string) error {
+// noJetStream returns an error if the server says that it has no JetStream, or none
+// for the account; nil to a user without the permission to ask. A missing stream is
+// none yet: a client may start together with the session-actor that creates it.
+func (j *Journal) noJetStream(ctx context.Context, stream string) error {
 	err := j.conn.Attempt(ctx, j.conn.API+"STREAM.INFO."+stream, func(ctx context.Context) error {
 		_, err := j.conn.JS.Stream(ctx, stream)
 		return err
@@ -182,7 +183,7 @@ func (j *Journal) missing(ctx context.Context, stream string) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders): // as text: callers retry this cause
 		return fmt.Errorf("%w at %s: start nats-server with -js (%s)", natsio.ErrNoJetStream, j.conn.Where, err.Error())
-	case errors.Is(err, jetstream.ErrStreamNotFound), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return err
 	}
 	return nil

@@ -26,7 +26,7 @@ func TestUnansweredSeriesBeginsAtItsFirstRequest(t *testing.T) {
 }
 
 // A client that may ask is told at once, instead of after leaderless.
-func TestCoreOnlyPublishSaysWhatIsMissing(t *testing.T) {
+func TestCoreOnlyPublishSaysThatJetStreamIsMissing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		node *bustest.Node
@@ -34,7 +34,6 @@ func TestCoreOnlyPublishSaysWhatIsMissing(t *testing.T) {
 	}{
 		"no JetStream":                 {bustest.Configured(t, "port: -1"), natsio.ErrNoJetStream},
 		"no JetStream for the account": {bustest.Configured(t, "port: -1\njetstream { store_dir: \"DIR\" }\naccounts { A { users: [ { user: a, password: a } ] } }\nno_auth_user: a"), natsio.ErrNoJetStream},
-		"no streams":                   {bustest.Server(t), natsio.ErrNoStream},
 	} {
 		conn, err := natsio.Connect(t.Context(), natsio.Options{URL: c.node.URL(), CoreOnly: true})
 		bustest.OK(t, err)

@@ -400,6 +400,9 @@ func (m *idleModel) Generate(ctx context.Context, r executor.Request, delta func
 // idleTools does nothing, and says what is too large for an event.
 type idleTools struct{}
 
+// ToolIDs are in the heartbeats of its bridge.
+func (idleTools) ToolIDs() []string { return []string{"host.shell"} }
+
 func (idleTools) Execute(_ context.Context, call executor.Call) (executor.Result, error) {
 	if call.ToolName == "open_session" {
 		return executor.Result{Output: "open", HostSession: &executor.HostSession{ID: "h1", Status: "ready"}}, nil

@@ -205,7 +205,7 @@ func TestAttackKiller(t *testing.T) {
 			t.Errorf("%s killed nobody and is quarantined: %+v", sid, is)
 		}
 	}
-	if answer, err := s.nc.Request("refold.view."+attacked, nil, 10*time.Second); err != nil || !strings.Contains(answer.Header.Get("Nats-Service-Error"), "session-actors ended") {
+	if answer, err := s.nc.Request("refold.view."+attacked, nil, 10*time.Second); err != nil || !strings.Contains(string(answer.Data), `"quarantined":{"seq":`) || !strings.Contains(string(answer.Data), "session-actors ended") {
 		t.Errorf("view: got %+v %v, want the reason", answer, err)
 	}
 

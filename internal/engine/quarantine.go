@@ -96,7 +96,7 @@ func (o outside) mark(ctx context.Context, e session.Event, stop Stop, cause err
 			return stop, err
 		}
 		if _, silent := o.host.answer(ctx); refused && silent == nil {
-			o.log.Error("quarantine not told: the notice can't be stored", "session", e.Session, "seq", e.Seq, "error", err)
+			o.log.Error("quarantine not told", "session", e.Session, "seq", e.Seq, "error", err)
 			told, refused = true, false // the view tells it
 		}
 	}

@@ -23,7 +23,7 @@ const memoryLimit = 512
 const (
 	pieceMiB     = 64
 	segmentBytes = pieceMiB<<20 + 4096 // no other program has segments of this size
-	heldUntil    = 3 * time.Second     // for longer than a check takes
+	heldUntil    = 20 * time.Second    // for longer than a check takes on a busy machine
 )
 
 // TestAttackSharedMemory: memory that no process has for itself, and memory that
@@ -39,8 +39,19 @@ func TestAttackSharedMemory(t *testing.T) {
 		if b.Command(nil, "/", nil).KillsDescendants() {
 			return // they ended with the IPC namespace
 		}
-		if left, err := os.ReadFile("/proc/sysvipc/shm"); err != nil || strings.Contains(string(left), fmt.Sprintf(" %d ", segmentBytes)) {
-			t.Errorf("segments that the command left: %s, %v; want none of %d bytes", left, err, segmentBytes)
+		// Other tests may hold segments at the moment, until they are ended.
+		end := time.Now().Add(time.Minute)
+		for {
+			left, err := os.ReadFile("/proc/sysvipc/shm")
+			switch {
+			case err != nil:
+				t.Fatal(err)
+			case !strings.Contains(string(left), fmt.Sprintf(" %d ", segmentBytes)):
+				return
+			case time.Now().After(end):
+				t.Fatalf("segments that the command left: %s; want none of %d bytes", left, segmentBytes)
+			}
+			<-time.After(100 * time.Millisecond)
 		}
 	})
 }

@@ -223,15 +223,15 @@ func TestRunReportsExceededBudget(t *testing.T) {
 func TestInvalidControlArguments(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		"see refold run --help":     {"run", "s1", "hi", "--when-busy", "wait"},
+		"see refold run --help":             {"run", "s1", "hi", "--when-busy", "wait"},
 		"a text and files go with --edit N": {"queue", "s1", "more"},
-		"see refold queue --help":   {"queue", "s1", "--edit", "2", "--remove", "2"},
-		"--budget: ":                {"resume", "s1", "--budget", "much"},
-		"see refold approve --help": {"approve", "s1"},
-		"--args-hash: is 64 hex":    {"approve", "s1", "r1t1c0", "--args-hash", "12345678"},
-		"--args: is not JSON":       {"approve", "s1", "r1t1c0", "--yes", "--args", "{"},
-		"give --args-hash HASH":     {"approve", "s1", "r1t1c0"},
-		"see refold deny --help":    {"deny", "s1", "r1t1c0", "--args", "{}"},
+		"see refold queue --help":           {"queue", "s1", "--edit", "2", "--remove", "2"},
+		"--budget: ":                        {"resume", "s1", "--budget", "much"},
+		"see refold approve --help":         {"approve", "s1"},
+		"--args-hash: is 64 hex":            {"approve", "s1", "r1t1c0", "--args-hash", "12345678"},
+		"--args: is not JSON":               {"approve", "s1", "r1t1c0", "--yes", "--args", "{"},
+		"give --args-hash HASH":             {"approve", "s1", "r1t1c0"},
+		"see refold deny --help":            {"deny", "s1", "r1t1c0", "--args", "{}"},
 	} {
 		var out, errOut text
 		if status := Main(t.Context(), args, strings.NewReader(""), &out, &errOut); status != statusUsage || !strings.Contains(errOut.String(), want) {

@@ -22,6 +22,9 @@ type Accepts struct {
 	TotalMax     int // bytes of all images and documents of a request; it leaves room for the text
 }
 
+// TextOnly is for a model that takes no images and no documents.
+var TextOnly = Accepts{Server: "this model"}
+
 // Many is what an API takes of a request's images together; 0: no limit is published.
 type Many struct {
 	Max     int // images, and pages of documents, of a request
@@ -121,6 +124,8 @@ func (a *Accepts) refuses(kind string, data []byte, size int) string {
 		return "by its first bytes it is no image and no PDF"
 	case kind == media.PDF && !a.Documents:
 		return a.Server + " takes no documents: ask for the text, or for images of the pages"
+	case isImage && len(a.Images) == 0:
+		return a.Server + " takes no images: describe it, or use another model"
 	case isImage && !slices.Contains(a.Images, kind):
 		return a.Server + " takes " + strings.Join(a.Images, ", ")
 	case isImage && !a.Animated && media.IsAnimated(kind, data):

@@ -130,10 +130,10 @@ func unicodeJSON(text []byte) []byte {
 	return []byte(UnicodeJSON(string(text)))
 }
 
-// escapeBytes is the length of an escape \uXXXX.
+// escapeBytes is the length of an escape: \u and four hex digits.
 const escapeBytes = 6
 
-// escaped returns the UTF-16 code unit of the escape \uXXXX that text begins with.
+// escaped returns the UTF-16 code unit of the escape that text begins with.
 func escaped(text string) (unit rune, ok bool) {
 	if len(text) < escapeBytes || text[:2] != `\u` {
 		return 0, false

@@ -169,8 +169,8 @@ func backslash(text []byte) (decoded []byte, n int) {
 	return nil, 0
 }
 
-// unicodeEscape decodes \uXXXX, two of them that stand for one character, and
-// \u{X}.
+// unicodeEscape decodes \u with four hex digits, two of them that stand for one
+// character, and \u{} with up to six.
 func unicodeEscape(text []byte) (decoded []byte, n int) {
 	if end := bytes.IndexByte(text[:min(len(text), len(`\u{10FFFF}`))], '}'); end > 0 && text[2] == '{' {
 		if c, ok := number(text, 3, end-3, 16); ok && c <= utf8.MaxRune {

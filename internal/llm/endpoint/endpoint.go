@@ -63,6 +63,7 @@ type Endpoint struct {
 	client   *http.Client
 	log      *slog.Logger
 	wait     func(ctx context.Context, d time.Duration) error
+	textOnly textOnly
 }
 
 // New returns the endpoint of a config, or the config's problems. base is the

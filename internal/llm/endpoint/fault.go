@@ -158,6 +158,7 @@ func (f *Failure) Refuses(member string) bool {
 func (e *Endpoint) classify(status int, header http.Header, s ServerError) *Failure {
 	s.RequestID = cmp.Or(s.RequestID, requestID(header))
 	f := e.failureOf(status, header, s)
+	f.Files = s.refusesFiles()
 	if f.after = retryAfter(header, time.Now()); f.after == 0 {
 		f.after = s.After
 	}

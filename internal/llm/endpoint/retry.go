@@ -21,6 +21,8 @@ type Failure struct {
 	Thoughts bool
 	// NoThoughts means that the server refused turns without a thought.
 	NoThoughts bool
+	// Files means that the server refused images or documents, if the request had any.
+	Files bool
 	// Changed means that the next attempt sends another request, and may do so at once.
 	Changed bool
 	after   time.Duration // the wait that the server requests; 0: none

@@ -22,7 +22,14 @@ type Thoughtful struct {
 // thoughts, or turns without one. After such a refusal it retries at once in the
 // next way, or in that which fills them in, and records that one in the answer's
 // Opaque, so that later turns begin with it. It returns an error of the first Make.
+//
+// If the server refuses images or documents, it retries at once with lines of text
+// in their place, in req. It remembers that of the model if there is an answer then.
 func (e *Endpoint) GenerateThoughtful(ctx context.Context, req *executor.Request, delta func(text string), t Thoughtful) (executor.Answer, error) {
+	if e.textOnly.has(req.Model) {
+		withoutFiles(req)
+	}
+	left := false // files of the request, because the server refused them
 	before, any := llm.ThoughtsOf(t.Of, req.Messages)
 	way := 0
 	for way < len(t.Ways)-1 && t.Ways[way] < before {
@@ -37,6 +44,12 @@ func (e *Endpoint) GenerateThoughtful(ctx context.Context, req *executor.Request
 		if failed == nil {
 			return answer, nil
 		}
+		if failed.Files && withoutFiles(req) {
+			if next, err := t.Make(t.Ways[way]); err == nil {
+				ask, left, failed.Changed = next, true, true
+			}
+			return answer, failed
+		}
 		if to := t.after(way, failed, any); to != way {
 			if next, err := t.Make(t.Ways[to]); err == nil {
 				ask, way, failed.Changed = next, to, true
@@ -44,6 +57,10 @@ func (e *Endpoint) GenerateThoughtful(ctx context.Context, req *executor.Request
 		}
 		return answer, failed
 	})
+	if err == nil && left && e.textOnly.add(req.Model) {
+		e.log.WarnContext(ctx, "the model takes no images or documents, which are not sent to it any more",
+			"session", req.Session, "effect", req.Effect, "model", req.Model)
+	}
 	if err == nil {
 		answer.Opaque = llm.Remember(t.Of, t.Ways[way], answer.Opaque)
 	}

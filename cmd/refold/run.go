@@ -87,17 +87,26 @@ func (r runCommand) options() (client.RunOptions, error) {
 	return o, err
 }
 
+// start requests the run, and returns a follower that hears all of it.
+func (r runCommand) start(ctx context.Context, c *client.Client, text string, options client.RunOptions) (*client.Follower, uint64, error) {
+	follower, err := c.Follow(ctx, r.Session)
+	if err != nil {
+		return nil, 0, err
+	}
+	seq, err := c.Run(ctx, r.Session, text, options)
+	if err != nil {
+		follower.Close()
+	}
+	return follower, seq, err
+}
+
 // follow starts the run and prints the model's text; calls go to standard error.
 func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, text string, options client.RunOptions) error {
-	follower, err := c.Follow(ctx, r.Session)
+	follower, seq, err := r.start(ctx, c, text, options)
 	if err != nil {
 		return err
 	}
 	defer follower.Close()
-	seq, err := c.Run(ctx, r.Session, text, options)
-	if err != nil {
-		return err
-	}
 	shown := newDisplay(s)
 	words := &live{to: shown}
 	f := &following{out: shown, sid: r.Session, seq: seq}

@@ -25,15 +25,11 @@ type requested struct {
 
 // request starts the run and prints its number, without waiting for its end.
 func (r runCommand) request(ctx context.Context, s streams, c *client.Client, text string, options client.RunOptions) error {
-	follower, err := c.Follow(ctx, r.Session)
+	follower, seq, err := r.start(ctx, c, text, options)
 	if err != nil {
 		return err
 	}
 	defer follower.Close()
-	seq, err := c.Run(ctx, r.Session, text, options)
-	if err != nil {
-		return err
-	}
 	placed, told := requested{Session: r.Session, Seq: seq}, false
 	waiting, stop := context.WithTimeout(ctx, placedWithin)
 	defer stop()
@@ -44,7 +40,6 @@ func (r runCommand) request(ctx context.Context, s streams, c *client.Client, te
 				placed.Queued, told = n.Type == session.NoticeRunQueued, true
 			}
 		},
-		Shown: func(client.Shown) {},
 	})
 	if placed.Run != 0 && !told { // a view was faster than the notice
 		placed.Queued = isQueued(ctx, c, r.Session, placed.Run)

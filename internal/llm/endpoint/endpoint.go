@@ -63,7 +63,7 @@ type Endpoint struct {
 	client   *http.Client
 	log      *slog.Logger
 	wait     func(ctx context.Context, d time.Duration) error
-	textOnly textOnly
+	Refused  Refused // by the server; clients add what they leave out from then on
 }
 
 // New returns the endpoint of a config, or the config's problems. base is the

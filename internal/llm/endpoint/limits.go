@@ -20,8 +20,8 @@ const eventBytesMax = 64 << 20
 // originBytesMax is how much of a redirect's address an error shows.
 const originBytesMax = 300
 
-// textOnlyMax is the most models of a server that are remembered as taking no files.
-const textOnlyMax = 1024
+// refusedMax is the most models of a server whose refusals are remembered.
+const refusedMax = 1024
 
 // DefaultIdle is how long a server may be silent, before an answer's first byte
 // and within it. Models are silent for long while they think, and most servers

@@ -26,7 +26,7 @@ type Thoughtful struct {
 // If the server refuses images or documents, it retries at once with lines of text
 // in their place, in req. It remembers that of the model if there is an answer then.
 func (e *Endpoint) GenerateThoughtful(ctx context.Context, req *executor.Request, delta func(text string), t Thoughtful) (executor.Answer, error) {
-	if e.textOnly.has(req.Model) {
+	if slices.Contains(e.Refused.Of(req.Model), files) {
 		withoutFiles(req)
 	}
 	left := false // files of the request, because the server refused them
@@ -57,7 +57,7 @@ func (e *Endpoint) GenerateThoughtful(ctx context.Context, req *executor.Request
 		}
 		return answer, failed
 	})
-	if err == nil && left && e.textOnly.add(req.Model) {
+	if err == nil && left && len(e.Refused.Add(req.Model, files)) > 0 {
 		e.log.WarnContext(ctx, "the model takes no images or documents, which are not sent to it any more",
 			"session", req.Session, "effect", req.Effect, "model", req.Model)
 	}

@@ -39,7 +39,6 @@ type Model struct {
 	openai      bool   // the server supports OpenAI's extensions
 	of          string // the owner of the server's items
 	log         *slog.Logger
-	refused     refusals
 }
 
 var _ executor.Model = (*Model)(nil)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"log/slog"
 	"slices"
-	"sync"
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
@@ -26,39 +25,11 @@ const (
 
 var optional = []string{memberUsage, memberLimit, memberCacheKey, memberCacheLife, memberCacheKeep, memberInclude}
 
-// refusals are the optional members that a server refused, by model: one server may
-// lead to many.
-type refusals struct {
-	mu  sync.Mutex
-	all map[string][]string
-}
-
-func (r *refusals) of(model string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.all[model])
-}
-
-// set remembers members, and returns those that were not known.
-func (r *refusals) set(model string, members []string) (added []string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.all == nil || len(r.all) >= refusalsMax {
-		r.all = map[string][]string{}
-	}
-	for _, member := range members {
-		if !slices.Contains(r.all[model], member) {
-			r.all[model], added = append(r.all[model], member), append(added, member)
-		}
-	}
-	return added
-}
-
 // attempt returns an attempt with the request that build returns, without the
 // optional members that the server refused earlier. If it refuses one now, the next
 // attempt is without it too, and an answer to that is remembered.
 func (m *Model) attempt(req *executor.Request, build func(without []string) (endpoint.Attempt, error)) (endpoint.Attempt, error) {
-	without := m.refused.of(req.Model)
+	without := m.endpoint.Refused.Of(req.Model)
 	ask, err := build(without)
 	if err != nil {
 		return nil, err
@@ -70,7 +41,7 @@ func (m *Model) attempt(req *executor.Request, build func(without []string) (end
 	return func(ctx context.Context, delta func(text string)) (executor.Answer, *endpoint.Failure) {
 		answer, failed := ask(ctx, delta)
 		if failed == nil {
-			for _, member := range m.refused.set(req.Model, without) {
+			for _, member := range m.endpoint.Refused.Add(req.Model, without...) {
 				m.log.WarnContext(ctx, "the server refuses a member of requests, which is not sent any more",
 					slog.String("session", req.Session), slog.String("effect", req.Effect), slog.String("model", req.Model), slog.String("member", member))
 			}

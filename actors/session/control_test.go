@@ -205,7 +205,7 @@ func TestCancelAtEveryEvent(t *testing.T) {
 		var want []session.Withdrawal
 		for _, e := range m.state.Open() {
 			if e.Class != session.ClassWake {
-				want = append(want, session.Withdrawal{Name: e.Name, Class: e.Class, Target: e.Target, Claimed: e.Claimed})
+				want = append(want, withdrawalOf(&e))
 			}
 		}
 		stood := m.calls()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/scenario"
+	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
 )
@@ -159,10 +160,19 @@ func gone(before, after []session.Effect, settles string) []session.Withdrawal {
 	var withdrawn []session.Withdrawal
 	for _, e := range before {
 		if e.Name != settles && !slices.ContainsFunc(after, func(open session.Effect) bool { return open.Name == e.Name }) {
-			withdrawn = append(withdrawn, session.Withdrawal{Name: e.Name, Class: e.Class, Target: e.Target, Claimed: e.Claimed})
+			withdrawn = append(withdrawn, withdrawalOf(&e))
 		}
 	}
 	return withdrawn
+}
+
+// withdrawalOf returns the withdrawal of an open effect.
+func withdrawalOf(e *session.Effect) session.Withdrawal {
+	w := session.Withdrawal{Name: e.Name, Class: e.Class, Target: e.Target, Claimed: e.Claimed}
+	if e.Claimed {
+		w.Hash = codec.Sum(e.Payload)
+	}
+	return w
 }
 
 // throughSnapshot replaces the state by what its snapshot restores.

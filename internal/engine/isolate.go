@@ -14,9 +14,9 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// A failing load or store keeps the acknowledgements of its lane back. That is right
-// while the server is at fault: everybody waits. If it is at fault for one session
-// alone, that session is quarantined, and the lane goes on (docs/adr/0075).
+// A failing load or store keeps back the acknowledgements of its lane. If the server
+// is at fault, all sessions fail, and all wait. If only one session fails, it is
+// quarantined, and the lane goes on (docs/adr/0075).
 const (
 	// roundFor is how long failing work is retried before it is compared with the
 	// work of other sessions.
@@ -34,8 +34,8 @@ const (
 	stalledAfter = 30 * time.Second
 	// answersWithin is how long the streams may take to answer.
 	answersWithin = 5 * time.Second
-	// retriedEvery is how often the work of a session is tried again that is
-	// quarantined for it.
+	// retriedEvery is how often the failed work of a quarantined session is tried
+	// again.
 	retriedEvery = time.Minute
 )
 
@@ -264,14 +264,14 @@ func (s *successes) since(kind outputKind, sid string, at time.Time) bool {
 	})
 }
 
-// rounds are those of work that stores outputs.
+// rounds is the progress of work that stores outputs in rounds of retries.
 type rounds struct {
-	began  time.Time         // of the first one
-	stored successes         // in the latest one
-	failed bool              // some outputs are not stored: another round follows
-	err    error             // after a failed round: a stream does not answer
-	newest [3]journal.Newest // after a failed round
-	former [3]journal.Newest // after the failed round before
+	began  time.Time         // when the first round began
+	stored successes         // of the latest round
+	failed bool              // the latest round left outputs unstored: another one follows
+	err    error             // of a stream that did not answer after a failed round
+	newest [3]journal.Newest // messages of the streams after the latest failed round
+	former [3]journal.Newest // the same after the failed round before
 }
 
 // ended takes the result of a round.
@@ -282,8 +282,8 @@ func (r *rounds) ended(ctx context.Context, h *Host, failed bool) {
 	}
 }
 
-// note adds what was stored in a round to what the lane's sessions have stored. So
-// does what others have stored meanwhile, in other lanes.
+// note records which sessions stored outputs in a round. After a failed round that
+// includes the newest message of each stream, which may come from another lane.
 func (l *Lane) note(r *rounds) {
 	l.stored.add(&r.stored, l.now)
 	if !r.failed {

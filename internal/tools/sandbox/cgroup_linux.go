@@ -17,9 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where it can be had, each command also has a memory cgroup. The kernel charges
-// to it what the count can't see, at once. Only this process can move a command
-// out of it: cgroup file systems can't be written to by commands.
+// Where the bridge may make memory cgroups, each command has one. The kernel charges
+// to it at once what the count can't see. Commands can't write to cgroup file
+// systems, so only the bridge can move a command out of its cgroup.
 
 // cgroups is the directory in which commands get memory cgroups.
 type cgroups struct {
@@ -34,8 +34,8 @@ type cgroup struct {
 	events *os.File // read: has the number of processes that the kernel killed
 }
 
-// cgroupPrefix begins the names of cgroups. The name of the process that made
-// them follows, and after a last hyphen what no other one has.
+// cgroupPrefix begins the name of a command's cgroup, refold-PROCESS-RANDOM: the
+// process that made it, and random letters.
 const cgroupPrefix = "refold-"
 
 // findCgroups returns where commands can get memory cgroups, and removes those
@@ -46,7 +46,7 @@ func findCgroups() (*cgroups, error) {
 		return nil, err
 	}
 	c := &cgroups{dir: own, v2: v2}
-	if v2 { // where processes are, their children can't have controllers
+	if v2 { // children of a cgroup with processes can't have controllers
 		c.dir = filepath.Dir(own)
 		if own == top || !isDelegated(c.dir) {
 			return nil, errors.New("not in a subgroup of a delegated cgroup")

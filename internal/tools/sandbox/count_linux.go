@@ -20,6 +20,8 @@ type count struct {
 	sysv    int64            // in System V IPC
 	objects map[object]int64 // files in memory that are open or mapped
 	mapped  map[object]int64 // files in memory that are mapped, with the size of the mappings
+	memfds  map[object]bool  // of these, those that are memfds
+	partial map[object]bool  // memfds that are mapped, not open, and may be larger than the mappings
 	hides   bool             // the command may hold memory where it can't be counted
 	vms     map[int64]int    // a process for each number of bytes
 	sockets map[uint64]bool  // that were examined
@@ -41,19 +43,24 @@ const looseMax = 64
 
 // count counts what processes hold. The exact count examines page tables.
 func (m *meter) count(pids []int, exact bool) *count {
-	c := &count{objects: map[object]int64{}, mapped: map[object]int64{}, vms: map[int64]int{}, sockets: map[uint64]bool{}}
+	c := &count{objects: map[object]int64{}, mapped: map[object]int64{}, memfds: map[object]bool{}, partial: map[object]bool{}, vms: map[int64]int{}, sockets: map[uint64]bool{}}
 	for _, pid := range pids {
 		m.seen[pid] = true
 		m.process(c, pid, exact)
 	}
 	loose := 0
 	for o, n := range c.mapped {
-		if _, open := c.objects[o]; !open {
-			c.objects[o] = max(n, m.sizes[o])
-			loose++
+		if _, open := c.objects[o]; open {
+			continue
 		}
+		size, known := m.sizes[o]
+		if c.memfds[o] && (!known || size > n || m.partial[o]) {
+			c.partial[o] = true
+		}
+		c.objects[o] = max(n, size)
+		loose++
 	}
-	c.hides = c.hides || loose > looseMax
+	c.hides = c.hides || loose > looseMax || len(c.partial) > 0
 	for s, held := range segments() {
 		if !m.foreign[s] && (slices.Contains(pids, held.by) || isGone(held.by)) {
 			c.sysv += held.bytes
@@ -181,7 +188,11 @@ func (m *meter) mappings(c *count, dir string) error {
 			continue
 		}
 		from, to, _ := strings.Cut(string(fields[0]), "-")
-		own[object{device, inode}] += int64(hex(to) - hex(from))
+		o := object{device, inode}
+		own[o] += int64(hex(to) - hex(from))
+		if len(fields) > 5 && bytes.HasPrefix(fields[5], []byte("/memfd:")) {
+			c.memfds[o] = true
+		}
 	}
 	for o, n := range own {
 		c.mapped[o] = max(c.mapped[o], n)

@@ -22,6 +22,7 @@ type meter struct {
 	seen    map[int]bool     // processes of all counts
 	base    int64            // bytes of the machine's files in memory, the least since the start
 	sizes   map[object]int64 // of the last count
+	partial map[object]bool  // of the last count
 	lost    map[object]int64 // were counted, and may now be in a hiding place
 	hid     bool             // by the last count, the command had a hiding place
 }
@@ -105,7 +106,7 @@ func (m *meter) lose(c *count) {
 	for o := range c.objects {
 		delete(m.lost, o)
 	}
-	m.hid, m.sizes = c.hides, c.objects
+	m.hid, m.sizes, m.partial = c.hides, c.objects, c.partial
 }
 
 // works reports whether the meter can count, by what this process holds.

@@ -31,7 +31,7 @@ const (
 func TestAttackSharedMemory(t *testing.T) {
 	t.Parallel()
 	boxes(t, sandbox.Config{Limits: sandbox.Limits{Memory: memoryLimit << 20}}, sandbox.Memory, func(t *testing.T, b *sandbox.Box) {
-		for _, how := range []string{"shared", "zapped", "memfd", "in flight", "in a backlog", "received", "of a thread", "unreadable", "mapped only", "segment", "without a leader"} {
+		for _, how := range []string{"shared", "zapped", "memfd", "in flight", "in a backlog", "received", "of a thread", "unreadable", "mapped only", "mapped at once", "segment", "without a leader"} {
 			if out, end := escape(t, b, t.TempDir(), "hold", how, strconv.Itoa(2*memoryLimit)); end.Over != "memory" {
 				t.Errorf("%d of %d MiB, %s: %.300q, %+v; want it ended for its memory", 2*memoryLimit, memoryLimit, how, out, end)
 			}
@@ -162,6 +162,18 @@ func holdBy(how string, mib int) error {
 	case "mapped only":
 		fd, err := memfd(mib << 20)
 		if err != nil {
+			return err
+		}
+		if _, err := unix.Mmap(fd, 0, 4096, unix.PROT_READ, unix.MAP_SHARED); err != nil {
+			return err
+		}
+		return unix.Close(fd)
+	case "mapped at once": // and closed, mostly before a check sees it open
+		fd, err := unix.MemfdCreate("hold", 0)
+		if err != nil {
+			return err
+		}
+		if err := unix.Fallocate(fd, 0, 0, int64(mib)<<20); err != nil {
 			return err
 		}
 		if _, err := unix.Mmap(fd, 0, 4096, unix.PROT_READ, unix.MAP_SHARED); err != nil {

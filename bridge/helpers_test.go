@@ -85,7 +85,7 @@ func callAsked(name string, safe bool) session.ToolCall {
 func turnAsked(name string, items ...session.Item) session.Generation {
 	now := time.Now()
 	return session.Generation{
-		At: now.UnixMilli(), Class: session.ClassLLM, Effect: name, Items: items, Model: "m", Provider: "p",
+		At: now.UnixMilli(), Class: session.ClassLLM, Effect: name, Items: session.ListItems(items...), Model: "m", Provider: "p",
 		RunMS: askedRun.Milliseconds(), Session: "s1", StartBy: now.Add(askedStartBy).UnixMilli(), V: 1,
 	}
 }

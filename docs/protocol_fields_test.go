@@ -140,7 +140,7 @@ func TestFullMessages(t *testing.T) {
 	}
 	packed := map[string]any{
 		"Generation": session.Generation{
-			At: 1, CacheTTL: session.CacheTTLLong, Class: session.ClassLLM, Defined: []codec.Hash{hash}, Effect: "r1t1", Items: []session.Item{{Call: 1, Code: "cancelled", Detail: "d", Edit: 2, Role: session.RoleTool, Seq: 3}},
+			At: 1, CacheTTL: session.CacheTTLLong, Class: session.ClassLLM, Defined: []codec.Hash{hash}, Effect: "r1t1", Items: session.ListItems(session.Item{Role: session.RoleAssistant, Seq: 2}, session.Item{Code: "cancelled", Detail: "d", Edit: 2, Role: session.RoleTool, Seq: 3}),
 			Model: "m1", OutputTokensMax: 16, Params: raw(t, `{"seed":1}`), Provider: "openai", ResponseFormat: fullFormat(t), RunMS: 300_000, Session: "s1", StartBy: 2, System: "Be brief.",
 			Prompt: []session.PromptPart{{Input: 1, MediaType: "image/png", Names: []string{"a.png"}, Ref: hash, Role: session.PromptImage}}, PromptMark: &hash,
 			ToolChoice: "auto", Tools: []codec.Hash{hash}, Toolset: hash, V: 1, Vars: codec.Pairs{{Key: "run", Value: raw(t, `"r1"`)}},
@@ -151,7 +151,7 @@ func TestFullMessages(t *testing.T) {
 				Status: session.CallIgnored, Step: 1, ToolID: "host.exec", ToolName: "shell",
 			}},
 			Class: session.ClassStep, Context: raw(t, `{"phase":2}`), Effect: "r1t3s", Facts: codec.Pairs{{Key: "region", Value: raw(t, `"eu"`)}},
-			Hook: "h", InputSeq: 3, Items: []session.Item{{Role: session.RoleTool, Seq: 7, Call: 1, Code: "tool_disabled", Detail: "d", Edit: 5}}, ItemsCut: true, Tools: []session.StepTool{{ToolID: "host.exec", ToolName: "shell"}}, Model: "m1", Provider: "openai", Roles: []string{"editor"}, RunMS: 15_000, Session: "s1", StartBy: 2, Step: 2, Usage: total,
+			Hook: "h", InputSeq: 3, Items: session.ListItems(session.Item{Role: session.RoleAssistant, Seq: 6}, session.Item{Role: session.RoleTool, Seq: 7, Code: "tool_disabled", Detail: "d", Edit: 5}), ItemsCut: true, Tools: []session.StepTool{{ToolID: "host.exec", ToolName: "shell"}}, Model: "m1", Provider: "openai", Roles: []string{"editor"}, RunMS: 15_000, Session: "s1", StartBy: 2, Step: 2, Usage: total,
 			Used: []string{"host.exec"}, V: 1,
 		},
 		"ToolCall": session.ToolCall{

@@ -336,7 +336,6 @@ func TestEnums(t *testing.T) {
 		"View#/$defs/batch/properties/calls/items/properties/status":               statuses,
 		"View#/properties/open/items/properties/class":                             classes,
 		"View#/properties/transcript/items/properties/role":                        roles,
-		"parts/Item#/properties/role":                                              roles,
 		"InstallRecord#/properties/policy/properties/ingress/items":                ingress,
 		"parts/ToolSpec#/properties/access":                                        {string(planner.AccessRead), string(planner.AccessWrite)},
 		"parts/ToolSpec#/properties/resource_kind":                                 {string(planner.ResourceText), string(planner.ResourcePath)},

@@ -128,7 +128,7 @@ func TestApprovals(t *testing.T) {
 		t.Errorf("ran: %s, want %s", got, want)
 	}
 	all := s.generations("s1")
-	for _, it := range all[len(all)-1].Items {
+	for _, it := range shownItems(t, all[len(all)-1]) {
 		if want := (it.Role == session.RoleTool && it.Call == 2); (it.Edit == edit) != want || it.Edit != 0 && !want {
 			t.Errorf("the item %+v, want the edit %d at the call 2 alone", it, edit)
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -81,7 +82,7 @@ func (s *system) lastShown(sid string, n int) string {
 		s.t.Fatalf("%s asked no turn", sid)
 	}
 	var shown []string
-	items := all[len(all)-1].Items
+	items := shownItems(s.t, all[len(all)-1])
 	for _, it := range items[max(0, len(items)-n):] {
 		text := string(it.Role)
 		switch {
@@ -139,4 +140,14 @@ func (s *system) claimOf(sid, effect string) (c claimed) {
 		s.t.Fatalf("%s: %v", subject, err)
 	}
 	return c
+}
+
+// shownItems returns the items that a turn is shown.
+func shownItems(t *testing.T, g session.Generation) []session.Item {
+	t.Helper()
+	items, err := g.Items.Items()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return items
 }

@@ -144,11 +144,11 @@ func TestFiftyTurnsOfRefusedCalls(t *testing.T) {
 			t.Errorf("turn %d was offered %q", i+1, got)
 		}
 		// One input, and for every turn before one answer and its results.
-		if want := 1 + i*(1+len(refused)); len(g.Items) != want {
-			t.Errorf("turn %d is shown %d items, want %d", i+1, len(g.Items), want)
+		if want := 1 + i*(1+len(refused)); len(g.Items.Seqs) != want {
+			t.Errorf("turn %d is shown %d items, want %d", i+1, len(g.Items.Seqs), want)
 		}
 	}
-	for i, it := range all[turns-1].Items[2 : 2+len(refused)] {
+	for i, it := range shownItems(t, all[turns-1])[2 : 2+len(refused)] {
 		if it.Role != session.RoleTool || it.Call != i || it.Code != refused[i].code {
 			t.Errorf("result %d is %+v, want %s", i, it, refused[i].code)
 		}

@@ -247,7 +247,7 @@ func (l *laws) generation(o session.Effect) {
 	if g.Toolset != offered.Fingerprint || len(g.Tools) != len(offered.Offers) {
 		l.t.Fatalf("%s: offers %d tools, want %d of another toolset", o.Name, len(g.Tools), len(offered.Offers))
 	}
-	l.sendable(o.Name, g.Items)
+	l.sendable(o.Name, itemsOf(l.t, g.Items))
 }
 
 // facts is what rules and capabilities are checked against.

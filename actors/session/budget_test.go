@@ -91,8 +91,8 @@ func TestBudgetBeforeTheFirstTurn(t *testing.T) {
 			if w.asked() != c.want {
 				t.Errorf("asked is %q, want %q", w.asked(), c.want)
 			}
-			if c.want != "" && len(w.generation("r2t1").Items) != 4 {
-				t.Errorf("the first turn has %d items", len(w.generation("r2t1").Items))
+			if c.want != "" && len(w.generation("r2t1").Items.Seqs) != 4 {
+				t.Errorf("the first turn has %d items", len(w.generation("r2t1").Items.Seqs))
 			}
 			if over := w.state.Run == nil; over != (name == "cancel" || name == "close") {
 				t.Errorf("run %+v is active", w.state.Run)

@@ -106,7 +106,7 @@ func (s *State) checkItems() error {
 	if len(s.Items) > itemsHeldMax {
 		return fmt.Errorf("the transcript holds %d items", len(s.Items))
 	}
-	size := 0
+	size, call := 0, 0
 	for i := range s.Items {
 		it := &s.Items[i]
 		size += it.encodedBytesMax()
@@ -115,8 +115,17 @@ func (s *State) checkItems() error {
 			return fmt.Errorf("item %d is of role %q", i, it.Role)
 		case it.Seq == 0 || it.Seq > s.Seq:
 			return fmt.Errorf("item %d is of event %d, the latest is %d", i, it.Seq, s.Seq)
-		case it.Edit > s.Seq || it.Call < 0 || it.Call >= CallsSeenMax || len(it.Code) > CodeBytesMax || len(it.Detail) > DetailBytesMax:
-			return fmt.Errorf("item %d is of call %d, with a code of %d and a detail of %d bytes", i, it.Call, len(it.Code), len(it.Detail))
+		case it.Role == RoleTool && it.Call != call, it.Role != RoleTool && it.Call != 0:
+			return fmt.Errorf("item %d is of call %d, it follows %d results", i, it.Call, call)
+		case it.Edit > s.Seq || len(it.Code) > CodeBytesMax || len(it.Detail) > DetailBytesMax:
+			return fmt.Errorf("item %d is of edit %d, with a code of %d and a detail of %d bytes", i, it.Edit, len(it.Code), len(it.Detail))
+		}
+		switch it.Role {
+		case RoleAssistant:
+			call = 0
+		case RoleTool:
+			call++
+		case RoleUser:
 		}
 	}
 	if size != int(s.ItemBytes) {

@@ -311,7 +311,7 @@ func (m *moment) checkAfter() {
 		}
 	}
 	m.in(session.TypeRunRequested, map[string]any{"input": text("next")})
-	if items := m.generation("r2t1").Items; m.asked() != "r2t1" || len(items) != len(m.state.Items) || items[len(items)-1].Seq != m.seq {
+	if items := itemsOf(m.t, m.generation("r2t1").Items); m.asked() != "r2t1" || len(items) != len(m.state.Items) || items[len(items)-1].Seq != m.seq {
 		m.t.Errorf("event %d: the next run asks %q with %d of %d items", m.seq, m.asked(), len(items), len(m.state.Items))
 	}
 	m.answered("r2t1")

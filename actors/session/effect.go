@@ -24,7 +24,7 @@ type Generation struct {
 	Class           Class        `msgpack:"class"`
 	Defined         []codec.Hash `msgpack:"defined,omitempty"` // in masked mode: descriptors to define, of which only Tools may be called; absent: Tools
 	Effect          string       `msgpack:"effect"`
-	Items           []Item       `msgpack:"items"` // what to read from the log, in order
+	Items           ItemList     `msgpack:"items"` // what to read from the log, in order
 	Model           string       `msgpack:"model"`
 	OutputTokensMax int64        `msgpack:"output_tokens_max,omitempty"` // limit from the budgets; 0: none
 	Params          codec.Raw    `msgpack:"params,omitempty"`
@@ -109,7 +109,7 @@ type Step struct {
 	Facts    codec.Pairs `msgpack:"facts"` // name to text
 	Hook     string      `msgpack:"hook"`
 	InputSeq uint64      `msgpack:"input_seq"` // of the event with the run's input
-	Items    []Item      `msgpack:"items"`     // of the transcript, the latest StepItemsMax that a model would be shown
+	Items    ItemList    `msgpack:"items"`     // of the transcript, the latest StepItemsMax that a model would be shown
 	ItemsCut bool        `msgpack:"items_cut,omitempty"`
 	Model    string      `msgpack:"model"` // the turn's model if the hook names none
 	Provider string      `msgpack:"provider"`

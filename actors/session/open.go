@@ -89,7 +89,7 @@ func (generations) effect(s *State, _ Place, room []byte) Effect {
 	t, c := s.Turn, &s.Run.Config
 	name := t.name()
 	g := Generation{
-		At: t.At, CacheTTL: c.CacheTTL, Class: ClassLLM, Defined: s.definitions(t), Effect: name, Items: s.Items[:t.Items], Model: s.TurnModel(), Params: c.Params,
+		At: t.At, CacheTTL: c.CacheTTL, Class: ClassLLM, Defined: s.definitions(t), Effect: name, Items: ListItems(s.Items[:t.Items]...), Model: s.TurnModel(), Params: c.Params,
 		OutputTokensMax: int64(t.OutputTokensMax), Provider: c.Provider, ResponseFormat: s.ResponseFormat(), RunMS: int64(t.RunMS), Session: s.Session, StartBy: t.startBy(), System: s.system(),
 		ToolChoice: s.toolChoice(t), Tools: s.refs(t.Toolset.Offers), Toolset: t.Toolset.Fingerprint, V: Version,
 	}

@@ -179,12 +179,16 @@ func (s *sendables) turn() error {
 		return fmt.Errorf("%s: %w", s.asked, err)
 	}
 	s.turns++
-	if len(g.Items) < len(s.items) || !slices.Equal(g.Items[:len(s.items)], s.items) {
+	items, err := g.Items.Items()
+	if err != nil {
+		return fmt.Errorf("%s: %w", s.asked, err)
+	}
+	if len(items) < len(s.items) || !slices.Equal(items[:len(s.items)], s.items) {
 		return fmt.Errorf("%s: what was sent before is not sent again as it was", s.asked)
 	}
-	added := g.Items[len(s.items):]
-	s.items = g.Items
-	err := s.said.read(s.log, added)
+	added := items[len(s.items):]
+	s.items = items
+	err = s.said.read(s.log, added)
 	if err == nil {
 		err = sendable(s.said.messages)
 	}

@@ -26,7 +26,7 @@ func TestSteersMax(t *testing.T) {
 	w.refused(session.RejectLimitExceeded, session.DoorIn, session.TypeRunRequested, merged(submitted, map[string]any{"submission": "s2"}))
 	w.silent(session.DoorIn, session.TypeRunRequested, submitted)
 	w.answered("r1t1")
-	if items := w.generation("r1t2").Items; len(items) != 2+session.SteersMax || len(w.state.Run.Steers) != 0 {
+	if items := w.generation("r1t2").Items.Seqs; len(items) != 2+session.SteersMax || len(w.state.Run.Steers) != 0 {
 		t.Errorf("the next turn has %d items, %d steers wait", len(items), len(w.state.Run.Steers))
 	}
 	w.in(session.TypeRunRequested, merged(submitted, map[string]any{"submission": "s2"}))

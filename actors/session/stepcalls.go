@@ -152,7 +152,7 @@ func (steps) effect(s *State, _ Place, _ []byte) Effect {
 		Name: name, Class: ClassStep, Target: hook, Deadline: t.Step.Deadline, StartBy: startBy,
 		Payload: encode(Step{
 			At: t.Step.At, Calls: run.Calls, Class: ClassStep, Context: run.Context, Effect: name, Facts: facts, Hook: hook,
-			InputSeq: run.Seq, Items: items, ItemsCut: len(items) < len(s.Items), Model: run.Config.Model, Provider: run.Config.Provider, Roles: run.Roles, RunMS: t.Step.RunMS, Session: s.Session,
+			InputSeq: run.Seq, Items: ListItems(items...), ItemsCut: len(items) < len(s.Items), Model: run.Config.Model, Provider: run.Config.Provider, Roles: run.Roles, RunMS: t.Step.RunMS, Session: s.Session,
 			StartBy: startBy, Step: int(t.Number) - 1, Tools: tools, Usage: run.Usage, Used: used, V: Version,
 		}),
 	}

@@ -20,7 +20,7 @@ func TestImageIsALineOfTextAndAPart(t *testing.T) {
 		})
 		g := session.Generation{
 			Class: session.ClassLLM, Effect: "r1t1", Session: "s1", Provider: "p", Model: "m", V: session.Version,
-			Items:          []session.Item{{Role: session.RoleUser, Seq: seq}},
+			Items:          session.ListItems(session.Item{Role: session.RoleUser, Seq: seq}),
 			ResponseFormat: raw(t, `{"type":"json_schema","name":"sum","schema":{"type":"object"}}`),
 		}
 		req, fault, err := New(l).Request(t.Context(), &g)

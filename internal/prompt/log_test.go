@@ -118,6 +118,30 @@ func raw(t *testing.T, text string) codec.Raw {
 // generation returns a generation of the session s1.
 func generation(name string, items ...session.Item) session.Generation {
 	return session.Generation{
-		At: time.Now().UnixMilli(), Class: session.ClassLLM, Effect: name, Items: items, Model: "m", Provider: "p", Session: "s1", V: session.Version,
+		At: time.Now().UnixMilli(), Class: session.ClassLLM, Effect: name, Items: session.ListItems(items...), Model: "m", Provider: "p", Session: "s1", V: session.Version,
 	}
+}
+
+// listed returns the items of a list.
+func listed(t *testing.T, list session.ItemList) []session.Item {
+	t.Helper()
+	items, err := list.Items()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return items
+}
+
+// also returns a list with more items.
+func also(t *testing.T, list session.ItemList, more ...session.Item) session.ItemList {
+	t.Helper()
+	return session.ListItems(append(listed(t, list), more...)...)
+}
+
+// first changes the sequence of a generation's first item.
+func first(t *testing.T, g *session.Generation, seq uint64) {
+	t.Helper()
+	items := listed(t, g.Items)
+	items[0].Seq = seq
+	g.Items = session.ListItems(items...)
 }

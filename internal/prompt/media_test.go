@@ -49,7 +49,7 @@ func TestFilesOfAnInput(t *testing.T) {
 			seq := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: session.Content{Parts: []session.Content{*text("see"), *file}}})
 			g := session.Generation{
 				Class: session.ClassLLM, Effect: "r1t1", Session: "s1", Provider: "p", Model: "m", V: session.Version,
-				Items: []session.Item{{Role: session.RoleUser, Seq: seq}},
+				Items: session.ListItems(session.Item{Role: session.RoleUser, Seq: seq}),
 			}
 			req, fault, err := New(l).Request(t.Context(), &g)
 			if fault != nil || err != nil {
@@ -110,7 +110,7 @@ func TestLatestImagesAreRead(t *testing.T) {
 				image.MediaType = "text/plain"
 			}
 			seq := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: *image})
-			g.Items = append(g.Items, session.Item{Role: session.RoleUser, Seq: seq})
+			g.Items = also(t, g.Items, session.Item{Role: session.RoleUser, Seq: seq})
 			cached, fault, err := r.Request(t.Context(), &g)
 			if fault != nil || err != nil {
 				t.Fatal(fault, err)
@@ -138,10 +138,10 @@ func TestModelIsAskedToRepairItsAnswer(t *testing.T) {
 		answered := l.say(t, session.DoorLLM, "s1", session.TypeGenerationSettled, session.GenerationSettled{Effect: "r1t1", Status: "ok", Text: text("3")})
 		g := session.Generation{
 			Class: session.ClassLLM, Effect: "r1t2", Session: "s1", Provider: "p", Model: "m", V: session.Version,
-			Items: []session.Item{
-				{Role: session.RoleUser, Seq: asked}, {Role: session.RoleAssistant, Seq: answered},
-				{Role: session.RoleUser, Seq: answered, Code: session.CodeInvalidAnswer, Detail: "is of type object"},
-			},
+			Items: session.ListItems(
+				session.Item{Role: session.RoleUser, Seq: asked}, session.Item{Role: session.RoleAssistant, Seq: answered},
+				session.Item{Role: session.RoleUser, Seq: answered, Code: session.CodeInvalidAnswer, Detail: "is of type object"},
+			),
 		}
 		req, fault, err := New(l).Request(t.Context(), &g)
 		if fault != nil || err != nil {

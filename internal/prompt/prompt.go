@@ -19,7 +19,7 @@ const codePromptMissing = "prompt_missing"
 // prompt adds the prompt to a request that has the transcript: system text and
 // documents after the request's system, and messages before the others. Images come
 // first in the first user message.
-func (r *Reader) prompt(ctx context.Context, g *session.Generation, request *executor.Request) error {
+func (r *Reader) prompt(ctx context.Context, g *session.Generation, items []session.Item, request *executor.Request) error {
 	if len(g.Prompt) == 0 {
 		return nil
 	}
@@ -54,7 +54,7 @@ func (r *Reader) prompt(ctx context.Context, g *session.Generation, request *exe
 		}
 		text, ok := promptText(part, string(content), values, room)
 		if part.Role == session.PromptSkill {
-			if text, err = skillText(g, part, string(content), request.Messages); err != nil {
+			if text, err = skillText(items, part, string(content), request.Messages); err != nil {
 				return err
 			}
 		}
@@ -97,13 +97,13 @@ func promptText(part *session.PromptPart, text string, values map[string]string,
 // skillText returns the text of a skill that the run's config names. The run's input
 // is its arguments; a text without placeholders does not repeat it. shown has a
 // message for each item.
-func skillText(g *session.Generation, part *session.PromptPart, text string, shown []executor.Message) (string, error) {
+func skillText(items []session.Item, part *session.PromptPart, text string, shown []executor.Message) (string, error) {
 	name := ""
 	if len(part.Names) > 0 {
 		name = part.Names[0]
 	}
 	given := ""
-	if i := slices.IndexFunc(g.Items, func(it session.Item) bool { return it.Role == session.RoleUser && it.Seq == part.Input }); i >= 0 {
+	if i := slices.IndexFunc(items, func(it session.Item) bool { return it.Role == session.RoleUser && it.Seq == part.Input }); i >= 0 {
 		given = shown[i].Text
 	}
 	filled, _, ok := space.FillArguments(Valid(text), given)

@@ -84,7 +84,7 @@ func TestSkillsOfAConfigHaveTheInputAsArguments(t *testing.T) {
 		l := newLog()
 		skill := l.part(session.PromptSkill, text, "greet")
 		g := prompted(t, l, skill)
-		g.Prompt[0].Input = g.Items[0].Seq
+		g.Prompt[0].Input = uint64(g.Items.Seqs[0])
 		got, fault, err := New(l).Request(t.Context(), &g)
 		switch {
 		case want == "" && (fault == nil || fault.Code != "request_too_large"):

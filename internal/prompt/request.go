@@ -106,10 +106,14 @@ func (r *Reader) fill(ctx context.Context, g *session.Generation, request *execu
 	if request.Defined, err = r.descriptors(ctx, g.Session, g.Defined); err != nil {
 		return err
 	}
-	if request.Messages, err = r.messages(ctx, g); err != nil {
+	items, err := itemsOf(g.Items)
+	if err != nil {
 		return err
 	}
-	return r.prompt(ctx, g, request)
+	if request.Messages, err = r.messages(ctx, g.Session, items); err != nil {
+		return err
+	}
+	return r.prompt(ctx, g, items, request)
 }
 
 // Forget empties the cache of events: the server may have lost them.
@@ -187,15 +191,27 @@ func (r *Reader) descriptors(ctx context.Context, sid string, hashes []codec.Has
 	return tools, nil
 }
 
-// messages returns the conversation that a generation's items refer to.
-func (r *Reader) messages(ctx context.Context, g *session.Generation) ([]executor.Message, error) {
-	entries, err := r.read(ctx, g)
+// itemsOf returns the items that an effect lists, of which there are some.
+func itemsOf(list session.ItemList) ([]session.Item, error) {
+	items, err := list.Items()
+	switch {
+	case err != nil:
+		return nil, &executor.Error{Code: codeTranscript, Detail: err.Error()}
+	case len(items) == 0:
+		return nil, &executor.Error{Code: codeTranscript, Detail: "the generation has no items"}
+	}
+	return items, nil
+}
+
+// messages returns the conversation that items refer to.
+func (r *Reader) messages(ctx context.Context, sid string, items []session.Item) ([]executor.Message, error) {
+	entries, err := r.read(ctx, sid, items)
 	if err != nil {
 		return nil, err
 	}
-	messages := make([]executor.Message, 0, len(g.Items))
+	messages := make([]executor.Message, 0, len(items))
 	var asked *entry // the latest assistant item
-	for _, it := range g.Items {
+	for _, it := range items {
 		s := entries[it.Seq]
 		var m executor.Message
 		var err error
@@ -207,37 +223,32 @@ func (r *Reader) messages(ctx context.Context, g *session.Generation) ([]executo
 			m, err = assistantMessage(it, s)
 		case session.RoleTool:
 			m, err = editedMessage(it, s, asked, entries[it.Edit])
-		default:
-			err = unreadable(it.Seq, "has the role "+strconv.Quote(string(it.Role))+": this bridge is too old")
 		}
 		if err != nil {
 			return nil, err
 		}
 		messages = append(messages, m)
 	}
-	if len(messages) == 0 {
-		return nil, &executor.Error{Code: codeTranscript, Detail: "the generation has no items"}
-	}
 	return messages, nil
 }
 
-// read returns the events of a generation's items, by sequence, from the cache or
+// read returns the events of a session's items, by sequence, from the cache or
 // the log. An item whose text the session gave needs no event. Images and documents
 // are those of the latest events, up to mediaBytesMax: which these are follows from
 // the log alone.
-func (r *Reader) read(ctx context.Context, g *session.Generation) (map[uint64]*entry, error) {
-	seqs := eventsOf(g.Items)
+func (r *Reader) read(ctx context.Context, sid string, items []session.Item) (map[uint64]*entry, error) {
+	seqs := eventsOf(items)
 	all := make(map[uint64]*entry, len(seqs))
 	total, left := 0, int64(mediaBytesMax)
 	for chunk := range slices.Chunk(seqs, eventsAtOnce) {
-		events, err := r.fetch(ctx, g.Session, chunk, all)
+		events, err := r.fetch(ctx, sid, chunk, all)
 		if err != nil {
 			return nil, err
 		}
 		for _, seq := range chunk {
 			s := all[seq]
 			if s == nil {
-				if s, err = r.decoded(ctx, g.Session, events[seq], left); err != nil {
+				if s, err = r.decoded(ctx, sid, events[seq], left); err != nil {
 					return nil, err
 				}
 			}

@@ -6,6 +6,7 @@ package prompt
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -134,21 +135,27 @@ func TestPermanentProblemIsAFault(t *testing.T) {
 		spoil func(t *testing.T, l *fakeLog, g *session.Generation)
 		code  string
 	}{
-		{"no items", func(_ *testing.T, _ *fakeLog, g *session.Generation) { g.Items = nil }, codeTranscript},
-		{"an event that is not there", func(_ *testing.T, _ *fakeLog, g *session.Generation) { g.Items[0].Seq = 99 }, codeTranscript},
+		{"no items", func(_ *testing.T, _ *fakeLog, g *session.Generation) { g.Items = session.ListItems() }, codeTranscript},
+		{"an event that is not there", func(t *testing.T, _ *fakeLog, g *session.Generation) { first(t, g, 99) }, codeTranscript},
 		{"an event of another session", func(t *testing.T, l *fakeLog, g *session.Generation) {
-			g.Items[0].Seq = l.say(t, session.DoorIn, "s2", session.TypeRunRequested, session.RunRequested{Input: *text("secret")})
+			first(t, g, l.say(t, session.DoorIn, "s2", session.TypeRunRequested, session.RunRequested{Input: *text("secret")}))
 		}, codeTranscript},
 		{"bytes that are no event", func(_ *testing.T, l *fakeLog, g *session.Generation) {
-			l.events[g.Items[0].Seq-1].Payload = []byte("x")
+			l.events[g.Items.Seqs[0]-1].Payload = []byte("x")
 		}, codeTranscript},
-		{"another kind of event", func(_ *testing.T, _ *fakeLog, g *session.Generation) { g.Items[0].Seq = g.Items[2].Seq }, codeTranscript},
+		{"another kind of event", func(t *testing.T, _ *fakeLog, g *session.Generation) { first(t, g, listed(t, g.Items)[2].Seq) }, codeTranscript},
 		{"an event that no model is shown", func(t *testing.T, l *fakeLog, g *session.Generation) {
-			g.Items[0].Seq = l.say(t, session.DoorCtl, "s1", session.TypeFactsSet, session.FactsSet{})
+			first(t, g, l.say(t, session.DoorCtl, "s1", session.TypeFactsSet, session.FactsSet{}))
 		}, codeTranscript},
-		{"a role of the future", func(_ *testing.T, _ *fakeLog, g *session.Generation) { g.Items[0].Role = "critic" }, codeTranscript},
-		{"a result without a turn", func(_ *testing.T, _ *fakeLog, g *session.Generation) { g.Items = g.Items[3:4] }, codeTranscript},
-		{"a result of a call that was not made", func(_ *testing.T, _ *fakeLog, g *session.Generation) { g.Items[3].Call = 7 }, codeTranscript},
+		{"a role of the future", func(_ *testing.T, _ *fakeLog, g *session.Generation) { g.Items.Roles = "c" + g.Items.Roles[1:] }, codeTranscript},
+		{"a result without a turn", func(t *testing.T, _ *fakeLog, g *session.Generation) {
+			g.Items = session.ListItems(listed(t, g.Items)[3:4]...)
+		}, codeTranscript},
+		{"a result of a call that was not made", func(t *testing.T, _ *fakeLog, g *session.Generation) {
+			items := listed(t, g.Items)
+			results := slices.IndexFunc(items, func(it session.Item) bool { return it.Role == session.RoleTool })
+			g.Items = session.ListItems(slices.Insert(items, results, slices.Repeat(items[results:results+1], 8)...)...)
+		}, codeTranscript},
 		{"a blob that is not there", func(_ *testing.T, l *fakeLog, _ *session.Generation) { clear(l.blobs) }, codeToolNotRegistered},
 		{"a content that is not there", func(_ *testing.T, l *fakeLog, g *session.Generation) {
 			g.Tools, g.Defined = nil, nil
@@ -162,8 +169,8 @@ func TestPermanentProblemIsAFault(t *testing.T) {
 		{"an image that was replaced", func(t *testing.T, l *fakeLog, g *session.Generation) {
 			png := *blob(l, "\x89PNG")
 			png.MediaType = "image/png"
-			g.Tools, g.Defined, g.Items = nil, nil, g.Items[:1]
-			g.Items[0].Seq = l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: png})
+			g.Tools, g.Defined = nil, nil
+			g.Items = session.ListItems(session.Item{Role: session.RoleUser, Seq: l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: png})})
 			l.poison()
 		}, codeTranscript},
 		{"a descriptor that is none", func(t *testing.T, l *fakeLog, g *session.Generation) {
@@ -225,7 +232,7 @@ func TestTooLongTextsAreCut(t *testing.T) {
 				}
 				shown := request.Messages[len(request.Messages)-1].Text
 				if !strings.HasPrefix(shown, "begin") || !strings.HasSuffix(shown, "end") || !strings.Contains(shown, c.want) || !utf8.ValidString(shown) {
-					t.Errorf("%s: shown are %d bytes, %.40q to %.40q", g.Items[0].Role, len(shown), shown, shown[max(0, len(shown)-40):])
+					t.Errorf("%s: shown are %d bytes, %.40q to %.40q", listed(t, g.Items)[0].Role, len(shown), shown, shown[max(0, len(shown)-40):])
 				}
 			}
 		})
@@ -240,7 +247,7 @@ func TestEarlyTextsOfALongTranscriptAreCut(t *testing.T) {
 	g := generation("r1t1")
 	for range requestBytesMax/ContentBytesMax + 2 {
 		seq := l.say(t, session.DoorIn, "s1", session.TypeRunRequested, session.RunRequested{Input: c})
-		g.Items = append(g.Items, session.Item{Role: session.RoleUser, Seq: seq})
+		g.Items = also(t, g.Items, session.Item{Role: session.RoleUser, Seq: seq})
 	}
 	r := New(l)
 	for _, when := range []string{"from the log", "from the cache"} {
@@ -248,7 +255,7 @@ func TestEarlyTextsOfALongTranscriptAreCut(t *testing.T) {
 		if err != nil || fault != nil {
 			t.Fatal(when, err, fault)
 		}
-		for i, whole := range map[int]bool{0: false, 1: false, 2: false, 3: true, len(g.Items) - 1: true} {
+		for i, whole := range map[int]bool{0: false, 1: false, 2: false, 3: true, len(g.Items.Seqs) - 1: true} {
 			if got := len(request.Messages[i].Text); whole != (got == ContentBytesMax) || got > ContentBytesMax {
 				t.Errorf("%s: message %d has %d bytes", when, i, got)
 			}

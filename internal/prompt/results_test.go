@@ -100,7 +100,9 @@ func TestBatchResultsShareOneLimit(t *testing.T) {
 		long.Effect = callID("r1t1", i)
 		many.Results = append(many.Results, long)
 	}
-	g.Items[1].Seq = l.say(t, session.DoorTool, "s1", session.TypeToolBatchSettled, many)
+	items := listed(t, g.Items)
+	items[1].Seq = l.say(t, session.DoorTool, "s1", session.TypeToolBatchSettled, many)
+	g.Items = session.ListItems(items...)
 	if _, fault, err := r.Request(t.Context(), &g); err != nil || fault != nil {
 		t.Errorf("too much: got %v, %v; want its texts cut", fault, err)
 	}

@@ -13,12 +13,12 @@ import (
 type stepLog struct {
 	*Reader
 	request *executor.StepRequest
-	items   []session.Item
+	items   session.ItemList
 }
 
 // StepLog returns the log as the hook of request reads it; items are the latest
 // of the session's transcript.
-func (r *Reader) StepLog(request *executor.StepRequest, items []session.Item) executor.StepLog {
+func (r *Reader) StepLog(request *executor.StepRequest, items session.ItemList) executor.StepLog {
 	return &stepLog{Reader: r, request: request, items: items}
 }
 
@@ -37,7 +37,11 @@ func (l *stepLog) Input(ctx context.Context) (executor.Message, error) {
 
 // Messages reads the conversation.
 func (l *stepLog) Messages(ctx context.Context) ([]executor.Message, error) {
-	return l.messages(ctx, &session.Generation{Session: l.request.Session, Effect: l.request.Effect, Items: l.items})
+	items, err := itemsOf(l.items)
+	if err != nil {
+		return nil, err
+	}
+	return l.messages(ctx, l.request.Session, items)
 }
 
 // Result reads the result of a call.

@@ -73,7 +73,7 @@ func BenchmarkGeneration(b *testing.B) {
 		return executor.Answer{Text: "done", Model: "m", FinishReason: "stop", Usage: executor.Usage{InputTokens: 100, OutputTokens: 10}}, nil
 	})}, func(sid string) any {
 		return session.Generation{
-			At: at, Class: session.ClassLLM, Effect: "r1t1", Items: []session.Item{{Role: session.RoleUser, Seq: 1}}, Model: "m",
+			At: at, Class: session.ClassLLM, Effect: "r1t1", Items: session.ListItems(session.Item{Role: session.RoleUser, Seq: 1}), Model: "m",
 			Provider: "openai", RunMS: 300_000, Session: sid, StartBy: at + 600_000, V: session.Version,
 		}
 	})

@@ -18,7 +18,7 @@ type effect struct {
 	generation  *session.Generation
 	call        *session.ToolCall
 	step        *executor.StepRequest
-	items       []session.Item // of step: the latest of the transcript
+	items       session.ItemList // of step: the latest of the transcript
 	space       *session.Space
 	startBy     time.Time     // it must not start later
 	runTime     time.Duration // the limit of one start

@@ -29,11 +29,12 @@ func settles(e session.Event, name string) bool {
 // seqLeast returns the least sequence of a view in which g is open: all items of a
 // generation are in the log before it is published.
 func seqLeast(g *session.Generation) uint64 {
-	var seq uint64
-	for _, it := range g.Items {
-		seq = max(seq, it.Seq)
+	var seq, most uint64
+	for _, more := range g.Items.Seqs {
+		seq += uint64(more)
+		most = max(most, seq)
 	}
-	return seq
+	return most
 }
 
 func isOpen(view session.View, name string) bool {

@@ -566,7 +566,7 @@ func toolCall(name string, safe bool) session.ToolCall {
 func generation(name string, items ...session.Item) session.Generation {
 	now := time.Now()
 	return session.Generation{
-		At: now.UnixMilli(), Class: session.ClassLLM, Effect: name, Items: items, Model: "m", Provider: "p",
+		At: now.UnixMilli(), Class: session.ClassLLM, Effect: name, Items: session.ListItems(items...), Model: "m", Provider: "p",
 		RunMS: testRun.Milliseconds(), Session: "s1", StartBy: now.Add(testStartBy).UnixMilli(), V: 1,
 	}
 }

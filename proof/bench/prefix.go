@@ -181,24 +181,30 @@ func (f *prefixFold) generation() (string, error) {
 		if err := codec.Unmarshal(e.Payload, &g); err != nil {
 			return "", err
 		}
-		f.count(&g)
+		if err := f.count(&g); err != nil {
+			return "", err
+		}
 		return e.Name, nil
 	}
 	return "", errors.New("the session opens no generation where the recording has a turn")
 }
 
 // count compares a request with the previous one.
-func (f *prefixFold) count(g *session.Generation) {
+func (f *prefixFold) count(g *session.Generation) error {
+	items, err := g.Items.Items()
+	if err != nil {
+		return err
+	}
 	defined := g.Defined
 	if defined == nil {
 		defined = g.Tools
 	}
-	parts := make([]string, 0, len(defined)+1+len(g.Items))
+	parts := make([]string, 0, len(defined)+1+len(items))
 	for _, hash := range defined {
 		parts = append(parts, f.blobs[hash])
 	}
 	parts = append(parts, g.System)
-	for _, it := range g.Items {
+	for _, it := range items {
 		parts = append(parts, string(it.Role)+strconv.Itoa(it.Call)+it.Code+it.Detail+f.texts[it.Seq])
 	}
 	same := true
@@ -210,6 +216,7 @@ func (f *prefixFold) count(g *session.Generation) {
 		}
 	}
 	f.before, f.turns = parts, f.turns+1
+	return nil
 }
 
 // turn settles a generation as it was recorded, and its calls.

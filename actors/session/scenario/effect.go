@@ -38,8 +38,7 @@ func effectField(name string, text []byte, v session.View, seqs []uint64) string
 	case "session", "idempotency_key":
 		return strings.Replace(string(text), v.Session, "SID", 1)
 	case "items":
-		var items []session.ViewItem
-		if json.Unmarshal(text, &items) == nil {
+		if items, err := listedItems(text); err == nil {
 			var words []string
 			for _, it := range items {
 				words = append(words, itemText(it, seqs))
@@ -87,9 +86,22 @@ func effectField(name string, text []byte, v session.View, seqs []uint64) string
 	return string(text)
 }
 
+// listedItems returns the items of an effect's JSON form.
+func listedItems(text []byte) ([]session.Item, error) {
+	packed, err := codec.FromJSON(text)
+	if err != nil {
+		return nil, err
+	}
+	var list session.ItemList
+	if err := codec.Unmarshal(packed, &list); err != nil {
+		return nil, err
+	}
+	return list.Items()
+}
+
 // itemText formats an item: its role, the number of its event, and for a result the
 // call's index, the code, and the event that edited the call's arguments.
-func itemText(it session.ViewItem, seqs []uint64) string {
+func itemText(it session.Item, seqs []uint64) string {
 	text := string(it.Role) + numbers([]uint64{it.Seq}, seqs)
 	if it.Role == session.RoleTool {
 		text += " call " + strconv.Itoa(it.Call)

@@ -57,7 +57,7 @@ func ShowProgress(progress []Said) string {
 func transcript(v session.View, seqs []uint64) string {
 	var b strings.Builder
 	for _, it := range v.Transcript {
-		b.WriteString(itemText(it, seqs) + "\n")
+		b.WriteString(itemText(session.Item{Call: it.Call, Code: it.Code, Edit: it.Edit, Role: it.Role, Seq: it.Seq}, seqs) + "\n")
 	}
 	return b.String()
 }

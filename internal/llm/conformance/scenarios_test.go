@@ -104,7 +104,11 @@ func (p *play) request(payload []byte) executor.Request {
 		req.Format = &executor.Format{Name: "form", Schema: json.RawMessage(`{"type":"object"}`)}
 	}
 	batch := ""
-	for _, it := range g.Items {
+	items, err := g.Items.Items()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	for _, it := range items {
 		m := executor.Message{Role: string(it.Role), Text: fmt.Sprintf("%s at %d", it.Role, it.Seq)}
 		switch it.Role {
 		case session.RoleAssistant:

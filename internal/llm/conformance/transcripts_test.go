@@ -157,7 +157,7 @@ func (tr *transcript) requests(t rapid.TB) []executor.Request {
 	var all []executor.Request
 	for _, n := range tr.asks {
 		g := tr.gen
-		g.Items = tr.items[:n]
+		g.Items = session.ListItems(tr.items[:n]...)
 		req, fault, err := reader.Request(context.Background(), &g)
 		if err != nil || fault != nil {
 			t.Fatalf("%d items: %v, %v", n, fault, err)

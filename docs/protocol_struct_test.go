@@ -207,7 +207,11 @@ func jsonType(node map[string]any) string {
 // compareFields compares the fields of a struct with the properties here.
 func (c comparison) compareFields(typ reflect.Type, path string) (complaints []string) {
 	properties, _ := c.node["properties"].(map[string]any)
-	required, _ := c.node["required"].([]any)
+	required := asList(c.node["required"])
+	if forms := asList(c.node["anyOf"]); len(forms) > 0 { // the first one is the struct's
+		first, _ := forms[0].(map[string]any)
+		required = append(slices.Clone(required), asList(first["required"])...)
+	}
 	known := map[string]bool{}
 	for field := range fieldsOf(typ) {
 		name, options, _ := strings.Cut(field.Tag.Get(c.tag), ",")

@@ -71,6 +71,7 @@ func TestWire(t *testing.T) {
 	w.check("View", w.request(chat, "refold.view.s1").Data)
 	w.driven(operator)
 	w.controlled(operator, chat)
+	w.stateless(chat)
 	w.guest()
 	w.atRest()
 	w.verdict()
@@ -97,6 +98,26 @@ func (w *wire) driven(operator *nats.Conn) {
 	w.said(operator, "refold.step.s2", `{"type":"StepPrepared","data":{"effect":"r1t2s","status":"failed","error":{"code":"hook_failed"}}}`)
 	if end := out.finished(1); end.Lifecycle != session.Completed {
 		w.t.Fatalf("a driven run: got %+v", end)
+	}
+}
+
+// stateless looks at the view of a session that is quarantined before its first event:
+// it has no state to show.
+func (w *wire) stateless(chat *nats.Conn) {
+	w.t.Helper()
+	b, err := bus.Connect(w.ctx, w.as("actor"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer b.Close()
+	if err := b.PutQuarantine(w.ctx, "s9", []byte(`{"seq":1,"reason":"a test"}`)); err != nil {
+		w.t.Fatal(err)
+	}
+	w.said(chat, "refold.in.s9", `{"type":"RunRequested","data":{"input":{"text":"work"}}}`)
+	view := w.request(chat, "refold.view.s9").Data
+	w.check("View", view)
+	if got, want := string(view), `{"session":"s9","quarantined":{"seq":1,"reason":"a test"}}`; got != want {
+		w.t.Errorf("the view of a session without state: got %s, want %s", got, want)
 	}
 }
 

@@ -36,25 +36,32 @@ func (h *Host) views(ctx context.Context) presence.Endpoint {
 	}
 }
 
+// stateless is the View of a quarantined session whose state can't be shown.
+type stateless struct {
+	Session     string                  `json:"session"`
+	Quarantined *session.ViewQuarantine `json:"quarantined"`
+}
+
 // View returns the JSON of a session's View as of the log's end.
 func (h *Host) View(ctx context.Context, sid string) (data []byte, err error) {
 	defer func() { err = recovered(recover(), err) }()
 	state, stop, err := h.latest(ctx, sid)
-	v := session.View{Session: sid}
+	var stopped *session.ViewQuarantine
+	if stop != nil {
+		stopped = &session.ViewQuarantine{Seq: stop.Seq, Reason: stop.Reason}
+	}
 	switch {
 	case stop != nil && (err != nil || state == nil):
 		h.log.Warn("view of a quarantined session without its state", "session", sid, "error", err)
+		return json.Marshal(stateless{sid, stopped})
 	case err != nil:
 		return nil, err
 	case state == nil:
 		return nil, ErrNoSession
-	default:
-		v = state.View()
-		h.addWaits(ctx, state, &v)
 	}
-	if stop != nil {
-		v.Quarantined = &session.ViewQuarantine{Seq: stop.Seq, Reason: stop.Reason}
-	}
+	v := state.View()
+	h.addWaits(ctx, state, &v)
+	v.Quarantined = stopped
 	return fit(&v, viewBytesMax)
 }
 

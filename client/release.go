@@ -37,8 +37,7 @@ func (c *Client) Quarantined(ctx context.Context, sid string) (*Quarantined, err
 // quarantineOf returns a session's quarantine, with Seq 0 if there is none.
 func (c *Client) quarantineOf(ctx context.Context, sid string) (q Quarantined, err error) {
 	body, found, err := c.bus.GetQuarantine(ctx, sid)
-	if err == nil && found {
-		stop := journal.ParseStop(body)
+	if stop := journal.ParseStop(body); err == nil && found && !stop.Released {
 		q = Quarantined{Seq: stop.Seq, Reason: stop.Reason}
 	}
 	return q, err
@@ -49,7 +48,8 @@ func (q Quarantined) before(seq uint64) bool { return q.Seq != 0 && q.Seq <= seq
 // Release ends the quarantine seen. If the session now has another one, it
 // returns ErrOtherQuarantine. Within 15 s the session's session-actor loads the
 // session up to the event before seen.Seq, continues from there, and publishes
-// effects from there on. If the cause remains, it quarantines the session again.
+// effects from there on. If it dies before it is done, the next one does the same. If
+// the cause remains, it quarantines the session again.
 func (c *Client) Release(ctx context.Context, sid string, seen *Quarantined) error {
 	now, err := c.Quarantined(ctx, sid)
 	switch {
@@ -58,5 +58,14 @@ func (c *Client) Release(ctx context.Context, sid string, seen *Quarantined) err
 	case *now != *seen:
 		return fmt.Errorf("session %s: %w", sid, ErrOtherQuarantine)
 	}
-	return c.bus.DeleteQuarantine(ctx, sid)
+	body, _, err := c.bus.GetQuarantine(ctx, sid)
+	if err != nil {
+		return err
+	}
+	stop := journal.ParseStop(body)
+	stop.Released = true
+	if body, err = stop.Bytes(); err != nil {
+		return err
+	}
+	return c.bus.PutQuarantine(ctx, sid, body)
 }

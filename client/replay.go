@@ -8,6 +8,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/audit"
+	"github.com/refold/refold/internal/journal"
 )
 
 // Replayed is the result of folding a session's events again, and its comparison
@@ -82,7 +83,7 @@ func (c *Client) replay(ctx context.Context, sid string, to uint64, each func(se
 		return nil, err
 	}
 	r := replayedOf(a)
-	if stopped && a.Whole && r.State != nil {
+	if stopped && !journal.ParseStop(why).Released && a.Whole && r.State != nil {
 		r.differ(Difference{Text: "the session is quarantined: " + string(why)})
 	}
 	return r, nil

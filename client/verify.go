@@ -151,7 +151,7 @@ func (c *Client) Quarantine(ctx context.Context, r *Replayed) (stopped bool, err
 	if r.Identical() {
 		return false, fmt.Errorf("quarantine %s: nothing differs", r.Session)
 	}
-	if _, found, err := c.bus.GetQuarantine(ctx, r.Session); err != nil || found {
+	if q, err := c.quarantineOf(ctx, r.Session); err != nil || q.Seq != 0 {
 		return false, err
 	}
 	at := journal.NewStop(r.Seq+1, "refold verify: "+r.Differences[0])

@@ -218,7 +218,7 @@ func TestFullMessages(t *testing.T) {
 		"CallsPlanned":       session.CallsPlanned{Batch: "r1t1", PlanHash: hash.String(), Groups: [][]int{{0}, {1}}, Group: 1, Calls: []string{"r1t1c1"}},
 		"SessionQuarantined": session.SessionQuarantined{Reason: "the fold panicked"},
 		"Claim":              journal.ClaimBody{By: "01K5E2XJ5T6RNE2Y9V2S1P7M3Q", Hash: codec.Sum(nil).String()},
-		"Quarantine":         engine.Stop{Seq: 1, Reason: "r", Kills: 2, Retried: true},
+		"Quarantine":         engine.Stop{Seq: 1, Reason: "r", Kills: 2, Retried: true, Released: true},
 		"View": session.View{
 			Session: "s1", Status: "open", Lifecycle: session.Running, WaitsFor: "tools", Quarantined: &session.ViewQuarantine{Seq: 5, Reason: "r"}, Unserved: []string{"llm/openai"}, Troubles: []session.Trouble{trouble}, Seq: 4, Events: 3, Hash: hash.String(), Chain: hash.String(),
 			Clock: 1, Rules: 1, Install: hash.String(), ViewSpaces: session.ViewSpaces{

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
+	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus/bustest"
 )
 
@@ -26,8 +28,8 @@ func TestReleaseSaysWhatItDoes(t *testing.T) {
 		t.Errorf("without a yes: quarantined %v (%v), want that it stays", found, err)
 	}
 	w.prints(0, said+fmt.Sprintf(`[^\n]*\n[^\n]*\nsession s1  released: it continues with %d within 15 s`, at), "release", "s1", "--yes")
-	if _, found, err := w.bus.GetQuarantine(w.ctx, "s1"); err != nil || found {
-		t.Errorf("released: quarantined %v (%v)", found, err)
+	if _, err := w.Quarantined(w.ctx, "s1"); !errors.Is(err, client.ErrNotQuarantined) {
+		t.Errorf("released: got %v, want that it is not quarantined", err)
 	}
 }
 
@@ -38,8 +40,8 @@ func TestReleaseOfUnknownSession(t *testing.T) {
 	w := newWorld(t)
 	bustest.OK(t, w.bus.PutQuarantine(w.ctx, "s1", []byte(`{"seq":7,"reason":"a test"}`)))
 	w.prints(0, `^session s1  quarantined from 7 on: a test\nNothing else is stored of it: .*\nsession s1  released: it begins with its next event\n$`, "release", "s1", "--yes")
-	if _, found, err := w.bus.GetQuarantine(w.ctx, "s1"); err != nil || found {
-		t.Errorf("released: quarantined %v (%v)", found, err)
+	if _, err := w.Quarantined(w.ctx, "s1"); !errors.Is(err, client.ErrNotQuarantined) {
+		t.Errorf("released: got %v, want that it is not quarantined", err)
 	}
 	w.does(0, "run", "s1", "hi", "--no-follow")
 	w.waits("s1", 1)

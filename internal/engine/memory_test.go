@@ -492,9 +492,15 @@ func (m *memory) SweepBlobs(ctx context.Context, _ time.Time) (n int, err error)
 	return 0, m.do(ctx, call{op: "SweepBlobs"}, func() error { return nil })
 }
 
-// release ends a quarantine.
+// release releases a session as people do.
 func (d *depot) release(sid string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	delete(d.stops, sid)
+	stop := journal.ParseStop(d.stops[sid])
+	stop.Released = true
+	body, err := stop.Bytes()
+	if err != nil {
+		d.t.Error(err)
+	}
+	d.stops[sid] = body
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"strconv"
 	"sync"
 	"time"
@@ -189,21 +190,27 @@ func (l *Lane) gauge() {
 
 // reasonOf returns the label value for the cause of a quarantine.
 func reasonOf(cause error) string {
-	switch cause.(type) {
-	case *journal.ViolationError:
-		return "payload_differs"
-	case *natsio.MaxPayloadError:
-		return "too_large"
-	case *panicError:
-		return "panic"
-	case *killedError:
-		return "kills"
-	case *damageError:
-		return "log_damaged"
-	case *snapshotError:
-		return "snapshot_differs"
-	case *isolatedError:
+	switch {
+	case is[*isolatedError](cause): // first: it wraps what failed
 		return "isolated"
+	case is[*journal.ViolationError](cause):
+		return "payload_differs"
+	case is[*natsio.MaxPayloadError](cause):
+		return "too_large"
+	case is[*panicError](cause):
+		return "panic"
+	case is[*killedError](cause):
+		return "kills"
+	case is[*damageError](cause):
+		return "log_damaged"
+	case is[*snapshotError](cause):
+		return "snapshot_differs"
 	}
 	return meter.Other
+}
+
+// is reports whether err wraps an error of type E.
+func is[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
 }

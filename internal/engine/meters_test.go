@@ -23,7 +23,9 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/actors/session/scenario"
 	"github.com/refold/refold/actors/session/timeline"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/meter"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // census is how often something was counted, by metric and labels.
@@ -450,5 +452,20 @@ func BenchmarkRunMetrics(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// Causes arrive wrapped; a failure that only one session has is isolated, whatever
+// fails.
+func TestReasonsOfWrappedCauses(t *testing.T) {
+	t.Parallel()
+	tooLarge := &natsio.MaxPayloadError{Subject: "s", Bytes: 2, Limit: 1}
+	for want, cause := range map[string]error{
+		"payload_differs": &journal.ViolationError{Subject: "s"}, "too_large": tooLarge, "panic": &panicError{}, "kills": &killedError{},
+		"log_damaged": &damageError{}, "snapshot_differs": &snapshotError{}, "isolated": &isolatedError{"its load", tooLarge}, meter.Other: errFlaky,
+	} {
+		if got := reasonOf(fmt.Errorf("store s: %w", cause)); got != want {
+			t.Errorf("%T: got %q, want %q", cause, got, want)
+		}
 	}
 }

@@ -69,7 +69,7 @@ func (o outside) mark(ctx context.Context, e session.Event, stop Stop, cause err
 		if err != nil {
 			return err
 		}
-		if earlier != nil && earlier.Seq <= stop.Seq {
+		if earlier != nil && !earlier.Released && earlier.Seq <= stop.Seq {
 			stop = *earlier
 			return nil
 		}
@@ -176,8 +176,9 @@ func (l *Lane) stopped() (sids []string) {
 	return sids
 }
 
-// takeStops applies quarantines that were read. Stopped sessions stay in memory: a
-// release deletes the quarantine, so it is noticed only by comparison with memory.
+// takeStops applies quarantines that were read, and resumes sessions that are released.
+// Stopped sessions stay in memory: a quarantine may be deleted by hand, which is noticed
+// only by comparison with memory.
 // If the quarantines are listed when an epoch begins, loads need not read them:
 // after that only the lane's owner stops sessions of it.
 func (l *Lane) takeStops(stops map[string]*Stop) {
@@ -185,7 +186,10 @@ func (l *Lane) takeStops(stops map[string]*Stop) {
 		stop, s := stops[sid], l.sessions[sid]
 		_, busy := l.parked[sid]
 		switch {
-		case stop == nil && !busy && s != nil && s.stop != nil:
+		case (stop == nil || stop.Released) && !busy && s != nil && s.stop != nil:
+			if stop != nil {
+				s.stop = stop // it stays stored until the session is resumed
+			}
 			l.occupy(sid)
 			l.release(s)
 		case stop == nil:

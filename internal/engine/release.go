@@ -101,6 +101,7 @@ func (r *resumption) read(ctx context.Context) (err error) {
 	h, sid, stop := r.host, r.actor.sid, *r.actor.stop
 	if r.last == 0 {
 		if stop.Kills++; stop.Kills > 1 {
+			stop.Released = false
 			body, err := stop.Bytes()
 			if err == nil {
 				err = h.world.PutQuarantine(ctx, sid, body)
@@ -179,7 +180,7 @@ func (l *Lane) foldReleased(r *resumption) {
 		}
 		o := &outputs{arrival: &Delivered{Event: e, Ack: func() {}}}
 		if err := l.host.next(r.going, o); err != nil {
-			l.stopAgain(r, e, err)
+			l.flush(func() { l.stopAgain(r, e, err) }) // the new quarantine says that all before e is stored
 			return
 		}
 		l.folded = append(l.folded, o)

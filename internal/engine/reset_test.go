@@ -170,6 +170,28 @@ func TestReleaseResumesAtTheStop(t *testing.T) {
 	}
 }
 
+// A release outlives the owner that would have noticed it: the next one stores what
+// nobody has stored, although the lane no longer delivers these events.
+func TestReleaseOutlivesItsOwner(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s.mem.effects["s1 r1t1"] = []byte{0x80}
+		first := s.run("s1")
+		s.beginAcked(first)
+		delete(s.mem.effects, "s1 r1t1") // the operator has removed the cause
+		s.mem.release("s1")
+		second := s.answer("s1", "r1t1", "a")
+		s.deliverAcked(second) // the owner has not noticed the release
+		s.end()
+		other := newStage(t, s.mem, Options{})
+		other.begin()
+		other.pass(time.Minute)
+		other.wantStored(second)
+		other.wantNoStop("s1")
+		other.end()
+	})
+}
+
 // A session that is released before all events in front of its stop were delivered
 // goes on with their delivery.
 func TestReleaseBeforeTheStopIsDelivered(t *testing.T) {

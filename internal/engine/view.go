@@ -111,6 +111,9 @@ func fit(v *session.View, max int) ([]byte, error) {
 // folded again.
 func (h *Host) latest(ctx context.Context, sid string) (*session.State, *Stop, error) {
 	stop, err := h.stopOf(ctx, sid)
+	if stop != nil && stop.Released {
+		stop = nil
+	}
 	if err != nil || stop != nil && stop.Kills > 0 {
 		return nil, stop, err
 	}

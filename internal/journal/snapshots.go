@@ -117,7 +117,7 @@ func (j *Journal) snapshotBlob(ctx context.Context, key string) (codec.Ref, erro
 	return ref, err
 }
 
-// PutQuarantine quarantines a session until DeleteQuarantine. body is the encoded Stop.
+// PutQuarantine quarantines a session, or releases it. body is the encoded Stop.
 func (j *Journal) PutQuarantine(ctx context.Context, sid string, body []byte) error {
 	key, err := subjects.QuarantineKey(sid)
 	if err != nil {

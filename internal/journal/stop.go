@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Stop is the quarantine of a session in the snapshots' bucket. Deleting it releases
-// the session.
+// Stop is the quarantine of a session in the snapshots' bucket.
 type Stop struct {
 	Seq    uint64 `json:"seq"` // of the first event without stored outputs
 	Reason string `json:"reason"`
@@ -16,6 +15,11 @@ type Stop struct {
 	// Retried reports that the load or store that fails is tried again, and that its
 	// success releases the session.
 	Retried bool `json:"retried,omitempty"`
+
+	// Released reports that people have released the session. The quarantine stays
+	// stored until the session is resumed: without it, an owner that follows one that
+	// died would not know that the outputs of the events since Seq are not stored.
+	Released bool `json:"released,omitempty"`
 }
 
 // stopReasonMax is how many bytes of a reason are kept. The text of a panic or a
@@ -43,8 +47,9 @@ func ParseStop(body []byte) Stop {
 }
 
 // StaysStored reports whether the quarantine stays stored until its session is
-// resumed: the first try may kill its owner, or nobody has released the session.
-func (s Stop) StaysStored() bool { return s.Kills > 0 || s.Retried }
+// resumed: that may kill its owner, or the owner may die before. Otherwise somebody
+// has deleted it.
+func (s Stop) StaysStored() bool { return s.Kills > 0 || s.Retried || s.Released }
 
 // Bytes returns the stored form of s.
 func (s Stop) Bytes() ([]byte, error) { return json.Marshal(s) }

@@ -13,6 +13,7 @@ const (
 	HeaderIdempotencyKey    = "Refold-Idempotency-Key" // the same for every start of the call
 	HeaderTimeoutMS         = "Refold-Timeout-Ms"      // how long the caller waits for the answer
 	HeaderMsgID             = "Nats-Msg-Id"
+	HeaderTTL               = "Nats-TTL"
 	HeaderExpectLastSubject = "Nats-Expected-Last-Subject-Sequence"
 	HeaderPinID             = "Nats-Pin-Id"
 	HeaderBatchID           = "Nats-Batch-Id"

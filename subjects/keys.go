@@ -28,6 +28,9 @@ func QuarantineKey(sid string) (string, error) { return sessionKey(quarantineKey
 // died: g.<lane>.
 func GuardKey(lane int) string { return guardKeyPrefix + strconv.Itoa(lane) }
 
+// ProbeKey is the key under which a session-actor checks that the bucket takes values.
+const ProbeKey = "p"
+
 // ParseSnapshotKey returns the session of a snapshot's key.
 func ParseSnapshotKey(key string) (sid string, ok bool) { return parseKey(snapshotKeyPrefix, key) }
 

@@ -24,6 +24,18 @@ func (n Names) ClaimsAll(class session.Class, target string) []string {
 	return []string{n.join("fx", claimToken, string(class), target, "*", "*"), n.join("fx", claimToken, string(class), target, "*", "*", "*")}
 }
 
+// Probe tokens are in the subjects of Probes. They name no session and no target, so that
+// nobody reads the messages.
+const probeToken = "~"
+
+// Probes returns subjects of the streams of effects, notices and timers for a message of
+// no session. id names it in the stream of effects, whose subjects take one message.
+func (n Names) Probes(id string) [3]string {
+	return [3]string{
+		n.join("fx", claimToken, string(session.ClassTool), probeToken, probeToken, id), n.join("out", probeToken), n.join("timer", probeToken, probeToken, "0"),
+	}
+}
+
 // TimersAll matches the message schedules of every wake.
 func (n Names) TimersAll() string { return n.join("timer", "*", "*", "*") }
 

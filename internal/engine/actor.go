@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -25,6 +26,7 @@ type actor struct {
 	stop     *Stop           // its quarantine; nil: none
 	retryAt  time.Time       // when its failed work is due to be tried again, if it is quarantined for that
 	retrying bool
+	unstored atomic.Bool // its quarantine could not be stored
 
 	accepted bool // it was released although the log had lost events of it
 

@@ -62,8 +62,9 @@
 //     events are folded and stored one at a time, each after a note that names it.
 //     An event at which four owners in a row ended is quarantined (docs/adr/0030).
 //   - A session that can't be loaded or stored is quarantined, if that lasts for
-//     roundsMax rounds while another session succeeds on the same streams, and all
-//     streams answer (isolate.go). A full stream quarantines nobody. What failed is
+//     roundsMax rounds while another session, or a probe, succeeds on the same
+//     streams, and all streams answer (isolate.go). A full stream quarantines nobody.
+//     A try ends even if the server never answers. What failed is
 //     tried again each minute (retrial.go). Its success resumes the session, and the
 //     quarantine stays stored until then (docs/adr/0075).
 //   - A session under rules that this release doesn't know ends the host, and its

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -30,7 +31,8 @@ const (
 	comparedMax    = 3
 	comparedEvents = 64
 	comparedRounds = 4
-	// stalledAfter is how long a load may read nothing. A large snapshot is one read.
+	// stalledAfter is how long a load may read nothing, and how long one try to store
+	// outputs may take. A large snapshot is one read.
 	stalledAfter = 30 * time.Second
 	// answersWithin is how long the streams may take to answer.
 	answersWithin = 5 * time.Second
@@ -203,6 +205,8 @@ const (
 	kindWake
 	kindBlob // descriptors of registries
 	kindsMax
+
+	probeSnapshots = 3 // the place of the bucket of snapshots in the results of a probe
 )
 
 func kindOf(o *journal.Output) outputKind {
@@ -272,14 +276,74 @@ type rounds struct {
 	err    error             // of a stream that did not answer after a failed round
 	newest [3]journal.Newest // messages of the streams after the latest failed round
 	former [3]journal.Newest // the same after the failed round before
+	took   [4]bool           // the streams that took a probe after it
+	hung   bool              // a try has not returned in time
 }
 
-// ended takes the result of a round.
-func (r *rounds) ended(ctx context.Context, h *Host, failed bool) {
-	if r.failed = failed; failed {
-		r.former = r.newest
-		r.newest, r.err = h.answer(ctx)
+// ended takes the result of a round, in which outputs of some sessions were not stored.
+// If these are of one session, the evidence that others succeed is a probe: the lane may
+// take no events.
+func (r *rounds) ended(ctx context.Context, h *Host, failed bool, of []*outputs) {
+	if r.failed = failed; !failed {
+		return
 	}
+	r.former, r.took = r.newest, [4]bool{}
+	r.newest, r.err = h.answer(ctx)
+	stuck := map[*actor]bool{}
+	for _, o := range of {
+		if o.trouble != nil {
+			stuck[o.actor] = true
+		}
+	}
+	if r.err == nil && len(stuck) == 1 {
+		r.took = h.probe(ctx)
+	}
+}
+
+// probe stores a message of no session in each stream, and reports which took it.
+func (h *Host) probe(ctx context.Context) (took [4]bool) {
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	for i, err := range h.world.Probe(ctx) {
+		took[i] = err == nil
+	}
+	return took
+}
+
+// send stores outputs together, for at most stalledAfter. If that was too short once, a
+// session may hang that the others need not wait for: then it stores those of each
+// session apart, for at most a round.
+func (r *rounds) send(ctx context.Context, o outside, all []journal.Output) []error {
+	limit := stalledAfter
+	if r.hung {
+		limit = o.host.roundFor
+	}
+	within, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if !r.hung {
+		errs := o.send(within, all)
+		r.hung = within.Err() != nil
+		return errs
+	}
+	at := map[string][]int{}
+	for i := range all {
+		at[all[i].Session] = append(at[all[i].Session], i)
+	}
+	errs := make([]error, len(all))
+	var sessions sync.WaitGroup
+	for _, places := range at {
+		sessions.Go(func() {
+			var own []journal.Output
+			for _, i := range places {
+				own = append(own, all[i])
+			}
+			for n, err := range o.send(within, own) {
+				errs[places[n]] = err
+			}
+		})
+	}
+	sessions.Wait()
+	return errs
 }
 
 // note records which sessions stored outputs in a round. After a failed round that
@@ -325,7 +389,7 @@ func (o *outputs) isAlone(l *Lane, r *rounds) bool {
 	}
 	others := r.err
 	for kind, stuck := range o.stuck {
-		if others == nil && stuck && !l.stored.since(outputKind(kind), o.actor.sid, o.isolation.since) {
+		if others == nil && stuck && !r.took[kind] && !l.stored.since(outputKind(kind), o.actor.sid, o.isolation.since) {
 			others = errNoOthers
 		}
 	}

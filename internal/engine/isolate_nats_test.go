@@ -20,9 +20,19 @@ import (
 
 // The server denies one session's effects to the user of the session-actor. The lane
 // goes on without that session. Another session-actor, with other rights, finds it
-// quarantined, tries again, and resumes it.
+// quarantined, tries again, and resumes it. If there is no other session, the evidence
+// are messages of no session in all streams.
 func TestDeniedSessionStopsNoLane(t *testing.T) {
 	t.Parallel()
+	for _, others := range []int{30, 0} {
+		t.Run(fmt.Sprint(others, " others"), func(t *testing.T) {
+			t.Parallel()
+			deniedSessionStopsNoLane(t, others)
+		})
+	}
+}
+
+func deniedSessionStopsNoLane(t *testing.T, others int) {
 	w := newWorld(t, func(o *server.Options) {
 		o.Users = []*server.User{
 			{Username: "admin", Password: "p"},
@@ -35,7 +45,6 @@ func TestDeniedSessionStopsNoLane(t *testing.T) {
 	_, js := testbus.JS(t, w.node)
 	denied := w.isolating(strings.Replace(w.node.URL(), "//", "//actor:p@", 1))
 	w.run("bad", "hi")
-	const others = 30
 	var sids []string
 	for i := range others {
 		sids = append(sids, fmt.Sprintf("s%d", i))
@@ -49,7 +58,16 @@ func TestDeniedSessionStopsNoLane(t *testing.T) {
 	if q := v.Quarantined; q == nil || !strings.Contains(q.Reason, "does not allow this user") {
 		t.Errorf("the view of the denied session says %+v, want a quarantine with the cause", q)
 	}
-	if v := w.view("s1"); v.Quarantined != nil {
+	if others == 0 {
+		if errs := w.bus.Probe(w.ctx); errs != [4]error{} {
+			t.Errorf("probe: got %v, want that all streams take it", errs)
+		}
+		for n, err := range w.bus.LastNotices(w.ctx, []string{"bad"}, 0) {
+			if err != nil || n.Session != "bad" {
+				t.Errorf("a notice of %q: %v", n.Session, err)
+			}
+		}
+	} else if v := w.view("s1"); v.Quarantined != nil {
 		t.Errorf("the view of another session says %+v", v.Quarantined)
 	}
 	denied.stop(w)

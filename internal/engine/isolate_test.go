@@ -96,6 +96,134 @@ func oddly(sid string, ops ...string) func(call) outcome {
 	}
 }
 
+// hanging is a plan whose failing calls hang instead.
+func hanging(plan func(call) outcome) func(call) outcome {
+	return func(c call) outcome {
+		if plan(c) == fails {
+			return hangs
+		}
+		return works
+	}
+}
+
+// A lane that takes no events while the session fails, at the beginning of an epoch, has
+// no other session to compare with. Nor has one that no other session uses.
+func TestALoneSessionNeverStopsALane(t *testing.T) {
+	t.Parallel()
+	for name, op := range map[string]string{
+		"its effects can't be stored": "Ask", "its notices can't be stored": "Notify", "its wakes can't be scheduled": "Wake",
+	} {
+		onStageOf(t, name, Options{}, func(t *testing.T, s *stage) {
+			s.mem.planned(oddly("s1", op))
+			odd := s.run("s1")
+			s.begin(odd)
+			s.epoch()
+			other := s.run("s2")
+			s.deliver(other)
+			s.pass(7 * roundFor)
+			s.wantAcked(odd, other)
+			s.wantStored(other)
+			if stop := s.stopOf("s1"); stop == nil || stop.Seq != odd.Seq || !stop.Retried {
+				t.Errorf("quarantine: got %+v, want one at %d", stop, odd.Seq)
+			}
+			s.mem.planned(nil)
+			s.pass(retriedEvery + 3*recheckEvery)
+			s.wantNoStop("s1")
+			s.wantStored(odd)
+		})
+	}
+}
+
+// What hangs for one session only ends a round, too, and others don't wait for it.
+func TestASessionThatHangsNeverStopsALane(t *testing.T) {
+	t.Parallel()
+	for name, op := range map[string]string{
+		"its snapshot": "GetSnapshot", "its effects": "Ask", "its notices": "Notify", "its wakes": "Wake",
+	} {
+		onStageOf(t, name, Options{}, func(t *testing.T, s *stage) {
+			s.begin()
+			s.deliver(s.run("s1"))
+			s.pass(time.Second)
+			s.actor.leave("s1")
+			s.mem.planned(hanging(oddly("s1", op)))
+			odd := s.run("s1")
+			var others []session.Event
+			for i := range 40 {
+				others = append(others, s.run(fmt.Sprintf("o%d", i)))
+			}
+			s.deliver(append(others, odd)...)
+			s.pass(5 * stalledAfter)
+			s.wantAcked(append(others, odd)...)
+			if stop := s.stopOf("s1"); stop == nil || stop.Seq != odd.Seq || !stop.Retried {
+				t.Errorf("quarantine: got %+v, want one at %d", stop, odd.Seq)
+			}
+			for _, e := range others {
+				s.wantNoStop(e.Session)
+			}
+			s.mem.planned(nil)
+			s.pass(2*retriedEvery + 3*recheckEvery)
+			s.wantNoStop("s1")
+			s.wantStored(odd)
+		})
+	}
+}
+
+// The quarantine of a session can't be stored, while other keys of the bucket can: its
+// owner stops the session without it, and stores it when that is possible.
+func TestAQuarantineThatCantBeStoredStopsNoLane(t *testing.T) {
+	t.Parallel()
+	for name, become := range map[string]func(func(call) outcome) func(call) outcome{
+		"refused": func(plan func(call) outcome) func(call) outcome { return plan }, "hangs": hanging,
+	} {
+		onStageOf(t, name, Options{}, func(t *testing.T, s *stage) {
+			s.mem.planned(become(oddly("s1", "PutQuarantine", "Ask")))
+			odd, other := s.run("s1"), s.run("s2")
+			s.begin(odd, other)
+			s.pass(5 * stalledAfter)
+			s.wantAcked(odd, other)
+			later := s.run("s1")
+			s.deliver(later)
+			s.pass(2 * retriedEvery)
+			s.wantAcked(later)
+			if asked := s.mem.asked("s1"); len(asked) > 0 {
+				t.Errorf("the stopped session asks for %v", asked)
+			}
+			s.mem.planned(oddly("s1", "Ask"))
+			s.pass(2 * recheckEvery)
+			if stop := s.stopOf("s1"); stop == nil || stop.Seq != odd.Seq {
+				t.Errorf("quarantine: got %+v, want one at %d", stop, odd.Seq)
+			}
+			s.mem.planned(nil)
+			s.pass(retriedEvery + 3*recheckEvery)
+			s.wantNoStop("s1")
+			if asked := s.mem.asked("s1"); len(asked) == 0 {
+				t.Error("the released session asks for nothing")
+			}
+		})
+	}
+}
+
+// Nor does a session stop without its quarantine because no key can be stored.
+func TestABucketThatTakesNothingStopsNobody(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s.mem.planned(func(c call) outcome {
+			if c.op == "PutQuarantine" {
+				return fails
+			}
+			return oddly("s1", "Ask")(c)
+		})
+		odd, other := s.run("s1"), s.run("s2")
+		s.begin(odd, other)
+		s.pass(3 * time.Minute)
+		s.wantUnacked(odd)
+		s.mem.planned(nil)
+		s.pass(retriedEvery + recheckEvery)
+		s.wantAcked(odd, other)
+		s.wantStored(odd)
+	})
+}
+
 // allOf returns a plan in which some calls of all sessions fail.
 func allOf(ops ...string) func(call) outcome {
 	return func(c call) outcome {

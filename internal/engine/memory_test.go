@@ -238,6 +238,13 @@ func (m *memory) NewestOutputs(ctx context.Context) (newest [3]journal.Newest, e
 	return newest, m.do(ctx, call{op: "NewestOutputs"}, func() error { return nil })
 }
 
+func (m *memory) Probe(ctx context.Context) (errs [4]error) {
+	for i, op := range []string{"Ask", "Notify", "Wake", "PutQuarantine"} {
+		errs[i] = m.do(ctx, call{op: op, who: "probe"}, func() error { return nil })
+	}
+	return errs
+}
+
 func (m *memory) LastSeq(ctx context.Context) (seq uint64, err error) {
 	err = m.do(ctx, call{op: "LastSeq"}, func() error {
 		if n := len(m.log); n > 0 {

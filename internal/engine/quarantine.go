@@ -54,19 +54,24 @@ func (l *Lane) quarantine(e session.Event, cause error, of storer) {
 		s.state, s.stopping = nil, true // it is ahead of what is stored, or half folded
 	}
 	l.occupy(e.Session)
+	stored := false
 	l.do(&attempt{outside: l.outside, name: "quarantines " + e.Session, try: func(ctx context.Context, w outside) (err error) {
-		stop, err = w.mark(ctx, e, stop, cause)
+		stop, stored, err = w.mark(ctx, e, stop, cause)
 		return err
-	}, then: func(l *Lane) { l.stop(e.Session, stop, of) }})
+	}, then: func(l *Lane) { l.stop(e.Session, stop, stored, of) }})
 }
 
 // mark stores a quarantine and returns it. If another owner has stored an earlier
-// one, that one is valid and is returned.
-func (o outside) mark(ctx context.Context, e session.Event, stop Stop, cause error) (Stop, error) {
+// one, that one is valid and is returned. stored is false if this key can't be stored
+// while the bucket takes others: then this process alone knows the quarantine.
+func (o outside) mark(ctx context.Context, e session.Event, stop Stop, cause error) (_ Stop, stored bool, err error) {
 	told, refused := false, false // the notice is stored; storing it failed in the latest try
 	put := func() error {
+		ctx, cancel := context.WithTimeout(ctx, o.host.roundFor)
+		defer cancel()
 		earlier, err := o.host.stopOf(ctx, e.Session)
 		if err != nil {
+			refused = false
 			return err
 		}
 		if earlier != nil && !earlier.Released && earlier.Seq <= stop.Seq {
@@ -90,21 +95,59 @@ func (o outside) mark(ctx context.Context, e session.Event, stop Stop, cause err
 		o.host.meters.stopped(cause)
 		return nil
 	}
+	var alone isolation
 	for {
 		failed, err := o.retryRound(ctx, o.host.roundFor, "quarantine", e, put)
 		if !failed {
-			return stop, err
+			return stop, true, err
 		}
-		if _, silent := o.host.answer(ctx); refused && silent == nil {
+		_, others := o.host.answer(ctx)
+		switch {
+		case others == nil && refused:
 			o.log.Error("quarantine not told", "session", e.Session, "seq", e.Seq, "error", err)
-			told, refused = true, false // the view tells it
+			told = true // the view tells it
+			continue
+		case others == nil && !o.host.probe(ctx)[probeSnapshots]:
+			others = errNoOthers
+		}
+		if alone.failed(err, others, time.Now()) {
+			o.log.Error("quarantine not stored", "session", e.Session, "seq", e.Seq, "error", err)
+			o.host.meters.stopped(cause)
+			return stop, false, nil
 		}
 	}
 }
 
+// storeStop tries to store the quarantine of a session that this process alone knows.
+func (l *Lane) storeStop(s *actor) {
+	if s.retrying {
+		return
+	}
+	s.retrying = true
+	stop := *s.stop
+	l.do(&attempt{outside: l.outside, name: "stores the quarantine of " + s.sid, try: func(ctx context.Context, w outside) error {
+		within, cancel := context.WithTimeout(ctx, answersWithin)
+		defer cancel()
+		earlier, err := w.host.stopOf(within, s.sid)
+		if err == nil && earlier == nil {
+			var body []byte
+			if body, err = stop.Bytes(); err == nil {
+				err = w.host.world.PutQuarantine(within, s.sid, body)
+			}
+		}
+		if err != nil {
+			w.log.Error("quarantine not stored", "session", s.sid, "seq", stop.Seq, "error", err)
+		}
+		s.unstored.Store(err != nil)
+		return nil
+	}, then: func(*Lane) { s.retrying = false }})
+}
+
 // stop stops a session after its quarantine is stored.
-func (l *Lane) stop(sid string, stop Stop, of storer) {
-	l.keep(&actor{sid: sid, stop: &stop, proven: true, used: l.clock, retryAt: l.now.Add(l.host.retriedEvery)})
+func (l *Lane) stop(sid string, stop Stop, stored bool, of storer) {
+	s := &actor{sid: sid, stop: &stop, proven: true, used: l.clock, retryAt: l.now.Add(l.host.retriedEvery)}
+	s.unstored.Store(!stored)
+	l.keep(s)
 	lists := [][]*outputs{l.folded}
 	if of != nil {
 		lists = append(lists, of.events())

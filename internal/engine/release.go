@@ -23,7 +23,11 @@ func (l *Lane) recheck() {
 		// All events before the stop must have been delivered: a resumption begins
 		// after it.
 		s := l.sessions[sid]
-		if _, busy := l.parked[sid]; !busy && s.state == nil && (l.newest >= s.stop.Seq || quiet) {
+		_, busy := l.parked[sid]
+		switch {
+		case s.unstored.Load():
+			l.storeStop(s)
+		case !busy && s.state == nil && (l.newest >= s.stop.Seq || quiet):
 			sids = append(sids, sid)
 		}
 	}

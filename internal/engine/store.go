@@ -80,7 +80,7 @@ func (b *batch) Do(ctx context.Context, report func(Input)) {
 	last := b.outputs[len(b.outputs)-1].arrival.Event
 	b.stored = successes{}
 	failed, err := b.retryRound(ctx, b.host.roundFor, "store outputs", last, func() error { return b.store(ctx) })
-	b.ended(ctx, b.host, failed)
+	b.ended(ctx, b.host, failed, b.outputs)
 	if b.giveBack = err; err == nil {
 		b.publishProgress()
 	}
@@ -168,7 +168,7 @@ func (b *batch) store(ctx context.Context) error {
 		}
 	}
 	b.tried = true
-	again = append(again, b.take(b.send(ctx, all))...)
+	again = append(again, b.take(b.rounds.send(ctx, b.outside, all))...)
 	for _, o := range b.outputs {
 		if len(o.pending) == 0 && !o.held {
 			again = append(again, b.cancel(ctx, o))

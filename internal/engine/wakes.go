@@ -107,7 +107,7 @@ func (w *scheduling) Do(ctx context.Context, report func(Input)) {
 	if w.giveBack = nil; len(w.of) > 0 {
 		failed, w.giveBack = w.retryRound(ctx, w.host.roundFor, "store wakes", w.of[0].arrival.Event, func() error { return w.store(ctx) })
 	}
-	w.ended(ctx, w.host, failed)
+	w.ended(ctx, w.host, failed, w.of)
 	report(w)
 }
 
@@ -165,7 +165,7 @@ func (w *scheduling) store(ctx context.Context) error {
 		all = append(all, o.wakes...)
 		o.stuck, o.trouble = [kindsMax]bool{}, nil
 	}
-	errs := w.send(ctx, all)
+	errs := w.rounds.send(ctx, w.outside, all)
 	var first error
 	for _, o := range w.of {
 		left := o.wakes[:0]

@@ -25,6 +25,7 @@ type World interface {
 	Publish(ctx context.Context, door session.Door, sid string, payload []byte, id string) (uint64, error)
 
 	NewestOutputs(ctx context.Context) ([3]journal.Newest, error)
+	Probe(ctx context.Context) [4]error
 	Store(ctx context.Context, outputs []journal.Output) []error
 	PublishProgress(sid string, payload []byte) error
 	PublishCancel(ctx context.Context, sid string, payload []byte) error

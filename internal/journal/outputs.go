@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
+
+	"github.com/nats-io/nuid"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/natsio"
@@ -88,6 +91,27 @@ func (j *Journal) NewestOutputs(ctx context.Context) (newest [3]Newest, err erro
 		}
 	}
 	return newest, nil
+}
+
+// probeTTL is how long the stream of timers keeps a probe: no consumer takes it.
+const probeTTL = "1m"
+
+// Probe stores a message of no session in each stream of outputs, in the order of
+// NewestOutputs and in the same way as outputs, and in the bucket of snapshots. It
+// returns the error of each.
+func (j *Journal) Probe(ctx context.Context) (errs [4]error) {
+	subjectOf := j.names.Probes(nuid.Next())
+	var probes sync.WaitGroup
+	for i, to := range []*committer{j.effects, j.notices, j.timers} {
+		w := &write{subject: subjectOf[i], data: []byte("{}"), awaited: true}
+		if to == j.timers {
+			w.headers = []string{subjects.HeaderTTL, probeTTL}
+		}
+		probes.Go(func() { errs[i] = to.commitOne(ctx, w) })
+	}
+	_, errs[3] = j.putKey(ctx, subjects.ProbeKey, []byte("{}"))
+	probes.Wait()
+	return errs
 }
 
 // sessionOf returns the session of an output's subject, empty if it is none.

@@ -127,6 +127,22 @@ func (w world) NewestOutputs(ctx context.Context) (newest [3]journal.Newest, err
 	return newest, err
 }
 
+// Probe stores nothing, and fails with the streams.
+func (w world) Probe(ctx context.Context) (errs [4]error) {
+	err := w.call(ctx, "probe", func() error {
+		for i, stream := range []string{failsEffects, failsNotices, failsWakes, failsSnapshots} {
+			if errs[i] = w.sim.fails("", stream); w.sim.denies() {
+				errs[i] = errRefused
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return [4]error{err, err, err, err}
+	}
+	return errs
+}
+
 // sessionOf returns the session of an effect, a claim or a notice.
 func (j *jetServer) sessionOf(subject string) string {
 	if name, err := j.names.ParseEffect(subject); err == nil {

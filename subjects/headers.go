@@ -6,6 +6,7 @@ import "strconv"
 const (
 	HeaderContentType       = "Content-Type"
 	HeaderTraceParent       = "traceparent"
+	HeaderLog               = "Refold-Log"             // the identity of the log for which a message is meant
 	HeaderSession           = "Refold-Session"         // of a request to a service as a tool: the calling session
 	HeaderEffect            = "Refold-Effect"          // the effect's name, r1t2c0
 	HeaderStart             = "Refold-Start"           // a ULID of this start of the call
@@ -33,6 +34,9 @@ const (
 	HeaderStatus            = "Status"
 	HeaderDescription       = "Description"
 )
+
+// MetadataLog is the key of the log's identity, a ULID, in the metadata of its stream.
+const MetadataLog = "refold_log"
 
 // RollupSubject is the HeaderRollup of a message that replaces all earlier messages
 // of its subject; only buckets allow it.

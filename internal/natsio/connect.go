@@ -107,6 +107,7 @@ type Conn struct {
 	requests *requestTracker
 	mux      replyMux
 	dial     dialer
+	identity identity
 
 	reconnected atomic.Int64 // time of the last reconnect, Unix nanoseconds
 }

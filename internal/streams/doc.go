@@ -11,6 +11,8 @@
 //
 //   - A setting that can't change on an existing stream is an *ImmutableError with
 //     both values. Nothing is deleted or created in its place.
+//   - The log has an identity: a ULID in its stream's metadata, made when the stream is
+//     created. ReadLogID reads it, and Provision and Identify tell it to the connection.
 //   - A key that streams.conf does not have keeps its value on the server.
 //   - A file that would break a promise is refused: names of effects must outlive their
 //     deadlines, a lane must pin one client.

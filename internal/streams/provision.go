@@ -34,6 +34,11 @@ func (s *Streams) Provision(ctx context.Context, conf *Conf, replicas int) error
 		if err := s.ensureStreamSoon(ctx, want, replicas); err != nil {
 			return fmt.Errorf("provision %s: %w", name, err)
 		}
+		if name == s.names.LogStream() {
+			if err := s.provisionLogID(ctx); err != nil {
+				return err
+			}
+		}
 		if name == s.names.SnapshotsStream() {
 			bucket := want.cfg
 			bucket.Replicas = max(replicas, 1)
@@ -127,6 +132,9 @@ func (s *Streams) ensureStream(ctx context.Context, want streamConf, replicas in
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		cfg := want.cfg
 		cfg.Replicas = max(replicas, 1)
+		if cfg.Name == s.names.LogStream() {
+			cfg.Metadata = map[string]string{subjects.MetadataLog: newLogID()}
+		}
 		// Another daemon may create it first: the same configuration succeeds,
 		// and a different one is retried as an update.
 		if _, err = s.conn.JS.CreateStream(ctx, cfg); err == nil {

@@ -21,12 +21,17 @@ type Streams struct {
 	durable     atomic.Pointer[durable]                // stored by New; Provision adds the copies
 	bucket      atomic.Pointer[jetstream.StreamConfig] // of snapshots, as Provision created it
 	provisioned atomic.Pointer[Conf]
+
+	identifyNext atomic.Int64 // Unix nanoseconds: Identify does not ask before
+	unidentified atomic.Bool  // this user may not read the log's identity
 }
 
-// New asks the servers of a connection, at the places in o, how they sync. If that
-// contradicts o.Durability, the error wraps ErrDurability.
+// New reads the log's identity, if there is one yet, and asks the servers of a
+// connection, at the places in o, how they sync. If that contradicts o.Durability, the
+// error wraps ErrDurability.
 func New(ctx context.Context, conn *natsio.Conn, o natsio.Options) (*Streams, error) {
 	s := &Streams{conn: conn, names: conn.Names()}
+	s.Identify(ctx)
 	if o.CoreOnly {
 		return s, nil
 	}

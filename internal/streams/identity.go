@@ -1,0 +1,136 @@
+package streams
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/oklog/ulid/v2"
+
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
+)
+
+// identifyTimeout bounds one look for the log's identity, and identifyEvery is the
+// least time between two looks that found none.
+const (
+	identifyTimeout = 2 * time.Second
+	identifyEvery   = time.Second
+)
+
+// ReadLogID reads the log's identity from its stream. It is empty if the stream has
+// none yet: no session-actor of this release has provisioned it. A missing stream is
+// jetstream.ErrStreamNotFound.
+func (s *Streams) ReadLogID(ctx context.Context) (id string, err error) {
+	stream := s.names.LogStream()
+	err = s.conn.Attempt(ctx, s.conn.API+"STREAM.INFO."+stream, func(ctx context.Context) error {
+		log, err := s.conn.JS.Stream(ctx, stream)
+		if err == nil {
+			id = LogIDOf(log.CachedInfo())
+		}
+		return err
+	})
+	if err != nil {
+		return "", fmt.Errorf("read the identity of %s: %w", stream, err)
+	}
+	return id, nil
+}
+
+// LogIDOf returns the identity in the info of the log's stream, empty if it has none.
+func LogIDOf(info *jetstream.StreamInfo) string { return info.Config.Metadata[subjects.MetadataLog] }
+
+// Identify makes the log's identity known to the connection, if it is not and can be
+// read. It asks at most once a second, and never again after a denial: a user who may
+// not read the stream's info publishes messages that name no log.
+func (s *Streams) Identify(ctx context.Context) {
+	if s.conn.LogID() != "" || s.unidentified.Load() {
+		return
+	}
+	now, next := time.Now().UnixNano(), s.identifyNext.Load()
+	if now < next || !s.identifyNext.CompareAndSwap(next, now+int64(identifyEvery)) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, identifyTimeout)
+	defer cancel()
+	id, err := s.ReadLogID(ctx)
+	var denied *natsio.PermissionError
+	switch {
+	case errors.As(err, &denied):
+		s.unidentified.Store(true)
+	case err == nil && id != "":
+		s.conn.SetLogID(id)
+	}
+}
+
+// newLogID returns the identity of a log that is about to be created.
+func newLogID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
+
+// provisionLogID makes sure that the log's stream has an identity, and makes it known
+// to the connection.
+func (s *Streams) provisionLogID(ctx context.Context) error {
+	var info *jetstream.StreamInfo
+	err := s.conn.Retry(ctx, func(ctx context.Context) error {
+		log, err := s.conn.JS.Stream(ctx, s.names.LogStream())
+		if err != nil {
+			return err
+		}
+		if info = log.CachedInfo(); LogIDOf(info) != "" {
+			return nil
+		}
+		id, err := s.formerLogID(ctx, log)
+		if err != nil {
+			return err
+		}
+		cfg := info.Config
+		cfg.Metadata = maps.Clone(cfg.Metadata)
+		if cfg.Metadata == nil {
+			cfg.Metadata = map[string]string{}
+		}
+		cfg.Metadata[subjects.MetadataLog] = id
+		if _, err = s.conn.JS.UpdateStream(ctx, cfg); err != nil {
+			return err
+		}
+		s.conn.Log.Info("log_identified", "stream", cfg.Name, "log", id)
+		if log, err = s.conn.JS.Stream(ctx, cfg.Name); err == nil {
+			info = log.CachedInfo() // what is stored counts, if another daemon has added one
+		}
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("provision the identity of %s: %w", s.names.LogStream(), err)
+	}
+	s.conn.SetLogID(LogIDOf(info))
+	return nil
+}
+
+// formerLogID returns the identity of a log without one in its metadata. If its first
+// message names a log, the metadata was lost, for instance in a copy. Otherwise the
+// log is from before identities. The result follows from the stream's creation then,
+// so that daemons that do this at once agree.
+func (s *Streams) formerLogID(ctx context.Context, log jetstream.Stream) (string, error) {
+	info := log.CachedInfo()
+	if info.State.Msgs > 0 {
+		first, err := log.GetMsg(ctx, info.State.FirstSeq)
+		switch {
+		case err == nil:
+			if id := first.Header.Get(subjects.HeaderLog); id != "" {
+				return id, nil
+			}
+		case !errors.Is(err, jetstream.ErrMsgNotFound) && !errors.Is(err, nats.ErrMsgNotFound):
+			return "", err
+		}
+	}
+	sum := sha256.Sum256([]byte(info.Config.Name + " " + info.Created.UTC().Format(time.RFC3339Nano)))
+	id := ulid.ULID{}
+	if err := id.SetTime(uint64(max(info.Created.UnixMilli(), 0))); err != nil {
+		return "", err
+	}
+	copy(id[6:], sum[:])
+	return id.String(), nil
+}

@@ -235,7 +235,8 @@ func (b *Bridge) Targets() []string {
 // Run executes effects until ctx ends. Executions in progress then have
 // Options.Grace to end; after that they are stopped, and settled or given back to
 // other bridges, and Run returns nil. An error means that a target could not be
-// served from the start; then Run serves none. A bridge runs once.
+// served from the start, and then Run serves none; or that the connection was closed
+// for good, and then executions in progress are stopped. A bridge runs once.
 func (b *Bridge) Run(ctx context.Context) error {
 	b.mu.Lock()
 	targets, fleets := slices.Clone(b.served), slices.Clone(b.fleets)
@@ -248,11 +249,19 @@ func (b *Bridge) Run(ctx context.Context) error {
 	case len(targets) == 0:
 		return errors.New("a bridge without targets has nothing to do: give it tools, models, step hooks or spaces before Run")
 	}
+	ctx, closing := b.bus.WhileOpen(ctx)
+	defer closing()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b.warnShortSecrets(ctx)
 	life, stop := worker.NewLifetimes(ctx, b.options.Grace)
+	stop = sync.OnceFunc(stop)
 	defer stop()
+	defer context.AfterFunc(ctx, func() {
+		if b.bus.ClosedForGood() != nil {
+			stop() // nothing can be settled any more
+		}
+	})()
 	background, err := b.listen(life.Last, targets)
 	defer background()
 	if err != nil {
@@ -275,6 +284,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 	}
 	serving.Wait()
 	b.logStats()
+	if err := b.bus.ClosedForGood(); err != nil {
+		return err
+	}
 	return errors.Join(errs...)
 }
 

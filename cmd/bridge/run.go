@@ -8,7 +8,9 @@ import (
 	"strings"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/internal/natsio"
 )
 
 // Main runs the daemon until ctx ends, and returns the exit status.
@@ -45,6 +47,23 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 		defer func() { err = errors.Join(err, tracer.Close()) }()
 	}
 	observer, measured := settings.Observe(tracer, telemetry, env)
+	reads := func(b *bridge.Bridge) {
+		if measured != nil {
+			measured.Reads(b.Stats)
+		}
+		telemetry.Reads(b.NotReady)
+	}
+	return f.Reopen(ctx, log, telemetry, func(ctx context.Context, up func()) error {
+		return carryOut(ctx, f, env, log, offered, observer, reads, up)
+	})
+}
+
+// carryOut connects and runs a bridge that serves what is offered, until ctx or a
+// connection ends. It calls reads when it is connected, and up when the bridge is about to pull effects.
+func carryOut(
+	ctx context.Context, f *flags, env settings.Environment, log *slog.Logger, offered *offers, observer executor.Observer,
+	reads func(*bridge.Bridge), up func(),
+) error {
 	b, err := bridge.Connect(ctx, bridge.Options{
 		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox, Name: f.Name,
 		Provision: f.Provision, Replicas: f.Replicas, Grace: f.Grace, Version: settings.Version(), Logger: log,
@@ -55,17 +74,14 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 		return err
 	}
 	defer b.Close()
-	if measured != nil {
-		measured.Reads(b.Stats)
-	}
-	telemetry.Reads(b.NotReady)
+	reads(b)
 	if err := offered.mayServeShell(b, f); err != nil {
 		return err
 	}
 	if err := offered.serve(b, f, env); err != nil {
 		return err
 	}
-	stop, err := offered.startServices(ctx, f, log)
+	ctx, stop, err := offered.startServices(ctx, f, log)
 	if err != nil {
 		return err
 	}
@@ -75,7 +91,12 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 		return err
 	}
 	announce(log, b, f, env)
-	if err := b.Run(ctx); err != nil {
+	up()
+	err = b.Run(ctx)
+	if closed := (*natsio.ClosedError)(nil); err == nil && errors.As(context.Cause(ctx), &closed) {
+		err = closed // the connection to the services
+	}
+	if err != nil {
 		return err
 	}
 	stats := b.Stats()
@@ -93,7 +114,7 @@ func announce(log *slog.Logger, b *bridge.Bridge, f *flags, env settings.Environ
 	attrs = append(attrs, "models", strings.Join(f.Models, " "), "tools", strings.Join(f.Tools, " "),
 		"rate", strings.Join(f.Rates, " "), "breaker_faults", f.BreakerFaults, "breaker_pause", f.BreakerPause, "fair", f.Fair,
 		"slots", f.Slots, "priority", strings.Join(f.Priorities, " "),
-		"concurrency", f.Concurrency, "provision", f.Provision, "replicas", f.Replicas, "gogc", settings.Collecting(), "log_level", f.LogLevel)
+		"closed_exit", f.ClosedExit.String(), "concurrency", f.Concurrency, "provision", f.Provision, "replicas", f.Replicas, "gogc", settings.Collecting(), "log_level", f.LogLevel)
 	if f.Workdir != "" {
 		attrs = append(attrs, "workdir", f.Workdir)
 	}

@@ -32,19 +32,21 @@ func (o *offers) openServices(of offer, f *flags, log *slog.Logger) (executor.Ex
 }
 
 // startServices starts to discover services, on a connection of its own: their
-// answers do not delay effects. stop ends it.
-func (o *offers) startServices(ctx context.Context, f *flags, log *slog.Logger) (stop func(), err error) {
+// answers do not delay effects. The returned context ends with ctx, or if that
+// connection is closed for good. stop ends all.
+func (o *offers) startServices(ctx context.Context, f *flags, log *slog.Logger) (open context.Context, stop func(), err error) {
 	if len(o.services) == 0 {
-		return func() {}, nil
+		return ctx, func() {}, nil
 	}
 	nc, err := bus.Connect(ctx, natsio.Options{
 		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox,
 		Name: f.Name + " services", Logger: log,
 	})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	stops := []func(){nc.Close}
+	open, closing := nc.WhileOpen(ctx)
+	stops := []func(){nc.Close, closing}
 	stop = func() {
 		for i := len(stops) - 1; i >= 0; i-- {
 			stops[i]()
@@ -55,12 +57,12 @@ func (o *offers) startServices(ctx context.Context, f *flags, log *slog.Logger) 
 		end, err := tools.Start(context.WithoutCancel(ctx), nc)
 		if err != nil {
 			stop()
-			return nil, fmt.Errorf("--tools services: %w", err)
+			return nil, nil, fmt.Errorf("--tools services: %w", err)
 		}
 		stops = append(stops, end)
 		if len(tools.Known()) == 0 {
 			log.Warn("no_service_is_a_tool", "do", "start a service whose endpoint has the metadata "+service.MetadataKey+": the bridge finds it then")
 		}
 	}
-	return stop, nil
+	return open, stop, nil
 }

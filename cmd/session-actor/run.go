@@ -25,7 +25,7 @@ func Main(ctx context.Context, args, environ []string, stdout, stderr io.Writer)
 		func(f flags) error { return run(ctx, f, env, stderr) })
 }
 
-// run connects, provisions and runs the engine until ctx ends.
+// run runs the daemon until ctx ends.
 func run(ctx context.Context, f flags, env settings.Environment, stderr io.Writer) (err error) {
 	log, err := f.Logger(stderr, f.TraceIDs(env, f.Prefix))
 	if err != nil {
@@ -49,6 +49,26 @@ func run(ctx context.Context, f flags, env settings.Environment, stderr io.Write
 	if log, err = telemetry.Logger(ctx, &f.Daemon, env, log, f.TraceIDs(env, f.Prefix)); err != nil {
 		return err
 	}
+	options := engine.Options{
+		Version: settings.Version(), Memory: int64(f.Memory), VerifyPart: f.SnapshotVerify, Doubt: f.VerifyLoads,
+		Meters: engine.Register(telemetry.Registry, 0),
+	}
+	tracer, err := f.Start(ctx, env, program.Name, f.Prefix, telemetry, log)
+	if err != nil {
+		return err
+	}
+	if tracer != nil {
+		options.Traces = tracer
+		defer func() { err = errors.Join(err, tracer.Close()) }()
+	}
+	return f.Reopen(ctx, log, telemetry, func(ctx context.Context, up func()) error {
+		return host(ctx, f, log, record, source, options, telemetry, up)
+	})
+}
+
+// host connects, provisions and runs the engine until ctx or the connection ends. It
+// calls up when the engine begins.
+func host(ctx context.Context, f flags, log *slog.Logger, record []byte, source string, options engine.Options, telemetry *settings.Telemetry, up func()) error {
 	b, err := connect(ctx, f, log)
 	if err != nil {
 		return err
@@ -71,20 +91,12 @@ func run(ctx context.Context, f flags, env settings.Environment, stderr io.Write
 	if err != nil {
 		return err
 	}
-	options := engine.Options{Version: settings.Version(), Memory: int64(f.Memory), VerifyPart: f.SnapshotVerify, Doubt: f.VerifyLoads, Metrics: telemetry.Registry}
-	tracer, err := f.Start(ctx, env, program.Name, b.Names().Prefix(), telemetry, log)
-	if err != nil {
-		return err
-	}
-	if tracer != nil {
-		options.Traces = tracer
-		defer func() { err = errors.Join(err, tracer.Close()) }()
-	}
 	h := engine.New(b, log, options)
 	telemetry.Reads(h.NotReady)
 	log.Info("session_actor_starts", "version", settings.Version(), "instance", h.Instance(), "url", b.URL(), "server", b.ServerVersion(),
-		"prefix", b.Names().Prefix(), "replicas", f.Replicas, "install", source, "install_published", stored,
-		"memory", f.Memory.String(), "gogc", settings.Collecting(), "snapshot_verify", f.SnapshotVerify, "traces", tracer != nil, "trace_ratio", f.TraceRatio, "log_level", f.LogLevel)
+		"prefix", b.Names().Prefix(), "replicas", f.Replicas, "install", source, "install_published", stored, "closed_exit", f.ClosedExit.String(),
+		"memory", f.Memory.String(), "gogc", settings.Collecting(), "snapshot_verify", f.SnapshotVerify, "traces", options.Traces != nil, "trace_ratio", f.TraceRatio, "log_level", f.LogLevel)
+	up()
 	if err := h.Run(ctx); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"maps"
 	"runtime/debug"
 	"strings"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/goccy/go-yaml"
@@ -31,6 +32,8 @@ type Connection struct {
 	Context string `yaml:"context" group:"NATS" placeholder:"NAME" help:"Context of the nats tool (NATS_CONTEXT)."`
 	Inbox   string `name:"inbox-prefix" yaml:"inbox-prefix" group:"NATS" placeholder:"PREFIX" help:"Prefix of the inbox subjects, if each role has its own."`
 	Prefix  string `yaml:"prefix" group:"NATS" default:"refold" help:"Prefix of all subjects (REFOLD_PREFIX)."`
+
+	ClosedExit time.Duration `name:"closed-exit" yaml:"closed-exit" group:"NATS" default:"30s" help:"How long to try to connect again after a connection was closed for good, before the daemon ends with an error; 0: it ends at once."`
 
 	Durability  string `yaml:"durability" group:"NATS" enum:",interval,always,replicated" default:"" placeholder:"WHAT" help:"The servers' expected durability (REFOLD_DURABILITY); the daemon ends if it finds another: always (sync before each acknowledgement), interval (periodic sync), or replicated (every stream on three servers or more)."`
 	Monitor     string `yaml:"monitor" group:"NATS" placeholder:"URL" help:"Monitoring addresses of all servers, separated by commas, from which to read their sync setting. Such as http://127.0.0.1:8222."`

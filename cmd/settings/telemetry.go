@@ -111,6 +111,14 @@ func (t *Telemetry) Reads(notReady func(ctx context.Context) []string) {
 	}
 }
 
+// Broken makes the daemon neither healthy nor ready, for this reason; an empty one: it
+// is healthy again.
+func (t *Telemetry) Broken(why string) {
+	if t.server != nil {
+		t.server.Broken(why)
+	}
+}
+
 // Close ends all that StartTelemetry started, in reverse order.
 func (t *Telemetry) Close() {
 	for i := len(t.closes) - 1; i >= 0; i-- {

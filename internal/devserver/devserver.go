@@ -125,7 +125,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	}
 	var hosting context.Context
 	hosting, s.stopHost = context.WithCancel(context.WithoutCancel(ctx))
-	h := engine.New(s.bus, o.Logger, engine.Options{Version: o.Version, Memory: o.Memory, VerifyPart: o.VerifyPart, Metrics: o.Metrics, Traces: o.Traces})
+	h := engine.New(s.bus, o.Logger, engine.Options{Version: o.Version, Memory: o.Memory, VerifyPart: o.VerifyPart, Meters: engine.Register(o.Metrics, 0), Traces: o.Traces})
 	s.host = h
 	s.running.Go(func() {
 		if err := h.Run(hosting); err != nil {

@@ -16,23 +16,22 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/journal"
-	"github.com/refold/refold/internal/meter"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
 // Options tune a Host. The zero value of each is its default.
 type Options struct {
-	Lanes        int             // number of the log's lanes; 0: the default of streams.conf
-	Memory       int64           // bytes for sessions in memory, about, in equal parts for the running lanes; 0: 256 MiB
-	SessionsMax  int             // sessions that a lane keeps in memory; 0: limited by Memory only
-	SnapshotEach uint64          // events between two snapshots of a session; 0: 256
-	DrainFor     time.Duration   // limit of a drain; 0: 10 s
-	Version      string          // of the program, shown by `nats micro ls`
-	VerifyPart   float64         // part of the taken and loaded snapshots that is refolded from the log and compared; 0: none
-	Metrics      *meter.Registry // where the metrics are registered; nil: nothing is measured
-	Traces       Traces          // receives the spans of runs; nil: no run is traced
-	Doubt        bool            // audit every session at its first load, as if the log had lost events
+	Lanes        int           // number of the log's lanes; 0: the default of streams.conf
+	Memory       int64         // bytes for sessions in memory, about, in equal parts for the running lanes; 0: 256 MiB
+	SessionsMax  int           // sessions that a lane keeps in memory; 0: limited by Memory only
+	SnapshotEach uint64        // events between two snapshots of a session; 0: 256
+	DrainFor     time.Duration // limit of a drain; 0: 10 s
+	Version      string        // of the program, shown by `nats micro ls`
+	VerifyPart   float64       // part of the taken and loaded snapshots that is refolded from the log and compared; 0: none
+	Meters       *Meters       // from Register, for hosts that run one after another; nil: nothing is measured
+	Traces       Traces        // receives the spans of runs; nil: no run is traced
+	Doubt        bool          // audit every session at its first load, as if the log had lost events
 }
 
 // Host runs sessions. Create it with New, start it with Run.
@@ -96,9 +95,12 @@ func NewOn(w World, instance string, now func() time.Time, log *slog.Logger, opt
 	if opts.DrainFor == 0 {
 		opts.DrainFor = 10 * time.Second
 	}
+	if opts.Meters == nil {
+		opts.Meters = Register(nil, opts.Lanes)
+	}
 	log = log.With("instance", instance)
 	h := &Host{
-		world: watched{w}, log: log, opts: opts, instance: instance, meters: Register(opts.Metrics, opts.Lanes), evolve: (*session.State).Evolve, now: now, recheck: recheckEvery, roundFor: roundFor, retriedEvery: retriedEvery, ready: make(chan struct{}),
+		world: watched{w}, log: log, opts: opts, instance: instance, meters: opts.Meters, evolve: (*session.State).Evolve, now: now, recheck: recheckEvery, roundFor: roundFor, retriedEvery: retriedEvery, ready: make(chan struct{}),
 		assignment: newAssignment(opts.Lanes), membership: newMembership(instance, opts.Lanes), orphanedEvery: orphanedEvery, verifying: make(chan struct{}, 1), alone: make(chan struct{}, 1),
 		installs: journal.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
 			return putDescriptors(ctx, w, install.Composed())
@@ -120,8 +122,8 @@ func (h *Host) Ready() <-chan struct{} { return h.ready }
 
 // Run runs the sessions of its share of the lanes until ctx ends. Then it announces
 // that it leaves, drains and hands over its lanes, and returns nil. It returns an
-// error if the streams can't be used, or if a session follows rules that this
-// release does not know. The log must hold an install record; see EnsureInstall. A
+// error if the streams can't be used, if a session follows rules that this release does
+// not know, or if the connection is closed for good (a *natsio.ClosedError). The log must hold an install record; see EnsureInstall. A
 // host runs once.
 func (h *Host) Run(ctx context.Context) error {
 	if err := h.Load(ctx); err != nil {
@@ -172,12 +174,15 @@ func (h *Host) Run(ctx context.Context) error {
 			return slices.Contains(lanes, 0)
 		})
 	})
-	var cause error
-	select {
-	case <-ctx.Done():
-	case cause = <-failed:
-	}
+	cause, closed := h.awaitEnd(ctx, failed)
 	stopPulling()
+	if closed {
+		cancel() // nothing can be stored or handed over any more
+		running.Wait()
+		background.Wait()
+		_ = stopService() // it fails without a connection
+		return cause
+	}
 	// Other hosts must learn of this before the lanes are free, to stand by.
 	h.Leave()
 	h.publishHeartbeat()
@@ -185,6 +190,20 @@ func (h *Host) Run(ctx context.Context) error {
 	cancel()
 	background.Wait()
 	return errors.Join(cause, stopService(), <-alive)
+}
+
+// awaitEnd waits until ctx ends, a lane fails or the connection is closed for good.
+func (h *Host) awaitEnd(ctx context.Context, failed <-chan error) (cause error, closed bool) {
+	open, stop := h.bus.WhileOpen(ctx)
+	defer stop()
+	select {
+	case <-open.Done():
+	case cause = <-failed:
+	}
+	if err := h.bus.ClosedForGood(); err != nil {
+		return err, true
+	}
+	return cause, false
 }
 
 // register announces this host to `nats micro`, and answers views.

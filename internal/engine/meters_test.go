@@ -199,7 +199,7 @@ func TestCountersEqualACensus(t *testing.T) {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
 			r, want := meter.New(), census{}
-			h := newHost(newMemory(t), slog.New(slog.DiscardHandler), Options{Metrics: r})
+			h := newHost(newMemory(t), slog.New(slog.DiscardHandler), Options{Meters: Register(r, 0)})
 			play(t, h, path, want)
 			got := counted(r, "refold.events", "refold.notices", "refold.rejections", "refold.runs", "refold.calls.refused", "refold.effects.asked", "refold.approvals", "refold.run.duration")
 			for _, m := range r.Collect() {
@@ -229,7 +229,7 @@ func TestCountersEqualACensus(t *testing.T) {
 func TestCountsWhatIsStored(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
-	onStage(t, Options{Metrics: r}, func(t *testing.T, s *stage) {
+	onStage(t, Options{Meters: Register(r, 0)}, func(t *testing.T, s *stage) {
 		s.mem.plan = on(fails, func(c call) bool { return c.op == "Ask" || c.op == "Notify" })
 		s.begin()
 		s.deliver(s.run("s1"))
@@ -250,7 +250,7 @@ func TestCountsWhatIsStored(t *testing.T) {
 func TestLostLaneIsNotOwned(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
-	onStage(t, Options{Metrics: r}, func(t *testing.T, s *stage) {
+	onStage(t, Options{Meters: Register(r, 0)}, func(t *testing.T, s *stage) {
 		s.begin()
 		s.deliver(s.run("s1"))
 		s.host.meters.delivered(0, 7)
@@ -269,17 +269,18 @@ func TestLostLaneIsNotOwned(t *testing.T) {
 func TestCountsAtLeastAllAfterAKill(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
-	onStage(t, Options{Metrics: r}, func(t *testing.T, s *stage) {
+	onStage(t, Options{Meters: Register(r, 0)}, func(t *testing.T, s *stage) {
 		s.begin()
 		first := s.run("s1")
 		s.deliver(first)
 		s.kill()
-		next := newStage(t, &memory{depot: s.mem.depot}, Options{Metrics: meter.New()})
+		second := meter.New()
+		next := newStage(t, &memory{depot: s.mem.depot}, Options{Meters: Register(second, 0)})
 		next.begin()
 		last := s.answer("s1", "r1t1", "done")
 		next.deliver(first, last) // the first comes again: it was not acknowledged
 		both := counted(r, "refold.events", "refold.runs")
-		for key, n := range counted(next.host.opts.Metrics, "refold.events", "refold.runs") {
+		for key, n := range counted(second, "refold.events", "refold.runs") {
 			both[key] += n
 		}
 		for _, want := range []string{"refold.events{RunRequested,in,accepted}", "refold.events{GenerationSettled,llm,accepted}", "refold.runs{completed,}"} {
@@ -356,7 +357,7 @@ func constants(t *testing.T, dir, prefix string) (all []string) {
 func TestSeriesAreBounded(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
-	h := newHost(newMemory(t), slog.New(slog.DiscardHandler), Options{Metrics: r})
+	h := newHost(newMemory(t), slog.New(slog.DiscardHandler), Options{Meters: Register(r, 0)})
 	install, err := session.ParseInstall(session.BuiltinInstall())
 	if err != nil {
 		t.Fatal(err)
@@ -400,7 +401,7 @@ func TestSeriesAreBounded(t *testing.T) {
 func TestAttackInventedProviders(t *testing.T) {
 	t.Parallel()
 	r := meter.New()
-	h := newHost(newMemory(t), slog.New(slog.DiscardHandler), Options{Metrics: r})
+	h := newHost(newMemory(t), slog.New(slog.DiscardHandler), Options{Meters: Register(r, 0)})
 	const invented = 2000
 	for i := range invented {
 		s := &actor{sid: fmt.Sprintf("s%d", i), state: session.New(builtin(), fmt.Sprintf("s%d", i))}
@@ -428,7 +429,7 @@ func BenchmarkRunMetrics(b *testing.B) {
 		b.Run(fmt.Sprintf("metrics=%v", on), func(b *testing.B) {
 			var opts Options
 			if on {
-				opts.Metrics = meter.New()
+				opts.Meters = Register(meter.New(), 0)
 			}
 			h := newHost(nil, slog.New(slog.DiscardHandler), opts)
 			install, err := session.ParseInstall(session.BuiltinInstall())

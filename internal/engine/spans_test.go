@@ -114,7 +114,7 @@ func TestSpansAreExportedAfterTheirEventIsStored(t *testing.T) {
 func TestHistogramsNameTracedRuns(t *testing.T) {
 	t.Parallel()
 	h, r := &told{}, meter.New()
-	onStage(t, Options{Traces: h, Metrics: r}, func(t *testing.T, s *stage) {
+	onStage(t, Options{Traces: h, Meters: Register(r, 0)}, func(t *testing.T, s *stage) {
 		s.begin()
 		s.deliver(s.run("quiet1"))
 		s.deliver(s.answer("quiet1", "r1t1", "a"))

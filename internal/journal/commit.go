@@ -210,13 +210,11 @@ func (c *committer) close() {
 	}
 }
 
-// check returns a *MaxPayloadError if the payload exceeds limit, or the server's.
+// check returns an error of natsio.Conn.Fits if the payload exceeds limit, or the
+// server's.
 func (j *Journal) check(w *write, limit int) error {
-	if len(w.data) > checkedBytes {
-		limit = min(limit, int(j.conn.NC.MaxPayload()))
-	}
-	if len(w.data) > limit {
-		return &natsio.MaxPayloadError{Subject: w.subject, Bytes: len(w.data), Limit: limit}
+	if len(w.data) > min(limit, checkedBytes) {
+		return j.conn.Fits(w.subject, len(w.data), limit)
 	}
 	return nil
 }

@@ -110,6 +110,10 @@ type Conn struct {
 	identity identity
 
 	reconnected atomic.Int64 // time of the last reconnect, Unix nanoseconds
+
+	closing atomic.Bool // Close was called
+	open    context.Context
+	closed  context.CancelCauseFunc // of open: the client library closed the connection
 }
 
 // Connect connects and checks that the server is usable: it answers, is new
@@ -121,6 +125,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		return nil, err
 	}
 	c := &Conn{names: names, Log: o.Logger, requests: newRequestTracker()}
+	c.open, c.closed = context.WithCancelCause(context.Background())
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -140,7 +145,7 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		err = c.hasJetStream(ctx)
 	}
 	if err != nil {
-		c.NC.Close()
+		c.Close()
 		return nil, err
 	}
 	return c, nil
@@ -148,11 +153,14 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 
 // Unconnected returns a Conn without a connection, for a simulated server.
 func Unconnected(names subjects.Names, log *slog.Logger) *Conn {
-	return &Conn{names: names, Log: log, requests: newRequestTracker()}
+	return &Conn{names: names, Log: log, requests: newRequestTracker(), open: context.Background()}
 }
 
 // Close closes the connection. Calls that wait on it return an error.
-func (c *Conn) Close() { c.NC.Close() }
+func (c *Conn) Close() {
+	c.closing.Store(true)
+	c.NC.Close()
+}
 
 // Names returns the names under this connection's prefix.
 func (c *Conn) Names() subjects.Names { return c.names }
@@ -224,6 +232,7 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 		nats.PingInterval(pingInterval),
 		nats.PermissionErrOnSubscribe(true),
 		nats.ErrorHandler(c.onError),
+		nats.ClosedHandler(c.onClosed),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				c.Log.Warn("nats_disconnected", "error", err.Error())
@@ -283,8 +292,8 @@ func (c *Conn) usable() error {
 	if v := c.NC.ConnectedServerVersion(); tooOld(v) {
 		return &VersionError{Server: v, Least: leastVersion()}
 	}
-	if n := c.NC.MaxPayload(); n < payloadLeast {
-		return fmt.Errorf("the NATS server at %s takes messages of at most %d bytes, and Refold needs %d: raise max_payload in its configuration", c.Where, n, payloadLeast)
+	if err := c.takesLittle(); err != nil {
+		return err
 	}
 	prefix := "$JS.API"
 	switch {
@@ -361,24 +370,6 @@ func redact(urls string) string {
 		}
 	}
 	return strings.Join(all, ",")
-}
-
-// IsConnected reports whether the connection is up. While it is not, the client
-// reconnects.
-func (c *Conn) IsConnected() bool { return c.NC.IsConnected() }
-
-// NotReady returns why nothing can be stored now: the connection is down, or a
-// stream is missing. It is empty if all is well.
-func (c *Conn) NotReady(ctx context.Context) (reasons []string) {
-	if !c.IsConnected() {
-		return []string{"NATS is not connected"}
-	}
-	for _, stream := range []string{c.names.LogStream(), c.names.EffectsStream()} {
-		if _, err := c.JS.Stream(ctx, stream); err != nil {
-			reasons = append(reasons, fmt.Sprintf("stream %s: %v", stream, err))
-		}
-	}
-	return reasons
 }
 
 // LetsAnybodyIn reports whether the servers accept a client without credentials. It

@@ -57,11 +57,30 @@ func (e *MaxPayloadError) Error() string {
 		e.Subject, e.Bytes, e.Limit, e.Limit>>10)
 }
 
-// PayloadError returns a *MaxPayloadError if err means that a message is too large
+// Fits returns a *MaxPayloadError if a payload exceeds limit. If it exceeds the limit
+// of the connected server, and that is too low for Refold, the error is Retryable: the
+// message is right, and an operator must raise the server's limit.
+func (c *Conn) Fits(subject string, bytes, limit int) error {
+	if present := int(c.NC.MaxPayload()); bytes <= limit && bytes > present {
+		if err := c.takesLittle(); err != nil {
+			return err
+		}
+		limit = present
+	}
+	if bytes > limit {
+		return &MaxPayloadError{Subject: subject, Bytes: bytes, Limit: limit}
+	}
+	return nil
+}
+
+// PayloadError returns the error of Fits if err means that a message is too large
 // for the connection or its stream, and any other error unchanged.
 func (c *Conn) PayloadError(err error, subject string, bytes int) error {
 	switch {
 	case errors.Is(err, nats.ErrMaxPayload):
+		if little := c.takesLittle(); little != nil {
+			return little
+		}
 		return &MaxPayloadError{Subject: subject, Bytes: bytes, Limit: int(c.NC.MaxPayload())}
 	case CodeOf(err) == codeTooLarge, CodeOf(err) == codeHeaderTooLarge:
 		return &MaxPayloadError{Subject: subject, Bytes: bytes}

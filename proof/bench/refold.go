@@ -52,7 +52,7 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 		}
 	}
 	options := o.host
-	options.Metrics, options.Traces = y.watch.Metrics, y.watch.Traces
+	options.Meters, options.Traces = engine.Register(y.watch.Metrics, options.Lanes), y.watch.Traces
 	h := engine.New(y.bus, log, options)
 	y.run(ctx, fail, "session-actor", h.Run)
 	select {

@@ -122,12 +122,29 @@ func (n *Node) Stop() {
 	n.srv.WaitForShutdown()
 }
 
-// Start starts a server that was stopped, on the same port and store.
-func (n *Node) Start() {
+// Start starts a server that was stopped, on the same port and store, with changed
+// options.
+func (n *Node) Start(changes ...Option) {
 	n.t.Helper()
+	for _, change := range changes {
+		change(&n.opts)
+	}
 	n.launch()
 	n.ready()
 }
+
+// Reload changes options of the running server, as a reload of its configuration does.
+func (n *Node) Reload(change Option) {
+	n.t.Helper()
+	change(&n.opts)
+	opts := n.opts
+	if err := n.srv.ReloadOptions(&opts); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// MaxPayload sets the server's limit for messages.
+func MaxPayload(bytes int32) Option { return func(o *server.Options) { o.MaxPayload = bytes } }
 
 // Interval makes a server sync at intervals, as it does by default.
 func Interval(o *server.Options) { o.SyncAlways, o.SyncInterval = false, time.Minute }

@@ -62,6 +62,7 @@ type Server struct {
 	ended    chan error
 	draining atomic.Bool
 	notReady atomic.Pointer[func(ctx context.Context) []string]
+	broken   atomic.Pointer[string] // why the daemon can't work; nil: it can
 }
 
 // New listens at the address of o and serves the endpoints. Until Reads is
@@ -77,7 +78,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{listener: l, ended: make(chan error, 1)}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", o.Metrics)
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok\n")) })
+	mux.HandleFunc("GET /healthz", s.healthy)
 	mux.HandleFunc("GET /readyz", s.ready)
 	if o.Pprof {
 		mux.HandleFunc("/debug/pprof/", pprof.Index)
@@ -128,6 +129,25 @@ func (s *Server) Reads(notReady func(ctx context.Context) []string) { s.notReady
 // Drain makes the daemon not ready, because it was told to end.
 func (s *Server) Drain() { s.draining.Store(true) }
 
+// Broken makes the daemon neither healthy nor ready, for this reason; an empty one: it
+// is healthy again.
+func (s *Server) Broken(why string) {
+	if why == "" {
+		s.broken.Store(nil)
+	} else {
+		s.broken.Store(&why)
+	}
+}
+
+func (s *Server) healthy(w http.ResponseWriter, _ *http.Request) {
+	text := "ok"
+	if why := s.broken.Load(); why != nil {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		text = *why
+	}
+	_, _ = fmt.Fprintln(w, text) // an error means that the client is gone
+}
+
 type readiness struct {
 	Ready   bool     `json:"ready"`
 	Reasons []string `json:"reasons,omitempty"`
@@ -137,9 +157,11 @@ func (s *Server) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyWithin)
 	defer cancel()
 	var body readiness
-	switch notReady := s.notReady.Load(); {
+	switch notReady, why := s.notReady.Load(), s.broken.Load(); {
 	case s.draining.Load():
 		body.Reasons = []string{"it was told to end"}
+	case why != nil:
+		body.Reasons = []string{*why}
 	case notReady == nil:
 		body.Reasons = []string{"it starts"}
 	default:

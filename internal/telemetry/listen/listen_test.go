@@ -41,7 +41,11 @@ func TestReadyReportsReasons(t *testing.T) {
 	want(200, `{"ready":true}`)
 	reasons = []string{"NATS is not connected"}
 	want(503, `{"ready":false,"reasons":["NATS is not connected"]}`)
+	s.Broken("the connection was closed")
+	want(503, `{"ready":false,"reasons":["the connection was closed"]}`)
+	s.Broken("")
 	reasons = nil
+	want(200, `{"ready":true}`)
 	s.Drain()
 	want(503, `{"ready":false,"reasons":["it was told to end"]}`)
 	if err := s.Close(); err != nil {

@@ -1,0 +1,40 @@
+package natsio
+
+import (
+	"context"
+	"fmt"
+)
+
+// IsConnected reports whether the connection is up. While it is not, the client
+// reconnects.
+func (c *Conn) IsConnected() bool { return c.NC.IsConnected() }
+
+// NotReady returns why nothing can be stored now: the connection is down, or a
+// stream is missing. It is empty if all is well.
+func (c *Conn) NotReady(ctx context.Context) (reasons []string) {
+	if err := c.ClosedForGood(); err != nil {
+		return []string{err.Error()}
+	}
+	if !c.IsConnected() {
+		return []string{"NATS is not connected"}
+	}
+	if err := c.takesLittle(); err != nil {
+		reasons = append(reasons, err.Error())
+	}
+	for _, stream := range []string{c.names.LogStream(), c.names.EffectsStream()} {
+		if _, err := c.JS.Stream(ctx, stream); err != nil {
+			reasons = append(reasons, fmt.Sprintf("stream %s: %v", stream, err))
+		}
+	}
+	return reasons
+}
+
+// takesLittle returns an error if the server's limit for messages is too low. The limit
+// may be lowered while the connection is up; the client learns it when it reconnects.
+// Every message fits the limit that Refold needs, so the same one may succeed later.
+func (c *Conn) takesLittle() error {
+	if n := c.NC.MaxPayload(); n < payloadLeast {
+		return Retryable(fmt.Sprintf("the NATS server at %s takes messages of at most %d bytes, and Refold needs %d: raise max_payload in its configuration", c.Where, n, payloadLeast))
+	}
+	return nil
+}

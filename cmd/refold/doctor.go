@@ -22,7 +22,7 @@ import (
 // bridgeCommand has the commands about bridges.
 type bridgeCommand struct {
 	Serve  bridgeServeCommand `cmd:"" passthrough:"" help:"Run the bridge refold-bridge; all arguments are its own: refold bridge serve --help lists them."`
-	Doctor doctorCommand      `cmd:"" help:"List the targets that bridges serve, what they lack, and the open effects that no bridge serves; exit status 1 if there are any."`
+	Doctor doctorCommand      `cmd:"" help:"List the targets that bridges serve, what they lack, the open effects that no bridge serves, and what keeps the streams from working; exit status 1 if there are any."`
 	Check  bridgeCheckCommand `cmd:"" help:"Test a bridge, in any language, and list the rules of docs/bridges.md that it breaks; exit status 1 if there are any."`
 }
 
@@ -63,6 +63,7 @@ type diagnosis struct {
 	silent    bool                // no session-actor answered
 	wrong     []string            // troubles that bridges report
 	failing   int                 // targets of bridges that do not work
+	streams   []string            // troubles of the streams
 }
 
 // Run prints the diagnosis; it returns an error if something is unserved.
@@ -73,8 +74,14 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 	}
 	defer b.Close()
 	found := &diagnosis{open: map[string][]string{}, published: map[string]int{}, more: map[string]int{}}
+	if found.streams, err = b.Troubles(ctx); err != nil {
+		fmt.Fprintf(s.err, "refold: warning: %v\n", err)
+	}
 	names, err := b.EffectNames(ctx)
 	if err != nil {
+		for _, t := range found.streams {
+			fmt.Fprintln(s.err, "streams: "+t)
+		}
 		return err
 	}
 	if err := found.listen(ctx, s, b, d.Within, names); err != nil {
@@ -195,7 +202,7 @@ func (d *diagnosis) tell(s streams, asJSON bool) error {
 	} else {
 		d.print(s.out)
 	}
-	if len(d.open) > 0 || d.silent && len(d.published) > 0 {
+	if len(d.open) > 0 || d.silent && len(d.published) > 0 || len(d.streams) > 0 {
 		return &statusError{statusFailed, ""}
 	}
 	return nil
@@ -203,6 +210,9 @@ func (d *diagnosis) tell(s streams, asJSON bool) error {
 
 func (d *diagnosis) print(out io.Writer) {
 	d.printBridges(out)
+	for _, t := range d.streams {
+		fmt.Fprintln(out, "streams: "+t)
+	}
 	for _, line := range d.wrong {
 		fmt.Fprintln(out, line)
 	}
@@ -222,7 +232,7 @@ func (d *diagnosis) print(out io.Writer) {
 			fmt.Fprintf(out, "unserved, perhaps: %s: %d published recently: %s\n", of, d.published[of], howToServeTarget(of))
 		}
 	}
-	if len(d.open) > 0 || d.silent && len(d.published) > 0 {
+	if len(d.open) > 0 || d.silent && len(d.published) > 0 || len(d.streams) > 0 {
 		return
 	}
 	text := "all open effects are served"
@@ -269,6 +279,9 @@ type targetJSON struct {
 func (d *diagnosis) printJSON(out io.Writer) {
 	for _, of := range slices.Sorted(maps.Keys(d.served)) {
 		printJSON(out, targetJSON{Target: of, Bridges: d.served[of], Lacks: d.bridges.lacks(of)})
+	}
+	for _, t := range d.streams {
+		printJSON(out, map[string]string{"streams": t})
 	}
 	for _, line := range d.wrong {
 		printJSON(out, map[string]string{"trouble": line})

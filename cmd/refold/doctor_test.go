@@ -6,8 +6,11 @@ package main
 import (
 	"context"
 	"testing"
+	"time"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
@@ -82,4 +85,19 @@ func TestDoctorReportsUnservedTargets(t *testing.T) {
 	all.stop()
 	w.end(tail, statusInterrupted)
 	w.end(all, statusInterrupted)
+}
+
+// A paused consumer is told: its bridge is well, and gets nothing.
+func TestDoctorReportsAPausedConsumer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, err := w.bus.EnsureBridge(w.ctx, testbus.Conf(t, ""), session.ClassLLM, "p")
+	bustest.OK(t, err)
+	_, js := testbus.JS(t, w.node)
+	_, err = js.PauseConsumer(w.ctx, w.bus.Names().EffectsStream(), "llm-p", time.Now().Add(time.Hour))
+	bustest.OK(t, err)
+	out, _ := w.does(statusFailed, "bridge", "doctor", "--within", "1ms")
+	like(t, "paused", out, `\nstreams: consumer llm-p of REFOLD_FX is paused for [0-9hms]+ more: .*: nats consumer resume REFOLD_FX llm-p\n$`)
+	out, _ = w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--json")
+	like(t, "as JSON", out, `^\{"streams":"consumer llm-p of REFOLD_FX is paused`)
 }

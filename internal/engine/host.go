@@ -168,6 +168,7 @@ func (h *Host) Run(ctx context.Context) error {
 		}
 	})
 	background.Go(func() { h.readGauges(working) })
+	background.Go(func() { h.bus.WatchTroubles(working) })
 	background.Go(func() {
 		h.bus.KeepRoom(working, func() bool {
 			lanes, _, _ := h.assignment.now()

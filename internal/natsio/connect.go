@@ -200,10 +200,11 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 func (d *dialer) InProcessConn() (net.Conn, error) { return d.count(d.server.InProcessConn()) }
 
 func (d *dialer) count(conn net.Conn, err error) (net.Conn, error) {
-	if err == nil {
-		d.opened.Add(1)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	d.opened.Add(1)
+	return &refusable{Conn: conn}, nil
 }
 
 // Reconnected returns the time of the last reconnect, zero if there was none.
@@ -283,6 +284,9 @@ func (c *Conn) connectError(ctx context.Context, err error) error {
 	}
 	if errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrAuthExpired) || errors.Is(err, nats.ErrAccountAuthExpired) || errors.Is(err, nats.ErrAuthRevoked) {
 		return fmt.Errorf("%w at %s: check --creds, NATS_CREDS or NATS_CONTEXT (%w)", ErrUnauthorized, c.Where, err)
+	}
+	if strings.Contains(err.Error(), "connections exceeded") { // of the server, or of the account
+		return fmt.Errorf("%w at %s: raise max_connections of the server or the account, or close some (%w)", ErrConnections, c.Where, err)
 	}
 	return fmt.Errorf("%w at %s: start one, or name it with --nats or NATS_URL (%w)", ErrNoServer, c.Where, withoutAddress(err))
 }

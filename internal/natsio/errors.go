@@ -25,6 +25,11 @@ var (
 	// ErrNoRoom: the server has no storage left; it is an ErrStreamFull too. A server
 	// whose disk was full stores nothing until it restarts, even with space again.
 	ErrNoRoom error = noRoom{}
+	// ErrAccountLimit: a limit of the account's JetStream is reached; it is an
+	// ErrStreamFull too. The server's disk may have room.
+	ErrAccountLimit error = accountLimit{}
+	// ErrConnections: the server, or the account, has as many connections as it may have.
+	ErrConnections = errors.New("the NATS server takes no more connections")
 	// ErrNoStream: the stream does not exist; nobody provisioned it.
 	ErrNoStream = errors.New("the stream does not exist: start a session-actor once, or create it from streams.conf")
 	// ErrNotFound: there is no such message, key or blob.
@@ -40,6 +45,14 @@ func (noRoom) Error() string {
 }
 
 func (noRoom) Is(target error) bool { return target == ErrStreamFull }
+
+type accountLimit struct{}
+
+func (accountLimit) Error() string {
+	return "a JetStream limit of the account is reached: raise it (nats account info shows the limits), or remove what the account no longer needs"
+}
+
+func (accountLimit) Is(target error) bool { return target == ErrStreamFull }
 
 // MaxPayloadError means that a payload exceeds a limit. Nothing was stored, and a
 // retry never helps.
@@ -128,6 +141,10 @@ const (
 	CodeConsumerExists    jetstream.ErrorCode = 10148
 	codeDuplicateInFlight jetstream.ErrorCode = 10158
 	codeWrongLastConstant jetstream.ErrorCode = 10164
+	CodeOverlap           jetstream.ErrorCode = 10065
+	CodeNotClustered      jetstream.ErrorCode = 10074
+	codeConsumersMax      jetstream.ErrorCode = 10026
+	codeStreamsMax        jetstream.ErrorCode = 10027
 	CodeNoBatches         jetstream.ErrorCode = 10174
 	CodeBatchesOpen       jetstream.ErrorCode = 10210
 )
@@ -213,7 +230,9 @@ func Typed(err error) error {
 		return kind(ErrNoJetStream)
 	case codeNoResources:
 		return kind(ErrNoRoom)
-	case codeAccountLimits, codeMemoryLimit, CodeStorageLimit, codeStoreFailed:
+	case codeAccountLimits, codeConsumersMax, codeStreamsMax:
+		return kind(ErrAccountLimit)
+	case codeMemoryLimit, CodeStorageLimit, codeStoreFailed:
 		return kind(ErrStreamFull)
 	}
 	switch {

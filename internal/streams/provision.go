@@ -115,11 +115,25 @@ const peersTimeout = 15 * time.Second
 
 // ensureStreamSoon is ensureStream, retried for peersTimeout while peers are offline.
 func (s *Streams) ensureStreamSoon(ctx context.Context, want streamConf, replicas int) error {
-	deadline := time.Now().Add(peersTimeout)
+	deadline, told := time.Now().Add(peersTimeout), false
 	for {
 		err := s.conn.Retry(ctx, func(ctx context.Context) error { return s.ensureStream(ctx, want, replicas) })
-		if natsio.CodeOf(err) != natsio.CodeNoPeers || time.Now().After(deadline) {
+		switch code := natsio.CodeOf(err); {
+		case code == natsio.CodeNotClustered:
+			return fmt.Errorf("%d replicas need a cluster of at least %d servers, and this server is in none: use --replicas 1, or connect to a cluster (%w)", replicas, replicas, err)
+		case code == natsio.CodeOverlap:
+			if taken := s.overlap(ctx, want.cfg.Name, want.cfg.Subjects); taken != "" {
+				return fmt.Errorf("%s (%w)", taken, err)
+			}
 			return err
+		case code == natsio.CodeNoPeers && time.Now().After(deadline):
+			return fmt.Errorf("the cluster has no room for %d replicas: it needs that many servers with JetStream, each with storage, and below its max_ha_assets (%w)", max(replicas, 1), err)
+		case code != natsio.CodeNoPeers:
+			return err
+		}
+		if !told {
+			s.conn.Log.Warn("peers_missing", "stream", want.cfg.Name, "replicas", max(replicas, 1), "wait", peersTimeout.String(), "error", err.Error())
+			told = true
 		}
 		if err := natsio.Sleep(ctx, natsio.ReconnectWait); err != nil {
 			return err

@@ -48,6 +48,10 @@ type Options struct {
 	// Replicas of streams, with Provision; 0: one, or as many as a stream has.
 	Replicas int
 
+	// AcceptStreamSettings are settings of streams, such as REFOLD_LOG.max_age, that
+	// Provision leaves as they are on the server, although they endanger history.
+	AcceptStreamSettings []string
+
 	// Durability is the expected durability of the servers: always, interval or
 	// replicated. Connect fails if they differ. Empty: any.
 	Durability string
@@ -150,7 +154,9 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 		return nil, err
 	}
 	b := &Bridge{options: o, bus: nc}
-	b.conf, err = streams.ParseConf(refold.StreamsConf, nc.Names())
+	if b.conf, err = streams.ParseConf(refold.StreamsConf, nc.Names()); err == nil {
+		err = b.conf.Accept(o.AcceptStreamSettings...)
+	}
 	switch {
 	case err != nil:
 	case o.Provision:

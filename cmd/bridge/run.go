@@ -66,7 +66,7 @@ func carryOut(
 ) error {
 	b, err := bridge.Connect(ctx, bridge.Options{
 		URL: f.NATS, Creds: f.Creds, Context: f.Context, Prefix: f.Prefix, InboxPrefix: f.Inbox, Name: f.Name,
-		Provision: f.Provision, Replicas: f.Replicas, Grace: f.Grace, Version: settings.Version(), Logger: log,
+		Provision: f.Provision, Replicas: f.Replicas, AcceptStreamSettings: f.Accept, Grace: f.Grace, Version: settings.Version(), Logger: log,
 		Secrets: offered.given(f, env), SecretNames: offered.secretNames(f), SecretsCatalogs: f.SecretsCatalog, LookupEnv: env.Lookup,
 		Slots: f.Slots, Durability: f.Durability, Monitor: f.Monitor, SystemCreds: f.SystemCreds, Observe: observer,
 	})

@@ -78,6 +78,9 @@ func host(ctx context.Context, f flags, log *slog.Logger, record []byte, source 
 	if err != nil {
 		return err
 	}
+	if err := conf.Accept(f.Accept...); err != nil {
+		return err
+	}
 	if err := b.Provision(ctx, conf, f.Replicas); err != nil {
 		return err
 	}

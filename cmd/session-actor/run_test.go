@@ -16,6 +16,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
 )
 
 // lines is what a daemon logs.
@@ -99,6 +100,8 @@ func TestStartErrorsSayWhatToDo(t *testing.T) {
 		"a later record":   {[]string{"--install", write(t, "i.json", `{"v":1,"rules":9,"tools":[]}`)}, []string{"rules 9", "upgrade"}},
 		"too many servers": {[]string{"--nats", node.URL(), "--replicas", "3"}, []string{"replicas"}},
 		"other durability": {[]string{"--nats", node.URL(), "--monitor", monitor, "--durability", "interval"}, []string{"sync always", "--durability always"}},
+		"a changed log":    {[]string{"--nats", changed(t)}, []string{"REFOLD_LOG has max_age 6h0m0s", "--accept-stream-settings REFOLD_LOG.max_age"}},
+		"bad acceptance":   {[]string{"--nats", node.URL(), "--accept-stream-settings", "max_age"}, []string{"STREAM.SETTING"}},
 		"no three copies":  {[]string{"--nats", node.URL(), "--durability", "replicated", "--log-level", "error"}, []string{"has 1", "--replicas 3"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -116,4 +119,20 @@ func TestStartErrorsSayWhatToDo(t *testing.T) {
 			}
 		})
 	}
+}
+
+// changed returns the address of a server whose log deletes events that are six hours
+// old.
+func changed(t *testing.T) (url string) {
+	t.Helper()
+	node := bustest.Server(t)
+	testbus.Provisioned(t, node)
+	_, js := testbus.JS(t, node)
+	log, err := js.Stream(t.Context(), "REFOLD_LOG")
+	bustest.OK(t, err)
+	cfg := log.CachedInfo().Config
+	cfg.MaxAge = 6 * time.Hour
+	_, err = js.UpdateStream(t.Context(), cfg)
+	bustest.OK(t, err)
+	return node.URL()
 }

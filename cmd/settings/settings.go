@@ -35,6 +35,8 @@ type Connection struct {
 
 	ClosedExit time.Duration `name:"closed-exit" yaml:"closed-exit" group:"NATS" default:"30s" help:"How long to try to connect again after a connection was closed for good, before the daemon ends with an error; 0: it ends at once."`
 
+	Accept []string `name:"accept-stream-settings" yaml:"accept-stream-settings" group:"NATS" placeholder:"STREAM.SETTING" help:"Setting of a stream to leave as it is on the server, although history may be lost with it, such as REFOLD_LOG.max_age. May be repeated."`
+
 	Durability  string `yaml:"durability" group:"NATS" enum:",interval,always,replicated" default:"" placeholder:"WHAT" help:"The servers' expected durability (REFOLD_DURABILITY); the daemon ends if it finds another: always (sync before each acknowledgement), interval (periodic sync), or replicated (every stream on three servers or more)."`
 	Monitor     string `yaml:"monitor" group:"NATS" placeholder:"URL" help:"Monitoring addresses of all servers, separated by commas, from which to read their sync setting. Such as http://127.0.0.1:8222."`
 	SystemCreds string `yaml:"system-creds" group:"NATS" placeholder:"FILE" help:"Credentials of a user of the system account, or a context's file, with which to read all servers' sync setting."`

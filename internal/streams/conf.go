@@ -29,6 +29,8 @@ type Conf struct {
 type streamConf struct {
 	cfg  jetstream.StreamConfig
 	keys []string
+
+	accepted []string // keys that Accept named
 }
 
 type consumerConf struct {

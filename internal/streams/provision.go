@@ -25,6 +25,9 @@ import (
 // A setting that can't change on an existing stream or lane is an *ImmutableError with
 // both values. Streams before it in the file may have been created or updated then.
 //
+// What it updates it logs, with the former values. A setting that conf does not name and
+// that endangers history is a *SettingsError, unless conf accepts it.
+//
 // After Provision this process recreates the bucket of snapshots when it is deleted,
 // since it is a cache. It recreates no other stream, since that would hide the loss of
 // its data. A lane that it runs recreates its consumer.
@@ -44,6 +47,10 @@ func (s *Streams) Provision(ctx context.Context, conf *Conf, replicas int) error
 			bucket.Replicas = max(replicas, 1)
 			s.bucket.Store(&bucket)
 		}
+	}
+	s.replicas.Store(int64(replicas))
+	if err := s.noDanger(ctx, conf); err != nil {
+		return err
 	}
 	for lane := range conf.lanes {
 		if err := s.ensureLane(ctx, conf, lane); err != nil {
@@ -177,7 +184,11 @@ func (s *Streams) ensureStream(ctx context.Context, want streamConf, replicas in
 		return nil
 	}
 	if _, err = s.conn.JS.UpdateStream(ctx, merged); err == nil {
-		s.conn.Log.Info("stream_updated", "stream", merged.Name, "keys", changed)
+		was := make([]string, len(changed))
+		for i, key := range changed {
+			was[i] = show(field(&have, key))
+		}
+		s.conn.Log.Info("stream_updated", "stream", merged.Name, "keys", changed, "was", was)
 	}
 	return err
 }

@@ -24,6 +24,7 @@ type Streams struct {
 
 	identifyNext atomic.Int64 // Unix nanoseconds: Identify does not ask before
 	unidentified atomic.Bool  // this user may not read the log's identity
+	replicas     atomic.Int64 // of each stream, as Provision was told; 0: any number
 }
 
 // New reads the log's identity, if there is one yet, and asks the servers of a

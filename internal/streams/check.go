@@ -1,0 +1,149 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+)
+
+// Finding is a stream that is missing, or a setting of one that differs from
+// streams.conf and keeps a promise: history could be deleted, or nothing stored.
+type Finding struct {
+	Stream  string
+	Setting string // name in the JetStream API; empty: the stream is missing
+	Server  string // value on the server
+	Want    string // value in streams.conf, or the only safe one
+}
+
+func (f Finding) String() string {
+	if f.Setting == "" {
+		return fmt.Sprintf("stream %s is missing", f.Stream)
+	}
+	return fmt.Sprintf("stream %s has %s %s on the server, and it must be %s", f.Stream, f.Setting, f.Server, f.Want)
+}
+
+// name is how --accept-stream-settings names a setting.
+func (f Finding) name() string { return f.Stream + "." + f.Setting }
+
+// SettingsError means that settings of existing streams break a promise, and that
+// Provision does not know whether an operator wants them.
+type SettingsError struct{ Findings []Finding }
+
+func (e *SettingsError) Error() string {
+	var texts, names []string
+	for _, f := range e.Findings {
+		texts, names = append(texts, f.String()), append(names, "--accept-stream-settings "+f.name())
+	}
+	return fmt.Sprintf("%s: history may be lost, or nothing stored: restore it with `nats stream edit`, or go on with %s",
+		strings.Join(texts, "; "), strings.Join(names, " "))
+}
+
+// unnamed are the settings that streams.conf does not name and that must have their
+// zero value, since they delete messages, or keep new ones out. All streams have them.
+var unnamed = []string{"sealed", "no_ack", "mirror", "sources", "max_age", "max_msgs_per_subject", "max_msgs", "max_bytes", "max_msg_size", "allow_msg_ttl"}
+
+// freely reports whether an operator may choose a setting that streams.conf does not
+// name. Notices may be limited; a full stream that discards new messages loses none.
+func (c *Conf) freely(stream, key string, want *jetstream.StreamConfig) bool {
+	switch key {
+	case "max_age", "max_msgs_per_subject":
+		return stream == c.names.NoticesStream()
+	case "max_msgs", "max_bytes":
+		return stream == c.names.NoticesStream() || want.Discard == jetstream.DiscardNew
+	}
+	return false
+}
+
+// Accept makes Check and Provision leave settings as they are, each named
+// STREAM.SETTING, such as REFOLD_LOG.max_age.
+func (c *Conf) Accept(settings ...string) error {
+	for _, name := range settings {
+		stream, key, _ := strings.Cut(name, ".")
+		s, ok := c.streams[stream]
+		if _, known := fieldOf(reflect.ValueOf(&s.cfg).Elem(), key); !ok || !known {
+			return fmt.Errorf("--accept-stream-settings %s: want STREAM.SETTING, such as %s.max_age", name, c.names.LogStream())
+		}
+		s.keys = slices.DeleteFunc(slices.Clone(s.keys), func(k string) bool { return k == key })
+		s.accepted = append(slices.Clone(s.accepted), key)
+		c.streams[stream] = s
+	}
+	return nil
+}
+
+// Check compares the streams with conf, and returns what is missing and which settings
+// break a promise. An error means that the server did not answer.
+func (s *Streams) Check(ctx context.Context, conf *Conf) (found []Finding, err error) {
+	for _, name := range conf.names.Streams() {
+		var have *jetstream.StreamConfig
+		err := s.conn.Attempt(ctx, s.conn.API+"STREAM.INFO."+name, func(ctx context.Context) error {
+			stream, err := s.conn.JS.Stream(ctx, name)
+			switch {
+			case errors.Is(err, jetstream.ErrStreamNotFound):
+				return nil
+			case err == nil:
+				have = &stream.CachedInfo().Config
+			}
+			return err
+		})
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("check stream %s: %w", name, err)
+		case have == nil:
+			found = append(found, Finding{Stream: name})
+		default:
+			found = append(found, conf.compare(conf.streams[name], *have)...)
+			if least := int(s.replicas.Load()); have.Replicas < least {
+				found = append(found, Finding{name, "num_replicas", strconv.Itoa(have.Replicas), strconv.Itoa(least)})
+			}
+		}
+	}
+	return found, nil
+}
+
+// noDanger returns a *SettingsError if a setting of the provisioned streams breaks a
+// promise.
+func (s *Streams) noDanger(ctx context.Context, conf *Conf) error {
+	var found []Finding
+	err := s.conn.Retry(ctx, func(ctx context.Context) (err error) {
+		found, err = s.Check(ctx, conf)
+		return err
+	})
+	if err == nil && len(found) > 0 {
+		err = &SettingsError{found}
+	}
+	return err
+}
+
+// compare returns the settings of a stream that break a promise.
+func (c *Conf) compare(want streamConf, have jetstream.StreamConfig) (found []Finding) {
+	if door := c.names.DoorAll(session.DoorIn); have.Name == c.names.LogStream() && !slices.Contains(have.Subjects, door) {
+		have.Subjects = want.cfg.Subjects // KeepRoom closed the door
+	}
+	server := have
+	for _, key := range merge(&have, &want.cfg, want.keys) {
+		if key != "description" {
+			found = append(found, finding(have.Name, key, &server, &want.cfg))
+		}
+	}
+	for _, key := range unnamed {
+		h := field(&server, key)
+		none := h.IsZero() || h.CanInt() && h.Int() < 0 || h.Kind() == reflect.Slice && h.Len() == 0 // -1 is no limit
+		if none || slices.Contains(want.keys, key) || slices.Contains(want.accepted, key) || c.freely(have.Name, key, &want.cfg) {
+			continue
+		}
+		found = append(found, finding(have.Name, key, &server, &want.cfg))
+	}
+	return found
+}
+
+func finding(stream, key string, have, want any) Finding {
+	return Finding{Stream: stream, Setting: key, Server: show(field(have, key)), Want: show(field(want, key))}
+}

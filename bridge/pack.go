@@ -174,6 +174,9 @@ func (b *builtPack) ReadSpace(_ context.Context, r executor.SpaceRequest) (execu
 // ToolIDs returns the ids of the pack's tools, sorted.
 func (b *builtPack) ToolIDs() []string { return b.tools.ToolIDs() }
 
+// Tries returns the option Tries of one of the pack's tools.
+func (b *builtPack) Tries(toolID string) int { return b.tools.Tries(toolID) }
+
 // Execute executes a call of one of the pack's tools. The session may have pinned
 // another version: its call is executed if this version has the tool and the
 // arguments fit it.

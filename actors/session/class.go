@@ -23,7 +23,6 @@ type ClassInfo struct {
 	Class   Class
 	Role    string // of the users that execute it, by its name in internal/roles
 	About   string // the events of its door, for people
-	Claimed bool   // bridges claim its effects before they start them
 	Bridged bool   // bridges pull its effects; else session-actors schedule them
 
 	prefix byte   // first letter of its effects' names, before a number; 0: they are named by their turn
@@ -46,8 +45,8 @@ const (
 // Record for what is open, its operations in internal/worker/class.go, a method of
 // bridge.Bridge, and its subjects and consumer in streams.conf.
 var classes = [...]ClassInfo{
-	kindLLM:   {Class: ClassLLM, Role: "models", About: "what models answered", Claimed: true, Bridged: true, folds: generations{}},
-	kindTool:  {Class: ClassTool, Role: "tools", About: "what tools answered", Claimed: true, Bridged: true, folds: calls{}},
+	kindLLM:   {Class: ClassLLM, Role: "models", About: "what models answered", Bridged: true, folds: generations{}},
+	kindTool:  {Class: ClassTool, Role: "tools", About: "what tools answered", Bridged: true, folds: calls{}},
 	kindWake:  {Class: ClassWake, Role: "session-actor", About: "what came due", prefix: 'w', folds: wakes{}},
 	kindStep:  {Class: ClassStep, Role: "step-hooks", About: "what step hooks decided", Bridged: true, folds: steps{}},
 	kindSpace: {Class: ClassSpace, Role: "space-readers", About: "what spaces hold", Bridged: true, prefix: 'y', folds: syncs{}},

@@ -28,7 +28,8 @@
 //	withdrawn in progress   cancelled                  outcome_unknown
 //	bridge stopped it       given back, runs again     outcome_unknown
 //	bridge stops its wait   given back, runs again     as returned
-//	bridge died             runs again                 outcome_unknown
+//	bridge died             runs again, at the third   outcome_unknown
+//	                        death failed bridge_lost
 //
 // A wait before another try is one of [Wait]: it ends as soon as the bridge begins to
 // stop, while what runs has the grace time.

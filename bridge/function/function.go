@@ -265,6 +265,15 @@ type Set map[string]*Function
 // ToolIDs returns the ids of the tools, sorted.
 func (fs Set) ToolIDs() []string { return slices.Sorted(maps.Keys(fs)) }
 
+// Tries returns the option Tries of a tool: so many bridges may die of one of its
+// calls. It returns 0 for a tool that the set lacks.
+func (fs Set) Tries(toolID string) int {
+	if f := fs[toolID]; f != nil {
+		return f.tries
+	}
+	return 0
+}
+
 // Execute executes one call.
 func (fs Set) Execute(ctx context.Context, call executor.Call) (executor.Result, error) {
 	f := fs[call.ToolID]

@@ -95,7 +95,9 @@ func Deadline(d time.Duration) Option {
 
 // Tries limits the tries of one call that fails with a *RetryableError: 1 to 10,
 // 3 by default. Between two tries it waits 200 ms, then twice as long each time,
-// up to 5 s, within the call's run time.
+// up to 5 s, within the call's run time. It also limits the starts of a RetrySafe
+// call whose programs die while they run it: two are granted in any case, then the
+// call fails with the code bridge_lost.
 func Tries(n int) Option {
 	return func(f *Function) {
 		if n < 1 || n > triesMax {

@@ -105,6 +105,7 @@ type EffectDelivery struct {
 	Payload             []byte // owned by the receiver
 	TraceParent         string // W3C trace context, or empty
 	Seq                 uint64 // of the effects stream
+	Again               bool   // the server remembers an earlier delivery
 
 	held heldEffect
 	of   *EffectPuller
@@ -194,7 +195,7 @@ func (p *EffectPuller) accept(m *nats.Msg, at natsio.AckReply, of token) {
 	}
 	d := &EffectDelivery{
 		EffectName: name, Subject: m.Subject, Payload: m.Data,
-		TraceParent: natsio.TraceParentOf(m.Header), Seq: at.Seq,
+		TraceParent: natsio.TraceParentOf(m.Header), Seq: at.Seq, Again: at.Count > 1,
 		of: p, held: heldEffect{source: p.source, payload: m.Data, token: of},
 	}
 	if other := p.hold(d); other != nil {

@@ -39,7 +39,7 @@ var (
 		string(session.RejectUnknownTool), string(session.RejectUnknownProfile), string(session.RejectWorkspaceInvalid),
 		// Codes that bridges give to generations.
 		"auth", "bad_request", "content_filter", "context_length_exceeded", "malformed_answer", "network", "overloaded", "rate_limited", "model_error",
-		"executor_panic", "transcript_unreadable", "request_too_large", "answer_too_large", codeDescriptorMissing, "hook_failed",
+		"executor_panic", "bridge_lost", "transcript_unreadable", "request_too_large", "answer_too_large", codeDescriptorMissing, "hook_failed",
 	}
 	callStatuses = texts(session.CallSucceeded, session.CallFailed, session.CallCancelled, session.CallUnknown, session.CallIgnored)
 )

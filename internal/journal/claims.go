@@ -20,12 +20,14 @@ const ClaimsMax = 1024
 const claimBytesMax = 1 << 10
 
 // ClaimBody is the body of a claim. It names the instance that may start the effect,
-// or withdraws the effect. Hash is the SHA-256 of the effect's payload in hex. A claim
+// or withdraws the effect. A released one says that the instance has given the effect
+// back in order, and so did not die of it. Hash is the SHA-256 of the effect's payload in hex. A claim
 // without it, such as a withdrawal, holds for any payload under the effect's name.
 type ClaimBody struct {
 	By        string `json:"by,omitempty"` // the instance
 	Hash      string `json:"hash,omitempty"`
 	Withdrawn bool   `json:"withdrawn,omitempty"`
+	Released  bool   `json:"released,omitempty"`
 }
 
 // ClaimedBy returns the body with which an instance claims.
@@ -69,7 +71,7 @@ func ParseClaimBody(body []byte) (ClaimBody, error) {
 	if err := json.Unmarshal(body, &c); err != nil {
 		return ClaimBody{}, fmt.Errorf("claim %q: %w", body, err)
 	}
-	if (c.By == "") == !c.Withdrawn {
+	if (c.By == "") == !c.Withdrawn || c.Released && c.By == "" {
 		return ClaimBody{}, fmt.Errorf("claim %q: want by or withdrawn", body)
 	}
 	return c, nil
@@ -139,7 +141,7 @@ func (j *Journal) claimWrite(name subjects.ClaimName, body []byte) (*write, erro
 }
 
 // Holder returns the instance of the latest claim of an effect; found is false if
-// there is no claim, or the effect was withdrawn. Claims of other effects that had the
+// there is no claim, or the effect was withdrawn or given back. Claims of other effects that had the
 // name before don't count.
 func (j *Journal) Holder(ctx context.Context, name subjects.EffectName) (instance string, found bool, err error) {
 	subject, err := j.names.Effect(name)
@@ -167,6 +169,8 @@ func (j *Journal) Holder(ctx context.Context, name subjects.EffectName) (instanc
 		case err == nil && effect.seq > 0 && !c.Concerns(hash):
 		case err != nil || c.Withdrawn:
 			return "", false, nil //nolint:nilerr // a body that does not parse names no instance
+		case c.Released:
+			instance = ""
 		default:
 			instance = c.By
 		}

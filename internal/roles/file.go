@@ -197,7 +197,7 @@ func problems(prefix string, users []User) (all []error) {
 		}
 		named[u.Name] = true
 		for _, v := range u.each() {
-			if slices.Contains(bridges(false), v.Role) && len(v.Targets) == 0 {
+			if slices.Contains(bridges(), v.Role) && len(v.Targets) == 0 {
 				say("%s %s: name its targets, as in %s: [openai]", v.Role, u.Name, u.Name)
 			}
 			for _, c := range v.consumers() {

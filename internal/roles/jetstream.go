@@ -18,7 +18,7 @@ const (
 // readers are the roles that connect to JetStream. Daemons ask for the number of copies
 // of each stream.
 func readers() []Role {
-	return append(bridges(false), SessionActor, Approver, Operator, Auditor)
+	return append(bridges(), SessionActor, Approver, Operator, Auditor)
 }
 
 // read returns the row for reading a stream.
@@ -45,9 +45,8 @@ func readRows() []Row {
 		// Bridges compare what an interrupted effect was settled with, models and step
 		// hooks read the transcript, apps the arguments of their host loops.
 		read("events", "the log", subjects.Names.LogStream, SessionActor, Operator, Auditor, Models, Tools, StepHooks, App, Approver),
-		// Bridges read the claims that theirs conflict with. Step hooks and readers of
-		// spaces claim nothing.
-		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(true), SessionActor, Operator, Auditor)...),
+		// Bridges read the claims that theirs conflict with.
+		read("effects", "effects and claims", subjects.Names.EffectsStream, append(bridges(), SessionActor, Operator, Auditor)...),
 		read("notices", "notices of sessions", subjects.Names.NoticesStream, SessionActor, Operator, Auditor),
 		read("timers", "schedules", subjects.Names.TimersStream, SessionActor, Operator),
 		read("snapshots", "snapshots, quarantines", subjects.Names.SnapshotsStream, SessionActor, Operator, Auditor, Approver),
@@ -75,7 +74,7 @@ func buckets(_ subjects.Names, u User) (all []string) {
 
 func pullRows() []Row {
 	return []Row{
-		{Name: "pull its effects", About: "one consumer for each target", Answers: Often, Patterns: pulls, May: grant(Publish, bridges(false)...)},
+		{Name: "pull its effects", About: "one consumer for each target", Answers: Often, Patterns: pulls, May: grant(Publish, bridges()...)},
 		{Name: "list consumers of effects", About: "which workers there are", Answers: Once, May: grant(Publish, Tools),
 			Patterns: one(func(n subjects.Names) string { return api + "CONSUMER.NAMES." + n.EffectsStream() })},
 		{Name: "purge blobs", About: "former snapshots, chunks without a description", Answers: Once, May: grant(Publish, SessionActor),

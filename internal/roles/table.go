@@ -100,11 +100,10 @@ func rolesOf(c session.ClassInfo) []Role {
 	return []Role{Tools, App}
 }
 
-// bridges returns the roles that pull and carry out effects: of all classes, or
-// only of those that are claimed.
-func bridges(claimed bool) (all []Role) {
+// bridges returns the roles that pull, claim and carry out effects.
+func bridges() (all []Role) {
 	for _, c := range session.Classes() {
-		if c.Bridged && (c.Claimed || !claimed) {
+		if c.Bridged {
 			all = append(all, rolesOf(c)...)
 		}
 	}
@@ -175,13 +174,13 @@ func publishedRows() []Row {
 		{Name: "live", About: "deltas of models", Patterns: one(subjects.Names.LiveAll),
 			May: addGrant(grant(Hear, watchers()...), Publish, Models)},
 		{Name: "cancel", About: "effects that bridges must stop", Patterns: one(subjects.Names.CancelAll),
-			May: addGrant(grant(Hear, bridges(false)...), Publish, SessionActor)},
+			May: addGrant(grant(Hear, bridges()...), Publish, SessionActor)},
 		{Name: "alive, session-actors", About: "their heartbeats", Patterns: one(func(n subjects.Names) string { return n.AliveAll(subjects.KindSessionActor) }),
 			May: addGrant(grant(Hear, Operator, Auditor), Publish|Hear, SessionActor)},
 		{Name: "alive, bridges", About: "their heartbeats", Patterns: one(func(n subjects.Names) string { return n.AliveAll(subjects.KindBridge) }),
-			May: addGrant(grant(Publish|Hear, bridges(false)...), Hear, SessionActor, Operator, Auditor)},
+			May: addGrant(grant(Publish|Hear, bridges()...), Hear, SessionActor, Operator, Auditor)},
 		{Name: "services", About: "information about daemons", Answers: Often, Patterns: one(func(subjects.Names) string { return subjects.ServicesAll }),
-			May: addGrant(grant(Publish, Operator, Auditor), Serve, append(bridges(false), SessionActor)...)},
+			May: addGrant(grant(Publish, Operator, Auditor), Serve, append(bridges(), SessionActor)...)},
 	}
 }
 
@@ -213,7 +212,7 @@ func onlySessionTools(r Row) Row {
 func storeRows() []Row {
 	return []Row{
 		{Name: "effects, claims", About: "effects that sessions open", Answers: Once, Patterns: one(subjects.Names.EffectsAll), May: grant(Publish, SessionActor)},
-		{Name: "claims of its targets", About: "which bridge carries out an effect", Answers: Once, Patterns: claims, May: grant(Publish, bridges(true)...)},
+		{Name: "claims of its targets", About: "which bridge carries out an effect", Answers: Once, Patterns: claims, May: grant(Publish, bridges()...)},
 		{Name: "due", About: "messages of schedules", Patterns: one(subjects.Names.DueAll)},
 		{Name: "stored events", About: "as stored in the log", Patterns: one(func(n subjects.Names) string { return n.StoredAll(session.DoorCtl) })},
 		{Name: "timers", About: "schedules of wakes", Answers: Once, Patterns: one(subjects.Names.TimersAll), May: grant(Publish, SessionActor)},
@@ -228,8 +227,7 @@ func storeRows() []Row {
 	}
 }
 
-// claims are the claims of effects that a user's bridges carry out, for classes
-// that are claimed.
+// claims are the claims of effects that a user's bridges carry out.
 func claims(n subjects.Names, u User) (all []string) {
 	for _, c := range u.consumers() {
 		all = append(all, n.ClaimsAll(c.Class, c.Target)...)

@@ -84,7 +84,7 @@ func (u User) consumers() (all []Consumer) {
 
 // daemon reports whether the user's programs are bridges, which may serve
 // targets of several classes.
-func (u User) daemon() bool { return u.Role != App && slices.Contains(bridges(false), u.Role) }
+func (u User) daemon() bool { return u.Role != App && slices.Contains(bridges(), u.Role) }
 
 // Home reports whether the user is in the streams' account.
 func (u User) Home() bool { return u.Role == SessionActor || u.Role == Admin }

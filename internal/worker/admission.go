@@ -47,7 +47,14 @@ func (w *Worker) admit(f *execution) decision {
 			return r
 		}
 	}
-	if now := w.now(); s.Pace != nil && f.generation != nil && !f.late(now) {
+	now := w.now()
+	if f.late(now) || s.lost { // it is only settled
+		return decision{next: nextStart}
+	}
+	if r := w.isolate(f, 0); r.next != nextStart {
+		return r
+	}
+	if now = w.now(); s.Pace != nil && f.generation != nil && !f.late(now) {
 		return w.pace(f, now)
 	}
 	return decision{next: nextStart}
@@ -71,6 +78,7 @@ func (w *Worker) takeSlots(f *execution) {
 
 // leave releases the slots of f.
 func (w *Worker) leave(f *execution) {
+	w.neighbours.leave(&f.place)
 	if f.served.Pace != nil {
 		f.served.Pace.leave(f)
 	}

@@ -48,6 +48,7 @@ type note struct {
 }
 
 func (note) Traced() bool                         { return false }
+func (note) Again() bool                          { return false }
 func (n note) Subject() string                    { return n.subject }
 func (n note) Payload() []byte                    { return n.payload }
 func (n note) Name() (subjects.EffectName, error) { return n.name, nil }

@@ -65,8 +65,17 @@ func settleAs(o outcome) decision { return decision{next: nextSettle, outcome: o
 // claim calls during, unless it is nil or f is late, while the first claim is in
 // progress, and then waits for the reply.
 func (w *Worker) claim(ctx context.Context, f *execution, during func()) decision {
+	died := deaths{unnamed: f.safe()}
 	for n := 1; n <= journal.ClaimsMax; n++ {
 		late := f.late(w.now())
+		if late && f.safe() {
+			return decision{next: nextStart} // it is only settled
+		}
+		if !late {
+			if r := w.isolate(f, died.count()); r.next != nextStart {
+				return r
+			}
+		}
 		wanted := Claim{By: w.instance, Hash: f.hash}
 		if late {
 			// Nothing starts after start_by. The withdrawal also keeps another
@@ -98,8 +107,15 @@ func (w *Worker) claim(ctx context.Context, f *execution, during func()) decisio
 		switch {
 		case late && stands.Withdrawn:
 			return settleAs(tooLate(f.effect, w.now()))
+		case stands.Released:
+			died.released(stands.By)
+			continue
 		case stands.By == w.instance:
-			if r, ours := w.underOurClaim(ctx, f, n); ours {
+			r, ours := w.underOurClaim(ctx, f, n)
+			if ours && r.next == nextStart && died.count() >= f.deathsMax() {
+				return settleAs(w.bridgeLost(f, &died))
+			}
+			if ours {
 				return r
 			}
 			continue
@@ -110,6 +126,7 @@ func (w *Worker) claim(ctx context.Context, f *execution, during func()) decisio
 		if r := w.onConflict(ctx, f, stands); r.next != nextStart {
 			return r
 		}
+		died.add(stands.By)
 	}
 	return giveBack(heldDelay, "too many claims")
 }
@@ -131,7 +148,7 @@ func (w *Worker) countClaim(n int, won bool, stands Claim) {
 // an earlier try whose reply was lost; had f been settled here, the table of
 // executions would know. ours is false if the next claim is needed.
 func (w *Worker) underOurClaim(ctx context.Context, f *execution, n int) (r decision, ours bool) {
-	if f.call != nil {
+	if f.generation == nil {
 		return decision{next: nextStart}, true
 	}
 	if n > 1 && n > f.claims.passed {
@@ -168,6 +185,9 @@ func (w *Worker) onConflict(ctx context.Context, f *execution, stands Claim) dec
 		return giveBack(max(wait, aliveEvery), "its holder is not heard yet")
 	}
 	w.logFor(f).Warn("holder_gone", "holder", stands.By)
+	if f.safe() {
+		return decision{next: nextStart}
+	}
 	if f.call != nil {
 		return settleAs(outcomeUnknown("the bridge that ran this call is gone: it may have taken effect", outcome{}))
 	}
@@ -192,7 +212,7 @@ func (w *Worker) settledEarlier(ctx context.Context, f *execution) decision {
 	}
 	f.settled = settledAt{}
 	f.claims = claimState{passed: at.claim}
-	if f.call != nil && at.claim > 0 {
+	if f.unsafe() && at.claim > 0 {
 		return settleAs(outcomeUnknown("it ran, and the server lost what it came to", outcome{}))
 	}
 	return decision{next: nextStart}

@@ -23,6 +23,7 @@ type claimCase struct {
 	name   string
 	model  bool
 	safe   bool // the tool call is retry-safe
+	again  bool // it was delivered before
 	late   bool // it is past start_by when delivered
 	old    bool // it was asked so long before that its name may be forgotten
 	claims map[int]Claim
@@ -45,7 +46,9 @@ var (
 	byMe      = Claim{By: "me"}
 	byOther   = Claim{By: "other"}
 	byThird   = Claim{By: "third"}
+	byFourth  = Claim{By: "fourth"}
 	withdrawn = Claim{Withdrawn: true}
+	released  = Claim{By: "other", Released: true}
 )
 
 // isOpenAt makes the session's view say that r1t1 is open, or not.
@@ -63,6 +66,37 @@ var toolCases = []claimCase{
 	{name: "free: claimed, started, settled", settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]Claim{1: byMe}},
 	{name: "retry-safe: no claim", safe: true, settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]Claim{}},
 	{name: "retry-safe, late: nothing is started", safe: true, late: true, settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true, stands: map[int]Claim{}},
+	{name: "retry-safe, again: claimed", safe: true, again: true, settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]Claim{1: byMe}},
+	{name: "retry-safe, again, late: nothing is started", safe: true, again: true, late: true, settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true, stands: map[int]Claim{}},
+	{name: "retry-safe, again, withdrawn", safe: true, again: true, claims: map[int]Claim{1: withdrawn}, acked: true},
+	{name: "retry-safe, again, held, holder alive: later", safe: true, again: true, claims: map[int]Claim{1: byOther}, beats: []string{"other"}, settled: []string{"r1t1c0 failed deadline_exceeded"}, acked: true},
+	{
+		name: "retry-safe, again, holder gone: the next claim", safe: true, again: true, claims: map[int]Claim{1: byOther},
+		settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]Claim{2: byMe},
+	},
+	{
+		// With the first start, which has no claim, three bridges died.
+		name: "retry-safe, again, two holders gone: failed", safe: true, again: true, claims: map[int]Claim{1: byOther, 2: byThird},
+		settled: []string{"r1t1c0 failed bridge_lost"}, acked: true, stands: map[int]Claim{3: byMe},
+	},
+	{
+		name: "retry-safe, again, first released", safe: true, again: true, claims: map[int]Claim{1: released, 2: byThird, 3: byFourth},
+		settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]Claim{4: byMe},
+	},
+	{
+		name: "retry-safe, again, a holder released it", safe: true, again: true, claims: map[int]Claim{1: byOther, 2: released, 3: byThird},
+		settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]Claim{4: byMe},
+	},
+	{
+		// An instance dies once.
+		name: "retry-safe, again, two claims of one holder", safe: true, again: true, claims: map[int]Claim{1: byOther, 2: byOther},
+		settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]Claim{3: byMe},
+	},
+	{
+		name: "retry-safe, again, claims of other bytes", safe: true, again: true,
+		claims:  map[int]Claim{1: {By: "other", Hash: "00"}, 2: {By: "third", Hash: "00"}, 3: {Withdrawn: true, Hash: "00"}},
+		settled: []string{"r1t1c0 succeeded"}, started: 1, acked: true, stands: map[int]Claim{4: byMe},
+	},
 	{name: "withdrawn: nothing to say", claims: map[int]Claim{1: withdrawn}, acked: true},
 	{name: "held, holder alive: later", claims: map[int]Claim{1: byOther}, beats: []string{"other"}},
 	{name: "held, holder gone: the outcome is unknown", claims: map[int]Claim{1: byOther}, settled: []string{"r1t1c0 outcome_unknown outcome_unknown"}, acked: true},
@@ -98,6 +132,17 @@ var modelCases = []claimCase{
 	{
 		name: "two holders gone: the third claim", model: true, claims: map[int]Claim{1: byOther, 2: byThird}, before: isOpenAt(true, 9),
 		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{3: byMe},
+	},
+	{
+		name: "three holders gone: failed", model: true, claims: map[int]Claim{1: byOther, 2: byThird, 3: byFourth}, before: isOpenAt(true, 9),
+		settled: []string{"r1t1 failed bridge_lost"}, acked: true, stands: map[int]Claim{4: byMe},
+	},
+	{
+		name: "three holders gone, not open", model: true, claims: map[int]Claim{1: byOther, 2: byThird, 3: byFourth}, before: isOpenAt(false, 9), acked: true,
+	},
+	{
+		name: "a holder released it", model: true, claims: map[int]Claim{1: byOther, 2: released, 3: byThird}, before: isOpenAt(true, 9),
+		settled: []string{"r1t1 ok"}, started: 1, acked: true, stands: map[int]Claim{4: byMe},
 	},
 	{name: "second holder alive", model: true, claims: map[int]Claim{1: byOther, 2: byThird}, beats: []string{"third"}, before: isOpenAt(true, 9)},
 	{name: "second claim withdrawn", model: true, claims: map[int]Claim{1: byOther, 2: withdrawn}, before: isOpenAt(true, 9), acked: true},
@@ -298,6 +343,7 @@ func (c claimCase) run(t *testing.T) {
 		pass(5 * time.Second)
 		time.AfterFunc(5*time.Second, func() { w.beat("me", true) })
 	}
+	q.again = c.again
 	if c.model {
 		q.ask(t, session.ClassLLM, "p", "s1", "r1t1", turn)
 	} else {
@@ -321,6 +367,7 @@ func (c claimCase) run(t *testing.T) {
 	for n := 1; n <= 4; n++ {
 		want, ok := c.stands[n]
 		if had, there := c.claims[n]; there {
+			had.Hash = ""
 			want, ok = had, true
 		}
 		if got, there := w.claimOf(c.claim(n)); c.stands != nil && (got != want || there != ok) {

@@ -76,6 +76,9 @@ func (e *effect) late(now time.Time) bool { return now.After(e.startBy) }
 // claimed reports whether the effect starts only with a claim.
 func (e *effect) claimed() bool { return e.generation != nil || e.call != nil && !e.call.RetrySafe }
 
+// unsafe reports whether the outcome of the effect is unknown if its process dies.
+func (e *effect) unsafe() bool { return e.call != nil && !e.call.RetrySafe }
+
 // safe reports whether the effect may be executed twice without harm.
 func (e *effect) safe() bool {
 	return e.call != nil && e.call.RetrySafe || e.step != nil || e.space != nil

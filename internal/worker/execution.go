@@ -27,6 +27,8 @@ type execution struct {
 	began  time.Time // when it had its slots
 
 	admitted admission
+	place    place     // among the effects that run in this process
+	isolated neighbour // one more than what it entered as; 0: it has not
 
 	started  time.Time    // of the latest start
 	secrets  *callSecrets // of a call that is about to start; nil: none

@@ -33,8 +33,15 @@ const (
 	holderGone    = 5 * time.Second        // of listening without a heartbeat of a claim's holder
 	heldDelay     = 2 * time.Second        // before the next delivery of an effect that another bridge holds
 	troubleDelay  = 2 * time.Second        // the same, after a temporary error
+	isolateDelay  = 30 * time.Second       // the same, for an effect that must run alone, so that it does not hold the others up all the time
 	newerDelay    = 10 * time.Second       // the same, for an effect that only a newer bridge can read
 	stoppingDelay = 100 * time.Millisecond // the same, to another bridge, when this one stops
+
+	deathsDefault  = 3                // processes that may die of an effect
+	deathsLeast    = 2                // the same, whatever its tool says
+	suspectFor     = 30 * time.Second // for which an effect that a process died of runs beside no call that is not retry-safe
+	isolateWaitMax = 10 * time.Second // wait in a slot until others end, beside which an effect must not run
+	releaseWait    = 2 * time.Second  // for the claim that releases an effect
 
 	retryWaitMin = 100 * time.Millisecond // between attempts to store a settlement
 	retryWaitMax = 5 * time.Second

@@ -127,6 +127,7 @@ func (n natsDelivery) Subject() string                    { return n.d.Subject }
 func (n natsDelivery) Name() (subjects.EffectName, error) { return n.d.EffectName, nil }
 func (n natsDelivery) Payload() []byte                    { return n.d.Payload }
 func (n natsDelivery) Traced() bool                       { return strings.HasSuffix(n.d.TraceParent, "-01") }
+func (n natsDelivery) Again() bool                        { return n.d.Again }
 func (n natsDelivery) Ack()                               { n.d.Ack() }
 func (n natsDelivery) GiveBack(delay time.Duration)       { n.d.Nak(delay) }
 func (n natsDelivery) Done()                              { n.d.Done() }

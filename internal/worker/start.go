@@ -129,6 +129,9 @@ func (generations) outcome(_ *Worker, f *execution, r *returned, now time.Time) 
 // receives the start's name, and fills in r. A late or withdrawn execution does
 // not start.
 func (w *Worker) execute(f *execution, run func(ctx context.Context, start string, r *returned)) decision {
+	if r := w.claimAgain(f); r.next != nextStart {
+		return r
+	}
 	ctx := newExecutionContext(w, f)
 	defer ctx.release()
 	withdrawn := f.setStop(ctx.cancel)

@@ -23,6 +23,7 @@ import (
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
+	"github.com/refold/refold/subjects"
 )
 
 func stepEffect(name string) session.Step {
@@ -122,8 +123,9 @@ func (c hookCase) run(t *testing.T) {
 	if acked, returned := q.counts(); acked != len(want) || acked+returned != 1 {
 		t.Errorf("acked %d, given back %d; want %d settled and acked, and no more", acked, returned, len(want))
 	}
-	if len(w.claims) != 0 {
-		t.Errorf("claims: got %v, want none", w.claims)
+	name := subjects.ClaimName{EffectName: subjects.EffectName{Class: session.ClassStep, Target: "router", Session: "s1", Effect: "r1t2s"}, N: 1}
+	if got, there := w.claimOf(name); there != (c.want == "") || there && got != (Claim{By: "me", Released: true}) {
+		t.Errorf("claims: got %v, want none, or that it is released if it is given back", w.claims)
 	}
 	if got := len(b.executions.byName); got != 0 {
 		t.Errorf("flights: got %d, want 0", got)

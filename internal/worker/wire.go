@@ -72,6 +72,8 @@ type Delivery interface {
 	Payload() []byte
 	// Traced reports whether the session-actor traces the effect's run.
 	Traced() bool
+	// Again reports whether the server remembers an earlier delivery.
+	Again() bool
 	// Ack acknowledges the effect: it needs no more deliveries.
 	Ack()
 	// GiveBack has the effect delivered again, to any bridge, after delay.
@@ -86,4 +88,5 @@ type Claim struct {
 	By        string // instance; empty when withdrawn
 	Hash      string // of the effect's payload; empty: the claim holds for any payload
 	Withdrawn bool
+	Released  bool // By has given the effect back in order: it did not die of it
 }

@@ -33,6 +33,7 @@ type Worker struct {
 	manifests  *prompt.Cache[codec.Hash, *space.Manifest] // of packs whose tools are called
 	stats      Counters
 	limiter    logLimiter
+	neighbours neighbours
 	slots      *slots            // shared by all targets; nil: none
 	observer   executor.Observer // nil: none
 }
@@ -219,6 +220,7 @@ func (w *Worker) finish(f *execution, r decision) {
 		return
 	}
 	w.stats.GivenBack.Add(1)
+	w.release(f)
 	w.logFor(f).Debug("effect_given_back", "why", r.why, "delay_ms", r.delay.Milliseconds())
 	d.GiveBack(r.delay)
 }

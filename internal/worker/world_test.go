@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -377,6 +378,7 @@ func raw(t *testing.T, text string) codec.Raw {
 // queue is the consumer of one target. It may serve several bridges.
 type queue struct {
 	waiting chan *message
+	again   bool // its messages were delivered before
 
 	mu       sync.Mutex
 	returned []time.Duration // delays of what was given back
@@ -387,10 +389,11 @@ func newQueue() *queue { return &queue{waiting: make(chan *message, 64)} }
 
 // message is one message in a queue.
 type message struct {
-	traced  bool
-	queue   *queue
-	subject string
-	payload []byte
+	traced    bool
+	delivered atomic.Int32 // times
+	queue     *queue
+	subject   string
+	payload   []byte
 }
 
 func (m *message) Subject() string { return m.subject }
@@ -428,20 +431,59 @@ func (q *queue) counts() (acked, returned int) {
 // offered is one delivery of a message.
 type offered struct {
 	*message
-	free func()
+	to    *consumer
+	again bool
+	free  func()
 }
 
-func (o *offered) Done() { o.free() }
+func (o *offered) Again() bool { return o.again }
+func (o *offered) Done()       { o.free() }
+
+func (o *offered) Ack() {
+	if o.to.answers(o) {
+		o.message.Ack()
+	}
+}
+
+func (o *offered) GiveBack(delay time.Duration) {
+	if o.to.answers(o) {
+		o.message.GiveBack(delay)
+	}
+}
+
+// testLease is how long after a bridge's death its effects are delivered again.
+const testLease = 10 * time.Second
+
+// answers reports whether a delivery may be answered: its bridge lives.
+func (c *consumer) answers(o *offered) bool {
+	c.holds.Lock()
+	defer c.holds.Unlock()
+	delete(c.held, o)
+	return !c.dead
+}
+
+// die delivers again what the consumer holds.
+func (c *consumer) die() {
+	c.holds.Lock()
+	defer c.holds.Unlock()
+	c.dead = true
+	for o := range c.held {
+		time.AfterFunc(testLease, func() { c.waiting <- o.message })
+	}
+}
 
 // consumer is one bridge's end of a queue.
 type consumer struct {
 	*queue
+	holds    sync.Mutex
+	held     map[*offered]bool
+	dead     bool
 	draining chan struct{}
 	done     chan struct{}
 }
 
 func (q *queue) consumer() *consumer {
-	return &consumer{queue: q, draining: make(chan struct{}), done: make(chan struct{})}
+	return &consumer{queue: q, held: make(map[*offered]bool), draining: make(chan struct{}), done: make(chan struct{})}
 }
 
 func (c *consumer) Run(ctx context.Context, slots int, carry func(Delivery)) error {
@@ -465,10 +507,13 @@ func (c *consumer) Run(ctx context.Context, slots int, carry func(Delivery)) err
 			return nil
 		case m := <-c.waiting:
 			carrying.Add(1)
-			one := &offered{message: m, free: sync.OnceFunc(func() {
+			one := &offered{message: m, to: c, again: m.delivered.Add(1) > 1, free: sync.OnceFunc(func() {
 				<-room
 				carrying.Done()
 			})}
+			c.holds.Lock()
+			c.held[one] = true
+			c.holds.Unlock()
 			go func() {
 				carry(one)
 				one.Done()
@@ -492,7 +537,28 @@ type bridgeInWorld struct {
 	*Worker
 	world  *world
 	stop   func()        // ends it as SIGTERM does, and waits
+	die    func()        // ends it as SIGKILL does
 	served chan struct{} // closed when it has ended
+}
+
+// mortal is a bridge's end of a world.
+type mortal struct {
+	*world
+	dead atomic.Bool
+}
+
+func (m *mortal) BeginClaim(ctx context.Context, name subjects.ClaimName, c Claim) func() (Claim, bool, error) {
+	if m.dead.Load() {
+		return func() (Claim, bool, error) { return Claim{}, false, natsio.ErrClosed }
+	}
+	return m.world.BeginClaim(ctx, name, c)
+}
+
+func (m *mortal) Publish(ctx context.Context, door session.Door, sid, id string, payload []byte) (uint64, error) {
+	if m.dead.Load() {
+		return 0, natsio.ErrClosed
+	}
+	return m.world.Publish(ctx, door, sid, id, payload)
 }
 
 func startNames(t *testing.T) subjects.Names {
@@ -508,9 +574,12 @@ func startNames(t *testing.T) subjects.Names {
 func startBridge(t *testing.T, w *world, name string, q *queue, s Target) *bridgeInWorld {
 	t.Helper()
 	b := &bridgeInWorld{world: w, served: make(chan struct{})}
-	b.Worker = New(w, name, "test/"+name, time.Now, slog.New(slog.DiscardHandler))
+	life := &mortal{world: w}
+	b.Worker = New(life, name, "test/"+name, time.Now, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
-	life, end := NewLifetimes(ctx, GraceDefault)
+	stages, end := NewLifetimes(ctx, GraceDefault)
+	end = sync.OnceFunc(end)
+	c := q.consumer()
 	w.beat(name, true)
 	var running sync.WaitGroup
 	beside, endBeside := context.WithCancel(context.Background())
@@ -520,7 +589,7 @@ func startBridge(t *testing.T, w *world, name string, q *queue, s Target) *bridg
 	}
 	go func() {
 		defer close(b.served)
-		if err := b.Serve(life, s, q.consumer()); err != nil {
+		if err := b.Serve(stages, s, c); err != nil {
 			t.Error(err)
 		}
 		w.beat(name, false)
@@ -528,6 +597,13 @@ func startBridge(t *testing.T, w *world, name string, q *queue, s Target) *bridg
 		endBeside()
 		running.Wait()
 	}()
+	b.die = func() {
+		life.dead.Store(true)
+		c.die()
+		w.beat(name, false)
+		cancel()
+		end()
+	}
 	b.stop = func() {
 		cancel()
 		<-b.served
@@ -546,7 +622,11 @@ func (q *queue) ask(t *testing.T, class session.Class, target, sid, name string,
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.waiting <- &message{queue: q, subject: subject, payload: data}
+	m := &message{queue: q, subject: subject, payload: data}
+	if q.again {
+		m.delivered.Add(1)
+	}
+	q.waiting <- m
 }
 
 const (

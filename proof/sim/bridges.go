@@ -167,6 +167,7 @@ func (d *delivery) Ack() {
 }
 
 func (d *delivery) Traced() bool { return false }
+func (d *delivery) Again() bool  { return d.d.Count > 1 }
 
 func (d *delivery) GiveBack(delay time.Duration) {
 	d.b.sim.meet()

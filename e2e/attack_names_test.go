@@ -68,6 +68,6 @@ func TestAttackNamesInSubjects(t *testing.T) {
 			t.Errorf("REFOLD_FX has %s", subject)
 		}
 	}
-	until(t, time.Minute, "lines about the names", func() bool { return strings.Count(s.actor.out.String(), "event_skipped") >= 3 })
+	until(t, time.Minute, "lines about the names", func() bool { return strings.Contains(s.actor.out.String(), "event_skipped") })
 	verifyAll(t, s.url)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -13,6 +14,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
+	"github.com/refold/refold/internal/journal"
 	"github.com/refold/refold/internal/natsio"
 	proof "github.com/refold/refold/proof/cli"
 	"github.com/refold/refold/subjects"
@@ -88,10 +90,26 @@ func (c connection) connect(ctx context.Context) (*client.Client, error) {
 	return client.Connect(ctx, client.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold"})
 }
 
-// connectCore connects a client that does not use JetStream.
-func (c connection) connectCore(ctx context.Context) (*client.Client, error) {
-	return client.Connect(ctx, client.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold", CoreOnly: true})
+// connectCore connects a client that does not use JetStream. It says on told when it
+// begins to wait for the streams.
+func (c connection) connectCore(ctx context.Context, told io.Writer) (*client.Client, error) {
+	return client.Connect(ctx, client.Options{URL: c.NATS, Creds: c.Creds, Context: c.Context, Prefix: c.Prefix, Name: "refold", CoreOnly: true, Logger: slog.New(awaited{told})})
 }
+
+// awaited prints that a client waits for a stream; all other records it drops.
+type awaited struct{ to io.Writer }
+
+func (awaited) Enabled(_ context.Context, l slog.Level) bool { return l == slog.LevelWarn }
+
+func (a awaited) Handle(_ context.Context, r slog.Record) error {
+	if r.Message == journal.WaitsForLog {
+		fmt.Fprintln(a.to, "waiting: no stream takes the request yet: for 30 s, until a session-actor has created the streams; start one: refold actor serve")
+	}
+	return nil
+}
+
+func (a awaited) WithAttrs([]slog.Attr) slog.Handler { return a }
+func (a awaited) WithGroup(string) slog.Handler      { return a }
 
 // dial connects a bus, for what a client doesn't do.
 func (c connection) dial(ctx context.Context) (*bus.Bus, error) {

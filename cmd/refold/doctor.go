@@ -77,6 +77,7 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 	if found.streams, err = b.Troubles(ctx); err != nil {
 		fmt.Fprintf(s.err, "refold: warning: %v\n", err)
 	}
+	found.findNameless(ctx, b)
 	names, err := b.EffectNames(ctx)
 	if err != nil {
 		for _, t := range found.streams {
@@ -102,6 +103,22 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 	return unserved
 }
 
+// findNameless finds events that name no session. It is no trouble of the streams, so
+// an error, also because the log is too large to look through, tells nothing.
+func (d *diagnosis) findNameless(ctx context.Context, b *bus.Bus) {
+	ctx, cancel := context.WithTimeout(ctx, doctorWithin)
+	defer cancel()
+	nameless, events, err := b.Nameless(ctx)
+	if err != nil || len(nameless) == 0 {
+		return
+	}
+	text := strings.Join(nameless[:min(len(nameless), doctorShown)], ", ")
+	if len(nameless) > doctorShown {
+		text += ", …"
+	}
+	d.wrong = append(d.wrong, fmt.Sprintf("skipped: %d events name no session, and nobody folds them (%s): find who published them; a name is 1 to 64 of A-Za-z0-9_-", events, text))
+}
+
 // listen finds the bridges and their targets. It listens longer if there are
 // effects, open or not, of a target that no bridge serves.
 func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, names []subjects.EffectName) (err error) {
@@ -115,7 +132,8 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 		return err
 	}
 	d.served = d.bridges.served()
-	d.wrong, err = troubles(ctx, b, d.bridges.answered)
+	reported, err := troubles(ctx, b, d.bridges.answered)
+	d.wrong = append(d.wrong, reported...)
 	now := time.Now()
 	for _, bridge := range d.bridges.heard {
 		for _, t := range bridge.Troubles {

@@ -101,3 +101,16 @@ func TestDoctorReportsAPausedConsumer(t *testing.T) {
 	out, _ = w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--json")
 	like(t, "as JSON", out, `^\{"streams":"consumer llm-p of REFOLD_FX is paused`)
 }
+
+// Events that name no session are acknowledged by the server and folded by nobody.
+func TestDoctorReportsEventsWithoutSession(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, js := testbus.JS(t, w.node)
+	for range 2 {
+		_, err := js.Publish(w.ctx, "refold.in.b!d", []byte("{}"))
+		bustest.OK(t, err)
+	}
+	out, _ := w.does(0, "bridge", "doctor", "--within", "1ms")
+	like(t, "skipped", out, `\nskipped: 2 events name no session, .*refold\.\d+\.in\.b!d.*\n`)
+}

@@ -46,7 +46,7 @@ func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
 	if text, options.Files, err = r.input(s.in, r.Text, "run", `run: give the text, as in: refold run hello "What is here?"`); err != nil {
 		return err
 	}
-	c, err := conn.connectCore(ctx)
+	c, err := conn.connectCore(ctx, s.err)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -39,7 +40,7 @@ func (v viewCommand) Run(ctx context.Context, s streams, conn connection) error 
 
 // viewOf requests the view of a session, for at most viewWithin.
 func (conn connection) viewOf(ctx context.Context, sid string) (session.View, error) {
-	c, err := conn.connectCore(ctx)
+	c, err := conn.connectCore(ctx, io.Discard)
 	if err != nil {
 		return session.View{}, err
 	}

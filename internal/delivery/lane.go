@@ -22,6 +22,9 @@ type LaneOwner interface {
 	// Deliver accepts the next event of the lane. It may block for any time: the lane
 	// stays pinned, and receives no more than its limits.
 	Deliver(d Delivery)
+	// Skipped is told of an event that names no session, as a program may publish that
+	// checks no names. It counts as done.
+	Skipped(seq uint64, subject string)
 }
 
 // Delivery is one event of a lane.
@@ -32,7 +35,8 @@ type Delivery struct {
 	Pending     uint64 // events of the lane not delivered yet
 	TraceParent string // W3C trace context that the publisher claims; empty: none of the right length
 
-	window *window
+	window  *window
+	skipped string // the subject of an event that names no session
 	number uint64
 }
 

@@ -11,7 +11,8 @@ import (
 
 type ackingOwner struct{ left chan struct{} }
 
-func (ackingOwner) Epoch(uint64) {}
+func (ackingOwner) Epoch(uint64)           {}
+func (ackingOwner) Skipped(uint64, string) {}
 
 func (o ackingOwner) Deliver(d delivery.Delivery) {
 	d.Ack()

@@ -145,7 +145,12 @@ func (e *epoch) deliver(owner LaneOwner, before <-chan struct{}, done chan<- str
 	}
 	owner.Epoch(e.number)
 	for d := range e.queue {
-		if e.window.hand(d.number) {
+		switch {
+		case !e.window.hand(d.number):
+		case d.skipped != "":
+			owner.Skipped(d.Event.Seq, d.skipped)
+			e.window.done(d.number)
+		default:
 			owner.Deliver(d)
 		}
 	}
@@ -310,8 +315,8 @@ func (e *epoch) accept(m *nats.Msg, at natsio.AckReply) {
 	door, sid, err := e.lane.source.names.ParseStored(m.Subject)
 	number := e.window.add(heldEvent{seq: at.Seq, reply: m.Reply, bytes: m.Size()})
 	if err != nil {
-		e.log.Warn("event_skipped", "seq", at.Seq, "error", err.Error())
-		e.window.done(number)
+		// In order with the deliveries, by the goroutine that calls the owner.
+		e.queue <- Delivery{skipped: m.Subject, Event: session.Event{Seq: at.Seq}, window: e.window, number: number}
 		return
 	}
 	// The queue has room for a full window.

@@ -69,6 +69,8 @@ type loadOwner struct {
 	held []delivery.Delivery
 }
 
+func (o *loadOwner) Skipped(uint64, string) {}
+
 func (o *loadOwner) Epoch(uint64) { o.last, o.held = make(map[string]int), nil }
 
 func (o *loadOwner) Deliver(d delivery.Delivery) {

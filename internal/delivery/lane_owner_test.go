@@ -28,12 +28,26 @@ type owner struct {
 	mu     sync.Mutex
 	epochs []uint64
 	got    []delivery.Delivery
+
+	skipped []string // subjects
 }
 
 func (o *owner) Epoch(epoch uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.epochs = append(o.epochs, epoch)
+}
+
+func (o *owner) Skipped(_ uint64, subject string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.skipped = append(o.skipped, subject)
+}
+
+func (o *owner) skips() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.skipped)
 }
 
 func (o *owner) Deliver(d delivery.Delivery) {

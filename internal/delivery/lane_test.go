@@ -349,6 +349,9 @@ func TestLaneSkipsInvalidSubjects(t *testing.T) {
 	if got, want := h.texts(), []string{"1", "2"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
+	if got := h.skips(); len(got) != 4 || !strings.HasSuffix(got[1], ".in."+bad[1]) {
+		t.Errorf("skipped: got %q, want the subjects of %q", got, bad)
+	}
 }
 
 // Publishers may set any headers, even malformed ones; neither stops a lane.

@@ -36,6 +36,9 @@ func (d *driver) Deliver(e delivery.Delivery) {
 	d.arrivals <- &Delivered{Event: e.Event, TraceParent: e.TraceParent, Ack: e.AckLater()}
 }
 
+// Skipped counts an event that names no session.
+func (d *driver) Skipped(seq uint64, subject string) { d.host.skip(seq, subject) }
+
 // run owns the lane and folds its events, until ctx ends or the lane is drained. An
 // error means that this host can't run the lane.
 func (d *driver) run(ctx context.Context) error {

@@ -56,6 +56,7 @@ type Host struct {
 
 	// evolve folds an event: State.Evolve, except in tests of faults in the fold.
 	evolve func(*session.State, session.Event) ([]session.Notice, error)
+	skipped skipped
 	// lives reports whether a session-actor sent a heartbeat a moment ago.
 	lives func(instance string) bool
 	// now is the process's clock: time.Now, except in the simulation, whose clocks

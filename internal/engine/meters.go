@@ -65,7 +65,7 @@ type Meters struct {
 	events, rejections, notices, runs, tokens, cost, calls, refused *meter.Counter
 	approvals, breaches, retries, asked, withdrawn, unknown         *meter.Counter
 	takeovers, resets, commitErrors, loads, snapshots, compared     *meter.Counter
-	quarantines                                                     *meter.Counter
+	quarantines, skipped                                            *meter.Counter
 
 	runDuration, runTurns, runQueued, turnDuration, callDuration, approvalDuration *meter.Histogram
 	foldDuration, storeDuration, commitMessages, latency, loadDuration, wakesLate  *meter.Histogram
@@ -111,6 +111,7 @@ func Register(r *meter.Registry, lanes int) *Meters {
 // sessions registers the metrics of events, notices and effects.
 func (m *Meters) sessions(r *meter.Registry) {
 	m.events = r.Counter("refold.events", "{event}", "Events that were folded and whose outputs are stored.", m.eventType, m.door, m.outcome)
+	m.skipped = r.Counter("refold.events.skipped", "{event}", "Events whose subject names no session: nobody folds them.")
 	m.rejections = r.Counter("refold.rejections", "{event}", "Events that had no effect, by the reason.", m.rejection)
 	m.notices = r.Counter("refold.notices", "{notice}", "Notices that were stored.", m.noticeType)
 	m.runs = r.Counter("refold.runs", "{run}", "Runs that ended.", m.lifecycle, m.endCode)

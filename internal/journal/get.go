@@ -153,6 +153,10 @@ func (u *unanswered) since(now time.Time) time.Time {
 	return u.first
 }
 
+// WaitsForLog is the log message of a core-only client that begins to wait for a stream
+// that nobody has created yet, or that has no leader.
+const WaitsForLog = "stream_awaited"
+
 // whyNoStream distinguishes a missing stream from one without a leader. It returns an
 // error that is final for the former, and err for the latter. A core-only client
 // treats a stream as missing after leaderless.
@@ -161,8 +165,13 @@ func (j *Journal) whyNoStream(ctx context.Context, stream string, err error) err
 		if final := j.noJetStream(ctx, stream); final != nil {
 			return final
 		}
-		if now := time.Now(); now.Sub(j.unanswered.since(now)) > leaderless {
+		now := time.Now()
+		since := j.unanswered.since(now)
+		if now.Sub(since) > leaderless {
 			return jetstream.ErrStreamNotFound
+		}
+		if since.Equal(now) {
+			j.conn.Log.Warn(WaitsForLog, "stream", stream, "for", leaderless.String())
 		}
 		return err
 	}

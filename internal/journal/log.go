@@ -115,5 +115,23 @@ func (j *Journal) SessionNames(ctx context.Context, partition int) ([]string, er
 	return slices.Sorted(maps.Keys(names)), nil
 }
 
+// Nameless returns subjects of the log that name no session, sorted, and the number of
+// their events, which nobody folds. The server walks all subjects of the log.
+func (j *Journal) Nameless(ctx context.Context) (nameless []string, events uint64, err error) {
+	for partition := range Partitions {
+		state, err := j.state(ctx, j.names.LogStream(), j.names.LaneFilters(partition, subjects.Partitions)[0])
+		if err != nil {
+			return nil, 0, fmt.Errorf("list the subjects of partition %d: %w", partition, err)
+		}
+		for stored, n := range state.Subjects {
+			if _, _, err := j.names.ParseStored(stored); err != nil {
+				nameless, events = append(nameless, stored), events+n
+			}
+		}
+	}
+	slices.Sort(nameless)
+	return nameless, events, nil
+}
+
 // Partitions is the number of the log's partitions.
 const Partitions = subjects.Partitions

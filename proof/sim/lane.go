@@ -172,6 +172,9 @@ func (r *laneRun) Epoch(uint64) {
 	r.queue = append(r.queue, &engine.EpochStarted{Left: r.lane.Left()})
 }
 
+// Skipped has nothing to do: all events of the simulation name a session.
+func (*laneRun) Skipped(uint64, string) {}
+
 // Deliver queues an event.
 func (r *laneRun) Deliver(d natsdelivery.Delivery) {
 	r.sim.mu.Lock()

@@ -77,6 +77,7 @@ var All = []Dashboard{
 		rate("Approvals", "refold_approvals_total", "decision"),
 		slow("Wait for a person", "refold_approval_duration_seconds", ""),
 		rate("Rejected events", "refold_rejections_total", "code"),
+		rate("Events that name no session", "refold_events_skipped_total", ""),
 		rate("Notices", "refold_notices_total", "type"),
 		rate("Budgets exceeded", "refold_budget_breaches_total", "budget"),
 		rate("Retries", "refold_retries_total", "code"),

@@ -247,7 +247,7 @@ func TestStoppedBridgesDiedOfNothing(t *testing.T) {
 				isOpenAt(true, 9)(t, w)
 				long := func(ctx context.Context) error { // longer than the grace time
 					select {
-					case <-time.After(GraceDefault + 10*time.Second):
+					case <-time.After(2 * GraceDefault):
 						return nil
 					case <-ctx.Done():
 						return ctx.Err()

@@ -27,6 +27,7 @@ type bridge struct {
 	serving  context.Context     // until SIGTERM
 	drain    context.CancelFunc
 	draining time.Time                                   // when SIGTERM came; zero: it did not
+	doomed   bool                                        // an effect ends it at the next step
 	held     map[*jetmodel.Consumer]map[string]*delivery // by subject
 }
 
@@ -201,6 +202,13 @@ func (b *bridge) Execute(ctx context.Context, c executor.Call) (executor.Result,
 	one := b.sim.judge.start(b.proc, subjects.EffectName{Class: session.ClassTool, Target: "x", Session: c.Session, Effect: c.Effect})
 	if c.Pack() != "" {
 		b.sim.judge.packTool()
+	}
+	defer b.sim.judge.over(one)
+	if b.sim.kills(c.Session + "." + c.Effect) {
+		b.sim.judge.dies(b.proc, c.Session+"."+c.Effect)
+		b.doomed = true
+		<-ctx.Done()
+		return executor.Result{}, ctx.Err()
 	}
 	what, err := b.run(ctx, "execute "+c.ToolID+" "+c.Session+"."+c.Effect)
 	if err != nil {

@@ -124,8 +124,36 @@ func (s *sim) killBridge(i int) {
 	s.did("bridge killed")
 	s.say("%s is killed", b.name)
 	s.latest = s.newest()
+	b.killed = b.draining.IsZero()
 	s.kill(b.proc)
 	s.startBridge(i)
+}
+
+// kills reports whether an effect that a bridge starts ends each process that
+// starts it. Only calls of the tool that may run twice do.
+func (s *sim) kills(name string) bool {
+	deadly, known := s.deadly[name]
+	if !known {
+		deadly = s.mood.killers && s.judge.isSafe(callOf(name)) && s.draw(5) == 4
+		s.deadly[name] = deadly
+	}
+	return deadly
+}
+
+// remembers reports whether the server keeps all claims, and how often it has
+// delivered each effect.
+func (s *sim) remembers() bool {
+	return s.mood.restarts == 0 && !s.mood.logLosses && !s.mood.effectLosses && !s.mood.pastLosses && !s.mood.hours && s.mood.failures == 0
+}
+
+// endDoomed kills the bridges that an effect ends.
+func (s *sim) endDoomed() {
+	for i, b := range s.bridges {
+		if b.doomed && !b.dead {
+			s.did("bridge killed by an effect")
+			s.killBridge(i)
+		}
+	}
 }
 
 // jump sets a clock: of a host, of a bridge or of the server. A jump is shorter

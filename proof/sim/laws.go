@@ -59,6 +59,7 @@ type dues struct {
 type started struct {
 	by       *proc
 	answered bool // the executor returned while its worker still waited
+	over     bool // it returned
 }
 
 func newReferee(j *jetServer) *referee {

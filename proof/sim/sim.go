@@ -27,6 +27,7 @@ type sim struct {
 	bridges []*bridge
 	mail    []*posted
 	lives   int
+	deadly  map[string]bool // started calls: whether they end their process
 	mood    mood
 	runs    int
 }
@@ -36,7 +37,7 @@ type mood struct {
 	kills, cuts, restarts, waits, stops, jumps int
 
 	logLosses, effectLosses, pastLosses bool // at most one of them
-	hours                               bool
+	hours, killers                      bool
 	failures                            int  // of sessions and of streams
 	grouped                             bool // outputs are stored in atomic batches
 }
@@ -65,6 +66,7 @@ func newSim(d *draws) *sim {
 		s.mood.hours = false // names of a lost past would expire unnoticed
 	}
 	s.mood.failures = max(0, s.draw(6)-4)
+	s.mood.killers, s.deadly = s.draw(4) == 3, map[string]bool{}
 	s.behind = uint64(s.draw(2) * 3)
 	payload := []byte(installRecord)
 	install, err := session.ParseInstall(payload)
@@ -128,7 +130,10 @@ func play(d *draws) *sim {
 }
 
 // next makes one thing happen.
-func (s *sim) next() { s.happens(append(s.usual(), s.disasters()...)) }
+func (s *sim) next() {
+	s.endDoomed()
+	s.happens(append(s.usual(), s.disasters()...))
+}
 
 // usual returns what may happen next without a disaster.
 func (s *sim) usual() (all []option) {
@@ -218,6 +223,7 @@ func (s *sim) passes(d time.Duration) {
 		}
 		d -= some
 		s.pass(some)
+		s.endDoomed()
 		s.hearLanes()
 		s.beat()
 		for _, h := range s.hosts {

@@ -97,6 +97,7 @@ type proc struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	dead   bool
+	killed bool // it died, and had not been told to stop
 	bornAt time.Time
 	deadAt time.Time
 

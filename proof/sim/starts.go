@@ -3,8 +3,10 @@ package sim
 // Rules about what bridges start, settle and ack.
 
 import (
+	"bytes"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -76,6 +78,9 @@ func (r *referee) start(p *proc, of subjects.EffectName) *started {
 	if p.now().After(e.startBy) {
 		r.j.breaks("%s starts %s past its start_by", p.name, name)
 	}
+	if died := killedBy(before); len(died) >= deathsMost && r.j.play.remembers() {
+		r.j.breaks("%s starts %s, of which %d processes died: %v", p.name, name, len(died), died)
+	}
 	if r.claimGone(of) || r.claimsFormer(p, of, subject, e) {
 		return one // which bridge may start it is unknown, or it starts one that was lost
 	}
@@ -135,7 +140,7 @@ func (r *referee) claimOf(p *proc, of subjects.EffectName, e asked) (mine int) {
 		}
 		body, err := journal.ParseClaimBody(held)
 		switch {
-		case err != nil, body.Hash != "" && body.Hash != e.hash:
+		case err != nil, body.Hash != "" && body.Hash != e.hash, body.Released:
 		case body.Withdrawn:
 			r.j.breaks("%s starts %s.%s, which is withdrawn", p.name, of.Session, of.Effect)
 		case body.By == p.name:
@@ -159,6 +164,80 @@ func (r *referee) claimsFormer(p *proc, of subjects.EffectName, subject string, 
 		default:
 			former = former || slices.Contains(r.former[subject], body.Hash)
 		}
+	}
+}
+
+// deathsMost is how many processes may die of an effect.
+const deathsMost = 3
+
+// killedBy returns the processes that were killed after they started an effect.
+func killedBy(starts []*started) (names []string) {
+	for _, s := range starts {
+		if s.by.killed && !s.answered && !slices.Contains(names, s.by.name) {
+			names = append(names, s.by.name)
+		}
+	}
+	return names
+}
+
+// callOf returns the name of a call of the tool.
+func callOf(name string) subjects.EffectName {
+	sid, effect, _ := strings.Cut(name, ".")
+	return subjects.EffectName{Class: session.ClassTool, Target: "x", Session: sid, Effect: effect}
+}
+
+// dies checks what a process takes along that dies of an effect.
+func (r *referee) dies(p *proc, name string) {
+	r.j.meet()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	died := killedBy(r.starts[name])
+	if len(died) == 0 || !r.j.play.remembers() {
+		return
+	}
+	r.j.did("killer apart")
+	for _, other := range sortedKeys(r.starts) {
+		unsafe := false
+		if subject, err := r.j.names.Effect(callOf(other)); err == nil {
+			_, asked := r.names[subject]
+			unsafe = asked && !r.isSafe(callOf(other))
+		}
+		beside := slices.ContainsFunc(r.starts[other], func(s *started) bool { return s.by == p && !s.over })
+		if other != name && beside && (unsafe || len(died) >= deathsMost-1) {
+			r.j.breaks("%s dies of %s, as %v did, and takes %s along", p.name, name, died, other)
+		}
+	}
+}
+
+// over records that an executor returned.
+func (r *referee) over(one *started) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one.over = true
+}
+
+// lostBridges checks that an effect that fails with bridge_lost has claims of
+// enough other processes, none of which is well.
+func (r *referee) lostBridges(p *proc, sid, name string) {
+	r.j.did("bridge_lost")
+	var died []string
+	for n := 1; ; n++ {
+		held, ok := r.claim(callOf(sid+"."+name), n)
+		if !ok {
+			break
+		}
+		body, err := journal.ParseClaimBody(held)
+		if err == nil && body.By != "" && body.By != p.name && !body.Released && !slices.Contains(died, body.By) {
+			died = append(died, body.By)
+		}
+	}
+	for _, by := range died {
+		if b := r.j.alive[by]; b != nil && b.steady() && p.steady() {
+			r.j.breaks("%s settles %s.%s as bridge_lost, and %s is well", p.name, sid, name, by)
+		}
+	}
+	if len(died) < deathsMost-1 { // the first start has no claim
+		r.j.breaks("%s settles %s.%s as bridge_lost after the claims of %v", p.name, sid, name, died)
 	}
 }
 
@@ -213,6 +292,10 @@ func (r *referee) settles(p *proc, door session.Door, sid string, payload []byte
 		return
 	}
 	_, name, status, _ := settlementOf(payload)
+	if bytes.Contains(payload, []byte("bridge_lost")) {
+		r.lostBridges(p, sid, name)
+		return
+	}
 	if status == string(session.CallUnknown) {
 		r.j.did("outcome_unknown")
 		for _, b := range r.starts[sid+"."+name] {

@@ -117,6 +117,7 @@ type Bridge struct {
 	conf    *streams.Conf
 	wire    *worker.NATS
 	worker  *worker.Worker
+	clock   *natsio.Clock // the server's
 
 	instance string // ULID of this process's start
 	by       string // the bridge's name in settlements, for people
@@ -170,7 +171,8 @@ func Connect(ctx context.Context, o Options) (*Bridge, error) {
 	}
 	b.instance, b.wire = worker.NewULID(time.Now()), worker.NewNATS(nc)
 	b.by = prompt.Clip(o.Name+"/"+b.instance, session.ByBytesMax)
-	b.worker = worker.New(b.wire, b.instance, b.by, time.Now, o.Logger.With("instance", b.instance))
+	b.clock = nc.NewClock(natsio.NewLocalClock())
+	b.worker = worker.New(b.wire, b.instance, b.by, b.clock.Now, o.Logger.With("instance", b.instance))
 	sources := make([]secrets.Source, len(o.Secrets))
 	for i, s := range o.Secrets {
 		sources[i] = s
@@ -260,6 +262,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	b.warnShortSecrets(ctx)
+	_ = b.clock.Measure(ctx) // Keep tries again, and tells why it failed
 	life, stop := worker.NewLifetimes(ctx, b.options.Grace)
 	stop = sync.OnceFunc(stop)
 	defer stop()
@@ -320,7 +323,7 @@ func (b *Bridge) listen(ctx context.Context, served []worker.Target) (stop func(
 	}
 	targets := b.Targets()
 	b.mu.Lock()
-	body := b.worker.Heartbeats(targets, slices.Clone(b.served))
+	body := b.worker.Heartbeats(targets, slices.Clone(b.served), b.clock.AheadMS)
 	b.mu.Unlock()
 	tasks.Go(func() {
 		if err := b.bus.Heartbeat(ctx, subjects.KindBridge, b.instance, body); err != nil {
@@ -328,6 +331,7 @@ func (b *Bridge) listen(ctx context.Context, served []worker.Target) (stop func(
 		}
 	})
 	tasks.Go(func() { b.worker.Watch(ctx) })
+	tasks.Go(func() { b.clock.Keep(ctx) })
 	endpoints, err := b.readerEndpoints(ctx, served)
 	if err != nil {
 		return stop, err

@@ -182,7 +182,7 @@ func (b *Bridge) HostSession(ctx context.Context, sid string) (open bool, h *exe
 // permission to publish there. The session refuses the event if it now has
 // another host session.
 func (b *Bridge) EndHostSession(ctx context.Context, sid string, h executor.HostSession) error {
-	event := session.Envelope{V: session.Version, Type: session.TypeHostSessionUpdated, At: time.Now().UnixMilli(), By: b.by}
+	event := session.Envelope{V: session.Version, Type: session.TypeHostSessionUpdated, At: b.clock.Now().UnixMilli(), By: b.by}
 	payload, err := event.With(session.HostSessionUpdated{ID: h.ID, Status: h.Status})
 	if err != nil {
 		return err

@@ -19,6 +19,10 @@ type Stats struct {
 
 	Claims ClaimStats `json:"claims"`
 
+	// ClockAheadMS is how far this machine's clock is ahead of the server's, in
+	// milliseconds, by the latest measurement; nil before the first one.
+	ClockAheadMS *int64 `json:"clock_ahead_ms,omitempty"`
+
 	Targets map[string]TargetStats `json:"targets"` // by target: llm/openai
 
 	Rendered    CacheStats `json:"rendered"`    // tools in a provider's form: see executor.Request.RenderTools
@@ -46,8 +50,13 @@ type CacheStats struct {
 // Stats returns the bridge's counts.
 func (b *Bridge) Stats() Stats {
 	w, c := b.worker.Counts(), b.worker.Caches()
+	var ahead *int64
+	if d, ok := b.clock.Ahead(); ok {
+		ahead = new(d.Milliseconds())
+	}
 	return Stats{
-		Started: w.Started.Load(), Settled: w.Settled.Load(), GivenBack: w.GivenBack.Load(),
+		ClockAheadMS: ahead,
+		Started:      w.Started.Load(), Settled: w.Settled.Load(), GivenBack: w.GivenBack.Load(),
 		Conflicts: w.Conflicts.Load(), Foreign: w.Foreign.Load(), Deltas: w.Deltas.Load(),
 		Claims:  ClaimStats{Won: w.Won.Load(), TakenOver: w.TakenOver.Load(), Lost: w.Conflicts.Load(), Withdrawn: w.Withdrawn.Load()},
 		Targets: b.targetStats(), Rendered: CacheStats(c.Rendered), Descriptors: CacheStats(c.Descriptors), Prompts: CacheStats(c.Prompts), Events: CacheStats(c.Events),

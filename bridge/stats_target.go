@@ -47,7 +47,7 @@ func (b *Bridge) targetStats() map[string]TargetStats {
 	all := make(map[string]TargetStats, len(b.served))
 	for i := range b.served {
 		s := &b.served[i]
-		all[s.String()] = statsOf(s, time.Now())
+		all[s.String()] = statsOf(s, b.clock.Now())
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +17,7 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
 
@@ -122,6 +124,12 @@ func (d *diagnosis) findNameless(ctx context.Context, b *bus.Bus) {
 // listen finds the bridges and their targets. It listens longer if there are
 // effects, open or not, of a target that no bridge serves.
 func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within time.Duration, names []subjects.EffectName) (err error) {
+	tracking, stop := context.WithCancel(ctx)
+	defer stop()
+	actors, err := b.TrackMembers(tracking, subjects.KindSessionActor)
+	if err != nil {
+		return err
+	}
 	d.bridges, err = listen(ctx, s, b, within, func(f *fleet) bool {
 		served := f.served()
 		return !slices.ContainsFunc(names, func(name subjects.EffectName) bool {
@@ -136,6 +144,7 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 	d.wrong = append(d.wrong, reported...)
 	now := time.Now()
 	for _, bridge := range d.bridges.heard {
+		d.tellClock("bridge "+d.bridges.name(bridge.Instance), bridge.AheadMS)
 		for _, t := range bridge.Troubles {
 			if t.Code != session.TroubleExecutor && t.Code != session.TroubleLacks { // reported elsewhere
 				d.failing++
@@ -143,7 +152,27 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 			}
 		}
 	}
+	for _, actor := range actors.Known() {
+		var body presence.BridgeHeard
+		if json.Unmarshal(actor.Body, &body) == nil {
+			d.tellClock("session-actor "+actor.Instance, body.AheadMS)
+		}
+	}
 	return err
+}
+
+// tellClock adds that a machine's clock is wrong.
+func (d *diagnosis) tellClock(whose string, aheadMS int64) {
+	if aheadMS == 0 {
+		return
+	}
+	text := "ahead of"
+	if aheadMS < 0 {
+		text = "behind"
+	}
+	d.failing++
+	d.wrong = append(d.wrong, fmt.Sprintf("clock: %s: its machine's clock is %v %s the NATS server's: set both by NTP",
+		whose, (time.Duration(aheadMS)*time.Millisecond).Abs().Round(100*time.Millisecond), text))
 }
 
 // ask reads the views of sessions with effects of unserved targets.

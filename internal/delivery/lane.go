@@ -37,7 +37,7 @@ type Delivery struct {
 
 	window  *window
 	skipped string // the subject of an event that names no session
-	number uint64
+	number  uint64
 }
 
 // Ack reports that all outputs of the event are stored. It returns at once, and may be

@@ -94,7 +94,7 @@ func numbers(set []bool) []int {
 func (h *Host) Heartbeat() []byte {
 	lanes, joining, leaving := h.assignment.now()
 	body, err := json.Marshal(heartbeat{
-		Lanes: lanes, LaneCount: h.opts.Lanes, Rules: session.RulesVersion, Joining: joining, Leaving: leaving,
+		Lanes: lanes, LaneCount: h.opts.Lanes, Rules: session.RulesVersion, Joining: joining, Leaving: leaving, AheadMS: h.clock.AheadMS(),
 	})
 	if err != nil {
 		panic("engine: a heartbeat does not encode: " + err.Error())
@@ -136,7 +136,7 @@ func (h *Host) Leave() { h.assignment.change(func() { h.assignment.closed = true
 func (h *Host) isAlive(instance string) bool {
 	known := h.known.Load()
 	return known != nil && slices.ContainsFunc(*known, func(m presence.Member) bool {
-		return m.Instance == instance && h.now().Sub(m.Heard) <= livesBeats*presence.HeartbeatEvery
+		return m.Instance == instance && time.Since(m.Heard) <= livesBeats*presence.HeartbeatEvery
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/subjects"
 )
@@ -49,18 +50,18 @@ type Host struct {
 	known       atomic.Pointer[[]presence.Member] // session-actors by their heartbeats
 	sharing     []string                          // members at the last division of the lanes; nil: there was none
 	instance    string
+	clock       *natsio.Clock // of now; nil for a host that does not Run
 	meters      *Meters
 	ownsFirst   atomic.Bool // this host owns lane 0
 	ready       chan struct{}
 	bridges     atomic.Pointer[presence.Members] // bridges by their heartbeats; nil before Run
 
 	// evolve folds an event: State.Evolve, except in tests of faults in the fold.
-	evolve func(*session.State, session.Event) ([]session.Notice, error)
+	evolve  func(*session.State, session.Event) ([]session.Notice, error)
 	skipped skipped
 	// lives reports whether a session-actor sent a heartbeat a moment ago.
 	lives func(instance string) bool
-	// now is the process's clock: time.Now, except in the simulation, whose clocks
-	// jump.
+	// now is the server's clock, as this process knows it.
 	now func() time.Time
 	// recheck is how often a lane checks its quarantined sessions.
 	recheck time.Duration
@@ -76,8 +77,9 @@ type Host struct {
 
 // New returns a host that uses b. The caller keeps ownership of b.
 func New(b *bus.Bus, log *slog.Logger, opts Options) *Host {
-	h := NewOn(b, ulid.Make().String(), time.Now, log, opts)
-	h.bus = b
+	clock := b.NewClock(natsio.NewLocalClock())
+	h := NewOn(b, ulid.Make().String(), clock.Now, log, opts)
+	h.bus, h.clock = b, clock
 	return h
 }
 
@@ -133,6 +135,7 @@ func (h *Host) Run(ctx context.Context) error {
 	h.checkIntegrity(ctx)
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	_ = h.clock.Measure(ctx) // Keep tries again, and tells why it failed
 	members, err := h.bus.TrackMembers(working, subjects.KindSessionActor)
 	if err != nil {
 		return fmt.Errorf("hear of other hosts: %w", err)
@@ -170,6 +173,7 @@ func (h *Host) Run(ctx context.Context) error {
 	})
 	background.Go(func() { h.readGauges(working) })
 	background.Go(func() { h.bus.WatchTroubles(working) })
+	background.Go(func() { h.clock.Keep(working) })
 	background.Go(func() {
 		h.bus.KeepRoom(working, func() bool {
 			lanes, _, _ := h.assignment.now()

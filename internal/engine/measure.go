@@ -129,6 +129,9 @@ func (h *Host) readGauges(ctx context.Context) {
 	}
 	m := h.meters
 	for {
+		if ahead, ok := h.clock.Ahead(); ok {
+			m.clockAhead.Set(ahead.Seconds())
+		}
 		if h.ownsFirst.Load() {
 			m.readServer(ctx, h)
 		} else {

@@ -66,6 +66,7 @@ type heartbeat struct {
 	Rules     int   `json:"rules"`
 	Joining   bool  `json:"joining,omitempty"`
 	Leaving   bool  `json:"leaving,omitempty"`
+	AheadMS   int64 `json:"clock_ahead_ms,omitempty"` // of this machine's clock, before the server's
 }
 
 const (

@@ -72,7 +72,7 @@ type Meters struct {
 
 	lanes sync.Map // number → func() bool that reports whether this process owns the lane, for each lane that it runs
 
-	pending, unstored, oldest, memory, memoryBytes *meter.Gauge
+	pending, unstored, oldest, memory, memoryBytes, clockAhead *meter.Gauge
 
 	quarantined, missing, logBytes, logBytesMax, durability, waiting, untaken *meter.Gauge
 }
@@ -154,6 +154,7 @@ func (m *Meters) process(r *meter.Registry) {
 	m.compared = r.Counter("refold.snapshots.compared", "{snapshot}", "Snapshots that were compared with what the log folds to.", m.done)
 	m.quarantines = r.Counter("refold.quarantines", "{session}", "Sessions that this process stopped.", m.reason)
 	m.wakesLate = r.Histogram("refold.wakes.late", "s", "How late wakes were when a session-actor settled them.", boundsLong)
+	m.clockAhead = r.Gauge("refold.clock.ahead", "s", "How far this machine's clock is ahead of the server's; negative: behind.")
 	r.Read(meter.KindGauge, "refold.rules", "{version}", "Version of the rules that new sessions follow.", nil, func(yield func(float64, ...string)) { yield(session.RulesVersion) })
 }
 

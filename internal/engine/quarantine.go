@@ -176,7 +176,7 @@ func (l *Lane) stop(sid string, stop Stop, stored bool, of storer) {
 // answer.
 func (h *Host) tellStop(ctx context.Context, sid string, stop Stop) error {
 	notice := session.Notice{
-		Type: session.NoticeSessionQuarantined, Seq: stop.Seq, At: time.Now().UnixMilli(), Session: sid,
+		Type: session.NoticeSessionQuarantined, Seq: stop.Seq, At: h.now().UnixMilli(), Session: sid,
 		Data: session.SessionQuarantined{Reason: stop.Reason},
 	}
 	return h.world.Store(ctx, []journal.Output{{Session: sid, Notice: notice.JSON()}})[0]

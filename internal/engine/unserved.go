@@ -24,7 +24,7 @@ func (h *Host) addWaits(ctx context.Context, state *session.State, v *session.Vi
 	if sure {
 		v.Unserved = unserved(v.Open, bridges, now)
 	}
-	addWhyNot(state, v, bridges, sure, now)
+	addWhyNot(state, v, bridges, sure, now, h.now())
 	v.Troubles = troubles(v.Open, bridges, now)
 	for _, e := range orphans(v.Open, bridges, now) {
 		t, ok := h.silentHolder(ctx, v.Session, e, bridges, now)
@@ -57,7 +57,7 @@ func unserved(open []session.ViewEffect, bridges []presence.BridgeHeard, now tim
 // addWhyNot adds to calls that wait for a person why they would not run if they were
 // approved now, if the state does not say so: nobody serves their target, or their
 // deadline has passed and its wake is still to come.
-func addWhyNot(state *session.State, v *session.View, bridges []presence.BridgeHeard, sure bool, now time.Time) {
+func addWhyNot(state *session.State, v *session.View, bridges []presence.BridgeHeard, sure bool, now, server time.Time) {
 	if v.Batch == nil {
 		return
 	}
@@ -66,7 +66,7 @@ func addWhyNot(state *session.State, v *session.View, bridges []presence.BridgeH
 		if c.Status != session.CallAwaiting || c.ArgsHash == "" || c.Code != "" {
 			continue
 		}
-		if c.Deadline <= now.UnixMilli() {
+		if c.Deadline <= server.UnixMilli() {
 			c.Code, c.Detail = session.CodeApprovalExpired, "nobody decided over the call in time"
 			continue
 		}

@@ -95,7 +95,7 @@ func TestViewSaysWhyAnApprovalIsInVain(t *testing.T) {
 			{"its deadline has passed", nil, false, now.Add(25 * time.Hour), session.CodeApprovalExpired},
 		} {
 			v := state.View()
-			addWhyNot(state, &v, c.heard, c.sure, c.now)
+			addWhyNot(state, &v, c.heard, c.sure, c.now, c.now)
 			if got := v.Batch.Calls[0]; got.Status != session.CallAwaiting || got.Code != c.want || (got.Detail == "") != (c.want == "") {
 				t.Errorf("%s: got %s %q %q, want code %q", c.name, got.Status, got.Code, got.Detail, c.want)
 			}

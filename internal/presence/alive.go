@@ -163,6 +163,8 @@ type BridgeHeard struct {
 	Targets  []string          `json:"targets"`
 	Troubles []session.Trouble `json:"troubles"` // of its targets
 
+	AheadMS int64 `json:"clock_ahead_ms"` // of its machine's clock, before the server's; 0: it is right
+
 	Tools map[string][]string `json:"tools"` // tool_ids by target; a target without any: not known
 }
 

@@ -148,7 +148,10 @@ func (w *Worker) countClaim(n int, won bool, stands Claim) {
 // an earlier try whose reply was lost; had f been settled here, the table of
 // executions would know. ours is false if the next claim is needed.
 func (w *Worker) underOurClaim(ctx context.Context, f *execution, n int) (r decision, ours bool) {
-	if f.generation == nil {
+	switch {
+	case f.call != nil:
+		return w.afterSilence(ctx, f), true
+	case f.generation == nil:
 		return decision{next: nextStart}, true
 	}
 	if n > 1 && n > f.claims.passed {
@@ -298,8 +301,7 @@ const (
 // failureDetector reports which processes are alive. A process counts as
 // listening only while it receives its own heartbeats, which take the same path
 // through the server as all others. So a broken connection, or a stalled process,
-// never looks like the death of another. It uses the monotonic clock of time.Now,
-// which can't be set.
+// never looks like the death of another.
 type failureDetector struct {
 	self string
 	wire Transport
@@ -336,7 +338,7 @@ func (h *failureDetector) look() (gaps int) {
 	if !ok || !at.After(h.own) {
 		return h.gaps
 	}
-	if at.Sub(h.own) > aliveGapMax {
+	if silentFor(h.own, at) > aliveGapMax {
 		h.gaps++
 		h.first = false
 	}
@@ -363,7 +365,7 @@ func (h *failureDetector) heardWithoutGap(gaps int) (heard, now bool) {
 	heard = h.look() == gaps
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return heard, time.Since(h.own) <= aliveGapMax
+	return heard, silentFor(h.own, time.Now()) <= aliveGapMax
 }
 
 // stateOf returns whether an instance is alive. If that is unknown, wait is the

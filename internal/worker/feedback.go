@@ -11,19 +11,20 @@ import (
 // implements executor.Feedback.
 type feedback struct {
 	of       *execution
+	now      func() time.Time
 	reported atomic.Pointer[executor.Error] // the latest fault that the model reported
 	deltas   liveDeltas
 }
 
 // Anew restarts the streamed text.
 func (b *feedback) Anew() bool {
-	b.deltas.restart(time.Now())
+	b.deltas.restart(b.now())
 	return true
 }
 
 // Tried reports a failed try to the target.
 func (b *feedback) Tried(fault *executor.Error, after time.Duration) {
-	p, now := b.of.served.Pace, time.Now()
+	p, now := b.of.served.Pace, b.now()
 	if p == nil {
 		return
 	}
@@ -39,7 +40,7 @@ func (b *feedback) Again(d time.Duration) time.Duration {
 		return d
 	}
 	s.Counts.retry()
-	return s.Pace.reserveRetry(b.of, time.Now(), d)
+	return s.Pace.reserveRetry(b.of, b.now(), d)
 }
 
 func (b *feedback) ended(o *outcome, now time.Time) {

@@ -68,16 +68,18 @@ type heartbeat struct {
 
 	Tools    map[string][]string `json:"tools,omitempty"` // tool_ids by target; a target without any: not known
 	Rules    int                 `json:"rules"`           // the newest version that the bridge knows
+	AheadMS  int64               `json:"clock_ahead_ms,omitempty"`
 	Troubles []session.Trouble   `json:"troubles,omitempty"`
 }
 
 // Heartbeats returns a function that builds the heartbeats of a bridge that serves
-// these targets.
-func (w *Worker) Heartbeats(targets []string, all []Target) func() []byte {
+// these targets. aheadMS is how far this machine's clock is ahead of the server's,
+// 0 if it is right.
+func (w *Worker) Heartbeats(targets []string, all []Target, aheadMS func() int64) func() []byte {
 	began := w.now()
 	return func() []byte {
 		redactor := w.vault.given.Redactor()
-		beat := heartbeat{Targets: targets, Tools: toolsOf(all), Rules: session.RulesVersion}
+		beat := heartbeat{Targets: targets, Tools: toolsOf(all), Rules: session.RulesVersion, AheadMS: aheadMS()}
 		for i := range all {
 			if t := all[i].trouble(began, w.now(), redactor); t != nil && len(beat.Troubles) < session.TroublesMax {
 				t.Code = redactor.Clip(t.Code, session.CodeBytesMax)

@@ -69,10 +69,13 @@ func TestHeartbeatsReportTroubles(t *testing.T) {
 	beat := w.Heartbeats([]string{"llm/p"}, []Target{
 		down, {Class: session.ClassLLM, Name: "q", Lacks: "no key"}, {Class: session.ClassTool, Name: "fine"},
 		{Class: session.ClassTool, Name: "mcp", Executor: troubled{all: []string{"one", "two"}}},
-	})
+	}, func() int64 { return 660_000 })
 	var said heartbeat
 	if err := json.Unmarshal(beat(), &said); err != nil {
 		t.Fatal(err)
+	}
+	if said.AheadMS != 660_000 {
+		t.Errorf("clock_ahead_ms: got %d, want 660000", said.AheadMS)
 	}
 	want := map[string]string{"llm/p": "network: no answer to " + secrets.Mark + "", "llm/q": "lacks: no key", "tool/mcp": "executor: one (and 1 more)"}
 	for _, trouble := range said.Troubles {

@@ -93,12 +93,12 @@ func (calls) start(w *Worker, f *execution) decision {
 }
 
 func (calls) outcome(_ *Worker, f *execution, r *returned, now time.Time) (outcome, bool) {
-	o, again := toolOutcome(f.effect, r, now.Sub(f.started))
+	o, again := toolOutcome(f.effect, r, max(0, now.Sub(f.started)))
 	return o.redacted(f.secrets.redacts()), again
 }
 
 func (w *Worker) startGeneration(f *execution, request *executor.Request) decision {
-	f.feedback = &feedback{of: f}
+	f.feedback = &feedback{of: f, now: w.now}
 	return w.execute(f, func(ctx context.Context, start string, r *returned) {
 		own, live := *request, &f.feedback.deltas
 		live.wire, live.sid, live.effect, live.start, live.ctx = w.wire, f.name.Session, f.name.Effect, start, ctx
@@ -143,6 +143,9 @@ func (w *Worker) execute(f *execution, run func(ctx context.Context, start strin
 	case f.late(now): // the last look at the clock before the start
 		ctx.finish()
 		return settleAs(tooLate(f.effect, now))
+	case w.wasSilent(f): // it was frozen: another bridge may have answered for it
+		ctx.finish()
+		return giveBack(aliveEvery, "this bridge was silent")
 	case f.life.grace.Err() != nil: // endAll came before setStop
 		ctx.cancel(context.Cause(f.life.grace))
 	}

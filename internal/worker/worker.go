@@ -44,8 +44,8 @@ type Counters struct {
 	Won, TakenOver, Withdrawn                               atomic.Uint64 // claims
 }
 
-// New returns a worker. by names it in settlements, for people; now is the clock
-// for start_by.
+// New returns a worker. by names it in settlements, for people; now is the
+// server's clock.
 func New(w Transport, instance, by string, now func() time.Time, log *slog.Logger) *Worker {
 	v := &vault{env: NoEnvironment, catalog: new(secrets.Catalog)}
 	return &Worker{
@@ -210,7 +210,7 @@ func (w *Worker) finish(f *execution, r decision) {
 		w.leave(f)
 		d.Done()
 	}()
-	s.Counts.end(&r, now.Sub(f.began))
+	s.Counts.end(&r, max(0, now.Sub(f.began)))
 	w.executions.leave(f, r.next == nextAck, now)
 	if r.next == nextAck {
 		if w.logs(slog.LevelDebug) {

@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/llm"
@@ -159,7 +158,7 @@ func (e *Endpoint) classify(status int, header http.Header, s ServerError) *Fail
 	s.RequestID = cmp.Or(s.RequestID, requestID(header))
 	f := e.failureOf(status, header, s)
 	f.Files = s.refusesFiles()
-	if f.after = retryAfter(header, time.Now()); f.after == 0 {
+	if f.after = retryAfter(header, sentAt(header)); f.after == 0 {
 		f.after = s.After
 	}
 	switch header.Get("X-Should-Retry") {

@@ -116,7 +116,16 @@ func backoff(try int) time.Duration {
 	return pause - rand.N(pause/4)
 }
 
-// retryAfter returns the wait that a response requests, 0 if none.
+// sentAt returns when a response was sent, by the clock that its dates are of.
+func sentAt(header http.Header) time.Time {
+	if at, err := http.ParseTime(header.Get("Date")); err == nil {
+		return at
+	}
+	return time.Now()
+}
+
+// retryAfter returns the wait that a response requests, 0 if none. now is when it
+// was sent.
 func retryAfter(header http.Header, now time.Time) time.Duration {
 	if d, ok := number(header.Get("Retry-After-Ms"), time.Millisecond); ok {
 		return d

@@ -98,6 +98,11 @@ func (b *Bridge) counts(r *meter.Registry) {
 	r.Read(meter.KindCounter, "refold.bridge.settled", "{effect}", "Settlements that are stored.", nil, func(yield func(float64, ...string)) {
 		yield(float64(b.now().Settled))
 	})
+	r.Read(meter.KindGauge, "refold.bridge.clock.ahead", "s", "How far this machine's clock is ahead of the server's; negative: behind.", nil, func(yield func(float64, ...string)) {
+		if ahead := b.now().ClockAheadMS; ahead != nil {
+			yield(float64(*ahead) / 1000)
+		}
+	})
 	r.Read(meter.KindCounter, "refold.bridge.deltas", "{delta}", "Pieces of streamed text that were published.", nil, func(yield func(float64, ...string)) {
 		yield(float64(b.now().Deltas))
 	})

@@ -244,7 +244,8 @@ func (b *Bridge) Targets() []string {
 // Options.Grace to end; after that they are stopped, and settled or given back to
 // other bridges, and Run returns nil. An error means that a target could not be
 // served from the start, and then Run serves none; or that the connection was closed
-// for good, and then executions in progress are stopped. A bridge runs once.
+// for good, and then executions in progress are stopped; or that the log is lost. A
+// bridge runs once.
 func (b *Bridge) Run(ctx context.Context) error {
 	b.mu.Lock()
 	targets, fleets := slices.Clone(b.served), slices.Clone(b.fleets)
@@ -291,12 +292,18 @@ func (b *Bridge) Run(ctx context.Context) error {
 	for _, f := range fleets {
 		serving.Go(func() { b.serveLost(life, f) })
 	}
+	var lost error
+	serving.Go(func() {
+		if lost = b.watchStreams(ctx); lost != nil {
+			cancel()
+		}
+	})
 	serving.Wait()
 	b.logStats()
 	if err := b.bus.ClosedForGood(); err != nil {
 		return err
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, lost)...)
 }
 
 // listen starts the background tasks: our heartbeats, the tracking of other

@@ -38,6 +38,13 @@ const (
 // MetadataLog is the key of the log's identity, a ULID, in the metadata of its stream.
 const MetadataLog = "refold_log"
 
+// MetadataWakes is a key in the metadata of the stream of timers, from its creation
+// until all open wakes of the log are asked.
+const MetadataWakes = "refold_wakes"
+
+// WakesMissing is the value of MetadataWakes.
+const WakesMissing = "missing"
+
 // RollupSubject is the HeaderRollup of a message that replaces all earlier messages
 // of its subject; only buckets allow it.
 const RollupSubject = "sub"

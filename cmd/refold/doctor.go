@@ -66,6 +66,8 @@ type diagnosis struct {
 	wrong     []string            // troubles that bridges report
 	failing   int                 // targets of bridges that do not work
 	streams   []string            // troubles of the streams
+
+	endangered bool // a stream is missing, or was changed
 }
 
 // Run prints the diagnosis; it returns an error if something is unserved.
@@ -88,6 +90,9 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 		return err
 	}
 	if err := found.listen(ctx, s, b, d.Within, names); err != nil {
+		return err
+	}
+	if err := found.checkStreams(ctx, b); err != nil {
 		return err
 	}
 	c, err := conn.connect(ctx)
@@ -249,7 +254,7 @@ func (d *diagnosis) tell(s streams, asJSON bool) error {
 	} else {
 		d.print(s.out)
 	}
-	if len(d.open) > 0 || d.silent && len(d.published) > 0 || len(d.streams) > 0 {
+	if len(d.open) > 0 || d.silent && len(d.published) > 0 || len(d.streams) > 0 || d.endangered {
 		return &statusError{statusFailed, ""}
 	}
 	return nil

@@ -17,6 +17,7 @@ const (
 	pullHeartbeat = 2 * time.Second
 	pullSilence   = 3 * pullHeartbeat      // after which requests count as lost
 	pullTick      = 250 * time.Millisecond // how soon a reconnect is noticed
+	warnEvery     = time.Minute            // between two lines about the same cause
 	leasePart     = 3                      // a lease is extended every third of it
 )
 
@@ -57,6 +58,8 @@ type puller struct {
 	incarnation uint64    // of the connection of inbox
 	heard       time.Time // last message on inbox
 	extended    time.Time // last extension of leases
+	waits       string    // why the consumer is not available, as logged; empty: it is
+	warned      time.Time // when that was logged
 }
 
 func newPuller(ctx context.Context, s *Source, stream string, of pulled, slots int, lease time.Duration) (*puller, error) {
@@ -167,11 +170,13 @@ func (l *puller) check(ctx context.Context, now time.Time, attached bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, l.lease/leasePart)
 	defer cancel()
 	if err := l.attach(ctx); err != nil {
-		if ctx.Err() == nil {
+		if ctx.Err() == nil && (err.Error() != l.waits || now.Sub(l.warned) >= warnEvery) {
+			l.waits, l.warned = err.Error(), now
 			l.of.logWaiting(err)
 		}
 		return false
 	}
+	l.waits = ""
 	l.of.logAttached(l.consumer)
 	return true
 }

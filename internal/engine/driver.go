@@ -200,6 +200,7 @@ func (o outside) retryRound(ctx context.Context, limit time.Duration, what strin
 		case time.Since(began) >= limit:
 			return true, err
 		}
+		o.host.wrong.fails(what, err)
 		o.log.Warn("failed, trying again", "what", what, "session", e.Session, "seq", e.Seq, "error", err)
 		if !pause(ctx, wait) {
 			return false, ctx.Err()

@@ -45,6 +45,7 @@ type Host struct {
 	registries  registries // set by sessions
 	quarantined quarantined
 	integrity   integrity
+	wrong       wrong
 	assignment  *assignment
 	membership  *membership
 	known       atomic.Pointer[[]presence.Member] // session-actors by their heartbeats
@@ -153,7 +154,7 @@ func (h *Host) Run(ctx context.Context) error {
 		cancel()
 		return errors.Join(err, <-alive)
 	}
-	failed := make(chan error, h.opts.Lanes+1)
+	failed := make(chan error, h.opts.Lanes+2)
 	var running, background sync.WaitGroup
 	for lane := range h.opts.Lanes {
 		running.Go(func() {
@@ -168,6 +169,11 @@ func (h *Host) Run(ctx context.Context) error {
 	defer stopPulling()
 	background.Go(func() {
 		if err := h.pullDue(pulling, working); err != nil {
+			failed <- err
+		}
+	})
+	background.Go(func() {
+		if err := h.watchStreams(working); err != nil {
 			failed <- err
 		}
 	})

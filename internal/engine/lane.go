@@ -51,13 +51,14 @@ type Lane struct {
 	snapshots  snapshots
 	stored     successes
 
-	clock   uint64 // counts uses, for eviction
-	batches uint64 // counts batches
-	bytes   int    // memory of the sessions, without registries
-	newest  uint64 // sequence of this epoch's latest event; 0: none yet
-	end     uint64 // sequence of the log's last event when the epoch began, or later
-	arrived bool   // something arrived since the last recheck
-	epochs  int    // epochs begun
+	clock   uint64    // counts uses, for eviction
+	batches uint64    // counts batches
+	bytes   int       // memory of the sessions, without registries
+	newest  uint64    // sequence of this epoch's latest event; 0: none yet
+	moved   time.Time // when an event was acknowledged, or the first one delivered
+	end     uint64    // sequence of the log's last event when the epoch began, or later
+	arrived bool      // something arrived since the last recheck
+	epochs  int       // epochs begun
 	guard   guard
 	alone   atomic.Bool // this lane holds Host.alone
 
@@ -166,6 +167,7 @@ func (l *Lane) IsStoring() bool { return len(l.storing) > 0 }
 func (l *Lane) Close() {
 	l.endAlone()
 	l.host.assignment.setRunning(l.number, false)
+	l.host.wrong.stall(l.number, false)
 	l.closed, l.waiting, l.loads, l.folded = true, true, nil, nil
 	if l.ready.GiveBack == nil {
 		l.snapshotAll()
@@ -275,6 +277,7 @@ func (Recheck) step(l *Lane) { l.rechecks = true }
 func (Tick) step(l *Lane) {
 	l.evict(nil)
 	l.replaceAgain()
+	l.checkStall()
 }
 
 // take takes an epoch or a delivery.
@@ -298,6 +301,9 @@ func (l *Lane) take(in Input) {
 // deliver accepts an event, and folds it unless it must wait for something.
 func (l *Lane) deliver(d *Delivered) {
 	l.newest = d.Event.Seq
+	if len(l.order) == 0 {
+		l.moved = l.now
+	}
 	o := &outputs{arrival: d}
 	l.order, l.folded = append(l.order, o), append(l.folded, o)
 	_, busy := l.parked[d.Event.Session]

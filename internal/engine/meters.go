@@ -74,7 +74,7 @@ type Meters struct {
 
 	pending, unstored, oldest, memory, memoryBytes, clockAhead *meter.Gauge
 
-	quarantined, missing, logBytes, logBytesMax, durability, waiting, untaken *meter.Gauge
+	quarantined, missing, logBytes, logBytesMax, durability, waiting, untaken, streamsWrong *meter.Gauge
 }
 
 // Register registers the metrics of a session-actor whose log has the given number
@@ -166,6 +166,7 @@ func (m *Meters) server(r *meter.Registry) {
 	m.logBytesMax = r.Gauge("refold.log.limit", "By", "Size that the log may have; absent without a limit.")
 	m.durability = r.Gauge("refold.durability", "{state}", "1 for what the servers do before they acknowledge.", m.is)
 	m.waiting = r.Gauge("refold.effects.waiting", "{effect}", "Effects that wait to be taken by a bridge, or that one holds.", m.target)
+	m.streamsWrong = r.Gauge("refold.streams.wrong", "{finding}", "Streams that are missing, and settings of streams that endanger history.")
 	m.untaken = r.Gauge("refold.effects.untaken", "{effect}", "Effects that no bridge has taken yet.", m.target)
 }
 

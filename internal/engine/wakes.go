@@ -76,6 +76,9 @@ func (l *Lane) acknowledge(n int) {
 		stored++
 	}
 	l.order = slices.Delete(l.order, 0, stored)
+	if stored > 0 {
+		l.moved = l.now
+	}
 	l.gauge()
 	l.clearNote()
 	l.put(snapshots...)

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/subjects"
 )
 
 // Finding is a stream that is missing, or a setting of one that differs from
@@ -78,10 +79,16 @@ func (c *Conf) Accept(settings ...string) error {
 	return nil
 }
 
-// Check compares the streams with conf, and returns what is missing and which settings
+// identitySetting is the setting of a Finding about the log's identity.
+const identitySetting = "metadata." + subjects.MetadataLog
+
+// Check compares some streams (all, without names) with conf, and returns what is missing and which settings
 // break a promise. An error means that the server did not answer.
-func (s *Streams) Check(ctx context.Context, conf *Conf) (found []Finding, err error) {
-	for _, name := range conf.names.Streams() {
+func (s *Streams) Check(ctx context.Context, conf *Conf, names ...string) (found []Finding, err error) {
+	if len(names) == 0 {
+		names = conf.names.Streams()
+	}
+	for _, name := range names {
 		var have *jetstream.StreamConfig
 		err := s.conn.Attempt(ctx, s.conn.API+"STREAM.INFO."+name, func(ctx context.Context) error {
 			stream, err := s.conn.JS.Stream(ctx, name)
@@ -100,6 +107,10 @@ func (s *Streams) Check(ctx context.Context, conf *Conf) (found []Finding, err e
 			found = append(found, Finding{Stream: name})
 		default:
 			found = append(found, conf.compare(conf.streams[name], *have)...)
+			own, now := s.conn.LogID(), have.Metadata[subjects.MetadataLog]
+			if name == s.names.LogStream() && own != "" && now != "" && now != own {
+				found = append(found, Finding{name, identitySetting, now, own})
+			}
 			if least := int(s.replicas.Load()); have.Replicas < least {
 				found = append(found, Finding{name, "num_replicas", strconv.Itoa(have.Replicas), strconv.Itoa(least)})
 			}

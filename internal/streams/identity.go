@@ -109,12 +109,19 @@ func (s *Streams) provisionLogID(ctx context.Context) error {
 	return nil
 }
 
-// formerLogID returns the identity of a log without one in its metadata. If its first
-// message names a log, the metadata was lost, for instance in a copy. Otherwise the
+// formerLogID returns the identity of a log without one in its metadata. If another
+// stream is marked with one, or the log's first message names one, the metadata was lost, for instance in a copy. Otherwise the
 // log is from before identities. The result follows from the stream's creation then,
 // so that daemons that do this at once agree.
 func (s *Streams) formerLogID(ctx context.Context, log jetstream.Stream) (string, error) {
 	info := log.CachedInfo()
+	for _, name := range s.ofLog() {
+		if of, err := s.info(ctx, name); err != nil {
+			return "", err
+		} else if of != nil && LogIDOf(of) != "" {
+			return LogIDOf(of), nil
+		}
+	}
 	if info.State.Msgs > 0 {
 		first, err := log.GetMsg(ctx, info.State.FirstSeq)
 		switch {

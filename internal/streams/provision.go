@@ -28,10 +28,15 @@ import (
 // What it updates it logs, with the former values. A setting that conf does not name and
 // that endangers history is a *SettingsError, unless conf accepts it.
 //
-// After Provision this process recreates the bucket of snapshots when it is deleted,
-// since it is a cache. It recreates no other stream, since that would hide the loss of
-// its data. A lane that it runs recreates its consumer.
+// If the log is missing and other streams belonged to one, Provision creates nothing and
+// returns a *LogLostError.
+//
+// After Provision this process may Remake streams that are deleted, and recreates the
+// bucket of snapshots when it needs it. A lane that it runs recreates its consumer.
 func (s *Streams) Provision(ctx context.Context, conf *Conf, replicas int) error {
+	if err := s.sameLog(ctx); err != nil {
+		return err
+	}
 	for _, name := range conf.names.Streams() {
 		want := conf.streams[name]
 		if err := s.ensureStreamSoon(ctx, want, replicas); err != nil {
@@ -49,6 +54,9 @@ func (s *Streams) Provision(ctx context.Context, conf *Conf, replicas int) error
 		}
 	}
 	s.replicas.Store(int64(replicas))
+	if err := s.markLog(ctx); err != nil {
+		return err
+	}
 	if err := s.noDanger(ctx, conf); err != nil {
 		return err
 	}
@@ -155,6 +163,9 @@ func (s *Streams) ensureStream(ctx context.Context, want streamConf, replicas in
 		cfg.Replicas = max(replicas, 1)
 		if cfg.Name == s.names.LogStream() {
 			cfg.Metadata = map[string]string{subjects.MetadataLog: newLogID()}
+		}
+		if cfg.Name == s.names.TimersStream() {
+			cfg.Metadata = map[string]string{subjects.MetadataWakes: subjects.WakesMissing}
 		}
 		// Another daemon may create it first: the same configuration succeeds,
 		// and a different one is retried as an update.

@@ -257,6 +257,7 @@ func created(t *testing.T, ctx context.Context, js jetstream.JetStream, conf *st
 		bustest.OK(t, err)
 		cfg := stream.CachedInfo().Config
 		delete(cfg.Metadata, subjects.MetadataLog) // each log has its own
+		delete(cfg.Metadata, subjects.MetadataWakes)
 		text, err := json.Marshal(cfg)
 		bustest.OK(t, err)
 		all.Write(text)

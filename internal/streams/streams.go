@@ -39,6 +39,9 @@ func New(ctx context.Context, conn *natsio.Conn, o natsio.Options) (*Streams, er
 	return s, s.findDurability(ctx, o)
 }
 
+// Provisioned returns the configuration that this process provisioned, nil without one.
+func (s *Streams) Provisioned() *Conf { return s.provisioned.Load() }
+
 // KeepsSnapshots reports whether this process provisioned the bucket of snapshots and
 // may call RemakeSnapshots.
 func (s *Streams) KeepsSnapshots() bool { return s.bucket.Load() != nil }

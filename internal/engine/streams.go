@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/refold/refold/internal/audit"
+	"github.com/refold/refold/internal/streams"
+)
+
+// wrong is what keeps this host from its promises: streams that are missing or were
+// changed, and lanes that stall.
+type wrong struct {
+	mu     sync.Mutex
+	found  []streams.Finding
+	stalls map[int]string // by lane: since when, and why
+	latest string         // the latest failure of work that is tried again
+	failed time.Time      // when that was
+}
+
+// stallAfter is how long nothing of a lane with unacknowledged events may be stored.
+const stallAfter = 5 * time.Second
+
+// reasons returns what is wrong, in sentences for people.
+func (w *wrong) reasons() (all []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, f := range w.found {
+		all = append(all, f.String())
+	}
+	for lane := range 64 {
+		if why, ok := w.stalls[lane]; ok {
+			all = append(all, fmt.Sprintf("lane %d stores nothing: %s", lane, why))
+		}
+	}
+	return all
+}
+
+// fails records why work is tried again.
+func (w *wrong) fails(what string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed = time.Now()
+	w.latest = what + ": " + err.Error()
+}
+
+// stall records that a lane stalls, or that it does not. It returns the cause, and
+// whether that is new.
+func (w *wrong) stall(lane int, stalls bool) (why string, changed bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, before := w.stalls[lane]
+	if stalls == before {
+		return "", false
+	}
+	if !stalls {
+		delete(w.stalls, lane)
+		return "", true
+	}
+	why = "the server does not answer"
+	if time.Since(w.failed) < 2*stallAfter {
+		why = w.latest
+	}
+	if w.stalls == nil {
+		w.stalls = map[int]string{}
+	}
+	w.stalls[lane] = why
+	return why, true
+}
+
+// checkStall reports once when the lane begins to stall, and when it goes on.
+func (l *Lane) checkStall() {
+	stalls := len(l.order) > 0 && l.now.Sub(l.moved) >= stallAfter
+	switch why, changed := l.host.wrong.stall(l.number, stalls); {
+	case !changed:
+	case stalls:
+		l.log.Error("lane_stalled", "unacknowledged", len(l.order), "cause", why)
+	default:
+		l.log.Info("lane_goes_on")
+	}
+}
+
+// watchStreams checks the streams until ctx ends. The owner of lane 0 creates those
+// again that can be derived. It returns an error if the log is lost.
+func (h *Host) watchStreams(ctx context.Context) error {
+	conf := h.bus.Provisioned()
+	if conf == nil {
+		return nil // this process did not provision
+	}
+	return h.bus.WatchStreams(ctx, conf, func(found []streams.Finding) {
+		h.tellStreams(found)
+		if !h.ownsFirst.Load() {
+			return
+		}
+		for _, f := range found {
+			if f.Setting != "" {
+				continue
+			}
+			if _, err := h.bus.Remake(ctx, conf, f.Stream); err != nil && ctx.Err() == nil {
+				h.log.Warn("stream_not_made_again", "stream", f.Stream, "error", err.Error())
+			}
+		}
+		if err := h.restoreWakes(ctx); err != nil && ctx.Err() == nil {
+			h.log.Warn("wakes_not_restored", "error", err.Error())
+		}
+	})
+}
+
+// tellStreams logs what is newly wrong with the streams, and what is not any more.
+func (h *Host) tellStreams(found []streams.Finding) {
+	h.wrong.mu.Lock()
+	before := h.wrong.found
+	h.wrong.found = found
+	h.wrong.mu.Unlock()
+	h.meters.streamsWrong.Set(float64(len(found)))
+	for _, f := range found {
+		if !slices.Contains(before, f) {
+			h.log.Error("stream_endangered", "stream", f.Stream, "setting", f.Setting, "error", f.String())
+		}
+	}
+	for _, f := range before {
+		if !slices.Contains(found, f) {
+			h.log.Info("stream_right_again", "stream", f.Stream, "setting", f.Setting)
+		}
+	}
+}
+
+// restoreWakes asks all open wakes again if the stream of timers was created since.
+func (h *Host) restoreWakes(ctx context.Context) error {
+	lost, err := h.bus.WakesLost(ctx)
+	if err != nil || !lost {
+		return err
+	}
+	sessions, wakes, err := audit.RestoreWakes(ctx, h.bus, h.installs.Pinned)
+	if err == nil {
+		err = h.bus.WakesRestored(ctx)
+	}
+	if err == nil && wakes > 0 {
+		h.log.Info("wakes_restored", "wakes", wakes, "sessions", sessions)
+	}
+	return err
+}

@@ -1,0 +1,96 @@
+package engine_test
+
+// Streams are deleted or sealed while a host runs.
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
+	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/streams"
+)
+
+// TestDerivedStreamsAreMadeAgain: notices and timers are deleted while a run waits. The
+// host creates both streams again, asks the open wake again, and settles it in time.
+func TestDerivedStreamsAreMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, js := testbus.JS(t, w.node)
+	w.provisioned(engine.Options{})
+	w.publish(session.DoorCtl, "s1", session.TypeRunRequested, map[string]any{
+		"input": map[string]any{"text": "hi"}, "config": map[string]any{
+			"provider": "openai", "model": "m", "deadlines_ms": map[string]any{"turn": 20_000},
+		},
+	})
+	bustest.Until(t, "a wake is scheduled", func() bool { return w.state(js, "REFOLD_TIMERS").LastSeq >= 1 })
+	for _, stream := range []string{"REFOLD_TIMERS", "REFOLD_OUT"} {
+		bustest.OK(t, js.DeleteStream(w.ctx, stream))
+	}
+	w.run("s2", "hello") // its notices can't be stored now
+	bustest.Until(t, "notices are stored", func() bool {
+		out, err := js.Stream(w.ctx, "REFOLD_OUT")
+		return err == nil && out.CachedInfo().State.Msgs > 0
+	})
+	bustest.Until(t, "the deadline is settled", func() bool {
+		state := w.folded("s1")
+		return state.Run == nil
+	})
+	if got, err := w.bus.Check(w.ctx, testbus.Conf(t, "")); err != nil || len(got) > 0 {
+		t.Errorf("got %v, %v; want all streams as they were", got, err)
+	}
+}
+
+// TestSealedStreamIsTold: a lane that can't store says so within seconds, with the cause.
+func TestSealedStreamIsTold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, js := testbus.JS(t, w.node)
+	b := w.connect()
+	bustest.OK(t, b.Provision(w.ctx, testbus.Conf(t, ""), 1))
+	h := engine.New(b, slog.New(slog.DiscardHandler), engine.Options{})
+	done := make(chan error, 1)
+	go func() { done <- h.Run(w.ctx) }()
+	bustest.Until(t, "it is ready", func() bool { return len(h.NotReady(w.ctx)) == 0 })
+	w.limit(js, "REFOLD_OUT", func(c *jetstream.StreamConfig) { c.Sealed = true })
+	w.run("s1", "hello")
+	began := time.Now()
+	var reasons []string
+	bustest.Until(t, "it is not ready", func() bool {
+		reasons = h.NotReady(w.ctx)
+		return slices.ContainsFunc(reasons, func(r string) bool { return strings.Contains(r, "stores nothing") && strings.Contains(r, "sealed") })
+	})
+	if !slices.ContainsFunc(reasons, func(r string) bool { return strings.Contains(r, "REFOLD_OUT has sealed true") }) {
+		t.Errorf("after %v: got %q, want the sealed stream too", time.Since(began), reasons)
+	}
+}
+
+// TestLostLogStopsHost: an empty log is no fresh start.
+func TestLostLogStopsHost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, js := testbus.JS(t, w.node)
+	b := w.connect()
+	bustest.OK(t, b.Provision(w.ctx, testbus.Conf(t, ""), 1))
+	r := w.beginAt(b, engine.Options{})
+	w.turn(1, "s1")
+	id := b.LogID()
+	bustest.OK(t, js.DeleteStream(w.ctx, "REFOLD_LOG"))
+	select {
+	case err := <-r.done:
+		var lost *streams.LogLostError
+		if !errors.As(err, &lost) || lost.ID != id {
+			t.Errorf("got %v, want that the log %s is lost", err, id)
+		}
+	case <-w.ctx.Done():
+		t.Error("the host goes on without a log")
+	}
+}

@@ -1,0 +1,200 @@
+package streams
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/subjects"
+)
+
+// The streams of effects and timers name the log that they belong to in their metadata.
+// So a log that is missing, while they exist, was lost, and no daemon takes an empty one
+// for it (docs/adr/0081-a-lost-log-is-not-a-new-log.md).
+
+const (
+	// watchEvery is the interval of WatchStreams's checks.
+	watchEvery = 2 * time.Second
+	// lostAfter is how long the log must be missing before it counts as lost: a cluster
+	// that starts may not know its streams yet.
+	lostAfter = 10 * time.Second
+)
+
+// LogLostError means that the log for which this process, or the stream of effects,
+// works is not there any more.
+type LogLostError struct {
+	Stream string
+	ID     string // identity of the lost log; empty: it had none
+	Now    string // identity of the log that is there instead; empty: there is none
+}
+
+func (e *LogLostError) Error() string {
+	text := fmt.Sprintf("the log %s with the identity %s is gone", e.Stream, e.ID)
+	if e.Now != "" {
+		text += fmt.Sprintf(", and another one, %s, is in its place", e.Now)
+	}
+	return text + ": stop all daemons, restore it from a backup (docs/operations.md, Backup and restore), and start them again; to begin with an empty log instead, use another --prefix, or delete all streams of this one"
+}
+
+// ofLog returns the streams whose content belongs to one log alone.
+func (s *Streams) ofLog() []string {
+	return []string{s.names.EffectsStream(), s.names.TimersStream()}
+}
+
+// info returns a stream's info; nil if there is no stream.
+func (s *Streams) info(ctx context.Context, name string) (found *jetstream.StreamInfo, err error) {
+	err = s.conn.Retry(ctx, func(ctx context.Context) error {
+		stream, err := s.conn.JS.Stream(ctx, name)
+		switch {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			return nil
+		case err == nil:
+			found = stream.CachedInfo()
+		}
+		return err
+	})
+	return found, err
+}
+
+// sameLog returns a *LogLostError if other streams belong to another log than the one
+// that is there, or if that one is missing, or empty although it had effects.
+func (s *Streams) sameLog(ctx context.Context) error {
+	log, err := s.info(ctx, s.names.LogStream())
+	if err != nil {
+		return err
+	}
+	for _, name := range s.ofLog() {
+		of, err := s.info(ctx, name)
+		if err != nil {
+			return err
+		}
+		if of == nil || LogIDOf(of) == "" {
+			continue
+		}
+		lost := &LogLostError{Stream: s.names.LogStream(), ID: LogIDOf(of)}
+		switch {
+		case log == nil:
+			return lost
+		case LogIDOf(log) == lost.ID:
+		case LogIDOf(log) != "":
+			lost.Now = LogIDOf(log)
+			return lost
+		case log.State.LastSeq == 0 && of.State.LastSeq > 0:
+			return lost
+		}
+	}
+	return nil
+}
+
+// mark sets keys of a stream's metadata; an empty value removes the key.
+func (s *Streams) mark(ctx context.Context, name, key, value string) error {
+	return s.conn.Retry(ctx, func(ctx context.Context) error {
+		stream, err := s.conn.JS.Stream(ctx, name)
+		if err != nil {
+			return err
+		}
+		cfg := stream.CachedInfo().Config
+		if cfg.Metadata[key] == value {
+			return nil
+		}
+		cfg.Metadata = maps.Clone(cfg.Metadata)
+		if cfg.Metadata == nil {
+			cfg.Metadata = map[string]string{}
+		}
+		if cfg.Metadata[key] = value; value == "" {
+			delete(cfg.Metadata, key)
+		}
+		_, err = s.conn.JS.UpdateStream(ctx, cfg)
+		return err
+	})
+}
+
+// markLog marks the streams that belong to the log with its identity.
+func (s *Streams) markLog(ctx context.Context) error {
+	for _, name := range s.ofLog() {
+		if err := s.mark(ctx, name, subjects.MetadataLog, s.conn.LogID()); err != nil {
+			return fmt.Errorf("provision %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// WatchStreams checks some streams (all, without names) every two seconds, until ctx ends, and
+// calls each with the result. It returns a *LogLostError if the log has been missing for
+// ten seconds, or if another log is in its place.
+func (s *Streams) WatchStreams(ctx context.Context, conf *Conf, each func([]Finding), names ...string) error {
+	var missing time.Time // since when the log is missing; zero: it is not
+	for natsio.Sleep(ctx, watchEvery) == nil {
+		found, err := s.Check(ctx, conf, names...)
+		if err != nil {
+			if ctx.Err() == nil {
+				s.conn.Log.Debug("streams_not_checked", "error", err.Error())
+			}
+			missing = time.Time{}
+			continue
+		}
+		each(found)
+		lost := &LogLostError{Stream: s.names.LogStream(), ID: s.conn.LogID()}
+		at := slices.IndexFunc(found, func(f Finding) bool {
+			return f.Stream == lost.Stream && (f.Setting == "" || f.Setting == identitySetting)
+		})
+		switch {
+		case at < 0:
+			missing = time.Time{}
+		case found[at].Setting == identitySetting:
+			lost.Now = found[at].Server
+			return lost
+		case missing.IsZero():
+			missing = time.Now()
+		case time.Since(missing) >= lostAfter:
+			return lost
+		}
+	}
+	return nil
+}
+
+// Remake creates a missing stream again if what it holds can be derived: notices from
+// now on, timers from the log (WakesLost), and the bucket of snapshots, a cache. It
+// returns false for every other stream, since an empty one would hide the loss.
+func (s *Streams) Remake(ctx context.Context, conf *Conf, name string) (made bool, err error) {
+	note := "followers of sessions miss the notices that it held"
+	switch name {
+	case s.names.SnapshotsStream():
+		note = "sessions load from the log, and quarantines are lost"
+	case s.names.TimersStream():
+		note = "open wakes are asked again from the log"
+	case s.names.NoticesStream():
+	default:
+		return false, nil
+	}
+	if err = s.ensureStream(ctx, conf.streams[name], int(s.replicas.Load())); err != nil {
+		return false, err
+	}
+	if name == s.names.TimersStream() {
+		if err = s.ensureDue(ctx, conf); err == nil {
+			err = s.mark(ctx, name, subjects.MetadataLog, s.conn.LogID())
+		}
+	}
+	if err == nil {
+		s.conn.Log.Warn("stream_made_again", "stream", name, "note", note)
+	}
+	return err == nil, err
+}
+
+// WakesLost reports whether the stream of timers was created since its wakes were last
+// asked.
+func (s *Streams) WakesLost(ctx context.Context) (bool, error) {
+	timers, err := s.info(ctx, s.names.TimersStream())
+	return err == nil && timers != nil && timers.Config.Metadata[subjects.MetadataWakes] != "", err
+}
+
+// WakesRestored records that all open wakes of the log are asked.
+func (s *Streams) WakesRestored(ctx context.Context) error {
+	return s.mark(ctx, s.names.TimersStream(), subjects.MetadataWakes, "")
+}

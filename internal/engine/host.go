@@ -172,11 +172,7 @@ func (h *Host) Run(ctx context.Context) error {
 			failed <- err
 		}
 	})
-	background.Go(func() {
-		if err := h.watchStreams(working); err != nil {
-			failed <- err
-		}
-	})
+	background.Go(func() { h.watchStreams(working, failed) })
 	background.Go(func() { h.readGauges(working) })
 	background.Go(func() { h.bus.WatchTroubles(working) })
 	background.Go(func() { h.clock.Keep(working) })

@@ -84,13 +84,13 @@ func (l *Lane) checkStall() {
 }
 
 // watchStreams checks the streams until ctx ends. The owner of lane 0 creates those
-// again that can be derived. It returns an error if the log is lost.
-func (h *Host) watchStreams(ctx context.Context) error {
+// again that can be derived. It sends an error to lost if the log is lost.
+func (h *Host) watchStreams(ctx context.Context, lost chan<- error) {
 	conf := h.bus.Provisioned()
 	if conf == nil {
-		return nil // this process did not provision
+		return // this process did not provision
 	}
-	return h.bus.WatchStreams(ctx, conf, func(found []streams.Finding) {
+	err := h.bus.WatchStreams(ctx, conf, func(found []streams.Finding) {
 		h.tellStreams(found)
 		if !h.ownsFirst.Load() {
 			return
@@ -107,6 +107,9 @@ func (h *Host) watchStreams(ctx context.Context) error {
 			h.log.Warn("wakes_not_restored", "error", err.Error())
 		}
 	})
+	if err != nil {
+		lost <- err
+	}
 }
 
 // tellStreams logs what is newly wrong with the streams, and what is not any more.

@@ -11,7 +11,7 @@ import (
 // of 10,000 turns took 865 MB.
 type ItemList struct {
 	Extra []ItemExtra `msgpack:"extra,omitempty"` // what some of the items also have, in the order of the items
-	Roles string      `msgpack:"roles"`           // a letter for each item: see roleLetters
+	Roles string      `msgpack:"roles"`           // a character for each item: see roleChars
 	Seqs  []int64     `msgpack:"seqs"`            // for each item its sequence, less that of the item before
 }
 
@@ -23,10 +23,10 @@ type ItemExtra struct {
 	Item   int    `msgpack:"item"` // index in the list
 }
 
-// roleLetters has the letter of each role in a list.
-var roleLetters = [...]struct {
-	letter byte
-	role   Role
+// roleChars has the character of each role in a list.
+var roleChars = [...]struct {
+	char byte
+	role Role
 }{{'a', RoleAssistant}, {'t', RoleTool}, {'u', RoleUser}}
 
 // ListItems lists items. Of the items with role tool after an answer, the first is
@@ -38,9 +38,9 @@ func ListItems(items ...Item) ItemList {
 	var before uint64
 	for i := range items {
 		it := &items[i]
-		for _, r := range roleLetters {
+		for _, r := range roleChars {
 			if r.role == it.Role {
-				roles.WriteByte(r.letter)
+				roles.WriteByte(r.char)
 			}
 		}
 		list.Seqs[i] = int64(it.Seq - before)
@@ -62,8 +62,8 @@ func (l ItemList) Items() ([]Item, error) {
 	items, extra, seq, call := make([]Item, len(l.Seqs)), l.Extra, uint64(0), 0
 	for i := range items {
 		it := &items[i]
-		for _, r := range roleLetters {
-			if r.letter == l.Roles[i] {
+		for _, r := range roleChars {
+			if r.char == l.Roles[i] {
 				it.Role = r.role
 			}
 		}

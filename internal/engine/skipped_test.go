@@ -14,7 +14,7 @@ import (
 func TestSkippedEventsAreCounted(t *testing.T) {
 	t.Parallel()
 	registry := meter.New()
-	onStage(t, Options{Metrics: registry}, func(t *testing.T, s *stage) {
+	onStage(t, Options{Meters: Register(registry, 0)}, func(t *testing.T, s *stage) {
 		var log bytes.Buffer
 		s.host.log = slog.New(slog.NewTextHandler(&log, nil))
 		s.begin()

@@ -332,8 +332,8 @@ func TestNeighboursTakeTurns(t *testing.T) {
 		n.leave(five)
 		check("the harmless one", one, g1, true)
 		n.leave(one)
-		if n.running != [killer + 1]int{} || len(n.waiting) > 0 {
-			t.Errorf("in the end %v run and %d wait, want none", n.running, len(n.waiting))
+		if n.active != [killer + 1]int{} || len(n.waiting) > 0 {
+			t.Errorf("in the end %v run and %d wait, want none", n.active, len(n.waiting))
 		}
 	})
 }

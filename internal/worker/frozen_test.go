@@ -33,7 +33,7 @@ func TestFrozenBridgeStartsNothingThatOthersAnswered(t *testing.T) {
 				w.claimLost = func(subjects.ClaimName) error {
 					w.claimLost = nil
 					w.beat("me", false)
-					time.Sleep(c.frozen)
+					<-time.After(c.frozen)
 					v := session.View{Clock: time.Now().UnixMilli()}
 					if c.open {
 						v.Open = []session.ViewEffect{{Effect: "r1t1c0"}}
@@ -69,7 +69,7 @@ func TestFrozenBeforeTheStart(t *testing.T) {
 		pass(time.Second)
 		f.claimRequested(1, b.detector)
 		w.beat("me", false)
-		time.Sleep(3 * time.Second)
+		<-time.After(3 * time.Second)
 		w.beat("me", true)
 		pass(time.Second)
 		started := false

@@ -25,7 +25,7 @@ const (
 // other out for good.
 type neighbours struct {
 	mu      sync.Mutex
-	running [killer + 1]int
+	active  [killer + 1]int
 	waiting []*place
 }
 
@@ -58,7 +58,7 @@ func (n *neighbours) enter(p *place, kind neighbour) (given <-chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	p.kind = kind
-	if len(n.waiting) == 0 && kind.fits(&n.running) {
+	if len(n.waiting) == 0 && kind.fits(&n.active) {
 		n.admit(p)
 		return nil
 	}
@@ -77,7 +77,7 @@ func (n *neighbours) leave(p *place) {
 	}
 	switch {
 	case p.runs:
-		n.running[p.kind]--
+		n.active[p.kind]--
 		p.runs = false
 	case len(n.waiting) > 0:
 		n.waiting = slices.DeleteFunc(n.waiting, func(w *place) bool { return w == p })
@@ -87,7 +87,7 @@ func (n *neighbours) leave(p *place) {
 
 // grant lets those run that can run beside the others. The caller holds the lock.
 func (n *neighbours) grant() {
-	before := n.running
+	before := n.active
 	n.waiting = slices.DeleteFunc(n.waiting, func(p *place) bool {
 		fits := p.kind.fits(&before)
 		before[p.kind]++
@@ -101,7 +101,7 @@ func (n *neighbours) grant() {
 
 // admit records that p runs. The caller holds the lock.
 func (n *neighbours) admit(p *place) {
-	n.running[p.kind]++
+	n.active[p.kind]++
 	p.runs = true
 	if p.kind == suspect {
 		p.passes = time.AfterFunc(suspectFor, func() { n.pass(p) })
@@ -113,9 +113,9 @@ func (n *neighbours) pass(p *place) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if p.runs && p.kind == suspect {
-		n.running[suspect]--
+		n.active[suspect]--
 		p.kind = harmless
-		n.running[harmless]++
+		n.active[harmless]++
 		n.grant()
 	}
 }

@@ -39,5 +39,5 @@ func (w *Worker) afterSilence(ctx context.Context, f *execution) decision {
 // wasSilent reports whether others may have considered us gone since we claimed f.
 func (w *Worker) wasSilent(f *execution) bool {
 	heard, now := w.detector.heardWithoutGap(f.claims.gaps)
-	return f.claims.asked > 0 && !(heard && now)
+	return f.claims.asked > 0 && (!heard || !now)
 }

@@ -339,6 +339,6 @@ func (s *State) fileResults() {
 	}
 	for i := range b.Excess {
 		s.appendItem(Item{Role: RoleTool, Seq: b.Seq, Call: len(b.Calls) + i, Code: CodeLimitExceeded,
-			Detail: "a batch runs at most " + strconv.Itoa(CallsMax) + " calls: make fewer at a time"}, 0)
+			Detail: "a batch runs at most " + strconv.Itoa(CallsMax) + " calls: make fewer at a time; " + strconv.Itoa(b.Excess) + " of " + strconv.Itoa(len(b.Calls)+b.Excess) + " were refused"}, 0)
 	}
 }

@@ -63,6 +63,9 @@ func TestCallsBeyondTheBatch(t *testing.T) {
 		}
 		for i, it := range results {
 			excess := i >= session.CallsMax
+			if refused := fmt.Sprintf("; %d of %d were refused", n-session.CallsMax, n); excess && !strings.HasSuffix(it.Detail, refused) {
+				t.Errorf("%d calls: result %d says %q, want how many were refused", n, i, it.Detail)
+			}
 			if excess && it.Seq != 4 {
 				t.Errorf("%d calls: result %d is of event %d, want that of the answer", n, i, it.Seq)
 			}

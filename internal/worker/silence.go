@@ -38,6 +38,9 @@ func (w *Worker) afterSilence(ctx context.Context, f *execution) decision {
 
 // wasSilent reports whether others may have considered us gone since we claimed f.
 func (w *Worker) wasSilent(f *execution) bool {
+	if f.claims.asked == 0 {
+		return false
+	}
 	heard, now := w.detector.heardWithoutGap(f.claims.gaps)
-	return f.claims.asked > 0 && (!heard || !now)
+	return !heard || !now
 }

@@ -43,12 +43,6 @@ func TestALogGetsItsIdentityWhenItIsCreated(t *testing.T) {
 	if got := b.LogID(); got != id {
 		t.Errorf("provisioned again: got %q, want %q", got, id)
 	}
-	for _, core := range []bool{false, true} {
-		later := testbus.ConnectWith(t, natsio.Options{URL: node.URL(), CoreOnly: core})
-		if got := later.LogID(); got != id {
-			t.Errorf("connected later (core only: %v): got %q, want %q", core, got, id)
-		}
-	}
 	bustest.Until(t, "one that was there before learns it", func() bool {
 		before.Identify(ctx)
 		return before.LogID() == id

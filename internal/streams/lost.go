@@ -130,7 +130,7 @@ func (s *Streams) markLog(ctx context.Context) error {
 // ten seconds, or if another log is in its place.
 func (s *Streams) WatchStreams(ctx context.Context, conf *Conf, each func([]Finding), names ...string) error {
 	var missing time.Time // since when the log is missing; zero: it is not
-	for natsio.Sleep(ctx, watchEvery) == nil {
+	for s.Identify(ctx); natsio.Sleep(ctx, watchEvery) == nil; s.Identify(ctx) {
 		found, err := s.Check(ctx, conf, names...)
 		if err != nil {
 			if ctx.Err() == nil {

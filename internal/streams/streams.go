@@ -27,12 +27,10 @@ type Streams struct {
 	replicas     atomic.Int64 // of each stream, as Provision was told; 0: any number
 }
 
-// New reads the log's identity, if there is one yet, and asks the servers of a
-// connection, at the places in o, how they sync. If that contradicts o.Durability, the
-// error wraps ErrDurability.
+// New asks the servers of a connection, at the places in o, how they sync. If that
+// contradicts o.Durability, the error wraps ErrDurability.
 func New(ctx context.Context, conn *natsio.Conn, o natsio.Options) (*Streams, error) {
 	s := &Streams{conn: conn, names: conn.Names()}
-	s.Identify(ctx)
 	if o.CoreOnly {
 		return s, nil
 	}

@@ -6,7 +6,6 @@ import "strconv"
 const (
 	HeaderContentType       = "Content-Type"
 	HeaderTraceParent       = "traceparent"
-	HeaderLog               = "Refold-Log"             // the identity of the log for which a message is meant
 	HeaderSession           = "Refold-Session"         // of a request to a service as a tool: the calling session
 	HeaderEffect            = "Refold-Effect"          // the effect's name, r1t2c0
 	HeaderStart             = "Refold-Start"           // a ULID of this start of the call

@@ -9,7 +9,6 @@ import (
 	"maps"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oklog/ulid/v2"
 
@@ -110,9 +109,9 @@ func (s *Streams) provisionLogID(ctx context.Context) error {
 }
 
 // formerLogID returns the identity of a log without one in its metadata. If another
-// stream is marked with one, or the log's first message names one, the metadata was lost, for instance in a copy. Otherwise the
-// log is from before identities. The result follows from the stream's creation then,
-// so that daemons that do this at once agree.
+// stream is marked with one, the metadata was lost, for instance in a copy. Otherwise
+// the log is from before identities. The result follows from the stream's creation
+// then, so that daemons that do this at once agree.
 func (s *Streams) formerLogID(ctx context.Context, log jetstream.Stream) (string, error) {
 	info := log.CachedInfo()
 	for _, name := range s.ofLog() {
@@ -120,17 +119,6 @@ func (s *Streams) formerLogID(ctx context.Context, log jetstream.Stream) (string
 			return "", err
 		} else if of != nil && LogIDOf(of) != "" {
 			return LogIDOf(of), nil
-		}
-	}
-	if info.State.Msgs > 0 {
-		first, err := log.GetMsg(ctx, info.State.FirstSeq)
-		switch {
-		case err == nil:
-			if id := first.Header.Get(subjects.HeaderLog); id != "" {
-				return id, nil
-			}
-		case !errors.Is(err, jetstream.ErrMsgNotFound) && !errors.Is(err, nats.ErrMsgNotFound):
-			return "", err
 		}
 	}
 	sum := sha256.Sum256([]byte(info.Config.Name + " " + info.Created.UTC().Format(time.RFC3339Nano)))

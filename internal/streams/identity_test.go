@@ -6,7 +6,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oklog/ulid/v2"
 
@@ -97,9 +96,6 @@ func TestALogThatLostItsMetadataKeepsItsIdentity(t *testing.T) {
 	b := testbus.Provisioned(t, node)
 	_, js := testbus.JS(t, node)
 	id := b.LogID()
-	if _, err := js.PublishMsg(ctx, &nats.Msg{Subject: b.Names().Install(), Header: nats.Header{subjects.HeaderLog: {id}}, Data: []byte("{}")}); err != nil {
-		t.Fatal(err)
-	}
 	forget(t, js, b.Names().LogStream())
 	again := testbus.Connect(t, node, "")
 	bustest.OK(t, again.Provision(ctx, conf, 0))

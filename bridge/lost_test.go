@@ -23,6 +23,10 @@ func TestLostLogStopsBridge(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- b.Run(ctx) }()
 	_, js := testbus.JS(t, node)
+	bustest.Until(t, "the bridge serves its target, and knows its log", func() bool {
+		_, err := js.Consumer(ctx, own.Names().EffectsStream(), "llm-p")
+		return err == nil && b.bus.LogID() != ""
+	})
 	for _, stream := range own.Names().Streams() {
 		bustest.OK(t, js.DeleteStream(ctx, stream))
 	}

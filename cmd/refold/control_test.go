@@ -79,7 +79,7 @@ func TestApprovalsAreDecided(t *testing.T) {
 	w.prints(statusFailed, `^`+one+`refold: not approved: r1t1c0 waits with other arguments than those of hash `+other+`: read .* hash `+hash+`\n$`,
 		"approve", "s1", "r1t1c0", "--args-hash", other)
 	w.prints(statusFailed, `^`+one+`refold: not denied: r1t1c0 waits with other arguments`, "deny", "s1", "r1t1c0", "--args-hash", other)
-	w.prints(statusFailed, `arguments {\n    "to": "ann"\n  }\n  hash .*\n  will run with {\n    "to": 1\n  }\nrefold: rejected: invalid_data: arguments: .*\n$`,
+	w.prints(statusFailed, `^`+one+`  will run with {\n    "to": 1\n  }\nrefold: rejected: invalid_data: arguments: .*\n$`,
 		"approve", "s1", "r1t1c0", "--args", `{"to":1}`, "--yes")
 	w.prints(statusFailed, `refold: r1t1c9 of session s1 does not wait for approval: .*; waiting: r1t1c0, r1t1c1, r1t1c2\n`, "deny", "s1", "r1t1c9")
 	w.prints(0, `^`+one+`approved\nsession s1: run 1 is running, waits for tools\n$`, "approve", "s1", "r1t1c0", "--args-hash", strings.ToUpper(hash))

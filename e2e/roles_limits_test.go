@@ -52,7 +52,7 @@ func TestFullLogEndsNoSession(t *testing.T) {
 	for _, size := range []int{256 << 10, 16 << 10, 1 << 10, 1} { // until not even the least is taken
 		fillStore(t, flood, size)
 	}
-	if _, errOut := g.refold("chat", 1, nil, "run", "s2", "hi"); !strings.Contains(errOut, "raise its limits") || strings.Count(errOut, "\n") != 1 {
+	if _, errOut := g.refold("chat", 1, nil, "run", "s2", "hi"); !strings.Contains(errOut, "raise it") || strings.Count(errOut, "\n") != 1 {
 		t.Errorf("refold run prints %q, want a line that says what to do", errOut)
 	}
 	out, errOut, status := run(t, endWithin, nil, "refold", "--nats", g.plain, "--prefix", "other", "--context", filepath.Join(g.dir, "users", "other", "chat", "context.json"),

@@ -70,6 +70,12 @@ func (s *system) idle(stream string, consumers ...string) {
 // stored.
 func (s *system) folded() {
 	s.t.Helper()
+	until(s.t, time.Minute, "the first record is there", func() bool {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		log, err := s.js.Stream(ctx, s.names.LogStream())
+		return err == nil && log.CachedInfo().State.LastSeq > 0
+	})
 	s.idle(s.names.LogStream(), "l0", "l1", "l2", "l3", "l4", "l5", "l6", "l7")
 }
 

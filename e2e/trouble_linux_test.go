@@ -188,6 +188,7 @@ func TestMessageInTheMiddleOfText(t *testing.T) {
 	p, on := startProvider(t), make(chan struct{})
 	p.does(says(on, "hel", "lo"))
 	startDaemon(t, "bridge", "--nats", s.url, "--model", "p=openai-chat:"+p.URL+"/v1")
+	s.folded()
 	run := onTTY(t, "run", "s1", "hi", "--provider", "p", "--model", "m", "--nats", s.url)
 	run.prints(`hel$`)
 	s.actor.kill()

@@ -77,6 +77,10 @@ func pullRows() []Row {
 		{Name: "pull its effects", About: "one consumer for each target", Answers: Often, Patterns: pulls, May: grant(Publish, bridges()...)},
 		{Name: "list consumers of effects", About: "which workers there are", Answers: Once, May: grant(Publish, Tools),
 			Patterns: one(func(n subjects.Names) string { return api + "CONSUMER.NAMES." + n.EffectsStream() })},
+		{Name: "list consumers", About: "whether one is paused", Answers: Once, May: grant(Publish, Auditor),
+			Patterns: fixed(func(n subjects.Names) []string {
+				return each([]string{n.LogStream(), n.EffectsStream(), n.TimersStream()}, api+"CONSUMER.LIST.")
+			})},
 		{Name: "purge blobs", About: "former snapshots, chunks without a description", Answers: Once, May: grant(Publish, SessionActor),
 			Patterns: one(func(n subjects.Names) string { return api + "STREAM.PURGE." + n.BlobsStream() })},
 		{Name: "create streams", About: "and update them", Answers: Once, May: grant(Publish, SessionActor),

@@ -82,8 +82,9 @@ func (c *Conf) Accept(settings ...string) error {
 // identitySetting is the setting of a Finding about the log's identity.
 const identitySetting = "metadata." + subjects.MetadataLog
 
-// Check compares some streams (all, without names) with conf, and returns what is missing and which settings
-// break a promise. An error means that the server did not answer.
+// Check compares the named streams, or all if none is named, with conf. It returns
+// which are missing and which settings break a promise. An error means that the server
+// did not answer.
 func (s *Streams) Check(ctx context.Context, conf *Conf, names ...string) (found []Finding, err error) {
 	if len(names) == 0 {
 		names = conf.names.Streams()

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -73,36 +72,23 @@ func newLogID() string { return ulid.MustNew(ulid.Now(), rand.Reader).String() }
 // provisionLogID makes sure that the log's stream has an identity, and makes it known
 // to the connection.
 func (s *Streams) provisionLogID(ctx context.Context) error {
-	var info *jetstream.StreamInfo
-	err := s.conn.Retry(ctx, func(ctx context.Context) error {
-		log, err := s.conn.JS.Stream(ctx, s.names.LogStream())
-		if err != nil {
-			return err
+	name := s.names.LogStream()
+	info, err := s.info(ctx, name)
+	if err == nil && info == nil {
+		err = jetstream.ErrStreamNotFound
+	}
+	if err == nil && LogIDOf(info) == "" {
+		var id string
+		if id, err = s.formerLogID(ctx, info); err == nil {
+			err = s.mark(ctx, name, subjects.MetadataLog, id)
 		}
-		if info = log.CachedInfo(); LogIDOf(info) != "" {
-			return nil
+		if err == nil {
+			s.conn.Log.Info("log_identified", "stream", name, "log", id)
+			info, err = s.info(ctx, name) // what is stored counts, if another daemon has added one
 		}
-		id, err := s.formerLogID(ctx, log)
-		if err != nil {
-			return err
-		}
-		cfg := info.Config
-		cfg.Metadata = maps.Clone(cfg.Metadata)
-		if cfg.Metadata == nil {
-			cfg.Metadata = map[string]string{}
-		}
-		cfg.Metadata[subjects.MetadataLog] = id
-		if _, err = s.conn.JS.UpdateStream(ctx, cfg); err != nil {
-			return err
-		}
-		s.conn.Log.Info("log_identified", "stream", cfg.Name, "log", id)
-		if log, err = s.conn.JS.Stream(ctx, cfg.Name); err == nil {
-			info = log.CachedInfo() // what is stored counts, if another daemon has added one
-		}
-		return err
-	})
+	}
 	if err != nil {
-		return fmt.Errorf("provision the identity of %s: %w", s.names.LogStream(), err)
+		return fmt.Errorf("provision the identity of %s: %w", name, err)
 	}
 	s.conn.SetLogID(LogIDOf(info))
 	return nil
@@ -112,8 +98,7 @@ func (s *Streams) provisionLogID(ctx context.Context) error {
 // stream is marked with one, the metadata was lost, for instance in a copy. Otherwise
 // the log is from before identities. The result follows from the stream's creation
 // then, so that daemons that do this at once agree.
-func (s *Streams) formerLogID(ctx context.Context, log jetstream.Stream) (string, error) {
-	info := log.CachedInfo()
+func (s *Streams) formerLogID(ctx context.Context, info *jetstream.StreamInfo) (string, error) {
 	for _, name := range s.ofLog() {
 		if of, err := s.info(ctx, name); err != nil {
 			return "", err

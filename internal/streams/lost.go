@@ -125,9 +125,9 @@ func (s *Streams) markLog(ctx context.Context) error {
 	return nil
 }
 
-// WatchStreams checks some streams (all, without names) every two seconds, until ctx ends, and
-// calls each with the result. It returns a *LogLostError if the log has been missing for
-// ten seconds, or if another log is in its place.
+// WatchStreams checks the named streams, or all if none is named, every two seconds
+// until ctx ends, and calls each with what Check finds. It returns a *LogLostError if
+// the log has been missing for ten seconds, or if another log is in its place.
 func (s *Streams) WatchStreams(ctx context.Context, conf *Conf, each func([]Finding), names ...string) error {
 	var missing time.Time // since when the log is missing; zero: it is not
 	for s.Identify(ctx); natsio.Sleep(ctx, watchEvery) == nil; s.Identify(ctx) {

@@ -68,7 +68,8 @@ func (w *Worker) bridgeLost(f *execution, d *deaths) outcome {
 }
 
 // claimAgain claims an effect that is safe, if it was delivered before. Such a claim
-// counts its starts, and holds nobody off but while its holder lives.
+// counts its starts. It keeps others from starting the effect only while its holder
+// lives.
 func (w *Worker) claimAgain(f *execution) decision {
 	if !f.safe() || f.answer == nil || !f.answer.Again() || f.served.lost || f.late(w.now()) {
 		return decision{next: nextStart}

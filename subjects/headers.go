@@ -37,8 +37,8 @@ const (
 // MetadataLog is the key of the log's identity, a ULID, in the metadata of its stream.
 const MetadataLog = "refold_log"
 
-// MetadataWakes is a key in the metadata of the stream of timers, from its creation
-// until all open wakes of the log are asked.
+// MetadataWakes is a key in the metadata of a stream of timers that was created for a
+// log with events, until all open wakes of the log are asked.
 const MetadataWakes = "refold_wakes"
 
 // WakesMissing is the value of MetadataWakes.

@@ -165,7 +165,12 @@ func (s *Streams) ensureStream(ctx context.Context, want streamConf, replicas in
 			cfg.Metadata = map[string]string{subjects.MetadataLog: newLogID()}
 		}
 		if cfg.Name == s.names.TimersStream() {
-			cfg.Metadata = map[string]string{subjects.MetadataWakes: subjects.WakesMissing}
+			switch log, err := s.conn.JS.Stream(ctx, s.names.LogStream()); {
+			case err != nil && !errors.Is(err, jetstream.ErrStreamNotFound):
+				return err
+			case err == nil && log.CachedInfo().State.LastSeq > 0: // else no session has a wake yet
+				cfg.Metadata = map[string]string{subjects.MetadataWakes: subjects.WakesMissing}
+			}
 		}
 		// Another daemon may create it first: the same configuration succeeds,
 		// and a different one is retried as an update.

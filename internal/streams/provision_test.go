@@ -257,7 +257,6 @@ func created(t *testing.T, ctx context.Context, js jetstream.JetStream, conf *st
 		bustest.OK(t, err)
 		cfg := stream.CachedInfo().Config
 		delete(cfg.Metadata, subjects.MetadataLog) // each log has its own
-		delete(cfg.Metadata, subjects.MetadataWakes)
 		text, err := json.Marshal(cfg)
 		bustest.OK(t, err)
 		all.Write(text)
@@ -269,6 +268,25 @@ func created(t *testing.T, ctx context.Context, js jetstream.JetStream, conf *st
 		}
 	}
 	return all.String()
+}
+
+// TestNewLogMissesNoWakes: a stream of timers that is created with its log misses no
+// wake, and one that is created for a log with events misses them all.
+func TestNewLogMissesNoWakes(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	b, ctx := testbus.Connect(t, node, ""), testbus.Context(t)
+	_, js := testbus.JS(t, node)
+	for _, want := range []bool{false, true} {
+		bustest.OK(t, b.Provision(ctx, testbus.Conf(t, ""), 0))
+		if got, err := b.WakesLost(ctx); got != want || err != nil {
+			t.Errorf("wakes are missing: got %v, %v, want %v", got, err, want)
+		}
+		if _, err := js.Publish(ctx, b.Names().Install(), []byte("a record")); err != nil {
+			t.Fatal(err)
+		}
+		bustest.OK(t, js.DeleteStream(ctx, b.Names().TimersStream()))
+	}
 }
 
 // A store of blobs of an earlier release takes rollups, and with them deletions: it is

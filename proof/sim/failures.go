@@ -63,8 +63,11 @@ func (s *sim) sessionFails() {
 	what := []string{failsFull, failsLoad, failsEffects, failsNotices, failsWakes, failsLoad}[s.draw(6)]
 	s.did("a session fails")
 	s.say("%s fails: %s", sid, what)
-	s.odd[sid] = what
 	delete(s.healed, sid)
+	if before := s.odd[sid]; before != "" && before != failsFull {
+		s.healed[sid] = time.Now() // what failed until now may still stop it
+	}
+	s.odd[sid] = what
 	s.goesOn(15)
 	if s.draw(2) == 1 {
 		s.heal()

@@ -1,7 +1,6 @@
 package codec
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -53,13 +52,6 @@ func (h Hash) Is(text string) bool {
 	var own [2 * len(h)]byte
 	hex.Encode(own[:], h[:])
 	return string(own[:]) == text
-}
-
-// IsText is Is for bytes.
-func (h Hash) IsText(text []byte) bool {
-	var own [2 * len(h)]byte
-	hex.Encode(own[:], h[:])
-	return bytes.Equal(own[:], text)
 }
 
 // IsZero reports whether h is the zero value, which means "none".

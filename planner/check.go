@@ -76,7 +76,6 @@ type Checker struct {
 	// key.
 	Root string
 
-	room  membersRoom
 	steps int // taken by the checks so far
 }
 
@@ -206,7 +205,7 @@ func (k *Checker) checkArguments(t *tool, variant int, call ObservedCall) (Key, 
 	if text == "" {
 		text = "{}"
 	}
-	arguments, problem := readArguments(text, &k.room)
+	arguments, problem := readArguments(text)
 	if problem != "" {
 		return Key{}, reject(InvalidArguments, problem)
 	}
@@ -237,17 +236,9 @@ func (k *Checker) checkSchema(s *schema, arguments *value) string {
 	return failed
 }
 
-// readArguments reads the text of a call's arguments. problem says what is
-// wrong with it. The value may use room.
-func readArguments(text string, room *membersRoom) (value, string) {
-	if v, ok := readQuick(text, room); ok {
-		return v, ""
-	}
-	return readSpelled(text)
-}
-
-// readSpelled reads arguments of any form.
-func readSpelled(text string) (value, string) {
+// readArguments reads the text of a call's arguments. problem says what is wrong with
+// it.
+func readArguments(text string) (value, string) {
 	raw, err := codec.FromJSON([]byte(text))
 	if err != nil {
 		return value{}, unreadable(err)

@@ -82,7 +82,7 @@ func (s *State) rejectCall(i int, why planner.Rejection) {
 	c.Status, c.Code, c.Detail, c.Seq = CallStatus(why.Status()), string(why.Code), clip(why.Detail, DetailBytesMax), s.Seq
 	s.forgetPack(c)
 	s.keepArguments(c)
-	s.callSettled(i, nil, nil)
+	s.callSettled(i, nil)
 	notify(s, NoticeToolRejected, ToolRejected{
 		Effect: callName(s.Turn.Run, s.Turn.Number, i), ToolName: c.ToolName, Code: c.Code, Detail: c.Detail,
 	})
@@ -198,50 +198,42 @@ func callDeadline(c *RunConfig, toolMS int64) (deadline, runMS int64) {
 // calls is the folder of the effects of class tool.
 type calls struct{ ofTurn }
 
-func (calls) decode(b *settlement, data codec.Raw) (string, *refusal) {
-	bad := decodeContent(data, "output", &b.call)
-	b.planHash = []byte(b.call.PlanHash)
-	return b.call.Effect, bad
+func (calls) decode(_ string, data codec.Raw) (any, string, *refusal) {
+	b := &ToolCallSettled{}
+	bad := decodeContent(data, "output", b)
+	return b, b.Effect, bad
 }
 
 func (calls) settle(s *State, p Place, b *settlement) *refusal {
-	i := int(p.n)
-	if bad := s.hostLoopFault(i, b); bad != nil {
+	i, call, bad := int(p.n), b.body.(*ToolCallSettled), b.bad
+	if bad := s.hostLoopFault(i, call); bad != nil {
 		return bad
 	}
-	bad := b.bad
 	if bad == nil {
-		bad = s.callFault(b)
+		bad = s.callFault(call)
 	}
-	s.hashLazily(i, b, bad == nil)
+	s.Turn.Batch.Calls[i].Settled = settlementHash(b.typ, b.data)
 	if bad != nil {
 		s.endCall(i, CallFailed, CodeBadSettlement, bad.detail)
 	} else {
-		s.addToWindow(b.call.shownBytes() + int64(b.outputTo-b.outputFrom))
-		s.takeOutcome(i, &b.call)
-		s.callSettled(i, &b.call, b.outputText())
+		s.takeResult(i, call)
 	}
 	s.closeGroup()
 	return nil
 }
 
-// takeResult gives call i the result in the event being folded.
+// takeResult gives call i the result, and the session the host session, in the event
+// being folded.
 func (s *State) takeResult(i int, b *ToolCallSettled) {
 	s.Turn.Batch.Calls[i].Result = b.result()
 	s.addToWindow(b.shownBytes())
-	s.takeOutcome(i, b)
-	s.callSettled(i, b, nil)
-}
-
-// takeOutcome gives call i the status, and the session the host session, in the
-// event being folded.
-func (s *State) takeOutcome(i int, b *ToolCallSettled) {
 	if b.HostSession != nil && !s.endsAnother(b.HostSession) {
 		s.setHost(*b.HostSession)
 	}
 	s.skillLoaded(i, b.Status)
 	s.endCall(i, CallStatus(b.Status), "", "")
 	s.notifyRefused(i, b)
+	s.callSettled(i, b)
 }
 
 // result identifies a result: the BLAKE2b-256 of its status and output.
@@ -257,16 +249,16 @@ func (b *ToolCallSettled) result() codec.Hash {
 }
 
 // resultHash returns the BLAKE2b-256 of a status and an output of one kind.
-func resultHash[O ~string | ~[]byte](status string, kind byte, output O) codec.Hash {
+func resultHash[O string | []byte](status string, kind byte, output O) codec.Hash {
 	var room [hashRoom]byte
 	return codec.Digest(append(append(append(room[:0], status...), 0, kind), output...))
 }
 
-func (s *State) callFault(b *settlement) *refusal {
-	if bad := resultFault(&b.call); bad != nil {
+func (s *State) callFault(b *ToolCallSettled) *refusal {
+	if bad := resultFault(b); bad != nil {
 		return bad
 	}
-	if len(b.planHash) > 0 && !s.Turn.Batch.PlanHash.IsText(b.planHash) {
+	if b.PlanHash != "" && !s.Turn.Batch.PlanHash.Is(b.PlanHash) {
 		return refuse(RejectInvalidData, "plan_hash: is not this batch's")
 	}
 	return nil
@@ -300,7 +292,7 @@ func (s *State) endCall(i int, status CallStatus, code, detail string) {
 	s.forgetPack(c)
 	s.keepArguments(c)
 	if code != "" {
-		s.callSettled(i, nil, nil)
+		s.callSettled(i, nil)
 	}
 }
 
@@ -329,7 +321,6 @@ func (s *State) completeBatch() {
 func (s *State) fileResults() {
 	b := s.Turn.Batch
 	s.rememberCalls(b)
-	s.doneHashes.clear()
 	done := &DoneBatch{Results: make([]codec.Hash, len(b.Calls)), Run: s.Turn.Run, Turn: s.Turn.Number}
 	s.Done = done
 	for i := range b.Calls {

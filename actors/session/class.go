@@ -74,9 +74,9 @@ func Classes() []ClassInfo { return slices.Clone(classes[:]) }
 
 // folder handles the effects of one class in the fold.
 type folder interface {
-	// decode decodes the data of a settlement into b, and returns the name of its
-	// effect.
-	decode(b *settlement, data codec.Raw) (effect string, bad *refusal)
+	// decode decodes the data of a settlement of a type, and returns a pointer to its
+	// body and the name of its effect.
+	decode(typ string, data codec.Raw) (body any, effect string, bad *refusal)
 	// status returns an effect's status, and the hash of its settlement.
 	status(s *State, p Place) (codec.Hash, effectStatus)
 	// settle folds the settlement of an open effect.

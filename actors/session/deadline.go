@@ -39,10 +39,10 @@ func (s *State) needWake(deadline int64) {
 // wakes is the folder of the effects of class wake.
 type wakes struct{}
 
-func (wakes) decode(_ *settlement, data codec.Raw) (string, *refusal) {
-	var wake WakeSettled
-	bad := decodeBody(data, &wake)
-	return wake.Effect, bad
+func (wakes) decode(_ string, data codec.Raw) (any, string, *refusal) {
+	b := &WakeSettled{}
+	bad := decodeBody(data, b)
+	return b, b.Effect, bad
 }
 
 func (wakes) status(s *State, p Place) (codec.Hash, effectStatus) {
@@ -101,7 +101,7 @@ func (s *State) settleOverdue() {
 	case t.RetryAt > 0:
 		if t.RetryAt <= s.Clock && run.Lifecycle != Paused {
 			t.Attempt++
-			s.forgetGenerationsHash()
+			s.Turn.Settled = codec.Hash{}
 			s.openGeneration()
 		}
 	case t.Open:

@@ -14,19 +14,12 @@ func isReserved(typ string) bool {
 
 // open decodes the envelope of e and makes the checks that are common to all types.
 // With a refusal it returns an envelope that has the type, if that could be read.
-func open(e Event) (Envelope, *refusal) { return openCanonical(e, nil) }
-
-// openCanonical is open for a caller that may have the canonical bytes of e's
-// payload; nil: it does not.
-func openCanonical(e Event, canonical []byte) (Envelope, *refusal) {
+func open(e Event) (Envelope, *refusal) {
 	if len(e.Payload) > EventBytesMax {
 		return Envelope{}, refuse(RejectLimitExceeded,
 			"an event is at most "+strconv.Itoa(EventBytesMax)+" bytes, this one has "+strconv.Itoa(len(e.Payload)))
 	}
-	if canonical == nil {
-		canonical = e.Payload
-	}
-	env, err := decodeEnvelope(canonical)
+	env, err := ReadEnvelope(e.Payload)
 	if err != nil {
 		return Envelope{}, refuse(RejectUndecodable, err.Error())
 	}

@@ -65,7 +65,6 @@ func (s *State) takeNotices() []Notice {
 	notices := s.notices
 	s.notices = nil
 	if s.isIdle() {
-		s.computeLazyHashes()
 		if len(s.progress) == 0 { // else Progress does
 			s.releaseScratch()
 		}
@@ -146,31 +145,14 @@ func notify[T any](s *State, typ string, data T) {
 // apply decodes e and folds its body. It returns the event's type if it could be
 // read, and the refusal if there is one.
 func (s *State) apply(e Event) (string, *refusal) {
-	var b settlement
-	var q request
-	env, read := b.scan(&e)
-	isRequest := false
-	if !read {
-		var bad *refusal
-		if env, isRequest = q.scan(&e); !isRequest {
-			if env, bad = openCanonical(e, q.canonical); bad != nil {
-				return env.Type, bad
-			}
-		}
+	env, bad := open(e)
+	if bad != nil {
+		return env.Type, bad
 	}
 	if env.ID != "" && s.seen(env.ID) {
 		return env.Type, refuse(RejectDuplicateEvent, "the session took an event with this id before")
 	}
-	var bad *refusal
-	switch {
-	case read:
-		bad = s.settle(&b)
-	case isRequest:
-		bad = s.runRequested(e.Door, &q.body, q.bytes, env.Data)
-	default:
-		bad = s.applyType(eventTypeOf(env.Type), e.Door, env)
-	}
-	if bad != nil {
+	if bad := s.applyType(eventTypeOf(env.Type), e.Door, env); bad != nil {
 		return env.Type, bad
 	}
 	if next, any := s.nextDeadline(); any {
@@ -189,11 +171,11 @@ func (s *State) applyType(of *eventType, door Door, env Envelope) *refusal {
 	case !of.settles:
 		return of.fold(s, door, env.Data)
 	}
-	var b settlement
-	if bad := b.decode(of, env); bad != nil {
+	b, bad := decodeSettlement(of, env)
+	if bad != nil {
 		return bad
 	}
-	return s.settle(&b)
+	return s.settle(b)
 }
 
 func sessionClosedRefusal() *refusal {

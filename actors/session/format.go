@@ -68,8 +68,8 @@ func readFormat(raw codec.Raw) (f ResponseFormat, ok bool) {
 }
 
 // problemOf returns what is wrong with an answer; "" if nothing is.
-func (f *ResponseFormat) problemOf(b *settlement) (problem string) {
-	switch output := b.output(); {
+func (f *ResponseFormat) problemOf(b *GenerationSettled) (problem string) {
+	switch output := b.Text; {
 	case b.isSilent():
 		problem = "the answer is empty"
 	case output.Blob != nil:
@@ -82,19 +82,16 @@ func (f *ResponseFormat) problemOf(b *settlement) (problem string) {
 			problem = schema.Check([]byte(output.Text))
 		}
 	}
-	if reason := string(b.finishReason) + b.answer.FinishReason; problem != "" && reason != "" && reason != finishStop {
+	if reason := b.oddFinish(); problem != "" && reason != "" {
 		problem = clip(problem, DetailBytesMax/2) + "; the answer ended with " + quoted(clip(reason, CodeBytesMax))
 	}
 	return clip(problem, DetailBytesMax)
 }
 
-// finishStop is the finish reason of an answer that is whole.
-const finishStop = "stop"
-
 // isFaulty reports whether the answer that would end the run does not have the
 // required form. Then it has let the model repair the answer in another turn, or
 // has ended the run if no repair or no turn is left.
-func (s *State) isFaulty(b *settlement) bool {
+func (s *State) isFaulty(b *GenerationSettled) bool {
 	f, ok := readFormat(s.ResponseFormat())
 	if !ok || f.Type != FormatSchema {
 		return false

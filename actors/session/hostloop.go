@@ -9,9 +9,9 @@ import (
 // hostLoopFault rejects a single settlement of open call i by a host loop if it
 // names another plan: the host loop reads the rejection and tries again. From a
 // bridge, the same settles the call as `bad_settlement`, so that nothing hangs.
-func (s *State) hostLoopFault(i int, b *settlement) *refusal {
+func (s *State) hostLoopFault(i int, b *ToolCallSettled) *refusal {
 	batch := s.Turn.Batch
-	if b.bad != nil || len(b.planHash) == 0 || batch.PlanHash.IsText(b.planHash) || !s.isHostLoop(&batch.Calls[i]) {
+	if b.PlanHash == "" || batch.PlanHash.Is(b.PlanHash) || !s.isHostLoop(&batch.Calls[i]) {
 		return nil
 	}
 	return planMismatch(batch.PlanHash)
@@ -32,7 +32,6 @@ func (s *State) toolBatchSettled(data codec.Raw) *refusal {
 	if !ok || p.kind != kindLLM {
 		return refuse(RejectInvalidData, "batch: is the name of a turn, r1t2, not "+quoted(b.Batch))
 	}
-	s.computeLazyHashes()
 	t := s.Turn
 	switch done := s.Done; {
 	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:

@@ -30,7 +30,7 @@ func (s *State) transcriptFull() bool {
 // endRun ends the active run with all that is open of it, and starts the next
 // queued run. The output is the answer in the event being folded, if there is one,
 // else the answer with which the run waited for input.
-func (s *State) endRun(end Ended, answer *settlement) {
+func (s *State) endRun(end Ended, answer *GenerationSettled) {
 	run := s.Run
 	end.Number = run.Number
 	end.Detail = clip(end.Detail, DetailBytesMax)
@@ -59,7 +59,7 @@ func (s *State) endRun(end Ended, answer *settlement) {
 }
 
 // notifyFinished publishes how a run ended, with its output.
-func (s *State) notifyFinished(run *Run, end *Ended, answer *settlement) {
+func (s *State) notifyFinished(run *Run, end *Ended, answer *GenerationSettled) {
 	if s.quiet {
 		s.NoticeN++
 		return
@@ -70,7 +70,7 @@ func (s *State) notifyFinished(run *Run, end *Ended, answer *settlement) {
 	}
 	var output *Content
 	if answer != nil {
-		output = answer.output()
+		output = answer.Text
 	}
 	if output != nil {
 		d.Output, d.OutputSeq = output, 0

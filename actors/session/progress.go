@@ -59,33 +59,15 @@ func addProgress[T any](s *State, typ string, data T) {
 	s.progress = append(s.progress, Notice{Type: typ, Seq: s.Seq, At: s.Clock, Session: s.Session, Data: data})
 }
 
-// turnSettled reports that settlement b has ended an attempt at a turn; bad is why
-// b is unusable, nil if it isn't.
-func (s *State) turnSettled(b *settlement, bad *refusal) {
+// turnSettled reports that a settlement has ended an attempt at a turn, with the
+// beginning of its text.
+func (s *State) turnSettled(text *Content, usage *Usage, d TurnSettled) {
 	if s.quiet {
 		return
 	}
-	d := TurnSettled{Effect: string(b.effect)}
-	usage, fault := b.answer.Usage, b.answer.Error
-	switch {
-	case bad != nil:
-		usage, fault = nil, &Fault{Code: CodeBadSettlement, Detail: bad.detail}
-	case b.typ == TypeToolCallsObserved:
-		usage, d.Calls, d.FinishReason = b.observed.Usage, len(b.observed.Calls), b.observed.FinishReason
-		d.Text, d.TextBytes = b.observed.Text.beginning(ProgressTextMax)
-	case b.hasText:
-		d.Text, d.TextBytes = beginning(b.text, ProgressTextMax)
-	default:
-		d.Text, d.TextBytes = b.answer.Text.beginning(ProgressTextMax)
-	}
-	if bad == nil && b.typ == TypeGenerationSettled {
-		d.FinishReason = b.finish()
-	}
+	d.Text, d.TextBytes = text.beginning(ProgressTextMax)
 	if usage != nil {
 		d.Usage = UsageTotal(*usage)
-	}
-	if fault != nil {
-		d.Code, d.Detail = fault.Code, clip(fault.Detail, DetailBytesMax)
 	}
 	addProgress(s, ProgressTurnSettled, d)
 }
@@ -134,10 +116,9 @@ func (s *State) turnFailed(f *Fault) {
 	}
 }
 
-// callSettled reports that call i has its result: that of settlement b, with text
-// as its output if the output was not decoded. If b is nil, the session made the
-// result.
-func (s *State) callSettled(i int, b *ToolCallSettled, text []byte) {
+// callSettled reports that call i has its result: that of settlement b. If b is nil,
+// the session made the result.
+func (s *State) callSettled(i int, b *ToolCallSettled) {
 	if s.quiet {
 		return
 	}
@@ -149,25 +130,21 @@ func (s *State) callSettled(i int, b *ToolCallSettled, text []byte) {
 		if b.Error != nil {
 			d.Code, d.Detail = b.Error.Code, clip(b.Error.Detail, DetailBytesMax)
 		}
-		if text != nil {
-			d.Output, d.OutputBytes = beginning(text, ProgressOutputMax)
-		} else {
-			d.Output, d.OutputBytes = b.Output.beginning(ProgressOutputMax)
-		}
+		d.Output, d.OutputBytes = b.Output.beginning(ProgressOutputMax)
 	}
 	addProgress(s, ProgressCallSettled, d)
 }
 
 // beginning returns at most limit bytes of a text, and the size of the whole text
 // if it was cut.
-func beginning[T ~string | ~[]byte](text T, limit int) (begin string, of int64) {
+func beginning(text string, limit int) (begin string, of int64) {
 	if len(text) <= limit {
-		return string(text), 0
+		return text, 0
 	}
 	for limit > 0 && text[limit]&0xC0 == 0x80 {
 		limit--
 	}
-	return string(text[:limit]), int64(len(text))
+	return text[:limit], int64(len(text))
 }
 
 // beginning does the same for a content: it joins the texts up to the first blob. A

@@ -8,7 +8,7 @@ import (
 	"github.com/refold/refold/codec"
 )
 
-// foldRunRequested folds a RunRequested that was not read in one pass.
+// foldRunRequested folds a RunRequested.
 func (s *State) foldRunRequested(door Door, data codec.Raw) *refusal {
 	if bad := configRulesFault(data); bad != nil {
 		return bad
@@ -20,13 +20,12 @@ func (s *State) foldRunRequested(door Door, data codec.Raw) *refusal {
 	if bad := inputFault(&b.Input); bad != nil {
 		return bad
 	}
-	return s.runRequested(door, &b, b.Input.shownBytes(), data)
+	return s.runRequested(door, &b, data)
 }
 
 // runRequested queues a run, and starts it if none is active. Its config is resolved
-// and frozen here. The input was checked before and may be missing from b, since the log has
-// it; inputBytes is its size.
-func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data codec.Raw) *refusal {
+// and frozen here. The input was checked before.
+func (s *State) runRequested(door Door, b *RunRequested, data codec.Raw) *refusal {
 	if bad := s.requestFault(door, b); bad != nil {
 		return bad
 	}
@@ -50,11 +49,11 @@ func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data 
 	if b.WhenBusy == BusySteer && s.Run != nil && s.Run.Lifecycle != Interrupting {
 		number = s.Run.Number
 		if bad = s.steerConfigFault(b.Config); bad == nil {
-			bad = s.steer(inputBytes)
+			bad = s.steer(b.Input.shownBytes())
 		}
 	} else {
 		number = s.Runs + 1
-		bad = s.requestRun(door, b, inputBytes)
+		bad = s.requestRun(door, b)
 	}
 	if bad == nil && b.Submission != "" {
 		s.Submissions = slices.Insert(s.Submissions, place, Submission{Name: b.Submission, Content: content, Run: number})
@@ -63,7 +62,7 @@ func (s *State) runRequested(door Door, b *RunRequested, inputBytes int64, data 
 }
 
 // requestRun starts or queues the run of a request.
-func (s *State) requestRun(door Door, b *RunRequested, inputBytes int64) *refusal {
+func (s *State) requestRun(door Door, b *RunRequested) *refusal {
 	run := s.operatorsRun(b.Config)
 	var ignored []string
 	if door == DoorIn && b.Config != nil {
@@ -73,7 +72,7 @@ func (s *State) requestRun(door Door, b *RunRequested, inputBytes int64) *refusa
 		}
 	}
 	run.Operators = door == DoorCtl
-	run.InputBytes, run.Roles, run.Submission = inputBytes, b.Roles, b.Submission
+	run.InputBytes, run.Roles, run.Submission = b.Input.shownBytes(), b.Roles, b.Submission
 	return s.newRun(run, b.WhenBusy, ignored...)
 }
 

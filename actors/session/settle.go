@@ -1,10 +1,6 @@
 package session
 
-import (
-	"cmp"
-
-	"github.com/refold/refold/codec"
-)
+import "github.com/refold/refold/codec"
 
 // settle folds a settlement. The first one of an effect counts. An identical repeat
 // (same type, same canonical data) is a silent no-op, a different one is
@@ -13,176 +9,58 @@ import (
 // names an open effect but is otherwise unusable settles it as `bad_settlement`, so
 // that a fault in a bridge never hangs a session.
 func (s *State) settle(b *settlement) *refusal {
-	place, ok := parseName(string(b.effect))
+	place, ok := parseName(b.effect)
 	if !ok || place.kind != b.kind {
-		return refuse(RejectUnknownEffect, "this session asked no effect "+quoted(string(b.effect))+
+		return refuse(RejectUnknownEffect, "this session asked no effect "+quoted(b.effect)+
 			" of the class that "+b.typ+" settles")
 	}
 	_, status := s.statusOf(place)
 	switch status {
 	case effectOpen:
 	case effectSettled:
-		s.computeLazyHashes()
 		if settled, _ := s.statusOf(place); settled == settlementHash(b.typ, b.data) {
 			return nil
 		}
-		return refuse(RejectEffectSettled, string(b.effect)+" was settled before, otherwise")
+		return refuse(RejectEffectSettled, b.effect+" was settled before, otherwise")
 	case effectOver:
 		if place.IsWake() {
 			return nil // all its settlements are identical
 		}
-		return refuse(RejectStale, string(b.effect)+" was over long before")
+		return refuse(RejectStale, b.effect+" was over long before")
 	case effectNotBegun:
-		return refuse(RejectIllegalTransition, string(b.effect)+" has not begun: it waits for its group, or for a person")
+		return refuse(RejectIllegalTransition, b.effect+" has not begun: it waits for its group, or for a person")
 	case effectBySync:
-		return refuse(RejectIllegalTransition, string(b.effect)+" is no effect: the settlement of its sync gives its result")
+		return refuse(RejectIllegalTransition, b.effect+" is no effect: the settlement of its sync gives its result")
 	default:
-		return refuse(RejectUnknownEffect, "this session has not asked "+string(b.effect))
+		return refuse(RejectUnknownEffect, "this session has not asked "+b.effect)
 	}
-	// Most events are of these classes. They are called directly, since the
-	// compiler can't keep b on the stack for a call through the table.
-	switch place.kind {
-	case kindLLM:
-		return generations{}.settle(s, place, b)
-	case kindTool:
-		return calls{}.settle(s, place, b)
-	case kindWake:
-		return wakes{}.settle(s, place, b)
-	}
-	rare := *b
-	return classes[place.kind].folds.settle(s, place, &rare)
+	return classes[place.kind].folds.settle(s, place, b)
 }
 
-// settlement is a decoded settlement: one of the bodies, by its type, or why it is
-// unusable although it names its effect. Bytes share the event's memory.
+// settlement is a decoded settlement, or why it is unusable although it names its
+// effect.
 type settlement struct {
-	typ      string
-	kind     kind
-	data     codec.Raw
-	effect   []byte
-	bad      *refusal
-	observed ToolCallsObserved
-	answer   GenerationSettled // without the texts that the fold does not keep, if it was scanned
-	call     ToolCallSettled   // without the texts below
-	planHash []byte            // of the call: hex
-	body     any               // of any other class, as its folder decodes it
-
-	outputFrom, outputTo int // position in data of the call's output, if that is text that was not decoded
-
-	finishReason []byte // of the answer, if it was not decoded
-
-	text    []byte // of the answer, if hasText
-	hasText bool   // the answer has a text, or an empty content, that was not decoded
+	typ    string
+	kind   kind
+	data   codec.Raw
+	effect string
+	body   any // a pointer to the body of its type; zero if the settlement is unusable
+	bad    *refusal
 }
 
-// output returns the model's answer, nil if there is none.
-func (b *settlement) output() *Content {
-	if b.hasText {
-		return &Content{Text: string(b.text)}
-	}
-	return b.answer.Text
-}
-
-// finish returns why the model's answer ended, "" if that is not known.
-func (b *settlement) finish() string {
-	return cmp.Or(b.answer.FinishReason, string(b.finishReason))
-}
-
-// oddFinish is finish, or "" if the answer is complete.
-func (b *settlement) oddFinish() string {
-	if reason := b.finish(); reason != FinishStop {
-		return reason
-	}
-	return ""
-}
-
-// outputText returns the call's output if it is text that was not decoded. It
-// shares the event's memory.
-func (b *settlement) outputText() []byte {
-	if b.outputTo == 0 {
-		return nil
-	}
-	return b.data[b.outputFrom:b.outputTo]
-}
-
-// isSilent reports whether the model's answer has no content.
-func (b *settlement) isSilent() bool {
-	return len(b.text) == 0 && (b.answer.Text == nil || b.answer.Text.isEmpty())
-}
-
-// decode decodes a settlement of a type. It refuses only one that names no effect.
-func (b *settlement) decode(of *eventType, env Envelope) *refusal {
-	b.typ, b.kind, b.data = env.Type, of.kind, env.Data
-	effect, bad := classes[of.kind].folds.decode(b, env.Data)
-	b.effect, b.bad = []byte(effect), bad
+// decodeSettlement decodes a settlement of a type. It refuses only one that names no
+// effect.
+func decodeSettlement(of *eventType, env Envelope) (*settlement, *refusal) {
+	b := &settlement{typ: env.Type, kind: of.kind, data: env.Data}
+	b.body, b.effect, b.bad = classes[of.kind].folds.decode(env.Type, env.Data)
 	if b.bad != nil {
-		effect, ok := effectOf(env.Data)
-		if !ok {
-			return refuse(RejectInvalidData, "data.effect: is missing or no text")
+		var ok bool
+		if b.effect, ok = effectOf(env.Data); !ok {
+			return nil, refuse(RejectInvalidData, "data.effect: is missing or no text")
 		}
-		b.effect = []byte(effect)
 	}
-	return nil
+	return b, nil
 }
-
-// oneCopyMax is the size up to which all strings of an event share one copy: a
-// string that the fold keeps may keep the whole copy alive.
-const oneCopyMax = 2 << 10
-
-// scan reads a settlement in the form that Refold's bridges write, envelope and
-// body in one pass. Other events are left to open and decode.
-func (b *settlement) scan(e *Event) (env Envelope, ok bool) {
-	if len(e.Payload) > EventBytesMax || !codec.IsMap(e.Payload) {
-		return Envelope{}, false
-	}
-	var r envelopeReader
-	r.begin(e.Payload)
-	r.beginBody()
-	if !b.scanBody(e.Door, &r.Reader, len(e.Payload)) || !r.endBody() {
-		return Envelope{}, false
-	}
-	b.data = r.data
-	if b.outputTo > 0 {
-		b.outputFrom, b.outputTo = b.outputFrom-r.from, b.outputTo-r.from
-	}
-	return r.endSound(b.typ)
-}
-
-// scanBody reads the usual body of a settlement through this door, in an event of
-// the given size.
-func (b *settlement) scanBody(door Door, r *codec.Reader, bytes int) bool {
-	switch door {
-	case DoorTool:
-		texts := b.call.read(r)
-		b.typ, b.kind, b.effect, b.planHash = TypeToolCallSettled, kindTool, texts.effect, texts.planHash
-		b.outputFrom, b.outputTo = texts.outputEnd-len(texts.output), texts.outputEnd
-		return len(texts.output) <= TextBytesMax
-	case DoorLLM:
-		look := *r
-		look.Map()
-		if look.Has("calls") {
-			if bytes <= oneCopyMax {
-				r.OneCopy()
-			}
-			b.observed.read(r, bytes, bodyDepth)
-			b.typ, b.effect = TypeToolCallsObserved, []byte(b.observed.Effect)
-			return true
-		}
-		texts := b.answer.read(r, bodyDepth)
-		b.typ, b.effect, b.text, b.hasText, b.finishReason = TypeGenerationSettled, texts.effect, texts.text, texts.hasText, texts.finishReason
-		return len(texts.text) <= TextBytesMax && len(texts.model) <= NameBytesMax && len(texts.finishReason) <= NameBytesMax
-	case DoorWake:
-		body := r.Map()
-		r.Must("effect")
-		b.typ, b.kind, b.effect = TypeWakeSettled, kindWake, r.Text()
-		r.EndMap(body)
-		return true
-	}
-	return false
-}
-
-// bodyDepth is the nesting of a body's fields: the envelope and the body.
-const bodyDepth = 2
 
 func settlementHash(typ string, data codec.Raw) codec.Hash {
 	var room [hashRoom]byte

@@ -73,9 +73,6 @@ func (b *ToolCallsObserved) shownBytes() int64 {
 	return n
 }
 
-// shownBytes returns how many bytes of an answer a model is shown.
-func (b *settlement) shownBytes() int64 { return int64(len(b.text)) + b.answer.Text.shownBytes() }
-
 // shownBytes returns how many bytes of a call's result a model is shown.
 func (b *ToolCallSettled) shownBytes() int64 {
 	n := b.Output.shownResultBytes()

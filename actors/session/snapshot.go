@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"fmt"
 
 	"github.com/refold/refold/codec"
@@ -24,7 +23,6 @@ type Snapshot struct {
 // Bytes returns the state's canonical bytes. Equal histories give equal bytes
 // on every machine.
 func (s *State) Bytes() []byte {
-	s.computeLazyHashes()
 	return encode(&s.Record)
 }
 
@@ -39,15 +37,12 @@ func (s *State) Snapshot() Snapshot {
 	}
 }
 
-// ParseSnapshot decodes a snapshot and checks its hash. The result may share data's
-// memory. Restore validates the state's bytes.
+// ParseSnapshot decodes a snapshot and checks its hash. Restore validates the state's
+// bytes.
 func ParseSnapshot(data []byte) (Snapshot, error) {
-	snap, ok := readSnapshot(data)
-	if !ok {
-		snap = Snapshot{}
-		if err := codec.Unmarshal(data, &snap); err != nil {
-			return Snapshot{}, fmt.Errorf("snapshot: %w", err)
-		}
+	var snap Snapshot
+	if err := codec.Unmarshal(data, &snap); err != nil {
+		return Snapshot{}, fmt.Errorf("snapshot: %w", err)
 	}
 	if snap.V != Version {
 		return Snapshot{}, fmt.Errorf("snapshot: v is %d, this release reads %d", snap.V, Version)
@@ -56,52 +51,6 @@ func ParseSnapshot(data []byte) (Snapshot, error) {
 		return Snapshot{}, fmt.Errorf("snapshot at %d: its state hashes to %s, it names %s", snap.Seq, got, snap.Hash)
 	}
 	return snap, nil
-}
-
-// readSnapshot reads the fields around a snapshot's state and takes all bytes
-// between them as the state: finding the end of a long state takes as long as
-// decoding it.
-func readSnapshot(data []byte) (snap Snapshot, ok bool) {
-	begin, end := codec.AppendMap(nil, snapshotFields), codec.AppendInt(codec.AppendString(nil, "v"), Version)
-	if len(data) > codec.BytesMax || !bytes.HasPrefix(data, begin) || !bytes.HasSuffix(data, end) {
-		return snap, false
-	}
-	r := snap.readHead(data)
-	r.Must("state")
-	at, ok := r.End()
-	if !ok || at > len(data)-len(end) {
-		return snap, false
-	}
-	snap.State, snap.V = data[at:len(data)-len(end)], Version
-	return snap, true
-}
-
-const snapshotFields = 7
-
-// readHead reads the fields before the state.
-func (snap *Snapshot) readHead(data []byte) codec.Reader {
-	r := codec.Read(data)
-	r.Map()
-	r.Must("hash")
-	snap.Hash = r.Hash()
-	r.Must("install")
-	snap.Install = r.Hash()
-	r.Must("leaf")
-	snap.Leaf = r.Hash()
-	r.Must("rules")
-	snap.Rules = int(r.Int())
-	r.Must("seq")
-	snap.Seq = number(&r, 0)
-	return r
-}
-
-// SnapshotSeq returns a snapshot's sequence without validating the rest; ok is
-// false if data is no snapshot.
-func SnapshotSeq(data []byte) (seq uint64, ok bool) {
-	var snap Snapshot
-	r := snap.readHead(data)
-	_, ok = r.End()
-	return snap.Seq, ok && snap.Seq > 0
 }
 
 // Bytes returns the snapshot's canonical bytes.

@@ -20,9 +20,9 @@ type syncSettlement struct {
 // syncs is the folder of the effects of class space.
 type syncs struct{}
 
-func (syncs) decode(b *settlement, data codec.Raw) (effect string, bad *refusal) {
+func (syncs) decode(typ string, data codec.Raw) (body any, effect string, bad *refusal) {
 	var sync syncSettlement
-	switch b.typ {
+	switch typ {
 	case TypeWorkspaceSnapshotReady:
 		bad = decodeBody(data, &sync.ready)
 		effect = sync.ready.Effect
@@ -33,8 +33,7 @@ func (syncs) decode(b *settlement, data codec.Raw) (effect string, bad *refusal)
 		bad = decodeBody(data, &sync.failed)
 		effect = sync.failed.Effect
 	}
-	b.body = &sync
-	return effect, bad
+	return &sync, effect, bad
 }
 
 // settle folds the settlement of a sync. Any fault ends the sync and changes

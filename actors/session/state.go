@@ -26,8 +26,6 @@ type scratch struct {
 	withdrawn  []Withdrawal // by the last folded event
 	toolsMoved bool         // inputs of the tool selection may have changed since the latest turn
 	quiet      bool         // notices are numbered, and not built
-	turnHashes lazyHashes   // hashes of the latest turn's settlements
-	doneHashes lazyHashes   // hashes of Done's results, if a later turn has begun
 }
 
 // Record is the part of a state that a snapshot stores. Fields are in the byte

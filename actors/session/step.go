@@ -123,11 +123,10 @@ func (s *State) openStep(hook *StepHook, last []string, calls []planner.LastCall
 // steps is the folder of the effects of class step.
 type steps struct{ ofTurn }
 
-func (steps) decode(b *settlement, data codec.Raw) (string, *refusal) {
-	prepared := &StepPrepared{}
-	b.body = prepared
-	bad := decodeBody(data, prepared)
-	return prepared.Effect, bad
+func (steps) decode(_ string, data codec.Raw) (any, string, *refusal) {
+	b := &StepPrepared{}
+	bad := decodeBody(data, b)
+	return b, b.Effect, bad
 }
 
 func (steps) settle(s *State, _ Place, b *settlement) *refusal {

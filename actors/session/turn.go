@@ -48,7 +48,6 @@ func (s *State) startTurn() {
 	before, same, defined := s.Turn, s.sameToolset(), s.keptDefinitions(st.registry)
 	s.toolsMoved = false // later changes, while a generation is held, count for the next turn
 	run.Turns++
-	s.rotateLazyHashes()
 	s.Turn = &Turn{Defined: defined, Number: run.Turns, Registry: s.pinned(), Run: run.Number}
 	s.turnRegistry = st.registry
 	s.enterTurn(&st)
@@ -219,45 +218,42 @@ func turnDeadline(c *RunConfig) (deadline, runMS int64) {
 // generations is the folder of the effects of class llm.
 type generations struct{ ofTurn }
 
-func (generations) decode(b *settlement, data codec.Raw) (string, *refusal) {
-	if b.typ == TypeToolCallsObserved {
-		bad := decodeContent(data, "text", &b.observed)
-		return b.observed.Effect, bad
+func (generations) decode(typ string, data codec.Raw) (any, string, *refusal) {
+	if typ == TypeToolCallsObserved {
+		b := &ToolCallsObserved{}
+		bad := decodeContent(data, "text", b)
+		return b, b.Effect, bad
 	}
-	bad := decodeContent(data, "text", &b.answer)
-	return b.answer.Effect, bad
+	b := &GenerationSettled{}
+	bad := decodeContent(data, "text", b)
+	return b, b.Effect, bad
 }
 
 func (generations) settle(s *State, _ Place, b *settlement) *refusal {
 	s.Turn.Open = false
-	observed := b.typ == TypeToolCallsObserved
-	if observed {
-		s.hashLazily(-1, b, false)
-	} else { // mostly the run's end, where lazy hashes are computed anyway
-		s.Turn.Settled = settlementHash(b.typ, b.data)
-	}
+	s.Turn.Settled = settlementHash(b.typ, b.data)
 	bad := b.bad
-	switch {
-	case bad != nil:
-	case observed:
-		bad = s.toolCallsObserved(b)
-	default:
-		bad = s.generationSettled(b)
+	if bad == nil {
+		switch body := b.body.(type) {
+		case *ToolCallsObserved:
+			bad = s.toolCallsObserved(body)
+		case *GenerationSettled:
+			bad = s.generationSettled(body)
+		}
 	}
 	if bad != nil {
-		s.turnSettled(b, bad)
+		s.turnFailed(&Fault{Code: CodeBadSettlement, Detail: clip(bad.detail, DetailBytesMax)})
 		s.generationFailed(Fault{Code: CodeBadSettlement, Detail: bad.detail})
 	}
 	return nil
 }
 
 // toolCallsObserved folds the calls that the model made.
-func (s *State) toolCallsObserved(settled *settlement) *refusal {
-	b := &settled.observed
+func (s *State) toolCallsObserved(b *ToolCallsObserved) *refusal {
 	if bad := observedFault(b); bad != nil {
 		return bad
 	}
-	s.turnSettled(settled, nil)
+	s.turnSettled(b.Text, b.Usage, TurnSettled{Effect: b.Effect, Calls: len(b.Calls), FinishReason: b.FinishReason})
 	s.addUsage(b.Usage)
 	s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq}, b.shownBytes())
 	s.forgetGeneration()
@@ -266,28 +262,43 @@ func (s *State) toolCallsObserved(settled *settlement) *refusal {
 }
 
 // generationSettled folds the model's answer, or its error.
-func (s *State) generationSettled(b *settlement) *refusal {
-	answer := &b.answer
-	if bad := generationFault(answer); bad != nil {
+func (s *State) generationSettled(b *GenerationSettled) *refusal {
+	if bad := generationFault(b); bad != nil {
 		return bad
 	}
-	s.turnSettled(b, nil)
-	s.addUsage(answer.Usage)
-	if answer.Status == "failed" {
-		s.generationFailed(*answer.Error)
+	d := TurnSettled{Effect: b.Effect, FinishReason: b.FinishReason}
+	if b.Error != nil {
+		d.Code, d.Detail = b.Error.Code, clip(b.Error.Detail, DetailBytesMax)
+	}
+	s.turnSettled(b.Text, b.Usage, d)
+	s.addUsage(b.Usage)
+	if b.Status == "failed" {
+		s.generationFailed(*b.Error)
 		return nil
 	}
 	if !b.isSilent() {
-		s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq}, b.shownBytes())
+		s.appendItem(Item{Role: RoleAssistant, Seq: s.Seq}, b.Text.shownBytes())
 	}
 	s.answered(b)
 	return nil
 }
 
+// isSilent reports whether the model's answer has no content.
+func (b *GenerationSettled) isSilent() bool { return b.Text == nil || b.Text.isEmpty() }
+
+// oddFinish returns why the model's answer ended, "" if the answer is complete or
+// that is not known.
+func (b *GenerationSettled) oddFinish() string {
+	if b.FinishReason == FinishStop {
+		return ""
+	}
+	return b.FinishReason
+}
+
 // answered continues after a turn without calls. If steers have arrived, another
 // turn begins; else the answer is checked, and the run completes, waits for input,
 // or lets the model repair the answer.
-func (s *State) answered(b *settlement) {
+func (s *State) answered(b *GenerationSettled) {
 	run := s.Run
 	s.forgetGeneration()
 	switch {

@@ -22,7 +22,6 @@ const (
 	modelPriceWeight = 48 + 16
 	ruleWeight       = 128
 	liveWeight       = 192
-	unhashedWeight   = 56
 	submissionWeight = 56
 	wakeWeight       = 24
 	steerWeight      = 16
@@ -91,7 +90,7 @@ func (s *State) Weight() int {
 		n += s.Queue[i].weight(s.install)
 	}
 	if s.scratch != nil {
-		n += liveWeight + s.turnHashes.weight() + s.doneHashes.weight() + s.rules.steps.Weight()
+		n += liveWeight + s.rules.steps.Weight()
 	}
 	return n
 }

@@ -278,11 +278,13 @@ func (g *stage) readAlone(ctx context.Context, sid string, late int) error {
 	if err != nil {
 		return err
 	}
-	seq, ok := session.SnapshotSeq(data)
-	if found && !ok {
-		return fmt.Errorf("the snapshot of %s names no event", sid)
-	}
+	seq := uint64(0)
 	if found {
+		snap, err := session.ParseSnapshot(data)
+		if err != nil {
+			return fmt.Errorf("session %s: %w", sid, err)
+		}
+		seq = snap.Seq
 		if _, err := g.bus.EventAt(ctx, seq); err != nil {
 			return err
 		}

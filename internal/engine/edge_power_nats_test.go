@@ -164,7 +164,7 @@ func TestEdgeNameThatCantBeRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.provisioned(engine.Options{})
-	if err := w.bus.DeleteQuarantine(w.ctx, "bad"); err != nil {
+	if err := w.bus.PutQuarantine(w.ctx, "bad", nil); err != nil {
 		t.Fatal(err)
 	}
 	w.asked(session.ClassLLM, "openai", "bad", "r1t1")

@@ -21,7 +21,7 @@ func (l *Lane) begin(e *EpochStarted) {
 		}
 	}
 	for _, r := range l.released {
-		r.last, r.going = 0, nil // another owner may have resumed it
+		r.last, r.going, r.ending = 0, nil, false // another owner may have resumed it
 	}
 	var stops map[string]*Stop
 	var listErr, recordErr, endErr error

@@ -143,7 +143,7 @@ func TestAReleasedSessionGoesOn(t *testing.T) {
 	if got, want := w.notices("s9", 2), "SessionOpened RunStarted"; got != want {
 		t.Errorf("notices: got %q, want %q", got, want)
 	}
-	if err := w.bus.DeleteQuarantine(w.ctx, "s1"); err != nil {
+	if err := w.bus.PutQuarantine(w.ctx, "s1", nil); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := w.notices("s1", 2), "SessionOpened RunStarted"; got != want {

@@ -130,7 +130,7 @@ func testErased(t *testing.T, w *world) {
 		t.Errorf("a session that lost nothing is quarantined (%v)", err)
 	}
 	// Released, it goes on from what the log has: its first run waits still.
-	if err := w.bus.DeleteQuarantine(w.ctx, "snapped"); err != nil {
+	if err := w.bus.PutQuarantine(w.ctx, "snapped", nil); err != nil {
 		t.Fatal(err)
 	}
 	w.wantView("snapped")

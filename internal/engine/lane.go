@@ -372,6 +372,14 @@ func (l *Lane) fold(o *outputs) {
 	case s.isStopped(e.Seq):
 		s.state = nil // its events count as stored, and the state is not needed
 		l.weigh(s)
+		if s.stop.Released { // or will be, by who resumes it
+			l.park(o)
+			l.release(s)
+			return
+		}
+		// Another host may release it, and that host stores the outputs only of the
+		// events before. So the next event looks again.
+		s.proven = s.unstored.Load()
 	case e.Seq <= s.state.Seq:
 		// Already folded: its outputs are stored, or are ahead in the queue.
 	default:

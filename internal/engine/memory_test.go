@@ -446,8 +446,11 @@ func (m *memory) Quarantined(ctx context.Context) iter.Seq2[string, error] {
 	}
 }
 
-func (m *memory) DeleteQuarantine(ctx context.Context, sid string) error {
+func (m *memory) DeleteQuarantine(ctx context.Context, sid string, body []byte) error {
 	return m.do(ctx, call{op: "DeleteQuarantine", sid: sid}, func() error {
+		if now, found := m.stops[sid]; found && !bytes.Equal(now, body) {
+			return journal.ErrOvertaken
+		}
 		delete(m.stops, sid)
 		return nil
 	})

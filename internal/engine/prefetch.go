@@ -197,7 +197,10 @@ func (w *load) loaded(l *Lane) {
 	case w.state != nil:
 		s.state, s.stop, s.tracing, s.proven = w.state, w.stop, w.tracing, true
 		s.stored = s.state.Seq
-	case w.stop == nil:
+	case w.stop == nil || w.stop.Released:
+		if w.stop != nil {
+			s.stop = w.stop // it stays stored until the session is resumed
+		}
 		l.release(s)
 		return
 	default:

@@ -145,7 +145,7 @@ func (l *Lane) storeStop(s *actor) {
 
 // stop stops a session after its quarantine is stored.
 func (l *Lane) stop(sid string, stop Stop, stored bool, of storer) {
-	s := &actor{sid: sid, stop: &stop, proven: true, used: l.clock, retryAt: l.now.Add(l.host.retriedEvery)}
+	s := &actor{sid: sid, stop: &stop, proven: !stored, used: l.clock, retryAt: l.now.Add(l.host.retriedEvery)}
 	s.unstored.Store(!stored)
 	l.keep(s)
 	lists := [][]*outputs{l.folded}
@@ -241,7 +241,7 @@ func (l *Lane) takeStops(stops map[string]*Stop) {
 		case s.stop == nil && !s.stopping:
 			s.stop = stop
 		case s.stop != nil && !busy:
-			s.stop, s.proven = stop, true
+			s.stop = stop
 		}
 	}
 }

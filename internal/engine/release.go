@@ -2,10 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/journal"
 )
 
 // recheckEvery is how often a lane checks whether a quarantine has ended.
@@ -58,12 +60,17 @@ func (l *Lane) isReleased(sid string) bool {
 // delivers these events; those that it still delivers are folded afterwards. A
 // session that killed processes before its release is quarantined again until that
 // is done: if it kills this process too, the next one finds it stopped.
+//
+// Other hosts may acknowledge events under the quarantine meanwhile. So it is stored
+// as released before the last events are read: from then on no host does.
 type resumption struct {
 	outside
 	actor *actor    // the stopped session
 	at    time.Time // not before this time
 
 	from, last uint64          // still to be read; last 0: not known yet
+	stored     Stop            // the quarantine that is stored meanwhile
+	ending     bool            // it is stored as released: what is read now is the rest
 	going      *actor          // the resumed session; nil: nothing is read yet
 	events     []session.Event // to be folded next
 	whole      bool            // they are the last ones
@@ -102,23 +109,11 @@ func (l *Lane) resume(r *resumption) {
 }
 
 func (r *resumption) read(ctx context.Context) (err error) {
-	h, sid, stop := r.host, r.actor.sid, *r.actor.stop
+	h, sid := r.host, r.actor.sid
 	if r.last == 0 {
-		if stop.Kills++; stop.Kills > 1 {
-			stop.Released = false
-			body, err := stop.Bytes()
-			if err == nil {
-				err = h.world.PutQuarantine(ctx, sid, body)
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if r.last, err = h.world.LastSeq(ctx); err != nil {
+		if err := r.begin(ctx); err != nil {
 			return err
 		}
-		r.log.Info("session released", "session", sid, "seq", stop.Seq)
-		r.from = stop.Seq
 	}
 	r.events, r.whole = r.events[:0], false
 	from := r.from
@@ -144,6 +139,39 @@ func (r *resumption) read(ctx context.Context) (err error) {
 	}
 	r.whole = true
 	return nil
+}
+
+// begin stores the quarantine as it is from now on, and finds the log's last event.
+func (r *resumption) begin(ctx context.Context) (err error) {
+	h, sid := r.host, r.actor.sid
+	switch {
+	case r.ending && !r.stored.Released:
+		r.stored.Released = true
+		err = h.put(ctx, sid, r.stored)
+	case !r.ending:
+		if r.stored = *r.actor.stop; r.stored.Kills > 0 {
+			r.stored.Kills++
+			r.stored.Released = false
+			err = h.put(ctx, sid, r.stored)
+		}
+	}
+	if err == nil {
+		r.last, err = h.world.LastSeq(ctx)
+	}
+	if err == nil && !r.ending {
+		r.log.Info("session released", "session", sid, "seq", r.stored.Seq)
+		r.from = r.stored.Seq
+	}
+	return err
+}
+
+// put stores a quarantine.
+func (h *Host) put(ctx context.Context, sid string, stop Stop) error {
+	body, err := stop.Bytes()
+	if err != nil {
+		return err
+	}
+	return h.world.PutQuarantine(ctx, sid, body)
 }
 
 // judge counts a failed try: with isOver, as the end of a round.
@@ -189,11 +217,14 @@ func (l *Lane) foldReleased(r *resumption) {
 		}
 		l.folded = append(l.folded, o)
 	}
-	if r.whole {
+	switch {
+	case r.whole && (r.ending || !r.actor.stop.StaysStored()):
 		l.flush(func() { l.resumed(r) })
-	} else {
-		l.flush(func() { l.resume(r) })
+		return
+	case r.whole:
+		r.ending, r.last = true, 0
 	}
+	l.flush(func() { l.resume(r) })
 }
 
 // stopAgain quarantines a session that can't be resumed.
@@ -224,7 +255,29 @@ func (l *Lane) resumed(r *resumption) {
 		return
 	}
 	at := session.Event{Session: sid, Seq: s.stop.Seq}
+	var other *Stop // that another owner has stored since
 	l.do(&attempt{outside: l.outside, name: "ends the quarantine of " + sid, try: func(ctx context.Context, w outside) error {
-		return w.retry(ctx, "end quarantine", at, func() error { return w.host.world.DeleteQuarantine(ctx, sid) })
-	}, then: func(l *Lane) { l.free(sid) }})
+		return w.retry(ctx, "end quarantine", at, func() (err error) {
+			other, err = w.endQuarantine(ctx, sid, r.stored)
+			return err
+		})
+	}, then: func(l *Lane) {
+		if other != nil {
+			l.keep(&actor{sid: sid, stop: other, used: l.clock})
+		}
+		l.free(sid)
+	}})
+}
+
+// endQuarantine deletes a session's quarantine. If another one is stored, it returns
+// that.
+func (o outside) endQuarantine(ctx context.Context, sid string, stop Stop) (other *Stop, err error) {
+	body, err := stop.Bytes()
+	if err == nil {
+		err = o.host.world.DeleteQuarantine(ctx, sid, body)
+	}
+	if errors.Is(err, journal.ErrOvertaken) {
+		return o.host.stopOf(ctx, sid)
+	}
+	return nil, err
 }

@@ -192,6 +192,34 @@ func TestReleaseOutlivesItsOwner(t *testing.T) {
 	})
 }
 
+// TestOwnerLooksBeforeItPassesAnEvent: a host that does not own the lane resumes a
+// released session. An event that the owner gets after that is not acknowledged under the
+// quarantine that the owner has read before.
+func TestOwnerLooksBeforeItPassesAnEvent(t *testing.T) {
+	t.Parallel()
+	for _, released := range []bool{false, true} { // the other host is done, or has not begun
+		onStage(t, Options{}, func(t *testing.T, s *stage) {
+			s.host.recheck = time.Hour
+			s.mem.effects["s1 r1t1"] = []byte{0x80}
+			first := s.run("s1")
+			s.beginAcked(first)
+			delete(s.mem.effects, "s1 r1t1")
+			s.mem.release("s1")
+			if !released {
+				other := newStage(t, s.mem, Options{})
+				other.begin()
+				other.pass(time.Minute)
+				other.wantNoStop("s1")
+				other.end()
+			}
+			second := s.answer("s1", "r1t1", "a")
+			s.deliverAcked(second)
+			s.wantStored(second)
+			s.wantNoStop("s1")
+		})
+	}
+}
+
 // A session that is released before all events in front of its stop were delivered
 // goes on with their delivery.
 func TestReleaseBeforeTheStopIsDelivered(t *testing.T) {

@@ -36,7 +36,7 @@ type World interface {
 	StoredOutputs(ctx context.Context, sid string) (journal.StoredOutputs, error)
 	GetQuarantine(ctx context.Context, sid string) (body []byte, found bool, err error)
 	PutQuarantine(ctx context.Context, sid string, body []byte) error
-	DeleteQuarantine(ctx context.Context, sid string) error
+	DeleteQuarantine(ctx context.Context, sid string, body []byte) error
 	Quarantined(ctx context.Context) iter.Seq2[string, error]
 	LaneNote(ctx context.Context, key string) (note []byte, rev uint64, err error)
 	PutLaneNote(ctx context.Context, key string, note []byte, after uint64) (rev uint64, err error)

@@ -24,7 +24,7 @@ func TestBucketIsRecreatedByItsProvisioner(t *testing.T) {
 		"put a snapshot": func(ctx context.Context, b *bus.Bus) error { return b.PutSnapshot(ctx, "s2", 1, []byte("\x80")) },
 		"get a stop":     func(ctx context.Context, b *bus.Bus) error { return nothing(b.GetQuarantine(ctx, "s1")) },
 		"put a stop":     func(ctx context.Context, b *bus.Bus) error { return b.PutQuarantine(ctx, "s2", []byte("{}")) },
-		"end a stop":     func(ctx context.Context, b *bus.Bus) error { return b.DeleteQuarantine(ctx, "s1") },
+		"end a stop":     func(ctx context.Context, b *bus.Bus) error { return b.PutQuarantine(ctx, "s1", nil) },
 		"list the stops": func(ctx context.Context, b *bus.Bus) error {
 			for sid, err := range b.Quarantined(ctx) {
 				return nothing([]byte(sid), true, err)

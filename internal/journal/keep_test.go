@@ -167,9 +167,9 @@ func quarantineContract(t *testing.T, e testbus.Env) {
 			}
 			return slices.Equal(all, []string{"quar"})
 		})
-		bustest.OK(t, e.B.DeleteQuarantine(e.Ctx, "quar"))
+		bustest.OK(t, e.B.PutQuarantine(e.Ctx, "quar", nil))
 	}
-	if err := e.B.DeleteQuarantine(e.Ctx, "quar-never"); err != nil {
+	if err := e.B.PutQuarantine(e.Ctx, "quar-never", nil); err != nil {
 		t.Errorf("deleting none: got %v", err)
 	}
 }

@@ -144,7 +144,7 @@ func TestScansReadSnapshotsQuarantinesAndEffects(t *testing.T) {
 	must(b.PutSnapshot(ctx, "big", 7, large))
 	must(b.PutQuarantine(ctx, "s2", []byte(`{"seq":1}`)))
 	must(b.PutQuarantine(ctx, "s3", []byte(`{"seq":1}`)))
-	must(b.DeleteQuarantine(ctx, "s3"))
+	must(b.PutQuarantine(ctx, "s3", nil))
 	for i := range 3 {
 		must(ask(ctx, b, "s1", session.Effect{Name: fmt.Sprintf("r1t%d", i), Class: session.ClassLLM, Target: "p", Payload: fmt.Append(nil, i)}))
 	}

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -129,9 +130,28 @@ func (j *Journal) PutQuarantine(ctx context.Context, sid string, body []byte) er
 	return nil
 }
 
-// DeleteQuarantine ends a quarantine. It is no error if there is none.
-func (j *Journal) DeleteQuarantine(ctx context.Context, sid string) error {
-	return j.PutQuarantine(ctx, sid, nil)
+// DeleteQuarantine ends the quarantine whose stored form is body. It fails with
+// ErrOvertaken if another one is stored. It is no error if there is none.
+func (j *Journal) DeleteQuarantine(ctx context.Context, sid string, body []byte) error {
+	key, err := subjects.QuarantineKey(sid)
+	if err != nil {
+		return err
+	}
+	m, err := j.leaderKey(ctx, key)
+	if err == nil && !m.deleted() {
+		if bytes.Equal(m.data, body) {
+			_, err = j.putKey(ctx, key, nil, jetstream.WithExpectLastSequencePerSubject(m.seq))
+		} else {
+			err = ErrOvertaken
+		}
+	}
+	if natsio.IsConflict(err) {
+		err = ErrOvertaken
+	}
+	if err != nil {
+		return fmt.Errorf("quarantine of %s: %w", sid, err)
+	}
+	return nil
 }
 
 // GetQuarantine returns the quarantine of a session; found is false if there is none.

@@ -3,6 +3,7 @@ package sim
 // The other half of engine.World: snapshots, quarantines, notes of lanes and blobs.
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +76,9 @@ func (w world) PutQuarantine(ctx context.Context, sid string, body []byte) error
 			return err
 		}
 		w.sim.stops[sid] = body
-		w.sim.judge.quarantine(sid, body)
+		if !journal.ParseStop(body).Released {
+			w.sim.judge.quarantine(sid, body)
+		}
 		return nil
 	})
 }
@@ -94,10 +97,13 @@ func (w world) Quarantined(context.Context) iter.Seq2[string, error] {
 	}
 }
 
-func (w world) DeleteQuarantine(ctx context.Context, sid string) error {
+func (w world) DeleteQuarantine(ctx context.Context, sid string, body []byte) error {
 	return w.call(ctx, "release "+sid, func() error {
 		if err := w.sim.fails("", failsSnapshots); err != nil {
 			return err
+		}
+		if now, found := w.sim.stops[sid]; found && !bytes.Equal(now, body) {
+			return journal.ErrOvertaken
 		}
 		delete(w.sim.stops, sid)
 		return nil

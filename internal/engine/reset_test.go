@@ -203,6 +203,7 @@ func TestOwnerLooksBeforeItPassesAnEvent(t *testing.T) {
 			s.mem.effects["s1 r1t1"] = []byte{0x80}
 			first := s.run("s1")
 			s.beginAcked(first)
+			s.deliverAcked(s.wrong("s1", 1)...) // the owner has read the quarantine
 			delete(s.mem.effects, "s1 r1t1")
 			s.mem.release("s1")
 			if !released {

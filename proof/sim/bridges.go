@@ -200,10 +200,10 @@ var errTool = errors.New("the tool failed")
 // Execute is a tool that takes time, and fails now and then.
 func (b *bridge) Execute(ctx context.Context, c executor.Call) (executor.Result, error) {
 	one := b.sim.judge.start(b.proc, subjects.EffectName{Class: session.ClassTool, Target: "x", Session: c.Session, Effect: c.Effect})
+	defer b.sim.judge.over(one)
 	if c.Pack() != "" {
 		b.sim.judge.packTool()
 	}
-	defer b.sim.judge.over(one)
 	if b.sim.kills(c.Session + "." + c.Effect) {
 		b.sim.judge.dies(b.proc, c.Session+"."+c.Effect)
 		b.doomed = true
@@ -237,6 +237,7 @@ func (b *bridge) run(ctx context.Context, key string) (becomes, error) {
 // Generate is a model that calls tools at random.
 func (b *bridge) Generate(ctx context.Context, req executor.Request, delta func(string)) (executor.Answer, error) {
 	one := b.sim.judge.start(b.proc, subjects.EffectName{Class: session.ClassLLM, Target: "p", Session: req.Session, Effect: req.Effect})
+	defer b.sim.judge.over(one)
 	what, err := b.run(ctx, "generate "+req.Session+"."+req.Effect)
 	if err != nil {
 		return executor.Answer{}, err
@@ -270,6 +271,7 @@ func (b *bridge) Generate(ctx context.Context, req executor.Request, delta func(
 // prepare is the hook that chooses the tools of a step.
 func (b *bridge) prepare(ctx context.Context, req executor.StepRequest) (executor.StepChoice, error) {
 	one := b.sim.judge.start(b.proc, subjects.EffectName{Class: session.ClassStep, Target: "h", Session: req.Session, Effect: req.Effect})
+	defer b.sim.judge.over(one)
 	what, err := b.run(ctx, "prepare "+req.Session+"."+req.Effect)
 	if err != nil {
 		return executor.StepChoice{}, err

@@ -147,6 +147,7 @@ func (b *bridge) ReadSpace(ctx context.Context, r executor.SpaceRequest) (execut
 		panic(err)
 	}
 	one := b.sim.judge.start(b.proc, subjects.EffectName{Class: session.ClassSpace, Target: "s", Session: r.Session, Effect: name.Effect})
+	defer b.sim.judge.over(one)
 	what, err := b.run(ctx, "read "+r.Space+" "+r.Session+"."+name.Effect)
 	if err != nil {
 		return executor.SpaceContent{}, err

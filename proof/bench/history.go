@@ -77,20 +77,6 @@ func (g *stage) runAll(ctx context.Context, from, inFlight, runs int) error {
 	return l.carryOut(ctx, from, inFlight, runs)
 }
 
-// fill stores the same events for each session from one number to another.
-func (g *stage) fill(ctx context.Context, from, to int, events []storedEvent) error {
-	return g.storeAll(ctx, func(put func(message) error) error {
-		for n := from; n < to; n++ {
-			for _, e := range events {
-				if err := g.event(put, n, e); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
-}
-
 // event stores an event of the nth session.
 func (g *stage) event(put func(message) error, n int, e storedEvent) error {
 	subject, err := g.bus.Names().Log(e.door, sessionID(n))

@@ -51,7 +51,7 @@ func startSystem(ctx context.Context, s *servers, o row, fail func(error)) (y *s
 			return nil, err
 		}
 	}
-	options := o.host
+	var options engine.Options
 	options.Meters, options.Traces = engine.Register(y.watch.Metrics, options.Lanes), y.watch.Traces
 	h := engine.New(y.bus, log, options)
 	y.run(ctx, fail, "session-actor", h.Run)

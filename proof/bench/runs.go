@@ -101,7 +101,6 @@ type row struct {
 	inFlight         int
 	replicas         int
 	round            int
-	host             engine.Options
 	hostOnly         bool   // no bridge runs
 	watched          bool   // metrics are kept, and a part of the runs is traced
 	bridgeDurability string // the bridge's durability option; "": none

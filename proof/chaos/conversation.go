@@ -56,26 +56,15 @@ type Cast struct {
 	Install       []byte   // record that the sessions pin
 	Notes         []string // about the record, for people
 
-	recording *recorded.Recording // nil: the built-in demo, or echo
-	echo      *scripted.Script    // nil: another
+	recording *recorded.Recording // nil: the built-in demo
 }
 
 // Open loads a source.
 func Open(s Source) (*Cast, error) {
-	if s.Model == echoModel {
-		return nil, errors.New("model echo has no conversations: demo, or recorded:FILE")
-	}
-	return open(s)
-}
-
-// open loads a source of a trial's process, which may be echo too.
-func open(s Source) (*Cast, error) {
 	kind, file, _ := strings.Cut(s.Model, ":")
 	switch {
 	case kind == "demo" && file == "":
 		return demoCast()
-	case s.Model == echoModel:
-		return echoCast()
 	case kind == "recorded" && file != "":
 		return recordedCast(s, file)
 	}
@@ -153,9 +142,6 @@ func (c *Cast) prepare(dir string) error {
 // ledger, on disk, before it begins. The ledger stays open until the process
 // ends.
 func (c *Cast) serve(b *bridge.Bridge, dir string) error {
-	if c.echo != nil {
-		return b.Model(scriptedModel, scripted.NewModel(c.echo))
-	}
 	ledger, err := recorded.OpenLedger(ledgerIn(dir))
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ func Serve(ctx context.Context, part Part, url, dir string, s Source, stdout, st
 	if part == Server {
 		return serveNATS(ctx, dir, stdout)
 	}
-	cast, err := open(s)
+	cast, err := Open(s)
 	if err != nil {
 		return err
 	}

@@ -19,17 +19,8 @@ type Bench struct {
 	Fold   Fold      `cmd:"" help:"Events a second that are folded from memory."`
 	Replay Replay    `cmd:"" help:"Events a second that a client replays from the log, compared with what is stored."`
 	Wake   Wake      `cmd:"" help:"How long a session that is in no session-actor's memory takes to begin a run."`
-	Calls  Calls     `cmd:"" help:"Tool calls a second that one bridge carries out, and the time of a call without its tool."`
+	Prefix Prefix    `cmd:"" help:"Which share of what a recording's conversations send to a model a prompt cache can hold."`
 	Part   BenchPart `cmd:"" hidden:""`
-}
-
-// BenchAll has the measurements of single mechanisms too.
-type BenchAll struct {
-	Bench
-	Sleeping Sleeping `cmd:"" help:"Bytes that a session-actor keeps of a sleeping session, and of an awake and idle one."`
-	Growth   Growth   `cmd:"" help:"What an event costs with 100, 1,000, … sessions in the streams."`
-	Prefix   Prefix   `cmd:"" help:"Which share of what a recording's conversations send to a model a prompt cache can hold."`
-	Handover Handover `cmd:"" help:"How long a session-actor's lanes publish nothing after SIGTERM and SIGKILL."`
 }
 
 // place has the flags for the servers' files and the results.
@@ -108,8 +99,6 @@ func positive(flags string, numbers ...int) error {
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
-
-func us(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
 

@@ -1,10 +1,9 @@
-// Command kit runs the proof kit with all of its flags: long nights of chaos, and
-// benchmarks of single mechanisms. From a checkout:
+// Command kit runs the proof kit with all of its flags, for long nights of chaos.
+// From a checkout:
 //
 //	go run ./proof/kit chaos --twice 2 --points 20
-//	go run ./proof/kit bench growth --growth-max 1000000
 //
-// refold chaos and refold bench have the flags that most people need.
+// refold chaos has the flags that most people need.
 package main
 
 import (
@@ -27,7 +26,7 @@ import (
 type commands struct {
 	Chaos     cli.ChaosAll  `cmd:"" help:"Kill a session-actor and a bridge at every message that they send, on their own server, and check the outcome."`
 	ChaosPart cli.ChaosPart `cmd:"" hidden:""`
-	Bench     cli.BenchAll  `cmd:"" help:"Measure Refold on this machine, on servers of its own."`
+	Bench     cli.Bench     `cmd:"" help:"Measure Refold on this machine, on servers of its own."`
 }
 
 func main() {

@@ -129,24 +129,10 @@ func TestBenchPrintsMessages(t *testing.T) {
 	}
 }
 
-// TestBenchGrowth: a row of growth in JSON, relative to 1,000 sessions.
-func TestBenchGrowth(t *testing.T) {
-	t.Parallel()
-	row := wantKeys(t, runBench(t, "growth", "--json", "--runs", "20", "--growth-min", "1000", "--growth-max", "1000", "--recent", "100"), `
-		sessions recent runs_s us_per_event cpu_us_per_event cpu_relative_to_1000 collect_us_per_event p50_ms p99_ms heap_mib taken_ms`)
-	if row["sessions"] != 1000.0 || row["recent"] != 100.0 || row["cpu_relative_to_1000"] != 1.0 {
-		t.Errorf("got %v", row)
-	}
-	for _, key := range []string{"runs_s", "us_per_event", "cpu_us_per_event", "p50_ms", "p99_ms", "heap_mib", "taken_ms"} {
-		above(t, row, key)
-	}
-}
-
 func TestBenchRefuses(t *testing.T) {
 	t.Parallel()
 	for _, args := range []string{
 		"runs --in-flight 0", "runs --seconds 0", "runs --runs -1", "runs --rounds 0", "runs --replicas 0", "runs --processes --replicas 3", "runs --durability sometimes",
-		"growth --growth-max 50", "growth --growth-min 0", "growth --recent=-1",
 	} {
 		var out, errOut strings.Builder
 		got, want := run(t.Context(), append([]string{"bench"}, strings.Fields(args)...), strings.NewReader(""), &out, &errOut), cli.Usage

@@ -1,7 +1,7 @@
 // Package archtest holds the laws of the repository: which package may import
 // which, what a pure package may contain, which package spells subjects, how
-// long files and functions may be, and which words may name packages, types and
-// identifiers. The test at the root runs them.
+// long files may be, and which words may name packages, types and identifiers. The
+// linter counts the lines of functions. The test at the root runs them.
 //
 // This file holds the laws' data, each entry with its reason. rules.go, purity.go
 // and surface.go check a tree, which tree.go reads.
@@ -9,9 +9,7 @@
 // Every law is a function from a tree to complaints. Each is tested on small
 // trees with one violation, which it must report, and on their clean twins, for
 // which it must report nothing: a law that can't fail is worthless. An entry that
-// allows something nobody does any more is a complaint too. An entry for a
-// package that is not built yet is marked arriving; the mark becomes a complaint
-// once the package exists.
+// allows something nobody does any more is a complaint too.
 package archtest
 
 import "testing"
@@ -23,7 +21,6 @@ const module = "github.com/refold/refold"
 // the ladder contains it. The root is "." and stands for itself alone.
 type laws struct {
 	ladder   [][]string        // low to high; packages of one rung don't import one another
-	arriving map[string]string // directories of the ladder that are designed but not built yet
 	offside  map[string]string // directories outside the ladder: no package imports them
 	fences   []fence
 	public   []string // directories of the packages that users import; each stands for itself alone
@@ -33,7 +30,6 @@ type laws struct {
 	nouns    map[string]string // words that may not name packages and types; what to say instead
 	loans    []loan
 	coined   map[string]string // coined words that identifiers and comments may not have; the word of the field
-	gone     []gone            // names that may not come back
 
 	redacting []exempt // directories through which texts of programs, servers and tools go
 	uncut     []exempt // their files that may cut without redacting
@@ -41,11 +37,10 @@ type laws struct {
 
 // fence restricts one import to the directories that need it.
 type fence struct {
-	what     string   // import path, and every path below it
-	only     []string // directories that may import it, each without its subdirectories unless it ends in /...
-	tests    bool     // test files may import it from anywhere
-	arriving bool
-	why      string
+	what  string   // import path, and every path below it
+	only  []string // directories that may import it, each without its subdirectories unless it ends in /...
+	tests bool     // test files may import it from anywhere
+	why   string
 }
 
 // pureMod is a third-party package that pure packages may use, in one place.
@@ -54,9 +49,6 @@ type pureMod struct {
 	in   string // the file or directory that imports it
 	why  string
 }
-
-// gone is the name of a replaced mechanism, and the package that had it.
-type gone struct{ dir, name, by string }
 
 // loan allows one word of nouns in the type names of one directory.
 type loan struct{ word, dir, why string }
@@ -80,7 +72,7 @@ var repository = laws{
 		{"internal/journal", "internal/delivery", "internal/presence"},
 		{"internal/audit", "internal/prompt"}, // the comparisons that engine and refold verify share; the request to a model
 		{"internal/bus"},                      // all of them over one connection
-		{"internal/engine", "internal/worker", "client", "internal/inspector"},
+		{"internal/engine", "internal/worker", "client"},
 		{"bridge"},
 		{"internal/llm", "internal/tools", "internal/telemetry"}, // telemetry measures bridges, and reads the engine's counters
 		{"internal/devserver"},
@@ -88,9 +80,6 @@ var repository = laws{
 		{"bridge/bridgetest", "proof/cli"},
 		{"cmd"},
 		{"proof/faults", "proof/kit"},
-	},
-	arriving: map[string]string{
-		"internal/inspector": "the web page comes after the engine",
 	},
 	offside: map[string]string{
 		"e2e":    "plays a user: processes, files and a plain NATS client",
@@ -238,21 +227,6 @@ var repository = laws{
 	coined: map[string]string{
 		"era": "epoch", "letter": "message buffer", "crew": "worker pool", "strike": "kill", "witness": "stored outputs",
 		"condemn": "quarantine", "spoilt": "malformed", "planted": "injected", "lookback": "read again",
-	},
-	gone: []gone{
-		{"internal/engine", "sweep", "a schedule of the wake"},
-		{"internal/engine", "floor", "a schedule of the wake"},
-		{"internal/engine", "unsaved", "a schedule of the wake"},
-		{"internal/journal", "Heads", "a schedule of the wake"},
-		{"internal/journal", "PutWaiting", "a schedule of the wake"},
-		{"bridge", "Timers", "a schedule of the wake"},
-		{"codec", "Mark", "Digest"}, {"planner", "place", "location"}, {"actors/session", "owed", "lazyHashes"}, {"actors/session", "live", "scratch"}, {"actors/session", "Mute", "SetQuiet"},
-		{"client", "told", "foldedEvent"}, {"client", "retell", "refold"}, {"client", "place", "runStatus"}, {"client", "marks", "fingerprints"}, {"client", "marker", "fingerprinter"}, {"client", "earshot", "inbox"},
-		{"cmd/refold", "story", "timelinePrinter"}, {"cmd/refold", "teller", "eventPrinter"}, {"cmd/refold", "tolls", "counters"}, {"proof/chaos", "lively", "allLanesActive"}, {"proof/bench", "fly", "startRuns"},
-		{"internal/llm/endpoint", "Said", "ServerError"}, {"internal/llm/endpoint", "Told", "FailureOf"}, {"internal/llm/recorded", "place", "position"}, {"internal/tools/host", "openPlace", "openWorkdir"},
-		{"internal/worker", "flight", "execution"}, {"internal/worker", "ruling", "decision"}, {"internal/worker", "doubt", "claimState"}, {"internal/worker", "holders", "failureDetector"},
-		{"internal/worker", "quiet", "logLimiter"}, {"internal/worker", "running", "executionContext"}, {"internal/prompt", "saidAt", "entryAt"}, {"internal/prompt", "words", "entries"},
-		{"internal/tools/mcp", "markOf", "callProgressOf"}, {"internal/tools/mcp", "hasty", "notReady"}, {"internal/tools/sandbox", "furnish", "setUpNamespaces"},
 	},
 	redacting: []exempt{
 		{"bridge", "what functions return, and errors of executors"},

@@ -134,8 +134,6 @@ func (i imported) dir() (dir string, inside bool) {
 	return strings.CutPrefix(i.path, module+"/")
 }
 
-func (t *tree) line(pos token.Pos) int { return t.fset.Position(pos).Line }
-
 // at returns a complaint about a place in a file.
 func (t *tree) at(n ast.Node, format string, args ...any) string {
 	pos := t.fset.Position(n.Pos())

@@ -2,8 +2,7 @@
 
 package e2e_test
 
-// Cancelled runs: a running command is ended, and one that has not started
-// never starts.
+// A cancelled run: its command is ended.
 
 import (
 	"fmt"
@@ -17,8 +16,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/bridge/executor"
 )
 
 // processes waits for a file of process ids.
@@ -121,89 +118,6 @@ func cancelCommand(t *testing.T, nobodyFolds bool) {
 	s.wantCalls("s1", "open_session", "shell")
 	if l := lines(t, ids+".over"); len(l) > 0 {
 		t.Errorf("the commands went on: %s", l)
-	}
-	verifyAll(t, s.url)
-}
-
-// TestCancelBeforeAnybodyStarts: the run is cancelled while no bridge serves
-// its call, which is not retry-safe. A bridge that starts later finds the claim
-// withdrawn, and starts nothing.
-func TestCancelBeforeAnybodyStarts(t *testing.T) {
-	t.Parallel()
-	ran := filepath.Join(t.TempDir(), "ran")
-	s := startSystem(t, nil)
-	s.models(opening+strings.ReplaceAll(`
-  - shown: {asked: ^write, last: user}
-    calls: [{tool: shell, arguments: {command: "echo first >> RAN"}}]
-  - shown: {asked: ^again, last: user, results: [{tool: shell, error: true, text: [cancelled, may have taken effect]}]}
-    calls: [{tool: shell, arguments: {command: "echo second >> RAN"}}]
-  - shown: {results: [{tool: shell, error: false}]}
-    say: Written.
-`, "RAN", ran), "scripted")
-	work := t.TempDir()
-	first := s.host(work)
-	s.run(session.DoorIn, "s1", "open", scripted)
-	s.wantEnd("s1", 1, session.Completed, "")
-	host := "tool-" + s.ended("s1", 1).HostSession.Route // where the session's calls go from now on
-	s.idle(s.names.EffectsStream(), "tool-host", host)
-	if err := first.drain(30 * time.Second); err != nil {
-		t.Fatal(err)
-	}
-	s.run(session.DoorIn, "s1", "write", scripted)
-	until(t, time.Minute, "a call that is asked", func() bool { return len(s.asked(session.ClassTool, "s1")) == 2 })
-	s.say(session.DoorIn, "s1", session.TypeRunCancelRequested, object{})
-	s.wantEnd("s1", 2, session.Cancelled, "cancelled")
-	s.folded()
-	if c := s.claimOf("s1", "r2t1c0"); !c.Withdrawn || c.By != "" {
-		t.Errorf("the claim of the call is %+v, want it withdrawn", c)
-	}
-	settled := len(logOf(t, s.nc, session.DoorTool, "s1"))
-	s.host(work)
-	s.idle(s.names.EffectsStream(), host) // it has looked at the withdrawn one
-	if l := lines(t, ran); len(l) > 0 {
-		t.Errorf("a withdrawn call ran: %s", l)
-	}
-	if n := len(logOf(t, s.nc, session.DoorTool, "s1")); n != settled {
-		t.Errorf("%d settlements came of a withdrawn call", n-settled)
-	}
-	s.run(session.DoorIn, "s1", "again", scripted)
-	s.wantEnd("s1", 3, session.Completed, "")
-	if l := lines(t, ran); len(l) != 1 || string(l[0]) != "second" {
-		t.Errorf("ran: %s, want the second alone", l)
-	}
-	verifyAll(t, s.url)
-}
-
-// TestCancelWhileTheModelThinks: a running model turn is stopped, and the
-// session is free at once.
-func TestCancelWhileTheModelThinks(t *testing.T) {
-	t.Parallel()
-	s := startSystem(t, nil)
-	p := &paced{asked: make(chan executor.Request), answers: make(chan string), stopped: make(chan string, 4)}
-	s.serve(func(b *bridge.Bridge) error { return b.Model("scripted", p) })
-	heard := listen(t, s.nc, "refold.out.s1")
-	s.run(session.DoorIn, "s1", "think", scripted)
-	p.next(t)
-	s.say(session.DoorIn, "s1", session.TypeRunCancelRequested, object{"run": 1})
-	s.wantEnd("s1", 1, session.Cancelled, "cancelled")
-	select {
-	case effect := <-p.stopped:
-		if effect != "r1t1" {
-			t.Errorf("stopped: %s", effect)
-		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("the model thinks on")
-	}
-	// What comes of it at last is no answer to anything.
-	s.wantRejections(heard, "GenerationSettled effect_settled")
-	next := s.run(session.DoorIn, "s1", "answer", scripted)
-	if shown := p.next(t).Messages; len(shown) != 2 || shown[0].Text != "think" || shown[1].Text != "answer" {
-		t.Errorf("the next run is shown %+v", shown)
-	}
-	p.answers <- "here"
-	s.wantEnd("s1", 2, session.Completed, "")
-	if shown := s.lastShown("s1", 1); shown != fmt.Sprintf("user#%d", next) {
-		t.Errorf("the last turn was shown … %s", shown)
 	}
 	verifyAll(t, s.url)
 }

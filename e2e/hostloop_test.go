@@ -1,9 +1,9 @@
 package e2e_test
 
 // A program that carries tools out itself and knows nothing but NATS: it
-// receives CallsPlanned, requests the view, executes group by group and
-// settles, call by call or the whole batch at once. A session-actor that is
-// killed in between changes nothing.
+// receives CallsPlanned, requests the view, executes group by group and settles
+// the whole batch at once. A session-actor that is killed in between changes
+// nothing.
 
 import (
 	"encoding/json"
@@ -68,19 +68,6 @@ func (h *hostLoop) planned(n int) session.CallsPlanned {
 	return said
 }
 
-// batch asks for the view until it has the batch of a notice, with that group
-// begun.
-func (h *hostLoop) batch(p session.CallsPlanned) *session.ViewBatch {
-	h.t.Helper()
-	v := h.view(h.sid, "the batch "+p.Batch, func(v session.View) bool {
-		return v.Batch != nil && v.Batch.Batch == p.Batch && v.Batch.Group >= p.Group
-	})
-	if v.Batch.PlanHash != p.PlanHash || v.WaitsFor == "model" {
-		h.t.Errorf("the view has the plan %s and waits for %s, the notice has %s", v.Batch.PlanHash, v.WaitsFor, p.PlanHash)
-	}
-	return v.Batch
-}
-
 // execute carries one call out. It moves nowhere.
 func (h *hostLoop) execute(c session.ViewCall) object {
 	h.t.Helper()
@@ -110,46 +97,6 @@ func startHostLoop(t *testing.T, sid string, l *lab) *hostLoop {
 		s.tools(l)
 	}
 	return &hostLoop{system: s, sid: sid, heard: listen(t, s.nc, "refold.out."+sid)}
-}
-
-// TestHostLoopSettlesCallByCall: the session-actor is killed after each
-// CallsPlanned, before anything is settled.
-func TestHostLoopSettlesCallByCall(t *testing.T) {
-	t.Parallel()
-	h := startHostLoop(t, "s1", &lab{})
-	h.run(session.DoorIn, "s1", "go", nil)
-	for n, want := range []string{"r1t1c0 r1t1c1", "r1t1c3"} {
-		p := h.planned(n + 1)
-		h.actor.kill()
-		h.actor.start()
-		if got := strings.Join(p.Calls, " "); got != want || p.Batch != "r1t1" || p.Group != n || fmt.Sprint(p.Groups) != "[[0 1 2] [3]]" {
-			t.Errorf("CallsPlanned %d is %+v, want the calls %s", n+1, p, want)
-		}
-		for _, c := range h.batch(p).Calls {
-			if slices.Contains(p.Calls, c.Effect) {
-				if c.Status != session.CallOpen || c.Deadline == 0 {
-					t.Errorf("a planned call is shown as %+v", c)
-				}
-				said := h.execute(c)
-				// One of another plan changes nothing.
-				said["plan_hash"] = strings.Repeat("0", 64)
-				h.say(session.DoorTool, "s1", session.TypeToolCallSettled, said)
-				said["plan_hash"] = p.PlanHash
-				h.say(session.DoorTool, "s1", session.TypeToolCallSettled, said)
-				if n == 0 { // a repeat is nothing, while its batch is open
-					h.say(session.DoorTool, "s1", session.TypeToolCallSettled, said)
-				}
-			}
-		}
-	}
-	h.wantEnd("s1", 1, session.Completed, "")
-	h.wantRan(`look {"at":"a"}`, `look {"at":"b"}`, `move {"to":"c"}`)
-	h.wantCalls("s1", "search") // the host loop's are no effects
-	h.wantRejections(h.heard, "ToolCallSettled plan_mismatch", "ToolCallSettled plan_mismatch", "ToolCallSettled plan_mismatch")
-	if n := h.heard.count(session.NoticeCallsPlanned); n != 2 {
-		t.Errorf("CallsPlanned was said %d times, want 2", n)
-	}
-	verifyAll(t, h.url)
 }
 
 // TestHostLoopSettlesTheBatch in one event, later groups included.

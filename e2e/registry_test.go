@@ -1,18 +1,15 @@
 package e2e_test
 
-// Changes while a session lives: its registry, its lists, its profile, its host
-// session. All take effect in the next turn, and a replay gives the same.
+// A registry that changes while a session lives takes effect in the next turn, and
+// a replay gives the same.
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/planner"
 )
 
 // TestRegistrySetWhileABatchIsOpen: the batch keeps the registry of its turn,
@@ -111,119 +108,3 @@ const (
 	editorHas   = withHost + " edit_file"
 	withoutHost = "open_session"
 )
-
-// TestABuiltinSessionsLife: no set-up at all, one profile for each provider,
-// and a host session that its tools' real results open, close, lose, expire and
-// break.
-func TestABuiltinSessionsLife(t *testing.T) {
-	t.Parallel()
-	s := startSystem(t, nil)
-	s.models(`
-rules:
-  - shown: {last: tool}
-    say: "${result}"
-  - shown: {asked: ^open, tools: {include: [open_session]}}
-    calls: [{tool: open_session}]
-  - shown: {asked: ^close, tools: {include: [close_session]}}
-    calls: [{tool: close_session}]
-  - shown: {asked: ^read, tools: {include: [read_file]}}
-    calls: [{tool: read_file, arguments: {path: note.txt}}]
-  - say: "hi"
-`, "openai", "anthropic", "gemini")
-	work := t.TempDir()
-	startDaemon(t, "bridge", "--nats", s.url, "--tools", "host", "--workdir", work)
-	heard := listen(t, s.nc, "refold.out.s1")
-	runs := uint32(0)
-	var want []string
-	ask := func(provider, text string, more object, offered ...string) session.View {
-		t.Helper()
-		config := object{"provider": provider, "model": "m"}
-		door := session.DoorIn
-		for key, value := range more {
-			config[key], door = value, session.DoorCtl
-		}
-		s.run(door, "s1", text, config)
-		runs++
-		want = append(want, offered...)
-		s.wantEnd("s1", runs, session.Completed, "")
-		return s.ended("s1", runs)
-	}
-	status := func(v session.View, want string) {
-		t.Helper()
-		if v.HostSession == nil || v.HostSession.Status != want {
-			t.Errorf("run %d leaves the host session %+v, want %s", runs, v.HostSession, want)
-		}
-	}
-	ask("openai", "hi", nil, withoutHost) // the first run there ever was
-	status(ask("openai", "open", nil, withoutHost, openaiHas), "ready")
-	ask("anthropic", "hi", nil, editorHas)
-	ask("gemini", "hi", nil, editorHas)
-	ask("openai", "hi", nil, openaiHas)
-	// What is selected wins over the provider, and a run's own over that.
-	s.say(session.DoorCtl, "s1", session.TypeToolProfileSelected, object{"profile": "openai"})
-	s.say(session.DoorCtl, "s1", session.TypeToolProfileSelected, object{"profile": "none"})
-	s.wantRejections(heard, "ToolProfileSelected unknown_profile")
-	ask("gemini", "hi", nil, openaiHas)
-	ask("gemini", "hi", object{"profile": "anthropic"}, editorHas)
-	// Closed by its tool, and opened again.
-	status(ask("openai", "close", nil, openaiHas, withoutHost), "closed")
-	status(ask("openai", "open", nil, withoutHost, openaiHas), "ready")
-	// Lost: the host's record of it is gone, or says that its time is over; the
-	// next tool finds out.
-	status(ask("openai", "read", nil, openaiHas, openaiHas), "ready") // there is no such file, but a host
-	spoilRecords(t, work, os.Remove)
-	status(ask("openai", "read", nil, openaiHas, withoutHost), "error")
-	status(ask("openai", "open", nil, withoutHost, openaiHas), "ready")
-	spoilRecords(t, work, func(path string) error {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(path, []byte(strings.Replace(string(data), `"ready"`, `"expired"`, 1)), 0o600)
-	})
-	status(ask("openai", "read", nil, openaiHas, withoutHost), "expired")
-	status(ask("openai", "open", nil, withoutHost, openaiHas), "ready")
-	// What its host says about it.
-	for _, gone := range []string{"error", "expired", "closed", "none"} {
-		s.say(session.DoorCtl, "s1", session.TypeHostSessionUpdated, object{"status": gone})
-		ask("openai", "hi", nil, withoutHost)
-	}
-	status(ask("openai", "open", nil, withoutHost, openaiHas), "ready")
-	s.wantOffered("s1", want...)
-	// The registry is the built-in one, as everybody has it.
-	reg, err := planner.Builtin().Registry()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := s.ended("s1", runs); v.Registry != reg.Hash().String() || len(v.Tools) != 12 || strings.Join(names(v.Tools), " ") != openaiHas {
-		t.Errorf("the view has the registry %s and offers %q", v.Registry, names(v.Tools))
-	}
-	verifyAll(t, s.url)
-}
-
-// spoilRecords changes what a host keeps of its sessions.
-func spoilRecords(t *testing.T, work string, change func(path string) error) {
-	t.Helper()
-	records, err := filepath.Glob(filepath.Join(work, ".sessions", "h*.json"))
-	if err != nil || len(records) == 0 {
-		t.Fatalf("no records of host sessions: %v", err)
-	}
-	for _, path := range records {
-		if err := change(path); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// names returns the tools that a view shows as offered, in their order.
-func names(tools []session.ViewTool) []string {
-	offered := make([]string, len(tools))
-	n := 0
-	for _, tool := range tools {
-		if tool.Place > 0 {
-			offered[tool.Place-1] = tool.ToolName
-			n++
-		}
-	}
-	return offered[:n]
-}

@@ -1,6 +1,6 @@
 package e2e_test
 
-// Failing models and costly runs: what is tried again, and when.
+// A failing model: when its turn is tried again.
 
 import (
 	"encoding/json"
@@ -98,88 +98,6 @@ func TestRetryWaitsForItsWake(t *testing.T) {
 	until(t, time.Minute, "the answer's deltas", func() bool { return said()["r1t1a2"] == "Hello, hello." })
 	if got := said(); len(got) != 1 {
 		t.Errorf("deltas: %q, want those of the second attempt alone", got)
-	}
-	verifyAll(t, s.url)
-}
-
-// TestPermanentFailureIsNotRetried: a conversation that is too long stays so.
-// It has its own code, and is tried again only if the config names that.
-func TestPermanentFailureIsNotRetried(t *testing.T) {
-	t.Parallel()
-	const tooLong = "context_length_exceeded"
-	s := startSystem(t, nil)
-	s.failing(tooLong, false)
-	heard := listen(t, s.nc, "refold.out.s1")
-	retry := func(more object) object {
-		retry := object{"attempts": 2, "backoff_ms": 100}
-		for key, value := range more {
-			retry[key] = value
-		}
-		return object{"provider": "scripted", "model": "m", "retry": retry}
-	}
-	s.run(session.DoorCtl, "s1", "hello?", retry(nil))
-	if got := waitFinished(t, heard, 1); got.Lifecycle != "failed" || got.Code != tooLong {
-		t.Errorf("the run ended %+v, want failed %s", got, tooLong)
-	}
-	s.run(session.DoorCtl, "s1", "hello?", retry(object{"codes": list{tooLong}}))
-	s.wantEnd("s1", 2, session.Failed, tooLong)
-	if got := s.attempts("s1"); got != "r1t1 r2t1 r2t1a2" {
-		t.Errorf("asked: %s, want the first once, and the second twice", got)
-	}
-	verifyAll(t, s.url)
-}
-
-// TestSpentBudgetWaitsForRaise: a run whose budget is spent waits until an
-// operator raises it.
-func TestSpentBudgetWaitsForRaise(t *testing.T) {
-	t.Parallel()
-	s := startSystem(t, object{
-		"v": 1, "rules": 1, "tools": list{tool("look", nil)},
-		"config": object{
-			"provider": "scripted", "model": "m", "budget": object{"tokens": 1500}, "prices": object{"input": 1_000_000, "output": 2_000_000},
-		},
-	})
-	s.models(`
-turns:
-  - {calls: [{tool: look}], usage: {input_tokens: 900, output_tokens: 100}}
-  - {calls: [{tool: look}], usage: {input_tokens: 900, output_tokens: 100}}
-  - {say: Seen., usage: {input_tokens: 900, output_tokens: 100}}
-`, "scripted")
-	s.tools(&lab{})
-	heard := listen(t, s.nc, "refold.out.s1")
-	s.run(session.DoorIn, "s1", "go", nil)
-	until(t, endWithin, "BudgetExceeded", func() bool { return heard.count(session.NoticeBudgetExceeded) > 0 })
-	for _, h := range heard.all() {
-		var said session.BudgetExceeded
-		if h.Type != session.NoticeBudgetExceeded {
-			continue
-		}
-		if err := json.Unmarshal(h.Data, &said); err != nil {
-			t.Fatal(err)
-		}
-		if want := (session.BudgetExceeded{Run: 1, Budget: "tokens", Limit: 1500, Used: 2000, Estimate: said.Estimate}); said != want || said.Estimate == 0 {
-			t.Errorf("said: %+v, want %+v", said, want)
-		}
-	}
-	v := s.view("s1", "a paused run", func(v session.View) bool { return v.Lifecycle == session.Paused })
-	if v.WaitsFor != "resume" || !v.Run.Spent || v.Run.Cost != 2200 {
-		t.Errorf("the session waits for %s, its run has cost %d", v.WaitsFor, v.Run.Cost)
-	}
-	more := object{"budget": object{"tokens": 2700}}
-	s.say(session.DoorIn, "s1", session.TypeRunResumeRequested, object{})
-	s.say(session.DoorIn, "s1", session.TypeRunResumeRequested, more)
-	s.say(session.DoorCtl, "s1", session.TypeRunResumeRequested, object{"budget": object{"tokens": 2001}})
-	s.wantRejections(heard, "RunResumeRequested illegal_transition", "RunResumeRequested not_permitted", "RunResumeRequested invalid_data")
-	s.folded()
-	if got := s.attempts("s1"); got != "r1t1 r1t2" {
-		t.Errorf("asked: %s, want two turns", got)
-	}
-	s.say(session.DoorCtl, "s1", session.TypeRunResumeRequested, more)
-	if got := waitFinished(t, heard, 1); got.Lifecycle != "completed" || got.Output.Text != "Seen." || got.OverBudget == nil || *got.OverBudget != (session.OverBudget{Budget: "tokens", Limit: 2700, Used: 3000}) {
-		t.Errorf("the run ended %+v", got)
-	}
-	if v := s.ended("s1", 1); v.Usage.InputTokens != 2700 || v.Cost != 3300 {
-		t.Errorf("the session used %+v, which cost %d", v.Usage, v.Cost)
 	}
 	verifyAll(t, s.url)
 }

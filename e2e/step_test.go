@@ -1,7 +1,6 @@
 package e2e_test
 
-// Outside step hooks: a program that knows nothing but NATS, one with package
-// bridge, and one that never answers.
+// A step hook that is a program which knows nothing but NATS.
 
 import (
 	"context"
@@ -14,8 +13,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
-	"github.com/refold/refold/bridge"
-	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/codec"
 )
 
@@ -152,118 +149,4 @@ func TestStepHookFromOutside(t *testing.T) {
 func jsonOf(raw codec.Raw) string {
 	text, _ := codec.ToJSON(raw)
 	return string(text)
-}
-
-// TestStepHookThatFailsOrLies: a choice that is not allowed counts as no
-// answer, and the rules apply; with fallback fail the run ends.
-func TestStepHookThatFailsOrLies(t *testing.T) {
-	t.Parallel()
-	s := startSystem(t, stepRecord())
-	s.models("rules:\n  - shown: {tools: {include: [note], exclude: [search, other]}}\n    say: Done.\n", "scripted")
-	rules := list{object{"active_tools": list{"note"}}}
-	answers := map[string]object{
-		"failed":  {"status": "failed", "error": object{"code": "tired", "detail": "later"}},
-		"unknown": {"status": "ok", "active_tools": list{"rm"}},
-		"widens":  {"status": "ok", "force": list{"other"}},
-		"wrong":   {"status": "fine"},
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := s.answerSteps(ctx, "liar", func(asked session.Step) object {
-		answer := object{}
-		for key, value := range answers[strings.TrimSuffix(asked.Session, "-fail")] {
-			answer[key] = value
-		}
-		return answer
-	})
-	for name := range answers {
-		code := "bad_settlement"
-		if name == "failed" {
-			code = "tired"
-		}
-		config := func(fallback string) object {
-			return object{"provider": "scripted", "model": "m", "steps": rules, "step_hook": object{"hook": "liar", "deadline_ms": hookMS, "fallback": fallback}}
-		}
-		s.run(session.DoorIn, name, "go", config("rules"))
-		s.run(session.DoorIn, name+"-fail", "go", config("fail"))
-		v := s.ended(name, 1)
-		if v.Last.Lifecycle != session.Completed || v.Turn.Step == nil || v.Turn.Step.Code != code || v.Turn.Step.From != session.StepFromRun {
-			t.Errorf("%s: the run ended %+v, its turn %+v", name, v.Last, v.Turn.Step)
-		}
-		s.wantOffered(name, "note")
-		s.wantEnd(name+"-fail", 1, session.Failed, code)
-		s.wantOffered(name + "-fail")
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-	verifyAll(t, s.url)
-}
-
-// TestStepHookThatNeverAnswers: its deadline decides, by its wake, or by an
-// event as in docs/operations.md.
-func TestStepHookThatNeverAnswers(t *testing.T) {
-	t.Parallel()
-	s := startSystem(t, stepRecord())
-	s.models("rules:\n  - shown: {tools: {include: [note], exclude: [search, other]}}\n    say: Done.\n", "scripted")
-	for sid, c := range map[string]struct {
-		fallback   string
-		deadlineMS int
-		lifecycle  session.Lifecycle
-		code       string
-		offered    []string
-	}{
-		"rules":       {"rules", 1000, session.Completed, "", []string{"note"}},
-		"fail":        {"fail", 1000, session.Failed, "deadline_exceeded", nil},
-		"rules-early": {"rules", hookMS, session.Completed, "", []string{"note"}},
-		"fail-early":  {"fail", hookMS, session.Failed, "deadline_exceeded", nil},
-	} {
-		s.run(session.DoorIn, sid, "go", object{
-			"provider": "scripted", "model": "m", "steps": list{object{"active_tools": list{"note"}}},
-			"step_hook": object{"hook": "nobody", "deadline_ms": c.deadlineMS, "fallback": c.fallback},
-		})
-		if c.deadlineMS == hookMS {
-			v := s.view(sid, "a step that is asked", func(v session.View) bool { return v.WaitsFor == "step" && len(v.Open) == 2 })
-			for _, e := range v.Open {
-				if e.Class == session.ClassWake { // it is due with the hook, so one is enough
-					s.say(session.DoorWake, sid, session.TypeWakeSettled, object{"effect": e.Effect})
-				}
-			}
-		}
-		s.wantEnd(sid, 1, c.lifecycle, c.code)
-		s.wantOffered(sid, c.offered...)
-		// The answer comes at last, and changes nothing.
-		heard := listen(t, s.nc, "refold.out."+sid)
-		s.say(session.DoorStep, sid, session.TypeStepPrepared, object{"effect": "r1t1s", "status": "ok", "active_tools": list{"other"}})
-		s.wantRejections(heard, "StepPrepared effect_settled")
-		s.wantOffered(sid, c.offered...)
-	}
-	verifyAll(t, s.url)
-}
-
-// TestStepHookOfPackageBridge: the same as a plain program, with bridge.Step.
-func TestStepHookOfPackageBridge(t *testing.T) {
-	t.Parallel()
-	s := startSystem(t, stepRecord())
-	s.models(stepScript, "scripted")
-	l := &lab{}
-	s.tools(l)
-	s.serve(func(b *bridge.Bridge) error {
-		return b.Step("router", executor.PrepareStep(func(_ context.Context, asked executor.StepRequest) (executor.StepChoice, error) {
-			switch {
-			case asked.HasUsedTool("note"):
-				return executor.StepChoice{ActiveTools: []string{}}, nil
-			case asked.HasUsedTool("lab.search"):
-				return executor.StepChoice{ActiveTools: []string{"note"}, System: "Note it."}, nil
-			}
-			return executor.StepChoice{ActiveTools: []string{"search"}}, nil
-		}))
-	})
-	s.run(session.DoorIn, "s1", "go", object{"provider": "scripted", "model": "m", "step_hook": object{"hook": "router", "deadline_ms": hookMS}})
-	s.wantEnd("s1", 1, session.Completed, "")
-	s.wantOffered("s1", "search", "note", "")
-	if got := l.ran(); got != "search note" {
-		t.Errorf("ran: %s", got)
-	}
-	verifyAll(t, s.url)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,20 +31,6 @@ func (s *system) subjectsOf(stream, filter string) map[string]uint64 {
 		s.t.Fatal(err)
 	}
 	return info.State.Subjects
-}
-
-// stored returns the subjects of all that REFOLD_FX holds of a session: its
-// effects and their claims, sorted.
-func (s *system) stored(sid string) []string {
-	s.t.Helper()
-	var all []string
-	for _, filter := range []string{"refold.fx.*.*." + sid + ".*", "refold.fx.claim.*.*." + sid + ".>"} {
-		for subject := range s.subjectsOf(s.names.EffectsStream(), filter) {
-			all = append(all, subject)
-		}
-	}
-	slices.Sort(all)
-	return all
 }
 
 // idle waits until a consumer of a stream has nothing to deliver, and nothing

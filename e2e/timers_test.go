@@ -117,12 +117,6 @@ func (s *timed) check(sid string, wake session.Wake) {
 	verifyAll(s.t, s.url)
 }
 
-func TestDeadlineSettlesAtItsTime(t *testing.T) {
-	t.Parallel()
-	s := startTimed(t, startNATS(t))
-	s.check(s.ask(time.Second))
-}
-
 func TestDeadlineKilled(t *testing.T) {
 	t.Parallel()
 	for _, victim := range []string{"session-actor", "nats"} {

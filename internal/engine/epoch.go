@@ -12,7 +12,7 @@ import (
 // guard suspects nothing.
 func (l *Lane) begin(e *EpochStarted) {
 	for _, s := range l.sessions {
-		s.proven = false
+		s.proven, s.passing = false, 0
 		if s.stop != nil && s.state != nil {
 			// Its events up to the stop may be done: without a state a recheck
 			// notices its release.

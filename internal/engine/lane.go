@@ -372,14 +372,17 @@ func (l *Lane) fold(o *outputs) {
 	case s.isStopped(e.Seq):
 		s.state = nil // its events count as stored, and the state is not needed
 		l.weigh(s)
-		if s.stop.Released { // or will be, by who resumes it
+		switch {
+		case s.stop.Released:
 			l.park(o)
 			l.release(s)
-			return
+		case s.passing > 0:
+			s.passing--
+		case !s.unstored.Load():
+			// Another host may have released it, and that host stores the outputs only
+			// of the events before.
+			l.load(o, s)
 		}
-		// Another host may release it, and that host stores the outputs only of the
-		// events before. So the next event looks again.
-		s.proven = s.unstored.Load()
 	case e.Seq <= s.state.Seq:
 		// Already folded: its outputs are stored, or are ahead in the queue.
 	default:

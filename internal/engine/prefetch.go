@@ -21,6 +21,7 @@ type load struct {
 	checked       bool           // firstEvents has checked it
 	was           *actor         // the unproven session; nil: it is not in memory
 	stopped       bool           // was is quarantined
+	waiting       int            // events of the session that wait when the work begins
 	state         *session.State // of was
 	tracing       *tracing       // of was
 
@@ -58,6 +59,7 @@ func (l *Lane) startLoads() {
 			wait = append(wait, w)
 		default:
 			l.loading++
+			w.waiting = len(l.parked[w.event.Session])
 			l.do(w)
 		}
 	}
@@ -191,12 +193,13 @@ func (w *load) loaded(l *Lane) {
 		return
 	case w.actor != nil:
 		if s == nil || s == w.was || s.state == nil && !s.isStopped(w.event.Seq) { // it may have been stopped since
+			w.actor.passing = w.waiting
 			l.cacheSession(w.actor)
 		}
 	case s != w.was: // it was stopped since
 	case w.state != nil:
 		s.state, s.stop, s.tracing, s.proven = w.state, w.stop, w.tracing, true
-		s.stored = s.state.Seq
+		s.stored, s.passing = s.state.Seq, w.waiting
 	case w.stop == nil || w.stop.Released:
 		if w.stop != nil {
 			s.stop = w.stop // it stays stored until the session is resumed
@@ -204,7 +207,7 @@ func (w *load) loaded(l *Lane) {
 		l.release(s)
 		return
 	default:
-		s.stop, s.proven = w.stop, true
+		s.stop, s.proven, s.passing = w.stop, true, w.waiting
 	}
 	l.free(sid)
 }

@@ -54,11 +54,11 @@ func (l *Lane) quarantine(e session.Event, cause error, of storer) {
 		s.state, s.stopping = nil, true // it is ahead of what is stored, or half folded
 	}
 	l.occupy(e.Session)
-	stored := false
+	stored, waiting := false, len(l.parked[e.Session])
 	l.do(&attempt{outside: l.outside, name: "quarantines " + e.Session, try: func(ctx context.Context, w outside) (err error) {
 		stop, stored, err = w.mark(ctx, e, stop, cause)
 		return err
-	}, then: func(l *Lane) { l.stop(e.Session, stop, stored, of) }})
+	}, then: func(l *Lane) { l.stop(e.Session, stop, stored, waiting, of) }})
 }
 
 // mark stores a quarantine and returns it. If another owner has stored an earlier
@@ -143,9 +143,10 @@ func (l *Lane) storeStop(s *actor) {
 	}, then: func(*Lane) { s.retrying = false }})
 }
 
-// stop stops a session after its quarantine is stored.
-func (l *Lane) stop(sid string, stop Stop, stored bool, of storer) {
-	s := &actor{sid: sid, stop: &stop, proven: !stored, used: l.clock, retryAt: l.now.Add(l.host.retriedEvery)}
+// stop stops a session after its quarantine is stored. So many of its events waited
+// for that from the beginning.
+func (l *Lane) stop(sid string, stop Stop, stored bool, waiting int, of storer) {
+	s := &actor{sid: sid, stop: &stop, proven: true, passing: waiting, used: l.clock, retryAt: l.now.Add(l.host.retriedEvery)}
 	s.unstored.Store(!stored)
 	l.keep(s)
 	lists := [][]*outputs{l.folded}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"time"
 
@@ -170,10 +171,10 @@ func (r *referee) viewBy(h *host, sid string) ([]byte, error) {
 	}
 }
 
-// endNotices checks a session's stored notices for gaps.
+// endNotices checks a session's notices for gaps, those of deleted streams included.
 func (r *referee) endNotices(sid string, s *judged) {
 	last := uint64(0)
-	for _, m := range r.j.out.All(">", 1, 0) {
+	for _, m := range slices.Concat(r.j.goneNotices, r.j.out.All(">", 1, 0)) {
 		if m.Subject != sid || m.Header == "0" {
 			continue
 		}

@@ -19,6 +19,9 @@ func (s *sim) disasters() (all []option) {
 	rarely(s.mood.cuts, 40, func() {
 		s.toOne(func(i int) { s.cutOrJoin(s.hosts[i].proc) }, func(i int) { s.cutOrJoin(s.bridges[i].proc) })
 	})
+	rarely(s.mood.cuts, 80, func() {
+		s.toOne(func(i int) { s.freeze(s.hosts[i].proc) }, func(i int) { s.freeze(s.bridges[i].proc) })
+	})
 	rarely(s.mood.jumps, 40, s.jump)
 	rarely(1, 20, s.flush)
 	rarely(s.mood.restarts, 20, func() {
@@ -31,6 +34,7 @@ func (s *sim) disasters() (all []option) {
 	rarely(s.mood.failures, 60, s.sessionFails)
 	rarely(s.mood.failures, 120, s.streamFails)
 	rarely(weightOf(s.mood.pastLosses), 20, s.pastLost)
+	rarely(weightOf(s.mood.derivedLosses), 40, s.derivedLost)
 	rarely(weightOf(s.mood.hours), 150, s.hour)
 	return all
 }
@@ -208,6 +212,9 @@ func (s *sim) newest() time.Time {
 func (s *sim) cutOrJoin(p *proc) {
 	s.mu.Lock()
 	joins := p.cut()
+	if joins {
+		s.remembersFailures(p.cutAt)
+	}
 	p.cutAt = time.Now()
 	p.cutOff.Store(true)
 	if joins {
@@ -218,6 +225,20 @@ func (s *sim) cutOrJoin(p *proc) {
 	s.mu.Unlock()
 	s.did("cut off")
 	s.say("%s is cut off: %v", p.name, !joins)
+}
+
+// freeze suspends a process while the others go on. What it was about to do happens
+// right after that. Its timers run on, as they would in a process that is cut off.
+func (s *sim) freeze(p *proc) {
+	if p.dead || p.cut() {
+		return
+	}
+	s.did("frozen")
+	s.cutOrJoin(p)
+	s.goesOn(1 + s.draw(8))
+	if !p.dead && p.cut() {
+		s.cutOrJoin(p)
+	}
 }
 
 // powerLoss removes the latest events from the log.

@@ -53,6 +53,16 @@ func (f *failures) mayStop(sid string) bool {
 	return now && odd != failsFull || healed && time.Since(ended) < failuresFor
 }
 
+// remembersFailures records that a process is back that was cut off at a time: it may
+// stop a session for a failure that ended since.
+func (f *failures) remembersFailures(cutAt time.Time) {
+	for sid, ended := range f.healed {
+		if ended.After(cutAt) {
+			f.healed[sid] = time.Now()
+		}
+	}
+}
+
 // sessionFails has the work of one session fail, and all sessions go on for a while.
 func (s *sim) sessionFails() {
 	sids := sortedKeys(s.judge.sessions)

@@ -38,6 +38,7 @@ type jetServer struct {
 	log, fx, out, due *jetmodel.Stream
 	lanes             [laneCount]*laneEnd
 	targets           []*target
+	goneNotices       []jetmodel.Message // of deleted streams
 	dues              *jetmodel.Consumer
 	saved             map[*jetmodel.Consumer]jetmodel.Saved // as flushed last
 	behind            uint64                                // the most events that a replica lacks
@@ -46,7 +47,7 @@ type jetServer struct {
 
 	blobs       map[codec.Ref][]byte
 	former      map[string][][]byte // values of the bucket, the latest last
-	timers      map[string]schedule // by the subject of the schedule; none is ever lost
+	timers      map[string]schedule // by the subject of the schedule
 	newestTimer journal.Newest
 	alive       map[string]*proc    // by instance
 	stops       map[string][]byte   // quarantines
@@ -79,19 +80,14 @@ func newServer(s *stage) *jetServer {
 		panic(err)
 	}
 	j := new(jetServer)
-	stream := func(cfg jetmodel.Config) *jetmodel.Stream {
-		cfg.Wall = j.now
-		return jetmodel.NewStream(cfg, time.Now)
-	}
+	stream := j.stream
 	*j = jetServer{
 		stage: s, names: names,
 		failures: failures{odd: map[string]string{}, healed: map[string]time.Time{}, down: map[string]bool{}},
 		log:      stream(jetmodel.Config{Window: 2 * time.Minute}),
 		fx:       stream(jetmodel.Config{OnePerSubject: true, Age: time.Hour, Window: 2 * time.Minute}),
 		out:      stream(jetmodel.Config{Window: 2 * time.Minute}),
-		due:      stream(jetmodel.Config{}),
-
-		saved: map[*jetmodel.Consumer]jetmodel.Saved{}, blobs: map[codec.Ref][]byte{}, former: map[string][][]byte{},
+		saved:    map[*jetmodel.Consumer]jetmodel.Saved{}, blobs: map[codec.Ref][]byte{}, former: map[string][][]byte{},
 		timers: map[string]schedule{}, alive: map[string]*proc{}, stops: map[string][]byte{}, notes: map[string]laneNote{},
 	}
 	for n := range j.lanes {
@@ -114,10 +110,16 @@ func newServer(s *stage) *jetServer {
 		of.consumer = j.fx.Consumer(jetmodel.ConsumerConfig{Filters: []string{filter}, AckWait: wait, AckPending: 10000})
 		j.targets = append(j.targets, of)
 	}
-	j.dues = j.due.Consumer(jetmodel.ConsumerConfig{AckWait: 5 * time.Second})
+	j.newDue()
 	j.flush()
 	j.judge = newReferee(j)
 	return j
+}
+
+// stream makes a stream.
+func (j *jetServer) stream(cfg jetmodel.Config) *jetmodel.Stream {
+	cfg.Wall = j.now
+	return jetmodel.NewStream(cfg, time.Now)
 }
 
 // now returns the server's time.

@@ -37,7 +37,7 @@ type mood struct {
 	kills, cuts, restarts, waits, stops, jumps int
 
 	logLosses, effectLosses, pastLosses bool // at most one of them
-	hours, killers                      bool
+	hours, killers, derivedLosses       bool
 	failures                            int  // of sessions and of streams
 	grouped                             bool // outputs are stored in atomic batches
 }
@@ -67,6 +67,7 @@ func newSim(d *draws) *sim {
 	}
 	s.mood.failures = max(0, s.draw(6)-4)
 	s.mood.killers, s.deadly = s.draw(4) == 3, map[string]bool{}
+	s.mood.derivedLosses = s.draw(4) == 3
 	s.behind = uint64(s.draw(2) * 3)
 	payload := []byte(installRecord)
 	install, err := session.ParseInstall(payload)

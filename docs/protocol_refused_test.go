@@ -18,7 +18,7 @@ func refusedByOthers(t *testing.T) []string {
 
 func refusedCodes(t *testing.T) []string {
 	t.Helper()
-	return constants(t, "actors/session/refused.go", func(name, _ string) bool { return strings.HasPrefix(name, "Refused") })
+	return constants(t, "actors/session/batch.go", func(name, _ string) bool { return strings.HasPrefix(name, "Refused") })
 }
 
 // TestRefusedCodesAreThoseOfBridges: the codes by which the fold knows that a call was

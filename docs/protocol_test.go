@@ -153,7 +153,7 @@ func TestEveryMessageHasASchema(t *testing.T) {
 	t.Parallel()
 	s := readSchemas(t)
 	want := slices.Concat(session.EventTypes(), noticeTypes(t), otherSchemas)
-	for _, class := range constants(t, "actors/session/class.go", func(_, typ string) bool { return typ == "Class" }) {
+	for _, class := range constants(t, "actors/session/evolve.go", func(_, typ string) bool { return typ == "Class" }) {
 		name := effectSchemas[session.Class(class)]
 		if name == "" {
 			t.Errorf("effects of class %s have no schema", class)
@@ -323,7 +323,7 @@ func TestEnums(t *testing.T) {
 	})
 	bases := typed("planner/select.go", "Source")
 	bases[slices.Index(bases, "")] = "profile" // as the view says it
-	roles, classes := typed("actors/session/effect.go", "Role"), typed("actors/session/class.go", "Class")
+	roles, classes := typed("actors/session/effect.go", "Role"), typed("actors/session/evolve.go", "Class")
 	want := map[string][]string{
 		"Envelope#/properties/type":                                                session.EventTypes(),
 		"Notice#/properties/type":                                                  noticeTypes(t),
@@ -355,7 +355,7 @@ func TestEnums(t *testing.T) {
 		"InstallRecord#/properties/policy/properties/skills":                       {session.SkillsNarrow, session.SkillsIgnore},
 		"Step#/properties/calls/items/properties/status":                           over,
 		"View#/$defs/turn/properties/base":                                         bases,
-		"View#/$defs/turn/properties/step/properties/from":                         typed("actors/session/step.go", "StepSource"),
+		"View#/$defs/turn/properties/step/properties/from":                         typed("actors/session/turn.go", "StepSource"),
 		"View#/$defs/turn/properties/step/properties/failed/items/properties/code": {planner.WhenFailed, planner.WhenTooCostly},
 		"CallSettled#/properties/status":                                           over,
 		"Progress#/properties/type":                                                {session.ProgressCallSettled, session.ProgressTurnSettled},

@@ -245,7 +245,7 @@ func TestProtocolListsCodes(t *testing.T) {
 	}{
 		{"Rejections", namesInTable(told["Rejections"]), rejections},
 		{"Results and Ends of runs", slices.Concat(results, ends), slices.Concat(calls, own)},
-		{"Refused calls", namesInTable(told["Refused calls"]), named("actors/session/refused.go", "Refused")},
+		{"Refused calls", namesInTable(told["Refused calls"]), named("actors/session/batch.go", "Refused")},
 		{"Codes of bridges", namesInTable(told["Codes of bridges"]), slices.Concat(
 			named("internal/worker/outcome.go", "code"), named("internal/worker/deaths.go", "code"), named("internal/prompt/request.go", "code"), named("internal/worker/lost.go", "code"), named("bridge/pack.go", "code"),
 			named("bridge/function/function.go", "code"), []string{session.CodeDeadlineExceeded, session.CodeOutcomeUnknown})},

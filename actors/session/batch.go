@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -332,4 +333,487 @@ func (s *State) fileResults() {
 		s.appendItem(Item{Role: RoleTool, Seq: b.Seq, Call: len(b.Calls) + i, Code: CodeLimitExceeded,
 			Detail: "a batch runs at most " + strconv.Itoa(CallsMax) + " calls: make fewer at a time; " + strconv.Itoa(b.Excess) + " of " + strconv.Itoa(len(b.Calls)+b.Excess) + " were refused"}, 0)
 	}
+}
+
+// admitCall decides whether an accepted call runs, waits for a person, or is
+// refused. In a run that is being interrupted no call runs.
+func (s *State) admitCall(i int, planned *planner.PlanCall) {
+	c := &s.Turn.Batch.Calls[i]
+	if s.Run.Lifecycle == Interrupting {
+		planned.Rejected = true
+		s.endCall(i, CallCancelled, CodeCancelled, detailNotOpened)
+		return
+	}
+	tool, _ := s.turnRegistry.Lookup(c.ToolID)
+	if s.isEnable(c) {
+		if status, code, detail := s.enableFault(c.Arguments); code != "" {
+			planned.Rejected, planned.Key = true, planner.Key{}
+			s.endCall(i, status, code, detail)
+			return
+		}
+	}
+	why := policyDenies()
+	switch s.decide(tool, c.Arguments) {
+	case planner.Allow: // checked again when the call is opened
+		return
+	case planner.Ask:
+		if why = s.deniedNow(c, tool); why.OK() {
+			// The arguments may be edited, and an edit must not change the plan.
+			planned.Key = planner.Key{Bare: planned.Key.Bare}
+			c.Status, c.Approval = CallAwaiting, &Approval{
+				ArgsHash: codec.Sum([]byte(c.Arguments)), Deadline: s.Clock + approvalDeadline(&s.Run.Config),
+			}
+			if s.isEnable(c) {
+				s.readForApproval(i)
+			}
+			return
+		}
+	}
+	planned.Rejected, planned.Key = true, planner.Key{}
+	s.rejectCall(i, why)
+}
+
+// decide returns the approval decision for a call with these arguments: the
+// policy's, or else the tool's own.
+func (s *State) decide(tool planner.ToolIndex, arguments string) planner.Decision {
+	approvals := s.install.approvals
+	if approvals.AllowsAll(s.turnRegistry, tool) {
+		return planner.Allow
+	}
+	return approvals.Decide(s.turnRegistry, tool, planner.ApprovalFacts{StepFacts: s.stepFacts(nil), Arguments: arguments})
+}
+
+// approvalDeadline returns how long a call waits for a person, in milliseconds.
+func approvalDeadline(c *RunConfig) int64 {
+	if c.DeadlinesMS != nil && c.DeadlinesMS.Approval > 0 {
+		return c.DeadlinesMS.Approval
+	}
+	return ApprovalDefaultMS
+}
+
+// notifyApprovals requests the approvals of the whole batch, except those of packs
+// that are still being read.
+func (s *State) notifyApprovals() {
+	for i := range s.Turn.Batch.Calls {
+		if c := &s.Turn.Batch.Calls[i]; c.Status == CallAwaiting && !s.isBeingRead(c) {
+			s.notifyApproval(i)
+		}
+	}
+}
+
+// notifyApproval requests the approval of call i. Its deadline counts from here: a
+// pack may have been read before.
+func (s *State) notifyApproval(i int) {
+	t := s.Turn
+	c := &t.Batch.Calls[i]
+	c.Approval.Deadline = s.Clock + approvalDeadline(&s.Run.Config)
+	d := ApprovalRequested{
+		Call: callName(t.Run, t.Number, i), ToolID: c.ToolID, ToolName: c.ToolName, Arguments: c.Arguments,
+		ArgsHash: c.Approval.ArgsHash.String(), Deadline: c.Approval.Deadline, Grant: s.approvalGrant(c), Pack: s.approvalPack(c),
+	}
+	if d.Pack != nil && d.Pack.bytes()+jsonTextBytesMax(c.Arguments) > NoticeBytesMax-noticeFixedBytesMax {
+		d.Pack.cut()
+	}
+	if jsonTextBytesMax(c.Arguments) > NoticeBytesMax-noticeFixedBytesMax {
+		d.Arguments, d.ArgumentsSeq = "", t.Batch.Seq
+	}
+	notify(s, NoticeApprovalRequested, d)
+}
+
+// approvalDecided lets a call run, perhaps with other arguments, or refuses it.
+func (s *State) approvalDecided(b *ApprovalDecided) *refusal {
+	i, bad := s.awaiting(b)
+	if bad != nil {
+		return bad
+	}
+	t := s.Turn
+	c := &t.Batch.Calls[i]
+	switch {
+	case b.Decision != DecisionApprove && b.Decision != DecisionDeny:
+		return refuse(RejectInvalidData, "decision: approve or deny, not "+quoted(b.Decision))
+	case len(b.Reason) > DetailBytesMax:
+		return refuse(RejectLimitExceeded, "reason: at most "+strconv.Itoa(DetailBytesMax)+" bytes")
+	case b.Manifest != "" && !isHash(b.Manifest):
+		return refuse(RejectInvalidData, "manifest: is 64 lower-case hex digits")
+	case b.Decision == DecisionDeny && b.Arguments != "":
+		return refuse(RejectInvalidData, "arguments: belong to decision approve")
+	}
+	if b.Decision == DecisionDeny {
+		detail := "a person decided that the call does not run"
+		if b.Reason != "" {
+			detail += ": " + b.Reason
+		}
+		s.endCall(i, CallIgnored, CodeApprovalDenied, detail)
+		s.closeGroup()
+		return nil
+	}
+	if bad := s.packFault(c, b); bad != nil {
+		return bad
+	}
+	if b.Arguments != "" && b.Arguments != c.Arguments {
+		if bad := s.editFault(c, b.Arguments); bad != nil {
+			return bad
+		}
+		c.Arguments, c.Edit = b.Arguments, s.Seq
+		s.addToWindow(int64(len(b.Arguments))) // the result shows the edited arguments
+	}
+	c.Status, c.Approval = CallWaiting, nil
+	if t.Batch.Group < len(t.Batch.Plan.Groups) && s.isInOpenGroup(i) {
+		s.openGroup()
+	}
+	return nil
+}
+
+// editFault returns why call c may not run with other arguments: its schema or the
+// policy refuses them, or the batch's arguments together would exceed the size of
+// one event. A state at its limits has no room for more.
+func (s *State) editFault(c *Call, arguments string) *refusal {
+	t := s.Turn
+	tool, _ := s.turnRegistry.Lookup(c.ToolID)
+	if why := planner.CheckArguments(s.turnRegistry, &t.Toolset, tool, arguments); !why.OK() {
+		return refuse(RejectInvalidData, "arguments: "+why.Detail)
+	}
+	loading := s.otherSkillsLoading(c)
+	if why := s.skillFault(c.ToolID, arguments, &loading); !why.OK() {
+		return refuse(RejectInvalidData, "arguments: "+why.Detail)
+	}
+	if s.decide(tool, arguments) == planner.Deny {
+		return refuse(RejectNotPermitted, "arguments: the install policy denies the call with them")
+	}
+	size := len(arguments) - len(c.Arguments)
+	for i := range t.Batch.Calls {
+		size += len(t.Batch.Calls[i].Arguments)
+	}
+	if size > EventBytesMax {
+		return refuse(RejectLimitExceeded, "arguments: those of all calls without a result are at most "+
+			strconv.Itoa(EventBytesMax)+" bytes together: deny the call, or let others end first")
+	}
+	return nil
+}
+
+// awaiting returns the call that waits for this decision.
+func (s *State) awaiting(b *ApprovalDecided) (int, *refusal) {
+	p, ok := parseName(b.Call)
+	t := s.Turn
+	switch {
+	case !ok || p.kind != kindTool:
+		return 0, refuse(RejectUnknownCall, "call: is the name of a call, r1t2c0, not "+quoted(b.Call))
+	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:
+		return 0, refuse(RejectUnknownCall, "this session has made no call "+b.Call)
+	case p.run < t.Run || p.turn < t.Number:
+		return 0, refuse(RejectApprovalStale, b.Call+" was over long before")
+	case t.Batch == nil || int(p.n) >= len(t.Batch.Calls):
+		return 0, refuse(RejectUnknownCall, "this session has made no call "+b.Call)
+	}
+	c := &t.Batch.Calls[p.n]
+	switch {
+	case c.Status != CallAwaiting:
+		return 0, refuse(RejectApprovalStale, b.Call+" does not wait for approval: it is "+string(c.Status))
+	case b.ArgsHash != c.Approval.ArgsHash.String():
+		return 0, refuse(RejectApprovalStale, "args_hash: the call waits with "+c.Approval.ArgsHash.String())
+	}
+	return int(p.n), nil
+}
+
+// whyNotNow returns why a call that waits for a person would be refused if it was
+// opened now, "" if it would not.
+func (s *State) whyNotNow(c *Call) (code, detail string) {
+	tool, _ := s.turnRegistry.Lookup(c.ToolID)
+	if why := s.deniedNow(c, tool); !why.OK() {
+		return string(why.Code), clip(why.Detail, DetailBytesMax)
+	}
+	if s.isEnable(c) {
+		status, code, detail := s.enableFault(c.Arguments)
+		if status == CallFailed {
+			return code, clip(detail, DetailBytesMax)
+		}
+	}
+	return "", ""
+}
+
+// isInOpenGroup reports whether call i is in the group that is open.
+func (s *State) isInOpenGroup(i int) bool {
+	b := s.Turn.Batch
+	return slices.Contains(b.Plan.Groups[b.Group], i)
+}
+
+// hostLoopFault rejects a single settlement of open call i by a host loop if it
+// names another plan: the host loop reads the rejection and tries again. From a
+// bridge, the same settles the call as `bad_settlement`, so that nothing hangs.
+func (s *State) hostLoopFault(i int, b *ToolCallSettled) *refusal {
+	batch := s.Turn.Batch
+	if b.PlanHash == "" || batch.PlanHash.Is(b.PlanHash) || !s.isHostLoop(&batch.Calls[i]) {
+		return nil
+	}
+	return planMismatch(batch.PlanHash)
+}
+
+func planMismatch(want codec.Hash) *refusal {
+	return refuse(RejectPlanMismatch, "plan_hash: this batch's is "+want.String())
+}
+
+// toolBatchSettled settles all calls of the open batch that have no result. If
+// anything is wrong, it settles none.
+func (s *State) toolBatchSettled(data codec.Raw) *refusal {
+	b, bad := decodeBatch(data)
+	if bad != nil {
+		return bad
+	}
+	p, ok := parseName(b.Batch)
+	if !ok || p.kind != kindLLM {
+		return refuse(RejectInvalidData, "batch: is the name of a turn, r1t2, not "+quoted(b.Batch))
+	}
+	t := s.Turn
+	switch done := s.Done; {
+	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:
+		return refuse(RejectUnknownEffect, "this session has no batch "+b.Batch)
+	case p.run == t.Run && p.turn == t.Number && t.Batch != nil && s.isBatchOpen():
+		return s.settleBatch(b)
+	case p.run == t.Run && p.turn == t.Number && t.Batch == nil:
+		return refuse(RejectUnknownEffect, b.Batch+" has made no calls")
+	case done != nil && p.run == done.Run && p.turn == done.Turn && !s.isBatchLater(done):
+		return done.sameFault(b, s.LastPlan)
+	}
+	return refuse(RejectStale, "batch "+b.Batch+" was over long before")
+}
+
+// isBatchOpen reports whether the latest turn's batch has calls without a result.
+func (s *State) isBatchOpen() bool { return s.Run != nil && s.Turn.isOpen() }
+
+// isBatchLater reports whether there is a batch after the last completed one.
+func (s *State) isBatchLater(done *DoneBatch) bool {
+	t := s.Turn
+	return t.Batch != nil && (t.Run != done.Run || t.Number != done.Turn)
+}
+
+// decodeBatch reads a ToolBatchSettled and checks each result by itself.
+func decodeBatch(data codec.Raw) (*ToolBatchSettled, *refusal) {
+	if bad := resultsPartsFault(data); bad != nil {
+		return nil, bad
+	}
+	var b ToolBatchSettled
+	if bad := decodeBody(data, &b); bad != nil {
+		return nil, bad
+	}
+	if len(b.Results) > CallsMax {
+		return nil, tooManyResults()
+	}
+	for i := range b.Results {
+		if bad := resultFault(&b.Results[i]); bad != nil {
+			return nil, refuse(bad.code, "results["+strconv.Itoa(i)+"]."+bad.detail)
+		}
+	}
+	return &b, nil
+}
+
+// settleBatch settles the open batch.
+func (s *State) settleBatch(b *ToolBatchSettled) *refusal {
+	batch := s.Turn.Batch
+	if b.PlanHash != batch.PlanHash.String() {
+		return planMismatch(batch.PlanHash)
+	}
+	var given [CallsMax]*ToolCallSettled
+	for i := range b.Results {
+		r := &b.Results[i]
+		at, bad := callOf(b.Batch, len(batch.Calls), r)
+		if bad == nil {
+			bad = s.mayBeSettled(&batch.Calls[at], r)
+		}
+		if bad == nil && given[at] != nil {
+			bad = mismatch(r.Effect + " is named twice")
+		}
+		if bad == nil && r.PlanHash != "" && r.PlanHash != b.PlanHash {
+			bad = planMismatch(batch.PlanHash)
+		}
+		if bad != nil {
+			return bad
+		}
+		given[at] = r
+	}
+	for i := range batch.Calls {
+		if batch.Calls[i].Status == CallAwaiting {
+			return mismatch("call " + strconv.Itoa(i) + " waits for approval")
+		}
+		if !batch.Calls[i].done() && given[i] == nil {
+			return mismatch("call " + strconv.Itoa(i) + " has no result: the whole batch is settled, later groups included")
+		}
+	}
+	for i := range batch.Calls {
+		c := &batch.Calls[i]
+		if c.done() {
+			continue
+		}
+		if c.Status == CallWaiting {
+			c.At, c.RunMS = s.Clock, 1 // the host loop ran it
+		}
+		s.takeResult(i, given[i])
+	}
+	batch.Group = len(batch.Plan.Groups)
+	s.completeBatch()
+	return nil
+}
+
+// callOf returns the index of the call that a result names.
+func callOf(batch string, calls int, r *ToolCallSettled) (int, *refusal) {
+	p, ok := parseName(r.Effect)
+	if !ok || p.kind != kindTool || turnName(p.run, p.turn) != batch || int(p.n) >= calls {
+		return 0, refuse(RejectUnknownCall, "batch "+batch+" has no call "+quoted(r.Effect))
+	}
+	return int(p.n), nil
+}
+
+// mayBeSettled checks a result of the batch against its call.
+func (s *State) mayBeSettled(c *Call, r *ToolCallSettled) *refusal {
+	switch {
+	case c.done() && c.Result != r.result():
+		return mismatch(r.Effect + " has another result")
+	case c.Status == CallOpen && !s.isHostLoop(c):
+		return mismatch(r.Effect + " is asked at a bridge: its settlement comes from there")
+	}
+	return nil
+}
+
+func tooManyResults() *refusal {
+	return refuse(RejectLimitExceeded, "results: a batch has at most "+strconv.Itoa(CallsMax)+" calls")
+}
+
+func mismatch(detail string) *refusal { return refuse(RejectBatchMismatch, detail) }
+
+// sameFault checks a ToolBatchSettled against the stored results and their plan.
+func (d *DoneBatch) sameFault(b *ToolBatchSettled, plan codec.Hash) *refusal {
+	if b.PlanHash != plan.String() {
+		return mismatch("plan_hash: the batch was completed under " + plan.String())
+	}
+	var given [CallsMax]bool
+	for i := range b.Results {
+		r := &b.Results[i]
+		at, bad := callOf(b.Batch, len(d.Results), r)
+		switch {
+		case bad != nil:
+			return bad
+		case given[at]:
+			return mismatch(r.Effect + " is named twice")
+		case d.Results[at] != r.result():
+			return mismatch(r.Effect + " has another result")
+		}
+		given[at] = true
+	}
+	return nil
+}
+
+// hostSessionUpdated sets the host session's status, from the next turn on.
+func (s *State) hostSessionUpdated(b *HostSessionUpdated) *refusal {
+	host := HostSession(*b)
+	if bad := hostFault(&host); bad != nil {
+		return bad
+	}
+	if s.endsAnother(&host) {
+		return refuse(RejectStale, "host session "+quoted(host.ID)+" is not the one that is ready, "+quoted(s.Host.ID))
+	}
+	s.setHost(host)
+	return nil
+}
+
+// endsAnother reports whether h ends a host session other than the ready one. A
+// worker's late report about an earlier host session must not end a later one.
+func (s *State) endsAnother(h *HostSession) bool {
+	return h.Status != "ready" && h.Status != "none" && h.ID != "" && s.hostStatus() == "ready" && s.Host.ID != "" && s.Host.ID != h.ID
+}
+
+// hostFault checks a host session, which may be nil.
+func hostFault(h *HostSession) *refusal {
+	if h == nil {
+		return nil
+	}
+	switch h.Status {
+	case "ready", "closed", "expired", "error", "none":
+	default:
+		return refuse(RejectInvalidData, "host_session.status: ready, closed, expired, error or none, not "+quoted(h.Status))
+	}
+	if len(h.ID) > HostIDBytesMax || len(h.Route) > HostIDBytesMax {
+		return refuse(RejectInvalidData, "host_session: id and route are at most "+strconv.Itoa(HostIDBytesMax)+" bytes")
+	}
+	if h.Root != "" && (h.Root[0] != '/' || len(h.Root) > HostRootBytesMax) {
+		return refuse(RejectInvalidData, "host_session.root: an absolute path of at most "+strconv.Itoa(HostRootBytesMax)+" bytes")
+	}
+	return nil
+}
+
+// setHost sets the host session; status none removes it.
+func (s *State) setHost(h HostSession) {
+	s.toolsMoved = true
+	if h.Status == "none" {
+		s.Host = nil
+		return
+	}
+	if s.Host != nil && s.Host.ID == h.ID {
+		h.Root, h.Route = cmp.Or(h.Root, s.Host.Root), cmp.Or(h.Route, s.Host.Route)
+	}
+	s.Host = &h
+}
+
+// hostRoot returns the host session's working directory, "" if unknown.
+func (s *State) hostRoot() string {
+	if s.Host == nil {
+		return ""
+	}
+	return s.Host.Root
+}
+
+// callTarget returns the target of a call's effect: the executor's, or the worker
+// that holds the host session, if the tool requires one and the route is a target
+// below the executor's: host-w1 for host. Any other route is for people. So a
+// worker routes calls of its own target alone.
+func callTarget(tool *planner.ToolSpec, h *HostSession) string {
+	target := tool.Executor.Target
+	if h == nil || !strings.HasPrefix(h.Route, target+"-") || !planner.IsName(h.Route) {
+		return target
+	}
+	if slices.ContainsFunc(tool.Availability, func(r planner.Rule) bool { return r.Kind == planner.RuleHostSessionReady }) {
+		return h.Route
+	}
+	return target
+}
+
+// hostStatus returns the host session's status: one of the five.
+func (s *State) hostStatus() string {
+	if s.Host == nil {
+		return "none"
+	}
+	return s.Host.Status
+}
+
+// Error codes with which a bridge or a host loop refuses a call without starting
+// it, because its tool differs from the one in the session's registry. Only a
+// person can repair that, so the notice ToolRejected reports it. Temporary failures
+// (a server is not running) and the model's own (wrong arguments) are not among
+// them. The set is closed and part of the fold: a new code needs new rules after
+// the first release.
+const (
+	RefusedToolChanged   = "tool_changed"    // it differs from what was imported, or is less safe
+	RefusedToolGone      = "tool_gone"       // its server no longer has it
+	RefusedToolNotPinned = "tool_not_pinned" // it was never imported there
+	RefusedToolNotServed = "tool_not_served" // the bridge of the target does not have it
+	RefusedToolUnbound   = "tool_unbound"    // the host does not have it
+	RefusedService       = "service_refused" // its service's current description can't be used
+)
+
+var refusedCodes = []string{
+	RefusedToolChanged, RefusedToolGone, RefusedToolNotPinned, RefusedToolNotServed, RefusedToolUnbound, RefusedService,
+}
+
+// IsRefusedCode reports whether a call that failed with this code was refused
+// by its executor and never started.
+func IsRefusedCode(code string) bool { return slices.Contains(refusedCodes, code) }
+
+// notifyRefused reports that call i was refused and not started, if the settlement
+// being folded has such an error.
+func (s *State) notifyRefused(i int, b *ToolCallSettled) {
+	if CallStatus(b.Status) != CallFailed || b.Error == nil || !IsRefusedCode(b.Error.Code) {
+		return
+	}
+	notify(s, NoticeToolRejected, ToolRejected{
+		Effect: callName(s.Turn.Run, s.Turn.Number, i), ToolName: s.Turn.Batch.Calls[i].ToolName,
+		Code: b.Error.Code, Detail: clip(b.Error.Detail, DetailBytesMax),
+	})
 }

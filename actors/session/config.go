@@ -2,7 +2,10 @@ package session
 
 import (
 	"cmp"
+	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -181,4 +184,464 @@ func decodeSessionConfig(data codec.Raw) (*SessionConfig, *refusal) {
 		return nil, bad
 	}
 	return &config, nil
+}
+
+// runFault checks the parts of a config that decide how a run ends.
+func runFault(c *RunConfig) *refusal {
+	if c.Completion != "" && c.Completion != CompletionText && c.Completion != CompletionExplicit {
+		return refuse(RejectInvalidData, "config.completion: text or explicit, not "+quoted(c.Completion))
+	}
+	if bad := cmp.Or(deadlinesFault(c.DeadlinesMS), budgetFault("config.budget", c.Budget)); bad != nil {
+		return bad
+	}
+	return cmp.Or(pricesFault(c.Prices), retryFault(c.Retry))
+}
+
+func pricesFault(p *Prices) *refusal {
+	if p == nil {
+		return nil
+	}
+	if len(p.Models) > ModelPricesMax {
+		return refuse(RejectLimitExceeded, "config.prices.models: at most "+strconv.Itoa(ModelPricesMax))
+	}
+	bad := func(path string, prices ...int64) *refusal {
+		if slices.Min(prices) < 0 || slices.Max(prices) > PriceMax {
+			return refuse(RejectInvalidData, path+": 0 to "+strconv.FormatInt(PriceMax, 10)+" micro-units for a million tokens")
+		}
+		return nil
+	}
+	for i := range p.Models {
+		m, path := &p.Models[i], "config.prices.models["+strconv.Itoa(i)+"]"
+		if m.Model == "" || len(m.Model) > NameBytesMax {
+			return refuse(RejectInvalidData, path+".model: 1 to "+strconv.Itoa(NameBytesMax)+" bytes")
+		}
+		if bad := bad(path, m.CacheRead, m.CacheWrite, m.Input, m.Output); bad != nil {
+			return bad
+		}
+	}
+	return bad("config.prices", p.CacheRead, p.CacheWrite, p.Input, p.Output)
+}
+
+// deadlinesFault checks that every deadline given is within its bounds.
+func deadlinesFault(d *DeadlinesMS) *refusal {
+	if d == nil {
+		return nil
+	}
+	for _, of := range []struct {
+		field   string
+		ms, max int64
+	}{{"approval", d.Approval, LongMaxMS}, {"call", d.Call, DeadlineMaxMS}, {"run", d.Run, LongMaxMS}, {"turn", d.Turn, DeadlineMaxMS}} {
+		if of.ms != 0 && (of.ms < DeadlineMinMS || of.ms > of.max) {
+			return refuse(RejectInvalidData, "config.deadlines_ms."+of.field+": "+strconv.Itoa(DeadlineMinMS)+" to "+
+				strconv.FormatInt(of.max, 10)+", not "+strconv.FormatInt(of.ms, 10))
+		}
+	}
+	return nil
+}
+
+func budgetFault(path string, b *Budget) *refusal {
+	if b == nil {
+		return nil
+	}
+	for _, of := range []struct {
+		field   string
+		n, most int64
+	}{{"cost", b.Cost, CostMax}, {"session_cost", b.SessionCost, CostMax}, {"session_tokens", b.SessionTokens, TokensMax}, {"tokens", b.Tokens, TokensMax}} {
+		if of.n < 0 || of.n > of.most {
+			return refuse(RejectInvalidData, path+"."+of.field+": 1 to "+strconv.FormatInt(of.most, 10)+", or absent")
+		}
+	}
+	if b.OnBreach != "" && b.OnBreach != BreachPause && b.OnBreach != BreachFail {
+		return refuse(RejectInvalidData, path+".on_breach: pause or fail, not "+quoted(b.OnBreach))
+	}
+	return nil
+}
+
+func retryFault(r *Retry) *refusal {
+	switch {
+	case r == nil:
+		return nil
+	case r.Attempts < 2 || r.Attempts > AttemptsMax:
+		return refuse(RejectInvalidData, "config.retry.attempts: 2 to "+strconv.Itoa(AttemptsMax)+", the first included")
+	case r.BackoffMS < 0 || r.BackoffMS > DeadlineMaxMS || r.BackoffMaxMS < 0 || r.BackoffMaxMS > DeadlineMaxMS:
+		return refuse(RejectInvalidData, "config.retry: backoff_ms and backoff_max_ms are 1 to "+strconv.Itoa(DeadlineMaxMS)+", or absent")
+	case len(r.Codes) > RetryCodesMax:
+		return refuse(RejectLimitExceeded, "config.retry.codes: at most "+strconv.Itoa(RetryCodesMax))
+	}
+	for i, code := range r.Codes {
+		if code == "" || len(code) > CodeBytesMax {
+			return refuse(RejectInvalidData, "config.retry.codes["+strconv.Itoa(i)+"]: 1 to "+strconv.Itoa(CodeBytesMax)+" bytes")
+		}
+	}
+	return nil
+}
+
+// RunConfig is how a run behaves. An operator's config is whole: the run's own
+// applies, else the session's, else the install record's. A client's config names
+// what differs from the operator's: see narrowed.
+type RunConfig struct {
+	ActiveTools    *[]string          `msgpack:"active_tools,omitempty"` // absent: the profile; empty: no tools
+	Budget         *Budget            `msgpack:"budget,omitempty"`
+	CacheTTL       string             `msgpack:"cache_ttl,omitempty"`  // how long providers cache prompts: 5m (default), 1h, off
+	Completion     string             `msgpack:"completion,omitempty"` // text (default), explicit
+	DeadlinesMS    *DeadlinesMS       `msgpack:"deadlines_ms,omitempty"`
+	Disable        []string           `msgpack:"disable,omitempty"`
+	Enable         []string           `msgpack:"enable,omitempty"`
+	Force          []string           `msgpack:"force,omitempty"`
+	Model          string             `msgpack:"model,omitempty"`
+	Params         codec.Raw          `msgpack:"params,omitempty"` // an object, passed on unchanged
+	Prices         *Prices            `msgpack:"prices,omitempty"`
+	Profile        string             `msgpack:"profile,omitempty"`
+	PromptPack     string             `msgpack:"prompt_pack,omitempty"`     // of the workspace; none: no prompt pack
+	PromptRefs     *[]codec.Ref       `msgpack:"prompt_refs,omitempty"`     // system text that replaces the prompt pack; empty: none
+	Provider       string             `msgpack:"provider,omitempty"`        // a subject token
+	ResponseFormat codec.Raw          `msgpack:"response_format,omitempty"` // a ResponseFormat; absent: text
+	Retry          *Retry             `msgpack:"retry,omitempty"`           // absent: a failed generation ends the run
+	Skills         []string           `msgpack:"skills,omitempty"`          // of applied spaces: active from the first turn, with their texts in the prompt
+	StepHook       *StepHook          `msgpack:"step_hook,omitempty"`       // called before each turn
+	Steps          []planner.StepRule `msgpack:"steps,omitempty"`           // absent: the session's, else the profile's
+	System         string             `msgpack:"system,omitempty"`
+	ToolCatalog    string             `msgpack:"tool_catalog,omitempty"` // of the workspace; none: no catalog
+	ToolChoice     string             `msgpack:"tool_choice,omitempty"`  // auto (default), none, required, or a tool by either name; the last two apply to the first turn
+	ToolRefs       *[]codec.Ref       `msgpack:"tool_refs,omitempty"`    // descriptors of the registry, instead of active_tools
+	ToolsMode      string             `msgpack:"tools_mode,omitempty"`   // exact (default), masked
+	TurnsMax       int                `msgpack:"turns_max,omitempty"`    // 0: 100
+	Workspace      string             `msgpack:"workspace,omitempty"`    // hex: a manifest that replaces the applied one; or none
+}
+
+// The values of RunConfig.CacheTTL.
+const (
+	CacheTTLShort = "5m" // the default, also when empty
+	CacheTTLLong  = "1h"
+	CacheTTLOff   = "off" // providers are not told what to cache
+)
+
+// The values of RunConfig.ToolsMode: which tools a model is shown.
+const (
+	ToolsExact  = "exact"  // the default, also when empty: those that the turn offers
+	ToolsMasked = "masked" // the same definitions in all turns of a run; only the turn's offers may be called
+)
+
+// StepHook names a program that decides, before each turn, what the turn offers.
+// Fallback is what happens if it does not answer.
+type StepHook struct {
+	DeadlineMS int64  `msgpack:"deadline_ms,omitempty"` // 0: 30 seconds
+	Fallback   string `msgpack:"fallback,omitempty"`    // rules (default): as without a hook; fail: the run fails
+	Hook       string `msgpack:"hook"`                  // a subject token
+}
+
+// The values of StepHook.Fallback.
+const (
+	FallbackRules = "rules" // the default, also when empty
+	FallbackFail  = "fail"
+)
+
+// DeadlinesMS limits waits, in milliseconds.
+type DeadlinesMS struct {
+	Approval int64 `msgpack:"approval,omitempty"` // from its request; 0: a day
+	Call     int64 `msgpack:"call,omitempty"`     // from its opening; 0: 10 minutes
+	Run      int64 `msgpack:"run,omitempty"`      // from its start, without pauses; 0: none
+	Turn     int64 `msgpack:"turn,omitempty"`     // from its opening; 0: 10 minutes
+}
+
+// The values of RunConfig.Completion: what ends a run.
+const (
+	CompletionText     = "text"     // the default, also when empty: a turn without calls
+	CompletionExplicit = "explicit" // RunCompleted or RunFailed; a turn without calls waits for input
+)
+
+// Budget limits what a run and its session may use. It is checked before each turn,
+// including the first, with an estimate of the turn's input. 0 is no limit.
+type Budget struct {
+	Cost          int64  `json:"cost,omitempty" msgpack:"cost,omitempty"`                     // of the run, micro-units by Prices
+	OnBreach      string `json:"on_breach,omitempty" msgpack:"on_breach,omitempty"`           // pause (default), fail
+	SessionCost   int64  `json:"session_cost,omitempty" msgpack:"session_cost,omitempty"`     // of all runs, micro-units
+	SessionTokens int64  `json:"session_tokens,omitempty" msgpack:"session_tokens,omitempty"` // of all runs, input and output
+	Tokens        int64  `json:"tokens,omitempty" msgpack:"tokens,omitempty"`                 // of the run, input and output
+}
+
+// The values of Budget.OnBreach.
+const (
+	BreachPause = "pause" // the default, also when empty
+	BreachFail  = "fail"
+)
+
+// Prices are costs of a million tokens, in micro-units of any currency.
+type Prices struct {
+	CacheRead  int64        `msgpack:"cache_read,omitempty"`  // of input tokens read from the provider's cache; 0: as Input
+	CacheWrite int64        `msgpack:"cache_write,omitempty"` // of input tokens written to the provider's cache; 0: as Input
+	Input      int64        `msgpack:"input,omitempty"`       // of the other input tokens
+	Models     []ModelPrice `msgpack:"models,omitempty"`      // of other models than the config's
+	Output     int64        `msgpack:"output,omitempty"`      // of output tokens, including reasoning tokens
+}
+
+// ModelPrice is the price of one model: the fields are those of Prices.
+type ModelPrice struct {
+	CacheRead  int64  `msgpack:"cache_read,omitempty"`
+	CacheWrite int64  `msgpack:"cache_write,omitempty"`
+	Input      int64  `msgpack:"input,omitempty"`
+	Model      string `msgpack:"model"`
+	Output     int64  `msgpack:"output,omitempty"`
+}
+
+// Retry is which failed generations get another attempt, after the bridge has given
+// up within one effect.
+type Retry struct {
+	Attempts     int      `msgpack:"attempts"`                 // in all, the first included: 2 to 10
+	BackoffMS    int64    `msgpack:"backoff_ms,omitempty"`     // before attempt 2, doubled each time; 0: 1 second
+	BackoffMaxMS int64    `msgpack:"backoff_max_ms,omitempty"` // 0: 5 minutes
+	Codes        []string `msgpack:"codes,omitempty"`          // absent: those that the bridge reports as retryable
+}
+
+// ingressFault refuses the first field of c that the policy keeps out of the door
+// `in`.
+func (in *Install) ingressFault(c *RunConfig) *refusal {
+	v := reflect.ValueOf(c).Elem()
+	for i, field := range configFields {
+		if !v.Field(i).IsZero() && !slices.Contains(in.ingress, field) {
+			return refuse(RejectNotPermitted, "config."+field+": the install policy keeps it to the door ctl")
+		}
+	}
+	return nil
+}
+
+// configFields are the names of a RunConfig's fields on the wire. Every request is
+// checked against them: to make the list each time took 8% of the fold.
+var configFields = func() (names []string) {
+	t := reflect.TypeFor[RunConfig]()
+	for i := range t.NumField() {
+		name, _, _ := strings.Cut(t.Field(i).Tag.Get("msgpack"), ",")
+		names = append(names, name)
+	}
+	return names
+}()
+
+// clientsRun returns the run of a client's request with a config: what the operator
+// set, in the session or the install record, with what the client names. A client
+// only narrows the operator's tools, bans and limits; its other fields replace the
+// operator's. ignored are names in its `disable` that the registry does not have.
+func (s *State) clientsRun(own *RunConfig) (run Run, ignored []string, bad *refusal) {
+	held := s.configFor()
+	run = Run{Config: held.replacedBy(own)}
+	c := &run.Config
+	if bad := s.fixWorkspace(&run); bad != nil {
+		return run, nil, bad
+	}
+	now, _ := s.stackAtStart()
+	st, bad := s.stackOf(&now, c, run.Workspace)
+	if bad != nil {
+		return run, nil, bad
+	}
+	c.Disable, ignored = known(st.registry, own.Disable)
+	if bad := s.configFault(&now, c, run.Workspace, true); bad != nil {
+		return run, nil, bad
+	}
+	c.Disable = united(st.registry, held.Disable, c.Disable)
+	c.TurnsMax = int(smaller(int64(held.TurnsMax), int64(c.TurnsMax)))
+	c.Budget, c.DeadlinesMS = held.Budget.narrowed(c.Budget), held.DeadlinesMS.narrowed(c.DeadlinesMS)
+	if s.install.Record.Policy.IngressTools != IngressReplace {
+		if own.ActiveTools != nil || own.ToolRefs != nil {
+			only := baseOf(own.ActiveTools, own.ToolRefs)
+			run.Only = &only
+			c.ActiveTools, c.ToolRefs = held.ActiveTools, held.ToolRefs
+		}
+		if own.Enable != nil {
+			c.Enable = shared(st.registry, held.Enable, own.Enable)
+		}
+	}
+	if own.Prices == nil {
+		bad = c.priceFor(&held)
+	}
+	return run, ignored, bad
+}
+
+// replacedBy returns c with the fields that own names. A list of tools replaces
+// another, whatever its form.
+func (c RunConfig) replacedBy(own *RunConfig) RunConfig {
+	if own.ActiveTools != nil || own.ToolRefs != nil {
+		c.ActiveTools, c.ToolRefs = nil, nil
+	}
+	from, to := reflect.ValueOf(own).Elem(), reflect.ValueOf(&c).Elem()
+	for i := range configFields {
+		if f := from.Field(i); !f.IsZero() {
+			to.Field(i).Set(f)
+		}
+	}
+	return c
+}
+
+// known splits a list into the names that the registry has, and the others.
+func known(reg *planner.Registry, names []string) (have, lacks []string) {
+	for _, name := range names {
+		if _, ok := reg.Lookup(name); ok {
+			have = append(have, name)
+		} else {
+			lacks = append(lacks, name)
+		}
+	}
+	return have, lacks
+}
+
+// united returns a list with the tools of another that it does not name yet.
+func united(reg *planner.Registry, list, other []string) []string {
+	out := slices.Clone(list)
+	for _, name := range other {
+		if !names(reg, out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// shared returns the entries of a list whose tools another names, too.
+func shared(reg *planner.Registry, list, other []string) (out []string) {
+	for _, name := range list {
+		if names(reg, other, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// names reports whether a list names a tool, by either of its names.
+func names(reg *planner.Registry, list []string, name string) bool {
+	tool, ok := reg.Lookup(name)
+	return slices.ContainsFunc(list, func(other string) bool {
+		t, is := reg.Lookup(other)
+		return other == name || ok && is && t == tool
+	})
+}
+
+// smaller returns the smaller of two limits, of which 0 is none.
+func smaller(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// narrowed returns the smaller limits of two budgets. What happens to a run that
+// reaches one is the operator's decision.
+func (b *Budget) narrowed(by *Budget) *Budget {
+	if b == nil || by == nil || b == by {
+		return orOther(b, by)
+	}
+	return &Budget{
+		Cost: smaller(b.Cost, by.Cost), OnBreach: b.OnBreach, SessionCost: smaller(b.SessionCost, by.SessionCost),
+		SessionTokens: smaller(b.SessionTokens, by.SessionTokens), Tokens: smaller(b.Tokens, by.Tokens),
+	}
+}
+
+func (d *DeadlinesMS) narrowed(by *DeadlinesMS) *DeadlinesMS {
+	if d == nil || by == nil || d == by {
+		return orOther(d, by)
+	}
+	return &DeadlinesMS{
+		Approval: smaller(d.Approval, by.Approval), Call: smaller(d.Call, by.Call),
+		Run: smaller(d.Run, by.Run), Turn: smaller(d.Turn, by.Turn),
+	}
+}
+
+func orOther[T any](p, other *T) *T {
+	if p == nil {
+		return other
+	}
+	return p
+}
+
+// priceFor gives a client's config the operator's prices for its model. The prices
+// outside `models` are those of the operator's own model. A budget of cost needs a
+// price: a model without one would escape it.
+func (c *RunConfig) priceFor(held *RunConfig) *refusal {
+	if c.Model == held.Model && c.Provider == held.Provider {
+		return nil
+	}
+	if p := held.Prices; p != nil {
+		c.Prices = &Prices{Models: p.Models}
+		if price := p.of(c.Model); price != nil {
+			c.Prices.CacheRead, c.Prices.CacheWrite, c.Prices.Input, c.Prices.Output = price.CacheRead, price.CacheWrite, price.Input, price.Output
+			return nil
+		}
+	}
+	if b := c.Budget; b != nil && (b.Cost > 0 || b.SessionCost > 0) {
+		return refuse(RejectNotPermitted, "config.model: the operator's prices have none for "+quoted(c.Model)+", and a budget of cost holds")
+	}
+	return nil
+}
+
+// stackAtStart returns the stack that applies when a run begins that is requested
+// now: with the spaces that wait, which are applied before its first turn. waits
+// reports whether there are any.
+func (s *State) stackAtStart() (st stack, waits bool) {
+	st = s.stack()
+	if s.Spaces == nil || len(s.Spaces.Pending) == 0 {
+		return st, false
+	}
+	for i := range s.Spaces.Pending {
+		pin := s.Spaces.Pending[i].Pin
+		st = st.with(s.adoptedOf(pin))
+	}
+	if st.compose() != nil { // none of them may be applied
+		return s.stack(), true
+	}
+	return st, true
+}
+
+// doubtClients marks the clients' runs: what they name may be gone.
+func (s *State) doubtClients() {
+	for _, run := range s.runs() {
+		run.Doubt = !run.Operators
+	}
+}
+
+// doubtFault checks the active run's config again before its turn, if it is in doubt:
+// it is a client's, and tools or spaces have changed since; or it was accepted with
+// a space that waited. A client's request never holds back what comes through `ctl`:
+// its run fails instead.
+func (s *State) doubtFault(run *Run) *refusal {
+	if !run.Doubt {
+		return nil
+	}
+	run.Doubt = false
+	return s.runConfigFault(run)
+}
+
+// runConfigFault checks the config of a run that was accepted. Nothing in an
+// operator's may be gone. In a client's only a name in `disable` may: it disables
+// nothing.
+func (s *State) runConfigFault(run *Run) *refusal {
+	st, c := s.stack(), run.Config
+	if run.Doubt {
+		return nil // it is checked before its next turn
+	}
+	if run.Operators {
+		return s.configFault(&st, &c, run.Workspace, true)
+	}
+	if own := run.Workspace; own != nil && !s.isGranted(own.Space) {
+		return refuse(RejectWorkspaceInvalid, "config.workspace: the session has no grant for "+quoted(own.Space)+" any more")
+	}
+	of, bad := s.stackOf(&st, &c, run.Workspace)
+	if bad != nil {
+		return bad
+	}
+	disabled, _ := known(of.registry, c.Disable)
+	c.Disable = united(of.registry, nil, disabled) // one tool may have got two of the names
+	if bad := s.configFault(&st, &c, run.Workspace, true); bad != nil {
+		return bad
+	}
+	return onlyFault(of.registry, listOf(run.Only))
+}
+
+// onlyFault refuses a client's list that names what the registry does not have.
+func onlyFault(reg *planner.Registry, names []string) *refusal {
+	for i, name := range names {
+		if _, ok := reg.Lookup(name); ok {
+			continue
+		}
+		ref, err := codec.ParseRef(name)
+		if _, ok := reg.LookupRef(ref); err != nil || !ok {
+			return refuse(RejectUnknownTool, "config.active_tools["+strconv.Itoa(i)+"]: the registry has no tool "+quoted(name))
+		}
+	}
+	return nil
 }

@@ -4,11 +4,14 @@
 //
 // # Path
 //
-// Event (what happened, event.go) → Evolve (evolve.go, by the tables of events and
-// classes in class.go) → State (state.go) → Open (the open effects, open.go). A
-// requested run (requests.go) opens a turn of the model (turn.go). The turn's calls
-// make a batch, which runs group by group (batch.go). Settlements end effects
-// (settle.go); a wake ends effects whose deadline has passed (deadline.go).
+// Event (what happened, event.go) → Evolve (by the tables of events and classes,
+// evolve.go) → State (state.go) → Open (the open effects, effect.go). A requested run
+// (request.go), whose config is resolved under what operators set (config.go), opens a
+// turn of the model (turn.go) with the tools that its state allows (offer.go). The
+// turn's calls make a batch, which runs group by group (batch.go). Settlements end
+// effects (evolve.go); a wake ends effects whose deadline has passed (time.go). What
+// people see is in notice.go and view.go. Files named space*, skill* and grant have
+// what workspaces and packs add.
 //
 // # Laws
 //

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"iter"
 	"slices"
+	"strconv"
 
 	"github.com/refold/refold/codec"
 )
@@ -190,4 +191,420 @@ func (s *State) remember(id string) {
 		s.IDs = s.IDs[:IDsMax-1]
 	}
 	s.IDs = append(s.IDs, id)
+}
+
+// Class is the kind of bridge that executes an effect.
+type Class string
+
+const (
+	ClassLLM   Class = "llm"
+	ClassTool  Class = "tool"
+	ClassWake  Class = "wake"
+	ClassStep  Class = "step"
+	ClassSpace Class = "space" // syncs
+)
+
+// ClassInfo is a row of the table of classes: what all code that handles effects
+// must know of a class. The door for a class's settlements has the same name.
+type ClassInfo struct {
+	Class   Class
+	Role    string // of the users that execute it, by its name in internal/roles
+	About   string // the events of its door, for people
+	Bridged bool   // bridges pull its effects; else session-actors schedule them
+
+	prefix byte   // first letter of its effects' names, before a number; 0: they are named by their turn
+	folds  folder // how the fold handles it
+}
+
+// kind is the index of a class in the table.
+type kind uint8
+
+const (
+	kindLLM kind = iota
+	kindTool
+	kindWake
+	kindStep
+	kindSpace
+)
+
+// classes is the table of classes, in the order of their doors. A new class needs a
+// row here, the events that request and settle it below, its folder, a field of
+// Record for what is open, its operations in internal/worker/class.go, a method of
+// bridge.Bridge, and its subjects and consumer in streams.conf.
+var classes = [...]ClassInfo{
+	kindLLM:   {Class: ClassLLM, Role: "models", About: "what models answered", Bridged: true, folds: generations{}},
+	kindTool:  {Class: ClassTool, Role: "tools", About: "what tools answered", Bridged: true, folds: calls{}},
+	kindWake:  {Class: ClassWake, Role: "session-actor", About: "what came due", prefix: 'w', folds: wakes{}},
+	kindStep:  {Class: ClassStep, Role: "step-hooks", About: "what step hooks decided", Bridged: true, folds: steps{}},
+	kindSpace: {Class: ClassSpace, Role: "space-readers", About: "what spaces hold", Bridged: true, prefix: 'y', folds: syncs{}},
+}
+
+// numberedClass is a class whose effects are numbered.
+type numberedClass struct {
+	numbered
+	kind kind
+}
+
+// numberedClasses are the classes whose effects are numbered, in the order in which
+// Open returns their effects: wakes last.
+var numberedClasses = func() (all []numberedClass) {
+	for k := range classes {
+		if of, ok := classes[k].folds.(numbered); ok && kind(k) != kindWake {
+			all = append(all, numberedClass{of, kind(k)})
+		}
+	}
+	return append(all, numberedClass{wakes{}, kindWake})
+}()
+
+// Classes returns the table of classes, in the order of their doors.
+func Classes() []ClassInfo { return slices.Clone(classes[:]) }
+
+// folder handles the effects of one class in the fold.
+type folder interface {
+	// decode decodes the data of a settlement of a type, and returns a pointer to its
+	// body and the name of its effect.
+	decode(typ string, data codec.Raw) (body any, effect string, bad *refusal)
+	// status returns an effect's status, and the hash of its settlement.
+	status(s *State, p Place) (codec.Hash, effectStatus)
+	// settle folds the settlement of an open effect.
+	settle(s *State, p Place, b *settlement) *refusal
+	// effect encodes an open effect, in room if that is large enough.
+	effect(s *State, p Place, room []byte) Effect
+}
+
+// numbered is a folder of effects that are named by a prefix and a number.
+type numbered interface {
+	folder
+	// open returns the number of the open effect at an index; false: the index is
+	// past the last one.
+	open(s *State, index int) (number uint32, ok bool)
+	// deadline returns the earliest deadline of the open effects in Unix ms, or
+	// noDeadline.
+	deadline(s *State) int64
+	// settleOverdue ends the open effects whose deadline has come.
+	settleOverdue(s *State)
+}
+
+// eventType is a row of the table of events.
+type eventType struct {
+	name       string
+	doors      []Door
+	afterClose bool // a closed session accepts it
+	settles    bool // it settles an effect of class kind
+	kind       kind
+	fold       eventFold // nil for a settlement
+}
+
+// Which events come through which doors. Operators may request what clients may.
+var (
+	byClients   = []Door{DoorIn, DoorCtl}
+	byOperators = []Door{DoorCtl}
+)
+
+// eventTypes is the table of events. A closed session accepts settlements, which
+// change nothing any more, wakes, and run requests, which may be repeats.
+var eventTypes = [...]eventType{
+	{name: TypeRunRequested, doors: byClients, afterClose: true, fold: (*State).foldRunRequested},
+	{name: TypeSteerRequested, doors: byClients, fold: contentBody((*State).steerRequested)},
+	{name: TypeRunCancelRequested, doors: byClients, fold: body((*State).runCancelRequested)},
+	{name: TypeRunInterrupt, doors: byClients, fold: body((*State).runInterruptRequested)},
+	{name: TypeRunPauseRequested, doors: byClients, fold: body((*State).runPauseRequested)},
+	{name: TypeRunResumeRequested, doors: byClients, fold: (*State).runResumeRequested},
+	{name: TypeRunEdited, doors: byClients, fold: contentBody((*State).runEdited)},
+	{name: TypeRunCompleted, doors: byClients, fold: body((*State).runCompleted)},
+	{name: TypeRunFailed, doors: byClients, fold: body((*State).runFailed)},
+	{name: TypeSessionConfigured, doors: byOperators, fold: rawBody((*State).sessionConfigured)},
+	{name: TypeSessionClosed, doors: byOperators, fold: body((*State).sessionClosed)},
+	{name: TypeToolRegistrySet, doors: byOperators, fold: rawBody((*State).toolRegistrySet)},
+	{name: TypeToolProfileSelected, doors: byOperators, fold: body((*State).toolProfileSelected)},
+	{name: TypeToolOverridesSet, doors: byOperators, fold: body((*State).toolOverridesSet)},
+	{name: TypeHostSessionUpdated, doors: byOperators, fold: body((*State).hostSessionUpdated)},
+	{name: TypeFactsSet, doors: byOperators, fold: body((*State).factsSet)},
+	{name: TypeApprovalDecided, doors: []Door{DoorApprove}, fold: body((*State).approvalDecided)},
+	settlementOf(kindLLM, TypeToolCallsObserved),
+	settlementOf(kindLLM, TypeGenerationSettled),
+	settlementOf(kindTool, TypeToolCallSettled),
+	{name: TypeToolBatchSettled, doors: []Door{DoorTool}, afterClose: true, fold: rawBody((*State).toolBatchSettled)},
+	settlementOf(kindStep, TypeStepPrepared),
+	settlementOf(kindWake, TypeWakeSettled),
+	{name: TypeWorkspaceSyncRequested, doors: byOperators, fold: rawBody((*State).workspaceSyncRequested)},
+	{name: TypeWorkspaceApplyRequested, doors: byOperators, fold: body((*State).workspaceApplyRequested)},
+	{name: TypeWorkspaceDetached, doors: byOperators, fold: body((*State).workspaceDetached)},
+	settlementOf(kindSpace, TypeWorkspaceSnapshotReady),
+	settlementOf(kindSpace, TypeWorkspaceSyncUnchanged),
+	settlementOf(kindSpace, TypeWorkspaceSyncFailed),
+}
+
+func settlementOf(k kind, name string) eventType {
+	return eventType{name: name, doors: []Door{Door(classes[k].Class)}, afterClose: true, settles: true, kind: k}
+}
+
+// typeIndexes are the indexes of the names in the table of events.
+var typeIndexes = func() map[string]int {
+	places := make(map[string]int, len(eventTypes))
+	for i := range eventTypes {
+		places[eventTypes[i].name] = i
+	}
+	return places
+}()
+
+// eventTypeOf returns the row of a type, nil if there is none.
+func eventTypeOf(name string) *eventType {
+	if i, ok := typeIndexes[name]; ok {
+		return &eventTypes[i]
+	}
+	return nil
+}
+
+// EventTypes returns the names of all events that this release folds.
+func EventTypes() []string {
+	names := make([]string, len(eventTypes))
+	for i := range eventTypes {
+		names[i] = eventTypes[i].name
+	}
+	return names
+}
+
+// isReserved reports whether a later release will have events of this type.
+func isReserved(typ string) bool {
+	return typ == "SessionUpgraded"
+}
+
+// open decodes the envelope of e and makes the checks that are common to all types.
+// With a refusal it returns an envelope that has the type, if that could be read.
+func open(e Event) (Envelope, *refusal) {
+	if len(e.Payload) > EventBytesMax {
+		return Envelope{}, refuse(RejectLimitExceeded,
+			"an event is at most "+strconv.Itoa(EventBytesMax)+" bytes, this one has "+strconv.Itoa(len(e.Payload)))
+	}
+	env, err := ReadEnvelope(e.Payload)
+	if err != nil {
+		return Envelope{}, refuse(RejectUndecodable, err.Error())
+	}
+	env.Type = clip(env.Type, IDBytesMax)
+	of := eventTypeOf(env.Type)
+	switch {
+	case env.V != 0 && env.V != Version:
+		return env, refuse(RejectUnsupportedVersion, "v is "+strconv.Itoa(env.V)+", this session reads "+strconv.Itoa(Version))
+	case of == nil && isReserved(env.Type):
+		return env, refuse(RejectReservedType, env.Type+" is an event of a later release")
+	case of == nil:
+		return env, refuse(RejectUnknownType, "no event is called "+quoted(env.Type))
+	case !slices.Contains(of.doors, e.Door):
+		return env, refuse(RejectWrongDoor, env.Type+" is not said through the door "+string(e.Door))
+	case len(env.ID) > IDBytesMax:
+		return env, refuse(RejectInvalidData, "id: at most "+strconv.Itoa(IDBytesMax)+" bytes")
+	case env.At < 0 || env.At > NumberMax:
+		return env, refuse(RejectInvalidData, "at: "+numberRange)
+	case len(env.By) > ByBytesMax:
+		return env, refuse(RejectInvalidData, "by: at most "+strconv.Itoa(ByBytesMax)+" bytes")
+	}
+	return env, nil
+}
+
+// eventFold folds the data of an event that came through a door.
+type eventFold func(s *State, door Door, data codec.Raw) *refusal
+
+// body returns the fold of an event whose data is a T. Absent data is an empty
+// object.
+func body[T any](fold func(*State, *T) *refusal) eventFold {
+	return func(s *State, _ Door, data codec.Raw) *refusal {
+		var b T
+		if bad := decodeBody(data, &b); bad != nil {
+			return bad
+		}
+		return fold(s, &b)
+	}
+}
+
+// contentBody is body for a T with an input.
+func contentBody[T any](fold func(*State, *T) *refusal) eventFold {
+	return func(s *State, _ Door, data codec.Raw) *refusal {
+		var b T
+		if bad := decodeContent(data, "input", &b); bad != nil {
+			return bad
+		}
+		return fold(s, &b)
+	}
+}
+
+// rawBody is body for a fold that decodes the data itself.
+func rawBody(fold func(*State, codec.Raw) *refusal) eventFold {
+	return func(s *State, _ Door, data codec.Raw) *refusal { return fold(s, data) }
+}
+
+func decodeBody(data codec.Raw, b any) *refusal {
+	if len(data) == 0 {
+		data = emptyObject()
+	}
+	if err := codec.Decode(data, b); err != nil {
+		return refuse(RejectInvalidData, "data: "+err.Error())
+	}
+	return nil
+}
+
+// fieldOf returns one field of an object. It shares the object's memory.
+func fieldOf(object codec.Raw, name string) (codec.Raw, bool) {
+	var room [24]codec.Entry
+	entries, err := codec.Entries(room[:0], object)
+	field := find(entries, func(e *codec.Entry) bool { return string(e.Key) == name })
+	if err != nil || field == nil {
+		return nil, false
+	}
+	return field.Value, true
+}
+
+func emptyObject() codec.Raw { return codec.Raw{0x80} }
+
+// ReadEnvelope decodes an event's payload.
+func ReadEnvelope(payload []byte) (env Envelope, err error) {
+	canonical, err := codec.Canonicalize(payload)
+	if err != nil {
+		return Envelope{}, err
+	}
+	err = codec.Decode(canonical, &env)
+	return env, err
+}
+
+// settle folds a settlement. The first one of an effect counts. An identical repeat
+// (same type, same canonical data) is a silent no-op, a different one is
+// `effect_settled`, and one of an effect that ended long ago is `stale`. A wake may
+// fire more than once: a repeat of an old wake is a silent no-op. A settlement that
+// names an open effect but is otherwise unusable settles it as `bad_settlement`, so
+// that a fault in a bridge never hangs a session.
+func (s *State) settle(b *settlement) *refusal {
+	place, ok := parseName(b.effect)
+	if !ok || place.kind != b.kind {
+		return refuse(RejectUnknownEffect, "this session asked no effect "+quoted(b.effect)+
+			" of the class that "+b.typ+" settles")
+	}
+	_, status := s.statusOf(place)
+	switch status {
+	case effectOpen:
+	case effectSettled:
+		if settled, _ := s.statusOf(place); settled == settlementHash(b.typ, b.data) {
+			return nil
+		}
+		return refuse(RejectEffectSettled, b.effect+" was settled before, otherwise")
+	case effectOver:
+		if place.IsWake() {
+			return nil // all its settlements are identical
+		}
+		return refuse(RejectStale, b.effect+" was over long before")
+	case effectNotBegun:
+		return refuse(RejectIllegalTransition, b.effect+" has not begun: it waits for its group, or for a person")
+	case effectBySync:
+		return refuse(RejectIllegalTransition, b.effect+" is no effect: the settlement of its sync gives its result")
+	default:
+		return refuse(RejectUnknownEffect, "this session has not asked "+b.effect)
+	}
+	return classes[place.kind].folds.settle(s, place, b)
+}
+
+// settlement is a decoded settlement, or why it is unusable although it names its
+// effect.
+type settlement struct {
+	typ    string
+	kind   kind
+	data   codec.Raw
+	effect string
+	body   any // a pointer to the body of its type; zero if the settlement is unusable
+	bad    *refusal
+}
+
+// decodeSettlement decodes a settlement of a type. It refuses only one that names no
+// effect.
+func decodeSettlement(of *eventType, env Envelope) (*settlement, *refusal) {
+	b := &settlement{typ: env.Type, kind: of.kind, data: env.Data}
+	b.body, b.effect, b.bad = classes[of.kind].folds.decode(env.Type, env.Data)
+	if b.bad != nil {
+		var ok bool
+		if b.effect, ok = effectOf(env.Data); !ok {
+			return nil, refuse(RejectInvalidData, "data.effect: is missing or no text")
+		}
+	}
+	return b, nil
+}
+
+func settlementHash(typ string, data codec.Raw) codec.Hash {
+	var room [hashRoom]byte
+	return codec.Digest(append(append(room[:0], typ...), data...))
+}
+
+// effectOf decodes the field `effect` of a settlement's data and ignores the rest.
+func effectOf(data codec.Raw) (string, bool) {
+	var name string
+	field, ok := fieldOf(data, "effect")
+	if !ok || codec.Decode(field, &name) != nil {
+		return "", false
+	}
+	return name, true
+}
+
+// effectStatus is the status of an effect in a session.
+type effectStatus int
+
+const (
+	effectUnknown  effectStatus = iota // never opened
+	effectOpen                         // opened, not settled
+	effectSettled                      // settled, with a known hash
+	effectOver                         // of an earlier turn
+	effectNotBegun                     // a call for a host loop, in a later group
+	effectBySync                       // a call that the session runs by a sync
+)
+
+// statusOf returns the status of an effect and the hash of its settlement.
+func (s *State) statusOf(p Place) (codec.Hash, effectStatus) {
+	return classes[p.kind].folds.status(s, p)
+}
+
+// ofTurn is the common part of the folders whose effects are named by their turn.
+type ofTurn struct{}
+
+func (ofTurn) status(s *State, p Place) (codec.Hash, effectStatus) {
+	t := s.Turn
+	switch {
+	case t == nil || p.run > t.Run || p.run == t.Run && p.turn > t.Number:
+		return codec.Hash{}, effectUnknown
+	case p.run < t.Run || p.turn < t.Number:
+		return codec.Hash{}, effectOver
+	case p.kind == kindStep:
+		return t.stepStatus()
+	case p.kind == kindLLM && p.n < uint32(t.Attempt):
+		return codec.Hash{}, effectOver
+	case p.kind == kindLLM && p.n > uint32(t.Attempt):
+		return codec.Hash{}, effectUnknown
+	case p.kind == kindLLM && t.Open:
+		return codec.Hash{}, effectOpen
+	case p.kind == kindLLM && !t.wasOpened():
+		return codec.Hash{}, effectUnknown // its step is open, or ended the run
+	case p.kind == kindLLM:
+		return t.Settled, effectSettled
+	case t.Batch == nil || int(p.n) >= len(t.Batch.Calls):
+		return codec.Hash{}, effectUnknown
+	}
+	c := &t.Batch.Calls[p.n]
+	switch {
+	case c.Sync > 0:
+		return codec.Hash{}, effectBySync
+	case c.Status == CallOpen:
+		return codec.Hash{}, effectOpen
+	case !c.done() && s.isHostLoop(c):
+		return codec.Hash{}, effectNotBegun
+	case !c.done() || c.RunMS == 0:
+		return codec.Hash{}, effectUnknown // never opened
+	}
+	return c.Settled, effectSettled
+}
+
+func (t *Turn) stepOpen() bool { return t.Step != nil && t.Step.Open }
+
+func (t *Turn) stepStatus() (codec.Hash, effectStatus) {
+	switch {
+	case t.Step == nil || t.Step.RunMS == 0:
+		return codec.Hash{}, effectUnknown // no hook was called
+	case t.Step.Open:
+		return codec.Hash{}, effectOpen
+	}
+	return t.Step.Settled, effectSettled
 }

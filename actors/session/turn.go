@@ -355,3 +355,562 @@ func (r *Retry) backoff(failed uint8) int64 {
 	}
 	return min(wait, most)
 }
+
+// TurnStep is what changed a turn besides the config: a step rule or a step hook.
+// Rules are recorded by index; their text is where From says.
+type TurnStep struct {
+	At       int64                 `msgpack:"at,omitempty"`       // the session's clock at the opening of the hook's effect
+	Calls    []planner.LastCall    `msgpack:"calls,omitempty"`    // while Open: as Last, if rules may ask for them
+	Code     string                `msgpack:"code,omitempty"`     // why the hook's answer is not used
+	Deadline int64                 `msgpack:"deadline,omitempty"` // of the hook, Unix ms
+	Detail   string                `msgpack:"detail,omitempty"`
+	Facts    []planner.Fact        `msgpack:"facts,omitempty"`    // while Open: as the hook is shown them
+	Failed   []planner.RuleFailure `msgpack:"failed,omitempty"`   // rules that could not be evaluated
+	From     StepSource            `msgpack:"from,omitempty"`     // empty: no rule or answer applies
+	Last     []string              `msgpack:"last,omitempty"`     // while Open: tool_names of the last step
+	Open     bool                  `msgpack:"open,omitempty"`     // the hook's effect is open
+	Prepared *planner.StepRule     `msgpack:"prepared,omitempty"` // the hook's answer
+	Profile  string                `msgpack:"profile,omitempty"`  // owner of the rules, if From is a profile
+	Rule     int                   `msgpack:"rule"`               // index, from 0
+	RunMS    int64                 `msgpack:"run_ms,omitempty"`
+	Settled  codec.Hash            `msgpack:"settled"`         // of the hook's settlement
+	Tools    []planner.ToolIndex   `msgpack:"tools,omitempty"` // while Open: those that could be offered at the opening, ascending
+}
+
+// StepSource is the origin of a step's choice.
+type StepSource string
+
+// The origins of a step's choice. A run without own rules has the session's.
+const (
+	StepFromRun     StepSource = "run"
+	StepFromProfile StepSource = "profile"
+	StepFromHook    StepSource = "hook"
+)
+
+// runRules is the active run's step rules, compiled for one registry.
+type runRules struct {
+	run      uint32 // 0: not compiled
+	registry *planner.Registry
+	steps    *planner.Steps
+}
+
+// choice returns the choice of the latest turn's step, nil if none applies.
+func (s *State) choice() *planner.StepRule {
+	step := s.Turn.Step
+	if step == nil {
+		return nil
+	}
+	switch step.From {
+	case StepFromRun:
+		return &s.Run.Config.Steps[step.Rule]
+	case StepFromProfile:
+		return s.turnRegistry.ProfileSteps(step.Profile).Rule(step.Rule)
+	case StepFromHook:
+		return step.Prepared
+	}
+	return nil
+}
+
+// stepFacts returns what rules read about the latest turn's step; last are the
+// calls of the turn before.
+func (s *State) stepFacts(last []string) planner.StepFacts {
+	run := s.Run
+	return planner.StepFacts{
+		Step: int(run.Turns) - 1, Used: run.Used, Last: last, Facts: s.Facts, Roles: run.Roles, Context: run.Context,
+		Skills: s.activeNames(), Spaces: s.appliedNames(),
+		Usage: planner.StepUsage{
+			CachedTokens: run.Usage.CachedTokens, InputTokens: run.Usage.InputTokens,
+			OutputTokens: run.Usage.OutputTokens, ReasoningTokens: run.Usage.ReasoningTokens,
+		},
+	}
+}
+
+// stepRules returns the rules of the latest turn and their origin: the run's, or if
+// it has none, those of its profile.
+func (s *State) stepRules() (rules *planner.Steps, from StepSource, profile string) {
+	if s.Run.Config.Steps == nil {
+		profile, _ = s.runsProfile()
+		return s.turnRegistry.ProfileSteps(profile), StepFromProfile, profile
+	}
+	return s.runsRules(), StepFromRun, ""
+}
+
+// runsRules returns the active run's own rules, compiled.
+func (s *State) runsRules() *planner.Steps {
+	run := s.Run
+	if s.rules.run != run.Number || s.rules.registry != s.turnRegistry {
+		// They were compiled when they arrived, so they compile again.
+		steps, _ := planner.CompileSteps(s.turnRegistry, run.Config.Steps)
+		s.rules = runRules{run: run.Number, registry: s.turnRegistry, steps: steps}
+	}
+	return s.rules.steps
+}
+
+// matchRules records in step which of its rules applies, and makes it the latest
+// turn's.
+func (s *State) matchRules(rules *planner.Steps, step *TurnStep, last []string, calls []planner.LastCall) {
+	facts := s.stepFacts(last)
+	facts.Calls = calls
+	match := rules.Match(facts)
+	step.Failed, step.Rule = match.Failed, max(0, match.Rule)
+	if match.Rule < 0 {
+		step.From, step.Profile = "", ""
+	}
+	s.Turn.Step = step
+}
+
+// openStep opens the effect of a step hook for the latest turn.
+func (s *State) openStep(hook *StepHook, last []string, calls []planner.LastCall) {
+	deadline := cmp.Or(hook.DeadlineMS, StepDefaultMS)
+	s.Turn.Step = &TurnStep{
+		At: s.Clock, Calls: calls, Deadline: s.Clock + deadline, Facts: s.Facts, Last: last, Open: true, RunMS: deadline / 2,
+		Tools: planner.Offerable(s.turnRegistry, s.toolRequest(), s.offerFacts()),
+	}
+}
+
+// steps is the folder of the effects of class step.
+type steps struct{ ofTurn }
+
+func (steps) decode(_ string, data codec.Raw) (any, string, *refusal) {
+	b := &StepPrepared{}
+	bad := decodeBody(data, b)
+	return b, b.Effect, bad
+}
+
+func (steps) settle(s *State, _ Place, b *settlement) *refusal {
+	step := s.Turn.Step
+	step.Settled = settlementHash(b.typ, b.data)
+	bad, prepared := b.bad, b.body.(*StepPrepared)
+	if bad == nil {
+		bad = s.preparedFault(prepared)
+	}
+	switch {
+	case bad != nil:
+		s.fallBack(CodeBadSettlement, bad.detail)
+	case prepared.Status == "failed":
+		s.fallBack(prepared.Error.Code, prepared.Error.Detail)
+	default:
+		step.close()
+		step.From, step.Prepared = StepFromHook, prepared.rule()
+		s.startGeneration(nil)
+	}
+	return nil
+}
+
+// close records that the hook's effect is settled.
+func (step *TurnStep) close() {
+	step.Open, step.Facts, step.Last, step.Calls, step.Tools = false, nil, nil, nil, nil
+}
+
+// forgetGeneration drops what only the generation needs, once that is settled.
+func (step *TurnStep) forgetGeneration() {
+	if step != nil && step.Prepared != nil {
+		step.Prepared = &planner.StepRule{ActiveTools: step.Prepared.ActiveTools, ToolRefs: step.Prepared.ToolRefs}
+	}
+}
+
+// forgetGeneration drops what only the latest turn's generation needs, once no
+// further attempt can follow.
+func (s *State) forgetGeneration() {
+	s.Turn.Step.forgetGeneration()
+	s.turnSpace().forgetPrompt()
+}
+
+// fallBack continues without the hook, as its config says.
+func (s *State) fallBack(code, detail string) {
+	step := s.Turn.Step
+	last, calls := step.Last, step.Calls
+	step.close()
+	step.Code, step.Detail = code, clip(detail, DetailBytesMax)
+	if s.Run.Config.StepHook.Fallback == FallbackFail && s.Run.Lifecycle != Interrupting {
+		s.endRun(Ended{Lifecycle: Failed, Code: code, Detail: detail}, nil)
+		return
+	}
+	rules, from, profile := s.stepRules()
+	step.From, step.Profile = from, profile
+	s.matchRules(rules, step, last, calls)
+	s.startGeneration(nil)
+}
+
+func (s *State) preparedFault(b *StepPrepared) *refusal {
+	if bad := cmp.Or(statusFault(b.Status, b.Error), faultFault(b.Error)); bad != nil {
+		return bad
+	}
+	if err := planner.CheckStep(s.turnRegistry, "", b.rule()); err != nil {
+		return ruleRefusal("", err)
+	}
+	return nil
+}
+
+// rule returns the hook's answer as a rule.
+func (b *StepPrepared) rule() *planner.StepRule {
+	return &planner.StepRule{
+		ActiveTools: b.ActiveTools, Context: b.Context, Model: b.Model, Params: b.Params, System: b.System,
+		ToolChoice: b.ToolChoice, ToolRefs: b.ToolRefs,
+	}
+}
+
+// forget drops the used tools that a registry lacks. Its rules can't ask for them,
+// and a run may go through any number of registries.
+func (r *Run) forget(registry *planner.Registry) {
+	r.Used = slices.DeleteFunc(r.Used, func(id string) bool {
+		t, ok := registry.Lookup(id)
+		return !ok || registry.Tool(t).ToolID != id
+	})
+}
+
+// carriedOut reports whether the call was opened and may have done something. A
+// refused or cancelled call unlocks nothing.
+func (c *Call) carriedOut() bool {
+	return c.RunMS > 0 && (c.Status == CallSucceeded || c.Status == CallFailed || c.Status == CallUnknown)
+}
+
+// lastCalls returns the tool_names of the calls that ran in a turn of the run, in
+// call order.
+func (r *Run) lastCalls(t *Turn) []string {
+	if t == nil || t.Run != r.Number || t.Batch == nil {
+		return nil
+	}
+	var last []string
+	for i := range t.Batch.Calls {
+		if c := &t.Batch.Calls[i]; c.carriedOut() {
+			last = append(last, c.ToolName)
+		}
+	}
+	return last
+}
+
+// lastArguments returns the calls of lastCalls with their arguments.
+func (r *Run) lastArguments(t *Turn) []planner.LastCall {
+	if t == nil || t.Run != r.Number || t.Batch == nil {
+		return nil
+	}
+	var calls []planner.LastCall
+	for i := range t.Batch.Calls {
+		c := &t.Batch.Calls[i]
+		if !c.carriedOut() {
+			continue
+		}
+		call := planner.LastCall{Status: string(c.Status), ToolID: c.ToolID, ToolName: c.ToolName}
+		if !c.Cut {
+			call.Arguments = c.Arguments
+		}
+		calls = append(calls, call)
+	}
+	return calls
+}
+
+// rulesReadCalls reports whether rules may read the calls of the turn before: the
+// run's own rules, or those of any profile of the turn's registry, since another
+// profile may be selected before the next turn.
+func (s *State) rulesReadCalls() bool {
+	if s.Run.Config.Steps != nil {
+		return s.runsRules().AsksCalls()
+	}
+	return s.turnRegistry.AsksCalls()
+}
+
+// keepArguments cuts the arguments of a call with a result to what the next step is
+// shown: rules see short ones whole, a hook their beginning.
+func (s *State) keepArguments(c *Call) {
+	kept, hook := 0, s.Run != nil && s.Run.Config.StepHook != nil
+	if hook {
+		kept = StepArgumentBytesMax
+	}
+	if s.Run != nil && c.carriedOut() && s.rulesReadCalls() {
+		kept = planner.WhenArgumentsBytesMax
+	}
+	switch {
+	case len(c.Arguments) <= kept:
+	case hook:
+		c.Arguments, c.Cut = clip(c.Arguments, StepArgumentBytesMax), true
+	default:
+		c.Arguments = ""
+	}
+	c.Cut = c.Cut && hook
+}
+
+// forgetArguments drops arguments that were kept for a step that will not begin.
+func (b *Batch) forgetArguments() {
+	if b == nil {
+		return
+	}
+	for i := range b.Calls {
+		b.Calls[i].Arguments, b.Calls[i].Cut = "", false
+	}
+}
+
+// rememberCalls stores what later steps may read of a completed batch.
+func (s *State) rememberCalls(b *Batch) {
+	run := s.Run
+	for i := range b.Calls {
+		c := &b.Calls[i]
+		if c.carriedOut() {
+			if at, found := slices.BinarySearch(run.Used, c.ToolID); !found {
+				run.Used = slices.Insert(run.Used, at, c.ToolID)
+			}
+		}
+		if run.Config.StepHook != nil {
+			if len(run.Calls) == StepCallsMax {
+				run.Calls = slices.Delete(run.Calls, 0, 1)
+			}
+			shown := clip(c.Arguments, StepArgumentBytesMax)
+			run.Calls = append(run.Calls, StepCall{
+				Arguments: shown, ArgumentsCut: c.Cut || len(shown) < len(c.Arguments), CallsSeq: b.Seq, Code: c.Code, Edit: c.Edit,
+				Effect: callName(run.Number, run.Turns, i), Seq: c.Seq, Status: c.Status, Step: int(run.Turns) - 1,
+				ToolID: c.ToolID, ToolName: c.ToolName,
+			})
+		}
+	}
+	run.cutArguments()
+}
+
+// cutArguments drops arguments of earlier calls, oldest first, beyond the total
+// that a hook is shown.
+func (r *Run) cutArguments() {
+	left := StepArgumentsBytesMax
+	for i := len(r.Calls) - 1; i >= 0; i-- {
+		c := &r.Calls[i]
+		if left -= len(c.Arguments); left < 0 && c.Arguments != "" {
+			c.Arguments, c.ArgumentsCut = "", true
+		}
+	}
+}
+
+// latestItems returns the end of the transcript that a hook is shown. It has no
+// result without its call.
+func (s *State) latestItems() []Item {
+	items := s.Items[max(0, len(s.Items)-StepItemsMax):]
+	for len(items) < len(s.Items) && len(items) > 0 && items[0].Role == RoleTool {
+		items = items[1:]
+	}
+	return items
+}
+
+// effect encodes the effect of the latest turn's step hook.
+func (steps) effect(s *State, _ Place, _ []byte) Effect {
+	t := s.Turn
+	run, name, items := s.Run, t.step().String(), s.latestItems()
+	hook := run.Config.StepHook.Hook
+	facts := make(codec.Pairs, len(t.Step.Facts))
+	for i, f := range t.Step.Facts {
+		facts[i] = codec.Pair{Key: f.Name, Value: encode(f.Value)}
+	}
+	tools := make([]StepTool, len(t.Step.Tools))
+	for i, tool := range t.Step.Tools {
+		spec := s.turnRegistry.Tool(tool)
+		tools[i] = StepTool{ToolID: spec.ToolID, ToolName: spec.ToolName}
+	}
+	used := run.Used
+	if used == nil {
+		used = []string{}
+	}
+	startBy := t.Step.Deadline - t.Step.RunMS
+	return Effect{
+		Name: name, Class: ClassStep, Target: hook, Deadline: t.Step.Deadline, StartBy: startBy,
+		Payload: encode(Step{
+			At: t.Step.At, Calls: run.Calls, Class: ClassStep, Context: run.Context, Effect: name, Facts: facts, Hook: hook,
+			InputSeq: run.Seq, Items: ListItems(items...), ItemsCut: len(items) < len(s.Items), Model: run.Config.Model, Provider: run.Config.Provider, Roles: run.Roles, RunMS: t.Step.RunMS, Session: s.Session,
+			StartBy: startBy, Step: int(t.Number) - 1, Tools: tools, Usage: run.Usage, Used: used, V: Version,
+		}),
+	}
+}
+
+func observedFault(b *ToolCallsObserved) *refusal {
+	switch {
+	case len(b.Calls) == 0:
+		return refuse(RejectInvalidData, "calls: is empty; a turn without calls is a GenerationSettled")
+	case len(b.Calls) > CallsSeenMax:
+		return refuse(RejectLimitExceeded, "calls: at most "+strconv.Itoa(CallsSeenMax))
+	case len(b.Model) > NameBytesMax || len(b.FinishReason) > NameBytesMax:
+		return refuse(RejectInvalidData, "model and finish_reason: at most "+strconv.Itoa(NameBytesMax)+" bytes")
+	}
+	for i := range b.Calls {
+		if fault := b.Calls[i].fault(); fault != "" {
+			return refuse(RejectInvalidData, "calls["+strconv.Itoa(i)+"]."+fault)
+		}
+	}
+	return cmp.Or(opaqueFault(b.Opaque), contentFault("text", b.Text, true), usageFault(b.Usage))
+}
+
+// fault checks a call as the model made it.
+func (c *ObservedCall) fault() string {
+	switch {
+	case len(c.ProviderCallID) > ByBytesMax:
+		return "provider_call_id: at most " + strconv.Itoa(ByBytesMax) + " bytes"
+	case c.ArgumentsBlob != nil && c.Arguments != "":
+		return "arguments: stand beside arguments_blob: give one of the two"
+	case c.ArgumentsBlob == nil && c.Size != 0:
+		return "size: belongs to an arguments_blob"
+	case c.Size < 0 || c.Size > NumberMax:
+		return "size: " + numberRange
+	}
+	return ""
+}
+
+func opaqueFault(opaque codec.Raw) *refusal {
+	if codec.HasBinary(opaque) {
+		return refuse(RejectInvalidData, "opaque: "+noBinary)
+	}
+	return nil
+}
+
+// noBinary is the detail for binary in a value. JSON has no binary, so a reader
+// that prints the value would show another one.
+const noBinary = "holds binary, which JSON does not have: send it as text"
+
+func generationFault(b *GenerationSettled) *refusal {
+	if bad := statusFault(b.Status, b.Error); bad != nil {
+		return bad
+	}
+	if len(b.Model) > NameBytesMax || len(b.FinishReason) > NameBytesMax {
+		return refuse(RejectInvalidData, "model and finish_reason: at most "+strconv.Itoa(NameBytesMax)+" bytes")
+	}
+	return cmp.Or(faultFault(b.Error), opaqueFault(b.Opaque), contentFault("text", b.Text, true), usageFault(b.Usage))
+}
+
+// statusFault checks the status of a settlement that is ok or failed: exactly the
+// failed one has an error.
+func statusFault(status string, f *Fault) *refusal {
+	switch {
+	case status != "ok" && status != "failed":
+		return refuse(RejectInvalidData, "status: ok or failed, not "+quoted(status))
+	case status == "ok" && f != nil:
+		return refuse(RejectInvalidData, "error: belongs to status failed")
+	case status == "failed" && f == nil:
+		return refuse(RejectInvalidData, "error: is missing, the status is failed")
+	}
+	return nil
+}
+
+func faultFault(f *Fault) *refusal {
+	if f != nil && (f.Code == "" || len(f.Code) > CodeBytesMax) {
+		return refuse(RejectInvalidData, "error.code: 1 to "+strconv.Itoa(CodeBytesMax)+" bytes")
+	}
+	return nil
+}
+
+func usageFault(u *Usage) *refusal {
+	if u == nil {
+		return nil
+	}
+	for _, n := range []int64{u.CacheWriteTokens, u.CachedTokens, u.InputTokens, u.OutputTokens, u.ReasoningTokens} {
+		if n < 0 || n > TokensMax {
+			return refuse(RejectInvalidData, "usage: a count is 0 to "+strconv.FormatInt(TokensMax, 10))
+		}
+	}
+	return nil
+}
+
+func (c *Content) isEmpty() bool { return c.Text == "" && c.Blob == nil && len(c.Parts) == 0 }
+
+// ResponseFormat is the required form of a model's answers in a run. Configs and
+// effects hold it unchanged. The provider is asked for the form. If it has a schema,
+// the fold checks each answer that would end the run.
+type ResponseFormat struct {
+	Name    string    `msgpack:"name,omitempty"`    // of the schema, for the model
+	Repairs *int      `msgpack:"repairs,omitempty"` // how many faulty answers in a row the model may repair; absent: RepairsDefault
+	Schema  codec.Raw `msgpack:"schema,omitempty"`  // of type json_schema: a JSON Schema; a provider is sent a form that it accepts
+	Strict  bool      `msgpack:"strict,omitempty"`  // the provider is to hold the answer to the schema, if it can
+	Type    string    `msgpack:"type"`
+}
+
+// The types of a ResponseFormat.
+const (
+	FormatText   = "text"        // words, the default
+	FormatJSON   = "json_object" // JSON, as far as the provider holds to it
+	FormatSchema = "json_schema"
+)
+
+// FormatSchemaProblem says what is wrong with the schema of a response_format, or "".
+func FormatSchemaProblem(raw codec.Raw) (problem string) {
+	if f, ok := readFormat(raw); ok && f.Type == FormatSchema {
+		_, problem = planner.CompileAnswerSchema(f.Schema)
+	}
+	return problem
+}
+
+// formatFault returns what is wrong with a response_format, as it follows the
+// field's name; "" if nothing is.
+func formatFault(raw codec.Raw) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	f, ok := readFormat(raw)
+	switch {
+	case !ok:
+		return ": {type: text}, {type: json_object}, or {type: json_schema, schema: an object}, with name and strict if you like"
+	case f.Repairs != nil && (*f.Repairs < 0 || *f.Repairs > RepairsMax):
+		return ".repairs: 0 to " + strconv.Itoa(RepairsMax)
+	case f.Type != FormatSchema:
+		return ""
+	}
+	if _, problem := planner.CompileAnswerSchema(f.Schema); problem != "" {
+		return ".schema: " + problem
+	}
+	return ""
+}
+
+func readFormat(raw codec.Raw) (f ResponseFormat, ok bool) {
+	if !codec.IsMap(raw) || codec.Decode(raw, &f) != nil || f.Name != "" && !planner.IsName(f.Name) {
+		return f, false
+	}
+	switch f.Type {
+	case FormatText, FormatJSON:
+		return f, len(f.Schema) == 0 && !f.Strict && f.Name == "" && f.Repairs == nil
+	case FormatSchema:
+		return f, codec.IsMap(f.Schema)
+	}
+	return f, false
+}
+
+// problemOf returns what is wrong with an answer; "" if nothing is.
+func (f *ResponseFormat) problemOf(b *GenerationSettled) (problem string) {
+	switch output := b.Text; {
+	case b.isSilent():
+		problem = "the answer is empty"
+	case output.Blob != nil:
+		problem = "the answer is a blob, which is not read: answer with at most " + strconv.Itoa(TextBytesMax) + " bytes"
+	case len(output.Parts) > 0:
+		problem = "the answer has parts: answer with one text"
+	default:
+		var schema planner.AnswerSchema
+		if schema, problem = planner.CompileAnswerSchema(f.Schema); problem == "" {
+			problem = schema.Check([]byte(output.Text))
+		}
+	}
+	if reason := b.oddFinish(); problem != "" && reason != "" {
+		problem = clip(problem, DetailBytesMax/2) + "; the answer ended with " + quoted(clip(reason, CodeBytesMax))
+	}
+	return clip(problem, DetailBytesMax)
+}
+
+// isFaulty reports whether the answer that would end the run does not have the
+// required form. Then it has let the model repair the answer in another turn, or
+// has ended the run if no repair or no turn is left.
+func (s *State) isFaulty(b *GenerationSettled) bool {
+	f, ok := readFormat(s.ResponseFormat())
+	if !ok || f.Type != FormatSchema {
+		return false
+	}
+	problem := f.problemOf(b)
+	if problem == "" {
+		return false
+	}
+	s.turnFaulty(problem)
+	run, repairs := s.Run, RepairsDefault
+	if f.Repairs != nil {
+		repairs = *f.Repairs
+	}
+	switch {
+	case int(run.Repairs) >= repairs:
+		s.endRun(Ended{Lifecycle: Failed, Code: CodeInvalidAnswer, Detail: problem}, b)
+	case int(run.Turns) >= run.Config.turnsMax():
+		s.endRun(Ended{Lifecycle: Failed, Code: CodeInvalidAnswer, Detail: clip(problem, DetailBytesMax/2) + "; turns_max leaves no turn to repair it"}, b)
+	default:
+		run.Repairs++
+		s.appendItem(Item{Role: RoleUser, Seq: s.Seq, Code: CodeInvalidAnswer, Detail: problem}, 0)
+		s.startTurn()
+	}
+	return true
+}

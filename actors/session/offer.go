@@ -1,9 +1,11 @@
 package session
 
 import (
+	_ "embed"
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/planner"
@@ -313,5 +315,117 @@ func listsFault(reg *planner.Registry, path string, lists []list) *refusal {
 			before = append(before, tool)
 		}
 	}
+	return nil
+}
+
+// isMasked reports whether the active run shows the same definitions in all its
+// turns.
+func (s *State) isMasked() bool { return s.Run.Config.ToolsMode == ToolsMasked }
+
+// keptDefinitions returns the definitions that the active run's next turn keeps:
+// none in its first turn, and none under another registry.
+func (s *State) keptDefinitions(next *planner.Registry) *[]planner.Offer {
+	if s.turnIsRuns() && s.isMasked() && s.turnRegistry.Hash() == next.Hash() {
+		return s.Turn.Defined
+	}
+	return nil
+}
+
+// shown returns the definitions that the latest turn shows the model if it offers
+// set. In masked mode these are the previous turn's, plus those that are only in
+// set.
+func (s *State) shown(set *planner.Toolset) []planner.Offer {
+	if !s.isMasked() {
+		return set.Offers
+	}
+	defined := s.Turn.defined()
+	if len(defined) == 0 {
+		defined = planner.Define(s.turnRegistry, s.runsToolRequest(), s.offerFacts())
+	}
+	return set.Redefine(defined)
+}
+
+// defined returns the definitions that the turn shows; nil unless masked.
+func (t *Turn) defined() []planner.Offer { return listOf(t.Defined) }
+
+// definitions returns the descriptors that the latest turn's generation defines,
+// nil if they are those of the offered tools.
+func (s *State) definitions(t *Turn) []codec.Hash {
+	defined := t.defined()
+	if len(defined) == 0 || slices.Equal(defined, t.Toolset.Offers) {
+		return nil
+	}
+	return s.refs(defined)
+}
+
+// masks reports whether the turn shows the model a tool that it may not call.
+func (t *Turn) masks(tool planner.ToolIndex) bool {
+	return t.Toolset.Verdict(tool).Reason != planner.Offered &&
+		slices.ContainsFunc(t.defined(), func(o planner.Offer) bool { return o.Tool() == tool })
+}
+
+// reservedLayer is the name of the layer of the session's own tools, and the prefix
+// of their tool_ids.
+const reservedLayer = "refold"
+
+const reservedID = "refold.* is kept for the session's own tools: choose another"
+
+// isSessionTool reports whether a tool_id is reserved for the session's own tools.
+func isSessionTool(id string) bool { return strings.HasPrefix(id, reservedLayer+".") }
+
+// sessionToolsJSON is the session's own tools, in the form of an install record.
+//
+//go:embed sessiontools.json
+var sessionToolsJSON []byte
+
+// sessionLayer is decoded once, when the program starts.
+var sessionLayer = readSessionTools()
+
+func readSessionTools() planner.Layer {
+	raw, err := codec.FromJSON(sessionToolsJSON)
+	var specs []planner.ToolSpec
+	if err == nil {
+		err = codec.Unmarshal(raw, &specs)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("session: sessiontools.json: %v", err))
+	}
+	tools, bad := planner.SessionTools(specs)
+	if bad != nil {
+		panic("session: sessiontools.json: " + bad.Error())
+	}
+	return planner.Layer{Name: reservedLayer, Tools: tools}
+}
+
+// factsSet sets and removes facts, all of them or none.
+func (s *State) factsSet(b *FactsSet) *refusal {
+	facts := slices.Clone(s.Facts)
+	for _, pair := range b.Facts {
+		var value *string
+		if err := codec.Decode(pair.Value, &value); err != nil {
+			return refuse(RejectInvalidData, "facts: "+quoted(pair.Key)+" is text or null")
+		}
+		switch {
+		case pair.Key == "" || len(pair.Key) > FactNameBytesMax:
+			return refuse(RejectInvalidData, "facts: a name is 1 to "+strconv.Itoa(FactNameBytesMax)+" bytes")
+		case value != nil && len(*value) > FactValueBytesMax:
+			return refuse(RejectLimitExceeded, "facts: "+quoted(pair.Key)+" has at most "+strconv.Itoa(FactValueBytesMax)+" bytes")
+		}
+		at, found := slices.BinarySearchFunc(facts, pair.Key, func(f planner.Fact, name string) int {
+			return strings.Compare(f.Name, name)
+		})
+		switch {
+		case value == nil && found:
+			facts = slices.Delete(facts, at, at+1)
+		case value != nil && found:
+			facts[at].Value = *value
+		case value != nil:
+			facts = slices.Insert(facts, at, planner.Fact{Name: pair.Key, Value: *value})
+		}
+	}
+	if len(facts) > FactsMax {
+		return refuse(RejectLimitExceeded, "facts: a session has at most "+strconv.Itoa(FactsMax))
+	}
+	s.Facts, s.toolsMoved = facts, true
 	return nil
 }

@@ -80,13 +80,12 @@ func newServer(s *stage) *jetServer {
 		panic(err)
 	}
 	j := new(jetServer)
-	stream := j.stream
 	*j = jetServer{
 		stage: s, names: names,
 		failures: failures{odd: map[string]string{}, healed: map[string]time.Time{}, down: map[string]bool{}},
-		log:      stream(jetmodel.Config{Window: 2 * time.Minute}),
-		fx:       stream(jetmodel.Config{OnePerSubject: true, Age: time.Hour, Window: 2 * time.Minute}),
-		out:      stream(jetmodel.Config{Window: 2 * time.Minute}),
+		log:      j.stream(jetmodel.Config{Window: 2 * time.Minute}),
+		fx:       j.stream(jetmodel.Config{OnePerSubject: true, Age: time.Hour, Window: 2 * time.Minute}),
+		out:      j.stream(jetmodel.Config{Window: 2 * time.Minute}),
 		saved:    map[*jetmodel.Consumer]jetmodel.Saved{}, blobs: map[codec.Ref][]byte{}, former: map[string][][]byte{},
 		timers: map[string]schedule{}, alive: map[string]*proc{}, stops: map[string][]byte{}, notes: map[string]laneNote{},
 	}

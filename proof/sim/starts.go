@@ -306,9 +306,19 @@ func (r *referee) settles(p *proc, door session.Door, sid string, payload []byte
 	}
 	i := slices.IndexFunc(r.starts[sid+"."+name], func(s *started) bool { return !s.answered })
 	of := subjects.EffectName{Class: session.ClassTool, Target: "x", Session: sid, Effect: name}
-	if i >= 0 && !r.isSafe(of) && !r.claimGone(of) && status != string(session.CallUnknown) {
+	if i >= 0 && !r.isSafe(of) && !r.claimGone(of) && !r.hasFormer(of) && status != string(session.CallUnknown) {
 		r.j.breaks("%s settles %s.%s %s, although its outcome is unknown", p.name, sid, name, status)
 	}
+}
+
+// hasFormer reports whether a lost effect had the same name: a bridge may still run
+// that one.
+func (r *referee) hasFormer(of subjects.EffectName) bool {
+	subject, err := r.j.names.Effect(of)
+	if err != nil {
+		panic(err)
+	}
+	return len(r.former[subject]) > 0
 }
 
 // isSafe reports whether a stored call may run twice.

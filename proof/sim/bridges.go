@@ -34,7 +34,7 @@ type bridge struct {
 func (s *sim) startBridge(i int) {
 	s.lives++
 	p := s.start(fmt.Sprintf("b%d-%d", i, s.lives))
-	p.skew = s.skewed()
+	s.startClock(p, s.skewed())
 	b := &bridge{proc: p, sim: s, held: map[*jetmodel.Consumer]map[string]*delivery{}}
 	b.worker = worker.New(transport{p, s}, p.name, "sim/"+p.name, p.now, slog.New(slog.DiscardHandler))
 	b.serving, b.drain = context.WithCancel(p.ctx)

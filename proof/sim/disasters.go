@@ -178,7 +178,7 @@ func (s *sim) setClock(i int, to time.Duration) {
 		s.bridges[i-hostCount].setClock(to)
 	default:
 		s.say("the clock of the server is %v ahead", to)
-		s.skew = to
+		s.skew, s.clockSet = to, true
 	}
 }
 
@@ -190,18 +190,22 @@ func (p *proc) setClock(to time.Duration) {
 	p.skew = to
 }
 
-// newest returns the latest time that any clock has shown.
+// newest returns the latest time that any process, or the server, took for the server's.
 func (s *sim) newest() time.Time {
 	latest := s.latest
-	skews := []time.Duration{s.skew}
+	known := []time.Time{s.now()}
 	for _, h := range s.hosts {
-		skews = append(skews, h.skew)
+		if h != nil {
+			known = append(known, h.now())
+		}
 	}
 	for _, b := range s.bridges {
-		skews = append(skews, b.skew)
+		if b != nil {
+			known = append(known, b.now())
+		}
 	}
-	for _, skew := range skews {
-		if at := time.Now().Add(skew); at.After(latest) {
+	for _, at := range known {
+		if at.After(latest) {
 			latest = at
 		}
 	}

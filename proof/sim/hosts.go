@@ -37,7 +37,7 @@ const hostLeaves = drainFor + 15*time.Second
 func (s *sim) startHost(i int) {
 	s.lives++
 	p := s.start(fmt.Sprintf("h%d.%d", i, s.lives))
-	p.skew = s.skewed()
+	s.startClock(p, s.skewed())
 	h := &host{proc: p, sim: s, log: slog.New(resets{s}), heard: map[string]presence.Member{}, keeps: 2 + s.draw(4)}
 	h.host = engine.NewOn(world{p, s}, p.name, p.now, slog.New(slog.DiscardHandler), engine.Options{Lanes: laneCount, SessionsMax: h.keeps, SnapshotEach: uint64(1 + s.draw(8))})
 	s.hosts[i] = h

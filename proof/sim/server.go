@@ -43,7 +43,7 @@ type jetServer struct {
 	saved             map[*jetmodel.Consumer]jetmodel.Saved // as flushed last
 	behind            uint64                                // the most events that a replica lacks
 	skew              time.Duration                         // how far ahead the server's clock is
-	latest            time.Time                             // the latest time that any clock has shown
+	latest            time.Time                             // the latest time that anybody took for the server's
 
 	blobs       map[codec.Ref][]byte
 	former      map[string][][]byte // values of the bucket, the latest last

@@ -22,14 +22,15 @@ const (
 type sim struct {
 	*stage
 	*jetServer
-	install session.Event
-	hosts   []*host
-	bridges []*bridge
-	mail    []*posted
-	lives   int
-	deadly  map[string]bool // started calls: whether they end their process
-	mood    mood
-	runs    int
+	install  session.Event
+	hosts    []*host
+	bridges  []*bridge
+	mail     []*posted
+	lives    int
+	deadly   map[string]bool // started calls: whether they end their process
+	mood     mood
+	clockSet bool // somebody set the server's clock
+	runs     int
 }
 
 // mood is how likely each disaster is in a run.
@@ -89,9 +90,9 @@ func newSim(d *draws) *sim {
 	return s
 }
 
-// skewed draws the clock error of a process at its start.
+// skewed draws the error of the clock of a process's machine at its start.
 func (s *sim) skewed() time.Duration {
-	differs := []time.Duration{0, 300 * time.Millisecond, -300 * time.Millisecond, 600 * time.Millisecond, -600 * time.Millisecond}[s.draw(5)]
+	differs := []time.Duration{0, 600 * time.Millisecond, -600 * time.Millisecond, 11 * time.Minute, -11 * time.Minute}[s.draw(5)]
 	if s.faults == 0 {
 		return 0
 	}

@@ -105,14 +105,11 @@ type proc struct {
 	joins    uint64        // how often its connection was made anew
 	cutAt    time.Time     // beginning of the present cut; zero: none
 	cutOff   atomic.Bool   // the same, for goroutines that time wakes
-	skew     time.Duration // how far ahead its clock is
+	skew     time.Duration // how far ahead the clock of its machine is
+	clock    *natsio.Clock // the server's, as it knows it
 }
 
-func (p *proc) now() time.Time {
-	p.stage.mu.Lock()
-	defer p.stage.mu.Unlock()
-	return time.Now().Add(p.skew)
-}
+func (p *proc) now() time.Time { return p.clock.Now() }
 
 func (p *proc) cut() bool { return p.cutOff.Load() }
 

@@ -78,6 +78,7 @@ func (r *referee) start(p *proc, of subjects.EffectName) *started {
 	if p.now().After(e.startBy) {
 		r.j.breaks("%s starts %s past its start_by", p.name, name)
 	}
+	r.clocksLate(p, name, e.startBy)
 	if died := killedBy(before); len(died) >= deathsMost && r.j.play.remembers() {
 		r.j.breaks("%s starts %s, of which %d processes died: %v", p.name, name, len(died), died)
 	}
@@ -292,6 +293,13 @@ func (r *referee) settles(p *proc, door session.Door, sid string, payload []byte
 		return
 	}
 	_, name, status, _ := settlementOf(payload)
+	if bytes.Contains(payload, []byte("no bridge started it by")) {
+		if subject, err := r.j.names.Effect(callOf(sid + "." + name)); err == nil {
+			if e, err := readAsked(r.names[subject]); err == nil {
+				r.clocksEarly(p, sid+"."+name, e.startBy)
+			}
+		}
+	}
 	if bytes.Contains(payload, []byte("bridge_lost")) {
 		r.lostBridges(p, sid, name)
 		return

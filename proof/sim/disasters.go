@@ -138,7 +138,7 @@ func (s *sim) killBridge(i int) {
 func (s *sim) kills(name string) bool {
 	deadly, known := s.deadly[name]
 	if !known {
-		deadly = s.mood.killers && s.judge.isSafe(callOf(name)) && s.draw(5) == 4
+		deadly = s.mood.killers && s.judge.isSafe(callOf(name)) && s.draw(3) == 2
 		s.deadly[name] = deadly
 	}
 	return deadly
@@ -148,6 +148,13 @@ func (s *sim) kills(name string) bool {
 // delivered each effect.
 func (s *sim) remembers() bool {
 	return s.mood.restarts == 0 && !s.mood.logLosses && !s.mood.effectLosses && !s.mood.pastLosses && !s.mood.hours && s.mood.failures == 0
+}
+
+// forgetNothing has the server remember all claims and deliveries, so that deaths count.
+func (s *sim) forgetNothing() {
+	m := &s.mood
+	m.restarts, m.failures = 0, 0
+	m.logLosses, m.effectLosses, m.pastLosses, m.hours = false, false, false, false
 }
 
 // endDoomed kills the bridges that an effect ends.

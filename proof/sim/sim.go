@@ -68,6 +68,9 @@ func newSim(d *draws) *sim {
 	}
 	s.mood.failures = max(0, s.draw(6)-4)
 	s.mood.killers, s.deadly = s.draw(4) == 3, map[string]bool{}
+	if s.mood.killers && s.draw(4) > 0 {
+		s.forgetNothing()
+	}
 	s.mood.derivedLosses = s.draw(4) == 3
 	s.behind = uint64(s.draw(2) * 3)
 	payload := []byte(installRecord)

@@ -50,7 +50,7 @@ func TestSimulation(t *testing.T) {
 // what it is for.
 var mustHappen = []string{
 	"answer late", "answer lost", "call fails", "ack lost", "delivery lost", "host killed", "bridge killed", "bridge stops", "cut off",
-	"consumers forget", "log loses", "effects lost", "past lost", "frozen", "timers lost", "notices lost", "snapshots lost", "a session fails", "a stream fails", "quarantined for a failure", "withdrawn at the next claim", "clock jumps", "clock is wrong by minutes", "start_by passed", "bridge killed by an effect", "an hour passes", "owners outlived", "lane lost", "redelivered", "model started", "tool started",
+	"consumers forget", "log loses", "effects lost", "past lost", "frozen", "timers lost", "notices lost", "snapshots lost", "a session fails", "a stream fails", "quarantined for a failure", "withdrawn at the next claim", "clock jumps", "clock is wrong by minutes", "start_by passed", "bridge killed by an effect", "killer apart", "bridge_lost", "an hour passes", "owners outlived", "lane lost", "redelivered", "model started", "tool started",
 	"a gap in deliveries", "an acknowledged event came again", "the connection was made anew", "a request got no answer", "lane handed over",
 	"withdrawn first", "withdrawn too late", "conflict", "group stored", "group rejected", "taken together", "folded while others were loaded", "wake settled", "wake fires early",
 	"host stopped", "bridge stopped", session.TypeApprovalDecided, session.TypeToolRegistrySet, session.TypeToolOverridesSet,

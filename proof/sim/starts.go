@@ -90,6 +90,9 @@ func (r *referee) start(p *proc, of subjects.EffectName) *started {
 		if len(before) > 0 {
 			r.j.breaks("%s starts %s, which %s has started before", p.name, name, before[0].by.name)
 		}
+		if !r.of(of.Session).lost && r.settled(of.Session, of.Effect) {
+			r.j.breaks("%s starts %s, which others have settled: it may not run twice", p.name, name)
+		}
 		r.startClaimed(p, of, e, before)
 	case of.Class == session.ClassLLM:
 		r.startClaimed(p, of, e, before)

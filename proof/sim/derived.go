@@ -40,6 +40,12 @@ func (s *sim) derivedLost() {
 	}
 }
 
+// stream makes a stream.
+func (j *jetServer) stream(cfg jetmodel.Config) *jetmodel.Stream {
+	cfg.Wall = j.now
+	return jetmodel.NewStream(cfg, time.Now)
+}
+
 // newDue makes the stream of due wakes and its consumer. Deliveries of an earlier one
 // are settled by their processes, and acknowledged to nobody.
 func (j *jetServer) newDue() {

@@ -115,12 +115,6 @@ func newServer(s *stage) *jetServer {
 	return j
 }
 
-// stream makes a stream.
-func (j *jetServer) stream(cfg jetmodel.Config) *jetmodel.Stream {
-	cfg.Wall = j.now
-	return jetmodel.NewStream(cfg, time.Now)
-}
-
 // now returns the server's time.
 func (j *jetServer) now() time.Time { return time.Now().Add(j.skew) }
 

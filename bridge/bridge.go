@@ -294,7 +294,9 @@ func (b *Bridge) Run(ctx context.Context) error {
 	}
 	var lost error
 	serving.Go(func() {
-		if lost = b.watchStreams(ctx); lost != nil {
+		names := b.bus.Names()
+		lost = b.bus.WatchStreams(ctx, b.conf, func([]streams.Finding) {}, names.LogStream(), names.EffectsStream())
+		if lost != nil {
 			cancel()
 		}
 	})

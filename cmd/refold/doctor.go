@@ -13,11 +13,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/presence"
+	streamconf "github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
 
@@ -65,9 +67,7 @@ type diagnosis struct {
 	silent    bool                // no session-actor answered
 	wrong     []string            // troubles that bridges report
 	failing   int                 // targets of bridges that do not work
-	streams   []string            // troubles of the streams
-
-	endangered bool // a stream is missing, or was changed
+	streams   []string            // what is wrong with the streams
 }
 
 // Run prints the diagnosis; it returns an error if something is unserved.
@@ -78,8 +78,8 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 	}
 	defer b.Close()
 	found := &diagnosis{open: map[string][]string{}, published: map[string]int{}, more: map[string]int{}}
-	if found.streams, err = b.Troubles(ctx); err != nil {
-		fmt.Fprintf(s.err, "refold: warning: %v\n", err)
+	if err := found.checkStreams(ctx, s, b); err != nil {
+		return err
 	}
 	found.findNameless(ctx, b)
 	names, err := b.EffectNames(ctx)
@@ -90,9 +90,6 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 		return err
 	}
 	if err := found.listen(ctx, s, b, d.Within, names); err != nil {
-		return err
-	}
-	if err := found.checkStreams(ctx, b); err != nil {
 		return err
 	}
 	c, err := conn.connect(ctx)
@@ -108,6 +105,23 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 		return err
 	}
 	return unserved
+}
+
+// checkStreams finds what is wrong with the streams. A user who may not ask gets a
+// warning.
+func (d *diagnosis) checkStreams(ctx context.Context, s streams, b *bus.Bus) error {
+	want, err := streamconf.ParseConf(refold.StreamsConf, b.Names())
+	if err != nil {
+		return err
+	}
+	found, err := b.Check(ctx, want)
+	for _, f := range found {
+		d.streams = append(d.streams, f.String())
+	}
+	if err != nil {
+		fmt.Fprintf(s.err, "refold: warning: %v\n", err)
+	}
+	return nil
 }
 
 // findNameless finds events that name no session. It is no trouble of the streams, so
@@ -254,7 +268,7 @@ func (d *diagnosis) tell(s streams, asJSON bool) error {
 	} else {
 		d.print(s.out)
 	}
-	if len(d.open) > 0 || d.silent && len(d.published) > 0 || len(d.streams) > 0 || d.endangered {
+	if len(d.open) > 0 || d.silent && len(d.published) > 0 || len(d.streams) > 0 {
 		return &statusError{statusFailed, ""}
 	}
 	return nil

@@ -97,7 +97,7 @@ func TestDoctorReportsAPausedConsumer(t *testing.T) {
 	_, err = js.PauseConsumer(w.ctx, w.bus.Names().EffectsStream(), "llm-p", time.Now().Add(time.Hour))
 	bustest.OK(t, err)
 	out, _ := w.does(statusFailed, "bridge", "doctor", "--within", "1ms")
-	like(t, "paused", out, `\nstreams: consumer llm-p of REFOLD_FX is paused for [0-9hms]+ more: .*: nats consumer resume REFOLD_FX llm-p\n$`)
+	like(t, "paused", out, `\nstreams: consumer llm-p of REFOLD_FX is paused until [0-9T:-]+Z: .*: nats consumer resume REFOLD_FX llm-p\n$`)
 	out, _ = w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--json")
 	like(t, "as JSON", out, `^\{"streams":"consumer llm-p of REFOLD_FX is paused`)
 }

@@ -174,7 +174,6 @@ func (h *Host) Run(ctx context.Context) error {
 	})
 	background.Go(func() { h.watchStreams(working, failed) })
 	background.Go(func() { h.readGauges(working) })
-	background.Go(func() { h.bus.WatchTroubles(working) })
 	background.Go(func() { h.clock.Keep(working) })
 	background.Go(func() {
 		h.bus.KeepRoom(working, func() bool {

@@ -166,7 +166,7 @@ func (m *Meters) server(r *meter.Registry) {
 	m.logBytesMax = r.Gauge("refold.log.limit", "By", "Size that the log may have; absent without a limit.")
 	m.durability = r.Gauge("refold.durability", "{state}", "1 for what the servers do before they acknowledge.", m.is)
 	m.waiting = r.Gauge("refold.effects.waiting", "{effect}", "Effects that wait to be taken by a bridge, or that one holds.", m.target)
-	m.streamsWrong = r.Gauge("refold.streams.wrong", "{finding}", "Streams that are missing, and settings of streams that endanger history.")
+	m.streamsWrong = r.Gauge("refold.streams.wrong", "{finding}", "What is wrong with the streams: one is missing, was changed or has no leader, a consumer is paused, a limit of the account is reached.")
 	m.untaken = r.Gauge("refold.effects.untaken", "{effect}", "Effects that no bridge has taken yet.", m.target)
 }
 

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -11,8 +10,8 @@ import (
 	"github.com/refold/refold/internal/streams"
 )
 
-// wrong is what keeps this host from its promises: streams that are missing or were
-// changed, and lanes that stall.
+// wrong is what keeps this host from its promises: what WatchStreams finds, and lanes
+// that stall.
 type wrong struct {
 	mu     sync.Mutex
 	found  []streams.Finding
@@ -91,12 +90,15 @@ func (h *Host) watchStreams(ctx context.Context, lost chan<- error) {
 		return // this process did not provision
 	}
 	err := h.bus.WatchStreams(ctx, conf, func(found []streams.Finding) {
-		h.tellStreams(found)
+		h.wrong.mu.Lock()
+		h.wrong.found = found
+		h.wrong.mu.Unlock()
+		h.meters.streamsWrong.Set(float64(len(found)))
 		if !h.ownsFirst.Load() {
 			return
 		}
 		for _, f := range found {
-			if f.Setting != "" {
+			if !f.Missing {
 				continue
 			}
 			if _, err := h.bus.Remake(ctx, conf, f.Stream); err != nil && ctx.Err() == nil {
@@ -109,25 +111,6 @@ func (h *Host) watchStreams(ctx context.Context, lost chan<- error) {
 	})
 	if err != nil {
 		lost <- err
-	}
-}
-
-// tellStreams logs what is newly wrong with the streams, and what is not any more.
-func (h *Host) tellStreams(found []streams.Finding) {
-	h.wrong.mu.Lock()
-	before := h.wrong.found
-	h.wrong.found = found
-	h.wrong.mu.Unlock()
-	h.meters.streamsWrong.Set(float64(len(found)))
-	for _, f := range found {
-		if !slices.Contains(before, f) {
-			h.log.Error("stream_endangered", "stream", f.Stream, "setting", f.Setting, "error", f.String())
-		}
-	}
-	for _, f := range before {
-		if !slices.Contains(found, f) {
-			h.log.Info("stream_right_again", "stream", f.Stream, "setting", f.Setting)
-		}
 	}
 }
 

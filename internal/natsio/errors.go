@@ -217,6 +217,11 @@ func IsTransient(err error) bool {
 	return errors.As(err, &again) || errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, io.ErrClosedPipe)
 }
 
+// IsLeaderless reports whether a stream, or the whole cluster, has no leader now.
+func IsLeaderless(err error) bool {
+	return CodeOf(err) == codeUnavailable || CodeOf(err) == codeOffline
+}
+
 // Typed turns an error of nats.go into one of this package and keeps the cause. It
 // returns other errors unchanged.
 func Typed(err error) error {

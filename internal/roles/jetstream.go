@@ -100,6 +100,8 @@ func pullRows() []Row {
 			})},
 		{Name: "list streams", About: "their names and configurations", Answers: Once, May: grant(Publish, Operator),
 			Patterns: fixed(func(subjects.Names) []string { return []string{api + "STREAM.NAMES", api + "STREAM.LIST"} })},
+		{Name: "list names of streams", About: "whether another one has a subject of a missing one", Answers: Once, May: grant(Publish, SessionActor, Auditor),
+			Patterns: one(func(subjects.Names) string { return api + "STREAM.NAMES" })},
 		{Name: "delete, purge", About: "streams and messages", Answers: Once, Patterns: fixed(func(n subjects.Names) []string {
 			kept := slices.DeleteFunc(n.Streams(), func(s string) bool { return s == n.BlobsStream() })
 			return slices.Concat(each(n.Streams(), api+"STREAM.DELETE."), each(n.Streams(), api+"STREAM.MSG.DELETE."), each(kept, api+"STREAM.PURGE."))

@@ -12,23 +12,27 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
-// Finding is a stream that is missing, or a setting of one that differs from
-// streams.conf and keeps a promise: history could be deleted, or nothing stored.
+// Finding is what keeps a promise, or messages, from being kept: a stream that is
+// missing or has no leader, a setting of one that differs from streams.conf, a paused
+// consumer, a limit of the account that is reached.
 type Finding struct {
-	Stream  string
-	Setting string // name in the JetStream API; empty: the stream is missing
+	Stream  string // empty: the account
+	Missing bool   // the stream
+	Setting string // name in the JetStream API, if one differs
 	Server  string // value on the server
 	Want    string // value in streams.conf, or the only safe one
+	Trouble string // what is wrong and what to do, in a sentence, if no setting differs
 }
 
 func (f Finding) String() string {
 	if f.Setting == "" {
-		return fmt.Sprintf("stream %s is missing", f.Stream)
+		return f.Trouble
 	}
-	return fmt.Sprintf("stream %s has %s %s on the server, and it must be %s", f.Stream, f.Setting, f.Server, f.Want)
+	return fmt.Sprintf("stream %s has %s %s on the server, and it must be %s (docs/operations.md, What is noticed)", f.Stream, f.Setting, f.Server, f.Want)
 }
 
 // name is how --accept-stream-settings names a setting.
@@ -82,39 +86,47 @@ func (c *Conf) Accept(settings ...string) error {
 // identitySetting is the setting of a Finding about the log's identity.
 const identitySetting = "metadata." + subjects.MetadataLog
 
-// Check compares the named streams, or all if none is named, with conf. It returns
-// which are missing and which settings break a promise. An error means that the server
-// did not answer.
-func (s *Streams) Check(ctx context.Context, conf *Conf, names ...string) (found []Finding, err error) {
-	if len(names) == 0 {
-		names = conf.names.Streams()
+// Check returns what is wrong with the streams of conf, and with what delivers their
+// messages. After an error the server did not answer all of it, and the findings are
+// those of its other answers.
+func (s *Streams) Check(ctx context.Context, conf *Conf) ([]Finding, error) {
+	found, err := s.checkStreams(ctx, conf, conf.names.Streams())
+	if err != nil {
+		return found, err
 	}
+	more, err := s.checkAround(ctx, found)
+	return append(found, more...), err
+}
+
+// checkStreams compares streams with conf.
+func (s *Streams) checkStreams(ctx context.Context, conf *Conf, names []string) (found []Finding, err error) {
 	for _, name := range names {
-		var have *jetstream.StreamConfig
+		var info *jetstream.StreamInfo
 		err := s.conn.Attempt(ctx, s.conn.API+"STREAM.INFO."+name, func(ctx context.Context) error {
 			stream, err := s.conn.JS.Stream(ctx, name)
-			switch {
-			case errors.Is(err, jetstream.ErrStreamNotFound):
-				return nil
-			case err == nil:
-				have = &stream.CachedInfo().Config
+			if err == nil {
+				info = stream.CachedInfo()
 			}
 			return err
 		})
 		switch {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			found = append(found, Finding{Stream: name, Missing: true, Trouble: "stream " + name + " is missing: a session-actor creates it when it starts, unless that would hide a loss"})
+			continue
+		case natsio.IsLeaderless(err):
+			found = append(found, Finding{Stream: name, Trouble: "stream " + name + " has no leader: more than half of its servers are gone, or are choosing one: start them"})
+			continue
 		case err != nil:
-			return nil, fmt.Errorf("check stream %s: %w", name, err)
-		case have == nil:
-			found = append(found, Finding{Stream: name})
-		default:
-			found = append(found, conf.compare(conf.streams[name], *have)...)
-			own, now := s.conn.LogID(), have.Metadata[subjects.MetadataLog]
-			if name == s.names.LogStream() && own != "" && now != "" && now != own {
-				found = append(found, Finding{name, identitySetting, now, own})
-			}
-			if least := int(s.replicas.Load()); have.Replicas < least {
-				found = append(found, Finding{name, "num_replicas", strconv.Itoa(have.Replicas), strconv.Itoa(least)})
-			}
+			return found, fmt.Errorf("check stream %s: %w", name, natsio.Typed(err))
+		}
+		have := info.Config
+		found = append(found, conf.compare(conf.streams[name], have)...)
+		own, now := s.conn.LogID(), LogIDOf(info)
+		if name == s.names.LogStream() && own != "" && now != "" && now != own {
+			found = append(found, Finding{Stream: name, Setting: identitySetting, Server: now, Want: own})
+		}
+		if least := int(s.replicas.Load()); have.Replicas < least {
+			found = append(found, Finding{Stream: name, Setting: "num_replicas", Server: strconv.Itoa(have.Replicas), Want: strconv.Itoa(least)})
 		}
 	}
 	return found, nil
@@ -125,9 +137,10 @@ func (s *Streams) Check(ctx context.Context, conf *Conf, names ...string) (found
 func (s *Streams) noDanger(ctx context.Context, conf *Conf) error {
 	var found []Finding
 	err := s.conn.Retry(ctx, func(ctx context.Context) (err error) {
-		found, err = s.Check(ctx, conf)
+		found, err = s.checkStreams(ctx, conf, conf.names.Streams())
 		return err
 	})
+	found = slices.DeleteFunc(found, func(f Finding) bool { return f.Setting == "" })
 	if err == nil && len(found) > 0 {
 		err = &SettingsError{found}
 	}

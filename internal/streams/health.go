@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -11,72 +12,71 @@ import (
 	"github.com/refold/refold/internal/natsio"
 )
 
-// Troubles says what keeps the streams from taking or delivering messages, as the
-// server reports it, and what to do: a missing stream, also because a stream of
-// somebody else has its subjects; a stream without a leader; a paused consumer; a
-// limit of the account that is reached. It is empty if all is well.
-func (s *Streams) Troubles(ctx context.Context) (all []string, err error) {
+// checkAround returns what else keeps messages from being stored or delivered: streams
+// of somebody else that have the subjects of a missing one, paused consumers, limits of
+// the account.
+func (s *Streams) checkAround(ctx context.Context, found []Finding) (more []Finding, err error) {
+	missing := slices.DeleteFunc(slices.Clone(found), func(f Finding) bool { return !f.Missing })
+	for _, f := range missing {
+		if taken := s.overlap(ctx, f.Stream, s.names.StreamSubjects(f.Stream)); taken != "" {
+			more = append(more, Finding{Stream: f.Stream, Trouble: taken})
+		}
+	}
 	err = s.conn.Attempt(ctx, "", func(ctx context.Context) error {
-		all = nil
 		account, err := s.conn.JS.AccountInfo(ctx)
 		if err != nil {
 			return err
 		}
-		all = append(all, reached(account)...)
-		for _, name := range s.names.Streams() {
-			some, err := s.troublesOf(ctx, name)
+		more = append(more, reached(account, len(missing) > 0)...)
+		for _, name := range []string{s.names.LogStream(), s.names.EffectsStream(), s.names.TimersStream()} {
+			paused, err := s.paused(ctx, name)
 			if err != nil {
 				return err
 			}
-			all = append(all, some...)
+			more = append(more, paused...)
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("ask how the streams are: %w", natsio.Typed(err))
+		err = fmt.Errorf("ask for consumers and limits: %w", natsio.Typed(err))
 	}
-	return all, nil
+	return more, err
 }
 
-// reached says which limits of the account are reached.
-func reached(a *jetstream.AccountInfo) (all []string) {
+// reached says which limits of the account are reached. All the streams that it may
+// have are too few only if one is missing.
+func reached(a *jetstream.AccountInfo, missing bool) (all []Finding) {
 	for _, l := range []struct {
 		what        string
 		used, limit int64
+		counts      bool
 	}{
-		{"bytes of storage", int64(a.Store), a.Limits.MaxStore}, {"streams", int64(a.Streams), int64(a.Limits.MaxStreams)},
-		{"consumers", int64(a.Consumers), int64(a.Limits.MaxConsumers)},
+		// The last messages don't fit: what is left of storage is less than a message.
+		{"bytes of storage", int64(a.Store) + a.Limits.MaxStore/100, a.Limits.MaxStore, true},
+		{"streams", int64(a.Streams), int64(a.Limits.MaxStreams), missing},
+		{"consumers", int64(a.Consumers), int64(a.Limits.MaxConsumers), true},
 	} {
-		// Of storage the last messages don't fit: what is left is less than a message.
-		if l.limit > 0 && (l.used >= l.limit || l.what == "bytes of storage" && l.limit-l.used < l.limit/100) {
-			all = append(all, fmt.Sprintf("the account has %d of at most %d %s: raise this limit of its JetStream (the server's disk is not the cause)", l.used, l.limit, l.what))
+		if l.counts && l.limit > 0 && l.used >= l.limit {
+			all = append(all, Finding{Trouble: fmt.Sprintf("the account has all of its %d %s: raise this limit of its JetStream (the server's disk is not the cause)", l.limit, l.what)})
 		}
 	}
 	return all
 }
 
-func (s *Streams) troublesOf(ctx context.Context, name string) (all []string, err error) {
+// paused returns the paused consumers of a stream.
+func (s *Streams) paused(ctx context.Context, name string) (all []Finding, err error) {
 	stream, err := s.conn.JS.Stream(ctx, name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		if taken := s.overlap(ctx, name, s.names.StreamSubjects(name)); taken != "" {
-			return []string{taken}, nil
-		}
-		return []string{fmt.Sprintf("stream %s does not exist: start a session-actor, which creates it", name)}, nil
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	if cluster := stream.CachedInfo().Cluster; cluster != nil && cluster.Name != "" && cluster.Leader == "" {
-		all = append(all, fmt.Sprintf("stream %s has no leader: more than half of its servers are gone, or are choosing one: start them", name))
-	}
-	if name != s.names.LogStream() && name != s.names.EffectsStream() && name != s.names.TimersStream() {
-		return all, nil
-	}
 	consumers := stream.ListConsumers(ctx)
 	for c := range consumers.Info() {
 		if c.Paused {
-			all = append(all, fmt.Sprintf("consumer %s of %s is paused for %v more: nothing is delivered to those who pull from it: nats consumer resume %s %s",
-				c.Name, name, c.PauseRemaining.Round(time.Second), name, c.Name))
+			all = append(all, Finding{Stream: name, Trouble: fmt.Sprintf("consumer %s of %s is paused until %s: nothing is delivered to those who pull from it: nats consumer resume %s %s",
+				c.Name, name, c.Config.PauseUntil.UTC().Format(time.RFC3339), name, c.Name)})
 		}
 	}
 	if err := consumers.Err(); err != nil && !errors.Is(err, jetstream.ErrEndOfData) {
@@ -86,42 +86,20 @@ func (s *Streams) troublesOf(ctx context.Context, name string) (all []string, er
 }
 
 // overlap says which stream of somebody else has subjects of a stream, empty if none.
-func (s *Streams) overlap(ctx context.Context, name string, subjects []string) string {
+func (s *Streams) overlap(ctx context.Context, name string, subjects []string) (taken string) {
 	for _, subject := range subjects {
-		names := s.conn.JS.StreamNames(ctx, jetstream.WithStreamListSubject(subject))
-		for other := range names.Name() {
-			if other != name {
-				return fmt.Sprintf("stream %s of somebody else takes messages of %s, so that %s can't exist: take these subjects from it (nats stream edit %s), or use another --prefix", other, subject, name, other)
+		err := s.conn.Attempt(ctx, s.conn.API+"STREAM.NAMES", func(ctx context.Context) error {
+			names := s.conn.JS.StreamNames(ctx, jetstream.WithStreamListSubject(subject))
+			for other := range names.Name() {
+				if other != name {
+					taken = fmt.Sprintf("stream %s of somebody else takes messages of %s, so that %s can't exist: take these subjects from it (nats stream edit %s), or use another --prefix", other, subject, name, other)
+				}
 			}
+			return names.Err()
+		})
+		if err != nil || taken != "" {
+			return taken
 		}
 	}
 	return ""
 }
-
-// WatchTroubles logs troubles of the streams until ctx ends: when they begin, and each
-// minute.
-func (s *Streams) WatchTroubles(ctx context.Context) {
-	told, at := "", time.Time{}
-	for {
-		all, err := s.Troubles(ctx)
-		now := fmt.Sprint(all)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			s.conn.Log.Debug("troubles_not_read", "error", err.Error())
-		case err == nil && len(all) == 0 && told != "":
-			s.conn.Log.Info("streams_well")
-			told = ""
-		case err == nil && len(all) > 0 && (now != told || time.Since(at) >= time.Minute):
-			for _, t := range all {
-				s.conn.Log.Warn("streams_trouble", "trouble", t)
-			}
-			told, at = now, time.Now()
-		}
-		if natsio.Sleep(ctx, troublesEvery) != nil {
-			return
-		}
-	}
-}
-
-// troublesEvery is how often the server is asked for troubles.
-const troublesEvery = 15 * time.Second

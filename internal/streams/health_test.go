@@ -1,7 +1,9 @@
 package streams_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 	"testing"
@@ -14,24 +16,27 @@ import (
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/streams"
 )
 
-// wantTrouble wants exactly one trouble, with all of the words.
-func wantTrouble(t *testing.T, b *bus.Bus, words ...string) {
+// wantFound wants exactly one finding, with all of the words.
+func wantFound(t *testing.T, b *bus.Bus, words ...string) {
 	t.Helper()
-	all, err := b.Troubles(testbus.Context(t))
+	all, err := b.Check(testbus.Context(t), testbus.Conf(t, ""))
 	if err != nil || len(all) != 1 {
-		t.Errorf("troubles: got %q (%v), want one about %q", all, err, words)
+		t.Errorf("found %q (%v), want one about %q", all, err, words)
 		return
 	}
 	for _, word := range words {
-		if !strings.Contains(all[0], word) {
-			t.Errorf("trouble: got %q, want %q in it", all[0], word)
+		if !strings.Contains(all[0].String(), word) {
+			t.Errorf("found %q, want %q in it", all[0], word)
 		}
 	}
 }
 
-func TestTroubles(t *testing.T) {
+// TestWhatKeepsMessagesIsFound: a consumer is paused; a stream is missing; somebody
+// else's has its subjects.
+func TestWhatKeepsMessagesIsFound(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)
 	b, ctx := testbus.Connect(t, node, ""), testbus.Context(t)
@@ -39,23 +44,57 @@ func TestTroubles(t *testing.T) {
 	bustest.OK(t, b.Provision(ctx, conf, 0))
 	consumer, err := b.EnsureBridge(ctx, conf, "tool", "host")
 	bustest.OK(t, err)
-	if all, err := b.Troubles(ctx); err != nil || len(all) > 0 {
-		t.Errorf("all is well: got %q (%v)", all, err)
+	if all, err := b.Check(ctx, conf); err != nil || len(all) > 0 {
+		t.Errorf("all is well: found %q (%v)", all, err)
 	}
 	_, js := testbus.JS(t, node)
 	_, err = js.PauseConsumer(ctx, b.Names().EffectsStream(), consumer, time.Now().Add(time.Hour))
 	bustest.OK(t, err)
-	wantTrouble(t, b, "tool-host of REFOLD_FX is paused for", "nats consumer resume REFOLD_FX tool-host")
+	wantFound(t, b, "tool-host of REFOLD_FX is paused until", "nats consumer resume REFOLD_FX tool-host")
 	_, err = js.ResumeConsumer(ctx, b.Names().EffectsStream(), consumer)
 	bustest.OK(t, err)
 	bustest.OK(t, js.DeleteStream(ctx, b.Names().NoticesStream()))
-	wantTrouble(t, b, "REFOLD_OUT does not exist", "start a session-actor")
+	wantFound(t, b, "REFOLD_OUT is missing", "session-actor creates it")
 	_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "AUDIT", Subjects: []string{"refold.out.>"}})
 	bustest.OK(t, err)
-	wantTrouble(t, b, "stream AUDIT of somebody else", "REFOLD_OUT can't exist", "--prefix")
+	all, err := b.Check(ctx, conf)
+	if text := fmt.Sprint(all); err != nil || len(all) != 2 || !all[0].Missing ||
+		!strings.Contains(text, "stream AUDIT of somebody else takes messages of refold.out.*, so that REFOLD_OUT can't exist") || !strings.Contains(text, "--prefix") {
+		t.Errorf("overlap: found %s (%v), want the missing stream and the other one", text, err)
+	}
 	err = b.Provision(ctx, conf, 0)
 	if err == nil || !strings.Contains(err.Error(), "provision REFOLD_OUT: stream AUDIT of somebody else takes messages of refold.out.*") {
 		t.Errorf("provision: got %v, want the name of the other stream", err)
+	}
+}
+
+// TestWatchTellsOnceOfAStream: one event of the log tells of a missing stream, and one
+// that it is back.
+func TestWatchTellsOnceOfAStream(t *testing.T) {
+	t.Parallel()
+	node, logged := bustest.Server(t), new(testbus.Log)
+	conf := testbus.Conf(t, "")
+	b := testbus.ConnectWith(t, natsio.Options{URL: node.URL(), Logger: slog.New(slog.NewTextHandler(logged, nil))})
+	ctx, end := context.WithCancel(testbus.Context(t))
+	defer end()
+	bustest.OK(t, b.Provision(ctx, conf, 0))
+	_, js := testbus.JS(t, node)
+	bustest.OK(t, js.DeleteStream(ctx, "REFOLD_OUT"))
+	looks := 0
+	err := b.WatchStreams(ctx, conf, func(found []streams.Finding) {
+		switch looks++; {
+		case looks == 2:
+			if _, err := b.Remake(ctx, conf, "REFOLD_OUT"); err != nil {
+				t.Error(err)
+			}
+		case looks == 3:
+			end()
+		}
+	})
+	bustest.OK(t, err)
+	began, over := logged.Lines("stream_endangered"), logged.Lines("stream_right_again")
+	if len(began) != 1 || !strings.Contains(began[0], "REFOLD_OUT is missing") || len(over) != 1 {
+		t.Errorf("logged %q and %q, want the missing stream once, and once that it is back", began, over)
 	}
 }
 
@@ -81,9 +120,9 @@ func TestLimitsOfAnAccount(t *testing.T) {
 	if err = natsio.Typed(err); !errors.Is(err, natsio.ErrAccountLimit) || !errors.Is(err, natsio.ErrStreamFull) || errors.Is(err, natsio.ErrNoRoom) {
 		t.Errorf("provision: got %v, want a limit of the account", err)
 	}
-	all, err := b.Troubles(ctx)
-	if err != nil || len(all) == 0 || !strings.Contains(all[0], "the account has 3 of at most 3 streams") {
-		t.Errorf("troubles: got %q (%v), want the limit first", all, err)
+	all, err := b.Check(ctx, testbus.Conf(t, ""))
+	if text := fmt.Sprint(all); err != nil || !strings.Contains(text, "the account has all of its 3 streams: raise this limit") {
+		t.Errorf("found %s (%v), want the limit", text, err)
 	}
 }
 

@@ -21,6 +21,11 @@ import (
 const (
 	// watchEvery is the interval of WatchStreams's checks.
 	watchEvery = 2 * time.Second
+	// aroundEvery is the interval of its checks of consumers and of the account, which
+	// cost a cluster more.
+	aroundEvery = 15 * time.Second
+	// toldEvery is how often the log tells what stays wrong.
+	toldEvery = time.Minute
 	// lostAfter is how long the log must be missing before it counts as lost: a cluster
 	// that starts may not know its streams yet.
 	lostAfter = 10 * time.Second
@@ -125,13 +130,29 @@ func (s *Streams) markLog(ctx context.Context) error {
 	return nil
 }
 
-// WatchStreams checks the named streams, or all if none is named, every two seconds
-// until ctx ends, and calls each with what Check finds. It returns a *LogLostError if
-// the log has been missing for ten seconds, or if another log is in its place.
+// WatchStreams checks the named streams every two seconds until ctx ends, or all if
+// none is named, and then what Check finds around them every 15 seconds, too. It logs
+// what is wrong, and what is not any more, and calls each with the findings. It returns
+// a *LogLostError if the log has been missing for ten seconds, or if another log is in
+// its place.
 func (s *Streams) WatchStreams(ctx context.Context, conf *Conf, each func([]Finding), names ...string) error {
-	var missing time.Time // since when the log is missing; zero: it is not
+	whole := len(names) == 0
+	if whole {
+		names = conf.names.Streams()
+	}
+	var missing, asked time.Time // since when the log is missing, if it is; of the latest checkAround
+	var around []Finding
+	told := map[Finding]time.Time{}
 	for s.Identify(ctx); natsio.Sleep(ctx, watchEvery) == nil; s.Identify(ctx) {
-		found, err := s.Check(ctx, conf, names...)
+		found, err := s.checkStreams(ctx, conf, names)
+		if whole && err == nil && time.Since(asked) >= aroundEvery {
+			asked = time.Now()
+			if more, err := s.checkAround(ctx, found); err == nil {
+				around = more
+			} else if ctx.Err() == nil {
+				s.conn.Log.Debug("streams_not_checked", "error", err.Error())
+			}
+		}
 		if err != nil {
 			if ctx.Err() == nil {
 				s.conn.Log.Debug("streams_not_checked", "error", err.Error())
@@ -139,10 +160,12 @@ func (s *Streams) WatchStreams(ctx context.Context, conf *Conf, each func([]Find
 			missing = time.Time{}
 			continue
 		}
-		each(found)
+		all := slices.Concat(found, around)
+		s.tell(told, all)
+		each(all)
 		lost := &LogLostError{Stream: s.names.LogStream(), ID: s.conn.LogID()}
 		at := slices.IndexFunc(found, func(f Finding) bool {
-			return f.Stream == lost.Stream && (f.Setting == "" || f.Setting == identitySetting)
+			return f.Stream == lost.Stream && (f.Missing || f.Setting == identitySetting)
 		})
 		switch {
 		case at < 0:
@@ -157,6 +180,23 @@ func (s *Streams) WatchStreams(ctx context.Context, conf *Conf, each func([]Find
 		}
 	}
 	return nil
+}
+
+// tell logs findings at once and each minute, and those that are over. told has when
+// each was logged.
+func (s *Streams) tell(told map[Finding]time.Time, found []Finding) {
+	for _, f := range found {
+		if time.Since(told[f]) >= toldEvery {
+			told[f] = time.Now()
+			s.conn.Log.Error("stream_endangered", "stream", f.Stream, "setting", f.Setting, "error", f.String())
+		}
+	}
+	for f := range told {
+		if !slices.Contains(found, f) {
+			delete(told, f)
+			s.conn.Log.Info("stream_right_again", "stream", f.Stream, "setting", f.Setting, "was", f.String())
+		}
+	}
 }
 
 // Remake creates a missing stream again if what it holds can be derived: notices from

@@ -28,7 +28,7 @@ func TestLostLogIsNoNewLog(t *testing.T) {
 	}
 	var seen []streams.Finding
 	want("while it runs", b.WatchStreams(ctx, conf, func(found []streams.Finding) { seen = found }), "")
-	if len(seen) != 1 || seen[0] != (streams.Finding{Stream: "REFOLD_LOG"}) {
+	if len(seen) != 1 || seen[0].Stream != "REFOLD_LOG" || !seen[0].Missing {
 		t.Errorf("found %v, want the log", seen)
 	}
 	want("at a start", testbus.Connect(t, node, "").Provision(ctx, conf, 0), "")

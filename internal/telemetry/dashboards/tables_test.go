@@ -125,7 +125,7 @@ var All = []Dashboard{
 		{"Size of the log", "bytes", []Query{{"max(refold_log_bytes)", "size"}, {"max(refold_log_limit_bytes)", "limit"}}},
 		most("Lost events", "short", "refold_log_missing", ""),
 		{"Clocks that are off", "s", []Query{{"max(abs(refold_clock_ahead_seconds))", "session-actors"}, {"max(abs(refold_bridge_clock_ahead_seconds))", "bridges"}}},
-		most("Streams that are missing or changed", "short", "refold_streams_wrong", ""),
+		most("What is wrong with streams", "short", "refold_streams_wrong", ""),
 		rate("Snapshots", "refold_snapshots_total", "outcome"),
 		rate("Compared snapshots", "refold_snapshots_compared_total", "outcome"),
 		rate("Sessions stopped", "refold_quarantines_total", "reason"),

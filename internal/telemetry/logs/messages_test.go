@@ -102,8 +102,9 @@ func messages(t *testing.T, dirs []string) map[string]map[string]bool {
 			if err != nil {
 				return err
 			}
+			named := constants(file)
 			ast.Inspect(file, func(n ast.Node) bool {
-				if level, message := logged(n); message != "" {
+				if level, message := logged(n, named); message != "" {
 					if all[message] == nil {
 						all[message] = map[string]bool{}
 					}
@@ -123,8 +124,28 @@ func messages(t *testing.T, dirs []string) map[string]map[string]bool {
 	return all
 }
 
-// logged returns the level and the message of a call that logs one.
-func logged(n ast.Node) (level, message string) {
+// constants returns the values of a file's constants, quoted.
+func constants(file *ast.File) map[string]string {
+	all := map[string]string{}
+	for _, decl := range file.Decls {
+		d, is := decl.(*ast.GenDecl)
+		if !is || d.Tok != token.CONST {
+			continue
+		}
+		for _, spec := range d.Specs {
+			if v, is := spec.(*ast.ValueSpec); is && len(v.Values) == 1 {
+				if text, is := v.Values[0].(*ast.BasicLit); is {
+					all[v.Names[0].Name] = text.Value
+				}
+			}
+		}
+	}
+	return all
+}
+
+// logged returns the level and the message of a call that logs one, which is a literal
+// or one of the named constants.
+func logged(n ast.Node, named map[string]string) (level, message string) {
 	call, is := n.(*ast.CallExpr)
 	if !is || len(call.Args) == 0 {
 		return "", ""
@@ -133,11 +154,14 @@ func logged(n ast.Node) (level, message string) {
 	if !is || !slices.Contains([]string{"Info", "Warn", "Error"}, to.Sel.Name) {
 		return "", ""
 	}
-	text, is := call.Args[0].(*ast.BasicLit)
-	if !is || text.Kind != token.STRING {
-		return "", ""
+	var quoted string
+	switch text := call.Args[0].(type) {
+	case *ast.BasicLit:
+		quoted = text.Value
+	case *ast.Ident:
+		quoted = named[text.Name]
 	}
-	message, err := strconv.Unquote(text.Value)
+	message, err := strconv.Unquote(quoted)
 	if err != nil || strings.Trim(message, "0123456789") == "" { // a status
 		return "", ""
 	}

@@ -112,6 +112,8 @@ var limits = map[string]int64{
 	"View#queue.maxItems":                                         session.QueueMax,
 	"View#tools.maxItems":                                         planner.ToolsMax,
 	"View#transcript.maxItems":                                    100, // see TestScenariosFitSchemas
+	"Heartbeat#not_ready.maxItems":                                session.TroublesMax,
+	"Heartbeat#not_ready.items.maxLength":                         session.TroubleDetailMax,
 	"Heartbeat#troubles.maxItems":                                 session.TroublesMax,
 	"Heartbeat#tools.additionalProperties.maxItems":               session.HeartbeatToolsMax,
 	"Heartbeat#tools.additionalProperties.items.maxLength":        planner.ToolIDBytesMax,

@@ -18,7 +18,6 @@ import (
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/internal/presence"
 	streamconf "github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
@@ -172,9 +171,18 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 		}
 	}
 	for _, actor := range actors.Known() {
-		var body presence.BridgeHeard
-		if json.Unmarshal(actor.Body, &body) == nil {
-			d.tellClock("session-actor "+actor.Instance, body.AheadMS)
+		var body struct {
+			AheadMS  int64    `json:"clock_ahead_ms"`
+			NotReady []string `json:"not_ready"`
+		}
+		if json.Unmarshal(actor.Body, &body) != nil {
+			continue
+		}
+		d.tellClock("session-actor "+actor.Instance, body.AheadMS)
+		for _, why := range body.NotReady {
+			if !slices.ContainsFunc(d.streams, func(told string) bool { return strings.HasPrefix(told, why) }) {
+				d.streams = append(d.streams, "session-actor "+actor.Instance+": "+why)
+			}
 		}
 	}
 	return err

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
@@ -100,6 +102,26 @@ func TestDoctorReportsAPausedConsumer(t *testing.T) {
 	like(t, "paused", out, `\nstreams: consumer llm-p of REFOLD_FX is paused until [0-9T:-]+Z: .*: nats consumer resume REFOLD_FX llm-p\n$`)
 	out, _ = w.does(statusFailed, "bridge", "doctor", "--within", "1ms", "--json")
 	like(t, "as JSON", out, `^\{"streams":"consumer llm-p of REFOLD_FX is paused`)
+}
+
+// A session-actor says in its heartbeats why it is not ready, and the doctor prints what
+// it does not see itself.
+func TestDoctorReportsALaneThatStalls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	_, js := testbus.JS(t, w.node)
+	testbus.Reconfigure(t, js, "REFOLD_OUT", func(c *jetstream.StreamConfig) { c.NoAck = true })
+	alive, end := context.WithCancel(w.ctx)
+	beats := make(chan error, 1)
+	go func() {
+		beats <- w.bus.Heartbeat(alive, subjects.KindSessionActor, "01JS", func() []byte {
+			return []byte(`{"lanes":[3],"lane_count":8,"rules":1,"not_ready":["stream REFOLD_OUT has no_ack true","lane 3 stores nothing: store: timeout"]}`)
+		})
+	}()
+	out, _ := w.does(statusFailed, "bridge", "doctor", "--within", "5s")
+	like(t, "a lane stalls", out, `\nstreams: stream REFOLD_OUT has no_ack true [^\n]*\nstreams: session-actor 01JS: lane 3 stores nothing: store: timeout\n$`)
+	end()
+	bustest.OK(t, <-beats)
 }
 
 // Events that name no session are acknowledged by the server and folded by nobody.

@@ -94,7 +94,7 @@ func numbers(set []bool) []int {
 func (h *Host) Heartbeat() []byte {
 	lanes, joining, leaving := h.assignment.now()
 	body, err := json.Marshal(heartbeat{
-		Lanes: lanes, LaneCount: h.opts.Lanes, Rules: session.RulesVersion, Joining: joining, Leaving: leaving, AheadMS: h.clock.AheadMS(),
+		Lanes: lanes, LaneCount: h.opts.Lanes, Rules: session.RulesVersion, Joining: joining, Leaving: leaving, AheadMS: h.clock.AheadMS(), NotReady: h.wrong.shortly(),
 	})
 	if err != nil {
 		panic("engine: a heartbeat does not encode: " + err.Error())

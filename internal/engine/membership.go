@@ -67,6 +67,8 @@ type heartbeat struct {
 	Joining   bool  `json:"joining,omitempty"`
 	Leaving   bool  `json:"leaving,omitempty"`
 	AheadMS   int64 `json:"clock_ahead_ms,omitempty"` // of this machine's clock, before the server's
+
+	NotReady []string `json:"not_ready,omitempty"` // what is wrong, in sentences for people
 }
 
 const (

@@ -3,9 +3,13 @@ package engine
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/audit"
 	"github.com/refold/refold/internal/streams"
 )
@@ -30,10 +34,18 @@ func (w *wrong) reasons() (all []string) {
 	for _, f := range w.found {
 		all = append(all, f.String())
 	}
-	for lane := range 64 {
-		if why, ok := w.stalls[lane]; ok {
-			all = append(all, fmt.Sprintf("lane %d stores nothing: %s", lane, why))
-		}
+	for _, lane := range slices.Sorted(maps.Keys(w.stalls)) {
+		all = append(all, fmt.Sprintf("lane %d stores nothing: %s", lane, w.stalls[lane]))
+	}
+	return all
+}
+
+// shortly returns the first reasons, each cut, for a heartbeat.
+func (w *wrong) shortly() []string {
+	all := w.reasons()
+	all = all[:min(len(all), session.TroublesMax)]
+	for i, why := range all {
+		all[i] = strings.ToValidUTF8(why[:min(len(why), session.TroubleDetailMax)], "")
 	}
 	return all
 }

@@ -71,6 +71,9 @@ func TestSealedStreamIsTold(t *testing.T) {
 	if !slices.ContainsFunc(reasons, func(r string) bool { return strings.Contains(r, "REFOLD_OUT has sealed true") }) {
 		t.Errorf("after %v: got %q, want the sealed stream too", time.Since(began), reasons)
 	}
+	if beat := string(h.Heartbeat()); !strings.Contains(beat, "not_ready") || !strings.Contains(beat, "stores nothing") {
+		t.Errorf("heartbeat: got %s, want that a lane stores nothing", beat)
+	}
 }
 
 // TestLostLogStopsHost: an empty log is no fresh start.

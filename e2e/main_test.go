@@ -42,6 +42,13 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	if ledger := os.Getenv(mortalEnv); ledger != "" {
+		if err := serveMortal(ledger); err != nil {
+			fmt.Fprintln(os.Stderr, "bridge:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	os.Exit(buildAndRun(m))
 }
 

@@ -72,7 +72,7 @@ func serveMortal(ledger string) error {
 }
 
 const (
-	noteTakes = 1500 * time.Millisecond
+	noteTakes = 4 * time.Second
 	// shortLease replaces the ten seconds of streams.conf, so that what a dead bridge
 	// held comes again soon.
 	shortLease = 2 * time.Second

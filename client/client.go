@@ -75,6 +75,18 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	return &Client{bus: b, installs: journal.NewInstalls(b, o.Logger, nil), by: o.Name, histories: map[string]*history{}}, nil
 }
 
+// Clock returns the server's clock: times of events, notices and troubles are the
+// server's. Its first use asks the server for its time. If this user may not ask, or
+// gets no answer within five seconds, it shows this machine's time.
+func (c *Client) Clock(ctx context.Context) func() time.Time {
+	measured := sync.OnceValue(func() *natsio.Clock {
+		clock := c.bus.NewClock(natsio.NewLocalClock())
+		_ = clock.Measure(ctx)
+		return clock
+	})
+	return func() time.Time { return measured().Now() }
+}
+
 // Close closes the connection.
 func (c *Client) Close() { c.bus.Close() }
 

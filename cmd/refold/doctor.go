@@ -160,7 +160,9 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 	d.served = d.bridges.served()
 	reported, err := troubles(ctx, b, d.bridges.answered)
 	d.wrong = append(d.wrong, reported...)
-	now := time.Now()
+	clock := b.NewClock(natsio.NewLocalClock())
+	_ = clock.Measure(ctx) // else it is this machine's
+	now := clock.Now()
 	for _, bridge := range d.bridges.heard {
 		d.tellClock("bridge "+d.bridges.name(bridge.Instance), bridge.AheadMS)
 		for _, t := range bridge.Troubles {

@@ -110,7 +110,7 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 	shown := newDisplay(s)
 	words := &live{to: shown}
 	f := &following{out: shown, sid: r.Session, seq: seq}
-	watched := newWatcher(shown, c.View, lookSoon)
+	watched := newWatcher(shown, c.View, c.Clock(ctx), lookSoon)
 	watched.hears = true
 	watched.add(r.Session)
 	stop := watched.begin(ctx)

@@ -55,7 +55,11 @@ func (l sessionsCommand) Run(ctx context.Context, s streams, conn connection) er
 	o.Partition = func(partition, of int) {
 		status.show(fmt.Sprintf("looking through the log for sessions without notices: partition %d of %d", partition+1, of))
 	}
-	return l.list(s, c.Index(ctx, o), status)
+	clock := c.Clock(ctx)
+	if l.Since != "" {
+		o.Since, _ = since(l.Since, clock())
+	}
+	return l.list(s, c.Index(ctx, o), clock, status)
 }
 
 // since parses a time, or how long ago something was; "" is the zero time.
@@ -73,7 +77,7 @@ func since(text string, now time.Time) (time.Time, error) {
 }
 
 // list prints rows up to the limit, and how to get the next ones.
-func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) bool), status *display) error {
+func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) bool), clock func() time.Time, status *display) error {
 	out := newTable(settings.ScreenOf(s.out),
 		column{"SESSION", 8}, column{"STATE", 4}, column{"WAITS FOR", 4}, column{"MODEL", 4}, column{"AGE", 4}, column{"LATEST TEXT", 10})
 	var last client.IndexRow
@@ -86,7 +90,7 @@ func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) 
 			break
 		}
 		status.show("")
-		l.print(s, out, &row)
+		l.print(s, out, &row, clock)
 		n, last, noticed = n+1, row, noticed || row.Noticed
 	}
 	status.show("")
@@ -117,14 +121,14 @@ func (l sessionsCommand) none() string {
 	return text
 }
 
-func (l sessionsCommand) print(s streams, out *table, row *client.IndexRow) {
+func (l sessionsCommand) print(s streams, out *table, row *client.IndexRow, clock func() time.Time) {
 	if l.JSON {
 		printJSON(s.out, row)
 		return
 	}
 	model := strings.Trim(row.Provider+"/"+row.Model, "/")
 	out.row(cell{text: row.Session}, cell{row.State, stateColor(row.State)}, cell{text: orDash(row.WaitsFor)},
-		cell{text: orDash(model)}, cell{text: age(out.screen, row.At)}, cell{text: row.Words})
+		cell{text: orDash(model)}, cell{text: age(out.screen, row.At, clock)}, cell{text: row.Words})
 }
 
 // stateColor returns the color of a session's state, which only repeats the word.
@@ -142,13 +146,15 @@ func stateColor(state string) settings.Color {
 	return settings.Plain
 }
 
-// age formats a time of Unix ms; on a terminal, how long ago it was.
-func age(screen settings.Screen, ms int64) string {
-	switch ago := time.Since(time.UnixMilli(ms)); {
+// age formats a time of Unix ms; on a terminal, how long ago it was by the clock.
+func age(screen settings.Screen, ms int64, clock func() time.Time) string {
+	switch {
 	case ms == 0:
 		return "-"
 	case screen.Columns == 0:
 		return time.UnixMilli(ms).UTC().Format(time.RFC3339)
+	}
+	switch ago := clock().Sub(time.UnixMilli(ms)); {
 	case ago < time.Minute:
 		return fmt.Sprintf("%ds", max(0, int(ago.Seconds())))
 	case ago < time.Hour:

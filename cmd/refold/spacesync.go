@@ -63,7 +63,7 @@ func (c spaceSyncCommand) Run(ctx context.Context, s streams, conn connection) e
 	if err != nil {
 		return err
 	}
-	watched := newWatcher(newDisplay(s), api.View, lookSoon)
+	watched := newWatcher(newDisplay(s), api.View, api.Clock(ctx), lookSoon)
 	watched.add(c.Session)
 	stop := watched.begin(ctx)
 	end, err := api.SyncEnd(ctx, c.Session, seq)

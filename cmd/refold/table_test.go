@@ -6,6 +6,7 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus/bustest"
@@ -71,6 +72,19 @@ func TestWholeTableAlignsItsColumns(t *testing.T) {
 			if n := settings.Cells(strings.TrimSuffix(line, "\n")); c.columns > 0 && n > c.columns {
 				t.Errorf("a line takes %d columns: %q", n, line)
 			}
+		}
+	}
+}
+
+// Times of notices are the server's, so ages go by its clock.
+func TestAgeGoesByTheServersClock(t *testing.T) {
+	t.Parallel()
+	server := time.Now().Add(-11 * time.Minute)
+	ago := func(d time.Duration) int64 { return server.Add(-d).UnixMilli() }
+	terminal := settings.Screen{Columns: 80}
+	for ms, want := range map[int64]string{0: "-", ago(3 * time.Second): "3s", ago(90 * time.Second): "1m", ago(3 * time.Hour): "3h", ago(50 * time.Hour): "2d"} {
+		if got := age(terminal, ms, func() time.Time { return server }); got != want {
+			t.Errorf("%d: got %s, want %s", ms, got, want)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 		from = newest + 1
 	}
 	shown := newDisplay(s)
-	watched := newWatcher(shown, c.View, lookEach)
+	watched := newWatcher(shown, c.View, c.Clock(ctx), lookEach)
 	if t.Session != "" {
 		watched.add(t.Session)
 	}

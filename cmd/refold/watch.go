@@ -35,7 +35,8 @@ type watcher struct {
 	view  func(ctx context.Context, sid string) (session.View, error)
 	each  time.Duration
 	now   func() time.Time
-	hears bool // the caller receives the models' text and calls speaks
+	clock func() time.Time // the server's, which troubles go by; it may ask the server
+	hears bool             // the caller receives the models' text and calls speaks
 
 	mu       sync.Mutex
 	sessions map[string]*watched
@@ -61,8 +62,8 @@ type call struct {
 	reported bool
 }
 
-func newWatcher(out io.Writer, view func(context.Context, string) (session.View, error), each time.Duration) *watcher {
-	return &watcher{out: out, view: view, each: each, now: time.Now, sessions: make(map[string]*watched)}
+func newWatcher(out io.Writer, view func(context.Context, string) (session.View, error), clock func() time.Time, each time.Duration) *watcher {
+	return &watcher{out: out, view: view, each: each, now: time.Now, clock: clock, sessions: make(map[string]*watched)}
 }
 
 // add follows another session, up to watchedMax.
@@ -178,21 +179,20 @@ func (w *watcher) tell(sid string, v *session.View) {
 
 // tellTroubles prints each trouble once, and its end once.
 func (w *watcher) tellTroubles(sid string, s *watched, v *session.View) {
-	now := w.now()
 	troubles := slices.DeleteFunc(slices.Clone(v.Troubles), func(t session.Trouble) bool {
 		since, over := s.over[t.Target]
 		return over && since == t.Since || slices.Contains(v.Unserved, t.Target)
 	})
 	for _, t := range troubles {
 		if i := troubleOf(s.troubles, t.Target); i < 0 || s.troubles[i].Code != t.Code {
-			fmt.Fprintln(w.out, troubleLine(sid+" waits for", &t, now))
+			fmt.Fprintln(w.out, troubleLine(sid+" waits for", &t, w.clock()))
 		}
 	}
 	before := s.troubles
 	s.troubles = troubles
 	for _, t := range before {
 		if troubleOf(troubles, t.Target) < 0 && !slices.Contains(v.Unserved, t.Target) {
-			fmt.Fprintln(w.out, troubleOver(sid, &t, now))
+			fmt.Fprintln(w.out, troubleOver(sid, &t, w.clock()))
 		}
 	}
 }
@@ -218,7 +218,7 @@ func (w *watcher) speaks(sid string) {
 			return false
 		}
 		s.over[t.Target] = t.Since
-		fmt.Fprintln(w.out, troubleOver(sid, &t, w.now()))
+		fmt.Fprintln(w.out, troubleOver(sid, &t, w.clock()))
 		return true
 	})
 }
@@ -315,8 +315,8 @@ func (w *watcher) status(s *watched, within bool) string {
 		parts = append(parts, fmt.Sprintf("%s %s", m.name, seconds(now.Sub(m.seen))))
 	}
 	for _, t := range s.troubles {
-		if t.Next > now.UnixMilli() && !within {
-			parts = append(parts, fmt.Sprintf("%s: %s, next try in %s", t.Target, t.Code, seconds(time.UnixMilli(t.Next).Sub(now))))
+		if wait := time.UnixMilli(t.Next).Sub(w.clock()); wait > 0 && !within {
+			parts = append(parts, fmt.Sprintf("%s: %s, next try in %s", t.Target, t.Code, seconds(wait)))
 		}
 	}
 	return strings.Join(parts, ", ")

@@ -170,11 +170,9 @@ func (c *Conn) inPlace(ctx context.Context, subject string, sub *nats.Subscripti
 		sub.Unsubscribe()
 		return p
 	}
-	context.AfterFunc(ctx, func() {
-		if err := sub.Unsubscribe(); err != nil {
-			c.Log.Debug("unsubscribe_failed", "subject", subject, "error", err.Error())
-		}
-	})
+	// It fails only if the connection is closed, which ends subscriptions too. Nothing is
+	// logged: the owner of the log may be gone by then.
+	context.AfterFunc(ctx, func() { _ = sub.Unsubscribe() })
 	return nil
 }
 

@@ -34,9 +34,11 @@ func TestFaultyRecordsCostAViewNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	requests := func(sid string) (n int) {
+	// What else happens meanwhile only adds requests, so the least number counts.
+	requests := func(sid string) (least int) {
 		w.view(sid) // what is new is read
-		bustest.Until(t, "a view that nothing else disturbs", func() bool {
+		seen := 0   // how often the least number was
+		bustest.Until(t, "three views that nothing else disturbs", func() bool {
 			if err := nc.Flush(); err != nil {
 				t.Fatal(err)
 			}
@@ -46,11 +48,15 @@ func TestFaultyRecordsCostAViewNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			after, _, _ := asked.Pending()
-			again := after-before == n
-			n = after - before
-			return again
+			switch n := after - before; {
+			case seen == 0 || n < least:
+				least, seen = n, 1
+			case n == least:
+				seen++
+			}
+			return seen == 3
 		})
-		return n
+		return least
 	}
 	w.run("s1", "hi")
 	w.asked(session.ClassLLM, "openai", "s1", "r1t1")

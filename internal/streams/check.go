@@ -113,8 +113,8 @@ func (s *Streams) checkStreams(ctx context.Context, conf *Conf, names []string) 
 		case errors.Is(err, jetstream.ErrStreamNotFound):
 			found = append(found, Finding{Stream: name, Missing: true, Trouble: "stream " + name + " is missing: a session-actor creates it when it starts, unless that would hide a loss"})
 			continue
-		case natsio.IsLeaderless(err):
-			found = append(found, Finding{Stream: name, Trouble: "stream " + name + " has no leader: more than half of its servers are gone, or are choosing one: start them"})
+		case natsio.IsLeaderless(err), err == nil && isLeaderless(info.Cluster):
+			found = append(found, Finding{Stream: name, Trouble: "stream " + name + " has " + noLeader})
 			continue
 		case err != nil:
 			return found, fmt.Errorf("check stream %s: %w", name, natsio.Typed(err))
@@ -131,6 +131,12 @@ func (s *Streams) checkStreams(ctx context.Context, conf *Conf, names []string) 
 	}
 	return found, nil
 }
+
+// noLeader is what a stream has.
+const noLeader = "no leader: more than half of its servers are gone, or are choosing one: start them"
+
+// isLeaderless reports whether servers that know a stream say that nobody leads it.
+func isLeaderless(c *jetstream.ClusterInfo) bool { return c != nil && c.Name != "" && c.Leader == "" }
 
 // noDanger returns a *SettingsError if a setting of the provisioned streams breaks a
 // promise.

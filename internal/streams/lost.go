@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -26,8 +27,9 @@ const (
 	aroundEvery = 15 * time.Second
 	// toldEvery is how often the log tells what stays wrong.
 	toldEvery = time.Minute
-	// lostAfter is how long the log must be missing before it counts as lost: a cluster
-	// that starts may not know its streams yet.
+	// lostAfter is how long the log must be missing before it counts as lost, and how
+	// long a stream must be without a leader before that is told: a cluster that starts
+	// may not know its streams yet, and chooses a leader within that time.
 	lostAfter = 10 * time.Second
 )
 
@@ -142,7 +144,7 @@ func (s *Streams) WatchStreams(ctx context.Context, conf *Conf, each func([]Find
 	}
 	var missing, asked time.Time // since when the log is missing, if it is; of the latest checkAround
 	var around []Finding
-	told := map[Finding]time.Time{}
+	told, leaderless := map[Finding]time.Time{}, map[Finding]time.Time{}
 	for s.Identify(ctx); natsio.Sleep(ctx, watchEvery) == nil; s.Identify(ctx) {
 		found, err := s.checkStreams(ctx, conf, names)
 		if whole && err == nil && time.Since(asked) >= aroundEvery {
@@ -160,7 +162,7 @@ func (s *Streams) WatchStreams(ctx context.Context, conf *Conf, each func([]Find
 			missing = time.Time{}
 			continue
 		}
-		all := slices.Concat(found, around)
+		all := slices.Concat(lasting(found, leaderless), around)
 		s.tell(told, all)
 		each(all)
 		lost := &LogLostError{Stream: s.names.LogStream(), ID: s.conn.LogID()}
@@ -180,6 +182,21 @@ func (s *Streams) WatchStreams(ctx context.Context, conf *Conf, each func([]Find
 		}
 	}
 	return nil
+}
+
+// lasting returns the findings without streams that have had no leader for less than
+// lostAfter. since has when each was first found without one.
+func lasting(found []Finding, since map[Finding]time.Time) []Finding {
+	maps.DeleteFunc(since, func(f Finding, _ time.Time) bool { return !slices.Contains(found, f) })
+	return slices.DeleteFunc(slices.Clone(found), func(f Finding) bool {
+		if !strings.HasSuffix(f.Trouble, noLeader) {
+			return false
+		}
+		if since[f].IsZero() {
+			since[f] = time.Now()
+		}
+		return time.Since(since[f]) < lostAfter
+	})
 }
 
 // tell logs findings at once and each minute, and those that are over. told has when

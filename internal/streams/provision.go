@@ -128,6 +128,9 @@ func (s *Streams) ensureDue(ctx context.Context, conf *Conf) error {
 // until all its servers have joined.
 const peersTimeout = 15 * time.Second
 
+// peersNeeded is what a cluster lacks that has too few peers: the server does not say.
+const peersNeeded = "as many servers with JetStream, each with storage, and below its max_ha_assets"
+
 // ensureStreamSoon is ensureStream, retried for peersTimeout while peers are offline.
 func (s *Streams) ensureStreamSoon(ctx context.Context, want streamConf, replicas int) error {
 	deadline, told := time.Now().Add(peersTimeout), false
@@ -142,12 +145,12 @@ func (s *Streams) ensureStreamSoon(ctx context.Context, want streamConf, replica
 			}
 			return err
 		case code == natsio.CodeNoPeers && time.Now().After(deadline):
-			return fmt.Errorf("the cluster has no room for %d replicas: it needs that many servers with JetStream, each with storage, and below its max_ha_assets (%w)", max(replicas, 1), err)
+			return fmt.Errorf("the cluster has no room for %d replicas: it needs %s (%w)", max(replicas, 1), peersNeeded, err)
 		case code != natsio.CodeNoPeers:
 			return err
 		}
 		if !told {
-			s.conn.Log.Warn("peers_missing", "stream", want.cfg.Name, "replicas", max(replicas, 1), "wait", peersTimeout.String(), "error", err.Error())
+			s.conn.Log.Warn("peers_missing", "stream", want.cfg.Name, "replicas", max(replicas, 1), "wait", peersTimeout.String(), "needed", peersNeeded, "error", err.Error())
 			told = true
 		}
 		if err := natsio.Sleep(ctx, natsio.ReconnectWait); err != nil {

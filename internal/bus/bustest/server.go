@@ -67,7 +67,7 @@ func Configured(t testing.TB, text string) *Node {
 
 // Cluster starts a cluster of n servers, and waits until JetStream has a leader and
 // every server is current. They end with the test.
-func Cluster(t testing.TB, n int) []*Node {
+func Cluster(t testing.TB, n int, options ...Option) []*Node {
 	t.Helper()
 	routes := make([]string, n)
 	ports := freePorts(t, n)
@@ -81,6 +81,9 @@ func Cluster(t testing.TB, n int) []*Node {
 			JetStream: true, StoreDir: filepath.Join(t.TempDir(), "js"), SyncAlways: true, NoLog: true, NoSigs: true,
 			Cluster: server.ClusterOpts{Name: "test", Host: "127.0.0.1", Port: ports[i]},
 			Routes:  server.RoutesFromStr(strings.Join(routes, ",")),
+		}
+		for _, o := range options {
+			o(&opts)
 		}
 		nodes[i] = &Node{t: t, opts: opts}
 		nodes[i].launch()

@@ -111,7 +111,7 @@ func (s *Streams) checkStreams(ctx context.Context, conf *Conf, names []string) 
 		})
 		switch {
 		case errors.Is(err, jetstream.ErrStreamNotFound):
-			found = append(found, Finding{Stream: name, Missing: true, Trouble: "stream " + name + " is missing: a session-actor creates it when it starts, unless that would hide a loss"})
+			found = append(found, Finding{Stream: name, Missing: true, Trouble: "stream " + name + " is missing: " + s.whenMissing(name)})
 			continue
 		case natsio.IsLeaderless(err), err == nil && isLeaderless(info.Cluster):
 			found = append(found, Finding{Stream: name, Trouble: "stream " + name + " has " + noLeader})
@@ -130,6 +130,19 @@ func (s *Streams) checkStreams(ctx context.Context, conf *Conf, names []string) 
 		}
 	}
 	return found, nil
+}
+
+// whenMissing says what to do about a missing stream, as ADR 0081 decides.
+func (s *Streams) whenMissing(name string) string {
+	switch name {
+	case s.names.LogStream():
+		return "start a session-actor, which creates it unless a log was lost"
+	case s.names.EffectsStream():
+		return "its claims are lost: see that no call runs that may not run twice, then start a session-actor again, which creates it"
+	case s.names.NoticesStream(), s.names.TimersStream(), s.names.SnapshotsStream():
+		return "a session-actor that runs creates it again: start one"
+	}
+	return "start a session-actor again, which creates an empty one: restore from a backup what it held"
 }
 
 // noLeader is what a stream has.

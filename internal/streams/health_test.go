@@ -54,7 +54,7 @@ func TestWhatKeepsMessagesIsFound(t *testing.T) {
 	_, err = js.ResumeConsumer(ctx, b.Names().EffectsStream(), consumer)
 	bustest.OK(t, err)
 	bustest.OK(t, js.DeleteStream(ctx, b.Names().NoticesStream()))
-	wantFound(t, b, "REFOLD_OUT is missing", "session-actor creates it")
+	wantFound(t, b, "REFOLD_OUT is missing", "session-actor that runs creates it again")
 	_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "AUDIT", Subjects: []string{"refold.out.>"}})
 	bustest.OK(t, err)
 	all, err := b.Check(ctx, conf)
@@ -65,6 +65,24 @@ func TestWhatKeepsMessagesIsFound(t *testing.T) {
 	err = b.Provision(ctx, conf, 0)
 	if err == nil || !strings.Contains(err.Error(), "provision REFOLD_OUT: stream AUDIT of somebody else takes messages of refold.out.*") {
 		t.Errorf("provision: got %v, want the name of the other stream", err)
+	}
+}
+
+// TestMissingEffectsAreNotMadeAgain: only a start creates them, and the finding says what
+// to look at before.
+func TestMissingEffectsAreNotMadeAgain(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	b, ctx, conf := testbus.Provisioned(t, node), testbus.Context(t), testbus.Conf(t, "")
+	_, js := testbus.JS(t, node)
+	bustest.OK(t, js.DeleteStream(ctx, "REFOLD_FX"))
+	wantFound(t, b, "REFOLD_FX is missing", "claims are lost", "start a session-actor again, which creates it")
+	if made, err := b.Remake(ctx, conf, "REFOLD_FX"); made || err != nil {
+		t.Errorf("remake: got %t, %v; want that it stays missing", made, err)
+	}
+	bustest.OK(t, testbus.Connect(t, node, "").Provision(ctx, conf, 0))
+	if found, err := b.Check(ctx, conf); err != nil || len(found) > 0 {
+		t.Errorf("after a start: found %q (%v), want nothing", found, err)
 	}
 }
 

@@ -292,7 +292,12 @@ func (b *Bridge) Run(ctx context.Context) error {
 	for _, f := range fleets {
 		serving.Go(func() { b.serveLost(life, f) })
 	}
-	var lost error
+	var lost, beside error
+	serving.Go(func() {
+		if beside = b.bus.RefuseForeign(ctx); beside != nil {
+			cancel()
+		}
+	})
 	serving.Go(func() {
 		names := b.bus.Names()
 		lost = b.bus.WatchStreams(ctx, b.conf, func([]streams.Finding) {}, names.LogStream(), names.EffectsStream())
@@ -305,7 +310,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	if err := b.bus.ClosedForGood(); err != nil {
 		return err
 	}
-	return errors.Join(append(errs, lost)...)
+	return errors.Join(append(errs, lost, beside)...)
 }
 
 // listen starts the background tasks: our heartbeats, the tracking of other

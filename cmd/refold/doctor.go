@@ -123,6 +123,14 @@ func (d *diagnosis) checkStreams(ctx context.Context, s streams, b *bus.Bus) err
 	return nil
 }
 
+// tellForeign adds the other systems that were heard, by their heartbeats.
+func (d *diagnosis) tellForeign(b *bus.Bus) {
+	for _, f := range b.Foreigners() {
+		d.failing++
+		d.wrong = append(d.wrong, "foreign: "+f.String()+": "+natsio.SeparateSystems)
+	}
+}
+
 // findNameless finds events that name no session. It is no trouble of the streams, so
 // an error, also because the log is too large to look through, tells nothing.
 func (d *diagnosis) findNameless(ctx context.Context, b *bus.Bus) {
@@ -160,6 +168,7 @@ func (d *diagnosis) listen(ctx context.Context, s streams, b *bus.Bus, within ti
 	d.served = d.bridges.served()
 	reported, err := troubles(ctx, b, d.bridges.answered)
 	d.wrong = append(d.wrong, reported...)
+	d.tellForeign(b)
 	clock := b.NewClock(natsio.NewLocalClock())
 	_ = clock.Measure(ctx) // else it is this machine's
 	now := clock.Now()

@@ -31,6 +31,7 @@ func Connect(ctx context.Context, o natsio.Options) (*Bus, error) {
 		conn.Close()
 		return nil, err
 	}
+	s.Identify(ctx)
 	return &Bus{conn, s, journal.New(conn, s, o.CoreOnly), delivery.New(conn, s), presence.New(conn)}, nil
 }
 

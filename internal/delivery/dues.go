@@ -92,6 +92,10 @@ func (*DuePuller) logAttached(string) {}
 // is no wake.
 func (p *DuePuller) accept(m *nats.Msg, at natsio.AckReply, of token) {
 	d := DueDelivery{Payload: m.Data, Fired: at.Time, NumDelivered: at.Count, source: p.source, token: of}
+	if p.source.conn.Ignores(m, at.Time) {
+		d.Ack()
+		return
+	}
 	var err error
 	if d.Session, d.Wake, err = p.source.names.ParseDue(m.Subject); err != nil {
 		p.log.Warn("due_skipped", "subject", m.Subject, "error", err.Error())

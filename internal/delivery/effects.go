@@ -187,6 +187,10 @@ func (h *heldEffect) send(body []byte) { _ = h.source.respond(h.token, body) }
 
 // accept carries an effect out, or returns it to the server.
 func (p *EffectPuller) accept(m *nats.Msg, at natsio.AckReply, of token) {
+	if p.source.conn.Ignores(m, at.Time) {
+		_ = p.source.respond(of, ackDone)
+		return
+	}
 	name, err := p.source.names.ParseEffect(m.Subject)
 	if err != nil {
 		p.log.Warn("effect_skipped", "seq", at.Seq, "error", err.Error())

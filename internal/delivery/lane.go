@@ -37,6 +37,7 @@ type Delivery struct {
 
 	window  *window
 	skipped string // the subject of an event that names no session
+	foreign bool   // the event is of another system
 	number  uint64
 }
 

@@ -147,6 +147,8 @@ func (e *epoch) deliver(owner LaneOwner, before <-chan struct{}, done chan<- str
 	for d := range e.queue {
 		switch {
 		case !e.window.hand(d.number):
+		case d.foreign:
+			e.window.done(d.number)
 		case d.skipped != "":
 			owner.Skipped(d.Event.Seq, d.skipped)
 			e.window.done(d.number)
@@ -314,6 +316,10 @@ func (e *epoch) receive(m *nats.Msg) epochEnd {
 func (e *epoch) accept(m *nats.Msg, at natsio.AckReply) {
 	door, sid, err := e.lane.source.names.ParseStored(m.Subject)
 	number := e.window.add(heldEvent{seq: at.Seq, reply: m.Reply, bytes: m.Size()})
+	if e.lane.source.conn.Ignores(m, at.Time) {
+		e.queue <- Delivery{foreign: true, window: e.window, number: number}
+		return
+	}
 	if err != nil {
 		// In order with the deliveries, by the goroutine that calls the owner.
 		e.queue <- Delivery{skipped: m.Subject, Event: session.Event{Seq: at.Seq}, window: e.window, number: number}

@@ -127,7 +127,9 @@ func (h *Host) Ready() <-chan struct{} { return h.ready }
 // Run runs the sessions of its share of the lanes until ctx ends. Then it announces
 // that it leaves, drains and hands over its lanes, and returns nil. It returns an
 // error if the streams can't be used, if a session follows rules that this release does
-// not know, or if the connection is closed for good (a *natsio.ClosedError). The log must hold an install record; see EnsureInstall. A
+// not know, if another system's messages arrive in its first seconds (a
+// *natsio.ForeignError), or if the connection is closed for good (a
+// *natsio.ClosedError). The log must hold an install record; see EnsureInstall. A
 // host runs once.
 func (h *Host) Run(ctx context.Context) error {
 	if err := h.Load(ctx); err != nil {
@@ -154,7 +156,7 @@ func (h *Host) Run(ctx context.Context) error {
 		cancel()
 		return errors.Join(err, <-alive)
 	}
-	failed := make(chan error, h.opts.Lanes+2)
+	failed := make(chan error, h.opts.Lanes+3)
 	var running, background sync.WaitGroup
 	for lane := range h.opts.Lanes {
 		running.Go(func() {
@@ -173,6 +175,11 @@ func (h *Host) Run(ctx context.Context) error {
 		}
 	})
 	background.Go(func() { h.watchStreams(working, failed) })
+	background.Go(func() {
+		if err := h.bus.RefuseForeign(working); err != nil {
+			failed <- err
+		}
+	})
 	background.Go(func() { h.readGauges(working) })
 	background.Go(func() { h.clock.Keep(working) })
 	background.Go(func() {

@@ -237,9 +237,10 @@ func (b *batch) take(errs []error) (again []error) {
 			var violation *journal.ViolationError
 			var tooLarge *natsio.MaxPayloadError
 			var unreadable *journal.UnreadableError
+			var taken *journal.TakenError
 			switch {
 			case o.failed != nil:
-			case errors.As(err, &violation), errors.As(err, &tooLarge), errors.As(err, &unreadable):
+			case errors.As(err, &violation), errors.As(err, &tooLarge), errors.As(err, &unreadable), errors.As(err, &taken):
 				o.failed = err
 			default:
 				again = append(again, err)

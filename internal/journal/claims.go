@@ -114,6 +114,10 @@ func (j *Journal) BeginClaim(ctx context.Context, name subjects.ClaimName, body 
 	return Claiming{to: j.effects, of: of, write: w}, nil
 }
 
+// foreignClaim replaces a claim of another system: it concerns no effect of this one, so
+// the next claim decides.
+var foreignClaim = []byte(`{"by":"-","hash":"-"}`)
+
 // Wait returns the results of Claim. It waits until the context of BeginClaim ends.
 func (c Claiming) Wait() (won bool, holder []byte, err error) {
 	if err = c.to.wait(c.of); err == nil {
@@ -127,6 +131,8 @@ func (c Claiming) Wait() (won bool, holder []byte, err error) {
 		return false, nil, fmt.Errorf("claim %s: %w", c.write.subject, err)
 	case c.write.existing == nil:
 		return true, c.write.data, nil
+	case c.write.foreign:
+		return false, foreignClaim, nil
 	}
 	return bytes.Equal(c.write.existing, c.write.data), c.write.existing, nil
 }
@@ -166,6 +172,7 @@ func (j *Journal) Holder(ctx context.Context, name subjects.EffectName) (instanc
 		}
 		c, err := ParseClaimBody(m.data)
 		switch {
+		case j.conn.IsForeign(m.header):
 		case err == nil && effect.seq > 0 && !c.Concerns(hash):
 		case err != nil || c.Withdrawn:
 			return "", false, nil //nolint:nilerr // a body that does not parse names no instance

@@ -59,6 +59,7 @@ type write struct {
 	seq       uint64 // where it is stored
 	duplicate bool   // another message with its id was stored before
 	existing  []byte // of a fenced write: what its subject holds; nil: its own data
+	foreign   bool   // existing is of another system
 	err       error
 }
 

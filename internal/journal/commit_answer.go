@@ -22,6 +22,7 @@ import (
 type acked struct {
 	seq       uint64 // of the message; of a batch: of its last one
 	duplicate bool
+	domain    string // of the stream
 	err       error
 }
 
@@ -37,6 +38,7 @@ func readAnswer(m *nats.Msg, stream string) acked {
 		Stream    string              `json:"stream"`
 		Sequence  uint64              `json:"seq"`
 		Duplicate bool                `json:"duplicate"`
+		Domain    string              `json:"domain"`
 		Error     *jetstream.APIError `json:"error"`
 	}
 	switch err := json.Unmarshal(m.Data, &ack); {
@@ -47,7 +49,7 @@ func readAnswer(m *nats.Msg, stream string) acked {
 	case ack.Stream == "" || ack.Sequence == 0:
 		return acked{err: fmt.Errorf("the acknowledgement %q names no message", m.Data)}
 	}
-	return acked{seq: ack.Sequence, duplicate: ack.Duplicate}
+	return acked{seq: ack.Sequence, duplicate: ack.Duplicate, domain: ack.Domain}
 }
 
 // readUsual parses the usual acknowledgement without reflection:
@@ -75,6 +77,9 @@ func (s *committerLoop) receive(m *nats.Msg) {
 		return // the server has the first message of a batch
 	}
 	a := readAnswer(m, s.stream)
+	if own, known := s.journal.conn.Domain(); known && a.err == nil && a.domain != own {
+		return // the stream of this name in another domain has stored it too
+	}
 	if a.err == nil && a.seq <= p.last {
 		// It may answer the previous message on this reply subject. On a new subject
 		// every answer is for this message.
@@ -229,7 +234,7 @@ func (j *Journal) lookUp(stream string, writes []*write, cause error) (pause boo
 			case err != nil:
 				w.err = err
 			default:
-				w.seq, w.existing = m.seq, m.data
+				w.seq, w.existing, w.foreign = m.seq, m.data, j.conn.IsForeign(m.header)
 			}
 		})
 	}

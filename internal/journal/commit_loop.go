@@ -279,6 +279,7 @@ func (s *committerLoop) publish(w *write, reply string, more ...string) error {
 			m.Header.Set(headers[i], headers[i+1])
 		}
 	}
+	s.journal.conn.Stamp(m.Header)
 	return s.journal.conn.NC.PublishMsg(m)
 }
 

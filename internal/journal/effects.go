@@ -43,6 +43,9 @@ func (j *Journal) ListEffects(ctx context.Context, sid string) ([]StoredEffect, 
 		if err != nil {
 			return nil, fmt.Errorf("list effects of %s: %w", sid, err)
 		}
+		if j.conn.IsForeign(m.header) {
+			continue
+		}
 		name, err := j.names.ParseEffect(m.subject)
 		if err != nil {
 			return nil, fmt.Errorf("list effects of %s: %w", sid, err)
@@ -99,7 +102,7 @@ func (j *Journal) StoredOutputs(ctx context.Context, sid string) (w StoredOutput
 		return w, fmt.Errorf("read the last notice of %s: %w", sid, err)
 	}
 	var last LastSaid
-	if json.Unmarshal(m.data, &last) == nil && last.N > 0 { // else no fold published it
+	if !j.conn.IsForeign(m.header) && json.Unmarshal(m.data, &last) == nil && last.N > 0 { // else no fold published it
 		w.Notice = last
 	}
 	return w, nil

@@ -47,6 +47,9 @@ func (j *Journal) events(sid string, read func(filter string) iter.Seq2[stored, 
 			if err == nil {
 				e, err = j.event(m)
 			}
+			if errors.Is(err, errForeign) {
+				continue
+			}
 			if err != nil {
 				yield(session.Event{}, fmt.Errorf("read session %s: %w", sid, err))
 				return
@@ -68,6 +71,7 @@ type Hole struct {
 // Scanned is what ReadAll found in the log besides events.
 type Scanned struct {
 	Skipped int    // messages that are no events: their subject has no valid session name
+	Foreign int    // messages of another system
 	Holes   []Hole // in order
 }
 
@@ -83,6 +87,10 @@ func (j *Journal) ReadAll(ctx context.Context, from uint64, fn func(session.Even
 		}
 		next = m.seq + 1
 		e, err := j.event(m)
+		if errors.Is(err, errForeign) {
+			s.Foreign++
+			return nil
+		}
 		if err != nil {
 			s.Skipped++
 			j.conn.Log.Warn("event_skipped", "seq", m.seq, "subject", m.subject, "error", err.Error())
@@ -216,6 +224,16 @@ func (j *Journal) FirstSeqs(ctx context.Context, sids []string) ([]uint64, error
 // false if the log has none. The result is exact, since the leader confirms it.
 func (j *Journal) InstallBefore(ctx context.Context, seq uint64) (e session.Event, found bool, err error) {
 	m, err := j.installBefore(ctx, seq)
+	for at := seq; err == nil && j.conn.IsForeign(m.header); {
+		if m.seq < at {
+			at = m.seq
+			m, err = j.installBefore(ctx, at)
+			continue
+		}
+		// No record below seq is of this log: the oldest one is later.
+		m, err = j.leaderGet(ctx, j.names.LogStream(), getRequest{Seq: m.seq + 1, NextFor: j.names.Install()})
+		at = 0
+	}
 	if errors.Is(err, natsio.ErrNotFound) {
 		return session.Event{}, false, nil
 	}

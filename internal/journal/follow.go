@@ -30,6 +30,9 @@ func (j *Journal) FollowEvents(ctx context.Context, sid string, from uint64) ite
 				return
 			}
 			e, err := j.event(m)
+			if errors.Is(err, errForeign) {
+				continue
+			}
 			if err != nil {
 				j.conn.Log.Warn("event_skipped", "seq", m.seq, "subject", m.subject, "error", err.Error())
 				continue

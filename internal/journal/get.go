@@ -123,7 +123,15 @@ func (j *Journal) askState(ctx context.Context, stream, filter string) (state je
 	}
 }
 
+// errForeign means that a message is of another system's log (natsio.Conn.IsForeign).
+// Every reader of the log skips it, so that every replay folds the same events.
+var errForeign = fmt.Errorf("the message is of another system: %w", natsio.ErrNotFound)
+
+// event returns a message of the log as an event. It is errForeign for another system's.
 func (j *Journal) event(m stored) (session.Event, error) {
+	if j.conn.IsForeign(m.header) {
+		return session.Event{}, fmt.Errorf("event %d: %w", m.seq, errForeign)
+	}
 	door, sid, err := j.names.ParseStored(m.subject)
 	if err != nil {
 		return session.Event{}, fmt.Errorf("event %d: %w", m.seq, err)

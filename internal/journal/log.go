@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/nats-io/nuid"
@@ -32,6 +33,7 @@ func (j *Journal) Publish(ctx context.Context, door session.Door, sid string, pa
 	if err := j.check(w, session.EventBytesMax); err != nil {
 		return 0, fmt.Errorf("publish to %s: %w", subject, err)
 	}
+	j.streams.Identify(ctx)
 	if err := j.logs.commitOne(ctx, w); err != nil {
 		return 0, fmt.Errorf("publish to %s: %w", subject, err)
 	}
@@ -55,12 +57,16 @@ func (j *Journal) Publish(ctx context.Context, door session.Door, sid string, pa
 // it does so only if the log has none; otherwise stored is false, and seq is the
 // sequence of the newest record.
 func (j *Journal) PublishInstall(ctx context.Context, payload []byte, onlyIfNone bool) (seq uint64, stored bool, err error) {
-	w := &write{subject: j.names.Install(), data: payload, fenced: onlyIfNone}
-	if !onlyIfNone {
-		w.headers = []string{subjects.HeaderMsgID, nuid.Next()}
-	}
-	if err = j.check(w, session.EventBytesMax); err == nil {
-		err = j.logs.commitOne(ctx, w)
+	w, after := &write{}, uint64(0)
+	for { // again while the newest record is another system's, and none is of this log
+		w, err = j.publishInstall(ctx, payload, onlyIfNone, after)
+		if err != nil || !w.foreign {
+			break
+		}
+		if e, found, err := j.InstallBefore(ctx, math.MaxUint64); err != nil || found {
+			return e.Seq, false, err
+		}
+		after = w.seq
 	}
 	if err != nil {
 		return 0, false, fmt.Errorf("publish the install record: %w", err)
@@ -68,11 +74,24 @@ func (j *Journal) PublishInstall(ctx context.Context, payload []byte, onlyIfNone
 	if !onlyIfNone {
 		return w.seq, true, nil
 	}
-	newest, err := j.leaderGet(ctx, j.names.LogStream(), getRequest{LastFor: j.names.Install()})
+	newest, _, err := j.InstallBefore(ctx, math.MaxUint64)
 	if err != nil {
 		return 0, false, fmt.Errorf("publish the install record: %w", err)
 	}
-	return newest.seq, w.existing == nil || bytes.Equal(w.existing, payload), nil
+	return newest.Seq, w.existing == nil || bytes.Equal(w.existing, payload), nil
+}
+
+// publishInstall publishes an install record; with fenced, only if the newest one is at
+// sequence after (0: there is none).
+func (j *Journal) publishInstall(ctx context.Context, payload []byte, fenced bool, after uint64) (w *write, err error) {
+	w = &write{subject: j.names.Install(), data: payload, fenced: fenced, after: after}
+	if !fenced {
+		w.headers = []string{subjects.HeaderMsgID, nuid.Next()}
+	}
+	if err = j.check(w, session.EventBytesMax); err == nil {
+		err = j.logs.commitOne(ctx, w)
+	}
+	return w, err
 }
 
 // LastSeq returns the sequence of the log's last event from the leader, 0 if there is
@@ -83,7 +102,7 @@ func (j *Journal) LastSeq(ctx context.Context) (uint64, error) {
 }
 
 // LastOf returns the last event of a session through one door, from the leader; found
-// is false if there is none.
+// is false if there is none, or if the last one is of another system.
 func (j *Journal) LastOf(ctx context.Context, door session.Door, sid string) (e session.Event, found bool, err error) {
 	subject, err := j.names.Stored(door, sid)
 	if err != nil {
@@ -93,10 +112,11 @@ func (j *Journal) LastOf(ctx context.Context, door session.Door, sid string) (e 
 	if err != nil {
 		return session.Event{}, false, fmt.Errorf("read the last event on %s: %w", subject, err)
 	}
-	if m.seq > 0 {
-		e, err = j.event(m)
+	if m.seq == 0 || j.conn.IsForeign(m.header) {
+		return session.Event{}, false, nil
 	}
-	return e, err == nil && m.seq > 0, err
+	e, err = j.event(m)
+	return e, err == nil, err
 }
 
 // SessionNames returns the sorted names of the sessions of one partition of the log.

@@ -112,7 +112,7 @@ func (j *Journal) noticesOf(failed error, read iter.Seq2[stored, error]) iter.Se
 				return
 			}
 			sid, err := j.names.ParseOut(m.subject)
-			if err != nil {
+			if err != nil || j.conn.IsForeign(m.header) {
 				continue // its subject has no valid session name
 			}
 			if !yield(Notice{Session: sid, Seq: m.seq, Time: m.time, Payload: m.data}, nil) {

@@ -84,6 +84,7 @@ func (j *Journal) NewestOutputs(ctx context.Context) (newest [3]Newest, err erro
 		newest[i].Seq = state.LastSeq
 		m, err := j.leaderGet(ctx, stream, getRequest{Seq: state.LastSeq})
 		switch {
+		case err == nil && j.conn.IsForeign(m.header):
 		case err == nil:
 			newest[i].Session = j.sessionOf(m.subject)
 		case !errors.Is(err, natsio.ErrNotFound):
@@ -198,7 +199,7 @@ func (s *storeCall) withdrawNext(ctx context.Context, g outputGroup) {
 		next := map[*Output]bool{}
 		for at, i := range g.of {
 			o, w := &s.outputs[i], g.writes[at]
-			if o.Withdraw != nil && s.errs[i] == nil && w.existing != nil && WithdrawsNext(o.Withdraw, w.existing) {
+			if o.Withdraw != nil && s.errs[i] == nil && w.existing != nil && (w.foreign || WithdrawsNext(o.Withdraw, w.existing)) {
 				o.N = max(o.N, 1) + 1
 				next[o] = true
 			}
@@ -245,6 +246,9 @@ func outcomeOf(o *Output, w *write) error {
 	}
 	if w.err != nil {
 		return w.err
+	}
+	if o.Effect != nil && w.foreign {
+		return &TakenError{Subject: w.subject}
 	}
 	if o.Effect != nil && w.existing != nil && !bytes.Equal(w.existing, w.data) {
 		return &ViolationError{Subject: w.subject, Stored: w.existing, Wanted: w.data}

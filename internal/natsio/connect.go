@@ -109,6 +109,8 @@ type Conn struct {
 	dial     dialer
 	identity identity
 
+	foreigners foreigners
+
 	reconnected atomic.Int64 // time of the last reconnect, Unix nanoseconds
 
 	closing atomic.Bool // Close was called
@@ -319,8 +321,10 @@ func (c *Conn) hasJetStream(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	err := c.Retry(ctx, func(ctx context.Context) error {
-		_, err := c.JS.AccountInfo(ctx)
+		account, err := c.JS.AccountInfo(ctx)
 		switch {
+		case err == nil:
+			c.SetDomain(account.Domain)
 		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
 			errors.Is(err, nats.ErrNoResponders):
 			// As text: Retry would retry this cause.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -74,9 +75,11 @@ func (c *Conn) FollowSession(ctx context.Context, sid string, notice, live func(
 		for {
 			select {
 			case msg := <-msgs:
-				if msg.Subject == deltas {
+				switch {
+				case c.Ignores(msg, time.Now()):
+				case msg.Subject == deltas:
 					live(msg.Data)
-				} else {
+				default:
 					notice(msg.Data)
 				}
 			case <-ctx.Done():
@@ -123,9 +126,11 @@ func (c *Conn) RequestView(ctx context.Context, sid string) ([]byte, error) {
 	}
 	watched, stop := c.Watch(ctx, subject, false)
 	defer stop()
-	answer, err := c.NC.RequestWithContext(watched, subject, nil)
+	answer, err := c.NC.RequestMsgWithContext(watched, &nats.Msg{Subject: subject, Header: c.Stamp(nil)})
 	err = Cause(watched, err)
 	switch {
+	case err == nil && c.Ignores(answer, time.Now()):
+		return nil, fmt.Errorf("view of %s: %w (another system answered)", sid, ErrNoView)
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrReconnected), errors.Is(err, nats.ErrReconnectBufExceeded):
 		return nil, fmt.Errorf("view of %s: %w (%w)", sid, ErrNoView, err)
 	case err != nil:
@@ -139,7 +144,12 @@ func (c *Conn) RequestView(ctx context.Context, sid string) ([]byte, error) {
 
 // PublishCore publishes a message that no stream stores.
 func (c *Conn) PublishCore(subject string, payload []byte) error {
-	err := c.NC.Publish(subject, payload)
+	return c.PublishWith(subject, nil, payload)
+}
+
+// PublishWith is PublishCore with headers, to which that of the log is added.
+func (c *Conn) PublishWith(subject string, h nats.Header, payload []byte) error {
+	err := c.NC.PublishMsg(&nats.Msg{Subject: subject, Header: c.Stamp(h), Data: payload})
 	if errors.Is(err, nats.ErrMaxPayload) {
 		return c.PayloadError(err, subject, len(payload))
 	}
@@ -149,10 +159,14 @@ func (c *Conn) PublishCore(subject string, payload []byte) error {
 	return nil
 }
 
-// Subscribe calls fn for each message until ctx ends. The server has the
-// subscription when Subscribe returns nil.
+// Subscribe calls fn for each message until ctx ends, except those of other systems. The
+// server has the subscription when Subscribe returns nil.
 func (c *Conn) Subscribe(ctx context.Context, subject string, fn func(*nats.Msg)) error {
-	sub, err := c.NC.Subscribe(subject, fn)
+	sub, err := c.NC.Subscribe(subject, func(m *nats.Msg) {
+		if !c.Ignores(m, time.Now()) {
+			fn(m)
+		}
+	})
 	return c.inPlace(ctx, subject, sub, err)
 }
 

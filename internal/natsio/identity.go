@@ -4,7 +4,9 @@ import "sync/atomic"
 
 // identity is what a connection knows about the log that it works for.
 type identity struct {
-	log atomic.Pointer[string]
+	log     atomic.Pointer[string]
+	domain  atomic.Pointer[string] // of JetStream
+	account atomic.Pointer[string]
 }
 
 // LogID returns the identity of the log that this connection works for; empty while it
@@ -18,3 +20,15 @@ func (c *Conn) LogID() string {
 
 // SetLogID sets the identity of the log.
 func (c *Conn) SetLogID(id string) { c.identity.log.Store(&id) }
+
+// Domain returns the domain of this connection's JetStream, empty if it has no name.
+// known is false for a user who may not ask.
+func (c *Conn) Domain() (domain string, known bool) {
+	if d := c.identity.domain.Load(); d != nil {
+		return *d, true
+	}
+	return "", false
+}
+
+// SetDomain sets the domain of JetStream.
+func (c *Conn) SetDomain(domain string) { c.identity.domain.Store(&domain) }

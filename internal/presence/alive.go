@@ -50,7 +50,7 @@ func (p *Presence) Beat(kind, instance string, body []byte) error {
 	if err != nil || !p.conn.IsConnected() {
 		return err
 	}
-	if err := p.conn.PublishCore(subject, body); err != nil {
+	if err := p.conn.PublishWith(subject, nats.Header{subjects.HeaderWhere: {p.conn.WhereHeader()}}, body); err != nil {
 		p.conn.Log.Warn("heartbeat_failed", "error", err.Error())
 	}
 	return nil

@@ -34,6 +34,9 @@ func (p *Presence) Discover(ctx context.Context, kind string) (all []Running, er
 		return nil, fmt.Errorf("ask who is a %s: %w", kind, err)
 	}
 	for _, info := range infos {
+		if log := info.Metadata[metadataLog]; log != "" && p.conn.LogID() != "" && log != p.conn.LogID() {
+			continue // of another system
+		}
 		all = append(all, Running{info.ID, Service{Kind: kind, Version: info.Version, Description: info.Description, Metadata: info.Metadata}})
 	}
 	slices.SortFunc(all, func(a, b Running) int { return cmp.Compare(a.ID, b.ID) })

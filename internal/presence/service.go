@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 )
 
 // versionUnknown replaces a version that is not semantic.
 const versionUnknown = "0.0.0"
+
+// metadataLog is the key of the log's identity in the metadata of a registration.
+const metadataLog = "log"
 
 // Service is how a daemon shows in `nats micro ls`.
 type Service struct {
@@ -43,12 +48,20 @@ func (p *Presence) Register(ctx context.Context, s Service, endpoints ...Endpoin
 	if s.Stats != nil {
 		cfg.StatsHandler = func(*micro.Endpoint) any { return s.Stats() }
 	}
+	if id := p.conn.LogID(); id != "" {
+		cfg.Metadata = maps.Clone(cfg.Metadata)
+		if cfg.Metadata == nil {
+			cfg.Metadata = map[string]string{}
+		}
+		cfg.Metadata[metadataLog] = id
+	}
 	service, err := micro.AddService(p.conn.NC, cfg)
 	if errors.Is(err, micro.ErrConfigValidation) && cfg.Version != versionUnknown {
 		// The version of a development build is not semantic.
 		cfg.Version = versionUnknown
+		metadata := cfg.Metadata
 		cfg.Metadata = map[string]string{}
-		maps.Copy(cfg.Metadata, s.Metadata)
+		maps.Copy(cfg.Metadata, metadata)
 		cfg.Metadata["version"] = s.Version
 		service, err = micro.AddService(p.conn.NC, cfg)
 	}
@@ -74,12 +87,17 @@ func (p *Presence) Register(ctx context.Context, s Service, endpoints ...Endpoin
 }
 
 func (p *Presence) answer(e Endpoint, r micro.Request) {
+	of := &nats.Msg{Subject: r.Subject(), Header: nats.Header(r.Headers())}
+	if p.conn.Ignores(of, time.Now()) {
+		return // a process of its own system answers
+	}
+	own := micro.WithHeaders(micro.Headers(p.conn.Stamp(nil)))
 	data, err := e.Answer(r.Subject(), r.Data())
 	switch {
 	case err != nil:
-		err = r.Error("500", err.Error(), nil)
+		err = r.Error("500", err.Error(), nil, own)
 	case data != nil:
-		err = r.Respond(data)
+		err = r.Respond(data, own)
 	}
 	if err != nil {
 		p.conn.Log.Warn("answer_not_sent", "endpoint", e.Name, "error", err.Error())

@@ -86,6 +86,7 @@ func (p *Presence) Request(ctx context.Context, r ServiceRequest) (ServiceReply,
 	for key, value := range r.Header {
 		msg.Header.Set(key, value)
 	}
+	p.conn.Stamp(msg.Header)
 	answer, err := p.conn.NC.RequestMsgWithContext(watched, msg)
 	err = natsio.Cause(watched, err)
 	switch {

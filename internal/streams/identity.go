@@ -24,20 +24,22 @@ const (
 
 // ReadLogID reads the log's identity from its stream. It is empty if the stream has
 // none yet: no session-actor of this release has provisioned it. A missing stream is
-// jetstream.ErrStreamNotFound.
+// jetstream.ErrStreamNotFound. It also makes the stream's domain known to the connection.
 func (s *Streams) ReadLogID(ctx context.Context) (id string, err error) {
 	stream := s.names.LogStream()
+	var info struct {
+		natsio.Answer
+		jetstream.StreamInfo
+		Domain string `json:"domain"`
+	}
 	err = s.conn.Attempt(ctx, s.conn.API+"STREAM.INFO."+stream, func(ctx context.Context) error {
-		log, err := s.conn.JS.Stream(ctx, stream)
-		if err == nil {
-			id = LogIDOf(log.CachedInfo())
-		}
-		return err
+		return s.conn.Ask(ctx, "STREAM.INFO."+stream, nil, &info)
 	})
 	if err != nil {
 		return "", fmt.Errorf("read the identity of %s: %w", stream, err)
 	}
-	return id, nil
+	s.conn.SetDomain(info.Domain)
+	return LogIDOf(&info.StreamInfo), nil
 }
 
 // LogIDOf returns the identity in the info of the log's stream, empty if it has none.
@@ -94,6 +96,26 @@ func (s *Streams) provisionLogID(ctx context.Context) error {
 	return nil
 }
 
+// firstLogID returns the identity that the log's first event names, empty if it names
+// none. In a log that was copied without its metadata, every event names the former one.
+func (s *Streams) firstLogID(ctx context.Context, info *jetstream.StreamInfo) (id string, err error) {
+	if info.State.Msgs == 0 {
+		return "", nil
+	}
+	err = s.conn.Retry(ctx, func(ctx context.Context) error {
+		stream, err := s.conn.JS.Stream(ctx, info.Config.Name)
+		if err != nil {
+			return err
+		}
+		first, err := stream.GetMsg(ctx, info.State.FirstSeq)
+		if err == nil {
+			id = first.Header.Get(subjects.HeaderLog)
+		}
+		return err
+	})
+	return id, err
+}
+
 // formerLogID returns the identity of a log without one in its metadata. If another
 // stream is marked with one, the metadata was lost, for instance in a copy. Otherwise
 // the log is from before identities. The result follows from the stream's creation
@@ -105,6 +127,9 @@ func (s *Streams) formerLogID(ctx context.Context, info *jetstream.StreamInfo) (
 		} else if of != nil && LogIDOf(of) != "" {
 			return LogIDOf(of), nil
 		}
+	}
+	if id, err := s.firstLogID(ctx, info); err != nil || id != "" {
+		return id, err
 	}
 	sum := sha256.Sum256([]byte(info.Config.Name + " " + info.Created.UTC().Format(time.RFC3339Nano)))
 	id := ulid.ULID{}

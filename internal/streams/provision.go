@@ -93,6 +93,7 @@ func (s *Streams) EnsureBridge(ctx context.Context, conf *Conf, class session.Cl
 	if err != nil {
 		return "", fmt.Errorf("provision consumer %s: %w", consumer.cfg.Name, err)
 	}
+	s.Identify(ctx) // before the first effect, which may be of another log
 	return consumer.cfg.Name, nil
 }
 

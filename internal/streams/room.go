@@ -117,7 +117,7 @@ func (k *keeper) refuse(ctx context.Context) error {
 		return err
 	}
 	sub, err := k.streams.conn.NC.Subscribe(k.door, func(m *nats.Msg) {
-		if m.Reply != "" {
+		if m.Reply != "" && !k.streams.conn.IsForeign(m.Header) {
 			_ = m.Respond(answer) // after a failure the client publishes again
 		}
 	})

@@ -1,0 +1,188 @@
+package natsio
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/refold/refold/subjects"
+)
+
+// Two systems with one prefix receive each other's messages if their accounts are joined,
+// for instance by a leafnode between two JetStream domains. Every message names its log,
+// and a process ignores those that name another (docs/adr/0080-messages-name-their-log.md).
+
+const (
+	// foreignMax is how many other logs are remembered.
+	foreignMax = 16
+	// foreignEvery is how often one of them is logged at most.
+	foreignEvery = time.Minute
+	// refuseWithin is how long after its start a daemon refuses to work beside another
+	// system. Later it only reports one.
+	refuseWithin = 10 * time.Second
+)
+
+// Foreign is another system whose messages arrive here.
+type Foreign struct {
+	Log      string    // identity of its log
+	Where    string    // its servers, as its heartbeats say; empty: none was received
+	Messages int       // that were ignored
+	Subject  string    // of the last one
+	At       time.Time // when the last one was published or stored
+
+	told   time.Time // when it was logged
+	untold int       // messages since
+}
+
+// String describes the system in a clause.
+func (f Foreign) String() string {
+	return fmt.Sprintf("another Refold system under the same prefix, with the log %s at %s, publishes on subjects that arrive here (%d messages, the last on %s)",
+		f.Log, cmp.Or(f.Where, "an unknown server"), f.Messages, f.Subject)
+}
+
+// SeparateSystems says what to do about another system.
+const SeparateSystems = "give each system its own --prefix or account, or deny the prefix's subjects on the leafnode (docs/operations.md, Leafnodes, gateways, mirrors)"
+
+// ForeignError means that a daemon started beside another system.
+type ForeignError struct{ Foreign }
+
+func (e *ForeignError) Error() string {
+	return e.Foreign.String() + ": stop one of the two systems, and " + SeparateSystems + ". If both have just started, both may refuse"
+}
+
+// foreigners are the other systems that a connection hears.
+type foreigners struct {
+	mu    sync.Mutex
+	byLog map[string]*Foreign
+}
+
+// Stamp sets the header with the log's identity, if that is known. Everything that is
+// published for a log goes through it.
+func (c *Conn) Stamp(h nats.Header) nats.Header {
+	id := c.LogID()
+	if id == "" {
+		return h
+	}
+	if h == nil {
+		h = make(nats.Header, 1)
+	}
+	h.Set(subjects.HeaderLog, id)
+	return h
+}
+
+// IsForeign reports whether a message names another log than this connection's. One
+// without the header is not foreign, as of a program that does not know the log. Nor is
+// any while this connection does not know its log. A stored message has the header
+// forever, so a replay skips the same ones.
+func (c *Conn) IsForeign(h nats.Header) bool {
+	of := h.Get(subjects.HeaderLog)
+	if of == "" {
+		return false
+	}
+	id := c.LogID()
+	return id != "" && of != id
+}
+
+// Ignores is IsForeign for a message that was just received, and that was published or
+// stored at the time at. It counts the message, and logs its system once a minute.
+func (c *Conn) Ignores(m *nats.Msg, at time.Time) bool {
+	if !c.IsForeign(m.Header) {
+		return false
+	}
+	id := m.Header.Get(subjects.HeaderLog)
+	c.foreigners.mu.Lock()
+	defer c.foreigners.mu.Unlock()
+	f := c.foreigners.byLog[id]
+	if f == nil {
+		if len(c.foreigners.byLog) >= foreignMax {
+			return true
+		}
+		f = &Foreign{Log: printable(id)}
+		if c.foreigners.byLog == nil {
+			c.foreigners.byLog = make(map[string]*Foreign)
+		}
+		c.foreigners.byLog[id] = f
+	}
+	f.Messages++
+	f.untold++
+	f.Subject = m.Subject
+	if at.After(f.At) {
+		f.At = at
+	}
+	where := m.Header.Get(subjects.HeaderWhere)
+	first := f.Where == "" && where != ""
+	if where != "" {
+		f.Where = printable(where)
+	}
+	if now := time.Now(); first || now.Sub(f.told) >= foreignEvery {
+		c.Log.Error("foreign_system", "log", f.Log, "where", f.Where, "subject", f.Subject, "messages", f.untold, "do", SeparateSystems)
+		f.told, f.untold = now, 0
+	}
+	return true
+}
+
+// whereMax bounds what is kept of another system's headers.
+const whereMax = 256
+
+func printable(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s)
+	return s[:min(len(s), whereMax)]
+}
+
+// Foreigners returns the other systems that this connection has received messages of, by
+// their logs.
+func (c *Conn) Foreigners() (all []Foreign) {
+	c.foreigners.mu.Lock()
+	defer c.foreigners.mu.Unlock()
+	for _, id := range slices.Sorted(maps.Keys(c.foreigners.byLog)) {
+		all = append(all, *c.foreigners.byLog[id])
+	}
+	return all
+}
+
+// RefuseForeign returns a *ForeignError if a message of another system is received within
+// ten seconds that is not older than the call. It returns nil after that time, or when
+// ctx ends.
+func (c *Conn) RefuseForeign(ctx context.Context) error {
+	began := time.Now()
+	tick := time.NewTicker(ReconnectWait)
+	defer tick.Stop()
+	for time.Since(began) < refuseWithin {
+		for _, f := range c.Foreigners() {
+			if f.At.After(began.Add(-refuseWithin)) {
+				return &ForeignError{f}
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+// Where describes this connection's server, for the other systems that may receive its
+// heartbeats.
+func (c *Conn) WhereHeader() string {
+	where := "server " + c.NC.ConnectedServerName()
+	if domain, known := c.Domain(); known && domain != "" {
+		where += ", domain " + domain
+	}
+	if account := c.identity.account.Load(); account != nil {
+		where += ", account " + *account
+	}
+	return where
+}

@@ -67,6 +67,7 @@ type diagnosis struct {
 	wrong     []string            // troubles that bridges report
 	failing   int                 // targets of bridges that do not work
 	streams   []string            // what is wrong with the streams
+	foreign   bool                // another system is heard
 }
 
 // Run prints the diagnosis; it returns an error if something is unserved.
@@ -127,6 +128,7 @@ func (d *diagnosis) checkStreams(ctx context.Context, s streams, b *bus.Bus) err
 func (d *diagnosis) tellForeign(b *bus.Bus) {
 	for _, f := range b.Foreigners() {
 		d.failing++
+		d.foreign = true
 		d.wrong = append(d.wrong, "foreign: "+f.String()+": "+natsio.SeparateSystems)
 	}
 }
@@ -287,7 +289,7 @@ func (d *diagnosis) tell(s streams, asJSON bool) error {
 	} else {
 		d.print(s.out)
 	}
-	if len(d.open) > 0 || d.silent && len(d.published) > 0 || len(d.streams) > 0 {
+	if len(d.open) > 0 || d.silent && len(d.published) > 0 || len(d.streams) > 0 || d.foreign {
 		return &statusError{statusFailed, ""}
 	}
 	return nil

@@ -29,6 +29,7 @@ import (
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/internal/tools/sandbox"
 )
 
@@ -84,16 +85,22 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	record := `{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"}}`
+	return newWorldOn(t, bustest.Server(t), record, slog.New(slog.DiscardHandler))
+}
+
+// newWorldOn is newWorld on a server, with an install record and a host's log.
+func newWorldOn(t *testing.T, node *bustest.Node, record string, log *slog.Logger) *world {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
-	node := bustest.Server(t)
-	w := &world{t: t, ctx: ctx, node: node, bus: testbus.Provisioned(t, node)}
-	record := []byte(`{"v":1,"rules":1,"tools":[],"config":{"provider":"p","model":"m"}}`)
-	if _, err := engine.EnsureInstall(ctx, w.bus, record); err != nil {
+	w := &world{t: t, ctx: ctx, node: node, bus: testbus.ConnectWith(t, natsio.Options{URL: node.URL(), Logger: log})}
+	bustest.OK(t, w.bus.Provision(ctx, testbus.Conf(t, ""), 0))
+	if _, err := engine.EnsureInstall(ctx, w.bus, []byte(record)); err != nil {
 		t.Fatal(err)
 	}
 	running, stop := context.WithCancel(ctx)
-	h, done := engine.New(w.bus, slog.New(slog.DiscardHandler), engine.Options{}), make(chan error, 1)
+	h, done := engine.New(w.bus, log, engine.Options{}), make(chan error, 1)
 	go func() { done <- h.Run(running) }()
 	t.Cleanup(func() {
 		stop()

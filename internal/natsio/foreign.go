@@ -24,9 +24,9 @@ const (
 	foreignMax = 16
 	// foreignEvery is how often one of them is logged at most.
 	foreignEvery = time.Minute
-	// refuseWithin is how long after its start a daemon refuses to work beside another
-	// system. Later it only reports one.
-	refuseWithin = 10 * time.Second
+	// RefuseWithin is how long after its start a daemon refuses to work beside another
+	// system: that one sends four heartbeats in this time. Later it only reports one.
+	RefuseWithin = 2 * time.Second
 )
 
 // Foreign is another system whose messages arrive here.
@@ -153,15 +153,15 @@ func (c *Conn) Foreigners() (all []Foreign) {
 }
 
 // RefuseForeign returns a *ForeignError if a message of another system is received within
-// ten seconds that is not older than the call. It returns nil after that time, or when
-// ctx ends.
+// RefuseWithin that is not older than that before the call. It returns nil after that time,
+// or when ctx ends.
 func (c *Conn) RefuseForeign(ctx context.Context) error {
 	began := time.Now()
 	tick := time.NewTicker(ReconnectWait)
 	defer tick.Stop()
-	for time.Since(began) < refuseWithin {
+	for time.Since(began) < RefuseWithin {
 		for _, f := range c.Foreigners() {
-			if f.At.After(began.Add(-refuseWithin)) {
+			if f.At.After(began.Add(-RefuseWithin)) {
 				return &ForeignError{f}
 			}
 		}
@@ -174,7 +174,7 @@ func (c *Conn) RefuseForeign(ctx context.Context) error {
 	return nil
 }
 
-// Where describes this connection's server, for the other systems that may receive its
+// WhereHeader describes this connection's server, for the other systems that may receive its
 // heartbeats.
 func (c *Conn) WhereHeader() string {
 	where := "server " + c.NC.ConnectedServerName()

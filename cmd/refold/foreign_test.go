@@ -1,0 +1,135 @@
+package main
+
+// Two systems with one prefix, in two JetStream domains that a leafnode joins: each
+// server stores the messages of both, and each system works with its own only.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/bridge/executor"
+	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/bus/testbus"
+	"github.com/refold/refold/internal/engine"
+	"github.com/refold/refold/internal/natsio"
+)
+
+const unsafeRecord = `{"v":1,"rules":1,"default_profile":"all","profiles":[{"profile":"all","tools":["bank.pay"]}],
+"tools":[{"tool_id":"bank.pay","tool_name":"pay","description":"Pays.","args_schema":{"type":"object"},
+"executor":{"kind":"effect","target":"bank"},"access":"write"}],
+"config":{"provider":"p","model":"m"}}`
+
+// system is a world with a bridge, whose model calls an unsafe tool once in each run.
+type system struct {
+	*world
+	paid atomic.Int32
+	log  text
+}
+
+func (s *system) Execute(context.Context, executor.Call) (executor.Result, error) {
+	s.paid.Add(1)
+	return executor.Result{Output: "paid"}, nil
+}
+
+func (s *system) Generate(_ context.Context, r executor.Request, _ func(string)) (executor.Answer, error) {
+	if r.Messages[len(r.Messages)-1].Role == "user" {
+		return executor.Answer{Calls: []executor.AnswerCall{{Name: "pay", Arguments: "{}"}}}, nil
+	}
+	return executor.Answer{Text: "done"}, nil
+}
+
+func newSystem(t *testing.T, domain string) *system {
+	t.Helper()
+	s := &system{}
+	node := bustest.Server(t, bustest.Interval, func(o *server.Options) {
+		o.ServerName, o.JetStreamDomain = "server-"+domain, domain
+		o.LeafNode.Host, o.LeafNode.Port = "127.0.0.1", -1
+	})
+	s.world = newWorldOn(t, node, unsafeRecord, slog.New(slog.NewTextHandler(&s.log, nil)))
+	b, err := bridge.Connect(s.ctx, bridge.Options{URL: node.URL()})
+	bustest.OK(t, err)
+	t.Cleanup(b.Close)
+	bustest.OK(t, errors.Join(b.Tool("bank", s), b.Model("p", s)))
+	running, stop := context.WithCancel(s.ctx)
+	done := make(chan error, 1)
+	go func() { done <- b.Run(running) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Errorf("bridge: %v", err)
+		}
+	})
+	return s
+}
+
+// join makes leaf's server a leafnode of hub's. Neither system refuses: they have started.
+func join(t *testing.T, hub, leaf *system) {
+	t.Helper()
+	ready := time.Now()
+	bustest.Until(t, "both have started beside nobody", func() bool { return time.Since(ready) > natsio.RefuseWithin })
+	leaf.node.Stop()
+	leaf.node.Start(func(o *server.Options) {
+		remote := &url.URL{Scheme: "nats-leaf", Host: fmt.Sprintf("127.0.0.1:%d", leafPort(t, hub.node))}
+		o.LeafNode.Remotes = []*server.RemoteLeafOpts{{URLs: []*url.URL{remote}}}
+	})
+	bustest.Until(t, "the leafnode is connected", func() bool { return hub.node.Raw().NumLeafNodes() == 1 })
+}
+
+func leafPort(t *testing.T, node *bustest.Node) int {
+	t.Helper()
+	z, err := node.Raw().Varz(nil)
+	bustest.OK(t, err)
+	return z.LeafNode.Port
+}
+
+// ends waits until a session has no run any more.
+func (s *system) ends(sid string) {
+	s.t.Helper()
+	bustest.Until(s.t, sid+" ends", func() bool {
+		v, err := s.View(s.ctx, sid)
+		return err == nil && v.Lifecycle == session.Completed
+	})
+}
+
+func TestJoinedSystemsIgnoreEachOther(t *testing.T) {
+	t.Parallel()
+	hub, leaf := newSystem(t, "hub"), newSystem(t, "leaf")
+	join(t, hub, leaf)
+
+	runs := map[*system]string{hub: "at-hub", leaf: "at-leaf"}
+	for s, sid := range runs {
+		s.does(0, "run", sid, "pay", "--no-follow")
+	}
+	for s, sid := range runs {
+		s.ends(sid)
+	}
+	for s, sid := range runs {
+		if got := s.paid.Load(); got != 1 {
+			t.Errorf("%s: its tool ran %d times, want once", sid, got)
+		}
+		out, _ := s.does(0, "replay", "--all", "--verify")
+		like(t, sid, out, `^replay: identical  session `+sid+` [^\n]*\n$`)
+	}
+
+	hub.log.shows(t, `level=ERROR msg=foreign_system .*where="server server-leaf, domain leaf`)
+	out, _ := hub.does(statusFailed, "bridge", "doctor")
+	like(t, "doctor", out, `\nforeign: another Refold system .* at server server-leaf, domain leaf`)
+
+	second := testbus.ConnectWith(t, natsio.Options{URL: hub.node.URL()})
+	bustest.OK(t, second.Provision(hub.ctx, testbus.Conf(t, ""), 0))
+	err := engine.New(second, slog.New(slog.DiscardHandler), engine.Options{}).Run(hub.ctx)
+	var foreign *natsio.ForeignError
+	if !errors.As(err, &foreign) {
+		t.Errorf("a session-actor that starts: got %v, want a *natsio.ForeignError", err)
+	}
+}

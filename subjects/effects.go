@@ -30,8 +30,23 @@ func (n Names) Effect(name EffectName) (string, error) {
 	return n.checked(name.valid(), "fx", string(name.Class), name.Target, name.Session, name.Effect)
 }
 
-// ParseEffect parses a subject that Effect made. It refuses all others, including
-// claims.
+// EffectOf is Effect for an effect whose subject holds one of another system: the
+// identity of its log follows the effect's name, <effect>-<log>. Its claims have the
+// name alone.
+func (n Names) EffectOf(name EffectName, log string) (string, error) {
+	name.Effect += logMark + log
+	return n.Effect(name)
+}
+
+// logMark separates an effect's name, which never contains it, from a log's identity, a
+// ULID.
+const (
+	logMark   = "-"
+	ulidBytes = 26
+)
+
+// ParseEffect parses a subject that Effect or EffectOf made. It refuses all others,
+// including claims.
 func (n Names) ParseEffect(subject string) (EffectName, error) {
 	rest, ours := strings.CutPrefix(subject, n.prefix)
 	rest, effects := strings.CutPrefix(rest, ".fx.")
@@ -40,6 +55,9 @@ func (n Names) ParseEffect(subject string) (EffectName, error) {
 	sid, effect, whole := strings.Cut(rest, ".")
 	if !ours || !effects || !whole || class == claimToken || strings.Contains(effect, ".") {
 		return EffectName{}, fmt.Errorf("subjects: %q is no effect: want %s.fx.<class>.<target>.<session>.<effect>", subject, n.prefix)
+	}
+	if at := len(effect) - ulidBytes - len(logMark); at > 0 && effect[at:at+1] == logMark {
+		effect = effect[:at]
 	}
 	name := EffectName{Class: session.Class(class), Target: target, Session: sid, Effect: effect}
 	if err := name.valid(); err != nil {

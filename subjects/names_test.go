@@ -280,6 +280,14 @@ func TestParseRefuses(t *testing.T) {
 			t.Errorf("ParseStored(%q): got %s %s, want an error", subject, door, sid)
 		}
 	}
+	beside := "refold.fx.tool.t.s1.r1t1c0-01M8J3VHEQE978P80M1CNA85FM"
+	want := EffectName{Class: session.ClassTool, Target: "t", Session: "s1", Effect: "r1t1c0"}
+	if name, err := n.ParseEffect(beside); err != nil || name != want {
+		t.Errorf("ParseEffect(%q): got %v, %v, want %v", beside, name, err, want)
+	}
+	if got, err := n.EffectOf(want, "01M8J3VHEQE978P80M1CNA85FM"); err != nil || got != beside {
+		t.Errorf("EffectOf: got %q, %v, want %q", got, err, beside)
+	}
 	for _, subject := range []string{
 		"", "refold.fx.tool.t.s1", "refold.fx.claim.x.s1.2", "refold.fx.claim.tool.t.s1.r1t1", "refold.fx.none.t.s1.r1t1", "refold.xx.tool.t.s1.r1t1",
 		"other.fx.tool.t.s1.r1t1", "refold.fx.tool.t.s1.r1t1.x", "refold.fx.tool..s1.r1t1",

@@ -106,19 +106,22 @@ func TestJoinedSystemsIgnoreEachOther(t *testing.T) {
 	hub, leaf := newSystem(t, "hub"), newSystem(t, "leaf")
 	join(t, hub, leaf)
 
-	runs := map[*system]string{hub: "at-hub", leaf: "at-leaf"}
-	for s, sid := range runs {
-		s.does(0, "run", sid, "pay", "--no-follow")
-	}
-	for s, sid := range runs {
-		s.ends(sid)
-	}
-	for s, sid := range runs {
-		if got := s.paid.Load(); got != 1 {
-			t.Errorf("%s: its tool ran %d times, want once", sid, got)
+	// One after the other, so that the names of the session's effects are taken.
+	for _, s := range []*system{hub, leaf} {
+		sid := "only-" + s.bus.LogID()
+		for _, sid := range []string{"same", sid} {
+			s.does(0, "run", sid, "pay", "--no-follow")
+			s.ends(sid)
 		}
+		if got := s.paid.Load(); got != 2 {
+			t.Errorf("a tool ran %d times in 2 runs, want once in each", got)
+		}
+	}
+	for _, s := range []*system{hub, leaf} {
 		out, _ := s.does(0, "replay", "--all", "--verify")
-		like(t, sid, out, `^replay: identical  session `+sid+` [^\n]*\n$`)
+		like(t, "replay", out, `^replay: identical  session (same|only-`+s.bus.LogID()+`) [^\n]*\nreplay: identical  session [^\n]*\n$`)
+		out, _ = s.does(0, "tail", "same", "--all")
+		like(t, "notices", out, `^[^\n]* 1  SessionOpened[^\n]*\n[^\n]* 2  RunStarted`)
 	}
 
 	hub.log.shows(t, `level=ERROR msg=foreign_system .*where="server server-leaf, domain leaf`)

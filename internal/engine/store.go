@@ -237,10 +237,9 @@ func (b *batch) take(errs []error) (again []error) {
 			var violation *journal.ViolationError
 			var tooLarge *natsio.MaxPayloadError
 			var unreadable *journal.UnreadableError
-			var taken *journal.TakenError
 			switch {
 			case o.failed != nil:
-			case errors.As(err, &violation), errors.As(err, &tooLarge), errors.As(err, &unreadable), errors.As(err, &taken):
+			case errors.As(err, &violation), errors.As(err, &tooLarge), errors.As(err, &unreadable):
 				o.failed = err
 			default:
 				again = append(again, err)

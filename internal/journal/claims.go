@@ -158,6 +158,9 @@ func (j *Journal) Holder(ctx context.Context, name subjects.EffectName) (instanc
 	if err != nil {
 		return "", false, fmt.Errorf("read %s: %w", subject, err)
 	}
+	if j.conn.IsForeign(effect.header) {
+		effect.seq = 0
+	}
 	hash := codec.Sum(effect.data).String()
 	for n := 1; n <= ClaimsMax; n++ {
 		if subject, err = j.names.Claim(subjects.ClaimName{EffectName: name, N: n}); err != nil {

@@ -9,10 +9,13 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-func (j *Journal) effectWrite(sid string, effect *session.Effect, traceParent string) (*write, error) {
-	subject, err := j.names.Effect(subjects.EffectName{
-		Class: effect.Class, Target: effect.Target, Session: sid, Effect: effect.Name,
-	})
+func (j *Journal) effectWrite(o *Output) (*write, error) {
+	sid, effect, traceParent := o.Session, o.Effect, o.TraceParent
+	name := subjects.EffectName{Class: effect.Class, Target: effect.Target, Session: sid, Effect: effect.Name}
+	subject, err := j.names.Effect(name)
+	if o.taken {
+		subject, err = j.names.EffectOf(name, j.conn.LogID())
+	}
 	if err != nil {
 		return nil, fmt.Errorf("publish %s of %s: %w", effect.Name, sid, err)
 	}

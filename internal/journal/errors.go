@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/refold/refold/codec"
-	"github.com/refold/refold/internal/natsio"
 )
 
 // Errors that callers distinguish with errors.Is.
@@ -38,15 +37,6 @@ type ViolationError struct {
 func (e *ViolationError) Error() string {
 	return fmt.Sprintf("%s: expected the %d bytes that are stored, of the hash %s, found that this state asks for %d, of the hash %s: the session folded differently before",
 		e.Subject, len(e.Stored), codec.Sum(e.Stored), len(e.Wanted), codec.Sum(e.Wanted))
-}
-
-// TakenError means that an effect's name holds the effect of another system with a
-// session of the same name. The session must be quarantined: the server keeps the name
-// for as long as the stream keeps effects.
-type TakenError struct{ Subject string }
-
-func (e *TakenError) Error() string {
-	return fmt.Sprintf("%s: an effect of another Refold system has this name: %s, and release the session an hour later", e.Subject, natsio.SeparateSystems)
 }
 
 // UnreadableError means that a name is taken, and that the server can't read the

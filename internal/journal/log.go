@@ -46,7 +46,7 @@ func (j *Journal) Publish(ctx context.Context, door session.Door, sid string, pa
 		if err != nil {
 			return 0, fmt.Errorf("publish to %s: compare with event %d: %w", subject, w.seq, err)
 		}
-		if held.subject != stored || !bytes.Equal(held.data, payload) {
+		if held.subject != stored || j.conn.IsForeign(held.header) || !bytes.Equal(held.data, payload) {
 			return 0, fmt.Errorf("publish to %s: id %q: %w (event %d on %s)", subject, id, ErrIDTaken, w.seq, held.subject)
 		}
 	}

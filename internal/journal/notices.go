@@ -36,6 +36,9 @@ func (j *Journal) noticeWrite(sid string, n uint64, payload []byte) (*write, err
 		return nil, err
 	}
 	id := subjects.NoticeID(sid, n)
+	if log := j.conn.LogID(); log != "" {
+		id += "." + log // another system may have a session of this name
+	}
 	if n == 0 {
 		id = nuid.Next()
 	}

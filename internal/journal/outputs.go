@@ -26,6 +26,8 @@ type Output struct {
 
 	Awaited     bool   // of a wake: a caller waits for it, so it is stored as soon as possible
 	TraceParent string // header of an effect; empty: none. Owners may differ in it
+
+	taken bool // the effect's name holds one of another system
 }
 
 // Store stores outputs, and returns the error of each, nil if it is stored.
@@ -56,6 +58,7 @@ func (j *Journal) Store(ctx context.Context, outputs []Output) []error {
 	notices := s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil && !hasEffects[o.Session] })
 	s.end(effects)
 	s.end(notices)
+	s.storeBeside(ctx, effects)
 	s.withdrawNext(ctx, effects)
 	s.end(s.begin(ctx, j.notices, func(o *Output) bool { return o.Notice != nil && hasEffects[o.Session] }))
 	s.end(wakes) // notices don't wait for wakes, only the return does
@@ -192,6 +195,16 @@ func (s *storeCall) end(g outputGroup) {
 	}
 }
 
+// storeBeside stores the effects whose names hold those of another system, which has a
+// session of this name, under names with the log's identity.
+func (s *storeCall) storeBeside(ctx context.Context, g outputGroup) {
+	for at, i := range g.of {
+		o := &s.outputs[i]
+		o.taken = o.Effect != nil && s.errs[i] == nil && g.writes[at].foreign
+	}
+	s.end(s.begin(ctx, g.to, func(o *Output) bool { return o.taken }))
+}
+
 // withdrawNext stores the withdrawals of a group that met claims of other effects, as
 // the next claims.
 func (s *storeCall) withdrawNext(ctx context.Context, g outputGroup) {
@@ -228,7 +241,7 @@ func (j *Journal) writeOf(o *Output) (*write, error) {
 		}
 		return w, err
 	case o.Effect != nil:
-		return j.effectWrite(o.Session, o.Effect, o.TraceParent)
+		return j.effectWrite(o)
 	case o.Withdraw != nil:
 		w := o.Withdraw
 		name := subjects.EffectName{Class: w.Class, Target: w.Target, Session: o.Session, Effect: w.Name}
@@ -247,8 +260,8 @@ func outcomeOf(o *Output, w *write) error {
 	if w.err != nil {
 		return w.err
 	}
-	if o.Effect != nil && w.foreign {
-		return &TakenError{Subject: w.subject}
+	if o.Effect != nil && w.foreign && !o.taken {
+		return nil // storeBeside stores it
 	}
 	if o.Effect != nil && w.existing != nil && !bytes.Equal(w.existing, w.data) {
 		return &ViolationError{Subject: w.subject, Stored: w.existing, Wanted: w.data}

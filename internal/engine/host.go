@@ -159,27 +159,15 @@ func (h *Host) Run(ctx context.Context) error {
 	failed := make(chan error, h.opts.Lanes+3)
 	var running, background sync.WaitGroup
 	for lane := range h.opts.Lanes {
-		running.Go(func() {
-			if err := h.serve(working, lane); err != nil {
-				failed <- err
-			}
-		})
+		running.Go(func() { report(failed, h.serve(working, lane)) })
 	}
 	background.Go(func() { h.keepShare(working, members) })
 	background.Go(func() { h.adoptOrphaned(working) })
 	pulling, stopPulling := context.WithCancel(ctx)
 	defer stopPulling()
-	background.Go(func() {
-		if err := h.pullDue(pulling, working); err != nil {
-			failed <- err
-		}
-	})
+	background.Go(func() { report(failed, h.pullDue(pulling, working)) })
 	background.Go(func() { h.watchStreams(working, failed) })
-	background.Go(func() {
-		if err := h.bus.RefuseForeign(working); err != nil {
-			failed <- err
-		}
-	})
+	background.Go(func() { report(failed, h.bus.RefuseForeign(working)) })
 	background.Go(func() { h.readGauges(working) })
 	background.Go(func() { h.clock.Keep(working) })
 	background.Go(func() {
@@ -204,6 +192,13 @@ func (h *Host) Run(ctx context.Context) error {
 	cancel()
 	background.Wait()
 	return errors.Join(cause, stopService(), <-alive)
+}
+
+// report sends an error to failed, if it is one.
+func report(failed chan<- error, err error) {
+	if err != nil {
+		failed <- err
+	}
 }
 
 // awaitEnd waits until ctx ends, a lane fails or the connection is closed for good.

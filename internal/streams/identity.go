@@ -49,7 +49,7 @@ func LogIDOf(info *jetstream.StreamInfo) string { return info.Config.Metadata[su
 // read. It asks at most once a second, and never again after a denial: a user who may
 // not read the stream's info publishes messages that name no log.
 func (s *Streams) Identify(ctx context.Context) {
-	if s.conn.LogID() != "" || s.unidentified.Load() {
+	if s.conn == nil || s.conn.LogID() != "" || s.unidentified.Load() {
 		return
 	}
 	now, next := time.Now().UnixNano(), s.identifyNext.Load()

@@ -294,7 +294,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	}
 	var lost, beside error
 	serving.Go(func() {
-		if beside = b.bus.RefuseForeign(ctx); beside != nil {
+		if beside = b.bus.RefuseForeign(ctx, subjects.KindBridge); beside != nil {
 			cancel()
 		}
 	})

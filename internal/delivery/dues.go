@@ -92,7 +92,7 @@ func (*DuePuller) logAttached(string) {}
 // is no wake.
 func (p *DuePuller) accept(m *nats.Msg, at natsio.AckReply, of token) {
 	d := DueDelivery{Payload: m.Data, Fired: at.Time, NumDelivered: at.Count, source: p.source, token: of}
-	if p.source.conn.Ignores(m, at.Time) {
+	if p.source.conn.Ignores(m) {
 		d.Ack()
 		return
 	}

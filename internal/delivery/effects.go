@@ -187,7 +187,7 @@ func (h *heldEffect) send(body []byte) { _ = h.source.respond(h.token, body) }
 
 // accept carries an effect out, or returns it to the server.
 func (p *EffectPuller) accept(m *nats.Msg, at natsio.AckReply, of token) {
-	if p.source.conn.Ignores(m, at.Time) {
+	if p.source.conn.Ignores(m) {
 		_ = p.source.respond(of, ackDone)
 		return
 	}

@@ -316,7 +316,7 @@ func (e *epoch) receive(m *nats.Msg) epochEnd {
 func (e *epoch) accept(m *nats.Msg, at natsio.AckReply) {
 	door, sid, err := e.lane.source.names.ParseStored(m.Subject)
 	number := e.window.add(heldEvent{seq: at.Seq, reply: m.Reply, bytes: m.Size()})
-	if e.lane.source.conn.Ignores(m, at.Time) {
+	if e.lane.source.conn.Ignores(m) {
 		e.queue <- Delivery{foreign: true, window: e.window, number: number}
 		return
 	}

@@ -167,7 +167,7 @@ func (h *Host) Run(ctx context.Context) error {
 	defer stopPulling()
 	background.Go(func() { report(failed, h.pullDue(pulling, working)) })
 	background.Go(func() { h.watchStreams(working, failed) })
-	background.Go(func() { report(failed, h.bus.RefuseForeign(working)) })
+	background.Go(func() { report(failed, h.bus.RefuseForeign(working, subjects.KindSessionActor)) })
 	background.Go(func() { h.readGauges(working) })
 	background.Go(func() { h.clock.Keep(working) })
 	background.Go(func() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -76,7 +75,7 @@ func (c *Conn) FollowSession(ctx context.Context, sid string, notice, live func(
 			select {
 			case msg := <-msgs:
 				switch {
-				case c.Ignores(msg, time.Now()):
+				case c.Ignores(msg):
 				case msg.Subject == deltas:
 					live(msg.Data)
 				default:
@@ -129,7 +128,7 @@ func (c *Conn) RequestView(ctx context.Context, sid string) ([]byte, error) {
 	answer, err := c.NC.RequestMsgWithContext(watched, &nats.Msg{Subject: subject, Header: c.Stamp(nil)})
 	err = Cause(watched, err)
 	switch {
-	case err == nil && c.Ignores(answer, time.Now()):
+	case err == nil && c.Ignores(answer):
 		return nil, fmt.Errorf("view of %s: %w (another system answered)", sid, ErrNoView)
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrReconnected), errors.Is(err, nats.ErrReconnectBufExceeded):
 		return nil, fmt.Errorf("view of %s: %w (%w)", sid, ErrNoView, err)
@@ -163,7 +162,7 @@ func (c *Conn) PublishWith(subject string, h nats.Header, payload []byte) error 
 // server has the subscription when Subscribe returns nil.
 func (c *Conn) Subscribe(ctx context.Context, subject string, fn func(*nats.Msg)) error {
 	sub, err := c.NC.Subscribe(subject, func(m *nats.Msg) {
-		if !c.Ignores(m, time.Now()) {
+		if !c.Ignores(m) {
 			fn(m)
 		}
 	})

@@ -31,14 +31,14 @@ const (
 
 // Foreign is another system whose messages arrive here.
 type Foreign struct {
-	Log      string    // identity of its log
-	Where    string    // its servers, as its heartbeats say; empty: none was received
-	Messages int       // that were ignored
-	Subject  string    // of the last one
-	At       time.Time // when the last one was published or stored
+	Log      string // identity of its log
+	Where    string // its servers, as its heartbeats say; empty: none was received
+	Messages int    // that were ignored
+	Subject  string // of the last one
 
-	told   time.Time // when it was logged
-	untold int       // messages since
+	alive  map[string]time.Time // last heartbeat of each kind of daemon
+	told   time.Time            // when it was logged
+	untold int                  // messages since
 }
 
 // String describes the system in a clause.
@@ -90,9 +90,9 @@ func (c *Conn) IsForeign(h nats.Header) bool {
 	return id != "" && of != id
 }
 
-// Ignores is IsForeign for a message that was just received, and that was published or
-// stored at the time at. It counts the message, and logs its system once a minute.
-func (c *Conn) Ignores(m *nats.Msg, at time.Time) bool {
+// Ignores is IsForeign for a message that was just received. It counts the message, and
+// logs its system once a minute.
+func (c *Conn) Ignores(m *nats.Msg) bool {
 	if !c.IsForeign(m.Header) {
 		return false
 	}
@@ -104,7 +104,7 @@ func (c *Conn) Ignores(m *nats.Msg, at time.Time) bool {
 		if len(c.foreigners.byLog) >= foreignMax {
 			return true
 		}
-		f = &Foreign{Log: printable(id)}
+		f = &Foreign{Log: printable(id), alive: make(map[string]time.Time, 2)}
 		if c.foreigners.byLog == nil {
 			c.foreigners.byLog = make(map[string]*Foreign)
 		}
@@ -113,15 +113,13 @@ func (c *Conn) Ignores(m *nats.Msg, at time.Time) bool {
 	f.Messages++
 	f.untold++
 	f.Subject = m.Subject
-	if at.After(f.At) {
-		f.At = at
+	now, first := time.Now(), false
+	if kind, _, err := c.names.ParseAlive(m.Subject); err == nil {
+		first = len(f.alive) == 0
+		f.alive[kind] = now
+		f.Where = printable(m.Header.Get(subjects.HeaderWhere))
 	}
-	where := m.Header.Get(subjects.HeaderWhere)
-	first := f.Where == "" && where != ""
-	if where != "" {
-		f.Where = printable(where)
-	}
-	if now := time.Now(); first || now.Sub(f.told) >= foreignEvery {
+	if first || now.Sub(f.told) >= foreignEvery {
 		c.Log.Error("foreign_system", "log", f.Log, "where", f.Where, "subject", f.Subject, "messages", f.untold, "do", SeparateSystems)
 		f.told, f.untold = now, 0
 	}
@@ -147,27 +145,25 @@ func (c *Conn) Foreigners() (all []Foreign) {
 	c.foreigners.mu.Lock()
 	defer c.foreigners.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(c.foreigners.byLog)) {
-		all = append(all, *c.foreigners.byLog[id])
+		f := *c.foreigners.byLog[id]
+		f.alive = maps.Clone(f.alive)
+		all = append(all, f)
 	}
 	return all
 }
 
-// RefuseForeign returns a *ForeignError if a message of another system is received within
-// RefuseWithin that is not older than that before the call. It returns nil after that time,
-// or when ctx ends.
-func (c *Conn) RefuseForeign(ctx context.Context) error {
-	began := time.Now()
-	tick := time.NewTicker(ReconnectWait)
-	defer tick.Stop()
-	for time.Since(began) < RefuseWithin {
+// RefuseForeign returns a *ForeignError if a daemon of the kind, of another system, is
+// heard within RefuseWithin. It returns nil after that time, or when ctx ends. The caller
+// receives the heartbeats of that kind, which only daemons may publish: a client's message
+// keeps nobody from starting.
+func (c *Conn) RefuseForeign(ctx context.Context, kind string) error {
+	for began := time.Now(); time.Since(began) < RefuseWithin; {
 		for _, f := range c.Foreigners() {
-			if f.At.After(began.Add(-RefuseWithin)) {
+			if f.alive[kind].After(began) {
 				return &ForeignError{f}
 			}
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if Sleep(ctx, ReconnectWait) != nil {
 			return nil
 		}
 	}
@@ -180,9 +176,6 @@ func (c *Conn) WhereHeader() string {
 	where := "server " + c.NC.ConnectedServerName()
 	if domain, known := c.Domain(); known && domain != "" {
 		where += ", domain " + domain
-	}
-	if account := c.identity.account.Load(); account != nil {
-		where += ", account " + *account
 	}
 	return where
 }

@@ -4,9 +4,8 @@ import "sync/atomic"
 
 // identity is what a connection knows about the log that it works for.
 type identity struct {
-	log     atomic.Pointer[string]
-	domain  atomic.Pointer[string] // of JetStream
-	account atomic.Pointer[string]
+	log    atomic.Pointer[string]
+	domain atomic.Pointer[string] // of JetStream
 }
 
 // LogID returns the identity of the log that this connection works for; empty while it

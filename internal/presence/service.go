@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -88,7 +87,7 @@ func (p *Presence) Register(ctx context.Context, s Service, endpoints ...Endpoin
 
 func (p *Presence) answer(e Endpoint, r micro.Request) {
 	of := &nats.Msg{Subject: r.Subject(), Header: nats.Header(r.Headers())}
-	if p.conn.Ignores(of, time.Now()) {
+	if p.conn.Ignores(of) {
 		return // a process of its own system answers
 	}
 	own := micro.WithHeaders(micro.Headers(p.conn.Stamp(nil)))

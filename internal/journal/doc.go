@@ -29,6 +29,7 @@
 //   - A read is complete and in order, or ends with an error.
 //   - Any replica answers a direct read, and may lag. A read on which a decision depends
 //     is from the leader, or checked against it.
+//   - An event that names another log is skipped by every read of the log.
 //   - Publishers may write any header. A direct read trusts the server's headers only if
 //     the headers account for all bytes of the message.
 //

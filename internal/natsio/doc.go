@@ -26,6 +26,11 @@
 // PublishLive, PublishProgress and PublishCancel reach current subscribers; nothing is
 // stored. RequestView asks the session-actor that owns the session.
 //
+// # The log
+//
+// Stamp adds the header with the log's identity to what is published. Ignores reports
+// messages of other systems, and logs them; RefuseForeign ends a start beside one.
+//
 // # Errors
 //
 // Typed turns errors of nats.go into errors of this package and keeps the cause.

@@ -9,6 +9,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oklog/ulid/v2"
 
+	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/internal/bus/bustest"
 	"github.com/refold/refold/internal/bus/testbus"
 	"github.com/refold/refold/internal/natsio"
@@ -101,6 +102,27 @@ func TestALogThatLostItsMetadataKeepsItsIdentity(t *testing.T) {
 	bustest.OK(t, again.Provision(ctx, conf, 0))
 	if got, err := again.ReadLogID(ctx); got != id || err != nil {
 		t.Errorf("got %q (%v), want %q", got, err, id)
+	}
+}
+
+// A copy of only the events is the same log, since they name it: with another identity
+// it would skip them all.
+func TestCopiedEventsKeepTheirIdentity(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	ctx, conf := testbus.Context(t), testbus.Conf(t, "")
+	b := testbus.Provisioned(t, node)
+	_, js := testbus.JS(t, node)
+	id, names := b.LogID(), b.Names()
+	_, err := b.Publish(ctx, session.DoorIn, "s1", []byte("{}"), "")
+	bustest.OK(t, err)
+	for _, stream := range []string{names.LogStream(), names.EffectsStream(), names.TimersStream()} {
+		forget(t, js, stream)
+	}
+	again := testbus.Connect(t, node, "")
+	bustest.OK(t, again.Provision(ctx, conf, 0))
+	if got := again.LogID(); got != id {
+		t.Errorf("got %q, want %q", got, id)
 	}
 }
 

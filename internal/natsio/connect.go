@@ -269,7 +269,9 @@ func (c *Conn) options(o Options) ([]nats.Option, error) {
 
 func (c *Conn) onError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	if p := parseViolation(err.Error()); p != nil {
-		c.Log.Error("nats_permission_denied", "op", p.Op, "subject", p.Subject)
+		if p.Subject != c.API+"STREAM.INFO."+c.names.LogStream() { // a user without a key does without the log's identity
+			c.Log.Error("nats_permission_denied", "op", p.Op, "subject", p.Subject)
+		}
 		c.requests.each(func(w *waiter) { w.denied(p) })
 		return
 	}

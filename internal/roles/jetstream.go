@@ -38,7 +38,7 @@ func readRows() []Row {
 			May: grant(Publish, append(readers(), Publishers)...)},
 		{Name: "read stream info", About: "their configuration, size and subjects", Answers: Once, May: grant(Publish, readers()...),
 			Patterns: fixed(func(n subjects.Names) []string { return each(n.Streams(), api+"STREAM.INFO.") })},
-		{Name: "read info of the log", About: "its identity, which each message names", Answers: Once, May: grant(Publish, Client),
+		{Name: "read info of the log", About: "its identity, which each message names", Answers: Once, May: grant(Publish, Client, Publishers),
 			Patterns: one(func(n subjects.Names) string { return api + "STREAM.INFO." + n.LogStream() })},
 		{Name: "read info of packs and blobs", About: "of these two streams", Answers: Once, May: grant(Publish, Publishers),
 			Patterns: fixed(func(n subjects.Names) []string {

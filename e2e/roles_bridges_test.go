@@ -84,7 +84,7 @@ func TestRolesCheckFindsWhatDiffers(t *testing.T) {
 		t.Fatal(err)
 	}
 	edited := strings.Replace(string(text), `REFOLD_LOG", "refold.in.*", "refold.view.*"]`, `REFOLD_LOG", "refold.in.*"]`, 1) // the client's
-	edited = strings.Replace(edited, `subscribe: ["$SRV.>", `, `subscribe: ["refold.ctl.*", "$SRV.>", `, 1)             // the session-actor's
+	edited = strings.Replace(edited, `subscribe: ["$SRV.>", `, `subscribe: ["refold.ctl.*", "$SRV.>", `, 1)                   // the session-actor's
 	if err := os.WriteFile(path, []byte(edited), 0o600); err != nil {
 		t.Fatal(err)
 	}

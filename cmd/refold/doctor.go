@@ -241,7 +241,7 @@ func (d *diagnosis) ask(ctx context.Context, c *client.Client, names []subjects.
 		switch {
 		case errors.Is(err, natsio.ErrNoView):
 			d.silent = true
-		case err != nil:
+		case err != nil && !d.foreign: // a session of another system has a stored effect, and no event
 			return err
 		}
 		if len(open) > 0 {

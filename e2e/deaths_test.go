@@ -94,7 +94,7 @@ rules:
 `, "scripted")
 	ctx, stop := context.WithCancel(context.Background())
 	kept := make(chan struct{})
-	go func() { defer close(kept); s.keepLeaseShort(ctx) }()
+	go func(s *system) { defer close(kept); s.keepLeaseShort(ctx) }(s)
 	t.Cleanup(func() { stop(); <-kept })
 	ledger := filepath.Join(t.TempDir(), "ledger")
 	self, err := os.Executable()

@@ -57,7 +57,8 @@ func (j *Journal) Publish(ctx context.Context, door session.Door, sid string, pa
 // it does so only if the log has none; otherwise stored is false, and seq is the
 // sequence of the newest record.
 func (j *Journal) PublishInstall(ctx context.Context, payload []byte, onlyIfNone bool) (seq uint64, stored bool, err error) {
-	w, after := &write{}, uint64(0)
+	var w *write
+	after := uint64(0)
 	for { // again while the newest record is another system's, and none is of this log
 		w, err = j.publishInstall(ctx, payload, onlyIfNone, after)
 		if err != nil || !w.foreign {

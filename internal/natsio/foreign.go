@@ -54,7 +54,7 @@ const SeparateSystems = "give each system its own --prefix or account, or deny t
 type ForeignError struct{ Foreign }
 
 func (e *ForeignError) Error() string {
-	return e.Foreign.String() + ": stop one of the two systems, and " + SeparateSystems + ". If both have just started, both may refuse"
+	return e.String() + ": stop one of the two systems, and " + SeparateSystems + ". If both have just started, both may refuse"
 }
 
 // foreigners are the other systems that a connection hears.

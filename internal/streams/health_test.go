@@ -100,12 +100,13 @@ func TestWatchTellsOnceOfAStream(t *testing.T) {
 	bustest.OK(t, js.DeleteStream(ctx, "REFOLD_OUT"))
 	looks := 0
 	err := b.WatchStreams(ctx, conf, func(found []streams.Finding) {
-		switch looks++; {
-		case looks == 2:
+		looks++
+		switch looks {
+		case 2:
 			if _, err := b.Remake(ctx, conf, "REFOLD_OUT"); err != nil {
 				t.Error(err)
 			}
-		case looks == 3:
+		case 3:
 			end()
 		}
 	})

@@ -297,7 +297,8 @@ func (r *referee) settles(p *proc, door session.Door, sid string, payload []byte
 	}
 	_, name, status, _ := settlementOf(payload)
 	if bytes.Contains(payload, []byte("no bridge started it by")) {
-		if subject, err := r.j.names.Effect(callOf(sid + "." + name)); err == nil {
+		// A settlement of a lost effect has another start_by.
+		if subject, err := r.j.names.Effect(callOf(sid + "." + name)); err == nil && len(r.former[subject]) == 0 {
 			if e, err := readAsked(r.names[subject]); err == nil {
 				r.clocksEarly(p, sid+"."+name, e.startBy)
 			}

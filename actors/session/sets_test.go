@@ -102,7 +102,7 @@ func TestEveryValueOfTheSetsIsDocumented(t *testing.T) {
 			t.Errorf("no scenario has a call rejected as %s", code)
 		}
 	}
-	for name, text := range constants(t, "refused.go", "Refused") {
+	for name, text := range constants(t, "batch.go", "Refused") {
 		if !session.IsRefusedCode(text) || !told([]string{">", "ToolRejected"}, text) {
 			t.Errorf("no scenario has a call refused by who was asked as %s (%s), or the set lacks it", text, name)
 		}

@@ -76,6 +76,7 @@ func (c *committer) run() {
 		case p := <-s.denied:
 			s.deny(p)
 		case <-s.reset:
+			s.measureAgain()
 			s.wait, s.until = 0, time.Time{} // the backoff was for the lost connection
 			s.retryUnanswered(0)
 		case <-s.pausing():

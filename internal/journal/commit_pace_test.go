@@ -37,6 +37,32 @@ func TestPace(t *testing.T) {
 	}
 }
 
+// TestPaceIsMeasuredAgain: after a reconnect a committer measures again, since the server
+// may have been started again with another sync_interval. The committer of wakes follows.
+func TestPaceIsMeasuredAgain(t *testing.T) {
+	t.Parallel()
+	effects, wakes := testLoop(), testLoop()
+	wakes.gap, wakes.like, wakes.pace = time.Nanosecond, effects.committer, pace{groups: true, judged: true}
+	for _, each := range []time.Duration{slowFrom - 1, slowFrom, slowFrom - 1} {
+		effects.measureAgain()
+		wakes.measureAgain()
+		if effects.pace.judged || effects.fast.Load() || !wakes.pace.judged {
+			t.Fatalf("after a reconnect: effects judged %v, fast %v, wakes judged %v", effects.pace.judged, effects.fast.Load(), wakes.pace.judged)
+		}
+		now := time.Unix(1, 0)
+		for range paceBursts {
+			effects.pace.begin(paceLeast, now)
+			now = now.Add(paceLeast * each)
+			effects.pace.end(now)
+		}
+		effects.fast.Store(effects.pace.judged && !effects.pace.groups)
+		wakes.waitsForGap()
+		if want := each >= slowFrom; !effects.pace.judged || effects.pace.groups != want || wakes.pace.groups != want {
+			t.Errorf("%v a message: judged %v, effects in groups %v, wakes %v, want %v", each, effects.pace.judged, effects.pace.groups, wakes.pace.groups, want)
+		}
+	}
+}
+
 // TestWakesWaitForTheGap: the committer of wakes waits between two groups, unless a wake
 // is awaited, or the server stores single messages as fast.
 func TestWakesWaitForTheGap(t *testing.T) {

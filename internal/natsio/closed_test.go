@@ -39,6 +39,23 @@ func TestViolationClosesConnectionForGood(t *testing.T) {
 	}
 }
 
+// TestFlushOutlivesALostConnection: a connection that is lost while a flush waits is made
+// anew, and so is the flush. A daemon that registered itself at that moment ended.
+func TestFlushOutlivesALostConnection(t *testing.T) {
+	t.Parallel()
+	wire := testbus.NewWire(t, bustest.Server(t).URL())
+	b := testbus.ConnectWith(t, natsio.Options{URL: wire.URL})
+	wire.Mute(true)
+	flushed := make(chan error, 1)
+	go func() { flushed <- b.Flush(testbus.Context(t)) }()
+	bustest.Until(t, "its answer is dropped", wire.Dropped)
+	wire.Mute(false)
+	wire.Cut()
+	if err := testbus.Within(t, flushed); err != nil {
+		t.Errorf("got %v, want that it succeeds on the next connection", err)
+	}
+}
+
 // TestLowServerLimitIsNoFaultOfMessage: a limit that is below Refold's need is the
 // operator's to raise. The same message succeeds then, so it is not given up.
 func TestLowServerLimitIsNoFaultOfMessage(t *testing.T) {

@@ -191,5 +191,11 @@ func (c *Conn) inPlace(ctx context.Context, subject string, sub *nats.Subscripti
 
 // Flush waits until the server has received everything sent before.
 func (c *Conn) Flush(ctx context.Context) error {
-	return c.Repeat(ctx, "", func(ctx context.Context) error { return c.NC.FlushWithContext(ctx) })
+	return c.Repeat(ctx, "", func(ctx context.Context) error {
+		err := c.NC.FlushWithContext(ctx)
+		if errors.Is(err, nats.ErrConnectionClosed) && !c.NC.IsClosed() {
+			return ErrReconnected // nats.go says that of a flush that a lost connection ends
+		}
+		return err
+	})
 }

@@ -12,8 +12,8 @@ import (
 // Wire is a proxy between a client and a server. It can drop the server's messages,
 // and close all connections.
 type Wire struct {
-	URL   string
-	muted atomic.Bool
+	URL            string
+	muted, dropped atomic.Bool
 
 	mu    sync.Mutex
 	conns []net.Conn
@@ -58,6 +58,9 @@ func pass(to io.Writer, from io.Reader, other io.Closer) {
 // Mute drops the server's messages from now on, or passes them again.
 func (w *Wire) Mute(on bool) { w.muted.Store(on) }
 
+// Dropped reports whether a message of the server was dropped.
+func (w *Wire) Dropped() bool { return w.dropped.Load() }
+
 // Cut closes every connection.
 func (w *Wire) Cut() {
 	w.mu.Lock()
@@ -76,6 +79,7 @@ type answers struct {
 
 func (a *answers) Write(p []byte) (int, error) {
 	if a.w.muted.Load() {
+		a.w.dropped.Store(true)
 		return len(p), nil
 	}
 	return a.client.Write(p)

@@ -200,10 +200,7 @@ func (w *load) loaded(l *Lane) {
 	case w.state != nil:
 		s.state, s.stop, s.tracing, s.proven = w.state, w.stop, w.tracing, true
 		s.stored, s.passing = s.state.Seq, w.waiting
-	case w.stop == nil || w.stop.Released:
-		if w.stop != nil {
-			s.stop = w.stop // it stays stored until the session is resumed
-		}
+	case w.stop == nil:
 		l.release(s)
 		return
 	default:

@@ -85,11 +85,7 @@ func (o outside) mark(ctx context.Context, e session.Event, stop Stop, cause err
 			}
 			told = true
 		}
-		body, err := stop.Bytes()
-		if err != nil {
-			return err
-		}
-		if err := o.host.world.PutQuarantine(ctx, e.Session, body); err != nil {
+		if err := o.host.put(ctx, e.Session, stop); err != nil {
 			return err
 		}
 		o.host.meters.stopped(cause)
@@ -130,10 +126,7 @@ func (l *Lane) storeStop(s *actor) {
 		defer cancel()
 		earlier, err := w.host.stopOf(within, s.sid)
 		if err == nil && earlier == nil {
-			var body []byte
-			if body, err = stop.Bytes(); err == nil {
-				err = w.host.world.PutQuarantine(within, s.sid, body)
-			}
+			err = w.host.put(within, s.sid, stop)
 		}
 		if err != nil {
 			w.log.Error("quarantine not stored", "session", s.sid, "seq", stop.Seq, "error", err)

@@ -113,6 +113,9 @@ func (s *Streams) firstLogID(ctx context.Context, info *jetstream.StreamInfo) (i
 		}
 		return err
 	})
+	if _, bad := ulid.ParseStrict(id); bad != nil {
+		id = "" // a publisher may set any header
+	}
 	return id, err
 }
 

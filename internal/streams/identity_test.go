@@ -3,9 +3,11 @@ package streams_test
 // The identity of a log: who makes it, where it is kept, and who knows it.
 
 import (
+	"strings"
 	"sync"
 	"testing"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/oklog/ulid/v2"
 
@@ -102,6 +104,31 @@ func TestALogThatLostItsMetadataKeepsItsIdentity(t *testing.T) {
 	bustest.OK(t, again.Provision(ctx, conf, 0))
 	if got, err := again.ReadLogID(ctx); got != id || err != nil {
 		t.Errorf("got %q (%v), want %q", got, err, id)
+	}
+}
+
+// A header that is no identity does not become one.
+func TestOddHeaderIsNoIdentity(t *testing.T) {
+	t.Parallel()
+	node := bustest.Server(t)
+	ctx, conf := testbus.Context(t), testbus.Conf(t, "")
+	_, js := testbus.JS(t, node)
+	b := testbus.Provisioned(t, node)
+	names := b.Names()
+	for _, stream := range []string{names.LogStream(), names.EffectsStream(), names.TimersStream()} {
+		forget(t, js, stream)
+	}
+	subject, err := names.Log(session.DoorIn, "s1")
+	bustest.OK(t, err)
+	first := nats.NewMsg(subject)
+	first.Header.Set(subjects.HeaderLog, strings.Repeat("x", 40))
+	if _, err := js.PublishMsg(ctx, first); err != nil {
+		t.Fatal(err)
+	}
+	again := testbus.Connect(t, node, "")
+	bustest.OK(t, again.Provision(ctx, conf, 0))
+	if got := again.LogID(); len(got) != 26 {
+		t.Errorf("got the identity %q, want a ULID", got)
 	}
 }
 

@@ -267,25 +267,23 @@ func (s *State) turnSettled(text *Content, usage *Usage, d TurnSettled) {
 // turnFaulty adds what is wrong with an answer to the latest progress, which reports
 // its turn.
 func (s *State) turnFaulty(problem string) {
-	last := len(s.progress) - 1
-	if s.scratch == nil || last < 0 {
-		return
-	}
-	if d, ok := s.progress[last].Data.(TurnSettled); ok {
-		d.Invalid = problem
-		s.progress[last].Data = d
-	}
+	s.changeTurnSettled(func(d *TurnSettled) { d.Invalid = problem })
 }
 
 // turnRetries adds the time of the next attempt to the latest progress, which
 // reports a failed attempt.
 func (s *State) turnRetries(at int64) {
+	s.changeTurnSettled(func(d *TurnSettled) { d.RetryAt = at })
+}
+
+// changeTurnSettled changes the latest progress, if it reports a turn.
+func (s *State) changeTurnSettled(change func(*TurnSettled)) {
 	last := len(s.progress) - 1
-	if s.scratch == nil || last < 0 {
+	if last < 0 {
 		return
 	}
 	if d, ok := s.progress[last].Data.(TurnSettled); ok {
-		d.RetryAt = at
+		change(&d)
 		s.progress[last].Data = d
 	}
 }

@@ -26,7 +26,7 @@ type actor struct {
 	stop     *Stop           // its quarantine; nil: none
 	retryAt  time.Time       // when its failed work is due to be tried again, if it is quarantined for that
 	retrying bool
-	passing  int         // its next events that were delivered before its quarantine was read
+	passing  int         // how many of its next events were delivered before its quarantine was read
 	unstored atomic.Bool // its quarantine could not be stored
 
 	accepted bool // it was released although the log had lost events of it

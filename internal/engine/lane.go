@@ -379,8 +379,8 @@ func (l *Lane) fold(o *outputs) {
 		case s.passing > 0:
 			s.passing--
 		case !s.unstored.Load():
-			// Another host may have released it, and that host stores the outputs only
-			// of the events before.
+			// Another host may have released it since. That host stores the outputs of
+			// earlier events only.
 			l.load(o, s)
 		}
 	case e.Seq <= s.state.Seq:

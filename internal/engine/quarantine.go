@@ -136,8 +136,8 @@ func (l *Lane) storeStop(s *actor) {
 	}, then: func(*Lane) { s.retrying = false }})
 }
 
-// stop stops a session after its quarantine is stored. So many of its events waited
-// for that from the beginning.
+// stop stops a session after its quarantine is stored. waiting is how many of its
+// events were delivered before that began, and wait.
 func (l *Lane) stop(sid string, stop Stop, stored bool, waiting int, of storer) {
 	s := &actor{sid: sid, stop: &stop, proven: true, passing: waiting, used: l.clock, retryAt: l.now.Add(l.host.retriedEvery)}
 	s.unstored.Store(!stored)

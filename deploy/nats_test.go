@@ -37,6 +37,9 @@ func TestNATSConfIsValid(t *testing.T) {
 	if opts.MaxPayload < payloadMin {
 		t.Errorf("max_payload is %d; an event of the largest size needs %d", opts.MaxPayload, payloadMin)
 	}
+	if !opts.FeatureFlags[server.FeatureFlagJsAckFormatV2] {
+		t.Error("acknowledgements name no domain: they would count in a system that a leafnode joins")
+	}
 	if got, want := len(opts.Routes), 3; got != want {
 		t.Errorf("%d routes, want %d", got, want)
 	}

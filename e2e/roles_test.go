@@ -92,6 +92,7 @@ func (g *guarded) options() *server.Options {
 		g.t.Fatal(err)
 	}
 	options := natsOptions(g.store, server.RANDOM_PORT)
+	options.FeatureFlags = map[string]bool{server.FeatureFlagJsAckFormatV2: true}
 	options.Accounts, options.Users, options.Nkeys = rights.Accounts, rights.Users, rights.Nkeys
 	home := slices.IndexFunc(options.Accounts, func(a *server.Account) bool { return a.Name == "REFOLD" })
 	options.Users = append(options.Users, &server.User{Username: "root", Password: "change-me", Account: options.Accounts[home]})

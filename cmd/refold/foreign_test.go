@@ -8,12 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
@@ -51,12 +48,8 @@ func (s *system) Generate(_ context.Context, r executor.Request, _ func(string))
 func newSystem(t *testing.T, domain string) *system {
 	t.Helper()
 	s := &system{}
-	node := bustest.Server(t, bustest.Interval, func(o *server.Options) {
-		o.ServerName, o.JetStreamDomain = "server-"+domain, domain
-		o.LeafNode.Host, o.LeafNode.Port = "127.0.0.1", -1
-	})
-	s.world = newWorldOn(t, node, unsafeRecord, slog.New(slog.NewTextHandler(&s.log, nil)))
-	b, err := bridge.Connect(s.ctx, bridge.Options{URL: node.URL()})
+	s.world = newWorldOn(t, bustest.Server(t, bustest.Interval, bustest.Domain(domain)), unsafeRecord, slog.New(slog.NewTextHandler(&s.log, nil)))
+	b, err := bridge.Connect(s.ctx, bridge.Options{URL: s.node.URL()})
 	bustest.OK(t, err)
 	t.Cleanup(b.Close)
 	bustest.OK(t, errors.Join(b.Tool("bank", s), b.Model("p", s)))
@@ -77,22 +70,7 @@ func join(t *testing.T, hub, leaf *system) {
 	t.Helper()
 	ready := time.Now()
 	bustest.Until(t, "both have started beside nobody", func() bool { return time.Since(ready) > natsio.RefuseWithin })
-	leaf.node.Stop()
-	leaf.node.Start(func(o *server.Options) {
-		remote := &url.URL{Scheme: "nats-leaf", Host: fmt.Sprintf("127.0.0.1:%d", leafPort(t, hub.node))}
-		// Else an acknowledgement of one system's consumer counts for the other's, of the same
-		// name, and loses what was delivered when the lanes were reset.
-		acks := []string{"$JS.ACK.>", "$JS.FC.>"}
-		o.LeafNode.Remotes = []*server.RemoteLeafOpts{{URLs: []*url.URL{remote}, DenyImports: acks, DenyExports: acks}}
-	})
-	bustest.Until(t, "the leafnode is connected", func() bool { return hub.node.Raw().NumLeafNodes() == 1 })
-}
-
-func leafPort(t *testing.T, node *bustest.Node) int {
-	t.Helper()
-	z, err := node.Raw().Varz(nil)
-	bustest.OK(t, err)
-	return z.LeafNode.Port
+	bustest.Join(t, hub.node, leaf.node)
 }
 
 // ends waits until a session has no run any more.
@@ -137,9 +115,9 @@ func TestJoinedSystemsIgnoreEachOther(t *testing.T) {
 		like(t, "notices", out, `^[^\n]* 1  SessionOpened[^\n]*\n[^\n]* 2  RunStarted`)
 	}
 
-	hub.log.shows(t, `level=ERROR msg=foreign_system .*where="server server-leaf, domain leaf`)
+	hub.log.shows(t, `level=ERROR msg=foreign_system .*where="server server-leaf, domain leaf, account \$G"`)
 	out, _ := hub.does(statusFailed, "bridge", "doctor")
-	like(t, "doctor", out, `\nforeign: another Refold system .* at server server-leaf, domain leaf`)
+	like(t, "doctor", out, `\nforeign: another Refold system .* at server server-leaf, domain leaf, account \$G, publishes`)
 
 	second := testbus.ConnectWith(t, natsio.Options{URL: hub.node.URL()})
 	bustest.OK(t, second.Provision(hub.ctx, testbus.Conf(t, ""), 0))

@@ -22,6 +22,15 @@ const (
 	ackNumbersDomain = 6
 )
 
+// noDomain begins an ack subject of the second form if the server's domain has no name.
+const noDomain = AckReplyPrefix + "_."
+
+// acksCross reports whether consumers of the same name in other domains receive what is
+// published on an ack subject.
+func acksCross(reply string) bool {
+	return strings.Count(reply, ".")+1 == ackTokens || strings.HasPrefix(reply, noDomain)
+}
+
 // ParseAckReply parses the reply subject of a message that a consumer delivered.
 // It runs for every delivered message and allocates nothing.
 func ParseAckReply(reply string) (d AckReply, ok bool) {

@@ -48,7 +48,7 @@ func (f Foreign) String() string {
 }
 
 // SeparateSystems says what to do about another system.
-const SeparateSystems = "give each system its own --prefix or account, or deny the prefix's subjects on the leafnode (docs/operations.md, Leafnodes, gateways, mirrors)"
+const SeparateSystems = "give each system its own --prefix or account, or deny the prefix's subjects on the leafnode; until then, set feature_flags {js_ack_fc_v2: true} on the servers of both, and a domain for each (docs/operations.md, Leafnodes, gateways, mirrors)"
 
 // ForeignError means that a daemon started beside another system.
 type ForeignError struct{ Foreign }
@@ -91,8 +91,11 @@ func (c *Conn) IsForeign(h nats.Header) bool {
 }
 
 // Ignores is IsForeign for a message that was just received. It counts the message, and
-// logs its system once a minute.
+// logs its system once a minute. Of a delivery it notes how that is acknowledged.
 func (c *Conn) Ignores(m *nats.Msg) bool {
+	if strings.HasPrefix(m.Reply, AckReplyPrefix) {
+		c.identity.acksCross.Store(acksCross(m.Reply))
+	}
 	if !c.IsForeign(m.Header) {
 		return false
 	}
@@ -170,12 +173,18 @@ func (c *Conn) RefuseForeign(ctx context.Context, kind string) error {
 	return nil
 }
 
-// WhereHeader describes this connection's server, for the other systems that may receive its
-// heartbeats.
+// WhereHeader describes this connection's server and account, for the other systems that may
+// receive its heartbeats, and says whether its acknowledgements concern them.
 func (c *Conn) WhereHeader() string {
 	where := "server " + c.NC.ConnectedServerName()
 	if domain, known := c.Domain(); known && domain != "" {
 		where += ", domain " + domain
+	}
+	if account := c.NC.RemoteAccount(); account != "" {
+		where += ", account " + account
+	}
+	if c.identity.acksCross.Load() {
+		where += ", whose acknowledgements may count here"
 	}
 	return where
 }

@@ -4,8 +4,9 @@ import "sync/atomic"
 
 // identity is what a connection knows about the log that it works for.
 type identity struct {
-	log    atomic.Pointer[string]
-	domain atomic.Pointer[string] // of JetStream
+	log       atomic.Pointer[string]
+	domain    atomic.Pointer[string] // of JetStream
+	acksCross atomic.Bool            // the acknowledgement of the latest delivery may count in another domain
 }
 
 // LogID returns the identity of the log that this connection works for; empty while it

@@ -119,7 +119,7 @@ func consumers(n subjects.Names) (all []string) {
 		for _, verb := range []string{"CREATE", "INFO", "DELETE", "MSG.NEXT"} {
 			all = append(all, api+"CONSUMER."+verb+"."+s+".>")
 		}
-		all = append(all, api+"CONSUMER.CREATE."+s, api+"CONSUMER.NAMES."+s, api+"CONSUMER.LIST."+s, flow+s+".>")
+		all = append(all, api+"CONSUMER.CREATE."+s, api+"CONSUMER.NAMES."+s, api+"CONSUMER.LIST."+s, flow+s+".>", flow+"*.*."+s+".>")
 	}
 	return all
 }

@@ -71,7 +71,7 @@ func start(t *testing.T, text string) *stage {
 		t.Fatal(err)
 	}
 	s.users = w.Users
-	conf := fmt.Sprintf("listen: \"127.0.0.1:-1\"\njetstream {store_dir: %q}\ninclude %q\n", t.TempDir(), relative(t, s.dir))
+	conf := fmt.Sprintf("listen: \"127.0.0.1:-1\"\njetstream {store_dir: %q}\nfeature_flags {js_ack_fc_v2: true}\ninclude %q\n", t.TempDir(), relative(t, s.dir))
 	options, err := server.ProcessConfigFile(write(t, s.dir, conf))
 	if err != nil {
 		t.Fatal(err)

@@ -43,6 +43,15 @@ func (n Names) TimersAll() string { return n.join("timer", "*", "*", "*") }
 // the streams: JetStream's own prefix addresses the user's own account.
 func (n Names) API() string { return n.join("api") }
 
+// JetStreamAPI is the prefix of the JetStream API of a domain; of the connected server's
+// own, if domain is empty.
+func JetStreamAPI(domain string) string {
+	if domain == "" {
+		return "$JS.API"
+	}
+	return "$JS." + domain + ".API"
+}
+
 // Account returns the name of the account with the streams if name is empty, and else
 // of a user's account.
 func (n Names) Account(name string) string {

@@ -26,6 +26,7 @@ type rolesWrite struct {
 	File    string   `type:"existingfile" placeholder:"FILE" help:"YAML file that names the users. Without it: one user of each role, as the flags below change it, under --prefix."`
 	Dir     string   `default:"roles" type:"path" placeholder:"DIR" help:"Directory for keys and configurations."`
 	URL     string   `default:"nats://127.0.0.1:4222" placeholder:"URL" help:"Servers that programs connect to, separated by commas; a file's url wins."`
+	Domain  string   `placeholder:"NAME" help:"Domain of the servers' JetStream, which their configuration names too. Then programs may also connect to a leafnode of these servers; a file's domain wins."`
 	Clients []string `name:"client" placeholder:"NAME" help:"Name of a client, instead of the one called client. May be repeated."`
 	Models  []string `name:"models" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of models and their providers, instead of models=openai. May be repeated."`
 	Tools   []string `name:"tools" sep:"none" placeholder:"NAME=TARGET,…" help:"Bridges of tools and their executors, instead of tools=host,host-w1,refold (refold: the tools that every session has); a worker W of a fleet is host-W. May be repeated."`
@@ -53,6 +54,7 @@ also get certificates: docs/operations.md, Servers of a cluster.
 A file, such as
 
     url: nats://nats.example:4222
+    domain: hub
     servers: [nats1, nats2, nats3=10.0.0.3:6222]
     tls: /etc/refold/tls
     storage: 20GB
@@ -134,7 +136,7 @@ func (r rolesWrite) read(prefix string) (*roles.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", r.File, err)
 		}
-		f.URL, f.TLS = cmp.Or(f.URL, r.URL), cmp.Or(f.TLS, r.TLS)
+		f.URL, f.Domain, f.TLS = cmp.Or(f.URL, r.URL), cmp.Or(f.Domain, r.Domain), cmp.Or(f.TLS, r.TLS)
 		f.Servers = append(f.Servers, r.Servers...)
 		return f, nil
 	}
@@ -159,7 +161,7 @@ func (r rolesWrite) read(prefix string) (*roles.File, error) {
 			(*of.into)[name] = strings.Split(targets, ",")
 		}
 	}
-	return &roles.File{URL: r.URL, Servers: r.Servers, TLS: r.TLS, Tenants: map[string]*roles.Tenant{prefix: t}}, nil
+	return &roles.File{URL: r.URL, Domain: r.Domain, Servers: r.Servers, TLS: r.TLS, Tenants: map[string]*roles.Tenant{prefix: t}}, nil
 }
 
 // rolesCheck tries the table on running servers.

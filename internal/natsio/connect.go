@@ -303,11 +303,8 @@ func (c *Conn) usable() error {
 	if err := c.takesLittle(); err != nil {
 		return err
 	}
-	prefix := "$JS.API"
-	switch {
-	case c.context.Domain != "":
-		prefix = "$JS." + c.context.Domain + ".API"
-	case c.context.APIPrefix != "":
+	prefix := subjects.JetStreamAPI(c.context.Domain)
+	if c.context.Domain == "" && c.context.APIPrefix != "" {
 		prefix = strings.TrimSuffix(c.context.APIPrefix, ".")
 	}
 	c.API = prefix + "."
@@ -330,8 +327,11 @@ func (c *Conn) hasJetStream(ctx context.Context) error {
 		case errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount),
 			errors.Is(err, nats.ErrNoResponders):
 			// As text: Retry would retry this cause.
-			err = fmt.Errorf("%w at %s: start nats-server with -js, or enable it for this account (%s)",
-				ErrNoJetStream, c.Where, err.Error())
+			do := "start nats-server with -js, or enable it for this account"
+			if d := c.context.Domain; d != "" {
+				do = fmt.Sprintf("see that the servers of the domain %s, which the context names, are reached from there, or change its jetstream_domain", d)
+			}
+			err = fmt.Errorf("%w at %s: %s (%s)", ErrNoJetStream, c.Where, do, err.Error())
 		}
 		return err
 	})

@@ -260,6 +260,16 @@ func TestDomainAppliesToEveryRequest(t *testing.T) {
 	}
 }
 
+func TestMissingDomainIsNamed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "c.json")
+	bustest.OK(t, os.WriteFile(path, fmt.Appendf(nil, `{"url":%q,"jetstream_domain":"hub"}`, bustest.Server(t).URL()), 0o600))
+	_, err := bus.Connect(testbus.Context(t), natsio.Options{Context: path})
+	if !errors.Is(err, natsio.ErrNoJetStream) || !strings.Contains(err.Error(), "the domain hub") {
+		t.Errorf("got %v, want ErrNoJetStream and the domain", err)
+	}
+}
+
 func TestConnectInProcess(t *testing.T) {
 	t.Parallel()
 	node := bustest.Server(t)

@@ -63,17 +63,18 @@ func prefixes(users []User) (all []string) {
 // Tried is a user with its rights, as far as trying the user needs them.
 type Tried struct {
 	User
+	file   *File
 	n      subjects.Names
 	rights []Right
 }
 
-// Trying prepares a user.
-func Trying(u User) (Tried, error) {
+// Trying prepares a user of the file.
+func (f *File) Trying(u User) (Tried, error) {
 	n, err := subjects.New(u.Prefix)
 	if err != nil {
 		return Tried{}, err
 	}
-	return Tried{User: u, n: n, rights: Rights(n, u)}, nil
+	return Tried{User: u, file: f, n: n, rights: Rights(n, u)}, nil
 }
 
 // May returns what the table permits the user to do with a subject.
@@ -89,12 +90,21 @@ func (t Tried) May(s Subject) (act Act) {
 	return act
 }
 
-// Spellings returns the subjects by which the user may try to publish to s: as
-// in the streams' account, and under the prefix of JetStream's API.
+// Spellings returns the subjects by which the user may try to publish to s.
 func (t Tried) Spellings(s Subject) []string {
+	all := t.file.Spellings(s)
+	if rest, ok := strings.CutPrefix(s.Name, api); ok {
+		all = append(all, t.n.API()+"."+rest)
+	}
+	return all
+}
+
+// Spellings returns the subjects by which s arrives in the streams' account: a request
+// to JetStream has the file's domain until it is there.
+func (f *File) Spellings(s Subject) []string {
 	rest, ok := strings.CutPrefix(s.Name, api)
-	if !ok {
+	if !ok || f.Domain == "" {
 		return []string{s.Name}
 	}
-	return []string{s.Name, t.n.API() + "." + rest}
+	return []string{s.Name, subjects.JetStreamAPI(f.Domain) + "." + rest}
 }

@@ -21,6 +21,7 @@ const usersMax = 512
 // File lists the users. The zero value has none.
 type File struct {
 	URL     string             `yaml:"url"`     // in the files by which programs connect
+	Domain  string             `yaml:"domain"`  // of the servers' JetStream; empty: of the server that a program connects to
 	Storage string             `yaml:"storage"` // limit of the streams of each tenant, such as 10GB; empty: the servers' limit
 	Limits  map[string]Limits  `yaml:"limits"`  // of a user's account, by the user's name; "default" is for all others
 	Tenants map[string]*Tenant `yaml:"tenants"` // by prefix
@@ -118,6 +119,9 @@ func (f *File) Users() ([]User, error) {
 			wrong = append(wrong, fmt.Errorf("limits: no user is called %s", name))
 		}
 		wrong = append(wrong, f.Limits[name].problems(name)...)
+	}
+	if f.Domain != "" && subjects.ValidInstance(f.Domain) != nil {
+		wrong = append(wrong, fmt.Errorf("domain: %q: a domain of JetStream is 1 to 64 of A-Za-z0-9_-", f.Domain))
 	}
 	if _, err := size(f.Storage); err != nil {
 		wrong = append(wrong, fmt.Errorf("storage: %w", err))

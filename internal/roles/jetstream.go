@@ -10,7 +10,7 @@ import (
 // subjects.Names.API in place of the first one: JetStream answers requests
 // under its own prefix for the requester's account.
 const (
-	api  = "$JS.API."
+	api  = "$JS.API." // also if File.Domain has a name
 	acks = "$JS.ACK."
 	flow = "$JS.FC."
 )

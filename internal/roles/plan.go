@@ -63,7 +63,7 @@ func (f *File) Plan() ([]Account, error) {
 		if err != nil {
 			return nil, err
 		}
-		p := &planning{n: n, accounts: map[string]*Account{}, exports: map[exported]*Export{}}
+		p := &planning{n: n, api: subjects.JetStreamAPI(f.Domain) + ".", accounts: map[string]*Account{}, exports: map[exported]*Export{}}
 		for _, u := range users {
 			if u.Prefix == prefix {
 				p.users = append(p.users, u)
@@ -80,6 +80,7 @@ func (f *File) Plan() ([]Account, error) {
 // planning is the plan of one prefix.
 type planning struct {
 	n        subjects.Names
+	api      string // of JetStream in the streams' account, with its dot
 	users    []User
 	accounts map[string]*Account
 	order    []*Account
@@ -113,6 +114,9 @@ func (p *planning) add(u User, limits Limits) {
 		for _, pattern := range r.Patterns {
 			if r.Act&Publish != 0 {
 				may.Publish = append(may.Publish, p.local(u, pattern))
+				if u.Home() { // servers of the domain check what its API stands for
+					may.Publish = append(may.Publish, pattern)
+				}
 				p.link(a, u, r.Row, pattern, false)
 			}
 			if r.Act&Hear != 0 {
@@ -151,10 +155,14 @@ func (p *planning) add(u User, limits Limits) {
 
 // local returns how a pattern is spelt in the user's account.
 func (p *planning) local(u User, pattern string) string {
-	if rest, ok := strings.CutPrefix(pattern, api); ok && !u.Home() {
-		return p.n.API() + "." + rest
+	rest, ok := strings.CutPrefix(pattern, api)
+	switch {
+	case !ok:
+		return pattern
+	case u.Home():
+		return p.api + rest
 	}
-	return pattern
+	return p.n.API() + "." + rest
 }
 
 // link exports a pattern to the user's account and imports it there: from the
@@ -163,6 +171,8 @@ func (p *planning) link(a *Account, u User, row Row, pattern string, stream bool
 	if u.Home() {
 		return
 	}
+	local := p.local(u, pattern)
+	pattern = p.local(User{Role: SessionActor}, pattern)
 	from := []string{p.n.Account("")}
 	if !stream {
 		for _, other := range p.users {
@@ -184,8 +194,8 @@ func (p *planning) link(a *Account, u User, row Row, pattern string, stream bool
 		}
 		e.Answers = max(e.Answers, row.Answers)
 		i := Import{Pattern: pattern, Stream: stream, From: account}
-		if to := p.local(u, pattern); to != pattern {
-			i.To = to
+		if local != pattern {
+			i.To = local
 		}
 		if !slices.Contains(a.Imports, i) {
 			a.Imports = append(a.Imports, i)

@@ -146,6 +146,7 @@ func TestInvalidFilesAreRefused(t *testing.T) {
 		{"tenants: {a.b: {session-actors: [actor]}}", "tenants: "},
 		{"tenant: {}", `did you mean "tenants"?`},
 		{tenant(", clients: [actor]"), "user actor is named twice"},
+		{"domain: a.b\n" + tenant(""), `domain: "a.b"`},
 		{tenant(", clients: ['a b']"), "a name is 1 to 64 of a-z 0-9 _ -"},
 		{tenant(", clients: [Web]"), "a name is 1 to 64 of a-z 0-9 _ -"},
 		{tenant(", models: {models: []}"), "name its targets"},

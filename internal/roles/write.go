@@ -114,6 +114,7 @@ type connect struct {
 	URL         string `json:"url"`
 	NKey        string `json:"nkey"`
 	InboxPrefix string `json:"inbox_prefix"`
+	Domain      string `json:"jetstream_domain,omitempty"`
 	APIPrefix   string `json:"jetstream_api_prefix,omitempty"`
 }
 
@@ -125,7 +126,10 @@ func (f *File) writeUser(dir string, users []User, u User) error {
 	}
 	at := UserDir(dir, u)
 	c := connect{Description: fmt.Sprintf("Refold, %s: %s", u.Prefix, u.Roles()), URL: f.URL, NKey: filepath.Join(at, seedFile), InboxPrefix: u.Inbox()}
-	if !u.Home() && u.Role != service {
+	switch {
+	case u.Home():
+		c.Domain = f.Domain
+	case u.Role != service:
 		c.APIPrefix = n.API()
 	}
 	text, err := json.MarshalIndent(c, "", "  ")

@@ -50,7 +50,7 @@ func TestAttackReplySubject(t *testing.T) {
 		if u.Role == roles.Admin || u.Role == roles.SessionActor || u.Prefix != "refold" {
 			continue // they are in the account that has the streams, and trusted
 		}
-		as, err := roles.Trying(u)
+		as, err := s.file.Trying(u)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -29,6 +29,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/refold/refold/internal/roles"
+	"github.com/refold/refold/subjects"
 )
 
 // flushWithin is how long a server may take to confirm a flush.
@@ -62,7 +63,7 @@ func Try(ctx context.Context, s Servers, f *roles.File) (cells []Cell, err error
 	if err != nil {
 		return nil, err
 	}
-	t := &trial{servers: s, subjects: all, admins: map[string]*peer{}}
+	t := &trial{servers: s, file: f, subjects: all, admins: map[string]*peer{}}
 	defer t.close()
 	for _, u := range users {
 		if u.Role != roles.Admin || t.admins[u.Prefix] != nil {
@@ -77,7 +78,7 @@ func Try(ctx context.Context, s Servers, f *roles.File) (cells []Cell, err error
 			return nil, fmt.Errorf("tenant %s: name an admin: it checks which messages arrive", u.Prefix)
 		}
 	}
-	if err := t.listen(ctx); err != nil {
+	if err := errors.Join(t.inDomain(ctx), t.listen(ctx)); err != nil {
 		return nil, err
 	}
 	for _, u := range users {
@@ -96,6 +97,7 @@ func Try(ctx context.Context, s Servers, f *roles.File) (cells []Cell, err error
 // trial is a running trial.
 type trial struct {
 	servers  Servers
+	file     *roles.File
 	subjects []roles.Subject
 	admins   map[string]*peer // by prefix
 }
@@ -103,8 +105,9 @@ type trial struct {
 // peer is a connection and the messages that it received. The connection puts a
 // message into the channel when it reads it, so after a flush none is missing.
 type peer struct {
-	nc   *nats.Conn
-	msgs chan *nats.Msg
+	nc     *nats.Conn
+	msgs   chan *nats.Msg
+	domain string // of JetStream
 }
 
 // sent is a message: the tenant of its publisher, and its subject.
@@ -116,7 +119,11 @@ func (p *peer) received() map[sent]bool {
 	for len(p.msgs) > 0 {
 		m := <-p.msgs
 		if prefix, ours := strings.CutPrefix(string(m.Data), payload); ours {
-			all[sent{prefix, m.Subject}] = true
+			subject := m.Subject
+			if request, ok := strings.CutPrefix(subject, subjects.JetStreamAPI(p.domain)); ok { // at a leafnode
+				subject = subjects.JetStreamAPI("") + request
+			}
+			all[sent{prefix, subject}] = true
 		}
 	}
 	return all
@@ -147,7 +154,7 @@ func (t *trial) connect(u roles.User) (*peer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("user %s: %w", u, err)
 	}
-	p := &peer{msgs: make(chan *nats.Msg, msgsMax)}
+	p := &peer{msgs: make(chan *nats.Msg, msgsMax), domain: t.file.Domain}
 	p.nc, err = nats.Connect(t.servers.URL, auth, nats.Name("refold roles check"), nats.DontRandomize(), nats.NoReconnect(),
 		nats.CustomInboxPrefix(u.Inbox()), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // a refused message does not arrive
 	if err != nil {
@@ -162,12 +169,29 @@ func (t *trial) close() {
 	}
 }
 
+// inDomain returns an error if no server has JetStream in the domain of the file.
+func (t *trial) inDomain(ctx context.Context) error {
+	if t.file.Domain == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, flushWithin)
+	defer cancel()
+	for prefix, admin := range t.admins {
+		if _, err := admin.nc.RequestWithContext(ctx, subjects.JetStreamAPI(t.file.Domain)+".INFO", nil); err != nil {
+			return fmt.Errorf("tenant %s: no server has JetStream in the domain %s: name it in their configuration, in the block jetstream (%w)", prefix, t.file.Domain, err)
+		}
+	}
+	return nil
+}
+
 // listen subscribes the administrators to all subjects of their tenants.
 func (t *trial) listen(ctx context.Context) error {
 	for _, s := range t.subjects {
 		admin := t.admins[s.Prefix]
-		if _, err := admin.nc.ChanSubscribe(s.Name, admin.msgs); err != nil {
-			return err
+		for _, name := range t.file.Spellings(s) {
+			if _, err := admin.nc.ChanSubscribe(name, admin.msgs); err != nil {
+				return err
+			}
 		}
 	}
 	return t.flush(ctx)
@@ -191,7 +215,7 @@ func flush(ctx context.Context, nc *nats.Conn) error {
 }
 
 func (t *trial) try(ctx context.Context, u roles.User) ([]Cell, error) {
-	as, err := roles.Trying(u)
+	as, err := t.file.Trying(u)
 	if err != nil {
 		return nil, err
 	}

@@ -71,7 +71,7 @@ func start(t *testing.T, text string) *stage {
 		t.Fatal(err)
 	}
 	s.users = w.Users
-	conf := fmt.Sprintf("listen: \"127.0.0.1:-1\"\njetstream {store_dir: %q}\nfeature_flags {js_ack_fc_v2: true}\ninclude %q\n", t.TempDir(), relative(t, s.dir))
+	conf := fmt.Sprintf("listen: \"127.0.0.1:-1\"\njetstream {store_dir: %q, domain: hub}\nfeature_flags {js_ack_fc_v2: true}\ninclude %q\n", t.TempDir(), relative(t, s.dir))
 	options, err := server.ProcessConfigFile(write(t, s.dir, conf))
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +180,16 @@ func (s *stage) stored(prefix string) map[string][2]uint64 {
 
 func TestPermissionsMatchTheTable(t *testing.T) {
 	t.Parallel()
-	s := start(t, everybody)
+	for _, domain := range []string{"", "domain: hub"} {
+		t.Run(domain, func(t *testing.T) {
+			t.Parallel()
+			matchTheTable(t, start(t, domain+everybody))
+		})
+	}
+}
+
+func matchTheTable(t *testing.T, s *stage) {
+	t.Helper()
 	before := map[string]map[string][2]uint64{}
 	for _, prefix := range []string{"refold", "other"} {
 		s.fill(prefix)
@@ -200,6 +209,16 @@ func TestPermissionsMatchTheTable(t *testing.T) {
 		if after := s.stored(prefix); !maps.Equal(after, before[prefix]) {
 			t.Errorf("the streams of %s held %v, and hold %v after the trial", prefix, before[prefix], after)
 		}
+	}
+}
+
+// TestDomainIsTried: before anything else, since no request would arrive.
+func TestDomainIsTried(t *testing.T) {
+	t.Parallel()
+	s := start(t, everybody)
+	s.file.Domain = "elsewhere"
+	if _, err := trial.Try(t.Context(), trial.Servers{URL: s.url, Dir: s.dir}, s.file); err == nil || !strings.Contains(err.Error(), "no server has JetStream in the domain elsewhere") {
+		t.Errorf("got %v", err)
 	}
 }
 
@@ -228,7 +247,7 @@ func TestUnconditionalPublishIsStoredOnce(t *testing.T) {
 	admins := map[string]*nats.Conn{"refold": s.as("refold", "admin"), "other": s.as("other", "admin")}
 	cells := 0
 	for _, u := range s.users {
-		as, err := roles.Trying(u)
+		as, err := s.file.Trying(u)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -294,7 +294,7 @@ func (b *Bridge) Run(ctx context.Context) error {
 	}
 	var lost, beside error
 	serving.Go(func() {
-		if beside = b.bus.RefuseForeign(ctx, subjects.KindBridge); beside != nil {
+		if beside = b.bus.RefuseForeign(ctx); beside != nil {
 			cancel()
 		}
 	})
@@ -332,6 +332,11 @@ func (b *Bridge) listen(ctx context.Context, served []worker.Target) (stop func(
 		return stop, err
 	}
 	b.wire.Members = members
+	// Only to notice another system: a user without the right does without.
+	err = b.bus.Subscribe(ctx, b.bus.Names().AliveAll(subjects.KindSessionActor), func(*nats.Msg) {})
+	if denied := (*natsio.PermissionError)(nil); err != nil && !errors.As(err, &denied) {
+		return stop, err
+	}
 	if err := b.bus.SubscribeCancel(ctx, b.worker.Cancelled); err != nil {
 		return stop, err
 	}

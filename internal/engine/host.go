@@ -136,6 +136,8 @@ func (h *Host) Run(ctx context.Context) error {
 		return fmt.Errorf("read install records: %w", err)
 	}
 	h.checkIntegrity(ctx)
+	heard := h.bus.ForeignMessages
+	h.meters.foreign.Store(&heard)
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	_ = h.clock.Measure(ctx) // Keep tries again, and tells why it failed
@@ -167,7 +169,7 @@ func (h *Host) Run(ctx context.Context) error {
 	defer stopPulling()
 	background.Go(func() { report(failed, h.pullDue(pulling, working)) })
 	background.Go(func() { h.watchStreams(working, failed) })
-	background.Go(func() { report(failed, h.bus.RefuseForeign(working, subjects.KindSessionActor)) })
+	background.Go(func() { report(failed, h.bus.RefuseForeign(working)) })
 	background.Go(func() { h.readGauges(working) })
 	background.Go(func() { h.clock.Keep(working) })
 	background.Go(func() {

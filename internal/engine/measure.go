@@ -98,6 +98,14 @@ func (m *Meters) readOwned(yield func(v float64, labels ...string)) {
 	})
 }
 
+func (m *Meters) readForeign(yield func(v float64, labels ...string)) {
+	if read := m.foreign.Load(); read != nil {
+		beats, others := (*read)()
+		yield(float64(beats), "heartbeat")
+		yield(float64(others), "other")
+	}
+}
+
 func (m *Meters) delivered(lane int, pending uint64) { m.pending.Set(float64(pending), lane) }
 
 func (m *Meters) loaded(from string, took time.Duration) {

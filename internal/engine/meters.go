@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/refold/refold/actors/session"
@@ -72,6 +73,8 @@ type Meters struct {
 
 	lanes sync.Map // number → func() bool that reports whether this process owns the lane, for each lane that it runs
 
+	foreign atomic.Pointer[func() (heartbeats, others uint64)] // messages of other systems; nil until the process is connected
+
 	pending, unstored, oldest, memory, memoryBytes, clockAhead *meter.Gauge
 
 	quarantined, missing, logBytes, logBytesMax, durability, waiting, untaken, streamsWrong *meter.Gauge
@@ -112,6 +115,7 @@ func Register(r *meter.Registry, lanes int) *Meters {
 func (m *Meters) sessions(r *meter.Registry) {
 	m.events = r.Counter("refold.events", "{event}", "Events that were folded and whose outputs are stored.", m.eventType, m.door, m.outcome)
 	m.skipped = r.Counter("refold.events.skipped", "{event}", "Events whose subject names no session: nobody folds them.")
+	r.Read(meter.KindCounter, "refold.log.foreign", "{message}", "Messages of other systems, which were ignored: heartbeats of their session-actors, and others, whose header any publisher may set.", []string{"kind"}, m.readForeign)
 	m.rejections = r.Counter("refold.rejections", "{event}", "Events that had no effect, by the reason.", m.rejection)
 	m.notices = r.Counter("refold.notices", "{notice}", "Notices that were stored.", m.noticeType)
 	m.runs = r.Counter("refold.runs", "{run}", "Runs that ended.", m.lifecycle, m.endCode)

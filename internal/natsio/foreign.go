@@ -36,9 +36,9 @@ type Foreign struct {
 	Messages int    // that were ignored
 	Subject  string // of the last one
 
-	alive  map[string]time.Time // last heartbeat of each kind of daemon
-	told   time.Time            // when it was logged
-	untold int                  // messages since
+	alive  time.Time // last heartbeat of a session-actor, which no client and no bridge may publish
+	told   time.Time // when it was logged
+	untold int       // messages since
 }
 
 // String describes the system in a clause.
@@ -59,8 +59,30 @@ func (e *ForeignError) Error() string {
 
 // foreigners are the other systems that a connection hears.
 type foreigners struct {
-	mu    sync.Mutex
-	byLog map[string]*Foreign
+	mu              sync.Mutex
+	byLog           map[string]*Foreign
+	beats, messages uint64 // heartbeats of session-actors, and all other messages
+}
+
+// of returns the system of a log, or nil if there is no room for it. Any publisher may
+// name any log, so a system with a session-actor takes the place of one without.
+func (f *foreigners) of(id string, beat bool) *Foreign {
+	if known := f.byLog[id]; known != nil {
+		return known
+	}
+	for other, of := range f.byLog {
+		if beat && len(f.byLog) >= foreignMax && of.alive.IsZero() {
+			delete(f.byLog, other)
+		}
+	}
+	if len(f.byLog) >= foreignMax {
+		return nil
+	}
+	if f.byLog == nil {
+		f.byLog = make(map[string]*Foreign)
+	}
+	f.byLog[id] = &Foreign{Log: printable(id)}
+	return f.byLog[id]
 }
 
 // Stamp sets the header with the log's identity, if that is known. Everything that is
@@ -99,27 +121,25 @@ func (c *Conn) Ignores(m *nats.Msg) bool {
 	if !c.IsForeign(m.Header) {
 		return false
 	}
-	id := m.Header.Get(subjects.HeaderLog)
+	kind, _, err := c.names.ParseAlive(m.Subject)
+	beat := err == nil && kind == subjects.KindSessionActor
 	c.foreigners.mu.Lock()
 	defer c.foreigners.mu.Unlock()
-	f := c.foreigners.byLog[id]
+	if beat {
+		c.foreigners.beats++
+	} else {
+		c.foreigners.messages++
+	}
+	f := c.foreigners.of(m.Header.Get(subjects.HeaderLog), beat)
 	if f == nil {
-		if len(c.foreigners.byLog) >= foreignMax {
-			return true
-		}
-		f = &Foreign{Log: printable(id), alive: make(map[string]time.Time, 2)}
-		if c.foreigners.byLog == nil {
-			c.foreigners.byLog = make(map[string]*Foreign)
-		}
-		c.foreigners.byLog[id] = f
+		return true
 	}
 	f.Messages++
 	f.untold++
 	f.Subject = m.Subject
-	now, first := time.Now(), false
-	if kind, _, err := c.names.ParseAlive(m.Subject); err == nil {
-		first = len(f.alive) == 0
-		f.alive[kind] = now
+	now, first := time.Now(), beat && f.alive.IsZero()
+	if beat {
+		f.alive = now
 		f.Where = printable(m.Header.Get(subjects.HeaderWhere))
 	}
 	if first || now.Sub(f.told) >= foreignEvery {
@@ -127,6 +147,14 @@ func (c *Conn) Ignores(m *nats.Msg) bool {
 		f.told, f.untold = now, 0
 	}
 	return true
+}
+
+// ForeignMessages returns how many messages of other systems were ignored: heartbeats of
+// session-actors, and others, which any publisher may have forged.
+func (c *Conn) ForeignMessages() (heartbeats, others uint64) {
+	c.foreigners.mu.Lock()
+	defer c.foreigners.mu.Unlock()
+	return c.foreigners.beats, c.foreigners.messages
 }
 
 // whereMax bounds what is kept of another system's headers.
@@ -148,21 +176,18 @@ func (c *Conn) Foreigners() (all []Foreign) {
 	c.foreigners.mu.Lock()
 	defer c.foreigners.mu.Unlock()
 	for _, id := range slices.Sorted(maps.Keys(c.foreigners.byLog)) {
-		f := *c.foreigners.byLog[id]
-		f.alive = maps.Clone(f.alive)
-		all = append(all, f)
+		all = append(all, *c.foreigners.byLog[id])
 	}
 	return all
 }
 
-// RefuseForeign returns a *ForeignError if a daemon of the kind, of another system, is
-// heard within RefuseWithin. It returns nil after that time, or when ctx ends. The caller
-// receives the heartbeats of that kind, which only daemons may publish: a client's message
-// keeps nobody from starting.
-func (c *Conn) RefuseForeign(ctx context.Context, kind string) error {
+// RefuseForeign returns a *ForeignError if a session-actor of another system is heard
+// within RefuseWithin. It returns nil after that time, or when ctx ends. The caller
+// receives their heartbeats.
+func (c *Conn) RefuseForeign(ctx context.Context) error {
 	for began := time.Now(); time.Since(began) < RefuseWithin; {
 		for _, f := range c.Foreigners() {
-			if f.alive[kind].After(began) {
+			if f.alive.After(began) {
 				return &ForeignError{f}
 			}
 		}

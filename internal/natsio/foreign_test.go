@@ -2,6 +2,7 @@ package natsio_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -41,31 +42,34 @@ func TestMessagesNameTheirLog(t *testing.T) {
 	}
 }
 
-// Only a session-actor may publish its heartbeats, so no client keeps one from starting.
-func TestOnlyHeartbeatsRefuseAStart(t *testing.T) {
+// Only a session-actor may publish its heartbeats, so nobody else keeps a daemon from
+// starting; nor do messages that name many logs hide a system that is there.
+func TestOnlySessionActorsRefuseAStart(t *testing.T) {
 	t.Parallel()
 	b := testbus.Connect(t, bustest.Server(t), "")
 	b.SetLogID("A")
-	foreign := func(subject string) *nats.Msg {
+	foreign := func(subject, log string) *nats.Msg {
 		m := nats.NewMsg(subject)
-		m.Header.Set(subjects.HeaderLog, "B")
+		m.Header.Set(subjects.HeaderLog, log)
 		m.Header.Set(subjects.HeaderWhere, "server b\x1b[2J")
 		return m
 	}
 	refused := make(chan error, 1)
-	go func() { refused <- b.RefuseForeign(testbus.Context(t), subjects.KindSessionActor) }()
-	for _, subject := range []string{"refold.in.s1", "refold.alive.bridge.X"} {
-		if !b.Ignores(foreign(subject)) {
-			t.Errorf("%s: not ignored", subject)
+	go func() { refused <- b.RefuseForeign(testbus.Context(t)) }()
+	for i := range 100 {
+		for _, subject := range []string{"refold.in.s1", "refold.alive.bridge.X"} {
+			if !b.Ignores(foreign(subject, fmt.Sprint("forged", i))) {
+				t.Errorf("%s: not ignored", subject)
+			}
 		}
 	}
 	if err := testbus.Within(t, refused); err != nil {
 		t.Errorf("without a session-actor's heartbeat: %v", err)
 	}
-	go func() { refused <- b.RefuseForeign(testbus.Context(t), subjects.KindSessionActor) }()
+	go func() { refused <- b.RefuseForeign(testbus.Context(t)) }()
 	var err error
 	bustest.Until(t, "the start is refused", func() bool {
-		b.Ignores(foreign("refold.alive.session-actor.X"))
+		b.Ignores(foreign("refold.alive.session-actor.X", "B"))
 		select {
 		case err = <-refused:
 			return true
@@ -76,6 +80,9 @@ func TestOnlyHeartbeatsRefuseAStart(t *testing.T) {
 	var other *natsio.ForeignError
 	if !errors.As(err, &other) || other.Log != "B" || other.Where != "server b?[2J" {
 		t.Errorf("with it: %v", err)
+	}
+	if beats, others := b.ForeignMessages(); beats == 0 || others != 200 {
+		t.Errorf("%d heartbeats and %d other messages were counted, want some and 200", beats, others)
 	}
 }
 

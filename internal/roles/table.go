@@ -176,7 +176,7 @@ func publishedRows() []Row {
 		{Name: "cancel", About: "effects that bridges must stop", Patterns: one(subjects.Names.CancelAll),
 			May: addGrant(grant(Hear, bridges()...), Publish, SessionActor)},
 		{Name: "alive, session-actors", About: "their heartbeats", Patterns: one(func(n subjects.Names) string { return n.AliveAll(subjects.KindSessionActor) }),
-			May: addGrant(grant(Hear, Operator, Auditor), Publish|Hear, SessionActor)},
+			May: addGrant(grant(Hear, append(bridges(), Operator, Auditor)...), Publish|Hear, SessionActor)},
 		{Name: "alive, bridges", About: "their heartbeats", Patterns: one(func(n subjects.Names) string { return n.AliveAll(subjects.KindBridge) }),
 			May: addGrant(grant(Publish|Hear, bridges()...), Hear, SessionActor, Operator, Auditor)},
 		{Name: "services", About: "information about daemons", Answers: Often, Patterns: one(func(subjects.Names) string { return subjects.ServicesAll }),

@@ -24,6 +24,8 @@ var Alerts = []Alert{
 		"The log has lost {{ $value }} events.", "Run refold verify --all --quarantine, and look at the disks of the NATS servers."},
 	{"RefoldStreamsWrong", "max(refold_streams_wrong) > 0", "0m", "page",
 		"A stream is missing, was changed or has no leader, a consumer is paused, or a limit of the account is reached.", "refold bridge doctor names it. docs/operations.md, What is noticed, says what to do."},
+	{"RefoldForeignSystem", `sum(increase(refold_log_foreign_total{kind="heartbeat"}[5m])) > 0`, "0m", "page",
+		"Another Refold system with this prefix is heard: two accounts are joined.", "foreign_system in the session-actors' logs, and refold bridge doctor, name it. docs/operations.md, Leafnodes, gateways, mirrors, says how to separate them."},
 	{"RefoldOutcomeUnknown", "sum by (class, target) (increase(refold_outcome_unknown_total[15m])) > 0", "0m", "ticket",
 		"Nobody knows whether calls of {{ $labels.target }} took effect.", "See why bridges of this target ended."},
 	{"RefoldDurabilityWeak", `max(refold_durability{is="always"}) == 0 or max(refold_durability{is=~"unknown|interval"}) == 1`, "1m", "ticket",

@@ -78,6 +78,7 @@ var All = []Dashboard{
 		slow("Wait for a person", "refold_approval_duration_seconds", ""),
 		rate("Rejected events", "refold_rejections_total", "code"),
 		rate("Events that name no session", "refold_events_skipped_total", ""),
+		rate("Messages of other systems", "refold_log_foreign_total", "kind"),
 		rate("Notices", "refold_notices_total", "type"),
 		rate("Budgets exceeded", "refold_budget_breaches_total", "budget"),
 		rate("Retries", "refold_retries_total", "code"),

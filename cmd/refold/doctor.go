@@ -82,6 +82,9 @@ func (d doctorCommand) Run(ctx context.Context, s streams, conn connection) erro
 		return err
 	}
 	found.findNameless(ctx, b)
+	if foreign, err := b.ForeignEvents(ctx); err == nil && foreign != "" { // as for nameless ones, an error tells nothing
+		found.wrong = append(found.wrong, "skipped: "+foreign)
+	}
 	names, err := b.EffectNames(ctx)
 	if err != nil {
 		for _, t := range found.streams {

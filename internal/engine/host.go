@@ -169,7 +169,7 @@ func (h *Host) Run(ctx context.Context) error {
 	defer stopPulling()
 	background.Go(func() { report(failed, h.pullDue(pulling, working)) })
 	background.Go(func() { h.watchStreams(working, failed) })
-	background.Go(func() { report(failed, h.bus.RefuseForeign(working)) })
+	background.Go(func() { report(failed, h.refuseForeign(working)) })
 	background.Go(func() { h.readGauges(working) })
 	background.Go(func() { h.clock.Keep(working) })
 	background.Go(func() {
@@ -194,6 +194,17 @@ func (h *Host) Run(ctx context.Context) error {
 	cancel()
 	background.Wait()
 	return errors.Join(cause, stopService(), <-alive)
+}
+
+// refuseForeign returns a *natsio.ForeignError if another system is heard. It logs
+// whether one was joined earlier.
+func (h *Host) refuseForeign(ctx context.Context) error {
+	if found, err := h.bus.ForeignEvents(ctx); err != nil {
+		h.log.Debug("newest_events_not_read", "error", err.Error())
+	} else if found != "" {
+		h.log.Warn("foreign_events", "note", found)
+	}
+	return h.bus.RefuseForeign(ctx)
 }
 
 // report sends an error to failed, if it is one.

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
 
@@ -152,6 +153,34 @@ func (j *Journal) Nameless(ctx context.Context) (nameless []string, events uint6
 	}
 	slices.Sort(nameless)
 	return nameless, events, nil
+}
+
+// foreignLook is at how many of the newest events ForeignEvents looks.
+const foreignLook = 32
+
+// ForeignEvents describes the newest events if some of them are of other systems:
+// these were stored here, and nobody folds them. It is empty if there are none.
+func (j *Journal) ForeignEvents(ctx context.Context) (found string, err error) {
+	name := j.names.LogStream()
+	state, err := j.state(ctx, name, "")
+	if err != nil {
+		return "", err
+	}
+	var last stored
+	events := 0
+	for m, err := range j.read(ctx, name, ">", state.LastSeq-min(state.LastSeq, foreignLook)+1, state.LastSeq, true) {
+		if err != nil {
+			return "", fmt.Errorf("read the newest events: %w", err)
+		}
+		if j.conn.IsForeign(m.header) {
+			last, events = m, events+1
+		}
+	}
+	if events == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("%d of the newest %d events of %s name another log, the last one on %s the log %s: nobody folds them; another system was joined with this one, or a publisher set the header %s",
+		events, min(state.LastSeq, foreignLook), name, last.subject, natsio.Printable(last.header.Get(subjects.HeaderLog)), subjects.HeaderLog), nil
 }
 
 // Partitions is the number of the log's partitions.

@@ -81,7 +81,7 @@ func (f *foreigners) of(id string, beat bool) *Foreign {
 	if f.byLog == nil {
 		f.byLog = make(map[string]*Foreign)
 	}
-	f.byLog[id] = &Foreign{Log: printable(id)}
+	f.byLog[id] = &Foreign{Log: Printable(id)}
 	return f.byLog[id]
 }
 
@@ -140,7 +140,7 @@ func (c *Conn) Ignores(m *nats.Msg) bool {
 	now, first := time.Now(), beat && f.alive.IsZero()
 	if beat {
 		f.alive = now
-		f.Where = printable(m.Header.Get(subjects.HeaderWhere))
+		f.Where = Printable(m.Header.Get(subjects.HeaderWhere))
 	}
 	if first || now.Sub(f.told) >= foreignEvery {
 		c.Log.Error("foreign_system", "log", f.Log, "where", f.Where, "subject", f.Subject, "messages", f.untold, "do", SeparateSystems)
@@ -157,17 +157,18 @@ func (c *Conn) ForeignMessages() (heartbeats, others uint64) {
 	return c.foreigners.beats, c.foreigners.messages
 }
 
-// whereMax bounds what is kept of another system's headers.
-const whereMax = 256
+// headerMax bounds what is kept of another system's headers.
+const headerMax = 256
 
-func printable(s string) string {
+// Printable returns another system's header for a log or a terminal.
+func Printable(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
 			return '?'
 		}
 		return r
 	}, s)
-	return s[:min(len(s), whereMax)]
+	return s[:min(len(s), headerMax)]
 }
 
 // Foreigners returns the other systems that this connection has received messages of, by

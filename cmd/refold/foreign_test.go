@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
@@ -129,6 +130,41 @@ func TestJoinedSystemsIgnoreEachOther(t *testing.T) {
 	var foreign *natsio.ForeignError
 	if !errors.As(err, &foreign) {
 		t.Errorf("a session-actor that starts: got %v, want a *natsio.ForeignError", err)
+	}
+}
+
+// A mirror of the log in another domain is not the log, also with its name and identity:
+// clients beside it reach the log, and no session-actor works with it.
+func TestMirrorIsNotTheLog(t *testing.T) {
+	t.Parallel()
+	s := newSystem(t, "hub")
+	leaf := bustest.Server(t, bustest.Interval, bustest.Domain("leaf"))
+	bustest.Join(t, s.node, leaf)
+	at := testbus.ConnectWith(t, natsio.Options{URL: leaf.URL()})
+	_, err := at.JS.CreateStream(s.ctx, jetstream.StreamConfig{
+		Name: "REFOLD_LOG", Mirror: &jetstream.StreamSource{Name: "REFOLD_LOG", Domain: "hub"}, AllowDirect: true,
+		Metadata: map[string]string{subjects.MetadataLog: s.bus.LogID()},
+	})
+	bustest.OK(t, err)
+
+	s.does(0, "--nats", leaf.URL(), "run", "s1", "pay")
+	if got := s.paid.Load(); got != 1 {
+		t.Errorf("a tool ran %d times, want once", got)
+	}
+	bustest.Until(t, "the mirror has what the log has", func() bool {
+		log, err := s.bus.JS.Stream(s.ctx, "REFOLD_LOG")
+		bustest.OK(t, err)
+		mirror, err := at.JS.Stream(s.ctx, "REFOLD_LOG")
+		return err == nil && mirror.CachedInfo().State.LastSeq == log.CachedInfo().State.LastSeq
+	})
+	out, _ := s.does(0, "--nats", leaf.URL(), "log", "s1")
+	like(t, "the log at the leaf", out, `RunRequested`)
+	err = at.Provision(s.ctx, testbus.Conf(t, ""), 0)
+	if err == nil || !strings.Contains(err.Error(), "REFOLD_LOG is a mirror of REFOLD_LOG in the domain hub") {
+		t.Errorf("a session-actor at the mirror: %v", err)
+	}
+	if heard := s.bus.Foreigners(); len(heard) > 0 {
+		t.Errorf("the hub hears %v", heard)
 	}
 }
 

@@ -24,7 +24,8 @@ const (
 
 // ReadLogID reads the log's identity from its stream. It is empty if the stream has
 // none yet: no session-actor of this release has provisioned it. A missing stream is
-// jetstream.ErrStreamNotFound. It also makes the stream's domain known to the connection.
+// jetstream.ErrStreamNotFound. It also makes the log's domain known to the connection: a
+// mirror may be in another one.
 func (s *Streams) ReadLogID(ctx context.Context) (id string, err error) {
 	stream := s.names.LogStream()
 	var info struct {
@@ -38,7 +39,9 @@ func (s *Streams) ReadLogID(ctx context.Context) (id string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("read the identity of %s: %w", stream, err)
 	}
-	s.conn.SetDomain(info.Domain)
+	if info.Config.Mirror == nil {
+		s.conn.SetDomain(info.Domain)
+	}
 	return LogIDOf(&info.StreamInfo), nil
 }
 

@@ -70,11 +70,15 @@ func (s *Streams) info(ctx context.Context, name string) (found *jetstream.Strea
 }
 
 // sameLog returns a *LogLostError if other streams belong to another log than the one
-// that is there, or if that one is missing, or empty although it had effects.
+// that is there, or if that one is missing, or empty although it had effects. It returns
+// an error if that one is a mirror.
 func (s *Streams) sameLog(ctx context.Context) error {
 	log, err := s.info(ctx, s.names.LogStream())
 	if err != nil {
 		return err
+	}
+	if log != nil && log.Config.Mirror != nil {
+		return isMirror(log)
 	}
 	for _, name := range s.ofLog() {
 		of, err := s.info(ctx, name)
@@ -97,6 +101,17 @@ func (s *Streams) sameLog(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// isMirror says what to do if the log's name belongs to a mirror, which gets no events.
+func isMirror(log *jetstream.StreamInfo) error {
+	of, do := log.Config.Mirror.Name, "connect to its servers"
+	if e := log.Config.Mirror.External; e != nil {
+		domain := strings.TrimSuffix(strings.TrimPrefix(e.APIPrefix, "$JS."), ".API")
+		of += " in the domain " + domain
+		do += ", or name the domain in the context (jetstream_domain)"
+	}
+	return fmt.Errorf("stream %s is a mirror of %s, and session-actors work with the log itself: %s", log.Config.Name, of, do)
 }
 
 // mark sets keys of a stream's metadata; an empty value removes the key.

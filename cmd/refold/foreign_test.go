@@ -52,8 +52,13 @@ func (s *system) Generate(_ context.Context, r executor.Request, _ func(string))
 
 func newSystem(t *testing.T, domain string) *system {
 	t.Helper()
+	return newSystemOn(t, bustest.Server(t, bustest.Interval, bustest.Domain(domain)))
+}
+
+func newSystemOn(t *testing.T, node *bustest.Node) *system {
+	t.Helper()
 	s := &system{}
-	s.world = newWorldOn(t, bustest.Server(t, bustest.Interval, bustest.Domain(domain)), unsafeRecord, slog.New(slog.NewTextHandler(&s.log, nil)))
+	s.world = newWorldOn(t, node, unsafeRecord, slog.New(slog.NewTextHandler(&s.log, nil)))
 	b, err := bridge.Connect(s.ctx, bridge.Options{URL: s.node.URL()})
 	bustest.OK(t, err)
 	t.Cleanup(b.Close)
@@ -131,6 +136,38 @@ func TestJoinedSystemsIgnoreEachOther(t *testing.T) {
 	if !errors.As(err, &foreign) {
 		t.Errorf("a session-actor that starts: got %v, want a *natsio.ForeignError", err)
 	}
+}
+
+// Clusters that gateways connect have one JetStream, so their programs are one system.
+func TestGatewaysConnectOneSystem(t *testing.T) {
+	t.Parallel()
+	nodes := bustest.SuperCluster(t)
+	s := newSystemOn(t, nodes[0])
+	there := nodes[1].URL()
+	s.does(0, "--nats", there, "run", "s1", "pay")
+	if got := s.paid.Load(); got != 1 {
+		t.Errorf("a tool ran %d times, want once", got)
+	}
+	at := testbus.ConnectWith(t, natsio.Options{URL: there})
+	bustest.OK(t, at.Provision(s.ctx, testbus.Conf(t, ""), 0))
+	if at.LogID() == "" || at.LogID() != s.bus.LogID() {
+		t.Errorf("the clusters have the logs %q and %q, want one", s.bus.LogID(), at.LogID())
+	}
+	second := engine.New(at, slog.New(slog.DiscardHandler), engine.Options{})
+	running, stop := context.WithCancel(s.ctx)
+	done := make(chan error, 1)
+	go func() { done <- second.Run(running) }()
+	<-second.Ready()
+	began := time.Now()
+	bustest.Until(t, "neither refuses", func() bool { return time.Since(began) > natsio.RefuseWithin })
+	s.does(0, "--nats", there, "run", "s1", "pay")
+	for _, heard := range [][]natsio.Foreign{s.bus.Foreigners(), at.Foreigners()} {
+		if len(heard) > 0 {
+			t.Errorf("a session-actor hears %v", heard)
+		}
+	}
+	stop()
+	bustest.OK(t, <-done)
 }
 
 // A mirror of the log in another domain is not the log, also with its name and identity:

@@ -3,7 +3,9 @@ package bustest
 import (
 	"fmt"
 	"net/url"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 )
@@ -39,4 +41,30 @@ func Join(t testing.TB, hub, leaf *Node, remotes ...*server.RemoteLeafOpts) {
 	leaf.Stop()
 	leaf.Start(func(o *server.Options) { o.LeafNode.Remotes = remotes })
 	Until(t, "the leafnode is connected", func() bool { return hub.Raw().NumLeafNodes() == len(remotes) })
+}
+
+// SuperCluster starts two clusters of one server each, which gateways connect, and waits
+// until they are one JetStream. They end with the test.
+func SuperCluster(t testing.TB) []*Node {
+	t.Helper()
+	ports := freePorts(t, 4)
+	gateways := make([]*server.RemoteGatewayOpts, 2)
+	for i := range gateways {
+		gateways[i] = &server.RemoteGatewayOpts{Name: fmt.Sprintf("c%d", i), URLs: []*url.URL{{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", ports[i])}}}
+	}
+	nodes := make([]*Node, 2)
+	for i := range nodes {
+		opts := server.Options{
+			ServerName: fmt.Sprintf("n%d", i), Host: "127.0.0.1", Port: -1,
+			JetStream: true, StoreDir: filepath.Join(t.TempDir(), "js"), SyncInterval: time.Minute, NoLog: true, NoSigs: true,
+			Cluster: server.ClusterOpts{Name: gateways[i].Name, Host: "127.0.0.1", Port: ports[2+i]},
+			Routes:  server.RoutesFromStr(fmt.Sprintf("nats-route://127.0.0.1:%d", ports[2+i])), // itself: JetStream wants one
+			Gateway: server.GatewayOpts{Name: gateways[i].Name, Host: "127.0.0.1", Port: ports[i], Gateways: gateways},
+		}
+		nodes[i] = &Node{t: t, opts: opts}
+		nodes[i].launch()
+		t.Cleanup(nodes[i].Stop)
+	}
+	awaitLeader(t, nodes)
+	return nodes
 }

@@ -89,6 +89,12 @@ func Cluster(t testing.TB, n int, options ...Option) []*Node {
 		nodes[i].launch()
 		t.Cleanup(nodes[i].Stop)
 	}
+	awaitLeader(t, nodes)
+	return nodes
+}
+
+func awaitLeader(t testing.TB, nodes []*Node) {
+	t.Helper()
 	for _, node := range nodes {
 		node.ready()
 	}
@@ -104,7 +110,6 @@ func Cluster(t testing.TB, n int, options ...Option) []*Node {
 		}
 		return leaders == 1
 	})
-	return nodes
 }
 
 // URL returns the address that clients connect to.

@@ -107,7 +107,10 @@ func (j *Journal) put(ctx context.Context, u *upload) error {
 	}
 	subject := j.blobSubject(u.ref)
 	err = j.conn.Attempt(ctx, subject, func(ctx context.Context) error {
-		_, err := j.conn.JS.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, jetstream.WithExpectLastSequencePerSubject(seq))
+		ack, err := j.conn.JS.PublishMsg(ctx, &nats.Msg{Subject: subject, Header: j.conn.Stamp(nil), Data: data}, jetstream.WithExpectLastSequencePerSubject(seq))
+		if err == nil && j.conn.IsElsewhere(ack.Domain) {
+			return errDescribed
+		}
 		return err
 	})
 	if natsio.IsConflict(err) { // with another writer, or with this one's last attempt
@@ -126,7 +129,8 @@ func describes(info jetstream.ObjectInfo, ref codec.Ref) bool {
 
 // lookUpBlob returns the last description of a blob and its sequence. Any replica
 // answers. It reads by the description's subject, for which writers have permission
-// that may read no content. The description of a deleted object comes with ErrNotFound.
+// that may read no content. The description of a deleted object comes with ErrNotFound,
+// and so does one of another system, whose chunks may not have arrived.
 func (j *Journal) lookUpBlob(ctx context.Context, ref codec.Ref) (info jetstream.ObjectInfo, seq uint64, err error) {
 	subject := j.directSubject(j.names.BlobsStream()) + "." + j.blobSubject(ref)
 	var m stored
@@ -146,7 +150,7 @@ func (j *Journal) lookUpBlob(ctx context.Context, ref codec.Ref) (info jetstream
 	if json.Unmarshal(m.data, &info) != nil { // no description: the next one comes after it
 		info = jetstream.ObjectInfo{}
 	}
-	if info.Deleted {
+	if info.Deleted || j.conn.IsForeign(m.header) {
 		err = natsio.ErrNotFound
 	}
 	return info, m.seq, err
@@ -158,22 +162,41 @@ func (j *Journal) putChunks(ctx context.Context, subject string, content []byte)
 	var sent []jetstream.PubAckFuture
 	for len(content) > 0 {
 		n := min(len(content), blobChunkBytes)
-		future, err := j.conn.JS.PublishMsgAsync(&nats.Msg{Subject: subject, Data: content[:n]})
+		future, err := j.conn.JS.PublishMsgAsync(&nats.Msg{Subject: subject, Header: j.conn.Stamp(nil), Data: content[:n]})
 		if err != nil {
 			return err
 		}
 		sent, content = append(sent, future), content[n:]
 	}
+	elsewhere := false
 	for _, future := range sent {
 		select {
-		case <-future.Ok():
+		case ack := <-future.Ok():
+			elsewhere = elsewhere || j.conn.IsElsewhere(ack.Domain)
 		case err := <-future.Err():
 			return err
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
+	if elsewhere {
+		return j.awaitChunks(ctx, subject, uint64(len(sent)))
+	}
 	return nil
+}
+
+// awaitChunks returns nil once the stream has n messages on a subject: another domain
+// acknowledged some of them first.
+func (j *Journal) awaitChunks(ctx context.Context, subject string, n uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, natsio.RequestTimeout)
+	defer cancel()
+	return natsio.Backoff(ctx, func() error {
+		state, err := j.state(ctx, j.names.BlobsStream(), subject)
+		if have := state.Subjects[subject]; err == nil && have < n {
+			err = natsio.Retryable(fmt.Sprintf("%d of %d chunks are stored", have, n))
+		}
+		return err
+	})
 }
 
 // GetBlob returns the content of a blob, verified against its name. One that

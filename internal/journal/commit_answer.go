@@ -77,7 +77,7 @@ func (s *committerLoop) receive(m *nats.Msg) {
 		return // the server has the first message of a batch
 	}
 	a := readAnswer(m, s.stream)
-	if own, known := s.journal.conn.Domain(); known && a.err == nil && a.domain != own {
+	if a.err == nil && s.journal.conn.IsElsewhere(a.domain) {
 		return // the stream of this name in another domain has stored it too
 	}
 	if a.err == nil && a.seq <= p.last {

@@ -30,5 +30,12 @@ func (c *Conn) Domain() (domain string, known bool) {
 	return "", false
 }
 
+// IsElsewhere reports whether an acknowledgement is of a stream in another domain, which
+// has the name of one here.
+func (c *Conn) IsElsewhere(domain string) bool {
+	own, known := c.Domain()
+	return known && own != domain
+}
+
 // SetDomain sets the domain of JetStream.
 func (c *Conn) SetDomain(domain string) { c.identity.domain.Store(&domain) }

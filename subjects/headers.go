@@ -7,7 +7,7 @@ const (
 	HeaderContentType       = "Content-Type"
 	HeaderTraceParent       = "traceparent"
 	HeaderLog               = "Refold-Log"             // the identity of the log that the message is for
-	HeaderWhere             = "Refold-Where"           // of a heartbeat: server and domain, for people
+	HeaderWhere             = "Refold-Where"           // of a heartbeat: server, domain and account, for people
 	HeaderSession           = "Refold-Session"         // of a request to a service as a tool: the calling session
 	HeaderEffect            = "Refold-Effect"          // the effect's name, r1t2c0
 	HeaderStart             = "Refold-Start"           // a ULID of this start of the call

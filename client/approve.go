@@ -2,7 +2,6 @@ package client
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -145,15 +144,12 @@ func (c *Client) sessionsAwaiting(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		var n Notice
-		at := slices.Index(sids, raw.Session)
-		switch _ = json.Unmarshal(raw.Payload, &n); n.Type { // an unreadable notice has no type
-		case session.NoticeApprovalRequested:
-			if at < 0 {
-				sids = append(sids, raw.Session)
-			}
-		case session.NoticeRunFinished:
-			if at >= 0 {
+		for _, n := range noticesIn(raw.Session, raw.Payload) {
+			at := slices.Index(sids, n.Session)
+			switch {
+			case n.Type == session.NoticeApprovalRequested && at < 0:
+				sids = append(sids, n.Session)
+			case n.Type == session.NoticeRunFinished && at >= 0:
 				sids = slices.Delete(sids, at, at+1)
 			}
 		}

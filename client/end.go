@@ -60,6 +60,7 @@ func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each fun
 	case p.ended != nil && (each == nil || p.endedAt < seq): // otherwise its notices are still to be read
 		return c.ended(ctx, *p.ended)
 	}
+	wait := awaited{seq: seq, run: p.run}
 	for n, err := range c.Notices(ctx, sid, from) {
 		if err != nil {
 			return RunEnd{}, err
@@ -67,24 +68,43 @@ func (c *Client) End(ctx context.Context, sid string, seq, from uint64, each fun
 		if each != nil {
 			each(n)
 		}
-		switch d := n.Body().(type) {
-		case session.RunPlaced:
-			if p.run == 0 && d.Seq == seq {
-				p.run = d.Run
-			}
-		case session.EventRejected:
-			if d.Seq == seq && p.run == 0 { // else it repeats another request
-				return RunEnd{}, &RejectedError{Code: d.Code, Detail: d.Detail}
-			}
-		case session.SessionQuarantined:
-			return RunEnd{}, &QuarantinedError{Reason: d.Reason}
-		case session.RunFinished:
-			if p.run != 0 && d.Run == p.run {
-				return c.ended(ctx, d)
-			}
+		finished, err := wait.hear(n.Body())
+		switch {
+		case err != nil:
+			return RunEnd{}, err
+		case finished != nil:
+			return c.ended(ctx, *finished)
 		}
 	}
 	return RunEnd{}, fmt.Errorf("the notices of %s ended", sid)
+}
+
+// awaited is a run whose end is awaited: that of the request at seq.
+type awaited struct {
+	seq uint64
+	run uint32 // 0: not known yet
+}
+
+// hear takes the body of the next notice. It returns the end of the run, or why
+// there will be none.
+func (a *awaited) hear(body any) (*session.RunFinished, error) {
+	switch d := body.(type) {
+	case session.RunPlaced:
+		if a.run == 0 && d.Seq == a.seq {
+			a.run = d.Run
+		}
+	case session.EventRejected:
+		if a.run == 0 && d.Seq == a.seq { // else it repeats another request
+			return nil, &RejectedError{Code: d.Code, Detail: d.Detail}
+		}
+	case session.SessionQuarantined:
+		return nil, &QuarantinedError{Reason: d.Reason}
+	case session.RunFinished:
+		if a.run != 0 && d.Run == a.run {
+			return &d, nil
+		}
+	}
+	return nil, nil
 }
 
 // RunOf returns the number of the run that the event at seq became or steered, or

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"iter"
@@ -30,46 +31,35 @@ type Notice struct {
 // for a type that this release does not know, and for data that does not fit its
 // type.
 func (n Notice) Body() any {
-	switch n.Type {
-	case session.NoticeSessionOpened:
-		return bodyOf[session.SessionOpened](n)
-	case session.NoticeRunQueued, session.NoticeRunStarted:
-		return bodyOf[session.RunPlaced](n)
-	case session.NoticeRunFinished:
-		return bodyOf[session.RunFinished](n)
-	case session.NoticeEventRejected:
-		return bodyOf[session.EventRejected](n)
-	case session.NoticeToolRejected:
-		return bodyOf[session.ToolRejected](n)
-	case session.NoticeCallsPlanned:
-		return bodyOf[session.CallsPlanned](n)
-	case session.NoticeApprovalRequested:
-		return bodyOf[session.ApprovalRequested](n)
-	case session.NoticeBudgetExceeded:
-		return bodyOf[session.BudgetExceeded](n)
-	case session.ProgressTurnSettled:
-		return bodyOf[session.TurnSettled](n)
-	case session.ProgressCallSettled:
-		return bodyOf[session.CallSettled](n)
-	case session.NoticeSessionQuarantined:
-		return bodyOf[session.SessionQuarantined](n)
-	case session.NoticeWorkspaceStaged:
-		return bodyOf[session.WorkspaceStaged](n)
-	case session.NoticeWorkspaceApplied:
-		return bodyOf[session.WorkspaceApplied](n)
-	case session.NoticeWorkspaceFailed:
-		return bodyOf[session.WorkspaceFailed](n)
-	case session.NoticeWorkspaceGone:
-		return bodyOf[session.WorkspaceGone](n)
-	case session.NoticeWorkspaceDisplaced:
-		return bodyOf[session.WorkspaceDisplaced](n)
+	if decode := bodies[n.Type]; decode != nil {
+		return decode(n.Data)
 	}
 	return nil
 }
 
-func bodyOf[T any](n Notice) any {
+var bodies = map[string]func(json.RawMessage) any{
+	session.NoticeSessionOpened:      bodyOf[session.SessionOpened],
+	session.NoticeRunQueued:          bodyOf[session.RunPlaced],
+	session.NoticeRunStarted:         bodyOf[session.RunPlaced],
+	session.NoticeRunFinished:        bodyOf[session.RunFinished],
+	session.NoticeEventRejected:      bodyOf[session.EventRejected],
+	session.NoticeToolRejected:       bodyOf[session.ToolRejected],
+	session.NoticeCallsPlanned:       bodyOf[session.CallsPlanned],
+	session.NoticeApprovalRequested:  bodyOf[session.ApprovalRequested],
+	session.NoticeBudgetExceeded:     bodyOf[session.BudgetExceeded],
+	session.NoticeSessionQuarantined: bodyOf[session.SessionQuarantined],
+	session.NoticeWorkspaceStaged:    bodyOf[session.WorkspaceStaged],
+	session.NoticeWorkspaceApplied:   bodyOf[session.WorkspaceApplied],
+	session.NoticeWorkspaceFailed:    bodyOf[session.WorkspaceFailed],
+	session.NoticeWorkspaceGone:      bodyOf[session.WorkspaceGone],
+	session.NoticeWorkspaceDisplaced: bodyOf[session.WorkspaceDisplaced],
+	session.ProgressTurnSettled:      bodyOf[session.TurnSettled],
+	session.ProgressCallSettled:      bodyOf[session.CallSettled],
+}
+
+func bodyOf[T any](data json.RawMessage) any {
 	var body T
-	if json.Unmarshal(n.Data, &body) != nil {
+	if json.Unmarshal(data, &body) != nil {
 		return nil
 	}
 	return body
@@ -99,30 +89,49 @@ func (c *Client) NoticesKept(ctx context.Context, sid string, from, to uint64) i
 }
 
 // parsed yields decoded notices, without repeats.
-func parsed(notices iter.Seq2[journal.Notice, error]) iter.Seq2[Notice, error] {
+func parsed(messages iter.Seq2[journal.Notice, error]) iter.Seq2[Notice, error] {
 	return func(yield func(Notice, error) bool) {
-		latest := map[string]uint64{}
-		for raw, err := range notices {
+		last := numbers{}
+		for raw, err := range messages {
 			if err != nil {
 				yield(Notice{}, err)
 				return
 			}
-			n := Notice{StreamSeq: raw.Seq}
-			if err := json.Unmarshal(raw.Payload, &n); err != nil {
-				continue // published by another program
-			}
-			n.Session = raw.Session
-			if n.N != 0 && n.N <= latest[n.Session] {
-				continue
-			}
-			if n.N != 0 {
-				latest[n.Session] = n.N
-			}
-			if !yield(n, nil) {
-				return
+			for _, n := range noticesIn(raw.Session, raw.Payload) {
+				n.StreamSeq = raw.Seq
+				if isNew, _ := last.next(&n); isNew && !yield(n, nil) {
+					return
+				}
 			}
 		}
 	}
+}
+
+// noticesIn returns the notices in a message of a session, one a line. It leaves out
+// what another program published.
+func noticesIn(sid string, payload []byte) (all []Notice) {
+	for line := range bytes.Lines(payload) {
+		var n Notice
+		if json.Unmarshal(line, &n) == nil {
+			n.Session = sid
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// numbers holds the number of each session's last notice.
+type numbers map[string]uint64
+
+// next takes a session's next notice. It reports whether the notice is no repeat,
+// and whether notices before it are missing.
+func (l numbers) next(n *Notice) (isNew, missed bool) {
+	last := l[n.Session]
+	if n.N == 0 || n.N <= last {
+		return n.N == 0, false
+	}
+	l[n.Session] = n.N
+	return true, last > 0 && n.N > last+1
 }
 
 // Events yields a session's events (those of all sessions if sid is empty) from a

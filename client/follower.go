@@ -1,7 +1,6 @@
 package client
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -31,18 +30,22 @@ import (
 type Follower struct {
 	c     *Client
 	sid   string
+	view  func(ctx context.Context, sid string) (session.View, error)
 	stop  context.CancelFunc
 	inbox inbox[received]
 
+	awaited
 	watch   Watch
-	run     uint32 // 0: not known yet
-	seq     uint64 // of the request
-	name    string // its submission
-	latestN uint64 // number of the last notice passed on
+	name    string // the request's submission
+	numbers numbers
 	settled []string
 	words   showing
 	order   ordered
 	answer  answered
+
+	missing bool      // a message may be missing
+	views   int       // answers since something may be missing
+	since   time.Time // of the last one; if there is none yet, when it began; zero: nothing is missing
 	over    time.Time // since when views show the run as ended, without a notice of it
 }
 
@@ -69,8 +72,9 @@ func (c *Client) Follow(ctx context.Context, sid string) (*Follower, error) {
 		return nil, err
 	}
 	own, stop := context.WithCancel(context.WithoutCancel(ctx))
-	f := &Follower{c: c, sid: sid, stop: stop, inbox: newInbox[received]()}
-	if err := c.bus.FollowSession(own, sid, f.putNotice, f.putDelta); err != nil {
+	f := &Follower{c: c, sid: sid, view: c.View, stop: stop, inbox: newInbox[received](), numbers: numbers{}}
+	lost := func() { f.inbox.put(received{}, nil) }
+	if err := c.bus.FollowSession(own, sid, lost, f.putNotice, f.putDelta); err != nil {
 		stop()
 		return nil, err
 	}
@@ -79,14 +83,6 @@ func (c *Client) Follow(ctx context.Context, sid string) (*Follower, error) {
 
 // Close ends the subscription. End must have returned.
 func (f *Follower) Close() { f.stop() }
-
-// A follower requests views to find the run of a steer or a repeat, and an end
-// that it missed: often at first, then less often.
-const (
-	viewSoon  = 300 * time.Millisecond
-	viewsSoon = 5
-	viewEvery = 2 * time.Second
-)
 
 // Watch holds the functions that a Follower calls, one at a time. Those that are nil
 // are not called.
@@ -116,9 +112,10 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Wat
 	defer requesting.Wait()
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
-	views := make(chan session.View)
-	requesting.Go(func() { f.views(inner, views) })
-	for {
+	views := make(chan *session.View, 1) // the answer to the open request; nil: there is none
+	timer := time.NewTimer(viewSoon)
+	defer timer.Stop()
+	for requested := false; ; {
 		var over *RunEnd
 		select {
 		case <-f.inbox.came:
@@ -127,8 +124,15 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Wat
 					break
 				}
 			}
+		case <-timer.C:
+			requested, f.missing = true, false
+			requesting.Go(func() { views <- f.requestView(inner) })
 		case v := <-views:
-			over, err = f.applyView(v)
+			requested, f.since = false, time.Now()
+			f.views++
+			if f.missing = f.missing || v == nil; v != nil {
+				over, err = f.applyView(*v)
+			}
 		case <-ctx.Done():
 			return RunEnd{}, ctx.Err()
 		}
@@ -138,6 +142,9 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Wat
 			return RunEnd{}, err
 		case over != nil:
 			return *over, nil
+		}
+		if !requested {
+			timer.Reset(f.untilView(time.Now()))
 		}
 	}
 }
@@ -156,41 +163,30 @@ func (w Watch) complete() Watch {
 	return w
 }
 
-func (f *Follower) views(ctx context.Context, views chan<- session.View) {
-	for n := 0; ctx.Err() == nil; n++ {
-		if v, err := f.c.View(ctx, f.sid); err == nil {
-			select {
-			case views <- v:
-			case <-ctx.Done():
-			}
-		}
-		wait := viewSoon
-		if n >= viewsSoon {
-			wait = viewEvery
-		}
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
-	}
-}
-
 // handle processes a received message. end is the end of the run, if it ended.
 func (f *Follower) handle(h received) (end *RunEnd, err error) {
-	if h.delta != nil {
+	switch {
+	case h.delta != nil:
 		f.delta(*h.delta)
 		return nil, nil
-	}
-	n := *h.notice
-	if n.N != 0 && n.N <= f.latestN {
+	case h.notice == nil:
+		f.missing = true
 		return nil, nil
 	}
-	f.latestN = max(f.latestN, n.N)
-	switch d := n.Body().(type) {
-	case session.RunPlaced:
-		if d.Seq == f.seq {
-			f.setRun(d.Run)
-		}
+	n, body := *h.notice, h.notice.Body()
+	isNew, missed := f.numbers.next(&n)
+	if f.missing = f.missing || missed; !isNew {
+		return nil, nil
+	}
+	before := f.run
+	finished, err := f.hear(body)
+	if isRepeat(err) {
+		err = fmt.Errorf("%w: %w", errRepeated, err)
+	}
+	if f.run != before {
+		f.placed()
+	}
+	switch d := body.(type) {
 	case session.TurnSettled:
 		if a, ok := parseAttempt(d.Effect); ok && a.run == f.run {
 			f.endAttempt(a, d, n.Seq)
@@ -201,29 +197,18 @@ func (f *Follower) handle(h received) (end *RunEnd, err error) {
 		}
 		f.settled = append(f.settled, d.Effect)
 	}
-	if d, over := n.Body().(session.RunFinished); over && d.Run == f.run {
+	if finished != nil {
 		f.release(true)
 	}
-	f.pass(n)
-	switch d := n.Body().(type) {
-	case session.TurnSettled:
+	f.pass(n, body)
+	switch _, isTurn := body.(session.TurnSettled); {
+	case finished != nil:
+		return f.finish(*finished, n.Seq), nil
+	case isTurn:
 		f.release(false)
 		f.next()
-	case session.EventRejected:
-		switch {
-		case d.Seq == f.seq && d.Code == session.RejectDuplicateEvent:
-			return nil, fmt.Errorf("%w: %w", errRepeated, &RejectedError{Code: d.Code, Detail: d.Detail})
-		case d.Seq == f.seq:
-			return nil, &RejectedError{Code: d.Code, Detail: d.Detail}
-		}
-	case session.SessionQuarantined:
-		return nil, &QuarantinedError{Reason: d.Reason}
-	case session.RunFinished:
-		if f.run != 0 && d.Run == f.run {
-			return f.finish(d, n.Seq), nil
-		}
 	}
-	return nil, nil
+	return nil, err
 }
 
 func (f *Follower) setRun(run uint32) {
@@ -231,7 +216,12 @@ func (f *Follower) setRun(run uint32) {
 		return
 	}
 	f.run = run
-	f.watch.Run(run)
+	f.placed()
+}
+
+// placed reports the run, whose number is known now, and shows its text.
+func (f *Follower) placed() {
+	f.watch.Run(f.run)
 	early := f.words.early
 	f.words.early, f.words.earlyBytes = nil, 0
 	for _, d := range early {
@@ -304,77 +294,16 @@ func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
 	return &end
 }
 
-// applyView reads the run's number from a view, and whether the run has ended.
-func (f *Follower) applyView(v session.View) (*RunEnd, error) {
-	f.viewed()
-	switch stopped := v.Quarantined; {
-	case stopped != nil && (stopped.Seq <= f.seq || v.Seq == 0):
-		return nil, &QuarantinedError{Reason: stopped.Reason}
-	case v.Seq < f.seq:
-		return nil, nil
-	}
-	runs := v.Queue
-	if v.Run != nil {
-		runs = append([]session.ViewRun{*v.Run}, runs...)
-	}
-	if f.run == 0 {
-		for _, r := range runs {
-			if r.Seq == f.seq || f.name != "" && r.Submission == f.name || slices.Contains(r.Steers, f.seq) {
-				f.setRun(r.Number)
-				return nil, nil
-			}
-		}
-		taken := slices.ContainsFunc(v.Transcript, func(it session.ViewItem) bool { return it.Seq == f.seq && it.Role == session.RoleUser })
-		if v.Run != nil && taken { // a steer that a turn has applied
-			f.setRun(v.Run.Number)
-			return nil, nil
-		}
-	}
-	if f.run != 0 && slices.ContainsFunc(runs, func(r session.ViewRun) bool { return r.Number == f.run }) {
-		f.over = time.Time{}
-		if v.Quarantined != nil {
-			return nil, &QuarantinedError{Reason: v.Quarantined.Reason}
-		}
-		return nil, nil
-	}
-	if f.over.IsZero() {
-		f.over = time.Now()
-	}
-	switch waited := time.Since(f.over); {
-	case f.run == 0 && f.name != "" && waited >= placedWithin, f.run == 0 && waited >= finishedWithin:
-		return nil, errRepeated // the request repeats that of a run that has ended
-	case f.run == 0, waited < finishedWithin:
-		return nil, nil
-	}
-	end := &RunEnd{Run: f.run, Lifecycle: session.Completed, Detail: endedUnseen}
-	if v.Last != nil && v.Last.Number == f.run {
-		end.Lifecycle, end.Code, end.FinishReason, end.OverBudget = v.Last.Lifecycle, v.Last.Code, v.Last.FinishReason, v.Last.OverBudget
-		if v.Last.Detail != "" {
-			end.Detail = v.Last.Detail
-		}
-	}
-	return end, nil
-}
-
-// A view may be newer than the notices, which a session-actor publishes after it
-// has stored them. These limit how long a follower waits for notices.
-const (
-	placedWithin   = time.Second
-	finishedWithin = 30 * time.Second
-)
-
+// received is a delta or a notice, or neither: then messages may have been lost.
 type received struct {
 	delta  *Delta
 	notice *Notice
 }
 
-// putNotice adds a notice, or the lines of a session's progress, to the inbox.
+// putNotice adds the notices of a message, or the lines of a session's progress, to
+// the inbox.
 func (f *Follower) putNotice(payload []byte) {
-	for line := range bytes.Lines(payload) {
-		var n Notice
-		if json.Unmarshal(line, &n) != nil {
-			return // published by another program
-		}
+	for _, n := range noticesIn(f.sid, payload) {
 		f.inbox.put(received{notice: &n}, nil)
 	}
 }

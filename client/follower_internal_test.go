@@ -98,7 +98,7 @@ func TestFollowerShowsTextInOrderAndOnce(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			var got strings.Builder
-			f := &Follower{sid: "s1", seq: 7, watch: Watch{Run: func(uint32) {}, Notice: func(n Notice) {
+			f := &Follower{sid: "s1", awaited: awaited{seq: 7}, numbers: numbers{}, watch: Watch{Run: func(uint32) {}, Notice: func(n Notice) {
 				switch d := n.Body().(type) {
 				case session.CallSettled:
 					fmt.Fprintf(&got, "{%s}", d.Effect)
@@ -138,7 +138,7 @@ func TestFollowerShowsTextInOrderAndOnce(t *testing.T) {
 func TestFollowerDoesNotWaitForLostMessages(t *testing.T) {
 	t.Parallel()
 	var got strings.Builder
-	f := &Follower{sid: "s1", run: 1, watch: Watch{
+	f := &Follower{sid: "s1", awaited: awaited{run: 1}, numbers: numbers{}, watch: Watch{
 		Notice: func(n Notice) { fmt.Fprintf(&got, "{%s}", n.Type) },
 		Shown:  func(s Shown) { got.WriteString(s.Text) },
 	}}

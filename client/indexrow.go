@@ -3,7 +3,6 @@ package client
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,13 +29,15 @@ type noticeFacts struct {
 	wordsSeq        uint64 // in the log: the event with the words, if words is empty
 }
 
-// apply adds the next notice of the session.
+// apply adds the next notices of the session.
 func (f *noticeFacts) apply(raw journal.Notice) {
 	f.seq, f.at = raw.Seq, raw.Time
-	var n Notice
-	if json.Unmarshal(raw.Payload, &n) != nil {
-		return // published by another program
+	for _, n := range noticesIn(raw.Session, raw.Payload) {
+		f.applyOne(&n)
 	}
+}
+
+func (f *noticeFacts) applyOne(n *Notice) {
 	switch d := n.Body().(type) {
 	case session.RunPlaced:
 		if n.Type == session.NoticeRunStarted {

@@ -22,11 +22,11 @@ const (
 	lateMost = 2    // views
 )
 
-// turnOfCall returns the turn that a notice's call belongs to; ok is false for
-// notices that are not about a call of the run.
-func turnOfCall(n *Notice, run uint32) (turn uint32, ok bool) {
+// turnOfCall returns the turn of the call that a notice with this body is about; ok
+// is false for notices that are not about a call of the run.
+func turnOfCall(body any, run uint32) (turn uint32, ok bool) {
 	var call string
-	switch d := n.Body().(type) {
+	switch d := body.(type) {
 	case session.CallSettled:
 		call = d.Effect
 	case session.ToolRejected:
@@ -48,15 +48,15 @@ func (s *showing) hasTextOf(turn uint32) bool {
 }
 
 // pass passes a notice on, after the text that was shown before it, or holds it.
-func (f *Follower) pass(n Notice) {
-	turn, ofCall := turnOfCall(&n, f.run)
+func (f *Follower) pass(n Notice, body any) {
+	turn, ofCall := turnOfCall(body, f.run)
 	if ofCall && !f.words.hasTextOf(turn) && len(f.order.held) < heldMax {
 		f.order.held = append(f.order.held, n)
 		return
 	}
 	f.flush()
 	f.watch.Notice(n)
-	if _, settled := n.Body().(session.CallSettled); settled && ofCall && turn == f.words.at.turn && f.order.calls > 0 {
+	if _, settled := body.(session.CallSettled); settled && ofCall && turn == f.words.at.turn && f.order.calls > 0 {
 		if f.order.calls--; f.order.calls == 0 {
 			f.next()
 		}
@@ -75,7 +75,7 @@ func (f *Follower) release(all bool) {
 	f.order.held = nil
 	for i := range held {
 		if !all {
-			f.pass(held[i])
+			f.pass(held[i], held[i].Body())
 			continue
 		}
 		f.flush()
@@ -83,14 +83,15 @@ func (f *Follower) release(all bool) {
 	}
 }
 
+// isHolding reports whether a notice or the next turn's text waits for a message,
+// which may be lost.
+func (f *Follower) isHolding() bool {
+	return len(f.order.held) > 0 || f.order.calls > 0 && f.run != 0 && len(f.words.early) > 0
+}
+
 // viewed ends a wait for messages that are lost: they were sent before these views.
 func (f *Follower) viewed() {
-	speaks := false // the next turn
-	for _, d := range f.words.early {
-		a, ok := parseAttempt(d.Effect)
-		speaks = speaks || ok && a.run == f.run
-	}
-	if len(f.order.held) == 0 && (f.order.calls == 0 || !speaks) {
+	if !f.isHolding() {
 		f.order.late = 0
 		return
 	}

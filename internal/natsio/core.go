@@ -54,9 +54,10 @@ const followedMax = 8192
 
 // FollowSession calls notice for each notice of a session, repeats included, and for
 // its progress, and live for its deltas, until ctx ends. The calls are one at a
-// time, in the order in which the connection receives the messages. The server has
-// the subscriptions when FollowSession returns. It reads no stream.
-func (c *Conn) FollowSession(ctx context.Context, sid string, notice, live func(payload []byte)) error {
+// time, in the order in which the connection receives the messages. It calls lost
+// after a reconnect: messages may be missing. The server has the subscriptions when
+// FollowSession returns. It reads no stream.
+func (c *Conn) FollowSession(ctx context.Context, sid string, lost func(), notice, live func(payload []byte)) error {
 	out, err := c.names.Out(sid)
 	if err != nil {
 		return err
@@ -70,9 +71,14 @@ func (c *Conn) FollowSession(ctx context.Context, sid string, notice, live func(
 			return err
 		}
 	}
+	reconnected := make(chan struct{}, 1)
+	stop := c.Listen(nil, reconnected)
 	go func() {
+		defer stop()
 		for {
 			select {
+			case <-reconnected:
+				lost()
 			case msg := <-msgs:
 				switch {
 				case c.Ignores(msg):

@@ -121,7 +121,10 @@ func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, tex
 				f.waiting(ctx, c) // the run may have begun before, and requested approvals then
 			}
 		},
-		Notice: f.note,
+		Notice: func(n client.Notice) {
+			watched.heard(r.Session)
+			f.note(n)
+		},
 		Shown: func(s client.Shown) {
 			if s.Kind == client.ShownText && s.Run == f.run {
 				f.tally.turns = max(f.tally.turns, s.Turn)

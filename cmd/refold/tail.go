@@ -64,6 +64,7 @@ func (t tailCommand) Run(ctx context.Context, s streams, conn connection) error 
 		if t.Session == "" {
 			watched.note(n)
 		}
+		watched.heard(n.Session)
 		words.aside(isOfCall(n), func() { t.print(s, n) })
 	}
 	return nil

@@ -19,6 +19,8 @@ import (
 const (
 	lookSoon     = 500 * time.Millisecond // interval of looks at the session of a followed run
 	lookEach     = 2 * time.Second        // interval of looks at the sessions of a tail
+	lookRarely   = 6 * time.Second        // interval between views of a session of which nothing is heard
+	lookSlower   = 3                      // by which the interval grows with each of these
 	watchedMax   = 16                     // watched sessions; refold bridge doctor covers all
 	looksFailed  = 4                      // consecutive failures before they are reported
 	looksSilent  = 2                      // the same without any answer: a new session-actor may still be starting
@@ -52,6 +54,10 @@ type watched struct {
 	over        map[string]int64 // targets whose trouble with that beginning has ended
 	calls       map[string]*call // open calls, by effect
 	model       *call            // the open turn; nil: none
+
+	view *session.View // the last one; nil: none
+	next time.Time     // when it is requested again
+	wait time.Duration // between the last one and the next
 }
 
 // call is an open effect.
@@ -86,6 +92,16 @@ func (w *watcher) note(n client.Notice) {
 	w.add(n.Session)
 }
 
+// heard notes that something happened in a session: its view is requested at the
+// next look.
+func (w *watcher) heard(sid string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s, followed := w.sessions[sid]; followed {
+		s.next, s.wait = time.Time{}, 0
+	}
+}
+
 // begin looks at intervals until ctx ends or stop is called; stop waits.
 func (w *watcher) begin(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -108,27 +124,42 @@ func (w *watcher) begin(ctx context.Context) (stop func()) {
 	}
 }
 
-// look requests the views and prints what is new.
+// look requests the views that are due, and prints what is new. Times pass also in
+// an older view.
 func (w *watcher) look(ctx context.Context) {
 	w.mu.Lock()
 	all := slices.Sorted(maps.Keys(w.sessions))
 	w.mu.Unlock()
 	for _, sid := range all {
+		if last := w.current(sid); last != nil {
+			w.tell(sid, last)
+			continue
+		}
 		reading, cancel := context.WithTimeout(ctx, lookEach)
 		view, err := w.view(reading, sid)
 		cancel()
 		if ctx.Err() != nil {
 			return
 		}
-		if !w.answered(sid, err) {
+		if !w.answered(sid, &view, err) {
 			return
 		}
 		w.tell(sid, &view)
 	}
 }
 
-// answered prints when views are missing, and when they are back.
-func (w *watcher) answered(sid string, err error) bool {
+// current returns a session's last view, nil if it is due again.
+func (w *watcher) current(sid string) *session.View {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s, followed := w.sessions[sid]; followed && w.now().Before(s.next) {
+		return s.view
+	}
+	return nil
+}
+
+// answered keeps a view. It prints when views are missing, and when they are back.
+func (w *watcher) answered(sid string, view *session.View, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -147,6 +178,10 @@ func (w *watcher) answered(sid string, err error) bool {
 		fmt.Fprintln(w.out, "a session-actor answers again")
 	}
 	w.silent, w.failed = false, 0
+	if s, followed := w.sessions[sid]; followed {
+		s.wait = min(lookSlower*max(s.wait, w.each), max(w.each, lookRarely))
+		s.view, s.next = view, w.now().Add(s.wait-w.each/2) // ticks are not exact
+	}
 	return true
 }
 
@@ -212,6 +247,9 @@ func (w *watcher) speaks(sid string) {
 	}
 	if s.model != nil {
 		s.model.seen = w.now()
+	}
+	if len(s.unserved) > 0 {
+		s.next = time.Time{}
 	}
 	s.troubles = slices.DeleteFunc(s.troubles, func(t session.Trouble) bool {
 		if !strings.HasPrefix(t.Target, string(session.ClassLLM)+"/") {
@@ -325,50 +363,6 @@ func (w *watcher) status(s *watched, within bool) string {
 // seconds formats a duration in whole seconds, at least one.
 func seconds(d time.Duration) string {
 	return max(time.Second, d.Round(time.Second)).String()
-}
-
-// troubleLine describes a trouble: its bridge, cause, beginning and next try.
-func troubleLine(who string, t *session.Trouble, now time.Time) string {
-	word := t.Code
-	switch t.Code {
-	case session.TroubleLacks, session.TroubleExecutor:
-	case session.TroubleSilent:
-		word = "bridge gone"
-	default:
-		word = "retrying"
-		if t.Next == 0 {
-			word = "failing"
-		}
-	}
-	text := word + ": " + strings.TrimSpace(who+" "+t.Target)
-	if len(t.Effects) > 0 {
-		text += " (" + strings.Join(t.Effects, " ") + ")"
-	}
-	if word == "retrying" || word == "failing" {
-		text += ": " + t.Code
-	}
-	if t.Detail != "" {
-		text += ": " + t.Detail
-	}
-	if t.Since != 0 {
-		text += "; since " + clock(t.Since)
-	}
-	switch {
-	case t.Next > now.UnixMilli():
-		text += ", next try in " + seconds(time.UnixMilli(t.Next).Sub(now))
-	case t.Next != 0:
-		text += ", the next try has started"
-	}
-	return text
-}
-
-// troubleOver describes the end of a trouble.
-func troubleOver(sid string, t *session.Trouble, now time.Time) string {
-	text := fmt.Sprintf("over: %s of %s (%s)", t.Target, sid, t.Code)
-	if since := time.UnixMilli(t.Since); t.Since != 0 && now.After(since) {
-		text += ", after " + seconds(now.Sub(since))
-	}
-	return text
 }
 
 // clock formats the time of day.

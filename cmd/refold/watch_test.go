@@ -39,6 +39,7 @@ func (w *watching) looks(t *testing.T, after time.Duration) string {
 	t.Helper()
 	w.out.Reset()
 	w.now = w.now.Add(after)
+	w.heard("s1")
 	w.look(t.Context())
 	return w.out.String()
 }
@@ -181,4 +182,35 @@ func TestSlowCallIsReportedOnceInAPipe(t *testing.T) {
 	w.tells(t, "within a second", slowToolFrom-1, "")
 	w.tells(t, "a look", 1, "running: shell (r1t1c0), for more than a second\n")
 	w.tells(t, "again", time.Minute, "")
+}
+
+// A view costs a session-actor several reads.
+func TestViewsOfAnUnchangedRunAreRequestedLessOften(t *testing.T) {
+	t.Parallel()
+	w := newWatching()
+	views := 0
+	w.watcher.view = func(context.Context, string) (session.View, error) {
+		views++
+		return session.View{Batch: &session.ViewBatch{Calls: []session.ViewCall{{Effect: "r1t1c0", ToolName: "build", Status: session.CallOpen}}}}, nil
+	}
+	var told strings.Builder
+	ticks := func(n int) {
+		for range n {
+			w.now = w.now.Add(lookSoon)
+			w.out.Reset()
+			w.look(t.Context())
+			told.WriteString(w.out.String())
+		}
+	}
+	ticks(28) // 14 s
+	if want := 4; views != want {
+		t.Errorf("%d views were requested in 14 s, want %d", views, want)
+	}
+	if want := "running: build (r1t1c0), for more than a second\n"; told.String() != want {
+		t.Errorf("it tells\n%s\nwant\n%s", told.String(), want)
+	}
+	w.heard("s1")
+	if ticks(1); views != 5 {
+		t.Errorf("%d views were requested after a call's result, want 5", views)
+	}
 }

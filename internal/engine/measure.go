@@ -43,7 +43,7 @@ func (m *Meters) stored(messages int, took time.Duration, errs []error) {
 	m.commitMessages.Record(float64(messages))
 	for _, err := range errs {
 		if err != nil {
-			m.commitErrors.Add(1, m.commitCode.Of(commitCodeOf(err)))
+			m.commitErrors.Add(1, commitCodeOf(err))
 		}
 	}
 }
@@ -66,9 +66,9 @@ func commitCodeOf(err error) string {
 
 func (m *Meters) began(lane int, owned func() bool, first bool) {
 	if first {
-		m.takeovers.Add(1, lane)
+		m.takeovers.Add(1, strconv.Itoa(lane))
 	} else {
-		m.resets.Add(1, lane)
+		m.resets.Add(1, strconv.Itoa(lane))
 	}
 	m.lanes.Store(lane, owned)
 }
@@ -77,7 +77,7 @@ func (m *Meters) began(lane int, owned func() bool, first bool) {
 func (m *Meters) left(lane int) {
 	m.lanes.Delete(lane)
 	for _, g := range []*meter.Gauge{m.pending, m.unstored, m.oldest, m.memory, m.memoryBytes} {
-		g.Set(0, lane)
+		g.Set(0, strconv.Itoa(lane))
 	}
 }
 
@@ -85,15 +85,15 @@ func (m *Meters) left(lane int) {
 // process that lost a lane reports nothing about the lane's waiting events.
 func (m *Meters) readOwned(yield func(v float64, labels ...string)) {
 	m.lanes.Range(func(number, owns any) bool {
-		owned := 0.0
+		owned, lane := 0.0, strconv.Itoa(number.(int))
 		if owns.(func() bool)() {
 			owned = 1
 		} else {
 			for _, g := range []*meter.Gauge{m.pending, m.unstored, m.oldest} {
-				g.Set(0, number.(int))
+				g.Set(0, lane)
 			}
 		}
-		yield(owned, strconv.Itoa(number.(int)))
+		yield(owned, lane)
 		return true
 	})
 }
@@ -106,10 +106,12 @@ func (m *Meters) readForeign(yield func(v float64, labels ...string)) {
 	}
 }
 
-func (m *Meters) delivered(lane int, pending uint64) { m.pending.Set(float64(pending), lane) }
+func (m *Meters) delivered(lane int, pending uint64) {
+	m.pending.Set(float64(pending), strconv.Itoa(lane))
+}
 
 func (m *Meters) loaded(from string, took time.Duration) {
-	m.loads.Add(1, m.from.Of(from))
+	m.loads.Add(1, from)
 	m.loadDuration.Record(took.Seconds())
 }
 
@@ -118,12 +120,12 @@ func (m *Meters) ended(c *meter.Counter, well bool, good, bad string) {
 	if !well {
 		good = bad
 	}
-	c.Add(1, m.done.Of(good))
+	c.Add(1, good)
 }
 
 func (m *Meters) stopped(cause error) {
-	m.quarantines.Add(1, m.reason.Of(reasonOf(cause)))
-	m.notices.Add(1, m.noticeType.Of(session.NoticeSessionQuarantined))
+	m.quarantines.Add(1, reasonOf(cause))
+	m.notices.Add(1, session.NoticeSessionQuarantined)
 }
 
 // gaugesEvery is how often the owner of lane 0 reads the server's gauges.
@@ -160,7 +162,7 @@ func (m *Meters) readServer(ctx context.Context, h *Host) {
 		m.quarantined.Set(float64(len(all)))
 	}
 	m.durability.Clear()
-	m.durability.Set(1, m.is.Of(h.bus.Durability().String()))
+	m.durability.Set(1, h.bus.Durability().String())
 	backlog, err := h.bus.Backlog(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -177,8 +179,7 @@ func (m *Meters) readServer(ctx context.Context, h *Host) {
 		m.logBytesMax.Set(float64(backlog.LogBytesMax))
 	}
 	for _, t := range backlog.Targets {
-		at := m.target.Of(string(t.Class), t.Target)
-		m.waiting.Set(float64(t.Waiting), at)
-		m.untaken.Set(float64(t.Untaken), at)
+		m.waiting.Set(float64(t.Waiting), string(t.Class), t.Target)
+		m.untaken.Set(float64(t.Untaken), string(t.Class), t.Target)
 	}
 }

@@ -375,8 +375,8 @@ func TestSeriesAreBounded(t *testing.T) {
 			h.meters.effects(o.tally, o.pending)
 			h.meters.finished([]*outputs{o}, time.UnixMilli(1))
 		}
-		h.meters.calls.Add(1, h.meters.tool.Of(fmt.Sprintf("tool%d", i%1000)), i%5)
-		h.meters.callDuration.Record(1, h.meters.target.Of("tool", fmt.Sprintf("t%d", i%8)))
+		h.meters.calls.Add(1, fmt.Sprintf("tool%d", i%1000), callStatuses[i%5])
+		h.meters.callDuration.Record(1, "tool", fmt.Sprintf("t%d", i%8))
 	}
 	if n := counted(r, "refold.tokens")["refold.tokens{other,input}"]; n < 90_000 {
 		t.Errorf("other models: %d tokens, want most of 100000", n)

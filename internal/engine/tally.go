@@ -24,22 +24,24 @@ type tally struct {
 // count is a number that a counter is raised by, or a time that a histogram records.
 type count struct {
 	counter *meter.Counter
-	hist    *meter.Histogram // the field counter is used
-	n       int64            // for a histogram: ms
-	at      [3]int
+	hist    *meter.Histogram  // the field counter is used
+	n       int64             // for a histogram: ms
+	of      [labelsMax]string // values of the labels
 }
+
+const labelsMax = 3 // of a metric that a tally counts
 
 var tallies = sync.Pool{New: func() any { return &tally{counts: make([]count, 0, 16)} }}
 
-func (t *tally) add(c *meter.Counter, n int64, at ...int) {
+func (t *tally) add(c *meter.Counter, n int64, of ...string) {
 	one := count{counter: c, n: n}
-	copy(one.at[:], at)
+	copy(one.of[:], of)
 	t.counts = append(t.counts, one)
 }
 
-func (t *tally) record(h *meter.Histogram, ms int64, at ...int) {
+func (t *tally) record(h *meter.Histogram, ms int64, of ...string) {
 	one := count{hist: h, n: ms}
-	copy(one.at[:], at)
+	copy(one.of[:], of)
 	t.counts = append(t.counts, one)
 }
 
@@ -49,11 +51,12 @@ func (t *tally) end(done bool) {
 		switch c := &t.counts[i]; {
 		case !done:
 		case c.hist != nil:
-			c.hist.RecordTraced(float64(max(c.n, 0))/1000, t.trace, c.at[:]...)
+			c.hist.RecordTraced(float64(max(c.n, 0))/1000, t.trace, c.of[:]...)
 		default:
-			c.counter.Add(c.n, c.at[:]...)
+			c.counter.Add(c.n, c.of[:]...)
 		}
 	}
+	clear(t.counts)
 	t.counts, t.prior, t.trace = t.counts[:0], prior{}, ""
 	tallies.Put(t)
 }
@@ -148,7 +151,7 @@ func (m *Meters) count(t *tally, s *actor, e session.Event, notices, progress []
 	b := &t.prior
 	m.event(t, s.state.LastType(), e, notices)
 	for _, n := range notices {
-		t.add(m.notices, 1, m.noticeType.Of(n.Type))
+		t.add(m.notices, 1, n.Type)
 		m.notice(t, s, n)
 	}
 	m.generation(t, s.state, b, notices, progress)
@@ -161,7 +164,7 @@ func (m *Meters) count(t *tally, s *actor, e session.Event, notices, progress []
 		m.decided(t, s, b, progress)
 	}
 	for _, w := range s.state.Withdrawals() {
-		t.add(m.withdrawn, 1, m.target.Of(string(w.Class), w.Target))
+		t.add(m.withdrawn, 1, string(w.Class), w.Target)
 	}
 }
 
@@ -170,10 +173,10 @@ func (m *Meters) event(t *tally, typ string, e session.Event, notices []session.
 	for _, n := range notices {
 		if r, is := n.Data.(session.EventRejected); is && r.Seq == e.Seq {
 			outcome = "rejected"
-			t.add(m.rejections, 1, m.rejection.Of(string(r.Code)))
+			t.add(m.rejections, 1, string(r.Code))
 		}
 	}
-	t.add(m.events, 1, m.eventType.Of(typ), m.door.Of(string(e.Door)), m.outcome.Of(outcome))
+	t.add(m.events, 1, typ, string(e.Door), outcome)
 }
 
 func (m *Meters) notice(t *tally, s *actor, n session.Notice) {
@@ -187,23 +190,23 @@ func (m *Meters) notice(t *tally, s *actor, n session.Notice) {
 		}
 		s.remember(moment{run: d.Run, at: requested})
 	case session.RunFinished:
-		lifecycle := m.lifecycle.Of(string(d.Lifecycle))
-		t.add(m.runs, 1, lifecycle, m.endCode.Of(d.Code))
+		lifecycle := string(d.Lifecycle)
+		t.add(m.runs, 1, lifecycle, d.Code)
 		turns := 0
 		if turn := s.state.Turn; turn != nil && turn.Run == d.Run {
 			turns = int(turn.Number)
 		}
 		t.record(m.runTurns, int64(turns)*1000, lifecycle)
 		if d.OverBudget != nil {
-			t.add(m.breaches, 1, m.budget.Of(d.OverBudget.Budget))
+			t.add(m.breaches, 1, d.OverBudget.Budget)
 		}
 		if requested, known := s.takeMoment(d.Run, ""); known {
 			t.record(m.runDuration, n.At-requested, lifecycle)
 		}
 	case session.ToolRejected:
-		t.add(m.refused, 1, m.refusal.Of(d.Code))
+		t.add(m.refused, 1, d.Code)
 	case session.BudgetExceeded:
-		t.add(m.breaches, 1, m.budget.Of(d.Budget))
+		t.add(m.breaches, 1, d.Budget)
 	case session.ApprovalRequested:
 		s.remember(moment{of: d.Call, at: n.At})
 	}
@@ -230,32 +233,32 @@ func (m *Meters) generation(t *tally, s *session.State, b *prior, notices, progr
 			code = d.Code
 		}
 	}
-	outcome := 0
+	outcome := "succeeded"
 	if code != "" {
-		outcome = 1
+		outcome = "failed"
 	}
-	t.record(m.turnDuration, s.Clock-b.at, m.target.Of(string(session.ClassLLM), b.provider), outcome)
+	t.record(m.turnDuration, s.Clock-b.at, string(session.ClassLLM), b.provider, outcome)
 	if next := b.turn; code != "" && now != nil && s.Run != nil {
 		next[2]++
 		if attemptOf(now) == next || now.RetryAt > 0 && attemptOf(now) == b.turn {
-			t.add(m.retries, 1, m.endCode.Of(code))
+			t.add(m.retries, 1, code)
 		}
 	}
 }
 
 // used counts the tokens and the cost of a generation.
 func (m *Meters) used(t *tally, s *session.State, b *prior) {
-	model := m.model.Of(b.model)
-	for kind, n := range [...]int64{ // in the order of the label's values
-		s.Usage.InputTokens - b.usage.InputTokens, s.Usage.CachedTokens - b.usage.CachedTokens,
-		s.Usage.OutputTokens - b.usage.OutputTokens, s.Usage.ReasoningTokens - b.usage.ReasoningTokens,
-	} {
+	tokens := func(kind string, n int64) {
 		if n > 0 {
-			t.add(m.tokens, n, model, kind)
+			t.add(m.tokens, n, b.model, kind)
 		}
 	}
+	tokens("input", s.Usage.InputTokens-b.usage.InputTokens)
+	tokens("cached", s.Usage.CachedTokens-b.usage.CachedTokens)
+	tokens("output", s.Usage.OutputTokens-b.usage.OutputTokens)
+	tokens("reasoning", s.Usage.ReasoningTokens-b.usage.ReasoningTokens)
 	if n := s.Cost - b.cost; n > 0 {
-		t.add(m.cost, n, model)
+		t.add(m.cost, n, b.model)
 	}
 }
 
@@ -271,13 +274,12 @@ func (m *Meters) call(t *tally, s *session.State, b *prior, c session.CallSettle
 		spec := registry.Tool(at)
 		tool, target = c.ToolName, spec.Executor.Target
 	}
-	t.add(m.calls, 1, m.tool.Of(tool), m.callStatus.Of(string(c.Status)))
-	place := m.target.Of(string(session.ClassTool), target)
+	t.add(m.calls, 1, tool, string(c.Status))
 	if c.Status == session.CallUnknown {
-		t.add(m.unknown, 1, place)
+		t.add(m.unknown, 1, string(session.ClassTool), target)
 	}
 	if i := callOf(c.Effect); i >= 0 && b.calls[i] > 0 {
-		t.record(m.callDuration, s.Clock-b.calls[i], place)
+		t.record(m.callDuration, s.Clock-b.calls[i], string(session.ClassTool), target)
 	}
 }
 
@@ -311,7 +313,7 @@ func (m *Meters) decided(t *tally, s *actor, b *prior, progress []session.Notice
 				decision = decisionOf(c.Code)
 			}
 		}
-		t.add(m.approvals, 1, m.decision.Of(decision))
+		t.add(m.approvals, 1, decision)
 		if at, known := s.takeMoment(0, name); known {
 			t.record(m.approvalDuration, s.state.Clock-at)
 		}
@@ -338,7 +340,7 @@ func (m *Meters) effects(t *tally, outputs []journal.Output) {
 	}
 	for i := range outputs {
 		if e := outputs[i].Effect; e != nil {
-			t.add(m.asked, 1, m.target.Of(string(e.Class), e.Target))
+			t.add(m.asked, 1, string(e.Class), e.Target)
 		}
 	}
 }

@@ -83,9 +83,9 @@ func (l *Label) size() int {
 	return len(l.known.Load().list) + 1
 }
 
-// Of returns the index of a value, which has one text for each label of the set.
+// index returns the index of a value, which has one text for each label of the set.
 // An open set adds the value, if it has room.
-func (l *Label) Of(value ...string) int {
+func (l *Label) index(value []string) int {
 	var v values
 	copy(v[:], value)
 	if at, ok := l.known.Load().at[v]; ok {

@@ -17,7 +17,7 @@ func TestCounterCountsEachSeries(t *testing.T) {
 	kind, tool := Closed("kind", "a", "b"), Open(2, "tool")
 	c := r.Counter("refold.calls", "{call}", "Calls.", kind, tool)
 	for _, v := range []struct{ kind, tool string }{{"a", "shell"}, {"a", "shell"}, {"b", "read"}, {"c", "third"}, {"a", "fourth"}} {
-		c.Add(1, kind.Of(v.kind), tool.Of(v.tool))
+		c.Add(1, v.kind, v.tool)
 	}
 	got := r.Collect()
 	if len(got) != 1 {
@@ -38,7 +38,7 @@ func TestLabelsThatBelongTogetherShareALimit(t *testing.T) {
 	target := Open(2, "class", "target")
 	g := r.Gauge("refold.effects.waiting", "{effect}", "Effects.", target)
 	for i, of := range []string{"host", "mail", "host", "third"} {
-		g.Set(float64(i), target.Of("tool", of))
+		g.Set(float64(i), "tool", of)
 	}
 	want := []Point{{Labels: []string{"tool", "host"}, Value: 2}, {Labels: []string{"tool", "mail"}, Value: 1}, {Labels: []string{"other", "other"}, Value: 3}}
 	if diff := cmp.Diff(want, r.Collect()[0].Points); diff != "" {
@@ -93,10 +93,10 @@ func TestOpenLabelCutsHostileValues(t *testing.T) {
 	t.Parallel()
 	l := Open(4, "model")
 	long := strings.Repeat("x", 1<<20)
-	if a, b := l.Of(long), l.Of(long+"y"); a != b {
+	if a, b := l.index([]string{long}), l.index([]string{long + "y"}); a != b {
 		t.Errorf("two long values: places %d and %d, want one", a, b)
 	}
-	l.Of("\xff\xfe")
+	l.index([]string{"\xff\xfe"})
 	for _, v := range l.Values() {
 		if len(v[0]) > labelBytesMax || !strings.HasPrefix(v[0], "x") && v[0] != "?" {
 			t.Errorf("value %.20q of %d bytes", v[0], len(v[0]))
@@ -113,9 +113,9 @@ func TestConcurrentUseLosesNoCount(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			for i := range 1000 {
-				at := l.Of(strconv.Itoa(i % 16))
-				c.Add(1, at)
-				h.Record(1, at)
+				tool := strconv.Itoa(i % 16)
+				c.Add(1, tool)
+				h.Record(1, tool)
 				if i%100 == 0 {
 					r.Collect()
 				}
@@ -140,10 +140,9 @@ func TestConcurrentUseLosesNoCount(t *testing.T) {
 func BenchmarkCounter(b *testing.B) {
 	l := Closed("kind", "a", "b")
 	c := New().Counter("a", "", "", l)
-	at := l.Of("b")
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Add(1, at)
+		c.Add(1, "b")
 	}
 }
 
@@ -155,11 +154,10 @@ func BenchmarkHistogram(b *testing.B) {
 	}
 }
 
-func BenchmarkLabelOf(b *testing.B) {
-	l := Open(64, "class", "target")
-	l.Of("tool", "host")
+func BenchmarkOpenLabel(b *testing.B) {
+	c := New().Counter("a", "", "", Open(64, "class", "target"))
 	b.ReportAllocs()
 	for b.Loop() {
-		l.Of("tool", "host")
+		c.Add(1, "tool", "host")
 	}
 }

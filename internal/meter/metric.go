@@ -24,16 +24,16 @@ func (r *Registry) Counter(name, unit, help string, sets ...*Label) *Counter {
 	return c
 }
 
-// Add raises the counter by n, which must not be negative. at are the indices of
-// the labels' values, as [Label.Of] returns them. A nil counter counts nothing.
-func (c *Counter) Add(n int64, at ...int) {
+// Add raises the counter of the series with these values of the labels, in their
+// order, by n, which must not be negative. A nil counter counts nothing.
+func (c *Counter) Add(n int64, of ...string) {
 	if c != nil {
-		c.cells[c.cell(at)].Add(n)
+		c.cells[c.cell(of)].Add(n)
 	}
 }
 
-// Value returns the count of the series at some indices.
-func (c *Counter) Value(at ...int) int64 { return c.cells[c.cell(at)].Load() }
+// Value returns the count of the series with these values.
+func (c *Counter) Value(of ...string) int64 { return c.cells[c.cell(of)].Load() }
 
 func (c *Counter) collect() []Point {
 	var points []Point
@@ -66,10 +66,11 @@ func (r *Registry) Gauge(name, unit, help string, sets ...*Label) *Gauge {
 	return g
 }
 
-// Set sets the value of the series at some indices. A nil gauge ignores it.
-func (g *Gauge) Set(v float64, at ...int) {
+// Set sets the value of the series with these values of the labels. A nil gauge
+// ignores it.
+func (g *Gauge) Set(v float64, of ...string) {
 	if g != nil {
-		g.cells[g.cell(at)].Store(math.Float64bits(v))
+		g.cells[g.cell(of)].Store(math.Float64bits(v))
 	}
 }
 
@@ -119,15 +120,15 @@ func (r *Registry) Histogram(name, unit, help string, bounds []float64, sets ...
 }
 
 // Record records a value. A nil histogram ignores it.
-func (h *Histogram) Record(v float64, at ...int) { h.RecordTraced(v, "", at...) }
+func (h *Histogram) Record(v float64, of ...string) { h.RecordTraced(v, "", of...) }
 
 // RecordTraced records a value that belongs to the span of a traceparent, and
 // keeps it as the exemplar of its series. An empty traceparent is none.
-func (h *Histogram) RecordTraced(v float64, traceparent string, at ...int) {
+func (h *Histogram) RecordTraced(v float64, traceparent string, of ...string) {
 	if h == nil {
 		return
 	}
-	cell := &h.cells[h.cell(at)]
+	cell := &h.cells[h.cell(of)]
 	d := cell.Load()
 	if d == nil {
 		d = &distribution{buckets: make([]atomic.Uint64, len(h.of.Bounds)+1)}

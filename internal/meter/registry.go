@@ -157,11 +157,13 @@ func (f *family) size() int {
 
 func (f *family) desc() *Desc { return &f.of }
 
-// cell returns the index of the cell at some indices of labels.
-func (f *family) cell(at []int) int {
+// cell returns the index of the series with some values of the labels, in their
+// order. Further values are ignored.
+func (f *family) cell(of []string) int {
 	n := 0
-	for i, size := range f.sizes {
-		n = n*size + at[i]
+	for i, set := range f.of.Sets {
+		n = n*f.sizes[i] + set.index(of[:len(set.names)])
+		of = of[len(set.names):]
 	}
 	return n
 }

@@ -33,8 +33,6 @@ func Latest(optIn string) bool { return strings.Contains(optIn, "gen_ai_latest_e
 // Bridge measures a bridge: it is the bridge's observer, and reads its stats.
 type Bridge struct {
 	stats       atomic.Pointer[func() bridge.Stats]
-	class       *meter.Label
-	outcome     *meter.Label
 	duration    *meter.Histogram
 	generations generations
 }
@@ -45,11 +43,8 @@ var executeBounds = []float64{.001, .005, .025, .1, .5, 1, 2.5, 5, 10, 30, 120, 
 // NewBridge registers the metrics of a bridge. optIn is the value of
 // OTEL_SEMCONV_STABILITY_OPT_IN.
 func NewBridge(r *meter.Registry, optIn string) *Bridge {
-	b := &Bridge{
-		class:   meter.Closed("class", classes()...),
-		outcome: meter.Closed("outcome", "succeeded", "failed", "cancelled", "outcome_unknown", "given_back"),
-	}
-	b.duration = r.Histogram("refold.bridge.execute.duration", "s", "Time that a model, a tool, a step hook or a workspace reader took.", executeBounds, b.class, b.outcome)
+	b := &Bridge{duration: r.Histogram("refold.bridge.execute.duration", "s", "Time that a model, a tool, a step hook or a workspace reader took.", executeBounds,
+		meter.Closed("class", classes()...), meter.Closed("outcome", "succeeded", "failed", "cancelled", "outcome_unknown", "given_back"))}
 	if Latest(optIn) {
 		b.generations = newLatest(r)
 	} else {
@@ -135,7 +130,7 @@ func (b *Bridge) Ended(s executor.Start, e executor.End) {
 		status = "given_back"
 	}
 	seconds := max(0, e.At.Sub(s.At).Seconds())
-	b.duration.Record(seconds, b.class.Of(s.Class), b.outcome.Of(status))
+	b.duration.Record(seconds, s.Class, status)
 	if s.Class != "llm" || status == "given_back" {
 		return
 	}

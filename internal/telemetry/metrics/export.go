@@ -30,9 +30,9 @@ type Resource struct {
 
 // Values of refold.telemetry.dropped's label signal.
 const (
-	SignalMetrics = iota
-	SignalTraces
-	SignalLogs
+	SignalMetrics = "metrics"
+	SignalTraces  = "traces"
+	SignalLogs    = "logs"
 )
 
 // Register registers refold.build and refold.telemetry.dropped. It returns the
@@ -41,7 +41,7 @@ func (r Resource) Register(in *meter.Registry) *meter.Counter {
 	in.Read(meter.KindGauge, "refold.build", "{build}", "1, with the versions of the program and of Go.", []string{"version", "go"}, func(yield func(float64, ...string)) {
 		yield(1, r.Version, runtime.Version())
 	})
-	return in.Counter("refold.telemetry.dropped", "{item}", "Exports of metrics, spans, and log lines, that the collector did not take.", meter.Closed("signal", "metrics", "traces", "logs"))
+	return in.Counter("refold.telemetry.dropped", "{item}", "Exports of metrics, spans, and log lines, that the collector did not take.", meter.Closed("signal", SignalMetrics, SignalTraces, SignalLogs))
 }
 
 // OTel returns the resource for OpenTelemetry's SDK.

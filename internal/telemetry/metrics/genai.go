@@ -35,32 +35,25 @@ type generations interface {
 
 type generation struct{ provider, model string }
 
-type v141 struct {
-	operation, tokenType    *meter.Label
-	model, failing          *meter.Label
-	duration, tokens, first *meter.Histogram
-}
+type v141 struct{ duration, tokens, first *meter.Histogram }
 
 func newV141(r *meter.Registry) *v141 {
-	v := &v141{
-		operation: meter.Closed(attrOperation, operationChat), tokenType: meter.Closed(attrTokenType, tokenInput, tokenOutput),
-		model:   meter.Open(modelsMax, attrProvider, attrRequestModel),
-		failing: meter.Open(failingMax, attrProvider, attrRequestModel, attrError),
+	operation, model := meter.Closed(attrOperation, operationChat), meter.Open(modelsMax, attrProvider, attrRequestModel)
+	failing := meter.Open(failingMax, attrProvider, attrRequestModel, attrError)
+	return &v141{
+		duration: r.Histogram(operationDuration, "s", "Duration of generations, as a client of the provider sees it.", durationBounds, operation, failing),
+		tokens:   r.Histogram(tokenUsage, "{token}", "Tokens of generations.", tokenBounds, operation, model, meter.Closed(attrTokenType, tokenInput, tokenOutput)),
+		first:    r.Histogram(firstChunk, "s", "Time until a generation's first words.", firstBounds, operation, model),
 	}
-	v.duration = r.Histogram(operationDuration, "s", "Duration of generations, as a client of the provider sees it.", durationBounds, v.operation, v.failing)
-	v.tokens = r.Histogram(tokenUsage, "{token}", "Tokens of generations.", tokenBounds, v.operation, v.model, v.tokenType)
-	v.first = r.Histogram(firstChunk, "s", "Time until a generation's first words.", firstBounds, v.operation, v.model)
-	return v
 }
 
 func (v *v141) ended(g generation, failed string, seconds, first float64, u executor.Usage) {
-	v.duration.Record(seconds, 0, v.failing.Of(g.provider, g.model, failed))
-	model := v.model.Of(g.provider, g.model)
+	v.duration.Record(seconds, operationChat, g.provider, g.model, failed)
 	if u.InputTokens+u.OutputTokens > 0 {
-		v.tokens.Record(float64(u.InputTokens), 0, model, 0)
-		v.tokens.Record(float64(u.OutputTokens), 0, model, 1)
+		v.tokens.Record(float64(u.InputTokens), operationChat, g.provider, g.model, tokenInput)
+		v.tokens.Record(float64(u.OutputTokens), operationChat, g.provider, g.model, tokenOutput)
 	}
 	if first > 0 {
-		v.first.Record(first, 0, model)
+		v.first.Record(first, operationChat, g.provider, g.model)
 	}
 }

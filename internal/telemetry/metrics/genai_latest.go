@@ -16,45 +16,42 @@ const (
 )
 
 type latest struct {
-	operation, modality *meter.Label
-	model, failing      *meter.Label
-	duration, first     *meter.Histogram
-	usage               [5]*meter.Counter   // in the order of tokens
-	operations          [2]*meter.Histogram // input and output tokens of one generation
+	duration, first                             *meter.Histogram
+	in, out, cacheRead, cacheWritten, reasoning *meter.Counter
+	inEach, outEach                             *meter.Histogram // of one generation
 }
 
 func newLatest(r *meter.Registry) *latest {
-	v := &latest{
-		operation: meter.Closed(attrOperation, operationChat), modality: meter.Closed(latestModality, modalityText),
-		model:   meter.Open(modelsMax, attrProvider, attrRequestModel),
-		failing: meter.Open(failingMax, attrProvider, attrRequestModel, attrError),
+	operation, model := meter.Closed(attrOperation, operationChat), meter.Open(modelsMax, attrProvider, attrRequestModel)
+	failing, modality := meter.Open(failingMax, attrProvider, attrRequestModel, attrError), meter.Closed(latestModality, modalityText)
+	usage := func(name, help string) *meter.Counter {
+		return r.Counter(latestPrefix+"usage."+name, "{token}", help, operation, model, modality)
 	}
-	v.duration = r.Histogram(latestPrefix+"duration", "s", "Duration of generations, as a client of the provider sees it.", durationBounds, v.operation, v.failing)
-	v.first = r.Histogram(latestPrefix+"time_to_first_chunk", "s", "Time until a generation's first words.", durationBounds, v.operation, v.model)
-	for i, kind := range [...]struct{ name, help string }{
-		{"input_tokens", "Input tokens of generations."}, {"output_tokens", "Output tokens of generations."},
-		{"cache_read.input_tokens", "Input tokens that the provider had in its cache."},
-		{"cache_write.input_tokens", "Input tokens that the provider wrote to its cache."},
-		{"reasoning.output_tokens", "Output tokens of reasoning."},
-	} {
-		v.usage[i] = r.Counter(latestPrefix+"usage."+kind.name, "{token}", kind.help, v.operation, v.model, v.modality)
+	return &latest{
+		duration:     r.Histogram(latestPrefix+"duration", "s", "Duration of generations, as a client of the provider sees it.", durationBounds, operation, failing),
+		first:        r.Histogram(latestPrefix+"time_to_first_chunk", "s", "Time until a generation's first words.", durationBounds, operation, model),
+		in:           usage("input_tokens", "Input tokens of generations."),
+		out:          usage("output_tokens", "Output tokens of generations."),
+		cacheRead:    usage("cache_read.input_tokens", "Input tokens that the provider had in its cache."),
+		cacheWritten: usage("cache_write.input_tokens", "Input tokens that the provider wrote to its cache."),
+		reasoning:    usage("reasoning.output_tokens", "Output tokens of reasoning."),
+		inEach:       r.Histogram(latestPrefix+"operation.input_tokens", "{token}", "Input tokens of one generation.", tokenBounds, operation, model),
+		outEach:      r.Histogram(latestPrefix+"operation.output_tokens", "{token}", "Output tokens of one generation.", tokenBounds, operation, model),
 	}
-	v.operations[0] = r.Histogram(latestPrefix+"operation.input_tokens", "{token}", "Input tokens of one generation.", tokenBounds, v.operation, v.model)
-	v.operations[1] = r.Histogram(latestPrefix+"operation.output_tokens", "{token}", "Output tokens of one generation.", tokenBounds, v.operation, v.model)
-	return v
 }
 
 func (v *latest) ended(g generation, failed string, seconds, first float64, u executor.Usage) {
-	v.duration.Record(seconds, 0, v.failing.Of(g.provider, g.model, failed))
-	model := v.model.Of(g.provider, g.model)
-	for i, n := range [...]int64{u.InputTokens, u.OutputTokens, u.CachedTokens, u.CacheWriteTokens, u.ReasoningTokens} {
-		v.usage[i].Add(n, 0, model, 0)
-	}
+	v.duration.Record(seconds, operationChat, g.provider, g.model, failed)
+	v.in.Add(u.InputTokens, operationChat, g.provider, g.model, modalityText)
+	v.out.Add(u.OutputTokens, operationChat, g.provider, g.model, modalityText)
+	v.cacheRead.Add(u.CachedTokens, operationChat, g.provider, g.model, modalityText)
+	v.cacheWritten.Add(u.CacheWriteTokens, operationChat, g.provider, g.model, modalityText)
+	v.reasoning.Add(u.ReasoningTokens, operationChat, g.provider, g.model, modalityText)
 	if u.InputTokens+u.OutputTokens > 0 {
-		v.operations[0].Record(float64(u.InputTokens), 0, model)
-		v.operations[1].Record(float64(u.OutputTokens), 0, model)
+		v.inEach.Record(float64(u.InputTokens), operationChat, g.provider, g.model)
+		v.outEach.Record(float64(u.OutputTokens), operationChat, g.provider, g.model)
 	}
 	if first > 0 {
-		v.first.Record(first, 0, model)
+		v.first.Record(first, operationChat, g.provider, g.model)
 	}
 }

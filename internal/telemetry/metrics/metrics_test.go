@@ -172,7 +172,7 @@ func TestCollectorThatRefusesIsCounted(t *testing.T) {
 	measured := NewBridge(r, "")
 	dropped, stop := push(t, c, r)
 	defer stop()
-	until(t, "two exports are dropped", func() bool { return dropped.Value(0) >= 2 })
+	until(t, "two exports are dropped", func() bool { return dropped.Value(SignalMetrics) >= 2 })
 	ended(measured, "m", "")
 	c.refuses.Store(false)
 	// The exporter may send a refused export again before it sends a new one.
@@ -182,8 +182,8 @@ func TestCollectorThatRefusesIsCounted(t *testing.T) {
 	})
 	c.CloseClientConnections()
 	c.Close()
-	was := dropped.Value(0)
-	until(t, "an export to nobody is dropped", func() bool { return dropped.Value(0) > was })
+	was := dropped.Value(SignalMetrics)
+	until(t, "an export to nobody is dropped", func() bool { return dropped.Value(SignalMetrics) > was })
 }
 
 // A hanging collector does not delay counting, and delays the end of the process

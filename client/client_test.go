@@ -55,6 +55,22 @@ func TestEndsOfSeveralRunsAreNotMixedUp(t *testing.T) {
 	}
 }
 
+// Closing a session ends several runs, whose notices are one message.
+func TestEndsOfOneEventAreReadOneByOne(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t).host()
+	first, second := w.ask("s1", "one"), w.ask("s1", "two")
+	_, err := w.CloseSession(w.ctx, "s1", "")
+	bustest.OK(t, err)
+	from := uint64(0)
+	for i, seq := range []uint64{first, second} {
+		end, err := w.End(w.ctx, "s1", seq, from+1, func(n client.Notice) { from = n.StreamSeq })
+		if err != nil || end.Run != uint32(i+1) || end.Lifecycle != session.Cancelled {
+			t.Errorf("run %d: the end is %+v (%v)", i+1, end, err)
+		}
+	}
+}
+
 func TestRepeatedRequestIDRunsOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

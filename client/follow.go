@@ -20,7 +20,10 @@ type Notice struct {
 	At      int64           `json:"at"`  // session clock, Unix ms
 	Data    json.RawMessage `json:"data"`
 
-	StreamSeq uint64 `json:"-"` // in the stream of notices: follow from the next one on
+	// StreamSeq is a position in the stream of notices: a reader that follows from the
+	// next one on misses none. A message may have several notices about one event; all
+	// but the last come again then.
+	StreamSeq uint64 `json:"-"`
 }
 
 // Body returns Data decoded by Type, as a value: one of session.SessionOpened,
@@ -97,8 +100,11 @@ func parsed(messages iter.Seq2[journal.Notice, error]) iter.Seq2[Notice, error] 
 				yield(Notice{}, err)
 				return
 			}
-			for _, n := range noticesIn(raw.Session, raw.Payload) {
-				n.StreamSeq = raw.Seq
+			all := noticesIn(raw.Session, raw.Payload)
+			for i, n := range all {
+				if n.StreamSeq = raw.Seq; i < len(all)-1 {
+					n.StreamSeq--
+				}
 				if isNew, _ := last.next(&n); isNew && !yield(n, nil) {
 					return
 				}

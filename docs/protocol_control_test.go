@@ -242,7 +242,7 @@ func (w *wire) controlled(operator, chat *nats.Conn) {
 
 // decides answers the call of s3 that waits for a person, and not one of a run
 // that is over.
-func (w *wire) decides(operator *nats.Conn, out followed, decision string) {
+func (w *wire) decides(operator *nats.Conn, out *followed, decision string) {
 	w.t.Helper()
 	v := w.waits(operator, "approval")
 	var asked session.ApprovalRequested

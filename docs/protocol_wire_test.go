@@ -239,23 +239,11 @@ func (w *wire) look(names subjects.Names, m *nats.Msg) {
 	case tokens[1] == "install":
 		w.packed("InstallRecord", canonical(w.t, m.Data))
 	case tokens[1] == "out":
-		w.check("Notice", m.Data)
-		var n struct{ Type string }
-		if err := json.Unmarshal(m.Data, &n); err != nil {
-			w.t.Error(err)
-		}
-		w.count(n.Type)
+		w.lines("Notice", m.Data)
 	case tokens[1] == "live":
 		w.check("LiveDelta", m.Data)
 	case tokens[1] == "progress":
-		for line := range bytes.Lines(m.Data) {
-			w.check("Progress", line)
-			var n struct{ Type string }
-			if err := json.Unmarshal(line, &n); err != nil {
-				w.t.Error(err)
-			}
-			w.count(n.Type)
-		}
+		w.lines("Progress", m.Data)
 	case tokens[1] == "alive":
 		w.check("Heartbeat", m.Data)
 	case tokens[1] == "cancel":
@@ -291,6 +279,18 @@ func (w *wire) check(name string, message []byte) {
 	}
 	for field := range fields {
 		w.fields[name][field] = true
+	}
+}
+
+// lines checks the lines of a message of notices or of progress.
+func (w *wire) lines(name string, message []byte) {
+	for line := range bytes.Lines(message) {
+		w.check(name, line)
+		var n struct{ Type string }
+		if err := json.Unmarshal(line, &n); err != nil {
+			w.t.Error(err)
+		}
+		w.count(n.Type)
 	}
 }
 
@@ -457,9 +457,11 @@ func (w *wire) request(nc *nats.Conn, subject string, body ...string) *nats.Msg 
 type followed struct {
 	w   *wire
 	sub *nats.Subscription
+
+	lines [][]byte // of the last message, not read yet
 }
 
-func (w *wire) follow(nc *nats.Conn, subject string) followed {
+func (w *wire) follow(nc *nats.Conn, subject string) *followed {
 	w.t.Helper()
 	sub, err := nc.SubscribeSync(subject)
 	if err == nil {
@@ -468,11 +470,11 @@ func (w *wire) follow(nc *nats.Conn, subject string) followed {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return followed{w, sub}
+	return &followed{w: w, sub: sub}
 }
 
 // finished waits for the end of a run.
-func (f followed) finished(run uint32) (end session.RunFinished) {
+func (f *followed) finished(run uint32) (end session.RunFinished) {
 	f.w.t.Helper()
 	for {
 		f.next(session.NoticeRunFinished, &end)
@@ -483,21 +485,24 @@ func (f followed) finished(run uint32) (end session.RunFinished) {
 }
 
 // next waits for the next notice of a type, and reads its data.
-func (f followed) next(typ string, data any) {
+func (f *followed) next(typ string, data any) {
 	f.w.t.Helper()
 	for {
-		m, err := f.sub.NextMsgWithContext(f.w.ctx)
-		if err != nil {
-			f.w.t.Fatalf("no %s comes: %v", typ, err)
+		for len(f.lines) == 0 {
+			m, err := f.sub.NextMsgWithContext(f.w.ctx)
+			if err != nil {
+				f.w.t.Fatalf("no %s comes: %v", typ, err)
+			}
+			f.lines = bytes.Split(m.Data, []byte("\n"))
 		}
 		var n struct {
 			Type string
 			Data json.RawMessage
 		}
-		if err := json.Unmarshal(m.Data, &n); err != nil {
+		if err := json.Unmarshal(f.lines[0], &n); err != nil {
 			f.w.t.Fatal(err)
 		}
-		if n.Type != typ {
+		if f.lines = f.lines[1:]; n.Type != typ {
 			continue
 		}
 		if err := json.Unmarshal(n.Data, data); err != nil {

@@ -274,22 +274,25 @@ func settlementOf(payload []byte) (effect, status string, err error) {
 	}
 }
 
-// notices notes a notice. A repeat has the same number and says the same.
+// notices notes the notices of a message. A repeat has the same number and says the
+// same.
 func (l *load) notices(f *loadFacts, sid string, m stored) {
 	l.t.Helper()
-	var n notice
-	if err := json.Unmarshal(m.data, &n); err != nil {
-		l.t.Fatalf("%s: %v", m, err)
-	}
 	if f.texts[sid] == nil {
 		f.texts[sid] = map[uint64]string{}
 	}
-	switch text, again := f.texts[sid][n.N]; {
-	case again && text != string(m.data):
-		l.t.Errorf("notice %d of %s: %s, and %s", n.N, sid, text, m.data)
-	case !again:
-		f.texts[sid][n.N] = string(m.data)
-		f.notices[sid] = append(f.notices[sid], n)
+	for line := range strings.SplitSeq(string(m.data), "\n") {
+		var n notice
+		if err := json.Unmarshal([]byte(line), &n); err != nil {
+			l.t.Fatalf("%s: %v", m, err)
+		}
+		switch text, again := f.texts[sid][n.N]; {
+		case again && text != line:
+			l.t.Errorf("notice %d of %s: %s, and %s", n.N, sid, text, line)
+		case !again:
+			f.texts[sid][n.N] = line
+			f.notices[sid] = append(f.notices[sid], n)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -271,9 +270,8 @@ func (l *load) follow(ctx context.Context) {
 			continue
 		}
 		from = msg.Sequence + 1
-		var n notice
 		var end finished
-		if json.Unmarshal(msg.Data, &n) != nil || n.Type != session.NoticeRunFinished || json.Unmarshal(n.Data, &end) != nil {
+		if !end.isIn(msg.Data) {
 			continue
 		}
 		sid := strings.TrimPrefix(msg.Subject, "refold.out.")

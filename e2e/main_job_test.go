@@ -5,6 +5,7 @@ package e2e_test
 // first.
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -27,6 +28,18 @@ type finished struct {
 		Blob string `json:"blob"`
 		Size int    `json:"size"`
 	} `json:"output"`
+}
+
+// isIn reads the end of a run from a message of notices, and reports whether it has
+// one.
+func (f *finished) isIn(message []byte) bool {
+	for line := range bytes.Lines(message) {
+		var n notice
+		if json.Unmarshal(line, &n) == nil && n.Type == session.NoticeRunFinished {
+			return json.Unmarshal(n.Data, f) == nil
+		}
+	}
+	return false
 }
 
 // runRequested is what `nats pub refold.in.<sid>` would send.

@@ -10,7 +10,6 @@ package e2e_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"regexp"
@@ -103,11 +102,7 @@ func (f *traffic) askOn(lane int) {
 func (f *traffic) hear(m *nats.Msg) {
 	sid := m.Subject[len("refold.out."):]
 	lane := subjects.Lane(subjects.Partition(sid))
-	var n notice
 	var end finished
-	if json.Unmarshal(m.Data, &n) != nil {
-		return
-	}
 	f.mu.Lock()
 	now := time.Now()
 	if last := f.heard[lane]; !last.IsZero() && !f.stopped {
@@ -115,7 +110,7 @@ func (f *traffic) hear(m *nats.Msg) {
 	}
 	f.heard[lane] = now
 	_, again := f.ended[sid]
-	over := n.Type == session.NoticeRunFinished && !again && json.Unmarshal(n.Data, &end) == nil
+	over := !again && end.isIn(m.Data)
 	if over {
 		f.ended[sid] = end.Lifecycle
 	}

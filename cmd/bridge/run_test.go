@@ -206,16 +206,18 @@ func (s *system) askWith(t *testing.T, sid, text string, config map[string]any) 
 		if err != nil {
 			t.Fatalf("waiting for the end of the run %q: %v", text, err)
 		}
-		var notice struct {
-			Type string              `json:"type"`
-			Data session.RunFinished `json:"data"`
-		}
-		bustest.OK(t, json.Unmarshal(msg.Data, &notice))
-		if notice.Type == "EventRejected" && !bytes.Contains(msg.Data, []byte(`"code":"stale"`)) { // which a cancelled turn's settlement is
-			t.Errorf("%s", msg.Data)
-		}
-		if notice.Type == "RunFinished" {
-			return notice.Data
+		for line := range bytes.Lines(msg.Data) {
+			var notice struct {
+				Type string              `json:"type"`
+				Data session.RunFinished `json:"data"`
+			}
+			bustest.OK(t, json.Unmarshal(line, &notice))
+			if notice.Type == "EventRejected" && !bytes.Contains(line, []byte(`"code":"stale"`)) { // which a cancelled turn's settlement is
+				t.Errorf("%s", line)
+			}
+			if notice.Type == "RunFinished" {
+				return notice.Data
+			}
 		}
 	}
 }

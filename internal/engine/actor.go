@@ -102,9 +102,7 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 		}
 	}
 	o.pending, o.wakes = appendEffects(o.pending, s.sid, effects)
-	for _, n := range notices {
-		o.pending = append(o.pending, journal.Output{Session: s.sid, Notice: n.JSON(), N: n.N})
-	}
+	o.pending = appendNotices(o.pending, s.sid, notices)
 	progress := s.state.Progress()
 	for _, n := range progress {
 		o.progress = joined(o.progress, append(n.JSON(), '\n'))
@@ -117,6 +115,23 @@ func (h *Host) next(s *actor, o *outputs) (err error) {
 	}
 	h.meters.count(counts, s, o.arrival.Event, notices, progress)
 	return nil
+}
+
+// appendNotices adds the notices of an event as the lines of one message, or of more
+// if one has no room: a message costs more than its lines. A message has the number of
+// its last notice.
+func appendNotices(pending []journal.Output, sid string, notices []session.Notice) []journal.Output {
+	first := len(pending)
+	for _, n := range notices {
+		line, last := n.JSON(), len(pending)-1
+		if last < first || len(pending[last].Notice)+1+len(line) > session.NoticeBytesMax {
+			pending = append(pending, journal.Output{Session: sid, Notice: line, N: n.N})
+			continue
+		}
+		o := &pending[last]
+		o.Notice, o.N = append(append(o.Notice, '\n'), line...), n.N
+	}
+	return pending
 }
 
 // misses reports whether an event may be the settlement of a turn whose descriptors were

@@ -4,6 +4,7 @@ package engine_test
 // with three copies. Each of the damaged sessions is stopped, and no other.
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -153,18 +154,16 @@ func (w *world) saidStop(sid, reason string) {
 		if err != nil {
 			w.t.Fatalf("%s: no notice of its quarantine: %v", sid, err)
 		}
-		var said struct {
-			Type string
-			Data session.SessionQuarantined
+		if !bytes.Contains(notice.Payload, []byte(session.NoticeSessionQuarantined)) {
+			continue
 		}
+		var said struct{ Data session.SessionQuarantined }
 		if err := json.Unmarshal(notice.Payload, &said); err != nil {
 			w.t.Fatal(err)
 		}
-		if said.Type == session.NoticeSessionQuarantined {
-			if said.Data.Reason != reason {
-				w.t.Errorf("%s: the notice says %q, the quarantine %q", sid, said.Data.Reason, reason)
-			}
-			return
+		if said.Data.Reason != reason {
+			w.t.Errorf("%s: the notice says %q, the quarantine %q", sid, said.Data.Reason, reason)
 		}
+		return
 	}
 }

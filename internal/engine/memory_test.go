@@ -370,7 +370,10 @@ func (m *memory) notify(ctx context.Context, sid string, n uint64, payload []byt
 		return &natsio.MaxPayloadError{Subject: "out " + sid, Bytes: len(payload), Limit: session.EventBytesMax}
 	}
 	return m.do(ctx, call{op: "Notify", sid: sid, who: fmt.Sprint(n)}, func() error {
-		m.notices[sid] = append(m.notices[sid], notice{n, bytes.Clone(payload)})
+		lines := bytes.Split(payload, []byte("\n"))
+		for i, line := range lines {
+			m.notices[sid] = append(m.notices[sid], notice{n - uint64(len(lines)-1-i), bytes.Clone(line)})
+		}
 		return nil
 	})
 }

@@ -4,6 +4,7 @@ package engine
 // effects and lines of progress that they store, and the spans of their runs.
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"go/ast"
@@ -141,13 +142,16 @@ func tallyOf(t *testing.T, e session.Event, o *outputs, c census) {
 	if env, err := session.ReadEnvelope(e.Payload); err == nil && slices.Contains(eventTypes, env.Type) {
 		typ = env.Type
 	}
+	var lines []byte
 	for _, out := range o.pending {
 		if out.Effect != nil {
 			c.add(1, "refold.effects.asked", string(out.Effect.Class), out.Effect.Target)
 		}
-		if out.Notice == nil {
-			continue
+		if out.Notice != nil {
+			lines = append(append(lines, out.Notice...), '\n')
 		}
+	}
+	for line := range bytes.Lines(lines) {
 		var n struct {
 			Type string `json:"type"`
 			Data struct {
@@ -155,7 +159,7 @@ func tallyOf(t *testing.T, e session.Event, o *outputs, c census) {
 				Lifecycle string `json:"lifecycle"`
 			} `json:"data"`
 		}
-		if err := json.Unmarshal(out.Notice, &n); err != nil {
+		if err := json.Unmarshal(line, &n); err != nil {
 			t.Fatal(err)
 		}
 		c.add(1, "refold.notices", n.Type)

@@ -334,3 +334,39 @@ func TestOnlyAcknowledgementsWaitForWakes(t *testing.T) {
 		}
 	})
 }
+
+// A stored message costs more than its lines.
+func TestNoticesOfAnEventAreOneMessage(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(_ *testing.T, s *stage) {
+		s.begin()
+		s.deliver(s.run("s1"), s.run("s1"), s.answer("s1", "r1t1", "done"))
+		s.pass(time.Minute)
+		stored := 0
+		for c, n := range s.mem.calls {
+			if c.op == "Notify" {
+				stored += n
+			}
+		}
+		if got, want := s.mem.said("s1"), []uint64{1, 2, 3, 4, 5}; !slices.Equal(got, want) || stored != 3 {
+			s.t.Errorf("%d messages have the notices %v, want 3 with %v", stored, got, want)
+		}
+	})
+}
+
+func TestLargeNoticesOfAnEventAreSeveralMessages(t *testing.T) {
+	t.Parallel()
+	said := func(n uint64, size int) session.Notice {
+		return session.Notice{N: n, Type: session.NoticeSessionQuarantined, Session: "s1", Data: session.SessionQuarantined{Reason: strings.Repeat("x", size)}}
+	}
+	half := session.NoticeBytesMax / 2
+	var got []uint64
+	for _, o := range appendNotices(nil, "s1", []session.Notice{said(3, 10), said(4, half-500), said(5, half-500), said(6, half), said(7, 10)}) {
+		if got = append(got, o.N); len(o.Notice) > session.NoticeBytesMax {
+			t.Errorf("a message has %d bytes", len(o.Notice))
+		}
+	}
+	if want := []uint64{5, 7}; !slices.Equal(got, want) {
+		t.Errorf("the last notices of the messages: got %v, want %v", got, want)
+	}
+}

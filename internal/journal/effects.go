@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -105,7 +106,8 @@ func (j *Journal) StoredOutputs(ctx context.Context, sid string) (w StoredOutput
 		return w, fmt.Errorf("read the last notice of %s: %w", sid, err)
 	}
 	var last LastSaid
-	if !j.conn.IsForeign(m.header) && json.Unmarshal(m.data, &last) == nil && last.N > 0 { // else no fold published it
+	line := m.data[bytes.LastIndexByte(m.data, '\n')+1:]
+	if !j.conn.IsForeign(m.header) && json.Unmarshal(line, &last) == nil && last.N > 0 { // else no fold published it
 		w.Notice = last
 	}
 	return w, nil

@@ -12,20 +12,22 @@ import (
 	"github.com/refold/refold/subjects"
 )
 
-// noticeBytesMax bounds a notice, which may have a run's output as inline text.
-const noticeBytesMax = session.EventBytesMax
+// noticeBytesMax bounds a message of notices. One may have a run's output as inline
+// text.
+const noticeBytesMax = session.NoticeBytesMax
 
-// Notice is a stored notice.
+// Notice is a stored message of notices about one event.
 type Notice struct {
 	Session string
 	Seq     uint64 // in the stream of notices
 	Time    int64  // Unix milliseconds
-	Payload []byte // JSON
+	Payload []byte // JSON, a notice a line
 }
 
-// Notify publishes the nth notice of a session. The same n again within the stream's
-// duplicate window succeeds and stores nothing; readers drop later repeats by n. A
-// notice of n 0 is from no fold, and never a repeat.
+// Notify publishes a message whose last notice is the nth of a session. The same n
+// again within the stream's duplicate window succeeds and stores nothing; readers drop
+// later repeats by the notices' numbers. A notice of n 0 is from no fold, and never a
+// repeat.
 func (j *Journal) Notify(ctx context.Context, sid string, n uint64, payload []byte) error {
 	return errors.Join(j.Store(ctx, []Output{{Session: sid, Notice: payload, N: n}})...)
 }

@@ -15,14 +15,14 @@ import (
 )
 
 // Output is one message that the owner of a session stores: an effect, the
-// withdrawal of one, or a notice. Exactly one of the three is set. An effect of
+// withdrawal of one, or notices. Exactly one of the three is set. An effect of
 // class wake is stored as a message schedule.
 type Output struct {
 	Session  string
 	Effect   *session.Effect
 	Withdraw *session.Withdrawal // an effect whose claim is stored as withdrawn
-	Notice   []byte              // JSON
-	N        uint64              // number of the notice; 0: from no fold. Of a withdrawal: the claim to store, as Store raises it; 0: the first
+	Notice   []byte              // notices about one event, as lines of JSON
+	N        uint64              // number of the last of them; 0: from no fold. Of a withdrawal: the claim to store, as Store raises it; 0: the first
 
 	Awaited     bool   // of a wake: a caller waits for it, so it is stored as soon as possible
 	TraceParent string // header of an effect; empty: none. Owners may differ in it

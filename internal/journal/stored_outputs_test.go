@@ -62,6 +62,6 @@ func storedOutputsContract(t *testing.T, e testbus.Env) {
 		say("outputs", 0, payload)
 		want("outputs", journal.LastSaid{}, turn, call)
 	}
-	say("outputs", 3, `{"n":3,"seq":12,"at":300}`)
-	want("outputs", journal.LastSaid{N: 3, Seq: 12, At: 300}, turn, call)
+	say("outputs", 4, `{"n":3,"seq":12,"at":300}`+"\n"+`{"n":4,"seq":12,"at":300}`)
+	want("outputs", journal.LastSaid{N: 4, Seq: 12, At: 300}, turn, call)
 }

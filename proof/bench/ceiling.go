@@ -40,7 +40,7 @@ type template struct {
 	wake                         []byte
 	calls                        [toolsAsked][]byte
 	claim                        []byte
-	notices                      [3][]byte // opened, started, finished
+	started, finished            []byte // notices: of the first event, of the last one
 }
 
 func startCeiling(ctx context.Context, s *servers, o row, stored template, fail func(error)) (c *ceiling, err error) {
@@ -170,7 +170,7 @@ func (l *lane) step(effects, notices []message, s *pullBatch, door session.Door,
 	switch door {
 	case session.DoorIn:
 		effects = append(effects, c.effect(s, session.ClassLLM, provider, sid, "r1t1", c.stored.turns[0]))
-		notices = append(notices, c.notice(s, sid, 1), c.notice(s, sid, 2))
+		notices = append(notices, c.notice(s, sid, 2, c.stored.started))
 	case session.DoorTool:
 		if at.results++; at.results == toolsAsked {
 			effects = append(effects, c.effect(s, session.ClassLLM, provider, sid, "r1t2", c.stored.turns[1]))
@@ -183,7 +183,7 @@ func (l *lane) step(effects, notices []message, s *pullBatch, door session.Door,
 			break
 		}
 		delete(l.sessions, sid)
-		notices = append(notices, c.notice(s, sid, 3))
+		notices = append(notices, c.notice(s, sid, 3, c.stored.finished))
 	}
 	return effects, notices
 }
@@ -211,12 +211,13 @@ func (c *ceiling) wake(s *pullBatch, sid string) message {
 	return message{subject: timer, due: due, msgpack: true, data: c.stored.wake, stored: s.one}
 }
 
-func (c *ceiling) notice(s *pullBatch, sid string, n int) message {
+// notice returns a message whose last notice is the nth of the session.
+func (c *ceiling) notice(s *pullBatch, sid string, n uint64, data []byte) message {
 	subject, err := c.names.Out(sid)
 	if err != nil {
 		c.fail(err)
 	}
-	return message{subject: subject, id: subjects.NoticeID(sid, uint64(n)), data: c.stored.notices[n-1], stored: s.one}
+	return message{subject: subject, id: subjects.NoticeID(sid, n), data: data, stored: s.one}
 }
 
 // storedSubject parses a subject of the log: PREFIX.PARTITION.DOOR.SESSION.

@@ -29,7 +29,7 @@ type census struct {
 // named are the types that the census lists by name. Others are counted by stream.
 var named = []string{
 	session.TypeRunRequested, session.TypeToolCallsObserved, session.TypeToolCallSettled, session.TypeGenerationSettled,
-	session.NoticeSessionOpened, session.NoticeRunStarted, session.NoticeRunFinished,
+	session.NoticeSessionOpened, session.NoticeRunFinished,
 }
 
 // settleWithin is how long messages that no run waits for may take to be stored
@@ -229,9 +229,7 @@ func (c *census) template(names subjects.Names) (t template, err error) {
 		t.calls[i] = take(effects + "tool " + callName(i))
 	}
 	t.claim = take(effects + "claim")
-	t.notices = [3][]byte{
-		take(notices + session.NoticeSessionOpened), take(notices + session.NoticeRunStarted), take(notices + session.NoticeRunFinished),
-	}
+	t.started, t.finished = take(notices+session.NoticeSessionOpened), take(notices+session.NoticeRunFinished)
 	return t, err
 }
 

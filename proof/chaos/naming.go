@@ -172,12 +172,13 @@ func (n namer) identity(what string, f *frame) string {
 	return ""
 }
 
-// noticeType returns the type of a notice.
+// noticeType returns the type of the last notice in a message: the one that the event
+// is about.
 func noticeType(payload []byte) string {
 	var notice struct {
 		Type string `json:"type"`
 	}
-	if json.Unmarshal(payload, &notice) != nil || notice.Type == "" {
+	if json.Unmarshal(payload[bytes.LastIndexByte(payload, '\n')+1:], &notice) != nil || notice.Type == "" {
 		return "unreadable"
 	}
 	return notice.Type

@@ -179,16 +179,29 @@ func (r *referee) endNotices(sid string, s *judged) {
 			continue
 		}
 		n, err := strconv.ParseUint(m.Header, 10, 64)
-		switch {
-		case err != nil || n == 0 || n > last+1 || n > uint64(len(s.notices)):
-			r.j.breaks("%s: notice %s comes after %d", sid, m.Header, last)
+		if err != nil {
+			r.j.breaks("%s: a notice has the number %q", sid, m.Header)
 			return
-		case !bytes.Equal(m.Data, s.notices[n-1]):
-			r.j.breaks("%s: notice %d differs from the fold's", sid, n)
 		}
-		last = max(last, n)
+		noticesIn(m.Data, n, func(n uint64, line []byte) {
+			switch {
+			case n == 0 || n > last+1 || n > uint64(len(s.notices)):
+				r.j.breaks("%s: notice %d comes after %d", sid, n, last)
+			case !bytes.Equal(line, s.notices[n-1]):
+				r.j.breaks("%s: notice %d differs from the fold's", sid, n)
+			}
+			last = max(last, n)
+		})
 	}
 	if last != uint64(s.state.NoticeN) {
 		r.j.breaks("%s: %d notices were stored, of %d", sid, last, s.state.NoticeN)
+	}
+}
+
+// noticesIn calls each with the notices of a message, whose last one has the number n.
+func noticesIn(data []byte, n uint64, each func(n uint64, line []byte)) {
+	lines := bytes.Split(data, []byte("\n"))
+	for i, line := range lines {
+		each(n-uint64(len(lines)-1-i), line)
 	}
 }

@@ -312,7 +312,7 @@ func (j *jetServer) notice(o *journal.Output) {
 	}
 	ack, err := j.out.Publish(jetmodel.Put{Subject: o.Session, Data: o.Notice, ID: id, Header: strconv.FormatUint(o.N, 10)})
 	if err == nil && !ack.Duplicate {
-		j.judge.notice(o.Session, o.N, o.Notice)
+		noticesIn(o.Notice, o.N, func(n uint64, line []byte) { j.judge.notice(o.Session, n, line) })
 	}
 }
 

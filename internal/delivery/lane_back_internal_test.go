@@ -52,7 +52,7 @@ func giveAllBack(t *testing.T, takes time.Duration, each ...*givenBack) {
 		each[i].slowReset, each[i].one = servers[i], one
 		l.server = each[i]
 		giving.Go(func() {
-			l.giveBack(t.Context(), &epoch{lane: l, pin: slowPin, log: l.log, window: newWindow(func(string) {}), unsubscribe: func() {}})
+			l.giveBack(t.Context(), &epoch{lane: l, pin: slowPin, log: l.log, window: newWindow(func(string) {}), inbox: &inbox{stop: func() {}}})
 		})
 	}
 	giving.Wait()

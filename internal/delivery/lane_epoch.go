@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -30,17 +29,6 @@ const tickMax = time.Second
 // cost a request for each event.
 const windowPartPull = 4
 
-// epochEnd is why an epoch ended.
-type epochEnd string
-
-const (
-	epochRuns    epochEnd = ""
-	epochReset   epochEnd = "reset"   // begin another one under the same pin
-	epochLost    epochEnd = "lost"    // another client has the pin, or may have it
-	epochDrained epochEnd = "drained" // every delivered event is acked
-	epochStopped epochEnd = "stopped" // the context ended
-)
-
 // epoch is the time between two resets of a lane that this process owns. It has an
 // inbox, a window, and a count of deliveries that must have no gap.
 type epoch struct {
@@ -51,11 +39,8 @@ type epoch struct {
 	queue  chan Delivery // to the owner; has room for the whole window
 	log    *slog.Logger
 
-	inbox       string
-	msgs        <-chan *nats.Msg
-	unsubscribe func() // from inbox
+	*inbox
 
-	request  uint64 // number of the last request
 	filling  uint64 // the open request that fills the window; 0: none
 	asked    int    // messages that it may still deliver
 	anySize  bool   // the next request is for one event of any size
@@ -66,7 +51,7 @@ type epoch struct {
 	hasPending    bool   // the server had events at the reset
 	reconnects    uint64
 	begun         time.Time
-	sent          time.Time // last request
+	requested     time.Time // last request
 	filled        time.Time // last request that fills the window
 	mismatchSince time.Time // since when the server's count of deliveries differs; zero: it doesn't
 	checked       time.Time // last check; zero: none yet
@@ -86,8 +71,8 @@ func (l *Lane) own(ctx context.Context, pin string, owner LaneOwner) {
 			return
 		}
 		switch end := e.run(ctx); end {
-		case epochReset:
-		case epochLost:
+		case pullReset:
+		case pullLost:
 			e.log.Info("lane_lost")
 			return
 		default:
@@ -111,14 +96,13 @@ func (l *Lane) newEpoch(ctx context.Context, pin string, owner LaneOwner) (*epoc
 		log: l.log.With("epoch", l.epoch), next: 1, hasPending: pending > 0, reconnects: reconnects,
 	}
 	e.window = newWindow(e.ack)
-	if e.inbox, e.msgs, e.unsubscribe, err = l.server.Listen(2 * windowEventsMax); err != nil {
-		return nil, natsio.Typed(err)
+	if e.inbox, err = l.listen(2 * windowEventsMax); err != nil {
+		return nil, err
 	}
 	e.begun = time.Now()
 	select {
 	case <-l.draining: // before deliver starts, so that it delivers nothing
-		e.draining = true
-		e.window.close()
+		e.drain()
 	default:
 	}
 	before := l.last
@@ -158,47 +142,28 @@ func (e *epoch) deliver(owner LaneOwner, before <-chan struct{}, done chan<- str
 	}
 }
 
-func (e *epoch) run(ctx context.Context) (end epochEnd) {
-	defer func() {
-		close(e.queue)
-		e.lane.recordFloor(e.window.end(), e.reconnects)
-		if end == epochReset || end == epochLost {
-			e.unsubscribe()
-		}
-	}()
-	tick := time.NewTicker(min(e.lane.ttl/ttlPartTick, tickMax))
-	defer tick.Stop()
-	draining := e.lane.draining
-	for end == epochRuns {
-		if err := e.fill(); err != nil {
-			e.log.Warn("lane_pull_failed", "error", err.Error())
-			return epochLost
-		}
-		select {
-		case <-ctx.Done():
-			return epochStopped
-		case m := <-e.msgs:
-			end = e.receive(m)
-			for n := len(e.msgs); n > 0 && end == epochRuns; n-- { // this is the only receiver
-				end = e.receive(<-e.msgs)
-			}
-		case <-e.window.freed:
-		case <-draining:
-			draining = nil
-			e.draining = true
-			e.window.close()
-		case <-tick.C:
-			end = e.check(time.Now())
-		}
-		if e.draining && e.window.settled() && end == epochRuns {
-			end = epochDrained
-		}
+func (e *epoch) run(ctx context.Context) pullEnd {
+	end := pullLoop(ctx, e, e.window.freed, e.lane.draining, min(e.lane.ttl/ttlPartTick, tickMax))
+	close(e.queue)
+	e.lane.recordFloor(e.window.end(), e.reconnects)
+	if end == pullReset || end == pullLost {
+		e.stop()
 	}
 	return end
 }
 
+func (e *epoch) arrivals() <-chan *nats.Msg { return e.msgs }
+
+func (e *epoch) drain() {
+	e.draining = true
+	e.window.close()
+}
+
 // fill requests as many events as there is room for, and keeps the pin.
-func (e *epoch) fill() error {
+func (e *epoch) fill() pullEnd {
+	if e.draining && e.window.settled() {
+		return pullDrained
+	}
 	keep := e.lane.ttl / ttlPartKeep
 	events, bytes := e.window.room()
 	request := PullRequest{Batch: events, MaxBytes: bytes, Expires: keep, Heartbeat: keep / 2}
@@ -208,33 +173,32 @@ func (e *epoch) fill() error {
 	}
 	full := events < windowEventsMax/windowPartPull || bytes < windowBytesMax/windowPartPull || e.anySize && !empty
 	if !e.draining && !full && e.filling == 0 {
-		e.filling, e.asked, e.anySize, e.filled = e.request+1, request.Batch, false, time.Now()
+		e.filling, e.asked, e.anySize, e.filled = e.sent+1, request.Batch, false, time.Now()
+		request.Group, request.Pin = subjects.LaneGroup, e.pin
 		return e.ask(request)
 	}
-	if time.Since(e.sent) < keep {
-		return nil
+	if time.Since(e.requested) < keep {
+		return pullRuns
 	}
-	// A request that expires on arrival keeps the pin and delivers nothing.
-	return e.ask(PullRequest{Batch: 1, Expires: time.Nanosecond})
+	return e.ask(keepsPin(e.pin))
 }
 
-func (e *epoch) ask(r PullRequest) error {
-	e.request++
-	e.sent = time.Now()
-	r.Group, r.Pin = subjects.LaneGroup, e.pin
-	err := e.lane.server.Pull(natsio.ReplySubject(e.inbox, e.request), r)
-	if errors.Is(err, nats.ErrReconnectBufExceeded) {
-		return nil // disconnected: after the reconnect, check ends the epoch
+func (e *epoch) ask(r PullRequest) pullEnd {
+	e.requested = time.Now()
+	err := e.inbox.ask(r)
+	if err == nil || errors.Is(err, nats.ErrReconnectBufExceeded) {
+		return pullRuns // if disconnected: after the reconnect, check ends the epoch
 	}
-	return natsio.Typed(err)
+	e.log.Warn("lane_pull_failed", "error", natsio.Typed(err).Error())
+	return pullLost
 }
 
 // check detects losses that no message reports. Messages that are received but not
 // processed yet count as not missing.
-func (e *epoch) check(now time.Time) epochEnd {
+func (e *epoch) check(_ context.Context, now time.Time) pullEnd {
 	ttl, idle := e.lane.ttl, len(e.msgs) == 0
 	if e.stalled(now) {
-		return epochRuns
+		return pullRuns
 	}
 	switch {
 	case e.lane.server.Reconnects() != e.reconnects:
@@ -247,7 +211,7 @@ func (e *epoch) check(now time.Time) epochEnd {
 	case !e.mismatchSince.IsZero() && now.Sub(e.mismatchSince) > ttl:
 		return e.again("deliveries were lost")
 	}
-	return epochRuns
+	return pullRuns
 }
 
 // stalled reports whether this process did not run for a while (it was stopped, or had
@@ -270,23 +234,21 @@ func (e *epoch) stalled(now time.Time) bool {
 
 // again ends the epoch with a reset. During a handover there is no reset, since the
 // unacked events go to the next owner.
-func (e *epoch) again(why string) epochEnd {
+func (e *epoch) again(why string) pullEnd {
 	e.log.Info("lane_reset", "reason", why)
 	if e.draining {
-		return epochDrained
+		return pullDrained
 	}
-	return epochReset
+	return pullReset
 }
 
-func (e *epoch) receive(m *nats.Msg) epochEnd {
-	if strings.HasPrefix(m.Subject, e.inbox) { // else it is an event, whose headers need no parsing
-		if status, ok := readStatus(e.inbox, m); ok {
-			return e.receiveStatus(status)
-		}
+func (e *epoch) receive(m *nats.Msg) pullEnd {
+	if status, ok := e.status(m); ok {
+		return e.receiveStatus(status)
 	}
 	at, ok := natsio.ReadAckReply(m)
 	if !ok {
-		return epochRuns
+		return pullRuns
 	}
 	if e.filling != 0 {
 		if e.asked--; e.asked == 0 {
@@ -300,13 +262,13 @@ func (e *epoch) receive(m *nats.Msg) epochEnd {
 	e.mismatchSince = time.Time{}
 	switch {
 	case e.draining:
-		return epochRuns // ignored: the lane is reset before it is unpinned
+		return pullRuns // ignored: the lane is reset before it is unpinned
 	case at.Seq > e.last:
 		e.last = at.Seq
 		e.accept(m, at)
-		return epochRuns
+		return pullRuns
 	case e.window.holds(at.Seq):
-		return epochRuns // it takes longer than ack_wait
+		return pullRuns // it takes longer than ack_wait
 	default:
 		return e.again("an acknowledged event came again")
 	}
@@ -335,7 +297,7 @@ func (e *epoch) accept(m *nats.Msg, at natsio.AckReply) {
 }
 
 // receiveStatus handles the server's status of a request.
-func (e *epoch) receiveStatus(s pullStatus) epochEnd {
+func (e *epoch) receiveStatus(s pullStatus) pullEnd {
 	switch s.code {
 	case statusHeartbeat:
 		// In a cluster the count includes deliveries that wait for their quorum, so
@@ -345,12 +307,12 @@ func (e *epoch) receiveStatus(s pullStatus) epochEnd {
 		} else if e.mismatchSince.IsZero() {
 			e.mismatchSince = time.Now()
 		}
-		return epochRuns
+		return pullRuns
 	case statusWrongPin:
-		return epochLost
+		return pullLost
 	}
 	if s.request != e.filling {
-		return epochRuns
+		return pullRuns
 	}
 	e.filling = 0
 	switch err := s.fault(); {
@@ -361,7 +323,7 @@ func (e *epoch) receiveStatus(s pullStatus) epochEnd {
 		// Another leader, another consumer, a server that shuts down: each of them
 		// ends the pin.
 		e.log.Info("lane_pull_refused", "error", err.Error())
-		return epochLost
+		return pullLost
 	}
-	return epochRuns
+	return pullRuns
 }

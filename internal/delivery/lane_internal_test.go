@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -28,16 +29,16 @@ func testEpoch(t *testing.T) (e *epoch, acks *[]string) {
 	l := New(conn, new(streams.Streams)).Lane(0)
 	l.ttl = time.Minute
 	return &epoch{
-		lane: l, number: 1, next: 1, inbox: "inbox", queue: make(chan Delivery, windowEventsMax), log: conn.Log,
+		lane: l, number: 1, next: 1, inbox: &inbox{prefix: "inbox"}, queue: make(chan Delivery, windowEventsMax), log: conn.Log,
 		window: newWindow(func(reply string) { *acks = append(*acks, reply) }),
 	}, acks
 }
 
 // checkLater calls check for a time two lives of a pin from now, and for just before.
-func checkLater(e *epoch) epochEnd {
+func checkLater(e *epoch) pullEnd {
 	later := time.Now().Add(2 * e.lane.ttl)
 	e.checked = later.Add(-e.lane.ttl / ttlPartTick)
-	return e.check(later)
+	return e.check(context.Background(), later)
 }
 
 // delivery is a message as a consumer delivers it.
@@ -58,21 +59,21 @@ func TestEpochAcceptsEventsInOrder(t *testing.T) {
 		name  string
 		msgs  [][2]uint64 // stream sequence, consumer sequence
 		acked int         // how many are acked before the last comes
-		end   epochEnd
+		end   pullEnd
 		taken []uint64
 	}{
-		{"in order", [][2]uint64{{6, 1}, {9, 2}}, 0, epochRuns, []uint64{6, 9}},
-		{"does not begin at 1", [][2]uint64{{6, 2}}, 0, epochReset, nil},
-		{"a gap", [][2]uint64{{6, 1}, {9, 3}}, 0, epochReset, []uint64{6}},
-		{"begins again", [][2]uint64{{6, 1}, {7, 2}, {6, 1}}, 0, epochReset, []uint64{6, 7}},
-		{"held, again", [][2]uint64{{6, 1}, {9, 2}, {6, 3}, {9, 4}}, 0, epochRuns, []uint64{6, 9}},
-		{"acked, again", [][2]uint64{{6, 1}, {9, 2}, {6, 3}}, 1, epochReset, []uint64{6, 9}},
-		{"held behind an acked one, again", [][2]uint64{{6, 1}, {9, 2}, {9, 3}}, 1, epochRuns, []uint64{6, 9}},
+		{"in order", [][2]uint64{{6, 1}, {9, 2}}, 0, pullRuns, []uint64{6, 9}},
+		{"does not begin at 1", [][2]uint64{{6, 2}}, 0, pullReset, nil},
+		{"a gap", [][2]uint64{{6, 1}, {9, 3}}, 0, pullReset, []uint64{6}},
+		{"begins again", [][2]uint64{{6, 1}, {7, 2}, {6, 1}}, 0, pullReset, []uint64{6, 7}},
+		{"held, again", [][2]uint64{{6, 1}, {9, 2}, {6, 3}, {9, 4}}, 0, pullRuns, []uint64{6, 9}},
+		{"acked, again", [][2]uint64{{6, 1}, {9, 2}, {6, 3}}, 1, pullReset, []uint64{6, 9}},
+		{"held behind an acked one, again", [][2]uint64{{6, 1}, {9, 2}, {9, 3}}, 1, pullRuns, []uint64{6, 9}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			e, _ := testEpoch(t)
-			end := epochRuns
+			end := pullRuns
 			var taken []Delivery
 			for i, m := range test.msgs {
 				if i == len(test.msgs)-1 {
@@ -111,23 +112,23 @@ func TestLastingMismatchResetsTheLane(t *testing.T) {
 		}}
 	}
 	e, _ := testEpoch(t)
-	later := func() epochEnd { return checkLater(e) }
+	later := func() pullEnd { return checkLater(e) }
 	e.receive(delivery(6, 1))
 	e.receive(heartbeat(1))
-	if got := later(); got != epochRuns {
+	if got := later(); got != pullRuns {
 		t.Errorf("the same count: got %q, want none", got)
 	}
 	e.receive(heartbeat(2))
-	if got := e.check(time.Now()); got != epochRuns {
+	if got := e.check(context.Background(), time.Now()); got != pullRuns {
 		t.Errorf("another count, just now: got %q, want none", got)
 	}
 	e.receive(delivery(7, 2))
-	if got := later(); got != epochRuns {
+	if got := later(); got != pullRuns {
 		t.Errorf("what it counted has come: got %q, want none", got)
 	}
 	e.receive(heartbeat(3))
-	if got := later(); got != epochReset {
-		t.Errorf("another count, for long: got %q, want %q", got, epochReset)
+	if got := later(); got != pullReset {
+		t.Errorf("another count, for long: got %q, want %q", got, pullReset)
 	}
 }
 
@@ -137,24 +138,24 @@ func TestRefusedRequestEndsTheEpoch(t *testing.T) {
 	for _, test := range []struct {
 		request    uint64 // 2 is to fill the window, 3 keeps the pin
 		code, text string
-		want       epochEnd
+		want       pullEnd
 		open       bool // the request that fills the window is open still
 	}{
-		{2, "408", "Request Timeout", epochRuns, false},
-		{3, "408", "Request Timeout", epochRuns, true},
-		{2, "409", "Message Size Exceeds MaxBytes", epochRuns, false},
-		{2, "409", "Batch Completed", epochRuns, false},
-		{2, "409", "Leadership Change", epochLost, false},
-		{2, "409", "Consumer Deleted", epochLost, false},
-		{2, "503", "", epochLost, false},
-		{1, "409", "Leadership Change", epochRuns, true},
-		{2, "423", "Nats-Wrong-Pin-Id", epochLost, true},
-		{3, "423", "Nats-Pin-Id mismatch", epochLost, true},
+		{2, "408", "Request Timeout", pullRuns, false},
+		{3, "408", "Request Timeout", pullRuns, true},
+		{2, "409", "Message Size Exceeds MaxBytes", pullRuns, false},
+		{2, "409", "Batch Completed", pullRuns, false},
+		{2, "409", "Leadership Change", pullLost, false},
+		{2, "409", "Consumer Deleted", pullLost, false},
+		{2, "503", "", pullLost, false},
+		{1, "409", "Leadership Change", pullRuns, true},
+		{2, "423", "Nats-Wrong-Pin-Id", pullLost, true},
+		{3, "423", "Nats-Pin-Id mismatch", pullLost, true},
 	} {
 		t.Run(fmt.Sprint(test.request, test.code, test.text), func(t *testing.T) {
 			t.Parallel()
 			e, _ := testEpoch(t)
-			e.request, e.filling, e.asked = 3, 2, 10
+			e.sent, e.filling, e.asked = 3, 2, 10
 			got := e.receive(&nats.Msg{Subject: natsio.ReplySubject("inbox", test.request), Header: nats.Header{
 				subjects.HeaderStatus: {test.code}, subjects.HeaderDescription: {test.text},
 			}})
@@ -172,15 +173,15 @@ func TestRefusedRequestEndsTheEpoch(t *testing.T) {
 func TestUnansweredRequestResetsTheLane(t *testing.T) {
 	t.Parallel()
 	e, _ := testEpoch(t)
-	e.request, e.filling, e.asked, e.filled = 1, 1, 10, time.Now()
-	if got := e.check(time.Now()); got != epochRuns {
+	e.sent, e.filling, e.asked, e.filled = 1, 1, 10, time.Now()
+	if got := e.check(context.Background(), time.Now()); got != pullRuns {
 		t.Errorf("an open request: got %q, want none", got)
 	}
-	if got := checkLater(e); got != epochReset {
-		t.Errorf("a request without an answer: got %q, want %q", got, epochReset)
+	if got := checkLater(e); got != pullReset {
+		t.Errorf("a request without an answer: got %q, want %q", got, pullReset)
 	}
 	e.receive(&nats.Msg{Subject: "inbox.1", Header: nats.Header{subjects.HeaderStatus: {statusTimeout}}})
-	if got := checkLater(e); got != epochRuns {
+	if got := checkLater(e); got != pullRuns {
 		t.Errorf("an answered request: got %q, want none", got)
 	}
 }
@@ -190,18 +191,18 @@ func TestMissingFirstEventResetsTheLane(t *testing.T) {
 	t.Parallel()
 	e, _ := testEpoch(t)
 	e.begun = time.Now()
-	if got := checkLater(e); got != epochRuns {
+	if got := checkLater(e); got != pullRuns {
 		t.Errorf("nothing is to come: got %q, want none", got)
 	}
 	e.hasPending = true
-	if got := e.check(time.Now()); got != epochRuns {
+	if got := e.check(context.Background(), time.Now()); got != pullRuns {
 		t.Errorf("just begun: got %q, want none", got)
 	}
-	if got := checkLater(e); got != epochReset {
-		t.Errorf("it did not come: got %q, want %q", got, epochReset)
+	if got := checkLater(e); got != pullReset {
+		t.Errorf("it did not come: got %q, want %q", got, pullReset)
 	}
 	e.receive(delivery(6, 1))
-	if got := checkLater(e); got != epochRuns {
+	if got := checkLater(e); got != pullRuns {
 		t.Errorf("it came: got %q, want none", got)
 	}
 }
@@ -214,7 +215,7 @@ func TestSuspendedEpochDoesNotReset(t *testing.T) {
 		name string
 		lack func(e *epoch, now time.Time)
 	}{
-		{"a request without an answer", func(e *epoch, now time.Time) { e.request, e.filling, e.asked, e.filled = 1, 1, 10, now }},
+		{"a request without an answer", func(e *epoch, now time.Time) { e.sent, e.filling, e.asked, e.filled = 1, 1, 10, now }},
 		{"the first event did not come", func(e *epoch, now time.Time) { e.begun, e.hasPending = now, true }},
 		{"another count of deliveries", func(e *epoch, now time.Time) { e.next, e.mismatchSince = 2, now }},
 	} {
@@ -223,19 +224,19 @@ func TestSuspendedEpochDoesNotReset(t *testing.T) {
 			e, _ := testEpoch(t)
 			now := time.Now()
 			test.lack(e, now)
-			e.check(now)
+			e.check(context.Background(), now)
 			now = now.Add(2 * e.lane.ttl)
-			if got := e.check(now); got != epochRuns {
+			if got := e.check(context.Background(), now); got != pullRuns {
 				t.Errorf("first check after it stood still: got %q, want none", got)
 			}
-			var got epochEnd
+			var got pullEnd
 			for range 2 * ttlPartTick {
-				if now = now.Add(e.lane.ttl / ttlPartTick); got == epochRuns {
-					got = e.check(now)
+				if now = now.Add(e.lane.ttl / ttlPartTick); got == pullRuns {
+					got = e.check(context.Background(), now)
 				}
 			}
-			if got != epochReset {
-				t.Errorf("it still did not come, for the life of a pin: got %q, want %q", got, epochReset)
+			if got != pullReset {
+				t.Errorf("it still did not come, for the life of a pin: got %q, want %q", got, pullReset)
 			}
 		})
 	}

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/refold/refold/internal/natsio"
-	"github.com/refold/refold/subjects"
 )
 
 var errPinLost = errors.New("another client has the pin")
@@ -25,26 +22,21 @@ func (l *Lane) lockResets(ctx context.Context, pin string) (done func(), err err
 		return done, nil
 	default:
 	}
-	inbox, msgs, unsubscribe, err := l.server.Listen(8)
+	in, err := l.listen(8)
 	if err != nil {
 		return nil, err
 	}
-	defer unsubscribe()
+	defer in.stop()
 	tick := time.NewTicker(l.ttl / ttlPartKeep)
 	defer tick.Stop()
-	request := uint64(0)
-	keep := func() error { // sends a request that expires on arrival and delivers nothing
-		request++
-		return l.server.Pull(natsio.ReplySubject(inbox, request), PullRequest{Batch: 1, Expires: time.Nanosecond, Group: subjects.LaneGroup, Pin: pin})
-	}
-	for err = keep(); err == nil; {
+	for err = in.ask(keepsPin(pin)); err == nil; {
 		select {
 		case l.resetMu <- struct{}{}:
 			return done, nil
 		case <-tick.C:
-			err = keep()
-		case m := <-msgs:
-			if status, ok := readStatus(inbox, m); ok && status.code == statusWrongPin {
+			err = in.ask(keepsPin(pin))
+		case m := <-in.msgs:
+			if status, ok := in.status(m); ok && status.code == statusWrongPin {
 				err = errPinLost
 			}
 		case <-ctx.Done():
@@ -72,7 +64,7 @@ func (l *Lane) resetInTurn(ctx context.Context, pin string) (pending uint64, err
 func (l *Lane) giveBack(ctx context.Context, e *epoch) {
 	ctx = context.WithoutCancel(ctx)
 	last := e.window.end()
-	e.unsubscribe()
+	e.stop()
 	if last != "" && l.server.Reconnects() != e.reconnects {
 		last = "" // see natsio.Conn.Incarnation
 	}

@@ -47,6 +47,21 @@ type natsLane struct {
 	stream, consumer string
 }
 
+// listen opens an inbox for requests to the lane's consumer.
+func (l *Lane) listen(room int) (*inbox, error) {
+	prefix, msgs, stop, err := l.server.Listen(room)
+	if err != nil {
+		return nil, natsio.Typed(err)
+	}
+	return &inbox{prefix: prefix, msgs: msgs, stop: stop, pull: l.server.Pull}, nil
+}
+
+// keepsPin returns a request that expires on arrival: it keeps the pin and delivers
+// nothing.
+func keepsPin(pin string) PullRequest {
+	return PullRequest{Batch: 1, Expires: time.Nanosecond, Group: subjects.LaneGroup, Pin: pin}
+}
+
 func (s natsLane) Info(ctx context.Context) (LaneInfo, error) {
 	if !s.source.conn.NC.IsConnected() {
 		return LaneInfo{}, nats.ErrDisconnected

@@ -87,15 +87,12 @@ func (l *Lane) leftBy(ctx context.Context, left uint64) uint64 {
 // that gets one. The message is dropped, since the reset that follows delivers it again
 // in order.
 func (l *Lane) probe(ctx context.Context, timeout time.Duration) (pin string, err error) {
-	inbox, msgs, stop, err := l.server.Listen(8)
+	in, err := l.listen(8)
 	if err != nil {
-		return "", natsio.Typed(err)
+		return "", err
 	}
-	defer stop()
-	err = l.server.Pull(natsio.ReplySubject(inbox, 1), PullRequest{
-		Batch: 1, Expires: timeout, Group: subjects.LaneGroup,
-	})
-	if err != nil {
+	defer in.stop()
+	if err := in.ask(PullRequest{Batch: 1, Expires: timeout, Group: subjects.LaneGroup}); err != nil {
 		return "", natsio.Typed(err)
 	}
 	silence := time.NewTimer(l.ttl)
@@ -103,22 +100,22 @@ func (l *Lane) probe(ctx context.Context, timeout time.Duration) (pin string, er
 	var m *nats.Msg
 	select {
 	case <-ctx.Done():
-		stop()
+		in.stop()
 		l.withdraw(ctx)
 		select {
-		case m = <-msgs: // it had been sent already: Run gives the pin back
+		case m = <-in.msgs: // it had been sent already: Run gives the pin back
 		default:
 			return "", nil
 		}
-	case m = <-msgs:
+	case m = <-in.msgs:
 	case <-silence.C:
 		select {
-		case m = <-msgs: // it arrived in time; this goroutine was scheduled late
+		case m = <-in.msgs: // it arrived in time; this goroutine was scheduled late
 		default:
 			return "", errSilent
 		}
 	}
-	if status, ok := readStatus(inbox, m); ok {
+	if status, ok := in.status(m); ok {
 		return "", status.fault()
 	}
 	return l.pinOf(ctx, m)

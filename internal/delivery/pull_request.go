@@ -76,6 +76,21 @@ type PullRequest struct {
 	Pin       string        `json:"id,omitempty"`
 }
 
+// inbox sends the pull requests of one subscription, and receives what the server sends
+// for them: deliveries, and statuses of requests.
+type inbox struct {
+	prefix string // of the requests' reply subjects
+	msgs   <-chan *nats.Msg
+	stop   func() // unsubscribes
+	pull   func(reply string, r PullRequest) error
+	sent   uint64 // number of the last request
+}
+
+func (in *inbox) ask(r PullRequest) error {
+	in.sent++
+	return in.pull(natsio.ReplySubject(in.prefix, in.sent), r)
+}
+
 // pull sends a request. Deliveries and statuses arrive on reply.
 func (s *Source) pull(stream, consumer, reply string, r PullRequest) error {
 	body, err := json.Marshal(r)
@@ -94,14 +109,14 @@ type pullStatus struct {
 	last    uint64 // of a heartbeat: last delivered consumer sequence
 }
 
-// readStatus parses a status message. ok is false if m is not one for a request of
-// inbox.
-func readStatus(inbox string, m *nats.Msg) (s pullStatus, ok bool) {
-	if s.code = m.Header.Get(subjects.HeaderStatus); s.code == "" {
+// status parses a status message. ok is false if m is not one for a request of this
+// inbox: the headers of a delivery are not parsed.
+func (in *inbox) status(m *nats.Msg) (s pullStatus, ok bool) {
+	number, found := strings.CutPrefix(m.Subject, in.prefix+".")
+	if !found {
 		return pullStatus{}, false
 	}
-	number, found := strings.CutPrefix(m.Subject, inbox+".")
-	if !found {
+	if s.code = m.Header.Get(subjects.HeaderStatus); s.code == "" {
 		return pullStatus{}, false
 	}
 	s.request, _ = strconv.ParseUint(number, 10, 64)

@@ -44,16 +44,15 @@ type puller struct {
 	slots  int
 	lease  time.Duration
 
+	*inbox
 	consumer string
-	inbox    string
-	sub      *nats.Subscription
-	msgs     chan *nats.Msg // of the current inbox and former ones
+	arrived  chan *nats.Msg // the messages of the current inbox and former ones
 	held     atomic.Int64   // accepted deliveries
 	freed    chan struct{}  // of capacity 1: held is below lowWater
 	lowWater atomic.Int64   // the puller requests more when held is below
 
-	request     uint64
-	asked       int // deliveries that open requests may still get
+	asked       int  // deliveries that open requests may still get
+	attached    bool // the requests are not void
 	draining    bool
 	incarnation uint64    // of the connection of inbox
 	heard       time.Time // last message on inbox
@@ -80,134 +79,116 @@ func (l *puller) attach(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	msgs := l.msgs
+	msgs := l.arrived
 	if msgs == nil || incarnation != l.incarnation {
 		// Room for deliveries, and a few statuses of each request.
 		msgs = make(chan *nats.Msg, 4*l.slots+64)
 	}
-	inbox := nc.NewInbox()
-	sub, err := nc.ChanSubscribe(inbox+".*", msgs)
+	prefix := nc.NewInbox()
+	sub, err := nc.ChanSubscribe(prefix+".*", msgs)
 	if err != nil {
 		return natsio.Typed(err)
 	}
 	l.detach()
-	l.consumer, l.inbox, l.sub, l.msgs, l.incarnation = consumer, inbox, sub, msgs, incarnation
-	l.asked, l.heard = 0, time.Now()
+	l.inbox = &inbox{prefix: prefix, msgs: msgs, stop: func() { _ = sub.Drain() }, pull: func(reply string, r PullRequest) error {
+		return l.source.pull(l.stream, consumer, reply, r)
+	}}
+	l.consumer, l.arrived, l.incarnation = consumer, msgs, incarnation
+	l.asked, l.heard, l.attached = 0, time.Now(), true
 	return nil
 }
 
 // detach drains the subscription of inbox.
 func (l *puller) detach() {
-	if l.sub != nil {
-		_ = l.sub.Drain() // fails on a closed connection only
-		l.sub = nil
+	if l.inbox != nil {
+		l.stop()
 	}
 }
 
 // run pulls until ctx ends, or, after draining is closed, until no delivery is held.
 func (l *puller) run(ctx context.Context, draining <-chan struct{}) {
 	defer l.detach()
-	pulling, cancel := untilDone(ctx, draining)
-	defer cancel()
-	tick := time.NewTicker(pullTick)
-	defer tick.Stop()
-	attached := true
-	for !l.draining || l.held.Load() > 0 {
-		if attached && !l.draining {
-			l.fill()
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case m := <-l.msgs:
-			attached = l.receive(m) && attached
-			for range len(l.msgs) {
-				attached = l.receive(<-l.msgs) && attached
-			}
-		case <-l.freed:
-		case <-draining:
-			draining, l.draining = nil, true
-			l.lowWater.Store(math.MaxInt64) // any delivery that ends may be the last
-			l.detach()                      // messages that still arrive are returned
-		case <-tick.C:
-			attached = l.check(pulling, time.Now(), attached)
-		}
+	if pullLoop(ctx, l, l.freed, draining, pullTick) == pullDrained {
+		l.handBack(ctx)
 	}
-	l.handBack(ctx)
+}
+
+func (l *puller) arrivals() <-chan *nats.Msg { return l.msgs }
+
+func (l *puller) drain() {
+	l.draining = true
+	l.lowWater.Store(math.MaxInt64) // any delivery that ends may be the last
+	l.detach()                      // messages that still arrive are returned
 }
 
 // fill requests deliveries for the free slots, once open requests cover less than half
 // of them. A request for each slot as it becomes free would cost the server as much as
 // the delivery.
-func (l *puller) fill() {
+func (l *puller) fill() pullEnd {
+	switch {
+	case l.draining && l.held.Load() == 0:
+		return pullDrained
+	case l.draining || !l.attached:
+		return pullRuns
+	}
 	l.lowWater.Store(int64(l.slots - 2*l.asked)) // before held is read, so that no delivery that ends now is missed
 	slots := l.slots - int(l.held.Load())
 	free := slots - l.asked
 	if free <= 0 || 2*l.asked >= slots {
-		return
+		return pullRuns
 	}
-	l.request++
-	err := l.source.pull(l.stream, l.consumer, natsio.ReplySubject(l.inbox, l.request), PullRequest{
-		Batch: free, Expires: pullExpires, Heartbeat: pullHeartbeat,
-	})
-	if err == nil {
+	if err := l.ask(PullRequest{Batch: free, Expires: pullExpires, Heartbeat: pullHeartbeat}); err == nil {
 		l.asked += free
 	}
+	return pullRuns
 }
 
-// check extends leases, and attaches again when the requests are lost. It reports
-// whether the puller is attached.
-func (l *puller) check(ctx context.Context, now time.Time, attached bool) bool {
+// check extends leases, and attaches again when the requests are lost.
+func (l *puller) check(ctx context.Context, now time.Time) pullEnd {
 	if now.Sub(l.extended) >= l.lease/leasePart {
 		l.extended = now
 		l.of.extend()
 	}
 	lost := l.source.conn.Incarnation() != l.incarnation || l.asked > 0 && len(l.msgs) == 0 && now.Sub(l.heard) > pullSilence
-	if l.draining || attached && !lost || !l.source.conn.IsConnected() {
-		return attached
+	if l.draining || l.attached && !lost || !l.source.conn.IsConnected() {
+		return pullRuns
 	}
 	// attach must not delay the next extension.
 	ctx, cancel := context.WithTimeout(ctx, l.lease/leasePart)
 	defer cancel()
-	if err := l.attach(ctx); err != nil {
-		if ctx.Err() == nil && (err.Error() != l.waits || now.Sub(l.warned) >= warnEvery) {
-			l.waits, l.warned = err.Error(), now
-			l.of.logWaiting(err)
-		}
-		return false
+	err := l.attach(ctx)
+	switch {
+	case err == nil:
+		l.waits = ""
+		l.of.logAttached(l.consumer)
+	case ctx.Err() == nil && (err.Error() != l.waits || now.Sub(l.warned) >= warnEvery):
+		l.waits, l.warned = err.Error(), now
+		l.of.logWaiting(err)
 	}
-	l.waits = ""
-	l.of.logAttached(l.consumer)
-	return true
+	l.attached = err == nil
+	return pullRuns
 }
 
-// receive handles a message. It returns false if the requests are void.
-func (l *puller) receive(m *nats.Msg) bool {
+func (l *puller) receive(m *nats.Msg) pullEnd {
 	l.heard = time.Now()
-	if status, ok := readStatus(l.inbox, m); ok {
-		return l.receiveStatus(status)
+	if status, ok := l.status(m); ok {
+		l.receiveStatus(status)
+	} else if at, ok := natsio.ReadAckReply(m); ok {
+		l.asked = max(l.asked-1, 0)
+		l.of.accept(m, at, token{m.Reply, l.incarnation})
 	}
-	at, ok := natsio.ReadAckReply(m)
-	if !ok {
-		return true
-	}
-	if l.asked > 0 {
-		l.asked--
-	}
-	l.of.accept(m, at, token{m.Reply, l.incarnation})
-	return true
+	return pullRuns
 }
 
-func (l *puller) receiveStatus(s pullStatus) bool {
+func (l *puller) receiveStatus(s pullStatus) {
 	switch s.code {
 	case statusHeartbeat:
-		return true
 	case statusTimeout:
 		l.asked = max(l.asked-s.left, 0)
-		return true
+	default:
+		l.of.logRefused(s.fault())
+		l.attached = false
 	}
-	l.of.logRefused(s.fault())
-	return false
 }
 
 // begin occupies a slot for a delivery, and reports whether one was free.

@@ -125,11 +125,12 @@ func TestPullerNoticesLoss(t *testing.T) {
 		t.Helper()
 		l.asked = 2
 		change()
-		inbox, asked := l.inbox, l.asked
-		if !l.check(ctx, time.Now(), true) {
+		was, asked := l.inbox, l.asked
+		l.attached = true
+		if l.check(ctx, time.Now()); !l.attached {
 			t.Fatalf("%s: not attached", what)
 		}
-		if got := l.inbox != inbox; got != want {
+		if got := l.inbox != was; got != want {
 			t.Errorf("%s: attached anew %t, want %t", what, got, want)
 		}
 		if got := l.asked != asked; got != want {
@@ -141,9 +142,9 @@ func TestPullerNoticesLoss(t *testing.T) {
 	attached("silence", true, func() { l.heard = l.heard.Add(-time.Minute) })
 	attached("silence, with a word unread", false, func() {
 		l.heard = l.heard.Add(-time.Minute)
-		l.msgs <- &nats.Msg{}
+		l.arrived <- &nats.Msg{}
 	})
-	<-l.msgs
+	<-l.arrived
 	attached("silence while nothing is asked", false, func() { l.asked = 0; l.heard = l.heard.Add(-time.Minute) })
 }
 
@@ -161,12 +162,12 @@ func TestPullerHandlesStatuses(t *testing.T) {
 		{"409", "", 5, false},
 		{"503", "", 5, false},
 	} {
-		l.asked = 5
-		got := l.receive(&nats.Msg{Subject: natsio.ReplySubject(l.inbox, 1), Header: nats.Header{
+		l.asked, l.attached = 5, true
+		l.receive(&nats.Msg{Subject: natsio.ReplySubject(l.prefix, 1), Header: nats.Header{
 			subjects.HeaderStatus: {test.code}, headerPendingMsgs: {test.left},
 		}})
-		if got != test.want || l.asked != test.asked {
-			t.Errorf("%s: got attached %t, %d asked, want %t, %d", test.code, got, l.asked, test.want, test.asked)
+		if l.attached != test.want || l.asked != test.asked {
+			t.Errorf("%s: got attached %t, %d asked, want %t, %d", test.code, l.attached, l.asked, test.want, test.asked)
 		}
 	}
 }
@@ -190,7 +191,7 @@ func TestPullerRequestsWhenHalfIsUsed(t *testing.T) {
 // every slot does.
 func TestFreedSlotWakesThePullerWhenNeeded(t *testing.T) {
 	t.Parallel()
-	l := &puller{slots: 6, asked: 2, freed: make(chan struct{}, 1)}
+	l := &puller{slots: 6, asked: 2, attached: true, freed: make(chan struct{}, 1)}
 	l.held.Store(4)
 	l.fill() // no slot is free that is not asked for
 	for i, want := range []bool{false, false, true, true} {

@@ -32,7 +32,7 @@ type Follower struct {
 	sid   string
 	view  func(ctx context.Context, sid string) (session.View, error)
 	stop  context.CancelFunc
-	inbox inbox[received]
+	inbox inbox
 
 	awaited
 	watch   Watch
@@ -44,8 +44,7 @@ type Follower struct {
 	answer  answered
 
 	missing bool      // a message may be missing
-	views   int       // answers since something may be missing
-	since   time.Time // of the last one; if there is none yet, when it began; zero: nothing is missing
+	since   time.Time // that, or the last view since then; zero: nothing is missing
 	over    time.Time // since when views show the run as ended, without a notice of it
 }
 
@@ -72,8 +71,8 @@ func (c *Client) Follow(ctx context.Context, sid string) (*Follower, error) {
 		return nil, err
 	}
 	own, stop := context.WithCancel(context.WithoutCancel(ctx))
-	f := &Follower{c: c, sid: sid, view: c.View, stop: stop, inbox: newInbox[received](), numbers: numbers{}}
-	lost := func() { f.inbox.put(received{}, nil) }
+	f := &Follower{c: c, sid: sid, view: c.View, stop: stop, inbox: newInbox(), numbers: numbers{}}
+	lost := func() { f.inbox.put(received{}) }
 	if err := c.bus.FollowSession(own, sid, lost, f.putNotice, f.putDelta); err != nil {
 		stop()
 		return nil, err
@@ -113,7 +112,7 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Wat
 	inner, cancel := context.WithCancel(ctx)
 	defer cancel()
 	views := make(chan *session.View, 1) // the answer to the open request; nil: there is none
-	timer := time.NewTimer(viewSoon)
+	timer := time.NewTimer(viewEvery)
 	defer timer.Stop()
 	for requested := false; ; {
 		var over *RunEnd
@@ -129,7 +128,6 @@ func (f *Follower) End(ctx context.Context, seq uint64, submission string, w Wat
 			requesting.Go(func() { views <- f.requestView(inner) })
 		case v := <-views:
 			requested, f.since = false, time.Now()
-			f.views++
 			if f.missing = f.missing || v == nil; v != nil {
 				over, err = f.applyView(*v)
 			}
@@ -294,23 +292,17 @@ func (f *Follower) finish(d session.RunFinished, seq uint64) *RunEnd {
 	return &end
 }
 
-// received is a delta or a notice, or neither: then messages may have been lost.
-type received struct {
-	delta  *Delta
-	notice *Notice
-}
-
 // putNotice adds the notices of a message, or the lines of a session's progress, to
 // the inbox.
 func (f *Follower) putNotice(payload []byte) {
 	for _, n := range noticesIn(f.sid, payload) {
-		f.inbox.put(received{notice: &n}, nil)
+		f.inbox.put(received{notice: &n})
 	}
 }
 
 func (f *Follower) putDelta(payload []byte) {
 	var d Delta
 	if json.Unmarshal(payload, &d) == nil {
-		f.inbox.put(received{delta: &d}, &d)
+		f.inbox.put(received{delta: &d})
 	}
 }

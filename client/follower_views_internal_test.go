@@ -51,7 +51,7 @@ func TestFollowerRequestsTheViewOnlyWhenNoticesMayBeMissing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				views := 0
-				f := &Follower{sid: "s1", inbox: newInbox[received](), numbers: numbers{}, view: func(context.Context, string) (session.View, error) {
+				f := &Follower{sid: "s1", inbox: newInbox(), numbers: numbers{}, view: func(context.Context, string) (session.View, error) {
 					if views++; views == 1 && c.fault != nil {
 						return session.View{}, c.fault
 					}
@@ -60,7 +60,7 @@ func TestFollowerRequestsTheViewOnlyWhenNoticesMayBeMissing(t *testing.T) {
 				go func() {
 					for _, h := range c.heard {
 						<-time.After(h.after)
-						f.inbox.put(h.received, nil)
+						f.inbox.put(h.received)
 					}
 				}()
 				begun := time.Now()

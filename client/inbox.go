@@ -2,38 +2,43 @@ package client
 
 import "sync"
 
+// received is a delta or a notice, or neither: then messages may have been lost.
+type received struct {
+	delta  *Delta
+	notice *Notice
+}
+
 // inbox holds received messages until the reader takes them. Deltas that do not
 // fit are dropped, so that a slow reader blocks no sender.
-type inbox[T any] struct {
+type inbox struct {
 	came chan struct{} // holds one if there are messages
 
 	mu     sync.Mutex
-	all    []T
+	all    []received
 	deltas int
 	bytes  int // of their texts
 }
 
-func newInbox[T any]() inbox[T] { return inbox[T]{came: make(chan struct{}, 1)} }
+func newInbox() inbox { return inbox{came: make(chan struct{}, 1)} }
 
-// put adds a message. d is its delta, nil for other messages.
-func (q *inbox[T]) put(message T, d *Delta) {
+func (q *inbox) put(h received) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if d != nil {
-		if q.deltas >= earlyMax || q.bytes+len(d.Text) > earlyBytesMax {
+	if h.delta != nil {
+		if q.deltas >= earlyMax || q.bytes+len(h.delta.Text) > earlyBytesMax {
 			return
 		}
 		q.deltas++
-		q.bytes += len(d.Text)
+		q.bytes += len(h.delta.Text)
 	}
-	q.all = append(q.all, message)
+	q.all = append(q.all, h)
 	select {
 	case q.came <- struct{}{}:
 	default:
 	}
 }
 
-func (q *inbox[T]) take() []T {
+func (q *inbox) take() []received {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	all := q.all

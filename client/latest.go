@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
@@ -39,22 +40,21 @@ func (c *Client) refold(ctx context.Context, sid string, state *session.State, t
 	if state != nil {
 		from = state.Seq + 1
 	}
-	for e, err := range c.bus.ReadSession(ctx, sid, from, to, true) {
+	return c.foldEach(ctx, state, c.bus.ReadSession(ctx, sid, from, to, true), each)
+}
+
+// foldEach folds events after state, and calls each with every event until it returns
+// false. It returns the last state.
+func (c *Client) foldEach(ctx context.Context, state *session.State, events iter.Seq2[session.Event, error], each func(*foldedEvent) bool) (*session.State, error) {
+	for e, err := range events {
 		if err != nil {
 			return state, err
 		}
-		if state == nil {
-			if state, err = c.begin(ctx, e); err != nil {
-				return nil, err
-			}
-		}
-		t := foldedEvent{Event: e, after: state}
-		if state.Run != nil {
-			t.active = state.Run.Number
-		}
-		if err := t.fold(); err != nil {
+		t, err := c.fold(ctx, state, e)
+		if err != nil {
 			return state, err
 		}
+		state = t.after
 		if !each(&t) {
 			break
 		}
@@ -71,14 +71,24 @@ func (c *Client) begin(ctx context.Context, first session.Event) (*session.State
 	return session.New(install, first.Session), nil
 }
 
-func (t *foldedEvent) fold() (err error) {
+// fold folds the next event of a session, whose state is nil before the first one.
+func (c *Client) fold(ctx context.Context, state *session.State, e session.Event) (t foldedEvent, err error) {
+	if state == nil {
+		if state, err = c.begin(ctx, e); err != nil {
+			return t, err
+		}
+	}
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("session %s: the fold panicked at event %d: %v", t.Session, t.Seq, v)
+			err = fmt.Errorf("session %s: the fold panicked at event %d: %v", e.Session, e.Seq, v)
 		}
 	}()
-	t.notices, _ = t.after.Evolve(t.Event) // a rejection is among the notices
-	return nil
+	t = foldedEvent{Event: e, after: state}
+	if state.Run != nil {
+		t.active = state.Run.Number
+	}
+	t.notices, _ = state.Evolve(e) // a rejection is among the notices
+	return t, nil
 }
 
 // snapshotBelow returns the state in the session's snapshot, if that is valid and
@@ -158,12 +168,8 @@ func errNotThere(sid string, seq uint64) error {
 // session-actor. Effects that the event opens are published when a session-actor
 // runs.
 func (c *Client) Taken(ctx context.Context, sid string, seq uint64) (session.View, error) {
-	stopped, err := c.quarantineOf(ctx, sid)
-	switch {
-	case err != nil:
+	if _, err := c.quarantineAfter(ctx, sid, seq); err != nil {
 		return session.View{}, err
-	case stopped.before(seq):
-		return session.View{}, &QuarantinedError{Reason: stopped.Reason}
 	}
 	state, err := c.snapshotBelow(ctx, sid, seq)
 	if err != nil {

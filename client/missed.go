@@ -12,17 +12,15 @@ import (
 // is placed in a run, after a gap in the numbers of notices or a lost connection,
 // and after a silence. A view costs a session-actor several reads.
 const (
-	viewSoon  = 300 * time.Millisecond
-	viewsSoon = 5 // views at this interval, and then
-	viewEvery = 2 * time.Second
-	viewQuiet = 30 * time.Second // of silence: no gap shows that the last message is lost
+	viewEvery = 300 * time.Millisecond // while one may be missing
+	viewQuiet = 30 * time.Second       // of silence: no gap shows that the last message is lost
 )
 
 // untilView returns how long to wait for messages before the next view.
 func (f *Follower) untilView(now time.Time) time.Duration {
 	isPlaced := f.run != 0 || !f.over.IsZero()
 	if isPlaced && !f.missing && !f.isHolding() {
-		f.since, f.views = time.Time{}, 0
+		f.since = time.Time{}
 		if !f.over.IsZero() {
 			return f.over.Add(f.endWithin()).Sub(now)
 		}
@@ -30,9 +28,6 @@ func (f *Follower) untilView(now time.Time) time.Duration {
 	}
 	if f.since.IsZero() {
 		f.since = now
-	}
-	if f.views < viewsSoon {
-		return f.since.Add(viewSoon).Sub(now)
 	}
 	return f.since.Add(viewEvery).Sub(now)
 }
@@ -59,24 +54,21 @@ func (f *Follower) applyView(v session.View) (*RunEnd, error) {
 	if v.Run != nil {
 		runs = append([]session.ViewRun{*v.Run}, runs...)
 	}
-	if f.run == 0 {
-		for _, r := range runs {
-			if r.Seq == f.seq || f.name != "" && r.Submission == f.name || slices.Contains(r.Steers, f.seq) {
-				f.setRun(r.Number)
-				return nil, nil
-			}
+	at := slices.IndexFunc(runs, func(r session.ViewRun) bool {
+		if f.run != 0 {
+			return r.Number == f.run
 		}
-		taken := slices.ContainsFunc(v.Transcript, func(it session.ViewItem) bool { return it.Seq == f.seq && it.Role == session.RoleUser })
-		if v.Run != nil && taken { // a steer that a turn has applied
-			f.setRun(v.Run.Number)
-			return nil, nil
-		}
+		return r.Seq == f.seq || f.name != "" && r.Submission == f.name || slices.Contains(r.Steers, f.seq)
+	})
+	if at < 0 && f.run == 0 && v.Run != nil && slices.ContainsFunc(v.Transcript, func(it session.ViewItem) bool { return it.Seq == f.seq && it.Role == session.RoleUser }) {
+		at = 0 // a steer that a turn has applied
 	}
-	if f.run != 0 && slices.ContainsFunc(runs, func(r session.ViewRun) bool { return r.Number == f.run }) {
+	switch {
+	case at >= 0 && v.Quarantined != nil:
+		return nil, &QuarantinedError{Reason: v.Quarantined.Reason}
+	case at >= 0:
 		f.over = time.Time{}
-		if v.Quarantined != nil {
-			return nil, &QuarantinedError{Reason: v.Quarantined.Reason}
-		}
+		f.setRun(runs[at].Number)
 		return nil, nil
 	}
 	if f.over.IsZero() {

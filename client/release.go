@@ -43,7 +43,15 @@ func (c *Client) quarantineOf(ctx context.Context, sid string) (q Quarantined, e
 	return q, err
 }
 
-func (q Quarantined) before(seq uint64) bool { return q.Seq != 0 && q.Seq <= seq }
+// quarantineAfter is quarantineOf. It returns a *QuarantinedError if the session stopped
+// before it folded the event at seq.
+func (c *Client) quarantineAfter(ctx context.Context, sid string, seq uint64) (Quarantined, error) {
+	q, err := c.quarantineOf(ctx, sid)
+	if err == nil && q.Seq != 0 && q.Seq <= seq {
+		err = &QuarantinedError{Reason: q.Reason}
+	}
+	return q, err
+}
 
 // Release ends the quarantine seen. If the session now has another one, it
 // returns ErrOtherQuarantine. Within 15 s the session's session-actor loads the

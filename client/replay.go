@@ -111,13 +111,11 @@ func (r *Replayed) differ(d Difference) {
 func (c *Client) Folder(sid string) func(context.Context, session.Event) ([]session.Notice, *session.State, error) {
 	var state *session.State
 	return func(ctx context.Context, e session.Event) ([]session.Notice, *session.State, error) {
-		if state == nil {
-			var err error
-			if state, err = c.begin(ctx, e); err != nil {
-				return nil, nil, err
-			}
+		t, err := c.fold(ctx, state, e)
+		if err != nil {
+			return nil, nil, err
 		}
-		notices, _ := state.Evolve(e) // a rejection is among the notices
-		return notices, state, nil
+		state = t.after
+		return t.notices, state, nil
 	}
 }

@@ -80,12 +80,9 @@ func (c *Client) advance(ctx context.Context, sid string, h *history, each func(
 // runStatus folds the session to find the run of the event at seq, and its end
 // if it has ended.
 func (c *Client) runStatus(ctx context.Context, sid string, seq uint64) (p runStatus, err error) {
-	stopped, err := c.quarantineOf(ctx, sid)
-	switch {
-	case err != nil:
+	stopped, err := c.quarantineAfter(ctx, sid, seq)
+	if err != nil {
 		return p, err
-	case stopped.before(seq):
-		return p, &QuarantinedError{Reason: stopped.Reason}
 	}
 	var h *history
 	if stopped.Seq != 0 {

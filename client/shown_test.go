@@ -200,11 +200,11 @@ func TestDeltasAreShownAtOnce(t *testing.T) {
 func TestHeldDeltasAreBounded(t *testing.T) {
 	t.Parallel()
 	var s showing
-	q := newInbox[Delta]()
+	q := newInbox()
 	for i := range uint64(4 * earlyMax) {
 		d := Delta{Effect: "r9t1", Start: "A", N: i, Text: strings.Repeat("x", 4<<10)}
 		s.delta(d)
-		q.put(d, &d)
+		q.put(received{delta: &d})
 	}
 	if s.earlyBytes > earlyBytesMax || q.bytes > earlyBytesMax || len(s.early) == 0 || len(q.take()) != len(s.early) {
 		t.Errorf("%d and %d bytes are held", s.earlyBytes, q.bytes)

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -205,24 +206,16 @@ func (c *Client) awaitSync(ctx context.Context, sid string, seq, from uint64, w 
 		stopSeen <- false
 	}()
 	end, err = c.syncEndIn(waiting, sid, seq, w, func(state *session.State, each func(*foldedEvent) bool) error {
-		for e, err := range c.Events(waiting, sid, seq+1) {
-			if err != nil {
-				return err
-			}
-			t := foldedEvent{Event: e, after: state}
-			if err := t.fold(); err != nil {
-				return err
-			}
-			if !each(&t) {
-				return nil
-			}
-		}
-		return fmt.Errorf("the events of %s ended", sid)
+		_, err := c.foldEach(waiting, state, c.Events(waiting, sid, seq+1), each)
+		return err
 	})
 	stop()
 	if quarantined = <-stopSeen; end != nil {
-		stopped, err := c.quarantineOf(ctx, sid)
-		return end, stopped.before(end.Seq), err
+		_, err := c.quarantineAfter(ctx, sid, end.Seq)
+		if is := (*QuarantinedError)(nil); errors.As(err, &is) {
+			return end, true, nil
+		}
+		return end, false, err
 	}
 	return nil, quarantined, err
 }

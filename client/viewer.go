@@ -30,7 +30,7 @@ type Viewer struct {
 	c    *Client
 	sid  string
 	stop context.CancelFunc
-	live inbox[Delta]
+	live inbox
 
 	joined bool
 	state  *session.State // after the last event followed; nil: the log has no event of the session yet
@@ -52,8 +52,8 @@ func (c *Client) viewerOf(ctx context.Context, sid string, live func(context.Con
 		return nil, err
 	}
 	own, stop := context.WithCancel(context.WithoutCancel(ctx))
-	v := &Viewer{c: c, sid: sid, stop: stop, live: newInbox[Delta]()}
-	if err := live(own, sid, func(d Delta) { v.live.put(d, &d) }); err != nil {
+	v := &Viewer{c: c, sid: sid, stop: stop, live: newInbox()}
+	if err := live(own, sid, func(d Delta) { v.live.put(received{delta: &d}) }); err != nil {
 		stop()
 		return nil, err
 	}
@@ -129,8 +129,8 @@ type followed struct {
 func (v *Viewer) handle(ctx context.Context, events <-chan followed) error {
 	select {
 	case <-v.live.came:
-		for _, d := range v.live.take() {
-			v.words.delta(d)
+		for _, h := range v.live.take() {
+			v.words.delta(*h.delta)
 		}
 		return nil
 	case f := <-events:
@@ -174,17 +174,12 @@ func openIn(s *session.State) (a turnAttempt, open bool) {
 
 // fold folds an event and updates the text that is shown.
 func (v *Viewer) fold(ctx context.Context, e session.Event) error {
-	if v.state == nil {
-		var err error
-		if v.state, err = v.c.begin(ctx, e); err != nil {
-			return err
-		}
-	}
 	was, wasOpen := openIn(v.state)
-	t := foldedEvent{Event: e, after: v.state}
-	if err := t.fold(); err != nil {
+	t, err := v.c.fold(ctx, v.state, e)
+	if err != nil {
 		return err
 	}
+	v.state = t.after
 	is, isOpen := openIn(v.state)
 	if wasOpen && (!isOpen || is != was) {
 		v.steps = append(v.steps, v.ended(&t))

@@ -3,7 +3,6 @@ package recorded
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/internal/llm"
@@ -46,110 +45,66 @@ func (m *Model) Generate(ctx context.Context, req executor.Request, delta func(t
 	return answer, nil
 }
 
-// next returns the turn that follows the messages shown.
-func (c *Conversation) next(shown []executor.Message) (*Turn, error) {
-	w := walk{shown: shown}
-	for r := range c.Runs {
-		if w.done() {
-			break
-		}
-		run := &c.Runs[r]
-		if err := w.user(run); err != nil {
-			return nil, err
+// messages returns the conversation as a session shows it: a name for each
+// message, the message, and the turn that it is.
+func (c *Conversation) messages(yield func(name string, m executor.Message, turn *Turn) bool) {
+	for r, run := range c.Runs {
+		if !yield(fmt.Sprintf("r%d's input", r+1), executor.Message{Role: "user", Text: run.User}, nil) {
+			return
 		}
 		for t := range run.Turns {
-			if w.done() {
-				return &run.Turns[t], nil
+			turn, name := &run.Turns[t], fmt.Sprintf("r%dt%d", r+1, t+1)
+			m := executor.Message{Role: "assistant", Text: turn.Text}
+			for _, call := range turn.Calls {
+				m.Calls = append(m.Calls, executor.MessageCall{Name: call.Name, Arguments: call.Arguments})
 			}
-			if err := w.turn(&run.Turns[t], fmt.Sprintf("r%dt%d", r+1, t+1)); err != nil {
-				return nil, err
+			if !yield(name, m, turn) {
+				return
+			}
+			for i, call := range turn.Calls {
+				if !yield(fmt.Sprintf("%sc%d, %s's result", name, i, call.Name), executor.Message{Role: "tool", Text: call.Result}, nil) {
+					return
+				}
 			}
 		}
 	}
-	return nil, llm.Fail(llm.CodeRecordingEnded, "conversation %s has no turn after the %d messages shown", c.ID, len(shown))
-}
-
-// walk compares the messages shown with the recording, one by one.
-type walk struct {
-	shown []executor.Message
-	at    int
-}
-
-func (w *walk) done() bool { return w.at == len(w.shown) }
-
-// user compares the next message with the input of a run.
-func (w *walk) user(run *Run) error {
-	m := &w.shown[w.at]
-	w.at++
-	if m.Role != "user" {
-		return w.mismatch("the message", "the user's "+llm.Excerpt(run.User), "the "+m.Role+"'s "+llm.Excerpt(m.Text))
-	}
-	return w.equal("the user's text", run.User, m.Text)
-}
-
-// turn compares the next messages with a turn and its results.
-func (w *walk) turn(t *Turn, name string) error {
-	m := &w.shown[w.at]
-	if t.Text == "" && len(t.Calls) == 0 && m.Role == "user" {
-		return nil // a transcript has no item for an empty turn
-	}
-	w.at++
-	if m.Role != "assistant" {
-		return w.mismatch(name, "the model's "+llm.Excerpt(t.Text), "the "+m.Role+"'s "+llm.Excerpt(m.Text))
-	}
-	if err := w.equal(name+", the model's text", t.Text, m.Text); err != nil {
-		return err
-	}
-	if len(m.Calls) != len(t.Calls) {
-		return w.mismatch(name, strconv.Itoa(len(t.Calls))+" calls", strconv.Itoa(len(m.Calls)))
-	}
-	for i, call := range t.Calls {
-		at := fmt.Sprintf("%sc%d", name, i)
-		if err := w.equal(at+", the call's name", call.Name, m.Calls[i].Name); err != nil {
-			return err
-		}
-		if err := w.equal(at+", "+call.Name+"'s arguments", call.Arguments, m.Calls[i].Arguments); err != nil {
-			return err
-		}
-	}
-	for i := range t.Calls {
-		if err := w.result(&t.Calls[i], fmt.Sprintf("%sc%d, %s's result", name, i, t.Calls[i].Name)); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // noOutput is the text shown to a model for a tool without output.
 const noOutput = "(no output)"
 
-// result compares the next message with a call's result.
-func (w *walk) result(call *Call, name string) error {
-	if w.done() {
-		return w.mismatch(name, llm.Excerpt(call.Result), "nothing")
-	}
-	m := &w.shown[w.at]
-	w.at++
-	switch {
-	case m.Role != "tool":
-		return w.mismatch(name, llm.Excerpt(call.Result), "the "+m.Role+"'s "+llm.Excerpt(m.Text))
-	case m.Error:
-		return w.mismatch(name, llm.Excerpt(call.Result), "the error "+llm.Excerpt(m.Text))
-	case call.Result == "" && m.Text == noOutput:
-		return nil
-	}
-	return w.equal(name, call.Result, m.Text)
-}
-
-func (w *walk) equal(what, want, got string) error {
-	if want == got {
-		return nil
-	}
-	wantExcerpt, gotExcerpt := llm.Difference(want, got)
-	return w.mismatch(what, wantExcerpt, gotExcerpt)
+// next returns the turn that follows the messages shown.
+func (c *Conversation) next(shown []executor.Message) (next *Turn, err error) {
+	at := 0
+	err = llm.Fail(llm.CodeRecordingEnded, "conversation %s has no turn after the %d messages shown", c.ID, len(shown))
+	c.messages(func(name string, want executor.Message, turn *Turn) bool {
+		if at == len(shown) {
+			switch want.Role {
+			case "assistant":
+				next, err = turn, nil
+			case "tool":
+				err = mismatch(at, name, llm.Excerpt(want.Text), "nothing")
+			}
+			return false
+		}
+		got := &shown[at]
+		switch {
+		case turn != nil && turn.Text == "" && len(turn.Calls) == 0 && got.Role == "user":
+			return true // a transcript has no item for an empty turn
+		case want.Role == "tool" && want.Text == "" && got.Text == noOutput:
+			want.Text = noOutput
+		}
+		at++
+		what, wanted, is := llm.Differ(&want, got)
+		if what != "" {
+			err = mismatch(at, name+", "+what, wanted, is)
+		}
+		return what == ""
+	})
+	return next, err
 }
 
 // mismatch returns the error for the first message that differs from the recording.
-func (w *walk) mismatch(what, want, got string) error {
-	return llm.Fail(llm.CodeRecordingMismatch, "message %d, %s: expected %s, shown %s", w.at, what, want, got)
+func mismatch(at int, what, want, got string) error {
+	return llm.Fail(llm.CodeRecordingMismatch, "message %d, %s: expected %s, shown %s", at, what, want, got)
 }

@@ -107,35 +107,35 @@ func TestModelRefusesOtherMessages(t *testing.T) {
 		want   string
 	}{
 		{"the user's words", func(m []executor.Message) []executor.Message { m[0].Text = "One"; return m },
-			`message 1, the user's text: expected "one", shown "One"`},
+			`message 1, r1's input, text: expected "one", shown "One"`},
 		{"the model's words", func(m []executor.Message) []executor.Message { m[1].Text = "I see"; return m },
-			`message 2, r1t1, the model's text: expected "I look", shown "I see"`},
+			`message 2, r1t1, text: expected "I look", shown "I see"`},
 		{"a call less", func(m []executor.Message) []executor.Message { m[1].Calls = m[1].Calls[:1]; return m },
-			`message 2, r1t1: expected 2 calls, shown 1`},
+			`message 2, r1t1, how many calls: expected 2, shown 1`},
 		{"another tool", func(m []executor.Message) []executor.Message { m[1].Calls[1].Name = "del"; return m },
-			`message 2, r1t1c1, the call's name: expected "put", shown "del"`},
+			`message 2, r1t1, calls[1].tool: expected "put", shown "del"`},
 		{"arguments written otherwise", func(m []executor.Message) []executor.Message { m[1].Calls[0].Arguments = `{"n":1}`; return m },
-			`message 2, r1t1c0, get's arguments: expected "{\"n\": 1}", shown "{\"n\":1}"`},
+			`message 2, r1t1, calls[0].arguments: expected "{\"n\": 1}", shown "{\"n\":1}"`},
 		{"another result", func(m []executor.Message) []executor.Message { m[2].Text = "2"; return m },
-			`message 3, r1t1c0, get's result: expected "1", shown "2"`},
+			`message 3, r1t1c0, get's result, text: expected "1", shown "2"`},
 		{"an error", func(m []executor.Message) []executor.Message {
 			m[2].Error, m[2].Text = true, "error: cancelled"
 			return m
 		},
-			`message 3, r1t1c0, get's result: expected "1", shown the error "error: cancelled"`},
+			`message 3, r1t1c0, get's result, error: expected false, shown true: "error: cancelled"`},
 		{"a result where there was none", func(m []executor.Message) []executor.Message { m[3].Text = "x"; return m },
-			`message 4, r1t1c1, put's result: expected "", shown "x"`},
+			`message 4, r1t1c1, put's result, text: expected "", shown "x"`},
 		{"no result", func(m []executor.Message) []executor.Message { return append(m[:3:3], m[4:]...) },
-			`message 4, r1t1c1, put's result: expected "", shown the assistant's "done"`},
+			`message 4, r1t1c1, put's result, role: expected tool "", shown assistant "done"`},
 		{"results cut off", func(m []executor.Message) []executor.Message { return m[:3] },
 			`message 3, r1t1c1, put's result: expected "", shown nothing`},
 		{"a run left out", func(m []executor.Message) []executor.Message { return append(m[:5:5], m[6:]...) },
-			`message 6, the user's text: expected "two", shown "three"`},
+			`message 6, r2's input, text: expected "two", shown "three"`},
 		{"the model left out", func(m []executor.Message) []executor.Message { return append(m[:4:4], m[5:]...) },
-			`message 5, r1t2: expected the model's "done", shown the user's "two"`},
+			`message 5, r1t2, role: expected assistant "done", shown user "two"`},
 		{"words after a run that had none", func(m []executor.Message) []executor.Message {
 			return append(m[:6:6], executor.Message{Role: "assistant", Text: "hm"})
-		}, `message 7, the message: expected the user's "three", shown the assistant's "hm"`},
+		}, `message 7, r3's input, role: expected user "three", shown assistant "hm"`},
 	} {
 		got := generate(t, r, "a", c.change(shown()))
 		if want := "recording_mismatch: " + c.want; got != want {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/refold/refold/bridge/executor"
@@ -93,36 +92,17 @@ func (s *Script) compare(messages []executor.Message) error {
 			return llm.Fail(llm.CodeScriptMismatch, "%s: expected %d messages of the model at most, shown another: %s",
 				s.name, len(s.turns), llm.Excerpt(m.Text))
 		}
-		want := s.turns[number-1].answer(messages[:i], number)
-		if what, wantText, gotText := differ(&want, m); what != "" {
-			w, g := llm.Difference(wantText, gotText)
+		answer := s.turns[number-1].answer(messages[:i], number)
+		want := executor.Message{Role: m.Role, Text: answer.Text}
+		for _, c := range answer.Calls {
+			want.Calls = append(want.Calls, executor.MessageCall{Name: c.Name, Arguments: c.Arguments})
+		}
+		if what, w, g := llm.Differ(&want, m); what != "" {
 			return llm.Fail(llm.CodeScriptMismatch, "%s:%d: the model's message %d, %s: expected %s, shown %s",
 				s.name, s.turns[number-1].line, number, what, w, g)
 		}
 	}
 	return nil
-}
-
-// differ says where a message differs from the expected answer.
-func differ(want *executor.Answer, got *executor.Message) (what, wantText, gotText string) {
-	if want.Text != got.Text {
-		return "text", want.Text, got.Text
-	}
-	if len(want.Calls) != len(got.Calls) {
-		return "how many calls", strconv.Itoa(len(want.Calls)), strconv.Itoa(len(got.Calls))
-	}
-	for i := range want.Calls {
-		if want.Calls[i].Name != got.Calls[i].Name {
-			return fmt.Sprintf("calls[%d].tool", i), want.Calls[i].Name, got.Calls[i].Name
-		}
-		if got.Calls[i].Omitted == int64(len(want.Calls[i].Arguments)) && got.Calls[i].Omitted > 0 {
-			continue // too large to be shown
-		}
-		if want.Calls[i].Arguments != got.Calls[i].Arguments {
-			return fmt.Sprintf("calls[%d].arguments", i), want.Calls[i].Arguments, got.Calls[i].Arguments
-		}
-	}
-	return "", "", ""
 }
 
 // answer fills in the turn from the messages before it.

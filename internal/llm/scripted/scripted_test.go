@@ -153,7 +153,7 @@ func TestTurnsRefuseOtherMessages(t *testing.T) {
 		{"a result elsewhere", 5, func(r *executor.Request) { r.Messages[2].Text = " one" }, `turn 2: results[0].matches: expected what matches "^o", shown " one"`},
 		{"another question", 7, func(r *executor.Request) { r.Messages[6].Text = "more" }, `turn 3: asked: expected what matches "again", shown "more"`},
 		{"words that it did not say", 5, func(r *executor.Request) { r.Messages[1].Text = "I have x" }, `the model's message 1, text: expected "I get \"x\", ${ok}.", shown "I have x"`},
-		{"a call that it did not make", 5, func(r *executor.Request) { r.Messages[1].Calls = r.Messages[1].Calls[:2] }, `the model's message 1, how many calls: expected "3", shown "2"`},
+		{"a call that it did not make", 5, func(r *executor.Request) { r.Messages[1].Calls = r.Messages[1].Calls[:2] }, `the model's message 1, how many calls: expected 3, shown 2`},
 		{"another call", 5, func(r *executor.Request) { r.Messages[1].Calls[2].Name = "go" }, `the model's message 1, calls[2].tool: expected "stop", shown "go"`},
 		{"other arguments", 5, func(r *executor.Request) { r.Messages[1].Calls[2].Arguments = "{ }" }, `the model's message 1, calls[2].arguments: expected "{}", shown "{ }"`},
 		{"a past changed", 7, func(r *executor.Request) { r.Messages[4].Text = "error: yes" }, `the model's message 2, text: expected "got error: yes; error: yes", shown "got error: no; error: no"`},

@@ -148,27 +148,15 @@ func (a *aim) hits() []hit {
 	return slices.Clone(a.killed)
 }
 
-// order returns the points of all messages, Before each, in order.
-func (a *aim) order() []Point {
+// order returns the points of all messages, Before each, in order, and how many of
+// them came before the last kill was done.
+func (a *aim) order() (passed []Point, since int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Clone(a.passed)
+	return slices.Clone(a.passed), a.since
 }
 
-// points returns the points of all messages on both sides, process by process.
-func (a *aim) points() []Point {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return bothSides(a.passed)
-}
-
-// recovery returns the same since the last kill.
-func (a *aim) recovery() []Point {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return bothSides(a.passed[a.since:])
-}
-
+// bothSides returns the points on both sides of messages, process by process.
 func bothSides(passed []Point) []Point {
 	all := make([]Point, 0, 2*len(passed))
 	for _, part := range Parts() {

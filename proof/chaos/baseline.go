@@ -7,17 +7,6 @@ import (
 	"github.com/refold/refold/actors/session"
 )
 
-// ends returns how the nth run, from 0, ends if nothing is wrong.
-func (c *Conversation) ends(n int) RunEnd {
-	switch {
-	case n < len(c.Ends):
-		return c.Ends[n]
-	case c.Cancelled:
-		return RunEnd{Lifecycle: string(session.Cancelled)}
-	}
-	return RunEnd{Lifecycle: string(session.Completed)}
-}
-
 // faults returns the faults of a trial without kills: rules for any end, and how
 // each run ended. If it fails by itself, no harm of a kill could be seen.
 func (c *Conversation) faults(end *End) []string {
@@ -28,8 +17,8 @@ func (c *Conversation) faults(end *End) []string {
 	if len(end.Spaces) != c.Marks && c.Marks > 0 || len(end.Prompts) != c.Prompt {
 		faults = append(faults, fmt.Sprintf("the spaces are %q, shown to turns %q", end.Spaces, end.Prompts))
 	}
-	for i, got := range end.Runs {
-		want := c.ends(i)
+	for i, want := range c.Ends[:min(len(c.Ends), len(end.Runs))] {
+		got := end.Runs[i]
 		if got.Lifecycle == want.Lifecycle && (want.Code == "" || got.Code == want.Code) {
 			continue
 		}

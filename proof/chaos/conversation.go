@@ -33,7 +33,7 @@ type Conversation struct {
 	ID      string
 	Session string
 	Says    []string // each begins a run
-	Ends    []RunEnd // how each run ends if nothing is wrong, without its Detail; nil: completed, or cancelled if Cancelled
+	Ends    []RunEnd // how each run ends if nothing is wrong, without its Detail
 
 	// Cancelled: each run is cancelled as soon as its first turn is published.
 	// The bridge starts only when the last run has ended, so that no trial begins
@@ -78,6 +78,9 @@ const (
 	cancelledSession = "cancelled"
 )
 
+// completes are the ends of a conversation with one run that completes.
+var completes = []RunEnd{{Lifecycle: string(session.Completed)}}
+
 func demoCast() (*Cast, error) {
 	d := planner.Builtin()
 	of := session.InstallRecord{
@@ -90,8 +93,8 @@ func demoCast() (*Cast, error) {
 	record, err := codec.Marshal(of)
 	return &Cast{
 		Conversations: []Conversation{
-			{ID: demoSession, Session: demoSession, Says: []string{scripted.DemoInput}},
-			{ID: cancelledSession, Session: cancelledSession, Says: []string{scripted.DemoInput}, Cancelled: true},
+			{ID: demoSession, Session: demoSession, Says: []string{scripted.DemoInput}, Ends: completes},
+			{ID: cancelledSession, Session: cancelledSession, Says: []string{scripted.DemoInput}, Ends: []RunEnd{{Lifecycle: string(session.Cancelled)}}, Cancelled: true},
 			workspaceConversation(), packConversation(),
 		},
 		Install: record,

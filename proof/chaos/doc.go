@@ -1,13 +1,12 @@
 // Package chaos kills a session-actor, a bridge, both or their NATS server at
 // every message that the daemons send, and checks the outcome. `refold chaos`
-// runs it. It also measures how long a handover takes.
+// runs it.
 //
 // # Path
 //
 // A trial is a whole system on its own store: a NATS server, a session-actor and
 // a bridge as processes, and one conversation. Each daemon reaches the server
-// through a proxy that reads the NATS protocol. reaches the server through a
-// proxy that reads the NATS protocol.
+// through a proxy that reads the NATS protocol.
 //
 // The first trial kills nothing; the messages in its proxies are the points.
 // Every further trial has a course of one kill or two. At a kill the proxy stops

@@ -94,13 +94,17 @@ func (t *trial) endOf(ctx context.Context, seq, from uint64) (at uint64, err err
 	return at, nil
 }
 
-// cancel cancels the run once its turn is open.
-func (t *trial) cancel(ctx context.Context, run string) error {
-	err := until(ctx, "no turn is open", func() bool {
+// openTurn waits until a turn is open.
+func (t *trial) openTurn(ctx context.Context) error {
+	return until(ctx, "no turn is open", func() bool {
 		view, err := t.view(ctx)
 		return err == nil && slices.ContainsFunc(view.Open, func(e session.ViewEffect) bool { return e.Class == session.ClassLLM })
 	})
-	if err != nil {
+}
+
+// cancel cancels the run once its turn is open.
+func (t *trial) cancel(ctx context.Context, run string) error {
+	if err := t.openTurn(ctx); err != nil {
 		return err
 	}
 	return t.retry(ctx, func(ctx context.Context) error {

@@ -75,11 +75,11 @@ func TestSecondKill(t *testing.T) {
 	passes(SessionActor, nil) // it is under way
 	a.done()
 	passes(SessionActor, nil)
-	if got, want := len(a.points()), 12; got != want {
+	if got, want := len(bothSides(a.passed)), 12; got != want {
 		t.Errorf("%d points, want %d", got, want)
 	}
 	want := []Point{{SessionActor, Before, "install", 4}, {SessionActor, After, "install", 4}}
-	if got := a.recovery(); !slices.Equal(got, want) {
+	if got := bothSides(a.passed[a.since:]); !slices.Equal(got, want) {
 		t.Errorf("the recovery: got %v, want %v", got, want)
 	}
 }

@@ -42,7 +42,7 @@ const packMarks = 4
 
 func packConversation() Conversation {
 	return Conversation{
-		ID: packSession, Session: packSession, Says: []string{"How many seats are free in Blue?"}, Marks: packMarks,
+		ID: packSession, Session: packSession, Says: []string{"How many seats are free in Blue?"}, Ends: completes, Marks: packMarks,
 		Config: []byte(`{"provider":"` + packModel + `","model":"` + packModel + `"}`),
 	}
 }

@@ -111,7 +111,7 @@ func TestAimReportsHeartbeats(t *testing.T) {
 	if want := []string{"bridge i"}; !slices.Equal(heard, want) {
 		t.Errorf("alive: got %v, want %v", heard, want)
 	}
-	if got := len(a.points()); got != 4 {
+	if got := len(bothSides(a.passed)); got != 4 {
 		t.Errorf("%d points, want both sides of two", got)
 	}
 }

@@ -106,7 +106,8 @@ func TestProxyPassesOn(t *testing.T) {
 	}
 	must(t, r.through.FlushTimeout(patience))
 	var got []string
-	for _, p := range r.proxy.aim.points() {
+	passed, _ := r.proxy.aim.order()
+	for _, p := range bothSides(passed) {
 		got = append(got, p.String())
 	}
 	want := []string{"bridge/before/install/1", "bridge/after/install/1"}

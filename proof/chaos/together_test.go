@@ -42,7 +42,7 @@ func TestKillsTogether(t *testing.T) {
 		t.Errorf("left: %s, want %s", got, want)
 	}
 	passes(chunk("e", "third"), "")
-	if got := a.points(); got[len(got)-1].String() != "session-actor/after/chunk.3/1" {
+	if got := bothSides(a.passed); got[len(got)-1].String() != "session-actor/after/chunk.3/1" {
 		t.Errorf("the points are %v", got)
 	}
 }

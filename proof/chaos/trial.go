@@ -85,7 +85,9 @@ func (x *Explorer) try(ctx context.Context, course Course) (out outcome, err err
 		return out, because(ctx, err)
 	}
 	out.missed, out.hits = t.missed(), t.aim.hits()
-	out.points, out.order, out.recovery = t.aim.points(), t.aim.order(), t.aim.recovery()
+	var since int
+	out.order, since = t.aim.order()
+	out.points, out.recovery = bothSides(out.order), bothSides(out.order[since:])
 	return out, nil
 }
 

@@ -93,7 +93,7 @@ func gateIn(dir string) string  { return filepath.Join(dir, "adopted") }
 // workspaceConversation returns the conversation.
 func workspaceConversation() Conversation {
 	return Conversation{
-		ID: workspaceSession, Session: workspaceSession, Says: []string{"How many seats has Blue?"}, Adopts: true, Marks: adoptedMarks, Prompt: adoptedTurns,
+		ID: workspaceSession, Session: workspaceSession, Says: []string{"How many seats has Blue?"}, Ends: completes, Adopts: true, Marks: adoptedMarks, Prompt: adoptedTurns,
 		Config: []byte(`{"provider":"` + workspaceModel + `","model":"` + workspaceModel + `"}`),
 	}
 }
@@ -143,14 +143,10 @@ func (g gated) Generate(ctx context.Context, r executor.Request, delta func(stri
 // adopt syncs the workspace while the run's first turn is open, to be applied
 // before the second, and lets the turn end once the apply is pending.
 func (t *trial) adopt(ctx context.Context) error {
-	err := until(ctx, "no turn is open", func() bool {
-		view, err := t.view(ctx)
-		return err == nil && slices.ContainsFunc(view.Open, func(e session.ViewEffect) bool { return e.Class == session.ClassLLM })
-	})
-	if err != nil {
+	if err := t.openTurn(ctx); err != nil {
 		return err
 	}
-	err = t.sync(ctx, "sync-1", client.SyncOptions{
+	err := t.sync(ctx, "sync-1", client.SyncOptions{
 		Apply: session.ModeNextStep, Grant: &session.Grant{Space: spaceName, Target: spaceTarget, RunMS: syncRunMS},
 	})
 	if err != nil {

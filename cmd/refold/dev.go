@@ -32,16 +32,15 @@ type devCommand struct {
 	HTTPHosts []string `name:"http-host" placeholder:"NAME" help:"Name by which clients may address --http; IP addresses and localhost always may. May be repeated."`
 	Verbose   bool     `help:"Print the daemons' logs."`
 
-	Durability     string        `enum:"always,interval" default:"always" help:"When NATS syncs to disk: always, before it acknowledges, or interval, every two minutes, which is faster but may lose acknowledged messages in a power failure."`
-	Memory         settings.Size `default:"256MiB" placeholder:"SIZE" help:"About how much memory sessions may take; beyond it the least recently used ones are evicted. Such as 64MiB."`
-	SnapshotVerify float64       `default:"0.01" placeholder:"PART" help:"Share of the snapshots to compare with the log in the background: 0 none, 1 all that there is time for."`
+	Durability string        `enum:"always,interval" default:"always" help:"When NATS syncs to disk: always, before it acknowledges, or interval, every two minutes, which is faster but may lose acknowledged messages in a power failure."`
+	Memory     settings.Size `default:"256MiB" placeholder:"SIZE" help:"About how much memory sessions may take; beyond it the least recently used ones are evicted. Such as 64MiB."`
 	modelFlags
 }
 
 func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err error) {
 	s = s.unguarded() // the servers continue if their banner can't be printed
-	if d.Memory < 1<<20 || d.SnapshotVerify < 0 || d.SnapshotVerify > 1 {
-		return &statusError{statusUsage, "dev: --memory is at least 1MiB, and --snapshot-verify 0 (none) to 1 (all)"}
+	if d.Memory < 1<<20 {
+		return &statusError{statusUsage, "dev: --memory is at least 1MiB"}
 	}
 	if err := d.checkWorkdir(); err != nil {
 		return err
@@ -83,7 +82,7 @@ func (d devCommand) Run(ctx context.Context, s streams, conn connection) (err er
 	defer func() { err = errors.Join(err, telemetry.end()) }()
 	server, err := devserver.Start(ctx, devserver.Options{
 		Dir: d.Dir, Lock: lock, Port: d.Port, Prefix: conn.Prefix, Install: install, Logger: d.logger(s.err), Version: settings.Version(), Durability: durability,
-		Memory: int64(d.Memory), VerifyPart: d.SnapshotVerify, Roles: true, Model: remote.provider,
+		Memory: int64(d.Memory), Roles: true, Model: remote.provider,
 		Metrics: telemetry.Registry, Traces: telemetry.traces, Observe: telemetry.observe,
 		Prepare: func(ctx context.Context, b *bus.Bus) error { return space.install(ctx, s, b, install) },
 		Serve:   func(b *bridge.Bridge) error { return errors.Join(m.serve(b), space.serve(ctx, b)) },

@@ -24,7 +24,7 @@ type flags struct {
 
 	VerifyLoads    bool          `yaml:"verify-loads" help:"Compare each session with its stored effects and snapshots when it is first loaded. This is automatic while the log has holes. For the first start after a restore or a power failure: such a load reads the session from its beginning."`
 	Memory         settings.Size `yaml:"memory" default:"256MiB" placeholder:"SIZE" help:"About how much memory sessions may take; beyond it the least recently used ones are evicted. The process needs more. Such as 256MiB, 2GiB."`
-	SnapshotVerify float64       `yaml:"snapshot-verify" default:"0.01" placeholder:"PART" help:"Share of the snapshots to compare with the log in the background: 0 none, 1 all that there is time for. A wrong one quarantines its session."`
+	SnapshotVerify bool          `yaml:"snapshot-verify" default:"true" negatable:"" help:"Compare each snapshot with the log once a day, in the background. A wrong one quarantines its session."`
 
 	settings.Traces `yaml:",inline"`
 	settings.Daemon `yaml:",inline"`
@@ -60,9 +60,6 @@ func parse(args []string, env settings.Environment, stdout, stderr io.Writer) (f
 	}
 	if f.Memory < memoryMin {
 		return f, false, fmt.Errorf("--memory: at least 1MiB, not %s", f.Memory)
-	}
-	if f.SnapshotVerify < 0 || f.SnapshotVerify > 1 {
-		return f, false, fmt.Errorf("--snapshot-verify: 0 (none) to 1 (all), not %v", f.SnapshotVerify)
 	}
 	if _, err := streams.ParseMonitors(f.Monitor); err != nil {
 		return f, false, fmt.Errorf("--monitor: %w", err)

@@ -30,7 +30,7 @@ func write(t *testing.T, name, content string) (path string) {
 
 func TestFlagsPrecedeEnvironmentAndFile(t *testing.T) {
 	t.Parallel()
-	file := write(t, "actor.yaml", "durability: interval\nmonitor: file:8222\nsystem-creds: filed\nnats: nats://file:1\ncreds: filed\ncontext: filed\nprefix: filed\nmemory: 2GiB\nsnapshot-verify: 0.5\nreplicas: 3\nlog-level: warn\ninbox-prefix: _I\nverify-loads: true\n")
+	file := write(t, "actor.yaml", "durability: interval\nmonitor: file:8222\nsystem-creds: filed\nnats: nats://file:1\ncreds: filed\ncontext: filed\nprefix: filed\nmemory: 2GiB\nsnapshot-verify: false\nreplicas: 3\nlog-level: warn\ninbox-prefix: _I\nverify-loads: true\n")
 	environ := []string{"NATS_URL=nats://env:1", "NATS_CREDS=env", "NATS_CONTEXT=env", "REFOLD_PREFIX=", "REFOLD_DURABILITY=always", "HOME=/"}
 	f, done, err := parse([]string{"--config", file, "--creds", "flag", "--replicas", "5"}, settings.ReadEnvironment(environ), io.Discard, io.Discard)
 	if err != nil || done {
@@ -52,7 +52,7 @@ func TestFlagsPrecedeEnvironmentAndFile(t *testing.T) {
 		{"another place", f.SystemCreds, "filed"},
 		{"a switch in the file", f.VerifyLoads, true},
 		{"a size from the file", f.Memory, settings.Size(2 << 30)},
-		{"a part from the file", f.SnapshotVerify, 0.5},
+		{"a switch that the file turns off", f.SnapshotVerify, false},
 		{"what nobody says has a default", f.Install, ""},
 	} {
 		if c.got != c.want {
@@ -61,7 +61,7 @@ func TestFlagsPrecedeEnvironmentAndFile(t *testing.T) {
 	}
 	f, _, err = parse(nil, settings.ReadEnvironment([]string{"REFOLD_PREFIX=env"}), io.Discard, io.Discard)
 	if err != nil || f.Prefix != "env" || f.NATS != "" || f.LogLevel != "info" || f.Replicas != 0 ||
-		f.Memory != 256<<20 || f.SnapshotVerify != 0.01 {
+		f.Memory != 256<<20 || !f.SnapshotVerify {
 		t.Errorf("without a file: got %+v, %v", f, err)
 	}
 	f, _, err = parse([]string{"--config", write(t, "empty.yaml", "# nothing\n")}, nil, io.Discard, io.Discard)
@@ -81,7 +81,6 @@ func TestArgumentsRefused(t *testing.T) {
 		{name: "unknown flag", args: []string{"--natz", "x"}, want: []string{"--natz"}},
 		{name: "no size", args: []string{"--memory", "much"}, want: []string{"--memory", "256MiB"}},
 		{name: "too little", args: []string{"--memory", "1K"}, want: []string{"--memory", "1MiB"}},
-		{name: "no part", args: []string{"--snapshot-verify", "2"}, want: []string{"--snapshot-verify", "0 (none)"}},
 		{name: "argument", args: []string{"here"}, want: []string{"here"}},
 		{name: "typo in the file", config: "prefix: a\nnatz: here\n", want: []string{"natz", "[2:1]", "c.yaml"}},
 		{name: "wrong type in the file", config: "replicas: many\n", want: []string{"replicas", "[1:"}},

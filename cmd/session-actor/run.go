@@ -50,7 +50,7 @@ func run(ctx context.Context, f flags, env settings.Environment, stderr io.Write
 		return err
 	}
 	options := engine.Options{
-		Version: settings.Version(), Memory: int64(f.Memory), VerifyPart: f.SnapshotVerify, Doubt: f.VerifyLoads,
+		Version: settings.Version(), Memory: int64(f.Memory), NoScrub: !f.SnapshotVerify, Doubt: f.VerifyLoads,
 		Meters: engine.Register(telemetry.Registry, 0),
 	}
 	tracer, err := f.Start(ctx, env, program.Name, f.Prefix, telemetry, log)

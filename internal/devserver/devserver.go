@@ -37,8 +37,7 @@ type Options struct {
 	// minutes, which is faster, otherwise before it acknowledges.
 	Durability natsio.Durability
 
-	Memory     int64   // limit of the sessions in memory, in bytes; 0: 256 MiB
-	VerifyPart float64 // part of the snapshots to compare with the log; 0: none
+	Memory int64 // limit of the sessions in memory, in bytes; 0: 256 MiB
 
 	Metrics *meter.Registry   // for the session-actor's metrics; nil: none
 	Traces  engine.Traces     // receives the spans of runs; nil: no run is traced
@@ -125,7 +124,7 @@ func (s *Server) start(ctx context.Context, o Options) error {
 	}
 	var hosting context.Context
 	hosting, s.stopHost = context.WithCancel(context.WithoutCancel(ctx))
-	h := engine.New(s.bus, o.Logger, engine.Options{Version: o.Version, Memory: o.Memory, VerifyPart: o.VerifyPart, Meters: engine.Register(o.Metrics, 0), Traces: o.Traces})
+	h := engine.New(s.bus, o.Logger, engine.Options{Version: o.Version, Memory: o.Memory, Meters: engine.Register(o.Metrics, 0), Traces: o.Traces})
 	s.host = h
 	s.running.Go(func() {
 		if err := h.Run(hosting); err != nil {

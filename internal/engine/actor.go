@@ -29,17 +29,15 @@ type actor struct {
 	passing  int         // how many of its next events were delivered before its quarantine was read
 	unstored atomic.Bool // its quarantine could not be stored
 
-	accepted bool // it was released although the log had lost events of it
+	refolded bool // it was folded from the log's beginning after its release: its stored snapshot may be wrong
 
 	snapped  uint64 // events folded when its last snapshot was taken; 0: no snapshot
-	barred   bool   // its state is not what the log folds to, so it must not be snapshotted
 	used     uint64 // the lane's clock at its last use
 	batch    uint64 // number of the latest batch with outputs of it
 	storing  *batch // the batch that is storing outputs of it; nil: none
 	stopping bool   // its quarantine is being stored; no output of it is stored until then
 	bytes    int    // memory that it takes, about, without its registries
 	progress []byte // progress lines of its events in one batch, while they are joined
-	loaded   []byte // the snapshot that it was loaded from, until the lane has begun to verify it; nil: none to verify
 
 	moments []moment // starting points of durations
 

@@ -56,8 +56,8 @@
 //   - A session that can't go on is quarantined: a stored effect of the same name
 //     has other bytes, an output is too large, the log has lost or changed events,
 //     or the fold panicked. The session stops alone, its events stay in the log,
-//     and its lane goes on. After a release it goes on from the first event that is
-//     not done.
+//     and its lane goes on. After a release it is folded from the log's beginning,
+//     and goes on from the first event that is not done.
 //   - After two unclean ends of a lane's owners without progress, the pending
 //     events are folded and stored one at a time, each after a note that names it.
 //     An event at which four owners in a row ended is quarantined (docs/adr/0030).
@@ -88,9 +88,8 @@
 //
 // The sessions in memory take at most Options.Memory bytes, as estimated by their
 // states, divided equally among the running lanes (evict.go); quarantined sessions
-// don't count. A host verifies one snapshot at a time, for at most a twentieth of
-// the time (verify.go), and all snapshots of a lane once a day (scrub.go). At most
-// 1,024 events of a lane are delivered and not acknowledged, and at most four
+// don't count. All snapshots of a lane are compared with the log once a day, one at
+// a time, for at most a twentieth of the host's time (scrub.go). At most 1,024 events of a lane are delivered and not acknowledged, and at most four
 // batches are stored at a time. A host settles 256 wakes at once. A View that does
 // not fit a message is sent without lists of overrides, and then without tools.
 // Running hosts notice a release from quarantine within 15 s.

@@ -83,10 +83,6 @@ func (l *Lane) cacheSession(s *actor) {
 	s.used = l.clock
 	l.keep(s)
 	l.evict(s)
-	if s.loaded != nil {
-		l.verify(s.sid, s.loaded)
-		s.loaded = nil
-	}
 }
 
 // evict removes the least recently used sessions from memory, except keep, once the

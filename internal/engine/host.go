@@ -29,7 +29,7 @@ type Options struct {
 	SnapshotEach uint64        // events between two snapshots of a session; 0: 256
 	DrainFor     time.Duration // limit of a drain; 0: 10 s
 	Version      string        // of the program, shown by `nats micro ls`
-	VerifyPart   float64       // part of the taken and loaded snapshots that is refolded from the log and compared; 0: none
+	NoScrub      bool          // no snapshot is compared with the log in the background
 	Meters       *Meters       // from Register, for hosts that run one after another; nil: nothing is measured
 	Traces       Traces        // receives the spans of runs; nil: no run is traced
 	Doubt        bool          // audit every session at its first load, as if the log had lost events
@@ -72,8 +72,8 @@ type Host struct {
 	orphanedEvery time.Duration
 	// alone is held by the lane that processes an event of a careful pass.
 	alone chan struct{}
-	// verifying is held by the lane that verifies a snapshot.
-	verifying chan struct{}
+	// scrubbing is held by the lane that compares a session with the log.
+	scrubbing chan struct{}
 }
 
 // New returns a host that uses b. The caller keeps ownership of b.
@@ -105,7 +105,7 @@ func NewOn(w World, instance string, now func() time.Time, log *slog.Logger, opt
 	log = log.With("instance", instance)
 	h := &Host{
 		world: watched{w}, log: log, opts: opts, instance: instance, meters: opts.Meters, evolve: (*session.State).Evolve, now: now, recheck: recheckEvery, roundFor: roundFor, retriedEvery: retriedEvery, ready: make(chan struct{}),
-		assignment: newAssignment(opts.Lanes), membership: newMembership(instance, opts.Lanes), orphanedEvery: orphanedEvery, verifying: make(chan struct{}, 1), alone: make(chan struct{}, 1),
+		assignment: newAssignment(opts.Lanes), membership: newMembership(instance, opts.Lanes), orphanedEvery: orphanedEvery, scrubbing: make(chan struct{}, 1), alone: make(chan struct{}, 1),
 		installs: journal.NewInstalls(w, log, func(ctx context.Context, install *session.Install) error {
 			return putDescriptors(ctx, w, install.Composed())
 		}),

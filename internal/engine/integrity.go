@@ -74,7 +74,10 @@ func (h *Host) setVerified(sid string) {
 
 // damageError reports that a session's events in the log are not those that it was
 // folded from: the session is quarantined.
-type damageError struct{ what string }
+type damageError struct {
+	what string
+	seq  uint64 // of the event at which it shows
+}
 
 func (e *damageError) Error() string { return "the log is not what it was: " + e.what }
 
@@ -103,36 +106,47 @@ func (h *Host) auditOnce(ctx context.Context, sid string, held *session.State) e
 	if held != nil {
 		stored.ExpectState(held)
 	}
-	result, err := audit.Session(ctx, h.world, h.installs.Pinned, sid, 0, stored, nil)
-	if err != nil {
-		return err
-	}
 	// If the fold panicked, the load will panic too, or stop before that event.
-	if d := result.Damage(); d != nil {
-		return &damageError{d.Text}
+	if _, err = h.audit(ctx, sid, stored); err == nil {
+		h.setVerified(sid)
 	}
-	h.setVerified(sid)
-	return nil
+	return err
 }
 
-// loadReleased loads a released session for its first event that is not done. If
-// the log has lost events of it, the people who released it know that: the session
-// is folded from the log's beginning and goes on from what is there. metadataKnown
-// is as for load.
-func (h *Host) loadReleased(ctx context.Context, e session.Event, metadataKnown bool) (*actor, error) {
-	err := h.auditOnce(ctx, e.Session, nil)
-	var damage *damageError
-	switch {
-	case err == nil:
-		return h.load(ctx, e, metadataKnown)
-	case !errors.As(err, &damage):
+// audit compares the log with what is stored of a session. It returns a
+// *damageError if that differs, beside the result. It stores nothing.
+func (h *Host) audit(ctx context.Context, sid string, stored *audit.Stored) (*audit.Result, error) {
+	r, err := audit.Session(ctx, h.world, h.installs.Pinned, sid, 0, stored, nil)
+	if err != nil {
 		return nil, err
 	}
-	h.log.Warn("released session goes on without its lost events", "session", e.Session, "seq", e.Seq, "error", err)
-	s := &actor{sid: e.Session, proven: true, accepted: true}
-	if s.state, err = h.foldBefore(ctx, nil, e, false); err != nil {
+	if d := r.Damage(); d != nil {
+		return r, &damageError{d.Text, d.Seq}
+	}
+	return r, nil
+}
+
+// loadReleased loads a session for its first event that is not done, after people
+// have released it. It is folded from the log's beginning: its snapshot may be what
+// was wrong. If the log has lost events, it goes on from what is there. A session
+// that was stopped because its work failed is loaded like any other.
+func (h *Host) loadReleased(ctx context.Context, e session.Event, stop *Stop) (s *actor, err error) {
+	if stop.Retried {
+		return h.load(ctx, e, true)
+	}
+	s = &actor{sid: e.Session, proven: true}
+	if !stop.StaysStored() { // another owner may have stopped it again
+		if s.stop, err = h.stopOf(ctx, e.Session); err != nil {
+			return nil, err
+		}
+		if s.isStopped(e.Seq) {
+			return s, nil
+		}
+	}
+	if s.state, err = h.foldBefore(ctx, nil, e, stop.StaysStored()); err != nil {
 		return nil, err
 	}
+	s.refolded = true
 	s.stored = s.state.Seq
 	h.setVerified(e.Session)
 	return s, nil
@@ -156,5 +170,5 @@ func (h *Host) missing(ctx context.Context, e session.Event) error {
 	case !errors.Is(err, natsio.ErrNotFound):
 		return err
 	}
-	return &damageError{fmt.Sprintf("the event at %d was delivered: expected the event of the hash %s, found none there", e.Seq, session.LeafOf(e))}
+	return &damageError{fmt.Sprintf("the event at %d was delivered: expected the event of the hash %s, found none there", e.Seq, session.LeafOf(e)), e.Seq}
 }

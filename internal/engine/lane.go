@@ -62,8 +62,7 @@ type Lane struct {
 	guard   guard
 	alone   atomic.Bool // this lane holds Host.alone
 
-	verifying  bool        // a snapshot is being verified
-	mismatches []*mismatch // snapshots to be replaced later
+	damaged []*found // sessions to be quarantined once their pending work is done
 }
 
 // NewLane returns a lane that the host runs until Close is called. owned reports
@@ -276,7 +275,11 @@ func (Recheck) step(l *Lane) { l.rechecks = true }
 // lanes.
 func (Tick) step(l *Lane) {
 	l.evict(nil)
-	l.replaceAgain()
+	damaged := l.damaged
+	l.damaged = nil
+	for _, f := range damaged {
+		f.step(l)
+	}
 	l.checkStall()
 }
 

@@ -49,7 +49,7 @@ func (h *Host) load(ctx context.Context, e session.Event, metadataKnown bool) (s
 	if err := h.auditOnce(ctx, e.Session, nil); err != nil {
 		return nil, err
 	}
-	if s.state, s.loaded, err = h.restore(ctx, e.Session, s.stop); err != nil {
+	if s.state, err = h.restore(ctx, e.Session, s.stop); err != nil {
 		return nil, err
 	}
 	if s.state != nil {
@@ -191,18 +191,18 @@ func (h *Host) pinned(ctx context.Context, seq uint64, metadataKnown bool) (*ses
 }
 
 // restore returns the state of the session's snapshot, nil if there is no valid
-// one. verify is the snapshot if it was chosen for verification.
-func (h *Host) restore(ctx context.Context, sid string, stop *Stop) (state *session.State, verify []byte, err error) {
+// one.
+func (h *Host) restore(ctx context.Context, sid string, stop *Stop) (*session.State, error) {
 	data, found, err := h.world.GetSnapshot(ctx, sid)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the snapshot of %s: %w", sid, err)
+		return nil, fmt.Errorf("read the snapshot of %s: %w", sid, err)
 	}
 	if !found {
-		return nil, nil, nil
+		return nil, nil //nolint:nilnil // none is valid
 	}
-	ignore := func(why error) (*session.State, []byte, error) {
+	ignore := func(why error) (*session.State, error) {
 		h.log.Warn("snapshot ignored", "session", sid, "error", why)
-		return nil, nil, nil
+		return nil, nil //nolint:nilnil // none is valid
 	}
 	snap, err := session.ParseSnapshot(data)
 	if err != nil {
@@ -214,22 +214,19 @@ func (h *Host) restore(ctx context.Context, sid string, stop *Stop) (state *sess
 	has, err := h.has(ctx, sid, snap.Seq, snap.Leaf)
 	switch {
 	case err != nil:
-		return nil, nil, err
+		return nil, err
 	case !has:
 		return ignore(fmt.Errorf("the log has not the event at %d that it names", snap.Seq))
 	}
-	state, err = session.Restore(snap, content{ctx: ctx, h: h, sid: sid})
+	state, err := session.Restore(snap, content{ctx: ctx, h: h, sid: sid})
 	var unknown *session.UnknownRulesError
 	switch {
 	case errors.As(err, &unknown), errors.Is(err, errUnread):
-		return nil, nil, err
+		return nil, err
 	case err != nil:
 		return ignore(err)
 	case state.Session != sid:
 		return ignore(fmt.Errorf("it is of session %s", state.Session))
 	}
-	if h.shouldVerify() {
-		verify = data
-	}
-	return state, verify, nil
+	return state, nil
 }

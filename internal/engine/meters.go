@@ -143,7 +143,7 @@ func (m *Meters) process(r *meter.Registry, lane *meter.Label) {
 	m.loadDuration = r.Histogram("refold.load.duration", "s", "Time to load a session.", boundsShort)
 	m.snapshots = r.Counter("refold.snapshots", "{snapshot}", "Snapshots, by whether they were stored.", done)
 	m.compared = r.Counter("refold.snapshots.compared", "{snapshot}", "Snapshots that were compared with what the log folds to.", done)
-	m.quarantines = r.Counter("refold.quarantines", "{session}", "Sessions that this process stopped.", meter.Closed("reason", "payload_differs", "too_large", "panic", "kills", "log_damaged", "snapshot_differs", "isolated"))
+	m.quarantines = r.Counter("refold.quarantines", "{session}", "Sessions that this process stopped.", meter.Closed("reason", "payload_differs", "too_large", "panic", "kills", "log_damaged", "isolated"))
 	m.wakesLate = r.Histogram("refold.wakes.late", "s", "How late wakes were when a session-actor settled them.", boundsLong)
 	m.clockAhead = r.Gauge("refold.clock.ahead", "s", "How far this machine's clock is ahead of the server's; negative: behind.")
 	r.Read(meter.KindGauge, "refold.rules", "{version}", "Version of the rules that new sessions follow.", nil, func(yield func(float64, ...string)) { yield(session.RulesVersion) })
@@ -197,8 +197,6 @@ func reasonOf(cause error) string {
 		return "kills"
 	case is[*damageError](cause):
 		return "log_damaged"
-	case is[*snapshotError](cause):
-		return "snapshot_differs"
 	}
 	return meter.Other
 }

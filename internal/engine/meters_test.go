@@ -467,7 +467,7 @@ func TestReasonsOfWrappedCauses(t *testing.T) {
 	tooLarge := &natsio.MaxPayloadError{Subject: "s", Bytes: 2, Limit: 1}
 	for want, cause := range map[string]error{
 		"payload_differs": &journal.ViolationError{Subject: "s"}, "too_large": tooLarge, "panic": &panicError{}, "kills": &killedError{},
-		"log_damaged": &damageError{}, "snapshot_differs": &snapshotError{}, "isolated": &isolatedError{"its load", tooLarge}, meter.Other: errFlaky,
+		"log_damaged": &damageError{}, "isolated": &isolatedError{"its load", tooLarge}, meter.Other: errFlaky,
 	} {
 		if got := reasonOf(fmt.Errorf("store s: %w", cause)); got != want {
 			t.Errorf("%T: got %q, want %q", cause, got, want)

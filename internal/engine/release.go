@@ -125,7 +125,7 @@ func (r *resumption) read(ctx context.Context) (err error) {
 	for e, err := range h.world.ReadSession(ctx, sid, r.from, r.last, true) {
 		if err == nil && r.going == nil {
 			r.failed = e
-			if r.going, err = h.loadReleased(ctx, e, r.actor.stop.StaysStored()); err == nil {
+			if r.going, err = h.loadReleased(ctx, e, r.actor.stop); err == nil {
 				r.going.tracing = h.traced(ctx, sid, r.going.state, nil)
 			}
 		}
@@ -245,7 +245,7 @@ func (l *Lane) resumed(r *resumption) {
 	default:
 		going.used = s.used
 		l.keep(going)
-		if going.accepted {
+		if going.refolded {
 			// The next load must find a snapshot of this state.
 			l.captureAll([]*actor{going})
 		}

@@ -170,6 +170,37 @@ func TestReleaseResumesAtTheStop(t *testing.T) {
 	}
 }
 
+// A session that another owner quarantines again while it is resumed stays stopped.
+func TestReleaseHeedsANewQuarantine(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{}, func(t *testing.T, s *stage) {
+		s.mem.effects["s1 r1t1"] = []byte{0x80}
+		first := s.run("s1")
+		s.beginAcked(first)
+		s.pass(time.Minute)
+		delete(s.mem.effects, "s1 r1t1")
+		again := fmt.Appendf(nil, `{"seq":%d,"reason":"a test"}`, first.Seq)
+		s.mem.planned(func(c call) outcome {
+			if c.op == "ReadSession" {
+				s.mem.mu.Lock()
+				s.mem.stops["s1"] = again
+				s.mem.mu.Unlock()
+			}
+			return works
+		})
+		s.mem.mu.Lock()
+		delete(s.mem.stops, "s1")
+		s.mem.mu.Unlock()
+		s.pass(time.Minute)
+		if got := s.mem.asked("s1"); len(got) > 0 {
+			t.Errorf("it asked %q", got)
+		}
+		if stop := s.stopOf("s1"); stop == nil || stop.Reason != "a test" {
+			t.Errorf("quarantine: got %+v, want the new one", stop)
+		}
+	})
+}
+
 // A release outlives the owner that would have noticed it: the next one stores what
 // nobody has stored, although the lane no longer delivers these events.
 func TestReleaseOutlivesItsOwner(t *testing.T) {

@@ -2,9 +2,12 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/internal/audit"
 	"github.com/refold/refold/subjects"
 )
 
@@ -12,14 +15,18 @@ import (
 const (
 	scrubFirst = 5 * time.Minute // after the start, when lanes have other work
 	scrubEvery = 24 * time.Hour  // from the start of one scrub to that of the next
+	// scrubRest is how long a host rests after it has compared a session, as a
+	// multiple of the time that this took: it uses at most a twentieth of one core.
+	scrubRest   = 19
+	scrubWithin = 5 * time.Minute // for one session
 )
 
 // scrub compares the snapshots of all sessions of the lane with the log, one after
 // another, once a day, until ctx ends. A load begins at the snapshot, so it does
-// not notice that an earlier event was altered. Samples cover only sessions that
-// receive events.
+// not notice that an earlier event was altered, or that the snapshot is of another
+// state.
 func (d *driver) scrub(ctx context.Context) {
-	if d.host.opts.VerifyPart <= 0 {
+	if d.host.opts.NoScrub {
 		return
 	}
 	for next := scrubFirst; pause(ctx, next); {
@@ -54,10 +61,77 @@ func (d *driver) scrubOnce(ctx context.Context) (n int, err error) {
 		}
 	}
 	for first := rand.IntN(len(sids) + 1); n < len(sids) && d.owned(); n++ {
-		verify := verification{outside: d.outside, sid: sids[(first+n)%len(sids)]}
-		if !verify.inTurn(ctx, func(in Input) { d.report(ctx, in) }) {
+		if !d.scrubSession(ctx, sids[(first+n)%len(sids)]) {
 			return n, ctx.Err()
 		}
 	}
 	return n, nil
+}
+
+// scrubSession compares one session while no other lane of the host does, and then
+// rests before the next one may begin. It returns false if ctx has ended.
+func (d *driver) scrubSession(ctx context.Context, sid string) bool {
+	select {
+	case d.host.scrubbing <- struct{}{}:
+		defer func() { <-d.host.scrubbing }()
+	case <-ctx.Done():
+		return false
+	}
+	began := time.Now()
+	err := d.host.compareSnapshot(ctx, sid)
+	var damage *damageError
+	switch {
+	case errors.As(err, &damage):
+		d.report(ctx, &found{sid, damage})
+	case err != nil && ctx.Err() == nil:
+		d.log.Warn("snapshot not verified", "session", sid, "error", err)
+	}
+	return pause(ctx, scrubRest*time.Since(began))
+}
+
+// compareSnapshot compares a session's snapshot with what the log folds to. It
+// returns a *damageError if they differ.
+func (h *Host) compareSnapshot(ctx context.Context, sid string) (err error) {
+	defer func() { err = recovered(recover(), err) }()
+	ctx, cancel := context.WithTimeout(ctx, scrubWithin)
+	defer cancel()
+	data, found, err := h.world.GetSnapshot(ctx, sid)
+	if err != nil || !found {
+		return err
+	}
+	stored := &audit.Stored{}
+	stored.ExpectSnapshot(sid, data)
+	r, err := h.audit(ctx, sid, stored)
+	switch {
+	case r == nil:
+	case r.Panicked:
+		return errors.New(r.Differences[0].Text)
+	case r.SnapshotAt > 0: // otherwise no load uses it
+		h.meters.ended(h.meters.compared, err == nil, "same", "different")
+	}
+	return err
+}
+
+// found is a session whose snapshot is not what the log folds to. Its events that
+// are folded are stored first.
+type found struct {
+	sid    string
+	damage *damageError
+}
+
+func (f *found) step(l *Lane) {
+	s := l.sessions[f.sid]
+	_, busy := l.parked[f.sid]
+	switch {
+	case !l.owned() || s != nil && s.stop != nil:
+		l.log.Warn("snapshot not verified", "session", f.sid, "error", f.damage)
+	case busy:
+		l.damaged = append(l.damaged, f) // until the next Tick
+	default:
+		seq := f.damage.seq + 1
+		if s != nil && s.state != nil {
+			seq = max(seq, s.state.Seq+1)
+		}
+		l.quarantine(session.Event{Session: f.sid, Seq: seq}, f.damage, nil)
+	}
 }

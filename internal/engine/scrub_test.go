@@ -5,13 +5,47 @@ package engine
 
 import (
 	"bytes"
+	"fmt"
+	"log/slog"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/codec"
 )
 
-// seldom is a part of the snapshots that chance does not choose here.
-const seldom = 1e-12
+// alter replaces the snapshot of a session by one that is as good to look at,
+// but of another state, and returns the hashes of both states.
+func (s *stage) alter(sid string) (right, wrong codec.Hash) {
+	s.t.Helper()
+	s.mem.mu.Lock()
+	defer s.mem.mu.Unlock()
+	snap, err := session.ParseSnapshot(s.mem.snapshots[sid])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var record session.Record
+	if err := codec.Unmarshal(snap.State, &record); err != nil {
+		s.t.Fatal(err)
+	}
+	record.Usage.InputTokens += 1000
+	altered := session.State{Record: record}
+	right, wrong = snap.Hash, altered.Hash()
+	s.mem.snapshots[sid] = altered.Snapshot().Bytes()
+	return right, wrong
+}
+
+// slept plays a session of some runs up to a snapshot of it.
+func slept(s *stage) {
+	s.begin()
+	for n := 1; n <= 4; n++ {
+		s.deliver(s.run("s1"), s.answer("s1", fmt.Sprintf("r%dt1", n), "a"))
+	}
+	s.deliver(s.run("s2"))
+}
 
 // rewrite alters the text of a session's first event in the log: no event is
 // lost, and none has another sequence.
@@ -36,7 +70,7 @@ func (s *stage) rewrite(sid string) {
 // session is stopped; an unaltered one goes on.
 func TestScrubFindsAnAlteredEvent(t *testing.T) {
 	t.Parallel()
-	opts := Options{SnapshotEach: 2, VerifyPart: seldom}
+	opts := Options{SnapshotEach: 2}
 	onStage(t, opts, func(t *testing.T, s *stage) {
 		slept(s)
 		s.deliver(s.answer("s2", "r1t1", "a"))
@@ -49,8 +83,8 @@ func TestScrubFindsAnAlteredEvent(t *testing.T) {
 		s.wantNoStop("s1")
 		s.pass(time.Hour)
 		stop := s.stopOf("s1")
-		if stop == nil || !strings.Contains(stop.Reason, "is not what the log folds to") {
-			t.Fatalf("quarantine: got %+v, want one of what the log folds to", stop)
+		if stop == nil || !strings.Contains(stop.Reason, "one is not what it was") {
+			t.Fatalf("quarantine: got %+v, want one of an event that is not what it was", stop)
 		}
 		s.wantNoStop("s2")
 		next := s.run("s2")
@@ -64,20 +98,82 @@ func TestScrubFindsAnAlteredEvent(t *testing.T) {
 		if stop := s.stopOf("s2"); stop == nil {
 			t.Error("the second round did not find it")
 		}
+		s.mem.release("s1") // they go on from the altered events, and have snapshots of these
+		s.mem.release("s2")
+		s.pass(2 * recheckEvery)
+		s.wantNoStop("s1")
 		s.end()
 	})
 }
 
-// VerifyPart 0 turns scrubs off, and a host does not scrub another host's lane.
+// A snapshot whose hash matches its bytes, but whose state is not what the log
+// folds to, is found, and only its session is stopped: after the events that are
+// folded. A release folds it from the log's beginning, and stores the right
+// snapshot at once.
+func TestScrubFindsAnAlteredSnapshot(t *testing.T) {
+	t.Parallel()
+	for name, loaded := range map[string]bool{"of a session in memory": true, "of a session that is not loaded": false} {
+		onStageOf(t, name, Options{SnapshotEach: 4}, func(t *testing.T, s *stage) {
+			slept(s)
+			s = s.killed(time.Second, Options{SnapshotEach: 4})
+			right, wrong := s.alter("s1")
+			s.lane.unowned.Store(false)
+			s.epoch()
+			s.deliver(s.run("s2"))
+			var next session.Event
+			if loaded {
+				next = s.run("s1")
+				s.deliver(next)
+			}
+			s.wantNoStop("s1")
+			s.pass(2 * scrubFirst)
+			stop := s.stopOf("s1")
+			if stop == nil || !strings.Contains(stop.Reason, right.String()) || !strings.Contains(stop.Reason, wrong.String()) {
+				t.Fatalf("quarantine: got %+v, want one with the states %s and %s", stop, right, wrong)
+			}
+			if loaded && stop.Seq != next.Seq+1 {
+				t.Errorf("it is stopped at %d, want %d: behind what was folded", stop.Seq, next.Seq+1)
+			}
+			s.wantNoStop("s2")
+			after := s.run("s1")
+			s.deliver(after)
+			s.wantAcked(after)
+			s.mem.release("s1")
+			s.pass(2 * recheckEvery)
+			s.wantState(after)
+			s.mem.checkSnapshots(t)
+			s.pass(scrubEvery)
+			s.wantNoStop("s1")
+			s.end()
+		})
+	}
+}
+
+// A session whose snapshot is wrong is stopped only after the pending work on it.
+func TestFoundSessionWaitsForItsLoad(t *testing.T) {
+	t.Parallel()
+	h := newHost(newMemory(t), slog.New(slog.DiscardHandler), Options{Lanes: 1})
+	l := h.NewLane(0, func() bool { return true })
+	stops := func(w Work) bool { return w.String() == "quarantines s1" }
+	l.occupy("s1")
+	l.Step(&found{"s1", &damageError{"wrong", 4}}, time.Now())
+	if r := l.Ready(false); slices.ContainsFunc(r.Work, stops) {
+		t.Errorf("got %v: it is stopped while work on it is pending", r.Work)
+	}
+	l.free("s1")
+	l.Step(Tick{}, time.Now())
+	if r := l.Ready(false); !slices.ContainsFunc(r.Work, stops) {
+		t.Errorf("got %v, want s1 quarantined", r.Work)
+	}
+}
+
+// NoScrub turns scrubs off, and a host does not scrub another host's lane.
 func TestNoScrubWhenTurnedOffOrUnowned(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
-		part    float64
-		unowned bool
-	}{"turned off": {part: 0}, "another's lane": {part: seldom, unowned: true}} {
+	for name, c := range map[string]struct{ off, unowned bool }{"turned off": {off: true}, "another's lane": {unowned: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			opts := Options{SnapshotEach: 2, VerifyPart: c.part}
+			opts := Options{SnapshotEach: 2, NoScrub: c.off}
 			onStage(t, opts, func(t *testing.T, s *stage) {
 				slept(s)
 				s = s.killed(time.Second, opts)
@@ -93,6 +189,38 @@ func TestNoScrubWhenTurnedOffOrUnowned(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A comparison that hangs delays no event, and ends.
+func TestScrubRunsConcurrentlyWithTheLane(t *testing.T) {
+	t.Parallel()
+	onStage(t, Options{SnapshotEach: 2}, func(t *testing.T, s *stage) {
+		var hanging atomic.Int64
+		s.begin()
+		s.mem.planned(func(c call) outcome {
+			if c.op == "ReadSession" && strings.HasPrefix(c.who, "1-") && s.mem.snapshotted(c.sid) {
+				hanging.Add(1)
+				return hangs
+			}
+			return works
+		})
+		for n := 1; n <= 3; n++ {
+			for _, sid := range []string{"s1", "s2"} {
+				s.deliverAcked(s.run(sid), s.answer(sid, fmt.Sprintf("r%dt1", n), "a"))
+			}
+			s.pass(scrubFirst / 2)
+		}
+		if n := hanging.Load(); n != 1 {
+			t.Errorf("%d sessions are refolded at a time, want 1", n)
+		}
+	})
+}
+
+// snapshotted reports whether a session has a snapshot.
+func (d *depot) snapshotted(sid string) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.snapshots[sid] != nil
 }
 
 // The owner of lane 0 sweeps what failed uploads have left, once a day.

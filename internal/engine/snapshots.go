@@ -59,16 +59,13 @@ func (l *Lane) dueSnapshot(s *actor) *snapshot {
 // capture takes a snapshot of a session, and counts it as stored until it fails. It
 // returns nil if none can be taken now.
 func (l *Lane) capture(s *actor) *snapshot {
-	if s.barred || l.now.Before(l.snapshots.until) {
+	if l.now.Before(l.snapshots.until) {
 		return nil
 	}
 	data, err := snapshotOf(s.state)
 	if err != nil {
 		l.log.Error("snapshot not taken", "session", s.sid, "error", err)
 		return nil
-	}
-	if l.host.shouldVerify() {
-		l.verify(s.sid, data)
 	}
 	s.snapped = s.state.Count
 	return &snapshot{outside: l.outside, actor: s, seq: s.state.Seq, count: s.state.Count, data: data}
@@ -87,18 +84,12 @@ func (l *Lane) captureAll(list []*actor) {
 func (l *Lane) put(list ...*snapshot) {
 	k := &l.snapshots
 	for _, p := range list {
-		switch at := slices.IndexFunc(k.waiting, func(old *snapshot) bool { return old.actor.sid == p.actor.sid }); {
-		case p.actor.barred:
-		case at >= 0:
+		if at := slices.IndexFunc(k.waiting, func(old *snapshot) bool { return old.actor.sid == p.actor.sid }); at >= 0 {
 			k.waiting[at] = p
-		default:
+		} else {
 			k.waiting = append(k.waiting, p)
 		}
 	}
-}
-
-func (k *snapshots) drop(sid string) {
-	k.waiting = slices.DeleteFunc(k.waiting, func(p *snapshot) bool { return p.actor.sid == sid })
 }
 
 // putSnapshots begins to store queued snapshots, up to puttingMax at once.

@@ -117,7 +117,7 @@ func (h *Host) latest(ctx context.Context, sid string) (*session.State, *Stop, e
 	if err != nil || stop != nil && stop.Kills > 0 {
 		return nil, stop, err
 	}
-	state, _, err := h.restore(ctx, sid, stop)
+	state, err := h.restore(ctx, sid, stop)
 	if err != nil {
 		return nil, stop, err
 	}

@@ -1,7 +1,7 @@
 // Package archtest holds the laws of the repository: which package may import
 // which, what a pure package may contain, which package spells subjects, how
-// long files may be, and which words may name packages, types and identifiers. The
-// linter counts the lines of functions. The test at the root runs them.
+// long files may be, and which words may name packages and types. The linter
+// counts the lines of functions. The test at the root runs them.
 //
 // This file holds the laws' data, each entry with its reason. rules.go, purity.go
 // and surface.go check a tree, which tree.go reads.
@@ -21,15 +21,13 @@ const module = "github.com/refold/refold"
 // the ladder contains it. The root is "." and stands for itself alone.
 type laws struct {
 	ladder   [][]string        // low to high; packages of one rung don't import one another
-	offside  map[string]string // directories outside the ladder: no package imports them
+	offside  map[string]string // directories outside the ladder, each with everything below it: no package imports them
 	fences   []fence
 	public   []string // directories of the packages that users import; each stands for itself alone
 	pure     []string // directories of pure packages
 	pureStd  []string // packages of the standard library that pure packages import
 	pureMods []pureMod
-	nouns    map[string]string // words that may not name packages and types; what to say instead
-	loans    []loan
-	coined   map[string]string // coined words that identifiers and comments may not have; the word of the field
+	nouns    map[string]noun // words that may not name packages and types
 
 	redacting []exempt // directories through which texts of programs, servers and tools go
 	uncut     []exempt // their files that may cut without redacting
@@ -50,8 +48,9 @@ type pureMod struct {
 	why  string
 }
 
-// loan allows one word of nouns in the type names of one directory.
-type loan struct{ word, dir, why string }
+// noun is what to say instead of a word. Types of one directory may have it: "" is
+// none.
+type noun struct{ instead, except string }
 
 var repository = laws{
 	ladder: [][]string{
@@ -89,13 +88,7 @@ var repository = laws{
 		"internal/archtest": "the laws; the test at the root runs them",
 		"proof/faults":      "a program that edits shipped code, and checks that tests notice",
 
-		"examples/weather":     "a user's program, with the public packages alone",
-		"examples/pack":        "a user's program, with the public packages alone",
-		"examples/steps":       "a record and a script, with the test that runs them",
-		"examples/host-loop":   "a user's program, with the public packages alone",
-		"examples/direct-refs": "a user's program, with the public packages alone",
-		"examples/viewer":      "a user's program, with the public packages alone",
-		"examples/service-go":  "a user's program, with NATS alone",
+		"examples": "users' programs, with the public packages or NATS alone",
 	},
 	fences: []fence{
 		{
@@ -214,19 +207,12 @@ var repository = laws{
 		{"cel.dev/cel-go/common/types/traits", "planner/celvalue.go", "members of an object are read, but not iterated"},
 		{"cel.dev/cel-go/interpreter", "planner/cel.go", "tells a when that cost too much from one that failed"},
 	},
-	nouns: map[string]string{
-		"command": "event or effect", "intent": "effect", "receipt": "the sequence that JetStream answers",
-		"job": "run", "task": "run", "workflow": "session", "handler": "executor, or a function",
-		"manager": "what it holds or decides", "misc": "what is in it",
-		"util": "what it does", "utils": "what it does", "common": "what it is", "shared": "what it is",
-		"types": "what it describes", "helper": "what it does", "helpers": "what it does",
-	},
-	loans: []loan{
-		{"command", "cmd/refold", "the usual name of what is typed after a program's name"},
-	},
-	coined: map[string]string{
-		"era": "epoch", "letter": "message buffer", "crew": "worker pool", "strike": "kill", "witness": "stored outputs",
-		"condemn": "quarantine", "spoilt": "malformed", "planted": "injected", "lookback": "read again",
+	nouns: map[string]noun{
+		"command": {"event or effect", "cmd/refold"}, "intent": {"effect", ""}, "receipt": {"the sequence that JetStream answers", ""},
+		"job": {"run", ""}, "task": {"run", ""}, "workflow": {"session", ""}, "handler": {"executor, or a function", ""},
+		"manager": {"what it holds or decides", ""}, "misc": {"what is in it", ""},
+		"util": {"what it does", ""}, "utils": {"what it does", ""}, "common": {"what it is", ""}, "shared": {"what it is", ""},
+		"types": {"what it describes", ""}, "helper": {"what it does", ""}, "helpers": {"what it does", ""},
 	},
 	redacting: []exempt{
 		{"bridge", "what functions return, and errors of executors"},
@@ -252,21 +238,15 @@ var repository = laws{
 	},
 }
 
-// inProse are the coined words that comments may use in their common meaning: the
-// letters of a name.
-var inProse = []string{"letter", "lookback"}
-
 // checks are the laws, by name.
 var checks = map[string]func(laws, *tree) []string{
 	"ladder":   laws.checkLadder,
 	"fences":   laws.checkFences,
 	"outside":  laws.checkOutside,
-	"examples": laws.checkExamples,
 	"purity":   laws.checkPurity,
 	"surface":  laws.checkSurface,
 	"spelling": laws.checkSpelling,
 	"nouns":    laws.checkNouns,
-	"words":    laws.checkWords,
 	"sizes":    laws.checkSizes,
 	"cuts":     laws.checkCuts,
 	"lines":    laws.checkLines,

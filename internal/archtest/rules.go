@@ -44,8 +44,7 @@ func (l laws) place(dir string) (member string, rung int, ok bool) {
 func (l laws) checkLadder(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
 		member, rung, ok := l.place(p.dir)
-		_, beside := l.offside[p.dir]
-		if !ok && !beside {
+		if !ok && !l.isOffside(p.dir) {
 			complaints = append(complaints, fmt.Sprintf("%s: has no place on the import ladder; give it one in internal/archtest/laws.go", p.dir))
 			continue
 		}
@@ -97,41 +96,36 @@ func (f fence) lets(dir string) bool {
 	})
 }
 
-// checkOutside: e2e sees what a user sees, and imports no internal package. An
-// example is a user's program, except for the test that runs it.
-func (l laws) checkOutside(t *tree) (complaints []string) {
-	for _, p := range t.pkgs {
-		who, files := "e2e", p.files
-		if under(p.dir, "examples") {
-			who, files = "an example", p.shipped()
-		} else if !under(p.dir, "e2e") {
-			continue
-		}
-		for _, f := range files {
-			for _, i := range f.imports() {
-				if dir, inside := i.dir(); inside && under(dir, "internal") {
-					complaints = append(complaints, t.at(i, "imports %s: %s plays a user, who has no internal packages", dir, who))
-				}
-			}
+// isOffside reports whether a directory stands outside the ladder.
+func (l laws) isOffside(dir string) bool {
+	for top := range l.offside {
+		if under(dir, top) {
+			return true
 		}
 	}
-	return complaints
+	return false
 }
 
-// checkExamples: go doc shows an example to users, who can import no internal package.
-// What it needs of them is in another test file.
-func (l laws) checkExamples(t *tree) (complaints []string) {
+// checkOutside: what plays a user, or is shown to users, imports no internal
+// package: e2e, the examples except for the tests that run them, and the test files
+// of public packages that have an example for go doc.
+func (l laws) checkOutside(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
-		if !slices.Contains(l.public, p.dir) {
-			continue
-		}
 		for _, f := range p.files {
-			if !f.test || !slices.ContainsFunc(f.ast.Decls, isExample) {
+			var who string
+			switch {
+			case under(p.dir, "e2e"):
+				who = "e2e plays a user"
+			case under(p.dir, "examples") && !f.test:
+				who = "an example plays a user"
+			case slices.Contains(l.public, p.dir) && f.test && slices.ContainsFunc(f.ast.Decls, isExample):
+				who = "go doc shows the examples of this file to a user"
+			default:
 				continue
 			}
 			for _, i := range f.imports() {
 				if dir, inside := i.dir(); inside && under(dir, "internal") {
-					complaints = append(complaints, t.at(i, "imports %s beside an example, which a user can't copy: put what needs it into a test file without examples", dir))
+					complaints = append(complaints, t.at(i, "imports %s: %s, who has no internal packages", dir, who))
 				}
 			}
 		}
@@ -179,8 +173,8 @@ func (l laws) checkSpelling(t *tree) (complaints []string) {
 func (l laws) checkNouns(t *tree) (complaints []string) {
 	for _, p := range t.pkgs {
 		for _, word := range words(path.Base(p.dir)) {
-			if instead, bad := l.nouns[word]; bad {
-				complaints = append(complaints, fmt.Sprintf("%s: %q names no package; name it after %s", p.dir, word, instead))
+			if noun, bad := l.nouns[word]; bad {
+				complaints = append(complaints, fmt.Sprintf("%s: %q names no package; name it after %s", p.dir, word, noun.instead))
 			}
 		}
 		for _, f := range p.shipped() {
@@ -190,8 +184,8 @@ func (l laws) checkNouns(t *tree) (complaints []string) {
 					return true
 				}
 				for _, word := range words(spec.Name.Name) {
-					if instead, bad := l.nouns[word]; bad && !l.lent(word, p.dir) {
-						complaints = append(complaints, t.at(spec, "type %s: %q is not one of our words; say %s", spec.Name.Name, word, instead))
+					if noun, bad := l.nouns[word]; bad && noun.except != p.dir {
+						complaints = append(complaints, t.at(spec, "type %s: %q is not one of our words; say %s", spec.Name.Name, word, noun.instead))
 					}
 				}
 				return true
@@ -199,43 +193,6 @@ func (l laws) checkNouns(t *tree) (complaints []string) {
 		}
 	}
 	return complaints
-}
-
-// checkWords: no identifier and no comment, tests included, has a coined word
-// where the field has its own.
-func (l laws) checkWords(t *tree) (complaints []string) {
-	for _, p := range t.pkgs {
-		if p.dir == "internal/archtest" {
-			continue // it names them
-		}
-		for _, f := range p.files {
-			ast.Inspect(f.ast, func(n ast.Node) bool {
-				id, ok := n.(*ast.Ident)
-				if !ok {
-					return true
-				}
-				for _, word := range words(id.Name) {
-					if instead, bad := l.coined[word]; bad {
-						complaints = append(complaints, t.at(id, "%s: %q is not a word of the field; say %s", id.Name, word, instead))
-					}
-				}
-				return true
-			})
-			for _, comment := range f.ast.Comments {
-				for _, word := range strings.FieldsFunc(strings.ToLower(comment.Text()), func(r rune) bool { return !unicode.IsLetter(r) }) {
-					if instead, bad := l.coined[word]; bad && !slices.Contains(inProse, word) {
-						complaints = append(complaints, t.at(comment, "a comment says %q, which is not a word of the field; say %s", word, instead))
-					}
-				}
-			}
-		}
-	}
-	return complaints
-}
-
-// lent reports whether types of dir may have a word of nouns in their names.
-func (l laws) lent(word, dir string) bool {
-	return slices.ContainsFunc(l.loans, func(of loan) bool { return of.word == word && of.dir == dir })
 }
 
 // words splits a camelCase, dotted or dashed name into lower-case words.
@@ -287,7 +244,7 @@ func (l laws) checkStale(t *tree) (complaints []string) {
 	}
 	there := func(dir string) bool { return slices.ContainsFunc(t.pkgs, func(p *pkg) bool { return p.dir == dir }) }
 	for _, dir := range slices.Sorted(maps.Keys(l.offside)) {
-		if !there(dir) {
+		if !slices.ContainsFunc(t.pkgs, func(p *pkg) bool { return under(p.dir, dir) }) {
 			say("offside: %s is not there; take it off", dir)
 		}
 	}
@@ -318,9 +275,9 @@ func (l laws) checkStale(t *tree) (complaints []string) {
 			say("pure: %s doesn't import %s; take it off", m.in, m.what)
 		}
 	}
-	for _, of := range l.loans {
-		if !t.declares(of.dir, of.word) {
-			say("nouns: no type of %s holds %q; take it off", of.dir, of.word)
+	for _, word := range slices.Sorted(maps.Keys(l.nouns)) {
+		if dir := l.nouns[word].except; dir != "" && !t.declares(dir, word) {
+			say("nouns: no type of %s holds %q; take it off", dir, word)
 		}
 	}
 	return complaints

@@ -114,10 +114,7 @@ race: ## run the tests of all other packages except e2e under the race detector,
 # e2e starts dozens of processes at a time, each of which syncs its writes. It
 # runs alone, so that no other package's tests wait for them. The race detector
 # would only observe the test's process and take a minute more: make nightly-e2e
-# uses it. Clusters of three servers are processes here, which is fastest. make
-# nightly-e2e also runs them in the test's process, without the race detector
-# (APART): nats-server 2.15.2 in a cluster reads maps without their lock; its
-# source says that this may be a race.
+# uses it, except for clusters of three servers (APART), which run in rounds.
 APART := ^TestCluster
 # Tests that kill daemons hundreds of times. They run alone, four tests with six
 # concurrent trials each: other tests would wait for minutes.
@@ -132,7 +129,7 @@ smoke: ## run a few end-to-end tests
 
 .PHONY: outside
 outside: ## run the end-to-end tests, with real processes and servers; those that kill daemons run separately
-	REFOLD_CLUSTER_SERVERS=process go test -timeout 12m -parallel 3 -skip '$(KILLS)' ./e2e
+	go test -timeout 12m -parallel 3 -skip '$(KILLS)' ./e2e
 	go test -timeout 12m -parallel 4 -run '$(KILLS)' ./e2e
 
 .PHONY: shared
@@ -282,13 +279,9 @@ nightly-interleavings: ## try a million interleavings of a session
 	REFOLD_INTERLEAVINGS=1000000 go test -count=1 -timeout 120m -run '^TestSendable$$' ./actors/session
 
 .PHONY: nightly-e2e
-nightly-e2e: ## run the end-to-end tests with all recordings, then clusters of three servers, embedded and as processes, in REFOLD_CLUSTER_ROUNDS rounds of failures
+nightly-e2e: ## run the end-to-end tests with all recordings, then clusters of three servers in REFOLD_CLUSTER_ROUNDS rounds of failures
 	CGO_ENABLED=1 go test -race -count=1 -timeout 60m -skip '$(APART)' ./e2e
-	@for servers in $${REFOLD_CLUSTER_SERVERS:-embedded process}; do \
-		echo "three servers, $$servers"; \
-		REFOLD_CLUSTER_SERVERS=$$servers REFOLD_CLUSTER_ROUNDS=$${REFOLD_CLUSTER_ROUNDS:-5} \
-			go test -count=1 -timeout 60m -run '$(APART)' -v ./e2e; \
-	done
+	REFOLD_CLUSTER_ROUNDS=$${REFOLD_CLUSTER_ROUNDS:-5} go test -count=1 -timeout 60m -run '$(APART)' -v ./e2e
 
 .PHONY: nightly-demo
 nightly-demo: ## kill at every message of the demo, in every way, and twice at some

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/subjects"
@@ -43,8 +45,8 @@ type loadFacts struct {
 func (l *load) check(most lost) {
 	l.t.Helper()
 	began := time.Now()
-	all := l.copies()
-	f := l.facts(all)
+	l.agreed()
+	f := l.facts()
 	unknown, again := 0, 0
 	var now lost
 	l.mu.Lock()
@@ -181,7 +183,7 @@ func (l *load) said(sid string, runs int, notices []notice, texts map[uint64]str
 }
 
 // facts reads what was asked, settled, run and said.
-func (l *load) facts(all map[string][]stored) *loadFacts {
+func (l *load) facts() *loadFacts {
 	l.t.Helper()
 	names, err := subjects.New("")
 	if err != nil {
@@ -191,33 +193,31 @@ func (l *load) facts(all map[string][]stored) *loadFacts {
 		asked: map[string]bool{}, settled: map[string]*settled{}, claimed: map[string][]string{}, ran: map[string]int{},
 		notices: map[string][]notice{}, texts: map[string]map[uint64]string{},
 	}
-	for _, m := range all[names.EffectsStream()] {
-		if claim, err := names.ParseClaim(m.subject); err == nil {
+	l.each(names.EffectsStream(), func(m jetstream.Msg) {
+		if claim, err := names.ParseClaim(m.Subject()); err == nil {
 			var body struct {
 				By string `json:"by"`
 			}
-			if err := json.Unmarshal(m.data, &body); err != nil {
-				l.t.Fatalf("%s: %v", m, err)
+			if err := json.Unmarshal(m.Data(), &body); err != nil {
+				l.t.Fatalf("%s: %v", m.Subject(), err)
 			}
 			key := claim.Session + "." + claim.Effect
 			f.claimed[key] = append(f.claimed[key], body.By)
 		}
-		if name, err := names.ParseEffect(m.subject); err == nil {
+		if name, err := names.ParseEffect(m.Subject()); err == nil {
 			key := name.Session + "." + name.Effect
 			if f.asked[key] {
 				l.t.Errorf("%s stands twice in %s", key, names.EffectsStream())
 			}
 			f.asked[key] = true
 		}
-	}
-	for _, m := range all[names.LogStream()] {
-		if door, sid, err := names.ParseStored(m.subject); err == nil && (door == session.DoorTool || door == session.DoorLLM) {
-			l.settlement(f, sid, m)
+	})
+	l.each(names.LogStream(), func(m jetstream.Msg) {
+		if door, sid, err := names.ParseStored(m.Subject()); err == nil && (door == session.DoorTool || door == session.DoorLLM) {
+			l.settlement(f, sid, m.Data())
 		}
-	}
-	for _, m := range all[names.NoticesStream()] {
-		l.notices(f, strings.TrimPrefix(m.subject, "refold.out."), m)
-	}
+	})
+	l.each(names.NoticesStream(), func(m jetstream.Msg) { l.notices(f, strings.TrimPrefix(m.Subject(), "refold.out."), m.Data()) })
 	for _, line := range lines(l.t, l.ledger) {
 		var entry struct {
 			Key string `json:"idempotency_key"`
@@ -231,11 +231,11 @@ func (l *load) facts(all map[string][]stored) *loadFacts {
 }
 
 // settlement notes a settlement of the log.
-func (l *load) settlement(f *loadFacts, sid string, m stored) {
+func (l *load) settlement(f *loadFacts, sid string, data []byte) {
 	l.t.Helper()
-	effect, status, err := settlementOf(m.data)
+	effect, status, err := settlementOf(data)
 	if err != nil {
-		l.t.Fatalf("%s: %v", m, err)
+		l.t.Fatalf("%s: %v", sid, err)
 	}
 	key := sid + "." + effect
 	s := f.settled[key]
@@ -276,15 +276,15 @@ func settlementOf(payload []byte) (effect, status string, err error) {
 
 // notices notes the notices of a message. A repeat has the same number and says the
 // same.
-func (l *load) notices(f *loadFacts, sid string, m stored) {
+func (l *load) notices(f *loadFacts, sid string, data []byte) {
 	l.t.Helper()
 	if f.texts[sid] == nil {
 		f.texts[sid] = map[uint64]string{}
 	}
-	for line := range strings.SplitSeq(string(m.data), "\n") {
+	for line := range strings.SplitSeq(string(data), "\n") {
 		var n notice
 		if err := json.Unmarshal([]byte(line), &n); err != nil {
-			l.t.Fatalf("%s: %v", m, err)
+			l.t.Fatalf("%s: %v", sid, err)
 		}
 		switch text, again := f.texts[sid][n.N]; {
 		case again && text != line:

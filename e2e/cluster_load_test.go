@@ -70,13 +70,12 @@ type load struct {
 	wrong []error
 }
 
-// startLoad starts a system on a cluster, whose servers are of a kind unless the
-// environment says another.
-func startLoad(t *testing.T, kind string, seed uint64) *load {
+// startLoad starts a system on a cluster.
+func startLoad(t *testing.T, seed uint64) *load {
 	t.Helper()
 	t.Logf("seed %d; %s=%d repeats what was done, when it was done depends on the machine", seed, clusterSeedEnv, seed)
 	l := &load{
-		cluster: startCluster(t, kind), t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)),
+		cluster: startCluster(t, clusterAccounts), t: t, seed: seed, random: rand.New(rand.NewPCG(seed, 1)),
 		ledger: filepath.Join(t.TempDir(), "ledger.jsonl"), runs: map[string]int{}, asked: map[string]int{},
 	}
 	l.ended.L = &l.mu

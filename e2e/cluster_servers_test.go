@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,49 +23,52 @@ import (
 // clusterSize is how many servers there are, each with a copy of every stream.
 const clusterSize = 3
 
-// clusterServer is one server, in a process of its own or in that of the test.
+// clusterServer is one server: nats-server itself, in a process of its own.
 type clusterServer struct {
 	name    string
 	config  string // its file
-	store   string // its directory
 	url     string // where the test connects
 	monitor string
 	front   *wire         // where daemons connect
 	routes  map[int]*wire // where it connects to the others
-	around  []*wire       // all that lead to it or from it
-	running running       // nil: it is away
+	running *exec.Cmd     // nil: it is away
 	out     *output
 }
+
+// buildServer builds nats-server, of the version that go.mod names, once.
+var buildServer = sync.OnceValues(func() (string, error) {
+	path := filepath.Join(bin, "nats-server")
+	out, err := exec.Command("go", "build", "-o", path, "github.com/nats-io/nats-server/v2").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("build nats-server: %w\n%s", err, out)
+	}
+	return path, nil
+})
 
 // cluster is three servers with wires between any two of them, and between
 // daemons and each.
 type cluster struct {
 	t       testing.TB
-	launch  func(*clusterServer) (running, error)
+	program string
 	servers []*clusterServer
 }
 
-// startCluster starts one and waits until it is healthy. Its servers are of the
-// kind that the environment says, or else of this one.
-func startCluster(t testing.TB, kind string) *cluster {
+// startCluster starts one with these accounts, of which one is SYS, and waits
+// until it is healthy.
+func startCluster(t testing.TB, accounts string) *cluster {
 	t.Helper()
-	return startClusterOf(t, kind, clusterAccounts)
-}
-
-// startClusterOf starts one with these accounts, of which one is SYS.
-func startClusterOf(t testing.TB, kind, accounts string) *cluster {
-	t.Helper()
-	c := &cluster{t: t, launch: clusterKind(t, kind)}
+	program, err := buildServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cluster{t: t, program: program}
 	ports := freePorts(t, 3*clusterSize)
 	at := func(n int) string { return fmt.Sprintf("127.0.0.1:%d", ports[n]) }
 	for i := range clusterSize {
-		aside := newWire(t, at(3*i))
 		s := &clusterServer{
-			name: fmt.Sprint("s", i), store: filepath.Join(t.TempDir(), "store"),
-			url: "nats://" + aside.address(), monitor: "http://" + at(3*i+1),
+			name: fmt.Sprint("s", i), url: "nats://" + at(3*i), monitor: "http://" + at(3*i+1),
 			front: newWire(t, at(3*i)), routes: map[int]*wire{}, out: &output{},
 		}
-		s.around = []*wire{aside, s.front}
 		var routes []string
 		for j := range clusterSize {
 			if j != i {
@@ -71,13 +76,8 @@ func startClusterOf(t testing.TB, kind, accounts string) *cluster {
 				routes = append(routes, "nats-route://"+s.routes[j].address())
 			}
 		}
-		s.config = writeFile(t, s.name+".conf", serverConfig(s.name, at(3*i), at(3*i+1), at(3*i+2), s.store, accounts, routes))
+		s.config = writeFile(t, s.name+".conf", serverConfig(s.name, at(3*i), at(3*i+1), at(3*i+2), filepath.Join(t.TempDir(), "store"), accounts, routes))
 		c.servers = append(c.servers, s)
-	}
-	for i, s := range c.servers {
-		for j, route := range s.routes {
-			s.around = append(s.around, route, c.servers[j].routes[i])
-		}
 	}
 	t.Cleanup(func() {
 		for i, s := range c.servers {
@@ -152,29 +152,25 @@ func freePorts(t testing.TB, n int) []int {
 func (c *cluster) start(i int) {
 	c.t.Helper()
 	s := c.servers[i]
-	server, err := c.launch(s)
-	if err != nil {
+	s.running = exec.Command(c.program, "-c", s.config)
+	s.running.Stdout, s.running.Stderr = s.out, s.out
+	if err := s.running.Start(); err != nil {
 		c.t.Fatalf("%s: %v", s.name, err)
 	}
-	s.running = server
 }
 
 // kill ends a server at once.
-func (c *cluster) kill(i int) {
-	c.t.Helper()
-	s := c.servers[i]
-	if err := s.running.kill(); err != nil {
-		c.t.Errorf("%s, which is killed: %v", s.name, err)
-	}
-	s.running = nil
-}
+func (c *cluster) kill(i int) { c.end(i, os.Kill) }
 
-// end asks a server to end, and waits until it has.
-func (c *cluster) end(i int) {
+// end sends a server a signal, and waits until it has ended.
+func (c *cluster) end(i int, signal os.Signal) {
 	c.t.Helper()
 	s := c.servers[i]
-	if err := s.running.end(); err != nil {
-		c.t.Errorf("%s, which is asked to end: %v", s.name, err)
+	_ = s.running.Process.Signal(signal) // it fails if the server has ended
+	late := time.AfterFunc(time.Minute, func() { _ = s.running.Process.Kill() })
+	_ = s.running.Wait()
+	if !late.Stop() {
+		c.t.Errorf("%s does not end within a minute", s.name)
 	}
 	s.running = nil
 }
@@ -209,18 +205,6 @@ func (s *clusterServer) monitoring(page string, into any) error {
 	}
 	defer answer.Body.Close()
 	return json.NewDecoder(answer.Body).Decode(into)
-}
-
-// routesNow is how many connections to other servers a server has; -1 if it does
-// not say.
-func (s *clusterServer) routesNow() int {
-	var routes struct {
-		Count *int `json:"num_routes"`
-	}
-	if s.monitoring("/routez", &routes) != nil || routes.Count == nil {
-		return -1
-	}
-	return *routes.Count
 }
 
 // bridges is how many bridges are connected to a server.
@@ -280,15 +264,6 @@ func (c *cluster) cutOff(i int, cut, says, hears bool) {
 		if hears {
 			c.servers[i].routes[j].set(cut, back)
 			other.routes[i].set(cut, toward)
-		}
-	}
-}
-
-// sever ends all that goes on between the servers, for good.
-func (c *cluster) sever() {
-	for _, s := range c.servers {
-		for _, route := range s.routes {
-			route.sever(true)
 		}
 	}
 }

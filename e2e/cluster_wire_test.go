@@ -15,11 +15,11 @@ type wire struct {
 	target   string
 	serving  sync.WaitGroup
 
-	mu             sync.Mutex
-	whole          sync.Cond // something changed
-	cut            [2]bool   // by direction
-	ended, severed bool
-	conns          map[net.Conn]bool
+	mu    sync.Mutex
+	whole sync.Cond // something changed
+	cut   [2]bool   // by direction
+	ended bool
+	conns map[net.Conn]bool
 }
 
 // Directions of a wire.
@@ -44,20 +44,6 @@ func newWire(t testing.TB, target string) *wire {
 
 // address is where to connect.
 func (w *wire) address() string { return w.listener.Addr().String() }
-
-// sever ends all connections, and refuses new ones until it is taken back: who is
-// at its ends knows.
-func (w *wire) sever(severed bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.severed = severed
-	if !severed {
-		return
-	}
-	for conn := range w.conns {
-		conn.Close()
-	}
-}
 
 // set cuts directions, or makes them whole.
 func (w *wire) set(cut bool, directions ...int) {
@@ -110,19 +96,13 @@ func (w *wire) serve(client net.Conn) {
 	if !w.passes(toward, back) {
 		return
 	}
-	w.mu.Lock()
-	severed := w.severed
-	w.mu.Unlock()
-	if severed {
-		return
-	}
 	server, err := net.DialTimeout("tcp", w.target, time.Second)
 	if err != nil {
 		return // who connects tries again
 	}
 	defer server.Close()
 	w.mu.Lock()
-	if w.ended || w.severed {
+	if w.ended {
 		w.mu.Unlock()
 		return
 	}

@@ -60,7 +60,7 @@ func (g *guarded) accounts() string {
 func TestRolesReplicated(t *testing.T) {
 	t.Parallel()
 	g := writeRoles(t, everyRole)
-	c := startClusterOf(t, process, g.accounts())
+	c := startCluster(t, g.accounts())
 	g.plain, g.url = c.fronts(), as(t, c.servers[0].url, "root", true)
 	s := startSystemOn(t, g.url, g.daemon("actor", "--replicas", "3"), builtinAnd(t, tool("pay", object{"approval": "always"})))
 	s.at("s0", publish(t, s.nc, "refold.in.s0", []byte("{}"))) // all consumers are there

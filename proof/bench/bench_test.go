@@ -83,7 +83,7 @@ func TestWakeRunsEverySession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w.Sessions != 7 || w.Others != 2 || w.Behind != 64 || w.P50 <= 0 || w.P99 < w.P50 || w.ReadP50 <= 0 || w.ReadP99 < w.ReadP50 {
+	if w.Sessions != 7 || w.Behind != 64 || w.P50 <= 0 || w.P99 < w.P50 {
 		t.Errorf("got %+v", w)
 	}
 }

@@ -26,7 +26,7 @@ const foldFor = time.Second
 // and has a client replay the log. It fails if the replay is not identical.
 func Fold(ctx context.Context, o Options) (pace Pace, err error) {
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
-		if err := g.runAll(ctx, 0, 100, o.Runs); err != nil {
+		if err := g.runAll(ctx, 100, o.Runs); err != nil {
 			return err
 		}
 		record, err := session.ParseInstall([]byte(install))

@@ -61,9 +61,9 @@ type storedEvent struct {
 	payload []byte
 }
 
-// runAll makes Refold carry out runs, each in its own session, numbered from
-// from, and waits for their ends.
-func (g *stage) runAll(ctx context.Context, from, inFlight, runs int) error {
+// runAll makes Refold carry out runs, each in its own session, and waits for their
+// ends.
+func (g *stage) runAll(ctx context.Context, inFlight, runs int) error {
 	y, err := startSystem(ctx, g.servers, g.row, g.fail)
 	if err != nil {
 		return err
@@ -74,7 +74,7 @@ func (g *stage) runAll(ctx context.Context, from, inFlight, runs int) error {
 		return err
 	}
 	defer l.stop()
-	return l.carryOut(ctx, from, inFlight, runs)
+	return l.carryOut(ctx, inFlight, runs)
 }
 
 // event stores an event of the nth session.
@@ -122,23 +122,11 @@ func (g *stage) storeAll(ctx context.Context, each func(put func(message) error)
 	return err
 }
 
-// lastSeq returns the sequence of the last message of a stream.
-func (g *stage) lastSeq(ctx context.Context, stream string) (uint64, error) {
-	s, err := g.js.Stream(ctx, stream)
-	if err != nil {
-		return 0, fmt.Errorf("look at stream %s: %w", stream, err)
-	}
-	return s.CachedInfo().State.LastSeq, nil
-}
-
 const foldedTick = 50 * time.Millisecond
 
-// waitNear waits until each lane has at most most events that are not acknowledged.
-func (g *stage) waitNear(ctx context.Context, most int) error {
+// waitIdle waits until all events of each lane are acknowledged.
+func (g *stage) waitIdle(ctx context.Context) error {
 	for idle := 0; idle < 2; {
-		if most > 0 {
-			idle = 1 // one look is enough
-		}
 		if err := sleep(ctx, foldedTick); err != nil {
 			return err
 		}
@@ -152,7 +140,7 @@ func (g *stage) waitNear(ctx context.Context, most int) error {
 			if err != nil {
 				return fmt.Errorf("look at lane %s: %w", name, err)
 			}
-			if info := consumer.CachedInfo(); int(info.NumPending)+info.NumAckPending > most || info.AckFloor.Stream == 0 {
+			if info := consumer.CachedInfo(); int(info.NumPending)+info.NumAckPending > 0 || info.AckFloor.Stream == 0 {
 				idle = 0
 				break
 			}
@@ -166,16 +154,17 @@ func (g *stage) waitNear(ctx context.Context, most int) error {
 // server, for each of them, a search of all subjects of a block.
 func (g *stage) skipEvents(ctx context.Context) error {
 	stream := g.bus.Names().LogStream()
-	last, err := g.lastSeq(ctx, stream)
+	s, err := g.js.Stream(ctx, stream)
 	if err != nil {
-		return err
+		return fmt.Errorf("look at stream %s: %w", stream, err)
 	}
+	last := s.CachedInfo().State.LastSeq
 	for _, lane := range laneNames() {
 		if _, err := g.js.ResetConsumerToSequence(ctx, stream, lane, last+1); err != nil {
 			return fmt.Errorf("take lane %s past message %d: %w", lane, last, err)
 		}
 	}
-	return g.waitNear(ctx, 0)
+	return g.waitIdle(ctx)
 }
 
 func laneNames() (lanes []string) {

@@ -85,13 +85,9 @@ func (l *load) stop() {
 	l.nc.Close()
 }
 
-// carryOut carries out runs, at most inFlight at a time, of sessions numbered
-// from from, and waits for their ends.
-func (l *load) carryOut(ctx context.Context, from, inFlight, runs int) error {
-	l.mu.Lock()
-	l.next, l.stopped, l.drained = from, false, make(chan struct{})
-	l.mu.Unlock()
-	l.startRuns(min(inFlight, runs), from+runs)
+// carryOut carries out runs, at most inFlight at a time, and waits for their ends.
+func (l *load) carryOut(ctx context.Context, inFlight, runs int) error {
+	l.startRuns(min(inFlight, runs), runs)
 	return l.wait(ctx)
 }
 

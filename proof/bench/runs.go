@@ -70,7 +70,6 @@ type Side struct {
 	PerCommit map[string]float64
 	Commits   float64 // a run: under always each is a sync
 	BytesEach float64 // of a message's payload
-	Heap, Sys uint64  // bytes, of the whole process
 }
 
 // Row is one durability with one number of runs in flight: of several rounds the
@@ -297,16 +296,13 @@ func (r row) measure(ctx context.Context, l *load, side *Side) (err error) {
 		go func() { wave <- l.more(ctx, r.inFlight) }()
 		err = errors.Join(sleep(ctx, r.For), <-wave)
 	} else {
-		err = l.carryOut(ctx, 0, r.inFlight, r.Runs)
+		err = l.carryOut(ctx, r.inFlight, r.Runs)
 	}
 	l.measure(false)
 	took, used := time.Since(begun), cpuUsed()-used
 	if err != nil {
 		return err
 	}
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	side.Heap, side.Sys = m.HeapInuse, m.Sys
 	sorted := l.latencies()
 	side.Runs = len(sorted)
 	side.RunsPerS = float64(len(sorted)) / took.Seconds()

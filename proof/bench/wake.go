@@ -21,23 +21,16 @@ import (
 // Wakes are the times in which sessions that are not in memory answer.
 type Wakes struct {
 	Sessions, Events, Behind int
-	Others                   int // sessions whose reads were measured
 	P50, P99                 time.Duration
-
-	// The time of the reads alone that load such a session, measured with others
-	// in between. Loading a block of the log in the server is part of both
-	// figures.
-	ReadP50, ReadP99 time.Duration
 }
 
 // behind is the number of a session's events after its snapshot. apart is the
-// number of another session's events between two of them. One of oneOther
-// sessions is only read. busyMost sessions are read while the others sleep, one
-// every busyEvery: a round takes longer than the server holds a block.
+// number of another session's events between two of them. busyMost sessions are
+// read while the others sleep, one every busyEvery: a round takes longer than the
+// server holds a block.
 const (
 	behind    = 64
 	apart     = 100
-	oneOther  = 5
 	busyMost  = 60
 	busyEvery = 200 * time.Millisecond
 )
@@ -51,9 +44,8 @@ type WakeOptions struct {
 
 // Wake gives each of some sessions a number of events, and a snapshot of all
 // except the latest 64. Then it starts a run in one after the other. It measures
-// the time from the request to the notice that the run has started, and in
-// between the time of the reads alone for another session. Before that they are
-// idle for Asleep: the server drops a block of the log from memory after 10
+// the time from the request to the notice that the run has started. Before that
+// they are idle for Asleep: the server drops a block of the log from memory after 10
 // seconds, and the block's subjects after two minutes. Meanwhile other sessions
 // are read, as on a server whose sessions don't all sleep: else its process
 // returns unused memory to the system, and gets it back a page at a time. Wakes
@@ -61,13 +53,13 @@ type WakeOptions struct {
 // a pause each load takes memory that is new to the process, which costs as much
 // as reading the block. The system is made to keep the log's files in memory.
 func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error) {
-	w = Wakes{Sessions: what.Sessions, Others: (what.Sessions + oneOther - 1) / oneOther, Events: what.Events, Behind: min(behind, what.Events)}
+	w = Wakes{Sessions: what.Sessions, Events: what.Events, Behind: min(behind, what.Events)}
 	history, err := longHistory(w.Events)
 	if err != nil {
 		return w, err
 	}
 	busy := min(busyMost, w.Sessions)
-	all := busy + w.Sessions + w.Others
+	all := busy + w.Sessions
 	err = onStage(ctx, o, func(ctx context.Context, g *stage) error {
 		begun := time.Now()
 		if err := g.fillSleeping(ctx, all, history, w.Behind); err != nil {
@@ -92,11 +84,9 @@ func Wake(ctx context.Context, o Options, what WakeOptions) (w Wakes, err error)
 			return err
 		}
 		defer y.stop()
-		took, read, err := g.wakes(ctx, busy, all, w.Behind, what.Every)
+		took, err := g.wakes(ctx, busy, all, what.Every)
 		slices.Sort(took)
-		slices.Sort(read)
 		w.P50, w.P99 = part(took, 0.5), part(took, 0.99)
-		w.ReadP50, w.ReadP99 = part(read, 0.5), part(read, 0.99)
 		return err
 	})
 	return w, err
@@ -227,13 +217,13 @@ func (g *stage) snapshots(ctx context.Context, events int) error {
 const wakeWithin = 30 * time.Second
 
 // wakes starts a run in each of some sessions, at intervals and after the
-// previous answer, and in between measures the reads for the other sessions.
-func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Duration) (took, read []time.Duration, err error) {
+// previous answer.
+func (g *stage) wakes(ctx context.Context, from, to int, every time.Duration) (took []time.Duration, err error) {
 	heard := make(chan string, 16)
 	started := []byte(`"` + session.NoticeRunStarted + `"`)
 	notices, err := g.js.OrderedConsumer(ctx, g.bus.Names().NoticesStream(), jetstream.OrderedConsumerConfig{})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	reading, err := notices.Consume(func(m jetstream.Msg) {
 		if bytes.Contains(m.Data(), started) {
@@ -241,7 +231,7 @@ func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Durati
 		}
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() {
 		reading.Stop()
@@ -249,26 +239,20 @@ func (g *stage) wakes(ctx context.Context, from, to, late int, every time.Durati
 	}()
 	for _, n := range ofEachLane(to) { // an answer means that the lane is owned
 		if err := g.startRun(ctx, heard, n); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
 	for n, next := from, time.Now(); n < to; n, next = n+1, next.Add(every) {
 		if err := sleep(ctx, time.Until(next)); err != nil {
-			return took, read, err
+			return took, err
 		}
 		begun := time.Now()
-		if (n-from)%(oneOther+1) == 0 {
-			err = g.readAlone(ctx, sessionID(n), late)
-			read = append(read, time.Since(begun))
-		} else {
-			err = g.startRun(ctx, heard, n)
-			took = append(took, time.Since(begun))
+		if err := g.startRun(ctx, heard, n); err != nil {
+			return took, err
 		}
-		if err != nil {
-			return took, read, err
-		}
+		took = append(took, time.Since(begun))
 	}
-	return took, read, nil
+	return took, nil
 }
 
 // readAlone reads what a session is loaded from: its snapshot, the event that the

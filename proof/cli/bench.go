@@ -100,8 +100,6 @@ func positive(flags string, numbers ...int) error {
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-func mib(bytes uint64) float64 { return float64(bytes) / (1 << 20) }
-
 // BenchPart plays a part of bench runs --processes, which starts it.
 type BenchPart struct {
 	Part string `arg:"" help:"As JSON."`

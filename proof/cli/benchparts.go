@@ -63,9 +63,7 @@ func (b Wake) Run(ctx context.Context, s Streams) error {
 	return b.table(s).row(
 		column{"sessions", "sessions", "%8d", w.Sessions}, column{"events", "events", "%8d", w.Events},
 		column{"behind", "behind", "%6d", w.Behind},
-		column{"p50_ms", "p50 ms", "%9.2f", ms(w.P50)}, column{"p99_ms", "p99 ms", "%9.2f", ms(w.P99)},
-		column{"others", "only read", "%9d", w.Others},
-		column{"read_p50_ms", "p50 ms", "%9.2f", ms(w.ReadP50)}, column{"read_p99_ms", "p99 ms", "%9.2f", ms(w.ReadP99)})
+		column{"p50_ms", "p50 ms", "%9.2f", ms(w.P50)}, column{"p99_ms", "p99 ms", "%9.2f", ms(w.P99)})
 }
 
 // Prefix measures the share of requests that prompt caches can hold.

@@ -91,8 +91,6 @@ func runsColumns(r bench.Row, than string) []column {
 	return append(columns,
 		column{"p99_ms", "p99 ms", "%9.2f", ms(a.P99)},
 		column{"ceiling_p99_ms", "ceil p99", "%9.2f", ms(b.P99)},
-		column{"heap_mib", "heap MiB", "%9.0f", mib(a.Heap)},
-		column{"sys_mib", "sys MiB", "%9.0f", mib(a.Sys)},
 		column{"", "ratios of the rounds; messages a commit: ceiling, refold", "%s", ratios(r) + "; " + commits(r)},
 		column{"replicas", "", "", r.Replicas},
 		column{"messages_per_run", "", "", a.PerRun},

@@ -15,20 +15,20 @@ import (
 // and the lines around it. For an unknown key it suggests the nearest key of v,
 // into which the file was decoded.
 func Explain(err error, v any) error {
-	Hint(err, v)
-	return errors.New(yaml.FormatError(err, false, true))
-}
-
-// Hint adds the nearest key of v to the message of an error about an unknown
-// key. It does not change other errors.
-func Hint(err error, v any) {
 	var unknown *yaml.UnknownFieldError
-	if !errors.As(err, &unknown) {
-		return
+	var mistyped *yaml.TypeError
+	var misplaced *yaml.UnexpectedNodeTypeError
+	switch {
+	case errors.As(err, &unknown):
+		if meant := nearest.Name(unknown.Token.Value, keys(reflect.TypeOf(v), map[reflect.Type]bool{})); meant != "" {
+			unknown.Message += fmt.Sprintf("; did you mean %q?", meant)
+		}
+	case errors.As(err, &mistyped):
+		err = &yaml.SyntaxError{Token: mistyped.Token, Message: fmt.Sprintf("a %s should stand here", mistyped.DstType.Kind())}
+	case errors.As(err, &misplaced):
+		err = &yaml.SyntaxError{Token: misplaced.Token, Message: fmt.Sprintf("a %s stands where a %s should", misplaced.Actual, misplaced.Expected)}
 	}
-	if meant := nearest.Name(unknown.Token.Value, keys(reflect.TypeOf(v), map[reflect.Type]bool{})); meant != "" {
-		unknown.Message += fmt.Sprintf("; did you mean %q?", meant)
-	}
+	return errors.New(yaml.FormatError(err, false, true))
 }
 
 // keys returns the keys of a type and of all types within it.

@@ -46,8 +46,8 @@
 //     messages in the request determines the turn.
 //   - With turns, every message of the model in the request must be the
 //     script's. With rules, earlier messages of the model are not checked.
-//   - A file with a mistake is refused when it is read; the error names file,
-//     line and key.
+//   - A file with a mistake is refused when it is read; the error names file and
+//     line, and the key or the lines around it.
 //
 // # Built-in scripts
 //

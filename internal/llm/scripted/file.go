@@ -1,7 +1,6 @@
 package scripted
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
 
 	"github.com/refold/refold/internal/yamlfile"
 )
@@ -76,7 +74,7 @@ type (
 	}
 )
 
-// Load reads a script. The error names file, line and key.
+// Load reads a script. The error names file and line.
 func Load(file string) (*Script, error) {
 	data, err := yamlfile.Read(file)
 	if err != nil {
@@ -87,22 +85,20 @@ func Load(file string) (*Script, error) {
 
 // Parse reads a script from its text; name is the file's name in errors.
 func Parse(name string, data []byte) (*Script, error) {
-	src := source{name: name}
+	var wire wireScript
 	file, err := parser.ParseBytes(data, 0)
 	if err != nil {
-		return nil, src.yamlError(err)
+		return nil, fmt.Errorf("%s: %w", name, yamlfile.Explain(err, &wire))
 	}
-	src.file = file
+	src := source{name: name, file: file}
 	if len(file.Docs) > 1 {
 		return nil, fmt.Errorf("%s: a script is one YAML document, and this has %d", name, len(file.Docs))
 	}
 	if len(file.Docs) == 0 || file.Docs[0].Body == nil {
 		return nil, fmt.Errorf("%s:1: the script is empty: give it turns or rules", name)
 	}
-	var wire wireScript
 	if err := yaml.UnmarshalWithOptions(data, &wire, yaml.Strict(), yaml.UseOrderedMap()); err != nil {
-		yamlfile.Hint(err, &wire)
-		return nil, src.yamlError(err)
+		return nil, fmt.Errorf("%s: %w", name, yamlfile.Explain(err, &wire))
 	}
 	return src.script(&wire)
 }
@@ -140,37 +136,6 @@ func outer(key string) string {
 	for i := len(key) - 1; i > 0; i-- {
 		if key[i] == '.' || key[i] == '[' {
 			return key[:i]
-		}
-	}
-	return ""
-}
-
-// yamlError adds line and key to an error of the YAML library.
-func (s *source) yamlError(err error) error {
-	var bad yaml.Error
-	if !errors.As(err, &bad) || bad.GetToken() == nil {
-		return fmt.Errorf("%s: %w", s.name, err)
-	}
-	at := fmt.Sprintf("%s:%d", s.name, bad.GetToken().Position.Line)
-	var mistyped *yaml.TypeError
-	var misplaced *yaml.UnexpectedNodeTypeError
-	switch key := keyOf(bad.GetToken()); {
-	case key != "" && errors.As(err, &mistyped):
-		return fmt.Errorf("%s: %s: a %s should stand here", at, key, mistyped.DstType.Kind())
-	case key != "" && errors.As(err, &misplaced):
-		return fmt.Errorf("%s: %s: a %s stands where a %s should", at, key, misplaced.Actual, misplaced.Expected)
-	}
-	return fmt.Errorf("%s: %s", at, bad.GetMessage())
-}
-
-// keyOf returns the key whose value contains a token.
-func keyOf(t *token.Token) string {
-	if t.Type == token.MappingValueType && t.Prev != nil {
-		t = t.Prev.Prev // the token of a mapping is the colon of its first key
-	}
-	for ; t != nil; t = t.Prev {
-		if t.Type == token.MappingValueType && t.Prev != nil {
-			return t.Prev.Value
 		}
 	}
 	return ""

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -22,21 +23,27 @@ const (
 	loadSaid      = "said" // of a model's turn
 )
 
-// settled is what the log says of an effect.
-type settled struct {
-	first  string   // what counts
-	others []string // what came later and says something else
-	times  int
+// loadEffect is all that the streams and the ledger hold of an effect.
+type loadEffect struct {
+	asked   bool
+	settled []string // different statuses, in order: the first one counts
+	claimed []string // who claimed it, in order, and so may have begun it
+	ran     int
 }
 
-// loadFacts is all that the streams and the ledger hold of the load.
+// loadFacts is what they hold of all effects, by session, ".", name; and the notices
+// by session, each once.
 type loadFacts struct {
-	asked   map[string]bool              // effects by key: session, ".", name
-	settled map[string]*settled          // by key
-	claimed map[string][]string          // by key: who claimed it, in order, and so may have begun it
-	ran     map[string]int               // by key
-	notices map[string][]notice          // by session
-	texts   map[string]map[uint64]string // notices by session and number
+	effects map[string]*loadEffect
+	notices map[string][]notice
+}
+
+func (f *loadFacts) of(sid, effect string) *loadEffect {
+	key := sid + "." + effect
+	if f.effects[key] == nil {
+		f.effects[key] = &loadEffect{}
+	}
+	return f.effects[key]
 }
 
 // check waits until the servers agree, and compares what they hold with what was
@@ -47,32 +54,21 @@ func (l *load) check(most lost) {
 	began := time.Now()
 	l.agreed()
 	f := l.facts()
-	unknown, again := 0, 0
 	var now lost
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	effects := 0
+	effects, again := 0, 0
 	for sid, runs := range l.asked {
-		for key := range expected(sid, runs) {
+		for name, tool := range expected(runs) {
 			effects++
-			l.effect(f, key, &unknown, &again)
-			now.begun += l.begunAgain(f, key)
-			delete(f.asked, key)
-			delete(f.settled, key)
-			delete(f.ran, key)
+			again += l.effect(sid+"."+name, tool, f.of(sid, name), &now)
+			delete(f.effects, sid+"."+name)
 		}
-		l.said(sid, runs, f.notices[sid], f.texts[sid])
+		l.ends(sid, runs, f.notices[sid])
 	}
-	for key := range f.asked {
-		l.t.Errorf("%s was asked, and nobody asked for that", key)
+	for key, e := range f.effects {
+		l.t.Errorf("%s is there, and nobody asked for that: %+v", key, *e)
 	}
-	for key := range f.settled {
-		l.t.Errorf("%s was settled, and nobody asked for that", key)
-	}
-	for key, times := range f.ran {
-		l.t.Errorf("%s ran %d times, and nobody asked for that", key, times)
-	}
-	now.unknown = unknown
 	if n := now.unknown - l.lost.unknown; n > most.unknown {
 		l.t.Errorf("%d calls more are outcome_unknown, want at most %d: so many were in progress when bridges may have been lost", n, most.unknown)
 	}
@@ -82,33 +78,16 @@ func (l *load) check(most lost) {
 	l.lost = now
 	l.replayed()
 	l.t.Logf("%d sessions, %d effects, %d of them outcome_unknown, %d retry-safe ones that ran again, %d turns taken over; checked in %v",
-		len(l.asked), effects, unknown, again, now.begun, time.Since(began).Round(time.Millisecond))
-}
-
-// begunAgain returns how often a turn of the model was begun by a bridge after
-// another had claimed it. No ledger has turns, but a bridge claims each before it
-// begins it, and one that takes it over stores the next claim. Several claims in
-// a row of one bridge are one beginning: it was not sure that its own stood.
-func (l *load) begunAgain(f *loadFacts, key string) int {
-	sid, _, _ := strings.Cut(key, ".")
-	if expected(sid, loadRuns)[key] != "" {
-		return 0
-	}
-	by := slices.Compact(slices.Clone(f.claimed[key]))
-	if len(by) == 0 {
-		l.t.Errorf("%s was begun, and nobody has claimed it", key)
-		return 0
-	}
-	return len(by) - 1
+		len(l.asked), effects, now.unknown, again, now.begun, time.Since(began).Round(time.Millisecond))
 }
 
 // expected returns the effects that a session asks for in its runs, and the
 // tools of those that are calls.
-func expected(sid string, runs int) map[string]string {
+func expected(runs int) map[string]string {
 	all := map[string]string{}
 	for run, turns := range loadTurns[:runs] {
 		for turn := range len(turns) + 1 {
-			name := fmt.Sprintf("%s.r%dt%d", sid, run+1, turn+1)
+			name := fmt.Sprintf("r%dt%d", run+1, turn+1)
 			all[name] = ""
 			if turn == len(turns) {
 				continue // the turn in which the model answers
@@ -121,61 +100,50 @@ func expected(sid string, runs int) map[string]string {
 	return all
 }
 
-// effect checks one effect.
-func (l *load) effect(f *loadFacts, key string, unknown, again *int) {
-	sid, _, _ := strings.Cut(key, ".")
-	tool := expected(sid, loadRuns)[key]
-	if !f.asked[key] {
-		l.t.Errorf("%s was not asked", key)
-	}
-	s, ran := f.settled[key], f.ran[key]
-	if s == nil {
-		l.t.Errorf("%s was not settled, and ran %d times", key, ran)
-		return
+// effect checks one effect; tool is "" for a model's turn. It counts what was lost
+// with bridges, and returns how often a retry-safe call ran again.
+func (l *load) effect(key, tool string, e *loadEffect, now *lost) (again int) {
+	if !e.asked || len(e.settled) == 0 {
+		l.t.Errorf("%s was not asked, or not settled: %+v", key, *e)
+		return 0
 	}
 	// A bridge that was cut off says what a call came to after another has said
 	// that nobody knows. Only what was said first counts.
-	for _, other := range s.others {
-		if tool == "" || loadSafe[tool] || s.first != loadUnknown && other != loadUnknown {
-			l.t.Errorf("%s was settled as %s and as %s", key, s.first, other)
+	first, safe := e.settled[0], tool == "" || loadSafe[tool]
+	for _, other := range e.settled[1:] {
+		if safe || first != loadUnknown && other != loadUnknown {
+			l.t.Errorf("%s was settled as %q", key, e.settled)
 		}
 	}
 	switch {
-	case tool == "" && s.first != loadSaid || tool != "" && s.first != loadSucceeded && (s.first != loadUnknown || loadSafe[tool]):
-		l.t.Errorf("%s (%s) was settled as %s", key, tool, s.first)
-	case tool == "" && ran == 0: // a model's turn is in no ledger
-	case s.first == loadUnknown && ran <= 1:
-		*unknown++
-	case loadSafe[tool] && ran >= 1:
-		*again += ran - 1
-	case !loadSafe[tool] && ran == 1:
+	case tool == "" && first == loadSaid && e.ran == 0 && len(e.claimed) > 0:
+		// No ledger has turns, but a bridge claims each before it begins it, and one
+		// that takes it over stores the next claim. Several claims in a row of one
+		// bridge are one beginning: it was not sure that its own stood.
+		now.begun += len(slices.Compact(e.claimed)) - 1
+	case tool != "" && safe && first == loadSucceeded && e.ran >= 1:
+		return e.ran - 1
+	case tool != "" && !safe && first == loadSucceeded && e.ran == 1:
+	case tool != "" && !safe && first == loadUnknown && e.ran <= 1:
+		now.unknown++
 	default:
-		l.t.Errorf("%s (%s) was settled as %s, and ran %d times", key, tool, s.first, ran)
+		l.t.Errorf("%s (%s) is %+v", key, tool, *e)
 	}
+	return 0
 }
 
-// said checks the notices of a session: numbered without a gap, none with two
-// contents, and one end for each run.
-func (l *load) said(sid string, runs int, notices []notice, texts map[uint64]string) {
-	ends := map[int]string{}
-	for i, n := range notices {
-		if n.N != uint64(i+1) {
-			l.t.Errorf("the notices of %s: number %d is %d, %s", sid, i+1, n.N, texts[n.N])
-			return
-		}
-		if n.Type == session.NoticeEventRejected {
-			l.t.Logf("%s: %s", sid, texts[n.N])
-		}
+// ends checks that each run of a session has ended once.
+func (l *load) ends(sid string, runs int, notices []notice) {
+	ends := map[int]bool{}
+	for _, n := range notices {
 		var end finished
 		if n.Type != session.NoticeRunFinished || json.Unmarshal(n.Data, &end) != nil {
 			continue
 		}
-		if ends[end.Run] != "" {
-			l.t.Errorf("run %d of %s ended twice", end.Run, sid)
+		if ends[end.Run] || end.Lifecycle != string(session.Completed) {
+			l.t.Errorf("run %d of %s ended again, or %s", end.Run, sid, n.Data)
 		}
-		if ends[end.Run] = end.Lifecycle; end.Lifecycle != string(session.Completed) {
-			l.t.Errorf("run %d of %s ended %s", end.Run, sid, texts[n.N])
-		}
+		ends[end.Run] = true
 	}
 	if len(ends) != runs {
 		l.t.Errorf("%d runs were asked of %s, and %d have ended", runs, sid, len(ends))
@@ -189,62 +157,51 @@ func (l *load) facts() *loadFacts {
 	if err != nil {
 		l.t.Fatal(err)
 	}
-	f := &loadFacts{
-		asked: map[string]bool{}, settled: map[string]*settled{}, claimed: map[string][]string{}, ran: map[string]int{},
-		notices: map[string][]notice{}, texts: map[string]map[uint64]string{},
-	}
+	f := &loadFacts{effects: map[string]*loadEffect{}, notices: map[string][]notice{}}
 	l.each(names.EffectsStream(), func(m jetstream.Msg) {
 		if claim, err := names.ParseClaim(m.Subject()); err == nil {
 			var body struct {
 				By string `json:"by"`
 			}
-			if err := json.Unmarshal(m.Data(), &body); err != nil {
-				l.t.Fatalf("%s: %v", m.Subject(), err)
-			}
-			key := claim.Session + "." + claim.Effect
-			f.claimed[key] = append(f.claimed[key], body.By)
+			l.read(m.Data(), &body)
+			e := f.of(claim.Session, claim.Effect)
+			e.claimed = append(e.claimed, body.By)
 		}
 		if name, err := names.ParseEffect(m.Subject()); err == nil {
-			key := name.Session + "." + name.Effect
-			if f.asked[key] {
-				l.t.Errorf("%s stands twice in %s", key, names.EffectsStream())
+			e := f.of(name.Session, name.Effect)
+			if e.asked {
+				l.t.Errorf("%s stands twice in %s", m.Subject(), names.EffectsStream())
 			}
-			f.asked[key] = true
+			e.asked = true
 		}
 	})
 	l.each(names.LogStream(), func(m jetstream.Msg) {
-		if door, sid, err := names.ParseStored(m.Subject()); err == nil && (door == session.DoorTool || door == session.DoorLLM) {
-			l.settlement(f, sid, m.Data())
+		door, sid, err := names.ParseStored(m.Subject())
+		if err != nil || door != session.DoorTool && door != session.DoorLLM {
+			return
+		}
+		effect, status, err := settlementOf(m.Data())
+		if err != nil {
+			l.t.Fatalf("%s: %v", m.Subject(), err)
+		}
+		if e := f.of(sid, effect); !slices.Contains(e.settled, status) {
+			e.settled = append(e.settled, status)
 		}
 	})
 	l.each(names.NoticesStream(), func(m jetstream.Msg) { l.notices(f, strings.TrimPrefix(m.Subject(), "refold.out."), m.Data()) })
 	for _, line := range lines(l.t, l.ledger) {
-		var entry struct {
-			Key string `json:"idempotency_key"`
-		}
-		if err := json.Unmarshal(line, &entry); err != nil {
-			l.t.Fatalf("ledger: %s: %v", line, err)
-		}
-		f.ran[entry.Key]++
+		var entry struct{ Session, Effect string }
+		l.read(line, &entry)
+		f.of(entry.Session, entry.Effect).ran++
 	}
 	return f
 }
 
-// settlement notes a settlement of the log.
-func (l *load) settlement(f *loadFacts, sid string, data []byte) {
+// read decodes JSON.
+func (l *load) read(data []byte, into any) {
 	l.t.Helper()
-	effect, status, err := settlementOf(data)
-	if err != nil {
-		l.t.Fatalf("%s: %v", sid, err)
-	}
-	key := sid + "." + effect
-	s := f.settled[key]
-	if s == nil {
-		s = &settled{first: status}
-		f.settled[key] = s
-	}
-	if s.times++; status != s.first && !slices.Contains(s.others, status) {
-		s.others = append(s.others, status)
+	if err := json.Unmarshal(data, into); err != nil {
+		l.t.Fatalf("%s: %v", data, err)
 	}
 }
 
@@ -274,24 +231,18 @@ func settlementOf(payload []byte) (effect, status string, err error) {
 	}
 }
 
-// notices notes the notices of a message. A repeat has the same number and says the
-// same.
+// notices notes the notices of a message: numbered without a gap. A repeat has the same
+// number and says the same.
 func (l *load) notices(f *loadFacts, sid string, data []byte) {
 	l.t.Helper()
-	if f.texts[sid] == nil {
-		f.texts[sid] = map[uint64]string{}
-	}
 	for line := range strings.SplitSeq(string(data), "\n") {
 		var n notice
-		if err := json.Unmarshal([]byte(line), &n); err != nil {
-			l.t.Fatalf("%s: %v", sid, err)
-		}
-		switch text, again := f.texts[sid][n.N]; {
-		case again && text != line:
-			l.t.Errorf("notice %d of %s: %s, and %s", n.N, sid, text, line)
-		case !again:
-			f.texts[sid][n.N] = line
-			f.notices[sid] = append(f.notices[sid], n)
+		l.read([]byte(line), &n)
+		switch all := f.notices[sid]; {
+		case n.N == uint64(len(all)+1):
+			f.notices[sid] = append(all, n)
+		case n.N == 0 || n.N > uint64(len(all)) || !reflect.DeepEqual(n, all[n.N-1]):
+			l.t.Errorf("after notice %d of %s comes %s", len(all), sid, line)
 		}
 	}
 }

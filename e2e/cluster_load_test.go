@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
 )
 
 const (
@@ -55,6 +55,7 @@ type load struct {
 	seed    uint64
 	nc      *nats.Conn
 	js      jetstream.JetStream
+	client  *client.Client
 	ledger  string
 	daemons []*daemon // two session-actors, two bridges
 
@@ -96,6 +97,10 @@ func startLoad(t *testing.T, seed uint64) *load {
 		return err == nil
 	})
 	l.daemons = append(l.daemons, startDaemon(t, "session-actor", actor...), startDaemon(t, "bridge", bridge...), startDaemon(t, "bridge", bridge...))
+	if l.client, err = client.Connect(t.Context(), client.Options{URL: l.direct()}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.client.Close)
 	listening, cancel := context.WithCancel(context.Background())
 	var tail sync.WaitGroup
 	tail.Go(func() { l.follow(listening) })
@@ -207,15 +212,11 @@ func (l *load) play() {
 // request asks for a run until it is acknowledged, under one id: however often
 // it arrives it is one request.
 func (l *load) request(sid string, run int) error {
-	id := fmt.Sprint(sid, "-", run)
-	msg := nats.NewMsg("refold.in." + sid)
-	msg.Header.Set(nats.MsgIdHdr, id)
-	msg.Data = fmt.Appendf(nil, `{"id":%q,"type":%q,"data":{"input":{"text":"run %d"}}}`, id, session.TypeRunRequested, run)
 	ctx, cancel := context.WithTimeout(context.Background(), loadWithin)
 	defer cancel()
 	for {
 		once, cancel := context.WithTimeout(ctx, 3*time.Second)
-		_, err := l.js.PublishMsg(once, msg)
+		_, err := l.client.Run(once, sid, fmt.Sprint("run ", run), client.RunOptions{ID: fmt.Sprint(sid, "-", run)})
 		cancel()
 		if err == nil {
 			l.mu.Lock()
@@ -256,38 +257,25 @@ func (l *load) await(sid string, run int) error {
 	return nil
 }
 
-// follow hears the notices that are stored, in order; what is only sent may get
-// lost with a server.
+// follow reads the notices of all sessions, again from where it was if the servers
+// did not answer.
 func (l *load) follow(ctx context.Context) {
 	for from := uint64(1); ctx.Err() == nil; {
-		msg, err := l.notice(ctx, from)
-		if err != nil {
-			select { // there is none yet, or nobody to ask
-			case <-time.After(20 * time.Millisecond):
-			case <-ctx.Done():
+		for n, err := range l.client.Notices(ctx, "", from) {
+			if err != nil {
+				break
 			}
-			continue
+			from = n.StreamSeq + 1
+			if end, is := n.Body().(session.RunFinished); is {
+				l.mu.Lock()
+				l.runs[n.Session] = max(l.runs[n.Session], int(end.Run))
+				l.ended.Broadcast()
+				l.mu.Unlock()
+			}
 		}
-		from = msg.Sequence + 1
-		var end finished
-		if !end.isIn(msg.Data) {
-			continue
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
 		}
-		sid := strings.TrimPrefix(msg.Subject, "refold.out.")
-		l.mu.Lock()
-		l.runs[sid] = max(l.runs[sid], end.Run)
-		l.ended.Broadcast()
-		l.mu.Unlock()
 	}
-}
-
-// notice returns the first notice at or after a sequence.
-func (l *load) notice(ctx context.Context, from uint64) (*jetstream.RawStreamMsg, error) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	stream, err := l.js.Stream(ctx, "REFOLD_OUT")
-	if err != nil {
-		return nil, err
-	}
-	return stream.GetMsg(ctx, from, jetstream.WithGetMsgSubject("refold.out.*"))
 }

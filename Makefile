@@ -286,7 +286,7 @@ nightly-e2e: ## run the end-to-end tests with all recordings, then clusters of t
 .PHONY: nightly-demo
 nightly-demo: ## kill at every message of the demo, in every way, and twice at some
 	go run ./proof/kit chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,both,server --signal kill,term
-	go run ./proof/kit chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,server --brief --points 60 --twice 4 --seed $(NIGHT) --missed-max 20
+	go run ./proof/kit chaos --quiet --parallel $(CHAOS_AT_ONCE) --kill actor,bridge,server --points 60 --twice 4 --seed $(NIGHT) --missed-max 20
 
 .PHONY: nightly-recordings
 nightly-recordings: recordings-named ## kill the sender at every message of REFOLD_RECORDINGS, for at most CHAOS_ALL_FOR per file; CHAOS_SKIP continues
@@ -303,7 +303,7 @@ nightly-otherwise: recordings-named ## kill in all ways at tonight's part of the
 	@part=$$(( $(NIGHT) % $(NIGHTS) + 1 )); failed=0; \
 	for file in "$${REFOLD_RECORDINGS}"/*.jsonl; do \
 		echo "$$file: night $(NIGHT), part $$part of $(NIGHTS), for at most $(CHAOS_FOR)"; \
-		bin/kit chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --brief --quiet --parallel $(CHAOS_AT_ONCE) \
+		bin/kit chaos --model "recorded:$$file" --retry-safe '$(RETRY_SAFE)' --dense --quiet --parallel $(CHAOS_AT_ONCE) \
 			--kill actor,bridge,both,server --signal kill,term --part $$part/$(NIGHTS) --for $(CHAOS_FOR) --skip $(CHAOS_SKIP) || [ $$? -eq 3 ] || failed=1; \
 	done; exit $$failed
 

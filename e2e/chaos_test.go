@@ -59,13 +59,13 @@ func TestKilledDensely(t *testing.T) {
 func TestKilledOtherwise(t *testing.T) {
 	t.Parallel()
 	for _, c := range []chaosRun{
-		{"both daemons, the server", []string{"--brief", "--kill", "both,server", "--points", "3"}, 6, 700, []string{"both", "nats-server"}},
+		{"both daemons, the server", []string{"--kill", "both,server", "--points", "3"}, 6, 700, []string{"both", "nats-server"}},
 		{
-			"told to end", []string{"--brief", "--signal", "term", "--kill", "actor,bridge,both,server", "--points", "4"}, 4, 1000,
+			"told to end", []string{"--signal", "term", "--kill", "actor,bridge,both,server", "--points", "4"}, 4, 1000,
 			[]string{"bridge by SIGTERM", "session-actor by SIGTERM", "both by SIGTERM", "nats-server by SIGTERM"},
 		},
-		{"a workspace, a pack", []string{"--brief", "--conversation", "workspace", "--conversation", "pack", "--points", "4"}, 4, 200, []string{"bridge", "session-actor"}},
-		{"twice", []string{"--brief", "--kill", "actor,bridge,server", "--points", "2", "--twice", "1", "--missed-max", "25"}, 6, 700, []string{"twice"}},
+		{"a workspace, a pack", []string{"--conversation", "workspace", "--conversation", "pack", "--points", "4"}, 4, 200, []string{"bridge", "session-actor"}},
+		{"twice", []string{"--kill", "actor,bridge,server", "--points", "2", "--twice", "1", "--missed-max", "25"}, 6, 700, []string{"twice"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

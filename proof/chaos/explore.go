@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -57,24 +58,6 @@ func Record(ctx context.Context, cast *Cast, o Options) (*Explorer, error) {
 	}
 	x.want, x.points, x.order = out.end, out.points, out.order
 	return x, nil
-}
-
-// Brief returns all points of the session. Of messages that daemons send when
-// they start (streams, lanes, descriptors of tools) it has one of each kind with
-// starts, else none: another conversation had them.
-func (x *Explorer) Brief(starts bool) []Point {
-	kinds := map[string]bool{}
-	var brief []Point
-	for _, point := range x.points {
-		if x.startsUp(point) {
-			if kinds[point.Kind()] || !starts {
-				continue
-			}
-			kinds[point.Kind()] = true
-		}
-		brief = append(brief, point)
-	}
-	return brief
 }
 
 // ownAck returns the name of acknowledgements on the session's lane.
@@ -239,27 +222,27 @@ func (x *Explorer) follow(ctx context.Context, course Course) Verdict {
 	return v
 }
 
-// Sample returns n of the courses by a seed, in their order: one of each kind
-// first, as far as n allows, then any others.
+// Sample returns n of the courses by a seed, in their order: as many of each kind,
+// as far as there are so many.
 func Sample(courses []Course, n int, seed uint64) []Course {
 	return sample(courses, Course.kind, n, seed)
 }
 
 func sample[T any](all []T, kindOf func(T) string, n int, seed uint64) []T {
 	random := rand.New(rand.NewPCG(seed, 0))
-	kinds := map[string]bool{}
-	var first, rest []int
-	for _, i := range random.Perm(len(all)) {
+	order, rank := random.Perm(len(all)), make([]int, len(all)) // rank: how many of the kind come before
+	seen, lot := map[string]int{}, map[string]uint64{}
+	for _, i := range order {
 		kind := kindOf(all[i])
-		if kinds[kind] {
-			rest = append(rest, i)
-			continue
+		if rank[i] = seen[kind]; rank[i] == 0 {
+			lot[kind] = random.Uint64()
 		}
-		kinds[kind] = true
-		first = append(first, i)
+		seen[kind]++
 	}
-	chosen := slices.Concat(first, rest)
-	chosen = chosen[:max(0, min(n, len(chosen)))]
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(rank[a], rank[b]), cmp.Compare(lot[kindOf(all[a])], lot[kindOf(all[b])]))
+	})
+	chosen := order[:max(0, min(n, len(order)))]
 	slices.Sort(chosen)
 	some := make([]T, len(chosen))
 	for k, i := range chosen {

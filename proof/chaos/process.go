@@ -32,7 +32,8 @@ type process struct {
 	again   int             // how often it was started again after it had ended by itself
 	heard   map[string]bool // instances that sent a heartbeat
 	drained time.Duration
-	failed  func(error) // called when it ends without a signal from us
+	pause   time.Duration // before it is started again after it could not run, doubled each time
+	failed  func(error)   // called when it ends without a signal from us
 }
 
 // life is a process from its start to its end.
@@ -115,8 +116,12 @@ const statusCantRun = 1
 // errEnded replaces the error of an end without one.
 var errEnded = errors.New("it printed nothing")
 
-// revivalsMax is how often a process that can't run is started again.
-const revivalsMax = 5
+// revivalsMax is how often a process that can't run is started again, and revivePause
+// the time before the first of them: a supervisor gives a server time to come back, too.
+const (
+	revivalsMax = 5
+	revivePause = 100 * time.Millisecond
+)
 
 // alive records an instance's heartbeat. A new instance belongs to the latest
 // start. Messages before the first heartbeat (streams, the install record,
@@ -156,7 +161,7 @@ func (p *process) revive(l *life, status int, ended error) {
 		return
 	}
 	p.mu.Lock()
-	again := p.again < revivalsMax
+	again, pause := p.again < revivalsMax, p.pause<<p.again
 	if again {
 		p.again++
 	}
@@ -165,6 +170,7 @@ func (p *process) revive(l *life, status int, ended error) {
 		p.failed(fmt.Errorf("%s could not start, and was started again %d times: %w", p.part, revivalsMax, ended))
 		return
 	}
+	time.Sleep(pause)
 	if err := p.start(); err != nil {
 		p.failed(err)
 	}

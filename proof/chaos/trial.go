@@ -140,7 +140,7 @@ func (t *trial) start(ctx context.Context, course Course) (err error) {
 			return err
 		}
 		t.proxies = append(t.proxies, through)
-		t.running[part] = &process{part: part, argv: t.explorer.argv(part, through.url(), t.dir), env: []string{t.spans.environ()}, failed: failed}
+		t.running[part] = &process{part: part, argv: t.explorer.argv(part, through.url(), t.dir), env: []string{t.spans.environ()}, pause: revivePause, failed: failed}
 	}
 	// The client uses a proxy too; its messages are not points.
 	through, err := newProxy("", t.server.address, newAim(namer{t.names}, nil), nil)

@@ -20,7 +20,7 @@ type Chaos struct {
 	RetrySafe    []string      `placeholder:"PATTERNS" help:"Names of recorded tools that may run twice, as in get_*,search_*."`
 	Conversation []string      `placeholder:"ID" help:"Which conversations. Default: all. The demo has four: demo, cancelled, workspace and pack."`
 	Kill         []string      `default:"actor,bridge" enum:"actor,bridge,both,server" help:"What to kill. actor, bridge: each at its own messages; both of them at once, or the NATS server: at all messages. ${enum}."`
-	Points       int           `placeholder:"N" help:"Try N points of each conversation, one of each kind first; 0: all."`
+	Points       int           `placeholder:"N" help:"Try N points of each conversation, as many of each kind; 0: all."`
 	Dense        bool          `help:"Kill at many points of a conversation in one trial, one after the other. Points that the trial misses are tried alone, and all its points if it fails."`
 	For          time.Duration `placeholder:"TIME" help:"Begin no trial after this time, and print how many were left."`
 	Skip         int           `placeholder:"N" help:"Leave out the first N trials: continue where --for ended."`
@@ -43,7 +43,6 @@ type ChaosAll struct {
 type chaosMore struct {
 	Signal    []string      `default:"kill" enum:"kill,term" help:"kill: SIGKILL. term: SIGTERM, and the next process starts at once. ${enum}."`
 	Twice     int           `placeholder:"N" help:"After each trial, N more of the same, each with a second kill: of the sender of a message that follows the first."`
-	Brief     bool          `help:"Of the messages that a daemon sends because it starts (streams, lanes, descriptors of tools), try one of each kind only."`
 	Part      string        `placeholder:"K/N" help:"Try every Nth of the chosen trials, beginning with the Kth: N nights try all."`
 	Seed      uint64        `default:"1" help:"Seed of the choice of --points and --twice."`
 	Parallel  int           `default:"12" help:"Trials at once; most of a trial is waiting."`
@@ -201,9 +200,6 @@ func (c ChaosAll) choose(ctx context.Context, s Streams, cast *chaos.Cast, o cha
 	defer sum.mu.Unlock()
 	all := c.courses(x.Points())
 	courses = all
-	if c.Brief {
-		courses = c.courses(x.Brief(sum.all == 0))
-	}
 	if c.Points > 0 {
 		courses = chaos.Sample(courses, c.Points, c.Seed)
 	}

@@ -66,14 +66,24 @@ func (r *Run) Ends() End {
 }
 
 // Calls returns how many calls the conversation has.
-func (c *Conversation) Calls() int {
-	n := 0
-	for _, r := range c.Runs {
-		for _, t := range r.Turns {
-			n += len(t.Calls)
-		}
+func (c *Conversation) Calls() (n int) {
+	for range c.calls {
+		n++
 	}
 	return n
+}
+
+// calls yields the calls in order.
+func (c *Conversation) calls(yield func(position, *Call) bool) {
+	for r := range c.Runs {
+		for t, turn := range c.Runs[r].Turns {
+			for i := range turn.Calls {
+				if !yield(position{run: r + 1, turn: t + 1, call: i}, &turn.Calls[i]) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // call returns the call at a position; ok is false if there is none.

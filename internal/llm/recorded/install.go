@@ -137,7 +137,7 @@ func (r *Recording) Install(tools []Tool, retrySafe []string) (record []byte, no
 			return nil, nil, err
 		}
 	}
-	record, err = encode(rec)
+	record, _, err = encode(rec)
 	return record, notes, err
 }
 
@@ -160,20 +160,17 @@ func newRecord(tools []Tool, turnsMax int) *session.InstallRecord {
 	return rec
 }
 
-// encode returns the record's JSON text, after checking that sessions can use it.
-func encode(rec *session.InstallRecord) ([]byte, error) {
+// encode returns the record's JSON text, and the record as sessions use it.
+func encode(rec *session.InstallRecord) (text []byte, in *session.Install, err error) {
 	packed, err := codec.Marshal(rec)
+	if err == nil {
+		text, err = codec.ToJSONIndent(packed)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("install record: %w", err)
+		return nil, nil, fmt.Errorf("install record: %w", err)
 	}
-	text, err := codec.ToJSONIndent(packed)
-	if err != nil {
-		return nil, fmt.Errorf("install record: %w", err)
-	}
-	if _, err := session.ParseInstall(text); err != nil {
-		return nil, err
-	}
-	return text, nil
+	in, err = session.ParseInstall(text)
+	return text, in, err
 }
 
 // turnsMax returns a limit of turns that no recorded run reaches, with the turn
@@ -195,20 +192,20 @@ func (r *Recording) withCalls(tools []Tool) (all []Tool, notes []string, err err
 	for i, t := range all {
 		at[t.Name] = i
 	}
-	for call := range r.calls() {
+	for call := range r.calls {
 		if _, ok := at[call.Name]; !ok {
 			at[call.Name] = len(all)
 			all = append(all, Tool{Name: call.Name, Schema: anyObject()})
 			notes = append(notes, call.Name+" is called and not defined: added, with any object as arguments")
 		}
 	}
-	in, err := install(all)
+	_, in, err := encode(newRecord(all, session.TurnsDefault))
 	if err != nil {
 		return nil, nil, err
 	}
 	offered := planner.Select(in.Registry, planner.Request{Profile: Profile}, planner.Facts{})
 	loosened := map[string]bool{}
-	for call := range r.calls() {
+	for call := range r.calls {
 		_, bad := planner.Check(in.Registry, &offered, planner.ObservedCall{ToolName: call.Name, Arguments: call.Arguments})
 		if bad.OK() || loosened[call.Name] {
 			continue
@@ -220,29 +217,14 @@ func (r *Recording) withCalls(tools []Tool) (all []Tool, notes []string, err err
 	return all, notes, nil
 }
 
-func (r *Recording) calls() func(yield func(*Call) bool) {
-	return func(yield func(*Call) bool) {
-		for _, c := range r.conversations {
-			for _, run := range c.Runs {
-				for _, turn := range run.Turns {
-					for i := range turn.Calls {
-						if !yield(&turn.Calls[i]) {
-							return
-						}
-					}
-				}
+func (r *Recording) calls(yield func(*Call) bool) {
+	for _, c := range r.conversations {
+		for _, call := range c.calls {
+			if !yield(call) {
+				return
 			}
 		}
 	}
-}
-
-// install returns the parsed install record for these tools.
-func install(tools []Tool) (*session.Install, error) {
-	text, err := encode(newRecord(tools, session.TurnsDefault))
-	if err != nil {
-		return nil, err
-	}
-	return session.ParseInstall(text)
 }
 
 func matches(patterns []string, name string) (bool, error) {

@@ -14,16 +14,12 @@ import (
 // are empty: the recording doesn't have them.
 func (c *Conversation) Ledger(session string) []Entry {
 	var entries []Entry
-	for r, run := range c.Runs {
-		for t, turn := range run.Turns {
-			for i, call := range turn.Calls {
-				effect := position{run: r + 1, turn: t + 1, call: i}.String()
-				entries = append(entries, Entry{
-					Session: session, Effect: effect, Tool: call.Name, Arguments: orEmptyObject([]byte(call.Arguments)),
-					IdempotencyKey: session + "." + effect,
-				})
-			}
-		}
+	for at, call := range c.calls {
+		effect := at.String()
+		entries = append(entries, Entry{
+			Session: session, Effect: effect, Tool: call.Name, Arguments: orEmptyObject([]byte(call.Arguments)),
+			IdempotencyKey: session + "." + effect,
+		})
 	}
 	return entries
 }

@@ -52,9 +52,11 @@ func (d *driver) run(ctx context.Context) error {
 		owning <- d.lane.Run(working, d)
 		close(d.arrivals)
 	}()
-	d.works.Go(func() { d.scrub(working) })
+	if !d.host.opts.NoScrub {
+		d.works.Go(func() { d.daily(working, d.scrub) })
+	}
 	if d.number == 0 {
-		d.works.Go(func() { d.reclaim(working) })
+		d.works.Go(func() { d.daily(working, d.reclaim) })
 	}
 	cause := d.loop(working, putting, cancel)
 	cancel()

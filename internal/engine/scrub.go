@@ -13,38 +13,39 @@ import (
 
 // Limits of scrubbing.
 const (
-	scrubFirst = 5 * time.Minute // after the start, when lanes have other work
-	scrubEvery = 24 * time.Hour  // from the start of one scrub to that of the next
+	dailyFirst = 5 * time.Minute // after the start, when lanes have other work
+	dailyEvery = 24 * time.Hour  // from the start of one day's work to that of the next
 	// scrubRest is how long a host rests after it has compared a session, as a
 	// multiple of the time that this took: it uses at most a twentieth of one core.
 	scrubRest   = 19
 	scrubWithin = 5 * time.Minute // for one session
 )
 
-// scrub compares the snapshots of all sessions of the lane with the log, one after
-// another, once a day, until ctx ends. A load begins at the snapshot, so it does
-// not notice that an earlier event was altered, or that the snapshot is of another
-// state.
-func (d *driver) scrub(ctx context.Context) {
-	if d.host.opts.NoScrub {
-		return
-	}
-	for next := scrubFirst; pause(ctx, next); {
+// daily does work once a day while this host owns the lane, until ctx ends. What
+// fails is tried again soon.
+func (d *driver) daily(ctx context.Context, work func(context.Context) error) {
+	for next := dailyFirst; pause(ctx, next); {
 		began := time.Now()
-		next = scrubFirst // if this host does not own the lane yet
-		if !d.owned() {
-			continue
+		next = dailyFirst
+		if d.owned() && work(ctx) == nil {
+			next = max(dailyFirst, time.Until(began.Add(dailyEvery)))
 		}
-		n, err := d.scrubOnce(ctx)
-		if err != nil && ctx.Err() == nil {
-			d.log.Warn("scrub not finished", "sessions", n, "error", err)
-			continue
-		}
-		if n > 0 {
-			d.log.Info("snapshots compared with the log", "sessions", n, "took_ms", time.Since(began).Milliseconds())
-		}
-		next = max(scrubFirst, time.Until(began.Add(scrubEvery)))
 	}
+}
+
+// scrub compares the snapshots of all sessions of the lane with the log, one after
+// another. A load begins at the snapshot, so it does not notice that an earlier
+// event was altered, or that the snapshot is of another state.
+func (d *driver) scrub(ctx context.Context) error {
+	began := time.Now()
+	n, err := d.scrubOnce(ctx)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		d.log.Warn("scrub not finished", "sessions", n, "error", err)
+	case n > 0:
+		d.log.Info("snapshots compared with the log", "sessions", n, "took_ms", time.Since(began).Milliseconds())
+	}
+	return err
 }
 
 // scrubOnce scrubs once, while the host owns the lane, and returns how many

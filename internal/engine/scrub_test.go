@@ -79,7 +79,7 @@ func TestScrubFindsAnAlteredEvent(t *testing.T) {
 		s.epoch()
 		s.deliver(s.run("s3"))
 		s.rewrite("s1")
-		s.pass(scrubFirst - time.Minute)
+		s.pass(dailyFirst - time.Minute)
 		s.wantNoStop("s1")
 		s.pass(time.Hour)
 		stop := s.stopOf("s1")
@@ -92,9 +92,9 @@ func TestScrubFindsAnAlteredEvent(t *testing.T) {
 		s.wantStored(next)
 		// The next round comes a day later, and finds what was altered since.
 		s.rewrite("s2")
-		s.pass(scrubEvery / 2)
+		s.pass(dailyEvery / 2)
 		s.wantNoStop("s2")
-		s.pass(scrubEvery)
+		s.pass(dailyEvery)
 		if stop := s.stopOf("s2"); stop == nil {
 			t.Error("the second round did not find it")
 		}
@@ -126,7 +126,7 @@ func TestScrubFindsAnAlteredSnapshot(t *testing.T) {
 				s.deliver(next)
 			}
 			s.wantNoStop("s1")
-			s.pass(2 * scrubFirst)
+			s.pass(2 * dailyFirst)
 			stop := s.stopOf("s1")
 			if stop == nil || !strings.Contains(stop.Reason, right.String()) || !strings.Contains(stop.Reason, wrong.String()) {
 				t.Fatalf("quarantine: got %+v, want one with the states %s and %s", stop, right, wrong)
@@ -142,7 +142,7 @@ func TestScrubFindsAnAlteredSnapshot(t *testing.T) {
 			s.pass(2 * recheckEvery)
 			s.wantState(after)
 			s.mem.checkSnapshots(t)
-			s.pass(scrubEvery)
+			s.pass(dailyEvery)
 			s.wantNoStop("s1")
 			s.end()
 		})
@@ -181,7 +181,7 @@ func TestNoScrubWhenTurnedOffOrUnowned(t *testing.T) {
 				if !c.unowned {
 					s.epoch()
 				}
-				s.pass(2 * scrubEvery)
+				s.pass(2 * dailyEvery)
 				if n := s.mem.calls[call{op: "ListSnapshots"}]; n > 0 {
 					t.Errorf("snapshots were listed %d times", n)
 				}
@@ -208,7 +208,7 @@ func TestScrubRunsConcurrentlyWithTheLane(t *testing.T) {
 			for _, sid := range []string{"s1", "s2"} {
 				s.deliverAcked(s.run(sid), s.answer(sid, fmt.Sprintf("r%dt1", n), "a"))
 			}
-			s.pass(scrubFirst / 2)
+			s.pass(dailyFirst / 2)
 		}
 		if n := hanging.Load(); n != 1 {
 			t.Errorf("%d sessions are refolded at a time, want 1", n)
@@ -237,10 +237,10 @@ func TestUploadsAreSwept(t *testing.T) {
 				t.Errorf("swept %d times, want %d", got, want)
 			}
 		}
-		wants(scrubFirst-time.Minute, 0)
+		wants(dailyFirst-time.Minute, 0)
 		wants(2*time.Minute, 1)
-		wants(reclaimEvery/2, 1)
-		wants(reclaimEvery, 2)
+		wants(dailyEvery/2, 1)
+		wants(dailyEvery, 2)
 		s.end()
 	})
 }

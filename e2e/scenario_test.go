@@ -270,8 +270,6 @@ func said(t *testing.T, heard *ear, seq uint64, n int) []scenario.Said {
 	return about
 }
 
-// show draws what a step asks for. In a file the time stands still, here it
-// does not: an effect is drawn as of when it was opened.
 // withoutBridges removes from the view what only session-actors know: no bridge runs
 // here, and the fold knows none.
 func (s *scene) withoutBridges() {
@@ -285,6 +283,8 @@ func (s *scene) withoutBridges() {
 	}
 }
 
+// show draws what a step asks for. In a file the time stands still, here it
+// does not: an effect is drawn as of when it was opened.
 func (s *scene) show(what string) string {
 	v := s.view
 	if effect, is := strings.CutPrefix(what, "effect "); is && s.clocks[effect] != 0 {

@@ -142,11 +142,11 @@ sendable: ## try 50,000 interleavings of a session, or REFOLD_INTERLEAVINGS
 
 # Each program and its folder in cmd. go install would name the programs after
 # the folders, and another program called bridge is on many systems (iproute2's).
-PROGRAMS   := refold=refold refold-bridge=bridge refold-session-actor=session-actor
+PROGRAMS   := refold=refold refold-full=refold-full refold-bridge=bridge refold-session-actor=session-actor
 INSTALL_TO ?= $(or $(shell go env GOBIN),$(shell go env GOPATH)/bin)
 
 .PHONY: build
-build: ## build static binaries into bin/: refold, refold-bridge, refold-session-actor
+build: ## build static binaries into bin/: refold, refold-full, refold-bridge, refold-session-actor
 	@for program in $(PROGRAMS); do \
 		echo "bin/$${program%=*}"; \
 		CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "bin/$${program%=*}" "./cmd/$${program#*=}"; \

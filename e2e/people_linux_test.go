@@ -114,6 +114,35 @@ func TestServeRunsTheProgramBesideIt(t *testing.T) {
 	}
 }
 
+// TestRefoldBecomesRefoldFull for the commands that only that program has: the
+// arguments, the exit status and the completion are refold-full's.
+func TestRefoldBecomesRefoldFull(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status int
+		args   []string
+		want   string
+	}{
+		{0, []string{"bench", "--help"}, "Usage: refold bench"},
+		{0, []string{"complete", "--", "bench", "runs", "--dur"}, "--durability\t"},
+		{2, []string{"chaos", "--no-such-flag"}, "refold: unknown flag --no-such-flag; see refold chaos --help"},
+		{2, []string{"--raw", "bench", "fold", "--runs", "0"}, "refold: bench: --runs must be above zero"},
+		{1, []string{"--nats", "nats://127.0.0.1:1", "trace", "s1", "--json"}, "refold: no NATS server answers"},
+	} {
+		if out, errOut, got := run(t, time.Minute, nil, "refold", c.args...); got != c.status || !strings.Contains(out+errOut, c.want) {
+			t.Errorf("%q: status %d, want %d and %q: %s%s", c.args, got, c.status, c.want, out, errOut)
+		}
+	}
+	d := startDaemon(t, "refold", "dev", "--dir", t.TempDir(), "--port", "0", "--http", "127.0.0.1:0")
+	until(t, time.Minute, "dev runs", func() bool { return strings.Contains(d.out.String(), "Metrics: http://127.0.0.1:") })
+	if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", d.cmd.Process.Pid)); err != nil || filepath.Base(exe) != "refold-full" {
+		t.Errorf("dev --http: the process is %s (%v), want refold-full", exe, err)
+	}
+	if err := d.drain(time.Minute); err != nil {
+		t.Errorf("after SIGTERM: %v", err)
+	}
+}
+
 // TestServeLooksBesideItAlone: without the daemon beside it, refold names the path
 // that it looked at, and does not search the PATH.
 func TestServeLooksBesideItAlone(t *testing.T) {
@@ -127,6 +156,7 @@ func TestServeLooksBesideItAlone(t *testing.T) {
 	for name, args := range map[string][]string{
 		"refold-session-actor": {"actor", "serve"},
 		"refold-bridge":        {"bridge", "serve", "--model", "openai"},
+		"refold-full":          {"bench"},
 		"refold-bridge, dev":   {"dev", "--dir", t.TempDir(), "--port", "0", "--model", "openai:m"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

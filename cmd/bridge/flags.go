@@ -13,6 +13,7 @@ import (
 
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/cmd/settings/exports"
 	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/space"
 )
@@ -74,7 +75,7 @@ type flags struct {
 	Grace       time.Duration `yaml:"grace" default:"20s" help:"How long running effects may continue after SIGTERM."`
 	Name        string        `yaml:"name" default:"bridge" help:"Name of this bridge, for people."`
 
-	settings.Traces `yaml:",inline"`
+	exports.Traces  `yaml:",inline"`
 	settings.Daemon `yaml:",inline"`
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/bridge/executor"
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/cmd/settings/exports"
 	"github.com/refold/refold/internal/natsio"
 )
 
@@ -26,7 +27,7 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 	if err != nil {
 		return err
 	}
-	telemetry, err := f.StartTelemetry(ctx, program, env, log)
+	telemetry, err := exports.Start(ctx, &f.Daemon, program.Name, env, log)
 	if err != nil {
 		return err
 	}
@@ -46,7 +47,7 @@ func run(ctx context.Context, f *flags, env settings.Environment, stderr io.Writ
 	if tracer != nil {
 		defer func() { err = errors.Join(err, tracer.Close()) }()
 	}
-	observer, measured := settings.Observe(tracer, telemetry, env)
+	observer, measured := exports.Observe(tracer, telemetry, env)
 	reads := func(b *bridge.Bridge) {
 		if measured != nil {
 			measured.Reads(b.Stats)

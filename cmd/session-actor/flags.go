@@ -9,6 +9,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/cmd/settings/exports"
 	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/subjects"
 )
@@ -26,7 +27,7 @@ type flags struct {
 	Memory         settings.Size `yaml:"memory" default:"256MiB" placeholder:"SIZE" help:"About how much memory sessions may take; beyond it the least recently used ones are evicted. The process needs more. Such as 256MiB, 2GiB."`
 	SnapshotVerify bool          `yaml:"snapshot-verify" default:"true" negatable:"" help:"Compare each snapshot with the log once a day, in the background. A wrong one quarantines its session."`
 
-	settings.Traces `yaml:",inline"`
+	exports.Traces  `yaml:",inline"`
 	settings.Daemon `yaml:",inline"`
 }
 

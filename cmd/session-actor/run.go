@@ -11,6 +11,7 @@ import (
 	refold "github.com/refold/refold"
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/cmd/settings"
+	"github.com/refold/refold/cmd/settings/exports"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/engine"
 	"github.com/refold/refold/internal/natsio"
@@ -41,7 +42,7 @@ func run(ctx context.Context, f flags, env settings.Environment, stderr io.Write
 		}
 		source = f.Install
 	}
-	telemetry, err := f.StartTelemetry(ctx, program, env, log)
+	telemetry, err := exports.Start(ctx, &f.Daemon, program.Name, env, log)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func run(ctx context.Context, f flags, env settings.Environment, stderr io.Write
 
 // host connects, provisions and runs the engine until ctx or the connection ends. It
 // calls up when the engine begins.
-func host(ctx context.Context, f flags, log *slog.Logger, record []byte, source string, options engine.Options, telemetry *settings.Telemetry, up func()) error {
+func host(ctx context.Context, f flags, log *slog.Logger, record []byte, source string, options engine.Options, telemetry *exports.Telemetry, up func()) error {
 	b, err := connect(ctx, f, log)
 	if err != nil {
 		return err

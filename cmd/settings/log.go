@@ -13,7 +13,7 @@ type TraceIDs func(session, effect string) (trace, span string)
 // Logger returns a logger to w, configured by --log-level and --log-format. Lines
 // about a session get the trace_id and span_id that ids returns; nil adds none.
 func (d *Daemon) Logger(w io.Writer, ids TraceIDs) (*slog.Logger, error) {
-	level, err := d.level()
+	level, err := d.Level()
 	if err != nil {
 		return nil, err
 	}
@@ -22,16 +22,17 @@ func (d *Daemon) Logger(w io.Writer, ids TraceIDs) (*slog.Logger, error) {
 	if d.LogFormat == "json" {
 		handler = slog.NewJSONHandler(w, options)
 	}
-	return slog.New(withIDs(handler, ids)), nil
+	return slog.New(WithIDs(handler, ids)), nil
 }
 
-func (d *Daemon) level() (level slog.Level, err error) {
+// Level returns the level that --log-level names.
+func (d *Daemon) Level() (level slog.Level, err error) {
 	err = level.UnmarshalText([]byte(d.LogLevel))
 	return level, err
 }
 
-// withIDs returns a handler that adds trace ids to lines. A nil ids adds none.
-func withIDs(handler slog.Handler, ids TraceIDs) slog.Handler {
+// WithIDs returns a handler that adds trace ids to lines. A nil ids adds none.
+func WithIDs(handler slog.Handler, ids TraceIDs) slog.Handler {
 	if ids == nil {
 		return handler
 	}

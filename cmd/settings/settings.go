@@ -22,6 +22,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/refold/refold/internal/natsio"
+	"github.com/refold/refold/internal/telemetry/listen"
 	"github.com/refold/refold/internal/yamlfile"
 )
 
@@ -54,7 +55,18 @@ type Daemon struct {
 }
 
 // Validate reports every problem of d that can be seen without the network.
-func (d *Daemon) Validate() error { return d.validateHTTP() }
+func (d *Daemon) Validate() error {
+	if d.HTTP == "" {
+		if d.Pprof {
+			return errors.New("--pprof: give --http too, such as --http 127.0.0.1:9464")
+		}
+		if len(d.HTTPHosts) > 0 {
+			return errors.New("--http-host: give --http too, such as --http 0.0.0.0:9464")
+		}
+		return nil
+	}
+	return listen.Options{Address: d.HTTP, Pprof: d.Pprof, Hosts: d.HTTPHosts}.Validate()
+}
 
 // Program describes a daemon for its help.
 type Program struct {

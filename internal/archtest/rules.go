@@ -265,6 +265,13 @@ func (l laws) checkStale(t *tree) (complaints []string) {
 			}
 		}
 	}
+	for _, link := range l.links {
+		for _, dir := range link.roots {
+			if !slices.Contains(l.roots(t), dir) {
+				say("links: %s is neither a program nor public; take it off", dir)
+			}
+		}
+	}
 	for _, what := range l.pureStd {
 		if !t.imported(func(p *pkg, f *file, i imported) bool { return l.isPure(p.dir) && !f.test && i.path == what }) {
 			say("pure: no pure package imports %q; take it off", what)

@@ -26,6 +26,7 @@ type tree struct {
 	pkgs []*pkg // by directory
 	// importer finds the types of imported packages.
 	importer types.Importer
+	outside  map[string][]string // imports of packages of other modules
 }
 
 // pkg is a directory of Go files, its external test package included.
@@ -70,6 +71,7 @@ func readTree(t testing.TB, root string) *tree {
 		t.Fatal(err)
 	}
 	tr := parseTree(t, files)
+	tr.outside = outside(t)
 	tr.importer = compiled(t, tr.fset, slices.Concat(repository.pure, repository.public))
 	return tr
 }

@@ -27,3 +27,6 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Text }
+
+// ExitStatus returns the status.
+func (e *Error) ExitStatus() int { return e.Status }

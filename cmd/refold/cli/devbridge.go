@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/tools/host"
+	"github.com/refold/refold/planner"
+)
+
+// kinds are the kinds of models that the daemon bridge calls, with the variables
+// of their keys. The daemon links the providers' libraries; this program does
+// not.
+type kinds []struct{ kind, variable string }
+
+var networked = kinds{
+	{"openai", "OPENAI_API_KEY"}, {"openai-chat", "OPENAI_API_KEY"}, {"anthropic", "ANTHROPIC_API_KEY"}, {"gemini", "GEMINI_API_KEY"},
+}
+
+// kinds returns their names.
+func (all kinds) kinds() (names []string) {
+	for _, k := range all {
+		names = append(names, k.kind)
+	}
+	return names
+}
+
+// lacks returns an error about a kind without a key. It is nil for other kinds,
+// and if another server than the provider's is configured, which may need no key.
+func (all kinds) lacks(kind string) error {
+	for _, k := range all {
+		other := strings.TrimSuffix(k.variable, "API_KEY") + "BASE_URL"
+		if k.kind == kind && os.Getenv(k.variable) == "" && os.Getenv(other) == "" {
+			return fmt.Errorf("no key: set %s, since %s refuses requests without one", k.variable, kind)
+		}
+	}
+	return nil
+}
+
+// networkedModel is a model that the daemon calls.
+type networkedModel struct {
+	served   string // the value of the daemon's --model
+	provider string // under which the daemon serves it
+	name     string // of the model in new sessions; "": each run names its own
+}
+
+// tell prints how to name the model in each run, if new sessions have none.
+func (m networkedModel) tell(out io.Writer) {
+	if m.provider != "" && m.name == "" {
+		fmt.Fprintf(out, "Sessions have no model of their own: refold run hello \"hi\" --provider %s --model NAME\n\n", m.provider)
+	}
+}
+
+// parseNetworked parses a value of --model: KIND:NAME, or NAME=KIND and
+// NAME=KIND:URL as the daemon has them. ok is false for a model that this process
+// serves.
+func parseNetworked(text string) (m networkedModel, ok bool, err error) {
+	head, rest, _ := strings.Cut(text, ":")
+	provider, kind, named := strings.Cut(head, "=")
+	if !named {
+		kind = provider
+	}
+	if !slices.Contains(networked.kinds(), kind) {
+		return m, false, nil
+	}
+	isURL := strings.HasPrefix(rest, "http://") || strings.HasPrefix(rest, "https://")
+	switch {
+	case named && rest != "" && !isURL:
+		err = fmt.Errorf("%q is not an address: write %s:NAME, or %s:https://HOST/… for another server", rest, kind, head)
+	case named:
+		m = networkedModel{served: text, provider: provider}
+	case isURL:
+		err = fmt.Errorf("name the provider that this server is, as in local=%s", text)
+	case rest == "":
+		err = fmt.Errorf("name the model, as in %s:NAME", kind)
+	default:
+		m = networkedModel{served: kind, provider: kind, name: rest}
+	}
+	if err == nil && !isURL {
+		err = networked.lacks(kind)
+	}
+	if err != nil {
+		return networkedModel{}, true, fmt.Errorf("--model %s: %w", text, err)
+	}
+	return m, true, nil
+}
+
+// hostTools serves the built-in host tools alone. Its record's config names the
+// model, and its policy has the given rules for approvals.
+func hostTools(kind, name string, at hostDirs, approval ...planner.ApprovalRule) (*model, error) {
+	tools := host.New(at.hosts, host.Options{WorkDir: at.workdir, Sandbox: at.box, NoShell: at.noShell})
+	if err := tools.Prepare(); err != nil {
+		return nil, err
+	}
+	record, err := withConfig(kind, name, approval...)
+	if err != nil {
+		return nil, err
+	}
+	return &model{
+		install: record, close: func() error { return nil },
+		serve: func(b *bridge.Bridge) error {
+			tools.UseBlobs(b.BlobOf)
+			return b.Tool("host", tools)
+		},
+	}, nil
+}
+
+// bridgeStops is how long the daemon may take to finish its work.
+const bridgeStops = 25 * time.Second
+
+// startBridge starts the daemon for one model. ended receives an error if it ends
+// by itself; stop stops it and waits. It has this process's environment, and with
+// it the key, except for the variables that name another NATS user than config.
+func startBridge(daemon, model, config, durability string, out io.Writer) (ended <-chan error, stop func(), err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := exec.CommandContext(ctx, daemon, "--config", config, "--durability", durability,
+		"--name", "dev", "--log-level", "warn", "--trace-ratio", "1", "--model", model)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "NATS_") || strings.HasPrefix(v, "REFOLD_") })
+	cmd.Stdout, cmd.Stderr = out, out
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = bridgeStops
+	if err := cmd.Start(); err != nil {
+		cancel()
+		return nil, nil, fmt.Errorf("start %s: %w", daemon, err)
+	}
+	done, all := make(chan error, 1), make(chan struct{})
+	go func() {
+		err := cmd.Wait()
+		if ctx.Err() == nil {
+			done <- errors.Join(fmt.Errorf("%s ended", daemon), err)
+		}
+		close(all)
+	}()
+	return done, func() {
+		cancel()
+		<-all
+	}, nil
+}

@@ -1,0 +1,327 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/llm"
+)
+
+// runCommand starts a run.
+type runCommand struct {
+	Session  string `arg:"" help:"The session; it opens with its first run. 1 to 64 of A-Za-z0-9_-."`
+	Text     string `arg:"" optional:"" help:"The user's text; - or nothing reads standard input."`
+	Provider string `help:"Provider of the model, with --model, instead of the session's config."`
+	Model    string `help:"Model, with --provider."`
+	System   string `help:"System text, with --provider and --model."`
+	Config   string `placeholder:"JSON" help:"The whole run config as JSON; it goes through the door ctl."`
+
+	withFiles
+	NoFollow bool `help:"Print the run's number and the request's sequence in the log, and don't wait for the end."`
+
+	Submission string   `placeholder:"ID" help:"A name for the request. A repeat with the same text and options starts no other run: it follows the first one, or prints how it ended."`
+	WhenBusy   string   `enum:"queue,steer,interrupt,reject" default:"queue" help:"While another run is active: queue (wait for its end), steer (add the text to it), interrupt (end it soon, and run next), reject."`
+	Role       []string `placeholder:"ROLE" help:"Roles of the run, for step rules; with --operator unless the install policy lets clients set them."`
+	Operator   bool     `help:"Publish through the door ctl, as operators do, instead of in."`
+	JSON       bool     `name:"json" help:"With --no-follow: print an object, and nothing else on standard output."`
+}
+
+func (r runCommand) Run(ctx context.Context, s streams, conn connection) error {
+	if r.JSON && !r.NoFollow {
+		return &statusError{statusUsage, "run: --json goes with --no-follow; refold log and refold transcript print a run as JSON"}
+	}
+	options, err := r.options()
+	if err != nil {
+		return err
+	}
+	var text string
+	if text, options.Files, err = r.input(s.in, r.Text, "run", `run: give the text, as in: refold run hello "What is here?"`); err != nil {
+		return err
+	}
+	c, err := conn.connectCore(ctx, s.err)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if r.NoFollow {
+		return r.request(ctx, s, c, text, options)
+	}
+	return r.follow(ctx, s, c, text, options)
+}
+
+// options returns the optional parts of the request.
+func (r runCommand) options() (client.RunOptions, error) {
+	o := client.RunOptions{Submission: r.Submission, WhenBusy: r.WhenBusy, Roles: r.Role, Operator: r.Operator}
+	if r.Config != "" {
+		o.Config, o.Operator = json.RawMessage(r.Config), true
+		if raw, err := codec.FromJSON(o.Config); err != nil {
+			return o, &statusError{statusUsage, "run: --config: " + err.Error()}
+		} else if err := codec.Decode(raw, &session.RunConfig{}); err != nil {
+			return o, &statusError{statusUsage, "run: --config: " + err.Error()}
+		}
+		return o, nil
+	}
+	if (r.Provider == "") != (r.Model == "") {
+		return o, &statusError{statusUsage, "run: --provider and --model go together"}
+	}
+	if r.Provider == "" {
+		if r.System != "" {
+			return o, &statusError{statusUsage, "run: --system goes with --provider and --model"}
+		}
+		return o, nil
+	}
+	config := map[string]string{"provider": r.Provider, "model": r.Model}
+	if r.System != "" {
+		config["system"] = r.System
+	}
+	var err error
+	o.Config, err = json.Marshal(config)
+	return o, err
+}
+
+// start requests the run, and returns a follower that hears all of it.
+func (r runCommand) start(ctx context.Context, c *client.Client, text string, options client.RunOptions) (*client.Follower, uint64, error) {
+	follower, err := c.Follow(ctx, r.Session)
+	if err != nil {
+		return nil, 0, err
+	}
+	seq, err := c.Run(ctx, r.Session, text, options)
+	if err != nil {
+		follower.Close()
+	}
+	return follower, seq, err
+}
+
+// follow starts the run and prints the model's text; calls go to standard error.
+func (r runCommand) follow(ctx context.Context, s streams, c *client.Client, text string, options client.RunOptions) error {
+	follower, seq, err := r.start(ctx, c, text, options)
+	if err != nil {
+		return err
+	}
+	defer follower.Close()
+	shown := newDisplay(s)
+	words := &live{to: shown}
+	f := &following{out: shown, sid: r.Session, seq: seq}
+	watched := newWatcher(shown, c.View, c.Clock(ctx), lookSoon)
+	watched.hears = true
+	watched.add(r.Session)
+	stop := watched.begin(ctx)
+	end, err := follower.End(ctx, seq, r.Submission, client.Watch{
+		Run: func(run uint32) {
+			words.run, f.run = run, run
+			if r.Submission != "" || r.WhenBusy == session.BusySteer {
+				f.waiting(ctx, c) // the run may have begun before, and requested approvals then
+			}
+		},
+		Notice: func(n client.Notice) {
+			watched.heard(r.Session)
+			f.note(n)
+		},
+		Shown: func(s client.Shown) {
+			if s.Kind == client.ShownText && s.Run == f.run {
+				f.tally.turns = max(f.tally.turns, s.Turn)
+				watched.speaks(r.Session)
+			}
+			words.show(s)
+		},
+	})
+	stop()
+	shown.show("")
+	switch {
+	case err != nil && ctx.Err() != nil:
+		words.stop()
+		return &statusError{statusFailed, r.goesOn(f.run)}
+	case err != nil:
+		words.stop()
+		return withAdvice(err, r.Session)
+	}
+	answer, err := c.Text(ctx, end.Output)
+	if err != nil {
+		fmt.Fprintln(shown, "the answer is a blob that can't be read:", err)
+	}
+	words.end(answer)
+	if end.FinishReason != "" {
+		fmt.Fprintln(shown, answerEnded(end.FinishReason))
+	}
+	if end.OverBudget != nil {
+		fmt.Fprintln(shown, overBudget(end.OverBudget))
+	}
+	f.tally.last(ctx, c, r.Session, end.Run)
+	if line := f.tally.line(end); line != "" {
+		fmt.Fprintln(shown, line)
+	}
+	if end.Lifecycle != session.Completed {
+		return &statusError{statusFailed, outcome(end)}
+	}
+	return nil
+}
+
+// goesOn returns what to do when following was stopped.
+func (r runCommand) goesOn(run uint32) string {
+	text := "stopped; the run continues: refold tail " + r.Session
+	if r.Submission != "" {
+		text += ", or the same command again"
+	}
+	if run != 0 {
+		text += fmt.Sprintf("; to end it: refold cancel %s --run %d", r.Session, run)
+	}
+	return text
+}
+
+// outcome describes the end of a run that did not complete.
+func outcome(end client.RunEnd) string {
+	return ended(end.Run, end.Lifecycle, end.Code, end.Detail)
+}
+
+// ended describes how a run ended. The end of a recording is not a failure.
+func ended(run uint32, lifecycle session.Lifecycle, code, detail string) string {
+	text := fmt.Sprintf("run %d %s", run, lifecycle)
+	if code == llm.CodeRecordingEnded {
+		text, code = fmt.Sprintf("run %d ends where the recording ends", run), ""
+	}
+	for _, part := range []string{code, detail} {
+		if part != "" {
+			text += ": " + part
+		}
+	}
+	return text
+}
+
+// answerEnded describes an answer that ended otherwise than by session.FinishStop.
+func answerEnded(reason string) string {
+	switch reason {
+	case session.FinishLength:
+		return "the output limit cut the answer off (length)"
+	case session.FinishContentFilter:
+		return "the provider's filter ended the answer (content_filter)"
+	case session.FinishRefusal:
+		return "the model refused (refusal)"
+	case session.FinishEmpty:
+		return "the model's answer is empty (empty)"
+	case session.FinishThoughts:
+		return "the model only thought: there is no answer (thoughts_only)"
+	case session.FinishToolCalls:
+		return "the model announced calls, but made none (tool_calls)"
+	}
+	return "the provider ended the answer with " + strconv.Quote(reason)
+}
+
+// overBudget describes a run that ended over its budget.
+func overBudget(o *session.OverBudget) string {
+	return fmt.Sprintf("over its budget: %d used of %d %s", o.Used, o.Limit, o.Budget)
+}
+
+// following prints what happens in a run, except for the model's text.
+type following struct {
+	out     io.Writer
+	sid     string
+	run     uint32
+	seq     uint64   // of the request
+	asked   []string // calls whose approval was printed
+	refused []string // calls that were printed as refused
+	tally   tallied
+}
+
+// ours reports whether an effect belongs to the run.
+func (f *following) ours(effect string) bool {
+	return isEffectOf(effect, f.run)
+}
+
+// note prints a notice that concerns the run.
+func (f *following) note(n client.Notice) {
+	switch d := n.Body().(type) {
+	case session.RunPlaced:
+		if d.Seq != f.seq {
+			return
+		}
+		f.tally.note(n.Type, n.At, d)
+		if d.Run == f.run && n.Type == session.NoticeRunQueued {
+			fmt.Fprintln(f.out, "queued: another run is active")
+		}
+		if len(d.Ignored) > 0 {
+			fmt.Fprintf(f.out, "disable: the session has no tool %s: ignored\n", strings.Join(d.Ignored, ", "))
+		}
+	case session.TurnSettled:
+		if f.ours(d.Effect) {
+			f.tally.note(n.Type, n.At, d)
+			if d.FinishReason != "" && d.FinishReason != session.FinishStop && d.Calls == 0 {
+				fmt.Fprintln(f.out, answerEnded(d.FinishReason)) // and the run goes on
+			}
+			if d.Invalid != "" {
+				fmt.Fprintf(f.out, "the answer does not have the required form: %s; the model is asked to repair it\n", d.Invalid)
+			}
+		}
+	case session.RunFinished:
+		if d.Run == f.run {
+			f.tally.note(n.Type, n.At, d)
+		}
+	case session.CallSettled:
+		if f.ours(d.Effect) {
+			f.tally.note(n.Type, n.At, d)
+		}
+		if f.ours(d.Effect) && !slices.Contains(f.refused, d.Effect) {
+			fmt.Fprintln(f.out, called(d))
+		}
+	case session.ToolRejected:
+		if f.ours(d.Effect) {
+			f.refused = append(f.refused, d.Effect)
+			fmt.Fprintln(f.out, "refused:", refused(d))
+		}
+	case session.ApprovalRequested:
+		if f.ours(d.Call) {
+			f.approval(d.Call, d.ToolName, d.Arguments, d.Deadline)
+		}
+	case session.BudgetExceeded:
+		if d.Run == f.run {
+			fmt.Fprintln(f.out, "paused:", breach(f.sid, d))
+		}
+	}
+}
+
+// called describes the result of a call on one line.
+func called(d session.CallSettled) string {
+	text := fmt.Sprintf("%s %s", d.ToolName, d.Status)
+	if d.Code != "" {
+		text += ": " + d.Code
+	}
+	if d.DurationMS > 0 {
+		text += fmt.Sprintf(" (%d ms)", d.DurationMS)
+	}
+	if d.Output != "" {
+		text += ": " + shorten(d.Output)
+	} else if d.OutputBytes > 0 {
+		text += fmt.Sprintf(": %d bytes, in a blob", d.OutputBytes)
+	}
+	return text
+}
+
+// waiting prints the calls that wait for a person according to the view.
+func (f *following) waiting(ctx context.Context, c *client.Client) {
+	waiting, err := approvals(ctx, c, f.sid)
+	if err != nil {
+		return
+	}
+	for _, a := range waiting {
+		if f.ours(a.Call) {
+			f.approval(a.Call, a.ToolName, a.Arguments, a.Deadline)
+		}
+	}
+}
+
+// approval prints, once, that a call waits for a person.
+func (f *following) approval(call, tool, arguments string, deadline int64) {
+	if slices.Contains(f.asked, call) {
+		return
+	}
+	f.asked = append(f.asked, call)
+	fmt.Fprintf(f.out, "waits for approval until %s: %s %s\n  refold approve %s %s    refold deny %s %s --reason …\n",
+		moment(deadline), tool, shorten(arguments), f.sid, call, f.sid, call)
+}

@@ -1,0 +1,174 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/actors/session"
+	"github.com/refold/refold/client"
+	"github.com/refold/refold/cmd/settings"
+)
+
+// sessionsCommand lists sessions.
+type sessionsCommand struct {
+	Name     string   `placeholder:"BEGINNING" help:"Only sessions whose names have this prefix."`
+	State    []string `placeholder:"STATE" enum:"running,waiting_input,paused,interrupting,completed,failed,cancelled,interrupted,open,quarantined,silent" help:"Only these, separated by commas: running, waiting_input, paused, interrupting, completed, failed, cancelled, interrupted, open (no run is known), quarantined, silent (see --all)."`
+	WaitsFor string   `placeholder:"WHAT" enum:",model,tools,step,host_loop,approval,space,input,resume,retry,nobody,operator" default:"" help:"Only those that wait for this: model, tools, step, host_loop, approval, space, input, resume, retry, nobody, operator."`
+	Model    string   `placeholder:"MODEL" help:"Only those whose latest run has this model: gpt-4o, or openai/gpt-4o."`
+	Since    string   `placeholder:"TIME" help:"Only those with a notice since then: a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30m or 48h."`
+	Limit    int      `default:"50" placeholder:"N" help:"Print at most this many (50)."`
+	After    string   `placeholder:"CURSOR" help:"Continue after a row: --json prints the cursor of each row, and the end of a page the cursor of its last."`
+	All      bool     `help:"Then list the sessions without a stored notice, by name. The server searches the log for them, one partition of 64 at a time."`
+	JSON     bool     `name:"json" help:"Print a JSON object a session."`
+}
+
+// Help returns the help text that stands above the flags.
+func (sessionsCommand) Help() string {
+	return `The session with the latest notice comes first. Rows show what the notices of a
+session report, which are kept for a week, and for a run that has not ended what a
+session-actor reports. On a pipe, tabs separate the columns: session, state, what it
+waits for, provider/model, time, the latest text.`
+}
+
+func (l sessionsCommand) Run(ctx context.Context, s streams, conn connection) error {
+	o := client.IndexOptions{Name: l.Name, State: l.State, WaitsFor: l.WaitsFor, Model: l.Model, After: l.After, All: l.All}
+	if l.Limit < 1 {
+		return &statusError{statusUsage, "sessions: --limit is at least 1"}
+	}
+	if slices.Contains(l.State, client.StateSilent) && !l.All {
+		return &statusError{statusUsage, "sessions: --state silent goes with --all: only the log knows these sessions"}
+	}
+	var err error
+	if o.Since, err = since(l.Since, time.Now()); err != nil {
+		return &statusError{statusUsage, "sessions: " + err.Error()}
+	}
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	status := newDisplay(s)
+	defer status.show("")
+	o.Partition = func(partition, of int) {
+		status.show(fmt.Sprintf("looking through the log for sessions without notices: partition %d of %d", partition+1, of))
+	}
+	clock := c.Clock(ctx)
+	if l.Since != "" {
+		o.Since, _ = since(l.Since, clock())
+	}
+	return l.list(s, c.Index(ctx, o), clock, status)
+}
+
+// since parses a time, or how long ago something was; "" is the zero time.
+func since(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at, nil
+	}
+	return time.Time{}, fmt.Errorf("--since %s: give a time such as 2026-01-31T12:00:00Z, or how long ago, such as 30m or 48h", text)
+}
+
+// list prints rows up to the limit, and how to get the next ones.
+func (l sessionsCommand) list(s streams, rows func(func(client.IndexRow, error) bool), clock func() time.Time, status *display) error {
+	out := newTable(settings.ScreenOf(s.out),
+		column{"SESSION", 8}, column{"STATE", 4}, column{"WAITS FOR", 4}, column{"MODEL", 4}, column{"AGE", 4}, column{"LATEST TEXT", 10})
+	var last client.IndexRow
+	n, noticed, more := 0, false, false
+	for row, err := range rows {
+		if err != nil {
+			return err
+		}
+		if more = n == l.Limit; more {
+			break
+		}
+		status.show("")
+		l.print(s, out, &row, clock)
+		n, last, noticed = n+1, row, noticed || row.Noticed
+	}
+	status.show("")
+	out.flush()
+	if noticed {
+		fmt.Fprintln(s.err, "no session-actor answered for some of these: they are shown as of their latest notice")
+	}
+	switch {
+	case more:
+		fmt.Fprintf(s.err, "more: refold sessions --after %s, with the same flags\n", last.Cursor)
+	case n == 0 && l.After == "":
+		fmt.Fprintln(s.err, l.none())
+	}
+	return nil
+}
+
+// none explains an empty list, with what to do.
+func (l sessionsCommand) none() string {
+	text := "no session"
+	if l.Name != "" || len(l.State) > 0 || l.WaitsFor != "" || l.Model != "" || l.Since != "" {
+		text += " matches"
+	} else if l.All {
+		return `no session yet; to start one: refold run hello "What is here?"`
+	}
+	if !l.All {
+		text += " that has a notice; notices are kept for a week, and --all finds older sessions"
+	}
+	return text
+}
+
+func (l sessionsCommand) print(s streams, out *table, row *client.IndexRow, clock func() time.Time) {
+	if l.JSON {
+		printJSON(s.out, row)
+		return
+	}
+	model := strings.Trim(row.Provider+"/"+row.Model, "/")
+	out.row(cell{text: row.Session}, cell{row.State, stateColor(row.State)}, cell{text: orDash(row.WaitsFor)},
+		cell{text: orDash(model)}, cell{text: age(out.screen, row.At, clock)}, cell{text: row.Words})
+}
+
+// stateColor returns the color of a session's state, which only repeats the word.
+func stateColor(state string) settings.Color {
+	switch state {
+	case string(session.Failed), client.StateQuarantined:
+		return settings.Red
+	case string(session.Completed):
+		return settings.Green
+	case string(session.Running), string(session.Interrupting):
+		return settings.Blue
+	case string(session.Paused), string(session.WaitingInput):
+		return settings.Yellow
+	}
+	return settings.Plain
+}
+
+// age formats a time of Unix ms; on a terminal, how long ago it was by the clock.
+func age(screen settings.Screen, ms int64, clock func() time.Time) string {
+	switch {
+	case ms == 0:
+		return "-"
+	case screen.Columns == 0:
+		return time.UnixMilli(ms).UTC().Format(time.RFC3339)
+	}
+	switch ago := clock().Sub(time.UnixMilli(ms)); {
+	case ago < time.Minute:
+		return fmt.Sprintf("%ds", max(0, int(ago.Seconds())))
+	case ago < time.Hour:
+		return fmt.Sprintf("%dm", int(ago.Minutes()))
+	case ago < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(ago.Hours()))
+	default:
+		return fmt.Sprintf("%dd", int(ago.Hours()/24))
+	}
+}
+
+func orDash(text string) string {
+	if text == "" {
+		return "-"
+	}
+	return text
+}

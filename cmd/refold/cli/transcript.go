@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/refold/refold/cmd/settings"
+)
+
+// transcriptCommand prints a conversation.
+type transcriptCommand struct {
+	Session string `arg:"" help:"The session."`
+	Number  uint32 `name:"run" placeholder:"N" help:"Only this run."`
+	Format  string `enum:"md,json,openai" default:"md" help:"md: Markdown. json: a JSON object an entry. openai: a messages array as OpenAI's chat API takes it."`
+	JSON    bool   `name:"json" help:"The same as --format json."`
+}
+
+// Help returns the help text above the flags.
+func (transcriptCommand) Help() string {
+	return `It folds the log again, and needs no session-actor. Texts in blobs are read from the
+blob store, up to 1 MiB each; brackets mark what is not printed. The prompt before the
+conversation is not part of it: refold prompt prints that. The format openai has a
+placeholder for each missing result, since the API requires one for every call.`
+}
+
+// transcriptFormat prints a conversation, entry by entry.
+type transcriptFormat interface {
+	begin()
+	entry(*entry)
+	end()
+}
+
+func (t transcriptCommand) Run(ctx context.Context, s streams, conn connection) error {
+	c, err := conn.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	var out transcriptFormat = &markdown{screen: settings.ScreenOf(s.out), session: t.Session}
+	switch {
+	case t.JSON || t.Format == "json":
+		out = objects{s.out}
+	case t.Format == "openai":
+		out = &chat{out: s.out}
+	}
+	printed := false
+	each := func(e *entry) {
+		if t.Number != 0 && e.Run != t.Number {
+			return
+		}
+		if !printed {
+			printed = true
+			out.begin()
+		}
+		out.entry(e)
+	}
+	runs, err := newConversation(c, each).read(ctx, t.Session)
+	switch {
+	case err != nil:
+		return err
+	case !printed && t.Number != 0:
+		return fmt.Errorf("session %s has no run %d that has begun; it has %d requested runs", t.Session, t.Number, runs)
+	case !printed:
+		out.begin()
+	}
+	out.end()
+	return nil
+}
+
+// objects prints a JSON object an entry.
+type objects struct{ out io.Writer }
+
+func (o objects) begin()         {}
+func (o objects) entry(e *entry) { printJSON(o.out, e) }
+func (o objects) end()           {}
+
+// markdown prints a conversation for people. Texts are quoted, and arguments and
+// results of tools are in fences, so that no text looks like the next entry.
+type markdown struct {
+	screen  settings.Screen
+	session string
+}
+
+func (m *markdown) begin() { m.head("# Session " + m.session) }
+
+func (m *markdown) end() {}
+
+func (m *markdown) entry(e *entry) {
+	at := time.UnixMilli(e.Time).UTC().Format("2006-01-02 15:04:05Z")
+	tool := fmt.Sprintf("`%s` %s", e.Tool, e.Call)
+	because := strings.Trim(e.Code+": "+e.Detail, ": ")
+	switch e.Kind {
+	case kindRun:
+		fmt.Fprintln(m.screen)
+		m.head(fmt.Sprintf("## Run %d: %s, %s", e.Run, e.Model, at))
+	case kindInput:
+		m.quoted("User", e.Text)
+	case kindSteer:
+		m.quoted("User, while the run was active", e.Text)
+	case kindRepair:
+		m.line("The answer does not have the required form: %s. The model is asked to repair it.", e.Detail)
+	case kindText:
+		m.quoted("Assistant", e.Text)
+		if e.FinishReason != "" {
+			m.line("%s.", answerEnded(e.FinishReason))
+		}
+	case kindCall:
+		m.fenced("Call of "+tool, "json", indented(e.Arguments))
+	case kindResult:
+		head := fmt.Sprintf("Result of %s, %s", tool, e.Status)
+		if because != "" {
+			head += ": " + because
+		}
+		if e.Arguments != "" {
+			head += ", run with other arguments: " + e.Arguments
+		}
+		m.fenced(head, "", e.Text)
+	case kindAsked:
+		m.line("%s waits for approval.", tool)
+	case kindDecided:
+		verb := map[string]string{"approve": "approved", "deny": "denied"}[e.Status]
+		m.line("%s was %s%s%s.", tool, verb, prefixed(" by ", e.By), prefixed(": ", e.Detail))
+	case kindFailed:
+		m.line("Turn %s failed: %s", e.Turn, because)
+	case kindRejected:
+		m.line("%s was rejected: %s", orDash(e.Status), because)
+	case kindPaused:
+		m.line("The run is paused: %s", e.Detail)
+	case kindEnd:
+		if e.FinishReason != "" {
+			because = answerEnded(e.FinishReason)
+		}
+		m.line("Run %d %s%s.", e.Run, e.Status, prefixed(": ", because))
+	}
+}
+
+// head prints a line in bold.
+func (m *markdown) head(text string) {
+	m.screen.Paint(settings.Bold, settings.Spelled(text))
+	fmt.Fprintln(m.screen)
+}
+
+// title prints the heading of an entry.
+func (m *markdown) title(text string) {
+	fmt.Fprintln(m.screen)
+	m.screen.Paint(settings.Bold, "**"+settings.Spelled(text)+"**")
+	fmt.Fprintln(m.screen)
+}
+
+func (m *markdown) line(format string, args ...any) {
+	fmt.Fprintf(m.screen, "\n*%s*\n", settings.Spelled(fmt.Sprintf(format, args...)))
+}
+
+func (m *markdown) quoted(who, text string) {
+	m.title(who)
+	fmt.Fprintf(m.screen, "\n> %s\n", strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n> "))
+}
+
+// fenced prints text in a fence that is longer than any fence in it.
+func (m *markdown) fenced(head, language, text string) {
+	m.title(head)
+	if text == "" {
+		return
+	}
+	fence := "```"
+	for strings.Contains(text, fence) {
+		fence += "`"
+	}
+	fmt.Fprintf(m.screen, "\n%s%s\n%s\n%s\n", fence, language, strings.TrimRight(text, "\n"), fence)
+}
+
+// indented returns JSON text with a member a line, and other text unchanged.
+func indented(text string) string {
+	var out bytes.Buffer
+	if text == "" {
+		return "{}"
+	}
+	if json.Indent(&out, []byte(text), "", "  ") != nil {
+		return text
+	}
+	return out.String()
+}

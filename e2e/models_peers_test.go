@@ -204,9 +204,11 @@ func matched(fixture, match object) object {
 // asks starts a bridge that serves a provider with aimock.
 func (s *system) asks(aim *aimock, provider string) {
 	s.t.Helper()
-	startDaemon(s.t, "bridge", "--nats", s.url, "--name", provider, "--model", provider, "--openai-key-file", writeFile(s.t, "key", "sk-none"),
-		"--openai-base-url", aim.url+"/v1", "--anthropic-base-url", aim.url, "--gemini-base-url", aim.url,
-		"--anthropic-key-file", writeFile(s.t, "key", "sk-none"), "--gemini-key-file", writeFile(s.t, "key", "sk-none"))
+	url := aim.url
+	if strings.HasPrefix(provider, "openai") {
+		url += "/v1"
+	}
+	startDaemon(s.t, "bridge", "--nats", s.url, "--name", provider, "--model", provider+":"+url, "--key-file", provider+"="+writeFile(s.t, "key", "sk-none"))
 }
 
 // aimock is the server's process.

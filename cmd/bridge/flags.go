@@ -14,6 +14,7 @@ import (
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/cmd/settings/exports"
+	"github.com/refold/refold/internal/llm/provider"
 	"github.com/refold/refold/internal/streams"
 	"github.com/refold/refold/space"
 )
@@ -24,7 +25,7 @@ type flags struct {
 	Provision           bool `yaml:"provision" group:"NATS" default:"true" negatable:"" help:"Create or update the streams at the start. Without it, a session-actor must have done so."`
 	Replicas            int  `yaml:"replicas" group:"NATS" default:"0" help:"Replicas of every stream; 0 is one for a new stream, and leaves others as they are."`
 
-	Models         []string          `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: openai, openai-chat, anthropic, gemini, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME, NAME=openai-chat:URL one of another server. May be repeated."`
+	Models         []string          `name:"model" yaml:"model" group:"What it serves" sep:"none" placeholder:"MODEL" help:"Model to serve: ${models}, scripted:FILE, recorded:FILE; NAME=MODEL serves it as the provider NAME, NAME=MODEL:URL that of another server. A variable such as OPENAI_BASE_URL names another server for all models of that API. May be repeated."`
 	Tools          []string          `name:"tools" yaml:"tools" group:"What it serves" sep:"none" placeholder:"TOOLS" help:"Tools to serve: host, services (NATS micro services whose metadata declares tools) or services:NAME,NAME (those alone), mcp:FILE (the MCP servers of a file), recorded:FILE; NAME=TOOLS serves them as the executor NAME. May be repeated."`
 	Workdir        string            `yaml:"workdir" group:"What it serves" placeholder:"DIR" help:"With --tools host: directory of the host sessions. Bridges that share it serve each other's sessions: they are one worker."`
 	Spaces         string            `yaml:"spaces" group:"What it serves" placeholder:"FILE" help:"File that lists which spaces (workspaces of prompts, catalogs and context files) this bridge reads for which targets. See docs/workspaces.md and docs/packs.md."`
@@ -51,16 +52,9 @@ type flags struct {
 	ShellProcesses int           `name:"shell-processes" yaml:"shell-processes" group:"Host tools" default:"256" help:"Processes of a command at once."`
 	ShellOutput    settings.Size `name:"shell-output" yaml:"shell-output" group:"Host tools" default:"256MiB" placeholder:"SIZE" help:"How much a command may write to its output, shown or not."`
 
-	OpenAIBaseURL string `name:"openai-base-url" yaml:"openai-base-url" group:"Models" placeholder:"URL" help:"Server with OpenAI's APIs (OPENAI_BASE_URL). Default: https://api.openai.com/v1."`
-	OpenAIKeyFile string `name:"openai-key-file" yaml:"openai-key-file" group:"Models" placeholder:"FILE" help:"File with the key. Else the environment has it: OPENAI_API_KEY."`
-	OpenAIWhole   bool   `name:"openai-whole" yaml:"openai-whole" group:"Models" help:"Don't request streams."`
+	OpenAIWhole bool `name:"openai-whole" yaml:"openai-whole" group:"Models" help:"With models of OpenAI's APIs: don't request streams."`
 
-	AnthropicBaseURL string `name:"anthropic-base-url" yaml:"anthropic-base-url" group:"Models" placeholder:"URL" help:"Server with Anthropic's API (ANTHROPIC_BASE_URL). Default: https://api.anthropic.com."`
-	AnthropicKeyFile string `name:"anthropic-key-file" yaml:"anthropic-key-file" group:"Models" placeholder:"FILE" help:"File with the key. Else the environment has it: ANTHROPIC_API_KEY."`
-	GeminiBaseURL    string `name:"gemini-base-url" yaml:"gemini-base-url" group:"Models" placeholder:"URL" help:"Server with the Gemini API (GEMINI_BASE_URL). Default: https://generativelanguage.googleapis.com."`
-	GeminiKeyFile    string `name:"gemini-key-file" yaml:"gemini-key-file" group:"Models" placeholder:"FILE" help:"File with the key. Else the environment has it: GEMINI_API_KEY."`
-
-	KeyFiles  map[string]string `name:"key-file" yaml:"key-file" group:"Models" placeholder:"NAME=FILE" help:"File with the key of the model that is served as NAME. May be repeated."`
+	KeyFiles  map[string]string `name:"key-file" yaml:"key-file" group:"Models" placeholder:"NAME=FILE" help:"File with the key of the model that is served as NAME. Else the environment has it, such as OPENAI_API_KEY, unless --model names a server. May be repeated."`
 	ModelIdle time.Duration     `name:"model-idle" yaml:"model-idle" group:"Models" default:"3m" help:"How long the stream of an answer may be silent."`
 	FirstByte time.Duration     `name:"model-first-byte" yaml:"model-first-byte" group:"Models" default:"0s" help:"How long a server may take to begin an answer; 0: as --model-idle, or without a limit with --openai-whole."`
 
@@ -78,9 +72,6 @@ type flags struct {
 	exports.Traces  `yaml:",inline"`
 	settings.Daemon `yaml:",inline"`
 }
-
-// keyVariable holds a secret: neither it nor any other key has a flag.
-const keyVariable = "OPENAI_API_KEY"
 
 var program = settings.Program{
 	Name: "refold-bridge",
@@ -101,9 +92,7 @@ Without a network, with a model's answers from a file:
 
 It stops on SIGTERM: running effects may end within --grace, the others are settled
 or left to other bridges.`,
-	Variables: map[string]string{
-		"openai-base-url": "OPENAI_BASE_URL", "anthropic-base-url": "ANTHROPIC_BASE_URL", "gemini-base-url": "GEMINI_BASE_URL",
-	},
+	Vars: kong.Vars{"models": provider.Kinds("")},
 	Groups: []kong.Group{
 		{Key: "What it serves", Title: "What it serves:"}, {Key: "Secrets", Title: "Secrets of packs:"}, {Key: "Host tools", Title: "Host tools:"}, {Key: "NATS", Title: "NATS:"}, {Key: "Models", Title: "Models of the network:"},
 		{Key: "Traces", Title: "Traces:"},

@@ -38,17 +38,17 @@ func TestFlagsPrecedeEnvironmentAndFile(t *testing.T) {
 	t.Parallel()
 	file := write(t, "bridge.yaml", `
 nats: nats://file:1
+creds: /file
 prefix: filed
 replicas: 3
 provision: false
 model: [openai, "local=scripted:echo"]
-openai-base-url: http://file/v1
 openai-whole: true
 grace: 3s
 concurrency: 4
 `)
-	env := settings.Environment{"NATS_URL": "nats://env:1", "REFOLD_PREFIX": "", "OPENAI_BASE_URL": "http://env/v1"}
-	args := []string{"--config", file, "--openai-base-url", "http://flag/v1", "--concurrency", "7"}
+	env := settings.Environment{"NATS_URL": "nats://env:1", "NATS_CREDS": "/env", "REFOLD_PREFIX": ""}
+	args := []string{"--config", file, "--creds", "/flag", "--concurrency", "7"}
 	f, done, err := parse(args, env, io.Discard, io.Discard)
 	if err != nil || done {
 		t.Fatalf("got %v, done %v", err, done)
@@ -57,7 +57,7 @@ concurrency: 4
 		what      string
 		got, want any
 	}{
-		{"a flag wins over all", f.OpenAIBaseURL, "http://flag/v1"},
+		{"a flag wins over all", f.Creds, "/flag"},
 		{"a flag wins over the file", f.Concurrency, 7},
 		{"the environment wins over the file", f.NATS, "nats://env:1"},
 		{"an empty variable is none", f.Prefix, "filed"},
@@ -138,12 +138,12 @@ func TestOffersRefused(t *testing.T) {
 		{args: []string{"--model", "scripted"}, want: []string{"scripted:FILE"}},
 		{args: []string{"--model", "scripted:/none.yaml"}, want: []string{"/none.yaml"}},
 		{args: []string{"--model", "recorded:/none.jsonl"}, want: []string{"/none.jsonl"}},
-		{args: []string{"--model", "openai:gpt"}, want: []string{"--openai-base-url"}},
-		{args: []string{"--model", "openai", "--openai-key-file", "/none.key"}, want: []string{"/none.key"}},
-		{args: []string{"--model", "openai", "--openai-key-file", empty}, want: []string{"is empty"}},
+		{args: []string{"--model", "openai:gpt"}, want: []string{"openai:https://HOST"}},
+		{args: []string{"--model", "openai", "--key-file", "openai=/none.key"}, want: []string{"/none.key"}},
+		{args: []string{"--model", "openai", "--key-file", "openai=" + empty}, want: []string{"is empty"}},
 		{args: []string{"--model", "own=openai-chat:http://127.0.0.1:1/v1", "--key-file", "own=" + empty}, want: []string{"--key-file own=", "is empty"}},
-		{args: []string{"--model", "openai", "--openai-base-url", "example"}, want: []string{"https://host/v1"}},
-		{args: []string{"--model", "openai"}, env: settings.Environment{keyVariable: "a b"}, want: []string{"key"}},
+		{args: []string{"--model", "openai"}, env: settings.Environment{"OPENAI_BASE_URL": "example", "OPENAI_API_KEY": "k"}, want: []string{"https://host/v1"}},
+		{args: []string{"--model", "openai"}, env: settings.Environment{"OPENAI_API_KEY": "a b"}, want: []string{"key"}},
 		{args: []string{"--model", "scripted:echo", "--model", "scripted:demo"}, want: []string{"served twice"}},
 		{args: []string{"--tools", "shell"}, want: []string{"--tools shell", "host, services, mcp:FILE or recorded:FILE"}},
 		{args: []string{"--tools", "services:orders,,mail"}, want: []string{"--tools services:orders,,mail", "name of a service is empty"}},
@@ -172,7 +172,7 @@ func TestOffersRefused(t *testing.T) {
 
 func TestHelpAndVersion(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ flag, want string }{{"--help", "--openai-base-url"}, {"--help", "refold bridge serve --model openai --tools host --workdir"}, {"--version", "refold-bridge "}} {
+	for _, c := range []struct{ flag, want string }{{"--help", "Model to serve: openai, openai-chat, anthropic, gemini,"}, {"--help", "refold bridge serve --model openai --tools host --workdir"}, {"--version", "refold-bridge "}} {
 		var stdout, stderr bytes.Buffer
 		if status := Main(t.Context(), []string{c.flag}, nil, &stdout, &stderr); status != settings.StatusDone {
 			t.Errorf("%s: status %d: %s", c.flag, status, stderr.String())

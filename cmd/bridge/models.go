@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -14,57 +13,30 @@ import (
 	"github.com/refold/refold/internal/llm/endpoint"
 	"github.com/refold/refold/internal/llm/gemini"
 	"github.com/refold/refold/internal/llm/openai"
+	"github.com/refold/refold/internal/llm/provider"
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/llm/scripted"
 )
 
-// The values of --model.
+// The values of --model that need no network. Package provider has the others.
 const (
-	kindOpenAI     = "openai"
-	kindOpenAIChat = "openai-chat"
-	kindAnthropic  = "anthropic"
-	kindGemini     = "gemini"
-	kindScripted   = "scripted"
-	kindRecorded   = "recorded"
+	kindScripted = "scripted"
+	kindRecorded = "recorded"
 )
 
-// provider is a kind of model that is called over the network.
-type provider struct {
-	flag     string // the prefix of its flags
-	variable string // the environment variable of its key
-	baseURL  string // its default address
-	open     func(c endpoint.Config, f *flags, log *slog.Logger) (executor.Model, error)
+// constructors open the models of package provider, by kind.
+var constructors = map[string]func(c endpoint.Config, f *flags, log *slog.Logger) (executor.Model, error){
+	"openai": func(c endpoint.Config, f *flags, log *slog.Logger) (executor.Model, error) {
+		return openai.New(openai.Config{Config: c, Whole: f.OpenAIWhole}, log)
+	},
+	"openai-chat": func(c endpoint.Config, f *flags, log *slog.Logger) (executor.Model, error) {
+		return openai.New(openai.Config{Config: c, Whole: f.OpenAIWhole, Chat: true}, log)
+	},
+	"anthropic": func(c endpoint.Config, _ *flags, log *slog.Logger) (executor.Model, error) {
+		return anthropic.New(c, log)
+	},
+	"gemini": func(c endpoint.Config, _ *flags, log *slog.Logger) (executor.Model, error) { return gemini.New(c, log) },
 }
-
-func providers() map[string]provider {
-	return map[string]provider{
-		kindOpenAI: {
-			flag: "openai", variable: keyVariable, baseURL: openai.DefaultBaseURL,
-			open: func(c endpoint.Config, f *flags, log *slog.Logger) (executor.Model, error) {
-				return openai.New(openai.Config{Config: c, Whole: f.OpenAIWhole}, log)
-			},
-		},
-		kindOpenAIChat: {
-			flag: "openai", variable: keyVariable, baseURL: openai.DefaultBaseURL,
-			open: func(c endpoint.Config, f *flags, log *slog.Logger) (executor.Model, error) {
-				return openai.New(openai.Config{Config: c, Whole: f.OpenAIWhole, Chat: true}, log)
-			},
-		},
-		kindAnthropic: {
-			flag: "anthropic", variable: "ANTHROPIC_API_KEY", baseURL: anthropic.DefaultBaseURL,
-			open: func(c endpoint.Config, _ *flags, log *slog.Logger) (executor.Model, error) {
-				return anthropic.New(c, log)
-			},
-		},
-		kindGemini: {
-			flag: "gemini", variable: "GEMINI_API_KEY", baseURL: gemini.DefaultBaseURL,
-			open: func(c endpoint.Config, _ *flags, log *slog.Logger) (executor.Model, error) { return gemini.New(c, log) },
-		},
-	}
-}
-
-// errNoModel lists the values of --model.
-var errNoModel = errors.New("no such model: openai, openai-chat, anthropic, gemini, scripted:FILE or recorded:FILE")
 
 func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (executor.Model, error) {
 	if of.file == "" && (of.kind == kindScripted || of.kind == kindRecorded) {
@@ -84,60 +56,34 @@ func openModel(of offer, f *flags, env settings.Environment, log *slog.Logger) (
 		}
 		return recorded.NewModel(recording), nil
 	}
-	p, ok := providers()[of.kind]
+	p, ok := provider.Of(of.kind)
 	if !ok {
-		return nil, errNoModel
+		return nil, fmt.Errorf("no such model: %s, scripted:FILE or recorded:FILE", provider.Kinds(""))
 	}
-	c, err := p.config(of, f, env)
+	c, err := modelConfig(p, of, f, env)
 	if err != nil {
 		return nil, err
 	}
-	if c.Key == "" && (c.BaseURL == "" || c.BaseURL == p.baseURL) {
-		return nil, fmt.Errorf("no key: set %s, or name its file with --%s-key-file; %s refuses requests without one", p.variable, p.flag, p.baseURL)
+	if c.Key == "" && c.BaseURL == p.BaseURL {
+		return nil, fmt.Errorf("no key: set %s, or name its file with --key-file %s=FILE; %s refuses requests without one", p.KeyVariable(), of.name, p.BaseURL)
 	}
-	return p.open(c, f, log)
+	return constructors[of.kind](c, f, log)
 }
 
-// config returns the address and key of a model. A server that --model itself
+// modelConfig returns the address and key of a model. A server that --model itself
 // names gets only its own key, which --key-file names.
-func (p provider) config(of offer, f *flags, env settings.Environment) (endpoint.Config, error) {
+func modelConfig(p provider.Provider, of offer, f *flags, env settings.Environment) (endpoint.Config, error) {
 	c := endpoint.Config{BaseURL: of.file, Idle: f.ModelIdle, FirstByte: f.FirstByte}
-	if of.file != "" && !strings.HasPrefix(of.file, "http://") && !strings.HasPrefix(of.file, "https://") {
-		return c, fmt.Errorf("%q is not an address: write %s, or %s:https://HOST/… for another server than the one of --%s-base-url", of.file, of.kind, of.kind, p.flag)
+	if of.file == "" {
+		c.BaseURL, c.Key = cmp.Or(env[p.BaseURLVariable()], p.BaseURL), env[p.KeyVariable()]
+	} else if !strings.HasPrefix(of.file, "http://") && !strings.HasPrefix(of.file, "https://") {
+		return c, fmt.Errorf("%q is not an address: write %s, or %s:https://HOST/… for another server", of.file, of.kind, of.kind)
 	}
 	var err error
-	file, own := f.KeyFiles[of.name]
-	switch {
-	case own:
+	if file, own := f.KeyFiles[of.name]; own {
 		c.Key, err = readKey("--key-file "+of.name+"="+file, file)
-	case of.file != "":
-	default:
-		c.Key, err = p.key(f, env)
-	}
-	if of.file == "" {
-		c.BaseURL = f.baseURL(p.flag)
 	}
 	return c, err
-}
-
-// key returns the provider's key, or "": only servers other than the provider's own
-// need none.
-func (p provider) key(f *flags, env settings.Environment) (string, error) {
-	file := f.keyFile(p.flag)
-	if file == "" {
-		return env[p.variable], nil
-	}
-	return readKey("--"+p.flag+"-key-file", file)
-}
-
-// baseURL returns the address that a provider's flag sets; "": the default one.
-func (f *flags) baseURL(provider string) string {
-	return map[string]string{"openai": f.OpenAIBaseURL, "anthropic": f.AnthropicBaseURL, "gemini": f.GeminiBaseURL}[provider]
-}
-
-// keyFile returns the key file that a provider's flag names.
-func (f *flags) keyFile(provider string) string {
-	return map[string]string{"openai": f.OpenAIKeyFile, "anthropic": f.AnthropicKeyFile, "gemini": f.GeminiKeyFile}[provider]
 }
 
 // readKey returns the key in a file. flag is the flag that named it.
@@ -157,14 +103,14 @@ func readKey(flag, file string) (string, error) {
 func announceModels(f *flags, env settings.Environment) (attrs []any) {
 	for _, text := range f.Models {
 		of := parseOffer(text)
-		p, ok := providers()[of.kind]
+		p, ok := provider.Of(of.kind)
 		if !ok {
 			continue
 		}
 		// Unreadable values were reported before.
-		c, _ := p.config(of, f, env)
+		c, _ := modelConfig(p, of, f, env)
 		name := strings.ReplaceAll(of.name, "-", "_")
-		attrs = append(attrs, name+"_base_url", cmp.Or(c.BaseURL, p.baseURL), name+"_key_given", c.Key != "")
+		attrs = append(attrs, name+"_base_url", c.BaseURL, name+"_key_given", c.Key != "")
 	}
 	return attrs
 }

@@ -55,7 +55,7 @@ func TestRunsOpenAI(t *testing.T) {
 	})
 	bustest.OK(t, err)
 	s := startSystem(t, install)
-	stop := s.daemon(t, []string{"OPENAI_BASE_URL=" + provider.URL + "/v1", keyVariable + "=sk-test"},
+	stop := s.daemon(t, []string{"OPENAI_BASE_URL=" + provider.URL + "/v1", "OPENAI_API_KEY=sk-test"},
 		"--model", "openai=openai-chat", "--openai-whole", "--tools", "host", "--workdir", filepath.Join(t.TempDir(), "hosts"))
 	end := s.ask(t, "s1", "Open a session.")
 	if end.Lifecycle != session.Completed || end.Output == nil || end.Output.Text != "It is open." || end.Usage.InputTokens != 10 || end.Usage.OutputTokens != 14 {

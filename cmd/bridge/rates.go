@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm/provider"
 )
 
 // limit is one part of --rate: NAME=N/UNIT, or NAME/MODEL=N/UNIT.
@@ -74,7 +75,7 @@ func (f *flags) optionsOf(of offer) []bridge.ServeOption {
 			options = append(options, bridge.Limit(l.model, l.rate))
 		}
 	}
-	if _, ofNetwork := providers()[of.kind]; ofNetwork && f.BreakerFaults > 0 {
+	if _, ofNetwork := provider.Of(of.kind); ofNetwork && f.BreakerFaults > 0 {
 		options = append(options, bridge.Breaker(f.BreakerFaults, f.BreakerPause))
 	}
 	return options

@@ -233,7 +233,7 @@ func TestRunsWithHostTools(t *testing.T) {
 	bustest.OK(t, err)
 	s := startSystem(t, install)
 	dir := filepath.Join(t.TempDir(), "hosts")
-	stop := s.daemon(t, []string{keyVariable + "=sk-very-secret"}, "--model", "echo=scripted:echo", "--model", "openai", "--tools", "host", "--workdir", dir, "--worker", "w1")
+	stop := s.daemon(t, []string{"OPENAI_API_KEY=sk-very-secret"}, "--model", "echo=scripted:echo", "--model", "openai", "--tools", "host", "--workdir", dir, "--worker", "w1")
 	end := s.ask(t, "s1", "run echo 40 + 2 > sum; cat sum")
 	if end.Lifecycle != session.Completed || end.Output == nil || !strings.Contains(end.Output.Text, "40 + 2") {
 		t.Errorf("run: got %+v, output %+v", end, end.Output)

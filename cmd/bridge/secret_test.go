@@ -14,6 +14,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec"
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/llm/provider"
 	"github.com/refold/refold/planner"
 )
 
@@ -30,12 +31,13 @@ func TestNothingStoredHoldsKeys(t *testing.T) {
 		{404, `{"error":{"code":404,"status":"NOT_FOUND","message":"` + key + `"}}`},
 		{403, key},
 	}
-	for _, kind := range []string{kindOpenAI, kindOpenAIChat, kindAnthropic, kindGemini} {
+	for _, p := range provider.All {
+		kind := p.Kind
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			asked := make(chan int, 1)
 			asked <- 0
-			provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				n := <-asked
 				asked <- n + 1
 				if !bytes.Contains(fmt.Append(nil, r.Header), []byte(key)) {
@@ -45,7 +47,7 @@ func TestNothingStoredHoldsKeys(t *testing.T) {
 				w.WriteHeader(replies[n%len(replies)].status)
 				fmt.Fprint(w, replies[n%len(replies)].body)
 			}))
-			defer provider.Close()
+			defer server.Close()
 			d := planner.Builtin()
 			install, err := codec.Marshal(session.InstallRecord{
 				Config:         &session.RunConfig{Provider: kind, Model: "m"},
@@ -53,7 +55,7 @@ func TestNothingStoredHoldsKeys(t *testing.T) {
 			})
 			bustest.OK(t, err)
 			s := startSystem(t, install)
-			stop := s.daemon(t, nil, "--log-level", "debug", "--model", kind+"="+kind+":"+provider.URL, "--key-file", kind+"="+write(t, "key", key+"\n"))
+			stop := s.daemon(t, nil, "--log-level", "debug", "--model", kind+"="+kind+":"+server.URL, "--key-file", kind+"="+write(t, "key", key+"\n"))
 			for i, reply := range replies {
 				if end := s.ask(t, "s1", fmt.Sprint("run ", i)); end.Lifecycle != session.Failed {
 					t.Errorf("after %d: got %+v", reply.status, end)

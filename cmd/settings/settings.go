@@ -74,6 +74,7 @@ type Program struct {
 	Description string
 	Variables   map[string]string // flags that the environment may set, besides Connection's, and the variable of each
 	Groups      []kong.Group      // groups of its flags, in the order of the help
+	Vars        kong.Vars         // values of ${NAME} in help texts
 }
 
 // Exit statuses of a daemon.
@@ -160,7 +161,7 @@ func Parse[F any](p Program, args []string, env Environment, stdout, stderr io.W
 func parse[F any](p Program, args []string, stdout, stderr io.Writer, resolvers ...kong.Resolver) (f F, config string, done bool, err error) {
 	parser, err := kong.New(&f,
 		kong.Name(p.Name), kong.Description(p.Description), kong.Writers(stdout, stderr),
-		kong.Exit(func(int) { done = true }), kong.Vars{"version": p.Name + " " + Version()},
+		kong.Exit(func(int) { done = true }), kong.Vars{"version": p.Name + " " + Version()}, p.Vars,
 		kong.Resolvers(resolvers...), kong.ExplicitGroups(p.Groups),
 	)
 	if err != nil {

@@ -82,6 +82,12 @@ var violations = []struct {
 		clean: "-- internal/llm/openai/o.go --\npackage openai\nimport _ \"github.com/openai/openai-go/v3/option\"\n",
 	},
 	{
+		law: "providers", name: "a name",
+		want:  `cmd/refold/cli/dev.go:2: spells "llm/gemini": derive it from package internal/llm/provider`,
+		bad:   "-- cmd/refold/cli/dev.go --\npackage cli\nconst target = \"llm/gemini\"\n",
+		clean: "-- cmd/refold/cli/dev.go --\npackage cli\nconst help = \"such as llm/gemini\"\n-- cmd/refold/cli/dev_test.go --\npackage cli\nconst key = \"GEMINI_API_KEY\"\n",
+	},
+	{
 		law: "outside", name: "e2e",
 		want:  `e2e/e_test.go:2: imports internal/bus: e2e plays a user`,
 		bad:   "-- e2e/e_test.go --\npackage e2e\nimport _ \"github.com/refold/refold/internal/bus\"\n",

@@ -250,6 +250,7 @@ func (l laws) checkStale(t *tree) (complaints []string) {
 	}
 	complaints = append(complaints, t.staleExempts("redacting", l.redacting)...)
 	complaints = append(complaints, t.staleExempts("uncut", l.uncut)...)
+	complaints = append(complaints, t.staleExempts("naming", l.naming)...)
 	for _, dir := range l.public {
 		if !there(dir) {
 			say("public: %s is not there; take it off", dir)

@@ -16,6 +16,7 @@ import (
 	"github.com/refold/refold/cmd/settings"
 	"github.com/refold/refold/internal/bus"
 	"github.com/refold/refold/internal/journal"
+	"github.com/refold/refold/internal/llm/provider"
 	"github.com/refold/refold/internal/natsio"
 	"github.com/refold/refold/subjects"
 )
@@ -240,6 +241,7 @@ func Run(ctx context.Context, full *Full, args []string, in io.Reader, out, errO
 func newParser(c *cli, full *Full, out, errOut io.Writer) (*kong.Kong, error) {
 	return kong.New(c, append(full.kit(),
 		kong.Name("refold"), kong.Description(description), kong.Writers(out, errOut),
+		kong.Vars{"real_models": provider.Kinds(":NAME")},
 		kong.ExplicitGroups([]kong.Group{{Key: "NATS", Title: "NATS:"}}),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 		kong.Exit(func(status int) { panic(exitStatus(status)) }),

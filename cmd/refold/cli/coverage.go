@@ -8,6 +8,7 @@ import (
 
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/codec/nearest"
+	"github.com/refold/refold/internal/llm/provider"
 	"github.com/refold/refold/internal/presence"
 	"github.com/refold/refold/planner"
 	"github.com/refold/refold/space"
@@ -166,7 +167,8 @@ func howToServe(class session.Class, name string) string {
 		return "start any bridge: each serves the tools that every session has, unless it has --no-session-tools"
 	case "tool/host":
 		return "start refold bridge serve --tools host --workdir DIR"
-	case "llm/openai", "llm/anthropic", "llm/gemini":
+	}
+	if _, ok := provider.Of(name); ok && class == session.ClassLLM {
 		return "start refold bridge serve --model " + name
 	}
 	if worker, ok := strings.CutPrefix(name, "host-"); ok && class == session.ClassTool {

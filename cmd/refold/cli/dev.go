@@ -21,7 +21,7 @@ import (
 type devCommand struct {
 	Dir       string   `default:".refold" type:"path" help:"Directory for the files of JetStream and of host sessions; a later start resumes its sessions."`
 	Port      int      `default:"4222" help:"Port of NATS on 127.0.0.1; 0 is any free one."`
-	Model     string   `default:"echo" placeholder:"MODEL" help:"echo, demo, scripted:FILE, recorded:FILE, or a real one, with its key in the environment: openai:NAME, openai-chat:NAME, anthropic:NAME, gemini:NAME; or NAME=KIND:URL, as in local=openai-chat:http://127.0.0.1:11434/v1, a server of that kind as the provider NAME."`
+	Model     string   `default:"echo" placeholder:"MODEL" help:"echo, demo, scripted:FILE, recorded:FILE, or a real one, with its key in the environment: ${real_models}; or NAME=KIND:URL, as in local=openai-chat:http://127.0.0.1:11434/v1, a server of that kind as the provider NAME."`
 	Workdir   string   `type:"path" placeholder:"DIR" help:"Working directory of all host sessions; --dir may not lie in it. Default: one a session, under --dir."`
 	Sandbox   string   `enum:"required,auto,off" default:"auto" help:"Confinement of the shell of host sessions: required, all of it or dev does not start; auto, as far as this system can; off, none."`
 	Network   bool     `name:"sandbox-network" help:"Let commands of the shell use the network."`

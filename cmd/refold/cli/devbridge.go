@@ -13,35 +13,16 @@ import (
 	"time"
 
 	"github.com/refold/refold/bridge"
+	"github.com/refold/refold/internal/llm/provider"
 	"github.com/refold/refold/internal/tools/host"
 	"github.com/refold/refold/planner"
 )
 
-// kinds are the kinds of models that the daemon bridge calls, with the variables
-// of their keys. The daemon links the providers' libraries; this program does
-// not.
-type kinds []struct{ kind, variable string }
-
-var networked = kinds{
-	{"openai", "OPENAI_API_KEY"}, {"openai-chat", "OPENAI_API_KEY"}, {"anthropic", "ANTHROPIC_API_KEY"}, {"gemini", "GEMINI_API_KEY"},
-}
-
-// kinds returns their names.
-func (all kinds) kinds() (names []string) {
-	for _, k := range all {
-		names = append(names, k.kind)
-	}
-	return names
-}
-
-// lacks returns an error about a kind without a key. It is nil for other kinds,
-// and if another server than the provider's is configured, which may need no key.
-func (all kinds) lacks(kind string) error {
-	for _, k := range all {
-		other := strings.TrimSuffix(k.variable, "API_KEY") + "BASE_URL"
-		if k.kind == kind && os.Getenv(k.variable) == "" && os.Getenv(other) == "" {
-			return fmt.Errorf("no key: set %s, since %s refuses requests without one", k.variable, kind)
-		}
+// lacksKey returns an error about a missing key. It is nil if another server than
+// the provider's is configured, which may need no key.
+func lacksKey(p provider.Provider) error {
+	if os.Getenv(p.KeyVariable()) == "" && os.Getenv(p.BaseURLVariable()) == "" {
+		return fmt.Errorf("no key: set %s, since %s refuses requests without one", p.KeyVariable(), p.Kind)
 	}
 	return nil
 }
@@ -65,11 +46,12 @@ func (m networkedModel) tell(out io.Writer) {
 // serves.
 func parseNetworked(text string) (m networkedModel, ok bool, err error) {
 	head, rest, _ := strings.Cut(text, ":")
-	provider, kind, named := strings.Cut(head, "=")
+	name, kind, named := strings.Cut(head, "=")
 	if !named {
-		kind = provider
+		kind = name
 	}
-	if !slices.Contains(networked.kinds(), kind) {
+	called, ok := provider.Of(kind)
+	if !ok {
 		return m, false, nil
 	}
 	isURL := strings.HasPrefix(rest, "http://") || strings.HasPrefix(rest, "https://")
@@ -77,7 +59,7 @@ func parseNetworked(text string) (m networkedModel, ok bool, err error) {
 	case named && rest != "" && !isURL:
 		err = fmt.Errorf("%q is not an address: write %s:NAME, or %s:https://HOST/… for another server", rest, kind, head)
 	case named:
-		m = networkedModel{served: text, provider: provider}
+		m = networkedModel{served: text, provider: name}
 	case isURL:
 		err = fmt.Errorf("name the provider that this server is, as in local=%s", text)
 	case rest == "":
@@ -86,7 +68,7 @@ func parseNetworked(text string) (m networkedModel, ok bool, err error) {
 		m = networkedModel{served: kind, provider: kind, name: rest}
 	}
 	if err == nil && !isURL {
-		err = networked.lacks(kind)
+		err = lacksKey(called)
 	}
 	if err != nil {
 		return networkedModel{}, true, fmt.Errorf("--model %s: %w", text, err)

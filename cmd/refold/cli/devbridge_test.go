@@ -8,11 +8,12 @@ import (
 	"testing"
 
 	"github.com/refold/refold/internal/bus/bustest"
+	"github.com/refold/refold/internal/llm/provider"
 )
 
 func TestNetworkedModelsAreParsed(t *testing.T) { //nolint:paralleltest // it sets the environment
-	for _, of := range networked {
-		t.Setenv(of.variable, "k")
+	for _, of := range provider.All {
+		t.Setenv(of.KeyVariable(), "k")
 	}
 	for _, c := range []struct {
 		text  string
@@ -48,16 +49,14 @@ func TestRealModelsAreNamedAlike(t *testing.T) {
 		t.Errorf("an unknown model: status %d", status)
 	}
 	shown := strings.Join(strings.Fields(help.String()), " ")
-	for _, kind := range networked.kinds() {
-		if !strings.Contains(shown, kind+":NAME") || !strings.Contains(errOut.String(), kind) {
-			t.Errorf("%s: missing in %q or %q", kind, shown, errOut.String())
-		}
+	if !strings.Contains(shown, provider.Kinds(":NAME")) || !strings.Contains(errOut.String(), provider.Kinds("")) {
+		t.Errorf("got %q and %q", shown, errOut.String())
 	}
 }
 
 func TestMissingKeyIsNamed(t *testing.T) {
-	for _, of := range networked {
-		t.Setenv(of.variable, "")
+	for _, of := range provider.All {
+		t.Setenv(of.KeyVariable(), "")
 	}
 	t.Setenv("OPENAI_BASE_URL", "")
 	for text, want := range map[string]string{

@@ -11,6 +11,7 @@ import (
 	"github.com/refold/refold/bridge/function"
 	"github.com/refold/refold/client"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/llm/provider"
 	"github.com/refold/refold/internal/llm/schema"
 )
 
@@ -20,13 +21,13 @@ import (
 func tellLeftOut(ctx context.Context, c *client.Client, v *session.View) (string, error) {
 	var tools []executor.Tool
 	var form codec.Raw
-	provider := ""
+	name := ""
 	_, err := c.Replay(ctx, v.Session, 0, func(_ session.Event, _ []session.Notice, state *session.State) {
 		t := state.Turn
 		if t == nil || state.Run == nil || fmt.Sprintf("r%dt%d", t.Run, t.Number) != v.Turn.Effect {
 			return
 		}
-		provider, form, tools = state.Run.Config.Provider, state.ResponseFormat(), tools[:0]
+		name, form, tools = state.Run.Config.Provider, state.ResponseFormat(), tools[:0]
 		for i := range t.Toolset.Offers {
 			d := t.Toolset.Descriptor(state.TurnRegistry(), i)
 			text, err := codec.ToJSON(d.ArgsSchema)
@@ -36,7 +37,7 @@ func tellLeftOut(ctx context.Context, c *client.Client, v *session.View) (string
 			tools = append(tools, executor.Tool{Name: d.ToolName, Description: d.Description, Schema: text})
 		}
 	})
-	dialect := schema.Of(provider)
+	dialect := provider.DialectOf(name)
 	if err != nil || dialect == nil {
 		return "", err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/refold/refold/actors/session"
 	"github.com/refold/refold/bridge"
 	"github.com/refold/refold/codec"
+	"github.com/refold/refold/internal/llm/provider"
 	"github.com/refold/refold/internal/llm/recorded"
 	"github.com/refold/refold/internal/llm/scripted"
 	"github.com/refold/refold/internal/tools/sandbox"
@@ -58,7 +59,7 @@ func (f modelFlags) open(name string, at hostDirs, dir string) (*model, error) {
 		}
 		return f.recordedModel(file, dir)
 	}
-	return nil, fmt.Errorf("--model %s: echo, demo, scripted:FILE or recorded:FILE; for a provider's model use refold dev --model KIND:NAME, with KIND %s", name, strings.Join(networked.kinds(), ", "))
+	return nil, fmt.Errorf("--model %s: echo, demo, scripted:FILE or recorded:FILE; for a provider's model use refold dev --model KIND:NAME, with KIND %s", name, provider.Kinds(""))
 }
 
 // scriptedModel returns a scripted model with the built-in host tools.
@@ -84,11 +85,11 @@ func scriptedModel(name string, at hostDirs) (*model, error) {
 
 // withConfig returns the built-in install record with a default config, so that a
 // run needs none, and with rules for approvals. Without a name there is no config.
-func withConfig(provider, name string, approval ...planner.ApprovalRule) ([]byte, error) {
+func withConfig(of, name string, approval ...planner.ApprovalRule) ([]byte, error) {
 	d := planner.Builtin()
 	var config *session.RunConfig
 	if name != "" {
-		config = &session.RunConfig{Provider: provider, Model: name}
+		config = &session.RunConfig{Provider: of, Model: name}
 	}
 	return codec.Marshal(session.InstallRecord{
 		Config:         config,

@@ -15,9 +15,6 @@ import (
 	"github.com/refold/refold/internal/llm/schema"
 )
 
-// DefaultBaseURL is used if the config has no base URL.
-const DefaultBaseURL = "https://api.anthropic.com"
-
 // Model calls one server. It is safe for concurrent use.
 type Model struct {
 	endpoint *endpoint.Endpoint
@@ -30,7 +27,7 @@ var _ executor.Model = (*Model)(nil)
 // New returns a model, or the config's problems. The base URL ends before
 // /v1/messages. New does not connect.
 func New(c endpoint.Config, log *slog.Logger) (*Model, error) {
-	e, err := endpoint.New(c, DefaultBaseURL, log)
+	e, err := endpoint.New(c, log)
 	if err != nil {
 		return nil, fmt.Errorf("anthropic: %w", err)
 	}

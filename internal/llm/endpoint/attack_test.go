@@ -35,7 +35,7 @@ func TestAttackEndlessEvent(t *testing.T) {
 				}
 			}))
 			defer server.Close()
-			e, err := endpoint.New(endpoint.Config{BaseURL: server.URL}, server.URL, slog.New(slog.DiscardHandler))
+			e, err := endpoint.New(endpoint.Config{BaseURL: server.URL}, slog.New(slog.DiscardHandler))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -60,7 +60,7 @@ const headersMax = 8 << 20
 func TestAttackHeaders(t *testing.T) {
 	t.Parallel()
 	address, wrote := endlessHeaders(t)
-	e, err := endpoint.New(endpoint.Config{BaseURL: address}, address, slog.New(slog.DiscardHandler))
+	e, err := endpoint.New(endpoint.Config{BaseURL: address}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,10 +14,9 @@ import (
 	"github.com/refold/refold/internal/secrets"
 )
 
-// Config names a server. The zero value is the provider's own server, without a
-// key.
+// Config names a server. BaseURL is required.
 type Config struct {
-	BaseURL string        // empty: the provider's own
+	BaseURL string
 	Key     string        // empty: none is sent
 	Idle    time.Duration // how long a stream may be silent; 0: DefaultIdle
 
@@ -32,15 +31,13 @@ type Config struct {
 // Validate reports every problem of the config. The error does not contain the key.
 func (c Config) Validate() error {
 	var problems []error
-	if u, err := url.Parse(c.BaseURL); err != nil {
+	switch u, err := url.Parse(c.BaseURL); {
+	case err != nil:
 		problems = append(problems, errors.New("base URL: is no URL: give it as https://host/v1"))
-	} else if c.BaseURL != "" {
-		switch {
-		case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-			problems = append(problems, errors.New("base URL: give it as https://host/v1"))
-		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-			problems = append(problems, errors.New("base URL: user, query and fragment are not sent: leave them out; the key has its own option"))
-		}
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		problems = append(problems, errors.New("base URL: give it as https://host/v1"))
+	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		problems = append(problems, errors.New("base URL: user, query and fragment are not sent: leave them out; the key has its own option"))
 	}
 	for _, r := range c.Key {
 		if r <= ' ' || r >= 0x7f {
@@ -66,20 +63,17 @@ type Endpoint struct {
 	Refused  Refused // by the server; clients add what they leave out from then on
 }
 
-// New returns the endpoint of a config, or the config's problems. base is the
-// provider's own address, used if the config has none. New does not connect.
-func New(c Config, base string, log *slog.Logger) (*Endpoint, error) {
+// New returns the endpoint of a config, or the config's problems. It does not
+// connect.
+func New(c Config, log *slog.Logger) (*Endpoint, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	if c.BaseURL != "" {
-		base = c.BaseURL
-	}
-	u, err := url.Parse(base)
+	u, err := url.Parse(c.BaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("base URL: %w", err)
 	}
-	e := &Endpoint{base: base, host: u.Host, key: c.Key, redactor: secrets.NewRedactor(c.Key), log: log, wait: c.Wait}
+	e := &Endpoint{base: c.BaseURL, host: u.Host, key: c.Key, redactor: secrets.NewRedactor(c.Key), log: log, wait: c.Wait}
 	if e.wait == nil {
 		e.wait = executor.Wait
 	}

@@ -34,7 +34,7 @@ func TestStoppingBridgeEndsTheWaitForAProvider(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e, err := New(Config{}, "http://127.0.0.1", slog.New(slog.DiscardHandler))
+				e, err := New(Config{BaseURL: "http://127.0.0.1"}, slog.New(slog.DiscardHandler))
 				if err != nil {
 					t.Fatal(err)
 				}

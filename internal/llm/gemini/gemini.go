@@ -15,9 +15,6 @@ import (
 	"github.com/refold/refold/internal/llm/schema"
 )
 
-// DefaultBaseURL is used if the config has no base URL.
-const DefaultBaseURL = "https://generativelanguage.googleapis.com"
-
 // noKey is sent if there is no key: otherwise the library would read the
 // environment.
 const noKey = "none"
@@ -34,7 +31,7 @@ var _ executor.Model = (*Model)(nil)
 // New returns a model, or the config's problems. The base URL ends before
 // /v1beta. New does not connect.
 func New(c endpoint.Config, log *slog.Logger) (*Model, error) {
-	e, err := endpoint.New(c, DefaultBaseURL, log)
+	e, err := endpoint.New(c, log)
 	if err != nil {
 		return nil, fmt.Errorf("gemini: %w", err)
 	}

@@ -15,15 +15,12 @@ import (
 	"github.com/refold/refold/internal/llm/endpoint"
 )
 
-// DefaultBaseURL is used if the config has no base URL.
-const DefaultBaseURL = "https://api.openai.com/v1"
-
 // openaiHost is OpenAI's own server. Other servers of chat completions may
 // refuse unknown members.
 const openaiHost = "api.openai.com"
 
-// Config names a server and its API. The zero value is OpenAI's responses API,
-// without a key. A base URL ends before /chat/completions or /responses.
+// Config names a server and its API. The API is responses, unless Chat is
+// set. A base URL ends before /chat/completions or /responses.
 type Config struct {
 	endpoint.Config
 	Chat  bool // use chat completions, which servers other than OpenAI's have
@@ -48,7 +45,7 @@ func New(c Config, log *slog.Logger) (*Model, error) {
 	if c.Whole && c.FirstByte == 0 {
 		c.FirstByte = -1 // it comes with the last one
 	}
-	e, err := endpoint.New(c.Config, DefaultBaseURL, log)
+	e, err := endpoint.New(c.Config, log)
 	if err != nil {
 		return nil, fmt.Errorf("openai: %w", err)
 	}

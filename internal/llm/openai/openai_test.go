@@ -368,7 +368,7 @@ func TestConfig(t *testing.T) {
 		config Config
 		want   string
 	}{
-		{Config{}, ""},
+		{Config{}, "openai: base URL: give it as https://host/v1"},
 		{Config{Config: endpoint.Config{BaseURL: "http://127.0.0.1:11434/v1/", Key: key}}, ""},
 		{Config{Config: endpoint.Config{BaseURL: "localhost:8080"}}, "openai: base URL: give it as https://host/v1"},
 		{Config{Config: endpoint.Config{BaseURL: "http://\x7f"}}, "openai: base URL: is no URL: give it as https://host/v1"},

@@ -61,22 +61,6 @@ var (
 	}
 )
 
-// Of returns the dialect of a provider by its name in a config, or nil for one
-// that calls no API. A provider of another name has chat completions.
-func Of(provider string) *Dialect {
-	switch provider {
-	case "anthropic":
-		return Anthropic
-	case "openai", "openai-chat":
-		return OpenAI
-	case "gemini":
-		return Gemini
-	case "scripted", "recorded":
-		return nil
-	}
-	return Chat
-}
-
 // All returns the dialects.
 func All() []*Dialect { return []*Dialect{Anthropic, Gemini, OpenAI, Chat} }
 

@@ -225,11 +225,12 @@ func Run(ctx context.Context, full *Full, args []string, in io.Reader, out, errO
 	running, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	command.BindTo(running, (*context.Context)(nil))
-	if full != nil {
+	switch {
+	case full != nil:
 		err = command.Run(streams{in, output{out, end}, errOut}, full.Streams(in, out, errOut), c.connection, parser, full)
-	} else if needsFull(command.Selected()) {
+	case needsFull(command.Selected()):
 		err = becomeProgram(ctx, fullProgram, args, os.Environ(), errOut)
-	} else {
+	default:
 		err = command.Run(streams{in, output{out, end}, errOut}, c.connection, parser, full)
 	}
 	if failed, ok := context.Cause(running).(writeError); ok {
